@@ -1,0 +1,6 @@
+/** Removes what the build and the tests leave behind; a file deleted from `src` stays in `dist` until then. */
+import { rmSync } from "node:fs";
+
+for (const folder of ["dist", "coverage", "test-results"]) {
+  rmSync(new URL(`../${folder}`, import.meta.url), { recursive: true, force: true });
+}

@@ -1,0 +1,62 @@
+/**
+ * JSON with one spelling (RFC 8785): keys sorted by UTF-16 code units, no white space, numbers as
+ * ECMAScript prints them. What is hashed is these bytes, so they must never depend on key order.
+ */
+import { SluiceError } from "./errors.ts";
+
+export type Json =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly Json[]
+  | { readonly [key: string]: Json | undefined };
+
+/** How deep a value may nest; deeper is refused rather than overflowing the stack. */
+const DEPTH_MAX = 1_000;
+
+export function canonicalize(value: Json): string {
+  return write(value, 0);
+}
+
+function write(value: unknown, depth: number): string {
+  if (depth > DEPTH_MAX) throw refuse(`a value nested deeper than ${DEPTH_MAX} levels`);
+  switch (typeof value) {
+    case "boolean":
+      return value ? "true" : "false";
+    case "number":
+      if (!Number.isFinite(value)) throw refuse(`the number ${value}`);
+      return JSON.stringify(value);
+    case "string":
+      if (!value.isWellFormed()) throw refuse("text with a lone surrogate");
+      return JSON.stringify(value);
+    case "object":
+      if (value === null) return "null";
+      if (Array.isArray(value)) {
+        return `[${value.map((element) => write(element, depth + 1)).join(",")}]`;
+      }
+      return writeObject(value as Record<string, unknown>, depth);
+    default:
+      throw refuse(`a ${typeof value}`);
+  }
+}
+
+function writeObject(object: Record<string, unknown>, depth: number): string {
+  const prototype: unknown = Object.getPrototypeOf(object);
+  if (prototype !== Object.prototype && prototype !== null) {
+    throw refuse("an object that is not plain data");
+  }
+  const members: string[] = [];
+  // The default sort compares UTF-16 code units, as the RFC asks.
+  for (const key of Object.keys(object).toSorted()) {
+    const member = object[key];
+    if (member !== undefined) members.push(`${write(key, depth)}:${write(member, depth + 1)}`);
+  }
+  return `{${members.join(",")}}`;
+}
+
+function refuse(what: string): SluiceError {
+  return new SluiceError("NOT_JSON", `${what} cannot be written as JSON`, {
+    hint: "Pass plain data: null, booleans, finite numbers, text, arrays and plain objects.",
+  });
+}

@@ -1,0 +1,199 @@
+/**
+ * Errors are part of the interface. `SluiceError` is what the engine itself throws: a stable code,
+ * a message that names the place, a hint that names the remedy. The other classes are how a handler
+ * steers its item; anything else that it throws is classified by its shape, never by its text.
+ */
+
+export const ERROR_CLASSES = ["permanent", "transient", "fatal", "unexpected"] as const;
+export type ErrorClass = (typeof ERROR_CLASSES)[number];
+
+export interface SluiceErrorOptions {
+  /** What the reader can do about it. */
+  readonly hint?: string;
+  /** True when the same call may succeed later without any change. */
+  readonly retryable?: boolean;
+  readonly cause?: unknown;
+}
+
+export class SluiceError extends Error {
+  override readonly name = "SluiceError";
+  readonly code: string;
+  readonly hint: string | undefined;
+  readonly retryable: boolean;
+
+  constructor(code: string, message: string, options: SluiceErrorOptions = {}) {
+    super(message, "cause" in options ? { cause: options.cause } : undefined);
+    this.code = code;
+    this.hint = options.hint;
+    this.retryable = options.retryable ?? false;
+  }
+}
+
+export interface HandlerErrorOptions {
+  /** A short stable name for lists and filters, for example `SCHEMA_MISMATCH`. */
+  readonly code?: string;
+  readonly cause?: unknown;
+}
+
+abstract class HandlerError extends Error {
+  abstract readonly errorClass: ErrorClass;
+  readonly code: string;
+
+  constructor(message: string, fallbackCode: string, options: HandlerErrorOptions) {
+    super(message, "cause" in options ? { cause: options.cause } : undefined);
+    this.code = options.code ?? fallbackCode;
+  }
+}
+
+/** The item can never succeed: it fails at once. */
+export class PermanentError extends HandlerError {
+  override readonly name = "PermanentError";
+  override readonly errorClass = "permanent";
+
+  constructor(message: string, options: HandlerErrorOptions = {}) {
+    super(message, "PERMANENT", options);
+  }
+}
+
+/** The item may succeed later: it is tried again. */
+export class TransientError extends HandlerError {
+  override readonly name = "TransientError";
+  override readonly errorClass = "transient";
+  readonly retryAfterMs: number | null;
+
+  constructor(message: string, options: HandlerErrorOptions & { retryAfterMs?: number } = {}) {
+    super(message, "TRANSIENT", options);
+    this.retryAfterMs = options.retryAfterMs ?? null;
+  }
+}
+
+/** This worker cannot go on (credentials gone, queue deleted): it stops, its items go back. */
+export class FatalError extends HandlerError {
+  override readonly name = "FatalError";
+  override readonly errorClass = "fatal";
+
+  constructor(message: string, options: HandlerErrorOptions = {}) {
+    super(message, "FATAL", options);
+  }
+}
+
+/** What is kept of an error beside its item. */
+export interface ErrorFacts {
+  readonly errorClass: ErrorClass;
+  readonly code: string;
+  readonly message: string;
+  readonly retryAfterMs: number | null;
+}
+
+const TRANSIENT_CODES: ReadonlySet<string> = new Set([
+  "EAI_AGAIN",
+  "ECONNABORTED",
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EHOSTUNREACH",
+  "ENETDOWN",
+  "ENETRESET",
+  "ENETUNREACH",
+  "EPIPE",
+  "ETIMEDOUT",
+  "UND_ERR_BODY_TIMEOUT",
+  "UND_ERR_CONNECT_TIMEOUT",
+  "UND_ERR_HEADERS_TIMEOUT",
+  "UND_ERR_SOCKET",
+]);
+
+const MESSAGE_CHARS_MAX = 2_000;
+/** How deep `cause` is followed: fetch hides the socket's code one level down. */
+const CAUSE_DEPTH_MAX = 5;
+
+/** Classifies whatever a handler threw. Never throws itself, whatever it is given. */
+export function describeError(thrown: unknown): ErrorFacts {
+  const message = clip(readMessage(thrown));
+  const shape = readShape(thrown);
+  const code = shape.code ?? (shape.status === null ? "UNEXPECTED" : `HTTP_${shape.status}`);
+  return { errorClass: classify(shape), code, message, retryAfterMs: shape.retryAfterMs };
+}
+
+interface ErrorShape {
+  readonly declared: ErrorClass | null;
+  readonly code: string | null;
+  readonly status: number | null;
+  readonly retryAfterMs: number | null;
+  readonly timedOut: boolean;
+}
+
+function classify(shape: ErrorShape): ErrorClass {
+  if (shape.declared !== null) return shape.declared;
+  if (shape.timedOut) return "transient";
+  if (shape.code !== null && TRANSIENT_CODES.has(shape.code)) return "transient";
+  const status = shape.status;
+  if (status !== null) {
+    if (status === 408 || status === 425 || status === 429 || status >= 500) return "transient";
+    if (status >= 400) return "permanent";
+  }
+  return "unexpected";
+}
+
+function readShape(thrown: unknown): ErrorShape {
+  let declared: ErrorClass | null = null;
+  let code: string | null = null;
+  let status: number | null = null;
+  let retryAfterMs: number | null = null;
+  let timedOut = false;
+  let current = thrown;
+  for (let depth = 0; depth < CAUSE_DEPTH_MAX && isObject(current); depth++) {
+    const own = (name: string): unknown => readProperty(current as object, name);
+    const errorClass = own("errorClass");
+    if (declared === null && isErrorClass(errorClass)) declared = errorClass;
+    const ownCode = own("code");
+    if (code === null && typeof ownCode === "string" && ownCode !== "") code = clipCode(ownCode);
+    const ownStatus = own("statusCode") ?? own("status");
+    if (status === null && isHttpStatus(ownStatus)) status = ownStatus;
+    const ownRetry = own("retryAfterMs");
+    if (retryAfterMs === null && typeof ownRetry === "number" && ownRetry >= 0) {
+      retryAfterMs = Number.isFinite(ownRetry) ? ownRetry : null;
+    }
+    if (own("name") === "TimeoutError") timedOut = true;
+    current = own("cause");
+  }
+  return { declared, code, status, retryAfterMs, timedOut };
+}
+
+function readMessage(thrown: unknown): string {
+  if (isObject(thrown)) {
+    const message = readProperty(thrown, "message");
+    if (typeof message === "string" && message !== "") return message;
+    const name = readProperty(thrown, "name");
+    return typeof name === "string" ? name : "an object without a message was thrown";
+  }
+  return typeof thrown === "string" ? thrown : `${typeof thrown} was thrown: ${String(thrown)}`;
+}
+
+/** A getter of a hostile error may throw; that must not hide the error it sits on. */
+function readProperty(object: object, name: string): unknown {
+  try {
+    return (object as Record<string, unknown>)[name];
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
+}
+
+function isErrorClass(value: unknown): value is ErrorClass {
+  return ERROR_CLASSES.includes(value as ErrorClass);
+}
+
+function isHttpStatus(value: unknown): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= 100 && value <= 599;
+}
+
+function clip(text: string): string {
+  return text.length <= MESSAGE_CHARS_MAX ? text : `${text.slice(0, MESSAGE_CHARS_MAX - 1)}…`;
+}
+
+function clipCode(code: string): string {
+  return code.slice(0, 100);
+}

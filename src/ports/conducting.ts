@@ -1,0 +1,114 @@
+/**
+ * The store as the conductor sees it: a batch is submitted, sliced, sealed, ended. Every act is one
+ * transaction that also writes its hash-chained records, and is conditional on the state it expects,
+ * so two conductors at once are safe: the second one is told that the batch has moved on.
+ */
+import type { BatchState, EndReason } from "../core/batch.ts";
+import type { Counts } from "../core/counts.ts";
+
+export interface BatchSettings {
+  readonly chunkSize: number;
+}
+
+export interface Submission {
+  /** Made by the submitter, so that a submit whose reply was lost can be repeated. */
+  readonly id: string;
+  readonly pipeline: string;
+  readonly version: string;
+  readonly lane: string;
+  /** The submitter's own key: the same key twice gives the same batch. */
+  readonly key: string | null;
+  /** Canonical JSON, or null when the items themselves were handed over. */
+  readonly input: string | null;
+  readonly inputHash: string;
+  /** True: an unfinished batch of the same pipeline and input is taken up instead. */
+  readonly resume: boolean;
+  /** Stays open for more items until it is sealed. */
+  readonly open: boolean;
+  /** How long it may stay unsealed. */
+  readonly sealWithinMs: number;
+  readonly settings: BatchSettings;
+}
+
+export type SubmitResult =
+  | { readonly kind: "created" | "existing"; readonly batch: BatchSnapshot }
+  /** The key belongs to a batch with another input. */
+  | { readonly kind: "key_taken"; readonly batch: BatchSnapshot };
+
+export interface BatchSnapshot {
+  readonly id: string;
+  readonly pipeline: string;
+  readonly version: string;
+  readonly lane: string;
+  readonly key: string | null;
+  readonly input: string | null;
+  readonly state: BatchState;
+  readonly open: boolean;
+  readonly sealed: boolean;
+  readonly settings: BatchSettings;
+  readonly counts: Counts;
+  readonly chunks: number;
+  /** Where slicing goes on; null at the beginning. */
+  readonly sliceCursor: string | null;
+  readonly reason: EndReason | null;
+  /** Wall-clock milliseconds. */
+  readonly submittedAt: number;
+  readonly startedAt: number | null;
+  readonly endedAt: number | null;
+}
+
+export interface PlannedChunk {
+  readonly items: number;
+  readonly locator: string | null;
+  /** The items themselves as JSON lines, where the batch owns them. */
+  readonly manifest: Uint8Array | null;
+  /** The items' keys, where they must be unique in the batch. */
+  readonly keys: readonly string[] | null;
+}
+
+export interface PlanPart {
+  readonly batch: string;
+  readonly step: number;
+  /** How many chunks the step has: the part is refused when another planner was quicker. */
+  readonly afterChunks: number;
+  readonly chunks: readonly PlannedChunk[];
+  readonly cursor: string | null;
+  /** Names the part, so that one whose reply was lost is recognised and not added twice. */
+  readonly part: string;
+}
+
+export type PlanResult =
+  | { readonly kind: "planned"; readonly chunks: number }
+  | { readonly kind: "moved_on"; readonly batch: BatchSnapshot }
+  | {
+      readonly kind: "duplicate_key";
+      readonly key: string;
+      readonly firstItem: number;
+      readonly secondItem: number;
+    };
+
+/** The batch after the act, or as it is when the act came too late. */
+export type ActResult =
+  | { readonly kind: "done"; readonly batch: BatchSnapshot }
+  | { readonly kind: "moved_on"; readonly batch: BatchSnapshot };
+
+export interface ConductingStore {
+  submit(submission: Submission): Promise<SubmitResult>;
+  /**
+   * submitted -> slicing. On a batch that is being sliced already it changes nothing and answers
+   * `done`; with `afresh` the plan so far is dropped, for sources that cannot go on in the middle
+   * (nothing of it has run yet).
+   */
+  startSlicing(batch: string, afresh: boolean): Promise<ActResult>;
+  /** Appends chunks to a batch that is being sliced, or to one that runs and is open. */
+  plan(part: PlanPart): Promise<PlanResult>;
+  /**
+   * slicing -> running, once the plan has exactly `chunks` chunks; a batch that is not open is
+   * sealed by it, and an empty one ends.
+   */
+  finishSlicing(batch: string, chunks: number): Promise<ActResult>;
+  /** No more items will be added; ends the batch when none is pending. Sealing twice is `done`. */
+  seal(batch: string): Promise<ActResult>;
+  /** Ends a batch early: `failed`, with what did not run cancelled and every fence raised. */
+  fail(batch: string, reason: EndReason): Promise<ActResult>;
+}

@@ -1,0 +1,24 @@
+/**
+ * The store is the truth: batches, chunks, outcomes, dead letters, results and records live in it.
+ * Its contract is the conformance suite (test/conformance), which every adapter passes.
+ */
+import type { ConductingStore } from "./conducting.ts";
+import type { ReadingStore } from "./reading.ts";
+import type { WorkingStore } from "./working.ts";
+
+export interface Store extends ConductingStore, WorkingStore, ReadingStore {
+  /** The name people see: a file, a server. */
+  readonly name: string;
+  /**
+   * Calls back when something may have changed, by whomever. Only a hint: it may come late, often
+   * or for nothing, so the caller looks for itself and keeps a slow poll beneath it.
+   */
+  watch(onChange: () => void): () => void;
+  /** How far a durable reader of records has come; 0 when it is new. */
+  readPosition(reader: string): Promise<number>;
+  /** Never moves a reader backwards. */
+  savePosition(reader: string, position: number): Promise<void>;
+  /** Writes a consistent copy of everything, while others go on working. */
+  backup(path: string): Promise<void>;
+  close(): Promise<void>;
+}

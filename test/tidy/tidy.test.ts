@@ -1,0 +1,256 @@
+/**
+ * Tests about the code itself: rules of the house that a compiler or a linter does not know.
+ * Each test's name is the rule, and its failure lists the offenders.
+ */
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { posix } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+const sourceLinesMax = 400;
+const coreLinesMax = 300;
+
+/** The port implementations: the only files of `src` that may touch the real clock, timers and randomness. */
+const mayTouchTheWorld = [/^src\/runtime\/system-[a-z0-9-]+\.ts$/];
+
+/** What each layer of `src` may import. A layer always may import itself. */
+const mayImport: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  ports: ["core"],
+  "adapters/memory": ["core", "ports"],
+  "adapters/sqlite": ["core", "ports"],
+  runtime: ["core", "ports"],
+  sources: ["core", "ports"],
+  cli: ["core", "ports", "adapters/memory", "adapters/sqlite", "runtime", "sources"],
+  testing: ["core", "ports", "adapters/memory", "adapters/sqlite", "runtime", "sources"],
+};
+
+/** Every file of the repository that git tracks or would track, still there on disk. */
+const files = execFileSync(
+  "git",
+  ["ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+  {
+    cwd: root,
+    encoding: "utf8",
+  },
+)
+  .split("\0")
+  .filter((path) => path !== "" && existsSync(posix.join(root, path)));
+
+const isTest = (path: string) => /\.test(-d)?\.ts$/.test(path);
+const isScript = (path: string) => /\.(ts|tsx|js|mjs)$/.test(path);
+const isBinary = (path: string) => /\.(png|jpg|gif|ico|pdf|db|gz|zip|woff2?)$/.test(path);
+const source = files.filter(
+  (path) => /^(src|sim|systems|bench|demo)\//.test(path) && isScript(path) && !isTest(path),
+);
+const library = source.filter((path) => path.startsWith("src/"));
+
+const read = (path: string) => readFileSync(posix.join(root, path), "utf8");
+
+/** Lines with their numbers, without comments; enough for formatted code, where a comment has lines of its own. */
+function codeLines(path: string): { line: number; text: string }[] {
+  return read(path)
+    .split("\n")
+    .map((text, index) => ({ line: index + 1, text: text.replace(/(^|\s)\/\/.*$/, "") }))
+    .filter(({ text }) => !/^\s*(\/\*|\*\s|\*\/|\*$)/.test(text));
+}
+
+/** `path:line: text` for each line of code that matches. */
+function findInCode(paths: readonly string[], pattern: RegExp): string[] {
+  return paths.flatMap((path) =>
+    codeLines(path)
+      .filter(({ text }) => pattern.test(text))
+      .map(({ line, text }) => `${path}:${line}: ${text.trim()}`),
+  );
+}
+
+/** `path:line: text` for each line of text, comments included, that matches. */
+function findInText(paths: readonly string[], pattern: RegExp): string[] {
+  return paths.flatMap((path) =>
+    read(path)
+      .split("\n")
+      .flatMap((text, index) =>
+        pattern.test(text) ? [`${path}:${index + 1}: ${text.trim().slice(0, 120)}`] : [],
+      ),
+  );
+}
+
+function longerThan(paths: readonly string[], linesMax: number): string[] {
+  return paths.flatMap((path) => {
+    const lines = read(path).trimEnd().split("\n").length;
+    return lines > linesMax ? [`${path}: ${lines} lines, at most ${linesMax}`] : [];
+  });
+}
+
+/** The layer of a file of `src`, such as `core` or `adapters/sqlite`; `entry` for `src/index.ts` and its neighbours. */
+function layerOf(path: string): string {
+  const parts = path.split("/").slice(1, -1);
+  if (parts.length === 0) {
+    return "entry";
+  }
+  return parts.slice(0, parts[0] === "adapters" ? 2 : 1).join("/");
+}
+
+/** The modules that a file names in `import`, `export ... from` and `import()`. */
+function importsOf(path: string): string[] {
+  const text = codeLines(path)
+    .map((code) => code.text)
+    .join("\n");
+  const pattern = /(?:\bfrom\s*|\bimport\s*\(\s*|^\s*import\s*)["']([^"']+)["']/gm;
+  return [...text.matchAll(pattern)].map((match) => match[1] ?? "");
+}
+
+describe("size", () => {
+  test(`no source file is longer than ${sourceLinesMax} lines`, () => {
+    expect(longerThan(source, sourceLinesMax)).toEqual([]);
+  });
+
+  test(`no file of core is longer than ${coreLinesMax} lines`, () => {
+    const core = library.filter((path) => path.startsWith("src/core/"));
+    expect(longerThan(core, coreLinesMax)).toEqual([]);
+  });
+});
+
+describe("names", () => {
+  const named = files.filter((path) =>
+    /^(src|sim|systems|bench|demo|examples|scripts|test)\//.test(path),
+  );
+
+  test("no file or folder is a drawer called utils, helpers, common or misc", () => {
+    const drawer = /(^|\/)(utils?|helpers?|common|misc)(\/|\.[^/]*$|$)/;
+    expect(named.filter((path) => drawer.test(path))).toEqual([]);
+  });
+
+  test("folders and scripts are named in kebab-case", () => {
+    const kebab = /^[a-z0-9]+(-[a-z0-9]+)*$/;
+    const offenders = named.filter((path) => {
+      const folders = path.split("/").slice(0, -1);
+      const stem = posix.basename(path).replace(/(\.[a-z0-9-]+)+$/, "");
+      return (
+        !folders.every((folder) => kebab.test(folder)) || (isScript(path) && !kebab.test(stem))
+      );
+    });
+    expect(offenders).toEqual([]);
+  });
+
+  test("the SQL adapters have the same file names, so that they can be read side by side", (context) => {
+    const namesIn = (adapter: string) =>
+      library
+        .filter((path) => path.startsWith(`src/adapters/${adapter}/`))
+        .map((path) => path.slice(`src/adapters/${adapter}/`.length))
+        .toSorted();
+    const sqlite = namesIn("sqlite");
+    const postgres = namesIn("postgres");
+    if (sqlite.length === 0 || postgres.length === 0) {
+      context.skip("there is no second SQL adapter to compare with");
+    }
+    expect(postgres).toEqual(sqlite);
+  });
+});
+
+describe("layers", () => {
+  test("every folder of src is a layer with a place in the import order", () => {
+    const layers = new Set(library.map(layerOf));
+    layers.delete("entry");
+    expect([...layers].filter((layer) => mayImport[layer] === undefined)).toEqual([]);
+  });
+
+  test("a layer imports only the layers below it: adapters not each other, runtime no adapter", () => {
+    const offenders = library.flatMap((path) => {
+      const layer = layerOf(path);
+      const allowed = mayImport[layer];
+      if (layer === "entry" || allowed === undefined) {
+        return [];
+      }
+      return importsOf(path)
+        .filter((name) => name.startsWith("."))
+        .map((name) => posix.join(posix.dirname(path), name))
+        .filter((target) => {
+          const targetLayer = target.startsWith("src/") ? layerOf(target) : "outside";
+          return targetLayer !== layer && !allowed.includes(targetLayer);
+        })
+        .map((target) => `${path} imports ${target}`);
+    });
+    expect(offenders).toEqual([]);
+  });
+
+  test("no file of src imports the package by its own name, which would bypass the layers", () => {
+    const offenders = library.filter((path) =>
+      importsOf(path).some((name) => /^sluice(\/|$)/.test(name)),
+    );
+    expect(offenders).toEqual([]);
+  });
+
+  test("core and ports import no package and nothing of the platform, except for the Standard Schema types", () => {
+    const offenders = library
+      .filter((path) => /^src\/(core|ports)\//.test(path))
+      .flatMap((path) =>
+        importsOf(path)
+          .filter((name) => !name.startsWith(".") && name !== "@standard-schema/spec")
+          .map((name) => `${path} imports ${name}`),
+      );
+    expect(offenders).toEqual([]);
+  });
+});
+
+describe("the world", () => {
+  const confined = library.filter(
+    (path) => !mayTouchTheWorld.some((allowed) => allowed.test(path)),
+  );
+
+  test("only the port implementations read the clock", () => {
+    const clock = /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bprocess\.hrtime\b/;
+    expect(findInCode(confined, clock)).toEqual([]);
+  });
+
+  test("only the port implementations set timers", () => {
+    const timer =
+      /(?<![.\w])(setTimeout|setInterval|setImmediate)\b|globalThis\.set(Timeout|Interval|Immediate)\b|["'](node:)?timers(\/promises)?["']/;
+    expect(findInCode(confined, timer)).toEqual([]);
+  });
+
+  test("only the port implementations draw random values", () => {
+    const random =
+      /\bMath\.random\b|\bcrypto\.(random\w*|getRandomValues)\b|\brandom(UUID|Bytes|Int|FillSync|Fill)\b/;
+    expect(findInCode(confined, random)).toEqual([]);
+  });
+
+  test("only the command's entry ends the process", () => {
+    const others = library.filter((path) => path !== "src/cli/main.ts");
+    expect(findInCode(others, /\bprocess\.(exit\s*\(|abort\s*\(|reallyExit\b)/)).toEqual([]);
+  });
+});
+
+describe("text", () => {
+  const texts = files.filter((path) => !isBinary(path));
+
+  test("no file names a path of somebody's machine", () => {
+    const machinePath =
+      /(?<![\w.:/~$}-])\/(root|work|home\/[\w.-]+|Users\/[\w.-]+)\/|\b[A-Z]:\\+Users\\/;
+    expect(findInText(texts, machinePath)).toEqual([]);
+  });
+
+  test("no file names a package registry's host, and the lockfile no download address", () => {
+    const host = /registry\.(npmjs|yarnpkg|npmmirror)\.|\bnpm\.pkg\.github\b|^\s*"resolved": "http/;
+    expect(findInText(texts, host)).toEqual([]);
+  });
+
+  test("every file of src starts with a comment that says what it is for", () => {
+    const offenders = library.filter((path) => !/^(#![^\n]*\n)?\s*(\/\*|\/\/)/.test(read(path)));
+    expect(offenders).toEqual([]);
+  });
+});
+
+describe("checks", () => {
+  test("CI runs the same steps as `npm run check`", () => {
+    const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
+    const local = [...(scripts["check"] ?? "").matchAll(/npm run ([\w:]+)/g)].map(
+      (match) => match[1],
+    );
+    const ci = /for step in ([^;]+);/.exec(read(".ci/run"))?.[1]?.split(" ");
+    expect(ci).toEqual(local);
+  });
+});

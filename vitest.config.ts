@@ -1,0 +1,34 @@
+import { defineConfig } from "vitest/config";
+
+/** One project per kind of test, so that each can be run alone: `vitest run --project property`. */
+const project = (name: string, include: string[], timeoutMs: number) => ({
+  extends: true as const,
+  test: { name, include, testTimeout: timeoutMs, hookTimeout: timeoutMs },
+});
+
+export default defineConfig({
+  test: {
+    environment: "node",
+    maxWorkers: 2,
+    restoreMocks: true,
+    unstubEnvs: true,
+    // CI counts passed and failed tests from the JSON report.
+    reporters: process.env["CI"] ? ["default", "json"] : ["default"],
+    outputFile: { json: "test-results/vitest.json" },
+    coverage: {
+      provider: "v8",
+      include: ["src/**/*.ts"],
+      exclude: ["src/**/*.test.ts", "src/**/*.d.ts"],
+      reportsDirectory: "coverage",
+    },
+    projects: [
+      project("unit", ["src/**/*.test.ts"], 5_000),
+      project("conformance", ["test/conformance/**/*.test.ts"], 20_000),
+      project("property", ["test/property/**/*.test.ts"], 60_000),
+      project("world", ["sim/**/*.test.ts"], 120_000),
+      project("integration", ["test/integration/**/*.test.ts", "test/chaos/**/*.test.ts"], 120_000),
+      project("tidy", ["test/tidy/**/*.test.ts"], 20_000),
+      project("docs", ["test/docs/**/*.test.ts"], 60_000),
+    ],
+  },
+});
