@@ -93,6 +93,14 @@ export type ActResult =
   | { readonly kind: "moved_on"; readonly batch: BatchSnapshot };
 
 export interface ConductingStore {
+  /**
+   * Claims a duty by name (slicing a batch, relaying to a reader) for a limited time, or prolongs
+   * it; false while another worker holds it. It only saves work: every act is conditional, so two
+   * who both believe to hold a claim do no harm.
+   */
+  claim(duty: string, worker: number, forMs: number): Promise<boolean>;
+  /** Gives a claim up early. */
+  unclaim(duty: string, worker: number): Promise<void>;
   submit(submission: Submission): Promise<SubmitResult>;
   /**
    * submitted -> slicing. On a batch that is being sliced already it changes nothing and answers

@@ -26,6 +26,18 @@ export class Conducting {
     this.#recorder = recorder;
   }
 
+  claim(duty: string, worker: number, forMs: number): boolean {
+    const now = this.#clock.monotonicMs();
+    const held = this.#state.claims.get(duty);
+    if (held !== undefined && held.worker !== worker && held.until > now) return false;
+    this.#state.claims.set(duty, { worker, until: now + forMs });
+    return true;
+  }
+
+  unclaim(duty: string, worker: number): void {
+    if (this.#state.claims.get(duty)?.worker === worker) this.#state.claims.delete(duty);
+  }
+
   submit(submission: Submission): SubmitResult {
     const same = this.#findSame(submission);
     if (same !== undefined) {

@@ -48,11 +48,12 @@ export interface State {
   readonly batches: Map<string, Batch>;
   readonly records: StoredRecord[];
   readonly positions: Map<string, number>;
+  readonly claims: Map<string, { readonly worker: number; readonly until: number }>;
   workers: number;
 }
 
 export function createState(): State {
-  return { batches: new Map(), records: [], positions: new Map(), workers: 0 };
+  return { batches: new Map(), records: [], positions: new Map(), claims: new Map(), workers: 0 };
 }
 
 export function takeSnapshot(batch: Batch): BatchSnapshot {

@@ -51,6 +51,8 @@ export function createMemoryStore({ clock, sha256 }: MemoryStoreOptions): Memory
   return {
     name: "memory",
     state,
+    claim: (duty, worker, forMs) => act(() => conducting.claim(duty, worker, forMs)),
+    unclaim: (duty, worker) => act(() => conducting.unclaim(duty, worker)),
     submit: (submission) => act(() => conducting.submit(submission)),
     startSlicing: (id, afresh) => act(() => conducting.startSlicing(find(id), afresh)),
     plan: (part) => act(() => conducting.plan(find(part.batch), part)),

@@ -1,0 +1,152 @@
+/**
+ * `node bench/main.ts heart`: measures Sluice beside a hand-written loop and a peer, in one run.
+ * Figures go to standard output, progress to standard error. The exit code is 1 when something could
+ * not be measured, and says nothing about speed: a slow machine is not a failure.
+ */
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { FULL_SIZES, listHeartQuestions, QUICK_SIZES } from "./heart.ts";
+import { writeItemsFile } from "./items-file.ts";
+import { readMachineFacts } from "./machine.ts";
+import { measureInTurns } from "./measure.ts";
+import { installPeers } from "./peers.ts";
+import { saveResults } from "./saved-results.ts";
+import { type Answers, answerQuestion, formatReport, type RunReport } from "./table.ts";
+
+interface Request {
+  readonly runs: number;
+  readonly quick: boolean;
+  readonly json: boolean;
+  readonly save: boolean;
+  /** Empty: all questions. */
+  readonly only: readonly string[];
+}
+
+const USAGE = `Usage: node bench/main.ts heart [options]
+
+  --runs N      interleaved runs of each subject (default 3; 1 with --quick)
+  --only a,c    only these questions
+  --quick       small sizes: does everything run? Nothing is judged
+  --json        one JSON document instead of tables
+  --save        write the tables into bench/README.md (full runs only)
+`;
+const RUNS_MAX = 100;
+
+function parseOptions(args: readonly string[]) {
+  return parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      runs: { type: "string" },
+      only: { type: "string" },
+      quick: { type: "boolean", default: false },
+      json: { type: "boolean", default: false },
+      save: { type: "boolean", default: false },
+    },
+  });
+}
+
+/** The request, or all that is wrong with it. */
+function readRequest(args: readonly string[]): Request | { readonly problems: readonly string[] } {
+  let parsed: ReturnType<typeof parseOptions>;
+  try {
+    parsed = parseOptions(args);
+  } catch (error) {
+    return { problems: [error instanceof Error ? error.message : String(error)] };
+  }
+  const { values, positionals } = parsed;
+  const runs = Number(values.runs ?? (values.quick ? 1 : 3));
+  const only = values.only?.split(",").map((key) => key.trim()) ?? [];
+  const known = listHeartQuestions(QUICK_SIZES, () => "").map(({ key }) => key);
+  const problems: string[] = [];
+  if (positionals.length !== 1 || positionals[0] !== "heart") {
+    problems.push("name what to measure: heart");
+  }
+  if (!Number.isInteger(runs) || runs < 1 || runs > RUNS_MAX) {
+    problems.push(`--runs is a whole number from 1 to ${RUNS_MAX}`);
+  }
+  for (const key of only.filter((each) => !known.includes(each))) {
+    problems.push(`--only: there is no question "${key}"; there are ${known.join(", ")}`);
+  }
+  if (values.save && (values.quick || only.length > 0)) {
+    problems.push("--save keeps full runs only: leave out --quick and --only");
+  }
+  return problems.length > 0
+    ? { problems }
+    : { runs, only, quick: values.quick, json: values.json, save: values.save };
+}
+
+async function measureHeart(
+  request: Request,
+  folder: string,
+  signal: AbortSignal,
+): Promise<RunReport> {
+  const onProgress = (text: string) => process.stderr.write(`${text}\n`);
+  installPeers(onProgress);
+  const takenAt = `${new Date().toISOString().slice(0, 16).replace("T", " ")} UTC`;
+  const machine = readMachineFacts(folder);
+  const sizes = request.quick ? QUICK_SIZES : FULL_SIZES;
+  const questions = listHeartQuestions(sizes, (items) => join(folder, `items-${items}.jsonl`));
+  const asked = questions.filter(
+    ({ key }) => request.only.length === 0 || request.only.includes(key),
+  );
+  const runsFolder = join(folder, "runs");
+  mkdirSync(runsFolder);
+  const written = new Set<string>();
+  const answers: Answers[] = [];
+  for (const question of asked) {
+    for (const { options } of question.subjects) {
+      const { itemsPath, items } = options;
+      if (typeof itemsPath !== "string" || written.has(itemsPath)) continue;
+      writeItemsFile(itemsPath, Number(items));
+      written.add(itemsPath);
+    }
+    const measured = await measureInTurns(question.subjects, {
+      folder: runsFolder,
+      runs: request.runs,
+      signal,
+      onProgress: (text) => onProgress(`${question.key}: ${text}`),
+    });
+    answers.push(answerQuestion(question, measured, !request.quick));
+  }
+  return {
+    takenAt,
+    runs: request.runs,
+    quick: request.quick,
+    machine,
+    questions: asked.map(({ key, title }) => ({ key, title })),
+    figures: answers.flatMap(({ figures }) => figures),
+    targets: answers.flatMap(({ targets }) => targets),
+    failures: answers.flatMap(({ failures }) => failures),
+  };
+}
+
+async function main(): Promise<void> {
+  const request = readRequest(process.argv.slice(2));
+  if ("problems" in request) {
+    process.stderr.write(`${request.problems.join("\n")}\n\n${USAGE}`);
+    process.exitCode = 2;
+    return;
+  }
+  const stop = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort());
+  const folder = mkdtempSync(join(tmpdir(), "sluice-bench-"));
+  try {
+    const report = await measureHeart(request, folder, stop.signal);
+    process.stdout.write(
+      request.json ? `${JSON.stringify(report, null, 2)}\n` : formatReport(report),
+    );
+    if (request.save) saveResults(formatReport(report));
+    if (report.failures.length > 0) process.exitCode = 1;
+  } catch (error) {
+    if (!stop.signal.aborted) throw error;
+    process.stderr.write("stopped\n");
+    process.exitCode = 130;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+await main();

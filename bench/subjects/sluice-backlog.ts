@@ -1,0 +1,134 @@
+/**
+ * The store's own lease-and-settle speed while many chunks wait: each commit settles what the one
+ * before it leased and leases the next, with no handler between. It runs in rounds; after each the
+ * backlog is filled up again, off the clock, so `waiting` chunks (less one round at most) wait all
+ * the time and a short backlog gets as many samples as a long one.
+ */
+import { join } from "node:path";
+import { createOutcomeMap, SUCCEEDED, setOutcome } from "../../src/core/outcome-map.ts";
+import type { Store } from "../../src/ports/store.ts";
+import type { LeasedChunk, LeaseRequest, Report } from "../../src/ports/working.ts";
+import { loadSqliteStore } from "../sluice-api.ts";
+import { checkCount, type Figures, runSubject } from "../subject-process.ts";
+
+interface BacklogOptions {
+  readonly waiting: number;
+  /** Chunks settled, and chunks leased, in one commit. */
+  readonly perCommit: number;
+  /** Chunks to settle in all. */
+  readonly settled: number;
+}
+
+const BATCH = "backlog";
+const PIPELINE = "bench";
+const VERSION = "1";
+const ROUND_CHUNKS = 512;
+const CHUNKS_PER_PLAN = 10_000;
+const HOUR_MS = 3_600_000;
+
+async function openBatch(store: Store): Promise<void> {
+  await store.submit({
+    id: BATCH,
+    pipeline: PIPELINE,
+    version: VERSION,
+    lane: "bench",
+    key: null,
+    input: null,
+    inputHash: "",
+    resume: false,
+    open: true,
+    sealWithinMs: HOUR_MS,
+    settings: { chunkSize: 1 },
+  });
+  await store.startSlicing(BATCH, false);
+  await store.finishSlicing(BATCH, 0);
+}
+
+async function addChunks(store: Store, planned: number, chunks: number): Promise<void> {
+  for (let done = 0; done < chunks; done += CHUNKS_PER_PLAN) {
+    const size = Math.min(CHUNKS_PER_PLAN, chunks - done);
+    const result = await store.plan({
+      batch: BATCH,
+      step: 0,
+      afterChunks: planned + done,
+      chunks: Array.from({ length: size }, (_, index) => ({
+        items: 1,
+        locator: `${planned + done + index}`,
+        manifest: null,
+        keys: null,
+      })),
+      cursor: null,
+      part: `from-${planned + done}`,
+    });
+    if (result.kind !== "planned") throw new Error(`the plan was answered by ${result.kind}`);
+  }
+}
+
+function settleChunk({ batch, step, chunk, fence }: LeasedChunk): Report {
+  const outcomes = createOutcomeMap(1);
+  setOutcome(outcomes, 0, SUCCEEDED);
+  return {
+    batch,
+    step,
+    chunk,
+    fence,
+    outcomes,
+    failures: [],
+    results: [],
+    starting: [],
+    intent: "yield",
+  };
+}
+
+/** Leases and settles one round's chunks; answers how many it settled. */
+async function runRound(store: Store, lease: LeaseRequest): Promise<number> {
+  let { leased } = await store.work([], lease);
+  let settled = 0;
+  while (leased.length > 0) {
+    const isLast = settled + leased.length >= ROUND_CHUNKS;
+    const result = await store.work(leased.map(settleChunk), isLast ? null : lease);
+    settled += result.reports.filter((report) => report === "settled").length;
+    leased = result.leased;
+  }
+  return settled;
+}
+
+async function measureBacklog(
+  options: BacklogOptions & { readonly folder: string },
+): Promise<Figures> {
+  const { openSqliteStore } = await loadSqliteStore();
+  const store = await openSqliteStore(join(options.folder, "sluice.db"));
+  try {
+    await openBatch(store);
+    await addChunks(store, 0, options.waiting);
+    const worker = await store.registerWorker({ name: "bench", pipelines: [PIPELINE] });
+    const lease: LeaseRequest = {
+      worker,
+      pipeline: PIPELINE,
+      versions: [VERSION],
+      batch: null,
+      itemsMax: options.perCommit,
+      chunksMax: options.perCommit,
+      leaseMs: HOUR_MS,
+    };
+    let settled = 0;
+    let elapsedMs = 0;
+    // The first round warms the code up and is not timed.
+    while (settled < options.settled + ROUND_CHUNKS) {
+      const startedAt = performance.now();
+      const round = await runRound(store, lease);
+      if (settled > 0) elapsedMs += performance.now() - startedAt;
+      checkCount("chunks settled in a round", round, ROUND_CHUNKS);
+      await addChunks(store, options.waiting + settled, round);
+      settled += round;
+    }
+    const batch = await store.getBatch(BATCH);
+    checkCount("items that succeeded", batch?.counts.succeeded ?? 0, settled);
+    const seconds = elapsedMs / 1000;
+    return { seconds, chunksPerSecond: (settled - ROUND_CHUNKS) / seconds };
+  } finally {
+    await store.close();
+  }
+}
+
+await runSubject(measureBacklog);

@@ -1,0 +1,44 @@
+/**
+ * Sluice over the same file as the hand-written loop, with an empty handler and its default
+ * durability (FULL). The clock runs from before `submit` (so slicing is within it) until a waiting
+ * caller has seen the batch end; opening the store is outside of it, as it is for the loop.
+ */
+import { join } from "node:path";
+import { loadSluice } from "../sluice-api.ts";
+import { checkCount, elapsedSeconds, type Figures, runSubject } from "../subject-process.ts";
+
+interface SluiceOptions {
+  readonly itemsPath: string;
+  readonly items: number;
+  readonly chunkSize: number;
+}
+
+async function measureSluice(
+  options: SluiceOptions & { readonly folder: string },
+): Promise<Figures> {
+  const { createEngine, definePipeline, jsonl } = await loadSluice();
+  const pipeline = definePipeline({
+    name: "bench",
+    source: (input: { readonly path: string }) => jsonl(input.path),
+    chunkSize: options.chunkSize,
+    concurrency: 16,
+    handler: async () => {},
+  });
+  const engine = await createEngine({
+    store: join(options.folder, "sluice.db"),
+    pipelines: [pipeline],
+  });
+  try {
+    const startedAt = performance.now();
+    const handle = await engine.submit(pipeline, { path: options.itemsPath });
+    const batch = await handle.wait();
+    const seconds = elapsedSeconds(startedAt);
+    checkCount("items that succeeded", batch.counts.succeeded, options.items);
+    checkCount("chunks", batch.chunks, Math.ceil(options.items / options.chunkSize));
+    return { seconds, itemsPerSecond: options.items / seconds };
+  } finally {
+    await engine.close();
+  }
+}
+
+await runSubject(measureSluice);

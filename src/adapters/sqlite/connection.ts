@@ -1,0 +1,127 @@
+/**
+ * One connection to a SQLite file, shared politely with other processes: a call never waits for the
+ * write lock for more than a few milliseconds, but retries later with jitter, so that neither this
+ * process's loop nor a neighbour starves.
+ */
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { type Clock, sleep } from "../../ports/clock.ts";
+import type { Random } from "../../ports/random.ts";
+import { isBusy, translateError } from "./errors.ts";
+
+export const SYNCHRONOUS_MODES = ["full", "normal"] as const;
+/** `full`: a commit survives a power cut. `normal`: it survives any crash of processes. */
+export type SynchronousMode = (typeof SYNCHRONOUS_MODES)[number];
+
+export interface ConnectionOptions {
+  readonly path: string;
+  readonly synchronous: SynchronousMode;
+  /** How long a write waits for the lock before it gives up with STORE_BUSY. */
+  readonly busyMs: number;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/** How long SQLite itself may wait for the lock, and so block this process's loop. */
+const BLOCKING_WAIT_MS = 5;
+const RETRY_MIN_MS = 1;
+const RETRY_MAX_MS = 25;
+const CACHE_KIB = 8_192;
+
+export class Connection {
+  readonly path: string;
+  readonly #db: DatabaseSync;
+  readonly #busyMs: number;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #onCommit = new Set<() => void>();
+
+  private constructor(db: DatabaseSync, options: ConnectionOptions) {
+    this.#db = db;
+    this.path = options.path;
+    this.#busyMs = options.busyMs;
+    this.#clock = options.clock;
+    this.#random = options.random;
+  }
+
+  static async open(options: ConnectionOptions): Promise<Connection> {
+    let db: DatabaseSync;
+    try {
+      db = new DatabaseSync(options.path, { timeout: BLOCKING_WAIT_MS });
+    } catch (error) {
+      throw translateError(error, options.path);
+    }
+    const connection = new Connection(db, options);
+    try {
+      await connection.#persevere(() => {
+        db.exec("PRAGMA journal_mode = WAL");
+        db.exec(`PRAGMA synchronous = ${options.synchronous.toUpperCase()}`);
+        db.exec("PRAGMA foreign_keys = ON");
+        db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
+      });
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+    return connection;
+  }
+
+  prepare(sql: string): StatementSync {
+    return this.#db.prepare(sql);
+  }
+
+  exec(sql: string): void {
+    this.#db.exec(sql);
+  }
+
+  /** Runs a change in one transaction of its own; it is retried whole while the file is locked. */
+  async write<T>(change: () => T): Promise<T> {
+    const result = await this.#persevere(() => {
+      this.#db.exec("BEGIN IMMEDIATE");
+      try {
+        const changed = change();
+        this.#db.exec("COMMIT");
+        return changed;
+      } catch (error) {
+        // A failed COMMIT may have rolled back by itself.
+        if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
+        throw error;
+      }
+    });
+    for (const listener of this.#onCommit) listener();
+    return result;
+  }
+
+  async read<T>(look: () => T): Promise<T> {
+    return this.#persevere(look);
+  }
+
+  async #persevere<T>(attempt: () => T): Promise<T> {
+    const giveUpAt = this.#clock.monotonicMs() + this.#busyMs;
+    for (let waitMs = RETRY_MIN_MS; ; waitMs = Math.min(waitMs * 2, RETRY_MAX_MS)) {
+      try {
+        return attempt();
+      } catch (error) {
+        if (!isBusy(error) || this.#clock.monotonicMs() >= giveUpAt) {
+          throw translateError(error, this.path);
+        }
+      }
+      await sleep(this.#clock, RETRY_MIN_MS + waitMs * this.#random.next());
+    }
+  }
+
+  /** Calls back after each commit of this connection. */
+  onCommit(listener: () => void): () => void {
+    this.#onCommit.add(listener);
+    return () => void this.#onCommit.delete(listener);
+  }
+
+  /** The handle itself, for the driver's own online backup. */
+  get database(): DatabaseSync {
+    return this.#db;
+  }
+
+  close(): void {
+    this.#onCommit.clear();
+    if (this.#db.isOpen) this.#db.close();
+  }
+}

@@ -1,0 +1,75 @@
+/** What SQLite complains of, in words that name the file and the remedy. */
+import { SluiceError } from "../../core/errors.ts";
+
+/** Primary result codes of SQLite; extended codes carry them in their low byte. */
+const SQLITE = {
+  busy: 5,
+  locked: 6,
+  readonly: 8,
+  ioError: 10,
+  corrupt: 11,
+  full: 13,
+  cannotOpen: 14,
+  notADatabase: 26,
+} as const;
+
+export function readResultCode(error: unknown): number | null {
+  if (!(error instanceof Error) || !("errcode" in error)) return null;
+  return typeof error.errcode === "number" ? error.errcode & 0xff : null;
+}
+
+/** Somebody else holds the lock: worth waiting for. */
+export function isBusy(error: unknown): boolean {
+  const code = readResultCode(error);
+  return code === SQLITE.busy || code === SQLITE.locked;
+}
+
+/** Turns an error of the driver into one a person can act on; others pass through. */
+export function translateError(error: unknown, path: string): unknown {
+  const say = (code: string, message: string, hint: string, retryable = false): SluiceError =>
+    new SluiceError(code, message, { hint, retryable, cause: error });
+  switch (readResultCode(error)) {
+    case SQLITE.busy:
+    case SQLITE.locked:
+      return say(
+        "STORE_BUSY",
+        `the database ${path} is locked by another process`,
+        "Wait until that process lets go, or find it with `fuser` or `lsof`. Nothing was lost.",
+        true,
+      );
+    case SQLITE.readonly:
+      return say(
+        "STORE_READ_ONLY",
+        `the database ${path} cannot be written`,
+        "Give this user the right to write the file and its folder, or choose another --store.",
+      );
+    case SQLITE.full:
+      return say(
+        "STORE_FULL",
+        `the disk that holds ${path} is full`,
+        "Free some space and run the same command again: it goes on where it stopped.",
+        true,
+      );
+    case SQLITE.ioError:
+      return say(
+        "STORE_IO_ERROR",
+        `reading or writing ${path} failed: ${(error as Error).message}`,
+        "Check the disk and its free space. Run the same command again once it is well.",
+      );
+    case SQLITE.cannotOpen:
+      return say(
+        "STORE_UNREACHABLE",
+        `the database ${path} cannot be opened`,
+        "Check that its folder exists and that this user may write there, or choose another --store.",
+      );
+    case SQLITE.corrupt:
+    case SQLITE.notADatabase:
+      return say(
+        "STORE_CORRUPT",
+        `the file ${path} is not a SQLite database, or is damaged`,
+        "Restore it from a backup (`sluice backup` makes them), or choose another --store.",
+      );
+    default:
+      return error;
+  }
+}

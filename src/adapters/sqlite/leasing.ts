@@ -1,0 +1,197 @@
+/**
+ * Choosing and taking the next chunks. A step knows the earliest time at which it has something to
+ * lease, so a request finds its steps by one index; chunks that never ran are taken as one range
+ * from `next_chunk` on, so a backlog of a million costs what a backlog of ten does.
+ */
+import type { StatementSync } from "node:sqlite";
+import type { LeasedChunk, LeaseRequest } from "../../ports/working.ts";
+import type { Connection } from "./connection.ts";
+import type { ItemRow } from "./rows.ts";
+
+interface StepRow {
+  readonly batch: number;
+  readonly id: string;
+  readonly step: number;
+  readonly chunks: number;
+  readonly next_chunk: number;
+}
+
+interface ChunkRow {
+  readonly chunk: number;
+  readonly start: number;
+  readonly finish: number;
+  readonly fence: number;
+  readonly careful: number;
+  readonly tracked: number;
+  readonly outcomes: Uint8Array;
+  readonly locator: string | null;
+}
+
+const CHUNK_COLUMNS = "chunk, start, finish, fence, careful, tracked, outcomes, locator";
+
+/** What is left of a request while its steps are walked. */
+interface Budget {
+  items: number;
+  chunks: number;
+}
+
+export class Leasing {
+  readonly #findSteps: StatementSync;
+  readonly #findNextDue: StatementSync;
+  readonly #selectDue: StatementSync;
+  readonly #selectFresh: StatementSync;
+  readonly #leaseOne: StatementSync;
+  readonly #leaseRun: StatementSync;
+  readonly #updateStep: StatementSync;
+  readonly #selectTracked: StatementSync;
+
+  constructor(connection: Connection) {
+    const prepare = (sql: string): StatementSync => connection.prepare(sql);
+    this.#findSteps = prepare(
+      `SELECT s.batch, b.id, s.step, s.chunks, s.next_chunk
+       FROM step s INDEXED BY step_leasable JOIN batch b ON b.num = s.batch
+       WHERE s.running = 1 AND s.leasable_at IS NOT NULL AND s.pipeline = ? AND s.version = ?
+         AND s.leasable_at <= ? AND (? IS NULL OR b.id = ?)
+       ORDER BY s.batch, s.step LIMIT ?`,
+    );
+    this.#findNextDue = prepare(
+      `SELECT min(s.leasable_at) AS due
+       FROM step s INDEXED BY step_leasable JOIN batch b ON b.num = s.batch
+       WHERE s.running = 1 AND s.leasable_at IS NOT NULL AND s.pipeline = ? AND s.version = ?
+         AND (? IS NULL OR b.id = ?)`,
+    );
+    this.#selectDue = prepare(
+      `SELECT ${CHUNK_COLUMNS} FROM chunk INDEXED BY chunk_due
+       WHERE state = 'waiting' AND batch = ? AND step = ? AND due_at <= ?
+       ORDER BY due_at, chunk LIMIT ?`,
+    );
+    this.#selectFresh = prepare(
+      `SELECT ${CHUNK_COLUMNS} FROM chunk WHERE batch = ? AND step = ? AND chunk >= ?
+       ORDER BY chunk LIMIT ?`,
+    );
+    this.#leaseOne = prepare(
+      `UPDATE chunk SET state = 'leased', fence = fence + 1, worker = ?, lease_until = ?
+       WHERE batch = ? AND step = ? AND chunk = ?`,
+    );
+    this.#leaseRun = prepare(
+      `UPDATE chunk SET state = 'leased', fence = fence + 1, worker = ?, lease_until = ?
+       WHERE batch = ? AND step = ? AND chunk >= ? AND chunk < ?`,
+    );
+    this.#updateStep = prepare(
+      `UPDATE step SET next_chunk = ?1, leasable_at = iif(?1 < chunks, 0, (
+         SELECT min(due_at) FROM chunk INDEXED BY chunk_due
+         WHERE state = 'waiting' AND batch = ?2 AND step = ?3))
+       WHERE batch = ?2 AND step = ?3`,
+    );
+    this.#selectTracked = prepare(
+      `SELECT item, attempts, deaths, due_at FROM item
+       WHERE batch = ? AND step = ? AND item >= ? AND item < ? AND dead = 0 ORDER BY item`,
+    );
+  }
+
+  /** True when a request made now would find something: asked before the write lock is. */
+  hasDue(request: LeaseRequest, now: number): boolean {
+    return this.#listSteps({ ...request, chunksMax: 1 }, now).length > 0;
+  }
+
+  lease(request: LeaseRequest, now: number): LeasedChunk[] {
+    const leased: LeasedChunk[] = [];
+    // One chunk is always granted, even to a request for no items.
+    const budget: Budget = { items: Math.max(1, request.itemsMax), chunks: request.chunksMax };
+    for (const step of this.#listSteps(request, now)) {
+      if (budget.chunks <= 0 || (leased.length > 0 && budget.items <= 0)) break;
+      leased.push(...this.#leaseFrom(step, request, budget, now));
+    }
+    return leased;
+  }
+
+  computeNextDue(request: LeaseRequest, now: number): number | null {
+    const dues = request.versions
+      .map((version) => {
+        const { pipeline, batch } = request;
+        const row = this.#findNextDue.get(pipeline, version, batch, batch);
+        return (row as { due: number | null }).due;
+      })
+      .filter((due) => due !== null);
+    return dues.length === 0 ? null : Math.max(0, Math.min(...dues) - now);
+  }
+
+  #listSteps({ pipeline, versions, batch, chunksMax }: LeaseRequest, now: number): StepRow[] {
+    // A version that is named twice must not lease its chunks twice in one act.
+    const rows = [...new Set(versions)].flatMap(
+      (version) =>
+        this.#findSteps.all(
+          pipeline,
+          version,
+          now,
+          batch,
+          batch,
+          chunksMax,
+        ) as unknown as StepRow[],
+    );
+    return versions.length === 1 ? rows : rows.toSorted((a, b) => a.batch - b.batch);
+  }
+
+  #leaseFrom(step: StepRow, request: LeaseRequest, budget: Budget, now: number): LeasedChunk[] {
+    const until = now + request.leaseMs;
+    const { batch, step: number } = step;
+    const due = takeWithin(
+      this.#selectDue.all(batch, number, now, budget.chunks) as unknown as ChunkRow[],
+      budget,
+    );
+    for (const { chunk } of due) this.#leaseOne.run(request.worker, until, batch, number, chunk);
+    const fresh = takeWithin(
+      this.#selectFresh.all(
+        batch,
+        number,
+        step.next_chunk,
+        budget.items > 0 ? budget.chunks : 0,
+      ) as unknown as ChunkRow[],
+      budget,
+    );
+    const nextChunk = step.next_chunk + fresh.length;
+    if (fresh.length > 0) {
+      this.#leaseRun.run(request.worker, until, batch, number, step.next_chunk, nextChunk);
+    }
+    this.#updateStep.run(nextChunk, batch, number);
+    return [...due, ...fresh].map((row) => this.#describe(step, row, now));
+  }
+
+  #describe(step: StepRow, row: ChunkRow, now: number): LeasedChunk {
+    const { chunk, start, finish, locator, outcomes } = row;
+    return {
+      batch: step.id,
+      step: step.step,
+      chunk,
+      fence: row.fence + 1,
+      start,
+      end: finish,
+      locator,
+      outcomes,
+      careful: row.careful === 1,
+      histories: row.tracked === 0 ? [] : this.#readHistories(step, row, now),
+    };
+  }
+
+  #readHistories(step: StepRow, row: ChunkRow, now: number): LeasedChunk["histories"] {
+    const rows = this.#selectTracked.all(step.batch, step.step, row.start, row.finish);
+    return (rows as unknown as ItemRow[]).map(({ item, attempts, deaths, due_at }) => ({
+      index: item - row.start,
+      attempts,
+      deaths,
+      dueInMs: Math.max(0, due_at - now),
+    }));
+  }
+}
+
+/** Chunks are taken while fewer items than asked for are; the first one always is. */
+function takeWithin(rows: readonly ChunkRow[], budget: Budget): ChunkRow[] {
+  const taken: ChunkRow[] = [];
+  for (const row of rows) {
+    if (budget.chunks <= 0 || budget.items <= 0) break;
+    taken.push(row);
+    budget.items -= row.finish - row.start;
+    budget.chunks--;
+  }
+  return taken;
+}

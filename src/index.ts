@@ -1,0 +1,30 @@
+/** Sluice: every item accounted for. */
+export {
+  describeError,
+  FatalError,
+  PermanentError,
+  SluiceError,
+  TransientError,
+} from "./core/errors.ts";
+export type { BatchState, EndReason } from "./core/batch.ts";
+export type { Counts } from "./core/counts.ts";
+export type { ErrorClass } from "./core/errors.ts";
+export type { Outcome } from "./core/outcome-map.ts";
+export type { DeadLetter } from "./ports/reading.ts";
+export type { Slice, SliceItems, SliceRequest, Source, SourceLike } from "./ports/source.ts";
+export type { Store } from "./ports/store.ts";
+export type { BatchEvent } from "./runtime/batch-event.ts";
+export type { BatchHandle, BatchProgress, ItemResultView } from "./runtime/batch-handle.ts";
+export type { CloseOptions, Engine, EngineOptions, SubmitOptions } from "./runtime/engine.ts";
+export type { Log, LogEntry } from "./runtime/log.ts";
+export type { OpenBatch } from "./runtime/open-batch.ts";
+export { failed, type ItemOutcome, skipped, succeeded } from "./runtime/outcomes.ts";
+export {
+  type ChunkContext,
+  type ChunkItem,
+  definePipeline,
+  type ItemContext,
+  type Pipeline,
+} from "./runtime/pipeline.ts";
+export { type CreateEngineOptions, createEngine } from "./create-engine.ts";
+export * from "./sources/index.ts";

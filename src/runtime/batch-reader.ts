@@ -1,0 +1,123 @@
+/**
+ * Reads the items of leased chunks: from the pipeline's source, or from the manifests that the
+ * batch owns. One reader serves a batch in a worker, so its open files are shared.
+ */
+import { describeError, SluiceError } from "../core/errors.ts";
+import { type RetryPolicy, computeBackoffMs } from "../core/retry.ts";
+import { type Clock, sleep } from "../ports/clock.ts";
+import type { BatchSnapshot } from "../ports/conducting.ts";
+import type { Random } from "../ports/random.ts";
+import type { SliceItems, Source } from "../ports/source.ts";
+import type { Store } from "../ports/store.ts";
+import type { LeasedChunk } from "../ports/working.ts";
+import { isSource, openSource } from "./open-source.ts";
+import { readManifest } from "./manifest.ts";
+import type { Pipeline } from "./pipeline.ts";
+
+/** A source that cannot be read for this long ends its batch. */
+const READ_RETRY: RetryPolicy = { attempts: 5, baseMs: 500, capMs: 5_000 };
+
+export class BatchReader {
+  readonly batch: BatchSnapshot;
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #source: Source | null;
+
+  constructor(
+    batch: BatchSnapshot,
+    pipeline: Pipeline,
+    parts: { readonly store: Store; readonly clock: Clock; readonly random: Random },
+  ) {
+    this.batch = batch;
+    this.#store = parts.store;
+    this.#clock = parts.clock;
+    this.#random = parts.random;
+    const source = batch.input === null ? null : openSource(pipeline, batch.input);
+    this.#source = source !== null && isSource(source) ? source : null;
+  }
+
+  /** The items of each chunk, in order. Throws a SluiceError when the batch cannot go on. */
+  async read(chunks: readonly LeasedChunk[]): Promise<readonly SliceItems[]> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#readOnce(chunks);
+      } catch (error) {
+        if (error instanceof SluiceError && !error.retryable) throw error;
+        if (attempt >= READ_RETRY.attempts) throw asUnreadable(error);
+        await sleep(this.#clock, computeBackoffMs(READ_RETRY, attempt, this.#random.next()));
+      }
+    }
+  }
+
+  async #readOnce(chunks: readonly LeasedChunk[]): Promise<readonly SliceItems[]> {
+    const located = chunks.filter(({ locator }) => locator !== null);
+    const ranges = await this.#readRanges(located);
+    const owned = await this.#readOwned(chunks.filter(({ locator }) => locator === null));
+    const byChunk = new Map([...zip(located, ranges), ...owned]);
+    return chunks.map((chunk) => {
+      const items = byChunk.get(chunk);
+      if (items === undefined || items.count !== chunk.end - chunk.start) {
+        throw new SluiceError(
+          "SOURCE_CHANGED",
+          `items ${chunk.start} to ${chunk.end - 1} of batch ${chunk.batch} are not there as they were sliced`,
+          { hint: "Submit the batch again; its source must not change while it runs." },
+        );
+      }
+      return items;
+    });
+  }
+
+  async #readRanges(chunks: readonly LeasedChunk[]): Promise<readonly SliceItems[]> {
+    if (chunks.length === 0) return [];
+    if (this.#source === null) {
+      throw new SluiceError(
+        "SOURCE_CHANGED",
+        `the pipeline's source no longer reads the ranges that batch ${this.batch.id} was sliced into`,
+        { hint: "Give the pipeline a new version when its source changes, and submit again." },
+      );
+    }
+    return this.#source.read(chunks.map(({ locator }) => locator as string));
+  }
+
+  async #readOwned(chunks: readonly LeasedChunk[]): Promise<[LeasedChunk, SliceItems][]> {
+    const read: [LeasedChunk, SliceItems][] = [];
+    for (const run of splitAdjacent(chunks)) {
+      const first = run[0] as LeasedChunk;
+      const { batch, step, chunk } = first;
+      const manifests = await this.#store.readManifests(batch, step, chunk, chunk + run.length);
+      read.push(...zip(run, manifests.map(readManifest)));
+    }
+    return read;
+  }
+
+  async close(): Promise<void> {
+    await this.#source?.close?.();
+  }
+}
+
+function asUnreadable(error: unknown): SluiceError {
+  return new SluiceError(
+    "SOURCE_UNREADABLE",
+    `the source cannot be read: ${describeError(error).message}`,
+    {
+      hint: "Mend the source and submit the batch again.",
+      cause: error,
+    },
+  );
+}
+
+/** Runs of chunks with consecutive numbers. */
+function splitAdjacent(chunks: readonly LeasedChunk[]): LeasedChunk[][] {
+  const runs: LeasedChunk[][] = [];
+  for (const chunk of chunks.toSorted((a, b) => a.chunk - b.chunk)) {
+    const last = runs.at(-1);
+    if (last?.at(-1)?.chunk === chunk.chunk - 1) last.push(chunk);
+    else runs.push([chunk]);
+  }
+  return runs;
+}
+
+function zip<A, B>(left: readonly A[], right: readonly B[]): [A, B][] {
+  return left.flatMap((one, i) => (i < right.length ? [[one, right[i] as B] as [A, B]] : []));
+}

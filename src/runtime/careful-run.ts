@@ -1,0 +1,44 @@
+/**
+ * Runs a chunk whose lease was lost before, so that an item that kills its worker is found: starts
+ * are committed before items run, a few at a time; suspects run alone. See core/poison.ts.
+ */
+import { mustRunAlone } from "../core/poison.ts";
+import type { ReportResult } from "../core/chunk.ts";
+import type { ChunkRun } from "./chunk-run.ts";
+import type { Gate } from "./gate.ts";
+import type { ItemRunner } from "./item-runner.ts";
+
+export interface CarefulParts {
+  readonly runner: ItemRunner;
+  readonly gate: Gate;
+  readonly concurrency: number;
+  /** Commits what is known and that these items start now. */
+  readonly announce: (starting: readonly number[]) => Promise<ReportResult>;
+  readonly stopping: () => boolean;
+}
+
+/** Resolves when the run has started all that it could; the caller reports the rest. */
+export async function runCarefully(run: ChunkRun, parts: CarefulParts): Promise<void> {
+  const crowd: number[] = [];
+  const suspects: number[] = [];
+  for (let index = run.takeNext(); index !== -1; index = run.takeNext()) {
+    (mustRunAlone(run.countDeaths(index)) ? suspects : crowd).push(index);
+  }
+  const runWave = (indexes: readonly number[], alone: boolean): Promise<void> =>
+    parts.runner.runWave(run, { indexes, alone, announce: () => announce(run, indexes, parts) });
+  for (let at = 0; at < crowd.length; at += parts.concurrency) {
+    await runWave(crowd.slice(at, at + parts.concurrency), false);
+  }
+  for (const suspect of suspects) await parts.gate.runAlone(() => runWave([suspect], true));
+}
+
+async function announce(
+  run: ChunkRun,
+  starting: readonly number[],
+  parts: CarefulParts,
+): Promise<boolean> {
+  if (run.lost || parts.stopping()) return false;
+  const result = await parts.announce(starting);
+  if (result !== "kept") run.lost = true;
+  return !run.lost && !parts.stopping();
+}

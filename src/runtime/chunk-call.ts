@@ -1,0 +1,122 @@
+/** One call of `processChunk`: many items in, one outcome for each out, and none forgotten. */
+import { TransientError, PermanentError } from "../core/errors.ts";
+import type { ChunkRun } from "./chunk-run.ts";
+import { checkItem } from "./item-check.ts";
+import { Call, makeIdempotencyKey } from "./item-context.ts";
+import type { Slot } from "./item-runner.ts";
+import { readOutcome } from "./outcomes.ts";
+import type { ChunkItem, Pipeline } from "./pipeline.ts";
+
+export interface ChunkCallListener {
+  note(index: number, item: unknown, outcome: unknown): void;
+  fail(index: number, item: unknown, error: unknown): void;
+}
+
+interface Entry {
+  /** Position in the chunk. */
+  readonly position: number;
+  readonly given: ChunkItem<unknown>;
+}
+
+export async function callForChunk(
+  pipeline: Pipeline,
+  run: ChunkRun,
+  indexes: readonly number[],
+  slot: Slot,
+  listener: ChunkCallListener,
+): Promise<void> {
+  const entries = await readEntries(pipeline, run, indexes, listener);
+  if (entries.length === 0 || slot.abandoned) return;
+  const call = new Call(run.facts, pipeline, undefined, run.lease.start, 1);
+  slot.call = call;
+  const context = {
+    batch: run.facts.batch,
+    lane: run.facts.lane,
+    // Read through, so that a signal is made only for a handler that asks for one.
+    get signal(): AbortSignal {
+      return call.signal;
+    },
+  };
+  let answers: readonly unknown[];
+  try {
+    const given = entries.map((entry) => entry.given);
+    const processChunk = pipeline.processChunk as NonNullable<Pipeline["processChunk"]>;
+    answers = checkAnswers(await processChunk(given, context), given.length);
+  } catch (error) {
+    if (slot.abandoned) return;
+    for (const { position, given } of entries) listener.fail(position, given.item, error);
+    return;
+  }
+  if (slot.abandoned) return;
+  for (const [at, { position, given }] of entries.entries()) {
+    noteAnswer(position, given, answers[at], listener);
+  }
+}
+
+function noteAnswer(
+  position: number,
+  { item, index, key }: ChunkItem<unknown>,
+  answer: unknown,
+  listener: ChunkCallListener,
+): void {
+  const named = key === null ? `item ${index}` : `item ${index} (key ${key})`;
+  try {
+    if (answer === undefined) {
+      throw new TransientError(`processChunk gave no outcome for ${named}`, {
+        code: "MISSING_OUTCOME",
+      });
+    }
+    if (readOutcome(answer) === null) {
+      throw new PermanentError(
+        `processChunk answered for ${named} with something else than succeeded(), skipped() or failed()`,
+        { code: "BAD_OUTCOME" },
+      );
+    }
+    listener.note(position, item, answer);
+  } catch (error) {
+    listener.fail(position, item, error);
+  }
+}
+
+async function readEntries(
+  pipeline: Pipeline,
+  run: ChunkRun,
+  indexes: readonly number[],
+  listener: ChunkCallListener,
+): Promise<Entry[]> {
+  const entries: Entry[] = [];
+  for (const position of indexes) {
+    let item: unknown;
+    try {
+      item = run.items.at(position);
+      if (pipeline.itemSchema !== null) item = await checkItem(pipeline.itemSchema, item);
+      const index = run.lease.start + position;
+      const given = {
+        item,
+        index,
+        key: pipeline.readKey(item),
+        attempt: run.countAttempts(position) + 1,
+        idempotencyKey: makeIdempotencyKey(run.facts, index),
+      };
+      entries.push({ position, given });
+    } catch (error) {
+      listener.fail(position, item, error);
+    }
+  }
+  return entries;
+}
+
+function checkAnswers(answers: unknown, items: number): readonly unknown[] {
+  if (!Array.isArray(answers)) {
+    throw new PermanentError("processChunk must return a list with one outcome for each item", {
+      code: "BAD_OUTCOME",
+    });
+  }
+  if (answers.length > items) {
+    throw new PermanentError(
+      `processChunk returned ${answers.length} outcomes for ${items} items, so none can be trusted`,
+      { code: "BAD_OUTCOME" },
+    );
+  }
+  return answers;
+}

@@ -1,0 +1,121 @@
+/**
+ * Decides: slices batches that wait for it. Any process may conduct, and each engine does: its own
+ * submissions at once, those that others left lying (their process died) when it comes across them.
+ */
+import { describeError, SluiceError } from "../core/errors.ts";
+import { type Clock, sleep } from "../ports/clock.ts";
+import type { BatchSnapshot } from "../ports/conducting.ts";
+import type { Random } from "../ports/random.ts";
+import type { SourceLike } from "../ports/source.ts";
+import type { Store } from "../ports/store.ts";
+import type { Log } from "./log.ts";
+import { acceptsVersion, type Pipeline } from "./pipeline.ts";
+import type { EngineSettings } from "./settings.ts";
+import { sliceBatch } from "./slicer.ts";
+
+export interface ConductorParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly settings: EngineSettings;
+  readonly worker: number;
+  readonly onFatal: (error: unknown) => void;
+}
+
+const LOOK_EVERY_MS = 1_000;
+/** Batches taken up in one look; the next look finds the rest. */
+const BATCHES_PER_LOOK_MAX = 100;
+
+export class Conductor {
+  readonly #parts: ConductorParts;
+  readonly #pipelines = new Map<string, Pipeline>();
+  readonly #slicing = new Map<string, Promise<BatchSnapshot | null>>();
+  readonly #stop = new AbortController();
+  #loop: Promise<void> | null = null;
+
+  constructor(parts: ConductorParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#loop = this.#run().catch((error: unknown) => this.#parts.onFatal(error));
+  }
+
+  /** Batches of this pipeline are sliced from now on. */
+  add(pipeline: Pipeline): void {
+    this.#pipelines.set(`${pipeline.name}@${pipeline.version}`, pipeline);
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#loop;
+    await Promise.allSettled(this.#slicing.values());
+  }
+
+  /**
+   * Slices a batch now, unless it is being sliced already; answers the batch as it is afterwards,
+   * or null when another process does it.
+   */
+  slice(
+    batch: BatchSnapshot,
+    pipeline: Pipeline,
+    items: SourceLike<unknown> | null,
+  ): Promise<BatchSnapshot | null> {
+    const running = this.#slicing.get(batch.id);
+    if (running !== undefined) return running;
+    const slicing = this.#slice(batch, pipeline, items).finally(() =>
+      this.#slicing.delete(batch.id),
+    );
+    this.#slicing.set(batch.id, slicing);
+    return slicing;
+  }
+
+  async #slice(
+    batch: BatchSnapshot,
+    pipeline: Pipeline,
+    items: SourceLike<unknown> | null,
+  ): Promise<BatchSnapshot | null> {
+    const { store, random, settings, worker } = this.#parts;
+    const duty = `slicing/${batch.id}`;
+    const keepClaim = (): Promise<boolean> => store.claim(duty, worker, settings.leaseMs);
+    if (!(await keepClaim())) return null;
+    try {
+      return await sliceBatch(batch, pipeline, items, { store, random, keepClaim });
+    } finally {
+      await store.unclaim(duty, worker);
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { clock, log } = this.#parts;
+    while (!this.#stop.signal.aborted) {
+      try {
+        for (const pipeline of this.#pipelines.values()) await this.#look(pipeline);
+      } catch (error) {
+        if (!(error instanceof SluiceError && error.retryable)) throw error;
+        log({
+          level: "warn",
+          event: "conductor.retry",
+          message: describeError(error).message,
+          error,
+        });
+      }
+      await sleep(clock, LOOK_EVERY_MS, this.#stop.signal);
+    }
+  }
+
+  async #look(pipeline: Pipeline): Promise<void> {
+    const waiting = await this.#parts.store.listBatches({
+      pipeline: pipeline.name,
+      states: ["submitted", "slicing"],
+      limit: BATCHES_PER_LOOK_MAX,
+    });
+    for (const batch of waiting.toReversed()) {
+      if (this.#stop.signal.aborted) return;
+      // Items that were handed over live only in the submitter's memory.
+      if (batch.input === null || !acceptsVersion(pipeline, batch.version)) continue;
+      await this.slice(batch, pipeline, null);
+    }
+  }
+}

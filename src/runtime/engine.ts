@@ -1,0 +1,315 @@
+/**
+ * The engine composes the parts: it submits batches, conducts, sweeps, and works on the pipelines
+ * that it was given. It gets its store from outside and leaves it open.
+ */
+import { hash } from "node:crypto";
+import { isEnded } from "../core/batch.ts";
+import { canonicalize, type Json } from "../core/canonical-json.ts";
+import { SluiceError } from "../core/errors.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { BatchSnapshot, Submission } from "../ports/conducting.ts";
+import type { Random } from "../ports/random.ts";
+import type { SourceLike } from "../ports/source.ts";
+import type { Store } from "../ports/store.ts";
+import { BatchHandle, type HandleParts } from "./batch-handle.ts";
+import { Conductor } from "./conductor.ts";
+import { type Log, silentLog } from "./log.ts";
+import { OpenBatch } from "./open-batch.ts";
+import { isIterable } from "./open-source.ts";
+import { acceptsVersion, type Pipeline } from "./pipeline.ts";
+import { type EventHandler, Relay } from "./relay.ts";
+import { type EngineSettings, resolveSettings } from "./settings.ts";
+import { Sweeper } from "./sweeper.ts";
+import { systemClock } from "./system-clock.ts";
+import { systemRandom } from "./system-random.ts";
+import { Worker } from "./worker.ts";
+
+export interface EngineOptions extends Partial<EngineSettings> {
+  /** Work on the pipelines whose batches are submitted here. Default true. */
+  readonly work?: boolean;
+  readonly log?: Log;
+  readonly clock?: Clock;
+  readonly random?: Random;
+  /** Close the store with the engine. Default false. */
+  readonly ownsStore?: boolean;
+}
+
+export interface SubmitOptions {
+  /** The same key twice gives the same batch. */
+  readonly key?: string;
+  /** Whose batch it is; default the pipeline's name. */
+  readonly lane?: string;
+  /** Take up an unfinished batch of the same pipeline and input, if there is one. */
+  readonly resume?: boolean;
+  /** Refuse the batch before anything runs if one item is bad; default as the pipeline says. */
+  readonly strict?: boolean;
+}
+
+export interface CloseOptions {
+  /** How long items in hand may take; default the setting `drainMs`. */
+  readonly drainMs?: number;
+}
+
+const LANE = /^[A-Za-z0-9._:-]{1,128}$/;
+const KEY_CHARS_MAX = 256;
+
+export class Engine {
+  readonly store: Store;
+  readonly #settings: EngineSettings;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #log: Log;
+  readonly #works: boolean;
+  readonly #ownsStore: boolean;
+  readonly #worker: Worker;
+  readonly #workerId: number;
+  readonly #conductor: Conductor;
+  readonly #sweeper: Sweeper;
+  readonly #relays: Relay[] = [];
+  readonly #failureListeners = new Set<() => void>();
+  #failure: { readonly error: unknown } | null = null;
+  #closed: Promise<void> | null = null;
+
+  private constructor(
+    store: Store,
+    workerId: number,
+    settings: EngineSettings,
+    options: EngineOptions,
+  ) {
+    this.store = store;
+    this.#settings = settings;
+    this.#workerId = workerId;
+    this.#clock = options.clock ?? systemClock;
+    this.#random = options.random ?? systemRandom;
+    this.#log = options.log ?? silentLog;
+    this.#works = options.work ?? true;
+    this.#ownsStore = options.ownsStore ?? false;
+    const parts = { ...this.#parts, settings, onFatal: (error: unknown) => this.#fail(error) };
+    this.#sweeper = new Sweeper(parts);
+    this.#conductor = new Conductor({ ...parts, worker: workerId });
+    this.#worker = new Worker({
+      ...parts,
+      id: workerId,
+      onEnded: (batches) => this.#sweeper.noteEnded(batches),
+    });
+  }
+
+  static async start(store: Store, options: EngineOptions = {}): Promise<Engine> {
+    const { work: _w, log: _l, clock: _c, random: _r, ownsStore: _o, ...settings } = options;
+    const resolved = resolveSettings(settings);
+    const workerId = await store.registerWorker({ name: "engine", pipelines: [] });
+    const engine = new Engine(store, workerId, resolved, options);
+    engine.#conductor.start();
+    engine.#sweeper.start();
+    return engine;
+  }
+
+  get #parts(): { store: Store; clock: Clock; random: Random; log: Log } {
+    return { store: this.store, clock: this.#clock, random: this.#random, log: this.#log };
+  }
+
+  /** Records a batch and sees to it that it is sliced; with `work`, also that it runs. */
+  async submit<Item, Input, Result>(
+    pipeline: Pipeline<Item, Input, Result>,
+    input: Input,
+    options: SubmitOptions = {},
+  ): Promise<BatchHandle<Result>> {
+    this.#throwIfClosed();
+    const erased = withStrict(pipeline as unknown as Pipeline, options.strict);
+    const items = erased.source === null ? checkItems(erased, input) : null;
+    const submission = this.#describe(erased, input, options, false);
+    const batch = await this.#record(submission);
+    this.#conductor.add(erased);
+    if (batch.state === "submitted" || batch.state === "slicing") {
+      const slicing = this.#conductor.slice(batch, erased, items);
+      // Items that were handed over are the batch's own when this returns.
+      if (items !== null) await slicing;
+      else slicing.catch((error: unknown) => this.#fail(error));
+    }
+    if (this.#works) this.work(erased);
+    return new BatchHandle(batch.id, this.#handleParts());
+  }
+
+  /** Opens a batch to which items are added until it is sealed. */
+  async open<Item, Input, Result>(
+    pipeline: Pipeline<Item, Input, Result>,
+    options: SubmitOptions = {},
+  ): Promise<OpenBatch<Item, Result>> {
+    this.#throwIfClosed();
+    const erased = withStrict(pipeline as unknown as Pipeline, options.strict);
+    const batch = await this.#record(this.#describe(erased, null, options, true));
+    if (batch.state === "submitted" || batch.state === "slicing") {
+      await this.store.startSlicing(batch.id, false);
+      await this.store.finishSlicing(batch.id, 0);
+    }
+    if (this.#works) this.work(erased);
+    return new OpenBatch(batch.id, {
+      ...this.#handleParts(),
+      random: this.#random,
+      pipeline: erased,
+      addAheadItems: this.#settings.addAheadItems,
+    });
+  }
+
+  /** A batch that is there already. */
+  async get<Result = unknown>(id: string): Promise<BatchHandle<Result>> {
+    const handle = new BatchHandle<Result>(id, this.#handleParts());
+    await handle.progress();
+    return handle;
+  }
+
+  /** Works on a pipeline's batches in this process, or on one of them, until the engine closes. */
+  work<Item, Input, Result>(pipeline: Pipeline<Item, Input, Result>, batch?: string): void {
+    this.#throwIfClosed();
+    const erased = pipeline as unknown as Pipeline;
+    this.#conductor.add(erased);
+    this.#worker.add(erased, batch ?? null);
+  }
+
+  /**
+   * Calls the handler for every record of every batch, in order and at least once, also for those
+   * that were written while nobody listened. The name is the subscriber's memory.
+   */
+  subscribe(name: string, handler: EventHandler): void {
+    this.#throwIfClosed();
+    const onFatal = (error: unknown): void => this.#fail(error);
+    this.#relays.push(
+      new Relay(name, handler, { ...this.#parts, worker: this.#workerId, onFatal }),
+    );
+  }
+
+  /** Calls back if the engine cannot go on (the store is gone, a handler said so). */
+  onFailure(listener: (error: unknown) => void): () => void {
+    const listen = (): void => listener(this.#failure?.error);
+    if (this.#failure !== null) listen();
+    this.#failureListeners.add(listen);
+    return () => void this.#failureListeners.delete(listen);
+  }
+
+  /** Finishes what is in hand, gives the rest back, and stops. The batches are not touched. */
+  close(options: CloseOptions = {}): Promise<void> {
+    this.#closed ??= this.#close(options.drainMs ?? this.#settings.drainMs);
+    return this.#closed;
+  }
+
+  async #close(drainMs: number): Promise<void> {
+    await this.#worker.stop(drainMs);
+    await Promise.all(this.#relays.map((relay) => relay.stop()));
+    await this.#conductor.stop();
+    await this.#sweeper.stop();
+    if (this.#ownsStore) await this.store.close();
+  }
+
+  #describe(pipeline: Pipeline, input: unknown, options: SubmitOptions, open: boolean): Submission {
+    const { key, lane = pipeline.name, resume = false } = options;
+    checkNames(key, lane);
+    const owned = open || pipeline.source === null;
+    const text = owned ? null : writeInput(pipeline, input);
+    return {
+      id: `b-${this.#random.id()}`,
+      pipeline: pipeline.name,
+      version: pipeline.version,
+      lane,
+      key: key ?? null,
+      input: text,
+      inputHash: hash("sha256", text ?? describeOwned(input, key, open)),
+      resume,
+      open,
+      sealWithinMs: this.#settings.sealWithinMs,
+      settings: { chunkSize: pipeline.chunkSize },
+    };
+  }
+
+  async #record(submission: Submission): Promise<BatchSnapshot> {
+    const result = await this.store.submit(submission);
+    const { batch } = result;
+    if (result.kind === "key_taken") {
+      throw new SluiceError(
+        "KEY_TAKEN",
+        `the key ${JSON.stringify(submission.key)} belongs to batch ${batch.id}, which has another input`,
+        { hint: "Use another key, or the input of that batch." },
+      );
+    }
+    const { pipeline, version } = submission;
+    if (!isEnded(batch.state) && batch.version !== version) {
+      this.#log({
+        level: "warn",
+        event: "batch.other_version",
+        message: `batch ${batch.id} was submitted by version ${batch.version} of ${pipeline}, this is version ${version}`,
+      });
+    }
+    return batch;
+  }
+
+  #handleParts(): HandleParts {
+    return {
+      store: this.store,
+      clock: this.#clock,
+      throwIfFailed: () => {
+        if (this.#failure !== null) throw this.#failure.error;
+        if (this.#closed !== null) throw new SluiceError("STOPPED", "the engine has been closed");
+      },
+      onFailure: (listener) => this.onFailure(listener),
+    };
+  }
+
+  #throwIfClosed(): void {
+    if (this.#closed !== null) throw new SluiceError("STOPPED", "the engine has been closed");
+  }
+
+  #fail(error: unknown): void {
+    if (this.#failure !== null) return;
+    this.#failure = { error };
+    this.#log({ level: "error", event: "engine.failed", message: String(error), error });
+    for (const listener of this.#failureListeners) listener();
+    void this.#worker.stop(0).catch(() => undefined);
+  }
+}
+
+function withStrict(pipeline: Pipeline, strict: boolean | undefined): Pipeline {
+  return strict === undefined || strict === pipeline.strict ? pipeline : { ...pipeline, strict };
+}
+
+function checkItems(pipeline: Pipeline, input: unknown): SourceLike<unknown> {
+  if (isIterable(input)) return input;
+  throw new SluiceError(
+    "BAD_INPUT",
+    `the pipeline ${pipeline.name} has no source, so its input must be the items themselves`,
+    { hint: "Submit an array or an iterable of items, or give the pipeline a source." },
+  );
+}
+
+function checkNames(key: string | undefined, lane: string): void {
+  if (key !== undefined && (key === "" || key.length > KEY_CHARS_MAX)) {
+    throw new SluiceError("BAD_KEY", `a key has 1 to ${KEY_CHARS_MAX} characters`, {
+      hint: "Choose a shorter key.",
+    });
+  }
+  if (!LANE.test(lane)) {
+    throw new SluiceError("BAD_LANE", `${JSON.stringify(lane)} is no lane`, {
+      hint: "A lane has 1 to 128 letters, digits, dots, dashes, underscores or colons.",
+    });
+  }
+}
+
+function writeInput(pipeline: Pipeline, input: unknown): string {
+  try {
+    return canonicalize((input ?? null) as Json);
+  } catch (error) {
+    throw new SluiceError("BAD_INPUT", `the input of ${pipeline.name} is not plain data`, {
+      hint: "Pass what can be written as JSON: it is recorded with the batch.",
+      cause: error,
+    });
+  }
+}
+
+/** What tells two batches of owned items apart: their content, where it can be seen beforehand. */
+function describeOwned(input: unknown, key: string | undefined, open: boolean): string {
+  if (open) return "open";
+  return key !== undefined && Array.isArray(input) ? JSON.stringify(input) : "items";
+}
+
+/** Whether this code may work on that batch. */
+export function canWorkOn(pipeline: Pipeline, batch: BatchSnapshot): boolean {
+  return batch.pipeline === pipeline.name && acceptsVersion(pipeline, batch.version);
+}

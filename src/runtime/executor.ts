@@ -1,0 +1,353 @@
+/**
+ * Works on one pipeline in one process: leases chunks, has their items run, and tells the store
+ * what became of them. One loop does all commits, and each commit does as much as it can: settles
+ * the chunks that are finished, flushes those that have been long at it, and leases the next.
+ */
+import { describeError, SluiceError } from "../core/errors.ts";
+import { computeItemsAhead, observePace, type Pace, UNKNOWN_PACE } from "../core/lease-size.ts";
+import type { Clock } from "../ports/clock.ts";
+import { sleep } from "../ports/clock.ts";
+import type { BatchSnapshot } from "../ports/conducting.ts";
+import type { Random } from "../ports/random.ts";
+import type { Store } from "../ports/store.ts";
+import type { LeasedChunk, LeaseRef, LeaseRequest, Report, WorkResult } from "../ports/working.ts";
+import { BatchReader } from "./batch-reader.ts";
+import { runCarefully } from "./careful-run.ts";
+import { ChunkRun } from "./chunk-run.ts";
+import type { Gate } from "./gate.ts";
+import { ItemRunner } from "./item-runner.ts";
+import type { Log } from "./log.ts";
+import type { Pipeline } from "./pipeline.ts";
+import type { EngineSettings } from "./settings.ts";
+import { StopSignal } from "./stop-signals.ts";
+import { Wake } from "./wake.ts";
+
+export interface ExecutorParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly settings: EngineSettings;
+  readonly gate: Gate;
+  readonly worker: number;
+  readonly pipeline: Pipeline;
+  /** Only this batch, or null for all of the pipeline's. */
+  readonly batch: string | null;
+  /** This worker cannot go on. */
+  readonly onFatal: (error: unknown) => void;
+  /** These batches ended with a commit of this executor. */
+  readonly onEnded: (batches: readonly string[]) => void;
+}
+
+const CHUNKS_PER_LEASE_MAX = 1_000;
+/** A finished chunk waits at most this long to share its commit with others. */
+const LINGER_MS = 20;
+/** Looks for work even if every wake-up is lost. */
+const POLL_MS = 1_000;
+/** How long a store that is busy is waited for, and how it is asked again. */
+const STORE_RETRIES_MAX = 20;
+const STORE_RETRY_MS = 250;
+/** Readers that are kept open at once. */
+const READERS_MAX = 100;
+
+export class Executor {
+  readonly #parts: ExecutorParts;
+  readonly #wake: Wake;
+  readonly #runner: ItemRunner;
+  readonly #leaveGate: () => void;
+  readonly #held = new Set<ChunkRun>();
+  readonly #finished = new Set<ChunkRun>();
+  readonly #careful = new Set<ChunkRun>();
+  readonly #readers = new Map<string, BatchReader>();
+  /** Items of chunks that are being read. */
+  #reading = 0;
+  #pace: Pace = UNKNOWN_PACE;
+  #paceFrom = 0;
+  #finishedItems = 0;
+  #committedAt = 0;
+  /** Until then a lease is known to find nothing, unless a wake-up says otherwise. */
+  #dryUntil = 0;
+  #stopping = false;
+  #loop: Promise<void> | null = null;
+
+  constructor(parts: ExecutorParts) {
+    this.#parts = parts;
+    this.#wake = new Wake(parts.clock);
+    this.#runner = new ItemRunner(
+      { ...parts, ...parts.settings },
+      {
+        onFinished: (run) => this.#finish(run),
+        onNews: () => this.#wake.notify(),
+        onFatal: parts.onFatal,
+        runCarefully: (run) => this.#runCarefully(run),
+      },
+    );
+    this.#leaveGate = parts.gate.join(this.#runner);
+  }
+
+  start(): void {
+    this.#loop = this.#run().catch((error: unknown) => this.#parts.onFatal(error));
+  }
+
+  /** Something may have changed in the store. */
+  notify(): void {
+    this.#dryUntil = 0;
+    this.#wake.notify();
+  }
+
+  /** The leases to renew. */
+  listLeases(): LeaseRef[] {
+    return [...this.#held].filter((run) => !run.lost).map((run) => run.lease);
+  }
+
+  /** Notes which leases are lost, and how long the others last now. */
+  noteRenewal(lost: readonly LeaseRef[], until: number): void {
+    const gone = new Set(lost.map(nameLease));
+    for (const run of this.#held) {
+      if (!gone.has(nameLease(run.lease))) run.leaseUntil = Math.max(run.leaseUntil, until);
+      else this.#lose(run);
+    }
+  }
+
+  /**
+   * Starts nothing more, waits for what runs until the deadline, then tells handlers to stop.
+   * What is done is settled, the rest is given back at once.
+   */
+  async stop(drainMs: number): Promise<void> {
+    const { clock, settings } = this.#parts;
+    this.#stopping = true;
+    this.#runner.clear();
+    this.#wake.notify();
+    const drained = this.#runner.pause();
+    await Promise.race([drained, sleep(clock, drainMs)]);
+    if (this.#runner.active > 0) {
+      this.#runner.stop(new StopSignal("the worker is stopping"));
+      await Promise.race([drained, sleep(clock, settings.abortGraceMs)]);
+      this.#runner.abandonAll();
+    }
+    this.#wake.notify();
+    await this.#loop;
+    this.#leaveGate();
+    for (const reader of this.#readers.values()) await reader.close();
+  }
+
+  async #run(): Promise<void> {
+    while (!(this.#stopping && this.#held.size === 0 && this.#reading === 0)) {
+      const request = this.#planLease();
+      const reports = this.#collectReports();
+      if (request === null && reports.size === 0) {
+        await this.#wake.wait(this.#computeWaitMs());
+        continue;
+      }
+      await this.#commit(reports, request);
+    }
+  }
+
+  #planLease(): LeaseRequest | null {
+    const { pipeline, settings, worker, batch, clock } = this.#parts;
+    if (this.#stopping || this.#careful.size > 0) return null;
+    if (clock.monotonicMs() < this.#dryUntil) return null;
+    const limits = { targetMs: settings.leaseTargetMs, itemsMax: settings.leaseItemsMax };
+    const wanted = computeItemsAhead(this.#pace, pipeline.concurrency, limits);
+    const ahead = this.#runner.unstarted + this.#reading;
+    // Half is refilled while the other half runs; a slow handler's next chunk waits until the last
+    // one is used up.
+    if (ahead > 0 && ahead * 2 > wanted) return null;
+    return {
+      worker,
+      pipeline: pipeline.name,
+      versions: [pipeline.version, ...pipeline.accepts],
+      batch,
+      itemsMax: wanted - ahead,
+      chunksMax: CHUNKS_PER_LEASE_MAX,
+      leaseMs: settings.leaseMs,
+    };
+  }
+
+  #collectReports(): Map<ChunkRun, Report> {
+    const { clock, settings } = this.#parts;
+    const now = clock.monotonicMs();
+    const reports = new Map<ChunkRun, Report>();
+    const hungry = this.#stopping || this.#runner.unstarted + this.#reading === 0;
+    if (this.#finished.size > 0 && (hungry || now - this.#committedAt >= LINGER_MS)) {
+      for (const run of this.#finished) reports.set(run, run.makeReport("yield"));
+    }
+    for (const run of this.#held) {
+      if (run.unreported === 0 || run.finished || run.lost || this.#careful.has(run)) continue;
+      const overdue = now - run.reportedAt >= settings.flushMs;
+      if (overdue || run.unreported >= settings.flushItems)
+        reports.set(run, run.makeReport("keep"));
+    }
+    return reports;
+  }
+
+  #computeWaitMs(): number {
+    const { clock, settings } = this.#parts;
+    const now = clock.monotonicMs();
+    if (this.#finished.size > 0) return Math.max(0, LINGER_MS - (now - this.#committedAt));
+    const untilFlush = [...this.#held]
+      .filter((run) => !this.#careful.has(run))
+      .map((run) =>
+        run.unreported > 0 ? run.reportedAt + settings.flushMs - now : settings.flushMs,
+      );
+    const untilWork = this.#dryUntil > now ? this.#dryUntil - now : POLL_MS;
+    return Math.max(0, Math.min(untilWork, ...untilFlush));
+  }
+
+  async #commit(
+    reports: ReadonlyMap<ChunkRun, Report>,
+    request: LeaseRequest | null,
+  ): Promise<void> {
+    const { clock, settings } = this.#parts;
+    const asked = clock.monotonicMs();
+    const result = await this.#askStore([...reports.values()], request);
+    const now = clock.monotonicMs();
+    this.#committedAt = now;
+    if (result.ended.length > 0) this.#parts.onEnded(result.ended);
+    this.#observePace(now);
+    for (const [at, [run, report]] of [...reports].entries()) {
+      this.#noteReport(run, report, result.reports[at] === "kept", now);
+    }
+    if (request === null) return;
+    if (result.leased.length === 0) {
+      this.#dryUntil = now + Math.min(result.nextDueInMs ?? POLL_MS, POLL_MS);
+      return;
+    }
+    this.#take(result.leased, asked + settings.leaseMs);
+  }
+
+  /** A busy store is asked again; whatever it has done already, repeating a report is harmless. */
+  async #askStore(reports: readonly Report[], request: LeaseRequest | null): Promise<WorkResult> {
+    const { store, clock, random, log } = this.#parts;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await store.work(reports, request);
+      } catch (error) {
+        const mayRetry = error instanceof SluiceError && error.retryable;
+        if (!mayRetry || attempt >= STORE_RETRIES_MAX) throw error;
+        log({ level: "warn", event: "store.retry", message: describeError(error).message, error });
+        await sleep(clock, STORE_RETRY_MS * (0.5 + random.next()));
+      }
+    }
+  }
+
+  #observePace(now: number): void {
+    if (this.#finishedItems > 0) {
+      this.#pace = observePace(this.#pace, this.#finishedItems, now - this.#paceFrom);
+      this.#finishedItems = 0;
+    }
+    this.#paceFrom = now;
+  }
+
+  #noteReport(run: ChunkRun, report: Report, kept: boolean, now: number): void {
+    run.markReported(report, now);
+    if (kept) return;
+    // Settled, given back or lost: in each case it is no longer ours.
+    if (report.intent === "keep") this.#lose(run);
+    this.#drop(run);
+  }
+
+  #drop(run: ChunkRun): void {
+    this.#held.delete(run);
+    this.#finished.delete(run);
+  }
+
+  #lose(run: ChunkRun): void {
+    run.lost = true;
+    run.skipRest();
+    this.#runner.stop(new StopSignal("the lease on its chunk was lost"), run);
+    if (run.finished) this.#drop(run);
+  }
+
+  #finish(run: ChunkRun): void {
+    if (this.#careful.has(run)) return;
+    this.#finishedItems += run.count;
+    if (run.lost) this.#drop(run);
+    else if (this.#held.has(run)) this.#finished.add(run);
+    this.#wake.notify();
+  }
+
+  /** Reads the leased chunks, batch by batch, and hands them to the runner. */
+  #take(leased: readonly LeasedChunk[], leaseUntil: number): void {
+    for (const [batch, chunks] of Map.groupBy(leased, (chunk) => chunk.batch)) {
+      const items = chunks.reduce((sum, chunk) => sum + chunk.end - chunk.start, 0);
+      this.#reading += items;
+      void this.#read(batch, chunks, leaseUntil)
+        .catch((error: unknown) => this.#parts.onFatal(error))
+        .finally(() => {
+          this.#reading -= items;
+          this.#wake.notify();
+        });
+    }
+  }
+
+  async #read(id: string, chunks: readonly LeasedChunk[], leaseUntil: number): Promise<void> {
+    const { store, clock } = this.#parts;
+    const batch = this.#readers.get(id)?.batch ?? (await store.getBatch(id));
+    if (batch === null) throw new SluiceError("UNKNOWN_BATCH", `batch ${id} has vanished`);
+    let contents: Awaited<ReturnType<BatchReader["read"]>>;
+    try {
+      contents = await (await this.#openReader(batch)).read(chunks);
+    } catch (error) {
+      const { code, message } = describeError(error);
+      await store.fail(id, { code, message });
+      return;
+    }
+    const now = clock.monotonicMs();
+    const runs = chunks.map((lease, at) => {
+      const facts = { batch: id, lane: batch.lane, step: lease.step };
+      const items = contents[at] as (typeof contents)[number];
+      return new ChunkRun(lease, facts, items, leaseUntil, now);
+    });
+    for (const run of runs) this.#held.add(run);
+    if (this.#stopping) for (const run of runs) this.#giveBack(run);
+    else this.#runner.add(runs);
+  }
+
+  #giveBack(run: ChunkRun): void {
+    run.skipRest();
+    this.#finished.add(run);
+  }
+
+  async #openReader(batch: BatchSnapshot): Promise<BatchReader> {
+    const known = this.#readers.get(batch.id);
+    if (known !== undefined) return known;
+    if (this.#readers.size >= READERS_MAX) {
+      const [oldest, reader] = this.#readers.entries().next().value as [string, BatchReader];
+      this.#readers.delete(oldest);
+      await reader.close();
+    }
+    const reader = new BatchReader(batch, this.#parts.pipeline, this.#parts);
+    this.#readers.set(batch.id, reader);
+    return reader;
+  }
+
+  async #runCarefully(run: ChunkRun): Promise<void> {
+    const { clock, pipeline, gate } = this.#parts;
+    this.#careful.add(run);
+    try {
+      await runCarefully(run, {
+        runner: this.#runner,
+        gate,
+        concurrency: pipeline.concurrency,
+        stopping: () => this.#stopping,
+        announce: async (starting) => {
+          const report = run.makeReport("keep", starting);
+          const [result] = (await this.#askStore([report], null)).reports;
+          run.markReported(report, clock.monotonicMs());
+          return result ?? "lost";
+        },
+      });
+    } catch (error) {
+      this.#parts.onFatal(error);
+    } finally {
+      this.#careful.delete(run);
+      run.skipRest();
+      this.#finish(run);
+    }
+  }
+}
+
+function nameLease({ batch, step, chunk, fence }: LeaseRef): string {
+  return `${batch}/${step}/${chunk}/${fence}`;
+}

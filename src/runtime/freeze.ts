@@ -1,0 +1,39 @@
+/**
+ * Freezes an iterable into chunks of JSON lines that the batch will own, none of them larger than
+ * a slice may be.
+ */
+import type { PlannedChunk } from "../ports/conducting.ts";
+import { freezeItem, writeManifest } from "./manifest.ts";
+
+/** A chunk's bytes end it early, so that a worker's memory stays bounded. */
+export const SLICE_BYTES_MAX = 4 * 1_048_576;
+
+/** A chunk to be planned, and from where slicing goes on after it. */
+export interface Piece {
+  readonly chunk: PlannedChunk;
+  readonly cursor: string | null;
+}
+
+export async function* freezePieces(
+  items: Iterable<unknown> | AsyncIterable<unknown>,
+  chunkSize: number,
+): AsyncGenerator<Piece> {
+  let lines: string[] = [];
+  let chars = 0;
+  let index = 0;
+  const pack = (): Piece => ({
+    chunk: { items: lines.length, locator: null, manifest: writeManifest(lines), keys: null },
+    cursor: null,
+  });
+  for await (const item of items) {
+    const line = freezeItem(item, index++);
+    if (lines.length > 0 && (lines.length >= chunkSize || chars + line.length > SLICE_BYTES_MAX)) {
+      yield pack();
+      lines = [];
+      chars = 0;
+    }
+    lines.push(line);
+    chars += line.length;
+  }
+  if (lines.length > 0) yield pack();
+}

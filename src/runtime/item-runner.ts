@@ -1,0 +1,398 @@
+/**
+ * Runs items at most `concurrency` at a time. A fixed set of slots pulls the next item from the
+ * chunks in hand; a slot whose handler ignores its time limit is abandoned and replaced, so that
+ * no item pays for a timer or a race of promises of its own.
+ */
+import { describeError, type ErrorFacts, TransientError } from "../core/errors.ts";
+import { decideRetry } from "../core/retry.ts";
+import { unreachable } from "../core/invariant.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Random } from "../ports/random.ts";
+import type { ChunkRun } from "./chunk-run.ts";
+import { Call } from "./item-context.ts";
+import { checkItem } from "./item-check.ts";
+import type { Log } from "./log.ts";
+import { readOutcome, readOutcomeKind } from "./outcomes.ts";
+import { callForChunk } from "./chunk-call.ts";
+import type { Pipeline } from "./pipeline.ts";
+import { StopSignal, TimeLimitSignal } from "./stop-signals.ts";
+
+export interface RunnerParts {
+  readonly pipeline: Pipeline;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly abortGraceMs: number;
+  readonly flushItems: number;
+}
+
+export interface RunnerListener {
+  /** Nothing of the run is left to start and nothing of it runs. */
+  onFinished(run: ChunkRun): void;
+  /** A chunk was used up, or has much to tell: a good time to talk to the store. */
+  onNews(): void;
+  /** A handler says that this worker cannot go on. */
+  onFatal(error: unknown): void;
+  /** The head of the queue was lost before, and nothing else runs: its turn to run carefully. */
+  runCarefully(run: ChunkRun): Promise<void>;
+}
+
+export interface Wave {
+  readonly indexes: readonly number[];
+  /** Runs while every runner of the process is paused. */
+  readonly alone: boolean;
+  /** Says that the items start; false means that they must not. */
+  readonly announce: () => Promise<boolean>;
+}
+
+/** One place for a handler call. */
+export interface Slot {
+  call: Call | null;
+  run: ChunkRun | null;
+  /** The positions that the call answers for. */
+  indexes: readonly number[];
+  startedAt: number;
+  abandoned: boolean;
+  readonly onAbandon: () => void;
+}
+
+/** How long items may run back to back before timers and I/O get their turn. */
+const TURN_MS = 10;
+const WATCH_MIN_MS = 5;
+const WATCH_MAX_MS = 1_000;
+
+export class ItemRunner {
+  readonly #parts: RunnerParts;
+  readonly #listener: RunnerListener;
+  readonly #queue: ChunkRun[] = [];
+  readonly #slots = new Set<Slot>();
+  #unstarted = 0;
+  #paused = false;
+  #carefulRuns = false;
+  #turnedAt = 0;
+  #cancelWatch: (() => void) | null = null;
+  #onQuiet: (() => void)[] = [];
+  #onResume: (() => void)[] = [];
+
+  constructor(parts: RunnerParts, listener: RunnerListener) {
+    this.#parts = parts;
+    this.#listener = listener;
+  }
+
+  /** Items that may still be started. */
+  get unstarted(): number {
+    return this.#unstarted;
+  }
+
+  /** Handler calls under way. */
+  get active(): number {
+    return this.#slots.size;
+  }
+
+  add(runs: readonly ChunkRun[]): void {
+    for (const run of runs) {
+      this.#queue.push(run);
+      this.#unstarted += run.unstarted;
+    }
+    this.#advance();
+  }
+
+  /** Starts nothing until `resume`; resolves when nothing runs any more. */
+  async pause(): Promise<void> {
+    this.#paused = true;
+    if (this.#slots.size > 0) await new Promise<void>((resolve) => this.#onQuiet.push(resolve));
+  }
+
+  resume(): void {
+    this.#paused = false;
+    for (const resolve of this.#onResume.splice(0)) resolve();
+    this.#advance();
+  }
+
+  /** Takes back what was not started. */
+  clear(): void {
+    this.#unstarted = 0;
+    for (const run of this.#queue.splice(0)) {
+      run.skipRest();
+      if (run.finished) this.#listener.onFinished(run);
+    }
+    // A careful run between two waves must see that there is nothing more to wait for.
+    for (const resolve of this.#onResume.splice(0)) resolve();
+  }
+
+  /** Tells handlers to stop: all of them, or those of one run. */
+  stop(reason: Error, run?: ChunkRun): void {
+    for (const slot of this.#slots) {
+      if (run === undefined || slot.run === run) slot.call?.stop(reason);
+    }
+  }
+
+  /** Gives up on handlers that do not stop: their items count as not run. */
+  abandonAll(): void {
+    for (const slot of this.#slots) this.#abandon(slot);
+  }
+
+  /** Runs a few items of a careful run at once. */
+  async runWave(run: ChunkRun, { indexes, alone, announce }: Wave): Promise<void> {
+    if (this.#paused && !alone) {
+      await new Promise<void>((resolve) => this.#onResume.push(resolve));
+    }
+    // Counts as running from before the announcement, so that nobody else believes to be alone.
+    const place = this.#open();
+    try {
+      if (!(await announce())) return;
+      if (this.#parts.pipeline.processChunk === undefined) {
+        const attempts = indexes.map((index) =>
+          this.#occupy((slot) => this.#attempt(slot, run, index)),
+        );
+        await Promise.all(attempts);
+      } else {
+        await this.#occupy((slot) => this.#attemptChunk(slot, run, indexes));
+      }
+    } finally {
+      this.#close(place);
+    }
+  }
+
+  async #occupy(use: (slot: Slot) => Promise<void>): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      const slot = this.#open(resolve);
+      use(slot)
+        .finally(() => this.#close(slot))
+        .then(resolve, reject);
+    });
+  }
+
+  #advance(): void {
+    const head = this.#queue[0];
+    if (this.#paused || this.#carefulRuns || head === undefined) return;
+    if (head.lease.careful) {
+      if (this.#slots.size === 0) void this.#runHeadCarefully(head);
+      return;
+    }
+    let startable = this.#unstarted;
+    while (startable > 0 && this.#slots.size < this.#parts.pipeline.concurrency) {
+      startable--;
+      void this.#pull();
+    }
+  }
+
+  async #runHeadCarefully(head: ChunkRun): Promise<void> {
+    this.#queue.shift();
+    this.#unstarted -= head.unstarted;
+    this.#carefulRuns = true;
+    await this.#listener.runCarefully(head);
+    this.#carefulRuns = false;
+    this.#advance();
+  }
+
+  /** One slot's life: item after item until there is none. */
+  async #pull(): Promise<void> {
+    const { clock, pipeline } = this.#parts;
+    const slot = this.#open();
+    while (!this.#paused && !slot.abandoned) {
+      const run = this.#queue[0];
+      if (run === undefined || run.lease.careful) break;
+      const now = clock.monotonicMs();
+      if (now - this.#turnedAt >= TURN_MS) {
+        await clock.turn();
+        this.#turnedAt = clock.monotonicMs();
+        continue;
+      }
+      const index = this.#takeNext(run, now);
+      if (index === -1) {
+        this.#useUp(run);
+        continue;
+      }
+      slot.startedAt = now;
+      if (pipeline.processChunk === undefined) await this.#attempt(slot, run, index);
+      else await this.#attemptChunk(slot, run, [index, ...this.#takeRest(run, now)]);
+    }
+    this.#close(slot);
+  }
+
+  /** A worker checks its own lease before each start. */
+  #takeNext(run: ChunkRun, now: number): number {
+    const before = run.unstarted;
+    if (now >= run.leaseUntil) run.lost = true;
+    if (run.lost) run.skipRest();
+    const index = run.takeNext();
+    this.#unstarted -= before - run.unstarted;
+    return index;
+  }
+
+  *#takeRest(run: ChunkRun, now: number): Generator<number> {
+    for (let index = this.#takeNext(run, now); index !== -1; index = this.#takeNext(run, now)) {
+      yield index;
+    }
+  }
+
+  #useUp(run: ChunkRun): void {
+    if (this.#queue[0] === run) this.#queue.shift();
+    if (run.finished) this.#listener.onFinished(run);
+    this.#listener.onNews();
+  }
+
+  /** One attempt at one item: read, check, run, note what became of it. */
+  async #attempt(slot: Slot, run: ChunkRun, index: number): Promise<void> {
+    const { pipeline } = this.#parts;
+    run.inFlight++;
+    slot.run = run;
+    let item: unknown;
+    try {
+      item = run.items.at(index);
+      if (pipeline.itemSchema !== null) item = await checkItem(pipeline.itemSchema, item);
+      const attempt = run.countAttempts(index) + 1;
+      const call = new Call(run.facts, pipeline, item, run.lease.start + index, attempt);
+      slot.call = call;
+      slot.indexes = [index];
+      const value = await (pipeline.process as NonNullable<Pipeline["process"]>)(item, call);
+      if (slot.abandoned) return;
+      this.#note(run, index, item, value);
+    } catch (error) {
+      if (slot.abandoned) return;
+      this.#fail(run, index, item, error, slot.call?.stopReason ?? null);
+    }
+    slot.call = null;
+    this.#leave(run);
+  }
+
+  async #attemptChunk(slot: Slot, run: ChunkRun, indexes: readonly number[]): Promise<void> {
+    run.inFlight++;
+    slot.run = run;
+    slot.indexes = indexes;
+    await callForChunk(this.#parts.pipeline, run, indexes, slot, {
+      note: (index, item, outcome) => this.#note(run, index, item, outcome),
+      fail: (index, item, error) =>
+        this.#fail(run, index, item, error, slot.call?.stopReason ?? null),
+    });
+    if (slot.abandoned) return;
+    slot.call = null;
+    this.#leave(run);
+  }
+
+  #leave(run: ChunkRun): void {
+    run.inFlight--;
+    if (run.finished) this.#listener.onFinished(run);
+    else if (run.unreported >= this.#parts.flushItems) this.#listener.onNews();
+  }
+
+  #note(run: ChunkRun, index: number, item: unknown, value: unknown): void {
+    const outcome = readOutcome(value);
+    const readKey = (): string | null => this.#parts.pipeline.readKey(item);
+    if (outcome === null) return run.succeed(index, readKey, value);
+    const kind = readOutcomeKind(outcome);
+    switch (kind) {
+      case "succeeded":
+        return run.succeed(index, readKey, "value" in outcome ? outcome.value : undefined);
+      case "skipped":
+        return run.skip(index);
+      case "failed":
+        return this.#fail(run, index, item, "error" in outcome ? outcome.error : outcome, null);
+      default:
+        return unreachable(kind);
+    }
+  }
+
+  #fail(run: ChunkRun, index: number, item: unknown, thrown: unknown, stop: Error | null): void {
+    // Told to stop by us: the item did not fail, it was not run. It goes back with its chunk.
+    if (stop instanceof StopSignal) return;
+    const { pipeline, random, log } = this.#parts;
+    const facts = describeError(stop instanceof TimeLimitSignal ? asTimeout(stop) : thrown);
+    const attempts = run.countAttempts(index) + 1;
+    const decision = decideRetry(pipeline.retry, { ...facts, attempts }, random.next());
+    if (facts.errorClass === "unexpected") log(describeUnexpected(run, index, facts, thrown));
+    switch (decision.kind) {
+      case "stop_worker":
+        return this.#listener.onFatal(thrown);
+      case "retry":
+        return run.fail(index, readKeyOf(pipeline, item), attempts, facts, decision.delayMs);
+      case "give_up":
+        return run.fail(index, readKeyOf(pipeline, item), attempts, facts, null);
+      default:
+        return unreachable(decision);
+    }
+  }
+
+  #open(onAbandon: () => void = () => undefined): Slot {
+    const startedAt = this.#parts.clock.monotonicMs();
+    const slot = { call: null, run: null, indexes: [], startedAt, abandoned: false, onAbandon };
+    this.#slots.add(slot);
+    this.#cancelWatch ??= this.#watchLater();
+    return slot;
+  }
+
+  #close(slot: Slot): void {
+    if (!this.#slots.delete(slot)) return;
+    if (this.#slots.size === 0) {
+      this.#cancelWatch?.();
+      this.#cancelWatch = null;
+      for (const resolve of this.#onQuiet.splice(0)) resolve();
+      this.#advance();
+    }
+  }
+
+  #watchLater(): () => void {
+    const { clock, pipeline } = this.#parts;
+    const everyMs = Math.min(Math.max(pipeline.timeLimitMs / 4, WATCH_MIN_MS), WATCH_MAX_MS);
+    return clock.after(everyMs, () => {
+      this.#cancelWatch = this.#watchLater();
+      this.#watchTimes();
+    });
+  }
+
+  /** Handlers past their limit are told to stop, and after a grace time given up on. */
+  #watchTimes(): void {
+    const { clock, pipeline, abortGraceMs } = this.#parts;
+    const now = clock.monotonicMs();
+    for (const slot of this.#slots) {
+      const overMs = now - slot.startedAt - pipeline.timeLimitMs;
+      if (slot.call === null || overMs < 0) continue;
+      slot.call.stop(new TimeLimitSignal(pipeline.timeLimitMs));
+      if (overMs >= abortGraceMs) this.#abandon(slot);
+    }
+  }
+
+  #abandon(slot: Slot): void {
+    const { run, call } = slot;
+    slot.abandoned = true;
+    slot.onAbandon();
+    this.#close(slot);
+    if (run === null || call === null) return;
+    for (const index of slot.indexes) {
+      this.#fail(run, index, undefined, call.stopReason, call.stopReason);
+    }
+    this.#leave(run);
+    this.#advance();
+  }
+}
+
+function asTimeout(signal: TimeLimitSignal): TransientError {
+  return new TransientError(`took longer than its time limit of ${signal.timeLimitMs} ms`, {
+    code: "TIME_LIMIT",
+  });
+}
+
+/** A key function that throws must not hide the failure that it is asked about. */
+function readKeyOf(pipeline: Pipeline, item: unknown): string | null {
+  if (item === undefined) return null;
+  try {
+    return pipeline.readKey(item);
+  } catch {
+    return null;
+  }
+}
+
+function describeUnexpected(
+  run: ChunkRun,
+  index: number,
+  { code, message }: ErrorFacts,
+  thrown: unknown,
+): Parameters<Log>[0] {
+  return {
+    level: "warn",
+    event: "item.unexpected_error",
+    message: `item ${run.lease.start + index} of batch ${run.lease.batch}: ${code}: ${message}`,
+    error: thrown,
+  };
+}

@@ -1,0 +1,112 @@
+/** A batch that stays open while its producer adds items, until it is sealed. */
+import { isEnded } from "../core/batch.ts";
+import { SluiceError } from "../core/errors.ts";
+import type { BatchSnapshot, PlannedChunk } from "../ports/conducting.ts";
+import type { Random } from "../ports/random.ts";
+import { BatchHandle, type HandleParts } from "./batch-handle.ts";
+import { freezePieces } from "./freeze.ts";
+import type { Pipeline } from "./pipeline.ts";
+import { PlanCheck } from "./plan-check.ts";
+import { Wake } from "./wake.ts";
+
+export interface OpenBatchParts extends HandleParts {
+  readonly random: Random;
+  readonly pipeline: Pipeline;
+  /** `add` waits while more items than this are unfinished. */
+  readonly addAheadItems: number;
+}
+
+const CHUNKS_PER_PART_MAX = 100;
+const POLL_MS = 1_000;
+
+export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Result> {
+  readonly #parts: OpenBatchParts;
+
+  constructor(id: string, parts: OpenBatchParts) {
+    super(id, parts);
+    this.#parts = parts;
+  }
+
+  /**
+   * Adds items; they are durable when it returns. Waits while too much is unfinished, so that a
+   * quick producer slows to the speed of the workers. Add many at once: each call makes at least
+   * one chunk.
+   */
+  async add(items: Iterable<Item> | AsyncIterable<Item>): Promise<void> {
+    const batch = await this.#waitForRoom();
+    const part: PlannedChunk[] = [];
+    for await (const { chunk } of freezePieces(items, batch.settings.chunkSize)) {
+      part.push(chunk);
+      if (part.length === CHUNKS_PER_PART_MAX) {
+        await this.#plan(part.splice(0));
+        await this.#waitForRoom();
+      }
+    }
+    if (part.length > 0) await this.#plan(part);
+  }
+
+  /** No more items will come: the batch ends when the last one is terminal. */
+  async seal(): Promise<void> {
+    const result = await this.#parts.store.seal(this.id);
+    if (result.kind === "moved_on") throw describeClosed(result.batch);
+  }
+
+  async #plan(part: readonly PlannedChunk[]): Promise<void> {
+    const { store, random, pipeline } = this.#parts;
+    const name = random.id();
+    for (;;) {
+      const batch = await this.#getOpen();
+      const check = new PlanCheck(pipeline, batch.counts.planned);
+      const chunks: PlannedChunk[] = [];
+      for (const chunk of part) {
+        chunks.push({ ...chunk, keys: check.isNeeded ? await check.readKeys(chunk, null) : null });
+      }
+      check.throwIfBad();
+      const planned = await store.plan({
+        batch: this.id,
+        step: 0,
+        afterChunks: batch.chunks,
+        chunks,
+        cursor: null,
+        part: name,
+      });
+      if (planned.kind === "planned") return;
+      if (planned.kind === "duplicate_key") throw check.describeDuplicate(planned);
+      // Another producer was quicker: take the next place.
+    }
+  }
+
+  async #waitForRoom(): Promise<BatchSnapshot> {
+    const { store, clock, addAheadItems, throwIfFailed } = this.#parts;
+    const wake = new Wake(clock);
+    const unwatch = store.watch(() => wake.notify());
+    try {
+      for (;;) {
+        throwIfFailed();
+        const batch = await this.#getOpen();
+        if (batch.counts.pending < addAheadItems) return batch;
+        await wake.wait(POLL_MS);
+      }
+    } finally {
+      unwatch();
+    }
+  }
+
+  async #getOpen(): Promise<BatchSnapshot> {
+    const batch = await this.#parts.store.getBatch(this.id);
+    if (batch === null || batch.sealed || isEnded(batch.state)) throw describeClosed(batch);
+    return batch;
+  }
+}
+
+function describeClosed(batch: BatchSnapshot | null): SluiceError {
+  const what =
+    batch === null
+      ? "is not there"
+      : batch.sealed && !isEnded(batch.state)
+        ? "is sealed"
+        : `has ended: ${batch.state}`;
+  return new SluiceError("BATCH_CLOSED", `the batch ${what}; it takes no more items`, {
+    hint: "Open a new batch for what is left.",
+  });
+}

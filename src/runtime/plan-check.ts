@@ -1,0 +1,81 @@
+/** Looks at items before they run, where a pipeline asks for it: `strict` and `uniqueKeys`. */
+import { describeError, SluiceError } from "../core/errors.ts";
+import type { PlannedChunk, PlanResult } from "../ports/conducting.ts";
+import type { SliceItems, Source } from "../ports/source.ts";
+import { checkItem } from "./item-check.ts";
+import type { Pipeline } from "./pipeline.ts";
+import { readManifest } from "./manifest.ts";
+
+const PROBLEMS_SHOWN_MAX = 20;
+
+export class PlanCheck {
+  readonly #pipeline: Pipeline;
+  readonly #problems: string[] = [];
+  #problemCount = 0;
+  #item: number;
+
+  constructor(pipeline: Pipeline, firstItem: number) {
+    this.#pipeline = pipeline;
+    this.#item = firstItem;
+  }
+
+  get isNeeded(): boolean {
+    return this.#pipeline.strict || this.#pipeline.uniqueKeys;
+  }
+
+  /** The items' keys where they must be unique; notes what is wrong with each item. */
+  async readKeys(chunk: PlannedChunk, source: Source | null): Promise<string[] | null> {
+    const { uniqueKeys, strict } = this.#pipeline;
+    const items = await readPlanned(chunk, source);
+    const keys: string[] = [];
+    for (let position = 0; position < chunk.items; position++) {
+      const index = this.#item++;
+      try {
+        let item = items.at(position);
+        if (this.#pipeline.itemSchema !== null) {
+          item = await checkItem(this.#pipeline.itemSchema, item);
+        }
+        keys.push(this.#pipeline.readKey(item) ?? "");
+      } catch (error) {
+        // A bad item is a failure of its own when it runs; it takes part in no comparison.
+        keys.push(`\u0000bad item ${index}`);
+        if (strict) this.#note(index, error);
+      }
+    }
+    return uniqueKeys ? keys : null;
+  }
+
+  #note(index: number, error: unknown): void {
+    this.#problemCount++;
+    if (this.#problems.length < PROBLEMS_SHOWN_MAX) {
+      const { code, message } = describeError(error);
+      this.#problems.push(`item ${index}: ${code}: ${message}`);
+    }
+  }
+
+  /** Refuses the batch before its first chunk runs. */
+  throwIfBad(): void {
+    if (this.#problemCount === 0) return;
+    const more = this.#problemCount - this.#problems.length;
+    const list = this.#problems.map((problem) => `  - ${problem}`).join("\n");
+    throw new SluiceError(
+      "BAD_ITEMS",
+      `${this.#problemCount} of the items are bad, and the batch is strict:\n${list}${more > 0 ? `\n  - and ${more} more` : ""}`,
+      { hint: "Mend them, or run without --strict to have them counted as failed items." },
+    );
+  }
+
+  describeDuplicate({ key, firstItem, secondItem }: PlanResult & { kind: "duplicate_key" }): Error {
+    return new SluiceError(
+      "DUPLICATE_KEY",
+      `the key ${JSON.stringify(key)} comes twice: items ${firstItem} and ${secondItem} (counted from 0)`,
+      { hint: "Make the keys unique, or leave out uniqueKeys." },
+    );
+  }
+}
+
+async function readPlanned(chunk: PlannedChunk, source: Source | null): Promise<SliceItems> {
+  if (chunk.manifest !== null) return readManifest(chunk.manifest);
+  const [items] = await (source as Source).read([chunk.locator as string]);
+  return items as SliceItems;
+}

@@ -1,0 +1,99 @@
+/** The engine's own numbers, with their defaults; contradictory ones are refused at start. */
+import { z } from "zod";
+import { SluiceError } from "../core/errors.ts";
+
+export interface EngineSettings {
+  /** How long a worker's right to a chunk lasts without renewal. */
+  readonly leaseMs: number;
+  readonly renewMs: number;
+  /** How often expired leases and deadlines are looked for. */
+  readonly sweepMs: number;
+  /** Outcomes of an unfinished chunk are committed at least this often... */
+  readonly flushMs: number;
+  /** ...or when there are this many. */
+  readonly flushItems: number;
+  /** How long a stop waits for the items in hand. */
+  readonly drainMs: number;
+  /** How long a handler that ignores its signal is waited for. */
+  readonly abortGraceMs: number;
+  /** How long an open batch may stay unsealed. */
+  readonly sealWithinMs: number;
+  /** How many unfinished items an open batch may have before `add` waits. */
+  readonly addAheadItems: number;
+  /** How long the work of one lease should last. */
+  readonly leaseTargetMs: number;
+  /** How many items a worker holds at once, at most. */
+  readonly leaseItemsMax: number;
+}
+
+export const DEFAULT_SETTINGS: EngineSettings = {
+  leaseMs: 15_000,
+  renewMs: 5_000,
+  sweepMs: 1_000,
+  flushMs: 250,
+  flushItems: 1_000,
+  drainMs: 25_000,
+  abortGraceMs: 1_000,
+  sealWithinMs: 86_400_000,
+  addAheadItems: 10_000,
+  leaseTargetMs: 50,
+  leaseItemsMax: 16_384,
+};
+
+const DAY_MS = 86_400_000;
+
+const setting = (min: number, max: number): z.ZodOptional<z.ZodType<number>> => {
+  const fits = (value: unknown): boolean =>
+    Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
+  return z
+    .custom<number>(fits, { message: `must be a whole number from ${min} to ${max}` })
+    .optional();
+};
+
+const shape = z.strictObject({
+  leaseMs: setting(100, DAY_MS),
+  renewMs: setting(10, DAY_MS),
+  sweepMs: setting(10, DAY_MS),
+  flushMs: setting(1, DAY_MS),
+  flushItems: setting(1, 1_000_000),
+  drainMs: setting(0, DAY_MS),
+  abortGraceMs: setting(0, DAY_MS),
+  sealWithinMs: setting(1, 365 * DAY_MS),
+  addAheadItems: setting(1, 100_000_000),
+  leaseTargetMs: setting(1, 60_000),
+  leaseItemsMax: setting(1, 1_000_000),
+});
+
+/** Fills in defaults; throws one error that lists everything that is wrong. */
+export function resolveSettings(given: Partial<EngineSettings>): EngineSettings {
+  const checked = shape.safeParse(given);
+  const problems = checked.success
+    ? []
+    : checked.error.issues.flatMap((issue) =>
+        issue.code === "unrecognized_keys"
+          ? issue.keys.map((key) => `${key} is not a setting`)
+          : [`${issue.path.join(".")} ${issue.message}`],
+      );
+  const settings = { ...DEFAULT_SETTINGS, ...dropUndefined(given) };
+  if (problems.length === 0 && settings.renewMs * 2 > settings.leaseMs) {
+    problems.push(
+      `renewMs (${settings.renewMs}) must be at most half of leaseMs (${settings.leaseMs}), or a late renewal loses the lease`,
+    );
+  }
+  if (problems.length > 0) {
+    throw new SluiceError(
+      "BAD_SETTINGS",
+      `bad settings:\n${problems.map((p) => `  - ${p}`).join("\n")}`,
+      {
+        hint: "Mend them in the options of createEngine or in sluice.config.ts.",
+      },
+    );
+  }
+  return settings;
+}
+
+function dropUndefined<T extends object>(given: T): Partial<T> {
+  return Object.fromEntries(
+    Object.entries(given).filter(([, value]) => value !== undefined),
+  ) as Partial<T>;
+}

@@ -1,0 +1,193 @@
+/**
+ * Slices one batch: plan first, then dispatch. Chunks are committed in parts with a cursor, so a
+ * crash half-way goes on where it stopped; a source that cannot go on in the middle is frozen
+ * afresh, which is safe because nothing of it has run.
+ */
+import { describeError, SluiceError } from "../core/errors.ts";
+import { decideChunkLimit } from "../core/slicing.ts";
+import type { BatchSnapshot, PlannedChunk } from "../ports/conducting.ts";
+import type { Random } from "../ports/random.ts";
+import type { Slice, Source, SourceLike } from "../ports/source.ts";
+import type { Store } from "../ports/store.ts";
+import { freezePieces, type Piece, SLICE_BYTES_MAX } from "./freeze.ts";
+import { isSource, openSource } from "./open-source.ts";
+import type { Pipeline } from "./pipeline.ts";
+import { PlanCheck } from "./plan-check.ts";
+
+export interface SlicerParts {
+  readonly store: Store;
+  readonly random: Random;
+  /** Prolongs the claim on the slicing; false when somebody else has taken over. */
+  readonly keepClaim: () => Promise<boolean>;
+}
+
+const CHUNKS_PER_PART_MAX = 1_000;
+const BYTES_PER_PART_MAX = 4 * 1_048_576;
+
+/** What comes of it: the batch as it is now, or null when another slicer has taken over. */
+export async function sliceBatch(
+  batch: BatchSnapshot,
+  pipeline: Pipeline,
+  items: SourceLike<unknown> | null,
+  parts: SlicerParts,
+): Promise<BatchSnapshot | null> {
+  try {
+    return await new Slicer(batch, pipeline, items, parts).run();
+  } catch (error) {
+    if (error instanceof SluiceError && error.retryable) throw error;
+    const { code, message } = describeError(error);
+    const hint = error instanceof SluiceError && error.hint !== undefined ? `\n${error.hint}` : "";
+    const { batch: ended } = await parts.store.fail(batch.id, { code, message: message + hint });
+    return ended;
+  }
+}
+
+class Slicer {
+  readonly #batch: BatchSnapshot;
+  readonly #pipeline: Pipeline;
+  readonly #items: SourceLike<unknown> | null;
+  readonly #parts: SlicerParts;
+  #chunks = 0;
+  #planned = 0;
+
+  constructor(
+    batch: BatchSnapshot,
+    pipeline: Pipeline,
+    items: SourceLike<unknown> | null,
+    parts: SlicerParts,
+  ) {
+    this.#batch = batch;
+    this.#pipeline = pipeline;
+    this.#items = items;
+    this.#parts = parts;
+  }
+
+  async run(): Promise<BatchSnapshot | null> {
+    const planned = await this.#plan(this.#batch.settings.chunkSize, false);
+    if (!planned) return null;
+    const { batch } = await this.#parts.store.finishSlicing(this.#batch.id, this.#chunks);
+    return batch;
+  }
+
+  /** True when the whole plan is written. */
+  async #plan(chunkSize: number, again: boolean): Promise<boolean> {
+    const source = this.#open();
+    // Keys that must be unique are in the store already for what is planned; items that must be
+    // checked are not remembered as checked, so a strict batch begins anew.
+    const afresh = again || !isSource(source) || this.#pipeline.strict;
+    const started = await this.#parts.store.startSlicing(this.#batch.id, afresh);
+    if (started.kind === "moved_on") return false;
+    this.#chunks = started.batch.chunks;
+    this.#planned = started.batch.counts.planned;
+    const check = new PlanCheck(this.#pipeline, this.#planned);
+    const pieces = isSource(source)
+      ? slicePieces(source, chunkSize, started.batch.sliceCursor)
+      : freezePieces(source, chunkSize);
+    try {
+      return await this.#commitParts(pieces, check, isSource(source) ? source : null, chunkSize);
+    } finally {
+      if (isSource(source)) await source.close?.();
+    }
+  }
+
+  #open(): SourceLike<unknown> {
+    if (this.#items !== null) return this.#items;
+    if (this.#batch.input !== null) return openSource(this.#pipeline, this.#batch.input);
+    throw new SluiceError(
+      "NO_SOURCE",
+      `the items of batch ${this.#batch.id} were never handed over`,
+      {
+        hint: "Submit the batch again.",
+      },
+    );
+  }
+
+  async #commitParts(
+    pieces: AsyncIterable<Piece>,
+    check: PlanCheck,
+    source: Source | null,
+    chunkSize: number,
+  ): Promise<boolean> {
+    let part: PlannedChunk[] = [];
+    let partBytes = 0;
+    let cursor: string | null = null;
+    const iterator = pieces[Symbol.asyncIterator]();
+    for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
+      const { chunk } = next.value;
+      if (this.#chunks + part.length >= this.#pipeline.maxChunks) {
+        return this.#exceed(chunkSize, part, chunk, iterator);
+      }
+      const keys = check.isNeeded ? await check.readKeys(chunk, source) : null;
+      part.push({ ...chunk, keys });
+      cursor = next.value.cursor;
+      partBytes += chunk.manifest?.length ?? 0;
+      if (part.length < CHUNKS_PER_PART_MAX && partBytes < BYTES_PER_PART_MAX) continue;
+      if (!(await this.#commit(part, cursor, check))) return false;
+      part = [];
+      partBytes = 0;
+    }
+    check.throwIfBad();
+    return part.length === 0 || this.#commit(part, cursor, check);
+  }
+
+  /** False when another slicer was quicker. */
+  async #commit(chunks: PlannedChunk[], cursor: string | null, check: PlanCheck): Promise<boolean> {
+    const { store, random, keepClaim } = this.#parts;
+    if (!(await keepClaim())) return false;
+    const result = await store.plan({
+      batch: this.#batch.id,
+      step: 0,
+      afterChunks: this.#chunks,
+      chunks,
+      cursor,
+      part: random.id(),
+    });
+    if (result.kind === "duplicate_key") throw check.describeDuplicate(result);
+    if (result.kind === "moved_on") return false;
+    this.#chunks = result.chunks;
+    this.#planned += chunks.reduce((sum, { items }) => sum + items, 0);
+    return true;
+  }
+
+  /** Too many chunks: count the rest to know the size that fits, then refuse, or begin anew. */
+  async #exceed(
+    chunkSize: number,
+    part: readonly PlannedChunk[],
+    chunk: PlannedChunk,
+    rest: AsyncIterator<Piece>,
+  ): Promise<boolean> {
+    const { maxChunks, whenTooManyChunks } = this.#pipeline;
+    let chunks = this.#chunks + part.length + 1;
+    let items = this.#planned + part.reduce((sum, one) => sum + one.items, 0) + chunk.items;
+    for (let next = await rest.next(); !next.done; next = await rest.next()) {
+      chunks++;
+      items += next.value.chunk.items;
+    }
+    const decision = decideChunkLimit(items, chunks, maxChunks, whenTooManyChunks);
+    const mayRepeat = this.#items === null || Array.isArray(this.#items);
+    if (decision.kind === "grow" && mayRepeat && decision.chunkSize > chunkSize) {
+      return this.#plan(decision.chunkSize, true);
+    }
+    const fitting = Math.ceil(items / maxChunks);
+    throw new SluiceError(
+      "TOO_MANY_CHUNKS",
+      `${items} items in chunks of ${chunkSize} make ${chunks} chunks, over the limit of ${maxChunks}`,
+      { hint: `Set chunkSize to ${fitting} or more, or whenTooManyChunks: "grow".` },
+    );
+  }
+}
+
+async function* slicePieces(
+  source: Source,
+  chunkSize: number,
+  after: string | null,
+): AsyncGenerator<Piece> {
+  const slices: AsyncIterable<Slice> = source.slice({
+    chunkSize,
+    sliceBytesMax: SLICE_BYTES_MAX,
+    after,
+  });
+  for await (const { items, locator, cursor } of slices) {
+    yield { chunk: { items, locator, manifest: null, keys: null }, cursor };
+  }
+}

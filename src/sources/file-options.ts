@@ -1,0 +1,39 @@
+/** The options that every source of records in a file has. */
+import { checkSize } from "./option-checks.ts";
+
+export interface FileOptions {
+  /**
+   * The most bytes of one record, its line end included; default 1 MiB. A longer one is never
+   * loaded: its item fails, the others do not notice.
+   */
+  readonly itemBytesMax?: number;
+  /** What is read at once while the file is sliced; default 1 MiB. */
+  readonly bufferBytes?: number;
+}
+
+export const FILE_OPTION_NAMES = ["itemBytesMax", "bufferBytes"] as const;
+
+const ITEM_BYTES = 1 << 20;
+/** V8 has no text longer than 512 MiB, and a slice may hold other items beside its longest. */
+const ITEM_BYTES_MAX = 1 << 28;
+const BUFFER_BYTES = 1 << 20;
+const BUFFER_BYTES_MAX = 1 << 26;
+
+export function checkFileOptions(source: string, options: FileOptions): Required<FileOptions> {
+  return {
+    itemBytesMax: checkSize(
+      source,
+      "itemBytesMax",
+      options.itemBytesMax,
+      ITEM_BYTES,
+      ITEM_BYTES_MAX,
+    ),
+    bufferBytes: checkSize(
+      source,
+      "bufferBytes",
+      options.bufferBytes,
+      BUFFER_BYTES,
+      BUFFER_BYTES_MAX,
+    ),
+  };
+}

@@ -1,0 +1,80 @@
+/**
+ * Reads the byte ranges of slices and proves that they are unchanged. Ranges that follow each other
+ * in the file are read together: a hundred thousand slices of one item each cost a few reads.
+ */
+import type { FileHandle } from "node:fs/promises";
+import { crc32 } from "node:zlib";
+import { SluiceError } from "../core/errors.ts";
+import { loadedBytes, type RecordRange } from "./record-range.ts";
+import { readFully } from "./source-file.ts";
+
+/** The most that one read loads, unless a single slice is larger. */
+const READ_BYTES_MAX = 4 << 20;
+/** Bytes between two slices (blank lines) that are worth reading over rather than reading twice. */
+const GAP_BYTES_MAX = 64 << 10;
+
+/** What `make` makes of the bytes of each range, in the order of the ranges. */
+export async function readRanges<Piece>(
+  path: string,
+  handle: FileHandle,
+  ranges: readonly RecordRange[],
+  make: (range: RecordRange, bytes: Buffer) => Piece,
+  readBytesMax: number = READ_BYTES_MAX,
+): Promise<Piece[]> {
+  const pieces: Piece[] = [];
+  while (pieces.length < ranges.length) {
+    const run = takeRun(ranges, pieces.length, readBytesMax);
+    const bytes = Buffer.allocUnsafe(run.to - run.from);
+    const filled = await readFully(path, handle, bytes, run.from);
+    for (const range of run.ranges) {
+      const from = range.from - run.from;
+      const piece = bytes.subarray(from, from + loadedBytes(range));
+      if (from + piece.length > filled || crc32(piece) !== range.crc) {
+        throw describeChange(path, range, run.from + filled);
+      }
+      pieces.push(make(range, piece));
+    }
+  }
+  return pieces;
+}
+
+interface Run {
+  readonly from: number;
+  readonly to: number;
+  readonly ranges: readonly RecordRange[];
+}
+
+/** As many ranges from `first` on as lie close behind each other and fit into one read. */
+function takeRun(ranges: readonly RecordRange[], first: number, readBytesMax: number): Run {
+  const taken: RecordRange[] = [];
+  let from = 0;
+  let to = 0;
+  for (let index = first; index < ranges.length; index++) {
+    const range = ranges[index];
+    if (range === undefined) break;
+    if (taken.length === 0) {
+      from = range.from;
+    } else {
+      const gap = range.from - to;
+      const bytes = range.from + loadedBytes(range) - from;
+      if (gap < 0 || gap > GAP_BYTES_MAX || bytes > readBytesMax) break;
+    }
+    to = range.from + loadedBytes(range);
+    taken.push(range);
+  }
+  return { from, to, ranges: taken };
+}
+
+function describeChange(path: string, range: RecordRange, endOfFile: number): SluiceError {
+  const place = `bytes ${range.from} to ${range.to} (from line ${range.line} on)`;
+  const shorter = endOfFile < range.from + loadedBytes(range);
+  return new SluiceError(
+    "SOURCE_CHANGED",
+    shorter
+      ? `${path} is shorter than when it was sliced: ${place} are missing`
+      : `${path} is not what was sliced: ${place} have changed`,
+    {
+      hint: "Restore the file as it was and the batch goes on, or cancel the batch and submit it anew.",
+    },
+  );
+}

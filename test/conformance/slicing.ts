@@ -1,0 +1,261 @@
+/** Slicing: chunks are rows before anything runs; no gap, no repeat, whoever plans and however often. */
+import { expect } from "vitest";
+import type { PlannedChunk } from "../../src/ports/conducting.ts";
+import { manifests, type Rule } from "./rig.ts";
+
+/** Chunks that say where their items are instead of holding them. */
+function located(...sizes: readonly number[]): PlannedChunk[] {
+  return sizes.map((items, n) => ({ items, locator: `at-${n}`, manifest: null, keys: null }));
+}
+
+/** Chunks whose items' keys must be unique; `1:` is the number of a chunk's manifest. */
+function keyed(...chunks: readonly (readonly string[])[]): PlannedChunk[] {
+  return chunks.map((keys, n) => ({
+    items: keys.length,
+    locator: null,
+    manifest: new Uint8Array([n]),
+    keys,
+  }));
+}
+
+export function describeSlicing(rule: Rule): void {
+  rule("slicing starts a batch, and says when", async ({ rig }) => {
+    const { id } = await rig.submit();
+    rig.clock.advance(1_234);
+    const started = await rig.store.startSlicing(id, false);
+    expect(started).toMatchObject({
+      kind: "done",
+      batch: { state: "slicing", startedAt: rig.clock.wallMs() },
+    });
+  });
+
+  rule("starting to slice a second time changes nothing", async ({ rig }) => {
+    const id = await rig.slicing();
+    await rig.plan(id, manifests(2), { cursor: "after 2" });
+    const before = await rig.observe(id);
+    rig.clock.advance(1_000);
+    expect(await rig.store.startSlicing(id, false)).toMatchObject({ kind: "done" });
+    expect(await rig.observe(id)).toEqual(before);
+  });
+
+  rule("chunks are adjacent half-open ranges, across parts", async ({ rig }) => {
+    const id = await rig.slicing();
+    expect(await rig.plan(id, manifests(3, 3))).toEqual({ kind: "planned", chunks: 2 });
+    expect(await rig.plan(id, manifests(3, 1))).toEqual({ kind: "planned", chunks: 4 });
+    await rig.store.finishSlicing(id, 4);
+    const leased = await rig.lease({ chunksMax: 10 });
+    expect(leased.map(({ chunk, start, end }) => [chunk, start, end])).toEqual([
+      [0, 0, 3],
+      [1, 3, 6],
+      [2, 6, 9],
+      [3, 9, 10],
+    ]);
+    expect((await rig.get(id)).counts).toMatchObject({ planned: 10, pending: 10 });
+  });
+
+  rule("slicing goes on after a crash where the last part left off", async ({ rig }) => {
+    const id = await rig.slicing();
+    await rig.plan(id, located(2, 2), { cursor: "byte 400" });
+    const found = await rig.store.startSlicing(id, false);
+    expect(found.batch).toMatchObject({ chunks: 2, sliceCursor: "byte 400" });
+  });
+
+  rule("a chunk is leased with its locator, or with none when it has a manifest", async ({
+    rig,
+  }) => {
+    const id = await rig.slicing();
+    await rig.plan(id, [...located(2), ...manifests(2)]);
+    await rig.store.finishSlicing(id, 2);
+    const leased = await rig.lease({ chunksMax: 2 });
+    expect(leased.map(({ locator }) => locator)).toEqual(["at-0", null]);
+  });
+
+  rule("nothing is planned into a batch that is not being sliced", async ({ rig }) => {
+    const { id } = await rig.submit();
+    expect(await rig.plan(id, manifests(1))).toMatchObject({
+      kind: "moved_on",
+      batch: { id, state: "submitted", chunks: 0 },
+    });
+  });
+
+  rule("nothing is leased before slicing has finished", async ({ rig }) => {
+    const id = await rig.slicing();
+    await rig.plan(id, manifests(2));
+    expect(await rig.look()).toEqual({ reports: [], leased: [], nextDueInMs: null, ended: [] });
+  });
+
+  rule("a plan part whose reply was lost is not added twice", async ({ rig }) => {
+    const id = await rig.slicing();
+    const repeated = { part: "mine", afterChunks: 0 };
+    await rig.plan(id, manifests(2, 2), repeated);
+    expect(await rig.plan(id, manifests(2, 2), repeated)).toEqual({ kind: "planned", chunks: 2 });
+    expect(await rig.get(id)).toMatchObject({ chunks: 2, counts: { planned: 4 } });
+  });
+
+  rule("a plan part of locators whose reply was lost is not added twice", async ({ rig }) => {
+    const id = await rig.slicing();
+    const repeated = { part: "mine", afterChunks: 0 };
+    await rig.plan(id, located(2, 2), repeated);
+    expect(await rig.plan(id, located(2, 2), repeated)).toEqual({ kind: "planned", chunks: 2 });
+    expect(await rig.get(id)).toMatchObject({ chunks: 2, counts: { planned: 4 } });
+  });
+
+  rule("a repeated part is recognised after later parts and after the batch has ended", async ({
+    rig,
+  }) => {
+    const id = await rig.slicing();
+    const repeated = { part: "mine", afterChunks: 1 };
+    await rig.plan(id, manifests(1));
+    await rig.plan(id, manifests(2, 2), repeated);
+    await rig.plan(id, manifests(3));
+    const answer = { kind: "planned", chunks: 3 };
+    expect(await rig.plan(id, manifests(2, 2), repeated)).toEqual(answer);
+    await rig.store.finishSlicing(id, 4);
+    expect(await rig.plan(id, manifests(2, 2), repeated)).toEqual(answer);
+    await rig.store.fail(id, { code: "STOP", message: "stop" });
+    expect(await rig.plan(id, manifests(2, 2), repeated)).toEqual(answer);
+    expect(await rig.get(id)).toMatchObject({ chunks: 4, counts: { planned: 8 } });
+  });
+
+  rule("two planners: the slower one is told that the batch moved on", async ({ rig }) => {
+    const id = await rig.slicing();
+    await rig.plan(id, manifests(2), { part: "quick", afterChunks: 0, cursor: "2" });
+    const slower = await rig.plan(id, manifests(2), { part: "slow", afterChunks: 0, cursor: "x" });
+    expect(slower).toEqual({ kind: "moved_on", batch: await rig.get(id) });
+    expect(await rig.get(id)).toMatchObject({ chunks: 1, sliceCursor: "2" });
+  });
+
+  rule("a part that would leave a gap is told that the batch moved on", async ({ rig }) => {
+    const id = await rig.slicing();
+    await rig.plan(id, manifests(2));
+    const ahead = await rig.plan(id, manifests(2), { afterChunks: 5 });
+    expect(ahead).toMatchObject({ kind: "moved_on", batch: { chunks: 1 } });
+  });
+
+  rule("slicing finishes only with exactly the chunks that were planned", async ({ rig }) => {
+    const id = await rig.slicing();
+    await rig.plan(id, manifests(2, 2));
+    for (const chunks of [0, 1, 3]) {
+      expect(await rig.store.finishSlicing(id, chunks)).toMatchObject({
+        kind: "moved_on",
+        batch: { state: "slicing", chunks: 2 },
+      });
+    }
+    expect(await rig.store.finishSlicing(id, 2)).toMatchObject({
+      kind: "done",
+      batch: { state: "running", sealed: true },
+    });
+  });
+
+  rule("slicing finishes once: the second finisher is told that the batch moved on", async ({
+    rig,
+  }) => {
+    const id = await rig.running([2]);
+    const before = await rig.observe(id);
+    expect((await rig.store.finishSlicing(id, 1)).kind).toBe("moved_on");
+    expect((await rig.store.startSlicing(id, false)).kind).toBe("moved_on");
+    expect(await rig.observe(id)).toEqual(before);
+  });
+
+  rule("slicing afresh drops the plan so far", async ({ rig }) => {
+    const id = await rig.slicing();
+    await rig.plan(id, manifests(5, 5), { cursor: "10" });
+    const afresh = await rig.store.startSlicing(id, true);
+    expect(afresh).toMatchObject({
+      kind: "done",
+      batch: { state: "slicing", chunks: 0, sliceCursor: null, counts: { planned: 0, pending: 0 } },
+    });
+    expect(await rig.store.readManifests(id, 0, 0, 10)).toEqual([]);
+    await rig.plan(id, manifests(1));
+    await rig.store.finishSlicing(id, 1);
+    expect(await rig.leaseOne()).toMatchObject({ chunk: 0, start: 0, end: 1 });
+  });
+
+  rule("slicing afresh leaves a batch alone that already runs", async ({ rig }) => {
+    const id = await rig.running([2]);
+    expect((await rig.store.startSlicing(id, true)).kind).toBe("moved_on");
+    expect(await rig.get(id)).toMatchObject({ state: "running", chunks: 1 });
+  });
+
+  rule("a key that is twice in a part is refused, and names both items", async ({ rig }) => {
+    const id = await rig.slicing();
+    await rig.plan(id, manifests(3));
+    expect(await rig.plan(id, keyed(["a", "b"], ["c", "b"]))).toEqual({
+      kind: "duplicate_key",
+      key: "b",
+      firstItem: 4,
+      secondItem: 6,
+    });
+    expect(await rig.get(id)).toMatchObject({ chunks: 1, counts: { planned: 3 } });
+  });
+
+  rule("a key that is in an earlier part is refused, and nothing of the part stays", async ({
+    rig,
+  }) => {
+    const id = await rig.slicing();
+    await rig.plan(id, keyed(["a", "b"]));
+    expect(await rig.plan(id, keyed(["c", "a"]))).toEqual({
+      kind: "duplicate_key",
+      key: "a",
+      firstItem: 0,
+      secondItem: 3,
+    });
+    expect(await rig.plan(id, keyed(["c"]))).toEqual({ kind: "planned", chunks: 2 });
+  });
+
+  rule("a repeated part does not collide with its own keys", async ({ rig }) => {
+    const id = await rig.slicing();
+    const repeated = { part: "mine", afterChunks: 0 };
+    await rig.plan(id, keyed(["a", "b"]), repeated);
+    expect(await rig.plan(id, keyed(["a", "b"]), repeated)).toMatchObject({ kind: "planned" });
+  });
+
+  rule("slicing afresh frees the keys", async ({ rig }) => {
+    const id = await rig.slicing();
+    await rig.plan(id, keyed(["a", "b"]));
+    await rig.store.startSlicing(id, true);
+    expect(await rig.plan(id, keyed(["b", "a"]))).toEqual({ kind: "planned", chunks: 1 });
+  });
+
+  rule("keys are unique in their batch, not across batches", async ({ rig }) => {
+    const [one, two] = [await rig.slicing(), await rig.slicing()];
+    await rig.plan(one, keyed(["a"]));
+    expect(await rig.plan(two, keyed(["a"]))).toMatchObject({ kind: "planned" });
+  });
+
+  rule("keys stay unique while an open batch grows", async ({ rig }) => {
+    const id = await rig.slicing({ open: true });
+    await rig.plan(id, keyed(["a"]));
+    await rig.store.finishSlicing(id, 1);
+    expect(await rig.plan(id, keyed(["a"]))).toMatchObject({ kind: "duplicate_key", key: "a" });
+    expect(await rig.plan(id, keyed(["b"]))).toMatchObject({ kind: "planned" });
+  });
+
+  rule("a batch that is not open is sealed by the end of its slicing", async ({ rig }) => {
+    const id = await rig.running([2]);
+    expect(await rig.get(id)).toMatchObject({ open: false, sealed: true });
+    expect(await rig.plan(id, manifests(1))).toMatchObject({
+      kind: "moved_on",
+      batch: { chunks: 1 },
+    });
+  });
+
+  rule("an open batch that runs takes more chunks, and they can be leased at once", async ({
+    rig,
+  }) => {
+    const id = await rig.running([], { open: true });
+    expect(await rig.get(id)).toMatchObject({ state: "running", sealed: false, chunks: 0 });
+    expect(await rig.lease()).toEqual([]);
+    expect(await rig.plan(id, manifests(2))).toEqual({ kind: "planned", chunks: 1 });
+    expect(await rig.leaseOne()).toMatchObject({ batch: id, chunk: 0, start: 0, end: 2 });
+    expect(await rig.plan(id, manifests(3))).toEqual({ kind: "planned", chunks: 2 });
+    expect(await rig.leaseOne()).toMatchObject({ batch: id, chunk: 1, start: 2, end: 5 });
+  });
+
+  rule("a part without chunks adds nothing and makes nothing due", async ({ rig }) => {
+    const id = await rig.running([1], { open: true });
+    await rig.settle(await rig.leaseOne());
+    expect(await rig.plan(id, [])).toEqual({ kind: "planned", chunks: 1 });
+    expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: null });
+  });
+}

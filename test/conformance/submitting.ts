@@ -1,0 +1,147 @@
+/** Submitting: the same request twice is the same batch, and never a second one by accident. */
+import { expect } from "vitest";
+import type { Rule } from "./rig.ts";
+
+const UNKNOWN = expect.objectContaining({ name: "SluiceError", code: "UNKNOWN_BATCH" });
+
+export function describeSubmitting(rule: Rule): void {
+  rule("a new batch says what was asked for, and has no item yet", async ({ rig }) => {
+    const draft = rig.draft({ key: "monday", lane: "case-7", open: true });
+    expect(await rig.store.submit(draft)).toEqual({
+      kind: "created",
+      batch: {
+        id: draft.id,
+        pipeline: "import",
+        version: "1",
+        lane: "case-7",
+        key: "monday",
+        input: draft.input,
+        state: "submitted",
+        open: true,
+        sealed: false,
+        settings: { chunkSize: 100 },
+        counts: { planned: 0, succeeded: 0, skipped: 0, failed: 0, cancelled: 0, pending: 0 },
+        chunks: 0,
+        sliceCursor: null,
+        reason: null,
+        submittedAt: rig.clock.wallMs(),
+        startedAt: null,
+        endedAt: null,
+      },
+    });
+  });
+
+  rule("a submit whose reply was lost can be repeated: the same id is the same batch", async ({
+    rig,
+  }) => {
+    const draft = rig.draft();
+    const first = await rig.store.submit(draft);
+    rig.clock.advance(5_000);
+    expect(await rig.store.submit(draft)).toEqual({ kind: "existing", batch: first.batch });
+    expect(await rig.recordTypes(draft.id)).toEqual(["batch.submitted"]);
+  });
+
+  rule("the same key twice gives the same batch, whatever id the second one brings", async ({
+    rig,
+  }) => {
+    const first = await rig.submit({ key: "monday", inputHash: "same" });
+    const again = await rig.store.submit(rig.draft({ key: "monday", inputHash: "same" }));
+    expect(again).toEqual({ kind: "existing", batch: first });
+    expect(await rig.store.listBatches({ limit: 10 })).toHaveLength(1);
+  });
+
+  rule("the same key gives the same batch also when that one has ended", async ({ rig }) => {
+    const id = await rig.running([], { key: "monday", inputHash: "same" });
+    expect((await rig.get(id)).state).toBe("succeeded");
+    const again = await rig.store.submit(rig.draft({ key: "monday", inputHash: "same" }));
+    expect(again).toMatchObject({ kind: "existing", batch: { id, state: "succeeded" } });
+  });
+
+  rule("the same key with another input is refused and names the batch", async ({ rig }) => {
+    const first = await rig.submit({ key: "monday", inputHash: "one" });
+    const other = await rig.store.submit(rig.draft({ key: "monday", inputHash: "two" }));
+    expect(other).toEqual({ kind: "key_taken", batch: first });
+    expect(await rig.store.listBatches({ limit: 10 })).toHaveLength(1);
+  });
+
+  rule("the same key in another pipeline is another batch", async ({ rig }) => {
+    await rig.submit({ key: "monday", inputHash: "same" });
+    const other = rig.draft({ key: "monday", inputHash: "same", pipeline: "export" });
+    expect((await rig.store.submit(other)).kind).toBe("created");
+  });
+
+  rule("without a key and without resume the same input is a new batch", async ({ rig }) => {
+    await rig.submit({ inputHash: "same" });
+    const second = await rig.store.submit(rig.draft({ inputHash: "same" }));
+    expect(second.kind).toBe("created");
+  });
+
+  rule("resume takes up the newest unfinished batch of the same input", async ({ rig }) => {
+    await rig.submit({ inputHash: "same" });
+    const newest = await rig.running([3], { inputHash: "same" });
+    const resumed = await rig.store.submit(rig.draft({ inputHash: "same", resume: true }));
+    expect(resumed).toMatchObject({ kind: "existing", batch: { id: newest, state: "running" } });
+  });
+
+  rule("resume takes up no batch that has ended", async ({ rig }) => {
+    await rig.running([], { inputHash: "same" });
+    const failed = await rig.submit({ inputHash: "same" });
+    await rig.store.fail(failed.id, { code: "STOP", message: "stop" });
+    const resumed = await rig.store.submit(rig.draft({ inputHash: "same", resume: true }));
+    expect(resumed.kind).toBe("created");
+  });
+
+  rule("resume takes up no batch of another pipeline, lane, input or key", async ({ rig }) => {
+    await rig.submit({ inputHash: "same", pipeline: "export" });
+    await rig.submit({ inputHash: "same", lane: "case-7" });
+    await rig.submit({ inputHash: "other" });
+    await rig.submit({ inputHash: "same", key: "monday" });
+    const resumed = await rig.store.submit(rig.draft({ inputHash: "same", resume: true }));
+    expect(resumed.kind).toBe("created");
+  });
+
+  rule("a batch that is found again keeps its own settings and version", async ({ rig }) => {
+    const { id } = await rig.submit({ key: "monday", inputHash: "same" });
+    const changes = { key: "monday", inputHash: "same", version: "2", settings: { chunkSize: 7 } };
+    const again = await rig.store.submit(rig.draft(changes));
+    expect(again.batch).toMatchObject({ id, version: "1", settings: { chunkSize: 100 } });
+  });
+
+  rule("names of any letters come back as they were given", async ({ rig }) => {
+    const odd = "naïve 🚚 \u0000 \" ' ; -- \u2028 __proto__";
+    const draft = rig.draft({ lane: odd, key: odd, pipeline: odd, version: odd });
+    await rig.store.submit(draft);
+    expect(await rig.get(draft.id)).toMatchObject({
+      lane: odd,
+      key: odd,
+      pipeline: odd,
+      version: odd,
+    });
+    expect((await rig.store.submit({ ...draft, id: "another" })).kind).toBe("existing");
+  });
+
+  rule("every act on a batch that does not exist says so", async ({ rig }) => {
+    const { store } = rig;
+    const page = { afterItem: -1, limit: 1 };
+    const reason = { code: "STOP", message: "stop" };
+    const part = { step: 0, afterChunks: 0, chunks: [], cursor: null, part: "p" };
+    await expect(store.startSlicing("nobody", false)).rejects.toEqual(UNKNOWN);
+    await expect(store.plan({ batch: "nobody", ...part })).rejects.toEqual(UNKNOWN);
+    await expect(store.finishSlicing("nobody", 0)).rejects.toEqual(UNKNOWN);
+    await expect(store.seal("nobody")).rejects.toEqual(UNKNOWN);
+    await expect(store.fail("nobody", reason)).rejects.toEqual(UNKNOWN);
+    await expect(store.readManifests("nobody", 0, 0, 1)).rejects.toEqual(UNKNOWN);
+    await expect(store.readResults("nobody", page)).rejects.toEqual(UNKNOWN);
+    await expect(store.readDeadLetters("nobody", page)).rejects.toEqual(UNKNOWN);
+  });
+
+  rule("each worker gets a number of its own", async ({ rig }) => {
+    const facts = { name: "same name", pipelines: ["import"] };
+    const numbers = [
+      rig.worker,
+      await rig.store.registerWorker(facts),
+      await rig.store.registerWorker(facts),
+    ];
+    expect(new Set(numbers).size).toBe(3);
+  });
+}

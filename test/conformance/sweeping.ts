@@ -1,0 +1,179 @@
+/** Sweeping: what has run out is found and acted on, and what lives is left alone. */
+import { expect } from "vitest";
+import { LEASE_MS, manifests, type Rule, SEAL_WITHIN_MS } from "./rig.ts";
+
+const NOTHING = { lostLeases: 0, ended: [] };
+
+export function describeSweeping(rule: Rule): void {
+  rule("a sweep that finds nothing changes nothing", async ({ rig }) => {
+    const id = await rig.running([2, 2]);
+    await rig.leaseOne();
+    const before = await rig.observe(id);
+    expect(await rig.store.sweep()).toEqual(NOTHING);
+    expect(await rig.observe(id)).toEqual(before);
+  });
+
+  rule("a lease is lost exactly when its time is over, not a millisecond before", async ({
+    rig,
+  }) => {
+    await rig.running([1]);
+    await rig.leaseOne();
+    rig.clock.advance(LEASE_MS - 1);
+    expect(await rig.store.sweep()).toEqual(NOTHING);
+    rig.clock.advance(1);
+    expect(await rig.store.sweep()).toEqual({ lostLeases: 1, ended: [] });
+    expect(await rig.store.sweep()).toEqual(NOTHING);
+  });
+
+  rule("a chunk whose lease ran out can be leased only after the sweep", async ({ rig }) => {
+    await rig.running([1]);
+    const lease = await rig.leaseOne();
+    rig.clock.advance(LEASE_MS);
+    expect(await rig.lease()).toEqual([]);
+    await rig.store.sweep();
+    expect(await rig.leaseOne()).toMatchObject({ chunk: 0, fence: lease.fence + 1 });
+  });
+
+  rule("leases are measured by the monotonic clock: a jump of the wall clock changes nothing", async ({
+    rig,
+  }) => {
+    await rig.running([1]);
+    await rig.leaseOne();
+    rig.clock.jumpWall(86_400_000);
+    expect(await rig.store.sweep()).toEqual(NOTHING);
+    rig.clock.jumpWall(-2 * 86_400_000);
+    rig.clock.advance(LEASE_MS);
+    expect((await rig.store.sweep()).lostLeases).toBe(1);
+  });
+
+  rule("a renewed lease lives on from the moment of its renewal", async ({ rig }) => {
+    await rig.running([1]);
+    const lease = await rig.leaseOne();
+    rig.clock.advance(LEASE_MS - 1);
+    expect(await rig.store.renew([lease], LEASE_MS)).toEqual([]);
+    rig.clock.advance(LEASE_MS - 1);
+    expect(await rig.store.sweep()).toEqual(NOTHING);
+    rig.clock.advance(1);
+    expect((await rig.store.sweep()).lostLeases).toBe(1);
+  });
+
+  rule("a lease that ran out and was not swept yet can still be renewed", async ({ rig }) => {
+    await rig.running([1]);
+    const lease = await rig.leaseOne();
+    rig.clock.advance(LEASE_MS * 2);
+    expect(await rig.store.renew([lease], LEASE_MS)).toEqual([]);
+    expect(await rig.store.sweep()).toEqual(NOTHING);
+  });
+
+  rule("renewing answers which leases are lost, and prolongs the others", async ({ rig }) => {
+    await rig.running([1, 1, 1, 1]);
+    const swept = await rig.leaseOne({ leaseMs: 10 });
+    await rig.lose(10);
+    const [settled, held] = (await rig.lease({ chunksMax: 3 })).slice(1);
+    await rig.settle(settled!);
+    const forged = { ...held!, fence: held!.fence + 1 };
+    const unknown = { ...held!, batch: "nobody" };
+    const lost = await rig.store.renew([swept, held!, settled!, forged, unknown], LEASE_MS * 3);
+    expect(lost).toEqual([swept, settled, forged, unknown]);
+    rig.clock.advance(LEASE_MS * 2);
+    await rig.store.sweep();
+    expect(await rig.settle(held!)).toBe("settled");
+  });
+
+  rule("a holder that lost its chunk cannot renew its successor's lease", async ({ rig }) => {
+    await rig.running([1]);
+    const old = await rig.leaseOne();
+    await rig.lose();
+    await rig.leaseOne();
+    rig.clock.advance(LEASE_MS - 1);
+    expect(await rig.store.renew([old], LEASE_MS)).toEqual([old]);
+    rig.clock.advance(1);
+    expect((await rig.store.sweep()).lostLeases).toBe(1);
+  });
+
+  rule("only the leases that ran out are swept", async ({ rig }) => {
+    await rig.running([1, 1, 1]);
+    await rig.leaseOne({ leaseMs: 100 });
+    const living = await rig.leaseOne({ leaseMs: 200 });
+    await rig.leaseOne({ leaseMs: 100 });
+    rig.clock.advance(150);
+    expect((await rig.store.sweep()).lostLeases).toBe(2);
+    expect(await rig.settle(living)).toBe("settled");
+  });
+
+  rule("items in back-off stay in back-off when their chunk's lease is lost", async ({ rig }) => {
+    await rig.running([2]);
+    const lease = await rig.leaseOne({ leaseMs: 100 });
+    await rig.report(lease, { retryInMs: { 0: 5_000 }, intent: "keep" });
+    await rig.lose(100);
+    expect((await rig.leaseOne()).histories).toEqual([
+      { index: 0, attempts: 1, deaths: 0, dueInMs: 4_900 },
+    ]);
+  });
+
+  rule("however many leases are lost at once, repeated sweeps find them all", async ({ rig }) => {
+    const chunks = 2_500;
+    await rig.running(Array.from({ length: chunks }, () => 1));
+    expect(await rig.lease({ chunksMax: chunks, itemsMax: chunks })).toHaveLength(chunks);
+    rig.clock.advance(LEASE_MS);
+    let found = 0;
+    for (let sweeps = 0; sweeps < 10; sweeps++) found += (await rig.store.sweep()).lostLeases;
+    expect(found).toBe(chunks);
+    expect(await rig.lease({ chunksMax: chunks, itemsMax: chunks })).toHaveLength(chunks);
+  });
+
+  rule("a batch whose producer died expires at its seal deadline", async ({ rig }) => {
+    const id = await rig.running([2, 2, 2], { open: true });
+    const lease = await rig.leaseOne({ leaseMs: SEAL_WITHIN_MS * 2 });
+    await rig.report(lease, { succeeded: [0], intent: "keep" });
+    rig.clock.advance(SEAL_WITHIN_MS - 1);
+    expect(await rig.store.sweep()).toEqual(NOTHING);
+    rig.clock.advance(1);
+    expect(await rig.store.sweep()).toEqual({ lostLeases: 0, ended: [id] });
+    expect(await rig.get(id)).toMatchObject({
+      state: "expired",
+      sealed: false,
+      reason: { code: "SEAL_DEADLINE" },
+      counts: { planned: 6, succeeded: 1, cancelled: 5, pending: 0 },
+      endedAt: rig.clock.wallMs(),
+    });
+    expect(await rig.settle(lease)).toBe("lost");
+    expect(await rig.lease()).toEqual([]);
+    expect(await rig.store.sweep()).toEqual(NOTHING);
+  });
+
+  rule("a batch that was handed its items expires also before and while it is sliced", async ({
+    rig,
+  }) => {
+    const submitted = await rig.submit({ input: null });
+    const slicing = await rig.slicing({ input: null });
+    await rig.plan(slicing, manifests(2));
+    rig.clock.advance(SEAL_WITHIN_MS);
+    expect((await rig.store.sweep()).ended.toSorted()).toEqual([submitted.id, slicing].toSorted());
+    expect(await rig.get(slicing)).toMatchObject({ state: "expired", counts: { cancelled: 2 } });
+  });
+
+  rule("a batch that can be read again from its input waits for its next conductor", async ({
+    rig,
+  }) => {
+    const submitted = await rig.submit();
+    const slicing = await rig.slicing();
+    const running = await rig.running([1]);
+    rig.clock.advance(SEAL_WITHIN_MS * 100);
+    await rig.store.sweep();
+    const states = [submitted.id, slicing, running].map(async (id) => (await rig.get(id)).state);
+    expect(await Promise.all(states)).toEqual(["submitted", "slicing", "running"]);
+  });
+
+  rule("a sealed batch does not expire", async ({ rig }) => {
+    const handed = await rig.running([1], { input: null });
+    const open = await rig.running([1], { open: true });
+    await rig.store.seal(open);
+    rig.clock.advance(SEAL_WITHIN_MS * 2);
+    expect((await rig.store.sweep()).ended).toEqual([]);
+    expect([(await rig.get(handed)).state, (await rig.get(open)).state]).toEqual([
+      "running",
+      "running",
+    ]);
+  });
+}
