@@ -118,11 +118,12 @@ export class Executor {
     this.#stopping = true;
     this.#runner.clear();
     this.#wake.notify();
-    const drained = this.#runner.pause();
-    await Promise.race([drained, sleep(clock, drainMs)]);
+    const drained = new AbortController();
+    void this.#runner.pause().then(() => drained.abort());
+    await sleep(clock, drainMs, drained.signal);
     if (this.#runner.active > 0) {
       this.#runner.stop(new StopSignal("the worker is stopping"));
-      await Promise.race([drained, sleep(clock, settings.abortGraceMs)]);
+      await sleep(clock, settings.abortGraceMs, drained.signal);
       this.#runner.abandonAll();
     }
     this.#wake.notify();
@@ -134,7 +135,7 @@ export class Executor {
   async #run(): Promise<void> {
     while (!(this.#stopping && this.#held.size === 0 && this.#reading === 0)) {
       const request = this.#planLease();
-      const reports = this.#collectReports();
+      const reports = this.#collectReports(request !== null);
       if (request === null && reports.size === 0) {
         await this.#wake.wait(this.#computeWaitMs());
         continue;
@@ -164,12 +165,13 @@ export class Executor {
     };
   }
 
-  #collectReports(): Map<ChunkRun, Report> {
+  /** What is worth telling now; a commit that leases anyway takes all finished chunks along. */
+  #collectReports(commits: boolean): Map<ChunkRun, Report> {
     const { clock, settings } = this.#parts;
     const now = clock.monotonicMs();
     const reports = new Map<ChunkRun, Report>();
     const hungry = this.#stopping || this.#runner.unstarted + this.#reading === 0;
-    if (this.#finished.size > 0 && (hungry || now - this.#committedAt >= LINGER_MS)) {
+    if (this.#finished.size > 0 && (commits || hungry || now - this.#committedAt >= LINGER_MS)) {
       for (const run of this.#finished) reports.set(run, run.makeReport("yield"));
     }
     for (const run of this.#held) {

@@ -164,6 +164,15 @@ describe("slicing", () => {
     }
   });
 
+  test("only an empty line is blank, wherever a buffer ends", async () => {
+    for (const bufferBytes of [1, 2, 3, 100]) {
+      expect(await readAll("a\n\r\n\r\r\n\n \n", { bufferBytes })).toEqual([
+        { a: "\r" },
+        { a: " " },
+      ]);
+    }
+  });
+
   test("a header longer than the first look at it is read whole", async () => {
     const names = Array.from({ length: 5_000 }, (_, at) => `column-${at}`);
     const [item] = await readAll(`${names.join(",")}\n${names.map(() => "1").join(",")}`);

@@ -328,6 +328,8 @@ describe("a bad line spoils only itself", () => {
       '{"a":[{"b":{"__proto__":1}}]}',
       '{"\\u005f_proto_\\u005F":1}',
       '{"\\u005f\\u005f\\u0070\\u0072\\u006f\\u0074\\u006f\\u005f\\u005f":1}',
+      '{"__pr\\u006fto__":1}',
+      '{"__p\\u0072ot\\u006F__":1}',
       '{"constructor":{"prototype":{"x":1}}}',
       '{"c\\u006fnstructor":{"p\\u0072ototype":{"x":1}}}',
       `${"[".repeat(5_000)}{"__proto__":1}${"]".repeat(5_000)}`,
@@ -341,6 +343,7 @@ describe("a bad line spoils only itself", () => {
       '{"protocol":"https"}',
     ];
     expect(await readAll(bad.join("\n"))).toEqual(bad.map(() => "FORBIDDEN_KEY"));
+    for (const text of bad) expect(await readAll(text)).toEqual(["FORBIDDEN_KEY"]);
     expect(await readAll(good.join("\n"))).toEqual(
       good.map((text) => ({ item: JSON.parse(text) })),
     );

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -69,6 +69,14 @@ describe("readRanges", () => {
       original(args[0], args[1], Math.min(args[2], 7), args[3])) as never);
     const pieces = await readRanges(path, handle, [range(3, 100)], (_, bytes) => bytes);
     expect(pieces).toEqual([content.subarray(3, 100)]);
+  });
+
+  test("bytes of an earlier read in fresh memory do not pass for those of the file", async () => {
+    vi.spyOn(Buffer, "allocUnsafe").mockImplementation((bytes) =>
+      Buffer.from(content.subarray(0, bytes)),
+    );
+    truncateSync(path, 10);
+    await expect(reads([range(0, 20)], 100)).rejects.toMatchObject({ code: "SOURCE_CHANGED" });
   });
 
   test("no ranges are no read", async () => {

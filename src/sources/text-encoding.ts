@@ -44,7 +44,7 @@ export async function skipMark(path: string, handle: FileHandle): Promise<number
       throw new SluiceError("SOURCE_UNREADABLE", `${path} is ${what}, not UTF-8 text`, { hint });
     }
   }
-  return 0;
+  return markBytesOf(head);
 }
 
 /** The same for the first bytes of a file that was accepted before. */

@@ -63,11 +63,11 @@ export class Leasing {
     this.#selectDue = prepare(
       `SELECT ${CHUNK_COLUMNS} FROM chunk INDEXED BY chunk_due
        WHERE state = 'waiting' AND batch = ? AND step = ? AND due_at <= ?
-       ORDER BY due_at, chunk LIMIT ?`,
+       ORDER BY due_at, chunk`,
     );
     this.#selectFresh = prepare(
       `SELECT ${CHUNK_COLUMNS} FROM chunk WHERE batch = ? AND step = ? AND chunk >= ?
-       ORDER BY chunk LIMIT ?`,
+       ORDER BY chunk`,
     );
     this.#leaseOne = prepare(
       `UPDATE chunk SET state = 'leased', fence = fence + 1, worker = ?, lease_until = ?
@@ -135,20 +135,9 @@ export class Leasing {
   #leaseFrom(step: StepRow, request: LeaseRequest, budget: Budget, now: number): LeasedChunk[] {
     const until = now + request.leaseMs;
     const { batch, step: number } = step;
-    const due = takeWithin(
-      this.#selectDue.all(batch, number, now, budget.chunks) as unknown as ChunkRow[],
-      budget,
-    );
+    const due = takeWithin(this.#selectDue.iterate(batch, number, now), budget);
     for (const { chunk } of due) this.#leaseOne.run(request.worker, until, batch, number, chunk);
-    const fresh = takeWithin(
-      this.#selectFresh.all(
-        batch,
-        number,
-        step.next_chunk,
-        budget.items > 0 ? budget.chunks : 0,
-      ) as unknown as ChunkRow[],
-      budget,
-    );
+    const fresh = takeWithin(this.#selectFresh.iterate(batch, number, step.next_chunk), budget);
     const nextChunk = step.next_chunk + fresh.length;
     if (fresh.length > 0) {
       this.#leaseRun.run(request.worker, until, batch, number, step.next_chunk, nextChunk);
@@ -184,14 +173,15 @@ export class Leasing {
   }
 }
 
-/** Chunks are taken while fewer items than asked for are; the first one always is. */
-function takeWithin(rows: readonly ChunkRow[], budget: Budget): ChunkRow[] {
+/** Chunks are taken while fewer items than asked for are, and no row more is read than that. */
+function takeWithin(rows: Iterable<unknown>, budget: Budget): ChunkRow[] {
   const taken: ChunkRow[] = [];
-  for (const row of rows) {
-    if (budget.chunks <= 0 || budget.items <= 0) break;
+  if (budget.chunks <= 0 || budget.items <= 0) return taken;
+  for (const row of rows as Iterable<ChunkRow>) {
     taken.push(row);
     budget.items -= row.finish - row.start;
     budget.chunks--;
+    if (budget.chunks <= 0 || budget.items <= 0) break;
   }
   return taken;
 }
