@@ -18,12 +18,13 @@ import type { SliceItems } from "../ports/source.ts";
 import type { ItemHistory, LeasedChunk, Report } from "../ports/working.ts";
 import type { RunFacts } from "./item-context.ts";
 
+const NO_ITEMS: SliceItems = { count: 0, at: () => undefined };
 const RESULT_CHARS_MAX = 1_048_576;
 
 export class ChunkRun {
   readonly lease: LeasedChunk;
   readonly facts: RunFacts;
-  readonly items: SliceItems;
+  items: SliceItems;
   readonly count: number;
   readonly #outcomes: OutcomeMap;
   readonly #histories: ReadonlyMap<number, ItemHistory> | null;
@@ -85,6 +86,14 @@ export class ChunkRun {
   /** Starts no further item. */
   skipRest(): void {
     this.#next = this.count;
+  }
+
+  /**
+   * Lets go of the items. What is dropped here lives on for a while as garbage that only a full
+   * collection finds, and the items are nearly all of its weight.
+   */
+  release(): void {
+    this.items = NO_ITEMS;
   }
 
   countAttempts(index: number): number {

@@ -263,6 +263,7 @@ export class Executor {
 
   #finish(run: ChunkRun): void {
     if (this.#careful.has(run)) return;
+    run.release();
     this.#finishedItems += run.count;
     if (run.lost) this.#drop(run);
     else if (this.#held.has(run)) this.#finished.add(run);
