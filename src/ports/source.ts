@@ -29,6 +29,8 @@ export interface SliceItems {
   readonly count: number;
   /** The item at a position, or an error (with a class, a code and the place) thrown for it. */
   at(position: number): unknown;
+  /** No item will be asked for any more: what they were read into can be used again. */
+  release?(): void;
 }
 
 export interface Source<Item = unknown> {

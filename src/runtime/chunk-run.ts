@@ -93,6 +93,7 @@ export class ChunkRun {
    * collection finds, and the items are nearly all of its weight.
    */
   release(): void {
+    this.items.release?.();
     this.items = NO_ITEMS;
   }
 
@@ -104,9 +105,9 @@ export class ChunkRun {
     return this.#histories?.get(index)?.deaths ?? 0;
   }
 
-  succeed(index: number, key: () => string | null, value: unknown): void {
+  succeed(index: number, key: string | null = null, value?: unknown): void {
     if (value !== undefined) {
-      this.#results.push({ index, key: key(), value: serializeResult(value) });
+      this.#results.push({ index, key, value: serializeResult(value) });
     }
     setOutcome(this.#outcomes, index, SUCCEEDED);
     this.unreported++;

@@ -39,6 +39,11 @@ export interface ExecutorParts {
   readonly onEnded: (batches: readonly string[]) => void;
 }
 
+interface Telling {
+  readonly run: ChunkRun;
+  readonly report: Report;
+}
+
 const CHUNKS_PER_LEASE_MAX = 1_000;
 /** A finished chunk waits at most this long to share its commit with others. */
 const LINGER_MS = 20;
@@ -55,8 +60,10 @@ export class Executor {
   readonly #wake: Wake;
   readonly #runner: ItemRunner;
   readonly #leaveGate: () => void;
-  readonly #held = new Set<ChunkRun>();
-  readonly #finished = new Set<ChunkRun>();
+  // Lists, not sets: the tables that a busy set outgrows keep what was in them alive until the
+  // next full collection, each through its successor, and memory would follow the batch's size.
+  #held: ChunkRun[] = [];
+  #finished: ChunkRun[] = [];
   readonly #careful = new Set<ChunkRun>();
   readonly #readers = new Map<string, BatchReader>();
   /** Items of chunks that are being read. */
@@ -97,16 +104,17 @@ export class Executor {
 
   /** The leases to renew. */
   listLeases(): LeaseRef[] {
-    return [...this.#held].filter((run) => !run.lost).map((run) => run.lease);
+    return this.#held.filter((run) => !run.lost).map((run) => run.lease);
   }
 
   /** Notes which leases are lost, and how long the others last now. */
   noteRenewal(lost: readonly LeaseRef[], until: number): void {
     const gone = new Set(lost.map(nameLease));
     for (const run of this.#held) {
-      if (!gone.has(nameLease(run.lease))) run.leaseUntil = Math.max(run.leaseUntil, until);
-      else this.#lose(run);
+      if (gone.has(nameLease(run.lease))) this.#lose(run);
+      else run.leaseUntil = Math.max(run.leaseUntil, until);
     }
+    this.#dropLost();
   }
 
   /**
@@ -133,10 +141,10 @@ export class Executor {
   }
 
   async #run(): Promise<void> {
-    while (!(this.#stopping && this.#held.size === 0 && this.#reading === 0)) {
+    while (!(this.#stopping && this.#held.length === 0 && this.#reading === 0)) {
       const request = this.#planLease();
       const reports = this.#collectReports(request !== null);
-      if (request === null && reports.size === 0) {
+      if (request === null && reports.length === 0) {
         await this.#wake.wait(this.#computeWaitMs());
         continue;
       }
@@ -166,28 +174,25 @@ export class Executor {
   }
 
   /** What is worth telling now; a commit that leases anyway takes all finished chunks along. */
-  #collectReports(commits: boolean): Map<ChunkRun, Report> {
+  #collectReports(commits: boolean): Telling[] {
     const { clock, settings } = this.#parts;
     const now = clock.monotonicMs();
-    const reports = new Map<ChunkRun, Report>();
     const hungry = this.#stopping || this.#runner.unstarted + this.#reading === 0;
-    if (this.#finished.size > 0 && (commits || hungry || now - this.#committedAt >= LINGER_MS)) {
-      for (const run of this.#finished) reports.set(run, run.makeReport("yield"));
-    }
+    const due = commits || hungry || now - this.#committedAt >= LINGER_MS;
+    const tellings = due ? this.#finished.map((run) => tell(run, "yield")) : [];
     for (const run of this.#held) {
       if (run.unreported === 0 || run.finished || run.lost || this.#careful.has(run)) continue;
       const overdue = now - run.reportedAt >= settings.flushMs;
-      if (overdue || run.unreported >= settings.flushItems)
-        reports.set(run, run.makeReport("keep"));
+      if (overdue || run.unreported >= settings.flushItems) tellings.push(tell(run, "keep"));
     }
-    return reports;
+    return tellings;
   }
 
   #computeWaitMs(): number {
     const { clock, settings } = this.#parts;
     const now = clock.monotonicMs();
-    if (this.#finished.size > 0) return Math.max(0, LINGER_MS - (now - this.#committedAt));
-    const untilFlush = [...this.#held]
+    if (this.#finished.length > 0) return Math.max(0, LINGER_MS - (now - this.#committedAt));
+    const untilFlush = this.#held
       .filter((run) => !this.#careful.has(run))
       .map((run) =>
         run.unreported > 0 ? run.reportedAt + settings.flushMs - now : settings.flushMs,
@@ -196,20 +201,21 @@ export class Executor {
     return Math.max(0, Math.min(untilWork, ...untilFlush));
   }
 
-  async #commit(
-    reports: ReadonlyMap<ChunkRun, Report>,
-    request: LeaseRequest | null,
-  ): Promise<void> {
+  async #commit(tellings: readonly Telling[], request: LeaseRequest | null): Promise<void> {
     const { clock, settings } = this.#parts;
     const asked = clock.monotonicMs();
-    const result = await this.#askStore([...reports.values()], request);
+    const reports = tellings.map(({ report }) => report);
+    const result = await this.#askStore(reports, request);
     const now = clock.monotonicMs();
     this.#committedAt = now;
     if (result.ended.length > 0) this.#parts.onEnded(result.ended);
     this.#observePace(now);
-    for (const [at, [run, report]] of [...reports].entries()) {
-      this.#noteReport(run, report, result.reports[at] === "kept", now);
+    for (const [at, { run, report }] of tellings.entries()) {
+      run.markReported(report, now);
+      // Settled, given back or lost: in each case it is no longer ours.
+      if (result.reports[at] !== "kept") this.#lose(run);
     }
+    if (tellings.length > 0) this.#dropLost();
     if (request === null) return;
     if (result.leased.length === 0) {
       this.#dryUntil = now + Math.min(result.nextDueInMs ?? POLL_MS, POLL_MS);
@@ -241,32 +247,26 @@ export class Executor {
     this.#paceFrom = now;
   }
 
-  #noteReport(run: ChunkRun, report: Report, kept: boolean, now: number): void {
-    run.markReported(report, now);
-    if (kept) return;
-    // Settled, given back or lost: in each case it is no longer ours.
-    if (report.intent === "keep") this.#lose(run);
-    this.#drop(run);
-  }
-
-  #drop(run: ChunkRun): void {
-    this.#held.delete(run);
-    this.#finished.delete(run);
-  }
-
+  /** The run is no longer ours: what it does from here on counts for nothing. */
   #lose(run: ChunkRun): void {
     run.lost = true;
     run.skipRest();
-    this.#runner.stop(new StopSignal("the lease on its chunk was lost"), run);
-    if (run.finished) this.#drop(run);
+    if (run.inFlight > 0) {
+      this.#runner.stop(new StopSignal("the lease on its chunk was lost"), run);
+    }
+  }
+
+  #dropLost(): void {
+    this.#held = this.#held.filter((run) => !(run.lost && run.finished));
+    this.#finished = this.#finished.filter((run) => !run.lost);
   }
 
   #finish(run: ChunkRun): void {
     if (this.#careful.has(run)) return;
     run.release();
     this.#finishedItems += run.count;
-    if (run.lost) this.#drop(run);
-    else if (this.#held.has(run)) this.#finished.add(run);
+    if (run.lost) this.#dropLost();
+    else this.#finished.push(run);
     this.#wake.notify();
   }
 
@@ -302,14 +302,14 @@ export class Executor {
       const items = contents[at] as (typeof contents)[number];
       return new ChunkRun(lease, facts, items, leaseUntil, now);
     });
-    for (const run of runs) this.#held.add(run);
+    this.#held.push(...runs);
     if (this.#stopping) for (const run of runs) this.#giveBack(run);
     else this.#runner.add(runs);
   }
 
   #giveBack(run: ChunkRun): void {
     run.skipRest();
-    this.#finished.add(run);
+    this.#finish(run);
   }
 
   async #openReader(batch: BatchSnapshot): Promise<BatchReader> {
@@ -349,6 +349,10 @@ export class Executor {
       this.#finish(run);
     }
   }
+}
+
+function tell(run: ChunkRun, intent: Report["intent"]): Telling {
+  return { run, report: run.makeReport(intent) };
 }
 
 function nameLease({ batch, step, chunk, fence }: LeaseRef): string {

@@ -49,12 +49,18 @@ export interface Wave {
 export interface Slot {
   call: Call | null;
   run: ChunkRun | null;
-  /** The positions that the call answers for. */
-  indexes: readonly number[];
+  /** The position that the call answers for; with `processChunk` the first of several. */
+  index: number;
+  /** The further positions that a `processChunk` call answers for. */
+  more: readonly number[];
+  item: unknown;
   startedAt: number;
   abandoned: boolean;
   readonly onAbandon: () => void;
 }
+
+/** Gives a slot its next item and answers the position, or -1 when there is none for it. */
+type Take = (slot: Slot, now: number) => number;
 
 /** How long items may run back to back before timers and I/O get their turn. */
 const TURN_MS = 10;
@@ -141,25 +147,29 @@ export class ItemRunner {
     const place = this.#open();
     try {
       if (!(await announce())) return;
-      if (this.#parts.pipeline.processChunk === undefined) {
-        const attempts = indexes.map((index) =>
-          this.#occupy((slot) => this.#attempt(slot, run, index)),
-        );
-        await Promise.all(attempts);
-      } else {
-        await this.#occupy((slot) => this.#attemptChunk(slot, run, indexes));
-      }
+      // `processChunk` gets the wave as one call, `process` gets its items side by side.
+      const calls =
+        this.#parts.pipeline.processChunk === undefined
+          ? indexes.map((index) => [index])
+          : [indexes];
+      await Promise.all(calls.map((positions) => this.#runNow(run, positions)));
     } finally {
       this.#close(place);
     }
   }
 
-  async #occupy(use: (slot: Slot) => Promise<void>): Promise<void> {
+  /** One call beside the queue; resolves also when it is given up on. */
+  async #runNow(run: ChunkRun, [index = -1, ...more]: readonly number[]): Promise<void> {
+    let next = index;
+    const take: Take = (slot) => {
+      const taken = next;
+      next = -1;
+      slot.run = run;
+      slot.more = more;
+      return taken;
+    };
     await new Promise<void>((resolve, reject) => {
-      const slot = this.#open(resolve);
-      use(slot)
-        .finally(() => this.#close(slot))
-        .then(resolve, reject);
+      this.#serve(this.#open(resolve), take).then(resolve, reject);
     });
   }
 
@@ -173,7 +183,7 @@ export class ItemRunner {
     let startable = this.#unstarted;
     while (startable > 0 && this.#slots.size < this.#parts.pipeline.concurrency) {
       startable--;
-      void this.#pull();
+      void this.#serve(this.#open(), this.#takeFromQueue);
     }
   }
 
@@ -186,29 +196,81 @@ export class ItemRunner {
     this.#advance();
   }
 
-  /** One slot's life: item after item until there is none. */
-  async #pull(): Promise<void> {
+  /** One slot's life: item after item until there is none for it. */
+  async #serve(slot: Slot, take: Take): Promise<void> {
     const { clock, pipeline } = this.#parts;
-    const slot = this.#open();
-    while (!this.#paused && !slot.abandoned) {
-      const run = this.#queue[0];
-      if (run === undefined || run.lease.careful) break;
+    while (!slot.abandoned) {
       const now = clock.monotonicMs();
       if (now - this.#turnedAt >= TURN_MS) {
         await clock.turn();
         this.#turnedAt = clock.monotonicMs();
         continue;
       }
-      const index = this.#takeNext(run, now);
-      if (index === -1) {
-        this.#useUp(run);
-        continue;
-      }
+      const index = take(slot, now);
+      const run = slot.run;
+      if (index === -1 || run === null) break;
       slot.startedAt = now;
-      if (pipeline.processChunk === undefined) await this.#attempt(slot, run, index);
-      else await this.#attemptChunk(slot, run, [index, ...this.#takeRest(run, now)]);
+      slot.index = index;
+      run.inFlight++;
+      if (pipeline.processChunk === undefined) {
+        // One attempt at one item: read, check, run, note what became of it.
+        try {
+          const returned = this.#begin(slot, run, index);
+          const value = isThenable(returned) ? await returned : returned;
+          if (slot.abandoned) return;
+          this.#note(run, index, slot.item, value);
+        } catch (error) {
+          if (slot.abandoned) return;
+          this.#fail(run, index, slot.item, error, slot.call?.stopReason ?? null);
+        }
+      } else {
+        await this.#callForChunk(slot, run);
+        if (slot.abandoned) return;
+      }
+      slot.call = null;
+      slot.item = undefined;
+      this.#leave(run);
     }
     this.#close(slot);
+  }
+
+  /** The next item of the head of the queue. */
+  readonly #takeFromQueue: Take = (slot, now) => {
+    for (let run = this.#queue[0]; run !== undefined; run = this.#queue[0]) {
+      if (this.#paused || run.lease.careful) return -1;
+      const index = this.#takeNext(run, now);
+      if (index !== -1) {
+        slot.run = run;
+        if (this.#parts.pipeline.processChunk !== undefined) {
+          slot.more = [...this.#takeRest(run, now)];
+        }
+        return index;
+      }
+      this.#useUp(run);
+    }
+    return -1;
+  };
+
+  /** Starts the handler; what comes back may have to be awaited. */
+  #begin(slot: Slot, run: ChunkRun, index: number): unknown {
+    const { itemSchema } = this.#parts.pipeline;
+    slot.item = run.items.at(index);
+    if (itemSchema !== null) {
+      const checked = checkItem(itemSchema, slot.item);
+      if (checked instanceof Promise) {
+        return checked.then((item: unknown) => this.#call(slot, run, index, item));
+      }
+      return this.#call(slot, run, index, checked);
+    }
+    return this.#call(slot, run, index, slot.item);
+  }
+
+  #call(slot: Slot, run: ChunkRun, index: number, item: unknown): unknown {
+    const { pipeline } = this.#parts;
+    slot.item = item;
+    const attempt = run.countAttempts(index) + 1;
+    slot.call = new Call(run.facts, pipeline, item, run.lease.start + index, attempt);
+    return (pipeline.process as NonNullable<Pipeline["process"]>)(item, slot.call);
   }
 
   /** A worker checks its own lease before each start. */
@@ -233,42 +295,12 @@ export class ItemRunner {
     this.#listener.onNews();
   }
 
-  /** One attempt at one item: read, check, run, note what became of it. */
-  async #attempt(slot: Slot, run: ChunkRun, index: number): Promise<void> {
-    const { pipeline } = this.#parts;
-    run.inFlight++;
-    slot.run = run;
-    let item: unknown;
-    try {
-      item = run.items.at(index);
-      if (pipeline.itemSchema !== null) item = await checkItem(pipeline.itemSchema, item);
-      const attempt = run.countAttempts(index) + 1;
-      const call = new Call(run.facts, pipeline, item, run.lease.start + index, attempt);
-      slot.call = call;
-      slot.indexes = [index];
-      const value = await (pipeline.process as NonNullable<Pipeline["process"]>)(item, call);
-      if (slot.abandoned) return;
-      this.#note(run, index, item, value);
-    } catch (error) {
-      if (slot.abandoned) return;
-      this.#fail(run, index, item, error, slot.call?.stopReason ?? null);
-    }
-    slot.call = null;
-    this.#leave(run);
-  }
-
-  async #attemptChunk(slot: Slot, run: ChunkRun, indexes: readonly number[]): Promise<void> {
-    run.inFlight++;
-    slot.run = run;
-    slot.indexes = indexes;
-    await callForChunk(this.#parts.pipeline, run, indexes, slot, {
+  async #callForChunk(slot: Slot, run: ChunkRun): Promise<void> {
+    await callForChunk(this.#parts.pipeline, run, [slot.index, ...slot.more], slot, {
       note: (index, item, outcome) => this.#note(run, index, item, outcome),
       fail: (index, item, error) =>
         this.#fail(run, index, item, error, slot.call?.stopReason ?? null),
     });
-    if (slot.abandoned) return;
-    slot.call = null;
-    this.#leave(run);
   }
 
   #leave(run: ChunkRun): void {
@@ -278,13 +310,16 @@ export class ItemRunner {
   }
 
   #note(run: ChunkRun, index: number, item: unknown, value: unknown): void {
+    if (value === undefined) return run.succeed(index);
     const outcome = readOutcome(value);
-    const readKey = (): string | null => this.#parts.pipeline.readKey(item);
-    if (outcome === null) return run.succeed(index, readKey, value);
+    const { pipeline } = this.#parts;
+    if (outcome === null) return run.succeed(index, pipeline.readKey(item), value);
     const kind = readOutcomeKind(outcome);
     switch (kind) {
-      case "succeeded":
-        return run.succeed(index, readKey, "value" in outcome ? outcome.value : undefined);
+      case "succeeded": {
+        const result = "value" in outcome ? outcome.value : undefined;
+        return run.succeed(index, result === undefined ? null : pipeline.readKey(item), result);
+      }
       case "skipped":
         return run.skip(index);
       case "failed":
@@ -316,7 +351,16 @@ export class ItemRunner {
 
   #open(onAbandon: () => void = () => undefined): Slot {
     const startedAt = this.#parts.clock.monotonicMs();
-    const slot = { call: null, run: null, indexes: [], startedAt, abandoned: false, onAbandon };
+    const slot: Slot = {
+      call: null,
+      run: null,
+      index: -1,
+      more: [],
+      item: undefined,
+      startedAt,
+      abandoned: false,
+      onAbandon,
+    };
     this.#slots.add(slot);
     this.#cancelWatch ??= this.#watchLater();
     return slot;
@@ -324,6 +368,7 @@ export class ItemRunner {
 
   #close(slot: Slot): void {
     if (!this.#slots.delete(slot)) return;
+    slot.run = null;
     if (this.#slots.size === 0) {
       this.#cancelWatch?.();
       this.#cancelWatch = null;
@@ -359,12 +404,21 @@ export class ItemRunner {
     slot.onAbandon();
     this.#close(slot);
     if (run === null || call === null) return;
-    for (const index of slot.indexes) {
+    for (const index of [slot.index, ...slot.more]) {
       this.#fail(run, index, undefined, call.stopReason, call.stopReason);
     }
     this.#leave(run);
     this.#advance();
   }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "then" in value &&
+    typeof value.then === "function"
+  );
 }
 
 function asTimeout(signal: TimeLimitSignal): TransientError {

@@ -4,7 +4,8 @@ import { SluiceError } from "../core/errors.ts";
 import { DEFAULT_RETRY } from "../core/retry.ts";
 import { CHUNK_LIMIT_POLICIES } from "../core/slicing.ts";
 
-const CHUNK_SIZE_MAX = 100_000;
+export const CHUNK_SIZE_MAX = 100_000;
+export const CONCURRENCY_MAX = 10_000;
 const DAY_MS = 86_400_000;
 
 function wholeNumber(min: number, max: number): z.ZodType<number> {
@@ -58,7 +59,7 @@ const definition = z
     whenTooManyChunks: z
       .enum(CHUNK_LIMIT_POLICIES, { error: `must be ${CHUNK_LIMIT_POLICIES.join(" or ")}` })
       .default("refuse"),
-    concurrency: wholeNumber(1, 10_000).default(16),
+    concurrency: wholeNumber(1, CONCURRENCY_MAX).default(16),
     retry: z
       .strictObject({
         attempts: wholeNumber(1, 1_000).default(DEFAULT_RETRY.attempts),

@@ -64,32 +64,47 @@ const shape = z.strictObject({
   leaseItemsMax: setting(1, 1_000_000),
 });
 
+export interface SettingProblem {
+  /** The setting that is wrong, or those that contradict each other. */
+  readonly settings: readonly string[];
+  readonly problem: string;
+}
+
+/** Everything that is wrong with these settings, so that a caller can say where each came from. */
+export function findSettingProblems(given: Partial<EngineSettings>): SettingProblem[] {
+  const checked = shape.safeParse(given);
+  if (!checked.success) {
+    return checked.error.issues.flatMap((issue) =>
+      issue.code === "unrecognized_keys"
+        ? issue.keys.map((key) => ({ settings: [key], problem: `${key} is not a setting` }))
+        : [
+            {
+              settings: issue.path.map(String),
+              problem: `${issue.path.join(".")} ${issue.message}`,
+            },
+          ],
+    );
+  }
+  const { renewMs, leaseMs } = fillDefaults(given);
+  if (renewMs * 2 <= leaseMs) return [];
+  const problem = `renewMs (${renewMs}) must be at most half of leaseMs (${leaseMs}), or a late renewal loses the lease`;
+  return [{ settings: ["renewMs", "leaseMs"], problem }];
+}
+
 /** Fills in defaults; throws one error that lists everything that is wrong. */
 export function resolveSettings(given: Partial<EngineSettings>): EngineSettings {
-  const checked = shape.safeParse(given);
-  const problems = checked.success
-    ? []
-    : checked.error.issues.flatMap((issue) =>
-        issue.code === "unrecognized_keys"
-          ? issue.keys.map((key) => `${key} is not a setting`)
-          : [`${issue.path.join(".")} ${issue.message}`],
-      );
-  const settings = { ...DEFAULT_SETTINGS, ...dropUndefined(given) };
-  if (problems.length === 0 && settings.renewMs * 2 > settings.leaseMs) {
-    problems.push(
-      `renewMs (${settings.renewMs}) must be at most half of leaseMs (${settings.leaseMs}), or a late renewal loses the lease`,
-    );
-  }
+  const problems = findSettingProblems(given);
   if (problems.length > 0) {
-    throw new SluiceError(
-      "BAD_SETTINGS",
-      `bad settings:\n${problems.map((p) => `  - ${p}`).join("\n")}`,
-      {
-        hint: "Mend them in the options of createEngine or in sluice.config.ts.",
-      },
-    );
+    const list = problems.map(({ problem }) => `  - ${problem}`).join("\n");
+    throw new SluiceError("BAD_SETTINGS", `bad settings:\n${list}`, {
+      hint: "Mend them in the options of createEngine or in sluice.config.ts.",
+    });
   }
-  return settings;
+  return fillDefaults(given);
+}
+
+function fillDefaults(given: Partial<EngineSettings>): EngineSettings {
+  return { ...DEFAULT_SETTINGS, ...dropUndefined(given) };
 }
 
 function dropUndefined<T extends object>(given: T): Partial<T> {

@@ -13,7 +13,8 @@ export class CsvItems implements SliceItems {
   readonly count: number;
   readonly #path: string;
   readonly #range: RecordRange;
-  readonly #bytes: Buffer;
+  readonly #onRelease: () => void;
+  #bytes: Buffer | null;
   readonly #names: readonly string[];
   readonly #delimiter: string;
   #index: RecordIndex | null = null;
@@ -25,6 +26,7 @@ export class CsvItems implements SliceItems {
     bytes: Buffer,
     names: readonly string[],
     delimiter: string,
+    onRelease: () => void,
   ) {
     this.count = range.items;
     this.#path = path;
@@ -32,6 +34,14 @@ export class CsvItems implements SliceItems {
     this.#bytes = bytes;
     this.#names = names;
     this.#delimiter = delimiter;
+    this.#onRelease = onRelease;
+  }
+
+  release(): void {
+    if (this.#bytes === null) return;
+    this.#bytes = null;
+    this.#index = null;
+    this.#onRelease();
   }
 
   at(position: number): Record<string, string> {
@@ -53,8 +63,10 @@ export class CsvItems implements SliceItems {
   }
 
   #prepare(): RecordIndex {
-    this.#holdsNul = this.#bytes.includes(0);
-    return new RecordIndex(this.#range, this.#bytes, new CsvScanner(this.#delimiter));
+    const bytes = this.#bytes;
+    invariant(bytes !== null, "items are not asked for after their release");
+    this.#holdsNul = bytes.includes(0);
+    return new RecordIndex(this.#range, bytes, new CsvScanner(this.#delimiter));
   }
 
   #refuseBadBytes(index: RecordIndex, position: number, text: string): void {

@@ -16,8 +16,9 @@ import { checkFileOptions, FILE_OPTION_NAMES, type FileOptions } from "./file-op
 import { resumeAfter, sliceFile } from "./file-slicing.ts";
 import { checkOptionNames, checkPath, checkRequest } from "./option-checks.ts";
 import { OverlongRecord } from "./overlong-record.ts";
-import { readRanges } from "./range-reader.ts";
-import { parseRange, type RecordRange, spellCursor, spellRange } from "./record-range.ts";
+import { type MakePiece, readRanges } from "./range-reader.ts";
+import { ReadBuffers } from "./read-buffers.ts";
+import { parseRange, spellCursor, spellRange } from "./record-range.ts";
 import { SliceBuilder } from "./slice-builder.ts";
 import { openSourceFile, readFully, SourceFile } from "./source-file.ts";
 import { skipMark } from "./text-encoding.ts";
@@ -56,6 +57,7 @@ class CsvSource implements Source<never> {
   readonly kind = KIND;
   readonly #file: SourceFile;
   readonly #rules: HeaderRules;
+  readonly #buffers = new ReadBuffers();
   readonly #options: Required<FileOptions>;
   /** The header that was parsed last, by its checksum: it is nearly always the same one. */
   #known: {
@@ -110,7 +112,7 @@ class CsvSource implements Source<never> {
       for (const [bytes = 0, crc = 0] of proofs.values()) {
         names = await this.#provenNames(handle, bytes, crc);
       }
-      return readRanges(path, handle, ranges, (range, bytes) => this.#itemsOf(range, bytes, names));
+      return readRanges(path, handle, ranges, this.#makeItems(names), this.#buffers);
     });
   }
 
@@ -139,10 +141,15 @@ class CsvSource implements Source<never> {
     return this.#known.names;
   }
 
-  #itemsOf(range: RecordRange, bytes: Buffer, names: readonly string[]): SliceItems {
+  #makeItems(names: readonly string[]): MakePiece<SliceItems> {
     const path = this.#file.path;
-    if (!range.overlong) return new CsvItems(path, range, bytes, names, this.#rules.delimiter);
-    return new OverlongRecord("record", path, range, bytes, this.#options.itemBytesMax);
+    return (range, bytes, release) => {
+      const { delimiter } = this.#rules;
+      if (!range.overlong) return new CsvItems(path, range, bytes, names, delimiter, release);
+      const overlong = new OverlongRecord("record", path, range, bytes, this.#options.itemBytesMax);
+      release();
+      return overlong;
+    };
   }
 }
 

@@ -11,33 +11,49 @@ import type { RecordRange } from "./record-range.ts";
 
 interface Prepared {
   readonly index: RecordIndex;
-  /** The whole slice, when bytes and characters are the same: cutting it is quicker than decoding. */
-  readonly text: string | null;
   readonly suspicious: boolean;
 }
+
+/**
+ * Lines are decoded together, as cutting a text is quicker than decoding each line, but only so
+ * many at a time: a text that lives through collections makes V8 grow its young generation.
+ */
+const DECODED_BYTES_MAX = 8_192;
 
 export class JsonlItems implements SliceItems {
   readonly count: number;
   readonly #path: string;
   readonly #range: RecordRange;
-  readonly #bytes: Buffer;
+  readonly #onRelease: () => void;
+  #bytes: Buffer | null;
   #prepared: Prepared | null = null;
+  /** Some lines as text, where bytes and characters are the same, and where they begin and end. */
+  #text = "";
+  #textFrom = 0;
+  #textTo = 0;
 
-  constructor(path: string, range: RecordRange, bytes: Buffer) {
+  constructor(path: string, range: RecordRange, bytes: Buffer, onRelease: () => void) {
     this.count = range.items;
     this.#path = path;
     this.#range = range;
     this.#bytes = bytes;
+    this.#onRelease = onRelease;
+  }
+
+  release(): void {
+    if (this.#bytes === null) return;
+    this.#bytes = null;
+    this.#prepared = null;
+    this.#text = "";
+    this.#textTo = 0;
+    this.#onRelease();
   }
 
   at(position: number): unknown {
     invariant(position >= 0 && position < this.count, "an item is asked for within its slice");
-    const { index, text, suspicious } = (this.#prepared ??= this.#prepare());
+    const { index, suspicious } = (this.#prepared ??= this.#prepare());
     if (!index.utf8) this.#refuseInvalidUtf8(index, position);
-    const line =
-      text === null
-        ? index.textOf(position)
-        : text.slice(index.startOf(position), index.endOf(position));
+    const line = index.ascii ? this.#cutLine(index, position) : index.textOf(position);
     let item: unknown;
     try {
       item = JSON.parse(line);
@@ -49,12 +65,23 @@ export class JsonlItems implements SliceItems {
   }
 
   #prepare(): Prepared {
-    const index = new RecordIndex(this.#range, this.#bytes, new LineScanner());
+    const bytes = this.#bytes;
+    invariant(bytes !== null, "items are not asked for after their release");
     return {
-      index,
-      text: index.ascii ? this.#bytes.toString("latin1") : null,
-      suspicious: mayHoldForbiddenKey(this.#bytes),
+      index: new RecordIndex(this.#range, bytes, new LineScanner()),
+      suspicious: mayHoldForbiddenKey(bytes),
     };
+  }
+
+  #cutLine(index: RecordIndex, position: number): string {
+    const start = index.startOf(position);
+    const end = index.endOf(position);
+    if (start < this.#textFrom || end > this.#textTo) {
+      this.#textFrom = start;
+      this.#textTo = Math.max(end, Math.min(start + DECODED_BYTES_MAX, index.bytes.length));
+      this.#text = index.bytes.toString("latin1", start, this.#textTo);
+    }
+    return this.#text.slice(start - this.#textFrom, end - this.#textFrom);
   }
 
   #refuseInvalidUtf8(index: RecordIndex, position: number): void {

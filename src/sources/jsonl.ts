@@ -13,8 +13,9 @@ import { JsonlItems } from "./jsonl-items.ts";
 import { LineScanner } from "./line-scanner.ts";
 import { checkOptionNames, checkPath, checkRequest } from "./option-checks.ts";
 import { OverlongRecord } from "./overlong-record.ts";
-import { readRanges } from "./range-reader.ts";
-import { parseRange, type RecordRange, spellCursor, spellRange } from "./record-range.ts";
+import { type MakePiece, readRanges } from "./range-reader.ts";
+import { ReadBuffers } from "./read-buffers.ts";
+import { parseRange, spellCursor, spellRange } from "./record-range.ts";
 import { SliceBuilder } from "./slice-builder.ts";
 import { openSourceFile, SourceFile } from "./source-file.ts";
 import { skipMark } from "./text-encoding.ts";
@@ -39,6 +40,7 @@ class JsonlSource implements Source<never> {
   readonly kind = KIND;
   readonly #file: SourceFile;
   readonly #options: Required<FileOptions>;
+  readonly #buffers = new ReadBuffers();
 
   constructor(path: string, options: Required<FileOptions>) {
     this.#file = new SourceFile(path);
@@ -72,17 +74,20 @@ class JsonlSource implements Source<never> {
 
   async read(locators: readonly string[]): Promise<readonly SliceItems[]> {
     const ranges = locators.map((locator) => parseRange(KIND, locator, 0).range);
-    const make = (range: RecordRange, bytes: Buffer): SliceItems => this.#itemsOf(range, bytes);
-    return this.#file.use((handle) => readRanges(this.#file.path, handle, ranges, make));
+    return this.#file.use((handle) =>
+      readRanges(this.#file.path, handle, ranges, this.#makeItems, this.#buffers),
+    );
   }
 
   close(): Promise<void> {
     return this.#file.close();
   }
 
-  #itemsOf(range: RecordRange, bytes: Buffer): SliceItems {
+  readonly #makeItems: MakePiece<SliceItems> = (range, bytes, release) => {
     const path = this.#file.path;
-    if (!range.overlong) return new JsonlItems(path, range, bytes);
-    return new OverlongRecord("line", path, range, bytes, this.#options.itemBytesMax);
-  }
+    if (!range.overlong) return new JsonlItems(path, range, bytes, release);
+    const overlong = new OverlongRecord("line", path, range, bytes, this.#options.itemBytesMax);
+    release();
+    return overlong;
+  };
 }

@@ -35,7 +35,7 @@ const range = (from: number, to: number): RecordRange => ({
 
 async function reads(ranges: RecordRange[], bytesMax: number): Promise<[number, Buffer[]]> {
   const spy = vi.spyOn(handle, "read");
-  const pieces = await readRanges(path, handle, ranges, (_, bytes) => bytes, bytesMax);
+  const pieces = await readRanges(path, handle, ranges, (_, bytes) => bytes, undefined, bytesMax);
   return [spy.mock.calls.length, pieces];
 }
 

@@ -5,26 +5,30 @@
 import type { FileHandle } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 import { SluiceError } from "../core/errors.ts";
+import { BUFFER_BYTES, ReadBuffers } from "./read-buffers.ts";
 import { loadedBytes, type RecordRange } from "./record-range.ts";
 import { readFully } from "./source-file.ts";
 
-/** The most that one read loads, unless a single slice is larger. */
-const READ_BYTES_MAX = 4 << 20;
 /** Bytes between two slices (blank lines) that are worth reading over rather than reading twice. */
 const GAP_BYTES_MAX = 64 << 10;
+
+/** Makes something of the bytes of a range; calls `release` when it is done with them. */
+export type MakePiece<Piece> = (range: RecordRange, bytes: Buffer, release: () => void) => Piece;
 
 /** What `make` makes of the bytes of each range, in the order of the ranges. */
 export async function readRanges<Piece>(
   path: string,
   handle: FileHandle,
   ranges: readonly RecordRange[],
-  make: (range: RecordRange, bytes: Buffer) => Piece,
-  readBytesMax: number = READ_BYTES_MAX,
+  make: MakePiece<Piece>,
+  buffers: ReadBuffers = new ReadBuffers(),
+  /** The most that one read loads, unless a single slice is larger. */
+  readBytesMax: number = BUFFER_BYTES,
 ): Promise<Piece[]> {
   const pieces: Piece[] = [];
   while (pieces.length < ranges.length) {
     const run = takeRun(ranges, pieces.length, readBytesMax);
-    const bytes = Buffer.allocUnsafe(run.to - run.from);
+    const { buffer: bytes, release } = buffers.take(run.to - run.from, run.ranges.length);
     const filled = await readFully(path, handle, bytes, run.from);
     for (const range of run.ranges) {
       const from = range.from - run.from;
@@ -32,7 +36,7 @@ export async function readRanges<Piece>(
       if (from + piece.length > filled || crc32(piece) !== range.crc) {
         throw describeChange(path, range, run.from + filled);
       }
-      pieces.push(make(range, piece));
+      pieces.push(make(range, piece, release));
     }
   }
   return pieces;
