@@ -3,7 +3,7 @@ import { isEnded, type BatchState, type EndReason } from "../core/batch.ts";
 import type { Counts } from "../core/counts.ts";
 import { SluiceError } from "../core/errors.ts";
 import { addSample, computeEstimate, countDone, type ProgressSample } from "../core/progress.ts";
-import type { Clock } from "../ports/clock.ts";
+import { type Clock, sleep } from "../ports/clock.ts";
 import type { BatchSnapshot } from "../ports/conducting.ts";
 import type { DeadLetter } from "../ports/reading.ts";
 import type { Store } from "../ports/store.ts";
@@ -125,7 +125,7 @@ export class BatchHandle<Result = unknown> {
         yield await this.#getBatch();
         await wake.wait(POLL_MS);
         const pauseMs = LOOK_AT_MOST_EVERY_MS - (clock.monotonicMs() - lookedAt);
-        if (pauseMs > 0) await new Promise<void>((resolve) => clock.after(pauseMs, resolve));
+        if (pauseMs > 0) await sleep(clock, pauseMs);
       }
     } finally {
       unwatch();

@@ -40,8 +40,7 @@ export async function callForChunk(
   let answers: readonly unknown[];
   try {
     const given = entries.map((entry) => entry.given);
-    const processChunk = pipeline.processChunk as NonNullable<Pipeline["processChunk"]>;
-    answers = checkAnswers(await processChunk(given, context), given.length);
+    answers = checkAnswers(await pipeline.processChunk?.(given, context), given.length);
   } catch (error) {
     if (slot.abandoned) return;
     for (const { position, given } of entries) listener.fail(position, given.item, error);

@@ -257,12 +257,21 @@ export class Engine {
     if (this.#closed !== null) throw new SluiceError("STOPPED", "the engine has been closed");
   }
 
+  /** The store may be what failed: then what is in hand cannot be given back, and its leases run out. */
+  async #stopWorker(): Promise<void> {
+    try {
+      await this.#worker.stop(0);
+    } catch (error) {
+      this.#log({ level: "warn", event: "worker.stop_failed", message: String(error), error });
+    }
+  }
+
   #fail(error: unknown): void {
     if (this.#failure !== null) return;
     this.#failure = { error };
     this.#log({ level: "error", event: "engine.failed", message: String(error), error });
     for (const listener of this.#failureListeners) listener();
-    void this.#worker.stop(0).catch(() => undefined);
+    void this.#stopWorker();
   }
 }
 

@@ -3,19 +3,16 @@
  * chunks in hand; a slot whose handler ignores its time limit is abandoned and replaced, so that
  * no item pays for a timer or a race of promises of its own.
  */
-import { describeError, type ErrorFacts, TransientError } from "../core/errors.ts";
-import { decideRetry } from "../core/retry.ts";
-import { unreachable } from "../core/invariant.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import { Call } from "./item-context.ts";
+import { ItemJudge } from "./item-judge.ts";
 import { checkItem } from "./item-check.ts";
 import type { Log } from "./log.ts";
-import { readOutcome, readOutcomeKind } from "./outcomes.ts";
 import { callForChunk } from "./chunk-call.ts";
 import type { Pipeline } from "./pipeline.ts";
-import { StopSignal, TimeLimitSignal } from "./stop-signals.ts";
+import { TimeLimitSignal } from "./stop-signals.ts";
 
 export interface RunnerParts {
   readonly pipeline: Pipeline;
@@ -70,6 +67,7 @@ const WATCH_MAX_MS = 1_000;
 export class ItemRunner {
   readonly #parts: RunnerParts;
   readonly #listener: RunnerListener;
+  readonly #judge: ItemJudge;
   readonly #queue: ChunkRun[] = [];
   readonly #slots = new Set<Slot>();
   #unstarted = 0;
@@ -83,6 +81,7 @@ export class ItemRunner {
   constructor(parts: RunnerParts, listener: RunnerListener) {
     this.#parts = parts;
     this.#listener = listener;
+    this.#judge = new ItemJudge({ ...parts, onFatal: (error) => listener.onFatal(error) });
   }
 
   /** Items that may still be started. */
@@ -106,7 +105,11 @@ export class ItemRunner {
   /** Starts nothing until `resume`; resolves when nothing runs any more. */
   async pause(): Promise<void> {
     this.#paused = true;
-    if (this.#slots.size > 0) await new Promise<void>((resolve) => this.#onQuiet.push(resolve));
+    if (this.#slots.size > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onQuiet.push(resolve);
+      });
+    }
   }
 
   resume(): void {
@@ -141,7 +144,9 @@ export class ItemRunner {
   /** Runs a few items of a careful run at once. */
   async runWave(run: ChunkRun, { indexes, alone, announce }: Wave): Promise<void> {
     if (this.#paused && !alone) {
-      await new Promise<void>((resolve) => this.#onResume.push(resolve));
+      await new Promise<void>((resolve) => {
+        this.#onResume.push(resolve);
+      });
     }
     // Counts as running from before the announcement, so that nobody else believes to be alone.
     const place = this.#open();
@@ -218,10 +223,10 @@ export class ItemRunner {
           const returned = this.#begin(slot, run, index);
           const value = isThenable(returned) ? await returned : returned;
           if (slot.abandoned) return;
-          this.#note(run, index, slot.item, value);
+          this.#judge.note(run, index, slot.item, value);
         } catch (error) {
           if (slot.abandoned) return;
-          this.#fail(run, index, slot.item, error, slot.call?.stopReason ?? null);
+          this.#judge.fail(run, index, slot.item, error, slot.call?.stopReason ?? null);
         }
       } else {
         await this.#callForChunk(slot, run);
@@ -270,7 +275,7 @@ export class ItemRunner {
     slot.item = item;
     const attempt = run.countAttempts(index) + 1;
     slot.call = new Call(run.facts, pipeline, item, run.lease.start + index, attempt);
-    return (pipeline.process as NonNullable<Pipeline["process"]>)(item, slot.call);
+    return pipeline.process?.(item, slot.call);
   }
 
   /** A worker checks its own lease before each start. */
@@ -297,9 +302,9 @@ export class ItemRunner {
 
   async #callForChunk(slot: Slot, run: ChunkRun): Promise<void> {
     await callForChunk(this.#parts.pipeline, run, [slot.index, ...slot.more], slot, {
-      note: (index, item, outcome) => this.#note(run, index, item, outcome),
+      note: (index, item, outcome) => this.#judge.note(run, index, item, outcome),
       fail: (index, item, error) =>
-        this.#fail(run, index, item, error, slot.call?.stopReason ?? null),
+        this.#judge.fail(run, index, item, error, slot.call?.stopReason ?? null),
     });
   }
 
@@ -307,46 +312,6 @@ export class ItemRunner {
     run.inFlight--;
     if (run.finished) this.#listener.onFinished(run);
     else if (run.unreported >= this.#parts.flushItems) this.#listener.onNews();
-  }
-
-  #note(run: ChunkRun, index: number, item: unknown, value: unknown): void {
-    if (value === undefined) return run.succeed(index);
-    const outcome = readOutcome(value);
-    const { pipeline } = this.#parts;
-    if (outcome === null) return run.succeed(index, pipeline.readKey(item), value);
-    const kind = readOutcomeKind(outcome);
-    switch (kind) {
-      case "succeeded": {
-        const result = "value" in outcome ? outcome.value : undefined;
-        return run.succeed(index, result === undefined ? null : pipeline.readKey(item), result);
-      }
-      case "skipped":
-        return run.skip(index);
-      case "failed":
-        return this.#fail(run, index, item, "error" in outcome ? outcome.error : outcome, null);
-      default:
-        return unreachable(kind);
-    }
-  }
-
-  #fail(run: ChunkRun, index: number, item: unknown, thrown: unknown, stop: Error | null): void {
-    // Told to stop by us: the item did not fail, it was not run. It goes back with its chunk.
-    if (stop instanceof StopSignal) return;
-    const { pipeline, random, log } = this.#parts;
-    const facts = describeError(stop instanceof TimeLimitSignal ? asTimeout(stop) : thrown);
-    const attempts = run.countAttempts(index) + 1;
-    const decision = decideRetry(pipeline.retry, { ...facts, attempts }, random.next());
-    if (facts.errorClass === "unexpected") log(describeUnexpected(run, index, facts, thrown));
-    switch (decision.kind) {
-      case "stop_worker":
-        return this.#listener.onFatal(thrown);
-      case "retry":
-        return run.fail(index, readKeyOf(pipeline, item), attempts, facts, decision.delayMs);
-      case "give_up":
-        return run.fail(index, readKeyOf(pipeline, item), attempts, facts, null);
-      default:
-        return unreachable(decision);
-    }
   }
 
   #open(onAbandon: () => void = () => undefined): Slot {
@@ -405,7 +370,7 @@ export class ItemRunner {
     this.#close(slot);
     if (run === null || call === null) return;
     for (const index of [slot.index, ...slot.more]) {
-      this.#fail(run, index, undefined, call.stopReason, call.stopReason);
+      this.#judge.fail(run, index, undefined, call.stopReason, call.stopReason);
     }
     this.#leave(run);
     this.#advance();
@@ -419,34 +384,4 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
     "then" in value &&
     typeof value.then === "function"
   );
-}
-
-function asTimeout(signal: TimeLimitSignal): TransientError {
-  return new TransientError(`took longer than its time limit of ${signal.timeLimitMs} ms`, {
-    code: "TIME_LIMIT",
-  });
-}
-
-/** A key function that throws must not hide the failure that it is asked about. */
-function readKeyOf(pipeline: Pipeline, item: unknown): string | null {
-  if (item === undefined) return null;
-  try {
-    return pipeline.readKey(item);
-  } catch {
-    return null;
-  }
-}
-
-function describeUnexpected(
-  run: ChunkRun,
-  index: number,
-  { code, message }: ErrorFacts,
-  thrown: unknown,
-): Parameters<Log>[0] {
-  return {
-    level: "warn",
-    event: "item.unexpected_error",
-    message: `item ${run.lease.start + index} of batch ${run.lease.batch}: ${code}: ${message}`,
-    error: thrown,
-  };
 }

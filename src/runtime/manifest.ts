@@ -38,7 +38,7 @@ export function readManifest(bytes: Uint8Array): SliceItems {
       if (line === undefined) {
         throw new PermanentError(`the manifest has no item ${position}`, { code: "BAD_MANIFEST" });
       }
-      return JSON.parse(line);
+      return JSON.parse(line) as unknown;
     },
   };
 }

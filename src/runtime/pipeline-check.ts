@@ -123,7 +123,7 @@ function show(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value.slice(0, 60));
   if (typeof value === "object" && value !== null) return "an object";
   if (typeof value === "function") return "a function";
-  return String(value);
+  return `${value as number}`;
 }
 
 function readName(options: unknown): string {

@@ -143,10 +143,6 @@ export interface Pipeline<Item = unknown, Input = unknown, Result = unknown>
   readonly resultType?: Result;
 }
 
-/** A pipeline of whatever types: what the engine passes around. */
-// biome-ignore format: one line reads best
-export type AnyPipeline = Pipeline<unknown, never, unknown>;
-
 /** Checks a definition (all its problems at once) and fills in the defaults. */
 export function definePipeline<Schema extends StandardSchemaV1, Returned, Input = string>(
   options: SchemaOptions<Schema, Input, Returned>,
@@ -173,10 +169,8 @@ export function definePipeline(options: object): Pipeline {
     itemSchema: (item as StandardSchemaV1<unknown, unknown> | undefined) ?? null,
     source: (source as Pipeline["source"] | undefined) ?? null,
     readKey: (value) => (key === undefined ? null : String(key(value))),
-    ...(process === undefined ? {} : { process: process as NonNullable<Pipeline["process"]> }),
-    ...(processChunk === undefined
-      ? {}
-      : { processChunk: processChunk as NonNullable<Pipeline["processChunk"]> }),
+    ...(process === undefined ? {} : { process }),
+    ...(processChunk === undefined ? {} : { processChunk }),
   };
 }
 

@@ -37,7 +37,7 @@ export const DEFAULT_SETTINGS: EngineSettings = {
   sealWithinMs: 86_400_000,
   addAheadItems: 10_000,
   leaseTargetMs: 50,
-  leaseItemsMax: 16_384,
+  leaseItemsMax: 8_192,
 };
 
 const DAY_MS = 86_400_000;

@@ -11,5 +11,8 @@ export const systemClock: Clock = {
     const timer = setTimeout(callback, delayMs);
     return () => clearTimeout(timer);
   },
-  turn: () => new Promise((resolve) => setImmediate(resolve)),
+  turn: () =>
+    new Promise((resolve) => {
+      setImmediate(resolve);
+    }),
 };

@@ -1,0 +1,96 @@
+/** Decides what became of an item from what its handler returned or threw, and notes it. */
+import { describeError, type ErrorFacts, TransientError } from "../core/errors.ts";
+import { unreachable } from "../core/invariant.ts";
+import { decideRetry } from "../core/retry.ts";
+import type { Random } from "../ports/random.ts";
+import type { ChunkRun } from "./chunk-run.ts";
+import type { Log, LogEntry } from "./log.ts";
+import { readOutcome, readOutcomeKind } from "./outcomes.ts";
+import type { Pipeline } from "./pipeline.ts";
+import { StopSignal, TimeLimitSignal } from "./stop-signals.ts";
+
+export interface JudgeParts {
+  readonly pipeline: Pipeline;
+  readonly random: Random;
+  readonly log: Log;
+  /** A handler says that this worker cannot go on. */
+  readonly onFatal: (error: unknown) => void;
+}
+
+export class ItemJudge {
+  readonly #parts: JudgeParts;
+
+  constructor(parts: JudgeParts) {
+    this.#parts = parts;
+  }
+
+  note(run: ChunkRun, index: number, item: unknown, value: unknown): void {
+    if (value === undefined) return run.succeed(index);
+    const outcome = readOutcome(value);
+    const { pipeline } = this.#parts;
+    if (outcome === null) return run.succeed(index, pipeline.readKey(item), value);
+    const kind = readOutcomeKind(outcome);
+    switch (kind) {
+      case "succeeded": {
+        const result = "value" in outcome ? outcome.value : undefined;
+        return run.succeed(index, result === undefined ? null : pipeline.readKey(item), result);
+      }
+      case "skipped":
+        return run.skip(index);
+      case "failed":
+        return this.fail(run, index, item, "error" in outcome ? outcome.error : outcome, null);
+      default:
+        return unreachable(kind);
+    }
+  }
+
+  fail(run: ChunkRun, index: number, item: unknown, thrown: unknown, stop: Error | null): void {
+    // Told to stop by us: the item did not fail, it was not run. It goes back with its chunk.
+    if (stop instanceof StopSignal) return;
+    const { pipeline, random, log } = this.#parts;
+    const facts = describeError(stop instanceof TimeLimitSignal ? asTimeout(stop) : thrown);
+    const attempts = run.countAttempts(index) + 1;
+    const decision = decideRetry(pipeline.retry, { ...facts, attempts }, random.next());
+    if (facts.errorClass === "unexpected") log(describeUnexpected(run, index, facts, thrown));
+    switch (decision.kind) {
+      case "stop_worker":
+        return this.#parts.onFatal(thrown);
+      case "retry":
+        return run.fail(index, readKeyOf(pipeline, item), attempts, facts, decision.delayMs);
+      case "give_up":
+        return run.fail(index, readKeyOf(pipeline, item), attempts, facts, null);
+      default:
+        return unreachable(decision);
+    }
+  }
+}
+
+function asTimeout(signal: TimeLimitSignal): TransientError {
+  return new TransientError(`took longer than its time limit of ${signal.timeLimitMs} ms`, {
+    code: "TIME_LIMIT",
+  });
+}
+
+/** A key function that throws must not hide the failure that it is asked about. */
+function readKeyOf(pipeline: Pipeline, item: unknown): string | null {
+  if (item === undefined) return null;
+  try {
+    return pipeline.readKey(item);
+  } catch {
+    return null;
+  }
+}
+
+function describeUnexpected(
+  run: ChunkRun,
+  index: number,
+  { code, message }: ErrorFacts,
+  thrown: unknown,
+): LogEntry {
+  return {
+    level: "warn",
+    event: "item.unexpected_error",
+    message: `item ${run.lease.start + index} of batch ${run.lease.batch}: ${code}: ${message}`,
+    error: thrown,
+  };
+}
