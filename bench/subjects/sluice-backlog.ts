@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { createOutcomeMap, SUCCEEDED, setOutcome } from "../../src/core/outcome-map.ts";
 import type { Store } from "../../src/ports/store.ts";
 import type { LeasedChunk, LeaseRequest, Report } from "../../src/ports/working.ts";
-import { loadSqliteStore } from "../sluice-api.ts";
+import { openSqlite } from "../../dist/sqlite.js";
 import { checkCount, type Figures, runSubject } from "../subject-process.ts";
 
 interface BacklogOptions {
@@ -96,8 +96,7 @@ async function runRound(store: Store, lease: LeaseRequest): Promise<number> {
 async function measureBacklog(
   options: BacklogOptions & { readonly folder: string },
 ): Promise<Figures> {
-  const { openSqliteStore } = await loadSqliteStore();
-  const store = await openSqliteStore(join(options.folder, "sluice.db"));
+  const store = await openSqlite(join(options.folder, "sluice.db"));
   try {
     await openBatch(store);
     await addChunks(store, 0, options.waiting);

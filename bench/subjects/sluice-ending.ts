@@ -4,7 +4,7 @@
  * last settle's commit, at FULL, and the way from there to the caller.
  */
 import { join } from "node:path";
-import { loadSluice } from "../sluice-api.ts";
+import { createEngine, definePipeline } from "../../dist/index.js";
 import { checkCount, type Figures, percentile, runSubject } from "../subject-process.ts";
 
 interface EndingOptions {
@@ -17,22 +17,18 @@ interface EndingOptions {
 async function measureEnding(
   options: EndingOptions & { readonly folder: string },
 ): Promise<Figures> {
-  const { createEngine, definePipeline } = await loadSluice();
   let lastReturnAt = 0;
   const pipeline = definePipeline({
     name: "bench",
-    source: (input: { readonly batch: number }) =>
+    source: ({ input }: { readonly input: { readonly batch: number } }) =>
       Array.from({ length: options.items }, (_, item) => ({ id: `${input.batch}-${item}` })),
     chunkSize: options.chunkSize,
     concurrency: 16,
-    handler: async () => {
+    process: async () => {
       lastReturnAt = performance.now();
     },
   });
-  const engine = await createEngine({
-    store: join(options.folder, "sluice.db"),
-    pipelines: [pipeline],
-  });
+  const engine = await createEngine({ store: join(options.folder, "sluice.db") });
   const waitsMs: number[] = [];
   try {
     for (let batch = 0; batch < options.batches; batch++) {

@@ -4,7 +4,7 @@
  * caller has seen the batch end; opening the store is outside of it, as it is for the loop.
  */
 import { join } from "node:path";
-import { loadSluice } from "../sluice-api.ts";
+import { createEngine, definePipeline, jsonl } from "../../dist/index.js";
 import { checkCount, elapsedSeconds, type Figures, runSubject } from "../subject-process.ts";
 
 interface SluiceOptions {
@@ -16,21 +16,17 @@ interface SluiceOptions {
 async function measureSluice(
   options: SluiceOptions & { readonly folder: string },
 ): Promise<Figures> {
-  const { createEngine, definePipeline, jsonl } = await loadSluice();
   const pipeline = definePipeline({
     name: "bench",
-    source: (input: { readonly path: string }) => jsonl(input.path),
+    source: ({ input }) => jsonl(input),
     chunkSize: options.chunkSize,
     concurrency: 16,
-    handler: async () => {},
+    process: async () => {},
   });
-  const engine = await createEngine({
-    store: join(options.folder, "sluice.db"),
-    pipelines: [pipeline],
-  });
+  const engine = await createEngine({ store: join(options.folder, "sluice.db") });
   try {
     const startedAt = performance.now();
-    const handle = await engine.submit(pipeline, { path: options.itemsPath });
+    const handle = await engine.submit(pipeline, options.itemsPath);
     const batch = await handle.wait();
     const seconds = elapsedSeconds(startedAt);
     checkCount("items that succeeded", batch.counts.succeeded, options.items);

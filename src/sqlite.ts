@@ -1,0 +1,18 @@
+/** The embedded store, for programs that open it themselves. */
+import { openSqliteStore } from "./adapters/sqlite/store.ts";
+import type { SynchronousMode } from "./adapters/sqlite/connection.ts";
+import type { Store } from "./ports/store.ts";
+import { systemClock } from "./runtime/system-clock.ts";
+import { systemRandom } from "./runtime/system-random.ts";
+
+export interface SqliteOptions {
+  /** Default `full`: what is committed survives a power cut. `normal` survives crashes only. */
+  readonly synchronous?: SynchronousMode;
+  /** How long a write waits for another process's lock. Default 10 s. */
+  readonly busyMs?: number;
+}
+
+/** Opens a SQLite file, and makes it if it is not there. */
+export function openSqlite(path: string, options: SqliteOptions = {}): Promise<Store> {
+  return openSqliteStore(path, { clock: systemClock, random: systemRandom, ...options });
+}
