@@ -25,7 +25,6 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   runtime: ["core", "ports"],
   sources: ["core", "ports"],
   cli: ["core", "ports", "adapters/memory", "adapters/sqlite", "runtime", "sources"],
-  testing: ["core", "ports", "adapters/memory", "adapters/sqlite", "runtime", "sources"],
 };
 
 /** Every file of the repository that git tracks or would track, still there on disk. */

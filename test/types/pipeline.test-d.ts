@@ -1,0 +1,88 @@
+/** Items, inputs and results are typed from the pipeline; checked by `npm run types`. */
+import {
+  type BatchHandle,
+  createEngine,
+  csv,
+  definePipeline,
+  jsonl,
+  type OpenBatch,
+  skipped,
+  succeeded,
+} from "sluice";
+import { expectTypeOf } from "vitest";
+import { z } from "zod";
+
+const engine = await createEngine({ store: ":memory:" });
+
+// The schema gives the item's type, the handler the result's; a text is the default input.
+const thumbnails = definePipeline({
+  name: "thumbnails",
+  item: z.object({ id: z.string(), url: z.url() }),
+  source: ({ input }) => {
+    expectTypeOf(input).toEqualTypeOf<string>();
+    return jsonl(input);
+  },
+  key: (image) => image.id,
+  async process(image, { signal, attempt }) {
+    expectTypeOf(image).toEqualTypeOf<{ id: string; url: string }>();
+    expectTypeOf(signal).toEqualTypeOf<AbortSignal>();
+    expectTypeOf(attempt).toEqualTypeOf<number>();
+    return image.url === "" ? skipped("no address") : { bytes: image.url.length };
+  },
+});
+expectTypeOf(await engine.submit(thumbnails, "images.jsonl")).toEqualTypeOf<
+  BatchHandle<{ bytes: number }>
+>();
+// @ts-expect-error the input is a text
+await engine.submit(thumbnails, 42);
+
+// Without a schema the source gives the item's type, and an annotated input its own.
+const letters = definePipeline({
+  name: "letters",
+  source: ({ input }: { input: { path: string } }) => csv<{ name: string }>(input.path),
+  process: (contact) => contact.name.length,
+});
+expectTypeOf(await engine.submit(letters, { path: "contacts.csv" })).toEqualTypeOf<
+  BatchHandle<number>
+>();
+// @ts-expect-error the input is an object with a path
+await engine.submit(letters, "contacts.csv");
+
+// Without a source the items themselves are the input.
+const squares = definePipeline({ name: "squares", process: (n: number) => n * n });
+await engine.submit(squares, [1, 2, 3]);
+// @ts-expect-error the items are numbers
+await engine.submit(squares, ["one"]);
+const open = await engine.open(squares);
+expectTypeOf(open).toEqualTypeOf<OpenBatch<number, number>>();
+// @ts-expect-error the items are numbers
+await open.add(["one"]);
+
+// A schema that converts: items go in as it reads them and reach the handler as it gives them back.
+const dates = definePipeline({
+  name: "dates",
+  item: z.object({ on: z.string().transform((text) => new Date(text)) }),
+  process: ({ on }) => on.getTime(),
+});
+await engine.submit(dates, [{ on: "2026-01-01" }]);
+
+// `processChunk` answers for each of its items.
+const bulk = definePipeline({
+  name: "bulk",
+  item: z.object({ id: z.number() }),
+  source: () => [{ id: 1 }],
+  processChunk: async (items) =>
+    items.map(({ item, index, key }) => {
+      expectTypeOf(item).toEqualTypeOf<{ id: number }>();
+      expectTypeOf(index).toEqualTypeOf<number>();
+      expectTypeOf(key).toEqualTypeOf<string | null>();
+      return succeeded({ stored: item.id });
+    }),
+});
+for await (const { value } of (await engine.submit(bulk, "")).results()) {
+  expectTypeOf(value).toEqualTypeOf<{ stored: number }>();
+}
+
+// A handler that returns nothing leaves no result.
+const quiet = definePipeline({ name: "quiet", process: async (_item: string) => {} });
+expectTypeOf(await engine.submit(quiet, ["a"])).toEqualTypeOf<BatchHandle<void>>();
