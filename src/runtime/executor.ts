@@ -44,7 +44,8 @@ interface Telling {
   readonly report: Report;
 }
 
-const CHUNKS_PER_LEASE_MAX = 1_000;
+/** Chunks in hand at once: with tiny ones they are what memory is spent on. */
+const CHUNKS_HELD_MAX = 1_000;
 /** A finished chunk waits at most this long to share its commit with others. */
 const LINGER_MS = 20;
 /** Looks for work even if every wake-up is lost. */
@@ -72,6 +73,8 @@ export class Executor {
   #paceFrom = 0;
   #finishedItems = 0;
   #committedAt = 0;
+  /** When the chunks in hand are next looked through for outcomes to flush. */
+  #flushLookAt = 0;
   /** Until then a lease is known to find nothing, unless a wake-up says otherwise. */
   #dryUntil = 0;
   #stopping = false;
@@ -84,7 +87,11 @@ export class Executor {
       { ...parts, ...parts.settings },
       {
         onFinished: (run) => this.#finish(run),
-        onNews: () => this.#wake.notify(),
+        onUsedUp: () => this.#wake.notify(),
+        onMuchToTell: () => {
+          this.#flushLookAt = 0;
+          this.#wake.notify();
+        },
         onFatal: parts.onFatal,
         runCarefully: (run) => this.#runCarefully(run),
       },
@@ -159,16 +166,17 @@ export class Executor {
     const limits = { targetMs: settings.leaseTargetMs, itemsMax: settings.leaseItemsMax };
     const wanted = computeItemsAhead(this.#pace, pipeline.concurrency, limits);
     const ahead = this.#runner.unstarted + this.#reading;
+    const chunksAhead = this.#held.length - this.#finished.length;
     // Half is refilled while the other half runs; a slow handler's next chunk waits until the last
     // one is used up.
-    if (ahead > 0 && ahead * 2 > wanted) return null;
+    if (ahead > 0 && (ahead * 2 > wanted || chunksAhead * 2 > CHUNKS_HELD_MAX)) return null;
     return {
       worker,
       pipeline: pipeline.name,
       versions: [pipeline.version, ...pipeline.accepts],
       batch,
       itemsMax: wanted - ahead,
-      chunksMax: CHUNKS_PER_LEASE_MAX,
+      chunksMax: Math.max(1, CHUNKS_HELD_MAX - chunksAhead),
       leaseMs: settings.leaseMs,
     };
   }
@@ -180,25 +188,23 @@ export class Executor {
     const hungry = this.#stopping || this.#runner.unstarted + this.#reading === 0;
     const due = commits || hungry || now - this.#committedAt >= LINGER_MS;
     const tellings = due ? this.#finished.map((run) => tell(run, "yield")) : [];
+    if (now < this.#flushLookAt) return tellings;
+    this.#flushLookAt = now + settings.flushMs;
     for (const run of this.#held) {
       if (run.unreported === 0 || run.finished || run.lost || this.#careful.has(run)) continue;
-      const overdue = now - run.reportedAt >= settings.flushMs;
-      if (overdue || run.unreported >= settings.flushItems) tellings.push(tell(run, "keep"));
+      const flushAt = run.reportedAt + settings.flushMs;
+      if (now >= flushAt || run.unreported >= settings.flushItems) tellings.push(tell(run, "keep"));
+      else this.#flushLookAt = Math.min(this.#flushLookAt, flushAt);
     }
     return tellings;
   }
 
   #computeWaitMs(): number {
-    const { clock, settings } = this.#parts;
-    const now = clock.monotonicMs();
+    const now = this.#parts.clock.monotonicMs();
     if (this.#finished.length > 0) return Math.max(0, LINGER_MS - (now - this.#committedAt));
-    const untilFlush = this.#held
-      .filter((run) => !this.#careful.has(run))
-      .map((run) =>
-        run.unreported > 0 ? run.reportedAt + settings.flushMs - now : settings.flushMs,
-      );
+    const untilFlush = this.#held.length > 0 ? this.#flushLookAt - now : POLL_MS;
     const untilWork = this.#dryUntil > now ? this.#dryUntil - now : POLL_MS;
-    return Math.max(0, Math.min(untilWork, ...untilFlush));
+    return Math.max(0, Math.min(untilWork, untilFlush));
   }
 
   async #commit(tellings: readonly Telling[], request: LeaseRequest | null): Promise<void> {

@@ -26,8 +26,10 @@ export interface RunnerParts {
 export interface RunnerListener {
   /** Nothing of the run is left to start and nothing of it runs. */
   onFinished(run: ChunkRun): void;
-  /** A chunk was used up, or has much to tell: a good time to talk to the store. */
-  onNews(): void;
+  /** The last item of a chunk was started: it may be time to lease the next. */
+  onUsedUp(): void;
+  /** A chunk has many outcomes that the store does not know. */
+  onMuchToTell(): void;
   /** A handler says that this worker cannot go on. */
   onFatal(error: unknown): void;
   /** The head of the queue was lost before, and nothing else runs: its turn to run carefully. */
@@ -297,7 +299,7 @@ export class ItemRunner {
   #useUp(run: ChunkRun): void {
     if (this.#queue[0] === run) this.#queue.shift();
     if (run.finished) this.#listener.onFinished(run);
-    this.#listener.onNews();
+    this.#listener.onUsedUp();
   }
 
   async #callForChunk(slot: Slot, run: ChunkRun): Promise<void> {
@@ -311,7 +313,7 @@ export class ItemRunner {
   #leave(run: ChunkRun): void {
     run.inFlight--;
     if (run.finished) this.#listener.onFinished(run);
-    else if (run.unreported >= this.#parts.flushItems) this.#listener.onNews();
+    else if (run.unreported >= this.#parts.flushItems) this.#listener.onMuchToTell();
   }
 
   #open(onAbandon: () => void = () => undefined): Slot {
