@@ -15,6 +15,9 @@ export interface SluiceErrorOptions {
   readonly cause?: unknown;
 }
 
+/** The mark by which it is known: a pipeline may bring a second copy of the package, and class. */
+const SLUICE_ERROR = Symbol.for("sluice.error");
+
 export class SluiceError extends Error {
   override readonly name = "SluiceError";
   readonly code: string;
@@ -26,6 +29,14 @@ export class SluiceError extends Error {
     this.code = code;
     this.hint = options.hint;
     this.retryable = options.retryable ?? false;
+  }
+
+  get [SLUICE_ERROR](): true {
+    return true;
+  }
+
+  static override [Symbol.hasInstance](value: unknown): value is SluiceError {
+    return isObject(value) && SLUICE_ERROR in value;
   }
 }
 

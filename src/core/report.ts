@@ -177,11 +177,13 @@ export function decideLoss(stored: StoredChunk, nowMs: number): ChunkEffect {
     return { ...charged, dead: true, dueAt: 0, error: POISON };
   });
   const merged = mergeOutcomes(stored.outcomes, outcomes, stored.items);
+  const tracked = [...stored.tracked.filter((item) => !item.started), ...track];
   return {
     outcomes: merged.map,
     delta: merged.delta,
     end: merged.pending === 0 ? "settled" : "yielded",
-    dueAt: nowMs,
+    // A chunk whose every item is in back-off stays so: a lease would find nothing to run.
+    dueAt: Math.max(nowMs, earliestDue(tracked, merged.pending, nowMs)),
     track,
     untrack: [],
     results: [],

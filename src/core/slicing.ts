@@ -41,3 +41,11 @@ export function decideChunkLimit(
     ? { kind: "grow", chunkSize: fitting }
     : { kind: "refuse", fittingChunkSize: fitting };
 }
+
+/**
+ * A batch no larger than one chunk is run by the process that sliced it: planned and leased in one
+ * commit, with no other worker asked. Its accounting is the same.
+ */
+export function decideInline(chunks: number, items: number, inlineItems: number): boolean {
+  return chunks === 1 && items <= inlineItems;
+}

@@ -5,6 +5,7 @@
  */
 import type { BatchState, EndReason } from "../core/batch.ts";
 import type { Counts } from "../core/counts.ts";
+import type { LeasedChunk, LeaseRequest } from "./working.ts";
 
 export interface BatchSettings {
   readonly chunkSize: number;
@@ -87,6 +88,11 @@ export type PlanResult =
       readonly secondItem: number;
     };
 
+/** The last part of a plan whose only chunk is leased to its slicer. */
+export type InlineResult =
+  | Exclude<PlanResult, { readonly kind: "planned" }>
+  | { readonly kind: "leased"; readonly chunk: LeasedChunk };
+
 /** The batch after the act, or as it is when the act came too late. */
 export type ActResult =
   | { readonly kind: "done"; readonly batch: BatchSnapshot }
@@ -115,6 +121,8 @@ export interface ConductingStore {
    * sealed by it, and an empty one ends.
    */
   finishSlicing(batch: string, chunks: number): Promise<ActResult>;
+  /** Plans the batch's one chunk, finishes the slicing and leases the chunk, in one commit. */
+  planInline(part: PlanPart, lease: LeaseRequest): Promise<InlineResult>;
   /** No more items will be added; ends the batch when none is pending. Sealing twice is `done`. */
   seal(batch: string): Promise<ActResult>;
   /** Ends a batch early: `failed`, with what did not run cancelled and every fence raised. */

@@ -11,7 +11,7 @@ import type { Store } from "../ports/store.ts";
 import type { Log } from "./log.ts";
 import { acceptsVersion, type Pipeline } from "./pipeline.ts";
 import type { EngineSettings } from "./settings.ts";
-import { sliceBatch } from "./slicer.ts";
+import { type InlineWork, sliceBatch } from "./slicer.ts";
 
 export interface ConductorParts {
   readonly store: Store;
@@ -21,6 +21,8 @@ export interface ConductorParts {
   readonly settings: EngineSettings;
   readonly worker: number;
   readonly onFatal: (error: unknown) => void;
+  /** Where a small batch can run at once, if this process works on it. */
+  readonly offerInline: (batch: BatchSnapshot, pipeline: Pipeline) => InlineWork | null;
 }
 
 const LOOK_EVERY_MS = 1_000;
@@ -81,7 +83,8 @@ export class Conductor {
     const keepClaim = (): Promise<boolean> => store.claim(duty, worker, settings.leaseMs);
     if (!(await keepClaim())) return null;
     try {
-      return await sliceBatch(batch, pipeline, items, { store, random, keepClaim });
+      const offerInline = (): InlineWork | null => this.#parts.offerInline(batch, pipeline);
+      return await sliceBatch(batch, pipeline, items, { store, random, keepClaim, offerInline });
     } finally {
       await store.unclaim(duty, worker);
     }

@@ -86,7 +86,11 @@ export class Engine {
     this.#ownsStore = options.ownsStore ?? false;
     const parts = { ...this.#parts, settings, onFatal: (error: unknown) => this.#fail(error) };
     this.#sweeper = new Sweeper(parts);
-    this.#conductor = new Conductor({ ...parts, worker: workerId });
+    this.#conductor = new Conductor({
+      ...parts,
+      worker: workerId,
+      offerInline: (batch, pipeline) => this.#worker.offerInline(batch.id, pipeline),
+    });
     this.#worker = new Worker({
       ...parts,
       id: workerId,
@@ -119,14 +123,14 @@ export class Engine {
     const items = erased.source === null ? checkItems(erased, input) : null;
     const submission = this.#describe(erased, input, options, false);
     const batch = await this.#record(submission);
-    this.#conductor.add(erased);
+    if (this.#works) this.work(erased);
+    else this.#conductor.add(erased);
     if (batch.state === "submitted" || batch.state === "slicing") {
       const slicing = this.#conductor.slice(batch, erased, items);
       // Items that were handed over are the batch's own when this returns.
       if (items !== null) await slicing;
       else slicing.catch((error: unknown) => this.#fail(error));
     }
-    if (this.#works) this.work(erased);
     return new BatchHandle(batch.id, this.#handleParts());
   }
 

@@ -19,6 +19,7 @@ import { ItemRunner } from "./item-runner.ts";
 import type { Log } from "./log.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { EngineSettings } from "./settings.ts";
+import type { InlineWork } from "./slicer.ts";
 import { StopSignal } from "./stop-signals.ts";
 import { Wake } from "./wake.ts";
 
@@ -109,6 +110,14 @@ export class Executor {
     this.#wake.notify();
   }
 
+  /** A lease for the one chunk of a batch, which runs here as soon as it is granted. */
+  offerInline(batch: string): InlineWork {
+    const { settings, clock } = this.#parts;
+    const leaseUntil = clock.monotonicMs() + settings.leaseMs;
+    const lease = { ...this.#describeLease(1), batch, chunksMax: 1 };
+    return { lease, accept: (chunk) => this.#take([chunk], leaseUntil) };
+  }
+
   /** The leases to renew. */
   listLeases(): LeaseRef[] {
     return this.#held.filter((run) => !run.lost).map((run) => run.lease);
@@ -160,7 +169,7 @@ export class Executor {
   }
 
   #planLease(): LeaseRequest | null {
-    const { pipeline, settings, worker, batch, clock } = this.#parts;
+    const { pipeline, settings, clock } = this.#parts;
     if (this.#stopping || this.#careful.size > 0) return null;
     if (clock.monotonicMs() < this.#dryUntil) return null;
     const limits = { targetMs: settings.leaseTargetMs, itemsMax: settings.leaseItemsMax };
@@ -171,12 +180,20 @@ export class Executor {
     // one is used up.
     if (ahead > 0 && (ahead * 2 > wanted || chunksAhead * 2 > CHUNKS_HELD_MAX)) return null;
     return {
+      ...this.#describeLease(wanted - ahead),
+      chunksMax: Math.max(1, CHUNKS_HELD_MAX - chunksAhead),
+    };
+  }
+
+  #describeLease(itemsMax: number): LeaseRequest {
+    const { worker, pipeline, batch, settings } = this.#parts;
+    return {
       worker,
       pipeline: pipeline.name,
       versions: [pipeline.version, ...pipeline.accepts],
       batch,
-      itemsMax: wanted - ahead,
-      chunksMax: Math.max(1, CHUNKS_HELD_MAX - chunksAhead),
+      itemsMax,
+      chunksMax: CHUNKS_HELD_MAX,
       leaseMs: settings.leaseMs,
     };
   }

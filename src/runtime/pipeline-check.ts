@@ -59,6 +59,7 @@ const definition = z
     whenTooManyChunks: z
       .enum(CHUNK_LIMIT_POLICIES, { error: `must be ${CHUNK_LIMIT_POLICIES.join(" or ")}` })
       .default("refuse"),
+    inlineItems: wholeNumber(0, CHUNK_SIZE_MAX).optional(),
     concurrency: wholeNumber(1, CONCURRENCY_MAX).default(16),
     retry: z
       .strictObject({

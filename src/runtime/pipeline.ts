@@ -62,6 +62,11 @@ interface CommonOptions<Item> {
   readonly maxChunks?: number;
   /** Default "refuse". */
   readonly whenTooManyChunks?: ChunkLimitPolicy;
+  /**
+   * A batch of at most this many items runs in the process that submitted it, if that works on the
+   * pipeline. At most one chunk; 0 turns it off. Default one chunk.
+   */
+  readonly inlineItems?: number;
   /** Handler calls at once in one worker. Default 16. */
   readonly concurrency?: number;
   readonly retry?: Partial<RetryPolicy>;
@@ -125,6 +130,7 @@ export interface PipelineSettings {
   readonly chunkSize: number;
   readonly maxChunks: number;
   readonly whenTooManyChunks: ChunkLimitPolicy;
+  readonly inlineItems: number;
   readonly concurrency: number;
   readonly retry: RetryPolicy;
   readonly timeLimitMs: number;
@@ -166,6 +172,7 @@ export function definePipeline(options: object): Pipeline {
   return {
     [PIPELINE]: true,
     ...settings,
+    inlineItems: settings.inlineItems ?? settings.chunkSize,
     itemSchema: (item as StandardSchemaV1<unknown, unknown> | undefined) ?? null,
     source: (source as Pipeline["source"] | undefined) ?? null,
     readKey: (value) => (key === undefined ? null : String(key(value))),

@@ -4,11 +4,12 @@
  * afresh, which is safe because nothing of it has run.
  */
 import { describeError, SluiceError } from "../core/errors.ts";
-import { decideChunkLimit } from "../core/slicing.ts";
-import type { BatchSnapshot, PlannedChunk } from "../ports/conducting.ts";
+import { decideChunkLimit, decideInline } from "../core/slicing.ts";
+import type { BatchSnapshot, PlannedChunk, PlanPart } from "../ports/conducting.ts";
 import type { Random } from "../ports/random.ts";
 import type { Slice, Source, SourceLike } from "../ports/source.ts";
 import type { Store } from "../ports/store.ts";
+import type { LeasedChunk, LeaseRequest } from "../ports/working.ts";
 import { freezePieces, type Piece, SLICE_BYTES_MAX } from "./freeze.ts";
 import { isSource, openSource } from "./open-source.ts";
 import type { Pipeline } from "./pipeline.ts";
@@ -19,6 +20,13 @@ export interface SlicerParts {
   readonly random: Random;
   /** Prolongs the claim on the slicing; false when somebody else has taken over. */
   readonly keepClaim: () => Promise<boolean>;
+  /** Where a small batch can run at once; null when this process does not work on it. */
+  readonly offerInline: () => InlineWork | null;
+}
+
+export interface InlineWork {
+  readonly lease: LeaseRequest;
+  readonly accept: (chunk: LeasedChunk) => void;
 }
 
 const CHUNKS_PER_PART_MAX = 1_000;
@@ -49,6 +57,7 @@ class Slicer {
   readonly #parts: SlicerParts;
   #chunks = 0;
   #planned = 0;
+  #ranInline = false;
 
   constructor(
     batch: BatchSnapshot,
@@ -63,9 +72,11 @@ class Slicer {
   }
 
   async run(): Promise<BatchSnapshot | null> {
+    const { store } = this.#parts;
     const planned = await this.#plan(this.#batch.settings.chunkSize, false);
     if (!planned) return null;
-    const { batch } = await this.#parts.store.finishSlicing(this.#batch.id, this.#chunks);
+    if (this.#ranInline) return store.getBatch(this.#batch.id);
+    const { batch } = await store.finishSlicing(this.#batch.id, this.#chunks);
     return batch;
   }
 
@@ -127,25 +138,44 @@ class Slicer {
       partBytes = 0;
     }
     check.throwIfBad();
-    return part.length === 0 || this.#commit(part, cursor, check);
+    if (part.length === 0) return true;
+    const chunks = this.#chunks + part.length;
+    const fits = decideInline(chunks, countItems(part), this.#pipeline.inlineItems);
+    // Asked for only now: the lease begins to run with the offer.
+    const inline = fits ? this.#parts.offerInline() : null;
+    return inline === null
+      ? this.#commit(part, cursor, check)
+      : this.#commitInline(part, cursor, check, inline);
+  }
+
+  async #commitInline(
+    chunks: PlannedChunk[],
+    cursor: string | null,
+    check: PlanCheck,
+    { lease, accept }: InlineWork,
+  ): Promise<boolean> {
+    const result = await this.#parts.store.planInline(this.#describePart(chunks, cursor), lease);
+    if (result.kind === "duplicate_key") throw check.describeDuplicate(result);
+    if (result.kind === "moved_on") return false;
+    this.#ranInline = true;
+    accept(result.chunk);
+    return true;
+  }
+
+  #describePart(chunks: PlannedChunk[], cursor: string | null): PlanPart {
+    const part = this.#parts.random.id();
+    return { batch: this.#batch.id, step: 0, afterChunks: this.#chunks, chunks, cursor, part };
   }
 
   /** False when another slicer was quicker. */
   async #commit(chunks: PlannedChunk[], cursor: string | null, check: PlanCheck): Promise<boolean> {
-    const { store, random, keepClaim } = this.#parts;
+    const { store, keepClaim } = this.#parts;
     if (!(await keepClaim())) return false;
-    const result = await store.plan({
-      batch: this.#batch.id,
-      step: 0,
-      afterChunks: this.#chunks,
-      chunks,
-      cursor,
-      part: random.id(),
-    });
+    const result = await store.plan(this.#describePart(chunks, cursor));
     if (result.kind === "duplicate_key") throw check.describeDuplicate(result);
     if (result.kind === "moved_on") return false;
     this.#chunks = result.chunks;
-    this.#planned += chunks.reduce((sum, { items }) => sum + items, 0);
+    this.#planned += countItems(chunks);
     return true;
   }
 
@@ -158,7 +188,7 @@ class Slicer {
   ): Promise<boolean> {
     const { maxChunks, whenTooManyChunks } = this.#pipeline;
     let chunks = this.#chunks + part.length + 1;
-    let items = this.#planned + part.reduce((sum, one) => sum + one.items, 0) + chunk.items;
+    let items = this.#planned + countItems(part) + chunk.items;
     for (let next = await rest.next(); !next.done; next = await rest.next()) {
       chunks++;
       items += next.value.chunk.items;
@@ -175,6 +205,10 @@ class Slicer {
       { hint: `Set chunkSize to ${fitting} or more, or whenTooManyChunks: "grow".` },
     );
   }
+}
+
+function countItems(chunks: readonly PlannedChunk[]): number {
+  return chunks.reduce((sum, { items }) => sum + items, 0);
 }
 
 async function* slicePieces(

@@ -8,6 +8,7 @@ import { Gate } from "./gate.ts";
 import type { Log } from "./log.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { EngineSettings } from "./settings.ts";
+import type { InlineWork } from "./slicer.ts";
 
 export interface WorkerParts {
   readonly store: Store;
@@ -39,12 +40,21 @@ export class Worker {
   /** Begins to work on a pipeline, or on one batch of it. */
   add(pipeline: Pipeline, batch: string | null): void {
     if (this.#stopped !== null) throw new SluiceError("STOPPED", "the worker has been stopped");
-    const name = `${pipeline.name}@${pipeline.version}/${batch ?? "*"}`;
+    const name = nameExecutor(pipeline, batch);
     if (this.#executors.has(name)) return;
     const { id, ...parts } = this.#parts;
     const executor = new Executor({ ...parts, worker: id, pipeline, batch, gate: this.#gate });
     this.#executors.set(name, executor);
     executor.start();
+  }
+
+  /** A lease for a batch of one chunk, and who takes it; null when nobody here works on it. */
+  offerInline(batch: string, pipeline: Pipeline): InlineWork | null {
+    if (this.#stopped !== null) return null;
+    const executor =
+      this.#executors.get(nameExecutor(pipeline, batch)) ??
+      this.#executors.get(nameExecutor(pipeline, null));
+    return executor?.offerInline(batch) ?? null;
   }
 
   /** Finishes what is in hand within the drain time, and gives the rest back. */
@@ -86,4 +96,8 @@ export class Worker {
       log({ level: "warn", event: "lease.renewal_failed", message: error.message, error });
     }
   }
+}
+
+function nameExecutor({ name, version }: Pipeline, batch: string | null): string {
+  return `${name}@${version}/${batch ?? "*"}`;
 }

@@ -6,8 +6,11 @@
  */
 import type { Sha256 } from "../../core/chain.ts";
 import { SluiceError } from "../../core/errors.ts";
+import { invariant } from "../../core/invariant.ts";
 import type { Clock } from "../../ports/clock.ts";
+import type { InlineResult, PlanPart } from "../../ports/conducting.ts";
 import type { Store } from "../../ports/store.ts";
+import type { LeaseRequest } from "../../ports/working.ts";
 import { Conducting } from "./conducting.ts";
 import { Reading } from "./reading.ts";
 import { Recorder } from "./records.ts";
@@ -57,6 +60,8 @@ export function createMemoryStore({ clock, sha256 }: MemoryStoreOptions): Memory
     startSlicing: (id, afresh) => act(() => conducting.startSlicing(find(id), afresh)),
     plan: (part) => act(() => conducting.plan(find(part.batch), part)),
     finishSlicing: (id, chunks) => act(() => conducting.finishSlicing(find(id), chunks)),
+    planInline: (part, lease) =>
+      act(() => planInline(conducting, working, () => find(part.batch), part, lease)),
     seal: (id) => act(() => conducting.seal(find(id))),
     fail: (id, reason) => act(() => conducting.fail(find(id), reason)),
     registerWorker: () => act(() => ++state.workers),
@@ -92,4 +97,21 @@ export function createMemoryStore({ clock, sha256 }: MemoryStoreOptions): Memory
     },
     close: async () => watchers.clear(),
   };
+}
+
+/** Plan, finish and lease, composed: whoever calls it makes them one transaction. */
+function planInline(
+  conducting: Conducting,
+  working: Working,
+  find: () => Batch,
+  part: PlanPart,
+  lease: LeaseRequest,
+): InlineResult {
+  const planned = conducting.plan(find(), part);
+  if (planned.kind !== "planned") return planned;
+  const finished = conducting.finishSlicing(find(), planned.chunks);
+  if (finished.kind === "moved_on") return { kind: "moved_on", batch: finished.batch };
+  const [chunk] = working.work([], lease).leased;
+  invariant(chunk !== undefined, "the one chunk of a fresh plan can be leased");
+  return { kind: "leased", chunk };
 }

@@ -14,7 +14,6 @@ export type SynchronousMode = (typeof SYNCHRONOUS_MODES)[number];
 
 export interface ConnectionOptions {
   readonly path: string;
-  readonly synchronous: SynchronousMode;
   /** How long a write waits for the lock before it gives up with STORE_BUSY. */
   readonly busyMs: number;
   readonly clock: Clock;
@@ -43,26 +42,24 @@ export class Connection {
     this.#random = options.random;
   }
 
-  static async open(options: ConnectionOptions): Promise<Connection> {
+  static open(options: ConnectionOptions): Connection {
     let db: DatabaseSync;
     try {
       db = new DatabaseSync(options.path, { timeout: BLOCKING_WAIT_MS });
     } catch (error) {
       throw translateError(error, options.path);
     }
-    const connection = new Connection(db, options);
-    try {
-      await connection.#persevere(() => {
-        db.exec("PRAGMA journal_mode = WAL");
-        db.exec(`PRAGMA synchronous = ${options.synchronous.toUpperCase()}`);
-        db.exec("PRAGMA foreign_keys = ON");
-        db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
-      });
-    } catch (error) {
-      db.close();
-      throw error;
-    }
-    return connection;
+    return new Connection(db, options);
+  }
+
+  /** Settles how the file is written. It changes the file, so it comes after a look at whose it is. */
+  async configure(synchronous: SynchronousMode): Promise<void> {
+    await this.#persevere(() => {
+      this.#db.exec("PRAGMA journal_mode = WAL");
+      this.#db.exec(`PRAGMA synchronous = ${synchronous.toUpperCase()}`);
+      this.#db.exec("PRAGMA foreign_keys = ON");
+      this.#db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
+    });
   }
 
   prepare(sql: string): StatementSync {

@@ -24,7 +24,7 @@ export function nameNetworkFileSystem(type: number): string | null {
 export function prepareFolder(path: string): void {
   const folder = dirname(resolve(path));
   try {
-    if (!existsSync(folder)) mkdirSync(folder, { recursive: true });
+    makeFolder(folder);
   } catch (error) {
     throw new SluiceError("STORE_UNREACHABLE", `the folder ${folder} cannot be made`, {
       hint: "Choose a --store in a folder that this user may write.",
@@ -38,5 +38,17 @@ export function prepareFolder(path: string): void {
       `${folder} is on a network file system (${network}), where SQLite cannot keep its promises`,
       { hint: "Choose a --store on a local disk." },
     );
+  }
+}
+
+/** Level by level: Node's recursive mkdir never returns where a folder cannot exist, as in /proc. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  makeFolder(dirname(folder));
+  try {
+    mkdirSync(folder);
+  } catch (error) {
+    // Another process may have been quicker.
+    if (!existsSync(folder)) throw error;
   }
 }

@@ -7,6 +7,11 @@ const MIGRATIONS = new URL("../../../migrations/sqlite/", import.meta.url);
 /** "SLUC": marks the file as Sluice's own, so that another program's database is never touched. */
 const APPLICATION_ID = 0x534c5543;
 
+/** Refuses another program's database before anything in it is changed. */
+export async function refuseForeign(connection: Connection): Promise<void> {
+  await connection.read(() => throwIfForeign(connection));
+}
+
 export async function migrate(connection: Connection): Promise<void> {
   const files = readdirSync(MIGRATIONS)
     .filter((name) => name.endsWith(".sql"))
@@ -17,7 +22,7 @@ export async function migrate(connection: Connection): Promise<void> {
   }
   await connection.write(() => {
     const version = readVersion(connection);
-    refuseForeign(connection, version);
+    throwIfForeign(connection);
     if (version > files.length) {
       throw new SluiceError(
         "STORE_TOO_NEW",
@@ -33,7 +38,8 @@ export async function migrate(connection: Connection): Promise<void> {
   });
 }
 
-function refuseForeign(connection: Connection, version: number): void {
+function throwIfForeign(connection: Connection): void {
+  const version = readVersion(connection);
   const owner = readPragma(connection, "application_id");
   const tables = connection.prepare("SELECT count(*) AS n FROM sqlite_schema").get() as {
     n: number;

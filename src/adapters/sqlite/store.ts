@@ -6,16 +6,19 @@
 import { hash } from "node:crypto";
 import { backup } from "node:sqlite";
 import { SluiceError } from "../../core/errors.ts";
+import { invariant } from "../../core/invariant.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
+import type { InlineResult, PlanPart } from "../../ports/conducting.ts";
 import type { Store } from "../../ports/store.ts";
+import type { LeaseRequest } from "../../ports/working.ts";
 import { Claims } from "./claims.ts";
 import { Conducting } from "./conducting.ts";
 import { Connection, type SynchronousMode } from "./connection.ts";
 import { translateError } from "./errors.ts";
 import { prepareFolder } from "./file-system.ts";
 import { describeHost, type Host } from "./host.ts";
-import { migrate } from "./migrate.ts";
+import { migrate, refuseForeign } from "./migrate.ts";
 import { Reading } from "./reading.ts";
 import { Recorder } from "./records.ts";
 import { type BatchRow, toSnapshot } from "./rows.ts";
@@ -38,8 +41,10 @@ const BUSY_MS = 10_000;
 export async function openSqliteStore(path: string, options: SqliteStoreOptions): Promise<Store> {
   const { clock, random, synchronous = "full", busyMs = BUSY_MS } = options;
   if (path !== ":memory:") prepareFolder(path);
-  const connection = await Connection.open({ path, synchronous, busyMs, clock, random });
+  const connection = Connection.open({ path, busyMs, clock, random });
   try {
+    await refuseForeign(connection);
+    await connection.configure(synchronous);
     await migrate(connection);
     const host = options.host ?? describeHost();
     await adoptBoot(connection, host);
@@ -97,6 +102,8 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
     startSlicing: (id, afresh) => write(() => conducting.startSlicing(find(id), afresh)),
     plan: (part) => write(() => conducting.plan(find(part.batch), part)),
     finishSlicing: (id, chunks) => write(() => conducting.finishSlicing(find(id), chunks)),
+    planInline: (part, lease) =>
+      write(() => planInline(conducting, working, () => find(part.batch), part, lease)),
     seal: (id) => write(() => conducting.seal(find(id))),
     fail: (id, reason) => write(() => conducting.fail(find(id), reason)),
     registerWorker: (facts) => write(() => working.register(facts)),
@@ -143,4 +150,21 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
       connection.close();
     },
   };
+}
+
+/** Plan, finish and lease, composed: whoever calls it makes them one transaction. */
+function planInline(
+  conducting: Conducting,
+  working: Working,
+  find: () => BatchRow,
+  part: PlanPart,
+  lease: LeaseRequest,
+): InlineResult {
+  const planned = conducting.plan(find(), part);
+  if (planned.kind !== "planned") return planned;
+  const finished = conducting.finishSlicing(find(), planned.chunks);
+  if (finished.kind === "moved_on") return { kind: "moved_on", batch: finished.batch };
+  const [chunk] = working.work([], lease).leased;
+  invariant(chunk !== undefined, "the one chunk of a fresh plan can be leased");
+  return { kind: "leased", chunk };
 }

@@ -1,0 +1,18 @@
+/** What a command has around it, so that it touches neither the process nor its streams itself. */
+import type { Clock } from "../ports/clock.ts";
+import type { Screen } from "./screen.ts";
+
+export interface Cli {
+  /** What was asked for: results, tables, JSON. */
+  readonly out: Screen;
+  /** Everything else: progress, notes, errors. */
+  readonly err: Screen;
+  readonly env: NodeJS.ProcessEnv;
+  /** The words after `sluice`. */
+  readonly argv: readonly string[];
+  readonly clock: Clock;
+  /** Ends the process at once: for a second signal only. */
+  readonly exitNow: (code: number) => never;
+  /** Called once by the command that ran, with what the shell is told. */
+  readonly finish: (exitCode: number) => void;
+}

@@ -1,0 +1,108 @@
+/** `sluice list`: the batches of a store, newest first. */
+import { type Command, Option } from "commander";
+import { BATCH_STATES, type BatchState } from "../../core/batch.ts";
+import type { BatchSnapshot } from "../../ports/conducting.ts";
+import { paintState } from "../batch-summary.ts";
+import { viewBatchFully, countRun } from "../batch-view.ts";
+import type { Cli } from "../cli.ts";
+import { addExamples } from "../command-help.ts";
+import type { CommonFlags } from "../common-flags.ts";
+import { readNumber } from "../config.ts";
+import { EXIT } from "../exit-codes.ts";
+import { formatAge } from "../format-duration.ts";
+import { formatCount } from "../format-number.ts";
+import { formatJson, makeInert } from "../inert-text.ts";
+import type { Screen } from "../screen.ts";
+import { type Column, renderTable } from "../table.ts";
+import { withStore } from "../with-store.ts";
+
+interface ListFlags extends CommonFlags {
+  readonly pipeline?: string;
+  readonly state?: BatchState[];
+  readonly limit?: string;
+}
+
+const LIMIT = 20;
+const LIMIT_MAX = 1_000_000;
+
+export function addListCommand(program: Command, cli: Cli): void {
+  const command = program
+    .command("list")
+    .summary("list batches, newest first")
+    .description("Lists the batches of a store, newest first.")
+    .option("--pipeline <name>", "only batches of this pipeline")
+    .addOption(
+      new Option("--state <state...>", "only batches in these states").choices(BATCH_STATES),
+    )
+    .option("--limit <n>", `at most this many (default: ${LIMIT})`)
+    .action(async () => {
+      cli.finish(await list(cli, command.optsWithGlobals<ListFlags>()));
+    });
+  addExamples(command, [
+    ["sluice list", "the newest batches"],
+    ["sluice list --state failed --limit 100", "what failed"],
+    ["sluice list --json", "one JSON object a line"],
+  ]);
+}
+
+function list(cli: Cli, flags: ListFlags): Promise<number> {
+  const numbers = [{ name: "--limit", given: flags.limit, max: LIMIT_MAX }];
+  return withStore(cli, flags, numbers, async ({ store }) => {
+    const limit = readNumber(flags.limit) ?? LIMIT;
+    const batches = await store.listBatches({
+      // One more, to know whether there are more.
+      limit: limit + 1,
+      ...(flags.pipeline === undefined ? {} : { pipeline: flags.pipeline }),
+      ...(flags.state === undefined ? {} : { states: flags.state }),
+    });
+    const shown = batches.slice(0, limit);
+    const wallMs = cli.clock.wallMs();
+    if (flags.json === true) {
+      for (const batch of shown) cli.out.line(formatJson(viewBatchFully(batch, wallMs)));
+      return EXIT.ok;
+    }
+    if (shown.length === 0) cli.err.line("no batches");
+    else for (const line of renderBatches(shown, wallMs, cli.out)) cli.out.line(line);
+    if (batches.length > limit) cli.err.line("there are more: --limit <n> shows them");
+    return EXIT.ok;
+  });
+}
+
+function renderBatches(batches: readonly BatchSnapshot[], wallMs: number, out: Screen): string[] {
+  // A lane is the pipeline's name unless somebody chose one.
+  const hasLanes = batches.some(({ lane, pipeline }) => lane !== pipeline);
+  const columns: Column[] = [
+    { title: "BATCH" },
+    { title: "PIPELINE", elastic: true },
+    ...(hasLanes ? [{ title: "LANE" }] : []),
+    {
+      title: "STATE",
+      paint: (cell) => paintState(cell.trimEnd() as BatchState, out) + trailing(cell),
+    },
+    { title: "DONE", align: "right" },
+    {
+      title: "FAILED",
+      align: "right",
+      paint: (cell) => (/[1-9]/.test(cell) ? out.colours.red(cell) : cell),
+    },
+    { title: "SUBMITTED", align: "right", paint: out.colours.dim },
+  ];
+  const rows = batches.map(({ id, pipeline, lane, state, counts, submittedAt }) => [
+    id,
+    makeInert(pipeline),
+    ...(hasLanes ? [makeInert(lane)] : []),
+    state,
+    describeDone(countRun(counts), counts.planned),
+    formatCount(counts.failed),
+    formatAge(Math.max(0, wallMs - submittedAt)),
+  ]);
+  return renderTable(columns, rows, out);
+}
+
+function describeDone(done: number, planned: number): string {
+  return done === planned ? formatCount(done) : `${formatCount(done)}/${formatCount(planned)}`;
+}
+
+function trailing(cell: string): string {
+  return " ".repeat(cell.length - cell.trimEnd().length);
+}

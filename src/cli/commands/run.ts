@@ -1,0 +1,116 @@
+/** `sluice run`: submits a batch, or takes up the unfinished one, and works on just that one here. */
+import type { Command } from "commander";
+import { isEnded } from "../../core/batch.ts";
+import type { BatchSnapshot } from "../../ports/conducting.ts";
+import { addBatchFlags, addConcurrencyFlag, type BatchFlags } from "../batch-flags.ts";
+import { formatJson } from "../inert-text.ts";
+import { viewBatch, countRun } from "../batch-view.ts";
+import type { Cli } from "../cli.ts";
+import { addExamples } from "../command-help.ts";
+import { decideSignalExitCode } from "../exit-codes.ts";
+import { followBatch } from "../follow-batch.ts";
+import { formatDuration } from "../format-duration.ts";
+import { formatCount } from "../format-number.ts";
+import { reportEnding } from "../report-ending.ts";
+import { quoteCommand } from "../shell-words.ts";
+import { StopRequest } from "../stop-request.ts";
+import { closeEngine, describeTakenUp, submitBatch, type SubmittedBatch } from "../submit-batch.ts";
+import { DEFAULT_SETTINGS } from "../../runtime/settings.ts";
+
+export function addRunCommand(program: Command, cli: Cli): void {
+  const command = program
+    .command("run")
+    .summary("run a batch here, or go on with the unfinished one")
+    .description(
+      "Submits a batch and works on it in this process until it ends. The same command again goes on " +
+        "with the unfinished batch of the same pipeline and input; with --key, an ended batch is " +
+        "reported again and nothing runs.",
+    )
+    .argument("<pipeline.ts>", "a file that exports a pipeline by default");
+  addConcurrencyFlag(addBatchFlags(command)).action(async (file: string) => {
+    cli.finish(await run(cli, file, command.optsWithGlobals<BatchFlags>()));
+  });
+  addExamples(command, [
+    ["sluice run import.ts --input contacts.jsonl", "run it, with a progress bar"],
+    ["sluice run import.ts --input contacts.jsonl --strict", "refuse it if one line is bad"],
+    ["sluice run import.ts --input a.jsonl --key june --json", "once only, result as JSON"],
+  ]);
+}
+
+async function run(cli: Cli, file: string, flags: BatchFlags): Promise<number> {
+  const stop = new StopRequest(cli.clock, cli.exitNow);
+  const submitted = await submitBatch(cli, file, flags);
+  const { engine, config, batch, display } = submitted;
+  const { store } = engine;
+  const json = flags.json === true;
+  try {
+    if (isEnded(batch.state)) {
+      display.note(`batch ${batch.id} has ended before: nothing runs, this is its result`);
+      return await reportEnding(cli, batch, { store, json, storeFlag: config.storeFlag });
+    }
+    if (submitted.kind === "existing") display.note(describeTakenUp(batch));
+    else display.note(cli.err.colours.dim(`batch ${batch.id}`));
+    const startedAt = cli.clock.monotonicMs();
+    const ended = await workUntilEnded(cli, submitted, stop);
+    if (ended === null) return await leaveUnfinished(cli, submitted, stop, json);
+    const tookMs = Math.max(1, cli.clock.monotonicMs() - startedAt);
+    const itemsPerSecond = ((countRun(ended.counts) - countRun(batch.counts)) * 1_000) / tookMs;
+    return await reportEnding(cli, ended, {
+      store,
+      json,
+      storeFlag: config.storeFlag,
+      itemsPerSecond,
+    });
+  } finally {
+    display.clear();
+    await closeEngine(engine);
+    stop.release();
+  }
+}
+
+/** The ended batch, or null when a signal came first. */
+async function workUntilEnded(
+  cli: Cli,
+  { engine, handle, pipeline, display }: SubmittedBatch,
+  stop: StopRequest,
+): Promise<BatchSnapshot | null> {
+  const { store } = engine;
+  const watching = new AbortController();
+  engine.work(pipeline, handle.id);
+  const follow = followBatch(handle.id, { store, clock: cli.clock, display }, watching.signal);
+  try {
+    const ended = handle.wait().then(() => true);
+    const stopped = stop.wait().then(() => false);
+    const isEnd = await Promise.race([ended, stopped]);
+    // Whoever lost the race may reject later, when the engine is closed under it.
+    ended.catch(() => undefined);
+    return isEnd ? await store.getBatch(handle.id) : null;
+  } finally {
+    watching.abort();
+    await follow;
+    display.clear();
+  }
+}
+
+/** Stops the worker, not the batch. */
+async function leaveUnfinished(
+  cli: Cli,
+  { engine, config, display, batch }: SubmittedBatch,
+  stop: StopRequest,
+  json: boolean,
+): Promise<number> {
+  const drainMs = config.engine.drainMs ?? DEFAULT_SETTINGS.drainMs;
+  display.note(
+    `stopping: finishing what is in hand, for ${formatDuration(drainMs)} at most; again to stop now`,
+  );
+  await engine.close();
+  const left = (await engine.store.getBatch(batch.id)) ?? batch;
+  const { counts } = left;
+  display.note(
+    `stopped: batch ${left.id} is kept, ${formatCount(countRun(counts))} of ${formatCount(counts.planned)} done`,
+  );
+  display.note(`${cli.err.colours.cyan("hint:")} The same command goes on with it:`);
+  display.note(`  ${quoteCommand(["sluice", ...cli.argv])}`);
+  if (json) cli.out.line(formatJson(viewBatch(left, cli.clock.wallMs())));
+  return decideSignalExitCode(stop.received ?? "SIGINT");
+}

@@ -1,0 +1,105 @@
+/** `sluice submit`: records a batch and slices it, for workers to run. */
+import type { Command } from "commander";
+import { isEnded } from "../../core/batch.ts";
+import type { BatchSnapshot } from "../../ports/conducting.ts";
+import { addBatchFlags, type BatchFlags } from "../batch-flags.ts";
+import { formatJson } from "../inert-text.ts";
+import { renderReason } from "../batch-summary.ts";
+import { viewBatch } from "../batch-view.ts";
+import type { Cli } from "../cli.ts";
+import { addExamples } from "../command-help.ts";
+import { decideExitCode, decideSignalExitCode, EXIT } from "../exit-codes.ts";
+import { followBatch } from "../follow-batch.ts";
+import { countNoun } from "../format-number.ts";
+import { quoteCommand } from "../shell-words.ts";
+import { StopRequest } from "../stop-request.ts";
+import { closeEngine, describeTakenUp, submitBatch, type SubmittedBatch } from "../submit-batch.ts";
+
+export function addSubmitCommand(program: Command, cli: Cli): void {
+  const command = program
+    .command("submit")
+    .summary("record and slice a batch, for workers to run")
+    .description(
+      "Records a batch and slices it, and runs nothing: `sluice work` does. Prints the batch's id, alone " +
+        "when the output is no terminal. Takes up an unfinished batch of the same pipeline and input.",
+    )
+    .argument("<pipeline.ts>", "a file that exports a pipeline by default");
+  addBatchFlags(command).action(async (file: string) => {
+    cli.finish(await submit(cli, file, command.optsWithGlobals<BatchFlags>()));
+  });
+  addExamples(command, [
+    ["sluice submit import.ts --input contacts.jsonl", "record it"],
+    ["id=$(sluice submit import.ts --input a.jsonl)", "for scripts"],
+  ]);
+}
+
+async function submit(cli: Cli, file: string, flags: BatchFlags): Promise<number> {
+  const stop = new StopRequest(cli.clock, cli.exitNow);
+  const submitted = await submitBatch(cli, file, flags);
+  const { engine, display } = submitted;
+  try {
+    if (submitted.kind === "existing" && !isEnded(submitted.batch.state)) {
+      display.note(describeTakenUp(submitted.batch));
+    }
+    const batch = await waitUntilSliced(cli, submitted, stop);
+    if (batch === null) {
+      display.note(`stopped: batch ${submitted.batch.id} is not sliced to its end`);
+      display.note(`${cli.err.colours.cyan("hint:")} The same command goes on with it.`);
+      return decideSignalExitCode(stop.received ?? "SIGINT");
+    }
+    return report(cli, submitted, batch, file, flags);
+  } finally {
+    display.clear();
+    await closeEngine(engine);
+    stop.release();
+  }
+}
+
+/** The batch once its plan is written or it has ended; null when a signal came first. */
+async function waitUntilSliced(
+  cli: Cli,
+  { engine, handle, display }: SubmittedBatch,
+  stop: StopRequest,
+): Promise<BatchSnapshot | null> {
+  const { store } = engine;
+  const watching = new AbortController();
+  const follow = followBatch(handle.id, { store, clock: cli.clock, display }, watching.signal);
+  const sliced = (async (): Promise<true> => {
+    for await (const { type } of handle.events()) {
+      if (type === "slicing.finished" || type === "batch.ended") break;
+    }
+    return true;
+  })();
+  try {
+    const isSliced = await Promise.race([sliced, stop.wait().then(() => false)]);
+    sliced.catch(() => undefined);
+    return isSliced ? await store.getBatch(handle.id) : null;
+  } finally {
+    watching.abort();
+    await follow;
+    display.clear();
+  }
+}
+
+function report(
+  cli: Cli,
+  { config }: SubmittedBatch,
+  batch: BatchSnapshot,
+  file: string,
+  flags: BatchFlags,
+): number {
+  const { out, err } = cli;
+  if (flags.json === true) out.line(formatJson(viewBatch(batch, cli.clock.wallMs())));
+  else out.line(batch.id);
+  if (isEnded(batch.state)) {
+    err.line(`the batch has ended: ${batch.state}`);
+    for (const line of renderReason(batch, err)) err.line(line);
+    return decideExitCode(batch.state);
+  }
+  const { counts, chunks } = batch;
+  err.line(
+    `sliced: ${countNoun(counts.planned, "item")} in ${countNoun(chunks, "chunk")}. To work on it:`,
+  );
+  err.line(err.colours.cyan(`  ${quoteCommand(["sluice", "work", file, ...config.storeFlag])}`));
+  return EXIT.ok;
+}

@@ -1,0 +1,183 @@
+/** The command's configuration, from all its layers, with all its problems at once. */
+import { existsSync } from "node:fs";
+import { dirname, relative, resolve } from "node:path";
+import { type SynchronousMode, SYNCHRONOUS_MODES } from "../adapters/sqlite/connection.ts";
+import { SluiceError } from "../core/errors.ts";
+import { type EngineSettings, findSettingProblems } from "../runtime/settings.ts";
+import { importDefault } from "./import-module.ts";
+import type { CommonFlags } from "./common-flags.ts";
+import {
+  ENGINE_SETTINGS,
+  type GivenValue,
+  type Layer,
+  mergeLayers,
+  nameVariable,
+  readEnvironmentLayer,
+  readExportLayer,
+} from "./settings-layers.ts";
+
+export interface Config {
+  /** Absolute, so that a pipeline that changes the directory changes nothing. */
+  readonly store: string;
+  readonly synchronous: SynchronousMode;
+  readonly busyMs: number;
+  readonly engine: Partial<EngineSettings>;
+  readonly warnings: readonly string[];
+  /** What another command needs to find the same store: nothing, or ` --store path`. */
+  readonly storeFlag: readonly string[];
+}
+
+/** A number that a command takes as an option of its own. */
+export interface NumberFlag {
+  readonly name: string;
+  readonly given: string | undefined;
+  readonly max: number;
+}
+
+const DEFAULT_STORE = ".sluice/sluice.db";
+const DEFAULT_BUSY_MS = 10_000;
+const BUSY_MS_MAX = 86_400_000;
+const FILE_NAMES = [
+  "sluice.config.ts",
+  "sluice.config.mts",
+  "sluice.config.js",
+  "sluice.config.mjs",
+];
+
+export async function loadConfig(
+  flags: CommonFlags,
+  env: NodeJS.ProcessEnv,
+  numbers: readonly NumberFlag[] = [],
+): Promise<Config> {
+  const layers = [await readFileLayer(flags.config), readEnvironmentLayer(env), readFlags(flags)];
+  const { values, problems, warnings } = mergeLayers(layers);
+  const found = [
+    ...problems,
+    ...checkStoreSettings(values),
+    ...checkEngineSettings(values),
+    ...numbers.flatMap(checkNumber),
+  ];
+  if (found.length > 0) {
+    const count = found.length === 1 ? "a problem" : `${found.length} problems`;
+    throw new SluiceError(
+      "BAD_CONFIG",
+      `the configuration has ${count}:\n${found.map((problem) => `  - ${problem}`).join("\n")}`,
+      { hint: "Options are stronger than SLUICE_ variables, and those than the file." },
+    );
+  }
+  return assemble(values, warnings);
+}
+
+function assemble(values: ReadonlyMap<string, GivenValue>, warnings: readonly string[]): Config {
+  const read = (name: string): unknown => values.get(name)?.value;
+  const store = resolve((read("store") as string | undefined) ?? DEFAULT_STORE);
+  const fromFlag = values.get("store")?.place === FLAG_PLACE;
+  return {
+    store,
+    synchronous: (read("synchronous") as SynchronousMode | undefined) ?? "full",
+    busyMs: (read("busyMs") as number | undefined) ?? DEFAULT_BUSY_MS,
+    engine: readEngineSettings(values),
+    warnings,
+    storeFlag: fromFlag ? ["--store", read("store") as string] : [],
+  };
+}
+
+/** A whole number of an option, after `loadConfig` has found it good. */
+export function readNumber(given: string | undefined): number | undefined {
+  return given === undefined ? undefined : Number(given);
+}
+
+async function readFileLayer(given: string | undefined): Promise<Layer> {
+  const file = given ?? findConfigFile();
+  if (file === null) return { values: new Map(), problems: [], warnings: [] };
+  const name = relative(".", file) || file;
+  const exported = await importDefault(file, "configuration");
+  if (typeof exported !== "object" || exported === null || Array.isArray(exported)) {
+    const problem = `${name} must export an object by default, for example: export default { store: "jobs.db" }`;
+    return { values: new Map(), problems: [problem], warnings: [] };
+  }
+  const layer = readExportLayer(exported, name);
+  const store = layer.values.get("store");
+  if (typeof store?.value !== "string" || store.value === "") return layer;
+  // A path in a file means the same wherever the command is called from.
+  const path = resolve(dirname(resolve(file)), store.value);
+  return { ...layer, values: new Map([...layer.values, ["store", { ...store, value: path }]]) };
+}
+
+function findConfigFile(): string | null {
+  const found = FILE_NAMES.filter((name) => existsSync(name));
+  if (found.length > 1) {
+    throw new SluiceError(
+      "BAD_CONFIG",
+      `there is more than one configuration: ${found.join(", ")}`,
+      {
+        hint: "Remove all but one, or choose one with --config.",
+      },
+    );
+  }
+  return found[0] ?? null;
+}
+
+const FLAG_PLACE = "after --store";
+
+function readFlags({ store }: CommonFlags): Layer {
+  const given: [string, GivenValue][] =
+    store === undefined ? [] : [["store", { value: store, place: FLAG_PLACE }]];
+  return { values: new Map(given), problems: [], warnings: [] };
+}
+
+function checkStoreSettings(values: ReadonlyMap<string, GivenValue>): string[] {
+  const problems: string[] = [];
+  const check = (name: string, fits: (value: unknown) => boolean, rule: string): void => {
+    const given = values.get(name);
+    if (given !== undefined && !fits(given.value)) problems.push(describe(name, rule, given));
+  };
+  check("store", (value) => typeof value === "string" && value !== "", "must be a path");
+  check(
+    "synchronous",
+    (value) => SYNCHRONOUS_MODES.includes(value as SynchronousMode),
+    `must be ${SYNCHRONOUS_MODES.join(" or ")}`,
+  );
+  check(
+    "busyMs",
+    (value) =>
+      Number.isInteger(value) && (value as number) >= 0 && (value as number) <= BUSY_MS_MAX,
+    `must be a whole number from 0 to ${BUSY_MS_MAX}`,
+  );
+  return problems;
+}
+
+function checkEngineSettings(values: ReadonlyMap<string, GivenValue>): string[] {
+  return findSettingProblems(readEngineSettings(values)).map(({ settings, problem }) => {
+    const places = settings.map((name) => {
+      const given = values.get(name);
+      return given === undefined
+        ? `${name} has its default (${nameVariable(name)} sets it)`
+        : `${settings.length === 1 ? "it" : name} is ${show(given.value)} ${given.place}`;
+    });
+    return `${problem}; ${places.join(", ")}`;
+  });
+}
+
+function readEngineSettings(values: ReadonlyMap<string, GivenValue>): Partial<EngineSettings> {
+  const given = ENGINE_SETTINGS.flatMap((name) => {
+    const one = values.get(name);
+    return one === undefined ? [] : [[name, one.value] as const];
+  });
+  return Object.fromEntries(given);
+}
+
+function checkNumber({ name, given, max }: NumberFlag): string[] {
+  if (given === undefined) return [];
+  const fits = /^\d+$/.test(given) && Number(given) >= 1 && Number(given) <= max;
+  const rule = `must be a whole number from 1 to ${max}`;
+  return fits ? [] : [describe(name, rule, { value: given, place: "on the command line" })];
+}
+
+function describe(name: string, rule: string, { value, place }: GivenValue): string {
+  return `${name} ${rule}; it is ${show(value)} ${place}`;
+}
+
+function show(value: unknown): string {
+  return typeof value === "object" ? "an object" : (JSON.stringify(value) ?? typeof value);
+}

@@ -1,0 +1,61 @@
+/**
+ * How an error is told: `error CODE: message`, its remedy, and with --verbose the causes with their
+ * stacks. Errors are known by their shape, because a pipeline may bring a second copy of the package.
+ */
+import { inspect } from "node:util";
+import { describeError } from "../core/errors.ts";
+import { makeInert, makeInertLines } from "./inert-text.ts";
+import type { Screen } from "./screen.ts";
+
+export interface ErrorView {
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string | null;
+}
+
+/** How deep causes are shown. */
+const CAUSES_MAX = 5;
+
+export function isSluiceError(error: unknown): error is Error & { code: string; hint?: string } {
+  return (
+    error instanceof Error &&
+    error.name === "SluiceError" &&
+    typeof (error as { code?: unknown }).code === "string"
+  );
+}
+
+export function viewError(error: unknown): ErrorView {
+  const { code, message } = describeError(error);
+  if (isSluiceError(error)) {
+    return { code: error.code, message: error.message, hint: error.hint ?? null };
+  }
+  return { code, message, hint: null };
+}
+
+export function printError(error: unknown, screen: Screen, verbose: boolean): void {
+  const { code, message, hint } = viewError(error);
+  printErrorView({ code, message, hint }, screen);
+  if (verbose) printCauses(error, screen);
+  else if (hint === null)
+    screen.line(screen.colours.dim("hint: --verbose shows where it came from."));
+}
+
+export function printErrorView({ code, message, hint }: ErrorView, screen: Screen): void {
+  const { colours } = screen;
+  const [first = "", ...rest] = makeInertLines(message);
+  screen.line(`${colours.bold(colours.red("error"))} ${colours.bold(makeInert(code))}: ${first}`);
+  for (const line of rest) screen.line(line);
+  for (const line of hint === null ? [] : makeInertLines(hint)) {
+    screen.line(`${colours.cyan("hint:")} ${line}`);
+  }
+}
+
+export function printCauses(error: unknown, screen: Screen): void {
+  let current: unknown = error;
+  for (let depth = 0; depth < CAUSES_MAX && current !== undefined && current !== null; depth++) {
+    const text = current instanceof Error ? (current.stack ?? current.message) : inspect(current);
+    screen.line(screen.colours.dim(depth === 0 ? "stack:" : "caused by:"));
+    for (const line of makeInertLines(text)) screen.line(screen.colours.dim(`  ${line}`));
+    current = current instanceof Error ? current.cause : undefined;
+  }
+}

@@ -1,0 +1,76 @@
+/** What each ending means to a shell; every command's --help prints the same list. */
+import { constants } from "node:os";
+import type { EndedState } from "../core/batch.ts";
+import { unreachable } from "../core/invariant.ts";
+
+export const EXIT = {
+  ok: 0,
+  failed: 1,
+  usage: 2,
+  completedWithErrors: 3,
+  stoppedEarly: 4,
+} as const;
+
+export const EXIT_CODES_HELP = [
+  "0    the batch succeeded, or the command did what it was asked",
+  "1    the batch failed, or the engine could not go on",
+  "2    bad usage: an option, a setting, a pipeline file or a batch id",
+  "3    the batch completed with errors: some items failed",
+  "4    the batch was cancelled, or expired",
+  "130  stopped by Ctrl-C; 143 by SIGTERM. The batch is kept",
+];
+
+export function decideExitCode(state: EndedState): number {
+  switch (state) {
+    case "succeeded":
+      return EXIT.ok;
+    case "completed_with_errors":
+      return EXIT.completedWithErrors;
+    case "failed":
+      return EXIT.failed;
+    case "cancelled":
+    case "expired":
+      return EXIT.stoppedEarly;
+    default:
+      return unreachable(state);
+  }
+}
+
+/** The user's to mend before the same command can work; everything else is a failure. */
+const USAGE_CODES: ReadonlySet<string> = new Set([
+  "AMBIGUOUS_BATCH",
+  "BAD_CONFIG",
+  "BAD_INPUT",
+  "BAD_KEY",
+  "BAD_LANE",
+  "BAD_PIPELINE",
+  "BAD_SETTINGS",
+  "BAD_SOURCE",
+  "BATCH_UNFINISHED",
+  "DUPLICATE_PIPELINE",
+  "FILE_EXISTS",
+  "FILE_MISSING",
+  "FILE_UNUSABLE",
+  "IMPORT_FAILED",
+  "INPUT_MISSING",
+  "KEY_TAKEN",
+  "MODULE_MISSING",
+  "NO_DEFAULT_EXPORT",
+  "NO_SOURCE",
+  "NOT_A_PIPELINE",
+  "OTHER_VERSION",
+  "PACKAGE_MISSING",
+  "STORE_MISSING",
+  "SYNTAX_ERROR",
+  "UNKNOWN_BATCH",
+  "UNSUPPORTED_SYNTAX",
+  "USAGE",
+]);
+
+export function decideErrorExitCode(code: string): number {
+  return USAGE_CODES.has(code) ? EXIT.usage : EXIT.failed;
+}
+
+export function decideSignalExitCode(signal: "SIGINT" | "SIGTERM" | "SIGHUP"): number {
+  return 128 + constants.signals[signal];
+}

@@ -1,0 +1,51 @@
+/** Composes store and engine as the configuration says. The only place where the CLI does. */
+import { existsSync } from "node:fs";
+import { openSqliteStore } from "../adapters/sqlite/store.ts";
+import { SluiceError } from "../core/errors.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { SubmitResult } from "../ports/conducting.ts";
+import type { Store } from "../ports/store.ts";
+import { Engine } from "../runtime/engine.ts";
+import type { Log } from "../runtime/log.ts";
+import { systemRandom } from "../runtime/system-random.ts";
+import type { Config } from "./config.ts";
+import { showPath } from "./show-path.ts";
+
+export interface EngineParts {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Told how a submit came out, which a handle does not say; what it throws refuses the batch. */
+  readonly onSubmit?: (result: SubmitResult) => void;
+}
+
+/** The engine works on nothing until it is told to, and leaves the store open when it closes. */
+export async function openEngine(parts: EngineParts): Promise<Engine> {
+  const { config, clock, log, onSubmit } = parts;
+  const store = await openStore(config, clock);
+  const submit: Store["submit"] = async (submission) => {
+    const result = await store.submit(submission);
+    onSubmit?.(result);
+    return result;
+  };
+  try {
+    return await Engine.start({ ...store, submit }, { ...config.engine, work: false, clock, log });
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+/** A store that must be there already: looking must not make one. */
+export async function openExistingStore(config: Config, clock: Clock): Promise<Store> {
+  if (!existsSync(config.store)) {
+    throw new SluiceError("STORE_MISSING", `there is no store ${showPath(config.store)}`, {
+      hint: "The first `sluice run` makes it. Is it in another folder? Then say --store <path>.",
+    });
+  }
+  return openStore(config, clock);
+}
+
+function openStore({ store, synchronous, busyMs }: Config, clock: Clock): Promise<Store> {
+  return openSqliteStore(store, { clock, random: systemRandom, synchronous, busyMs });
+}

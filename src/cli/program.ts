@@ -1,0 +1,158 @@
+/** The whole command line: its commands, and how their ends and errors are told. */
+import { Command, CommanderError } from "commander";
+import { SluiceError } from "../core/errors.ts";
+import { systemClock } from "../runtime/system-clock.ts";
+import type { Cli } from "./cli.ts";
+import { formatJson } from "./inert-text.ts";
+import { addCommonFlags } from "./common-flags.ts";
+import { addExamples } from "./command-help.ts";
+import { addBackupCommand } from "./commands/backup.ts";
+import { addCompletionCommand } from "./commands/completion.ts";
+import { addDeadCommand } from "./commands/dead.ts";
+import { addDoctorCommand } from "./commands/doctor.ts";
+import { addInitCommand } from "./commands/init.ts";
+import { addListCommand } from "./commands/list.ts";
+import { addResultsCommand } from "./commands/results.ts";
+import { addRunCommand } from "./commands/run.ts";
+import { addStatusCommand } from "./commands/status.ts";
+import { addSubmitCommand } from "./commands/submit.ts";
+import { addWatchCommand } from "./commands/watch.ts";
+import { addWorkCommand } from "./commands/work.ts";
+import {
+  type ErrorView,
+  printCauses,
+  printError,
+  printErrorView,
+  viewError,
+} from "./error-report.ts";
+import { decideErrorExitCode, EXIT } from "./exit-codes.ts";
+import { hideExperimentalWarnings } from "./node-warnings.ts";
+import { readPackageVersion } from "./package-version.ts";
+import { Screen } from "./screen.ts";
+
+const HELP_COLUMNS_MAX = 80;
+
+/** Runs what the words say; answers what the shell is told. */
+export async function runProgram(
+  argv: readonly string[],
+  exitNow: (code: number) => never,
+): Promise<number> {
+  hideExperimentalWarnings();
+  let exitCode: number = EXIT.ok;
+  const { env } = process;
+  const noColour = argv.includes("--no-color");
+  const cli: Cli = {
+    out: new Screen(process.stdout, env, noColour),
+    err: new Screen(process.stderr, env, noColour),
+    env,
+    argv,
+    clock: systemClock,
+    exitNow,
+    finish: (code) => {
+      exitCode = code;
+    },
+  };
+  try {
+    await buildProgram(cli).parseAsync(argv, { from: "user" });
+  } catch (error) {
+    exitCode = reportError(cli, error);
+  }
+  await cli.out.flush();
+  if (cli.out.failure !== null) {
+    const message = `the output could not be written: ${cli.out.failure.message}`;
+    printErrorView({ code: "OUTPUT_FAILED", message, hint: "Check where it goes to." }, cli.err);
+    exitCode = EXIT.failed;
+  }
+  await cli.err.flush();
+  return exitCode;
+}
+
+/** For what no command can catch: an error in a callback or a promise of the user's own. */
+export function reportCrash(error: unknown): void {
+  const screen = new Screen(process.stderr, process.env, process.argv.includes("--no-color"));
+  const crash = new SluiceError("CRASHED", `outside of any handler: ${viewError(error).message}`, {
+    hint: "A callback or an unawaited promise failed. The batch is kept: the same command goes on with it.",
+    cause: error,
+  });
+  printError(crash, screen, false);
+  printCauses(error, screen);
+}
+
+function buildProgram(cli: Cli): Command {
+  const program = new Command("sluice");
+  program
+    .description("A batch engine: every item accounted for.")
+    .version(readPackageVersion(), "--version", "print the version")
+    .helpOption("-h, --help", "print this help")
+    .helpCommand("help [command]", "print the help of a command")
+    .configureHelp({ showGlobalOptions: true, ...styleHelp(cli.out) })
+    .configureOutput({
+      writeOut: (text) => cli.out.draw(text),
+      // Errors come back as exceptions, and are told in one place.
+      writeErr: () => undefined,
+      getOutHelpWidth: () => Math.min(cli.out.columns, HELP_COLUMNS_MAX),
+      getOutHasColors: () => cli.out.colours.isColorSupported,
+    })
+    .exitOverride();
+  addCommonFlags(program);
+  addExamples(program, [
+    ["sluice init", "write a pipeline to begin with"],
+    ["sluice run pipeline.ts --input items.jsonl", "run it; again, to go on after a stop"],
+    ["sluice dead b-k3x", "what failed, and why"],
+  ]);
+  const commands = [
+    addRunCommand,
+    addSubmitCommand,
+    addWorkCommand,
+    addListCommand,
+    addStatusCommand,
+    addWatchCommand,
+    addResultsCommand,
+    addDeadCommand,
+    addBackupCommand,
+    addDoctorCommand,
+    addCompletionCommand,
+    addInitCommand,
+  ];
+  for (const add of commands) add(program, cli);
+  return program;
+}
+
+function styleHelp({ colours }: Screen): object {
+  return {
+    styleTitle: colours.bold,
+    styleCommandText: colours.cyan,
+    styleSubcommandText: colours.cyan,
+    styleOptionText: colours.cyan,
+    styleArgumentText: colours.cyan,
+  };
+}
+
+function reportError(cli: Cli, error: unknown): number {
+  const usage = error instanceof CommanderError ? readUsageError(error) : null;
+  // Help and version are asked for and no errors, though commander throws them.
+  if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok;
+  const view = usage ?? viewError(error);
+  if (usage === null) {
+    const verbose = cli.argv.includes("--verbose") || isSet(cli.env["SLUICE_DEBUG"]);
+    printError(error, cli.err, verbose);
+  } else {
+    printErrorView(usage, cli.err);
+  }
+  if (cli.argv.includes("--json")) cli.out.line(formatJson({ error: view }));
+  return decideErrorExitCode(view.code);
+}
+
+function readUsageError(error: CommanderError): ErrorView {
+  // Called without a command: commander wants to show its help.
+  if (error.code === "commander.help") {
+    return { code: "USAGE", message: "which command?", hint: "`sluice --help` lists them." };
+  }
+  const [message = "", ...rest] = error.message.replace(/^error: /, "").split("\n");
+  const meant = rest.join(" ").replace(/^\(|\)$/g, "");
+  return { code: "USAGE", message, hint: meant || "`--help` after the command lists its options." };
+}
+
+function isSet(value: string | undefined): boolean {
+  return value !== undefined && value !== "" && value !== "0";
+}

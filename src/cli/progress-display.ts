@@ -1,0 +1,73 @@
+/**
+ * Shows progress on stderr: on a terminal one line that is drawn over, elsewhere a plain line every
+ * few seconds. Other lines go through it as well, so that they do not tear the bar.
+ */
+import type { Clock } from "../ports/clock.ts";
+import type { LogEntry } from "../runtime/log.ts";
+import { makeInert } from "./inert-text.ts";
+import { describeProgress, type ProgressView, renderProgress } from "./progress-line.ts";
+import type { Screen } from "./screen.ts";
+
+/** At most ten times a second. */
+export const DRAW_EVERY_MS = 100;
+const LINE_EVERY_MS = 5_000;
+/** A message that comes again and again is shown once in this time. */
+const REPEAT_EVERY_MS = 10_000;
+const CLEAR_LINE = "\r\u001b[K";
+
+export class ProgressDisplay {
+  readonly #screen: Screen;
+  readonly #clock: Clock;
+  #drawn = "";
+  #shownAt: number;
+  #lastEntry = { message: "", at: 0 };
+
+  constructor(screen: Screen, clock: Clock) {
+    this.#screen = screen;
+    this.#clock = clock;
+    this.#shownAt = clock.monotonicMs();
+  }
+
+  show(view: ProgressView): void {
+    const now = this.#clock.monotonicMs();
+    if (this.#screen.isTerminal) {
+      this.#draw(renderProgress(view, this.#screen));
+    } else if (now - this.#shownAt >= LINE_EVERY_MS) {
+      this.#screen.line(describeProgress(view));
+      this.#shownAt = now;
+    }
+  }
+
+  /** A line of its own. */
+  note(text: string): void {
+    const drawn = this.#drawn;
+    this.clear();
+    this.#screen.line(text);
+    if (drawn !== "") this.#draw(drawn);
+  }
+
+  /** What the engine has to say. */
+  log({ level, event, message }: LogEntry): void {
+    // How the engine ends is the command's to report.
+    if (event === "engine.failed") return;
+    const now = this.#clock.monotonicMs();
+    const last = this.#lastEntry;
+    if (last.message === message && now - last.at < REPEAT_EVERY_MS) return;
+    this.#lastEntry = { message, at: now };
+    const { colours } = this.#screen;
+    const paint = { info: colours.dim, warn: colours.yellow, error: colours.red }[level];
+    this.note(`${paint(level)}: ${makeInert(message)}`);
+  }
+
+  /** Takes the bar away, so that something else can be written. */
+  clear(): void {
+    if (this.#drawn === "") return;
+    this.#screen.draw(CLEAR_LINE);
+    this.#drawn = "";
+  }
+
+  #draw(text: string): void {
+    this.#screen.draw(CLEAR_LINE + text);
+    this.#drawn = text;
+  }
+}

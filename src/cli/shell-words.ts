@@ -1,0 +1,11 @@
+/** Words as a shell would have to be given them, for commands that are shown to be copied. */
+import { makeInert } from "./inert-text.ts";
+
+export function quoteWord(word: string): string {
+  const inert = makeInert(word);
+  return /^[\w@%+=:,./-]+$/.test(inert) ? inert : `'${inert.replaceAll("'", `'\\''`)}'`;
+}
+
+export function quoteCommand(words: readonly string[]): string {
+  return words.map(quoteWord).join(" ");
+}

@@ -1,0 +1,89 @@
+/** Submits the batch that a command line describes, or takes up the one that it means. */
+import { isEnded } from "../core/batch.ts";
+import { SluiceError } from "../core/errors.ts";
+import type { BatchSnapshot, SubmitResult } from "../ports/conducting.ts";
+import type { BatchHandle } from "../runtime/batch-handle.ts";
+import type { Engine } from "../runtime/engine.ts";
+import { acceptsVersion, type Pipeline } from "../runtime/pipeline.ts";
+import {
+  adjustPipeline,
+  type BatchFlags,
+  listNumberFlags,
+  readInput,
+  readSubmitOptions,
+} from "./batch-flags.ts";
+import { countRun } from "./batch-view.ts";
+import type { Cli } from "./cli.ts";
+import { type Config, loadConfig } from "./config.ts";
+import { formatCount } from "./format-number.ts";
+import { loadPipeline } from "./load-pipeline.ts";
+import { openEngine } from "./open-engine.ts";
+import { ProgressDisplay } from "./progress-display.ts";
+
+export interface SubmittedBatch {
+  readonly engine: Engine;
+  readonly handle: BatchHandle;
+  readonly pipeline: Pipeline;
+  readonly config: Config;
+  readonly display: ProgressDisplay;
+  /** The batch as it was just after the submit; `existing` when it was there before. */
+  readonly kind: SubmitResult["kind"];
+  readonly batch: BatchSnapshot;
+}
+
+/** Everything that can be wrong with the command line is found before the store is touched. */
+export async function submitBatch(
+  cli: Cli,
+  file: string,
+  flags: BatchFlags,
+): Promise<SubmittedBatch> {
+  const config = await loadConfig(flags, cli.env, listNumberFlags(flags));
+  const pipeline = adjustPipeline(await loadPipeline(file), flags);
+  const input = readInput(pipeline, flags);
+  const display = new ProgressDisplay(cli.err, cli.clock);
+  for (const message of config.warnings) display.log({ level: "warn", event: "config", message });
+  let result: SubmitResult | null = null;
+  const engine = await openEngine({
+    config,
+    clock: cli.clock,
+    log: (entry) => display.log(entry),
+    onSubmit: (submitted) => {
+      refuseOtherVersion(pipeline, submitted.batch);
+      result = submitted;
+    },
+  });
+  try {
+    const handle = await engine.submit(pipeline, input, readSubmitOptions(flags));
+    const { kind, batch } = result as unknown as SubmitResult;
+    return { engine, handle, pipeline, config, display, kind, batch };
+  } catch (error) {
+    await closeEngine(engine);
+    throw error;
+  }
+}
+
+export async function closeEngine(engine: Engine): Promise<void> {
+  try {
+    await engine.close();
+  } finally {
+    await engine.store.close();
+  }
+}
+
+/** "resuming batch b-..., 412,000 of 1,000,000 done" */
+export function describeTakenUp({ id, state, counts }: BatchSnapshot): string {
+  if (state !== "running") return `resuming batch ${id}, which was not sliced to its end`;
+  const done = formatCount(countRun(counts));
+  return `resuming batch ${id}, ${done} of ${formatCount(counts.planned)} done`;
+}
+
+function refuseOtherVersion(pipeline: Pipeline, batch: BatchSnapshot): void {
+  if (isEnded(batch.state) || acceptsVersion(pipeline, batch.version)) return;
+  throw new SluiceError(
+    "OTHER_VERSION",
+    `batch ${batch.id} of this input is unfinished, and belongs to version ${batch.version} of ${pipeline.name}; this file is version ${pipeline.version}`,
+    {
+      hint: `Finish it with the file of version ${batch.version}. If this code can do that too, add accepts: [${JSON.stringify(batch.version)}]. For a batch beside it, give a --key.`,
+    },
+  );
+}

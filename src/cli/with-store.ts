@@ -1,0 +1,46 @@
+/** Opens the store for a command that only looks, and closes it whatever happens. */
+import type { BatchSnapshot } from "../ports/conducting.ts";
+import type { Store } from "../ports/store.ts";
+import { findBatch } from "./batch-id.ts";
+import type { Cli } from "./cli.ts";
+import type { CommonFlags } from "./common-flags.ts";
+import { type Config, loadConfig, type NumberFlag } from "./config.ts";
+import { openExistingStore } from "./open-engine.ts";
+import { ProgressDisplay } from "./progress-display.ts";
+
+export interface StoreLook {
+  readonly store: Store;
+  readonly config: Config;
+  readonly display: ProgressDisplay;
+}
+
+export async function withStore(
+  cli: Cli,
+  flags: CommonFlags,
+  numbers: readonly NumberFlag[],
+  look: (parts: StoreLook) => Promise<number>,
+): Promise<number> {
+  const config = await loadConfig(flags, cli.env, numbers);
+  const display = new ProgressDisplay(cli.err, cli.clock);
+  for (const message of config.warnings) display.log({ level: "warn", event: "config", message });
+  const store = await openExistingStore(config, cli.clock);
+  try {
+    return await look({ store, config, display });
+  } finally {
+    display.clear();
+    await store.close();
+  }
+}
+
+/** The same for a command about one batch. */
+export function withBatch(
+  cli: Cli,
+  id: string,
+  flags: CommonFlags,
+  numbers: readonly NumberFlag[],
+  look: (batch: BatchSnapshot, parts: StoreLook) => Promise<number>,
+): Promise<number> {
+  return withStore(cli, flags, numbers, async (parts) =>
+    look(await findBatch(parts.store, id), parts),
+  );
+}
