@@ -10,6 +10,7 @@ import { countNoun, formatCount, formatRate } from "./format-number.ts";
 import { makeInert, makeInertLines } from "./inert-text.ts";
 import type { Screen } from "./screen.ts";
 import { quoteCommand } from "./shell-words.ts";
+import { wrapLine } from "./text-width.ts";
 
 const LETTERS_SHOWN_MAX = 5;
 
@@ -54,8 +55,11 @@ export function paintState(state: BatchState, screen: Screen): string {
 
 export function renderReason({ reason }: BatchSnapshot, screen: Screen): string[] {
   if (reason === null) return [];
-  const [first = "", ...rest] = makeInertLines(reason.message);
-  return [`${screen.colours.red(makeInert(reason.code))}: ${first}`, ...rest];
+  const code = makeInert(reason.code);
+  const [first = "", ...rest] = [`${code}: ${reason.message}`]
+    .flatMap(makeInertLines)
+    .flatMap((line) => wrapLine(line, screen.columns));
+  return [screen.colours.red(code) + first.slice(code.length), ...rest];
 }
 
 function renderCounts(batch: BatchSnapshot, parts: SummaryParts): string[] {
@@ -76,7 +80,7 @@ function renderCounts(batch: BatchSnapshot, parts: SummaryParts): string[] {
       ...some("pending", counts.pending),
       { name: "chunks", value: formatCount(chunks) },
       { name: "elapsed", value: formatDuration(elapsedMs) },
-      { name: "rate", value: formatRate(rate) },
+      ...(countRun(counts) > 0 ? [{ name: "rate", value: formatRate(rate) }] : []),
     ],
     screen,
   );

@@ -6,6 +6,7 @@ import { inspect } from "node:util";
 import { describeError } from "../core/errors.ts";
 import { makeInert, makeInertLines } from "./inert-text.ts";
 import type { Screen } from "./screen.ts";
+import { wrapLine } from "./text-width.ts";
 
 export interface ErrorView {
   readonly code: string;
@@ -41,12 +42,18 @@ export function printError(error: unknown, screen: Screen, verbose: boolean): vo
 }
 
 export function printErrorView({ code, message, hint }: ErrorView, screen: Screen): void {
-  const { colours } = screen;
-  const [first = "", ...rest] = makeInertLines(message);
-  screen.line(`${colours.bold(colours.red("error"))} ${colours.bold(makeInert(code))}: ${first}`);
+  const { colours, columns } = screen;
+  const lead = `error ${makeInert(code)}`;
+  const [first = "", ...rest] = [`${lead}: ${message}`]
+    .flatMap(makeInertLines)
+    .flatMap((line) => wrapLine(line, columns));
+  const name = `${colours.bold(colours.red("error"))} ${colours.bold(makeInert(code))}`;
+  screen.line(name + first.slice(lead.length));
   for (const line of rest) screen.line(line);
-  for (const line of hint === null ? [] : makeInertLines(hint)) {
-    screen.line(`${colours.cyan("hint:")} ${line}`);
+  for (const text of hint === null ? [] : makeInertLines(hint)) {
+    const [start = "", ...more] = wrapLine(`hint: ${text}`, columns);
+    screen.line(colours.cyan("hint:") + start.slice("hint:".length));
+    for (const line of more) screen.line(line);
   }
 }
 

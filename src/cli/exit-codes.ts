@@ -71,6 +71,6 @@ export function decideErrorExitCode(code: string): number {
   return USAGE_CODES.has(code) ? EXIT.usage : EXIT.failed;
 }
 
-export function decideSignalExitCode(signal: "SIGINT" | "SIGTERM" | "SIGHUP"): number {
+export function decideSignalExitCode(signal: "SIGINT" | "SIGTERM"): number {
   return 128 + constants.signals[signal];
 }

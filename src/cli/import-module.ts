@@ -17,7 +17,7 @@ const ENDINGS = [".ts", ".mts", ".js", ".mjs"];
 /** The file's default export. */
 export async function importDefault(file: string, role: FileRole): Promise<unknown> {
   const exported = await importModule(file, role);
-  if (isMissingDefault(exported)) {
+  if (isMissingDefault(exported, role)) {
     const shown = showPath(file);
     throw new SluiceError("NO_DEFAULT_EXPORT", `${shown} has no default export`, {
       hint: adviseDefault(exported, role),
@@ -93,14 +93,13 @@ function listScripts(folder: string): string[] {
   }
 }
 
-/** A script without imports and exports is CommonJS to Node, whose default is never missing. */
-function isMissingDefault(exported: Namespace): boolean {
+/** A script without exports is CommonJS to Node, whose default is then an empty object. */
+function isMissingDefault(exported: Namespace, role: FileRole): boolean {
   if (!("default" in exported)) return true;
   const value = exported["default"];
-  const isCommonJs = "module.exports" in exported;
-  return (
-    isCommonJs && typeof value === "object" && value !== null && Object.keys(value).length === 0
-  );
+  const isEmpty = typeof value === "object" && value !== null && Object.keys(value).length === 0;
+  // An empty configuration is fine, unless nobody wrote it.
+  return isEmpty && (role === "pipeline" || "module.exports" in exported);
 }
 
 function adviseDefault(exported: Namespace, role: FileRole): string {

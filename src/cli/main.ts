@@ -38,7 +38,12 @@ function start(): void {
     finished = true;
     process.exit(code);
   };
-  import("./program.ts")
+  import("./node-warnings.ts")
+    .then(({ hideExperimentalWarnings }) => {
+      // Before anything loads SQLite, which is when Node warns of it.
+      hideExperimentalWarnings();
+      return import("./program.ts");
+    })
     .then(({ runProgram, reportCrash }) => {
       process.on("uncaughtException", (error) => {
         reportCrash(error);

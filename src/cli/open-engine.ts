@@ -10,6 +10,7 @@ import type { Log } from "../runtime/log.ts";
 import { systemRandom } from "../runtime/system-random.ts";
 import type { Config } from "./config.ts";
 import { showPath } from "./show-path.ts";
+import { keepYoungGeneration } from "./young-generation.ts";
 
 export interface EngineParts {
   readonly config: Config;
@@ -22,6 +23,7 @@ export interface EngineParts {
 /** The engine works on nothing until it is told to, and leaves the store open when it closes. */
 export async function openEngine(parts: EngineParts): Promise<Engine> {
   const { config, clock, log, onSubmit } = parts;
+  keepYoungGeneration();
   const store = await openStore(config, clock);
   const submit: Store["submit"] = async (submission) => {
     const result = await store.submit(submission);

@@ -6,13 +6,10 @@ import { type FileHandle, link, open, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { SluiceError } from "../core/errors.ts";
 
-const PIECE_CHARS = 65_536;
-
 export class OutputFile {
   readonly #path: string;
   readonly #temporary: string;
   readonly #handle: FileHandle;
-  #buffered = "";
 
   private constructor(path: string, temporary: string, handle: FileHandle) {
     this.#path = path;
@@ -30,14 +27,16 @@ export class OutputFile {
   }
 
   async write(text: string): Promise<void> {
-    this.#buffered += text;
-    if (this.#buffered.length >= PIECE_CHARS) await this.#flush();
+    try {
+      await this.#handle.writeFile(text);
+    } catch (cause) {
+      throw describeFailure(this.#path, cause);
+    }
   }
 
   /** Gives the file its name, in place of an older one. */
   async finish(): Promise<void> {
     try {
-      await this.#flush();
       await this.#handle.sync();
       await this.#handle.close();
       await rename(this.#temporary, this.#path);
@@ -49,16 +48,6 @@ export class OutputFile {
   async discard(): Promise<void> {
     await this.#handle.close().catch(() => undefined);
     await unlink(this.#temporary).catch(() => undefined);
-  }
-
-  async #flush(): Promise<void> {
-    const text = this.#buffered;
-    this.#buffered = "";
-    try {
-      await this.#handle.writeFile(text);
-    } catch (cause) {
-      throw describeFailure(this.#path, cause);
-    }
   }
 }
 

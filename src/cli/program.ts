@@ -26,7 +26,6 @@ import {
   viewError,
 } from "./error-report.ts";
 import { decideErrorExitCode, EXIT } from "./exit-codes.ts";
-import { hideExperimentalWarnings } from "./node-warnings.ts";
 import { readPackageVersion } from "./package-version.ts";
 import { Screen } from "./screen.ts";
 
@@ -37,7 +36,6 @@ export async function runProgram(
   argv: readonly string[],
   exitNow: (code: number) => never,
 ): Promise<number> {
-  hideExperimentalWarnings();
   let exitCode: number = EXIT.ok;
   const { env } = process;
   const noColour = argv.includes("--no-color");

@@ -14,18 +14,21 @@ export interface ResultColumns {
   readonly row: (result: StoredResult) => CsvCell[];
 }
 
-export async function findColumns(results: AsyncIterable<StoredResult>): Promise<ResultColumns> {
+export async function findColumns(
+  pages: AsyncIterable<readonly StoredResult[]>,
+): Promise<ResultColumns> {
   const fields = new Set<string>();
-  let isTable = true;
   let isEmpty = true;
-  for await (const { value } of results) {
+  for await (const page of pages) {
     isEmpty = false;
-    const flat = readFlat(value);
-    for (const field of Object.keys(flat ?? {})) fields.add(field);
-    isTable = flat !== null && fields.size <= FIELDS_MAX;
-    if (!isTable) break;
+    for (const { value } of page) {
+      const flat = readFlat(value);
+      if (flat === null) return VALUE_COLUMN;
+      for (const field of Object.keys(flat)) fields.add(field);
+      if (fields.size > FIELDS_MAX) return VALUE_COLUMN;
+    }
   }
-  return isTable && !isEmpty ? describeFields([...fields]) : VALUE_COLUMN;
+  return isEmpty ? VALUE_COLUMN : describeFields([...fields]);
 }
 
 const VALUE_COLUMN: ResultColumns = {

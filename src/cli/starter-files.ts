@@ -5,8 +5,10 @@ export interface StarterFile {
   readonly text: string;
 }
 
+const PACKAGE = "sluice";
+
 const PIPELINE = `/** Run it with: sluice run pipeline.ts --input items.jsonl */
-import { definePipeline, jsonl, PermanentError } from "sluice";
+import { definePipeline, jsonl, PermanentError } from "${PACKAGE}";
 
 interface Contact {
   id: string;

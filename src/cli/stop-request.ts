@@ -5,7 +5,7 @@
 import type { Clock } from "../ports/clock.ts";
 import { decideSignalExitCode } from "./exit-codes.ts";
 
-const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 export type StopSignalName = (typeof SIGNALS)[number];
 
 /** npm hands its children the Ctrl-C that the terminal has sent them already: that is one, not two. */

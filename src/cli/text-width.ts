@@ -5,6 +5,8 @@ const NO_WIDTH = /[\p{Mn}\p{Me}\p{Cf}]/u;
 const DOUBLE_WIDTH =
   /[\p{Emoji_Presentation}\u{1100}-\u{115f}\u{2e80}-\u{a4cf}\u{ac00}-\u{d7a3}\u{f900}-\u{faff}\u{fe30}-\u{fe6f}\u{ff00}-\u{ff60}\u{ffe0}-\u{ffe6}\u{20000}-\u{3fffd}]/u;
 
+const WRAP_COLUMNS_MIN = 20;
+
 export function measureText(text: string): number {
   let width = 0;
   for (const character of stripVTControlCharacters(text)) width += measureCharacter(character);
@@ -37,6 +39,16 @@ export function wrapText(text: string, columns: number): string[] {
     }
   }
   return [...lines, line];
+}
+
+/** The same for a line that may be indented or an entry of a list: what follows lines up with it. */
+export function wrapLine(line: string, columns: number): string[] {
+  const [lead = ""] = /^ *(- |hint: )?/.exec(line) ?? [];
+  const room = columns - lead.length;
+  // A pipe has no width, and a sliver of a terminal is not worth the trouble.
+  if (room < WRAP_COLUMNS_MIN || room === Infinity) return [line];
+  const [first = "", ...rest] = wrapText(line.slice(lead.length), room);
+  return [lead + first, ...rest.map((one) => " ".repeat(lead.length) + one)];
 }
 
 function breakWord(word: string, columns: number): string[] {

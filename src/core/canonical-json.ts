@@ -33,7 +33,8 @@ function write(value: unknown, depth: number): string {
     case "object":
       if (value === null) return "null";
       if (Array.isArray(value)) {
-        return `[${value.map((element) => write(element, depth + 1)).join(",")}]`;
+        // Unlike map, this visits holes too, and they are refused.
+        return `[${Array.from(value, (element: unknown) => write(element, depth + 1)).join(",")}]`;
       }
       return writeObject(value as Record<string, unknown>, depth);
     default:

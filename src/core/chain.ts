@@ -52,10 +52,21 @@ export function verifyChain(
     const seq = head.seq + 1;
     const broken = (why: string): ChainVerdict => ({ kind: "broken", seq, why });
     if (sha256(body) !== hash) return broken("the record does not match its hash");
-    const parsed = JSON.parse(body) as { seq?: unknown; prev?: unknown };
+    const parsed = parseBody(body);
+    if (parsed === null) return broken("the record is not readable");
     if (parsed.seq !== seq) return broken(`expected number ${seq}, found ${String(parsed.seq)}`);
     if (parsed.prev !== head.hash) return broken("the record does not follow its predecessor");
     head = { seq, hash };
   }
   return { kind: "intact", head };
+}
+
+/** Whoever forges a record may write anything: that is a broken chain, not a crash of its reader. */
+function parseBody(body: string): { readonly seq?: unknown; readonly prev?: unknown } | null {
+  try {
+    const parsed: unknown = JSON.parse(body);
+    return typeof parsed === "object" ? parsed : null;
+  } catch {
+    return null;
+  }
 }

@@ -116,6 +116,8 @@ const TRANSIENT_CODES: ReadonlySet<string> = new Set([
 const MESSAGE_CHARS_MAX = 2_000;
 /** How deep `cause` is followed: fetch hides the socket's code one level down. */
 const CAUSE_DEPTH_MAX = 5;
+/** What a server may ask for at most: nothing waits without a bound. */
+const RETRY_AFTER_MS_MAX = 86_400_000;
 
 /** Classifies whatever a handler threw. Never throws itself, whatever it is given. */
 export function describeError(thrown: unknown): ErrorFacts {
@@ -162,7 +164,10 @@ function readShape(thrown: unknown): ErrorShape {
     if (status === null && isHttpStatus(ownStatus)) status = ownStatus;
     const ownRetry = own("retryAfterMs");
     if (retryAfterMs === null && typeof ownRetry === "number" && ownRetry >= 0) {
-      retryAfterMs = Number.isFinite(ownRetry) ? ownRetry : null;
+      // Whole, as stores keep times in whole milliseconds.
+      retryAfterMs = Number.isFinite(ownRetry)
+        ? Math.min(Math.ceil(ownRetry), RETRY_AFTER_MS_MAX)
+        : null;
     }
     if (own("name") === "TimeoutError") timedOut = true;
     current = own("cause");
@@ -177,7 +182,11 @@ function readMessage(thrown: unknown): string {
     const name = readProperty(thrown, "name");
     return typeof name === "string" ? name : "an object without a message was thrown";
   }
-  return typeof thrown === "string" ? thrown : `${typeof thrown} was thrown: ${String(thrown)}`;
+  if (typeof thrown === "string") return thrown;
+  // Printing a function may run code of its own.
+  return typeof thrown === "function"
+    ? "a function was thrown"
+    : `${typeof thrown} was thrown: ${String(thrown)}`;
 }
 
 /** A getter of a hostile error may throw; that must not hide the error it sits on. */
@@ -201,10 +210,13 @@ function isHttpStatus(value: unknown): value is number {
   return typeof value === "number" && Number.isInteger(value) && value >= 100 && value <= 599;
 }
 
+/** Cutting may halve a pair of surrogates, and a message may hold a lone one: records take neither. */
 function clip(text: string): string {
-  return text.length <= MESSAGE_CHARS_MAX ? text : `${text.slice(0, MESSAGE_CHARS_MAX - 1)}…`;
+  const clipped =
+    text.length <= MESSAGE_CHARS_MAX ? text : `${text.slice(0, MESSAGE_CHARS_MAX - 1)}…`;
+  return clipped.toWellFormed();
 }
 
 function clipCode(code: string): string {
-  return code.slice(0, 100);
+  return code.slice(0, 100).toWellFormed();
 }

@@ -16,10 +16,13 @@ export const DEFAULT_RETRY: RetryPolicy = { attempts: 4, baseMs: 500, capMs: 30_
  * failures wakes a few times and not a thousand times.
  */
 const JITTER_STEPS = 16;
+/** Past any cap, and short of infinity: nothing times infinity is not a number. */
+const DOUBLINGS_MAX = 50;
 
 /** `random` is in [0, 1). The delay before attempt `attempt + 1`, after `attempt` has failed. */
 export function computeBackoffMs(policy: RetryPolicy, attempt: number, random: number): number {
-  const ceiling = Math.min(policy.capMs, policy.baseMs * 2 ** (attempt - 1));
+  const doublings = Math.min(attempt - 1, DOUBLINGS_MAX);
+  const ceiling = Math.min(policy.capMs, policy.baseMs * 2 ** doublings);
   return Math.ceil((ceiling * Math.ceil(random * JITTER_STEPS)) / JITTER_STEPS);
 }
 
@@ -51,7 +54,7 @@ export function decideRetry(
     case "unexpected": {
       if (failed.attempts >= policy.attempts) return { kind: "give_up" };
       const backoffMs = computeBackoffMs(policy, failed.attempts, random);
-      return { kind: "retry", delayMs: Math.max(backoffMs, failed.retryAfterMs ?? 0) };
+      return { kind: "retry", delayMs: Math.max(backoffMs, Math.ceil(failed.retryAfterMs ?? 0)) };
     }
     default:
       return unreachable(failed.errorClass);

@@ -2,7 +2,7 @@
  * Reads the items of leased chunks: from the pipeline's source, or from the manifests that the
  * batch owns. One reader serves a batch in a worker, so its open files are shared.
  */
-import { describeError, SluiceError } from "../core/errors.ts";
+import { describeError, SluiceError, TransientError } from "../core/errors.ts";
 import { type RetryPolicy, computeBackoffMs } from "../core/retry.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
 import type { BatchSnapshot } from "../ports/conducting.ts";
@@ -23,6 +23,8 @@ export class BatchReader {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #source: Source | null;
+  readonly #timeLimitMs: number;
+  readonly #closed = new AbortController();
 
   constructor(
     batch: BatchSnapshot,
@@ -33,6 +35,7 @@ export class BatchReader {
     this.#store = parts.store;
     this.#clock = parts.clock;
     this.#random = parts.random;
+    this.#timeLimitMs = pipeline.timeLimitMs;
     const source = batch.input === null ? null : openSource(pipeline, batch.input);
     this.#source = source !== null && isSource(source) ? source : null;
   }
@@ -41,12 +44,31 @@ export class BatchReader {
   async read(chunks: readonly LeasedChunk[]): Promise<readonly SliceItems[]> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#readOnce(chunks);
+        return await this.#limitTime(this.#readOnce(chunks));
       } catch (error) {
+        if (this.#closed.signal.aborted) throw asClosed(error);
         if (error instanceof SluiceError && !error.retryable) throw error;
         if (attempt >= READ_RETRY.attempts) throw asUnreadable(error);
-        await sleep(this.#clock, computeBackoffMs(READ_RETRY, attempt, this.#random.next()));
+        const delayMs = computeBackoffMs(READ_RETRY, attempt, this.#random.next());
+        await sleep(this.#clock, delayMs, this.#closed.signal);
       }
+    }
+  }
+
+  /** A source that never answers must hold neither its chunks nor a worker that stops. */
+  async #limitTime<T>(reading: Promise<T>): Promise<T> {
+    const limitMs = this.#timeLimitMs;
+    const over = new AbortController();
+    const giveUp = (): void => over.abort();
+    this.#closed.signal.addEventListener("abort", giveUp);
+    const tooLate = sleep(this.#clock, limitMs, over.signal).then((): never => {
+      throw new TransientError(`no answer within ${limitMs} ms`, { code: "TIME_LIMIT" });
+    });
+    try {
+      return await Promise.race([reading, tooLate]);
+    } finally {
+      this.#closed.signal.removeEventListener("abort", giveUp);
+      over.abort();
     }
   }
 
@@ -92,8 +114,13 @@ export class BatchReader {
   }
 
   async close(): Promise<void> {
+    this.#closed.abort();
     await this.#source?.close?.();
   }
+}
+
+function asClosed(error: unknown): SluiceError {
+  return new SluiceError("STOPPED", "the reader has been closed", { cause: error });
 }
 
 function asUnreadable(error: unknown): SluiceError {

@@ -26,7 +26,8 @@ export async function runCarefully(run: ChunkRun, parts: CarefulParts): Promise<
   }
   const runWave = (indexes: readonly number[], alone: boolean): Promise<void> =>
     parts.runner.runWave(run, { indexes, alone, announce: () => announce(run, indexes, parts) });
-  for (let at = 0; at < crowd.length; at += parts.concurrency) {
+  // A runner that has been cleared lets no wave pass: nobody would call it.
+  for (let at = 0; at < crowd.length && !parts.stopping(); at += parts.concurrency) {
     await runWave(crowd.slice(at, at + parts.concurrency), false);
   }
   for (const suspect of suspects) await parts.gate.runAlone(() => runWave([suspect], true));

@@ -23,8 +23,11 @@ const RESULT_CHARS_MAX = 1_048_576;
 
 export class ChunkRun {
   readonly lease: LeasedChunk;
-  readonly facts: RunFacts;
-  items: SliceItems;
+  /** Complete when the items have been read. */
+  facts: RunFacts;
+  items: SliceItems = NO_ITEMS;
+  /** Its items have been read: it may run. */
+  arrived = false;
   readonly count: number;
   readonly #outcomes: OutcomeMap;
   readonly #histories: ReadonlyMap<number, ItemHistory> | null;
@@ -42,24 +45,24 @@ export class ChunkRun {
   /** Its lease is gone: nothing that it did since counts. */
   lost = false;
 
-  constructor(
-    lease: LeasedChunk,
-    facts: RunFacts,
-    items: SliceItems,
-    leaseUntil: number,
-    now: number,
-  ) {
+  constructor(lease: LeasedChunk, leaseUntil: number, now: number) {
     this.lease = lease;
-    this.facts = facts;
-    this.items = items;
+    this.facts = { batch: lease.batch, lane: "", step: lease.step };
     this.count = lease.end - lease.start;
-    this.#outcomes = new Uint8Array(lease.outcomes);
+    this.#outcomes = lease.outcomes;
     this.#histories =
       lease.histories.length === 0
         ? null
         : new Map(lease.histories.map((history) => [history.index, history]));
     this.leaseUntil = leaseUntil;
     this.reportedAt = now;
+  }
+
+  /** The items are here. */
+  arrive(lane: string, items: SliceItems): void {
+    this.facts = { ...this.facts, lane };
+    this.items = items;
+    this.arrived = true;
   }
 
   /** The next item to run, or -1: finished items and those in back-off are passed over. */
@@ -139,8 +142,8 @@ export class ChunkRun {
       step,
       chunk,
       fence,
-      // Copies: items go on finishing while the store is being told.
-      outcomes: new Uint8Array(this.#outcomes),
+      // Copies, as items go on finishing while the store is being told; not so when all are done.
+      outcomes: this.finished ? this.#outcomes : new Uint8Array(this.#outcomes),
       failures: [...this.#failures],
       results: [...this.#results],
       starting,

@@ -9,6 +9,7 @@ import type { Random } from "../ports/random.ts";
 import type { SourceLike } from "../ports/source.ts";
 import type { Store } from "../ports/store.ts";
 import type { Log } from "./log.ts";
+import { readOnce } from "./freeze.ts";
 import { acceptsVersion, type Pipeline } from "./pipeline.ts";
 import type { EngineSettings } from "./settings.ts";
 import { type InlineWork, sliceBatch } from "./slicer.ts";
@@ -73,21 +74,69 @@ export class Conductor {
     return slicing;
   }
 
+  /**
+   * Slices items that live only in this process, and returns when the batch has them. While another
+   * has the claim it is waited for: a submitter that died and was started again finds its own old
+   * claim, and nobody but itself can go on.
+   */
+  async sliceOwned(
+    batch: BatchSnapshot,
+    pipeline: Pipeline,
+    items: Iterable<unknown> | AsyncIterable<unknown>,
+  ): Promise<void> {
+    const { store, clock } = this.#parts;
+    const owned = Array.isArray(items) ? items : readOnce(items);
+    for (;;) {
+      const sliced = (await this.slice(batch, pipeline, owned)) ?? (await store.getBatch(batch.id));
+      if (sliced?.state !== "submitted" && sliced?.state !== "slicing") return;
+      if (this.#stop.signal.aborted) {
+        throw new SluiceError("STOPPED", `batch ${batch.id} did not get all of its items`, {
+          hint: "Submit it again, with the same key if it had one.",
+        });
+      }
+      await sleep(clock, LOOK_EVERY_MS, this.#stop.signal);
+    }
+  }
+
   async #slice(
     batch: BatchSnapshot,
     pipeline: Pipeline,
     items: SourceLike<unknown> | null,
   ): Promise<BatchSnapshot | null> {
-    const { store, random, settings, worker } = this.#parts;
-    const duty = `slicing/${batch.id}`;
-    const keepClaim = (): Promise<boolean> => store.claim(duty, worker, settings.leaseMs);
+    const { store, random, worker } = this.#parts;
+    const keepClaim = (): Promise<boolean> => this.#claim(batch.id);
     if (!(await keepClaim())) return null;
+    const release = this.#renewClaim(batch.id);
     try {
       const offerInline = (): InlineWork | null => this.#parts.offerInline(batch, pipeline);
-      return await sliceBatch(batch, pipeline, items, { store, random, keepClaim, offerInline });
+      const stopping = (): boolean => this.#stop.signal.aborted;
+      const parts = { store, random, keepClaim, offerInline, stopping };
+      return await sliceBatch(batch, pipeline, items, parts);
     } finally {
-      await store.unclaim(duty, worker);
+      release();
+      await store.unclaim(nameDuty(batch.id), worker);
     }
+  }
+
+  /** False when somebody else slices it, or when this conductor stops: then it goes on elsewhere. */
+  async #claim(batch: string): Promise<boolean> {
+    const { store, settings, worker } = this.#parts;
+    if (this.#stop.signal.aborted) return false;
+    return store.claim(nameDuty(batch), worker, settings.leaseMs);
+  }
+
+  /** Keeps the claim while a slow source is sliced, until the returned function is called. */
+  #renewClaim(batch: string): () => void {
+    const { clock, settings, log } = this.#parts;
+    const renew = (): (() => void) =>
+      clock.after(settings.renewMs, () => {
+        cancel = renew();
+        this.#claim(batch).catch((error: unknown) => {
+          log({ level: "warn", event: "claim.renewal_failed", message: String(error), error });
+        });
+      });
+    let cancel = renew();
+    return () => cancel();
   }
 
   async #run(): Promise<void> {
@@ -121,4 +170,8 @@ export class Conductor {
       await this.slice(batch, pipeline, null);
     }
   }
+}
+
+function nameDuty(batch: string): string {
+  return `slicing/${batch}`;
 }

@@ -9,12 +9,12 @@ import { SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { BatchSnapshot, Submission } from "../ports/conducting.ts";
 import type { Random } from "../ports/random.ts";
-import type { SourceLike } from "../ports/source.ts";
 import type { Store } from "../ports/store.ts";
 import { BatchHandle, type HandleParts } from "./batch-handle.ts";
 import { Conductor } from "./conductor.ts";
 import { type Log, silentLog } from "./log.ts";
 import { OpenBatch } from "./open-batch.ts";
+import { makePatientStore } from "./patient-store.ts";
 import { isIterable } from "./open-source.ts";
 import { acceptsVersion, type Pipeline } from "./pipeline.ts";
 import { type EventHandler, Relay } from "./relay.ts";
@@ -101,8 +101,10 @@ export class Engine {
   static async start(store: Store, options: EngineOptions = {}): Promise<Engine> {
     const { work: _w, log: _l, clock: _c, random: _r, ownsStore: _o, ...settings } = options;
     const resolved = resolveSettings(settings);
-    const workerId = await store.registerWorker({ name: "engine", pipelines: [] });
-    const engine = new Engine(store, workerId, resolved, options);
+    const { clock = systemClock, random = systemRandom, log = silentLog } = options;
+    const patient = makePatientStore(store, { clock, random, log });
+    const workerId = await patient.registerWorker({ name: "engine", pipelines: [] });
+    const engine = new Engine(patient, workerId, resolved, options);
     engine.#conductor.start();
     engine.#sweeper.start();
     return engine;
@@ -126,10 +128,9 @@ export class Engine {
     if (this.#works) this.work(erased);
     else this.#conductor.add(erased);
     if (batch.state === "submitted" || batch.state === "slicing") {
-      const slicing = this.#conductor.slice(batch, erased, items);
       // Items that were handed over are the batch's own when this returns.
-      if (items !== null) await slicing;
-      else slicing.catch((error: unknown) => this.#fail(error));
+      if (items !== null) await this.#conductor.sliceOwned(batch, erased, items);
+      else this.#conductor.slice(batch, erased, null).catch((error: unknown) => this.#fail(error));
     }
     return new BatchHandle(batch.id, this.#handleParts());
   }
@@ -283,7 +284,10 @@ function withStrict(pipeline: Pipeline, strict: boolean | undefined): Pipeline {
   return strict === undefined || strict === pipeline.strict ? pipeline : { ...pipeline, strict };
 }
 
-function checkItems(pipeline: Pipeline, input: unknown): SourceLike<unknown> {
+function checkItems(
+  pipeline: Pipeline,
+  input: unknown,
+): Iterable<unknown> | AsyncIterable<unknown> {
   if (isIterable(input)) return input;
   throw new SluiceError(
     "BAD_INPUT",

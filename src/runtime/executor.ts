@@ -10,7 +10,7 @@ import { sleep } from "../ports/clock.ts";
 import type { BatchSnapshot } from "../ports/conducting.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
-import type { LeasedChunk, LeaseRef, LeaseRequest, Report, WorkResult } from "../ports/working.ts";
+import type { LeasedChunk, LeaseRef, LeaseRequest, Report } from "../ports/working.ts";
 import { BatchReader } from "./batch-reader.ts";
 import { runCarefully } from "./careful-run.ts";
 import { ChunkRun } from "./chunk-run.ts";
@@ -51,9 +51,6 @@ const CHUNKS_HELD_MAX = 1_000;
 const LINGER_MS = 20;
 /** Looks for work even if every wake-up is lost. */
 const POLL_MS = 1_000;
-/** How long a store that is busy is waited for, and how it is asked again. */
-const STORE_RETRIES_MAX = 20;
-const STORE_RETRY_MS = 250;
 /** Readers that are kept open at once. */
 const READERS_MAX = 100;
 
@@ -141,6 +138,8 @@ export class Executor {
     const { clock, settings } = this.#parts;
     this.#stopping = true;
     this.#runner.clear();
+    // A source may take its time: what it is being asked for is given back before it answers.
+    for (const run of this.#held) if (!run.arrived) this.#giveBack(run);
     this.#wake.notify();
     const drained = new AbortController();
     void this.#runner.pause().then(() => drained.abort());
@@ -157,7 +156,7 @@ export class Executor {
   }
 
   async #run(): Promise<void> {
-    while (!(this.#stopping && this.#held.length === 0 && this.#reading === 0)) {
+    while (!(this.#stopping && this.#held.length === 0)) {
       const request = this.#planLease();
       const reports = this.#collectReports(request !== null);
       if (request === null && reports.length === 0) {
@@ -225,10 +224,10 @@ export class Executor {
   }
 
   async #commit(tellings: readonly Telling[], request: LeaseRequest | null): Promise<void> {
-    const { clock, settings } = this.#parts;
+    const { store, clock, settings } = this.#parts;
     const asked = clock.monotonicMs();
     const reports = tellings.map(({ report }) => report);
-    const result = await this.#askStore(reports, request);
+    const result = await store.work(reports, request);
     const now = clock.monotonicMs();
     this.#committedAt = now;
     if (result.ended.length > 0) this.#parts.onEnded(result.ended);
@@ -247,21 +246,6 @@ export class Executor {
     this.#take(result.leased, asked + settings.leaseMs);
   }
 
-  /** A busy store is asked again; whatever it has done already, repeating a report is harmless. */
-  async #askStore(reports: readonly Report[], request: LeaseRequest | null): Promise<WorkResult> {
-    const { store, clock, random, log } = this.#parts;
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await store.work(reports, request);
-      } catch (error) {
-        const mayRetry = error instanceof SluiceError && error.retryable;
-        if (!mayRetry || attempt >= STORE_RETRIES_MAX) throw error;
-        log({ level: "warn", event: "store.retry", message: describeError(error).message, error });
-        await sleep(clock, STORE_RETRY_MS * (0.5 + random.next()));
-      }
-    }
-  }
-
   #observePace(now: number): void {
     if (this.#finishedItems > 0) {
       this.#pace = observePace(this.#pace, this.#finishedItems, now - this.#paceFrom);
@@ -273,7 +257,7 @@ export class Executor {
   /** The run is no longer ours: what it does from here on counts for nothing. */
   #lose(run: ChunkRun): void {
     run.lost = true;
-    run.skipRest();
+    this.#runner.skipRest(run);
     if (run.inFlight > 0) {
       this.#runner.stop(new StopSignal("the lease on its chunk was lost"), run);
     }
@@ -295,10 +279,18 @@ export class Executor {
 
   /** Reads the leased chunks, batch by batch, and hands them to the runner. */
   #take(leased: readonly LeasedChunk[], leaseUntil: number): void {
+    const now = this.#parts.clock.monotonicMs();
     for (const [batch, chunks] of Map.groupBy(leased, (chunk) => chunk.batch)) {
-      const items = chunks.reduce((sum, chunk) => sum + chunk.end - chunk.start, 0);
+      // In hand from now on, so that their leases are renewed while they are read.
+      const runs = chunks.map((lease) => new ChunkRun(lease, leaseUntil, now));
+      this.#held.push(...runs);
+      if (this.#stopping) {
+        for (const run of runs) this.#giveBack(run);
+        continue;
+      }
+      const items = runs.reduce((sum, run) => sum + run.count, 0);
       this.#reading += items;
-      void this.#read(batch, chunks, leaseUntil)
+      void this.#read(batch, runs)
         .catch((error: unknown) => this.#parts.onFatal(error))
         .finally(() => {
           this.#reading -= items;
@@ -307,27 +299,31 @@ export class Executor {
     }
   }
 
-  async #read(id: string, chunks: readonly LeasedChunk[], leaseUntil: number): Promise<void> {
-    const { store, clock } = this.#parts;
+  async #read(id: string, runs: readonly ChunkRun[]): Promise<void> {
+    const { store } = this.#parts;
     const batch = this.#readers.get(id)?.batch ?? (await store.getBatch(id));
     if (batch === null) throw new SluiceError("UNKNOWN_BATCH", `batch ${id} has vanished`);
     let contents: Awaited<ReturnType<BatchReader["read"]>>;
     try {
-      contents = await (await this.#openReader(batch)).read(chunks);
+      contents = await (await this.#openReader(batch)).read(runs.map(({ lease }) => lease));
     } catch (error) {
-      const { code, message } = describeError(error);
-      await store.fail(id, { code, message });
+      if (!this.#stopping) await this.#failBatch(id, runs, error);
       return;
     }
-    const now = clock.monotonicMs();
-    const runs = chunks.map((lease, at) => {
-      const facts = { batch: id, lane: batch.lane, step: lease.step };
-      const items = contents[at] as (typeof contents)[number];
-      return new ChunkRun(lease, facts, items, leaseUntil, now);
-    });
-    this.#held.push(...runs);
-    if (this.#stopping) for (const run of runs) this.#giveBack(run);
-    else this.#runner.add(runs);
+    for (const [at, run] of runs.entries()) {
+      run.arrive(batch.lane, contents[at] as (typeof contents)[number]);
+    }
+    // Those that were lost or given back meanwhile are none of our business any more.
+    const ours = runs.filter((run) => !run.lost && !run.finished);
+    for (const run of runs) if (run.finished) run.release();
+    this.#runner.add(ours);
+  }
+
+  async #failBatch(id: string, runs: readonly ChunkRun[], error: unknown): Promise<void> {
+    const { code, message } = describeError(error);
+    await this.#parts.store.fail(id, { code, message });
+    for (const run of runs) this.#lose(run);
+    this.#dropLost();
   }
 
   #giveBack(run: ChunkRun): void {
@@ -349,17 +345,18 @@ export class Executor {
   }
 
   async #runCarefully(run: ChunkRun): Promise<void> {
-    const { clock, pipeline, gate } = this.#parts;
+    const { store, clock, pipeline, gate } = this.#parts;
     this.#careful.add(run);
     try {
       await runCarefully(run, {
         runner: this.#runner,
         gate,
         concurrency: pipeline.concurrency,
-        stopping: () => this.#stopping,
+        // On a lease that has run out nothing is started: what is left goes back.
+        stopping: () => this.#stopping || clock.monotonicMs() >= run.leaseUntil,
         announce: async (starting) => {
           const report = run.makeReport("keep", starting);
-          const [result] = (await this.#askStore([report], null)).reports;
+          const [result] = (await store.work([report], null)).reports;
           run.markReported(report, clock.monotonicMs());
           return result ?? "lost";
         },

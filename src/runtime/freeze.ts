@@ -2,6 +2,7 @@
  * Freezes an iterable into chunks of JSON lines that the batch will own, none of them larger than
  * a slice may be.
  */
+import { SluiceError } from "../core/errors.ts";
 import type { PlannedChunk } from "../ports/conducting.ts";
 import { freezeItem, writeManifest } from "./manifest.ts";
 
@@ -36,4 +37,22 @@ export async function* freezePieces(
     chars += line.length;
   }
   if (lines.length > 0) yield pack();
+}
+
+/** An iterable that can be read only once says so the second time, instead of being empty. */
+export function readOnce(
+  items: Iterable<unknown> | AsyncIterable<unknown>,
+): AsyncIterable<unknown> {
+  let used = false;
+  return {
+    async *[Symbol.asyncIterator]() {
+      if (used) {
+        throw new SluiceError("ITEMS_USED_UP", "the items were read already and cannot be again", {
+          hint: "Submit an array, or give the pipeline a source that can be opened again.",
+        });
+      }
+      used = true;
+      yield* items;
+    },
+  };
 }

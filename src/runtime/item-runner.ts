@@ -120,6 +120,12 @@ export class ItemRunner {
     this.#advance();
   }
 
+  /** Starts nothing more of one run. */
+  skipRest(run: ChunkRun): void {
+    if (run.arrived) this.#unstarted -= run.unstarted;
+    run.skipRest();
+  }
+
   /** Takes back what was not started. */
   clear(): void {
     this.#unstarted = 0;

@@ -22,6 +22,8 @@ export interface SlicerParts {
   readonly keepClaim: () => Promise<boolean>;
   /** Where a small batch can run at once; null when this process does not work on it. */
   readonly offerInline: () => InlineWork | null;
+  /** The process stops: what is planned stays, and somebody goes on from there. */
+  readonly stopping: () => boolean;
 }
 
 export interface InlineWork {
@@ -97,6 +99,8 @@ class Slicer {
     try {
       return await this.#commitParts(pieces, check, isSource(source) ? source : null, chunkSize);
     } finally {
+      // Lets the source clean up when it was not read to its end.
+      await pieces.return(undefined);
       if (isSource(source)) await source.close?.();
     }
   }
@@ -114,7 +118,7 @@ class Slicer {
   }
 
   async #commitParts(
-    pieces: AsyncIterable<Piece>,
+    pieces: AsyncGenerator<Piece>,
     check: PlanCheck,
     source: Source | null,
     chunkSize: number,
@@ -122,11 +126,11 @@ class Slicer {
     let part: PlannedChunk[] = [];
     let partBytes = 0;
     let cursor: string | null = null;
-    const iterator = pieces[Symbol.asyncIterator]();
-    for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
+    for (let next = await pieces.next(); !next.done; next = await pieces.next()) {
+      if (this.#parts.stopping()) return false;
       const { chunk } = next.value;
       if (this.#chunks + part.length >= this.#pipeline.maxChunks) {
-        return this.#exceed(chunkSize, part, chunk, iterator);
+        return this.#exceed(chunkSize, part, chunk, pieces);
       }
       const keys = check.isNeeded ? await check.readKeys(chunk, source) : null;
       part.push({ ...chunk, keys });
@@ -184,7 +188,7 @@ class Slicer {
     chunkSize: number,
     part: readonly PlannedChunk[],
     chunk: PlannedChunk,
-    rest: AsyncIterator<Piece>,
+    rest: AsyncGenerator<Piece>,
   ): Promise<boolean> {
     const { maxChunks, whenTooManyChunks } = this.#pipeline;
     let chunks = this.#chunks + part.length + 1;

@@ -2,6 +2,7 @@
  * Acts on what has run out, and recounts every batch that ended here: its counters must equal what
  * its chunks' maps say. A difference would be a bug of ours, and is said aloud.
  */
+import { canonicalize } from "../core/canonical-json.ts";
 import { describeError, SluiceError } from "../core/errors.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
@@ -75,8 +76,9 @@ export class Sweeper {
   async #recount(batch: string): Promise<void> {
     const recount = await this.#parts.store.recount(batch);
     if (recount === null) return;
-    const counters = JSON.stringify(recount.counters);
-    const recounted = JSON.stringify(recount.recounted);
+    // Canonical: two stores may list the same numbers in another order.
+    const counters = canonicalize({ ...recount.counters });
+    const recounted = canonicalize({ ...recount.recounted });
     if (counters === recounted) return;
     this.#parts.log({
       level: "error",

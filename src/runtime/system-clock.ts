@@ -8,7 +8,8 @@ export const systemClock: Clock = {
   wallMs: () => Date.now(),
   monotonicMs: () => sinceBootMs + performance.now(),
   after(delayMs, callback) {
-    const timer = setTimeout(callback, delayMs);
+    // Whole milliseconds: Node keeps a list of timers for each distinct duration.
+    const timer = setTimeout(callback, Math.ceil(delayMs));
     return () => clearTimeout(timer);
   },
   turn: () =>

@@ -43,7 +43,9 @@ export class ManualClock implements Clock {
   }
 
   turn(): Promise<void> {
-    return new Promise((resolve) => setImmediate(resolve));
+    return new Promise((resolve) => {
+      setImmediate(resolve);
+    });
   }
 
   /** Timers that wait, for a test that nothing was left behind. */
@@ -55,7 +57,8 @@ export class ManualClock implements Clock {
   advance(ms: number): void {
     const until = this.#monotonicMs + wholeMs(ms);
     for (let fired = 0; this.#fireNext(until); fired++) {
-      if (fired >= TIMERS_FIRED_MAX) throw new Error(`over ${TIMERS_FIRED_MAX} timers in one advance`);
+      if (fired >= TIMERS_FIRED_MAX)
+        throw new Error(`over ${TIMERS_FIRED_MAX} timers in one advance`);
     }
     this.#moveTo(until);
   }
@@ -94,6 +97,7 @@ export class ManualClock implements Clock {
 }
 
 function wholeMs(ms: number): number {
-  if (!Number.isInteger(ms) || ms < 0) throw new RangeError(`${ms} is no whole number of milliseconds`);
+  if (!Number.isInteger(ms) || ms < 0)
+    throw new RangeError(`${ms} is no whole number of milliseconds`);
   return ms;
 }

@@ -111,7 +111,7 @@ function planInline(
   if (planned.kind !== "planned") return planned;
   const finished = conducting.finishSlicing(find(), planned.chunks);
   if (finished.kind === "moved_on") return { kind: "moved_on", batch: finished.batch };
-  const [chunk] = working.work([], lease).leased;
+  const [chunk] = working.work([], { ...lease, batch: part.batch }).leased;
   invariant(chunk !== undefined, "the one chunk of a fresh plan can be leased");
   return { kind: "leased", chunk };
 }

@@ -24,7 +24,7 @@ export interface ConnectionOptions {
 const BLOCKING_WAIT_MS = 5;
 const RETRY_MIN_MS = 1;
 const RETRY_MAX_MS = 25;
-const CACHE_KIB = 8_192;
+const CACHE_KIB = 2_048;
 
 export class Connection {
   readonly path: string;

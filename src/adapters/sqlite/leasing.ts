@@ -78,10 +78,11 @@ export class Leasing {
        WHERE batch = ? AND step = ? AND chunk >= ? AND chunk < ?`,
     );
     this.#updateStep = prepare(
-      `UPDATE step SET next_chunk = ?1, leasable_at = iif(?1 < chunks, 0, (
+      // Node 22 binds no numbered parameters by position, so values are given twice.
+      `UPDATE step SET next_chunk = ?, leasable_at = iif(? < chunks, 0, (
          SELECT min(due_at) FROM chunk INDEXED BY chunk_due
-         WHERE state = 'waiting' AND batch = ?2 AND step = ?3))
-       WHERE batch = ?2 AND step = ?3`,
+         WHERE state = 'waiting' AND batch = ? AND step = ?))
+       WHERE batch = ? AND step = ?`,
     );
     this.#selectTracked = prepare(
       `SELECT item, attempts, deaths, due_at FROM item
@@ -142,7 +143,7 @@ export class Leasing {
     if (fresh.length > 0) {
       this.#leaseRun.run(request.worker, until, batch, number, step.next_chunk, nextChunk);
     }
-    this.#updateStep.run(nextChunk, batch, number);
+    this.#updateStep.run(nextChunk, nextChunk, batch, number, batch, number);
     return [...due, ...fresh].map((row) => this.#describe(step, row, now));
   }
 

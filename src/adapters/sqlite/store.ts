@@ -69,7 +69,7 @@ async function adoptBoot(connection: Connection, { bootId }: Host): Promise<void
       DELETE FROM claim;`);
     connection
       .prepare(
-        "INSERT INTO host (one, boot_id) VALUES (1, ?1) ON CONFLICT DO UPDATE SET boot_id = ?1",
+        "INSERT INTO host (one, boot_id) VALUES (1, ?) ON CONFLICT DO UPDATE SET boot_id = excluded.boot_id",
       )
       .run(bootId);
   });
@@ -164,7 +164,7 @@ function planInline(
   if (planned.kind !== "planned") return planned;
   const finished = conducting.finishSlicing(find(), planned.chunks);
   if (finished.kind === "moved_on") return { kind: "moved_on", batch: finished.batch };
-  const [chunk] = working.work([], lease).leased;
+  const [chunk] = working.work([], { ...lease, batch: part.batch }).leased;
   invariant(chunk !== undefined, "the one chunk of a fresh plan can be leased");
   return { kind: "leased", chunk };
 }

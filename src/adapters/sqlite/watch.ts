@@ -57,8 +57,13 @@ export class ChangeWatch {
     this.#cancelTimer = null;
   }
 
+  /** A look may fail for the moment, as while another process recovers the file: nothing was seen. */
   #readVersion(): number {
-    return (this.#dataVersion.get() as { data_version: number }).data_version;
+    try {
+      return (this.#dataVersion.get() as { data_version: number }).data_version;
+    } catch {
+      return this.#seen;
+    }
   }
 
   #tell(): void {

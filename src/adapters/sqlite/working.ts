@@ -107,10 +107,11 @@ export class Working {
       "INSERT INTO result (batch, step, item, key, value) VALUES (?, ?, ?, ?, ?)",
     );
     this.#updateStep = prepare(
-      `UPDATE step SET succeeded = succeeded + ?1, skipped = skipped + ?2, failed = failed + ?3,
-         pending = pending - ?1 - ?2 - ?3,
-         leasable_at = iif(?4 IS NULL, leasable_at, min(coalesce(leasable_at, ?4), ?4))
-       WHERE batch = ?5 AND step = ?6 RETURNING pending`,
+      // The earlier of two times, of which either may be NULL. No numbered parameters: Node 22 binds
+      // none of them by position.
+      `UPDATE step SET succeeded = succeeded + ?, skipped = skipped + ?, failed = failed + ?,
+         pending = pending - ?, leasable_at = coalesce(min(leasable_at, ?), ?, leasable_at)
+       WHERE batch = ? AND step = ? RETURNING pending`,
     );
     this.#renewOne = prepare(
       `UPDATE chunk SET lease_until = ?
@@ -268,7 +269,8 @@ export class Working {
   #applyChanges(changes: ReadonlyMap<string, StepChange>): string[] {
     const ended: string[] = [];
     for (const { batch, step, succeeded, skipped, failed, dueAt } of changes.values()) {
-      const row = this.#updateStep.get(succeeded, skipped, failed, dueAt, batch, step);
+      const done = succeeded + skipped + failed;
+      const row = this.#updateStep.get(succeeded, skipped, failed, done, dueAt, dueAt, batch, step);
       const finished = (row as { pending: number }).pending === 0;
       if (finished && this.#recorder.endIfFinished(batch)) ended.push(this.#recorder.get(batch).id);
     }

@@ -8,7 +8,7 @@ import type { Store } from "../../ports/store.ts";
 import type { Cli } from "../cli.ts";
 import { addExamples } from "../command-help.ts";
 import type { CommonFlags } from "../common-flags.ts";
-import { writeCsvRow } from "../csv-text.ts";
+import { type CsvCell, writeCsvRow } from "../csv-text.ts";
 import { EXIT } from "../exit-codes.ts";
 import { countNoun } from "../format-number.ts";
 import { makeInert, makeInertJson } from "../inert-text.ts";
@@ -24,7 +24,7 @@ interface ResultsFlags extends CommonFlags {
   readonly output?: string;
 }
 
-const PAGE = 1_000;
+const PAGE = 500;
 
 export function addResultsCommand(program: Command, cli: Cli): void {
   const command = program
@@ -61,78 +61,96 @@ function results(cli: Cli, id: string, flags: ResultsFlags): Promise<number> {
     });
   }
   return withBatch(cli, id, flags, [], async (batch, { store }) => {
-    const lines = format === "csv" ? await writeCsv(store, batch) : writeJsonl(store, batch.id);
-    if (!isEnded(batch.state))
+    // In a file a cell is what it is; on a terminal it must not steer.
+    const isShown = cli.out.isTerminal && flags.output === undefined;
+    const blocks =
+      format === "csv" ? await writeCsv(store, batch, isShown) : writeJsonl(store, batch.id);
+    if (!isEnded(batch.state)) {
       cli.err.line(`batch ${batch.id} is unfinished: these are its results so far`);
+    }
     const written =
       flags.output === undefined
-        ? await printLines(lines, cli)
-        : await saveLines(lines, flags.output);
+        ? await printBlocks(blocks, cli)
+        : await saveBlocks(blocks, flags.output);
     if (written === 0) cli.err.line("no results: no item returned a value");
-    else if (flags.output !== undefined)
+    else if (flags.output !== undefined) {
       cli.err.line(`${countNoun(written, "result")} in ${flags.output}`);
+    }
     return EXIT.ok;
   });
 }
 
-/** Lines, of which those that are no result (a header) are marked. */
-interface Line {
+/** Whole lines, as many as a page of results makes: a line at a time costs three times as much. */
+interface Block {
   readonly text: string;
-  readonly isResult: boolean;
+  readonly results: number;
 }
 
-async function* writeJsonl(store: Store, id: string): AsyncGenerator<Line> {
-  for await (const { item, key, value } of readResults(store, id)) {
+async function* writeJsonl(store: Store, id: string): AsyncGenerator<Block> {
+  for await (const page of readPages(store, id)) {
     // The value is JSON already; reading it would round its large numbers.
-    const json = `{"item":${item},"key":${JSON.stringify(key)},"value":${value}}`;
-    yield { text: makeInertJson(json), isResult: true };
+    const lines = page.map(
+      ({ item, key, value }) => `{"item":${item},"key":${JSON.stringify(key)},"value":${value}}`,
+    );
+    yield { text: joinLines(lines.map(makeInertJson)), results: page.length };
   }
 }
 
-async function writeCsv(store: Store, batch: BatchSnapshot): Promise<AsyncGenerator<Line>> {
+async function writeCsv(
+  store: Store,
+  batch: BatchSnapshot,
+  isShown: boolean,
+): Promise<AsyncGenerator<Block>> {
   if (!isEnded(batch.state)) {
     throw new SluiceError("BATCH_UNFINISHED", `batch ${batch.id} is ${batch.state}`, {
       hint: "CSV needs all results to know its columns: wait for the end, or take --format jsonl.",
     });
   }
-  const { titles, row } = await findColumns(readResults(store, batch.id));
+  const { titles, row } = await findColumns(readPages(store, batch.id));
+  const write = (rows: readonly CsvCell[][]): string =>
+    joinLines(rows.map(writeCsvRow).map((line) => (isShown ? makeInert(line) : line)));
   return (async function* () {
-    yield { text: writeCsvRow(titles), isResult: false };
-    for await (const result of readResults(store, batch.id)) {
-      yield { text: writeCsvRow(row(result)), isResult: true };
+    yield { text: write([[...titles]]), results: 0 };
+    for await (const page of readPages(store, batch.id)) {
+      yield { text: write(page.map(row)), results: page.length };
     }
   })();
 }
 
-async function* readResults(store: Store, id: string): AsyncGenerator<StoredResult> {
+async function* readPages(store: Store, id: string): AsyncGenerator<readonly StoredResult[]> {
   let afterItem = -1;
   for (;;) {
     const page = await store.readResults(id, { afterItem, limit: PAGE });
-    yield* page;
     const last = page.at(-1);
     if (last === undefined) return;
+    yield page;
     afterItem = last.item;
   }
 }
 
-async function printLines(lines: AsyncIterable<Line>, { out }: Cli): Promise<number> {
+function joinLines(lines: readonly string[]): string {
+  return `${lines.join("\n")}\n`;
+}
+
+async function printBlocks(blocks: AsyncIterable<Block>, { out, clock }: Cli): Promise<number> {
   let written = 0;
-  for await (const { text, isResult } of lines) {
+  for await (const { text, results: count } of blocks) {
     if (out.closed) break;
-    // In a file a cell is what it is; on a terminal it must not steer.
-    await out.write(`${out.isTerminal ? makeInert(text) : text}\n`);
-    if (isResult) written++;
+    await out.write(text);
+    written += count;
+    // A reader that went away shows only when the loop turns.
+    await clock.turn();
   }
   return written;
 }
 
-async function saveLines(lines: AsyncIterable<Line>, path: string): Promise<number> {
+async function saveBlocks(blocks: AsyncIterable<Block>, path: string): Promise<number> {
   const file = await OutputFile.create(path);
   try {
     let written = 0;
-    for await (const { text, isResult } of lines) {
-      await file.write(`${text}\n`);
-      if (isResult) written++;
+    for await (const { text, results: count } of blocks) {
+      await file.write(text);
+      written += count;
     }
     await file.finish();
     return written;

@@ -38,8 +38,9 @@ export function addRunCommand(program: Command, cli: Cli): void {
 }
 
 async function run(cli: Cli, file: string, flags: BatchFlags): Promise<number> {
-  const stop = new StopRequest(cli.clock, cli.exitNow);
   const submitted = await submitBatch(cli, file, flags);
+  // From here on: a file that hangs while it is loaded can be stopped as any program.
+  const stop = new StopRequest(cli.clock, cli.exitNow);
   const { engine, config, batch, display } = submitted;
   const { store } = engine;
   const json = flags.json === true;

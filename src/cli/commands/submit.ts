@@ -34,8 +34,8 @@ export function addSubmitCommand(program: Command, cli: Cli): void {
 }
 
 async function submit(cli: Cli, file: string, flags: BatchFlags): Promise<number> {
-  const stop = new StopRequest(cli.clock, cli.exitNow);
   const submitted = await submitBatch(cli, file, flags);
+  const stop = new StopRequest(cli.clock, cli.exitNow);
   const { engine, display } = submitted;
   try {
     if (submitted.kind === "existing" && !isEnded(submitted.batch.state)) {

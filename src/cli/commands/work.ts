@@ -62,13 +62,13 @@ export function addWorkCommand(program: Command, cli: Cli): void {
 }
 
 async function work(cli: Cli, files: readonly string[], flags: WorkFlags): Promise<number> {
-  const stop = new StopRequest(cli.clock, cli.exitNow);
   const config = await loadConfig(flags, cli.env, listNumberFlags(flags));
   const loaded = await loadPipelines(files);
   const pipelines = loaded.map((pipeline) => adjustPipeline(pipeline, flags));
   const display = new ProgressDisplay(cli.err, cli.clock);
   for (const message of config.warnings) display.log({ level: "warn", event: "config", message });
   const engine = await openEngine({ config, clock: cli.clock, log: (entry) => display.log(entry) });
+  const stop = new StopRequest(cli.clock, cli.exitNow);
   try {
     for (const pipeline of pipelines) engine.work(pipeline);
     const names = pipelines.map(({ name }) => name).join(", ");

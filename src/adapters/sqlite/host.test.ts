@@ -1,0 +1,46 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { describeHost } from "./host.ts";
+
+/** The words for another process of this host, as it would describe itself. */
+function describeOther(pid: number): string {
+  const [namespace] = describeHost().process.split("/");
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const ticks = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+  return `${namespace}/${pid}/${ticks}`;
+}
+
+describe.skipIf(process.platform !== "linux")("processes, as Linux tells of them", () => {
+  const host = describeHost();
+
+  test("this one lives, and says the same of itself every time", () => {
+    expect(host.isGone(host.process)).toBe(false);
+    expect(describeHost().process).toBe(host.process);
+    expect(host.process).toBe(describeOther(process.pid));
+    expect(host.bootId).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  test("another one lives until it is killed, and is gone at once", async () => {
+    const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"]);
+    await once(child, "spawn");
+    const other = describeOther(child.pid ?? 0);
+    expect(host.isGone(other)).toBe(false);
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    expect(host.isGone(other)).toBe(true);
+  });
+
+  test("a later process with the same number is not the one that is gone", () => {
+    const [namespace, pid, ticks] = host.process.split("/");
+    expect(host.isGone(`${namespace}/${pid}/${Number(ticks) - 1}`)).toBe(true);
+  });
+
+  test("nothing is said of a process in another container, or of one that is not understood", () => {
+    const [namespace] = host.process.split("/");
+    for (const other of [`pid:[1]/1/1`, `pid:[1]/999999999/5`, `${namespace}/999999999/?`, ""]) {
+      expect(host.isGone(other)).toBe(false);
+    }
+  });
+});

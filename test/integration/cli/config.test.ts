@@ -1,0 +1,103 @@
+/** Where settings come from, which one wins, and how wrong ones are told. */
+import { existsSync } from "node:fs";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { Workspace } from "../../support/command-line.ts";
+
+let work: Workspace;
+beforeEach(() => {
+  work = new Workspace();
+  work.writePipeline();
+  work.writeItems(3);
+});
+afterEach(() => work.remove());
+
+const RUN = ["run", "pipeline.ts", "--input", "items.jsonl"];
+
+test("an option is stronger than a variable, and that than the file, and that than the default", async () => {
+  await work.run(...RUN);
+  expect(existsSync(work.at(".sluice/sluice.db"))).toBe(true);
+  work.write("sluice.config.ts", `export default { store: "file.db" as string };`);
+  await work.run(...RUN);
+  expect(existsSync(work.at("file.db"))).toBe(true);
+  const env = { SLUICE_STORE: "variable.db" };
+  await work.start(RUN, { env }).ended;
+  expect(existsSync(work.at("variable.db"))).toBe(true);
+  await work.start([...RUN, "--store", "option.db"], { env }).ended;
+  expect(existsSync(work.at("option.db"))).toBe(true);
+});
+
+test("--config names another file, and a path in it is meant from its own folder", async () => {
+  work.write("settings/sluice.config.mjs", `export default { store: "there.db" };`);
+  const { code } = await work.run(...RUN, "--config", "settings/sluice.config.mjs");
+  expect(code).toBe(0);
+  expect(existsSync(work.at("settings/there.db"))).toBe(true);
+});
+
+test("the suggested commands name a store that was chosen with --store", async () => {
+  const { stdout } = await work.run(...RUN, "--store", "my jobs.db");
+  expect(stdout).toMatch(/sluice status b-\w+ --store 'my jobs\.db'/);
+});
+
+test("all problems are told at once, each with its value and its place", async () => {
+  work.write(
+    "sluice.config.ts",
+    `export default { sweepMs: "often", flushIttems: 5, drainMs: -1, whatever: 1 };`,
+  );
+  const env = { SLUICE_SYNCHRONOUS: "sometimes", SLUICE_BUSY_MS: "soon", SLUICE_LAESE_MS: "5" };
+  const args = [...RUN, "--chunk-size", "many", "--concurrency", "0"];
+  const { code, stderr } = await work.start(args, { env }).ended;
+  expect(code).toBe(2);
+  expect(stderr).toMatch(/^error BAD_CONFIG: the configuration has 9 problems:$/m);
+  const problems = [
+    'sweepMs must be a whole number from 10 to 86400000; it is "often" in sluice.config.ts',
+    "flushIttems in sluice.config.ts is not a setting. Did you mean flushItems?",
+    "drainMs must be a whole number from 0 to 86400000; it is -1 in sluice.config.ts",
+    "whatever in sluice.config.ts is not a setting. The settings are store, synchronous, ",
+    'synchronous must be full or normal; it is "sometimes" in SLUICE_SYNCHRONOUS',
+    'busyMs must be a whole number from 0 to 86400000; it is "soon" in SLUICE_BUSY_MS',
+    "SLUICE_LAESE_MS is not a setting. Did you mean SLUICE_LEASE_MS?",
+    '--chunk-size must be a whole number from 1 to 100000; it is "many" on the command line',
+    '--concurrency must be a whole number from 1 to 10000; it is "0" on the command line',
+  ];
+  for (const problem of problems) expect(stderr).toContain(`  - ${problem}`);
+  expect(existsSync(work.at(".sluice"))).toBe(false);
+});
+
+test("settings that contradict each other are told with the place of each", async () => {
+  const { code, stderr } = await work.start(RUN, { env: { SLUICE_LEASE_MS: "1000" } }).ended;
+  expect(code).toBe(2);
+  expect(stderr).toContain("renewMs (5000) must be at most half of leaseMs (1000)");
+  expect(stderr).toContain("leaseMs is 1000 in SLUICE_LEASE_MS");
+});
+
+test("a variable that resembles no setting is a warning and no error", async () => {
+  const { code, stderr } = await work.start(RUN, { env: { SLUICE_GREETING: "hi" } }).ended;
+  expect(code).toBe(0);
+  expect(stderr).toContain("warn: SLUICE_GREETING is not a setting and is ignored");
+});
+
+test("a configuration that is missing, broken, double or no object is refused with exit 2", async () => {
+  const missing = await work.run(...RUN, "--config", "nowhere.ts");
+  expect(missing).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("error FILE_MISSING: there is no configuration file"),
+  });
+  work.write("sluice.config.ts", "export default { store: };");
+  const broken = await work.run(...RUN);
+  expect(broken).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("error SYNTAX_ERROR: sluice.config.ts, line 1"),
+  });
+  work.write("sluice.config.ts", "export default 5;");
+  const number = await work.run(...RUN);
+  expect(number).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("must export an object by default"),
+  });
+  work.write("sluice.config.js", "export default {};");
+  const double = await work.run(...RUN);
+  expect(double).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("more than one configuration"),
+  });
+});

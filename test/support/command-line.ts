@@ -1,0 +1,192 @@
+/**
+ * Calls the built command in a folder of its own, as a shell would. The folder has the package in its
+ * node_modules, so that pipelines import it by its name.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+export const COMMAND = join(ROOT, "dist/cli/main.js");
+
+export interface Ending {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface BatchLine {
+  readonly batch: string;
+  readonly pipeline: string;
+  readonly lane: string;
+  readonly state: string;
+  readonly planned: number;
+  readonly succeeded: number;
+  readonly skipped: number;
+  readonly failed: number;
+  readonly cancelled: number;
+  readonly pending: number;
+  readonly chunks: number;
+  readonly elapsedMs: number;
+  readonly reason?: { readonly code: string; readonly message: string };
+}
+
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly node?: string;
+}
+
+/** A command that runs. */
+export class Running {
+  readonly ended: Promise<Ending>;
+  readonly #child: ChildProcess;
+  readonly #listeners = new Set<() => void>();
+  #stdout = "";
+  #stderr = "";
+  #isOver = false;
+
+  constructor(child: ChildProcess) {
+    this.#child = child;
+    child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+      this.#stdout += text;
+      this.#tell();
+    });
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#stderr += text;
+      this.#tell();
+    });
+    this.ended = new Promise((resolve, reject) => {
+      child.on("error", reject);
+      child.on("close", (code, signal) => {
+        this.#isOver = true;
+        this.#tell();
+        resolve({ code, signal, stdout: this.#stdout, stderr: this.#stderr });
+      });
+    });
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Resolves when the pattern is in what was written; fails when the command ends without it. */
+  waitFor(pattern: RegExp): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const look = (): void => {
+        if (pattern.test(this.#stdout + this.#stderr)) resolve();
+        else if (this.#isOver) reject(new Error(`never written: ${pattern}\n${this.#stderr}`));
+        else return;
+        this.#listeners.delete(look);
+      };
+      this.#listeners.add(look);
+      look();
+    });
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name);
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+export class Workspace {
+  readonly path = mkdtempSync(join(tmpdir(), "sluice-cli-"));
+
+  constructor() {
+    mkdirSync(this.at("node_modules"));
+    symlinkSync(ROOT, this.at("node_modules/sluice"));
+  }
+
+  at(name: string): string {
+    return join(this.path, name);
+  }
+
+  write(name: string, content: string | Uint8Array): string {
+    const path = this.at(name);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, content);
+    return name;
+  }
+
+  read(name: string): string {
+    return readFileSync(this.at(name), "utf8");
+  }
+
+  /** A pipeline over JSON lines; `options` is the text of further options. */
+  writePipeline(options = "process: (item) => item", file = "pipeline.ts"): string {
+    const text = `import { definePipeline, jsonl, PermanentError, FatalError, skipped } from "sluice";
+import { appendFileSync, existsSync, writeSync } from "node:fs";
+void [PermanentError, FatalError, skipped, appendFileSync, existsSync, writeSync];
+export default definePipeline({
+  name: "letters",
+  source: ({ input }: { input: string }) => jsonl<any>(input),
+  key: (item: any) => item.id,
+  ${options}
+});
+`;
+    return this.write(file, text);
+  }
+
+  /** `count` good lines: {"id":"i0","n":0}, ... */
+  writeItems(count: number, file = "items.jsonl"): string {
+    const lines = Array.from({ length: count }, (_, n) => `{"id":"i${n}","n":${n}}\n`);
+    return this.write(file, lines.join(""));
+  }
+
+  start(args: readonly string[], { env = {}, node = process.execPath }: RunOptions = {}): Running {
+    return this.startProgram(node, [COMMAND, ...args], env);
+  }
+
+  startProgram(
+    program: string,
+    args: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+  ): Running {
+    const child = spawn(program, args, {
+      cwd: this.path,
+      env: { ...cleanEnvironment(), ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    return new Running(child);
+  }
+
+  run(...args: readonly string[]): Promise<Ending> {
+    return this.start(args).ended;
+  }
+
+  /** Runs with --json, and reads the last line of what it prints. */
+  async runJson<View = BatchLine>(
+    ...args: readonly string[]
+  ): Promise<{ readonly code: number | null; readonly view: View; readonly stderr: string }> {
+    const { code, stdout, stderr } = await this.run(...args, "--json");
+    const last = stdout.trimEnd().split("\n").at(-1);
+    if (last === undefined || last === "") throw new Error(`nothing on stdout\n${stderr}`);
+    return { code, view: JSON.parse(last) as View, stderr };
+  }
+
+  remove(): void {
+    rmSync(this.path, { recursive: true, force: true });
+  }
+}
+
+/** Without what the machine that runs the tests has set for itself. */
+function cleanEnvironment(): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(
+    ([name]) => !/^(SLUICE_|NO_COLOR$|FORCE_COLOR$|NODE_OPTIONS$|VITEST)/.test(name),
+  );
+  return Object.fromEntries(kept);
+}
+
+/** The JSON objects of lines. */
+export function readLines<Line = unknown>(text: string): Line[] {
+  return text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line) as Line);
+}
