@@ -161,7 +161,7 @@ CREATE TABLE claim (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE worker (
-  id INTEGER PRIMARY KEY,
+  id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never given twice, as old leases name it
   name TEXT NOT NULL,
   process TEXT NOT NULL,               -- which process on this host it lives in
   pipelines TEXT NOT NULL,

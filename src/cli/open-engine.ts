@@ -3,7 +3,6 @@ import { existsSync } from "node:fs";
 import { openSqliteStore } from "../adapters/sqlite/store.ts";
 import { SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { SubmitResult } from "../ports/conducting.ts";
 import type { Store } from "../ports/store.ts";
 import { Engine } from "../runtime/engine.ts";
 import type { Log } from "../runtime/log.ts";
@@ -16,22 +15,15 @@ export interface EngineParts {
   readonly config: Config;
   readonly clock: Clock;
   readonly log: Log;
-  /** Told how a submit came out, which a handle does not say; what it throws refuses the batch. */
-  readonly onSubmit?: (result: SubmitResult) => void;
 }
 
 /** The engine works on nothing until it is told to, and leaves the store open when it closes. */
 export async function openEngine(parts: EngineParts): Promise<Engine> {
-  const { config, clock, log, onSubmit } = parts;
+  const { config, clock, log } = parts;
   keepYoungGeneration();
   const store = await openStore(config, clock);
-  const submit: Store["submit"] = async (submission) => {
-    const result = await store.submit(submission);
-    onSubmit?.(result);
-    return result;
-  };
   try {
-    return await Engine.start({ ...store, submit }, { ...config.engine, work: false, clock, log });
+    return await Engine.start(store, { ...config.engine, work: false, clock, log });
   } catch (error) {
     await store.close();
     throw error;

@@ -1,10 +1,10 @@
 /** Submits the batch that a command line describes, or takes up the one that it means. */
-import { isEnded } from "../core/batch.ts";
-import { SluiceError } from "../core/errors.ts";
-import type { BatchSnapshot, SubmitResult } from "../ports/conducting.ts";
+import { invariant } from "../core/invariant.ts";
+import type { BatchSnapshot } from "../ports/conducting.ts";
 import type { BatchHandle } from "../runtime/batch-handle.ts";
 import type { Engine } from "../runtime/engine.ts";
-import { acceptsVersion, type Pipeline } from "../runtime/pipeline.ts";
+import type { Log } from "../runtime/log.ts";
+import type { Pipeline } from "../runtime/pipeline.ts";
 import {
   adjustPipeline,
   type BatchFlags,
@@ -26,8 +26,7 @@ export interface SubmittedBatch {
   readonly pipeline: Pipeline;
   readonly config: Config;
   readonly display: ProgressDisplay;
-  /** The batch as it was just after the submit; `existing` when it was there before. */
-  readonly kind: SubmitResult["kind"];
+  /** The batch as it was just after the submit. */
   readonly batch: BatchSnapshot;
 }
 
@@ -42,20 +41,13 @@ export async function submitBatch(
   const input = readInput(pipeline, flags);
   const display = new ProgressDisplay(cli.err, cli.clock);
   for (const message of config.warnings) display.log({ level: "warn", event: "config", message });
-  let result: SubmitResult | null = null;
-  const engine = await openEngine({
-    config,
-    clock: cli.clock,
-    log: (entry) => display.log(entry),
-    onSubmit: (submitted) => {
-      refuseOtherVersion(pipeline, submitted.batch);
-      result = submitted;
-    },
-  });
+  const log: Log = (entry) => display.log(entry);
+  const engine = await openEngine({ config, clock: cli.clock, log });
   try {
     const handle = await engine.submit(pipeline, input, readSubmitOptions(flags));
-    const { kind, batch } = result as unknown as SubmitResult;
-    return { engine, handle, pipeline, config, display, kind, batch };
+    const batch = handle.takenUp ?? (await engine.store.getBatch(handle.id));
+    invariant(batch !== null, "a batch that was just submitted is there");
+    return { engine, handle, pipeline, config, display, batch };
   } catch (error) {
     await closeEngine(engine);
     throw error;
@@ -73,15 +65,4 @@ export function describeTakenUp({ id, state, counts }: BatchSnapshot): string {
   if (state !== "running") return `resuming batch ${id}, which was not sliced to its end`;
   const done = formatCount(countRun(counts));
   return `resuming batch ${id}, ${done} of ${formatCount(counts.planned)} done`;
-}
-
-function refuseOtherVersion(pipeline: Pipeline, batch: BatchSnapshot): void {
-  if (isEnded(batch.state) || acceptsVersion(pipeline, batch.version)) return;
-  throw new SluiceError(
-    "OTHER_VERSION",
-    `batch ${batch.id} of this input is unfinished, and belongs to version ${batch.version} of ${pipeline.name}; this file is version ${pipeline.version}`,
-    {
-      hint: `Finish it with the file of version ${batch.version}. If this code can do that too, add accepts: [${JSON.stringify(batch.version)}]. For a batch beside it, give a --key.`,
-    },
-  );
 }

@@ -210,13 +210,16 @@ function isHttpStatus(value: unknown): value is number {
   return typeof value === "number" && Number.isInteger(value) && value >= 100 && value <= 599;
 }
 
-/** Cutting may halve a pair of surrogates, and a message may hold a lone one: records take neither. */
+/**
+ * Cutting may halve a pair of surrogates, and a message may hold a lone one: records take neither.
+ * A NUL ends a text for some databases, so its picture stands in its place.
+ */
 function clip(text: string): string {
   const clipped =
     text.length <= MESSAGE_CHARS_MAX ? text : `${text.slice(0, MESSAGE_CHARS_MAX - 1)}…`;
-  return clipped.toWellFormed();
+  return clipped.toWellFormed().replaceAll("\0", "\u2400");
 }
 
 function clipCode(code: string): string {
-  return code.slice(0, 100).toWellFormed();
+  return code.slice(0, 100).toWellFormed().replaceAll("\0", "\u2400");
 }

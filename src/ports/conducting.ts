@@ -9,6 +9,8 @@ import type { LeasedChunk, LeaseRequest } from "./working.ts";
 
 export interface BatchSettings {
   readonly chunkSize: number;
+  /** Every item is checked before anything runs. */
+  readonly strict: boolean;
 }
 
 export interface Submission {
@@ -63,8 +65,8 @@ export interface PlannedChunk {
   readonly locator: string | null;
   /** The items themselves as JSON lines, where the batch owns them. */
   readonly manifest: Uint8Array | null;
-  /** The items' keys, where they must be unique in the batch. */
-  readonly keys: readonly string[] | null;
+  /** The items' keys, where they must be unique in the batch; null for an item that has none. */
+  readonly keys: readonly (string | null)[] | null;
 }
 
 export interface PlanPart {

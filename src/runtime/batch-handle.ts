@@ -51,8 +51,12 @@ export class BatchHandle<Result = unknown> {
   readonly #parts: HandleParts;
   #samples: ProgressSample[] = [];
 
-  constructor(id: string, parts: HandleParts) {
+  /** The batch as a submit found it, when it was there before; null when it is new. */
+  readonly takenUp: BatchSnapshot | null;
+
+  constructor(id: string, parts: HandleParts, takenUp: BatchSnapshot | null = null) {
     this.id = id;
+    this.takenUp = takenUp;
     this.#parts = parts;
   }
 

@@ -121,10 +121,10 @@ export class Engine {
     options: SubmitOptions = {},
   ): Promise<BatchHandle<Result>> {
     this.#throwIfClosed();
-    const erased = withStrict(pipeline as unknown as Pipeline, options.strict);
+    const erased = pipeline as unknown as Pipeline;
     const items = erased.source === null ? checkItems(erased, input) : null;
     const submission = this.#describe(erased, input, options, false);
-    const batch = await this.#record(submission);
+    const { batch, takenUp } = await this.#record(submission, erased);
     if (this.#works) this.work(erased);
     else this.#conductor.add(erased);
     if (batch.state === "submitted" || batch.state === "slicing") {
@@ -132,7 +132,7 @@ export class Engine {
       if (items !== null) await this.#conductor.sliceOwned(batch, erased, items);
       else this.#conductor.slice(batch, erased, null).catch((error: unknown) => this.#fail(error));
     }
-    return new BatchHandle(batch.id, this.#handleParts());
+    return new BatchHandle(batch.id, this.#handleParts(), takenUp);
   }
 
   /** Opens a batch to which items are added until it is sealed. */
@@ -141,8 +141,9 @@ export class Engine {
     options: SubmitOptions = {},
   ): Promise<OpenBatch<Item, Result>> {
     this.#throwIfClosed();
-    const erased = withStrict(pipeline as unknown as Pipeline, options.strict);
-    const batch = await this.#record(this.#describe(erased, null, options, true));
+    const erased = pipeline as unknown as Pipeline;
+    const submission = this.#describe(erased, null, options, true);
+    const { batch } = await this.#record(submission, erased);
     if (batch.state === "submitted" || batch.state === "slicing") {
       await this.store.startSlicing(batch.id, false);
       await this.store.finishSlicing(batch.id, 0);
@@ -217,33 +218,39 @@ export class Engine {
       lane,
       key: key ?? null,
       input: text,
-      inputHash: hash("sha256", text ?? describeOwned(input, key, open)),
+      inputHash: hash("sha256", text ?? describeOwned(input, open, key !== undefined, resume)),
       resume,
       open,
       sealWithinMs: this.#settings.sealWithinMs,
-      settings: { chunkSize: pipeline.chunkSize },
+      settings: {
+        chunkSize: pipeline.chunkSize,
+        strict: options.strict ?? pipeline.strict,
+      },
     };
   }
 
-  async #record(submission: Submission): Promise<BatchSnapshot> {
-    const result = await this.store.submit(submission);
-    const { batch } = result;
-    if (result.kind === "key_taken") {
+  async #record(
+    submission: Submission,
+    pipeline: Pipeline,
+  ): Promise<{ readonly batch: BatchSnapshot; readonly takenUp: BatchSnapshot | null }> {
+    const { kind, batch } = await this.store.submit(submission);
+    if (kind === "key_taken") {
       throw new SluiceError(
         "KEY_TAKEN",
         `the key ${JSON.stringify(submission.key)} belongs to batch ${batch.id}, which has another input`,
         { hint: "Use another key, or the input of that batch." },
       );
     }
-    const { pipeline, version } = submission;
-    if (!isEnded(batch.state) && batch.version !== version) {
-      this.#log({
-        level: "warn",
-        event: "batch.other_version",
-        message: `batch ${batch.id} was submitted by version ${batch.version} of ${pipeline}, this is version ${version}`,
-      });
+    if (!isEnded(batch.state) && !acceptsVersion(pipeline, batch.version)) {
+      throw new SluiceError(
+        "OTHER_VERSION",
+        `batch ${batch.id} is unfinished and belongs to version ${batch.version} of ${pipeline.name}; this is version ${pipeline.version}`,
+        {
+          hint: `Finish it with the code of version ${batch.version}. If this code can do that too, add accepts: [${JSON.stringify(batch.version)}]. For a batch beside it, give another key.`,
+        },
+      );
     }
-    return batch;
+    return { batch, takenUp: kind === "existing" ? batch : null };
   }
 
   #handleParts(): HandleParts {
@@ -278,10 +285,6 @@ export class Engine {
     for (const listener of this.#failureListeners) listener();
     void this.#stopWorker();
   }
-}
-
-function withStrict(pipeline: Pipeline, strict: boolean | undefined): Pipeline {
-  return strict === undefined || strict === pipeline.strict ? pipeline : { ...pipeline, strict };
 }
 
 function checkItems(
@@ -320,13 +323,16 @@ function writeInput(pipeline: Pipeline, input: unknown): string {
   }
 }
 
-/** What tells two batches of owned items apart: their content, where it can be seen beforehand. */
-function describeOwned(input: unknown, key: string | undefined, open: boolean): string {
+/** What tells two batches of owned items apart, where they will be compared. */
+function describeOwned(input: unknown, open: boolean, keyed: boolean, resume: boolean): string {
   if (open) return "open";
-  return key !== undefined && Array.isArray(input) ? JSON.stringify(input) : "items";
-}
-
-/** Whether this code may work on that batch. */
-export function canWorkOn(pipeline: Pipeline, batch: BatchSnapshot): boolean {
-  return batch.pipeline === pipeline.name && acceptsVersion(pipeline, batch.version);
+  if (!keyed && !resume) return "items";
+  if (Array.isArray(input)) return JSON.stringify(input);
+  // A key says that they are the same, which nobody can check without reading them.
+  if (keyed) return "items";
+  throw new SluiceError(
+    "BAD_INPUT",
+    "the items of an iterable cannot be compared with those of an unfinished batch",
+    { hint: "Submit an array or give a key, or leave out resume." },
+  );
 }

@@ -3,7 +3,7 @@
  * what became of them. One loop does all commits, and each commit does as much as it can: settles
  * the chunks that are finished, flushes those that have been long at it, and leases the next.
  */
-import { describeError, SluiceError } from "../core/errors.ts";
+import { SluiceError } from "../core/errors.ts";
 import { computeItemsAhead, observePace, type Pace, UNKNOWN_PACE } from "../core/lease-size.ts";
 import type { Clock } from "../ports/clock.ts";
 import { sleep } from "../ports/clock.ts";
@@ -14,6 +14,7 @@ import type { LeasedChunk, LeaseRef, LeaseRequest, Report } from "../ports/worki
 import { BatchReader } from "./batch-reader.ts";
 import { runCarefully } from "./careful-run.ts";
 import { ChunkRun } from "./chunk-run.ts";
+import { describeReason } from "./end-reason.ts";
 import type { Gate } from "./gate.ts";
 import { ItemRunner } from "./item-runner.ts";
 import type { Log } from "./log.ts";
@@ -320,8 +321,7 @@ export class Executor {
   }
 
   async #failBatch(id: string, runs: readonly ChunkRun[], error: unknown): Promise<void> {
-    const { code, message } = describeError(error);
-    await this.#parts.store.fail(id, { code, message });
+    await this.#parts.store.fail(id, describeReason(error));
     for (const run of runs) this.#lose(run);
     this.#dropLost();
   }

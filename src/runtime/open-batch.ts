@@ -56,7 +56,7 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
     const name = random.id();
     for (;;) {
       const batch = await this.#getOpen();
-      const check = new PlanCheck(pipeline, batch.counts.planned);
+      const check = new PlanCheck(pipeline, batch.settings.strict, batch.counts.planned);
       const chunks: PlannedChunk[] = [];
       for (const chunk of part) {
         chunks.push({ ...chunk, keys: check.isNeeded ? await check.readKeys(chunk, null) : null });

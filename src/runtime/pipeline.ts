@@ -3,6 +3,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { ChunkLimitPolicy } from "../core/slicing.ts";
 import type { RetryPolicy } from "../core/retry.ts";
 import type { SourceLike } from "../ports/source.ts";
+import { checkKey } from "./item-key.ts";
 import type { ItemOutcome } from "./outcomes.ts";
 import { validatePipeline } from "./pipeline-check.ts";
 
@@ -175,7 +176,7 @@ export function definePipeline(options: object): Pipeline {
     inlineItems: settings.inlineItems ?? settings.chunkSize,
     itemSchema: (item as StandardSchemaV1<unknown, unknown> | undefined) ?? null,
     source: (source as Pipeline["source"] | undefined) ?? null,
-    readKey: (value) => (key === undefined ? null : String(key(value))),
+    readKey: (value) => (key === undefined ? null : checkKey(key(value))),
     ...(process === undefined ? {} : { process }),
     ...(processChunk === undefined ? {} : { processChunk }),
   };
@@ -188,4 +189,12 @@ export function isPipeline(value: unknown): value is Pipeline {
 /** Whether this code says that it can work on batches of that version. */
 export function acceptsVersion({ version, accepts }: PipelineSettings, wanted: string): boolean {
   return version === wanted || accepts.includes(wanted);
+}
+
+/** Whether this code may work on that batch. */
+export function canWorkOn(
+  pipeline: PipelineSettings,
+  batch: { readonly pipeline: string; readonly version: string },
+): boolean {
+  return batch.pipeline === pipeline.name && acceptsVersion(pipeline, batch.version);
 }

@@ -10,24 +10,26 @@ const PROBLEMS_SHOWN_MAX = 20;
 
 export class PlanCheck {
   readonly #pipeline: Pipeline;
+  readonly #strict: boolean;
   readonly #problems: string[] = [];
   #problemCount = 0;
   #item: number;
 
-  constructor(pipeline: Pipeline, firstItem: number) {
+  constructor(pipeline: Pipeline, strict: boolean, firstItem: number) {
     this.#pipeline = pipeline;
+    this.#strict = strict;
     this.#item = firstItem;
   }
 
   get isNeeded(): boolean {
-    return this.#pipeline.strict || this.#pipeline.uniqueKeys;
+    return this.#strict || this.#pipeline.uniqueKeys;
   }
 
   /** The items' keys where they must be unique; notes what is wrong with each item. */
-  async readKeys(chunk: PlannedChunk, source: Source | null): Promise<string[] | null> {
-    const { uniqueKeys, strict } = this.#pipeline;
+  async readKeys(chunk: PlannedChunk, source: Source | null): Promise<(string | null)[] | null> {
+    const { uniqueKeys } = this.#pipeline;
     const items = await readPlanned(chunk, source);
-    const keys: string[] = [];
+    const keys: (string | null)[] = [];
     for (let position = 0; position < chunk.items; position++) {
       const index = this.#item++;
       try {
@@ -35,11 +37,11 @@ export class PlanCheck {
         if (this.#pipeline.itemSchema !== null) {
           item = await checkItem(this.#pipeline.itemSchema, item);
         }
-        keys.push(this.#pipeline.readKey(item) ?? "");
+        keys.push(this.#pipeline.readKey(item));
       } catch (error) {
         // A bad item is a failure of its own when it runs; it takes part in no comparison.
-        keys.push(`\u0000bad item ${index}`);
-        if (strict) this.#note(index, error);
+        keys.push(null);
+        if (this.#strict) this.#note(index, error);
       }
     }
     return uniqueKeys ? keys : null;
@@ -60,7 +62,7 @@ export class PlanCheck {
     const list = this.#problems.map((problem) => `  - ${problem}`).join("\n");
     throw new SluiceError(
       "BAD_ITEMS",
-      `${this.#problemCount} of the items are bad, and the batch is strict:\n${list}${more > 0 ? `\n  - and ${more} more` : ""}`,
+      `${this.#problemCount === 1 ? "one item is" : `${this.#problemCount} items are`} bad, and the batch is strict:\n${list}${more > 0 ? `\n  - and ${more} more` : ""}`,
       { hint: "Mend them, or run without --strict to have them counted as failed items." },
     );
   }

@@ -3,7 +3,7 @@
  * crash half-way goes on where it stopped; a source that cannot go on in the middle is frozen
  * afresh, which is safe because nothing of it has run.
  */
-import { describeError, SluiceError } from "../core/errors.ts";
+import { SluiceError } from "../core/errors.ts";
 import { decideChunkLimit, decideInline } from "../core/slicing.ts";
 import type { BatchSnapshot, PlannedChunk, PlanPart } from "../ports/conducting.ts";
 import type { Random } from "../ports/random.ts";
@@ -11,6 +11,7 @@ import type { Slice, Source, SourceLike } from "../ports/source.ts";
 import type { Store } from "../ports/store.ts";
 import type { LeasedChunk, LeaseRequest } from "../ports/working.ts";
 import { freezePieces, type Piece, SLICE_BYTES_MAX } from "./freeze.ts";
+import { describeReason } from "./end-reason.ts";
 import { isSource, openSource } from "./open-source.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { PlanCheck } from "./plan-check.ts";
@@ -45,9 +46,7 @@ export async function sliceBatch(
     return await new Slicer(batch, pipeline, items, parts).run();
   } catch (error) {
     if (error instanceof SluiceError && error.retryable) throw error;
-    const { code, message } = describeError(error);
-    const hint = error instanceof SluiceError && error.hint !== undefined ? `\n${error.hint}` : "";
-    const { batch: ended } = await parts.store.fail(batch.id, { code, message: message + hint });
+    const { batch: ended } = await parts.store.fail(batch.id, describeReason(error));
     return ended;
   }
 }
@@ -87,12 +86,13 @@ class Slicer {
     const source = this.#open();
     // Keys that must be unique are in the store already for what is planned; items that must be
     // checked are not remembered as checked, so a strict batch begins anew.
-    const afresh = again || !isSource(source) || this.#pipeline.strict;
+    const { strict } = this.#batch.settings;
+    const afresh = again || !isSource(source) || strict;
     const started = await this.#parts.store.startSlicing(this.#batch.id, afresh);
     if (started.kind === "moved_on") return false;
     this.#chunks = started.batch.chunks;
     this.#planned = started.batch.counts.planned;
-    const check = new PlanCheck(this.#pipeline, this.#planned);
+    const check = new PlanCheck(this.#pipeline, strict, this.#planned);
     const pieces = isSource(source)
       ? slicePieces(source, chunkSize, started.batch.sliceCursor)
       : freezePieces(source, chunkSize);

@@ -129,6 +129,7 @@ export class Conducting {
     let item = batch.counts.planned;
     for (const chunk of part.chunks) {
       for (const [position, key] of (chunk.keys ?? []).entries()) {
+        if (key === null) continue;
         const secondItem = item + position;
         const firstItem = batch.keys.get(key) ?? claimed.get(key);
         if (firstItem !== undefined) return { kind: "duplicate_key", key, firstItem, secondItem };

@@ -180,6 +180,7 @@ export class Conducting {
     let item = batch.planned;
     for (const chunk of part.chunks) {
       for (const [position, key] of (chunk.keys ?? []).entries()) {
+        if (key === null) continue;
         const secondItem = item + position;
         const known = this.#findKey.get(batch.num, key) as { item: number } | undefined;
         const firstItem = known?.item ?? claimed.get(key);

@@ -53,6 +53,9 @@ export class Working {
   readonly #leasing: Leasing;
   readonly #numbers = new Map<string, number>();
   readonly #insertWorker: StatementSync;
+  readonly #deleteClaims: StatementSync;
+  readonly #selectIdleWorkers: StatementSync;
+  readonly #deleteWorker: StatementSync;
   readonly #findNumber: StatementSync;
   readonly #selectHeld: StatementSync;
   readonly #selectTracked: StatementSync;
@@ -77,6 +80,12 @@ export class Working {
     this.#insertWorker = prepare(
       "INSERT INTO worker (name, process, pipelines, registered_at) VALUES (?, ?, ?, ?)",
     );
+    this.#deleteClaims = prepare("DELETE FROM claim WHERE until <= ?");
+    this.#selectIdleWorkers = prepare(
+      `SELECT id, process FROM worker WHERE id NOT IN (SELECT worker FROM claim) AND id NOT IN (
+         SELECT worker FROM chunk INDEXED BY chunk_lease WHERE state = 'leased')`,
+    );
+    this.#deleteWorker = prepare("DELETE FROM worker WHERE id = ?");
     this.#findNumber = prepare("SELECT num FROM batch WHERE id = ?");
     this.#selectHeld = prepare(
       `SELECT ${HELD_COLUMNS} FROM chunk
@@ -137,7 +146,11 @@ export class Working {
     );
   }
 
+  /** Also forgets workers whose process is gone and who hold nothing: their rows would pile up. */
   register({ name, pipelines }: WorkerFacts): number {
+    this.#deleteClaims.run(this.#now());
+    const idle = this.#selectIdleWorkers.all() as unknown as { id: number; process: string }[];
+    for (const { id, process } of idle) if (this.#host.isGone(process)) this.#deleteWorker.run(id);
     const facts = [name, this.#host.process, JSON.stringify(pipelines), this.#clock.wallMs()];
     return Number(this.#insertWorker.run(...facts).lastInsertRowid);
   }

@@ -49,7 +49,7 @@ async function run(cli: Cli, file: string, flags: BatchFlags): Promise<number> {
       display.note(`batch ${batch.id} has ended before: nothing runs, this is its result`);
       return await reportEnding(cli, batch, { store, json, storeFlag: config.storeFlag });
     }
-    if (submitted.kind === "existing") display.note(describeTakenUp(batch));
+    if (submitted.handle.takenUp !== null) display.note(describeTakenUp(batch));
     else display.note(cli.err.colours.dim(`batch ${batch.id}`));
     const startedAt = cli.clock.monotonicMs();
     const ended = await workUntilEnded(cli, submitted, stop);

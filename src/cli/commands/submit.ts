@@ -38,7 +38,7 @@ async function submit(cli: Cli, file: string, flags: BatchFlags): Promise<number
   const stop = new StopRequest(cli.clock, cli.exitNow);
   const { engine, display } = submitted;
   try {
-    if (submitted.kind === "existing" && !isEnded(submitted.batch.state)) {
+    if (submitted.handle.takenUp !== null && !isEnded(submitted.batch.state)) {
       display.note(describeTakenUp(submitted.batch));
     }
     const batch = await waitUntilSliced(cli, submitted, stop);

@@ -4,8 +4,8 @@ import { BATCH_STATES, type BatchState, isEnded } from "../../core/batch.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { BatchSnapshot } from "../../ports/conducting.ts";
 import type { Store } from "../../ports/store.ts";
-import { canWorkOn, type Engine } from "../../runtime/engine.ts";
-import type { Pipeline } from "../../runtime/pipeline.ts";
+import type { Engine } from "../../runtime/engine.ts";
+import { canWorkOn, type Pipeline } from "../../runtime/pipeline.ts";
 import { Wake } from "../../runtime/wake.ts";
 import {
   adjustPipeline,
