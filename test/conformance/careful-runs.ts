@@ -30,17 +30,18 @@ export function describeCarefulRuns(rule: Rule): void {
     expect(await rig.store.readDeadLetters(id, PAGE)).toEqual([]);
   });
 
-  rule("items that were started when the worker died are suspects, the others are not", async ({
-    rig,
-  }) => {
-    await rig.running([4]);
-    await die(rig, []);
-    await die(rig, [1, 2]);
-    expect((await rig.leaseOne()).histories).toEqual([
-      { index: 1, attempts: 1, deaths: 2, dueInMs: 0 },
-      { index: 2, attempts: 1, deaths: 2, dueInMs: 0 },
-    ]);
-  });
+  rule(
+    "items that were started when the worker died are suspects, the others are not",
+    async ({ rig }) => {
+      await rig.running([4]);
+      await die(rig, []);
+      await die(rig, [1, 2]);
+      expect((await rig.leaseOne()).histories).toEqual([
+        { index: 1, attempts: 1, deaths: 2, dueInMs: 0 },
+        { index: 2, attempts: 1, deaths: 2, dueInMs: 0 },
+      ]);
+    },
+  );
 
   rule("suspects that die beside each other are never convicted", async ({ rig }) => {
     const id = await rig.running([2]);
@@ -50,50 +51,54 @@ export function describeCarefulRuns(rule: Rule): void {
     expect(await rig.store.readDeadLetters(id, PAGE)).toEqual([]);
   });
 
-  rule("the third death of an item that ran alone makes it a dead letter and settles the good ones", async ({
-    rig,
-  }) => {
-    const id = await rig.running([3]);
-    await die(rig, []);
-    await die(rig, [0, 1, 2]);
-    const lease = await rig.leaseOne();
-    await rig.report(lease, { starting: [1], intent: "keep" });
-    rig.clock.advance(LEASE_MS);
-    await rig.store.sweep();
-    expect(await rig.store.readDeadLetters(id, PAGE)).toEqual([
-      {
-        step: 0,
-        item: 1,
-        key: null,
-        attempts: 2,
-        deaths: 3,
-        errorClass: "permanent",
-        code: "POISON",
-        message: expect.stringContaining("died 3 times") as string,
-        failedAt: rig.clock.wallMs(),
-      },
-    ]);
-    const rest = await rig.leaseOne();
-    expect(wordsOf(rest)).toEqual(["pending", "failed", "pending"]);
-    expect(rest.histories.map(({ index }) => index)).toEqual([0, 2]);
-    await rig.report(rest, { succeeded: [0, 2] });
-    expect(await rig.get(id)).toMatchObject({
-      state: "completed_with_errors",
-      counts: { succeeded: 2, failed: 1, pending: 0 },
-    });
-  });
+  rule(
+    "the third death of an item that ran alone makes it a dead letter and settles the good ones",
+    async ({ rig }) => {
+      const id = await rig.running([3]);
+      await die(rig, []);
+      await die(rig, [0, 1, 2]);
+      const lease = await rig.leaseOne();
+      await rig.report(lease, { starting: [1], intent: "keep" });
+      rig.clock.advance(LEASE_MS);
+      await rig.store.sweep();
+      expect(await rig.store.readDeadLetters(id, PAGE)).toEqual([
+        {
+          step: 0,
+          item: 1,
+          key: null,
+          attempts: 2,
+          deaths: 3,
+          errorClass: "permanent",
+          code: "POISON",
+          message: expect.stringContaining("died 3 times") as string,
+          failedAt: rig.clock.wallMs(),
+        },
+      ]);
+      const rest = await rig.leaseOne();
+      expect(wordsOf(rest)).toEqual(["pending", "failed", "pending"]);
+      expect(rest.histories.map(({ index }) => index)).toEqual([0, 2]);
+      await rig.report(rest, { succeeded: [0, 2] });
+      expect(await rig.get(id)).toMatchObject({
+        state: "completed_with_errors",
+        counts: { succeeded: 2, failed: 1, pending: 0 },
+      });
+    },
+  );
 
-  rule("an item that is always alone is convicted at the third death, not before", async ({
-    rig,
-  }) => {
-    const id = await rig.running([1]);
-    await die(rig, []);
-    expect((await rig.get(id)).counts.failed).toBe(0);
-    await die(rig, [0]);
-    expect((await rig.get(id)).counts.failed).toBe(0);
-    await die(rig, [0]);
-    expect(await rig.store.readDeadLetters(id, PAGE)).toMatchObject([{ code: "POISON", deaths: 3 }]);
-  });
+  rule(
+    "an item that is always alone is convicted at the third death, not before",
+    async ({ rig }) => {
+      const id = await rig.running([1]);
+      await die(rig, []);
+      expect((await rig.get(id)).counts.failed).toBe(0);
+      await die(rig, [0]);
+      expect((await rig.get(id)).counts.failed).toBe(0);
+      await die(rig, [0]);
+      expect(await rig.store.readDeadLetters(id, PAGE)).toMatchObject([
+        { code: "POISON", deaths: 3 },
+      ]);
+    },
+  );
 
   rule("the sweep that convicts the last item ends the batch", async ({ rig }) => {
     const id = await rig.running([1]);
@@ -117,46 +122,49 @@ export function describeCarefulRuns(rule: Rule): void {
     ]);
   });
 
-  rule("a suspect that fails in the ordinary way stays a suspect while it waits", async ({
-    rig,
-  }) => {
-    await rig.running([1]);
-    await die(rig, []);
-    await die(rig, [0]);
-    const lease = await rig.leaseOne();
-    await rig.report(lease, { starting: [0], intent: "keep" });
-    await rig.report(lease, { retryInMs: { 0: 50 }, attempts: 2 });
-    expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: 50 });
-    rig.clock.advance(50);
-    expect((await rig.leaseOne()).histories).toEqual([
-      { index: 0, attempts: 2, deaths: 2, dueInMs: 0 },
-    ]);
-  });
+  rule(
+    "a suspect that fails in the ordinary way stays a suspect while it waits",
+    async ({ rig }) => {
+      await rig.running([1]);
+      await die(rig, []);
+      await die(rig, [0]);
+      const lease = await rig.leaseOne();
+      await rig.report(lease, { starting: [0], intent: "keep" });
+      await rig.report(lease, { retryInMs: { 0: 50 }, attempts: 2 });
+      expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: 50 });
+      rig.clock.advance(50);
+      expect((await rig.leaseOne()).histories).toEqual([
+        { index: 0, attempts: 2, deaths: 2, dueInMs: 0 },
+      ]);
+    },
+  );
 
-  rule("a careful chunk that is given back counts no death, whatever was started", async ({
-    rig,
-  }) => {
-    await rig.running([2]);
-    await die(rig, []);
-    const lease = await rig.leaseOne();
-    await rig.report(lease, { starting: [0], intent: "keep" });
-    await rig.report(lease, { intent: "yield" });
-    expect((await rig.leaseOne()).histories).toEqual([]);
-  });
+  rule(
+    "a careful chunk that is given back counts no death, whatever was started",
+    async ({ rig }) => {
+      await rig.running([2]);
+      await die(rig, []);
+      const lease = await rig.leaseOne();
+      await rig.report(lease, { starting: [0], intent: "keep" });
+      await rig.report(lease, { intent: "yield" });
+      expect((await rig.leaseOne()).histories).toEqual([]);
+    },
+  );
 
-  rule("an item counts as started until the next report, unless that names it again", async ({
-    rig,
-  }) => {
-    await rig.running([3]);
-    await die(rig, []);
-    const lease = await rig.leaseOne();
-    await rig.report(lease, { starting: [0, 1], intent: "keep" });
-    await rig.report(lease, { succeeded: [0], starting: [2], intent: "keep" });
-    await rig.lose();
-    expect((await rig.leaseOne()).histories).toEqual([
-      { index: 2, attempts: 1, deaths: 2, dueInMs: 0 },
-    ]);
-  });
+  rule(
+    "an item counts as started until the next report, unless that names it again",
+    async ({ rig }) => {
+      await rig.running([3]);
+      await die(rig, []);
+      const lease = await rig.leaseOne();
+      await rig.report(lease, { starting: [0, 1], intent: "keep" });
+      await rig.report(lease, { succeeded: [0], starting: [2], intent: "keep" });
+      await rig.lose();
+      expect((await rig.leaseOne()).histories).toEqual([
+        { index: 2, attempts: 1, deaths: 2, dueInMs: 0 },
+      ]);
+    },
+  );
 
   rule("an item that is finished is not started again by a late word", async ({ rig }) => {
     await rig.running([2]);

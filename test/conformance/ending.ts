@@ -81,10 +81,7 @@ export function describeEnding(rule: Rule): void {
     const id = await rig.running([1], { open: true });
     expect((await rig.store.work([], rig.request())).ended).toEqual([]);
     await rig.lose();
-    const settled = await rig.store.work(
-      [say(await rig.leaseOne(), { succeeded: [0] })],
-      null,
-    );
+    const settled = await rig.store.work([say(await rig.leaseOne(), { succeeded: [0] })], null);
     expect(settled).toMatchObject({ reports: ["settled"], ended: [] });
     expect(await rig.get(id)).toMatchObject({ state: "running", counts: { pending: 0 } });
   });
@@ -225,14 +222,15 @@ export function describeEnding(rule: Rule): void {
     ]);
   });
 
-  rule("two holders that settle the last items at the same time end the batch once", async ({
-    rig,
-  }) => {
-    const id = await rig.running([1, 1]);
-    const leased = await rig.lease({ chunksMax: 2 });
-    const answers = await Promise.all(
-      leased.map((lease) => rig.store.work([say(lease, { succeeded: [0] })], null)),
-    );
-    expect(answers.flatMap(({ ended }) => ended)).toEqual([id]);
-  });
+  rule(
+    "two holders that settle the last items at the same time end the batch once",
+    async ({ rig }) => {
+      const id = await rig.running([1, 1]);
+      const leased = await rig.lease({ chunksMax: 2 });
+      const answers = await Promise.all(
+        leased.map((lease) => rig.store.work([say(lease, { succeeded: [0] })], null)),
+      );
+      expect(answers.flatMap(({ ended }) => ended)).toEqual([id]);
+    },
+  );
 }

@@ -120,7 +120,10 @@ export function describeLeasing(rule: Rule): void {
   rule("retries that fell due together come in the order of their chunks", async ({ rig }) => {
     const id = await rig.running([1, 1, 1]);
     const leased = await rig.lease({ chunksMax: 3 });
-    await rig.store.work(leased.toReversed().map((lease) => say(lease, {})), null);
+    await rig.store.work(
+      leased.toReversed().map((lease) => say(lease, {})),
+      null,
+    );
     expect(places(await rig.lease({ chunksMax: 3 }))).toEqual([`${id}/0`, `${id}/1`, `${id}/2`]);
   });
 
@@ -157,23 +160,24 @@ export function describeLeasing(rule: Rule): void {
     expect(await rig.lease({ batch: "nobody" })).toEqual([]);
   });
 
-  rule("a waiting chunk is leased when its earliest item is due and not before", async ({
-    rig,
-  }) => {
-    await rig.running([3]);
-    const lease = await rig.leaseOne();
-    await rig.report(lease, { succeeded: [0], retryInMs: { 1: 500, 2: 200 } });
-    expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: 200 });
-    rig.clock.advance(199);
-    expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: 1 });
-    rig.clock.advance(1);
-    const again = await rig.leaseOne();
-    expect(wordsOf(again)).toEqual(["succeeded", "pending", "pending"]);
-    expect(again.histories).toEqual([
-      { index: 1, attempts: 1, deaths: 0, dueInMs: 300 },
-      { index: 2, attempts: 1, deaths: 0, dueInMs: 0 },
-    ]);
-  });
+  rule(
+    "a waiting chunk is leased when its earliest item is due and not before",
+    async ({ rig }) => {
+      await rig.running([3]);
+      const lease = await rig.leaseOne();
+      await rig.report(lease, { succeeded: [0], retryInMs: { 1: 500, 2: 200 } });
+      expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: 200 });
+      rig.clock.advance(199);
+      expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: 1 });
+      rig.clock.advance(1);
+      const again = await rig.leaseOne();
+      expect(wordsOf(again)).toEqual(["succeeded", "pending", "pending"]);
+      expect(again.histories).toEqual([
+        { index: 1, attempts: 1, deaths: 0, dueInMs: 300 },
+        { index: 2, attempts: 1, deaths: 0, dueInMs: 0 },
+      ]);
+    },
+  );
 
   rule("a chunk with an item that never ran is due at once", async ({ rig }) => {
     await rig.running([2]);
@@ -183,58 +187,62 @@ export function describeLeasing(rule: Rule): void {
     ]);
   });
 
-  rule("items in back-off are still in back-off when their chunk is given back early", async ({
-    rig,
-  }) => {
-    await rig.running([2]);
-    await rig.report(await rig.leaseOne(), { retryInMs: { 0: 500, 1: 100 } });
-    rig.clock.advance(100);
-    const second = await rig.leaseOne();
-    await rig.report(second, { succeeded: [1] });
-    expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: 400 });
-  });
+  rule(
+    "items in back-off are still in back-off when their chunk is given back early",
+    async ({ rig }) => {
+      await rig.running([2]);
+      await rig.report(await rig.leaseOne(), { retryInMs: { 0: 500, 1: 100 } });
+      rig.clock.advance(100);
+      const second = await rig.leaseOne();
+      await rig.report(second, { succeeded: [1] });
+      expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: 400 });
+    },
+  );
 
-  rule("back-off is measured by the monotonic clock: a jump of the wall clock changes nothing", async ({
-    rig,
-  }) => {
-    await rig.running([1]);
-    await rig.report(await rig.leaseOne(), { retryInMs: { 0: 500 } });
-    rig.clock.jumpWall(3_600_000);
-    expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: 500 });
-    rig.clock.jumpWall(-7_200_000);
-    rig.clock.advance(500);
-    expect(await rig.lease()).toHaveLength(1);
-  });
+  rule(
+    "back-off is measured by the monotonic clock: a jump of the wall clock changes nothing",
+    async ({ rig }) => {
+      await rig.running([1]);
+      await rig.report(await rig.leaseOne(), { retryInMs: { 0: 500 } });
+      rig.clock.jumpWall(3_600_000);
+      expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: 500 });
+      rig.clock.jumpWall(-7_200_000);
+      rig.clock.advance(500);
+      expect(await rig.lease()).toHaveLength(1);
+    },
+  );
 
-  rule("the next due time is the earliest of the batches that the worker accepts", async ({
-    rig,
-  }) => {
-    for (const [version, pipeline, ms] of [
-      ["1", "import", 700],
-      ["2", "import", 400],
-      ["3", "import", 100],
-      ["1", "export", 50],
-    ] as const) {
-      const id = await rig.running([1], { version, pipeline });
-      const lease = await rig.leaseOne({ batch: id, versions: [version], pipeline });
-      await rig.report(lease, { retryInMs: { 0: ms } });
-    }
-    expect((await rig.look()).nextDueInMs).toBe(700);
-    expect((await rig.look({ versions: ["1", "2"] })).nextDueInMs).toBe(400);
-    expect((await rig.look({ batch: "nobody" })).nextDueInMs).toBeNull();
-  });
+  rule(
+    "the next due time is the earliest of the batches that the worker accepts",
+    async ({ rig }) => {
+      for (const [version, pipeline, ms] of [
+        ["1", "import", 700],
+        ["2", "import", 400],
+        ["3", "import", 100],
+        ["1", "export", 50],
+      ] as const) {
+        const id = await rig.running([1], { version, pipeline });
+        const lease = await rig.leaseOne({ batch: id, versions: [version], pipeline });
+        await rig.report(lease, { retryInMs: { 0: ms } });
+      }
+      expect((await rig.look()).nextDueInMs).toBe(700);
+      expect((await rig.look({ versions: ["1", "2"] })).nextDueInMs).toBe(400);
+      expect((await rig.look({ batch: "nobody" })).nextDueInMs).toBeNull();
+    },
+  );
 
-  rule("there is no next due time while something is leased now, or nothing waits", async ({
-    rig,
-  }) => {
-    await rig.running([1, 1]);
-    await rig.report(await rig.leaseOne(), { retryInMs: { 0: 500 } });
-    expect(await rig.look()).toMatchObject({ leased: [{ chunk: 1 }], nextDueInMs: null });
-    rig.clock.advance(500);
-    await rig.leaseOne();
-    expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: null });
-    expect(await rig.store.work([], null)).toMatchObject({ leased: [], nextDueInMs: null });
-  });
+  rule(
+    "there is no next due time while something is leased now, or nothing waits",
+    async ({ rig }) => {
+      await rig.running([1, 1]);
+      await rig.report(await rig.leaseOne(), { retryInMs: { 0: 500 } });
+      expect(await rig.look()).toMatchObject({ leased: [{ chunk: 1 }], nextDueInMs: null });
+      rig.clock.advance(500);
+      await rig.leaseOne();
+      expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: null });
+      expect(await rig.store.work([], null)).toMatchObject({ leased: [], nextDueInMs: null });
+    },
+  );
 
   rule("settling one chunk and leasing the next is one act", async ({ rig }) => {
     const id = await rig.running([2, 2]);
@@ -260,14 +268,15 @@ export function describeLeasing(rule: Rule): void {
     expect(both.leased.map(({ batch }) => batch)).toEqual([next]);
   });
 
-  rule("the map of a lease is the worker's own: writing into it changes nothing stored", async ({
-    rig,
-  }) => {
-    const id = await rig.running([4]);
-    const lease = await rig.leaseOne();
-    lease.outcomes.fill(0xff);
-    await rig.lose(LEASE_MS);
-    expect(wordsOf(await rig.leaseOne())).toEqual(["pending", "pending", "pending", "pending"]);
-    expect((await rig.recount(id)).recounted.pending).toBe(4);
-  });
+  rule(
+    "the map of a lease is the worker's own: writing into it changes nothing stored",
+    async ({ rig }) => {
+      const id = await rig.running([4]);
+      const lease = await rig.leaseOne();
+      lease.outcomes.fill(0xff);
+      await rig.lose(LEASE_MS);
+      expect(wordsOf(await rig.leaseOne())).toEqual(["pending", "pending", "pending", "pending"]);
+      expect((await rig.recount(id)).recounted.pending).toBe(4);
+    },
+  );
 }

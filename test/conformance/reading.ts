@@ -43,9 +43,7 @@ export function describeReading(rule: Rule): void {
   rule("dead letters come in item order, pages do not overlap", async ({ rig }) => {
     const id = await runBackwards(rig);
     for (const limit of [1, 2, 100]) {
-      const all = await readAll((afterItem) =>
-        rig.store.readDeadLetters(id, { afterItem, limit }),
-      );
+      const all = await readAll((afterItem) => rig.store.readDeadLetters(id, { afterItem, limit }));
       expect(all.map(({ item, key }) => [item, key])).toEqual(
         [0, 3, 6, 9, 12].map((item) => [item, `key-${item}`]),
       );

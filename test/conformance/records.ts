@@ -135,19 +135,20 @@ export function describeRecords(rule: Rule): void {
     });
   }
 
-  rule("a record's bytes are canonical: its keys are sorted and it has no white space", async ({
-    rig,
-  }) => {
-    const draft = rig.draft({ key: "monday", lane: "case-7" });
-    await rig.store.submit(draft);
-    const [record] = await rig.records(draft.id);
-    const at = new Date(rig.clock.wallMs()).toISOString();
-    expect(record?.body).toBe(
-      `{"at":"${at}","batch":"${draft.id}","data":{"inputHash":"${draft.inputHash}","key":"monday",` +
-        `"lane":"case-7","pipeline":"import","version":"1"},"prev":"${"0".repeat(64)}","seq":1,` +
-        `"type":"batch.submitted","v":1}`,
-    );
-  });
+  rule(
+    "a record's bytes are canonical: its keys are sorted and it has no white space",
+    async ({ rig }) => {
+      const draft = rig.draft({ key: "monday", lane: "case-7" });
+      await rig.store.submit(draft);
+      const [record] = await rig.records(draft.id);
+      const at = new Date(rig.clock.wallMs()).toISOString();
+      expect(record?.body).toBe(
+        `{"at":"${at}","batch":"${draft.id}","data":{"inputHash":"${draft.inputHash}","key":"monday",` +
+          `"lane":"case-7","pipeline":"import","version":"1"},"prev":"${"0".repeat(64)}","seq":1,` +
+          `"type":"batch.submitted","v":1}`,
+      );
+    },
+  );
 
   rule("an early ending says why", async ({ rig }) => {
     const id = await rig.slicing();

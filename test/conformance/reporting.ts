@@ -51,15 +51,16 @@ export function describeReporting(rule: Rule): void {
     expect((await rig.get(id)).counts).toMatchObject({ succeeded: 3, pending: 0 });
   });
 
-  rule("after a crash only the items that no flush covered are handed out again", async ({
-    rig,
-  }) => {
-    await rig.running([4]);
-    const lease = await rig.leaseOne();
-    await rig.report(lease, { succeeded: [0], skipped: [2], failed: [3], intent: "keep" });
-    await rig.lose();
-    expect(wordsOf(await rig.leaseOne())).toEqual(["succeeded", "pending", "skipped", "failed"]);
-  });
+  rule(
+    "after a crash only the items that no flush covered are handed out again",
+    async ({ rig }) => {
+      await rig.running([4]);
+      const lease = await rig.leaseOne();
+      await rig.report(lease, { succeeded: [0], skipped: [2], failed: [3], intent: "keep" });
+      await rig.lose();
+      expect(wordsOf(await rig.leaseOne())).toEqual(["succeeded", "pending", "skipped", "failed"]);
+    },
+  );
 
   rule("a report that is repeated counts once", async ({ rig }) => {
     const id = await rig.running([3]);
@@ -78,21 +79,22 @@ export function describeReporting(rule: Rule): void {
     expect(await rig.observe(id)).toEqual(once);
   });
 
-  rule("a settle or a give-back that is repeated is told that its lease is over", async ({
-    rig,
-  }) => {
-    const id = await rig.running([2, 2]);
-    const [one, two] = (await rig.lease({ chunksMax: 2 })) as [LeasedChunk, LeasedChunk];
-    const settle = say(one, { succeeded: [0, 1] });
-    const giveBack = say(two, { succeeded: [0] });
-    expect((await rig.store.work([settle, giveBack], null)).reports).toEqual([
-      "settled",
-      "yielded",
-    ]);
-    const once = await rig.observe(id);
-    expect((await rig.store.work([settle, giveBack], null)).reports).toEqual(["lost", "lost"]);
-    expect(await rig.observe(id)).toEqual(once);
-  });
+  rule(
+    "a settle or a give-back that is repeated is told that its lease is over",
+    async ({ rig }) => {
+      const id = await rig.running([2, 2]);
+      const [one, two] = (await rig.lease({ chunksMax: 2 })) as [LeasedChunk, LeasedChunk];
+      const settle = say(one, { succeeded: [0, 1] });
+      const giveBack = say(two, { succeeded: [0] });
+      expect((await rig.store.work([settle, giveBack], null)).reports).toEqual([
+        "settled",
+        "yielded",
+      ]);
+      const once = await rig.observe(id);
+      expect((await rig.store.work([settle, giveBack], null)).reports).toEqual(["lost", "lost"]);
+      expect(await rig.observe(id)).toEqual(once);
+    },
+  );
 
   rule("a repeated failure counts one attempt", async ({ rig }) => {
     await rig.running([1]);
@@ -112,7 +114,12 @@ export function describeReporting(rule: Rule): void {
     const lease = await rig.leaseOne();
     await rig.report(lease, { succeeded: [0], skipped: [1], failed: [2], intent: "keep" });
     const before = await rig.observe(id);
-    const contrary = { failed: [0], succeeded: [1, 2], results: { 2: "7" }, intent: "keep" } as const;
+    const contrary = {
+      failed: [0],
+      succeeded: [1, 2],
+      results: { 2: "7" },
+      intent: "keep",
+    } as const;
     expect(await rig.report(lease, contrary)).toBe("kept");
     expect(await rig.observe(id)).toEqual(before);
     await rig.report(lease, { skipped: [0, 1, 2] });
@@ -169,25 +176,27 @@ export function describeReporting(rule: Rule): void {
     expect((await rig.get(id)).counts).toMatchObject({ succeeded: 2, failed: 0 });
   });
 
-  rule("the fence decides, not the clock: a late report counts while nobody took the chunk", async ({
-    rig,
-  }) => {
-    await rig.running([1]);
-    const lease = await rig.leaseOne();
-    rig.clock.advance(LEASE_MS * 10);
-    expect(await rig.settle(lease)).toBe("settled");
-  });
-
-  rule("a give-back counts no death: the chunk is due at once and not run carefully", async ({
-    rig,
-  }) => {
-    await rig.running([2]);
-    for (let round = 0; round < 5; round++) {
+  rule(
+    "the fence decides, not the clock: a late report counts while nobody took the chunk",
+    async ({ rig }) => {
+      await rig.running([1]);
       const lease = await rig.leaseOne();
-      expect(lease).toMatchObject({ careful: false, histories: [] });
-      expect(await rig.report(lease, { intent: "yield" })).toBe("yielded");
-    }
-  });
+      rig.clock.advance(LEASE_MS * 10);
+      expect(await rig.settle(lease)).toBe("settled");
+    },
+  );
+
+  rule(
+    "a give-back counts no death: the chunk is due at once and not run carefully",
+    async ({ rig }) => {
+      await rig.running([2]);
+      for (let round = 0; round < 5; round++) {
+        const lease = await rig.leaseOne();
+        expect(lease).toMatchObject({ careful: false, histories: [] });
+        expect(await rig.report(lease, { intent: "yield" })).toBe("yielded");
+      }
+    },
+  );
 
   rule("an item that gave up is a dead letter with its cause", async ({ rig }) => {
     const id = await rig.running([1, 3]);
@@ -209,19 +218,20 @@ export function describeReporting(rule: Rule): void {
     ]);
   });
 
-  rule("an item that failed and then succeeded leaves no dead letter and no history", async ({
-    rig,
-  }) => {
-    const id = await rig.running([2]);
-    await rig.report(await rig.leaseOne(), { retryInMs: { 0: 10, 1: 10 } });
-    rig.clock.advance(10);
-    await rig.report(await rig.leaseOne(), { succeeded: [0] });
-    const last = await rig.leaseOne();
-    expect(last.histories).toEqual([{ index: 1, attempts: 1, deaths: 0, dueInMs: 0 }]);
-    await rig.settle(last);
-    expect(await rig.store.readDeadLetters(id, PAGE)).toEqual([]);
-    expect((await rig.get(id)).state).toBe("succeeded");
-  });
+  rule(
+    "an item that failed and then succeeded leaves no dead letter and no history",
+    async ({ rig }) => {
+      const id = await rig.running([2]);
+      await rig.report(await rig.leaseOne(), { retryInMs: { 0: 10, 1: 10 } });
+      rig.clock.advance(10);
+      await rig.report(await rig.leaseOne(), { succeeded: [0] });
+      const last = await rig.leaseOne();
+      expect(last.histories).toEqual([{ index: 1, attempts: 1, deaths: 0, dueInMs: 0 }]);
+      await rig.settle(last);
+      expect(await rig.store.readDeadLetters(id, PAGE)).toEqual([]);
+      expect((await rig.get(id)).state).toBe("succeeded");
+    },
+  );
 
   rule("attempts are kept as the worker counts them", async ({ rig }) => {
     await rig.running([1]);
@@ -256,26 +266,27 @@ export function describeReporting(rule: Rule): void {
     expect(await rig.store.readResults(id, PAGE)).toMatchObject([{ item: 0 }]);
   });
 
-  rule("several reports are answered in order, and a lost one does not stop the others", async ({
-    rig,
-  }) => {
-    const id = await rig.running([1, 1, 1]);
-    const [one, two, three] = (await rig.lease({ chunksMax: 3 })) as [
-      LeasedChunk,
-      LeasedChunk,
-      LeasedChunk,
-    ];
-    const done = { succeeded: [0] };
-    const stale = say({ ...two, fence: 99 }, done);
-    const reports = [say(three, done), stale, say(one, done), say(two, { intent: "keep" })];
-    expect((await rig.store.work(reports, null)).reports).toEqual([
-      "settled",
-      "lost",
-      "settled",
-      "kept",
-    ]);
-    expect((await rig.get(id)).counts).toMatchObject({ succeeded: 2, pending: 1 });
-  });
+  rule(
+    "several reports are answered in order, and a lost one does not stop the others",
+    async ({ rig }) => {
+      const id = await rig.running([1, 1, 1]);
+      const [one, two, three] = (await rig.lease({ chunksMax: 3 })) as [
+        LeasedChunk,
+        LeasedChunk,
+        LeasedChunk,
+      ];
+      const done = { succeeded: [0] };
+      const stale = say({ ...two, fence: 99 }, done);
+      const reports = [say(three, done), stale, say(one, done), say(two, { intent: "keep" })];
+      expect((await rig.store.work(reports, null)).reports).toEqual([
+        "settled",
+        "lost",
+        "settled",
+        "kept",
+      ]);
+      expect((await rig.get(id)).counts).toMatchObject({ succeeded: 2, pending: 1 });
+    },
+  );
 
   rule("reports on several batches share one commit", async ({ rig }) => {
     const ids = [await rig.running([1]), await rig.running([2]), await rig.running([1])];

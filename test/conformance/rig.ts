@@ -3,6 +3,7 @@
  * short words for the common acts, so that a test shows only what it is about.
  */
 import { test, type TestAPI } from "vitest";
+import type { Clock } from "../../src/ports/clock.ts";
 import type {
   BatchSnapshot,
   PlannedChunk,
@@ -101,14 +102,14 @@ export function manifests(...sizes: readonly number[]): PlannedChunk[] {
   }));
 }
 
-export class Rig {
+export class Rig<C extends Clock = ManualClock> {
   readonly store: Store;
-  readonly clock: ManualClock;
+  readonly clock: C;
   readonly worker: number;
   #submitted = 0;
   #parts = 0;
 
-  constructor(store: Store, clock: ManualClock, worker: number) {
+  constructor(store: Store, clock: C, worker: number) {
     this.store = store;
     this.clock = clock;
     this.worker = worker;
@@ -202,7 +203,7 @@ export class Rig {
   }
 
   /** Lets a lease run out and sweeps it up: its worker is taken for dead. */
-  async lose(ms = LEASE_MS): Promise<void> {
+  async lose(this: Rig, ms = LEASE_MS): Promise<void> {
     this.clock.advance(ms);
     await this.store.sweep();
   }

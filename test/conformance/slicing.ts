@@ -60,15 +60,16 @@ export function describeSlicing(rule: Rule): void {
     expect(found.batch).toMatchObject({ chunks: 2, sliceCursor: "byte 400" });
   });
 
-  rule("a chunk is leased with its locator, or with none when it has a manifest", async ({
-    rig,
-  }) => {
-    const id = await rig.slicing();
-    await rig.plan(id, [...located(2), ...manifests(2)]);
-    await rig.store.finishSlicing(id, 2);
-    const leased = await rig.lease({ chunksMax: 2 });
-    expect(leased.map(({ locator }) => locator)).toEqual(["at-0", null]);
-  });
+  rule(
+    "a chunk is leased with its locator, or with none when it has a manifest",
+    async ({ rig }) => {
+      const id = await rig.slicing();
+      await rig.plan(id, [...located(2), ...manifests(2)]);
+      await rig.store.finishSlicing(id, 2);
+      const leased = await rig.lease({ chunksMax: 2 });
+      expect(leased.map(({ locator }) => locator)).toEqual(["at-0", null]);
+    },
+  );
 
   rule("nothing is planned into a batch that is not being sliced", async ({ rig }) => {
     const { id } = await rig.submit();
@@ -100,22 +101,23 @@ export function describeSlicing(rule: Rule): void {
     expect(await rig.get(id)).toMatchObject({ chunks: 2, counts: { planned: 4 } });
   });
 
-  rule("a repeated part is recognised after later parts and after the batch has ended", async ({
-    rig,
-  }) => {
-    const id = await rig.slicing();
-    const repeated = { part: "mine", afterChunks: 1 };
-    await rig.plan(id, manifests(1));
-    await rig.plan(id, manifests(2, 2), repeated);
-    await rig.plan(id, manifests(3));
-    const answer = { kind: "planned", chunks: 3 };
-    expect(await rig.plan(id, manifests(2, 2), repeated)).toEqual(answer);
-    await rig.store.finishSlicing(id, 4);
-    expect(await rig.plan(id, manifests(2, 2), repeated)).toEqual(answer);
-    await rig.store.fail(id, { code: "STOP", message: "stop" });
-    expect(await rig.plan(id, manifests(2, 2), repeated)).toEqual(answer);
-    expect(await rig.get(id)).toMatchObject({ chunks: 4, counts: { planned: 8 } });
-  });
+  rule(
+    "a repeated part is recognised after later parts and after the batch has ended",
+    async ({ rig }) => {
+      const id = await rig.slicing();
+      const repeated = { part: "mine", afterChunks: 1 };
+      await rig.plan(id, manifests(1));
+      await rig.plan(id, manifests(2, 2), repeated);
+      await rig.plan(id, manifests(3));
+      const answer = { kind: "planned", chunks: 3 };
+      expect(await rig.plan(id, manifests(2, 2), repeated)).toEqual(answer);
+      await rig.store.finishSlicing(id, 4);
+      expect(await rig.plan(id, manifests(2, 2), repeated)).toEqual(answer);
+      await rig.store.fail(id, { code: "STOP", message: "stop" });
+      expect(await rig.plan(id, manifests(2, 2), repeated)).toEqual(answer);
+      expect(await rig.get(id)).toMatchObject({ chunks: 4, counts: { planned: 8 } });
+    },
+  );
 
   rule("two planners: the slower one is told that the batch moved on", async ({ rig }) => {
     const id = await rig.slicing();
@@ -147,15 +149,16 @@ export function describeSlicing(rule: Rule): void {
     });
   });
 
-  rule("slicing finishes once: the second finisher is told that the batch moved on", async ({
-    rig,
-  }) => {
-    const id = await rig.running([2]);
-    const before = await rig.observe(id);
-    expect((await rig.store.finishSlicing(id, 1)).kind).toBe("moved_on");
-    expect((await rig.store.startSlicing(id, false)).kind).toBe("moved_on");
-    expect(await rig.observe(id)).toEqual(before);
-  });
+  rule(
+    "slicing finishes once: the second finisher is told that the batch moved on",
+    async ({ rig }) => {
+      const id = await rig.running([2]);
+      const before = await rig.observe(id);
+      expect((await rig.store.finishSlicing(id, 1)).kind).toBe("moved_on");
+      expect((await rig.store.startSlicing(id, false)).kind).toBe("moved_on");
+      expect(await rig.observe(id)).toEqual(before);
+    },
+  );
 
   rule("slicing afresh drops the plan so far", async ({ rig }) => {
     const id = await rig.slicing();
@@ -189,19 +192,20 @@ export function describeSlicing(rule: Rule): void {
     expect(await rig.get(id)).toMatchObject({ chunks: 1, counts: { planned: 3 } });
   });
 
-  rule("a key that is in an earlier part is refused, and nothing of the part stays", async ({
-    rig,
-  }) => {
-    const id = await rig.slicing();
-    await rig.plan(id, keyed(["a", "b"]));
-    expect(await rig.plan(id, keyed(["c", "a"]))).toEqual({
-      kind: "duplicate_key",
-      key: "a",
-      firstItem: 0,
-      secondItem: 3,
-    });
-    expect(await rig.plan(id, keyed(["c"]))).toEqual({ kind: "planned", chunks: 2 });
-  });
+  rule(
+    "a key that is in an earlier part is refused, and nothing of the part stays",
+    async ({ rig }) => {
+      const id = await rig.slicing();
+      await rig.plan(id, keyed(["a", "b"]));
+      expect(await rig.plan(id, keyed(["c", "a"]))).toEqual({
+        kind: "duplicate_key",
+        key: "a",
+        firstItem: 0,
+        secondItem: 3,
+      });
+      expect(await rig.plan(id, keyed(["c"]))).toEqual({ kind: "planned", chunks: 2 });
+    },
+  );
 
   rule("a repeated part does not collide with its own keys", async ({ rig }) => {
     const id = await rig.slicing();
@@ -240,17 +244,18 @@ export function describeSlicing(rule: Rule): void {
     });
   });
 
-  rule("an open batch that runs takes more chunks, and they can be leased at once", async ({
-    rig,
-  }) => {
-    const id = await rig.running([], { open: true });
-    expect(await rig.get(id)).toMatchObject({ state: "running", sealed: false, chunks: 0 });
-    expect(await rig.lease()).toEqual([]);
-    expect(await rig.plan(id, manifests(2))).toEqual({ kind: "planned", chunks: 1 });
-    expect(await rig.leaseOne()).toMatchObject({ batch: id, chunk: 0, start: 0, end: 2 });
-    expect(await rig.plan(id, manifests(3))).toEqual({ kind: "planned", chunks: 2 });
-    expect(await rig.leaseOne()).toMatchObject({ batch: id, chunk: 1, start: 2, end: 5 });
-  });
+  rule(
+    "an open batch that runs takes more chunks, and they can be leased at once",
+    async ({ rig }) => {
+      const id = await rig.running([], { open: true });
+      expect(await rig.get(id)).toMatchObject({ state: "running", sealed: false, chunks: 0 });
+      expect(await rig.lease()).toEqual([]);
+      expect(await rig.plan(id, manifests(2))).toEqual({ kind: "planned", chunks: 1 });
+      expect(await rig.leaseOne()).toMatchObject({ batch: id, chunk: 0, start: 0, end: 2 });
+      expect(await rig.plan(id, manifests(3))).toEqual({ kind: "planned", chunks: 2 });
+      expect(await rig.leaseOne()).toMatchObject({ batch: id, chunk: 1, start: 2, end: 5 });
+    },
+  );
 
   rule("a part without chunks adds nothing and makes nothing due", async ({ rig }) => {
     const id = await rig.running([1], { open: true });

@@ -8,6 +8,7 @@ import { describeCarefulRuns } from "./careful-runs.ts";
 import { describeClaiming } from "./claiming.ts";
 import { describeEnding } from "./ending.ts";
 import { describeLeasing } from "./leasing.ts";
+import { describePlanningInline } from "./planning-inline.ts";
 import { describeReading } from "./reading.ts";
 import { describeRecords } from "./records.ts";
 import { describeReporting } from "./reporting.ts";
@@ -20,6 +21,7 @@ export function describeStore(name: string, open: OpenStore): void {
   describe(`the ${name} store`, () => {
     describe("submitting", () => describeSubmitting(rule));
     describe("slicing", () => describeSlicing(rule));
+    describe("planning inline", () => describePlanningInline(rule));
     describe("leasing", () => describeLeasing(rule));
     describe("reporting", () => describeReporting(rule));
     describe("careful runs", () => describeCarefulRuns(rule));

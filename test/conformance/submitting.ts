@@ -31,24 +31,26 @@ export function describeSubmitting(rule: Rule): void {
     });
   });
 
-  rule("a submit whose reply was lost can be repeated: the same id is the same batch", async ({
-    rig,
-  }) => {
-    const draft = rig.draft();
-    const first = await rig.store.submit(draft);
-    rig.clock.advance(5_000);
-    expect(await rig.store.submit(draft)).toEqual({ kind: "existing", batch: first.batch });
-    expect(await rig.recordTypes(draft.id)).toEqual(["batch.submitted"]);
-  });
+  rule(
+    "a submit whose reply was lost can be repeated: the same id is the same batch",
+    async ({ rig }) => {
+      const draft = rig.draft();
+      const first = await rig.store.submit(draft);
+      rig.clock.advance(5_000);
+      expect(await rig.store.submit(draft)).toEqual({ kind: "existing", batch: first.batch });
+      expect(await rig.recordTypes(draft.id)).toEqual(["batch.submitted"]);
+    },
+  );
 
-  rule("the same key twice gives the same batch, whatever id the second one brings", async ({
-    rig,
-  }) => {
-    const first = await rig.submit({ key: "monday", inputHash: "same" });
-    const again = await rig.store.submit(rig.draft({ key: "monday", inputHash: "same" }));
-    expect(again).toEqual({ kind: "existing", batch: first });
-    expect(await rig.store.listBatches({ limit: 10 })).toHaveLength(1);
-  });
+  rule(
+    "the same key twice gives the same batch, whatever id the second one brings",
+    async ({ rig }) => {
+      const first = await rig.submit({ key: "monday", inputHash: "same" });
+      const again = await rig.store.submit(rig.draft({ key: "monday", inputHash: "same" }));
+      expect(again).toEqual({ kind: "existing", batch: first });
+      expect(await rig.store.listBatches({ limit: 10 })).toHaveLength(1);
+    },
+  );
 
   rule("the same key gives the same batch also when that one has ended", async ({ rig }) => {
     const id = await rig.running([], { key: "monday", inputHash: "same" });

@@ -13,17 +13,18 @@ export function describeSweeping(rule: Rule): void {
     expect(await rig.observe(id)).toEqual(before);
   });
 
-  rule("a lease is lost exactly when its time is over, not a millisecond before", async ({
-    rig,
-  }) => {
-    await rig.running([1]);
-    await rig.leaseOne();
-    rig.clock.advance(LEASE_MS - 1);
-    expect(await rig.store.sweep()).toEqual(NOTHING);
-    rig.clock.advance(1);
-    expect(await rig.store.sweep()).toEqual({ lostLeases: 1, ended: [] });
-    expect(await rig.store.sweep()).toEqual(NOTHING);
-  });
+  rule(
+    "a lease is lost exactly when its time is over, not a millisecond before",
+    async ({ rig }) => {
+      await rig.running([1]);
+      await rig.leaseOne();
+      rig.clock.advance(LEASE_MS - 1);
+      expect(await rig.store.sweep()).toEqual(NOTHING);
+      rig.clock.advance(1);
+      expect(await rig.store.sweep()).toEqual({ lostLeases: 1, ended: [] });
+      expect(await rig.store.sweep()).toEqual(NOTHING);
+    },
+  );
 
   rule("a chunk whose lease ran out can be leased only after the sweep", async ({ rig }) => {
     await rig.running([1]);
@@ -34,17 +35,18 @@ export function describeSweeping(rule: Rule): void {
     expect(await rig.leaseOne()).toMatchObject({ chunk: 0, fence: lease.fence + 1 });
   });
 
-  rule("leases are measured by the monotonic clock: a jump of the wall clock changes nothing", async ({
-    rig,
-  }) => {
-    await rig.running([1]);
-    await rig.leaseOne();
-    rig.clock.jumpWall(86_400_000);
-    expect(await rig.store.sweep()).toEqual(NOTHING);
-    rig.clock.jumpWall(-2 * 86_400_000);
-    rig.clock.advance(LEASE_MS);
-    expect((await rig.store.sweep()).lostLeases).toBe(1);
-  });
+  rule(
+    "leases are measured by the monotonic clock: a jump of the wall clock changes nothing",
+    async ({ rig }) => {
+      await rig.running([1]);
+      await rig.leaseOne();
+      rig.clock.jumpWall(86_400_000);
+      expect(await rig.store.sweep()).toEqual(NOTHING);
+      rig.clock.jumpWall(-2 * 86_400_000);
+      rig.clock.advance(LEASE_MS);
+      expect((await rig.store.sweep()).lostLeases).toBe(1);
+    },
+  );
 
   rule("a renewed lease lives on from the moment of its renewal", async ({ rig }) => {
     await rig.running([1]);
@@ -111,6 +113,19 @@ export function describeSweeping(rule: Rule): void {
     ]);
   });
 
+  rule(
+    "a chunk whose every item is in back-off is not leased earlier for having been lost",
+    async ({ rig }) => {
+      await rig.running([2]);
+      const lease = await rig.leaseOne({ leaseMs: 100 });
+      await rig.report(lease, { retryInMs: { 0: 5_000, 1: 7_000 }, intent: "keep" });
+      await rig.lose(100);
+      expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: 4_900 });
+      rig.clock.advance(4_900);
+      expect(await rig.leaseOne()).toMatchObject({ careful: true });
+    },
+  );
+
   rule("however many leases are lost at once, repeated sweeps find them all", async ({ rig }) => {
     const chunks = 2_500;
     await rig.running(Array.from({ length: chunks }, () => 1));
@@ -142,28 +157,32 @@ export function describeSweeping(rule: Rule): void {
     expect(await rig.store.sweep()).toEqual(NOTHING);
   });
 
-  rule("a batch that was handed its items expires also before and while it is sliced", async ({
-    rig,
-  }) => {
-    const submitted = await rig.submit({ input: null });
-    const slicing = await rig.slicing({ input: null });
-    await rig.plan(slicing, manifests(2));
-    rig.clock.advance(SEAL_WITHIN_MS);
-    expect((await rig.store.sweep()).ended.toSorted()).toEqual([submitted.id, slicing].toSorted());
-    expect(await rig.get(slicing)).toMatchObject({ state: "expired", counts: { cancelled: 2 } });
-  });
+  rule(
+    "a batch that was handed its items expires also before and while it is sliced",
+    async ({ rig }) => {
+      const submitted = await rig.submit({ input: null });
+      const slicing = await rig.slicing({ input: null });
+      await rig.plan(slicing, manifests(2));
+      rig.clock.advance(SEAL_WITHIN_MS);
+      expect((await rig.store.sweep()).ended.toSorted()).toEqual(
+        [submitted.id, slicing].toSorted(),
+      );
+      expect(await rig.get(slicing)).toMatchObject({ state: "expired", counts: { cancelled: 2 } });
+    },
+  );
 
-  rule("a batch that can be read again from its input waits for its next conductor", async ({
-    rig,
-  }) => {
-    const submitted = await rig.submit();
-    const slicing = await rig.slicing();
-    const running = await rig.running([1]);
-    rig.clock.advance(SEAL_WITHIN_MS * 100);
-    await rig.store.sweep();
-    const states = [submitted.id, slicing, running].map(async (id) => (await rig.get(id)).state);
-    expect(await Promise.all(states)).toEqual(["submitted", "slicing", "running"]);
-  });
+  rule(
+    "a batch that can be read again from its input waits for its next conductor",
+    async ({ rig }) => {
+      const submitted = await rig.submit();
+      const slicing = await rig.slicing();
+      const running = await rig.running([1]);
+      rig.clock.advance(SEAL_WITHIN_MS * 100);
+      await rig.store.sweep();
+      const states = [submitted.id, slicing, running].map(async (id) => (await rig.get(id)).state);
+      expect(await Promise.all(states)).toEqual(["submitted", "slicing", "running"]);
+    },
+  );
 
   rule("a sealed batch does not expire", async ({ rig }) => {
     const handed = await rig.running([1], { input: null });

@@ -61,7 +61,7 @@ export class Conducting {
       "DELETE FROM chunk WHERE batch = ?",
       "DELETE FROM manifest WHERE batch = ?",
       "DELETE FROM item_key WHERE batch = ?",
-      `UPDATE step SET chunks = 0, next_chunk = 0, slice_cursor = NULL, planned = 0, pending = 0
+      `UPDATE step SET chunks = 0, next_chunk = 0, slice_cursor = NULL, last_part = NULL, planned = 0, pending = 0
        WHERE batch = ?`,
     ].map(prepare);
     this.#findPart = prepare(
@@ -78,7 +78,7 @@ export class Conducting {
     this.#findKey = prepare("SELECT item FROM item_key WHERE batch = ? AND key = ?");
     this.#growStep = prepare(
       `UPDATE step SET chunks = chunks + ?, planned = planned + ?, pending = pending + ?,
-         slice_cursor = ?, leasable_at = iif(running = 1, 0, leasable_at)
+         slice_cursor = ?, last_part = ?, leasable_at = iif(running = 1, 0, leasable_at)
        WHERE batch = ? AND step = ?`,
     );
     this.#runStep = prepare(
@@ -152,10 +152,7 @@ export class Conducting {
     const { num, state } = batch;
     const accepts = state === "slicing" || (state === "running" && batch.sealed === 0);
     if (!accepts || batch.chunks !== part.afterChunks) {
-      const found = this.#findPart.get(num, part.step, part.afterChunks) as
-        | { part: string }
-        | undefined;
-      return found?.part === part.part
+      return this.#isThere(batch, part)
         ? { kind: "planned", chunks: part.afterChunks + part.chunks.length }
         : this.#movedOn(batch);
     }
@@ -170,8 +167,15 @@ export class Conducting {
       start += items;
     }
     const items = start - batch.planned;
-    this.#growStep.run(part.chunks.length, items, items, part.cursor, num, part.step);
+    const { chunks, cursor, part: name, step } = part;
+    this.#growStep.run(chunks.length, items, items, cursor, name, num, step);
     return { kind: "planned", chunks: part.afterChunks + part.chunks.length };
+  }
+
+  /** Whether the part was added before: as the newest one, or, with several producers, further back. */
+  #isThere({ num, last_part }: BatchRow, { part, step, afterChunks }: PlanPart): boolean {
+    const found = this.#findPart.get(num, step, afterChunks) as { part: string } | undefined;
+    return last_part === part || found?.part === part;
   }
 
   /** Finds a key that is there twice before anything of the part is written. */

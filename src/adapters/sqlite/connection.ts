@@ -112,11 +112,6 @@ export class Connection {
     return () => void this.#onCommit.delete(listener);
   }
 
-  /** The handle itself, for the driver's own online backup. */
-  get database(): DatabaseSync {
-    return this.#db;
-  }
-
   close(): void {
     this.#onCommit.clear();
     if (this.#db.isOpen) this.#db.close();

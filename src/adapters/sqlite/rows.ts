@@ -27,13 +27,15 @@ export interface BatchRow extends Counts {
   readonly record_hash: string;
   readonly chunks: number;
   readonly slice_cursor: string | null;
+  readonly last_part: string | null;
 }
 
 /** A batch with its step's counters; add a WHERE clause. */
 export const SELECT_BATCH = `
   SELECT b.num, b.id, b.pipeline, b.version, b.lane, b.submit_key, b.input, b.input_hash,
     b.settings, b.state, b.open, b.sealed, b.reason_code, b.reason_message, b.submitted_at,
-    b.started_at, b.ended_at, b.record_seq, b.record_hash, s.chunks, s.slice_cursor, s.planned,
+    b.started_at, b.ended_at, b.record_seq, b.record_hash, s.chunks, s.slice_cursor,
+    s.last_part, s.planned,
     s.succeeded, s.skipped, s.failed, s.cancelled, s.pending
   FROM batch b JOIN step s ON s.batch = b.num AND s.step = 0`;
 

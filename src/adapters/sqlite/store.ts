@@ -4,7 +4,6 @@
  * default) or with the next checkpoint (`normal`, by explicit choice).
  */
 import { hash } from "node:crypto";
-import { backup } from "node:sqlite";
 import { SluiceError } from "../../core/errors.ts";
 import { invariant } from "../../core/invariant.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -12,10 +11,10 @@ import type { Random } from "../../ports/random.ts";
 import type { InlineResult, PlanPart } from "../../ports/conducting.ts";
 import type { Store } from "../../ports/store.ts";
 import type { LeaseRequest } from "../../ports/working.ts";
+import { backUp } from "./backup.ts";
 import { Claims } from "./claims.ts";
 import { Conducting } from "./conducting.ts";
 import { Connection, type SynchronousMode } from "./connection.ts";
-import { translateError } from "./errors.ts";
 import { prepareFolder } from "./file-system.ts";
 import { describeHost, type Host } from "./host.ts";
 import { migrate, refuseForeign } from "./migrate.ts";
@@ -138,13 +137,7 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
     watch: (onChange) => changes.watch(onChange),
     readPosition: (reader) => read(() => reading.readPosition(reader)),
     savePosition: (reader, position) => write(() => reading.savePosition(reader, position)),
-    backup: async (path) => {
-      try {
-        await backup(connection.database, path);
-      } catch (error) {
-        throw translateError(error, path);
-      }
-    },
+    backup: (path) => backUp(connection.path, path),
     close: async () => {
       changes.stop();
       connection.close();

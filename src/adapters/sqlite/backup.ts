@@ -1,0 +1,22 @@
+/**
+ * A consistent copy of the file while others go on working. It reads through a connection of its
+ * own: on one that also writes, a step of the copy may meet its transaction and fail. All pages are
+ * copied in one step, off this thread, so that no writer in between makes it start over.
+ */
+import { backup, DatabaseSync } from "node:sqlite";
+import { translateError } from "./errors.ts";
+
+const ALL_PAGES = 2_147_483_647;
+
+export async function backUp(from: string, to: string): Promise<void> {
+  try {
+    const source = new DatabaseSync(from, { readOnly: true });
+    try {
+      await backup(source, to, { rate: ALL_PAGES });
+    } finally {
+      source.close();
+    }
+  } catch (error) {
+    throw translateError(error, to);
+  }
+}

@@ -1,0 +1,128 @@
+/** Planning inline: a batch of one chunk is planned, started and leased to its slicer in one act. */
+import { expect } from "vitest";
+import type { InlineResult, PlanPart } from "../../src/ports/conducting.ts";
+import type { LeaseRequest } from "../../src/ports/working.ts";
+import { LEASE_MS, manifests, type Rig, type Rule } from "./rig.ts";
+
+async function planInline(
+  rig: Rig,
+  batch: string,
+  changes: Partial<PlanPart> = {},
+  request: Partial<LeaseRequest> = {},
+): Promise<InlineResult> {
+  const part: PlanPart = {
+    batch,
+    step: 0,
+    afterChunks: 0,
+    chunks: manifests(3),
+    cursor: "end",
+    part: "inline",
+    ...changes,
+  };
+  return rig.store.planInline(part, rig.request({ batch, ...request }));
+}
+
+export function describePlanningInline(rule: Rule): void {
+  rule("the one chunk is planned, sealed, running and leased in one act", async ({ rig }) => {
+    const id = await rig.slicing();
+    expect(await planInline(rig, id)).toEqual({
+      kind: "leased",
+      chunk: {
+        batch: id,
+        step: 0,
+        chunk: 0,
+        fence: 1,
+        start: 0,
+        end: 3,
+        locator: null,
+        outcomes: new Uint8Array(1),
+        histories: [],
+        careful: false,
+      },
+    });
+    expect(await rig.get(id)).toMatchObject({
+      state: "running",
+      sealed: true,
+      chunks: 1,
+      sliceCursor: "end",
+      counts: { planned: 3, pending: 3 },
+    });
+    expect(await rig.recordTypes(id)).toEqual([
+      "batch.submitted",
+      "batch.started",
+      "slicing.started",
+      "slicing.finished",
+    ]);
+    expect(await rig.lease()).toEqual([]);
+  });
+
+  rule("the lease is as good as any other: it settles, runs out and is fenced", async ({ rig }) => {
+    const settled = await planInline(rig, await rig.slicing());
+    expect(settled.kind === "leased" && (await rig.settle(settled.chunk))).toBe("settled");
+    const id = await rig.slicing();
+    const lost = await planInline(rig, id);
+    await rig.lose();
+    expect(lost.kind === "leased" && (await rig.settle(lost.chunk))).toBe("lost");
+    await rig.settle(await rig.leaseOne());
+    expect((await rig.get(id)).state).toBe("succeeded");
+  });
+
+  rule(
+    "the chunk that was planned is leased, though older batches wait for a worker",
+    async ({ rig }) => {
+      await rig.running([1, 1]);
+      const id = await rig.slicing();
+      const planned = await planInline(rig, id, {}, { batch: null });
+      expect(planned).toMatchObject({ kind: "leased", chunk: { batch: id, chunk: 0 } });
+    },
+  );
+
+  rule("a slicer that came too late is told, and gets no lease", async ({ rig }) => {
+    const id = await rig.slicing();
+    await rig.plan(id, manifests(2), { part: "quicker" });
+    const before = await rig.observe(id);
+    expect(await planInline(rig, id)).toEqual({ kind: "moved_on", batch: await rig.get(id) });
+    expect(await rig.observe(id)).toEqual(before);
+    const submitted = await rig.submit();
+    expect((await planInline(rig, submitted.id)).kind).toBe("moved_on");
+  });
+
+  rule("a key that is there twice is refused, and nothing of the act stays", async ({ rig }) => {
+    const id = await rig.slicing();
+    const [chunk] = manifests(3);
+    const before = await rig.observe(id);
+    const twice = { chunks: [{ ...chunk!, keys: ["a", "b", "a"] }] };
+    expect(await planInline(rig, id, twice)).toEqual({
+      kind: "duplicate_key",
+      key: "a",
+      firstItem: 0,
+      secondItem: 2,
+    });
+    expect(await rig.observe(id)).toEqual(before);
+  });
+
+  rule(
+    "repeated after a lost reply it plans nothing more, and its lease runs out",
+    async ({ rig }) => {
+      const id = await rig.slicing();
+      await planInline(rig, id);
+      const before = await rig.observe(id);
+      expect(await planInline(rig, id)).toMatchObject({
+        kind: "moved_on",
+        batch: { state: "running", chunks: 1 },
+      });
+      expect(await rig.observe(id)).toEqual(before);
+      rig.clock.advance(LEASE_MS);
+      await rig.store.sweep();
+      expect(await rig.leaseOne()).toMatchObject({ batch: id, chunk: 0, start: 0, end: 3 });
+    },
+  );
+
+  rule("an open batch stays open", async ({ rig }) => {
+    const id = await rig.slicing({ open: true });
+    const planned = await planInline(rig, id);
+    expect(planned.kind === "leased" && (await rig.settle(planned.chunk))).toBe("settled");
+    expect(await rig.get(id)).toMatchObject({ state: "running", sealed: false });
+    expect(await rig.plan(id, manifests(1))).toEqual({ kind: "planned", chunks: 2 });
+  });
+}
