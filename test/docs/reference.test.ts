@@ -1,0 +1,285 @@
+/** The tables of the reference pages say what the code says: nothing less and nothing more. */
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { BATCH_STATES, RECORD_TYPES } from "../../src/core/batch.ts";
+import { EXIT_CODES_HELP } from "../../src/cli/exit-codes.ts";
+import { ENGINE_SETTINGS, nameVariable } from "../../src/cli/settings-layers.ts";
+import { BatchHandle } from "../../src/runtime/batch-handle.ts";
+import { Engine } from "../../src/runtime/engine.ts";
+import { OpenBatch } from "../../src/runtime/open-batch.ts";
+import { definePipeline, type PipelineSettings } from "../../src/runtime/pipeline.ts";
+import { DEFAULT_SETTINGS, findSettingProblems } from "../../src/runtime/settings.ts";
+import { type Page, readPage, ROOT } from "./markdown.ts";
+
+const plain = (cell: string): string => cell.replaceAll("`", "");
+const toNumber = (cell: string): number => Number(plain(cell).replaceAll(",", ""));
+
+/** The rows, without the header, of every table whose header begins with these words. */
+function findRows(page: Page, ...titles: string[]): string[][] {
+  const tables = page.tables.filter(([header]) =>
+    titles.every((title, at) => header?.[at] === title),
+  );
+  expect(tables, `${page.path} has a table: ${titles.join(", ")}`).not.toEqual([]);
+  return tables.flatMap((table) => table.slice(1).map((row) => [...row]));
+}
+
+describe("engine-options.md", () => {
+  const page = readPage("docs/reference/engine-options.md");
+  const rows = findRows(page, "setting", "default", "from", "to", "variable");
+
+  test("has every setting with its default and its variable", () => {
+    const shown = rows.map(([name = "", value = "", , , variable = ""]) => [
+      plain(name),
+      toNumber(value),
+      plain(variable),
+    ]);
+    const real = ENGINE_SETTINGS.map((name) => [name, DEFAULT_SETTINGS[name], nameVariable(name)]);
+    expect(shown).toEqual(real);
+  });
+
+  test("has the limits that are enforced", () => {
+    const isRefused = (name: string, value: number): boolean =>
+      findSettingProblems({ [name]: value }).some(({ problem }) =>
+        problem.includes("must be a whole number"),
+      );
+    for (const [name = "", , from = "", to = ""] of rows) {
+      const setting = plain(name);
+      const refused = [toNumber(from) - 1, toNumber(from), toNumber(to), toNumber(to) + 1].map(
+        (value) => isRefused(setting, value),
+      );
+      expect(refused, setting).toEqual([true, false, false, true]);
+    }
+  });
+
+  test("has every method of an engine, a batch and an open batch", () => {
+    const listMethods = (...classes: { prototype: object }[]): string[] =>
+      classes
+        .flatMap(({ prototype }) => Object.getOwnPropertyNames(prototype))
+        .filter((name) => name !== "constructor");
+    const shown = findRows(page, "method").map(([call = ""]) => plain(call).replace(/\(.*/, ""));
+    expect(shown.toSorted()).toEqual(listMethods(Engine, BatchHandle, OpenBatch).toSorted());
+  });
+
+  test("has every state of a batch", () => {
+    const shown = findRows(page, "state").map(([state = ""]) => plain(state));
+    expect(shown).toEqual([...BATCH_STATES]);
+  });
+});
+
+describe("pipeline-options.md", () => {
+  const page = readPage("docs/reference/pipeline-options.md");
+  const rows = findRows(page, "option", "default", "limits").map((row) => row.map(plain));
+  const define = (options: object): PipelineSettings =>
+    definePipeline({
+      name: "p",
+      key: (item: unknown) => String(item),
+      process: () => 1,
+      ...options,
+    });
+
+  test("has every option", () => {
+    const error = (() => {
+      try {
+        return definePipeline({ nothing: 1 } as never);
+      } catch (thrown) {
+        return thrown as Error;
+      }
+    })();
+    expect((error as Error).message).toContain("nothing is not an option");
+    const shown = new Set(rows.map(([name = ""]) => name.split(".")[0] ?? ""));
+    const unknown = [...shown].filter((name) => {
+      try {
+        define({ [name]: undefined });
+        return false;
+      } catch (thrown) {
+        return (thrown as Error).message.includes("is not an option");
+      }
+    });
+    expect(unknown).toEqual([]);
+    const functions = ["process", "processChunk", "source", "item", "key"];
+    const settings = Object.keys(define({})).filter(
+      (name) => !["itemSchema", "source", "readKey", "process"].includes(name),
+    );
+    expect([...shown].toSorted()).toEqual([...functions, ...settings].toSorted());
+  });
+
+  test("has the defaults that are filled in", () => {
+    const { retry, ...defaults } = define({});
+    const flat: Record<string, unknown> = {
+      ...defaults,
+      ...Object.fromEntries(Object.entries(retry).map(([name, value]) => [`retry.${name}`, value])),
+    };
+    for (const [name = "", shown = ""] of rows) {
+      if (["required", "one of the two", "none"].includes(shown)) continue;
+      // A default may be another option's.
+      const value = /^[\d,]+$/.test(shown)
+        ? toNumber(shown)
+        : (flat[shown] ?? (JSON.parse(shown) as unknown));
+      expect({ [name]: value }).toEqual({ [name]: flat[name] });
+    }
+  });
+
+  test("has the limits that are enforced", () => {
+    const isRefused = (name: string, value: number): boolean => {
+      const [outer = "", inner] = name.split(".");
+      const given = inner === undefined ? value : { [inner]: value };
+      try {
+        define({ [outer]: given });
+        return false;
+      } catch (thrown) {
+        return (thrown as Error).message.includes("must be a whole number");
+      }
+    };
+    const limited = rows.flatMap(([name = "", , limits = ""]) => {
+      const [, from, to] = /^([\d,]+) to ([\d,]+)$/.exec(limits) ?? [];
+      return from === undefined || to === undefined ? [] : [{ name, from, to }];
+    });
+    expect(limited).toHaveLength(8);
+    for (const { name, from, to } of limited) {
+      const refused = [toNumber(from) - 1, toNumber(from), toNumber(to), toNumber(to) + 1].map(
+        (value) => isRefused(name, value),
+      );
+      expect(refused, name).toEqual([true, false, false, true]);
+    }
+  });
+});
+
+test("events.md has every type of record, in order", () => {
+  const page = readPage("docs/reference/events.md");
+  const shown = findRows(page, "type", "when").map(([type = ""]) => plain(type));
+  expect(shown).toEqual([...RECORD_TYPES]);
+});
+
+test("running.md has every event that the engine logs", () => {
+  const page = readPage("docs/operating/running.md");
+  const shown = findRows(page, "level", "event").map(([, event = ""]) => plain(event));
+  const real = listSources("src/runtime").flatMap(({ text }) =>
+    [...text.matchAll(/\bevent: "([a-z_.]+)"/g)].map(([, event = ""]) => event),
+  );
+  expect(shown.toSorted()).toEqual([...new Set(real)].toSorted());
+});
+
+function listSources(folder: string): { path: string; text: string }[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts") && !/\.(test|d)\.ts$/.test(name))
+    .map((name) => join(folder, name))
+    .map((path) => ({ path, text: readFileSync(join(ROOT, path), "utf8") }));
+}
+
+describe("error-codes.md", () => {
+  const shown = findRows(readPage("docs/reference/error-codes.md"), "code").map(([code = ""]) =>
+    plain(code),
+  );
+
+  /** Where the code names a code. */
+  const CODE = "[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*";
+  const PLACES = [
+    `SluiceError\\(\\s*"(${CODE})"`,
+    `\\bsay\\(\\s*"(${CODE})"`,
+    `\\bcode: "(${CODE})"`,
+    `\\bcode: [^\\n]*\\? "(${CODE})"`,
+    `\\bcode: [^\\n]*: "(${CODE})"`,
+    `super\\(message, "(${CODE})"`,
+    `=== null \\? "(${CODE})" : \`HTTP_`,
+    `["\`]error (${CODE}): `,
+  ].map((place) => new RegExp(place, "g"));
+  /** A code of the starter's own pipeline, and the word for one in a comment. */
+  const NO_CODES = ["BAD_EMAIL", "CODE"];
+
+  const found = new Set(
+    listSources("src")
+      .flatMap(({ text }) => PLACES.flatMap((place) => [...text.matchAll(place)]))
+      .map(([, code = ""]) => code)
+      .filter((code) => !NO_CODES.includes(code)),
+  );
+
+  test("has every code that the source has, and no other", () => {
+    expect(shown.toSorted()).toEqual([...found, "HTTP_…"].toSorted());
+  });
+
+  test("has every code for which the command exits with 2", () => {
+    const text = readFileSync(join(ROOT, "src/cli/exit-codes.ts"), "utf8");
+    const usage = [...text.matchAll(new RegExp(`"(${CODE})"`, "g"))].map(([, code = ""]) => code);
+    const codes = usage.filter((code) => !code.startsWith("SIG"));
+    expect(codes.filter((code) => !shown.includes(code))).toEqual([]);
+  });
+});
+
+describe("the command line", () => {
+  const page = readPage("docs/reference/cli.md");
+  const text = readFileSync(join(ROOT, page.path), "utf8");
+  const help = (...words: string[]): string =>
+    execFileSync(process.execPath, [join(ROOT, "dist/cli/main.js"), ...words, "--help"], {
+      encoding: "utf8",
+    });
+  const program = help();
+
+  const sectionOf = (printed: string, title: string): string =>
+    new RegExp(`^${title}:\\n((?:  .*\\n)+)`, "m").exec(printed)?.[1] ?? "";
+  const readFlags = (section: string): string[] =>
+    [...section.matchAll(/^ {2}(-\S.*?)(?: {2,}|$)/gm)].map(([, flags = ""]) => flags);
+  const commands = [...sectionOf(program, "Commands").matchAll(/^ {2}([a-z]\S*)/gm)].map(
+    ([, name = ""]) => name,
+  );
+
+  /** The part of the page under a heading. */
+  const partOf = (heading: string): string =>
+    new RegExp(`^## ${heading}\\n([\\s\\S]*?)(?=^## |$(?![\\s\\S]))`, "m").exec(text)?.[1] ?? "";
+  const flagsIn = (part: string): string[] =>
+    [...part.matchAll(/^\| `(-[^`]*)` \|/gm)].map(([, flags = ""]) => flags);
+
+  test("has commands at all", () => {
+    expect(commands).toContain("run");
+  });
+
+  test.each(commands)("cli.md has the options and arguments of %s as --help has them", (name) => {
+    const part = partOf(name);
+    expect(part, `a heading for ${name}`).not.toBe("");
+    if (name === "help") return;
+    const printed = help(name);
+    const own = readFlags(sectionOf(printed, "Options")).filter((flags) => !/--help/.test(flags));
+    expect(flagsIn(part)).toEqual(own);
+    const usage = /^Usage: (.*)$/m.exec(printed)?.[1]?.replace("[options] ", "") ?? "";
+    expect(part).toContain(`\`${usage.replace(" [options]", "")}\``);
+  });
+
+  test("cli.md has the options of every command", () => {
+    const shown = flagsIn(partOf("Options of every command")).toSorted();
+    expect(shown).toEqual(readFlags(sectionOf(program, "Options")).toSorted());
+  });
+
+  test("README.md has every command, in the words of the help", () => {
+    const shown = findRows(readPage("README.md"), "command", "what it does").map((row) =>
+      row.map(plain),
+    );
+    const unwrapped = program.replaceAll(/\n {20,}/g, " ");
+    for (const [command = "", what = ""] of shown) {
+      expect(unwrapped).toMatch(
+        new RegExp(`^ {2}${command.replace("sluice ", "")}\\b.* ${what}$`, "m"),
+      );
+    }
+    expect(shown.map(([command = ""]) => command.replace("sluice ", ""))).toEqual(
+      commands.filter((name) => name !== "help"),
+    );
+  });
+
+  test.each(["README.md", "docs/reference/cli.md"])("%s has the exit codes of the help", (path) => {
+    const shown = findRows(readPage(path), "code", "meaning").map(
+      ([code, what]) => `${code} ${what}`,
+    );
+    expect(shown).toEqual(EXIT_CODES_HELP.map((line) => line.replace(/\s+/, " ")));
+  });
+
+  test("cli.md has every variable that is not one of a setting's", () => {
+    const shown = findRows(page, "variable", "meaning").map(([name = ""]) => plain(name));
+    const own = ["store", "synchronous", "busyMs"].map(nameVariable);
+    expect(shown).toEqual([
+      ...own,
+      `${nameVariable("leaseMs")} and others`,
+      "SLUICE_DEBUG",
+      "NO_COLOR, FORCE_COLOR",
+    ]);
+  });
+});
