@@ -9,14 +9,19 @@ export interface CreateEngineOptions extends EngineOptions {
   readonly store?: string | Store;
   /** For a SQLite file; default `full`: what is committed survives a power cut. */
   readonly synchronous?: SynchronousMode;
+  /** For a SQLite file: how long a write waits for another process's lock. Default 10 s. */
+  readonly busyMs?: number;
 }
 
 export const DEFAULT_STORE = ".sluice/sluice.db";
 
 export async function createEngine(options: CreateEngineOptions = {}): Promise<Engine> {
-  const { store = DEFAULT_STORE, synchronous = "full", ...rest } = options;
+  const { store = DEFAULT_STORE, synchronous, busyMs, ...rest } = options;
   if (typeof store !== "string") return Engine.start(store, rest);
-  const opened = await openSqlite(store, { synchronous });
+  const opened = await openSqlite(store, {
+    ...(synchronous === undefined ? {} : { synchronous }),
+    ...(busyMs === undefined ? {} : { busyMs }),
+  });
   try {
     return await Engine.start(opened, { ...rest, ownsStore: true });
   } catch (error) {

@@ -142,7 +142,7 @@ describe("a lost lease", () => {
       end: "settled",
       delta: { succeeded: 0, skipped: 0, failed: 1 },
       track: [
-        { index: 1, deaths: 3, attempts: 2, dead: true, key: "k", error: { code: "POISON" } },
+        { index: 1, deaths: 3, attempts: 3, dead: true, key: "k", error: { code: "POISON" } },
       ],
     });
     expect(getOutcome(effect.outcomes, 1)).toBe(3);

@@ -171,10 +171,18 @@ export function decideLoss(stored: StoredChunk, nowMs: number): ChunkEffect {
   const outcomes = new Uint8Array(stored.outcomes);
   const track = decideAfterLoss(started).map(({ index, deaths, convicted }): TrackedItem => {
     const item = byIndex.get(index) as TrackedItem;
-    const charged = { ...item, deaths, attempts: item.attempts + 1, started: false };
+    const attempts = item.attempts + 1;
+    const charged = { ...item, deaths, attempts, started: false };
     if (!convicted) return charged;
     setOutcome(outcomes, index, FAILED);
-    return { ...charged, dead: true, dueAt: 0, error: POISON };
+    // The first death, in bulk, was held against nobody; now it is known whose it was.
+    return {
+      ...charged,
+      attempts: Math.max(attempts, deaths),
+      dead: true,
+      dueAt: 0,
+      error: POISON,
+    };
   });
   const merged = mergeOutcomes(stored.outcomes, outcomes, stored.items);
   const tracked = [...stored.tracked.filter((item) => !item.started), ...track];
@@ -193,5 +201,5 @@ export function decideLoss(stored: StoredChunk, nowMs: number): ChunkEffect {
 const POISON: ItemError = {
   errorClass: "permanent",
   code: "POISON",
-  message: `its worker died ${DEATHS_MAX} times while running it, the last time with no other item beside it`,
+  message: `its worker died or hung ${DEATHS_MAX} times while running it, the last time with no other item beside it`,
 };

@@ -3,9 +3,9 @@ import { TransientError, PermanentError } from "../core/errors.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import { checkItem } from "./item-check.ts";
 import { Call, makeIdempotencyKey } from "./item-context.ts";
-import type { Slot } from "./item-runner.ts";
 import { readOutcome } from "./outcomes.ts";
 import type { ChunkItem, Pipeline } from "./pipeline.ts";
+import type { Slot } from "./slot.ts";
 
 export interface ChunkCallListener {
   note(index: number, item: unknown, outcome: unknown): void;
@@ -25,10 +25,11 @@ export async function callForChunk(
   slot: Slot,
   listener: ChunkCallListener,
 ): Promise<void> {
-  const entries = await readEntries(pipeline, run, indexes, listener);
-  if (entries.length === 0 || slot.abandoned) return;
+  // From the beginning, as checking the items counts as the handler's time.
   const call = new Call(run.facts, pipeline, undefined, run.lease.start, 1);
   slot.call = call;
+  const entries = await readEntries(pipeline, run, indexes, slot, listener);
+  if (entries.length === 0 || slot.abandoned || call.stopReason !== null) return;
   const context = {
     batch: run.facts.batch,
     lane: run.facts.lane,
@@ -81,6 +82,7 @@ async function readEntries(
   pipeline: Pipeline,
   run: ChunkRun,
   indexes: readonly number[],
+  slot: Slot,
   listener: ChunkCallListener,
 ): Promise<Entry[]> {
   const entries: Entry[] = [];
@@ -89,6 +91,7 @@ async function readEntries(
     try {
       item = run.items.at(position);
       if (pipeline.itemSchema !== null) item = await checkItem(pipeline.itemSchema, item);
+      if (slot.abandoned) return [];
       const index = run.lease.start + position;
       const given = {
         item,
@@ -99,6 +102,7 @@ async function readEntries(
       };
       entries.push({ position, given });
     } catch (error) {
+      if (slot.abandoned) return [];
       listener.fail(position, item, error);
     }
   }

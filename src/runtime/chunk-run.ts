@@ -100,6 +100,10 @@ export class ChunkRun {
     this.items = NO_ITEMS;
   }
 
+  isPending(index: number): boolean {
+    return getOutcome(this.#outcomes, index) === PENDING;
+  }
+
   countAttempts(index: number): number {
     return this.#histories?.get(index)?.attempts ?? 0;
   }

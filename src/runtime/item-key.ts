@@ -17,5 +17,5 @@ export function checkKey(key: unknown): string {
 }
 
 function badKey(problem: string): PermanentError {
-  return new PermanentError(`${problem}; a key is a text or a number`, { code: "BAD_KEY" });
+  return new PermanentError(`${problem}; a key is a text or a number`, { code: "BAD_ITEM_KEY" });
 }

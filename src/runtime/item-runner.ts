@@ -12,7 +12,9 @@ import { checkItem } from "./item-check.ts";
 import type { Log } from "./log.ts";
 import { callForChunk } from "./chunk-call.ts";
 import type { Pipeline } from "./pipeline.ts";
+import { makeSlot, type Slot } from "./slot.ts";
 import { TimeLimitSignal } from "./stop-signals.ts";
+import { TurnTaker } from "./turn-taker.ts";
 
 export interface RunnerParts {
   readonly pipeline: Pipeline;
@@ -44,25 +46,9 @@ export interface Wave {
   readonly announce: () => Promise<boolean>;
 }
 
-/** One place for a handler call. */
-export interface Slot {
-  call: Call | null;
-  run: ChunkRun | null;
-  /** The position that the call answers for; with `processChunk` the first of several. */
-  index: number;
-  /** The further positions that a `processChunk` call answers for. */
-  more: readonly number[];
-  item: unknown;
-  startedAt: number;
-  abandoned: boolean;
-  readonly onAbandon: () => void;
-}
-
 /** Gives a slot its next item and answers the position, or -1 when there is none for it. */
 type Take = (slot: Slot, now: number) => number;
 
-/** How long items may run back to back before timers and I/O get their turn. */
-const TURN_MS = 10;
 const WATCH_MIN_MS = 5;
 const WATCH_MAX_MS = 1_000;
 
@@ -72,10 +58,10 @@ export class ItemRunner {
   readonly #judge: ItemJudge;
   readonly #queue: ChunkRun[] = [];
   readonly #slots = new Set<Slot>();
+  readonly #turns: TurnTaker;
   #unstarted = 0;
   #paused = false;
   #carefulRuns = false;
-  #turnedAt = 0;
   #cancelWatch: (() => void) | null = null;
   #onQuiet: (() => void)[] = [];
   #onResume: (() => void)[] = [];
@@ -83,6 +69,7 @@ export class ItemRunner {
   constructor(parts: RunnerParts, listener: RunnerListener) {
     this.#parts = parts;
     this.#listener = listener;
+    this.#turns = new TurnTaker(parts.clock);
     this.#judge = new ItemJudge({ ...parts, onFatal: (error) => listener.onFatal(error) });
   }
 
@@ -214,9 +201,8 @@ export class ItemRunner {
     const { clock, pipeline } = this.#parts;
     while (!slot.abandoned) {
       const now = clock.monotonicMs();
-      if (now - this.#turnedAt >= TURN_MS) {
-        await clock.turn();
-        this.#turnedAt = clock.monotonicMs();
+      if (this.#turns.isDue(now)) {
+        await this.#turns.take();
         continue;
       }
       const index = take(slot, now);
@@ -270,20 +256,35 @@ export class ItemRunner {
     slot.item = run.items.at(index);
     if (itemSchema !== null) {
       const checked = checkItem(itemSchema, slot.item);
-      if (checked instanceof Promise) {
-        return checked.then((item: unknown) => this.#call(slot, run, index, item));
-      }
+      if (checked instanceof Promise) return this.#callWhenChecked(slot, run, index, checked);
       return this.#call(slot, run, index, checked);
     }
     return this.#call(slot, run, index, slot.item);
   }
 
   #call(slot: Slot, run: ChunkRun, index: number, item: unknown): unknown {
-    const { pipeline } = this.#parts;
     slot.item = item;
+    slot.call = this.#describeCall(run, index, item);
+    return this.#parts.pipeline.process?.(item, slot.call);
+  }
+
+  #describeCall(run: ChunkRun, index: number, item: unknown): Call {
     const attempt = run.countAttempts(index) + 1;
-    slot.call = new Call(run.facts, pipeline, item, run.lease.start + index, attempt);
-    return pipeline.process?.(item, slot.call);
+    return new Call(run.facts, this.#parts.pipeline, item, run.lease.start + index, attempt);
+  }
+
+  /** A check that takes its time counts as the handler's: it can be stopped, and given up on. */
+  async #callWhenChecked(
+    slot: Slot,
+    run: ChunkRun,
+    index: number,
+    checked: Promise<unknown>,
+  ): Promise<unknown> {
+    const call = this.#describeCall(run, index, slot.item);
+    slot.call = call;
+    const item = await checked;
+    if (call.stopReason !== null) throw call.stopReason;
+    return this.#call(slot, run, index, item);
   }
 
   /** A worker checks its own lease before each start. */
@@ -318,22 +319,15 @@ export class ItemRunner {
 
   #leave(run: ChunkRun): void {
     run.inFlight--;
-    if (run.finished) this.#listener.onFinished(run);
-    else if (run.unreported >= this.#parts.flushItems) this.#listener.onMuchToTell();
+    if (run.finished) {
+      // Out of the queue, where it would be found used up and finished once more.
+      if (this.#queue[0] === run) this.#queue.shift();
+      this.#listener.onFinished(run);
+    } else if (run.unreported >= this.#parts.flushItems) this.#listener.onMuchToTell();
   }
 
   #open(onAbandon: () => void = () => undefined): Slot {
-    const startedAt = this.#parts.clock.monotonicMs();
-    const slot: Slot = {
-      call: null,
-      run: null,
-      index: -1,
-      more: [],
-      item: undefined,
-      startedAt,
-      abandoned: false,
-      onAbandon,
-    };
+    const slot = makeSlot(this.#parts.clock.monotonicMs(), onAbandon);
     this.#slots.add(slot);
     this.#cancelWatch ??= this.#watchLater();
     return slot;
@@ -378,7 +372,10 @@ export class ItemRunner {
     this.#close(slot);
     if (run === null || call === null) return;
     for (const index of [slot.index, ...slot.more]) {
-      this.#judge.fail(run, index, undefined, call.stopReason, call.stopReason);
+      // Of a chunk's items some may have been found bad before its handler was called.
+      if (run.isPending(index)) {
+        this.#judge.fail(run, index, undefined, call.stopReason, call.stopReason);
+      }
     }
     this.#leave(run);
     this.#advance();

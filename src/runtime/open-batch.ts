@@ -56,6 +56,7 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
     const name = random.id();
     for (;;) {
       const batch = await this.#getOpen();
+      this.#refuseTooMany(batch.chunks + part.length);
       const check = new PlanCheck(pipeline, batch.settings.strict, batch.counts.planned);
       const chunks: PlannedChunk[] = [];
       for (const chunk of part) {
@@ -74,6 +75,16 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
       if (planned.kind === "duplicate_key") throw check.describeDuplicate(planned);
       // Another producer was quicker: take the next place.
     }
+  }
+
+  #refuseTooMany(chunks: number): void {
+    const { maxChunks } = this.#parts.pipeline;
+    if (chunks <= maxChunks) return;
+    throw new SluiceError(
+      "TOO_MANY_CHUNKS",
+      `with these items the batch would have ${chunks} chunks, over the limit of ${maxChunks}`,
+      { hint: "Add more items with each call: each makes at least one chunk." },
+    );
   }
 
   async #waitForRoom(): Promise<BatchSnapshot> {

@@ -66,7 +66,8 @@ export class Sweeper {
       found = lostLeases > 0 || ended.length > 0;
       this.noteEnded(ended);
       if (lostLeases > 0) {
-        const message = `${lostLeases} ${lostLeases === 1 ? "lease was" : "leases were"} lost; their chunks will run again, carefully`;
+        const what = lostLeases === 1 ? "one lease was" : `${lostLeases} leases were`;
+        const message = `${what} lost; what was leased will run again, carefully`;
         log({ level: "info", event: "lease.lost", message });
       }
     }

@@ -131,7 +131,7 @@ class CsvSource implements Source<never> {
         "SOURCE_CHANGED",
         `${path} is not what was sliced: its header (bytes 0 to ${bytes}, from line 1 on) has changed`,
         {
-          hint: "Restore the file as it was and the batch goes on, or cancel the batch and submit it anew.",
+          hint: "Submit the batch again; its source must not change while it runs.",
         },
       );
     }

@@ -48,7 +48,7 @@ describe("a file that changed", () => {
       name: "SluiceError",
       code: "SOURCE_CHANGED",
       message: expect.stringMatching(/bytes 4 to 8 \(from line 3 on\) have changed/) as string,
-      hint: expect.stringContaining("Restore the file") as string,
+      hint: expect.stringContaining("Submit the batch again") as string,
     });
   });
 

@@ -127,7 +127,9 @@ describe("keyset", () => {
 
   test("a row without a key is refused", async () => {
     for (const key of [null, undefined, Number.NaN, {}]) {
-      await expect(read(() => keyed(key as number))).rejects.toMatchObject({ code: "BAD_KEY" });
+      await expect(read(() => keyed(key as number))).rejects.toMatchObject({
+        code: "KEYSET_BAD_KEY",
+      });
     }
   });
 

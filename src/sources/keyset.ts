@@ -73,9 +73,13 @@ class KeyOrder<Key extends KeysetKey> {
   advance(key: Key, call: string): void {
     const last = this.last;
     if (!isKey(key)) {
-      throw new SluiceError("BAD_KEY", `${call} returned a row with the key ${String(key)}`, {
-        hint: "The key must be a number or text in every row. Use a NOT NULL column.",
-      });
+      throw new SluiceError(
+        "KEYSET_BAD_KEY",
+        `${call} returned a row with the key ${String(key)}`,
+        {
+          hint: "The key must be a number or text in every row. Use a NOT NULL column.",
+        },
+      );
     }
     this.last = key;
     if (last === null) return;

@@ -78,7 +78,7 @@ function describeChange(path: string, range: RecordRange, endOfFile: number): Sl
       ? `${path} is shorter than when it was sliced: ${place} are missing`
       : `${path} is not what was sliced: ${place} have changed`,
     {
-      hint: "Restore the file as it was and the batch goes on, or cancel the batch and submit it anew.",
+      hint: "Submit the batch again; its source must not change while it runs.",
     },
   );
 }

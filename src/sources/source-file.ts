@@ -8,7 +8,7 @@
  */
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
-import { resolve } from "node:path";
+import { isAbsolute, resolve } from "node:path";
 import { SluiceError } from "../core/errors.ts";
 
 /** Failures of the system, not of the file: the same call may succeed later. */
@@ -119,7 +119,9 @@ export function describeFileError(path: string, cause: unknown): SluiceError {
     case "ENOENT":
     case "ENOTDIR":
       return new SluiceError("SOURCE_MISSING", `${path} does not exist`, {
-        hint: "Check the path. When workers run on other hosts, the file must be there too.",
+        hint: isAbsolute(path)
+          ? "Check the path."
+          : `Check the path. It was looked up from ${process.cwd()}; an absolute path is the same wherever a worker runs.`,
         cause,
       });
     case "EACCES":

@@ -66,7 +66,7 @@ export function describeCarefulRuns(rule: Rule): void {
           step: 0,
           item: 1,
           key: null,
-          attempts: 2,
+          attempts: 3,
           deaths: 3,
           errorClass: "permanent",
           code: "POISON",

@@ -129,7 +129,7 @@ export class Rig<C extends Clock = ManualClock> {
       resume: false,
       open: false,
       sealWithinMs: SEAL_WITHIN_MS,
-      settings: { chunkSize: 100 },
+      settings: { chunkSize: 100, strict: false },
       ...changes,
     };
   }

@@ -8,8 +8,8 @@ function located(...sizes: readonly number[]): PlannedChunk[] {
   return sizes.map((items, n) => ({ items, locator: `at-${n}`, manifest: null, keys: null }));
 }
 
-/** Chunks whose items' keys must be unique; `1:` is the number of a chunk's manifest. */
-function keyed(...chunks: readonly (readonly string[])[]): PlannedChunk[] {
+/** Chunks whose items' keys must be unique. */
+function keyed(...chunks: readonly (readonly (string | null)[])[]): PlannedChunk[] {
   return chunks.map((keys, n) => ({
     items: keys.length,
     locator: null,
@@ -206,6 +206,17 @@ export function describeSlicing(rule: Rule): void {
       expect(await rig.plan(id, keyed(["c"]))).toEqual({ kind: "planned", chunks: 2 });
     },
   );
+
+  rule("items without a key are nobody's duplicates", async ({ rig }) => {
+    const id = await rig.slicing();
+    expect(await rig.plan(id, keyed([null, "a", null], [null]))).toMatchObject({ kind: "planned" });
+    expect(await rig.plan(id, keyed([null, "a"]))).toEqual({
+      kind: "duplicate_key",
+      key: "a",
+      firstItem: 1,
+      secondItem: 5,
+    });
+  });
 
   rule("a repeated part does not collide with its own keys", async ({ rig }) => {
     const id = await rig.slicing();

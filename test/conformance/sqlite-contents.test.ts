@@ -5,8 +5,9 @@ import { describe, expect, test } from "vitest";
 import { BATCH_STATES } from "../../src/core/batch.ts";
 import { CHUNK_STATES } from "../../src/core/chunk.ts";
 import { ERROR_CLASSES } from "../../src/core/errors.ts";
+import { ManualClock } from "../support/manual-clock.ts";
 import { manifests, Rig, say } from "./rig.ts";
-import { makeRig, openRaw, openStore, refusal } from "./sqlite-rig.ts";
+import { makeFolder, makeRig, openRaw, openStore, refusal } from "./sqlite-rig.ts";
 
 describe("a backup", () => {
   test("that is made while others write opens and recounts equal", async () => {
@@ -30,6 +31,12 @@ describe("a backup", () => {
     expect(openRaw(copy).prepare("PRAGMA integrity_check").get()).toEqual({
       integrity_check: "ok",
     });
+  });
+
+  test("of a store that has no file is refused, rather than made of nothing", async () => {
+    const store = await openStore(":memory:", new ManualClock());
+    const copy = join(await makeFolder(), "copy.db");
+    await expect(store.backup(copy)).rejects.toEqual(refusal("NO_BACKUP"));
   });
 
   test("to a place that cannot be written says so, and the store goes on", async () => {

@@ -11,7 +11,7 @@ import { systemClock } from "../../src/runtime/system-clock.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { SeededRandom } from "../support/seeded-random.ts";
 import { LEASE_MS, Rig } from "./rig.ts";
-import { makeFolder } from "./sqlite-rig.ts";
+import { makeFolder, openRaw } from "./sqlite-rig.ts";
 
 const STORE_PROCESS = fileURLToPath(new URL("../support/store-process.ts", import.meta.url));
 
@@ -122,6 +122,24 @@ describe("a process that is gone", () => {
     const witness = await openRig(path, clock, pretend("witness", ["dead"]));
     expect(await witness.store.claim("slice", witness.worker, LEASE_MS)).toBe(true);
     expect(await witness.store.claim("relay", witness.worker, LEASE_MS)).toBe(false);
+  });
+
+  test("is forgotten once it holds nothing, and its number is never given again", async () => {
+    const path = await makePath();
+    const clock = new ManualClock();
+    const dead = await openRig(path, clock, pretend("dead"));
+    const holder = await openRig(path, clock, pretend("dead"));
+    await holder.running([1]);
+    const lease = await holder.leaseOne();
+    const witness = await openRig(path, clock, pretend("witness", ["dead"]));
+    const raw = openRaw(path);
+    const known = (): unknown[] => raw.prepare("SELECT id FROM worker ORDER BY id").all();
+    expect(known()).toEqual([{ id: holder.worker }, { id: witness.worker }]);
+    await witness.store.sweep();
+    const next = await witness.store.registerWorker({ name: "next", pipelines: [] });
+    expect(known()).toEqual([{ id: witness.worker }, { id: next }]);
+    expect(new Set([dead.worker, holder.worker, witness.worker, next]).size).toBe(4);
+    expect(await holder.settle(lease)).toBe("lost");
   });
 
   test("leases of a worker that never registered are left to run out", async () => {

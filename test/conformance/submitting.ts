@@ -19,7 +19,7 @@ export function describeSubmitting(rule: Rule): void {
         state: "submitted",
         open: true,
         sealed: false,
-        settings: { chunkSize: 100 },
+        settings: { chunkSize: 100, strict: false },
         counts: { planned: 0, succeeded: 0, skipped: 0, failed: 0, cancelled: 0, pending: 0 },
         chunks: 0,
         sliceCursor: null,
@@ -104,9 +104,18 @@ export function describeSubmitting(rule: Rule): void {
 
   rule("a batch that is found again keeps its own settings and version", async ({ rig }) => {
     const { id } = await rig.submit({ key: "monday", inputHash: "same" });
-    const changes = { key: "monday", inputHash: "same", version: "2", settings: { chunkSize: 7 } };
+    const changes = {
+      key: "monday",
+      inputHash: "same",
+      version: "2",
+      settings: { chunkSize: 7, strict: true },
+    };
     const again = await rig.store.submit(rig.draft(changes));
-    expect(again.batch).toMatchObject({ id, version: "1", settings: { chunkSize: 100 } });
+    expect(again.batch).toMatchObject({
+      id,
+      version: "1",
+      settings: { chunkSize: 100, strict: false },
+    });
   });
 
   rule("names of any letters come back as they were given", async ({ rig }) => {

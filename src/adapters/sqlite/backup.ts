@@ -4,11 +4,18 @@
  * copied in one step, off this thread, so that no writer in between makes it start over.
  */
 import { backup, DatabaseSync } from "node:sqlite";
+import { SluiceError } from "../../core/errors.ts";
 import { translateError } from "./errors.ts";
 
 const ALL_PAGES = 2_147_483_647;
 
 export async function backUp(from: string, to: string): Promise<void> {
+  if (from === ":memory:") {
+    // Another connection would see another, empty database.
+    throw new SluiceError("NO_BACKUP", "a store in memory cannot be backed up", {
+      hint: "Use a SQLite file.",
+    });
+  }
   try {
     const source = new DatabaseSync(from, { readOnly: true });
     try {

@@ -24,6 +24,10 @@ export function isBusy(error: unknown): boolean {
   return code === SQLITE.busy || code === SQLITE.locked;
 }
 
+function isClosed(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ERR_INVALID_STATE";
+}
+
 /** Turns an error of the driver into one a person can act on; others pass through. */
 export function translateError(error: unknown, path: string): unknown {
   const say = (code: string, message: string, hint: string, retryable = false): SluiceError =>
@@ -70,6 +74,12 @@ export function translateError(error: unknown, path: string): unknown {
         "Restore it from a backup (`sluice backup` makes them), or choose another --store.",
       );
     default:
-      return error;
+      return isClosed(error)
+        ? say(
+            "STORE_CLOSED",
+            `the database ${path} has been closed`,
+            "Look before the engine closes.",
+          )
+        : error;
   }
 }

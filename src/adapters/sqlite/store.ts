@@ -14,7 +14,7 @@ import type { LeaseRequest } from "../../ports/working.ts";
 import { backUp } from "./backup.ts";
 import { Claims } from "./claims.ts";
 import { Conducting } from "./conducting.ts";
-import { Connection, type SynchronousMode } from "./connection.ts";
+import { Connection, SYNCHRONOUS_MODES, type SynchronousMode } from "./connection.ts";
 import { prepareFolder } from "./file-system.ts";
 import { describeHost, type Host } from "./host.ts";
 import { migrate, refuseForeign } from "./migrate.ts";
@@ -39,6 +39,7 @@ const BUSY_MS = 10_000;
 
 export async function openSqliteStore(path: string, options: SqliteStoreOptions): Promise<Store> {
   const { clock, random, synchronous = "full", busyMs = BUSY_MS } = options;
+  checkOptions(synchronous, busyMs);
   if (path !== ":memory:") prepareFolder(path);
   const connection = Connection.open({ path, busyMs, clock, random });
   try {
@@ -51,6 +52,19 @@ export async function openSqliteStore(path: string, options: SqliteStoreOptions)
   } catch (error) {
     connection.close();
     throw error;
+  }
+}
+
+function checkOptions(synchronous: unknown, busyMs: unknown): void {
+  if (!SYNCHRONOUS_MODES.includes(synchronous as SynchronousMode)) {
+    throw new SluiceError("BAD_SETTINGS", `synchronous is ${JSON.stringify(synchronous)}`, {
+      hint: `It is one of ${SYNCHRONOUS_MODES.join(", ")}.`,
+    });
+  }
+  if (!Number.isInteger(busyMs) || (busyMs as number) < 0) {
+    throw new SluiceError("BAD_SETTINGS", `busyMs is ${String(busyMs)}`, {
+      hint: "It is a whole number of milliseconds.",
+    });
   }
 }
 

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { SluiceError } from "../../core/errors.ts";
 import type { Cli } from "../cli.ts";
@@ -27,6 +28,9 @@ export function addInitCommand(program: Command, cli: Cli): void {
   addExamples(command, [["sluice init my-import", "in a folder of its own"]]);
 }
 
+/** This very package, as it is not in a registry yet: `npm install` takes a folder, too. */
+const PACKAGE_FOLDER = fileURLToPath(new URL("../../..", import.meta.url));
+
 async function init(cli: Cli, folder: string, flags: CommonFlags): Promise<number> {
   const files = STARTER_FILES.map(({ name, text }) => ({ path: join(folder, name), text }));
   const taken = files.filter(({ path }) => existsSync(path)).map(({ path }) => path);
@@ -45,7 +49,7 @@ async function init(cli: Cli, folder: string, flags: CommonFlags): Promise<numbe
   for (const { path } of files) out.line(path);
   const steps = [
     ...(folder === "." ? [] : [quoteCommand(["cd", folder])]),
-    "npm install sluice",
+    quoteCommand(["npm", "install", PACKAGE_FOLDER]),
     "npx sluice run pipeline.ts --input items.jsonl",
   ];
   err.line("one item is bad on purpose. To run it:");
