@@ -38,10 +38,10 @@ async function openBatch(store: Store): Promise<void> {
     resume: false,
     open: true,
     sealWithinMs: HOUR_MS,
-    settings: { chunkSize: 1 },
+    settings: { chunkSize: 1, strict: false },
   });
-  await store.startSlicing(BATCH, false);
-  await store.finishSlicing(BATCH, 0);
+  const { batch } = await store.startSlicing(BATCH, false);
+  await store.finishSlicing(BATCH, 0, batch.sliceFence);
 }
 
 async function addChunks(store: Store, planned: number, chunks: number): Promise<void> {
@@ -58,6 +58,7 @@ async function addChunks(store: Store, planned: number, chunks: number): Promise
         keys: null,
       })),
       cursor: null,
+      fence: 1,
       part: `from-${planned + done}`,
     });
     if (result.kind !== "planned") throw new Error(`the plan was answered by ${result.kind}`);

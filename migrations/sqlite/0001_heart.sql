@@ -51,6 +51,7 @@ CREATE TABLE step (
   chunks INTEGER NOT NULL DEFAULT 0,
   next_chunk INTEGER NOT NULL DEFAULT 0,  -- chunks from here on were never leased
   slice_cursor TEXT,
+  slice_fence INTEGER NOT NULL DEFAULT 0,  -- rises with every slicer
   last_part TEXT,                      -- the newest part of the plan, should it come again
   -- Monotonic: the earliest time at which a chunk may be leased; NULL when there is none.
   leasable_at INTEGER,

@@ -53,6 +53,8 @@ export interface BatchSnapshot {
   readonly chunks: number;
   /** Where slicing goes on; null at the beginning. */
   readonly sliceCursor: string | null;
+  /** Rises whenever somebody starts to slice: only the newest slicer may plan and finish. */
+  readonly sliceFence: number;
   readonly reason: EndReason | null;
   /** Wall-clock milliseconds. */
   readonly submittedAt: number;
@@ -76,6 +78,8 @@ export interface PlanPart {
   readonly afterChunks: number;
   readonly chunks: readonly PlannedChunk[];
   readonly cursor: string | null;
+  /** The slicer's fence; a producer of an open batch that runs needs none. */
+  readonly fence: number;
   /** Names the part, so that one whose reply was lost is recognised and not added twice. */
   readonly part: string;
 }
@@ -111,18 +115,18 @@ export interface ConductingStore {
   unclaim(duty: string, worker: number): Promise<void>;
   submit(submission: Submission): Promise<SubmitResult>;
   /**
-   * submitted -> slicing. On a batch that is being sliced already it changes nothing and answers
-   * `done`; with `afresh` the plan so far is dropped, for sources that cannot go on in the middle
-   * (nothing of it has run yet).
+   * submitted -> slicing, or takes the slicing over: whoever sliced it before is fenced out. With
+   * `afresh` the plan so far is dropped, for sources that cannot go on in the middle (nothing of it
+   * has run yet).
    */
   startSlicing(batch: string, afresh: boolean): Promise<ActResult>;
-  /** Appends chunks to a batch that is being sliced, or to one that runs and is open. */
+  /** Appends chunks to a batch that the caller slices, or to one that runs and is open. */
   plan(part: PlanPart): Promise<PlanResult>;
   /**
    * slicing -> running, once the plan has exactly `chunks` chunks; a batch that is not open is
    * sealed by it, and an empty one ends.
    */
-  finishSlicing(batch: string, chunks: number): Promise<ActResult>;
+  finishSlicing(batch: string, chunks: number, fence: number): Promise<ActResult>;
   /** Plans the batch's one chunk, finishes the slicing and leases the chunk, in one commit. */
   planInline(part: PlanPart, lease: LeaseRequest): Promise<InlineResult>;
   /** No more items will be added; ends the batch when none is pending. Sealing twice is `done`. */

@@ -145,8 +145,8 @@ export class Engine {
     const submission = this.#describe(erased, null, options, true);
     const { batch } = await this.#record(submission, erased);
     if (batch.state === "submitted" || batch.state === "slicing") {
-      await this.store.startSlicing(batch.id, false);
-      await this.store.finishSlicing(batch.id, 0);
+      const { sliceFence } = (await this.store.startSlicing(batch.id, false)).batch;
+      await this.store.finishSlicing(batch.id, 0, sliceFence);
     }
     if (this.#works) this.work(erased);
     return new OpenBatch(batch.id, {

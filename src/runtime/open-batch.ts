@@ -69,6 +69,7 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
         afterChunks: batch.chunks,
         chunks,
         cursor: null,
+        fence: batch.sliceFence,
         part: name,
       });
       if (planned.kind === "planned") return;

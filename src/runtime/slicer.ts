@@ -58,6 +58,7 @@ class Slicer {
   readonly #parts: SlicerParts;
   #chunks = 0;
   #planned = 0;
+  #fence = 0;
   #ranInline = false;
 
   constructor(
@@ -77,7 +78,7 @@ class Slicer {
     const planned = await this.#plan(this.#batch.settings.chunkSize, false);
     if (!planned) return null;
     if (this.#ranInline) return store.getBatch(this.#batch.id);
-    const { batch } = await store.finishSlicing(this.#batch.id, this.#chunks);
+    const { batch } = await store.finishSlicing(this.#batch.id, this.#chunks, this.#fence);
     return batch;
   }
 
@@ -90,6 +91,7 @@ class Slicer {
     const afresh = again || !isSource(source) || strict;
     const started = await this.#parts.store.startSlicing(this.#batch.id, afresh);
     if (started.kind === "moved_on") return false;
+    this.#fence = started.batch.sliceFence;
     this.#chunks = started.batch.chunks;
     this.#planned = started.batch.counts.planned;
     const check = new PlanCheck(this.#pipeline, strict, this.#planned);
@@ -167,8 +169,15 @@ class Slicer {
   }
 
   #describePart(chunks: PlannedChunk[], cursor: string | null): PlanPart {
-    const part = this.#parts.random.id();
-    return { batch: this.#batch.id, step: 0, afterChunks: this.#chunks, chunks, cursor, part };
+    return {
+      batch: this.#batch.id,
+      step: 0,
+      afterChunks: this.#chunks,
+      chunks,
+      cursor,
+      fence: this.#fence,
+      part: this.#parts.random.id(),
+    };
   }
 
   /** False when another slicer was quicker. */

@@ -70,7 +70,7 @@ export function describeCarefulRuns(rule: Rule): void {
           deaths: 3,
           errorClass: "permanent",
           code: "POISON",
-          message: expect.stringContaining("died 3 times") as string,
+          message: expect.stringContaining("died or hung 3 times") as string,
           failedAt: rig.clock.wallMs(),
         },
       ]);

@@ -72,7 +72,7 @@ export function describeEnding(rule: Rule): void {
 
   rule("an empty batch ends when its slicing does", async ({ rig }) => {
     const id = await rig.slicing();
-    const finished = await rig.store.finishSlicing(id, 0);
+    const finished = await rig.finishSlicing(id, 0);
     expect(finished).toMatchObject({ kind: "done", batch: { state: "succeeded", sealed: true } });
     expect((await rig.get(id)).endedAt).toBe(rig.clock.wallMs());
   });
@@ -192,7 +192,7 @@ export function describeEnding(rule: Rule): void {
       });
       expect((await rig.store.startSlicing(id, false)).kind).toBe("moved_on");
       expect((await rig.plan(id, manifests(1))).kind).toBe("moved_on");
-      expect((await rig.store.finishSlicing(id, 1)).kind).toBe("moved_on");
+      expect((await rig.finishSlicing(id, 1)).kind).toBe("moved_on");
       expect(await rig.lease()).toEqual([]);
     });
   }

@@ -87,7 +87,7 @@ export function describeLeasing(rule: Rule): void {
     const early = await rig.slicing();
     const late = await rig.running([1]);
     await rig.plan(early, manifests(1));
-    await rig.store.finishSlicing(early, 1);
+    await rig.finishSlicing(early, 1);
     expect(places(await rig.lease({ chunksMax: 2 }))).toEqual([`${early}/0`, `${late}/0`]);
   });
 

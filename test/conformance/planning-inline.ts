@@ -14,6 +14,7 @@ async function planInline(
     batch,
     step: 0,
     afterChunks: 0,
+    fence: 1,
     chunks: manifests(3),
     cursor: "end",
     part: "inline",

@@ -125,7 +125,7 @@ export function describeReading(rule: Rule): void {
     await check(id);
     await rig.plan(id, manifests(4, 4, 4));
     await check(id);
-    await rig.store.finishSlicing(id, 3);
+    await rig.finishSlicing(id, 3);
     const lease = await rig.leaseOne();
     await rig.report(lease, { succeeded: [0], skipped: [1], intent: "keep" });
     await check(id);

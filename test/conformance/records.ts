@@ -189,7 +189,7 @@ export function describeRecords(rule: Rule): void {
     await rig.store.submit(rig.draft({ key: "monday", inputHash: "two" }));
     await rig.store.startSlicing(id, true);
     await rig.plan(id, manifests(1));
-    await rig.store.finishSlicing(id, 1);
+    await rig.finishSlicing(id, 1);
     await rig.settle({ ...lease, fence: 99 });
     await rig.report(lease, { succeeded: [0], intent: "keep" });
     await rig.store.renew([lease], LEASE_MS);

@@ -5,6 +5,7 @@
 import { test, type TestAPI } from "vitest";
 import type { Clock } from "../../src/ports/clock.ts";
 import type {
+  ActResult,
   BatchSnapshot,
   PlannedChunk,
   PlanPart,
@@ -149,8 +150,13 @@ export class Rig<C extends Clock = ManualClock> {
   async running(sizes: readonly number[], changes: Partial<Submission> = {}): Promise<string> {
     const id = await this.slicing(changes);
     if (sizes.length > 0) await this.plan(id, manifests(...sizes));
-    await this.store.finishSlicing(id, sizes.length);
+    await this.finishSlicing(id, sizes.length);
     return id;
+  }
+
+  /** As the newest slicer. */
+  async finishSlicing(id: string, chunks: number): Promise<ActResult> {
+    return this.store.finishSlicing(id, chunks, (await this.get(id)).sliceFence);
   }
 
   /** Appends chunks after what is there, or as `changes` says. */
@@ -159,9 +165,10 @@ export class Rig<C extends Clock = ManualClock> {
     chunks: readonly PlannedChunk[],
     changes: Partial<PlanPart> = {},
   ): Promise<PlanResult> {
-    const { chunks: afterChunks } = await this.get(batch);
+    const { chunks: afterChunks, sliceFence: fence } = await this.get(batch);
     const part = `part-${++this.#parts}`;
-    return this.store.plan({ batch, step: 0, afterChunks, chunks, cursor: null, part, ...changes });
+    const usual = { batch, step: 0, afterChunks, chunks, cursor: null, fence, part };
+    return this.store.plan({ ...usual, ...changes });
   }
 
   request(changes: Partial<LeaseRequest> = {}): LeaseRequest {
@@ -229,7 +236,7 @@ export class Rig<C extends Clock = ManualClock> {
   }
 
   /** Everything an observer can see of a batch, to show that an act changed nothing. */
-  async observe(batch: string): Promise<unknown> {
+  async observe(batch: string): Promise<{ readonly batch: BatchSnapshot }> {
     const page = { afterItem: -1, limit: 10_000 };
     return {
       batch: await this.get(batch),

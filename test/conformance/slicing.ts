@@ -29,20 +29,21 @@ export function describeSlicing(rule: Rule): void {
     });
   });
 
-  rule("starting to slice a second time changes nothing", async ({ rig }) => {
+  rule("starting to slice a second time changes nothing but the fence", async ({ rig }) => {
     const id = await rig.slicing();
     await rig.plan(id, manifests(2), { cursor: "after 2" });
     const before = await rig.observe(id);
     rig.clock.advance(1_000);
     expect(await rig.store.startSlicing(id, false)).toMatchObject({ kind: "done" });
-    expect(await rig.observe(id)).toEqual(before);
+    const batch = { ...before.batch, sliceFence: before.batch.sliceFence + 1 };
+    expect(await rig.observe(id)).toEqual({ ...before, batch });
   });
 
   rule("chunks are adjacent half-open ranges, across parts", async ({ rig }) => {
     const id = await rig.slicing();
     expect(await rig.plan(id, manifests(3, 3))).toEqual({ kind: "planned", chunks: 2 });
     expect(await rig.plan(id, manifests(3, 1))).toEqual({ kind: "planned", chunks: 4 });
-    await rig.store.finishSlicing(id, 4);
+    await rig.finishSlicing(id, 4);
     const leased = await rig.lease({ chunksMax: 10 });
     expect(leased.map(({ chunk, start, end }) => [chunk, start, end])).toEqual([
       [0, 0, 3],
@@ -65,7 +66,7 @@ export function describeSlicing(rule: Rule): void {
     async ({ rig }) => {
       const id = await rig.slicing();
       await rig.plan(id, [...located(2), ...manifests(2)]);
-      await rig.store.finishSlicing(id, 2);
+      await rig.finishSlicing(id, 2);
       const leased = await rig.lease({ chunksMax: 2 });
       expect(leased.map(({ locator }) => locator)).toEqual(["at-0", null]);
     },
@@ -111,7 +112,7 @@ export function describeSlicing(rule: Rule): void {
       await rig.plan(id, manifests(3));
       const answer = { kind: "planned", chunks: 3 };
       expect(await rig.plan(id, manifests(2, 2), repeated)).toEqual(answer);
-      await rig.store.finishSlicing(id, 4);
+      await rig.finishSlicing(id, 4);
       expect(await rig.plan(id, manifests(2, 2), repeated)).toEqual(answer);
       await rig.store.fail(id, { code: "STOP", message: "stop" });
       expect(await rig.plan(id, manifests(2, 2), repeated)).toEqual(answer);
@@ -138,12 +139,12 @@ export function describeSlicing(rule: Rule): void {
     const id = await rig.slicing();
     await rig.plan(id, manifests(2, 2));
     for (const chunks of [0, 1, 3]) {
-      expect(await rig.store.finishSlicing(id, chunks)).toMatchObject({
+      expect(await rig.finishSlicing(id, chunks)).toMatchObject({
         kind: "moved_on",
         batch: { state: "slicing", chunks: 2 },
       });
     }
-    expect(await rig.store.finishSlicing(id, 2)).toMatchObject({
+    expect(await rig.finishSlicing(id, 2)).toMatchObject({
       kind: "done",
       batch: { state: "running", sealed: true },
     });
@@ -154,11 +155,24 @@ export function describeSlicing(rule: Rule): void {
     async ({ rig }) => {
       const id = await rig.running([2]);
       const before = await rig.observe(id);
-      expect((await rig.store.finishSlicing(id, 1)).kind).toBe("moved_on");
+      expect((await rig.finishSlicing(id, 1)).kind).toBe("moved_on");
       expect((await rig.store.startSlicing(id, false)).kind).toBe("moved_on");
       expect(await rig.observe(id)).toEqual(before);
     },
   );
+
+  rule("a slicer that was taken over can neither plan nor finish", async ({ rig }) => {
+    const id = await rig.slicing();
+    const { sliceFence: fence } = await rig.get(id);
+    await rig.plan(id, manifests(2));
+    await rig.store.startSlicing(id, true);
+    await rig.plan(id, manifests(3));
+    const late = await rig.plan(id, manifests(2), { fence, afterChunks: 1 });
+    expect(late.kind).toBe("moved_on");
+    expect((await rig.store.finishSlicing(id, 1, fence)).kind).toBe("moved_on");
+    expect(await rig.get(id)).toMatchObject({ chunks: 1, counts: { planned: 3 } });
+    expect((await rig.finishSlicing(id, 1)).kind).toBe("done");
+  });
 
   rule("slicing afresh drops the plan so far", async ({ rig }) => {
     const id = await rig.slicing();
@@ -170,7 +184,7 @@ export function describeSlicing(rule: Rule): void {
     });
     expect(await rig.store.readManifests(id, 0, 0, 10)).toEqual([]);
     await rig.plan(id, manifests(1));
-    await rig.store.finishSlicing(id, 1);
+    await rig.finishSlicing(id, 1);
     expect(await rig.leaseOne()).toMatchObject({ chunk: 0, start: 0, end: 1 });
   });
 
@@ -241,7 +255,7 @@ export function describeSlicing(rule: Rule): void {
   rule("keys stay unique while an open batch grows", async ({ rig }) => {
     const id = await rig.slicing({ open: true });
     await rig.plan(id, keyed(["a"]));
-    await rig.store.finishSlicing(id, 1);
+    await rig.finishSlicing(id, 1);
     expect(await rig.plan(id, keyed(["a"]))).toMatchObject({ kind: "duplicate_key", key: "a" });
     expect(await rig.plan(id, keyed(["b"]))).toMatchObject({ kind: "planned" });
   });

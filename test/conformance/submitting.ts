@@ -23,6 +23,7 @@ export function describeSubmitting(rule: Rule): void {
         counts: { planned: 0, succeeded: 0, skipped: 0, failed: 0, cancelled: 0, pending: 0 },
         chunks: 0,
         sliceCursor: null,
+        sliceFence: 0,
         reason: null,
         submittedAt: rig.clock.wallMs(),
         startedAt: null,
@@ -135,10 +136,10 @@ export function describeSubmitting(rule: Rule): void {
     const { store } = rig;
     const page = { afterItem: -1, limit: 1 };
     const reason = { code: "STOP", message: "stop" };
-    const part = { step: 0, afterChunks: 0, chunks: [], cursor: null, part: "p" };
+    const part = { step: 0, afterChunks: 0, chunks: [], cursor: null, fence: 0, part: "p" };
     await expect(store.startSlicing("nobody", false)).rejects.toEqual(UNKNOWN);
     await expect(store.plan({ batch: "nobody", ...part })).rejects.toEqual(UNKNOWN);
-    await expect(store.finishSlicing("nobody", 0)).rejects.toEqual(UNKNOWN);
+    await expect(store.finishSlicing("nobody", 0, 0)).rejects.toEqual(UNKNOWN);
     await expect(store.seal("nobody")).rejects.toEqual(UNKNOWN);
     await expect(store.fail("nobody", reason)).rejects.toEqual(UNKNOWN);
     await expect(store.readManifests("nobody", 0, 0, 1)).rejects.toEqual(UNKNOWN);

@@ -25,7 +25,7 @@ if (mode === "submit") {
     resume: false,
     open: false,
     sealWithinMs: 60_000,
-    settings: { chunkSize: 100 },
+    settings: { chunkSize: 100, strict: false },
   });
   await store.close();
 } else {

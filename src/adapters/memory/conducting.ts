@@ -56,6 +56,7 @@ export class Conducting {
       endedAt: null,
       reason: null,
       sliceCursor: null,
+      sliceFence: 0,
       counts: NO_ITEMS,
       chunks: [],
       keys: new Map(),
@@ -106,11 +107,13 @@ export class Conducting {
       batch.counts = NO_ITEMS;
       batch.sliceCursor = null;
     }
+    batch.sliceFence++;
     return { kind: "done", batch: takeSnapshot(batch) };
   }
 
   plan(batch: Batch, part: PlanPart): PlanResult {
-    const accepts = batch.state === "slicing" || (batch.state === "running" && !batch.sealed);
+    const slices = batch.state === "slicing" && batch.sliceFence === part.fence;
+    const accepts = slices || (batch.state === "running" && !batch.sealed);
     if (!accepts || batch.chunks.length !== part.afterChunks) {
       const mine = batch.chunks[part.afterChunks]?.part === part.part;
       return mine
@@ -161,8 +164,9 @@ export class Conducting {
     });
   }
 
-  finishSlicing(batch: Batch, chunks: number): ActResult {
-    if (batch.state !== "slicing" || batch.chunks.length !== chunks) {
+  finishSlicing(batch: Batch, chunks: number, fence: number): ActResult {
+    const slices = batch.state === "slicing" && batch.sliceFence === fence;
+    if (!slices || batch.chunks.length !== chunks) {
       return { kind: "moved_on", batch: takeSnapshot(batch) };
     }
     this.#recorder.move(batch, "finish_slicing");

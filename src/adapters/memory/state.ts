@@ -36,6 +36,7 @@ export interface Batch {
   endedAt: number | null;
   reason: EndReason | null;
   sliceCursor: string | null;
+  sliceFence: number;
   counts: Counts;
   chunks: Chunk[];
   readonly keys: Map<string, number>;
@@ -72,6 +73,7 @@ export function takeSnapshot(batch: Batch): BatchSnapshot {
     counts: batch.counts,
     chunks: batch.chunks.length,
     sliceCursor: batch.sliceCursor,
+    sliceFence: batch.sliceFence,
     reason: batch.reason,
     submittedAt: batch.submittedAt,
     startedAt: batch.startedAt,

@@ -59,7 +59,8 @@ export function createMemoryStore({ clock, sha256 }: MemoryStoreOptions): Memory
     submit: (submission) => act(() => conducting.submit(submission)),
     startSlicing: (id, afresh) => act(() => conducting.startSlicing(find(id), afresh)),
     plan: (part) => act(() => conducting.plan(find(part.batch), part)),
-    finishSlicing: (id, chunks) => act(() => conducting.finishSlicing(find(id), chunks)),
+    finishSlicing: (id, chunks, fence) =>
+      act(() => conducting.finishSlicing(find(id), chunks, fence)),
     planInline: (part, lease) =>
       act(() => planInline(conducting, working, () => find(part.batch), part, lease)),
     seal: (id) => act(() => conducting.seal(find(id))),
@@ -109,7 +110,7 @@ function planInline(
 ): InlineResult {
   const planned = conducting.plan(find(), part);
   if (planned.kind !== "planned") return planned;
-  const finished = conducting.finishSlicing(find(), planned.chunks);
+  const finished = conducting.finishSlicing(find(), planned.chunks, part.fence);
   if (finished.kind === "moved_on") return { kind: "moved_on", batch: finished.batch };
   const [chunk] = working.work([], { ...lease, batch: part.batch }).leased;
   invariant(chunk !== undefined, "the one chunk of a fresh plan can be leased");

@@ -35,6 +35,7 @@ export class Conducting {
   readonly #findKey: StatementSync;
   readonly #growStep: StatementSync;
   readonly #runStep: StatementSync;
+  readonly #raiseFence: StatementSync;
 
   constructor(connection: Connection, clock: Clock, recorder: Recorder) {
     this.#clock = clock;
@@ -80,6 +81,9 @@ export class Conducting {
       `UPDATE step SET chunks = chunks + ?, planned = planned + ?, pending = pending + ?,
          slice_cursor = ?, last_part = ?, leasable_at = iif(running = 1, 0, leasable_at)
        WHERE batch = ? AND step = ?`,
+    );
+    this.#raiseFence = prepare(
+      "UPDATE step SET slice_fence = slice_fence + 1 WHERE batch = ? AND step = 0",
     );
     this.#runStep = prepare(
       `UPDATE step SET running = 1, leasable_at = iif(next_chunk < chunks, 0, NULL)
@@ -145,12 +149,14 @@ export class Conducting {
     } else if (afresh) {
       for (const drop of this.#dropPlan) drop.run(num);
     }
+    this.#raiseFence.run(num);
     return this.#done(num);
   }
 
   plan(batch: BatchRow, part: PlanPart): PlanResult {
     const { num, state } = batch;
-    const accepts = state === "slicing" || (state === "running" && batch.sealed === 0);
+    const slices = state === "slicing" && batch.slice_fence === part.fence;
+    const accepts = slices || (state === "running" && batch.sealed === 0);
     if (!accepts || batch.chunks !== part.afterChunks) {
       return this.#isThere(batch, part)
         ? { kind: "planned", chunks: part.afterChunks + part.chunks.length }
@@ -197,9 +203,10 @@ export class Conducting {
     return null;
   }
 
-  finishSlicing(batch: BatchRow, chunks: number): ActResult {
+  finishSlicing(batch: BatchRow, chunks: number, fence: number): ActResult {
     const { num } = batch;
-    if (batch.state !== "slicing" || batch.chunks !== chunks) return this.#movedOn(batch);
+    const slices = batch.state === "slicing" && batch.slice_fence === fence;
+    if (!slices || batch.chunks !== chunks) return this.#movedOn(batch);
     this.#recorder.move(num, "finish_slicing");
     this.#runStep.run(num);
     this.#recorder.record(num, {

@@ -28,6 +28,7 @@ export class Recorder {
   readonly #cancelStep: StatementSync;
   readonly #cancelLeased: StatementSync;
   readonly #cancelWaiting: StatementSync;
+  readonly #dropKeys: StatementSync;
 
   constructor(connection: Connection, clock: Clock, sha256: Sha256) {
     this.#clock = clock;
@@ -50,6 +51,7 @@ export class Recorder {
       `UPDATE chunk INDEXED BY chunk_lease SET state = 'cancelled'
        WHERE state = 'leased' AND batch = ?`,
     );
+    this.#dropKeys = prepare("DELETE FROM item_key WHERE batch = ?");
     this.#cancelWaiting = prepare(
       `UPDATE chunk INDEXED BY chunk_due SET state = 'cancelled'
        WHERE state = 'waiting' AND batch = ?`,
@@ -97,6 +99,7 @@ export class Recorder {
     this.#cancelStep.run(num);
     this.#cancelLeased.run(num);
     this.#cancelWaiting.run(num);
+    this.#dropKeys.run(num);
     this.#end(num, event, reason);
   }
 

@@ -27,6 +27,7 @@ export interface BatchRow extends Counts {
   readonly record_hash: string;
   readonly chunks: number;
   readonly slice_cursor: string | null;
+  readonly slice_fence: number;
   readonly last_part: string | null;
 }
 
@@ -35,7 +36,7 @@ export const SELECT_BATCH = `
   SELECT b.num, b.id, b.pipeline, b.version, b.lane, b.submit_key, b.input, b.input_hash,
     b.settings, b.state, b.open, b.sealed, b.reason_code, b.reason_message, b.submitted_at,
     b.started_at, b.ended_at, b.record_seq, b.record_hash, s.chunks, s.slice_cursor,
-    s.last_part, s.planned,
+    s.slice_fence, s.last_part, s.planned,
     s.succeeded, s.skipped, s.failed, s.cancelled, s.pending
   FROM batch b JOIN step s ON s.batch = b.num AND s.step = 0`;
 
@@ -59,6 +60,7 @@ export function toSnapshot(row: BatchRow): BatchSnapshot {
     counts: readCounts(row),
     chunks: row.chunks,
     sliceCursor: row.slice_cursor,
+    sliceFence: row.slice_fence,
     reason:
       row.reason_code === null
         ? null

@@ -114,7 +114,8 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
     submit: (submission) => write(() => conducting.submit(submission)),
     startSlicing: (id, afresh) => write(() => conducting.startSlicing(find(id), afresh)),
     plan: (part) => write(() => conducting.plan(find(part.batch), part)),
-    finishSlicing: (id, chunks) => write(() => conducting.finishSlicing(find(id), chunks)),
+    finishSlicing: (id, chunks, fence) =>
+      write(() => conducting.finishSlicing(find(id), chunks, fence)),
     planInline: (part, lease) =>
       write(() => planInline(conducting, working, () => find(part.batch), part, lease)),
     seal: (id) => write(() => conducting.seal(find(id))),
@@ -169,7 +170,7 @@ function planInline(
 ): InlineResult {
   const planned = conducting.plan(find(), part);
   if (planned.kind !== "planned") return planned;
-  const finished = conducting.finishSlicing(find(), planned.chunks);
+  const finished = conducting.finishSlicing(find(), planned.chunks, part.fence);
   if (finished.kind === "moved_on") return { kind: "moved_on", batch: finished.batch };
   const [chunk] = working.work([], { ...lease, batch: part.batch }).leased;
   invariant(chunk !== undefined, "the one chunk of a fresh plan can be leased");
