@@ -63,12 +63,14 @@ const SCRIPTS = {
   loop: new URL("./subjects/hand-written-loop.ts", import.meta.url),
   plainjob: new URL("./subjects/plainjob.ts", import.meta.url),
   sluice: new URL("./subjects/sluice.ts", import.meta.url),
+  sluiceRun: new URL("./subjects/sluice-run.ts", import.meta.url),
   sluiceBacklog: new URL("./subjects/sluice-backlog.ts", import.meta.url),
   sluiceEnding: new URL("./subjects/sluice-ending.ts", import.meta.url),
 };
 
 const itemsPerSecond: FigureShown = { name: "itemsPerSecond", unit: "items/s" };
 const peakRss: FigureShown = { name: "peakRssMb", unit: "MB peak RSS" };
+const commandPeakRss: FigureShown = { name: "commandPeakRssMb", unit: "MB peak RSS" };
 
 /** `pathOf` gives a JSONL file with that many items. */
 export function listHeartQuestions(
@@ -164,7 +166,7 @@ function askAboutPlainjob(given: ItemsGiven): Question {
 }
 
 function askAboutMemory(sets: readonly ItemsGiven[]): Question {
-  const nameOf = (given: ItemsGiven) => `Sluice, ${count(given.items)} items`;
+  const nameOf = (given: ItemsGiven) => `sluice run, ${count(given.items)} items`;
   const names = sets.map(nameOf);
   const [small = "", large = ""] = names;
   return {
@@ -172,21 +174,22 @@ function askAboutMemory(sets: readonly ItemsGiven[]): Question {
     title: "peak memory against the number of items, chunk 1,000",
     subjects: sets.map((given) => ({
       name: nameOf(given),
-      script: SCRIPTS.sluice,
+      script: SCRIPTS.sluiceRun,
       options: { ...given, chunkSize: 1_000 },
     })),
-    shown: [peakRss, itemsPerSecond],
+    shown: [commandPeakRss, itemsPerSecond],
     targets: [
       {
         what: "growth from the smaller to the larger",
-        compute: (median) => subtract(median(large, "peakRssMb"), median(small, "peakRssMb")),
+        compute: (median) =>
+          subtract(median(large, "commandPeakRssMb"), median(small, "commandPeakRssMb")),
         bound: { kind: "below", limit: 20 },
         unit: "MB",
       },
       ...names.map(
         (name): Target => ({
           what: name,
-          compute: (median) => median(name, "peakRssMb"),
+          compute: (median) => median(name, "commandPeakRssMb"),
           bound: { kind: "below", limit: 200 },
           unit: "MB",
         }),

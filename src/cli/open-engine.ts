@@ -9,7 +9,7 @@ import type { Log } from "../runtime/log.ts";
 import { systemRandom } from "../runtime/system-random.ts";
 import type { Config } from "./config.ts";
 import { showPath } from "./show-path.ts";
-import { keepYoungGeneration } from "./young-generation.ts";
+import { keepMemoryFlat } from "./flat-memory.ts";
 
 export interface EngineParts {
   readonly config: Config;
@@ -20,7 +20,7 @@ export interface EngineParts {
 /** The engine works on nothing until it is told to, and leaves the store open when it closes. */
 export async function openEngine(parts: EngineParts): Promise<Engine> {
   const { config, clock, log } = parts;
-  keepYoungGeneration();
+  keepMemoryFlat();
   const store = await openStore(config, clock);
   try {
     return await Engine.start(store, { ...config.engine, work: false, clock, log });

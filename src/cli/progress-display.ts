@@ -48,6 +48,7 @@ export class ProgressDisplay {
 
   /** What the engine has to say. */
   log({ level, event, message }: LogEntry): void {
+    if (level === "debug") return;
     // How the engine ends is the command's to report.
     if (event === "engine.failed") return;
     const now = this.#clock.monotonicMs();

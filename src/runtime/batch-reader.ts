@@ -25,6 +25,8 @@ export class BatchReader {
   readonly #source: Source | null;
   readonly #timeLimitMs: number;
   readonly #closed = new AbortController();
+  /** What ends each read that is under way. */
+  #waiting: (() => void)[] = [];
 
   constructor(
     batch: BatchSnapshot,
@@ -56,20 +58,20 @@ export class BatchReader {
   }
 
   /** A source that never answers must hold neither its chunks nor a worker that stops. */
-  async #limitTime<T>(reading: Promise<T>): Promise<T> {
+  #limitTime<T>(reading: Promise<T>): Promise<T> {
     const limitMs = this.#timeLimitMs;
-    const over = new AbortController();
-    const giveUp = (): void => over.abort();
-    this.#closed.signal.addEventListener("abort", giveUp);
-    const tooLate = sleep(this.#clock, limitMs, over.signal).then((): never => {
-      throw new TransientError(`no answer within ${limitMs} ms`, { code: "TIME_LIMIT" });
+    return new Promise((resolve, reject) => {
+      const giveUp = (): void => {
+        reject(new TransientError(`no answer within ${limitMs} ms`, { code: "TIME_LIMIT" }));
+      };
+      const cancel = this.#clock.after(limitMs, giveUp);
+      this.#waiting.push(giveUp);
+      const done = (): void => {
+        cancel();
+        this.#waiting = this.#waiting.filter((waiting) => waiting !== giveUp);
+      };
+      reading.then(resolve, reject).finally(done);
     });
-    try {
-      return await Promise.race([reading, tooLate]);
-    } finally {
-      this.#closed.signal.removeEventListener("abort", giveUp);
-      over.abort();
-    }
   }
 
   async #readOnce(chunks: readonly LeasedChunk[]): Promise<readonly SliceItems[]> {
@@ -115,6 +117,7 @@ export class BatchReader {
 
   async close(): Promise<void> {
     this.#closed.abort();
+    for (const giveUp of this.#waiting) giveUp();
     await this.#source?.close?.();
   }
 }

@@ -33,6 +33,7 @@ export async function callForChunk(
   const context = {
     batch: run.facts.batch,
     lane: run.facts.lane,
+    fence: run.facts.fence,
     // Read through, so that a signal is made only for a handler that asks for one.
     get signal(): AbortSignal {
       return call.signal;

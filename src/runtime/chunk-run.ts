@@ -47,7 +47,7 @@ export class ChunkRun {
 
   constructor(lease: LeasedChunk, leaseUntil: number, now: number) {
     this.lease = lease;
-    this.facts = { batch: lease.batch, lane: "", step: lease.step };
+    this.facts = { batch: lease.batch, lane: "", step: lease.step, fence: lease.fence };
     this.count = lease.end - lease.start;
     this.#outcomes = lease.outcomes;
     this.#histories =

@@ -8,6 +8,7 @@ import type { BatchSnapshot } from "../ports/conducting.ts";
 import type { Random } from "../ports/random.ts";
 import type { SourceLike } from "../ports/source.ts";
 import type { Store } from "../ports/store.ts";
+import { renewClaim } from "./held-claim.ts";
 import type { Log } from "./log.ts";
 import { readOnce } from "./freeze.ts";
 import { acceptsVersion, type Pipeline } from "./pipeline.ts";
@@ -103,14 +104,16 @@ export class Conductor {
     pipeline: Pipeline,
     items: SourceLike<unknown> | null,
   ): Promise<BatchSnapshot | null> {
-    const { store, random, worker } = this.#parts;
+    const { store, clock, random, settings, worker } = this.#parts;
     const keepClaim = (): Promise<boolean> => this.#claim(batch.id);
     if (!(await keepClaim())) return null;
-    const release = this.#renewClaim(batch.id);
+    const { leaseMs: claimMs, renewMs } = settings;
+    const release = renewClaim(nameDuty(batch.id), { ...this.#parts, claimMs, renewMs });
     try {
       const offerInline = (): InlineWork | null => this.#parts.offerInline(batch, pipeline);
       const stopping = (): boolean => this.#stop.signal.aborted;
-      const parts = { store, random, keepClaim, offerInline, stopping };
+      const pause = (ms: number): Promise<void> => sleep(clock, ms, this.#stop.signal);
+      const parts = { store, random, keepClaim, offerInline, stopping, pause };
       return await sliceBatch(batch, pipeline, items, parts);
     } finally {
       release();
@@ -123,20 +126,6 @@ export class Conductor {
     const { store, settings, worker } = this.#parts;
     if (this.#stop.signal.aborted) return false;
     return store.claim(nameDuty(batch), worker, settings.leaseMs);
-  }
-
-  /** Keeps the claim while a slow source is sliced, until the returned function is called. */
-  #renewClaim(batch: string): () => void {
-    const { clock, settings, log } = this.#parts;
-    const renew = (): (() => void) =>
-      clock.after(settings.renewMs, () => {
-        cancel = renew();
-        this.#claim(batch).catch((error: unknown) => {
-          log({ level: "warn", event: "claim.renewal_failed", message: String(error), error });
-        });
-      });
-    let cancel = renew();
-    return () => cancel();
   }
 
   async #run(): Promise<void> {

@@ -8,6 +8,7 @@ export interface RunFacts {
   readonly batch: string;
   readonly lane: string;
   readonly step: number;
+  readonly fence: number;
 }
 
 export class Call implements ItemContext {
@@ -33,6 +34,10 @@ export class Call implements ItemContext {
 
   get lane(): string {
     return this.#run.lane;
+  }
+
+  get fence(): number {
+    return this.#run.fence;
   }
 
   get key(): string | null {

@@ -36,12 +36,19 @@ export class ItemJudge {
         return run.succeed(index, result === undefined ? null : pipeline.readKey(item), result);
       }
       case "skipped":
+        if ("reason" in outcome && outcome.reason !== null)
+          this.#logSkip(run, index, outcome.reason);
         return run.skip(index);
       case "failed":
         return this.fail(run, index, item, "error" in outcome ? outcome.error : outcome, null);
       default:
         return unreachable(kind);
     }
+  }
+
+  #logSkip(run: ChunkRun, index: number, reason: string): void {
+    const message = `item ${run.lease.start + index} of batch ${run.lease.batch} was skipped: ${reason}`;
+    this.#parts.log({ level: "debug", event: "item.skipped", message });
   }
 
   fail(run: ChunkRun, index: number, item: unknown, thrown: unknown, stop: Error | null): void {

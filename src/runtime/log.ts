@@ -1,6 +1,6 @@
 /** What the engine has to say to its operator. Where it goes is the caller's choice. */
 export interface LogEntry {
-  readonly level: "info" | "warn" | "error";
+  readonly level: "debug" | "info" | "warn" | "error";
   /** A stable name, for example `item.unexpected_error`. */
   readonly event: string;
   readonly message: string;

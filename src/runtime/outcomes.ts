@@ -32,7 +32,7 @@ export function succeeded(value?: unknown): SucceededOutcome {
   return { [OUTCOME]: "succeeded", value };
 }
 
-/** There was nothing to do: counted apart, and no failure. */
+/** There was nothing to do: counted apart, and no failure. The reason goes to the log. */
 export function skipped(reason?: string): SkippedOutcome {
   return { [OUTCOME]: "skipped", reason: reason ?? null };
 }

@@ -19,6 +19,8 @@ export interface ItemContext {
   readonly attempt: number;
   /** The same for every try of this item: hand it to systems that can refuse a repeat. */
   readonly idempotencyKey: string;
+  /** Rises with every lease of the item's chunk: another system can refuse a lower one as stale. */
+  readonly fence: number;
   /** Aborts at the item's time limit, when the lease is lost, and when the worker must stop. */
   readonly signal: AbortSignal;
 }
@@ -34,6 +36,7 @@ export interface ChunkItem<Item> {
 export interface ChunkContext {
   readonly batch: string;
   readonly lane: string;
+  readonly fence: number;
   readonly signal: AbortSignal;
 }
 

@@ -9,6 +9,7 @@ import { type Clock, sleep } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
 import { type BatchEvent, readEvent } from "./batch-event.ts";
+import { renewClaim } from "./held-claim.ts";
 import type { Log } from "./log.ts";
 import { Wake } from "./wake.ts";
 
@@ -25,6 +26,7 @@ export type EventHandler = (event: BatchEvent) => void | Promise<void>;
 
 const RECORDS_PER_READ = 100;
 const CLAIM_MS = 15_000;
+const RENEW_MS = 5_000;
 const POLL_MS = 1_000;
 /** A subscriber that fails is asked again for ever: the record is not its to drop. */
 const RETRY: RetryPolicy = { attempts: Number.POSITIVE_INFINITY, baseMs: 500, capMs: 30_000 };
@@ -78,18 +80,27 @@ export class Relay {
     const position = await store.readPosition(this.#reader);
     const records = await store.readRecords(null, position, RECORDS_PER_READ);
     if (records.length === 0 || !(await store.claim(this.#duty, worker, CLAIM_MS))) return 0;
+    const release = renewClaim(this.#duty, {
+      ...this.#parts,
+      claimMs: CLAIM_MS,
+      renewMs: RENEW_MS,
+    });
     let delivered = 0;
-    for (const record of records) {
-      if (!(await this.#handOver(readEvent(record)))) break;
-      await store.savePosition(this.#reader, record.position);
-      delivered++;
+    try {
+      for (const record of records) {
+        if (!(await this.#handOver(readEvent(record)))) break;
+        await store.savePosition(this.#reader, record.position);
+        delivered++;
+      }
+    } finally {
+      release();
     }
     return delivered;
   }
 
   /** True when the handler has taken the event; false when the relay stops first. */
   async #handOver(event: BatchEvent): Promise<boolean> {
-    const { clock, random, log, store, worker } = this.#parts;
+    const { clock, random, log } = this.#parts;
     for (let attempt = 1; !this.#stop.signal.aborted; attempt++) {
       try {
         await this.#handler(event);
@@ -100,7 +111,6 @@ export class Relay {
       }
       const delayMs = computeBackoffMs(RETRY, Math.min(attempt, 10), random.next());
       await sleep(clock, delayMs, this.#stop.signal);
-      await store.claim(this.#duty, worker, CLAIM_MS);
     }
     return false;
   }

@@ -4,6 +4,7 @@
  * afresh, which is safe because nothing of it has run.
  */
 import { SluiceError } from "../core/errors.ts";
+import { computeBackoffMs } from "../core/retry.ts";
 import { decideChunkLimit, decideInline } from "../core/slicing.ts";
 import type { BatchSnapshot, PlannedChunk, PlanPart } from "../ports/conducting.ts";
 import type { Random } from "../ports/random.ts";
@@ -15,6 +16,7 @@ import { describeReason } from "./end-reason.ts";
 import { isSource, openSource } from "./open-source.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { PlanCheck } from "./plan-check.ts";
+import { askSource, SOURCE_RETRY, SourceFailure } from "./source-failure.ts";
 
 export interface SlicerParts {
   readonly store: Store;
@@ -25,6 +27,8 @@ export interface SlicerParts {
   readonly offerInline: () => InlineWork | null;
   /** The process stops: what is planned stays, and somebody goes on from there. */
   readonly stopping: () => boolean;
+  /** Waits, or less when the process stops. */
+  readonly pause: (delayMs: number) => Promise<void>;
 }
 
 export interface InlineWork {
@@ -42,13 +46,28 @@ export async function sliceBatch(
   items: SourceLike<unknown> | null,
   parts: SlicerParts,
 ): Promise<BatchSnapshot | null> {
-  try {
-    return await new Slicer(batch, pipeline, items, parts).run();
-  } catch (error) {
-    if (error instanceof SluiceError && error.retryable) throw error;
-    const { batch: ended } = await parts.store.fail(batch.id, describeReason(error));
-    return ended;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await new Slicer(batch, pipeline, items, parts).run();
+    } catch (error) {
+      const reason = error instanceof SourceFailure ? error.cause : error;
+      if (!mayGoOn(error, items, attempt)) {
+        // What the store itself cannot do now is not the batch's fault.
+        if (reason === error && error instanceof SluiceError && error.retryable) throw error;
+        return (await parts.store.fail(batch.id, describeReason(reason))).batch;
+      }
+    }
+    await parts.pause(computeBackoffMs(SOURCE_RETRY, attempt, parts.random.next()));
+    if (parts.stopping()) return null;
   }
+}
+
+/** A source that failed for the moment is asked again, unless it can be read only once. */
+function mayGoOn(error: unknown, items: SourceLike<unknown> | null, attempt: number): boolean {
+  const repeatable = items === null || Array.isArray(items);
+  return (
+    error instanceof SourceFailure && error.mayPass && repeatable && attempt < SOURCE_RETRY.attempts
+  );
 }
 
 class Slicer {
@@ -128,7 +147,8 @@ class Slicer {
     let part: PlannedChunk[] = [];
     let partBytes = 0;
     let cursor: string | null = null;
-    for (let next = await pieces.next(); !next.done; next = await pieces.next()) {
+    const ask = (): Promise<IteratorResult<Piece>> => askSource(() => pieces.next());
+    for (let next = await ask(); !next.done; next = await ask()) {
       if (this.#parts.stopping()) return false;
       const { chunk } = next.value;
       if (this.#chunks + part.length >= this.#pipeline.maxChunks) {

@@ -6,7 +6,7 @@
 /** Large enough for a run of ordinary slices; a larger slice gets a buffer of its own. */
 export const BUFFER_BYTES = 1 << 20;
 /** Buffers kept for the next read. */
-const KEPT_MAX = 8;
+const KEPT_MAX = 3;
 
 export class ReadBuffers {
   readonly #free: Buffer[] = [];

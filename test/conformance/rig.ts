@@ -238,13 +238,14 @@ export class Rig<C extends Clock = ManualClock> {
   /** Everything an observer can see of a batch, to show that an act changed nothing. */
   async observe(batch: string): Promise<{ readonly batch: BatchSnapshot }> {
     const page = { afterItem: -1, limit: 10_000 };
-    return {
+    const seen = {
       batch: await this.get(batch),
       recount: await this.recount(batch),
       results: await this.store.readResults(batch, page),
       deadLetters: await this.store.readDeadLetters(batch, page),
       records: await this.records(batch),
     };
+    return seen;
   }
 }
 

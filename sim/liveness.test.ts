@@ -1,0 +1,190 @@
+/**
+ * What would make a batch hang: leases lost under a living worker, lost wake-ups, sources slower
+ * than a lease, engines that are closed in the middle of something.
+ */
+import { describe, expect, test } from "vitest";
+import { Engine } from "../src/runtime/engine.ts";
+import { faultAtVerbs, noFaults } from "./faults.ts";
+import { playRight, type Plot, SETTINGS, startEngine } from "./history.ts";
+import { type Behaviour, Workload, type WorkloadOptions } from "./workload.ts";
+import { type Node, World } from "./world.ts";
+
+const LEASE_MS = SETTINGS.leaseMs as number;
+const SEEDS = Array.from({ length: 8 }, (_, i) => i + 1);
+
+const succeeding = (items: number): Behaviour[] =>
+  Array.from({ length: items }, () => ({ does: "succeed" }));
+
+function makePlot(changes: Partial<Plot>): Plot {
+  return {
+    seed: 1,
+    behaviours: succeeding(12),
+    supply: "ranged",
+    chunkSize: 3,
+    concurrency: 2,
+    faults: noFaults,
+    ...changes,
+  };
+}
+
+describe("a lease that runs out under a living worker", () => {
+  // Handlers take longer than a lease, and one worker's renewals do not arrive in time at first.
+  const slow = { itemMaxMs: LEASE_MS * 1.5, timeLimitMs: 60_000 };
+  const early = ({ node, number }: { node: string; number: number }): boolean =>
+    node === "n1" && number < 40;
+
+  for (const fault of [
+    { kind: "refused" },
+    { kind: "lost_reply" },
+    { kind: "late", byMs: LEASE_MS * 2 },
+  ] as const) {
+    for (const helpers of [0, 1]) {
+      test(`costs nobody an outcome: renewals ${fault.kind}, ${helpers} others`, async () => {
+        for (const seed of SEEDS) {
+          const faults = faultAtVerbs(["renew"], fault, early);
+          const plot = makePlot({ ...slow, seed, helpers, faults });
+          const { batch } = await playRight(plot, `renewals ${fault.kind}`);
+          expect(batch?.counts, `seed ${seed}`).toMatchObject({ succeeded: 12, failed: 0 });
+        }
+      });
+    }
+  }
+
+  test("and its late report is refused: what counts is what its successor did", async () => {
+    const faults = faultAtVerbs(["renew"], { kind: "refused" }, early);
+    const plot = makePlot({ ...slow, seed: 3, faults });
+    const { world, workload } = await playRight(plot, "zombie");
+    const twice = new Set(
+      workload.runs
+        .filter(({ item, end }, at) =>
+          workload.runs.some((other, o) => o < at && other.item === item && end === "returned"),
+        )
+        .map(({ item }) => item),
+    );
+    expect(twice.size).toBeGreaterThan(0);
+    expect(world.trace.describe()).toBeTypeOf("string");
+  });
+});
+
+test("with every notification lost a batch still ends", async () => {
+  for (const seed of SEEDS) {
+    const { world } = await playRight(makePlot({ seed, hintLoss: 1 }), "no hints");
+    expect(world.time.elapsedMs).toBeLessThan(60_000);
+  }
+});
+
+describe("a source that is slower than a lease", () => {
+  for (const supply of ["ranged", "iterable"] as const) {
+    // A slicer that loses its claim to the other, who loses it in turn, would never be done.
+    for (const leases of [1.5, 4]) {
+      test(`is sliced to its end also by two nodes, in ${leases} leases: ${supply}`, async () => {
+        for (const seed of SEEDS) {
+          const sourceMs = (LEASE_MS * leases) / 12;
+          const plot = makePlot({ seed, supply, chunkSize: 1, sourceMs });
+          const { world } = await playRight(plot, "slow slicing");
+          expect(world.time.elapsedMs, `seed ${seed}`).toBeLessThan(LEASE_MS * leases + 15_000);
+        }
+      });
+    }
+  }
+
+  test("is read by whoever leased it: the lease is renewed meanwhile", async () => {
+    for (const seed of SEEDS) {
+      const plot = makePlot({ seed, readMs: LEASE_MS * 1.5 });
+      const { world } = await playRight(plot, "slow reading");
+      expect(world.trace.describe(), `seed ${seed}`).not.toContain('"lostLeases":1');
+    }
+  });
+});
+
+describe("closing", () => {
+  const BUSY: WorkloadOptions = {
+    behaviours: succeeding(20),
+    supply: "ranged",
+    chunkSize: 10,
+    concurrency: 2,
+  };
+
+  /** Starts an engine on a first node, and tells it to close when `when` holds. */
+  async function closeWhen(
+    world: World,
+    workload: Workload,
+    when: () => boolean,
+  ): Promise<{ readonly node: Node; readonly tookMs: number }> {
+    let engine: Engine | null = null;
+    const node = world.boot("n1", async (self) => {
+      engine = await startEngine(self);
+      await engine.submit(workload.makePipeline(self), "everything", { key: "k" });
+    });
+    expect(await world.run(when, 60_000)).toBe(true);
+    const closedAt = world.time.nowMs;
+    let closed = false;
+    void (engine as Engine | null)?.close().then(() => {
+      closed = true;
+    });
+    expect(await world.run(() => closed, 30_000), world.trace.describe()).toBe(true);
+    return { node, tookMs: world.time.nowMs - closedAt };
+  }
+
+  async function finish(world: World, workload: Workload): Promise<void> {
+    const batch = world.store.state.batches.values().next().value;
+    world.boot("n2", async (self) => {
+      (await startEngine(self)).work(workload.makePipeline(self));
+    });
+    expect(await world.run(() => batch?.state === "succeeded", 60_000)).toBe(true);
+  }
+
+  test("in the middle of a chunk gives the rest back, with no attempt burned", async () => {
+    const world = new World({ seed: 1 });
+    const workload = new Workload(world, { ...BUSY, itemMaxMs: 100 });
+    await closeWhen(world, workload, () => workload.runs.length === 5);
+    const ran = workload.runs.length;
+    const chunks = [...world.store.state.batches.values()].flatMap((batch) => batch.chunks);
+    expect(chunks.map(({ state }) => state)).not.toContain("leased");
+    expect(chunks.map(({ careful }) => careful)).toEqual([false, false]);
+    expect(workload.runs.every(({ end }) => end === "returned")).toBe(true);
+    const before = world.time.nowMs;
+    await finish(world, workload);
+    expect(workload.runs.slice(ran).every(({ attempt }) => attempt === 1)).toBe(true);
+    expect(workload.runs).toHaveLength(20);
+    // At once, not when a lease has run out.
+    expect(workload.runs[ran]?.startedAt).toBeLessThan(before + LEASE_MS / 2);
+  });
+
+  test("in the middle of a careful run is done when its wave is", async () => {
+    const world = new World({ seed: 1 });
+    const workload = new Workload(world, { ...BUSY, itemMaxMs: 100 });
+    const victim = world.boot("n0", async (self) => {
+      (await startEngine(self)).work(workload.makePipeline(self));
+    });
+    const isCareful = (): boolean => {
+      const chunks = [...world.store.state.batches.values()].flatMap((batch) => batch.chunks);
+      const started = chunks.flatMap(({ tracked }) => [...tracked.values()]);
+      if (workload.runs.some(({ node }) => node === victim)) world.crash(victim);
+      return started.some(({ started: runs }) => runs);
+    };
+    const { tookMs } = await closeWhen(world, workload, isCareful);
+    expect(tookMs).toBeLessThan(2_000);
+    await finish(world, workload);
+  });
+
+  test("in the middle of slicing does not wait for the whole source", async () => {
+    const world = new World({ seed: 1 });
+    const workload = new Workload(world, {
+      ...BUSY,
+      behaviours: succeeding(3_000),
+      chunkSize: 1,
+      concurrency: 16,
+      itemMaxMs: 0,
+      sourceMs: 10,
+    });
+    const isSlicing = (): boolean => {
+      const batch = world.store.state.batches.values().next().value;
+      return batch?.state === "slicing" && batch.chunks.length > 0;
+    };
+    const { tookMs } = await closeWhen(world, workload, isSlicing);
+    expect(tookMs).toBeLessThan(12_000);
+    await finish(world, workload);
+    expect(workload.runs).toHaveLength(3_000);
+  });
+});

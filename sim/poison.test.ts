@@ -1,0 +1,85 @@
+/** Items that kill their node whenever they are run: they are found, and nobody else is blamed. */
+import { describe, expect, test } from "vitest";
+import { noFaults } from "./faults.ts";
+import { type History, playRight, type Plot } from "./history.ts";
+import type { Behaviour } from "./workload.ts";
+
+const SEEDS = Array.from({ length: 12 }, (_, i) => i + 1);
+
+function makePlot(items: number, poison: readonly number[], changes: Partial<Plot>): Plot {
+  const behaviours = Array.from(
+    { length: items },
+    (_, n): Behaviour => ({
+      does: poison.includes(n) ? "kill" : n % 5 === 1 ? "return" : "succeed",
+    }),
+  );
+  return {
+    seed: 1,
+    behaviours,
+    supply: "ranged",
+    chunkSize: 3,
+    concurrency: 4,
+    restarts: 20,
+    faults: noFaults,
+    ...changes,
+  };
+}
+
+async function readConvicted({ world, batch }: History): Promise<unknown[]> {
+  const page = { afterItem: -1, limit: 100 };
+  const letters = await world.store.readDeadLetters(batch?.submission.id ?? "", page);
+  return letters.map(({ item, code, deaths }) => ({ item, code, deaths }));
+}
+
+const countDeaths = ({ world }: History): number =>
+  world.nodes.filter(({ alive }) => !alive).length;
+
+describe("an item that kills its node every time it starts", () => {
+  for (const [what, changes] of [
+    ["with two nodes", {}],
+    ["with one node", { helpers: 0 }],
+    ["among 16 at once", { concurrency: 16, chunkSize: 16 }],
+    ["in a chunk of its own", { chunkSize: 1 }],
+    ["one at a time", { concurrency: 1 }],
+    ["frozen from an iterable", { supply: "iterable" }],
+    ["in the last chunk", { chunkSize: 5 }],
+  ] as const satisfies [string, Partial<Plot>][]) {
+    test(`is a dead letter after exactly 3 deaths, and all others succeed: ${what}`, async () => {
+      for (const seed of SEEDS) {
+        const plot = makePlot(12, [7], { ...changes, seed });
+        const history = await playRight(plot, what);
+        expect(await readConvicted(history), `seed ${seed}`).toEqual([
+          { item: 7, code: "POISON", deaths: 3 },
+        ]);
+        expect(countDeaths(history), `seed ${seed}`).toBe(3);
+        expect(history.batch?.state).toBe("completed_with_errors");
+        expect(history.batch?.counts).toMatchObject({ succeeded: 11, failed: 1 });
+      }
+    });
+  }
+
+  test("two of them in different chunks are both found, and all others succeed", async () => {
+    for (const seed of SEEDS) {
+      const history = await playRight(makePlot(18, [4, 13], { seed }), "two chunks");
+      expect(await readConvicted(history), `seed ${seed}`).toEqual([
+        { item: 4, code: "POISON", deaths: 3 },
+        { item: 13, code: "POISON", deaths: 3 },
+      ]);
+      expect(history.batch?.counts).toMatchObject({ succeeded: 16, failed: 2 });
+      // Each death beyond the first that both share is one of theirs.
+      expect(countDeaths(history), `seed ${seed}`).toBeLessThanOrEqual(6);
+    }
+  });
+
+  test("two of them in one chunk, 16 at once, are both found, and all others succeed", async () => {
+    for (const seed of SEEDS) {
+      const plot = makePlot(40, [3, 11], { seed, chunkSize: 20, concurrency: 16 });
+      const history = await playRight(plot, "one chunk");
+      expect(await readConvicted(history), `seed ${seed}`).toEqual([
+        { item: 3, code: "POISON", deaths: 3 },
+        { item: 11, code: "POISON", deaths: 3 },
+      ]);
+      expect(history.batch?.counts).toMatchObject({ succeeded: 38, failed: 2 });
+    }
+  });
+});

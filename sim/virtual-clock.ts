@@ -1,0 +1,128 @@
+/**
+ * Time that moves only when nothing else can: all microtasks run dry, then the next timer fires.
+ * Each life of a node has a clock of its own on it; when the node dies its timers never fire again.
+ */
+import type { Clock } from "../src/ports/clock.ts";
+
+interface Timer {
+  readonly dueAt: number;
+  /** Equal ones fire in the order in which they were set. */
+  readonly order: number;
+  readonly callback: () => void;
+}
+
+/** More timers than this without time passing is a loop that waits for nothing: a hang. */
+const TIMERS_PER_INSTANT_MAX = 10_000;
+const MONOTONIC_START_MS = 1_000_000;
+const WALL_START_MS = Date.UTC(2026, 0, 1);
+
+export class VirtualTime {
+  #nowMs = MONOTONIC_START_MS;
+  #order = 0;
+  #firedNow = 0;
+  /** By due time, the next one last. */
+  readonly #timers: Timer[] = [];
+
+  get nowMs(): number {
+    return this.#nowMs;
+  }
+
+  get wallMs(): number {
+    return WALL_START_MS + this.#nowMs - MONOTONIC_START_MS;
+  }
+
+  /** How much time has passed since the beginning. */
+  get elapsedMs(): number {
+    return this.#nowMs - MONOTONIC_START_MS;
+  }
+
+  after(delayMs: number, callback: () => void): () => void {
+    const dueAt = this.#nowMs + Math.max(0, Math.ceil(delayMs));
+    const timer: Timer = { dueAt, order: ++this.#order, callback };
+    let at = this.#timers.length;
+    while (at > 0 && (this.#timers[at - 1] as Timer).dueAt <= dueAt) at--;
+    this.#timers.splice(at, 0, timer);
+    return () => {
+      const index = this.#timers.indexOf(timer);
+      if (index !== -1) this.#timers.splice(index, 1);
+    };
+  }
+
+  /** Lets everything run that can, then fires timer after timer until `done`; false if time ran out. */
+  async run(done: () => boolean, limitMs: number): Promise<boolean> {
+    const until = this.#nowMs + limitMs;
+    for (;;) {
+      await drainMicrotasks();
+      if (done()) return true;
+      const next = this.#timers.at(-1);
+      if (next === undefined || next.dueAt > until) return false;
+      this.#timers.pop();
+      this.#moveTo(next.dueAt);
+      next.callback();
+    }
+  }
+
+  #moveTo(dueAt: number): void {
+    this.#firedNow = dueAt > this.#nowMs ? 0 : this.#firedNow + 1;
+    this.#nowMs = dueAt;
+    if (this.#firedNow > TIMERS_PER_INSTANT_MAX) {
+      throw new Error(`${TIMERS_PER_INSTANT_MAX} timers fired at one instant: something spins`);
+    }
+  }
+}
+
+/** Node runs every microtask, also those that microtasks add, before the next immediate. */
+function drainMicrotasks(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+/** The clock of one life of a node. */
+export class MortalClock implements Clock {
+  readonly #time: VirtualTime;
+  readonly #cancels = new Set<() => void>();
+  #dead = false;
+
+  constructor(time: VirtualTime) {
+    this.#time = time;
+  }
+
+  wallMs(): number {
+    return this.#time.wallMs;
+  }
+
+  monotonicMs(): number {
+    return this.#time.nowMs;
+  }
+
+  after(delayMs: number, callback: () => void): () => void {
+    if (this.#dead) return () => undefined;
+    const cancel = this.#time.after(delayMs, () => {
+      this.#cancels.delete(cancel);
+      callback();
+    });
+    this.#cancels.add(cancel);
+    return () => {
+      this.#cancels.delete(cancel);
+      cancel();
+    };
+  }
+
+  turn(): Promise<void> {
+    return new Promise((resolve) => {
+      this.after(0, resolve);
+    });
+  }
+
+  /** Timers that are set, to see that nothing was left behind. */
+  get waiting(): number {
+    return this.#cancels.size;
+  }
+
+  die(): void {
+    this.#dead = true;
+    for (const cancel of this.#cancels) cancel();
+    this.#cancels.clear();
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * Watches a world while it runs: what must hold at every commit and at every start of a handler.
+ * It collects what it sees instead of throwing, as a throw would be taken for a handler's own.
+ */
+import type { Batch, Chunk } from "../src/adapters/memory/state.ts";
+import { isConserved } from "../src/core/counts.ts";
+import { countOutcomes, getOutcome, PENDING } from "../src/core/outcome-map.ts";
+import type { InlineResult } from "../src/ports/conducting.ts";
+import type { LeasedChunk, WorkResult } from "../src/ports/working.ts";
+import type { ItemContext } from "../src/runtime/pipeline.ts";
+import type { StoreVerb } from "./faulty-store.ts";
+import type { Run, RunListener, Workload } from "./workload.ts";
+import type { Node, World, WorldListener } from "./world.ts";
+
+const PROBLEMS_MAX = 20;
+
+export class Witness implements WorldListener, RunListener {
+  readonly problems: string[] = [];
+  readonly #world: World;
+  readonly #workload: Workload;
+  /** Who was granted each chunk last. */
+  readonly #holders = new Map<string, Node>();
+
+  constructor(world: World, workload: Workload) {
+    this.#world = world;
+    this.#workload = workload;
+    world.listeners.push(this);
+    workload.listeners.push(this);
+  }
+
+  onCommit(node: Node, verb: StoreVerb, answer: unknown): void {
+    for (const { batch, chunk } of readLeases(verb, answer)) {
+      this.#holders.set(`${batch}/${chunk}`, node);
+    }
+    for (const batch of this.#world.store.state.batches.values()) this.#recount(batch);
+  }
+
+  onCrash(): void {
+    // What a crash leaves behind shows at the next commit.
+  }
+
+  /** Conservation, at every instant: the counters add up, and are what the maps say. */
+  #recount({ submission, counts, chunks }: Batch): void {
+    if (!isConserved(counts)) this.#say(`${submission.id} is not conserved`, counts);
+    const sum = { planned: 0, succeeded: 0, skipped: 0, failed: 0 };
+    for (const { start, end, outcomes } of chunks) {
+      const counted = countOutcomes(outcomes);
+      sum.planned += end - start;
+      sum.succeeded += counted.succeeded;
+      sum.skipped += counted.skipped;
+      sum.failed += counted.failed;
+    }
+    const { planned, succeeded, skipped, failed } = counts;
+    const said = { planned, succeeded, skipped, failed };
+    if (JSON.stringify(said) !== JSON.stringify(sum)) {
+      this.#say(`${submission.id} counts ${JSON.stringify(said)}, a recount says`, sum);
+    }
+  }
+
+  /** A handler starts only under a live lease of its own node, on an item that is due and not done. */
+  onStart(run: Run, context: ItemContext): void {
+    const who = `${run.node.name}.${run.node.life}`;
+    const what = `${who} starts item ${run.item}`;
+    const batch = this.#world.store.state.batches.get(context.batch);
+    const at = batch?.chunks.findIndex(({ start, end }) => start <= run.item && run.item < end);
+    const chunk = batch?.chunks[at ?? -1];
+    if (batch === undefined || chunk === undefined) return this.#say(`${what}, of no chunk`);
+    const now = this.#world.time.nowMs;
+    if (context.index !== run.item) this.#say(`${what} as item ${context.index}`);
+    if (batch.state !== "running") this.#say(`${what} of a ${batch.state} batch`);
+    const position = run.item - chunk.start;
+    if (getOutcome(chunk.outcomes, position) !== PENDING) {
+      this.#say(`${what}, which has its outcome already`);
+    }
+    if (chunk.state !== "leased" || chunk.leaseUntil <= now) {
+      this.#say(`${what} without a live lease`);
+    }
+    if (this.#holders.get(`${context.batch}/${at}`) !== run.node) {
+      this.#say(`${what}, which is somebody else's`);
+    }
+    this.#checkHistory(what, chunk, position, run.attempt);
+    if (this.#workload.crowdMax > this.#workload.options.concurrency) {
+      this.#say(`${this.#workload.crowdMax} handlers run at once`);
+    }
+  }
+
+  #checkHistory(what: string, chunk: Chunk, position: number, attempt: number): void {
+    const tracked = chunk.tracked.get(position);
+    if (chunk.careful && tracked?.started !== true) this.#say(`${what}, which was not announced`);
+    if (tracked !== undefined && tracked.dueAt > this.#world.time.nowMs) {
+      this.#say(`${what} ${tracked.dueAt - this.#world.time.nowMs} ms before it is due`);
+    }
+    const expected = (tracked?.attempts ?? 0) + 1;
+    if (attempt !== expected) this.#say(`${what} as attempt ${attempt}, not ${expected}`);
+  }
+
+  #say(problem: string, facts?: unknown): void {
+    if (this.problems.length >= PROBLEMS_MAX) return;
+    const tail = facts === undefined ? "" : `: ${JSON.stringify(facts)}`;
+    this.problems.push(`at ${this.#world.time.elapsedMs} ms ${problem}${tail}`);
+  }
+}
+
+function readLeases(verb: StoreVerb, answer: unknown): readonly LeasedChunk[] {
+  if (verb === "work") return (answer as WorkResult).leased;
+  if (verb !== "planInline") return [];
+  const inline = answer as InlineResult;
+  return inline.kind === "leased" ? [inline.chunk] : [];
+}

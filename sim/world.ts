@@ -1,0 +1,244 @@
+/**
+ * A small world: one store, several nodes with the real engine on them, virtual time. Every delay,
+ * every fault and every draw comes from the seed, so one seed is one history.
+ */
+import { hash } from "node:crypto";
+import { createMemoryStore, type MemoryStore } from "../src/adapters/memory/store.ts";
+import type { Random } from "../src/ports/random.ts";
+import type { Store } from "../src/ports/store.ts";
+import type { LogEntry } from "../src/runtime/log.ts";
+import { SeededRandom } from "../test/support/seeded-random.ts";
+import { type Fault, type FaultPlan, noFaults } from "./faults.ts";
+import { makeFaultyStore, makeLostReply, type StoreVerb } from "./faulty-store.ts";
+import { describeAnswer, digestValue, Trace } from "./trace.ts";
+import { MortalClock, VirtualTime } from "./virtual-clock.ts";
+
+/** What a node does with its life, from its first breath on. */
+export type Program = (node: Node) => Promise<void>;
+
+/** One life of a node. A crashed node that is started again is another one of the same name. */
+export interface Node {
+  readonly name: string;
+  /** 1 for the first start. */
+  readonly life: number;
+  readonly clock: MortalClock;
+  readonly random: Random;
+  readonly store: Store;
+  readonly logs: LogEntry[];
+  alive: boolean;
+  /** How many calls of the store it has made. */
+  calls: number;
+  /** Its program has come to its end. */
+  done: boolean;
+  /** What its program threw. */
+  failure: unknown;
+}
+
+export interface WorldOptions {
+  readonly seed: number;
+  readonly faults?: FaultPlan;
+  /** How many of the store's change notifications are lost, from 0 to 1. */
+  readonly hintLoss?: number;
+}
+
+export interface WorldListener {
+  onCommit(node: Node, verb: StoreVerb, answer: unknown): void;
+  onCrash(node: Node): void;
+}
+
+const TRAVEL_MAX_MS = 4;
+const HINT_MAX_MS = 3;
+/** Calls of a dead node that were on their way arrive as often as not. */
+const ARRIVES_AFTER_DEATH = 0.5;
+
+export class World {
+  readonly seed: number;
+  readonly time = new VirtualTime();
+  readonly trace = new Trace();
+  readonly store: MemoryStore;
+  /** For whatever the workload draws. */
+  readonly random: SeededRandom;
+  /** Every life so far. */
+  readonly nodes: Node[] = [];
+  readonly listeners: WorldListener[] = [];
+  /** Calls that have not arrived yet, also those of the dead. */
+  inTransit = 0;
+  readonly #faults: FaultPlan;
+  readonly #hintLoss: number;
+  readonly #watchers = new Map<Node, Set<() => void>>();
+
+  constructor({ seed, faults = noFaults, hintLoss = 0 }: WorldOptions) {
+    this.seed = seed;
+    this.#faults = faults;
+    this.#hintLoss = hintLoss;
+    this.random = new SeededRandom(seed);
+    this.store = createMemoryStore({
+      clock: new MortalClock(this.time),
+      sha256: (text) => hash("sha256", text),
+    });
+  }
+
+  /** Starts a node, or starts a crashed one again. */
+  boot(name: string, program: Program): Node {
+    const life = this.nodes.filter((node) => node.name === name).length + 1;
+    const node: Node = {
+      name,
+      life,
+      clock: new MortalClock(this.time),
+      random: new SeededRandom(this.seed * 1_000 + this.nodes.length),
+      store: makeFaultyStore(
+        this.store,
+        (verb, args, commit) => this.#carry(node, verb, args, commit),
+        (onChange) => this.#watch(node, onChange),
+      ),
+      logs: [],
+      alive: true,
+      calls: 0,
+      done: false,
+      failure: null,
+    };
+    this.nodes.push(node);
+    this.#note(node, "starts");
+    program(node).then(
+      () => {
+        node.done = true;
+        this.#note(node, "is done");
+      },
+      (error: unknown) => {
+        node.failure = error;
+        this.#note(node, `gives up: ${String(error)}`);
+      },
+    );
+    return node;
+  }
+
+  /** From now on nothing that the node does reaches anybody. */
+  crash(node: Node): void {
+    if (!node.alive) return;
+    node.alive = false;
+    node.clock.die();
+    this.#watchers.delete(node);
+    this.#note(node, "dies");
+    for (const listener of this.listeners) listener.onCrash(node);
+  }
+
+  get living(): Node[] {
+    return this.nodes.filter((node) => node.alive);
+  }
+
+  /** False when the time ran out first. */
+  run(done: () => boolean, limitMs: number): Promise<boolean> {
+    return this.time.run(done, limitMs);
+  }
+
+  #note({ name, life }: Node, what: string): void {
+    this.trace.add(`${this.time.elapsedMs} ${name}.${life} ${what}`);
+  }
+
+  #carry(
+    node: Node,
+    verb: StoreVerb,
+    args: readonly unknown[],
+    commit: () => Promise<unknown>,
+  ): Promise<unknown> {
+    if (!node.alive) return new Promise(() => undefined);
+    const { name, life } = node;
+    const number = ++node.calls;
+    const fault = this.#faults({ node: name, life, number, verb });
+    const called = `#${number} ${verb} ${digestValue(args)}`;
+    if (fault?.kind === "crash_before") {
+      this.#note(node, `${called} was never made`);
+      this.crash(node);
+      return new Promise(() => undefined);
+    }
+    const lateMs = fault?.kind === "late" ? fault.byMs : 0;
+    this.inTransit++;
+    return new Promise((resolve, reject) => {
+      this.time.after(lateMs + this.#draw(TRAVEL_MAX_MS), () => {
+        this.inTransit--;
+        if (!node.alive && this.random.next() >= ARRIVES_AFTER_DEATH) return;
+        const answer = this.#arrive(node, verb, called, fault, commit);
+        this.time.after(this.#draw(TRAVEL_MAX_MS), () => {
+          if (node.alive) answer.then(resolve, reject);
+        });
+      });
+    });
+  }
+
+  /** The call is at the store: from here on it has happened, or it never will. */
+  #arrive(
+    node: Node,
+    verb: StoreVerb,
+    called: string,
+    fault: Fault | null,
+    commit: () => Promise<unknown>,
+  ): Promise<unknown> {
+    if (fault?.kind === "refused") {
+      this.#note(node, `${called} is refused`);
+      return rejectQuietly(makeLostReply(verb));
+    }
+    const answer = commit();
+    void answer.then(
+      (value) => {
+        this.#note(node, `${called} -> ${describeAnswer(value)}`);
+        for (const listener of this.listeners) listener.onCommit(node, verb, value);
+        if (isChange(verb, value)) this.#hint();
+      },
+      (error: unknown) => this.#note(node, `${called} -> ${String(error)}`),
+    );
+    if (fault?.kind === "crash_after") this.crash(node);
+    return fault?.kind === "lost_reply" ? rejectQuietly(makeLostReply(verb)) : answer;
+  }
+
+  #draw(maxMs: number): number {
+    return Math.floor(this.random.next() * (maxMs + 1));
+  }
+
+  #watch(node: Node, onChange: () => void): () => void {
+    const watchers = this.#watchers.get(node) ?? new Set();
+    if (node.alive) this.#watchers.set(node, watchers);
+    const watcher = (): void => onChange();
+    watchers.add(watcher);
+    return () => void watchers.delete(watcher);
+  }
+
+  #hint(): void {
+    for (const [node, watchers] of this.#watchers) {
+      if (this.random.next() < this.#hintLoss) continue;
+      node.clock.after(this.#draw(HINT_MAX_MS), () => {
+        for (const watcher of watchers) watcher();
+      });
+    }
+  }
+}
+
+/** A rejection that nobody may be left to hear. */
+function rejectQuietly(error: Error): Promise<never> {
+  const rejection = Promise.reject(error);
+  rejection.catch(() => undefined);
+  return rejection;
+}
+
+/** Whether others want to know of it: a look that found nothing is no news. */
+function isChange(verb: StoreVerb, answer: unknown): boolean {
+  switch (verb) {
+    case "submit":
+    case "startSlicing":
+    case "plan":
+    case "finishSlicing":
+    case "planInline":
+    case "seal":
+    case "fail":
+      return true;
+    case "work": {
+      const { reports, leased } = answer as { reports: unknown[]; leased: unknown[] };
+      return reports.length + leased.length > 0;
+    }
+    case "sweep": {
+      const { lostLeases, ended } = answer as { lostLeases: number; ended: unknown[] };
+      return lostLeases + ended.length > 0;
+    }
+    default:
+      return false;
+  }
+}

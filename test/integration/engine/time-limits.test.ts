@@ -1,0 +1,169 @@
+/** Handlers that take too long, whether they listen or not, and handlers that never let go. */
+import { expect } from "vitest";
+import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { collect, describeOnStores, makeSignal, numbers, until } from "./engine-rig.ts";
+
+const LIMIT = { timeLimitMs: 25, retry: { attempts: 2, baseMs: 1, capMs: 1 } };
+
+/** A schema that checks asynchronously, and never answers for some. */
+function slowSchema(hangs: (value: unknown) => boolean): never {
+  return {
+    "~standard": {
+      version: 1,
+      vendor: "test",
+      validate: (value: unknown) =>
+        hangs(value) ? new Promise(() => undefined) : Promise.resolve({ value }),
+    },
+  } as never;
+}
+
+describeOnStores("time limits", (test) => {
+  test("a handler that honours its signal is stopped at its limit, and tried again", async ({
+    rig,
+  }) => {
+    const engine = await rig.start();
+    const reasons: unknown[] = [];
+    const pipeline = definePipeline({
+      name: "polite",
+      ...LIMIT,
+      process: async (n: number, { signal, attempt }) => {
+        if (n !== 1 || attempt > 1) return;
+        await new Promise<void>((resolve) => {
+          signal.addEventListener("abort", () => resolve());
+        });
+        reasons.push((signal.reason as Error).name);
+        signal.throwIfAborted();
+      },
+    });
+    const ended = await (await engine.submit(pipeline, numbers(3))).wait();
+    expect(ended.counts).toMatchObject({ succeeded: 3, failed: 0 });
+    expect(reasons).toEqual(["TimeoutError"]);
+  });
+
+  test("one that ignores it is given up on and its slot is replaced: the rest goes on, one at a time", async ({
+    rig,
+  }) => {
+    const engine = await rig.start({ abortGraceMs: 10 });
+    const stuck = makeSignal();
+    let running = 0;
+    let most = 0;
+    const order: number[] = [];
+    const pipeline = definePipeline({
+      name: "deaf",
+      ...LIMIT,
+      concurrency: 1,
+      process: async (n: number) => {
+        if (n === 0) return stuck.wait;
+        order.push(n);
+        most = Math.max(most, ++running);
+        await Promise.resolve();
+        running--;
+        return undefined;
+      },
+    });
+    const handle = await engine.submit(pipeline, numbers(6));
+    const ended = await handle.wait();
+    expect(ended.counts).toMatchObject({ succeeded: 5, failed: 1 });
+    expect(order).toEqual([1, 2, 3, 4, 5]);
+    expect(most).toBe(1);
+    expect(await collect(handle.deadLetters())).toMatchObject([
+      { item: 0, code: "TIME_LIMIT", attempts: 2, errorClass: "transient" },
+    ]);
+    // What it says afterwards counts for nothing.
+    stuck.give();
+    await until(() => running === 0);
+    expect((await handle.progress()).counts).toMatchObject({ succeeded: 5, failed: 1 });
+  });
+
+  test("a schema that never answers is a handler that never does", async ({ rig }) => {
+    const engine = await rig.start({ abortGraceMs: 0 });
+    const ran: number[] = [];
+    const pipeline = definePipeline({
+      name: "schema",
+      ...LIMIT,
+      item: slowSchema((value) => value === 1),
+      process: (n: number) => void ran.push(n),
+    });
+    const handle = await engine.submit(pipeline, numbers(3) as never);
+    expect((await handle.wait()).counts).toMatchObject({ succeeded: 2, failed: 1 });
+    expect(await collect(handle.deadLetters())).toMatchObject([{ item: 1, code: "TIME_LIMIT" }]);
+    expect(ran.toSorted()).toEqual([0, 2]);
+  });
+
+  test("and so it is in front of processChunk", async ({ rig }) => {
+    const engine = await rig.start({ abortGraceMs: 0 });
+    const pipeline = definePipeline({
+      name: "schema",
+      ...LIMIT,
+      item: slowSchema((value) => value === 1),
+      processChunk: () => [],
+    });
+    const handle = await engine.submit(pipeline, numbers(3) as never);
+    expect((await handle.wait()).counts).toMatchObject({ failed: 3 });
+  });
+
+  test("closing does not wait for a schema that never answers", async ({ rig }) => {
+    const engine = await rig.start({ abortGraceMs: 0 });
+    const asked = makeSignal();
+    const item = slowSchema(() => {
+      asked.give();
+      return true;
+    });
+    const pipeline = definePipeline({ name: "schema", item, process: () => undefined });
+    const handle = await engine.submit(pipeline, numbers(3) as never);
+    await asked.wait;
+    await engine.close({ drainMs: 0 });
+    const batch = await rig.store.getBatch(handle.id);
+    expect(batch?.counts).toMatchObject({ pending: 3 });
+  });
+
+  test("handlers that never await leave timers and I/O their turn", async ({ rig }) => {
+    const engine = await rig.start();
+    let ticks = 0;
+    const timer = setInterval(() => ticks++, 5);
+    try {
+      const pipeline = definePipeline({
+        name: "busy",
+        process: () => {
+          const until = performance.now() + 0.2;
+          while (performance.now() < until);
+        },
+      });
+      const startedAt = performance.now();
+      const ended = await (await engine.submit(pipeline, numbers(2_000))).wait();
+      const tookMs = performance.now() - startedAt;
+      expect(ended.counts.succeeded).toBe(2_000);
+      // A turn every 10 ms was promised; half of that is plenty on a busy machine.
+      expect(ticks).toBeGreaterThan(tookMs / 40);
+    } finally {
+      clearInterval(timer);
+    }
+  });
+
+  test("no more handlers than the pipeline allows run at once, over all of its batches", async ({
+    rig,
+  }) => {
+    const engine = await rig.start();
+    let running = 0;
+    let most = 0;
+    const pipeline = definePipeline({
+      name: "few",
+      chunkSize: 2,
+      concurrency: 3,
+      process: async () => {
+        most = Math.max(most, ++running);
+        await new Promise<void>((resolve) => {
+          setImmediate(resolve);
+        });
+        running--;
+      },
+    });
+    const handles = [
+      await engine.submit(pipeline, numbers(20)),
+      await engine.submit(pipeline, numbers(20)),
+      await engine.submit(pipeline, [1]),
+    ];
+    await Promise.all(handles.map((handle) => handle.wait()));
+    expect(most).toBe(3);
+  });
+});
