@@ -42,7 +42,13 @@ export default definePipeline({
     "--import",
     mark,
     COMMAND,
-    ...["run", pipeline, "--input", options.itemsPath, "--store", store, "--json"],
+    "run",
+    pipeline,
+    "--input",
+    options.itemsPath,
+    "--store",
+    store,
+    "--json",
   ]);
   const ended = JSON.parse(stdout.trim().split("\n").at(-1) ?? "") as {
     readonly succeeded: number;
