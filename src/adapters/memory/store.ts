@@ -6,11 +6,9 @@
  */
 import type { Sha256 } from "../../core/chain.ts";
 import { SluiceError } from "../../core/errors.ts";
-import { invariant } from "../../core/invariant.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { InlineResult, PlanPart } from "../../ports/conducting.ts";
+import { planInline } from "../../ports/plan-inline.ts";
 import type { Store } from "../../ports/store.ts";
-import type { LeaseRequest } from "../../ports/working.ts";
 import { Conducting } from "./conducting.ts";
 import { Reading } from "./reading.ts";
 import { Recorder } from "./records.ts";
@@ -62,7 +60,13 @@ export function createMemoryStore({ clock, sha256 }: MemoryStoreOptions): Memory
     finishSlicing: (id, chunks, fence) =>
       act(() => conducting.finishSlicing(find(id), chunks, fence)),
     planInline: (part, lease) =>
-      act(() => planInline(conducting, working, () => find(part.batch), part, lease)),
+      act(() =>
+        planInline({
+          plan: () => conducting.plan(find(part.batch), part),
+          finish: (chunks) => conducting.finishSlicing(find(part.batch), chunks, part.fence),
+          lease: () => working.work([], { ...lease, batch: part.batch }).leased,
+        }),
+      ),
     seal: (id) => act(() => conducting.seal(find(id))),
     fail: (id, reason) => act(() => conducting.fail(find(id), reason)),
     registerWorker: () => act(() => ++state.workers),
@@ -98,21 +102,4 @@ export function createMemoryStore({ clock, sha256 }: MemoryStoreOptions): Memory
     },
     close: async () => watchers.clear(),
   };
-}
-
-/** Plan, finish and lease, composed: whoever calls it makes them one transaction. */
-function planInline(
-  conducting: Conducting,
-  working: Working,
-  find: () => Batch,
-  part: PlanPart,
-  lease: LeaseRequest,
-): InlineResult {
-  const planned = conducting.plan(find(), part);
-  if (planned.kind !== "planned") return planned;
-  const finished = conducting.finishSlicing(find(), planned.chunks, part.fence);
-  if (finished.kind === "moved_on") return { kind: "moved_on", batch: finished.batch };
-  const [chunk] = working.work([], { ...lease, batch: part.batch }).leased;
-  invariant(chunk !== undefined, "the one chunk of a fresh plan can be leased");
-  return { kind: "leased", chunk };
 }

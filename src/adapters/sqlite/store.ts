@@ -5,12 +5,10 @@
  */
 import { hash } from "node:crypto";
 import { SluiceError } from "../../core/errors.ts";
-import { invariant } from "../../core/invariant.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
-import type { InlineResult, PlanPart } from "../../ports/conducting.ts";
+import { planInline } from "../../ports/plan-inline.ts";
 import type { Store } from "../../ports/store.ts";
-import type { LeaseRequest } from "../../ports/working.ts";
 import { backUp } from "./backup.ts";
 import { Claims } from "./claims.ts";
 import { Conducting } from "./conducting.ts";
@@ -117,7 +115,13 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
     finishSlicing: (id, chunks, fence) =>
       write(() => conducting.finishSlicing(find(id), chunks, fence)),
     planInline: (part, lease) =>
-      write(() => planInline(conducting, working, () => find(part.batch), part, lease)),
+      write(() =>
+        planInline({
+          plan: () => conducting.plan(find(part.batch), part),
+          finish: (chunks) => conducting.finishSlicing(find(part.batch), chunks, part.fence),
+          lease: () => working.work([], { ...lease, batch: part.batch }).leased,
+        }),
+      ),
     seal: (id) => write(() => conducting.seal(find(id))),
     fail: (id, reason) => write(() => conducting.fail(find(id), reason)),
     registerWorker: (facts) => write(() => working.register(facts)),
@@ -158,21 +162,4 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
       connection.close();
     },
   };
-}
-
-/** Plan, finish and lease, composed: whoever calls it makes them one transaction. */
-function planInline(
-  conducting: Conducting,
-  working: Working,
-  find: () => BatchRow,
-  part: PlanPart,
-  lease: LeaseRequest,
-): InlineResult {
-  const planned = conducting.plan(find(), part);
-  if (planned.kind !== "planned") return planned;
-  const finished = conducting.finishSlicing(find(), planned.chunks, part.fence);
-  if (finished.kind === "moved_on") return { kind: "moved_on", batch: finished.batch };
-  const [chunk] = working.work([], { ...lease, batch: part.batch }).leased;
-  invariant(chunk !== undefined, "the one chunk of a fresh plan can be leased");
-  return { kind: "leased", chunk };
 }
