@@ -22,6 +22,8 @@ export interface Plot extends WorkloadOptions {
   /** How often a crashed node is started again. Default 0. */
   readonly restarts?: number;
   readonly settings?: Partial<EngineSettings>;
+  /** Looks at the world when a node has died. */
+  readonly onCrash?: (world: World) => void;
 }
 
 export interface History {
@@ -81,7 +83,10 @@ class Play {
     this.#witness = new Witness(this.#world, this.#workload);
     this.#world.listeners.push({
       onCommit: () => undefined,
-      onCrash: (node) => this.#restart(node),
+      onCrash: (node) => {
+        plot.onCrash?.(this.#world);
+        this.#restart(node);
+      },
     });
   }
 

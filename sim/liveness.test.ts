@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import { Engine } from "../src/runtime/engine.ts";
-import { faultAtVerbs, noFaults } from "./faults.ts";
+import { type FaultPlan, faultAtVerbs, noFaults } from "./faults.ts";
 import { playRight, type Plot, SETTINGS, startEngine } from "./history.ts";
 import { type Behaviour, Workload, type WorkloadOptions } from "./workload.ts";
 import { type Node, World } from "./world.ts";
@@ -64,6 +64,46 @@ describe("a lease that runs out under a living worker", () => {
     expect(twice.size).toBeGreaterThan(0);
     expect(world.trace.describe()).toBeTypeOf("string");
   });
+});
+
+describe("a careful run", () => {
+  // One node dies with a chunk in hand; of the other's calls one after the other is late.
+  for (const byMs of [LEASE_MS - 100, LEASE_MS + 50, LEASE_MS + 1_000]) {
+    test(`starts nothing on a lease that ran out before its announcement was answered: ${byMs} ms late`, async () => {
+      for (let number = 1; ; number++) {
+        const faults: FaultPlan = (call) => {
+          if (call.node === "n1") return call.number === 16 ? { kind: "crash_before" } : null;
+          return call.number === number ? { kind: "late", byMs } : null;
+        };
+        const plot = makePlot({ seed: number, chunkSize: 6, itemMaxMs: 100, faults });
+        const { world, batch } = await playRight(plot, `call ${number} is late`);
+        expect(batch?.counts, `call ${number}`).toMatchObject({ succeeded: 12 });
+        if (world.nodes.every(({ name, calls }) => name === "n1" || calls < number)) return;
+      }
+    });
+  }
+});
+
+test("a batch that others ended is left alone as soon as a flush says so", async () => {
+  const world = new World({ seed: 1, hintLoss: 1 });
+  const workload = new Workload(world, {
+    behaviours: succeeding(200),
+    supply: "ranged",
+    chunkSize: 200,
+    concurrency: 2,
+  });
+  world.boot("n1", async (node) => {
+    const engine = await startEngine(node, { renewMs: 1_000 });
+    await engine.submit(workload.makePipeline(node), "everything");
+  });
+  expect(await world.run(() => workload.runs.length > 20, 10_000)).toBe(true);
+  const id = world.store.state.batches.keys().next().value as string;
+  await world.store.fail(id, { code: "BUDGET", message: "enough" });
+  const failedAt = world.time.nowMs;
+  await world.run(() => false, 900);
+  const flushMs = SETTINGS.flushMs as number;
+  const late = workload.runs.filter(({ startedAt }) => startedAt > failedAt + flushMs + 20);
+  expect(late).toEqual([]);
 });
 
 test("with every notification lost a batch still ends", async () => {

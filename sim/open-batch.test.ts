@@ -9,7 +9,7 @@ import { type Fault, type FaultPlan, faultAtCall, noFaults } from "./faults.ts";
 import { SETTINGS, startEngine } from "./history.ts";
 import { Witness } from "./witness.ts";
 import { type Item, Workload } from "./workload.ts";
-import { World } from "./world.ts";
+import { type Program, World } from "./world.ts";
 
 const ADDS = 5;
 const PER_ADD = 4;
@@ -117,6 +117,41 @@ describe("an open batch", () => {
       });
     });
   }
+
+  test("takes the items of two producers once each, though the calls of one are repeated", async () => {
+    for (let number = 1; ; number++) {
+      const world = new World({
+        seed: number,
+        faults: faultAtCall("n1", number, { kind: "lost_reply" }),
+      });
+      const workload = new Workload(world, {
+        behaviours: Array.from({ length: ITEMS }, () => ({ does: "succeed" })),
+        supply: "handed_over",
+        chunkSize: 2,
+        concurrency: 2,
+      });
+      const addAll =
+        (from: number): Program =>
+        async (node) => {
+          const engine = await startEngine(node, { work: false });
+          const pipeline = workload.makePipeline(node) as unknown as Pipeline<Item, Item[]>;
+          const open = await engine.open(pipeline, { key: "k" });
+          for (let n = from; n < from + ITEMS / 2; n += 2) {
+            await open.add(workload.items.slice(n, n + 2));
+          }
+        };
+      world.boot("n1", addAll(0));
+      world.boot("n2", addAll(ITEMS / 2));
+      const areDone = (): boolean => world.nodes.every(({ done }) => done);
+      expect(await world.run(areDone, 60_000), world.trace.describe()).toBe(true);
+      const owned = readOwned(readBatch(world) as Batch);
+      expect(
+        owned.toSorted((a, b) => a - b),
+        `call ${number}`,
+      ).toEqual(firstItems(ITEMS));
+      if ((world.nodes[0]?.calls ?? 0) < number) return;
+    }
+  });
 
   for (const kind of ["crash_before", "crash_after"] as const) {
     test(`whose producer dies unsealed is ended by its deadline: ${kind} at every call`, async () => {

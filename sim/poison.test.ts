@@ -1,8 +1,11 @@
 /** Items that kill their node whenever they are run: they are found, and nobody else is blamed. */
 import { describe, expect, test } from "vitest";
+import { isEnded } from "../src/core/batch.ts";
 import { noFaults } from "./faults.ts";
-import { type History, playRight, type Plot } from "./history.ts";
-import type { Behaviour } from "./workload.ts";
+import { type History, playRight, type Plot, startEngine } from "./history.ts";
+import { Witness } from "./witness.ts";
+import { type Behaviour, Workload } from "./workload.ts";
+import { type Program, World } from "./world.ts";
 
 const SEEDS = Array.from({ length: 12 }, (_, i) => i + 1);
 
@@ -43,6 +46,7 @@ describe("an item that kills its node every time it starts", () => {
     ["one at a time", { concurrency: 1 }],
     ["frozen from an iterable", { supply: "iterable" }],
     ["in the last chunk", { chunkSize: 5 }],
+    ["handled a chunk at a time", { byChunk: true, chunkSize: 6 }],
   ] as const satisfies [string, Partial<Plot>][]) {
     test(`is a dead letter after exactly 3 deaths, and all others succeed: ${what}`, async () => {
       for (const seed of SEEDS) {
@@ -80,6 +84,45 @@ describe("an item that kills its node every time it starts", () => {
         { item: 11, code: "POISON", deaths: 3 },
       ]);
       expect(history.batch?.counts).toMatchObject({ succeeded: 38, failed: 2 });
+    }
+  });
+
+  test("costs another pipeline of the same engine nothing", async () => {
+    for (const seed of SEEDS) {
+      const world = new World({ seed });
+      const common = { supply: "ranged", chunkSize: 3, concurrency: 4 } as const;
+      const bad = makePlot(12, [5], {}).behaviours;
+      const good = makePlot(30, [], {}).behaviours;
+      const workloads = [
+        new Workload(world, { ...common, name: "bad", behaviours: bad }),
+        new Workload(world, { ...common, name: "good", behaviours: good }),
+      ];
+      const witnesses = workloads.map((workload) => new Witness(world, workload));
+      const program: Program = async (node) => {
+        const engine = await startEngine(node);
+        for (const workload of workloads) {
+          await engine.submit(workload.makePipeline(node), "all", { key: "k" });
+        }
+      };
+      world.listeners.push({
+        onCommit: () => undefined,
+        onCrash: ({ name }) => void world.time.after(200, () => world.boot(name, program)),
+      });
+      world.boot("n1", program);
+      world.boot("n2", program);
+      const { batches } = world.store.state;
+      const isOver = (): boolean =>
+        batches.size === 2 && [...batches.values()].every(({ state }) => isEnded(state));
+      expect(await world.run(isOver, 120_000), world.trace.describe()).toBe(true);
+      expect(
+        witnesses.flatMap(({ problems }) => problems),
+        world.trace.describe(),
+      ).toEqual([]);
+      const counts = new Map(
+        [...batches.values()].map((batch) => [batch.submission.pipeline, batch.counts]),
+      );
+      expect(counts.get("bad"), `seed ${seed}`).toMatchObject({ succeeded: 11, failed: 1 });
+      expect(counts.get("good"), `seed ${seed}`).toMatchObject({ succeeded: 30, failed: 0 });
     }
   });
 });

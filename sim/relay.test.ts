@@ -6,7 +6,7 @@ import type { BatchEvent } from "../src/runtime/batch-event.ts";
 import { type Fault, faultAtCall, type FaultPlan } from "./faults.ts";
 import { startEngine } from "./history.ts";
 import { Workload } from "./workload.ts";
-import { type Node, type Program, World } from "./world.ts";
+import { never, type Node, type Program, World } from "./world.ts";
 
 interface Delivery {
   readonly id: string;
@@ -28,7 +28,7 @@ async function relay(
   });
   const deliveries: Delivery[] = [];
   const take = async (node: Node, { id, seq }: BatchEvent): Promise<void> => {
-    if (!node.alive) return new Promise(() => undefined);
+    if (!node.alive) return never();
     const delivery: Delivery = { id, done: false };
     deliveries.push(delivery);
     await sleep(node.clock, 5);

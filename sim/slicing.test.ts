@@ -59,7 +59,7 @@ async function slice(
     const engine = await startEngine(node, { work: false });
     const pipeline = workload.makePipeline(node);
     const given = supply === "handed_over" ? workload.items : "everything";
-    await engine.submit(pipeline as unknown as Pipeline<Item, unknown>, given, { key: "k" });
+    await engine.submit(pipeline as unknown as Pipeline<Item>, given, { key: "k" });
   };
   world.listeners.push({
     onCommit: () => undefined,

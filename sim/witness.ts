@@ -5,12 +5,12 @@
 import type { Batch, Chunk } from "../src/adapters/memory/state.ts";
 import { isConserved } from "../src/core/counts.ts";
 import { countOutcomes, getOutcome, PENDING } from "../src/core/outcome-map.ts";
+import { mustRunAlone } from "../src/core/poison.ts";
 import type { InlineResult } from "../src/ports/conducting.ts";
 import type { LeasedChunk, WorkResult } from "../src/ports/working.ts";
-import type { ItemContext } from "../src/runtime/pipeline.ts";
 import type { StoreVerb } from "./faulty-store.ts";
-import type { Run, RunListener, Workload } from "./workload.ts";
-import type { Node, World, WorldListener } from "./world.ts";
+import type { Run, RunContext, RunListener, Workload } from "./workload.ts";
+import type { Killer, Node, World, WorldListener } from "./world.ts";
 
 const PROBLEMS_MAX = 20;
 
@@ -35,8 +35,22 @@ export class Witness implements WorldListener, RunListener {
     for (const batch of this.#world.store.state.batches.values()) this.#recount(batch);
   }
 
-  onCrash(): void {
-    // What a crash leaves behind shows at the next commit.
+  /** A suspect that is found started on a node that another item killed would be convicted for it. */
+  onCrash(node: Node, killer: Killer): void {
+    if (killer === "fault") return;
+    const running = this.#workload.runs.filter((run) => run.node === node && run.end === null);
+    const { name = "work" } = this.#workload.options;
+    for (const [id, batch] of this.#world.store.state.batches) {
+      if (batch.submission.pipeline !== name) continue;
+      for (const [at, { start, end, state, tracked }] of batch.chunks.entries()) {
+        if (this.#holders.get(`${id}/${at}`) !== node || state !== "leased") continue;
+        const runs = running.some(({ item }) => start <= item && item < end);
+        const blamed = [...tracked.values()].filter(
+          ({ started, deaths }) => started && mustRunAlone(deaths) && !runs,
+        );
+        for (const { index } of blamed) this.#say(`item ${start + index} is blamed for another`);
+      }
+    }
   }
 
   /** Conservation, at every instant: the counters add up, and are what the maps say. */
@@ -58,7 +72,7 @@ export class Witness implements WorldListener, RunListener {
   }
 
   /** A handler starts only under a live lease of its own node, on an item that is due and not done. */
-  onStart(run: Run, context: ItemContext): void {
+  onStart(run: Run, context: RunContext): void {
     const who = `${run.node.name}.${run.node.life}`;
     const what = `${who} starts item ${run.item}`;
     const batch = this.#world.store.state.batches.get(context.batch);
@@ -78,8 +92,10 @@ export class Witness implements WorldListener, RunListener {
     if (this.#holders.get(`${context.batch}/${at}`) !== run.node) {
       this.#say(`${what}, which is somebody else's`);
     }
+    if (context.fence !== chunk.fence) this.#say(`${what} with an old fence`);
     this.#checkHistory(what, chunk, position, run.attempt);
-    if (this.#workload.crowdMax > this.#workload.options.concurrency) {
+    const { concurrency, byChunk = false } = this.#workload.options;
+    if (this.#workload.crowdMax > concurrency && !byChunk) {
       this.#say(`${this.#workload.crowdMax} handlers run at once`);
     }
   }

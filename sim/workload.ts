@@ -5,9 +5,21 @@
 import { FatalError, PermanentError, TransientError } from "../src/core/errors.ts";
 import { sleep } from "../src/ports/clock.ts";
 import type { Slice, Source } from "../src/ports/source.ts";
-import { skipped } from "../src/runtime/outcomes.ts";
-import { definePipeline, type ItemContext, type Pipeline } from "../src/runtime/pipeline.ts";
-import type { Node, World } from "./world.ts";
+import {
+  failed,
+  type ItemOutcome,
+  readOutcome,
+  skipped,
+  succeeded,
+} from "../src/runtime/outcomes.ts";
+import {
+  type ChunkContext,
+  type ChunkItem,
+  definePipeline,
+  type ItemContext,
+  type Pipeline,
+} from "../src/runtime/pipeline.ts";
+import { never, type Node, type World } from "./world.ts";
 
 export type Behaviour =
   | { readonly does: "succeed" }
@@ -40,7 +52,14 @@ export interface Item {
 
 export type Supply = "ranged" | "iterable" | "handed_over";
 
+/** What a run of an item is told, whether by itself or with its chunk. */
+export type RunContext = Pick<ItemContext, "batch" | "index" | "attempt" | "fence" | "signal">;
+
 export interface WorkloadOptions {
+  /** The pipeline's name. Default "work". */
+  readonly name?: string;
+  /** Handled a chunk at a time. Default false. */
+  readonly byChunk?: boolean;
   readonly behaviours: readonly Behaviour[];
   readonly supply: Supply;
   readonly chunkSize: number;
@@ -56,7 +75,7 @@ export interface WorkloadOptions {
 }
 
 export interface RunListener {
-  onStart(run: Run, context: ItemContext): void;
+  onStart(run: Run, context: RunContext): void;
 }
 
 export const ITEM_TIME_LIMIT_MS = 400;
@@ -83,27 +102,50 @@ export class Workload {
 
   /** The pipeline as this node has it: its handlers die with the node. */
   makePipeline(node: Node): Pipeline<Item, string> {
-    const { chunkSize, concurrency, supply, attempts = ATTEMPTS } = this.options;
-    const { timeLimitMs = ITEM_TIME_LIMIT_MS } = this.options;
+    const { name = "work", chunkSize, concurrency, supply, byChunk = false } = this.options;
+    const { attempts = ATTEMPTS, timeLimitMs = ITEM_TIME_LIMIT_MS } = this.options;
+    const process = (item: Item, context: ItemContext): unknown =>
+      this.#process(node, item, context);
+    const processChunk = (
+      items: readonly ChunkItem<Item>[],
+      context: ChunkContext,
+    ): Promise<ItemOutcome[]> => this.#processChunk(node, items, context);
     const definition = {
-      name: "work",
+      name,
       chunkSize,
       concurrency,
       timeLimitMs,
       retry: { attempts, baseMs: 50, capMs: 400 },
       key: ({ n }: Item) => `key-${n}`,
-      process: (item: Item, context: ItemContext) => this.#process(node, item, context),
+      ...(byChunk ? { processChunk } : { process }),
     };
     if (supply === "handed_over") {
       return definePipeline(definition) as unknown as Pipeline<Item, string>;
     }
     const source = (): Source<Item> | AsyncIterable<Item> =>
       supply === "ranged" ? this.#makeRanged(node) : this.#iterate(node);
-    return definePipeline<Item, unknown, string>({ ...definition, source });
+    return definePipeline<Item, unknown>({ ...definition, source });
   }
 
-  #process(node: Node, { n }: Item, context: ItemContext): unknown {
-    if (!node.alive) return new Promise(() => undefined);
+  /** All items of a chunk side by side; each answers for itself. */
+  #processChunk(
+    node: Node,
+    items: readonly ChunkItem<Item>[],
+    { batch, fence, signal }: ChunkContext,
+  ): Promise<ItemOutcome[]> {
+    const answers = items.map(async ({ item, index, attempt }): Promise<ItemOutcome> => {
+      try {
+        const value = await this.#process(node, item, { batch, index, attempt, fence, signal });
+        return readOutcome(value) ?? succeeded(value);
+      } catch (error) {
+        return failed(error);
+      }
+    });
+    return Promise.all(answers);
+  }
+
+  #process(node: Node, { n }: Item, context: RunContext): Promise<unknown> {
+    if (!node.alive) return never();
     const behaviour = this.options.behaviours[n] as Behaviour;
     const { attempt } = context;
     const startedAt = this.#world.time.nowMs;
@@ -116,13 +158,13 @@ export class Workload {
     const leave = this.#enter(node);
     return this.#behave(behaviour, node, context, n).then(
       (value) => {
-        if (!node.alive) return new Promise(() => undefined);
+        if (!node.alive) return never();
         run.end = "returned";
         leave();
         return value;
       },
       (error: unknown) => {
-        if (!node.alive) return new Promise(() => undefined);
+        if (!node.alive) return never();
         run.end = "threw";
         leave();
         throw error;
@@ -149,7 +191,7 @@ export class Workload {
   async #behave(
     behaviour: Behaviour,
     node: Node,
-    { attempt, signal }: ItemContext,
+    { attempt, signal }: RunContext,
     n: number,
   ): Promise<unknown> {
     const { itemMaxMs = 20 } = this.options;
@@ -176,8 +218,8 @@ export class Workload {
         signal.throwIfAborted();
         return undefined;
       case "kill":
-        this.#world.crash(node);
-        return new Promise(() => undefined);
+        this.#world.crash(node, "item");
+        return never();
       case "stop_worker":
         if (node.life > 1) return undefined;
         throw new FatalError("credentials are gone");

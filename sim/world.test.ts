@@ -4,42 +4,15 @@
  */
 import { describe, expect, test } from "vitest";
 import { SeededRandom } from "../test/support/seeded-random.ts";
-import { type Fault, faultAtCall, type FaultPlan, mixedFaults, noFaults } from "./faults.ts";
+import { type Fault, faultAtCall, type FaultPlan, mixedFaults } from "./faults.ts";
 import { playBatch, playRight, type Plot, SUBMITTER } from "./history.ts";
-import type { Behaviour, Supply } from "./workload.ts";
+import { drawPlot, makePlot, oneOfEach, ROUGH } from "./plots.ts";
+import type { Supply } from "./workload.ts";
 
 /** Set to look at one seed alone. */
 const replayed = process.env["SLUICE_SEED"];
-const SEEDS = 300;
+const SEEDS = Number(process.env["SLUICE_SEEDS"] ?? 300);
 const CALLS_MAX = 400;
-
-const oneOfEach: readonly Behaviour[] = [
-  { does: "succeed" },
-  { does: "return" },
-  { does: "skip" },
-  { does: "refuse" },
-  { does: "stumble", times: 2 },
-  { does: "succeed" },
-  { does: "hang", times: 1, heedsSignal: false },
-  { does: "succeed" },
-  { does: "return" },
-  { does: "hang", times: 1, heedsSignal: true },
-  { does: "stumble", times: 9 },
-  { does: "succeed" },
-];
-
-function makePlot(changes: Partial<Plot> = {}): Plot {
-  const seed = Number(replayed ?? 1);
-  return {
-    seed,
-    behaviours: oneOfEach,
-    supply: "ranged",
-    chunkSize: 3,
-    concurrency: 4,
-    faults: noFaults,
-    ...changes,
-  };
-}
 
 describe("one seed is one history", () => {
   test("the same seed leaves the same trace, and another seed another one", async () => {
@@ -57,6 +30,26 @@ describe("one seed is one history", () => {
     expect(batch?.counts).toMatchObject({ planned: 12, succeeded: 9, skipped: 1, failed: 2 });
     const runs = oneOfEach.map((_, n) => workload.runs.filter(({ item }) => item === n).length);
     expect(runs).toEqual([1, 1, 1, 1, 3, 1, 2, 1, 1, 2, 4, 1]);
+  });
+
+  test("an item that fails again and again waits longer each time", async () => {
+    const waits: number[][] = [[], [], []];
+    for (let seed = 1; seed <= 40; seed++) {
+      const behaviours = [{ does: "stumble", times: 9 } as const];
+      const plot = makePlot({ seed, behaviours, itemMaxMs: 0 });
+      const { workload } = await playRight(plot, "back-off");
+      const starts = workload.runs.map(({ startedAt }) => startedAt);
+      for (const [at, wait] of waits.entries()) {
+        wait.push((starts[at + 1] as number) - (starts[at] as number));
+      }
+    }
+    // The ceilings are 50, 100 and 200 ms, and the jitter is full: half of that on average.
+    const [first = 0, second = 0, third = 0] = waits.map(
+      (wait) => wait.reduce((sum, ms) => sum + ms, 0) / wait.length,
+    );
+    expect(first).toBeGreaterThan(25);
+    expect(second).toBeGreaterThan(first + 12);
+    expect(third).toBeGreaterThan(second + 25);
   });
 });
 
@@ -101,13 +94,6 @@ async function faultEveryCall(fault: Fault, plotWith: (faults: FaultPlan) => Plo
   throw new Error(`a run has more than ${CALLS_MAX} calls`);
 }
 
-/** Faults per thousand calls; a run has some hundred. */
-const ROUGH = {
-  perMille: { crash_before: 6, crash_after: 6, lost_reply: 15, refused: 15, late: 8 },
-  lateMaxMs: 4_000,
-  faultsMax: 12,
-};
-
 describe("anything may go wrong", () => {
   test(`${replayed === undefined ? SEEDS : 1} seeds of mixed faults: every batch ends right`, async () => {
     const seeds =
@@ -115,30 +101,3 @@ describe("anything may go wrong", () => {
     for (const seed of seeds) await playRight(drawPlot(seed), "mixed faults");
   });
 });
-
-/** Each seed draws its own size, supply and mix of faults, many of them none. */
-function drawPlot(seed: number): Plot {
-  const random = new SeededRandom(seed * 7_919);
-  const pick = <T>(choices: readonly T[]): T =>
-    choices[Math.floor(random.next() * choices.length)] as T;
-  const some = (perMille: number): number => (random.next() < 0.4 ? 0 : perMille);
-  const { crash_before, crash_after, lost_reply, refused, late } = ROUGH.perMille;
-  const perMille = {
-    crash_before: some(crash_before),
-    crash_after: some(crash_after),
-    lost_reply: some(lost_reply),
-    refused: some(refused),
-    late: some(late),
-  };
-  return makePlot({
-    seed,
-    behaviours: Array.from({ length: pick([1, 12, 30]) }, () => pick(oneOfEach)),
-    supply: pick(["ranged", "iterable", "handed_over"]),
-    chunkSize: pick([1, 3, 7]),
-    concurrency: pick([1, 4, 16]),
-    helpers: pick([0, 1, 2]),
-    hintLoss: pick([0, 0.5, 1]),
-    restarts: 20,
-    faults: mixedFaults({ ...ROUGH, perMille }, random),
-  });
-}

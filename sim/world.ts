@@ -4,6 +4,7 @@
  */
 import { hash } from "node:crypto";
 import { createMemoryStore, type MemoryStore } from "../src/adapters/memory/store.ts";
+import { describeError } from "../src/core/errors.ts";
 import type { Random } from "../src/ports/random.ts";
 import type { Store } from "../src/ports/store.ts";
 import type { LogEntry } from "../src/runtime/log.ts";
@@ -41,10 +42,15 @@ export interface WorldOptions {
   readonly hintLoss?: number;
 }
 
+/** Who killed a node: the fault plan, or the item that it ran. */
+export type Killer = "fault" | "item";
+
 export interface WorldListener {
   onCommit(node: Node, verb: StoreVerb, answer: unknown): void;
-  onCrash(node: Node): void;
+  onCrash(node: Node, killer: Killer): void;
 }
+
+type Reply = { readonly value: unknown } | { readonly error: Error };
 
 const TRAVEL_MAX_MS = 4;
 const HINT_MAX_MS = 3;
@@ -63,6 +69,8 @@ export class World {
   readonly listeners: WorldListener[] = [];
   /** Calls that have not arrived yet, also those of the dead. */
   inTransit = 0;
+  /** Faults that may cost a node its lease. */
+  leaseFaults = 0;
   readonly #faults: FaultPlan;
   readonly #hintLoss: number;
   readonly #watchers = new Map<Node, Set<() => void>>();
@@ -106,20 +114,20 @@ export class World {
       },
       (error: unknown) => {
         node.failure = error;
-        this.#note(node, `gives up: ${String(error)}`);
+        this.#note(node, `gives up: ${describeError(error).message}`);
       },
     );
     return node;
   }
 
   /** From now on nothing that the node does reaches anybody. */
-  crash(node: Node): void {
+  crash(node: Node, killer: Killer = "fault"): void {
     if (!node.alive) return;
     node.alive = false;
     node.clock.die();
     this.#watchers.delete(node);
     this.#note(node, "dies");
-    for (const listener of this.listeners) listener.onCrash(node);
+    for (const listener of this.listeners) listener.onCrash(node, killer);
   }
 
   get living(): Node[] {
@@ -141,25 +149,30 @@ export class World {
     args: readonly unknown[],
     commit: () => Promise<unknown>,
   ): Promise<unknown> {
-    if (!node.alive) return new Promise(() => undefined);
+    if (!node.alive) return never();
     const { name, life } = node;
     const number = ++node.calls;
     const fault = this.#faults({ node: name, life, number, verb });
+    if (fault !== null && fault.kind !== "refused") this.leaseFaults++;
     const called = `#${number} ${verb} ${digestValue(args)}`;
     if (fault?.kind === "crash_before") {
       this.#note(node, `${called} was never made`);
       this.crash(node);
-      return new Promise(() => undefined);
+      return never();
     }
     const lateMs = fault?.kind === "late" ? fault.byMs : 0;
     this.inTransit++;
     return new Promise((resolve, reject) => {
+      const receive = (reply: Reply): void => {
+        if ("error" in reply) reject(reply.error);
+        else resolve(reply.value);
+      };
       this.time.after(lateMs + this.#draw(TRAVEL_MAX_MS), () => {
         this.inTransit--;
         if (!node.alive && this.random.next() >= ARRIVES_AFTER_DEATH) return;
-        const answer = this.#arrive(node, verb, called, fault, commit);
+        const reply = this.#arrive(node, verb, called, fault, commit);
         this.time.after(this.#draw(TRAVEL_MAX_MS), () => {
-          if (node.alive) answer.then(resolve, reject);
+          if (node.alive) void reply.then(receive);
         });
       });
     });
@@ -172,22 +185,26 @@ export class World {
     called: string,
     fault: Fault | null,
     commit: () => Promise<unknown>,
-  ): Promise<unknown> {
+  ): Promise<Reply> {
+    const lost: Reply = { error: makeLostReply(verb) };
     if (fault?.kind === "refused") {
       this.#note(node, `${called} is refused`);
-      return rejectQuietly(makeLostReply(verb));
+      return Promise.resolve(lost);
     }
-    const answer = commit();
-    void answer.then(
-      (value) => {
+    const reply = commit().then(
+      (value): Reply => {
         this.#note(node, `${called} -> ${describeAnswer(value)}`);
         for (const listener of this.listeners) listener.onCommit(node, verb, value);
         if (isChange(verb, value)) this.#hint();
+        return { value };
       },
-      (error: unknown) => this.#note(node, `${called} -> ${String(error)}`),
+      (error: unknown): Reply => {
+        this.#note(node, `${called} -> ${String(error)}`);
+        return { error: error as Error };
+      },
     );
     if (fault?.kind === "crash_after") this.crash(node);
-    return fault?.kind === "lost_reply" ? rejectQuietly(makeLostReply(verb)) : answer;
+    return fault?.kind === "lost_reply" ? Promise.resolve(lost) : reply;
   }
 
   #draw(maxMs: number): number {
@@ -212,11 +229,9 @@ export class World {
   }
 }
 
-/** A rejection that nobody may be left to hear. */
-function rejectQuietly(error: Error): Promise<never> {
-  const rejection = Promise.reject(error);
-  rejection.catch(() => undefined);
-  return rejection;
+/** What a dead node waits for. */
+export function never(): Promise<never> {
+  return Promise.withResolvers<never>().promise;
 }
 
 /** Whether others want to know of it: a look that found nothing is no news. */

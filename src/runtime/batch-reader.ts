@@ -25,6 +25,7 @@ export class BatchReader {
   readonly #source: Source | null;
   readonly #timeLimitMs: number;
   readonly #closed = new AbortController();
+  #reads = 0;
   /** What ends each read that is under way. */
   #waiting: (() => void)[] = [];
 
@@ -42,8 +43,22 @@ export class BatchReader {
     this.#source = source !== null && isSource(source) ? source : null;
   }
 
+  /** Nobody reads from it. */
+  get isIdle(): boolean {
+    return this.#reads === 0;
+  }
+
   /** The items of each chunk, in order. Throws a SluiceError when the batch cannot go on. */
   async read(chunks: readonly LeasedChunk[]): Promise<readonly SliceItems[]> {
+    this.#reads++;
+    try {
+      return await this.#readPatiently(chunks);
+    } finally {
+      this.#reads--;
+    }
+  }
+
+  async #readPatiently(chunks: readonly LeasedChunk[]): Promise<readonly SliceItems[]> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#limitTime(this.#readOnce(chunks));

@@ -12,7 +12,7 @@ export interface CarefulParts {
   readonly runner: ItemRunner;
   readonly gate: Gate;
   readonly concurrency: number;
-  /** Commits what is known and that these items start now. */
+  /** Commits what is known, and that these items start now. */
   readonly announce: (starting: readonly number[]) => Promise<ReportResult>;
   readonly stopping: () => boolean;
 }
@@ -25,12 +25,26 @@ export async function runCarefully(run: ChunkRun, parts: CarefulParts): Promise<
     (mustRunAlone(run.countDeaths(index)) ? suspects : crowd).push(index);
   }
   const runWave = (indexes: readonly number[], alone: boolean): Promise<void> =>
-    parts.runner.runWave(run, { indexes, alone, announce: () => announce(run, indexes, parts) });
+    parts.runner.runWave(run, {
+      indexes,
+      alone,
+      announce: () => announce(run, indexes, parts),
+      report: () => report(run, parts),
+    });
   // A runner that has been cleared lets no wave pass: nobody would call it.
   for (let at = 0; at < crowd.length && !parts.stopping(); at += parts.concurrency) {
     await runWave(crowd.slice(at, at + parts.concurrency), false);
   }
   for (const suspect of suspects) await parts.gate.runAlone(() => runWave([suspect], true));
+}
+
+/**
+ * At once, and not with the next wave: if another item kills the process meanwhile, those that are
+ * done must not be found started.
+ */
+async function report(run: ChunkRun, parts: CarefulParts): Promise<void> {
+  if (run.lost) return;
+  if ((await parts.announce([])) !== "kept") run.lost = true;
 }
 
 async function announce(

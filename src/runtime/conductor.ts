@@ -104,16 +104,16 @@ export class Conductor {
     pipeline: Pipeline,
     items: SourceLike<unknown> | null,
   ): Promise<BatchSnapshot | null> {
-    const { store, clock, random, settings, worker } = this.#parts;
+    const { store, clock, random, log, settings, worker } = this.#parts;
     const keepClaim = (): Promise<boolean> => this.#claim(batch.id);
     if (!(await keepClaim())) return null;
     const { leaseMs: claimMs, renewMs } = settings;
     const release = renewClaim(nameDuty(batch.id), { ...this.#parts, claimMs, renewMs });
     try {
       const offerInline = (): InlineWork | null => this.#parts.offerInline(batch, pipeline);
-      const stopping = (): boolean => this.#stop.signal.aborted;
-      const pause = (ms: number): Promise<void> => sleep(clock, ms, this.#stop.signal);
-      const parts = { store, random, keepClaim, offerInline, stopping, pause };
+      const stop = this.#stop.signal;
+      const pause = (ms: number): Promise<void> => sleep(clock, ms, stop);
+      const parts = { store, random, log, keepClaim, offerInline, stop, pause };
       return await sliceBatch(batch, pipeline, items, parts);
     } finally {
       release();

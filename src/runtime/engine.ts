@@ -12,7 +12,7 @@ import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
 import { BatchHandle, type HandleParts } from "./batch-handle.ts";
 import { Conductor } from "./conductor.ts";
-import { type Log, silentLog } from "./log.ts";
+import { guardLog, type Log, silentLog } from "./log.ts";
 import { OpenBatch } from "./open-batch.ts";
 import { makePatientStore } from "./patient-store.ts";
 import { isIterable } from "./open-source.ts";
@@ -81,7 +81,7 @@ export class Engine {
     this.#workerId = workerId;
     this.#clock = options.clock ?? systemClock;
     this.#random = options.random ?? systemRandom;
-    this.#log = options.log ?? silentLog;
+    this.#log = options.log === undefined ? silentLog : guardLog(options.log);
     this.#works = options.work ?? true;
     this.#ownsStore = options.ownsStore ?? false;
     const parts = { ...this.#parts, settings, onFatal: (error: unknown) => this.#fail(error) };
@@ -102,7 +102,7 @@ export class Engine {
     const { work: _w, log: _l, clock: _c, random: _r, ownsStore: _o, ...settings } = options;
     const resolved = resolveSettings(settings);
     const { clock = systemClock, random = systemRandom, log = silentLog } = options;
-    const patient = makePatientStore(store, { clock, random, log });
+    const patient = makePatientStore(store, { clock, random, log: guardLog(log) });
     const workerId = await patient.registerWorker({ name: "engine", pipelines: [] });
     const engine = new Engine(patient, workerId, resolved, options);
     engine.#conductor.start();
@@ -200,7 +200,7 @@ export class Engine {
 
   async #close(drainMs: number): Promise<void> {
     await this.#worker.stop(drainMs);
-    await Promise.all(this.#relays.map((relay) => relay.stop()));
+    await Promise.all(this.#relays.map((relay) => relay.stop(drainMs)));
     await this.#conductor.stop();
     await this.#sweeper.stop();
     if (this.#ownsStore) await this.store.close();

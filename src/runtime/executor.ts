@@ -7,11 +7,10 @@ import { SluiceError } from "../core/errors.ts";
 import { computeItemsAhead, observePace, type Pace, UNKNOWN_PACE } from "../core/lease-size.ts";
 import type { Clock } from "../ports/clock.ts";
 import { sleep } from "../ports/clock.ts";
-import type { BatchSnapshot } from "../ports/conducting.ts";
 import type { Random } from "../ports/random.ts";
+import type { SliceItems } from "../ports/source.ts";
 import type { Store } from "../ports/store.ts";
 import type { LeasedChunk, LeaseRef, LeaseRequest, Report } from "../ports/working.ts";
-import { BatchReader } from "./batch-reader.ts";
 import { runCarefully } from "./careful-run.ts";
 import { ChunkRun } from "./chunk-run.ts";
 import { describeReason } from "./end-reason.ts";
@@ -19,6 +18,7 @@ import type { Gate } from "./gate.ts";
 import { ItemRunner } from "./item-runner.ts";
 import type { Log } from "./log.ts";
 import type { Pipeline } from "./pipeline.ts";
+import { ReaderPool } from "./reader-pool.ts";
 import type { EngineSettings } from "./settings.ts";
 import type { InlineWork } from "./slicer.ts";
 import { StopSignal } from "./stop-signals.ts";
@@ -52,8 +52,6 @@ const CHUNKS_HELD_MAX = 1_000;
 const LINGER_MS = 20;
 /** Looks for work even if every wake-up is lost. */
 const POLL_MS = 1_000;
-/** Readers that are kept open at once. */
-const READERS_MAX = 100;
 
 export class Executor {
   readonly #parts: ExecutorParts;
@@ -65,7 +63,7 @@ export class Executor {
   #held: ChunkRun[] = [];
   #finished: ChunkRun[] = [];
   readonly #careful = new Set<ChunkRun>();
-  readonly #readers = new Map<string, BatchReader>();
+  readonly #readers: ReaderPool;
   /** Items of chunks that are being read. */
   #reading = 0;
   #pace: Pace = UNKNOWN_PACE;
@@ -82,6 +80,7 @@ export class Executor {
   constructor(parts: ExecutorParts) {
     this.#parts = parts;
     this.#wake = new Wake(parts.clock);
+    this.#readers = new ReaderPool(parts);
     this.#runner = new ItemRunner(
       { ...parts, ...parts.settings },
       {
@@ -153,7 +152,7 @@ export class Executor {
     this.#wake.notify();
     await this.#loop;
     this.#leaveGate();
-    for (const reader of this.#readers.values()) await reader.close();
+    await this.#readers.close();
   }
 
   async #run(): Promise<void> {
@@ -302,17 +301,17 @@ export class Executor {
 
   async #read(id: string, runs: readonly ChunkRun[]): Promise<void> {
     const { store } = this.#parts;
-    const batch = this.#readers.get(id)?.batch ?? (await store.getBatch(id));
+    const batch = this.#readers.find(id)?.batch ?? (await store.getBatch(id));
     if (batch === null) throw new SluiceError("UNKNOWN_BATCH", `batch ${id} has vanished`);
-    let contents: Awaited<ReturnType<BatchReader["read"]>>;
+    let contents: readonly SliceItems[];
     try {
-      contents = await (await this.#openReader(batch)).read(runs.map(({ lease }) => lease));
+      contents = await this.#readers.open(batch).read(runs.map(({ lease }) => lease));
     } catch (error) {
       if (!this.#stopping) await this.#failBatch(id, runs, error);
       return;
     }
     for (const [at, run] of runs.entries()) {
-      run.arrive(batch.lane, contents[at] as (typeof contents)[number]);
+      run.arrive(batch.lane, contents[at] as SliceItems);
     }
     // Those that were lost or given back meanwhile are none of our business any more.
     const ours = runs.filter((run) => !run.lost && !run.finished);
@@ -331,19 +330,6 @@ export class Executor {
     this.#finish(run);
   }
 
-  async #openReader(batch: BatchSnapshot): Promise<BatchReader> {
-    const known = this.#readers.get(batch.id);
-    if (known !== undefined) return known;
-    if (this.#readers.size >= READERS_MAX) {
-      const [oldest, reader] = this.#readers.entries().next().value as [string, BatchReader];
-      this.#readers.delete(oldest);
-      await reader.close();
-    }
-    const reader = new BatchReader(batch, this.#parts.pipeline, this.#parts);
-    this.#readers.set(batch.id, reader);
-    return reader;
-  }
-
   async #runCarefully(run: ChunkRun): Promise<void> {
     const { store, clock, pipeline, gate } = this.#parts;
     this.#careful.add(run);
@@ -356,9 +342,10 @@ export class Executor {
         stopping: () => this.#stopping || clock.monotonicMs() >= run.leaseUntil,
         announce: async (starting) => {
           const report = run.makeReport("keep", starting);
-          const [result] = (await store.work([report], null)).reports;
+          const { reports, ended } = await store.work([report], null);
           run.markReported(report, clock.monotonicMs());
-          return result ?? "lost";
+          if (ended.length > 0) this.#parts.onEnded(ended);
+          return reports[0] ?? "lost";
         },
       });
     } catch (error) {

@@ -44,6 +44,8 @@ export interface Wave {
   readonly alone: boolean;
   /** Says that the items start; false means that they must not. */
   readonly announce: () => Promise<boolean>;
+  /** Says what became of them, before anything else may start. */
+  readonly report: () => Promise<void>;
 }
 
 /** Gives a slot its next item and answers the position, or -1 when there is none for it. */
@@ -137,7 +139,7 @@ export class ItemRunner {
   }
 
   /** Runs a few items of a careful run at once. */
-  async runWave(run: ChunkRun, { indexes, alone, announce }: Wave): Promise<void> {
+  async runWave(run: ChunkRun, { indexes, alone, announce, report }: Wave): Promise<void> {
     if (this.#paused && !alone) {
       await new Promise<void>((resolve) => {
         this.#onResume.push(resolve);
@@ -153,6 +155,7 @@ export class ItemRunner {
           ? indexes.map((index) => [index])
           : [indexes];
       await Promise.all(calls.map((positions) => this.#runNow(run, positions)));
+      await report();
     } finally {
       this.#close(place);
     }

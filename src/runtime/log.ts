@@ -10,3 +10,14 @@ export interface LogEntry {
 export type Log = (entry: LogEntry) => void;
 
 export const silentLog: Log = () => undefined;
+
+/** A log that fails must not fail what it tells of, and there is nobody left to tell. */
+export function guardLog(log: Log): Log {
+  return (entry) => {
+    try {
+      log(entry);
+    } catch {
+      // Nothing can be said about it here.
+    }
+  };
+}

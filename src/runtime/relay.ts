@@ -7,6 +7,7 @@ import { describeError, SluiceError } from "../core/errors.ts";
 import { computeBackoffMs, type RetryPolicy } from "../core/retry.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
+import type { StoredRecord } from "../ports/reading.ts";
 import type { Store } from "../ports/store.ts";
 import { type BatchEvent, readEvent } from "./batch-event.ts";
 import { renewClaim } from "./held-claim.ts";
@@ -39,6 +40,10 @@ export class Relay {
   readonly #unwatch: () => void;
   readonly #stop = new AbortController();
   readonly #loop: Promise<void>;
+  /** Lets go of the claim while records are handed over. */
+  #release: () => void = () => undefined;
+  /** Stopped for good: what a handler still does counts for nothing. */
+  #over = false;
 
   constructor(reader: string, handler: EventHandler, parts: RelayParts) {
     this.#reader = reader;
@@ -49,12 +54,18 @@ export class Relay {
     this.#loop = this.#run().catch((error: unknown) => parts.onFatal(error));
   }
 
-  async stop(): Promise<void> {
+  /** Waits for the handler within the drain time; what it has not taken by then comes again. */
+  async stop(drainMs: number): Promise<void> {
+    const { store, clock, worker } = this.#parts;
     this.#stop.abort();
     this.#wake.notify();
-    await this.#loop;
+    const ended = new AbortController();
+    void this.#loop.then(() => ended.abort());
+    await sleep(clock, drainMs, ended.signal);
+    this.#over = true;
+    this.#release();
     this.#unwatch();
-    await this.#parts.store.unclaim(this.#duty, this.#parts.worker);
+    await store.unclaim(this.#duty, worker);
   }
 
   get #duty(): string {
@@ -77,10 +88,11 @@ export class Relay {
 
   async #deliver(): Promise<number> {
     const { store, worker } = this.#parts;
-    const position = await store.readPosition(this.#reader);
-    const records = await store.readRecords(null, position, RECORDS_PER_READ);
-    if (records.length === 0 || !(await store.claim(this.#duty, worker, CLAIM_MS))) return 0;
-    const release = renewClaim(this.#duty, {
+    if ((await this.#readNext()).length === 0) return 0;
+    if (!(await store.claim(this.#duty, worker, CLAIM_MS))) return 0;
+    // Once more: whoever had the claim may have delivered them meanwhile.
+    const records = await this.#readNext();
+    this.#release = renewClaim(this.#duty, {
       ...this.#parts,
       claimMs: CLAIM_MS,
       renewMs: RENEW_MS,
@@ -93,9 +105,15 @@ export class Relay {
         delivered++;
       }
     } finally {
-      release();
+      this.#release();
     }
     return delivered;
+  }
+
+  async #readNext(): Promise<readonly StoredRecord[]> {
+    const { store } = this.#parts;
+    const position = await store.readPosition(this.#reader);
+    return store.readRecords(null, position, RECORDS_PER_READ);
   }
 
   /** True when the handler has taken the event; false when the relay stops first. */
@@ -104,7 +122,7 @@ export class Relay {
     for (let attempt = 1; !this.#stop.signal.aborted; attempt++) {
       try {
         await this.#handler(event);
-        return true;
+        return !this.#over;
       } catch (error) {
         const message = `subscriber ${this.#reader} failed on ${event.id}: ${describeError(error).message}`;
         log({ level: "warn", event: "relay.handler_failed", message, error });

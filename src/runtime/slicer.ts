@@ -3,7 +3,7 @@
  * crash half-way goes on where it stopped; a source that cannot go on in the middle is frozen
  * afresh, which is safe because nothing of it has run.
  */
-import { SluiceError } from "../core/errors.ts";
+import { describeError, SluiceError } from "../core/errors.ts";
 import { computeBackoffMs } from "../core/retry.ts";
 import { decideChunkLimit, decideInline } from "../core/slicing.ts";
 import type { BatchSnapshot, PlannedChunk, PlanPart } from "../ports/conducting.ts";
@@ -13,6 +13,7 @@ import type { Store } from "../ports/store.ts";
 import type { LeasedChunk, LeaseRequest } from "../ports/working.ts";
 import { freezePieces, type Piece, SLICE_BYTES_MAX } from "./freeze.ts";
 import { describeReason } from "./end-reason.ts";
+import type { Log } from "./log.ts";
 import { isSource, openSource } from "./open-source.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { PlanCheck } from "./plan-check.ts";
@@ -21,12 +22,13 @@ import { askSource, SOURCE_RETRY, SourceFailure } from "./source-failure.ts";
 export interface SlicerParts {
   readonly store: Store;
   readonly random: Random;
+  readonly log: Log;
   /** Prolongs the claim on the slicing; false when somebody else has taken over. */
   readonly keepClaim: () => Promise<boolean>;
   /** Where a small batch can run at once; null when this process does not work on it. */
   readonly offerInline: () => InlineWork | null;
-  /** The process stops: what is planned stays, and somebody goes on from there. */
-  readonly stopping: () => boolean;
+  /** Aborts when the process stops: what is planned stays, and somebody goes on from there. */
+  readonly stop: AbortSignal;
   /** Waits, or less when the process stops. */
   readonly pause: (delayMs: number) => Promise<void>;
 }
@@ -58,7 +60,7 @@ export async function sliceBatch(
       }
     }
     await parts.pause(computeBackoffMs(SOURCE_RETRY, attempt, parts.random.next()));
-    if (parts.stopping()) return null;
+    if (parts.stop.aborted) return null;
   }
 }
 
@@ -120,9 +122,23 @@ class Slicer {
     try {
       return await this.#commitParts(pieces, check, isSource(source) ? source : null, chunkSize);
     } finally {
-      // Lets the source clean up when it was not read to its end.
-      await pieces.return(undefined);
+      await this.#closeSource(pieces, source);
+    }
+  }
+
+  /** Lets the source clean up, also when it was not read to its end. */
+  async #closeSource(pieces: AsyncGenerator<Piece>, source: SourceLike<unknown>): Promise<void> {
+    const { stop, log } = this.#parts;
+    try {
+      const returned = pieces.return(undefined);
+      // A source that stopped is not waited for: it may never answer.
+      if (stop.aborted) returned.catch(() => undefined);
+      else await returned;
       if (isSource(source)) await source.close?.();
+    } catch (error) {
+      // The plan is what it is: a source that will not close does not spoil it.
+      const { message } = describeError(error);
+      log({ level: "warn", event: "source.close_failed", message, error });
     }
   }
 
@@ -147,9 +163,9 @@ class Slicer {
     let part: PlannedChunk[] = [];
     let partBytes = 0;
     let cursor: string | null = null;
-    const ask = (): Promise<IteratorResult<Piece>> => askSource(() => pieces.next());
+    const { stop } = this.#parts;
+    const ask = (): Promise<IteratorResult<Piece>> => askSource(() => takeNext(pieces, stop));
     for (let next = await ask(); !next.done; next = await ask()) {
-      if (this.#parts.stopping()) return false;
       const { chunk } = next.value;
       if (this.#chunks + part.length >= this.#pipeline.maxChunks) {
         return this.#exceed(chunkSize, part, chunk, pieces);
@@ -163,6 +179,7 @@ class Slicer {
       part = [];
       partBytes = 0;
     }
+    if (stop.aborted) return false;
     check.throwIfBad();
     if (part.length === 0) return true;
     const chunks = this.#chunks + part.length;
@@ -242,6 +259,20 @@ class Slicer {
 
 function countItems(chunks: readonly PlannedChunk[]): number {
   return chunks.reduce((sum, { items }) => sum + items, 0);
+}
+
+/** The next piece, or the end when the process stops before it comes. */
+function takeNext(
+  pieces: AsyncGenerator<Piece>,
+  stop: AbortSignal,
+): Promise<IteratorResult<Piece>> {
+  if (stop.aborted) return Promise.resolve({ done: true, value: undefined });
+  return new Promise((resolve, reject) => {
+    const end = (): void => resolve({ done: true, value: undefined });
+    stop.addEventListener("abort", end);
+    const leave = (): void => stop.removeEventListener("abort", end);
+    void pieces.next().then(resolve, reject).finally(leave);
+  });
 }
 
 async function* slicePieces(

@@ -41,7 +41,9 @@ export class Worker {
   add(pipeline: Pipeline, batch: string | null): void {
     if (this.#stopped !== null) throw new SluiceError("STOPPED", "the worker has been stopped");
     const name = nameExecutor(pipeline, batch);
-    if (this.#executors.has(name)) return;
+    // Whoever works on all batches works on this one: two would run twice as many handlers.
+    const covering = nameExecutor(pipeline, null);
+    if (this.#executors.has(name) || this.#executors.has(covering)) return;
     const { id, ...parts } = this.#parts;
     const executor = new Executor({ ...parts, worker: id, pipeline, batch, gate: this.#gate });
     this.#executors.set(name, executor);

@@ -18,6 +18,8 @@ import { systemRandom } from "../../../src/runtime/system-random.ts";
 /** Opens the store once more, as another process would; a store in memory is its own other. */
 type OpenAgain = () => Promise<Store>;
 
+const CLOSE_LIMIT_MS = 20_000;
+
 export class EngineRig {
   readonly store: Store;
   /** A folder for whatever the test writes. */
@@ -48,7 +50,12 @@ export class EngineRig {
   }
 
   async dispose(): Promise<void> {
-    await Promise.all(this.#engines.map((engine) => engine.close({ drainMs: 0 })));
+    // An engine that does not close is a failure of its test, not a hang of all of them.
+    const tooLate = new Promise<never>((_resolve, reject) => {
+      setTimeout(() => reject(new Error("an engine does not close")), CLOSE_LIMIT_MS).unref();
+    });
+    const closing = Promise.all(this.#engines.map((engine) => engine.close({ drainMs: 0 })));
+    await Promise.race([closing, tooLate]);
     for (const store of [...this.#stores, this.store]) await store.close();
     await rm(this.folder, { recursive: true, force: true });
   }
@@ -105,6 +112,11 @@ export interface Signal {
 export function makeSignal(): Signal {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { wait: promise, give: () => resolve() };
+}
+
+/** What a handler that never comes back waits for. */
+export function never(): Promise<never> {
+  return Promise.withResolvers<never>().promise;
 }
 
 export async function collect<T>(all: AsyncIterable<T>): Promise<T[]> {

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { FatalError, SluiceError } from "../../../src/core/errors.ts";
 import type { Source } from "../../../src/ports/source.ts";
 import { definePipeline } from "../../../src/runtime/pipeline.ts";
-import { describeOnStores, makeSignal, numbers, until } from "./engine-rig.ts";
+import { describeOnStores, makeSignal, never, numbers, until } from "./engine-rig.ts";
 
 describeOnStores("stopping", (test) => {
   test("a FatalError stops the worker and rejects the wait; the item is not lost, and costs no try", async ({
@@ -116,7 +116,7 @@ describeOnStores("stopping", (test) => {
       name: "deaf",
       process: () => {
         entered.give();
-        return new Promise<never>(() => undefined);
+        return never();
       },
     });
     const engine = await rig.start({ abortGraceMs: 5 });
@@ -137,7 +137,7 @@ describeOnStores("stopping", (test) => {
       },
       read: async (locators) => {
         asked.give();
-        if (!answers) await new Promise(() => undefined);
+        if (!answers) await never();
         return locators.map((locator) => ({ count: 2, at: (at) => Number(locator) + at }));
       },
     });
@@ -161,7 +161,7 @@ describeOnStores("stopping", (test) => {
         yield { items: 1, locator: "0", cursor: "1" };
         yield { items: 1, locator: "1", cursor: "2" };
       },
-      read: () => new Promise(() => undefined),
+      read: () => never(),
     });
     const pipeline = definePipeline({
       name: "dead",
@@ -269,7 +269,7 @@ describeOnStores("stopping", (test) => {
     const engine = await rig.start();
     engine.subscribe("audit", () => {
       entered.give();
-      return new Promise(() => undefined);
+      return never();
     });
     await (await engine.submit(pipeline, [1])).wait();
     await entered.wait;
@@ -282,22 +282,22 @@ describeOnStores("stopping", (test) => {
   });
 
   test("closing does not wait for a source that never yields", async ({ rig }) => {
-    const asked = makeSignal();
-    const never = async function* (): AsyncGenerator<number> {
-      asked.give();
-      await new Promise(() => undefined);
+    let asks = 0;
+    const silent = async function* (): AsyncGenerator<number> {
+      asks++;
+      await never();
       yield 1;
     };
-    const pipeline = definePipeline({ name: "never", source: never, process: () => undefined });
+    const pipeline = definePipeline({ name: "never", source: silent, process: () => undefined });
     const engine = await rig.start();
     await engine.submit(pipeline, "x");
-    await asked.wait;
+    await until(() => asks === 1);
     await engine.close({ drainMs: 20 });
     const handed = definePipeline({ name: "handed", process: () => undefined });
     const next = await rig.startBeside();
-    const submitting = next.submit(handed, never());
+    const submitting = next.submit(handed, silent());
     submitting.catch(() => undefined);
-    await until(() => rig.logs.length >= 0);
+    await until(() => asks === 2);
     await next.close({ drainMs: 20 });
     await expect(submitting).rejects.toMatchObject({ code: "STOPPED" });
   });

@@ -1,0 +1,70 @@
+import { hash } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { ManualClock } from "../../test/support/manual-clock.ts";
+import { createMemoryStore } from "../adapters/memory/store.ts";
+import { SluiceError } from "../core/errors.ts";
+import type { Store } from "../ports/store.ts";
+import type { LogEntry } from "./log.ts";
+import { makePatientStore } from "./patient-store.ts";
+
+const busy = new SluiceError("STORE_BUSY", "locked", { retryable: true });
+const broken = new SluiceError("STORE_CORRUPT", "damaged");
+
+/** A store whose calls fail this often before they succeed. */
+function makeRig(failures: number, error: Error = busy) {
+  const clock = new ManualClock();
+  const store = createMemoryStore({ clock, sha256: (text) => hash("sha256", text) });
+  const logs: LogEntry[] = [];
+  let calls = 0;
+  const fail = <T>(call: () => Promise<T>): Promise<T> =>
+    ++calls <= failures ? Promise.reject(error) : call();
+  const shaky: Store = {
+    ...store,
+    getBatch: (id) => fail(() => store.getBatch(id)),
+    renew: (leases, leaseMs) => fail(() => store.renew(leases, leaseMs)),
+    sweep: () => fail(() => store.sweep()),
+  };
+  const random = { next: () => 0.5, id: () => "aaaaaaaaaaaa" };
+  const patient = makePatientStore(shaky, { clock, random, log: (entry) => logs.push(entry) });
+  return { clock, patient, logs, countCalls: () => calls };
+}
+
+describe("a patient store", () => {
+  test("makes a call again that failed for the moment, and says so", async () => {
+    const { clock, patient, logs, countCalls } = makeRig(3);
+    const answer = patient.getBatch("b-1");
+    await clock.run(1_000);
+    expect(await answer).toBeNull();
+    expect(countCalls()).toBe(4);
+    expect(logs.map(({ event }) => event)).toEqual(["store.retry", "store.retry", "store.retry"]);
+  });
+
+  test("gives up after some seconds", async () => {
+    const { clock, patient, countCalls } = makeRig(1_000);
+    const answer = patient.getBatch("b-1");
+    answer.catch(() => undefined);
+    await clock.run(60_000);
+    await expect(answer).rejects.toBe(busy);
+    expect(countCalls()).toBe(20);
+  });
+
+  test("does not repeat what will never succeed", async () => {
+    const { patient, countCalls } = makeRig(1_000, broken);
+    await expect(patient.getBatch("b-1")).rejects.toBe(broken);
+    expect(countCalls()).toBe(1);
+  });
+
+  test("leaves renewals and sweeps alone, which come again by themselves", async () => {
+    const { patient, countCalls } = makeRig(2);
+    await expect(patient.renew([], 1_000)).rejects.toBe(busy);
+    await expect(patient.sweep()).rejects.toBe(busy);
+    expect(countCalls()).toBe(2);
+  });
+
+  test("has every verb of the store", () => {
+    const { clock, patient } = makeRig(0);
+    const store = createMemoryStore({ clock, sha256: (text) => text });
+    const verbs = Object.keys(store).filter((name) => name !== "state");
+    expect(Object.keys(patient).toSorted()).toEqual(verbs.toSorted());
+  });
+});

@@ -1,0 +1,93 @@
+import { describe, expect, test } from "vitest";
+import { SluiceError } from "../core/errors.ts";
+import { acceptsVersion, definePipeline, isPipeline } from "./pipeline.ts";
+
+const define = definePipeline as unknown as (options: unknown) => unknown;
+
+function refuse(options: unknown): string {
+  try {
+    define(options);
+  } catch (error) {
+    if (error instanceof SluiceError && error.code === "BAD_PIPELINE") return error.message;
+    throw error;
+  }
+  throw new Error("the pipeline was accepted");
+}
+
+const process = (): void => undefined;
+
+describe("definePipeline", () => {
+  test("fills in every default", () => {
+    const pipeline = definePipeline({ name: "import", process });
+    expect(pipeline).toMatchObject({
+      name: "import",
+      version: "1",
+      accepts: [],
+      uniqueKeys: false,
+      strict: false,
+      chunkSize: 100,
+      maxChunks: 1_000_000,
+      whenTooManyChunks: "refuse",
+      inlineItems: 100,
+      concurrency: 16,
+      retry: { attempts: 4, baseMs: 500, capMs: 30_000 },
+      timeLimitMs: 300_000,
+    });
+    expect(isPipeline(pipeline)).toBe(true);
+    expect(isPipeline({ name: "import", process })).toBe(false);
+  });
+
+  test("says everything that is wrong at once, with its place and what was given", () => {
+    const message = refuse({
+      name: "a b",
+      version: "",
+      chunkSize: 0,
+      concurrency: Number.NaN,
+      maxChunks: 1.5,
+      timeLimitMs: "5s",
+      whenTooManyChunks: "drop",
+      retry: { attempts: 0, backoff: 2 },
+      uniqueKeys: true,
+      chunksize: 5,
+    });
+    for (const place of [
+      "name must be",
+      "version must be",
+      "chunkSize must be a whole number from 1 to 100,000 (got 0)",
+      "concurrency must be a whole number",
+      "maxChunks must be",
+      'timeLimitMs must be a whole number from 1 to 86,400,000 (got "5s")',
+      "whenTooManyChunks must be refuse or grow",
+      "retry.attempts must be",
+      "retry.backoff is not an option",
+      "chunksize is not an option",
+    ]) {
+      expect(message).toContain(place);
+    }
+  });
+
+  test("wants one handler and no more", () => {
+    expect(refuse({ name: "none" })).toContain("process is missing");
+    const both = { name: "both", process, processChunk: () => [] };
+    expect(refuse(both)).toContain("exclude each other");
+  });
+
+  test("wants a key where keys must be unique, and a back-off under its cap", () => {
+    expect(refuse({ name: "keys", process, uniqueKeys: true })).toContain("needs a key");
+    const retry = { baseMs: 100, capMs: 50 };
+    expect(refuse({ name: "retry", process, retry })).toContain("must not be above retry.capMs");
+  });
+
+  test.each([null, undefined, 5, "import", []])("refuses %s as a definition", (options) => {
+    expect(refuse(options)).toMatch(/the pipeline without a name has/);
+  });
+
+  test("accepts its own version and those that it names", () => {
+    const pipeline = definePipeline({ name: "v", version: "3", accepts: ["2"], process });
+    expect(["1", "2", "3"].map((version) => acceptsVersion(pipeline, version))).toEqual([
+      false,
+      true,
+      true,
+    ]);
+  });
+});
