@@ -38,8 +38,9 @@ export async function checkEnding(scene: Scene): Promise<string[]> {
 }
 
 function checkEnded({ batch }: Scene): string[] {
-  const { state, counts } = batch;
+  const { state, counts, reason } = batch;
   return [
+    ...(reason === null ? [] : [`the batch ended early: ${reason.code}: ${reason.message}`]),
     ...(isEnded(state) ? [] : [`the batch is ${state} for ever: ${JSON.stringify(counts)}`]),
     ...(counts.pending === 0 ? [] : [`${counts.pending} items are pending at the end`]),
   ];
@@ -51,7 +52,7 @@ async function checkHonesty({ world, batch }: Scene): Promise<string[]> {
   const letters = await world.store.readDeadLetters(submission.id, EVERYTHING);
   const found: string[] = [];
   const honest = counts.failed > 0 ? "completed_with_errors" : "succeeded";
-  if (isEnded(state) && batch.reason === null && state !== honest) {
+  if (isEnded(state) && state !== honest) {
     found.push(`${counts.failed} items failed and the batch is ${state}`);
   }
   if (letters.length !== counts.failed) {
@@ -110,7 +111,7 @@ async function checkOutcomes({ world, workload, batch }: Scene): Promise<string[
         : findWrongDeath(behaviour, letter, cutShort, workload.options.attempts ?? ATTEMPTS);
     if (problem !== null) return [`item ${item} (${behaviour.does}) ${problem}`];
     // Its node may have died, three times, between writing that it starts and starting it.
-    const mayNotHaveRun = batch.reason !== null || (letter?.code === "POISON" && world.leaseFaults);
+    const mayNotHaveRun = letter?.code === "POISON" && world.leaseFaults > 0;
     return runs.length === 0 && !mayNotHaveRun ? [`item ${item} never ran`] : [];
   });
 }

@@ -7,7 +7,7 @@ import { Engine } from "../src/runtime/engine.ts";
 import { type FaultPlan, faultAtVerbs, noFaults } from "./faults.ts";
 import { playRight, type Plot, SETTINGS, startEngine } from "./history.ts";
 import { type Behaviour, Workload, type WorkloadOptions } from "./workload.ts";
-import { type Node, World } from "./world.ts";
+import { type Node, type Program, World } from "./world.ts";
 
 const LEASE_MS = SETTINGS.leaseMs as number;
 const SEEDS = Array.from({ length: 8 }, (_, i) => i + 1);
@@ -67,44 +67,72 @@ describe("a lease that runs out under a living worker", () => {
 });
 
 describe("a careful run", () => {
-  // One node dies with a chunk in hand; of the other's calls one after the other is late.
+  // A node dies with a chunk in hand; in its second life it cannot renew, and one call is late.
   for (const byMs of [LEASE_MS - 100, LEASE_MS + 50, LEASE_MS + 1_000]) {
     test(`starts nothing on a lease that ran out before its announcement was answered: ${byMs} ms late`, async () => {
       for (let number = 1; ; number++) {
         const faults: FaultPlan = (call) => {
-          if (call.node === "n1") return call.number === 16 ? { kind: "crash_before" } : null;
+          if (call.life === 1) return call.number === 30 ? { kind: "crash_before" } : null;
+          if (call.verb === "renew") return { kind: "refused" };
           return call.number === number ? { kind: "late", byMs } : null;
         };
-        const plot = makePlot({ seed: number, chunkSize: 6, itemMaxMs: 100, faults });
+        const alone = { helpers: 0, restarts: 1, chunkSize: 6, itemMaxMs: 100 };
+        const plot = makePlot({ ...alone, seed: number, faults });
         const { world, batch } = await playRight(plot, `call ${number} is late`);
         expect(batch?.counts, `call ${number}`).toMatchObject({ succeeded: 12 });
-        if (world.nodes.every(({ name, calls }) => name === "n1" || calls < number)) return;
+        expect(
+          batch?.chunks.some(({ careful }) => careful),
+          `call ${number}`,
+        ).toBe(true);
+        if ((world.nodes[1]?.calls ?? 0) < number) return;
       }
     });
   }
 });
 
-test("a batch that others ended is left alone as soon as a flush says so", async () => {
-  const world = new World({ seed: 1, hintLoss: 1 });
+describe("a batch that others ended", () => {
+  for (const carefully of [false, true]) {
+    test(`is left alone as soon as the store says so: ${carefully ? "carefully" : "in bulk"}`, async () => {
+      for (let seed = 1; seed <= 40; seed++) await endFromOutside(seed, carefully);
+    });
+  }
+});
+
+async function endFromOutside(seed: number, carefully: boolean): Promise<void> {
+  const world = new World({ seed, hintLoss: 1 });
   const workload = new Workload(world, {
     behaviours: succeeding(200),
     supply: "ranged",
     chunkSize: 200,
     concurrency: 2,
   });
-  world.boot("n1", async (node) => {
+  const submit: Program = async (node) => {
     const engine = await startEngine(node, { renewMs: 1_000 });
-    await engine.submit(workload.makePipeline(node), "everything");
-  });
+    await engine.submit(workload.makePipeline(node), "everything", { key: "k" });
+  };
+  const first = world.boot("n1", submit);
   expect(await world.run(() => workload.runs.length > 20, 10_000)).toBe(true);
-  const id = world.store.state.batches.keys().next().value as string;
-  await world.store.fail(id, { code: "BUDGET", message: "enough" });
+  if (carefully) {
+    world.crash(first);
+    world.boot("n1", submit);
+    expect(await world.run(() => workload.runs.length > 40 + seed, 10_000)).toBe(true);
+  }
+  const [batch] = world.store.state.batches.values();
+  expect(batch?.chunks[0]?.careful).toBe(carefully);
+  // At any moment between two waves.
+  const endAt = world.time.nowMs + (seed % 20);
+  await world.run(() => world.time.nowMs >= endAt, 100);
+  await world.store.fail(batch?.submission.id ?? "", { code: "BUDGET", message: "enough" });
   const failedAt = world.time.nowMs;
   await world.run(() => false, 900);
-  const flushMs = SETTINGS.flushMs as number;
-  const late = workload.runs.filter(({ startedAt }) => startedAt > failedAt + flushMs + 20);
-  expect(late).toEqual([]);
-});
+  // Carefully each start is asked for, and the answer may be on its way; in bulk a flush tells.
+  const graceMs = carefully ? 5 : (SETTINGS.flushMs as number) + 20;
+  const late = workload.runs.filter(({ startedAt }) => startedAt > failedAt + graceMs);
+  expect(
+    late.map(({ item }) => item),
+    `seed ${seed}`,
+  ).toEqual([]);
+}
 
 test("with every notification lost a batch still ends", async () => {
   for (const seed of SEEDS) {
@@ -130,9 +158,13 @@ describe("a source that is slower than a lease", () => {
 
   test("is read by whoever leased it: the lease is renewed meanwhile", async () => {
     for (const seed of SEEDS) {
-      const plot = makePlot({ seed, readMs: LEASE_MS * 1.5 });
-      const { world } = await playRight(plot, "slow reading");
-      expect(world.trace.describe(), `seed ${seed}`).not.toContain('"lostLeases":1');
+      const plot = makePlot({ seed, readMs: LEASE_MS * 1.5, timeLimitMs: 60_000 });
+      const { batch, workload } = await playRight(plot, "slow reading");
+      expect(
+        batch?.chunks.some(({ careful }) => careful),
+        `seed ${seed}`,
+      ).toBe(false);
+      expect(workload.runs).toHaveLength(12);
     }
   });
 });

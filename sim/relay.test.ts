@@ -106,3 +106,41 @@ test("records that were written while nobody listened are delivered to a new sub
   expect(await world.run(() => heard.length === records.length, LIMIT_MS)).toBe(true);
   expect(heard).toEqual(records.map(({ type }) => type));
 });
+
+test("a subscriber that moves from one engine to another gets nothing twice when nothing fails", async () => {
+  for (let seed = 1; seed <= 40; seed++) {
+    const world = new World({ seed });
+    const workload = new Workload(world, {
+      behaviours: [{ does: "succeed" }],
+      supply: "ranged",
+      chunkSize: 1,
+      concurrency: 1,
+    });
+    const heard: string[] = [];
+    const listen = (node: Node) => async (event: BatchEvent) => {
+      await sleep(node.clock, 3);
+      heard.push(event.id);
+    };
+    world.boot("n1", async (node) => {
+      const engine = await startEngine(node);
+      engine.subscribe("audit", listen(node));
+      await sleep(node.clock, 40 + seed * 2);
+      await engine.close();
+    });
+    world.boot("n2", async (node) => {
+      const engine = await startEngine(node);
+      engine.subscribe("audit", listen(node));
+      const pipeline = workload.makePipeline(node);
+      for (const key of ["a", "b", "c", "d"]) {
+        await (await engine.submit(pipeline, key, { key })).wait();
+      }
+    });
+    const { state } = world.store;
+    const isOver = (): boolean =>
+      world.nodes.every(({ done }) => done) &&
+      state.positions.get("audit") === state.records.length;
+    expect(await world.run(isOver, LIMIT_MS), world.trace.describe()).toBe(true);
+    const ids = state.records.map(({ batch, seq }) => `${batch}/${seq}`);
+    expect(heard, `seed ${seed}`).toEqual(ids);
+  }
+});
