@@ -28,6 +28,10 @@ const VERBS = [
   "recount",
   "readPosition",
   "savePosition",
+  "startReader",
+  "keepUndelivered",
+  "listUndelivered",
+  "dropUndelivered",
 ] as const satisfies readonly (keyof Store)[];
 
 export type StoreVerb = (typeof VERBS)[number];

@@ -3,10 +3,11 @@
  * Its contract is the conformance suite (test/conformance), which every adapter passes.
  */
 import type { ConductingStore } from "./conducting.ts";
+import type { DeliveringStore } from "./delivering.ts";
 import type { ReadingStore } from "./reading.ts";
 import type { WorkingStore } from "./working.ts";
 
-export interface Store extends ConductingStore, WorkingStore, ReadingStore {
+export interface Store extends ConductingStore, WorkingStore, ReadingStore, DeliveringStore {
   /** The name people see: a file, a server. */
   readonly name: string;
   /**

@@ -40,6 +40,10 @@ const PATIENT_VERBS = [
   "recount",
   "readPosition",
   "savePosition",
+  "startReader",
+  "keepUndelivered",
+  "listUndelivered",
+  "dropUndelivered",
 ] as const satisfies readonly (keyof Store)[];
 
 const ATTEMPTS_MAX = 20;

@@ -6,6 +6,7 @@ import { describe } from "vitest";
 import { makeRule, type OpenStore } from "./rig.ts";
 import { describeCarefulRuns } from "./careful-runs.ts";
 import { describeClaiming } from "./claiming.ts";
+import { describeDeliveries } from "./deliveries.ts";
 import { describeEnding } from "./ending.ts";
 import { describeLeasing } from "./leasing.ts";
 import { describePlanningInline } from "./planning-inline.ts";
@@ -29,6 +30,7 @@ export function describeStore(name: string, open: OpenStore): void {
     describe("claiming", () => describeClaiming(rule));
     describe("ending", () => describeEnding(rule));
     describe("records", () => describeRecords(rule));
+    describe("deliveries", () => describeDeliveries(rule));
     describe("reading", () => describeReading(rule));
   });
 }

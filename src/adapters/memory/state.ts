@@ -6,6 +6,7 @@ import type { Counts } from "../../core/counts.ts";
 import type { OutcomeMap } from "../../core/outcome-map.ts";
 import type { TrackedItem } from "../../core/report.ts";
 import type { BatchSnapshot, Submission } from "../../ports/conducting.ts";
+import type { UndeliveredLetter } from "../../ports/delivering.ts";
 import type { StoredRecord, StoredResult } from "../../ports/reading.ts";
 
 export interface Chunk {
@@ -49,12 +50,24 @@ export interface State {
   readonly batches: Map<string, Batch>;
   readonly records: StoredRecord[];
   readonly positions: Map<string, number>;
+  /** By id. */
+  readonly letters: UndeliveredLetter[];
+  /** How many letters there ever were. */
+  lettersKept: number;
   readonly claims: Map<string, { readonly worker: number; readonly until: number }>;
   workers: number;
 }
 
 export function createState(): State {
-  return { batches: new Map(), records: [], positions: new Map(), claims: new Map(), workers: 0 };
+  return {
+    batches: new Map(),
+    records: [],
+    positions: new Map(),
+    letters: [],
+    lettersKept: 0,
+    claims: new Map(),
+    workers: 0,
+  };
 }
 
 export function takeSnapshot(batch: Batch): BatchSnapshot {

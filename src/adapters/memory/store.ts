@@ -10,6 +10,7 @@ import type { Clock } from "../../ports/clock.ts";
 import { planInline } from "../../ports/plan-inline.ts";
 import type { Store } from "../../ports/store.ts";
 import { Conducting } from "./conducting.ts";
+import { Deliveries } from "./deliveries.ts";
 import { Reading } from "./reading.ts";
 import { Recorder } from "./records.ts";
 import { type Batch, createState, type State, takeSnapshot } from "./state.ts";
@@ -31,6 +32,7 @@ export function createMemoryStore({ clock, sha256 }: MemoryStoreOptions): Memory
   const conducting = new Conducting(state, clock, recorder);
   const working = new Working(state, clock, recorder);
   const reading = new Reading(state);
+  const deliveries = new Deliveries(state, clock);
   const watchers = new Set<() => void>();
 
   const find = (id: string): Batch => {
@@ -91,10 +93,11 @@ export function createMemoryStore({ clock, sha256 }: MemoryStoreOptions): Memory
       return () => void watchers.delete(onChange);
     },
     readPosition: async (reader) => state.positions.get(reader) ?? 0,
-    savePosition: (reader, position) =>
-      act(() => {
-        state.positions.set(reader, Math.max(position, state.positions.get(reader) ?? 0));
-      }),
+    savePosition: (reader, position) => act(() => deliveries.savePosition(reader, position)),
+    startReader: (reader, start) => act(() => deliveries.startReader(reader, start)),
+    keepUndelivered: (letter) => act(() => deliveries.keepUndelivered(letter)),
+    listUndelivered: async (page) => deliveries.listUndelivered(page),
+    dropUndelivered: (id) => act(() => deliveries.dropUndelivered(id)),
     backup: async () => {
       throw new SluiceError("NO_BACKUP", "a store in memory cannot be backed up", {
         hint: "Use a SQLite file.",

@@ -1,4 +1,4 @@
-/** Looking at batches in SQL, and how far durable readers of the records have come. */
+/** Looking at batches in SQL. */
 import type { StatementSync } from "node:sqlite";
 import { isEnded } from "../../core/batch.ts";
 import { cancelPending } from "../../core/counts.ts";
@@ -24,8 +24,6 @@ export class Reading {
   readonly #selectRecords: StatementSync;
   readonly #selectRecordsOf: StatementSync;
   readonly #selectMaps: StatementSync;
-  readonly #selectPosition: StatementSync;
-  readonly #putPosition: StatementSync;
 
   constructor(connection: Connection) {
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
@@ -50,11 +48,6 @@ export class Reading {
     );
     this.#selectMaps = prepare(
       "SELECT finish - start AS items, outcomes FROM chunk WHERE batch = ?",
-    );
-    this.#selectPosition = prepare("SELECT position FROM reader WHERE name = ?");
-    this.#putPosition = prepare(
-      `INSERT INTO reader (name, position) VALUES (?, ?)
-       ON CONFLICT (name) DO UPDATE SET position = max(position, excluded.position)`,
     );
   }
 
@@ -120,14 +113,5 @@ export class Reading {
       counters: readCounts(batch),
       recounted: isEnded(batch.state) ? cancelPending(recounted) : recounted,
     };
-  }
-
-  readPosition(reader: string): number {
-    const row = this.#selectPosition.get(reader) as { position: number } | undefined;
-    return row?.position ?? 0;
-  }
-
-  savePosition(reader: string, position: number): void {
-    this.#putPosition.run(reader, position);
   }
 }

@@ -13,6 +13,7 @@ import { backUp } from "./backup.ts";
 import { Claims } from "./claims.ts";
 import { Conducting } from "./conducting.ts";
 import { Connection, SYNCHRONOUS_MODES, type SynchronousMode } from "./connection.ts";
+import { Deliveries } from "./deliveries.ts";
 import { prepareFolder } from "./file-system.ts";
 import { describeHost, type Host } from "./host.ts";
 import { migrate, refuseForeign } from "./migrate.ts";
@@ -92,6 +93,7 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
   const conducting = new Conducting(connection, clock, recorder);
   const working = new Working(connection, clock, host, recorder);
   const reading = new Reading(connection);
+  const deliveries = new Deliveries(connection, clock);
   const changes = new ChangeWatch(connection, clock);
   const find = (id: string): BatchRow => {
     const row = conducting.find(id);
@@ -154,8 +156,12 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
         return row === undefined ? null : reading.recount(row);
       }),
     watch: (onChange) => changes.watch(onChange),
-    readPosition: (reader) => read(() => reading.readPosition(reader)),
-    savePosition: (reader, position) => write(() => reading.savePosition(reader, position)),
+    readPosition: (reader) => read(() => deliveries.readPosition(reader)),
+    savePosition: (reader, position) => write(() => deliveries.savePosition(reader, position)),
+    startReader: (reader, start) => write(() => deliveries.startReader(reader, start)),
+    keepUndelivered: (letter) => write(() => deliveries.keepUndelivered(letter)),
+    listUndelivered: (page) => read(() => deliveries.listUndelivered(page)),
+    dropUndelivered: (id) => write(() => deliveries.dropUndelivered(id)),
     backup: (path) => backUp(connection.path, path),
     close: async () => {
       changes.stop();

@@ -1,0 +1,1 @@
+-- Reserved: lanes, steps and the rest of a batch's life.
