@@ -1,9 +1,9 @@
 /** Finds the batch that a user means by an id or the beginning of one. */
 import { SluiceError } from "../core/errors.ts";
+import { askDidYouMean, findSimilar } from "../core/similar-words.ts";
 import type { BatchSnapshot } from "../ports/conducting.ts";
 import type { Store } from "../ports/store.ts";
 import { showPath } from "./show-path.ts";
-import { askDidYouMean, findSimilar } from "./similar-words.ts";
 
 const PREFIX_CHARS_MIN = "b-".length + 3;
 /** How many of the newest batches a beginning is looked for in. */

@@ -4,9 +4,9 @@ import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describeError, SluiceError } from "../core/errors.ts";
+import { askDidYouMean, findSimilar } from "../core/similar-words.ts";
 import { isSluiceError } from "./error-report.ts";
 import { showPath } from "./show-path.ts";
-import { askDidYouMean, findSimilar } from "./similar-words.ts";
 
 /** What a file is for, in messages. */
 export type FileRole = "pipeline" | "configuration";

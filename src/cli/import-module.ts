@@ -6,9 +6,9 @@ import { readdirSync, readFileSync, realpathSync, type Stats, statSync } from "n
 import { basename, dirname, extname, resolve, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 import { SluiceError } from "../core/errors.ts";
+import { askDidYouMean, findSimilar } from "../core/similar-words.ts";
 import { describeImportFailure, type FileRole } from "./import-failure.ts";
 import { showPath } from "./show-path.ts";
-import { askDidYouMean, findSimilar } from "./similar-words.ts";
 
 type Namespace = Readonly<Record<string, unknown>>;
 

@@ -3,8 +3,8 @@
  * file, the environment, the command line. Each value remembers its place, so that a problem can
  * name it.
  */
+import { askDidYouMean, findSimilar } from "../core/similar-words.ts";
 import { DEFAULT_SETTINGS, type EngineSettings } from "../runtime/settings.ts";
-import { askDidYouMean, findSimilar } from "./similar-words.ts";
 
 export interface GivenValue {
   readonly value: unknown;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { askDidYouMean, findSimilar } from "../core/similar-words.ts";
 import { formatJson, makeInert, makeInertLines } from "./inert-text.ts";
 import { quoteCommand } from "./shell-words.ts";
-import { askDidYouMean, findSimilar } from "./similar-words.ts";
 import { clipText, measureText, wrapLine, wrapText } from "./text-width.ts";
 
 test("whatever steers a display is spelled out, and everything else is left", () => {

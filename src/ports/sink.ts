@@ -1,0 +1,30 @@
+/**
+ * Where events can be delivered to outside of the program: a web server, a command, a file. A sink
+ * takes one event at a time, and may be given the same one again: it is delivered when `deliver`
+ * has resolved and that was written down, and a crash may come in between.
+ */
+import type { RecordType } from "../core/batch.ts";
+import type { RetryPolicy } from "../core/retry.ts";
+import type { BatchEvent } from "./batch-event.ts";
+import type { Clock } from "./clock.ts";
+
+export interface SinkContext {
+  readonly clock: Clock;
+  /** Aborts when nobody waits for the delivery any more; it will come again. */
+  readonly signal: AbortSignal;
+}
+
+export interface Sink {
+  /** A word for messages: `webhook`, `command`, `file`. */
+  readonly kind: string;
+  /** Where it delivers to, for people: never a secret, nor what may hold one. */
+  readonly target: string;
+  /** The events that it takes; null for all. */
+  readonly events: readonly RecordType[] | null;
+  readonly retry: RetryPolicy;
+  /**
+   * Resolves when the event has arrived, within a bounded time. Throws a `PermanentError` when it
+   * never will; whatever else it throws is tried again. No error may hold a secret.
+   */
+  deliver(event: BatchEvent, context: SinkContext): Promise<void>;
+}
