@@ -6,16 +6,20 @@ export {
   SluiceError,
   TransientError,
 } from "./core/errors.ts";
-export type { BatchState, EndReason } from "./core/batch.ts";
+export type { BatchState, EndReason, RecordType } from "./core/batch.ts";
 export type { Counts } from "./core/counts.ts";
 export type { ErrorClass } from "./core/errors.ts";
+export type { EventData } from "./core/event-data.ts";
 export type { Outcome } from "./core/outcome-map.ts";
+export type { BatchEvent } from "./ports/batch-event.ts";
+export type { UndeliveredLetter } from "./ports/delivering.ts";
 export type { DeadLetter } from "./ports/reading.ts";
+export type { Sink, SinkContext } from "./ports/sink.ts";
 export type { Slice, SliceItems, SliceRequest, Source, SourceLike } from "./ports/source.ts";
 export type { Store } from "./ports/store.ts";
-export type { BatchEvent } from "./runtime/batch-event.ts";
 export type { BatchHandle, BatchProgress, ItemResultView } from "./runtime/batch-handle.ts";
 export type { CloseOptions, Engine, EngineOptions, SubmitOptions } from "./runtime/engine.ts";
+export { type EventOf, type EventRoutes, routeEvents } from "./runtime/event-router.ts";
 export type { Log, LogEntry } from "./runtime/log.ts";
 export type { OpenBatch } from "./runtime/open-batch.ts";
 export { failed, type ItemOutcome, skipped, succeeded } from "./runtime/outcomes.ts";
@@ -26,5 +30,7 @@ export {
   type ItemContext,
   type Pipeline,
 } from "./runtime/pipeline.ts";
+export type { EventHandler, SubscribeOptions } from "./runtime/subscriber.ts";
 export { type CreateEngineOptions, createEngine } from "./create-engine.ts";
+export * from "./sinks/index.ts";
 export * from "./sources/index.ts";

@@ -9,6 +9,7 @@ export function isKnownEvent(type: string): type is RecordType {
 
 /** What is wrong with a name that is no type of event, and what was meant. */
 export function describeUnknownEvent(name: string, alsoKnown: readonly string[] = []): string {
-  const meant = askDidYouMean(findSimilar(name, [...RECORD_TYPES, ...alsoKnown]));
+  // The closest one alone: many of them differ in one word only.
+  const meant = askDidYouMean(findSimilar(name, [...RECORD_TYPES, ...alsoKnown]).slice(0, 1));
   return `${JSON.stringify(name)} is no event. ${meant || `The events are ${RECORD_TYPES.join(", ")}.`}`;
 }

@@ -8,7 +8,9 @@ import { canonicalize, type Json } from "../core/canonical-json.ts";
 import { SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { BatchSnapshot, Submission } from "../ports/conducting.ts";
+import type { UndeliveredLetter } from "../ports/delivering.ts";
 import type { Random } from "../ports/random.ts";
+import type { Sink } from "../ports/sink.ts";
 import type { Store } from "../ports/store.ts";
 import { BatchHandle, type HandleParts } from "./batch-handle.ts";
 import { Conductor } from "./conductor.ts";
@@ -17,8 +19,9 @@ import { OpenBatch } from "./open-batch.ts";
 import { makePatientStore } from "./patient-store.ts";
 import { isIterable } from "./open-source.ts";
 import { acceptsVersion, type Pipeline } from "./pipeline.ts";
-import { type EventHandler, Relay } from "./relay.ts";
 import { type EngineSettings, resolveSettings } from "./settings.ts";
+import type { EventHandler, SubscribeOptions } from "./subscriber.ts";
+import { Subscriptions } from "./subscriptions.ts";
 import { Sweeper } from "./sweeper.ts";
 import { systemClock } from "./system-clock.ts";
 import { systemRandom } from "./system-random.ts";
@@ -62,10 +65,9 @@ export class Engine {
   readonly #works: boolean;
   readonly #ownsStore: boolean;
   readonly #worker: Worker;
-  readonly #workerId: number;
   readonly #conductor: Conductor;
   readonly #sweeper: Sweeper;
-  readonly #relays: Relay[] = [];
+  readonly #subscriptions: Subscriptions;
   readonly #failureListeners = new Set<() => void>();
   #failure: { readonly error: unknown } | null = null;
   #closed: Promise<void> | null = null;
@@ -78,7 +80,6 @@ export class Engine {
   ) {
     this.store = store;
     this.#settings = settings;
-    this.#workerId = workerId;
     this.#clock = options.clock ?? systemClock;
     this.#random = options.random ?? systemRandom;
     this.#log = options.log === undefined ? silentLog : guardLog(options.log);
@@ -86,6 +87,7 @@ export class Engine {
     this.#ownsStore = options.ownsStore ?? false;
     const parts = { ...this.#parts, settings, onFatal: (error: unknown) => this.#fail(error) };
     this.#sweeper = new Sweeper(parts);
+    this.#subscriptions = new Subscriptions({ ...parts, worker: workerId });
     this.#conductor = new Conductor({
       ...parts,
       worker: workerId,
@@ -173,15 +175,33 @@ export class Engine {
   }
 
   /**
-   * Calls the handler for every record of every batch, in order and at least once, also for those
-   * that were written while nobody listened. The name is the subscriber's memory.
+   * Hands every record of every batch to a handler or a sink, in order and at least once, also
+   * those that were written while nobody listened. The name is the subscriber's memory.
    */
-  subscribe(name: string, handler: EventHandler): void {
+  subscribe(name: string, target: EventHandler | Sink, options?: SubscribeOptions): void {
     this.#throwIfClosed();
-    const onFatal = (error: unknown): void => this.#fail(error);
-    this.#relays.push(
-      new Relay(name, handler, { ...this.#parts, worker: this.#workerId, onFatal }),
-    );
+    this.#subscriptions.add(name, target, options);
+  }
+
+  /** True when all subscribers have been handed what is recorded now; false when time ran out. */
+  waitForSubscribers({ withinMs }: { readonly withinMs: number }): Promise<boolean> {
+    this.#throwIfClosed();
+    return this.#subscriptions.wait(withinMs);
+  }
+
+  /** The events that were given up, of all subscribers of the store, oldest first. */
+  undelivered(): AsyncGenerator<UndeliveredLetter, void, void> {
+    return this.#subscriptions.list();
+  }
+
+  /** Hands a given-up event to its subscriber once more; throws what that throws. */
+  async redeliver(letter: number): Promise<void> {
+    this.#throwIfClosed();
+    await this.#subscriptions.redeliver(letter);
+  }
+
+  async discardUndelivered(letter: number): Promise<void> {
+    await this.#subscriptions.discard(letter);
   }
 
   /** Calls back if the engine cannot go on (the store is gone, a handler said so). */
@@ -200,7 +220,7 @@ export class Engine {
 
   async #close(drainMs: number): Promise<void> {
     await this.#worker.stop(drainMs);
-    await Promise.all(this.#relays.map((relay) => relay.stop(drainMs)));
+    await this.#subscriptions.stop(drainMs);
     await this.#conductor.stop();
     await this.#sweeper.stop();
     if (this.#ownsStore) await this.store.close();

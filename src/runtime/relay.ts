@@ -1,10 +1,11 @@
 /**
  * Hands the store's records to a subscriber, one at a time and in order, at least once: a reader's
  * position is saved after its handler returned, so a crash in between repeats a record and never
- * loses one. Each carries a stable id for de-duplication.
+ * loses one. Each carries a stable id for de-duplication. One that the subscriber will not take is
+ * given up into an undelivered letter, in the commit that moves the reader past it.
  */
-import { describeError, SluiceError } from "../core/errors.ts";
-import { computeBackoffMs, type RetryPolicy } from "../core/retry.ts";
+import { decideDelivery } from "../core/delivery.ts";
+import { describeError, type ErrorFacts, SluiceError } from "../core/errors.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { StoredRecord } from "../ports/reading.ts";
@@ -12,6 +13,7 @@ import type { Store } from "../ports/store.ts";
 import { type BatchEvent, readEvent } from "./batch-event.ts";
 import { renewClaim } from "./held-claim.ts";
 import type { Log } from "./log.ts";
+import type { Subscriber } from "./subscriber.ts";
 import { Wake } from "./wake.ts";
 
 export interface RelayParts {
@@ -23,35 +25,45 @@ export interface RelayParts {
   readonly onFatal: (error: unknown) => void;
 }
 
-export type EventHandler = (event: BatchEvent) => void | Promise<void>;
+type HandOver =
+  | { readonly kind: "taken" }
+  | { readonly kind: "given_up"; readonly attempts: number; readonly facts: ErrorFacts }
+  /** The relay stops first. */
+  | { readonly kind: "stopped" };
 
 const RECORDS_PER_READ = 100;
 const CLAIM_MS = 15_000;
 const RENEW_MS = 5_000;
 const POLL_MS = 1_000;
-/** A subscriber that fails is asked again for ever: the record is not its to drop. */
-const RETRY: RetryPolicy = { attempts: Number.POSITIVE_INFINITY, baseMs: 500, capMs: 30_000 };
 
 export class Relay {
   readonly #parts: RelayParts;
-  readonly #reader: string;
-  readonly #handler: EventHandler;
+  readonly #subscriber: Subscriber;
   readonly #wake: Wake;
   readonly #unwatch: () => void;
   readonly #stop = new AbortController();
+  /** Stopped for good: what a handler still does counts for nothing. */
+  readonly #over = new AbortController();
   readonly #loop: Promise<void>;
   /** Lets go of the claim while records are handed over. */
   #release: () => void = () => undefined;
-  /** Stopped for good: what a handler still does counts for nothing. */
-  #over = false;
+  /** Who waits for a look that finds nothing more to deliver. */
+  #waiting: (() => void)[] = [];
 
-  constructor(reader: string, handler: EventHandler, parts: RelayParts) {
-    this.#reader = reader;
-    this.#handler = handler;
+  constructor(subscriber: Subscriber, parts: RelayParts) {
+    this.#subscriber = subscriber;
     this.#parts = parts;
     this.#wake = new Wake(parts.clock);
     this.#unwatch = parts.store.watch(() => this.#wake.notify());
     this.#loop = this.#run().catch((error: unknown) => parts.onFatal(error));
+  }
+
+  /** Resolves when all that is recorded now has been handed over, by whichever process. */
+  catchUp(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      this.#wake.notify();
+    });
   }
 
   /** Waits for the handler within the drain time; what it has not taken by then comes again. */
@@ -62,34 +74,50 @@ export class Relay {
     const ended = new AbortController();
     void this.#loop.then(() => ended.abort());
     await sleep(clock, drainMs, ended.signal);
-    this.#over = true;
+    this.#over.abort();
     this.#release();
     this.#unwatch();
     await store.unclaim(this.#duty, worker);
   }
 
   get #duty(): string {
-    return `relay/${this.#reader}`;
+    return `relay/${this.#subscriber.name}`;
   }
 
   async #run(): Promise<void> {
     const { log } = this.#parts;
+    let isStarted = false;
     while (!this.#stop.signal.aborted) {
-      let delivered = 0;
+      let moved = false;
       try {
-        delivered = await this.#deliver();
+        if (!isStarted) await this.#start();
+        isStarted = true;
+        moved = await this.#look();
       } catch (error) {
         if (!(error instanceof SluiceError && error.retryable)) throw error;
         log({ level: "warn", event: "relay.retry", message: describeError(error).message, error });
       }
-      if (delivered === 0) await this.#wake.wait(POLL_MS);
+      if (!moved) await this.#wake.wait(POLL_MS);
     }
   }
 
-  async #deliver(): Promise<number> {
+  async #start(): Promise<void> {
+    const { name, since } = this.#subscriber;
+    await this.#parts.store.startReader(name, since);
+  }
+
+  /** True when it came further. */
+  async #look(): Promise<boolean> {
     const { store, worker } = this.#parts;
-    if ((await this.#readNext()).length === 0) return 0;
-    if (!(await store.claim(this.#duty, worker, CLAIM_MS))) return 0;
+    // Those who ask from here on may mean a record that this look does not see.
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    if ((await this.#readNext()).length === 0) {
+      for (const resolve of waiting) resolve();
+      return false;
+    }
+    this.#waiting.push(...waiting);
+    if (!(await store.claim(this.#duty, worker, CLAIM_MS))) return false;
     // Once more: whoever had the claim may have delivered them meanwhile.
     const records = await this.#readNext();
     this.#release = renewClaim(this.#duty, {
@@ -97,39 +125,83 @@ export class Relay {
       claimMs: CLAIM_MS,
       renewMs: RENEW_MS,
     });
-    let delivered = 0;
     try {
-      for (const record of records) {
-        if (!(await this.#handOver(readEvent(record)))) break;
-        await store.savePosition(this.#reader, record.position);
-        delivered++;
-      }
+      return await this.#deliver(records);
     } finally {
       this.#release();
     }
-    return delivered;
   }
 
   async #readNext(): Promise<readonly StoredRecord[]> {
     const { store } = this.#parts;
-    const position = await store.readPosition(this.#reader);
+    const position = await store.readPosition(this.#subscriber.name);
     return store.readRecords(null, position, RECORDS_PER_READ);
   }
 
-  /** True when the handler has taken the event; false when the relay stops first. */
-  async #handOver(event: BatchEvent): Promise<boolean> {
-    const { clock, random, log } = this.#parts;
-    for (let attempt = 1; !this.#stop.signal.aborted; attempt++) {
-      try {
-        await this.#handler(event);
-        return !this.#over;
-      } catch (error) {
-        const message = `subscriber ${this.#reader} failed on ${event.id}: ${describeError(error).message}`;
-        log({ level: "warn", event: "relay.handler_failed", message, error });
+  async #deliver(records: readonly StoredRecord[]): Promise<boolean> {
+    const { store } = this.#parts;
+    const { name } = this.#subscriber;
+    let moved = false;
+    /** The last record that nobody wants; those before the next wanted one need no commit. */
+    let passed: number | null = null;
+    for (const record of records) {
+      if (!this.#subscriber.wants(record.type)) {
+        passed = record.position;
+        continue;
       }
-      const delayMs = computeBackoffMs(RETRY, Math.min(attempt, 10), random.next());
-      await sleep(clock, delayMs, this.#stop.signal);
+      const end = await this.#handOver(readEvent(record));
+      if (end.kind === "stopped") return moved;
+      if (end.kind === "given_up") await this.#giveUp(record, end.attempts, end.facts);
+      else await store.savePosition(name, record.position);
+      moved = true;
+      passed = null;
     }
-    return false;
+    if (passed !== null) await store.savePosition(name, passed);
+    return moved || passed !== null;
+  }
+
+  async #handOver(event: BatchEvent): Promise<HandOver> {
+    const { clock, random, log } = this.#parts;
+    const { name, retry } = this.#subscriber;
+    const context = { clock, signal: this.#over.signal };
+    for (let attempts = 1; !this.#stop.signal.aborted; attempts++) {
+      try {
+        await this.#subscriber.deliver(event, context);
+        return this.#over.signal.aborted ? { kind: "stopped" } : { kind: "taken" };
+      } catch (error) {
+        if (this.#over.signal.aborted) break;
+        const facts = describeError(error);
+        const message = `subscriber ${name} failed on ${event.id}: ${facts.message}`;
+        log({ level: "warn", event: "relay.handler_failed", message, error });
+        const decision = decideDelivery(retry, facts, attempts, random.next());
+        if (decision.kind === "give_up") return { kind: "given_up", attempts, facts };
+        await sleep(clock, decision.delayMs, this.#stop.signal);
+      }
+    }
+    return { kind: "stopped" };
+  }
+
+  async #giveUp(record: StoredRecord, attempts: number, facts: ErrorFacts): Promise<void> {
+    const { store, log } = this.#parts;
+    const { name } = this.#subscriber;
+    const { position, batch, seq, type } = record;
+    const event = `${batch}/${seq}`;
+    const { code, message } = facts;
+    await store.keepUndelivered({
+      reader: name,
+      position,
+      event,
+      batch,
+      type,
+      attempts,
+      code,
+      message,
+    });
+    const tries = attempts === 1 ? "once" : `${attempts} times`;
+    log({
+      level: "error",
+      event: "relay.given_up",
+      message: `subscriber ${name} gave up on ${event} (${type}) after trying ${tries}: it is kept as an undelivered letter (${code})`,
+    });
   }
 }

@@ -24,6 +24,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   "adapters/sqlite": ["core", "ports"],
   runtime: ["core", "ports"],
   sources: ["core", "ports"],
+  sinks: ["core", "ports"],
   cli: ["core", "ports", "adapters/memory", "adapters/sqlite", "runtime", "sources"],
 };
 

@@ -1,0 +1,68 @@
+/** Letters of events that were given up: found, listed, and handed over once more. */
+import { describeError, SluiceError } from "../core/errors.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { LetterPage, UndeliveredLetter } from "../ports/delivering.ts";
+import type { StoredRecord } from "../ports/reading.ts";
+import type { Store } from "../ports/store.ts";
+import { readEvent } from "./batch-event.ts";
+import type { Subscriber } from "./subscriber.ts";
+
+export interface RedeliveryParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** Aborts when nobody waits for it any more. */
+  readonly signal: AbortSignal;
+}
+
+const PAGE = 1_000;
+
+/** Oldest first; of one subscriber, or of all. */
+export async function* listLetters(
+  store: Store,
+  { reader }: Pick<LetterPage, "reader"> = {},
+): AsyncGenerator<UndeliveredLetter, void, void> {
+  for (let afterId = 0; ; ) {
+    const page = { afterId, limit: PAGE };
+    const letters = await store.listUndelivered(reader === undefined ? page : { ...page, reader });
+    yield* letters;
+    const last = letters.at(-1);
+    if (last === undefined || letters.length < PAGE) return;
+    afterId = last.id;
+  }
+}
+
+export async function findLetter(store: Store, id: number): Promise<UndeliveredLetter> {
+  const [letter] = Number.isSafeInteger(id)
+    ? await store.listUndelivered({ afterId: id - 1, limit: 1 })
+    : [];
+  if (letter?.id === id) return letter;
+  throw new SluiceError("UNKNOWN_LETTER", `there is no undelivered letter ${String(id)}`, {
+    hint: "`sluice deliveries` lists those that there are. It may have been delivered or discarded.",
+  });
+}
+
+/** Hands the letter's event to its subscriber once, and drops the letter when that took it. */
+export async function redeliverLetter(
+  letter: UndeliveredLetter,
+  subscriber: Subscriber,
+  { store, clock, signal }: RedeliveryParts,
+): Promise<void> {
+  const record = await readRecord(store, letter);
+  try {
+    await subscriber.deliver(readEvent(record), { clock, signal });
+  } catch (error) {
+    const { code, message } = describeError(error);
+    const { id: _id, givenUpAt: _at, ...kept } = letter;
+    await store.keepUndelivered({ ...kept, attempts: letter.attempts + 1, code, message });
+    throw error;
+  }
+  await store.dropUndelivered(letter.id);
+}
+
+async function readRecord(store: Store, letter: UndeliveredLetter): Promise<StoredRecord> {
+  const [record] = await store.readRecords(letter.batch, letter.position - 1, 1);
+  if (record?.position === letter.position) return record;
+  throw new SluiceError("RECORD_GONE", `the record of the event ${letter.event} is gone`, {
+    hint: "It cannot be delivered any more: discard the letter.",
+  });
+}

@@ -1,0 +1,5 @@
+/** Where events can be delivered to, beside a handler in code. */
+export { commandSink, type CommandSinkOptions } from "./command.ts";
+export { fileSink, type FileSinkOptions } from "./file.ts";
+export { webhookSink, type WebhookSinkOptions } from "./webhook.ts";
+export { verifyWebhook, type WebhookToVerify } from "./webhook-signature.ts";

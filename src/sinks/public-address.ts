@@ -1,0 +1,65 @@
+/**
+ * Which addresses a webhook may be sent to. A URL or a name server must not be able to turn the
+ * engine against the network it stands in: the host itself, its neighbours, the cloud's metadata.
+ */
+import { BlockList, isIP } from "node:net";
+
+/** Everything that is not a unicast address of the public internet, by the registries of IANA. */
+const CLOSED_IPV4: readonly (readonly [network: string, prefix: number])[] = [
+  ["0.0.0.0", 8], // this host
+  ["10.0.0.0", 8],
+  ["100.64.0.0", 10], // carriers' own, and a cloud's metadata
+  ["127.0.0.0", 8],
+  ["168.63.129.16", 32], // a cloud's metadata, at a public address
+  ["169.254.0.0", 16], // link-local, and most clouds' metadata
+  ["172.16.0.0", 12],
+  ["192.0.0.0", 24],
+  ["192.0.2.0", 24],
+  ["192.88.99.0", 24], // relays into IPv6
+  ["192.168.0.0", 16],
+  ["198.18.0.0", 15],
+  ["198.51.100.0", 24],
+  ["203.0.113.0", 24],
+  ["224.0.0.0", 4],
+  ["240.0.0.0", 4],
+];
+
+/** All public IPv6 is in here; so mapped IPv4, local, link-local and translated addresses are not. */
+const GLOBAL_IPV6 = ["2000::", 3] as const;
+
+const CLOSED_IPV6: readonly (readonly [network: string, prefix: number])[] = [
+  ["2001::", 23], // protocols of their own, tunnels among them
+  ["2001:db8::", 32],
+  ["2002::", 16], // IPv4 within IPv6
+  ["3fff::", 20],
+];
+
+const closed = new BlockList();
+for (const [network, prefix] of CLOSED_IPV4) closed.addSubnet(network, prefix, "ipv4");
+for (const [network, prefix] of CLOSED_IPV6) closed.addSubnet(network, prefix, "ipv6");
+const global = new BlockList();
+global.addSubnet(...GLOBAL_IPV6, "ipv6");
+
+/** False for whatever is no address at all. */
+export function isPublicAddress(address: string): boolean {
+  switch (isIP(address)) {
+    case 4:
+      return !closed.check(address, "ipv4");
+    case 6:
+      // A zone is for addresses of this host's own links.
+      if (address.includes("%")) return false;
+      return global.check(address, "ipv6") && !closed.check(address, "ipv6");
+    default:
+      return false;
+  }
+}
+
+/**
+ * Whether a URL's host can be refused before it is looked up. The URL has been parsed, which has
+ * written odd forms (2130706433, 0x7f.1, 0177.0.0.1) as the address that they are.
+ */
+export function isClosedHost(hostname: string): boolean {
+  const bare = hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
+  if (isIP(bare) !== 0) return !isPublicAddress(bare);
+  return /(^|\.)localhost$/i.test(bare);
+}

@@ -1,0 +1,23 @@
+/** What every sink can be told, and how its options are refused. */
+import type { RecordType } from "../core/batch.ts";
+import { SluiceError } from "../core/errors.ts";
+import type { OptionProblems } from "../core/option-problems.ts";
+
+export interface DeliveryOptions {
+  /** Only these events; default all. */
+  readonly events?: readonly RecordType[];
+  /** How often an event is tried before it is given up into an undelivered letter. */
+  readonly attempts?: number;
+  /** How long to wait between two attempts: doubled from the base up to the cap, with jitter. */
+  readonly backoff?: { readonly baseMs?: number; readonly capMs?: number };
+}
+
+export const DELIVERY_OPTIONS = ["events", "attempts", "backoff"];
+export const TIMEOUT_MS_MAX = 3_600_000;
+
+/** A slip in a notification should be seen when it is written, not when something has gone wrong. */
+export function throwIfBad(problems: OptionProblems, sink: string): void {
+  const problem = problems.describe(sink);
+  if (problem === null) return;
+  throw new SluiceError("BAD_SINK", problem, { hint: `Mend it in the call of ${sink}.` });
+}

@@ -1,0 +1,115 @@
+/**
+ * Signatures as the Standard Webhooks convention has them: HMAC-SHA256 over the id, the time and
+ * the body, so that a receiver can tell who sent an event, that nobody changed it, and that it is
+ * not an old one played again.
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { SluiceError } from "../core/errors.ts";
+import type { BatchEvent } from "../ports/batch-event.ts";
+
+const BASE64_SECRET = "whsec_";
+export const SECRET_BYTES_MIN = 24;
+const VERSION = "v1";
+/** What a receiver looks through: a sender has one signature, or a few while it changes its secret. */
+const SIGNATURES_MAX = 10;
+const TOLERANCE_MS = 300_000;
+
+/** The key that a secret stands for, or null when it is none or too short to be one. */
+export function readSecret(secret: unknown): Buffer | null {
+  if (typeof secret !== "string") return null;
+  const key = secret.startsWith(BASE64_SECRET)
+    ? readBase64(secret.slice(BASE64_SECRET.length))
+    : Buffer.from(secret);
+  return key.length < SECRET_BYTES_MIN ? null : key;
+}
+
+/** Empty where Node would skip what is no base64, and so make a weaker key. */
+function readBase64(text: string): Buffer {
+  return /^[A-Za-z0-9+/]+={0,2}$/.test(text) ? Buffer.from(text, "base64") : Buffer.alloc(0);
+}
+
+export interface SignedContent {
+  readonly id: string;
+  /** Seconds since 1970. */
+  readonly timestamp: string;
+  readonly body: string | Uint8Array;
+}
+
+export function signWebhook(key: Buffer, content: SignedContent): string {
+  return `${VERSION},${computeDigest(key, content).toString("base64")}`;
+}
+
+function computeDigest(key: Buffer, { id, timestamp, body }: SignedContent): Buffer {
+  return createHmac("sha256", key).update(`${id}.${timestamp}.`).update(body).digest();
+}
+
+type NodeHeaders = { readonly [name: string]: string | readonly string[] | undefined };
+
+interface FetchHeaders {
+  get(name: string): string | null;
+}
+
+export interface WebhookToVerify {
+  readonly secret: string;
+  /** As Node has them, or as `fetch` has them. */
+  readonly headers: NodeHeaders | FetchHeaders;
+  /** The bytes as they came, before anything parsed them. */
+  readonly body: string | Uint8Array;
+  /** How old a delivery may be, and how far the clocks may differ. Default 5 minutes. */
+  readonly toleranceMs?: number;
+  /** Now, in milliseconds since 1970: `Date.now()`. */
+  readonly nowMs: number;
+}
+
+/** For receivers: the event of a delivery that is genuine; throws `BAD_SIGNATURE` for any other. */
+export function verifyWebhook(delivery: WebhookToVerify): BatchEvent {
+  const { body, toleranceMs = TOLERANCE_MS, nowMs } = delivery;
+  const key = readSecret(delivery.secret);
+  if (key === null) throw refuse(`the secret has fewer than ${SECRET_BYTES_MIN} bytes`);
+  const id = readHeader(delivery, "webhook-id");
+  const timestamp = readHeader(delivery, "webhook-timestamp");
+  const signatures = readHeader(delivery, "webhook-signature").split(" ");
+  const sentMs = /^\d{1,12}$/.test(timestamp) ? Number(timestamp) * 1_000 : Number.NaN;
+  // A difference that is not a number is refused as well.
+  if (!(Math.abs(nowMs - sentMs) <= toleranceMs)) throw refuse("it is too old, or from the future");
+  const expected = computeDigest(key, { id, timestamp, body });
+  // All are compared, so that the time tells nothing.
+  const fitting = signatures
+    .slice(0, SIGNATURES_MAX)
+    .filter((signature) => isSame(expected, signature));
+  if (fitting.length === 0) throw refuse("no signature fits");
+  return readBody(body);
+}
+
+function isSame(expected: Buffer, signature: string): boolean {
+  const [version, digest = ""] = signature.split(",", 2);
+  if (version !== VERSION) return false;
+  const given = Buffer.from(digest, "base64");
+  return given.length === expected.length && timingSafeEqual(given, expected);
+}
+
+function readHeader({ headers }: WebhookToVerify, name: string): string {
+  const value = isFetchHeaders(headers)
+    ? headers.get(name)
+    : Object.entries(headers).find(([own]) => own.toLowerCase() === name)?.[1];
+  if (typeof value === "string" && value !== "") return value;
+  throw refuse(`the header ${name} is missing`);
+}
+
+function isFetchHeaders(headers: NodeHeaders | FetchHeaders): headers is FetchHeaders {
+  return typeof headers["get"] === "function";
+}
+
+function readBody(body: string | Uint8Array): BatchEvent {
+  try {
+    return JSON.parse(typeof body === "string" ? body : Buffer.from(body).toString()) as BatchEvent;
+  } catch {
+    throw refuse("its body is not JSON");
+  }
+}
+
+function refuse(why: string): SluiceError {
+  return new SluiceError("BAD_SIGNATURE", `the webhook is refused: ${why}`, {
+    hint: "Answer 400 and do nothing. Verify the body as it came, with the secret of the sender.",
+  });
+}

@@ -1,0 +1,194 @@
+/**
+ * Delivers events to a web server: signed, bounded in time, and only to public addresses. The
+ * secret, the headers and the path of the URL never leave the sink but to its receiver: they are in
+ * no error, no log and no letter.
+ */
+import { validateHeaderName, validateHeaderValue } from "node:http";
+import type { LookupFunction } from "node:net";
+import type { RecordType } from "../core/batch.ts";
+import { PermanentError, TransientError } from "../core/errors.ts";
+import { OptionProblems } from "../core/option-problems.ts";
+import type { RetryPolicy } from "../core/retry.ts";
+import type { BatchEvent } from "../ports/batch-event.ts";
+import type { Sink, SinkContext } from "../ports/sink.ts";
+import { writeEventJson } from "./event-json.ts";
+import { isClosedHost } from "./public-address.ts";
+import {
+  DELIVERY_OPTIONS,
+  type DeliveryOptions,
+  throwIfBad,
+  TIMEOUT_MS_MAX,
+} from "./sink-options.ts";
+import { makeVettedLookup } from "./vetted-lookup.ts";
+import { type PostAnswer, post } from "./webhook-request.ts";
+import { readSecret, SECRET_BYTES_MIN, signWebhook } from "./webhook-signature.ts";
+
+export interface WebhookSinkOptions extends DeliveryOptions {
+  readonly url: string | URL;
+  /** Signs each delivery: 24 bytes or more, as text or as `whsec_` and base64. */
+  readonly secret: string;
+  /** For the whole of a delivery; default 10 s. */
+  readonly timeoutMs?: number;
+  /** Also deliver to addresses of this host and of private networks. Default false. */
+  readonly allowPrivate?: boolean;
+  /** Sent along, for example an `authorization`. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const NAME = "webhookSink";
+const OPTIONS = [...DELIVERY_OPTIONS, "url", "secret", "timeoutMs", "allowPrivate", "headers"];
+const TIMEOUT_MS = 10_000;
+/** Some ten minutes in all: longer than a receiver needs to be started again. */
+const RETRY: RetryPolicy = { attempts: 8, baseMs: 5_000, capMs: 300_000 };
+/** Headers that are the sink's own to set. */
+const OWN_HEADERS =
+  /^(host|connection|content-length|content-type|transfer-encoding|upgrade|te|trailer|expect|webhook-.*)$/i;
+
+/** POSTs each event as JSON; delivered when the answer is 2xx. */
+export function webhookSink(options: WebhookSinkOptions): Sink {
+  const problems = new OptionProblems();
+  const given = problems.readOptions(options, OPTIONS);
+  const allowPrivate = problems.readFlag("allowPrivate", given["allowPrivate"], false);
+  const url = readUrl(given["url"], allowPrivate, problems);
+  const key = readSecret(given["secret"]);
+  if (key === null) {
+    problems.add(
+      `secret must have ${SECRET_BYTES_MIN} bytes or more: as text, or as whsec_ and base64`,
+    );
+  }
+  const facts = {
+    timeoutMs: problems.readWhole("timeoutMs", given["timeoutMs"], {
+      min: 1,
+      max: TIMEOUT_MS_MAX,
+      fallback: TIMEOUT_MS,
+    }),
+    headers: readHeaders(given["headers"], problems),
+    events: problems.readEvents(given["events"]),
+    retry: problems.readRetry(given["attempts"], given["backoff"], RETRY),
+    lookup: makeVettedLookup(allowPrivate),
+  };
+  throwIfBad(problems, NAME);
+  return new WebhookSink({ ...facts, url: url as URL, key: key as Buffer });
+}
+
+interface WebhookFacts {
+  readonly url: URL;
+  readonly key: Buffer;
+  readonly timeoutMs: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly events: readonly RecordType[] | null;
+  readonly retry: RetryPolicy;
+  readonly lookup: LookupFunction;
+}
+
+class WebhookSink implements Sink {
+  readonly kind = "webhook";
+  /** Without its path: that of many webhooks is a secret. */
+  readonly target: string;
+  readonly events: readonly RecordType[] | null;
+  readonly retry: RetryPolicy;
+  /** Private, so that nothing that prints the sink prints its secret. */
+  readonly #facts: WebhookFacts;
+
+  constructor(facts: WebhookFacts) {
+    this.target = facts.url.origin;
+    this.events = facts.events;
+    this.retry = facts.retry;
+    this.#facts = facts;
+  }
+
+  async deliver(event: BatchEvent, context: SinkContext): Promise<void> {
+    const { url, key, timeoutMs, headers, lookup } = this.#facts;
+    const { id } = event;
+    const body = writeEventJson(event);
+    const timestamp = String(Math.floor(context.clock.wallMs() / 1_000));
+    const answer = await post(
+      {
+        url,
+        body,
+        timeoutMs,
+        lookup,
+        headers: {
+          "user-agent": "sluice",
+          ...headers,
+          "content-type": "application/json",
+          "content-length": String(Buffer.byteLength(body)),
+          "webhook-id": id,
+          "webhook-timestamp": timestamp,
+          "webhook-signature": signWebhook(key, { id, timestamp, body }),
+        },
+      },
+      context,
+    );
+    throwUnlessTaken(answer, this.target, context.clock.wallMs());
+  }
+}
+
+function throwUnlessTaken({ status, retryAfter }: PostAnswer, target: string, nowMs: number): void {
+  if (status >= 200 && status < 300) return;
+  const code = `HTTP_${status}`;
+  const message = `${target} answered ${status}`;
+  if (status >= 300 && status < 400) {
+    throw new PermanentError(`${message}: redirects are not followed, give the final URL`, {
+      code: "REDIRECTED",
+    });
+  }
+  if (status === 408 || status === 425 || status === 429 || status >= 500) {
+    const retryAfterMs = readRetryAfter(retryAfter, nowMs);
+    throw new TransientError(message, {
+      code,
+      ...(retryAfterMs === null ? {} : { retryAfterMs }),
+    });
+  }
+  throw new PermanentError(message, { code });
+}
+
+/** Seconds, or a date; null for what is neither. */
+function readRetryAfter(value: string | null, nowMs: number): number | null {
+  if (value === null) return null;
+  if (/^\d{1,9}$/.test(value)) return Number(value) * 1_000;
+  const atMs = Date.parse(value);
+  return Number.isNaN(atMs) ? null : Math.max(0, atMs - nowMs);
+}
+
+function readUrl(value: unknown, allowPrivate: boolean, problems: OptionProblems): URL | null {
+  const url = URL.parse(String(value));
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    problems.add("url must be one of http or https");
+    return null;
+  }
+  if (url.username !== "" || url.password !== "") {
+    problems.add("url must not hold a user or a password: send an authorization in headers");
+  }
+  if (!allowPrivate && isClosedHost(url.hostname)) {
+    problems.add(
+      `url names ${url.hostname}, which is not a public address: allowPrivate: true allows it`,
+    );
+  }
+  return url;
+}
+
+function readHeaders(value: unknown, problems: OptionProblems): Readonly<Record<string, string>> {
+  if (value === undefined) return {};
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    problems.add("headers must be an object of texts");
+    return {};
+  }
+  const headers: Record<string, string> = {};
+  for (const [name, text] of Object.entries(value)) {
+    if (OWN_HEADERS.test(name)) problems.add(`the header ${name} is not yours to set`);
+    else if (!isHeader(name, text)) problems.add(`the header ${JSON.stringify(name)} is not valid`);
+    else headers[name.toLowerCase()] = text;
+  }
+  return headers;
+}
+
+function isHeader(name: string, text: unknown): text is string {
+  try {
+    validateHeaderName(name);
+    validateHeaderValue(name, text as string);
+    return typeof text === "string";
+  } catch {
+    return false;
+  }
+}
