@@ -1,0 +1,248 @@
+/** Events that were given up: kept as letters, handed over again, or discarded. */
+import { expect } from "vitest";
+import { PermanentError } from "../../../src/core/errors.ts";
+import type { UndeliveredLetter } from "../../../src/ports/delivering.ts";
+import type { Store } from "../../../src/ports/store.ts";
+import type { Engine } from "../../../src/runtime/engine.ts";
+import { routeEvents } from "../../../src/runtime/event-router.ts";
+import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { collect, describeOnStores, numbers, until } from "./engine-rig.ts";
+
+const pipeline = definePipeline({ name: "told", chunkSize: 2, process: () => undefined });
+const AT_ONCE = { baseMs: 0, capMs: 0 };
+
+async function runBatch(engine: Engine): Promise<string> {
+  const batch = await engine.submit(pipeline, numbers(3));
+  await batch.wait();
+  return batch.id;
+}
+
+async function catchUp(engine: Engine): Promise<void> {
+  expect(await engine.waitForSubscribers({ withinMs: 20_000 })).toBe(true);
+}
+
+function listLetters(engine: Engine): Promise<UndeliveredLetter[]> {
+  return collect(engine.undelivered());
+}
+
+/** A subscriber that fails on batch.ended for as long as `isDown`. */
+function makeMail() {
+  const mail = {
+    isDown: true,
+    heard: [] as string[],
+    handle: ({ id, type }: { readonly id: string; readonly type: string }): void => {
+      if (type !== "batch.ended") return;
+      mail.heard.push(id);
+      if (mail.isDown) throw new Error("no mail today");
+    },
+  };
+  return mail;
+}
+
+describeOnStores("undelivered letters", (test) => {
+  test("a subscriber in code with attempts is given up after exactly so many", async ({ rig }) => {
+    const engine = await rig.start();
+    const mail = makeMail();
+    engine.subscribe("mail", mail.handle, { attempts: 3, backoff: AT_ONCE });
+    const first = await runBatch(engine);
+    const second = await runBatch(engine);
+    await catchUp(engine);
+    expect(mail.heard).toEqual(
+      [first, first, first, second, second, second].map((id) => `${id}/6`),
+    );
+    expect(await listLetters(engine)).toMatchObject([
+      { reader: "mail", batch: first, attempts: 3, code: "UNEXPECTED", message: "no mail today" },
+      { reader: "mail", batch: second, attempts: 3, type: "batch.ended" },
+    ]);
+  });
+
+  test("a permanent error is given up at once, also by a subscriber that is asked for ever", async ({
+    rig,
+  }) => {
+    const engine = await rig.start();
+    const heard: string[] = [];
+    engine.subscribe("mail", ({ type }) => {
+      heard.push(type);
+      if (type === "slicing.started") throw new PermanentError("not for me", { code: "NO_MAIL" });
+    });
+    await runBatch(engine);
+    await catchUp(engine);
+    expect(heard).toHaveLength(6);
+    expect(await listLetters(engine)).toMatchObject([{ code: "NO_MAIL", attempts: 1 }]);
+  });
+
+  test("a letter that is handed over again is dropped when it was taken", async ({ rig }) => {
+    const engine = await rig.start();
+    const mail = makeMail();
+    engine.subscribe("mail", mail.handle, { attempts: 1 });
+    const batch = await runBatch(engine);
+    await catchUp(engine);
+    const [letter] = await listLetters(engine);
+    mail.isDown = false;
+    await engine.redeliver(letter!.id);
+    expect(mail.heard).toEqual([`${batch}/6`, `${batch}/6`]);
+    expect(await listLetters(engine)).toEqual([]);
+    await expect(engine.redeliver(letter!.id)).rejects.toMatchObject({ code: "UNKNOWN_LETTER" });
+  });
+
+  test("a letter that is refused again stays, with one attempt more and the newer cause", async ({
+    rig,
+  }) => {
+    const engine = await rig.start();
+    let why = "first";
+    engine.subscribe(
+      "mail",
+      ({ type }) => {
+        if (type === "batch.ended") throw new Error(why);
+      },
+      { attempts: 2, backoff: AT_ONCE },
+    );
+    await runBatch(engine);
+    await catchUp(engine);
+    const [letter] = await listLetters(engine);
+    expect(letter).toMatchObject({ attempts: 2, message: "first" });
+    why = "second";
+    await expect(engine.redeliver(letter!.id)).rejects.toThrow("second");
+    const [after] = await listLetters(engine);
+    expect(after).toMatchObject({ id: letter!.id, attempts: 3, message: "second" });
+  });
+
+  test("a letter of a subscriber that the engine does not have cannot be handed over", async ({
+    rig,
+  }) => {
+    const first = await rig.start();
+    const mail = makeMail();
+    first.subscribe("mail", mail.handle, { attempts: 1 });
+    await runBatch(first);
+    await catchUp(first);
+    const [letter] = await listLetters(first);
+    const second = await rig.startBeside();
+    await expect(second.redeliver(letter!.id)).rejects.toMatchObject({
+      code: "NO_SUBSCRIBER",
+      message: `the letter ${letter!.id} is for the subscriber mail, which this engine does not have`,
+    });
+    expect(await listLetters(second)).toHaveLength(1);
+  });
+
+  test("a discarded letter is gone, and one that is not there cannot be discarded", async ({
+    rig,
+  }) => {
+    const engine = await rig.start();
+    engine.subscribe("mail", makeMail().handle, { attempts: 1 });
+    await runBatch(engine);
+    await catchUp(engine);
+    const [letter] = await listLetters(engine);
+    await engine.discardUndelivered(letter!.id);
+    expect(await listLetters(engine)).toEqual([]);
+    for (const id of [letter!.id, 999, -1, 0.5, Number.NaN]) {
+      await expect(engine.discardUndelivered(id)).rejects.toMatchObject({ code: "UNKNOWN_LETTER" });
+    }
+  });
+
+  test("an event of a newer version is refused by a router and kept, and the next one arrives", async ({
+    rig,
+  }) => {
+    const newer: Store = {
+      ...rig.store,
+      readRecords: async (...args) =>
+        (await rig.store.readRecords(...args)).map((record) =>
+          record.seq === 2 ? { ...record, type: "batch.blessed" as never } : record,
+        ),
+    };
+    const engine = await rig.start({}, newer);
+    const ended: string[] = [];
+    engine.subscribe(
+      "mail",
+      routeEvents({ "batch.ended": ({ data }) => void ended.push(data.state) }),
+    );
+    const batch = await runBatch(engine);
+    await catchUp(engine);
+    expect(ended).toEqual(["succeeded"]);
+    expect(await listLetters(engine)).toMatchObject([
+      { event: `${batch}/2`, type: "batch.blessed", code: "UNKNOWN_EVENT", attempts: 1 },
+    ]);
+  });
+
+  test("a letter of an event that nobody knew is delivered by a program that does", async ({
+    rig,
+  }) => {
+    let isOld = true;
+    const store: Store = {
+      ...rig.store,
+      readRecords: async (...args) =>
+        (await rig.store.readRecords(...args)).map((record) =>
+          isOld && record.seq === 6 ? { ...record, type: "batch.blessed" as never } : record,
+        ),
+    };
+    const engine = await rig.start({}, store);
+    const ended: string[] = [];
+    engine.subscribe("mail", routeEvents({ "batch.ended": ({ id }) => void ended.push(id) }));
+    const batch = await runBatch(engine);
+    await catchUp(engine);
+    isOld = false;
+    const [letter] = await listLetters(engine);
+    await engine.redeliver(letter!.id);
+    expect(ended).toEqual([`${batch}/6`]);
+  });
+});
+
+describeOnStores("subscribers", (test) => {
+  test("one that asks for some events is handed no others, and does not stay behind for them", async ({
+    rig,
+  }) => {
+    const engine = await rig.start();
+    const heard: string[] = [];
+    engine.subscribe("mail", ({ type }) => void heard.push(type), {
+      events: ["batch.ended", "batch.submitted"],
+    });
+    await runBatch(engine);
+    await runBatch(engine);
+    await catchUp(engine);
+    expect(heard).toEqual(["batch.submitted", "batch.ended", "batch.submitted", "batch.ended"]);
+    const newest = (await rig.store.readRecords(null, 0, 100)).at(-1)?.position;
+    expect(await rig.store.readPosition("mail")).toBe(newest);
+  });
+
+  test("a new one that begins now hears nothing of what was, and everything from then on", async ({
+    rig,
+  }) => {
+    const first = await rig.start();
+    await runBatch(first);
+    const heard: string[] = [];
+    const listen = ({ batch }: { readonly batch: string }): void => void heard.push(batch);
+    first.subscribe("mail", listen, { since: "now" });
+    await catchUp(first);
+    expect(heard).toEqual([]);
+    await first.close();
+    // While nobody listens.
+    const deaf = await rig.startBeside();
+    const second = await runBatch(deaf);
+    deaf.subscribe("mail", listen, { since: "now" });
+    await until(() => heard.length === 6);
+    expect(new Set(heard)).toEqual(new Set([second]));
+  });
+
+  test("a name is one subscriber's in an engine", async ({ rig }) => {
+    const engine = await rig.start();
+    engine.subscribe("mail", () => undefined);
+    expect(() => engine.subscribe("mail", () => undefined)).toThrow(
+      expect.objectContaining({ code: "SUBSCRIBER_TAKEN" }) as Error,
+    );
+  });
+
+  test("waiting for subscribers ends when the time is over, with one that does not take its event", async ({
+    rig,
+  }) => {
+    const engine = await rig.start();
+    engine.subscribe("mail", () => {
+      throw new Error("never");
+    });
+    await runBatch(engine);
+    expect(await engine.waitForSubscribers({ withinMs: 30 })).toBe(false);
+  });
+
+  test("waiting for subscribers ends at once where there are none", async ({ rig }) => {
+    const engine = await rig.start();
+    expect(await engine.waitForSubscribers({ withinMs: 3_600_000 })).toBe(true);
+  });
+});
