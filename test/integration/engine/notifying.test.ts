@@ -290,6 +290,27 @@ describeOnStores("webhooks", (test) => {
     expect(server.hits[0]?.body).toBe(server.hits[1]?.body);
   });
 
+  test("a delivery that is cut off because the engine closes is neither counted nor given up", async ({
+    rig,
+  }) => {
+    let isHanging = true;
+    const server = await serve((hit, response) => {
+      if (!isHanging) ok(hit, response);
+    });
+    const options = { events: ["batch.ended"], attempts: 1 } as const;
+    const first = await rig.start();
+    first.subscribe("hook", hook(server, options));
+    await runBatch(first);
+    await until(() => server.hits.length === 1);
+    await first.close({ drainMs: 0 });
+    isHanging = false;
+    const second = await rig.startBeside();
+    second.subscribe("hook", hook(server, options));
+    await catchUp(second);
+    expect(server.hits).toHaveLength(2);
+    expect(await listLetters(second)).toEqual([]);
+  });
+
   describe("to a name", () => {
     afterEach(() => vi.restoreAllMocks());
 

@@ -6,7 +6,7 @@ import type { Store } from "../../../src/ports/store.ts";
 import type { Engine } from "../../../src/runtime/engine.ts";
 import { routeEvents } from "../../../src/runtime/event-router.ts";
 import { definePipeline } from "../../../src/runtime/pipeline.ts";
-import { collect, describeOnStores, numbers, until } from "./engine-rig.ts";
+import { collect, describeOnStores, makeSignal, numbers, until } from "./engine-rig.ts";
 
 const pipeline = definePipeline({ name: "told", chunkSize: 2, process: () => undefined });
 const AT_ONCE = { baseMs: 0, capMs: 0 };
@@ -228,6 +228,44 @@ describeOnStores("subscribers", (test) => {
     expect(() => engine.subscribe("mail", () => undefined)).toThrow(
       expect.objectContaining({ code: "SUBSCRIBER_TAKEN" }) as Error,
     );
+  });
+
+  test("one that asks for nothing of what comes last is up to date all the same", async ({
+    rig,
+  }) => {
+    const engine = await rig.start();
+    const heard: string[] = [];
+    engine.subscribe("mail", ({ type }) => void heard.push(type), { events: ["batch.submitted"] });
+    await runBatch(engine);
+    await catchUp(engine);
+    expect(heard).toEqual(["batch.submitted"]);
+    const newest = (await rig.store.readRecords(null, 0, 100)).at(-1)?.position;
+    expect(await rig.store.readPosition("mail")).toBe(newest);
+  });
+
+  test("waiting for subscribers does not count a look that began before", async ({ rig }) => {
+    const [looked, gate] = [makeSignal(), makeSignal()];
+    let isHeld = false;
+    const slow: Store = {
+      ...rig.store,
+      readRecords: async (...args) => {
+        const records = await rig.store.readRecords(...args);
+        if (isHeld) return records;
+        isHeld = true;
+        looked.give();
+        await gate.wait;
+        return records;
+      },
+    };
+    const engine = await rig.start({}, slow);
+    const heard: string[] = [];
+    engine.subscribe("mail", ({ type }) => void heard.push(type));
+    await looked.wait;
+    await runBatch(engine);
+    const caughtUp = engine.waitForSubscribers({ withinMs: 20_000 });
+    gate.give();
+    expect(await caughtUp).toBe(true);
+    expect(heard).toContain("batch.ended");
   });
 
   test("waiting for subscribers ends when the time is over, with one that does not take its event", async ({
