@@ -1,5 +1,6 @@
 /** What a command has around it, so that it touches neither the process nor its streams itself. */
 import type { Clock } from "../ports/clock.ts";
+import type { Ask } from "./ask.ts";
 import type { Screen } from "./screen.ts";
 
 export interface Cli {
@@ -7,6 +8,8 @@ export interface Cli {
   readonly out: Screen;
   /** Everything else: progress, notes, errors. */
   readonly err: Screen;
+  /** Null where nobody can be asked. */
+  readonly ask: Ask | null;
   readonly env: NodeJS.ProcessEnv;
   /** The words after `sluice`. */
   readonly argv: readonly string[];

@@ -6,6 +6,7 @@ import { SluiceError } from "../core/errors.ts";
 import { type EngineSettings, findSettingProblems } from "../runtime/settings.ts";
 import { importDefault } from "./import-module.ts";
 import type { CommonFlags } from "./common-flags.ts";
+import { checkNotify, type Notify, readNotify } from "./notify-config.ts";
 import {
   ENGINE_SETTINGS,
   type GivenValue,
@@ -22,6 +23,8 @@ export interface Config {
   readonly synchronous: SynchronousMode;
   readonly busyMs: number;
   readonly engine: Partial<EngineSettings>;
+  /** Sinks that are told of events. */
+  readonly notify: Notify;
   readonly warnings: readonly string[];
   /** What another command needs to find the same store: nothing, or ` --store path`. */
   readonly storeFlag: readonly string[];
@@ -55,6 +58,7 @@ export async function loadConfig(
     ...problems,
     ...checkStoreSettings(values),
     ...checkEngineSettings(values),
+    ...checkNotify(values.get("notify")),
     ...numbers.flatMap(checkNumber),
   ];
   if (found.length > 0) {
@@ -77,6 +81,7 @@ function assemble(values: ReadonlyMap<string, GivenValue>, warnings: readonly st
     synchronous: (read("synchronous") as SynchronousMode | undefined) ?? "full",
     busyMs: (read("busyMs") as number | undefined) ?? DEFAULT_BUSY_MS,
     engine: readEngineSettings(values),
+    notify: readNotify(values.get("notify")),
     warnings,
     storeFlag: fromFlag ? ["--store", read("store") as string] : [],
   };

@@ -8,6 +8,7 @@ import { Engine } from "../runtime/engine.ts";
 import type { Log } from "../runtime/log.ts";
 import { systemRandom } from "../runtime/system-random.ts";
 import type { Config } from "./config.ts";
+import { startNotified } from "./notifying.ts";
 import { showPath } from "./show-path.ts";
 import { keepMemoryFlat } from "./flat-memory.ts";
 
@@ -23,6 +24,7 @@ export async function openEngine(parts: EngineParts): Promise<Engine> {
   keepMemoryFlat();
   const store = await openStore(config, clock);
   try {
+    await startNotified(store, config);
     return await Engine.start(store, { ...config.engine, work: false, clock, log });
   } catch (error) {
     await store.close();

@@ -6,9 +6,11 @@ import type { Cli } from "./cli.ts";
 import { formatJson } from "./inert-text.ts";
 import { addCommonFlags } from "./common-flags.ts";
 import { addExamples } from "./command-help.ts";
+import { makeAsk } from "./ask.ts";
 import { addBackupCommand } from "./commands/backup.ts";
 import { addCompletionCommand } from "./commands/completion.ts";
 import { addDeadCommand } from "./commands/dead.ts";
+import { addDeliveriesCommand } from "./commands/deliveries.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
 import { addInitCommand } from "./commands/init.ts";
 import { addListCommand } from "./commands/list.ts";
@@ -42,6 +44,7 @@ export async function runProgram(
   const cli: Cli = {
     out: new Screen(process.stdout, env, noColour),
     err: new Screen(process.stderr, env, noColour),
+    ask: makeAsk(() => process),
     env,
     argv,
     clock: systemClock,
@@ -107,6 +110,7 @@ function buildProgram(cli: Cli): Command {
     addWatchCommand,
     addResultsCommand,
     addDeadCommand,
+    addDeliveriesCommand,
     addBackupCommand,
     addDoctorCommand,
     addCompletionCommand,

@@ -20,11 +20,13 @@ export interface Layer {
 
 export const ENGINE_SETTINGS = Object.keys(DEFAULT_SETTINGS) as readonly (keyof EngineSettings)[];
 const SETTINGS: readonly string[] = ["store", "synchronous", "busyMs", ...ENGINE_SETTINGS];
+/** Those that only a file can give. */
+const FILE_SETTINGS: readonly string[] = [...SETTINGS, "notify"];
 const TEXT_SETTINGS: ReadonlySet<string> = new Set(["store", "synchronous"]);
 
 const PREFIX = "SLUICE_";
-/** Variables that are no settings. */
-const OTHER_VARIABLES = ["SLUICE_DEBUG"];
+/** Variables that are no settings; the last three are what a command sink gives its command. */
+const OTHER_VARIABLES = ["SLUICE_DEBUG", "SLUICE_EVENT", "SLUICE_BATCH", "SLUICE_EVENT_ID"];
 
 export function mergeLayers(layers: readonly Layer[]): Layer {
   return {
@@ -40,10 +42,10 @@ export function readExportLayer(exported: object, file: string): Layer {
   const problems: string[] = [];
   for (const [name, value] of Object.entries(exported)) {
     if (value === undefined) continue;
-    if (SETTINGS.includes(name)) {
+    if (FILE_SETTINGS.includes(name)) {
       values.set(name, { value, place: `in ${file}` });
     } else {
-      const meant = askDidYouMean(findSimilar(name, SETTINGS));
+      const meant = askDidYouMean(findSimilar(name, FILE_SETTINGS));
       problems.push(`${name} in ${file} is not a setting. ${meant || listSettings()}`);
     }
   }
@@ -87,5 +89,5 @@ function readText(setting: string, text: string): string | number {
 }
 
 function listSettings(): string {
-  return `The settings are ${SETTINGS.join(", ")}.`;
+  return `The settings are ${FILE_SETTINGS.join(", ")}.`;
 }

@@ -11,6 +11,7 @@ import { decideSignalExitCode } from "../exit-codes.ts";
 import { followBatch } from "../follow-batch.ts";
 import { formatDuration } from "../format-duration.ts";
 import { formatCount } from "../format-number.ts";
+import { finishNotifying, subscribeNotified } from "../notifying.ts";
 import { reportEnding } from "../report-ending.ts";
 import { quoteCommand } from "../shell-words.ts";
 import { StopRequest } from "../stop-request.ts";
@@ -45,9 +46,12 @@ async function run(cli: Cli, file: string, flags: BatchFlags): Promise<number> {
   const { store } = engine;
   const json = flags.json === true;
   try {
+    subscribeNotified(engine, config);
     if (isEnded(batch.state)) {
       display.note(`batch ${batch.id} has ended before: nothing runs, this is its result`);
-      return await reportEnding(cli, batch, { store, json, storeFlag: config.storeFlag });
+      const exitCode = await reportEnding(cli, batch, { store, json, storeFlag: config.storeFlag });
+      await finishNotifying({ engine, config, display, stop });
+      return exitCode;
     }
     if (submitted.handle.takenUp !== null) display.note(describeTakenUp(batch));
     else display.note(cli.err.colours.dim(`batch ${batch.id}`));
@@ -56,12 +60,14 @@ async function run(cli: Cli, file: string, flags: BatchFlags): Promise<number> {
     if (ended === null) return await leaveUnfinished(cli, submitted, stop, json);
     const tookMs = Math.max(1, cli.clock.monotonicMs() - startedAt);
     const itemsPerSecond = ((countRun(ended.counts) - countRun(batch.counts)) * 1_000) / tookMs;
-    return await reportEnding(cli, ended, {
+    const exitCode = await reportEnding(cli, ended, {
       store,
       json,
       storeFlag: config.storeFlag,
       itemsPerSecond,
     });
+    await finishNotifying({ engine, config, display, stop });
+    return exitCode;
   } finally {
     display.clear();
     await closeEngine(engine);

@@ -24,6 +24,7 @@ import { formatDuration } from "../format-duration.ts";
 import { countNoun, formatCount } from "../format-number.ts";
 import { formatJson, makeInert } from "../inert-text.ts";
 import { loadPipelines } from "../load-pipeline.ts";
+import { finishNotifying, subscribeNotified } from "../notifying.ts";
 import { openEngine } from "../open-engine.ts";
 import { ProgressDisplay } from "../progress-display.ts";
 import { showPath } from "../show-path.ts";
@@ -70,6 +71,7 @@ async function work(cli: Cli, files: readonly string[], flags: WorkFlags): Promi
   const engine = await openEngine({ config, clock: cli.clock, log: (entry) => display.log(entry) });
   const stop = new StopRequest(cli.clock, cli.exitNow);
   try {
+    subscribeNotified(engine, config);
     for (const pipeline of pipelines) engine.work(pipeline);
     const names = pipelines.map(({ name }) => name).join(", ");
     display.note(`working on ${names} from ${showPath(config.store)}`);
@@ -77,6 +79,7 @@ async function work(cli: Cli, files: readonly string[], flags: WorkFlags): Promi
     if (stop.received !== null) {
       display.note(`${stop.received}: finishing what is in hand; once more stops at once`);
     }
+    await finishNotifying({ engine, config, display, stop });
     return EXIT.ok;
   } finally {
     await closeEngine(engine);

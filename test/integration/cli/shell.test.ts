@@ -18,6 +18,7 @@ const COMMANDS = [
   "watch",
   "results",
   "dead",
+  "deliveries",
   "backup",
   "doctor",
   "completion",

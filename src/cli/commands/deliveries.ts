@@ -1,0 +1,153 @@
+/** `sluice deliveries`: the events that were given up, and what is done about one of them. */
+import { type Command, Option } from "commander";
+import { describeError, SluiceError } from "../../core/errors.ts";
+import type { UndeliveredLetter } from "../../ports/delivering.ts";
+import type { Store } from "../../ports/store.ts";
+import { Subscriber } from "../../runtime/subscriber.ts";
+import { findLetter, listLetters, redeliverLetter } from "../../runtime/undelivered.ts";
+import { isYes } from "../ask.ts";
+import type { Cli } from "../cli.ts";
+import { addExamples } from "../command-help.ts";
+import type { CommonFlags } from "../common-flags.ts";
+import { type Config, readNumber } from "../config.ts";
+import { EXIT } from "../exit-codes.ts";
+import { formatJson, makeInert } from "../inert-text.ts";
+import { renderLetters, viewLetter } from "../letter-view.ts";
+import { withStore } from "../with-store.ts";
+
+interface DeliveriesFlags extends CommonFlags {
+  readonly limit?: string;
+  readonly retry?: string;
+  readonly discard?: string;
+  readonly yes?: boolean;
+}
+
+const TABLE_LIMIT = 100;
+const LIMIT_MAX = 1_000_000_000;
+
+export function addDeliveriesCommand(program: Command, cli: Cli): void {
+  const command = program
+    .command("deliveries")
+    .summary("list events that could not be delivered, retry or discard one")
+    .description(
+      "Lists the undelivered letters: events that a webhook, a command, a file or a program did not " +
+        "take, oldest first. A letter of a sink of the configuration can be tried again.",
+    )
+    .option("--limit <n>", `at most this many (default: ${TABLE_LIMIT}, with --json all)`)
+    .option("--retry <letter>", "deliver this one now; it is dropped when that works")
+    .addOption(
+      new Option("--discard <letter>", "drop this one for good; asks first").conflicts("retry"),
+    )
+    .option("--yes", "do not ask")
+    .action(async () => {
+      cli.finish(await deliveries(cli, command.optsWithGlobals<DeliveriesFlags>()));
+    });
+  addExamples(command, [
+    ["sluice deliveries", "what was given up, and why"],
+    ["sluice deliveries --retry 3", "try the letter 3 again"],
+    ["sluice deliveries --discard 3 --yes", "nobody needs it any more"],
+  ]);
+}
+
+function deliveries(cli: Cli, flags: DeliveriesFlags): Promise<number> {
+  const { limit, retry, discard } = flags;
+  const numbers = [
+    { name: "--limit", given: limit, max: LIMIT_MAX },
+    { name: "--retry", given: retry, max: Number.MAX_SAFE_INTEGER },
+    { name: "--discard", given: discard, max: Number.MAX_SAFE_INTEGER },
+  ];
+  return withStore(cli, flags, numbers, async ({ store, config }) => {
+    const isJson = flags.json === true;
+    if (retry !== undefined) return retryLetter(cli, store, config, Number(retry), isJson);
+    if (discard !== undefined) return discardLetter(cli, store, Number(discard), flags);
+    if (isJson) await printJson(cli, store, readNumber(limit) ?? Infinity);
+    else await printTable(cli, store, readNumber(limit) ?? TABLE_LIMIT);
+    return EXIT.ok;
+  });
+}
+
+async function printJson(cli: Cli, store: Store, limit: number): Promise<void> {
+  let shown = 0;
+  for await (const letter of listLetters(store)) {
+    if (cli.out.closed || shown++ >= limit) return;
+    await cli.out.write(`${formatJson(viewLetter(letter))}\n`);
+  }
+}
+
+async function printTable(cli: Cli, store: Store, limit: number): Promise<void> {
+  // One more, to know whether there are more.
+  const letters = await store.listUndelivered({ afterId: 0, limit: limit + 1 });
+  if (letters.length === 0) {
+    cli.err.line("no undelivered letters");
+    return;
+  }
+  const lines = renderLetters(letters.slice(0, limit), cli.clock.wallMs(), cli.out);
+  for (const line of lines) cli.out.line(line);
+  if (letters.length > limit) cli.err.line("there are more: --limit <n> or --json shows them");
+}
+
+async function retryLetter(
+  cli: Cli,
+  store: Store,
+  { notify }: Config,
+  id: number,
+  isJson: boolean,
+): Promise<number> {
+  const letter = await findLetter(store, id);
+  const sink = notify.get(letter.reader);
+  if (sink === undefined) {
+    throw new SluiceError(
+      "NO_SUBSCRIBER",
+      `the letter ${id} is for ${letter.reader}, which is not in notify of the configuration`,
+      { hint: `A program that subscribes ${letter.reader} can call engine.redeliver(${id}).` },
+    );
+  }
+  const { signal } = new AbortController();
+  try {
+    const subscriber = new Subscriber(letter.reader, sink);
+    await redeliverLetter(letter, subscriber, { store, clock: cli.clock, signal });
+  } catch (error) {
+    const { code, message } = describeError(error);
+    throw new SluiceError("REDELIVERY_FAILED", `the letter ${id} is kept: ${message} (${code})`, {
+      hint: "Mend what it says and retry, or drop it with --discard.",
+      cause: error,
+    });
+  }
+  report(cli, letter, "delivered", isJson);
+  return EXIT.ok;
+}
+
+async function discardLetter(
+  cli: Cli,
+  store: Store,
+  id: number,
+  { yes, json }: DeliveriesFlags,
+): Promise<number> {
+  const letter = await findLetter(store, id);
+  if (yes !== true) {
+    if (cli.ask === null) {
+      throw new SluiceError("USAGE", `--discard ${id} drops the letter for good`, {
+        hint: "Add --yes to say that this is meant.",
+      });
+    }
+    const what = `the ${makeInert(letter.type)} ${makeInert(letter.event)} for ${makeInert(letter.reader)}`;
+    if (!isYes(await cli.ask(`Drop ${what} for good? [y/N] `))) {
+      cli.err.line("nothing was discarded");
+      return EXIT.failed;
+    }
+  }
+  await store.dropUndelivered(id);
+  report(cli, letter, "discarded", json === true);
+  return EXIT.ok;
+}
+
+function report(
+  cli: Cli,
+  letter: UndeliveredLetter,
+  done: "delivered" | "discarded",
+  isJson: boolean,
+): void {
+  const { id, event, reader } = letter;
+  if (isJson) cli.out.line(formatJson({ letter: id, event, reader, done }));
+  else cli.out.line(`${done}  ${makeInert(event)}  ${makeInert(reader)}`);
+}

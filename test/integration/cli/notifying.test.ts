@@ -1,0 +1,250 @@
+/** Sinks of the configuration: who is told what, and what becomes of what they did not take. */
+import { existsSync } from "node:fs";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { readLines, Workspace } from "../../support/command-line.ts";
+import { ok, startWebServer, status, type WebServer } from "../engine/web-server.ts";
+
+interface LetterLine {
+  readonly letter: number;
+  readonly reader: string;
+  readonly event: string;
+  readonly type: string;
+  readonly batch: string;
+  readonly attempts: number;
+  readonly code: string;
+  readonly message: string;
+  readonly givenUpAt: string;
+}
+
+let work: Workspace;
+const servers: WebServer[] = [];
+beforeEach(() => {
+  work = new Workspace();
+  work.writePipeline();
+  work.writeItems(3);
+});
+afterEach(async () => {
+  work.remove();
+  for (const server of servers.splice(0)) await server.close();
+});
+
+const RUN = ["run", "pipeline.ts", "--input", "items.jsonl"];
+
+async function serve(...answers: Parameters<typeof startWebServer>): Promise<WebServer> {
+  const server = await startWebServer(...answers);
+  servers.push(server);
+  return server;
+}
+
+function writeConfig(notify: string, more = ""): void {
+  work.write(
+    "sluice.config.ts",
+    `import { webhookSink, commandSink, fileSink } from "sluice";
+     void [webhookSink, commandSink, fileSink];
+     export default { ${more} notify: { ${notify} } };`,
+  );
+}
+
+function writeHook({ url }: WebServer, options = "", name = "ops"): string {
+  return `${name}: webhookSink({
+    url: "${url}", secret: "a secret of more than 24 bytes", allowPrivate: true, ${options} }),`;
+}
+
+function readEvents(file: string): { readonly id: string; readonly type: string }[] {
+  return readLines(work.read(file));
+}
+
+describe("run", () => {
+  test("has told its sinks of the batch's whole life when it exits", async () => {
+    const server = await serve(ok);
+    writeConfig(
+      `${writeHook(server, `events: ["batch.ended"]`)} log: fileSink({ path: "e.jsonl" })`,
+    );
+    const { code, view } = await work.runJson(...RUN);
+    expect(code).toBe(0);
+    expect(server.hits.map(({ event }) => event.id)).toEqual([`${view.batch}/6`]);
+    expect(readEvents("e.jsonl").map(({ type }) => type)).toEqual([
+      "batch.submitted",
+      "batch.started",
+      "slicing.started",
+      "slicing.finished",
+      "step.ended",
+      "batch.ended",
+    ]);
+  });
+
+  test("tells a new sink nothing of what was before it", async () => {
+    await work.run(...RUN);
+    writeConfig(`log: fileSink({ path: "e.jsonl" })`);
+    const { view } = await work.runJson(...RUN);
+    const batches = new Set(readEvents("e.jsonl").map(({ id }) => id.split("/")[0]));
+    expect([...batches]).toEqual([view.batch]);
+  });
+
+  test("that is stopped while a sink hangs leaves the event to the next one", async () => {
+    const server = await serve(() => undefined);
+    writeConfig(writeHook(server, `events: ["batch.ended"]`), "drainMs: 50,");
+    const running = work.start(RUN);
+    await running.waitFor(/succeeded {2}letters/);
+    running.signal("SIGINT");
+    const { code, stderr } = await running.ended;
+    expect(code).toBe(0);
+    expect(stderr).toContain("not all events are delivered yet");
+    const healthy = await serve(ok);
+    writeConfig(writeHook(healthy, `events: ["batch.ended"]`));
+    await work.run(...RUN);
+    const ids = healthy.hits.map(({ event }) => event.id);
+    expect(ids).toHaveLength(2);
+    expect(ids[0]).toBe(server.hits[0]?.event.id);
+  });
+
+  test("succeeds with its batch, whatever its sinks do", async () => {
+    const server = await serve(status(500));
+    writeConfig(writeHook(server, "attempts: 1"));
+    const { code, stderr } = await work.run(...RUN);
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/^error: subscriber ops gave up on b-\w+\/6 \(batch\.ended\)/m);
+  });
+});
+
+test("a worker tells its sinks, and what a submit before it wrote", async () => {
+  writeConfig(`log: fileSink({ path: "e.jsonl" })`);
+  const { stdout } = await work.run("submit", "pipeline.ts", "--input", "items.jsonl");
+  expect(existsSync(work.at("e.jsonl"))).toBe(false);
+  await work.run("work", "pipeline.ts", "--until-idle");
+  const events = readEvents("e.jsonl");
+  expect(events.map(({ id }) => id)).toEqual(
+    [1, 2, 3, 4, 5, 6].map((seq) => `${stdout.trim()}/${seq}`),
+  );
+});
+
+describe("deliveries", () => {
+  test("says so when everything was delivered", async () => {
+    await work.run(...RUN);
+    const { code, stdout, stderr } = await work.run("deliveries");
+    expect([code, stdout, stderr]).toEqual([0, "", "no undelivered letters\n"]);
+  });
+
+  test("lists what was given up, as a table and as JSON", async () => {
+    const server = await serve(status(404));
+    writeConfig(writeHook(server, `events: ["batch.submitted", "batch.ended"]`));
+    const { view } = await work.runJson(...RUN);
+    const { stdout } = await work.run("deliveries");
+    const [titles, first, second] = stdout.split("\n");
+    expect(titles).toMatch(/^LETTER +READER +EVENT +TYPE +CODE +ATTEMPTS +GIVEN UP +MESSAGE$/);
+    expect(first).toMatch(
+      new RegExp(`^ +1 +ops +${view.batch}/1 +batch\\.submitted +HTTP_404 +1 .*answered 404$`),
+    );
+    expect(second).toMatch(new RegExp(`^ +2 +ops +${view.batch}/6 +batch\\.ended`));
+    const lines = readLines<LetterLine>((await work.run("deliveries", "--json")).stdout);
+    expect(lines[1]).toEqual({
+      letter: 2,
+      reader: "ops",
+      event: `${view.batch}/6`,
+      type: "batch.ended",
+      batch: view.batch,
+      attempts: 1,
+      code: "HTTP_404",
+      message: `http://127.0.0.1:${server.port} answered 404`,
+      givenUpAt: expect.stringMatching(/^\d{4}-.*Z$/) as string,
+    });
+    const limited = await work.run("deliveries", "--limit", "1");
+    expect(limited.stdout.trimEnd().split("\n")).toHaveLength(2);
+    expect(limited.stderr).toContain("there are more");
+  });
+
+  test("--retry delivers a letter and drops it, or keeps it and says why not", async () => {
+    let isDown = true;
+    const server = await serve((hit, response) =>
+      isDown ? status(404)(hit, response) : ok(hit, response),
+    );
+    writeConfig(writeHook(server, `events: ["batch.ended"]`));
+    const { view } = await work.runJson(...RUN);
+    const failed = await work.run("deliveries", "--retry", "1");
+    expect(failed.code).toBe(1);
+    expect(failed.stderr).toMatch(
+      /^error REDELIVERY_FAILED: the letter 1 is kept: .* answered 404 \(HTTP_404\)$/m,
+    );
+    const [kept] = readLines<LetterLine>((await work.run("deliveries", "--json")).stdout);
+    expect(kept).toMatchObject({ letter: 1, attempts: 2 });
+    isDown = false;
+    const retried = await work.run("deliveries", "--retry", "1");
+    expect(retried).toMatchObject({ code: 0, stdout: `delivered  ${view.batch}/6  ops\n` });
+    expect(server.hits.map(({ event }) => event.id)).toEqual(
+      Array.from({ length: 3 }, () => `${view.batch}/6`),
+    );
+    expect((await work.run("deliveries")).stderr).toBe("no undelivered letters\n");
+    expect(await work.run("deliveries", "--retry", "1")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("error UNKNOWN_LETTER") as string,
+    });
+  });
+
+  test("--retry of a letter whose sink is not configured says who can deliver it", async () => {
+    const server = await serve(status(404));
+    writeConfig(writeHook(server, `events: ["batch.ended"]`));
+    await work.run(...RUN);
+    writeConfig("");
+    const { code, stderr } = await work.run("deliveries", "--retry", "1");
+    expect(code).toBe(2);
+    expect(stderr).toMatch(
+      /^error NO_SUBSCRIBER: the letter 1 is for ops, which is not in notify/m,
+    );
+    expect(stderr).toContain("engine.redeliver(1)");
+  });
+
+  test("--discard drops a letter, and asks for a yes where nobody can be asked", async () => {
+    const server = await serve(status(404));
+    writeConfig(writeHook(server, `events: ["batch.ended"]`));
+    await work.run(...RUN);
+    const unsure = await work.run("deliveries", "--discard", "1");
+    expect(unsure.code).toBe(2);
+    expect(unsure.stderr).toContain("Add --yes");
+    const sure = await work.run("deliveries", "--discard", "1", "--yes", "--json");
+    expect(JSON.parse(sure.stdout)).toMatchObject({ letter: 1, reader: "ops", done: "discarded" });
+    expect((await work.run("deliveries")).stderr).toBe("no undelivered letters\n");
+  });
+
+  test("refuses a letter that is no number, and both acts at once, with exit 2", async () => {
+    await work.run(...RUN);
+    expect(await work.run("deliveries", "--retry", "first")).toMatchObject({ code: 2 });
+    expect(await work.run("deliveries", "--retry", "1", "--discard", "1")).toMatchObject({
+      code: 2,
+    });
+  });
+});
+
+describe("notify in the configuration", () => {
+  test("that is wrong is told with all other problems, and no secret with it", async () => {
+    writeConfig(`"my ops": fileSink({ path: "x" }), mail: "me@example.com"`, "sweepMs: 1,");
+    const { code, stderr } = await work.run(...RUN);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^error BAD_CONFIG: the configuration has 3 problems:$/m);
+    expect(stderr).toContain("notify.my ops in sluice.config.ts must have a name of letters");
+    expect(stderr).toContain("notify.mail in sluice.config.ts must be a webhookSink, a");
+    work.write("sluice.config.ts", "export default { notify: [] };");
+    expect((await work.run(...RUN)).stderr).toContain("must be an object of sinks by their names");
+  });
+
+  test("with a sink that is wrong is told with its line and in the sink's own words, with exit 2", async () => {
+    writeConfig(`ops: webhookSink({ url: "http://10.0.0.1/", secret: "hunter2" })`);
+    const { code, stderr } = await work.run(...RUN);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(
+      /^error IMPORT_FAILED: .* in sluice\.config\.ts, line 3, .*BAD_SINK: webhookSink has 2 problems:$/m,
+    );
+    expect(stderr).toContain("10.0.0.1, which is not a public address");
+    expect(stderr).not.toContain("hunter2");
+  });
+
+  test("is not a variable", async () => {
+    const { stderr } = await work.start(RUN, { env: { SLUICE_NOTIFY: "x" } }).ended;
+    expect(stderr).toContain("SLUICE_NOTIFY is not a setting and is ignored");
+  });
+
+  test("a command of a sink may call sluice with the variables that it was given", async () => {
+    const env = { SLUICE_EVENT: "batch.ended", SLUICE_BATCH: "b-1", SLUICE_EVENT_ID: "b-1/6" };
+    const { code, stderr } = await work.start(["doctor"], { env }).ended;
+    expect([code, stderr]).toEqual([0, ""]);
+  });
+});
