@@ -138,7 +138,10 @@ describeOnStores("webhooks", (test) => {
       response.on("close", () => closed.push(event.id));
     });
     const engine = await rig.start();
-    engine.subscribe("hook", hook(server, { events: ["batch.ended"], timeoutMs: 40, attempts: 2 }));
+    engine.subscribe(
+      "hook",
+      hook(server, { events: ["batch.ended"], timeoutMs: 250, attempts: 2 }),
+    );
     await runBatch(engine);
     await catchUp(engine);
     expect(await listLetters(engine)).toMatchObject([{ attempts: 2, code: "TIME_LIMIT" }]);
@@ -170,7 +173,7 @@ describeOnStores("webhooks", (test) => {
       });
     });
     const engine = await rig.start();
-    engine.subscribe("hook", hook(server, { events: ["batch.ended"], timeoutMs: 60 }));
+    engine.subscribe("hook", hook(server, { events: ["batch.ended"], timeoutMs: 400 }));
     await runBatch(engine);
     await catchUp(engine);
     await closed.wait;
@@ -208,7 +211,7 @@ describeOnStores("webhooks", (test) => {
       for (const answer of late) answer();
     });
     const engine = await rig.start();
-    engine.subscribe("hook", hook(server, { events: ["batch.ended"], timeoutMs: 100 }));
+    engine.subscribe("hook", hook(server, { events: ["batch.ended"], timeoutMs: 300 }));
     await runBatch(engine);
     await catchUp(engine);
     const ids = server.hits.map(({ headers }) => headers["webhook-id"]);
