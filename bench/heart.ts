@@ -3,32 +3,14 @@
  * the figures that are shown, and the targets, which are ratios wherever a machine's mood would
  * otherwise decide. README.md says in words what each question means.
  */
-import type { Subject } from "./measure.ts";
-
-export interface FigureShown {
-  /** Its name in a subject's reply. */
-  readonly name: string;
-  readonly unit: string;
-}
-
-/** The median of a subject's figure; undefined when the subject could not be measured. */
-export type MedianOf = (subject: string, figure: string) => number | undefined;
-
-export interface Target {
-  readonly what: string;
-  readonly compute: (median: MedianOf) => number | undefined;
-  /** Null: a figure to know, with nothing promised. */
-  readonly bound: { readonly kind: "at least" | "below"; readonly limit: number } | null;
-  readonly unit: string;
-}
-
-export interface Question {
-  readonly key: string;
-  readonly title: string;
-  readonly subjects: readonly Subject[];
-  readonly shown: readonly FigureShown[];
-  readonly targets: readonly Target[];
-}
+import {
+  count,
+  divide,
+  type FigureShown,
+  type Question,
+  subtract,
+  type Target,
+} from "./question.ts";
 
 /** How large the questions are; the targets speak of the full size only. */
 export interface Sizes {
@@ -254,16 +236,4 @@ function askAboutEnding(sizes: Sizes): Question {
       },
     ],
   };
-}
-
-function divide(above: number | undefined, below: number | undefined): number | undefined {
-  return above === undefined || below === undefined ? undefined : above / below;
-}
-
-function subtract(from: number | undefined, value: number | undefined): number | undefined {
-  return from === undefined || value === undefined ? undefined : from - value;
-}
-
-function count(value: number): string {
-  return value.toLocaleString("en-US");
 }

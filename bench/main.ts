@@ -1,5 +1,6 @@
 /**
- * `node bench/main.ts heart`: measures Sluice beside a hand-written loop and a peer, in one run.
+ * `node bench/main.ts heart`: measures Sluice beside a hand-written loop and a peer, in one run;
+ * `life` measures what passes between batches: successors, lanes, cancels, redrives.
  * Figures go to standard output, progress to standard error. The exit code is 1 when something could
  * not be measured, and says nothing about speed: a slow machine is not a failure.
  */
@@ -9,13 +10,33 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { FULL_SIZES, listHeartQuestions, QUICK_SIZES } from "./heart.ts";
 import { writeItemsFile } from "./items-file.ts";
+import { FULL_LIFE_SIZES, listLifeQuestions, QUICK_LIFE_SIZES } from "./life.ts";
 import { readMachineFacts } from "./machine.ts";
 import { measureInTurns } from "./measure.ts";
 import { installPeers } from "./peers.ts";
+import type { Question } from "./question.ts";
 import { saveResults } from "./saved-results.ts";
 import { type Answers, answerQuestion, formatReport, type RunReport } from "./table.ts";
 
+interface QuestionSet {
+  readonly hasPeers: boolean;
+  /** `pathOf` gives a JSONL file with that many items. */
+  readonly list: (quick: boolean, pathOf: (items: number) => string) => readonly Question[];
+}
+
+const SETS: { readonly [name: string]: QuestionSet } = {
+  heart: {
+    hasPeers: true,
+    list: (quick, pathOf) => listHeartQuestions(quick ? QUICK_SIZES : FULL_SIZES, pathOf),
+  },
+  life: {
+    hasPeers: false,
+    list: (quick) => listLifeQuestions(quick ? QUICK_LIFE_SIZES : FULL_LIFE_SIZES),
+  },
+};
+
 interface Request {
+  readonly set: string;
   readonly runs: number;
   readonly quick: boolean;
   readonly json: boolean;
@@ -24,7 +45,7 @@ interface Request {
   readonly only: readonly string[];
 }
 
-const USAGE = `Usage: node bench/main.ts heart [options]
+const USAGE = `Usage: node bench/main.ts heart|life [options]
 
   --runs N      interleaved runs of each subject (default 3; 1 with --quick)
   --only a,c    only these questions
@@ -59,10 +80,11 @@ function readRequest(args: readonly string[]): Request | { readonly problems: re
   const { values, positionals } = parsed;
   const runs = Number(values.runs ?? (values.quick ? 1 : 3));
   const only = values.only?.split(",").map((key) => key.trim()) ?? [];
-  const known = listHeartQuestions(QUICK_SIZES, () => "").map(({ key }) => key);
+  const [set = ""] = positionals;
+  const known = SETS[set]?.list(true, () => "").map(({ key }) => key) ?? only;
   const problems: string[] = [];
-  if (positionals.length !== 1 || positionals[0] !== "heart") {
-    problems.push("name what to measure: heart");
+  if (positionals.length !== 1 || SETS[set] === undefined) {
+    problems.push(`name what to measure: ${Object.keys(SETS).join(" or ")}`);
   }
   if (!Number.isInteger(runs) || runs < 1 || runs > RUNS_MAX) {
     problems.push(`--runs is a whole number from 1 to ${RUNS_MAX}`);
@@ -75,20 +97,20 @@ function readRequest(args: readonly string[]): Request | { readonly problems: re
   }
   return problems.length > 0
     ? { problems }
-    : { runs, only, quick: values.quick, json: values.json, save: values.save };
+    : { set, runs, only, quick: values.quick, json: values.json, save: values.save };
 }
 
-async function measureHeart(
+async function measureSet(
+  { hasPeers, list }: QuestionSet,
   request: Request,
   folder: string,
   signal: AbortSignal,
 ): Promise<RunReport> {
   const onProgress = (text: string) => process.stderr.write(`${text}\n`);
-  installPeers(onProgress);
+  if (hasPeers) installPeers(onProgress);
   const takenAt = `${new Date().toISOString().slice(0, 16).replace("T", " ")} UTC`;
   const machine = readMachineFacts(folder);
-  const sizes = request.quick ? QUICK_SIZES : FULL_SIZES;
-  const questions = listHeartQuestions(sizes, (items) => join(folder, `items-${items}.jsonl`));
+  const questions = list(request.quick, (items) => join(folder, `items-${items}.jsonl`));
   const asked = questions.filter(
     ({ key }) => request.only.length === 0 || request.only.includes(key),
   );
@@ -125,8 +147,10 @@ async function measureHeart(
 
 async function main(): Promise<void> {
   const request = readRequest(process.argv.slice(2));
-  if ("problems" in request) {
-    process.stderr.write(`${request.problems.join("\n")}\n\n${USAGE}`);
+  const set = "problems" in request ? undefined : SETS[request.set];
+  if ("problems" in request || set === undefined) {
+    const problems = "problems" in request ? request.problems : [];
+    process.stderr.write(`${problems.join("\n")}\n\n${USAGE}`);
     process.exitCode = 2;
     return;
   }
@@ -134,11 +158,11 @@ async function main(): Promise<void> {
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort());
   const folder = mkdtempSync(join(tmpdir(), "sluice-bench-"));
   try {
-    const report = await measureHeart(request, folder, stop.signal);
+    const report = await measureSet(set, request, folder, stop.signal);
     process.stdout.write(
       request.json ? `${JSON.stringify(report, null, 2)}\n` : formatReport(report),
     );
-    if (request.save) saveResults(formatReport(report));
+    if (request.save) saveResults(request.set, formatReport(report));
     if (report.failures.length > 0) process.exitCode = 1;
   } catch (error) {
     if (!stop.signal.aborted) throw error;

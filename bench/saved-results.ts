@@ -1,15 +1,15 @@
-/** Keeps the latest full results in README.md, between two markers. */
+/** Keeps the latest full results of each set of questions in README.md, between two markers. */
 import { readFileSync, writeFileSync } from "node:fs";
 
 const readme = new URL("README.md", import.meta.url);
-const begin = "<!-- results: begin (written by `node bench/main.ts heart --save`) -->";
 const end = "<!-- results: end -->";
 
-export function saveResults(report: string): void {
+export function saveResults(set: string, report: string): void {
   const text = readFileSync(readme, "utf8");
+  const begin = `<!-- results: begin (written by \`node bench/main.ts ${set} --save\`) -->`;
   const from = text.indexOf(begin);
-  const to = text.indexOf(end);
-  if (from === -1 || to < from) {
+  const to = text.indexOf(end, from);
+  if (from === -1 || to === -1) {
     throw new Error(`bench/README.md has lost its markers "${begin}" and "${end}"`);
   }
   writeFileSync(readme, `${text.slice(0, from + begin.length)}\n${report}${text.slice(to)}`);

@@ -1,7 +1,7 @@
 /** The outcome of a run as data (`--json`) and as two Markdown tables that also read well in a terminal. */
-import type { MedianOf, Question, Target } from "./heart.ts";
 import type { MachineFacts } from "./machine.ts";
 import { computeSpread, type Measured, type Spread } from "./measure.ts";
+import type { MedianOf, Question, Target } from "./question.ts";
 
 export type Verdict = "met" | "missed" | "not judged" | "not measured";
 

@@ -1,5 +1,6 @@
 /** A chunk much larger than a flush: a crash repeats at most what the last flush did not cover. */
 import { expect, test } from "vitest";
+import { currentStep } from "../src/adapters/memory/state.ts";
 import { countOutcomes } from "../src/core/outcome-map.ts";
 import { faultAtCall, noFaults } from "./faults.ts";
 import { playRight, type Plot, SUBMITTER } from "./history.ts";
@@ -40,7 +41,9 @@ test("its worker's death repeats what was not flushed, and nothing else", async 
       {
         ...plot,
         onCrash: (world) => {
-          const [chunk] = [...world.store.state.batches.values()].flatMap(({ chunks }) => chunks);
+          const [chunk] = [...world.store.state.batches.values()].flatMap(
+            (batch) => currentStep(batch).chunks,
+          );
           flushed = chunk === undefined ? 0 : countOutcomes(chunk.outcomes).succeeded;
         },
       },

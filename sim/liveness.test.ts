@@ -3,6 +3,7 @@
  * than a lease, engines that are closed in the middle of something.
  */
 import { describe, expect, test } from "vitest";
+import { type Batch, type Chunk, countAll, currentStep } from "../src/adapters/memory/state.ts";
 import { Engine } from "../src/runtime/engine.ts";
 import { type FaultPlan, faultAtVerbs, noFaults } from "./faults.ts";
 import { playRight, type Plot, SETTINGS, startEngine } from "./history.ts";
@@ -14,6 +15,10 @@ const SEEDS = Array.from({ length: 8 }, (_, i) => i + 1);
 
 const succeeding = (items: number): Behaviour[] =>
   Array.from({ length: items }, () => ({ does: "succeed" }));
+
+/** Of the steps that the world's batches are at. */
+const listChunks = (world: World): Chunk[] =>
+  [...world.store.state.batches.values()].flatMap((batch) => currentStep(batch).chunks);
 
 function makePlot(changes: Partial<Plot>): Plot {
   return {
@@ -31,7 +36,7 @@ describe("a lease that runs out under a living worker", () => {
   // Handlers take longer than a lease, and one worker's renewals do not arrive in time at first.
   const slow = { itemMaxMs: LEASE_MS * 1.5, timeLimitMs: 60_000 };
   const early = ({ node, number }: { node: string; number: number }): boolean =>
-    node === "n1" && number < 40;
+    node === "n1" && number < 100;
 
   for (const fault of [
     { kind: "refused" },
@@ -44,25 +49,24 @@ describe("a lease that runs out under a living worker", () => {
           const faults = faultAtVerbs(["renew"], fault, early);
           const plot = makePlot({ ...slow, seed, helpers, faults });
           const { batch } = await playRight(plot, `renewals ${fault.kind}`);
-          expect(batch?.counts, `seed ${seed}`).toMatchObject({ succeeded: 12, failed: 0 });
+          expect(countAll(batch as Batch), `seed ${seed}`).toMatchObject({
+            succeeded: 12,
+            failed: 0,
+          });
         }
       });
     }
   }
 
   test("and its late report is refused: what counts is what its successor did", async () => {
-    const faults = faultAtVerbs(["renew"], { kind: "refused" }, early);
-    const plot = makePlot({ ...slow, seed: 3, faults });
-    const { world, workload } = await playRight(plot, "zombie");
-    const twice = new Set(
-      workload.runs
-        .filter(({ item, end }, at) =>
-          workload.runs.some((other, o) => o < at && other.item === item && end === "returned"),
-        )
-        .map(({ item }) => item),
-    );
-    expect(twice.size).toBeGreaterThan(0);
-    expect(world.trace.describe()).toBeTypeOf("string");
+    let repeated = 0;
+    for (const seed of SEEDS) {
+      const faults = faultAtVerbs(["renew"], { kind: "refused" }, early);
+      const { workload } = await playRight(makePlot({ ...slow, seed, faults }), "zombie");
+      const returned = workload.runs.filter(({ end }) => end === "returned");
+      repeated += returned.length - new Set(returned.map(({ item }) => item)).size;
+    }
+    expect(repeated).toBeGreaterThan(0);
   });
 });
 
@@ -79,9 +83,9 @@ describe("a careful run", () => {
         const alone = { helpers: 0, restarts: 1, chunkSize: 6, itemMaxMs: 100 };
         const plot = makePlot({ ...alone, seed: number, faults });
         const { world, batch } = await playRight(plot, `call ${number} is late`);
-        expect(batch?.counts, `call ${number}`).toMatchObject({ succeeded: 12 });
+        expect(countAll(batch as Batch), `call ${number}`).toMatchObject({ succeeded: 12 });
         expect(
-          batch?.chunks.some(({ careful }) => careful),
+          listChunks(world).some(({ careful }) => careful),
           `call ${number}`,
         ).toBe(true);
         if ((world.nodes[1]?.calls ?? 0) < number) return;
@@ -118,7 +122,7 @@ async function endFromOutside(seed: number, carefully: boolean): Promise<void> {
     expect(await world.run(() => workload.runs.length > 40 + seed, 10_000)).toBe(true);
   }
   const [batch] = world.store.state.batches.values();
-  expect(batch?.chunks[0]?.careful).toBe(carefully);
+  expect(listChunks(world)[0]?.careful).toBe(carefully);
   // At any moment between two waves.
   const endAt = world.time.nowMs + (seed % 20);
   await world.run(() => world.time.nowMs >= endAt, 100);
@@ -148,9 +152,13 @@ describe("a source that is slower than a lease", () => {
       test(`is sliced to its end also by two nodes, in ${leases} leases: ${supply}`, async () => {
         for (const seed of SEEDS) {
           const sourceMs = (LEASE_MS * leases) / 12;
-          const plot = makePlot({ seed, supply, chunkSize: 1, sourceMs });
+          const plot = makePlot({ seed, supply, chunkSize: 1, sourceMs, timeLimitMs: 60_000 });
           const { world } = await playRight(plot, "slow slicing");
-          expect(world.time.elapsedMs, `seed ${seed}`).toBeLessThan(LEASE_MS * leases + 15_000);
+          const { elapsedMs } = world.time;
+          expect(elapsedMs, `seed ${seed}`).toBeLessThan(LEASE_MS * leases + 15_000);
+          // Whoever does not slice asks now and then whether it must, and not all the time.
+          const calls = world.nodes[1]?.calls ?? 0;
+          expect(calls, `seed ${seed}`).toBeLessThan(60 + elapsedMs / 50);
         }
       });
     }
@@ -159,9 +167,9 @@ describe("a source that is slower than a lease", () => {
   test("is read by whoever leased it: the lease is renewed meanwhile", async () => {
     for (const seed of SEEDS) {
       const plot = makePlot({ seed, readMs: LEASE_MS * 1.5, timeLimitMs: 60_000 });
-      const { batch, workload } = await playRight(plot, "slow reading");
+      const { world, workload } = await playRight(plot, "slow reading");
       expect(
-        batch?.chunks.some(({ careful }) => careful),
+        listChunks(world).some(({ careful }) => careful),
         `seed ${seed}`,
       ).toBe(false);
       expect(workload.runs).toHaveLength(12);
@@ -211,7 +219,7 @@ describe("closing", () => {
     const workload = new Workload(world, { ...BUSY, itemMaxMs: 100 });
     await closeWhen(world, workload, () => workload.runs.length === 5);
     const ran = workload.runs.length;
-    const chunks = [...world.store.state.batches.values()].flatMap((batch) => batch.chunks);
+    const chunks = listChunks(world);
     expect(chunks.map(({ state }) => state)).not.toContain("leased");
     expect(chunks.map(({ careful }) => careful)).toEqual([false, false]);
     expect(workload.runs.every(({ end }) => end === "returned")).toBe(true);
@@ -230,7 +238,7 @@ describe("closing", () => {
       (await startEngine(self)).work(workload.makePipeline(self));
     });
     const isCareful = (): boolean => {
-      const chunks = [...world.store.state.batches.values()].flatMap((batch) => batch.chunks);
+      const chunks = listChunks(world);
       const started = chunks.flatMap(({ tracked }) => [...tracked.values()]);
       if (workload.runs.some(({ node }) => node === victim)) world.crash(victim);
       return started.some(({ started: runs }) => runs);
@@ -252,7 +260,7 @@ describe("closing", () => {
     });
     const isSlicing = (): boolean => {
       const batch = world.store.state.batches.values().next().value;
-      return batch?.state === "slicing" && batch.chunks.length > 0;
+      return batch?.state === "slicing" && listChunks(world).length > 0;
     };
     const { tookMs } = await closeWhen(world, workload, isSlicing);
     expect(tookMs).toBeLessThan(12_000);

@@ -4,7 +4,7 @@
  * commits; nothing of it is run.
  */
 import { expect, test } from "vitest";
-import type { Batch } from "../src/adapters/memory/state.ts";
+import { type Batch, currentStep } from "../src/adapters/memory/state.ts";
 import { readManifest } from "../src/runtime/manifest.ts";
 import type { Pipeline } from "../src/runtime/pipeline.ts";
 import { type Fault, faultAtCall } from "./faults.ts";
@@ -57,9 +57,9 @@ async function slice(
   });
   const submit: Program = async (node) => {
     const engine = await startEngine(node, { work: false });
-    const pipeline = workload.makePipeline(node);
+    const pipeline: Pipeline<Item> = workload.makePipeline(node);
     const given = supply === "handed_over" ? workload.items : "everything";
-    await engine.submit(pipeline as unknown as Pipeline<Item>, given, { key: "k" });
+    await engine.submit(pipeline, given, { key: "k" });
   };
   world.listeners.push({
     onCommit: () => undefined,
@@ -85,8 +85,8 @@ function readBatch(world: World): Batch | null {
 }
 
 /** The items in the order in which they were planned. */
-function readPlan({ chunks }: Batch): number[] {
-  return chunks.flatMap(({ start, end, locator, manifest }) => {
+function readPlan(batch: Batch): number[] {
+  return currentStep(batch).chunks.flatMap(({ start, end, locator, manifest }) => {
     if (manifest !== null) return [(readManifest(manifest).at(0) as Item).n];
     const [from = -1, to = -1] = (locator ?? "").split("-").map(Number);
     expect([from, to]).toEqual([start, end]);

@@ -2,7 +2,7 @@
  * Watches a world while it runs: what must hold at every commit and at every start of a handler.
  * It collects what it sees instead of throwing, as a throw would be taken for a handler's own.
  */
-import type { Batch, Chunk } from "../src/adapters/memory/state.ts";
+import { type Batch, type Chunk, currentStep, type Step } from "../src/adapters/memory/state.ts";
 import { isConserved } from "../src/core/counts.ts";
 import { countOutcomes, getOutcome, PENDING } from "../src/core/outcome-map.ts";
 import { mustRunAlone } from "../src/core/poison.ts";
@@ -42,7 +42,7 @@ export class Witness implements WorldListener, RunListener {
     const { name = "work" } = this.#workload.options;
     for (const [id, batch] of this.#world.store.state.batches) {
       if (batch.submission.pipeline !== name) continue;
-      for (const [at, { start, end, state, tracked }] of batch.chunks.entries()) {
+      for (const [at, { start, end, state, tracked }] of currentStep(batch).chunks.entries()) {
         if (this.#holders.get(`${id}/${at}`) !== node || state !== "leased") continue;
         const runs = running.some(({ item }) => start <= item && item < end);
         const blamed = [...tracked.values()].filter(
@@ -54,7 +54,11 @@ export class Witness implements WorldListener, RunListener {
   }
 
   /** Conservation, at every instant: the counters add up, and are what the maps say. */
-  #recount({ submission, counts, chunks }: Batch): void {
+  #recount(batch: Batch): void {
+    for (const step of batch.steps) this.#recountStep(batch, step);
+  }
+
+  #recountStep({ submission }: Batch, { counts, chunks }: Step): void {
     if (!isConserved(counts)) this.#say(`${submission.id} is not conserved`, counts);
     const sum = { planned: 0, succeeded: 0, skipped: 0, failed: 0 };
     for (const { start, end, outcomes } of chunks) {
@@ -76,8 +80,9 @@ export class Witness implements WorldListener, RunListener {
     const who = `${run.node.name}.${run.node.life}`;
     const what = `${who} starts item ${run.item}`;
     const batch = this.#world.store.state.batches.get(context.batch);
-    const at = batch?.chunks.findIndex(({ start, end }) => start <= run.item && run.item < end);
-    const chunk = batch?.chunks[at ?? -1];
+    const chunks = batch?.steps[0]?.chunks;
+    const at = chunks?.findIndex(({ start, end }) => start <= run.item && run.item < end);
+    const chunk = chunks?.[at ?? -1];
     if (batch === undefined || chunk === undefined) return this.#say(`${what}, of no chunk`);
     const now = this.#world.time.nowMs;
     if (context.index !== run.item) this.#say(`${what} as item ${context.index}`);

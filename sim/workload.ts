@@ -12,13 +12,8 @@ import {
   skipped,
   succeeded,
 } from "../src/runtime/outcomes.ts";
-import {
-  type ChunkContext,
-  type ChunkItem,
-  definePipeline,
-  type ItemContext,
-  type Pipeline,
-} from "../src/runtime/pipeline.ts";
+import type { ChunkContext, ChunkItem, ItemContext } from "../src/runtime/contexts.ts";
+import { definePipeline, type Pipeline } from "../src/runtime/pipeline.ts";
 import { never, type Node, type World } from "./world.ts";
 
 export type Behaviour =
@@ -72,6 +67,8 @@ export interface WorkloadOptions {
   readonly readMs?: number;
   readonly attempts?: number;
   readonly timeLimitMs?: number;
+  /** Automatic passes over dead letters. Default 0. */
+  readonly maxRedrives?: number;
 }
 
 export interface RunListener {
@@ -103,7 +100,7 @@ export class Workload {
   /** The pipeline as this node has it: its handlers die with the node. */
   makePipeline(node: Node): Pipeline<Item, string> {
     const { name = "work", chunkSize, concurrency, supply, byChunk = false } = this.options;
-    const { attempts = ATTEMPTS, timeLimitMs = ITEM_TIME_LIMIT_MS } = this.options;
+    const { attempts = ATTEMPTS, timeLimitMs = ITEM_TIME_LIMIT_MS, maxRedrives = 0 } = this.options;
     const process = (item: Item, context: ItemContext): unknown =>
       this.#process(node, item, context);
     const processChunk = (
@@ -115,6 +112,7 @@ export class Workload {
       chunkSize,
       concurrency,
       timeLimitMs,
+      maxRedrives,
       retry: { attempts, baseMs: 50, capMs: 400 },
       key: ({ n }: Item) => `key-${n}`,
       ...(byChunk ? { processChunk } : { process }),

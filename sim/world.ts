@@ -7,6 +7,7 @@ import { createMemoryStore, type MemoryStore } from "../src/adapters/memory/stor
 import { describeError } from "../src/core/errors.ts";
 import type { Random } from "../src/ports/random.ts";
 import type { Store } from "../src/ports/store.ts";
+import type { SweepResult } from "../src/ports/working.ts";
 import type { LogEntry } from "../src/runtime/log.ts";
 import { SeededRandom } from "../test/support/seeded-random.ts";
 import { type Fault, type FaultPlan, noFaults } from "./faults.ts";
@@ -244,14 +245,22 @@ function isChange(verb: StoreVerb, answer: unknown): boolean {
     case "planInline":
     case "seal":
     case "fail":
+    case "cancel":
+    case "pause":
+    case "resume":
+    case "setLanePolicy":
+    case "moveInLane":
+    case "redrive":
+    case "editLetter":
+    case "discardLetters":
       return true;
     case "work": {
       const { reports, leased } = answer as { reports: unknown[]; leased: unknown[] };
       return reports.length + leased.length > 0;
     }
     case "sweep": {
-      const { lostLeases, ended } = answer as { lostLeases: number; ended: unknown[] };
-      return lostLeases + ended.length > 0;
+      const { lostLeases, tended, ended } = answer as SweepResult;
+      return lostLeases + tended + ended.length > 0;
     }
     default:
       return false;

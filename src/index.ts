@@ -13,24 +13,35 @@ export type { EventData } from "./core/event-data.ts";
 export type { Outcome } from "./core/outcome-map.ts";
 export type { BatchEvent } from "./ports/batch-event.ts";
 export type { UndeliveredLetter } from "./ports/delivering.ts";
-export type { DeadLetter } from "./ports/reading.ts";
+export type { DeadLetter, LaneView } from "./ports/reading.ts";
 export type { Sink, SinkContext } from "./ports/sink.ts";
 export type { Slice, SliceItems, SliceRequest, Source, SourceLike } from "./ports/source.ts";
 export type { Store } from "./ports/store.ts";
 export type { BatchHandle, BatchProgress, ItemResultView } from "./runtime/batch-handle.ts";
 export type { CloseOptions, Engine, EngineOptions, SubmitOptions } from "./runtime/engine.ts";
+export {
+  type DeskParts,
+  editDeadLetter,
+  openDeadLetter,
+  type OpenedLetter,
+} from "./runtime/dead-letter.ts";
 export { type EventOf, type EventRoutes, routeEvents } from "./runtime/event-router.ts";
 export type { Log, LogEntry } from "./runtime/log.ts";
 export type { OpenBatch } from "./runtime/open-batch.ts";
-export { failed, type ItemOutcome, skipped, succeeded } from "./runtime/outcomes.ts";
-export {
-  type ChunkContext,
-  type ChunkItem,
-  definePipeline,
-  type ItemContext,
-  type Pipeline,
-} from "./runtime/pipeline.ts";
+export type {
+  ActOptions,
+  CancelSummary,
+  Explanation,
+  Operator,
+  RedriveOptions,
+  StopOptions,
+  Target,
+} from "./runtime/operator.ts";
+export { failed, type ItemOutcome, later, skipped, succeeded } from "./runtime/outcomes.ts";
+export type { ChunkContext, ChunkItem, ItemContext, SourceContext } from "./runtime/contexts.ts";
+export { type DefinedStep, definePipeline, defineStep, type Pipeline } from "./runtime/pipeline.ts";
 export type { EventHandler, SubscribeOptions } from "./runtime/subscriber.ts";
+export type { WaitFor } from "./runtime/wait-step.ts";
 export { type CreateEngineOptions, createEngine } from "./create-engine.ts";
 export * from "./sinks/index.ts";
 export * from "./sources/index.ts";

@@ -6,6 +6,7 @@
  */
 import { join } from "node:path";
 import { createOutcomeMap, SUCCEEDED, setOutcome } from "../../src/core/outcome-map.ts";
+import type { StepSettings } from "../../src/core/step.ts";
 import type { Store } from "../../src/ports/store.ts";
 import type { LeasedChunk, LeaseRequest, Report } from "../../src/ports/working.ts";
 import { openSqlite } from "../../dist/sqlite.js";
@@ -25,6 +26,14 @@ const VERSION = "1";
 const ROUND_CHUNKS = 512;
 const CHUNKS_PER_PLAN = 10_000;
 const HOUR_MS = 3_600_000;
+const STEP: StepSettings = {
+  name: "settle",
+  chunkSize: 1,
+  maxRedrives: 0,
+  carries: false,
+  budget: null,
+  canary: null,
+};
 
 async function openBatch(store: Store): Promise<void> {
   await store.submit({
@@ -38,7 +47,8 @@ async function openBatch(store: Store): Promise<void> {
     resume: false,
     open: true,
     sealWithinMs: HOUR_MS,
-    settings: { chunkSize: 1, strict: false },
+    deadlineAt: null,
+    settings: { strict: false, steps: [STEP] },
   });
   const { batch } = await store.startSlicing(BATCH, false);
   await store.finishSlicing(BATCH, 0, batch.sliceFence);
@@ -76,6 +86,10 @@ function settleChunk({ batch, step, chunk, fence }: LeasedChunk): Report {
     outcomes,
     failures: [],
     results: [],
+    deferrals: [],
+    checkpoints: [],
+    contents: [],
+    abandoned: [],
     starting: [],
     intent: "yield",
   };
@@ -101,11 +115,12 @@ async function measureBacklog(
   try {
     await openBatch(store);
     await addChunks(store, 0, options.waiting);
-    const worker = await store.registerWorker({ name: "bench", pipelines: [PIPELINE] });
+    const worker = await store.registerWorker({ name: "bench" });
     const lease: LeaseRequest = {
       worker,
       pipeline: PIPELINE,
       versions: [VERSION],
+      step: 0,
       batch: null,
       itemsMax: options.perCommit,
       chunksMax: options.perCommit,

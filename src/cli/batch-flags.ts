@@ -3,9 +3,11 @@ import { type Command, Option } from "commander";
 import { SluiceError } from "../core/errors.ts";
 import type { SubmitOptions } from "../runtime/engine.ts";
 import type { Pipeline } from "../runtime/pipeline.ts";
+import type { Step } from "../runtime/step.ts";
 import { CHUNK_SIZE_MAX, CONCURRENCY_MAX } from "../runtime/pipeline-check.ts";
 import type { CommonFlags } from "./common-flags.ts";
 import { type NumberFlag, readNumber } from "./config.ts";
+import { looksLikeDuration, parseDuration } from "./parse-duration.ts";
 
 export interface BatchFlags extends CommonFlags {
   readonly input?: string;
@@ -13,6 +15,7 @@ export interface BatchFlags extends CommonFlags {
   readonly key?: string;
   readonly lane?: string;
   readonly strict?: boolean;
+  readonly deadline?: string;
   readonly chunkSize?: string;
   readonly concurrency?: string;
 }
@@ -27,6 +30,7 @@ export function addBatchFlags(command: Command): Command {
     .option("--key <key>", "names the batch: the same key twice gives the same batch")
     .option("--lane <lane>", "whose batch it is (default: the pipeline's name)")
     .option("--strict", "check every item before anything runs; refuse the batch if one is bad")
+    .option("--deadline <when>", "expires it: after a duration (2h), or at a time (ISO 8601)")
     .option("--chunk-size <n>", `items in a chunk, 1 to ${CHUNK_SIZE_MAX}`);
 }
 
@@ -47,23 +51,31 @@ export function listNumberFlags({ chunkSize, concurrency }: BatchFlags): NumberF
 
 /** The pipeline with what the command line says about it. */
 export function adjustPipeline(pipeline: Pipeline, flags: BatchFlags): Pipeline {
-  return {
-    ...pipeline,
-    chunkSize: readNumber(flags.chunkSize) ?? pipeline.chunkSize,
-    concurrency: readNumber(flags.concurrency) ?? pipeline.concurrency,
-  };
+  const chunkSize = readNumber(flags.chunkSize);
+  const concurrency = readNumber(flags.concurrency);
+  const [first, ...rest] = pipeline.steps.map((step) => ({
+    ...step,
+    ...(chunkSize === undefined || step.waits ? {} : { chunkSize }),
+    ...(concurrency === undefined ? {} : { concurrency }),
+  })) as [Step, ...Step[]];
+  return { ...pipeline, steps: [first, ...rest] };
 }
 
-export function readSubmitOptions({ key, lane, strict }: BatchFlags): SubmitOptions {
+export function readSubmitOptions(
+  { key, lane, strict, deadline }: BatchFlags,
+  wallMs: number,
+): SubmitOptions {
   return {
     resume: true,
+    ...(deadline === undefined ? {} : { deadline: readDeadline(deadline, wallMs) }),
     ...(key === undefined ? {} : { key }),
     ...(lane === undefined ? {} : { lane }),
     ...(strict === undefined ? {} : { strict }),
   };
 }
 
-export function readInput({ source, name }: Pipeline, { input, inputJson }: BatchFlags): unknown {
+export function readInput({ steps, name }: Pipeline, { input, inputJson }: BatchFlags): unknown {
+  const { source } = steps[0];
   if (source === null) {
     throw new SluiceError(
       "NO_SOURCE",
@@ -80,6 +92,25 @@ export function readInput({ source, name }: Pipeline, { input, inputJson }: Batc
   throw new SluiceError("INPUT_MISSING", `the pipeline ${name} needs an input`, {
     hint: "Give it with --input <text>, or with --input-json <json>; `--input-json null` for none.",
   });
+}
+
+const INSTANT = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d:?\d\d)?$/;
+
+function readDeadline(text: string, wallMs: number): Date {
+  const refuse = (problem: string): SluiceError =>
+    new SluiceError("BAD_DEADLINE", `--deadline ${JSON.stringify(text)} ${problem}`, {
+      hint: "Give a time in the future, for example 90m, 12h, 2d or 2030-01-31T18:00:00Z.",
+    });
+  if (looksLikeDuration(text)) {
+    if (text.trim().startsWith("-")) throw refuse("has passed");
+    const ms = parseDuration("--deadline", text);
+    if (ms === 0) throw refuse("is now");
+    return new Date(wallMs + ms);
+  }
+  const at = INSTANT.test(text) ? new Date(text) : new Date(Number.NaN);
+  if (Number.isNaN(at.getTime())) throw refuse("is neither a duration nor a time");
+  if (at.getTime() <= wallMs) throw refuse("has passed");
+  return at;
 }
 
 function parseInput(text: string): unknown {

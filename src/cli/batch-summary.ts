@@ -8,8 +8,10 @@ import { renderDeadLetters } from "./dead-letter-view.ts";
 import { formatDuration } from "./format-duration.ts";
 import { countNoun, formatCount, formatRate } from "./format-number.ts";
 import { makeInert, makeInertLines } from "./inert-text.ts";
+import { getLastStep, readLetters } from "./result-pages.ts";
 import type { Screen } from "./screen.ts";
 import { quoteCommand } from "./shell-words.ts";
+import { renderSteps } from "./step-table.ts";
 import { wrapLine } from "./text-width.ts";
 
 const LETTERS_SHOWN_MAX = 5;
@@ -25,16 +27,20 @@ export interface SummaryParts {
 
 export async function renderSummary(batch: BatchSnapshot, parts: SummaryParts): Promise<string[]> {
   const { store, screen, storeFlag } = parts;
-  const letters = await store.readDeadLetters(batch.id, {
+  const letters: DeadLetter[] = [];
+  for await (const letter of readLetters(store, batch, {}, LETTERS_SHOWN_MAX)) letters.push(letter);
+  const results = await store.readResults(batch.id, {
+    step: getLastStep(batch),
     afterItem: -1,
-    limit: LETTERS_SHOWN_MAX,
+    limit: 1,
+    sinceDrive: 1,
   });
-  const results = await store.readResults(batch.id, { afterItem: -1, limit: 1 });
   return [
     renderHeading(batch, screen),
     ...renderReason(batch, screen),
     "",
     ...renderCounts(batch, parts),
+    ...renderSteps(batch, screen),
     ...renderLetters(letters, batch, screen),
     ...renderNext(batch, letters.length > 0, results.length > 0, storeFlag, screen),
   ];
@@ -109,15 +115,16 @@ export function describeFailed(count: number, { colours }: Screen): Fact {
 
 function renderLetters(
   letters: readonly DeadLetter[],
-  { counts }: BatchSnapshot,
+  batch: BatchSnapshot,
   screen: Screen,
 ): string[] {
+  const { counts } = batch;
   if (letters.length === 0) return [];
   const title =
     counts.failed > letters.length
       ? `the first ${letters.length} of ${countNoun(counts.failed, "dead letter")}`
       : countNoun(counts.failed, "dead letter");
-  return ["", screen.colours.bold(title), ...renderDeadLetters(letters, screen)];
+  return ["", screen.colours.bold(title), ...renderDeadLetters(letters, batch, screen)];
 }
 
 function renderNext(

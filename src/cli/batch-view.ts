@@ -1,6 +1,7 @@
 /** A batch as machines are told of it: one flat object, the same in every command. */
 import type { BatchState, EndReason } from "../core/batch.ts";
-import type { Counts } from "../core/counts.ts";
+import type { StopMode } from "../core/chunk.ts";
+import { type Counts, NO_ITEMS } from "../core/counts.ts";
 import { formatInstant } from "../ports/clock.ts";
 import type { BatchSnapshot } from "../ports/conducting.ts";
 
@@ -47,6 +48,36 @@ export interface FullBatchView extends BatchView {
   readonly submittedAt: string | null;
   readonly startedAt: string | null;
   readonly endedAt: string | null;
+  /** It holds its lane; before its turn it waits. */
+  readonly active: boolean;
+  /** The step that it is at. */
+  readonly step: string;
+  /** All of them, in order; those that have not begun have no items yet. */
+  readonly steps: readonly StepView[];
+  /** 1, and one more with every redrive. */
+  readonly drive: number;
+  readonly deadlineAt: string | null;
+  readonly pause: BatchSnapshot["pause"];
+  readonly parked: EndReason | null;
+  readonly cancel: CancelView | null;
+  /** Retention has taken what a redrive would need. */
+  readonly pruned: boolean;
+}
+
+export interface StepView extends Counts {
+  readonly name: string;
+  readonly chunks: number;
+  /** Automatic passes over its dead letters. */
+  readonly passes: number;
+}
+
+export interface CancelView {
+  readonly mode: StopMode;
+  readonly by: string;
+  readonly why: string | null;
+  readonly requestedAt: string;
+  /** Since then nothing of it starts; null while workers hold chunks of it. */
+  readonly acknowledgedAt: string | null;
 }
 
 /** For lists and looks: also when it happened and under which names. */
@@ -60,7 +91,30 @@ export function viewBatchFully(batch: BatchSnapshot, wallMs: number): FullBatchV
     submittedAt: instant(batch.submittedAt),
     startedAt: instant(batch.startedAt),
     endedAt: instant(batch.endedAt),
+    active: batch.active,
+    step: batch.settings.steps[batch.step]?.name ?? "",
+    steps: viewSteps(batch),
+    drive: batch.drive,
+    deadlineAt: instant(batch.deadlineAt),
+    pause: batch.pause,
+    parked: batch.parked,
+    cancel: viewCancel(batch),
+    pruned: batch.pruned,
   };
+}
+
+export function viewSteps({ settings, steps }: BatchSnapshot): StepView[] {
+  return settings.steps.map(({ name }, at) => {
+    const { counts = NO_ITEMS, chunks = 0, passes = 0 } = steps[at] ?? {};
+    return { name, ...counts, chunks, passes };
+  });
+}
+
+export function viewCancel({ cancel, endedAt }: BatchSnapshot): CancelView | null {
+  if (cancel === null) return null;
+  const { mode, by, why, requestedAt } = cancel;
+  const acknowledgedAt = endedAt === null ? null : formatInstant(endedAt);
+  return { mode, by, why, requestedAt: formatInstant(requestedAt), acknowledgedAt };
 }
 
 /** Since it started, or how long it took. The wall clock may have jumped; never below 0. */

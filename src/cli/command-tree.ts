@@ -1,18 +1,24 @@
 /** The commands and their options as plain values, read from commander so that they cannot go stale. */
-import type { Command, Option } from "commander";
+import type { Argument, Command, Option } from "commander";
+
+/** What a shell may offer for a value. */
+export const VALUE_KINDS = ["batch", "lane", "pipeline", "file", "choice", "other"] as const;
+export type ValueKind = (typeof VALUE_KINDS)[number];
+
+export interface ValueFacts {
+  readonly kind: ValueKind;
+  readonly choices: readonly string[];
+}
 
 export interface OptionFacts {
   /** `--limit`, and `-o` where there is one. */
   readonly names: readonly string[];
   readonly about: string;
-  readonly takesValue: boolean;
-  readonly choices: readonly string[];
-  readonly takesFile: boolean;
+  /** Null for a flag that takes none. */
+  readonly value: ValueFacts | null;
 }
 
-export interface ArgumentFacts {
-  readonly kind: "batch" | "file" | "choice";
-  readonly choices: readonly string[];
+export interface ArgumentFacts extends ValueFacts {
   readonly isRepeated: boolean;
 }
 
@@ -21,22 +27,47 @@ export interface CommandFacts {
   readonly about: string;
   readonly options: readonly OptionFacts[];
   readonly arguments: readonly ArgumentFacts[];
+  readonly commands: readonly CommandFacts[];
 }
 
-const FILE_OPTIONS = ["--store", "--config", "--output", "--input"];
+const KINDS_OF_OPTIONS: Readonly<Record<string, ValueKind>> = {
+  "--store": "file",
+  "--config": "file",
+  "--output": "file",
+  "--input": "file",
+  "--file": "file",
+  "--pipeline-file": "file",
+  "--lane": "lane",
+  "--pipeline": "pipeline",
+  "--batch": "batch",
+  "--before": "batch",
+};
+
+const KINDS_OF_ARGUMENTS: Readonly<Record<string, ValueKind>> = {
+  batch: "batch",
+  lane: "lane",
+  item: "other",
+};
 
 export function readCommandTree(program: Command): CommandFacts[] {
   const common = readOptions(program);
-  return program.commands.map((command) => ({
+  return program.commands.map((command) => readCommand(command, common));
+}
+
+function readCommand(command: Command, common: readonly OptionFacts[]): CommandFacts {
+  return {
     name: command.name(),
     about: command.summary(),
     options: [...readOptions(command), ...common],
-    arguments: command.registeredArguments.map((argument) => {
-      const choices = argument.argChoices ?? [];
-      const kind = choices.length > 0 ? "choice" : argument.name() === "batch" ? "batch" : "file";
-      return { kind, choices, isRepeated: argument.variadic };
-    }),
-  }));
+    arguments: command.registeredArguments.map(readArgument),
+    commands: command.commands.map((one) => readCommand(one, common)),
+  };
+}
+
+function readArgument(argument: Argument): ArgumentFacts {
+  const choices = argument.argChoices ?? [];
+  const kind = choices.length > 0 ? "choice" : (KINDS_OF_ARGUMENTS[argument.name()] ?? "file");
+  return { kind, choices, isRepeated: argument.variadic };
 }
 
 function readOptions(command: Command): OptionFacts[] {
@@ -46,8 +77,12 @@ function readOptions(command: Command): OptionFacts[] {
     .map((option: Option) => ({
       names: [option.short, option.long].filter((name) => name !== undefined),
       about: option.description,
-      takesValue: option.required || option.optional,
-      choices: option.argChoices ?? [],
-      takesFile: FILE_OPTIONS.includes(option.long ?? ""),
+      value: option.required || option.optional ? readValue(option) : null,
     }));
+}
+
+function readValue(option: Option): ValueFacts {
+  const choices = option.argChoices ?? [];
+  const kind = choices.length > 0 ? "choice" : (KINDS_OF_OPTIONS[option.long ?? ""] ?? "other");
+  return { kind, choices };
 }

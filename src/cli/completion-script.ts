@@ -1,12 +1,11 @@
-/** Completion scripts for three shells, from the tree of commands. Batch ids come from the store. */
+/** Completion scripts for three shells, from the tree of commands. Names come from the store. */
 import { unreachable } from "../core/invariant.ts";
-import type { ArgumentFacts, CommandFacts, OptionFacts } from "./command-tree.ts";
+import type { CommandFacts, OptionFacts, ValueFacts } from "./command-tree.ts";
+import { writeBash } from "./completion-bash.ts";
+import { joinNames, LISTERS, SCRIPTS } from "./completion-names.ts";
 
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];
-
-/** Prints the ids of the newest batches, one a line; silent where there is no store. */
-const LIST_IDS = `sluice list --json --limit 100 2>/dev/null | sed -n 's/^{"batch":"\\([^"]*\\)".*/\\1/p'`;
 
 export function writeCompletion(shell: Shell, commands: readonly CommandFacts[]): string {
   switch (shell) {
@@ -21,89 +20,26 @@ export function writeCompletion(shell: Shell, commands: readonly CommandFacts[])
   }
 }
 
-function writeBash(commands: readonly CommandFacts[]): string {
-  const names = commands.map(({ name }) => name).join(" ");
-  const options = commands.map(
-    ({ name, options: own }) =>
-      `    ${name}) words="${own.flatMap((option) => option.names).join(" ")}" ;;`,
-  );
-  const values = commands.flatMap(({ name, options: own }) =>
-    own
-      .filter(({ takesValue }) => takesValue)
-      .map(
-        (option) =>
-          `    ${option.names.map((flag) => `${name}:${flag}`).join("|")}) ${completeBash(option)} return ;;`,
-      ),
-  );
-  const positional = commands.flatMap(({ name, arguments: [first] }) =>
-    first === undefined ? [] : [`    ${name}) ${completeBashArgument(first)} ;;`],
-  );
-  return `# bash completion for sluice
-_sluice_ids() {
-  ${LIST_IDS}
-}
-
-_sluice() {
-  local current="\${COMP_WORDS[COMP_CWORD]}" previous="" command="" word words=""
-  COMPREPLY=()
-  (( COMP_CWORD > 0 )) && previous="\${COMP_WORDS[COMP_CWORD-1]}"
-  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case " ${names} " in *" $word "*) command="$word"; break ;; esac
-  done
-  if [[ -z "$command" ]]; then
-    COMPREPLY=($(compgen -W "${names} --help --version" -- "$current"))
-    return
-  fi
-  case "$command:$previous" in
-${values.join("\n")}
-  esac
-  if [[ "$current" == -* ]]; then
-    case "$command" in
-${options.join("\n")}
-    esac
-    COMPREPLY=($(compgen -W "$words" -- "$current"))
-    return
-  fi
-  case "$command" in
-${positional.join("\n")}
-  esac
-}
-
-complete -o filenames -F _sluice sluice
-`;
-}
-
-function completeBash({ choices, takesFile }: OptionFacts): string {
-  if (choices.length > 0) return `COMPREPLY=($(compgen -W "${choices.join(" ")}" -- "$current"));`;
-  return takesFile ? `COMPREPLY=($(compgen -f -- "$current"));` : "";
-}
-
-function completeBashArgument({ kind, choices }: ArgumentFacts): string {
-  if (kind === "batch") return `COMPREPLY=($(compgen -W "$(_sluice_ids)" -- "$current"))`;
-  if (kind === "choice") return `COMPREPLY=($(compgen -W "${choices.join(" ")}" -- "$current"))`;
-  return `COMPREPLY=($(compgen -f -- "$current"))`;
-}
-
 function writeZsh(commands: readonly CommandFacts[]): string {
   const list = commands.map(
     ({ name, about }) => `    ${quote(`${name}:${about.replaceAll(":", "\\:")}`)}`,
   );
-  const cases = commands.map(({ name, options, arguments: own }) => {
-    const specs = [
-      ...options.map(describeZshOption),
-      ...own.map(
-        (argument) => `${argument.isRepeated ? "*" : ""}:${completeZshArgument(argument)}`,
-      ),
-    ];
-    return `    ${name}) _arguments ${specs.map(quote).join(" \\\n      ")} ;;`;
-  });
-  return `#compdef sluice
-_sluice_ids() {
-  local -a ids
-  ids=(\${(f)"$(${LIST_IDS})"})
-  compadd -a ids
+  const functions = SCRIPTS.map(
+    ([name, script]) => `_sluice_${name}() {
+  local -a names
+  names=(\${(f)"$(${script})"})
+  compadd -a names
 }
-
+`,
+  );
+  const firsts = commands
+    .filter((command) => command.commands.length > 0)
+    .map(({ name, arguments: [first], commands: own }) => {
+      const lister = first === undefined ? "" : `  ${nameZshAction(first)}\n`;
+      return `_sluice_first_${name}() {\n${lister}  compadd ${joinNames(own)}\n}\n`;
+    });
+  return `#compdef sluice
+${[...functions, ...firsts].join("\n")}
 _sluice() {
   local -a commands
   commands=(
@@ -116,8 +52,11 @@ ${list.join("\n")}
   local command="\${words[2]}"
   shift words
   (( CURRENT-- ))
+  case "$command\${words[2]:+/\${words[2]}}" in
+${commands.flatMap(writeZshSubs).join("\n")}
+  esac
   case "$command" in
-${cases.join("\n")}
+${commands.map((command) => `    ${command.name}) ${writeZshArguments(command)} ;;`).join("\n")}
   esac
 }
 
@@ -129,56 +68,85 @@ fi
 `;
 }
 
-function describeZshOption({ names, about, takesValue, choices, takesFile }: OptionFacts): string {
-  const name = names.at(-1) ?? "";
-  const text = about.replace(/[[\]:]/g, "\\$&");
-  if (!takesValue) return `${name}[${text}]`;
-  const action = choices.length > 0 ? `(${choices.join(" ")})` : takesFile ? "_files" : " ";
-  return `${name}=[${text}]:value:${action}`;
+function writeZshSubs({ name, commands }: CommandFacts): string[] {
+  return commands.map(
+    (one) =>
+      `    ${name}/${one.name}) if (( CURRENT > 2 )); then shift words; (( CURRENT-- )); ${writeZshArguments(one)}; return; fi ;;`,
+  );
 }
 
-function completeZshArgument({ kind, choices }: ArgumentFacts): string {
-  if (kind === "batch") return "batch:_sluice_ids";
-  return kind === "choice" ? `choice:(${choices.join(" ")})` : "file:_files";
+function writeZshArguments({ name, options, arguments: own, commands }: CommandFacts): string {
+  const specs = [
+    ...options.map(describeZshOption),
+    ...own.map((value) => `${value.isRepeated ? "*" : ""}:${value.kind}:${nameZshAction(value)}`),
+  ];
+  if (commands.length > 0) {
+    const first = `:command:_sluice_first_${name}`;
+    specs.splice(options.length, own.length === 0 ? 0 : 1, first);
+  }
+  return `_arguments ${specs.map(quote).join(" \\\n      ")}`;
+}
+
+function describeZshOption({ names, about, value }: OptionFacts): string {
+  const name = names.at(-1) ?? "";
+  const text = about.replace(/[[\]:]/g, "\\$&");
+  return value === null ? `${name}[${text}]` : `${name}=[${text}]:value:${nameZshAction(value)}`;
+}
+
+function nameZshAction({ kind, choices }: ValueFacts): string {
+  if (kind === "choice") return `(${choices.join(" ")})`;
+  if (kind === "file") return "_files";
+  return kind === "other" ? " " : `_sluice_${LISTERS[kind]}`;
 }
 
 function writeFish(commands: readonly CommandFacts[]): string {
+  const functions = SCRIPTS.map(
+    ([name, script]) => `function __sluice_${name}\n    ${script}\nend\n`,
+  );
   const lines = commands.flatMap((command) => {
-    const isThis = `-n '__fish_seen_subcommand_from ${command.name}'`;
+    const seen = `__fish_seen_subcommand_from ${command.name}`;
+    const below = joinNames(command.commands);
+    const alone = below === "" ? seen : `${seen}; and not __fish_seen_subcommand_from ${below}`;
     return [
       `complete -c sluice -n __fish_use_subcommand -f -a ${command.name} -d ${quoteFish(command.about)}`,
-      ...command.options.map(
-        (option) => `complete -c sluice ${isThis} ${describeFishOption(option)}`,
-      ),
-      ...command.arguments.flatMap((argument) => {
-        const action = completeFishArgument(argument);
-        return action === null ? [] : [`complete -c sluice ${isThis} -f -a ${action}`];
-      }),
+      ...writeFishCommand(command, alone),
+      ...command.commands.flatMap((one) => [
+        `complete -c sluice -n '${alone}' -f -a ${one.name} -d ${quoteFish(one.about)}`,
+        ...writeFishCommand(one, `${seen}; and __fish_seen_subcommand_from ${one.name}`),
+      ]),
     ];
   });
   return `# fish completion for sluice
-function __sluice_ids
-    ${LIST_IDS}
-end
-
+${functions.join("\n")}
 ${lines.join("\n")}
 `;
 }
 
-function describeFishOption({ names, about, takesValue, choices, takesFile }: OptionFacts): string {
+function writeFishCommand({ options, arguments: own }: CommandFacts, condition: string): string[] {
+  return [
+    ...options.map(
+      (option) => `complete -c sluice -n '${condition}' ${describeFishOption(option)}`,
+    ),
+    ...own.flatMap((value) => {
+      const offered = listFishWords(value);
+      return offered === null ? [] : [`complete -c sluice -n '${condition}' -f -a ${offered}`];
+    }),
+  ];
+}
+
+function describeFishOption({ names, about, value }: OptionFacts): string {
   const flags = names.map((name) =>
     name.startsWith("--") ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`,
   );
-  const value = [
-    ...(takesValue ? [takesFile ? "-r -F" : "-x"] : []),
-    ...(choices.length > 0 ? [`-a ${quoteFish(choices.join(" "))}`] : []),
-  ];
-  return [...flags, ...value, `-d ${quoteFish(about)}`].join(" ");
+  const offered = value === null ? null : listFishWords(value);
+  const taken = value === null ? [] : [value.kind === "file" ? "-r -F" : "-x"];
+  const words = offered === null ? [] : [`-a ${offered}`];
+  return [...flags, ...taken, ...words, `-d ${quoteFish(about)}`].join(" ");
 }
 
-function completeFishArgument({ kind, choices }: ArgumentFacts): string | null {
-  if (kind === "batch") return "'(__sluice_ids)'";
-  return kind === "choice" ? quoteFish(choices.join(" ")) : null;
+function listFishWords({ kind, choices }: ValueFacts): string | null {
+  if (kind === "choice") return quoteFish(choices.join(" "));
+  return kind === "file" || kind === "other" ? null : `'(__sluice_${LISTERS[kind]})'`;
 }
 
 function quote(text: string): string {

@@ -150,7 +150,7 @@ function checkLeases(db: DatabaseSync): Check {
   );
 }
 
-function describeFailure(name: string, error: unknown, path: string): Check {
+export function describeFailure(name: string, error: unknown, path: string): Check {
   const { code, message, hint } = viewError(translateError(error, path));
   return bad(name, `${code}: ${message}`, hint ?? "See the message.");
 }

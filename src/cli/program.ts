@@ -8,17 +8,23 @@ import { addCommonFlags } from "./common-flags.ts";
 import { addExamples } from "./command-help.ts";
 import { makeAsk } from "./ask.ts";
 import { addBackupCommand } from "./commands/backup.ts";
+import { addCancelCommand } from "./commands/cancel.ts";
 import { addCompletionCommand } from "./commands/completion.ts";
 import { addDeadCommand } from "./commands/dead.ts";
 import { addDeliveriesCommand } from "./commands/deliveries.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
+import { addGcCommand } from "./commands/gc.ts";
 import { addInitCommand } from "./commands/init.ts";
+import { addLanesCommand } from "./commands/lanes.ts";
 import { addListCommand } from "./commands/list.ts";
+import { addPauseCommand, addResumeCommand } from "./commands/pause.ts";
+import { addRedriveCommand } from "./commands/redrive.ts";
 import { addResultsCommand } from "./commands/results.ts";
 import { addRunCommand } from "./commands/run.ts";
 import { addStatusCommand } from "./commands/status.ts";
 import { addSubmitCommand } from "./commands/submit.ts";
 import { addWatchCommand } from "./commands/watch.ts";
+import { addWhyCommand } from "./commands/why.ts";
 import { addWorkCommand } from "./commands/work.ts";
 import {
   type ErrorView,
@@ -108,9 +114,16 @@ function buildProgram(cli: Cli): Command {
     addListCommand,
     addStatusCommand,
     addWatchCommand,
+    addWhyCommand,
     addResultsCommand,
     addDeadCommand,
+    addRedriveCommand,
+    addCancelCommand,
+    addPauseCommand,
+    addResumeCommand,
+    addLanesCommand,
     addDeliveriesCommand,
+    addGcCommand,
     addBackupCommand,
     addDoctorCommand,
     addCompletionCommand,

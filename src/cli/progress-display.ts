@@ -38,6 +38,11 @@ export class ProgressDisplay {
     }
   }
 
+  /** A line of its own where no bar says the same. */
+  tell(text: string): void {
+    if (!this.#screen.isTerminal) this.#screen.line(makeInert(text));
+  }
+
   /** A line of its own. */
   note(text: string): void {
     const drawn = this.#drawn;

@@ -1,5 +1,6 @@
 /** Submits the batch that a command line describes, or takes up the one that it means. */
 import { invariant } from "../core/invariant.ts";
+import { formatInstant } from "../ports/clock.ts";
 import type { BatchSnapshot } from "../ports/conducting.ts";
 import type { BatchHandle } from "../runtime/batch-handle.ts";
 import type { Engine } from "../runtime/engine.ts";
@@ -39,14 +40,18 @@ export async function submitBatch(
   const config = await loadConfig(flags, cli.env, listNumberFlags(flags));
   const pipeline = adjustPipeline(await loadPipeline(file), flags);
   const input = readInput(pipeline, flags);
+  const options = readSubmitOptions(flags, cli.clock.wallMs());
   const display = new ProgressDisplay(cli.err, cli.clock);
   for (const message of config.warnings) display.log({ level: "warn", event: "config", message });
   const log: Log = (entry) => display.log(entry);
   const engine = await openEngine({ config, clock: cli.clock, log });
   try {
-    const handle = await engine.submit(pipeline, input, readSubmitOptions(flags));
+    const handle = await engine.submit(pipeline, input, options);
     const batch = handle.takenUp ?? (await engine.store.getBatch(handle.id));
     invariant(batch !== null, "a batch that was just submitted is there");
+    if (handle.takenUp !== null && flags.deadline !== undefined) {
+      display.note(`--deadline is not taken: ${describeDeadline(batch)}`);
+    }
     return { engine, handle, pipeline, config, display, batch };
   } catch (error) {
     await closeEngine(engine);
@@ -61,8 +66,14 @@ export async function closeEngine(engine: Engine): Promise<void> {
 }
 
 /** "resuming batch b-..., 412,000 of 1,000,000 done" */
-export function describeTakenUp({ id, state, counts }: BatchSnapshot): string {
+export function describeTakenUp({ id, state, active, counts }: BatchSnapshot): string {
+  if (!active) return `resuming batch ${id}, which waits for its turn`;
   if (state !== "running") return `resuming batch ${id}, which was not sliced to its end`;
   const done = formatCount(countRun(counts));
   return `resuming batch ${id}, ${done} of ${formatCount(counts.planned)} done`;
+}
+
+function describeDeadline({ id, deadlineAt }: BatchSnapshot): string {
+  const own = deadlineAt === null ? "no deadline" : `the deadline ${formatInstant(deadlineAt)}`;
+  return `batch ${id} was there before, with ${own}`;
 }

@@ -5,11 +5,10 @@ import {
   type BatchEvent,
   type BatchState,
   decideEnding,
-  describeEnding,
+  describeAct,
   ENDED_STATES,
   isEnded,
   nextBatchState,
-  RECORD_TYPES,
 } from "./batch.ts";
 import { NO_ITEMS } from "./counts.ts";
 
@@ -20,14 +19,25 @@ const EDGES: readonly (readonly [BatchState, BatchEvent, BatchState])[] = [
   ["submitted", "cancel", "cancelled"],
   ["submitted", "expire", "expired"],
   ["slicing", "finish_slicing", "running"],
+  ["slicing", "await_turn", "ready"],
   ["slicing", "fail", "failed"],
   ["slicing", "cancel", "cancelled"],
   ["slicing", "expire", "expired"],
+  ["ready", "take_turn", "running"],
+  ["ready", "fail", "failed"],
+  ["ready", "cancel", "cancelled"],
+  ["ready", "expire", "expired"],
+  ["running", "step_aside", "ready"],
+  ["running", "next_step", "slicing"],
   ["running", "finish_items", "succeeded"],
   ["running", "finish_items_with_failures", "completed_with_errors"],
   ["running", "fail", "failed"],
   ["running", "cancel", "cancelled"],
   ["running", "expire", "expired"],
+  ["completed_with_errors", "reopen", "ready"],
+  ["failed", "reopen", "ready"],
+  ["cancelled", "reopen", "ready"],
+  ["expired", "reopen", "ready"],
 ];
 
 describe("a batch's states", () => {
@@ -40,17 +50,32 @@ describe("a batch's states", () => {
     }
   }
 
-  test("an ended batch never moves again", () => {
+  test("a success never moves again, and any other ended batch only by a redrive", () => {
     for (const state of ENDED_STATES) {
-      expect(BATCH_EVENTS.map((event) => nextBatchState(state, event))).toEqual(
-        BATCH_EVENTS.map(() => null),
-      );
+      const moves = BATCH_EVENTS.filter((event) => nextBatchState(state, event) !== null);
+      expect(moves, state).toEqual(state === "succeeded" ? [] : ["reopen"]);
+    }
+  });
+
+  test("a batch that has not ended can be stopped from wherever it is", () => {
+    const stops = { fail: "failed", cancel: "cancelled", expire: "expired" } as const;
+    for (const state of BATCH_STATES.filter((one) => !isEnded(one))) {
+      for (const [event, ended] of Object.entries(stops)) {
+        expect(nextBatchState(state, event as BatchEvent), `${event} on ${state}`).toBe(ended);
+      }
+    }
+  });
+
+  test("only a running batch can come to an end by its items", () => {
+    for (const event of ["finish_items", "finish_items_with_failures"] as const) {
+      const from = BATCH_STATES.filter((state) => nextBatchState(state, event) !== null);
+      expect(from).toEqual(["running"]);
     }
   });
 
   test("exactly the ended states are ended", () => {
     expect(BATCH_STATES.filter(isEnded)).toEqual([...ENDED_STATES]);
-    expect(ENDED_STATES).not.toContain("running");
+    expect(ENDED_STATES).not.toContain("ready");
   });
 
   test("every state can be reached from submission", () => {
@@ -65,46 +90,18 @@ describe("a batch's states", () => {
   });
 });
 
-describe("whether a batch ends", () => {
-  const counts = { ...NO_ITEMS, planned: 5, succeeded: 3, skipped: 2 };
-
-  test("an open batch does not, though nothing is pending", () => {
-    expect(decideEnding(counts, false)).toBeNull();
-    expect(decideEnding(NO_ITEMS, false)).toBeNull();
-  });
-
-  test("a batch with a pending item does not", () => {
-    expect(decideEnding({ ...counts, skipped: 1, pending: 1 }, true)).toBeNull();
-  });
-
-  test("a sealed batch does with its last item, as a success only without a failure", () => {
-    expect(decideEnding(counts, true)).toBe("finish_items");
-    expect(decideEnding(NO_ITEMS, true)).toBe("finish_items");
-    const failed = { ...counts, skipped: 1, failed: 1 };
-    expect(decideEnding(failed, true)).toBe("finish_items_with_failures");
+describe("how a finished batch is called", () => {
+  test("a success only without a failure", () => {
+    const counts = { ...NO_ITEMS, planned: 5, succeeded: 3, skipped: 2 };
+    expect(decideEnding(counts)).toBe("finish_items");
+    expect(decideEnding(NO_ITEMS)).toBe("finish_items");
+    expect(decideEnding({ ...counts, skipped: 1, failed: 1 })).toBe("finish_items_with_failures");
   });
 });
 
-describe("the records of an ending", () => {
-  const counts = { ...NO_ITEMS, planned: 2, cancelled: 2 };
-  const reason = { code: "BUDGET", message: "too many" };
-
-  for (const { from, types } of [
-    { from: "submitted", types: ["batch.ended"] },
-    { from: "slicing", types: ["slicing.aborted", "batch.ended"] },
-    { from: "running", types: ["step.ended", "batch.ended"] },
-  ] as const) {
-    test(`from ${from} are ${types.join(" and ")}, the ending last and with its cause`, () => {
-      const records = describeEnding(from, "failed", counts, reason);
-      expect(records.map(({ type }) => type)).toEqual(types);
-      expect(records.at(-1)?.data).toEqual({ state: "failed", counts, ...reason });
-      expect(records.every(({ type }) => RECORD_TYPES.includes(type))).toBe(true);
-    });
-  }
-
-  test("an ending without a cause names none", () => {
-    const [step, ended] = describeEnding("running", "succeeded", counts, null);
-    expect(step?.data).toEqual({ step: 0, counts });
-    expect(ended?.data).toEqual({ state: "succeeded", counts });
+describe("an act in a record", () => {
+  test("says who, and why where somebody said so", () => {
+    expect(describeAct({ by: "eva", why: "wrong file" })).toEqual({ by: "eva", why: "wrong file" });
+    expect(Object.keys(describeAct({ by: "eva", why: null }))).toEqual(["by"]);
   });
 });

@@ -2,10 +2,15 @@
  * The life of a batch.
  *
  *   submitted -> slicing -> running -> succeeded | completed_with_errors
- *        \___________\_________\-----> failed | expired | cancelled
+ *                  |  ^      |  ^
+ *                  v  |      v  |           (one slicing for each step)
+ *                ready -------> running
  *
- * It ends once, and honestly: an early end cancels what did not run, and only a batch in which
- * every item succeeded or was skipped may be called a success.
+ * From every state before its end it may be stopped: failed | cancelled | expired. `ready` is
+ * planned and waits for its lane's turn; only the batch that holds its lane is `running`. It ends
+ * once for each drive, and honestly: an early end cancels what did not run, and only a batch in
+ * which every item succeeded or was skipped may be called a success. A redrive reopens an ended
+ * one, which then waits for its lane again.
  */
 import type { Json } from "./canonical-json.ts";
 import type { Counts } from "./counts.ts";
@@ -19,35 +24,46 @@ export const ENDED_STATES = [
 ] as const;
 export type EndedState = (typeof ENDED_STATES)[number];
 
-export const BATCH_STATES = ["submitted", "slicing", "running", ...ENDED_STATES] as const;
+export const BATCH_STATES = ["submitted", "slicing", "ready", "running", ...ENDED_STATES] as const;
 export type BatchState = (typeof BATCH_STATES)[number];
 
 export const BATCH_EVENTS = [
   "start_slicing",
+  /** The plan is there, and so is the lane's turn. */
   "finish_slicing",
+  /** The plan is there, but the lane is another batch's. */
+  "await_turn",
+  "take_turn",
+  /** Gives its lane to a batch that can go on. */
+  "step_aside",
+  "next_step",
   "finish_items",
   "finish_items_with_failures",
   "fail",
   "cancel",
   "expire",
+  "reopen",
 ] as const;
 export type BatchEvent = (typeof BATCH_EVENTS)[number];
 
+const STOPS = { fail: "failed", cancel: "cancelled", expire: "expired" } as const;
+
 const EDGES: { readonly [S in BatchState]: { readonly [E in BatchEvent]?: BatchState } } = {
-  submitted: { start_slicing: "slicing", fail: "failed", cancel: "cancelled", expire: "expired" },
-  slicing: { finish_slicing: "running", fail: "failed", cancel: "cancelled", expire: "expired" },
+  submitted: { start_slicing: "slicing", ...STOPS },
+  slicing: { finish_slicing: "running", await_turn: "ready", ...STOPS },
+  ready: { take_turn: "running", ...STOPS },
   running: {
+    step_aside: "ready",
+    next_step: "slicing",
     finish_items: "succeeded",
     finish_items_with_failures: "completed_with_errors",
-    fail: "failed",
-    cancel: "cancelled",
-    expire: "expired",
+    ...STOPS,
   },
   succeeded: {},
-  completed_with_errors: {},
-  failed: {},
-  cancelled: {},
-  expired: {},
+  completed_with_errors: { reopen: "ready" },
+  failed: { reopen: "ready" },
+  cancelled: { reopen: "ready" },
+  expired: { reopen: "ready" },
 };
 
 /** The state an event leads to, or null when it has no business in this state. */
@@ -59,15 +75,8 @@ export function isEnded(state: BatchState): state is EndedState {
   return (ENDED_STATES as readonly string[]).includes(state);
 }
 
-/**
- * Whether these counts end a running batch, and as what. Asked in the commit that makes an item
- * terminal, so the last one ends the batch itself. An open batch cannot end: its producer may add.
- */
-export function decideEnding(
-  counts: Counts,
-  sealed: boolean,
-): "finish_items" | "finish_items_with_failures" | null {
-  if (!sealed || counts.pending > 0) return null;
+/** How a finished batch is called; `counts` are those of all its steps. */
+export function decideEnding(counts: Counts): "finish_items" | "finish_items_with_failures" {
   return counts.failed > 0 ? "finish_items_with_failures" : "finish_items";
 }
 
@@ -79,8 +88,19 @@ export const RECORD_TYPES = [
   "slicing.finished",
   "slicing.aborted",
   "batch.sealed",
+  "batch.paused",
+  "batch.resumed",
+  "batch.moved",
+  "batch.parked",
+  "batch.cancel_requested",
+  "dead_letters.redriven",
+  "dead_letters.discarded",
+  "dead_letter.edited",
+  "batch.reopened",
   "step.ended",
+  "batch.drained",
   "batch.ended",
+  "batch.released",
 ] as const;
 export type RecordType = (typeof RECORD_TYPES)[number];
 
@@ -95,18 +115,12 @@ export interface BatchRecord {
   readonly data: { readonly [key: string]: Json | undefined };
 }
 
-/** The records that an ending writes, in its own transaction. */
-export function describeEnding(
-  from: BatchState,
-  to: EndedState,
-  counts: Counts,
-  reason: EndReason | null,
-): BatchRecord[] {
-  const tally = { ...counts };
-  const cause = reason === null ? {} : { code: reason.code, message: reason.message };
-  const records: BatchRecord[] = [];
-  if (from === "slicing") records.push({ type: "slicing.aborted", data: cause });
-  if (from === "running") records.push({ type: "step.ended", data: { step: 0, counts: tally } });
-  records.push({ type: "batch.ended", data: { state: to, counts: tally, ...cause } });
-  return records;
+/** Who did something to a batch by hand, and why. */
+export interface Act {
+  readonly by: string;
+  readonly why: string | null;
+}
+
+export function describeAct({ by, why }: Act): { readonly by: string; readonly why?: string } {
+  return why === null ? { by } : { by, why };
 }

@@ -18,6 +18,9 @@ const EDGES: readonly (readonly [ChunkState, ChunkEvent, ChunkState])[] = [
   ["leased", "cancel", "cancelled"],
   ["waiting", "lease", "leased"],
   ["waiting", "cancel", "cancelled"],
+  ["waiting", "redrive", "waiting"],
+  ["settled", "redrive", "waiting"],
+  ["cancelled", "redrive", "waiting"],
 ];
 
 describe("a chunk's states", () => {

@@ -1,6 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { applyOutcomes, cancelPending, isConserved, NO_ITEMS, planItems } from "./counts.ts";
+import {
+  applyOutcomes,
+  cancelPending,
+  isConserved,
+  NO_ITEMS,
+  planItems,
+  redriveItems,
+  reviveCancelled,
+} from "./counts.ts";
 
 const few = fc.nat(1_000);
 
@@ -28,6 +36,22 @@ describe("conservation", () => {
         const cancelled = cancelPending(grown);
         expect(isConserved(cancelled)).toBe(true);
         expect(cancelled).toEqual({ ...grown, cancelled: rest + more, pending: 0 });
+      }),
+    );
+  });
+
+  test("survives a redrive of failures and of what was cancelled", () => {
+    fc.assert(
+      fc.property(few, few, few, (failed, redriven, rest) => {
+        const planned = planItems(NO_ITEMS, failed + redriven + rest);
+        const delta = { succeeded: 0, skipped: 0, failed: failed + redriven };
+        const ended = cancelPending(applyOutcomes(planned, delta));
+        const again = redriveItems(ended, redriven);
+        expect(isConserved(again)).toBe(true);
+        expect(again).toEqual({ ...ended, failed, pending: redriven });
+        const revived = reviveCancelled(again);
+        expect(isConserved(revived)).toBe(true);
+        expect(revived).toEqual({ ...again, cancelled: 0, pending: redriven + rest });
       }),
     );
   });

@@ -51,3 +51,13 @@ export function applyOutcomes(counts: Counts, delta: OutcomeDelta): Counts {
 export function cancelPending(counts: Counts): Counts {
   return { ...counts, cancelled: counts.cancelled + counts.pending, pending: 0 };
 }
+
+/** Failures that go back to work. */
+export function redriveItems(counts: Counts, items: number): Counts {
+  return { ...counts, failed: counts.failed - items, pending: counts.pending + items };
+}
+
+/** What was cancelled when a batch stopped early goes back to work. */
+export function reviveCancelled(counts: Counts): Counts {
+  return { ...counts, pending: counts.pending + counts.cancelled, cancelled: 0 };
+}

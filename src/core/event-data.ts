@@ -1,13 +1,16 @@
-/**
- * What each type of record says, as a type: the shapes of `data`. A type that is not described here
- * yet is plain JSON to its handlers; describing it is one more entry.
- */
+/** What each type of record says, as a type: the shapes of `data`. */
 import type { EndedState, RecordType } from "./batch.ts";
-import type { Json } from "./canonical-json.ts";
+import type { StopMode } from "./chunk.ts";
 import type { Counts } from "./counts.ts";
+import type { PauseFacts } from "./why.ts";
 
-type PlainData = { readonly [key: string]: Json | undefined };
 type NoData = { readonly [key: string]: never };
+
+/** Who did it, and why. */
+interface ByHand {
+  readonly by: string;
+  readonly why?: string;
+}
 
 interface Cause {
   readonly code?: string;
@@ -19,6 +22,10 @@ interface PlanSize {
   readonly chunks: number;
 }
 
+interface AtStep {
+  readonly step: number;
+}
+
 interface DescribedData {
   readonly "batch.submitted": {
     readonly pipeline: string;
@@ -27,17 +34,47 @@ interface DescribedData {
     readonly key: string | null;
     readonly inputHash: string;
   };
-  readonly "batch.started": NoData;
-  readonly "slicing.started": NoData;
-  readonly "slicing.finished": PlanSize;
+  readonly "batch.started": AtStep & { readonly drive: number };
+  readonly "slicing.started": AtStep;
+  readonly "slicing.finished": AtStep & PlanSize;
   readonly "slicing.aborted": Cause;
   readonly "batch.sealed": PlanSize;
-  readonly "step.ended": { readonly step: number; readonly counts: Counts };
-  /** `code` and `message` when it ended early. */
-  readonly "batch.ended": Cause & { readonly state: EndedState; readonly counts: Counts };
+  readonly "batch.paused": ByHand & {
+    readonly scope: PauseFacts["scope"];
+    readonly mode: StopMode;
+  };
+  readonly "batch.resumed": ByHand & { readonly scope: PauseFacts["scope"] };
+  readonly "batch.moved": ByHand & { readonly to?: "front" | "back"; readonly before?: string };
+  readonly "batch.parked": Required<Cause>;
+  readonly "batch.cancel_requested": ByHand & { readonly mode: StopMode };
+  /** `pass` and `final` for an automatic pass at a step's end, `revived` for one by hand. */
+  readonly "dead_letters.redriven": ByHand & {
+    readonly drive: number;
+    readonly items: number;
+    readonly step?: number;
+    readonly pass?: number;
+    readonly final?: boolean;
+    readonly revived?: number;
+  };
+  readonly "dead_letters.discarded": ByHand & { readonly items: number };
+  readonly "dead_letter.edited": ByHand & AtStep & { readonly item: number };
+  readonly "batch.reopened": AtStep & { readonly drive: number };
+  readonly "step.ended": AtStep & { readonly name: string; readonly counts: Counts };
+  readonly "batch.drained": NoData;
+  /** `code` and `message` when it ended early; `abandoned` what a cancel left running. */
+  readonly "batch.ended": Cause & {
+    readonly state: EndedState;
+    readonly drive: number;
+    readonly counts: Counts;
+    readonly abandonedChunks?: number;
+    readonly abandoned?: readonly {
+      readonly step: number;
+      readonly chunk: number;
+      readonly items: readonly number[] | null;
+    }[];
+  };
+  readonly "batch.released": { readonly lane: string };
 }
 
-/** The data of each type of event. */
-export type EventData = {
-  readonly [Type in RecordType]: Type extends keyof DescribedData ? DescribedData[Type] : PlainData;
-};
+/** The data of each type of event: none can be left out. */
+export type EventData = { readonly [Type in RecordType]: DescribedData[Type] };

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
+  clearOutcome,
   countOutcomes,
   createOutcomeMap,
   FAILED,
@@ -51,6 +52,19 @@ describe("a map of outcomes", () => {
     fc.assert(
       fc.property(codes, (list) => {
         expect(unpack(pack(list), list.length)).toEqual(list);
+      }),
+    );
+  });
+
+  test("takes one outcome back, and nothing else changes", () => {
+    fc.assert(
+      fc.property(codes, fc.nat(69), (list, at) => {
+        const item = at % list.length;
+        const map = pack(list);
+        clearOutcome(map, item);
+        expect(unpack(map, list.length)).toEqual(list.with(item, PENDING));
+        setOutcome(map, item, FAILED);
+        expect(getOutcome(map, item)).toBe(FAILED);
       }),
     );
   });

@@ -35,6 +35,11 @@ export function setOutcome(map: OutcomeMap, item: number, code: OutcomeCode): vo
   map[item >> 2] = byte | (code << shift);
 }
 
+/** Takes an outcome back, for a new drive of the item. */
+export function clearOutcome(map: OutcomeMap, item: number): void {
+  map[item >> 2] = (map[item >> 2] as number) & ~(3 << ((item & 3) << 1));
+}
+
 /** How many of the four items in each possible byte have each code. */
 const TALLY = buildTally();
 

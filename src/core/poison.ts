@@ -10,6 +10,12 @@
  */
 
 export const DEATHS_MAX = 3;
+/**
+ * A chunk may also be lost before any start is written, as its worker dies while it reads. That is
+ * nobody's fault who could be named, and often its neighbours' in the same process, so the bound is
+ * high; but it is a bound.
+ */
+export const LOSSES_MAX = 1_000;
 /** From this many deaths on an item runs alone. */
 const DEATHS_OF_SUSPECT = DEATHS_MAX - 1;
 

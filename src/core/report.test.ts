@@ -1,13 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { createOutcomeMap, getOutcome, type OutcomeCode, setOutcome } from "./outcome-map.ts";
-import {
-  decideLoss,
-  decideReport,
-  type ItemFailure,
-  type ReportFacts,
-  type StoredChunk,
-  type TrackedItem,
-} from "./report.ts";
+import { decideLoss, failPending, STALLED } from "./loss.ts";
+import { LOSSES_MAX } from "./poison.ts";
+import { decideReport, type ItemFailure, type ReportFacts } from "./report.ts";
+import { newItem, type StoredChunk, type TrackedItem } from "./tracked-item.ts";
 
 const NOW = 10_000;
 
@@ -18,26 +14,26 @@ function pack(codes: readonly OutcomeCode[]): Uint8Array {
 }
 
 function stored(codes: readonly OutcomeCode[], tracked: readonly TrackedItem[] = []): StoredChunk {
-  return { items: codes.length, outcomes: pack(codes), tracked };
+  return { items: codes.length, outcomes: pack(codes), tracked, losses: 0 };
 }
 
 function report(codes: readonly OutcomeCode[], changes: Partial<ReportFacts> = {}): ReportFacts {
-  const none = { failures: [], results: [], starting: [] };
-  return { outcomes: pack(codes), ...none, intent: "yield", ...changes };
+  return {
+    outcomes: pack(codes),
+    failures: [],
+    results: [],
+    deferrals: [],
+    checkpoints: [],
+    contents: [],
+    abandoned: [],
+    starting: [],
+    intent: "yield",
+    ...changes,
+  };
 }
 
 function tracked(index: number, changes: Partial<TrackedItem> = {}): TrackedItem {
-  return {
-    index,
-    key: null,
-    attempts: 0,
-    deaths: 0,
-    started: false,
-    dead: false,
-    dueAt: 0,
-    error: null,
-    ...changes,
-  };
+  return { ...newItem(index), ...changes };
 }
 
 function failure(index: number, retryInMs: number | null, attempts = 1): ItemFailure {
@@ -55,6 +51,8 @@ describe("a report", () => {
       track: [],
       untrack: [],
       results: [],
+      tally: { permanent: 0, transient: 0, unexpected: 0 },
+      losses: 0,
     });
   });
 
@@ -124,7 +122,168 @@ describe("a report", () => {
   });
 });
 
+describe("a deferral", () => {
+  const later = { index: 0, key: "k", inMs: 400 };
+
+  test("makes the item wait, and counts no try", () => {
+    const effect = decideReport(stored([0]), report([0], { deferrals: [later] }), NOW);
+    expect(effect).toMatchObject({ end: "yielded", dueAt: NOW + 400 });
+    expect(effect.track).toEqual([tracked(0, { key: "k", dueAt: NOW + 400 })]);
+  });
+
+  test("keeps what is known of the item: its tries, its deaths, its checkpoint", () => {
+    const before = tracked(0, {
+      attempts: 2,
+      deaths: 1,
+      started: true,
+      checkpoint: { name: "a", data: "1" },
+      drive: 3,
+    });
+    const effect = decideReport(stored([0], [before]), report([0], { deferrals: [later] }), NOW);
+    expect(effect.track).toEqual([{ ...before, started: false, dueAt: NOW + 400 }]);
+  });
+
+  test("of no time at all leaves the chunk due", () => {
+    const deferrals = [{ ...later, inMs: 0 }];
+    expect(decideReport(stored([0]), report([0], { deferrals }), NOW).dueAt).toBe(NOW);
+  });
+
+  test("of an item that has its outcome is none", () => {
+    const facts = report([0, 0], { deferrals: [later] });
+    expect(decideReport(stored([1, 0]), facts, NOW).track).toEqual([]);
+  });
+});
+
+describe("a checkpoint", () => {
+  const checkpoints = [{ index: 0, key: "k", name: "fetched", data: "7" }];
+
+  test("gives the item a row, that it can go on from there", () => {
+    const facts = report([0], { checkpoints, intent: "keep" });
+    expect(decideReport(stored([0]), facts, NOW).track).toEqual([
+      tracked(0, { key: "k", checkpoint: { name: "fetched", data: "7" } }),
+    ]);
+  });
+
+  test("replaces the one before it; of several in a report the last one counts", () => {
+    const before = tracked(0, { attempts: 1, checkpoint: { name: "begun", data: "0" } });
+    const both = [...checkpoints, { index: 0, key: null, name: "parsed", data: "8" }];
+    const facts = report([0], { checkpoints: both });
+    expect(decideReport(stored([0], [before]), facts, NOW).track).toEqual([
+      { ...before, checkpoint: { name: "parsed", data: "8" } },
+    ]);
+  });
+
+  test("stays with an item that fails, and with its dead letter", () => {
+    for (const retryInMs of [50, null]) {
+      const code = retryInMs === null ? 3 : 0;
+      const facts = report([code], { checkpoints, failures: [failure(0, retryInMs)] });
+      const { track } = decideReport(stored([0]), facts, NOW);
+      expect(track).toMatchObject([
+        { dead: retryInMs === null, checkpoint: { name: "fetched", data: "7" } },
+      ]);
+    }
+  });
+
+  test("goes with the item's success", () => {
+    const before = tracked(0, { checkpoint: { name: "begun", data: "0" } });
+    expect(decideReport(stored([0], [before]), report([1], { checkpoints }), NOW)).toMatchObject({
+      track: [],
+      untrack: [0],
+    });
+  });
+
+  test("of an item that has its outcome is none", () => {
+    expect(decideReport(stored([1, 0]), report([1, 0], { checkpoints }), NOW).track).toEqual([]);
+  });
+
+  test("of a careful run leaves the item started", () => {
+    const before = tracked(0, { started: true });
+    const facts = report([0], { checkpoints, starting: [0], intent: "keep" });
+    expect(decideReport(stored([0], [before]), facts, NOW).track).toMatchObject([
+      { started: true, checkpoint: { name: "fetched" } },
+    ]);
+  });
+});
+
+describe("a report's tally", () => {
+  test("counts the letters that it makes by class, and not those that were there", () => {
+    const died = (index: number, errorClass: ItemFailure["errorClass"]): ItemFailure => ({
+      ...failure(index, null),
+      errorClass,
+    });
+    const error = { errorClass: "transient", code: "E", message: "m" } as const;
+    const effect = decideReport(
+      stored([3, 0, 0, 0, 0], [tracked(0, { dead: true, error })]),
+      report([3, 3, 3, 3, 0], {
+        failures: [
+          died(1, "permanent"),
+          died(2, "permanent"),
+          died(3, "unexpected"),
+          failure(4, 10),
+        ],
+      }),
+      NOW,
+    );
+    expect(effect.tally).toEqual({ permanent: 2, transient: 0, unexpected: 1 });
+    expect(effect.delta.failed).toBe(3);
+  });
+
+  test("of a repeated report is empty", () => {
+    const facts = report([3, 0], { failures: [failure(0, null)] });
+    const once = decideReport(stored([0, 0]), facts, NOW);
+    const twice = decideReport({ ...stored([3, 0]), tracked: once.track }, facts, NOW);
+    expect(once.tally.transient).toBe(1);
+    expect(twice).toMatchObject({ tally: { transient: 0 }, track: [], delta: { failed: 0 } });
+  });
+});
+
+test("an item of a later drive keeps its row until it has its outcome", () => {
+  const redriven = tracked(0, { drive: 2 });
+  const kept = decideReport(stored([0], [redriven]), report([0]), NOW);
+  expect(kept).toMatchObject({ track: [], untrack: [] });
+  expect(decideReport(stored([0], [redriven]), report([1]), NOW).untrack).toEqual([0]);
+});
+
+describe("giving up on what is left of a chunk", () => {
+  test("makes a letter of every pending item, and of no other", () => {
+    const waiting = tracked(1, { attempts: 2, started: true, dueAt: NOW + 9, drive: 2, key: "k" });
+    const effect = failPending(stored([1, 0, 2, 0], [waiting]), STALLED);
+    expect(effect).toMatchObject({
+      end: "settled",
+      delta: { succeeded: 0, skipped: 0, failed: 2 },
+      tally: { permanent: 0, transient: 2, unexpected: 0 },
+    });
+    expect(effect.outcomes).toEqual(pack([1, 3, 2, 3]));
+    expect(effect.track).toEqual([
+      { ...waiting, started: false, dead: true, dueAt: 0, error: STALLED },
+      tracked(3, { dead: true, error: STALLED }),
+    ]);
+  });
+});
+
 describe("a lost lease", () => {
+  test("before anything started is counted, up to a bound", () => {
+    const chunk = stored([0, 1]);
+    expect(decideLoss(chunk, NOW)).toMatchObject({ losses: 1, end: "yielded", track: [] });
+    const last = decideLoss({ ...chunk, losses: LOSSES_MAX - 2 }, NOW);
+    expect(last).toMatchObject({ losses: LOSSES_MAX - 1, end: "yielded" });
+    const over = decideLoss({ ...chunk, losses: LOSSES_MAX - 1 }, NOW);
+    expect(over).toMatchObject({ losses: 0, end: "settled", delta: { failed: 1 } });
+    expect(over.track).toMatchObject([{ index: 0, dead: true, error: { code: "LOST" } }]);
+    expect(over.tally).toEqual({ permanent: 0, transient: 0, unexpected: 1 });
+  });
+
+  test("with something started, or a report between, begins the count anew", () => {
+    const chunk = { ...stored([0], [tracked(0, { started: true })]), losses: 500 };
+    expect(decideLoss(chunk, NOW)).toMatchObject({ losses: 0, end: "yielded" });
+    expect(decideReport({ ...stored([0, 0]), losses: 500 }, report([1, 0]), NOW).losses).toBe(0);
+  });
+
+  test("that convicts counts a permanent failure", () => {
+    const suspect = tracked(0, { started: true, deaths: 2 });
+    expect(decideLoss(stored([0], [suspect]), NOW).tally.permanent).toBe(1);
+  });
+
   test("charges exactly the items that were started", () => {
     const before = [tracked(0, { started: true }), tracked(2, { started: true, attempts: 3 })];
     const effect = decideLoss(stored([0, 0, 0], [...before, tracked(1, { attempts: 1 })]), NOW);

@@ -3,14 +3,18 @@
  * transaction that also writes its hash-chained records, and is conditional on the state it expects,
  * so two conductors at once are safe: the second one is told that the batch has moved on.
  */
-import type { BatchState, EndReason } from "../core/batch.ts";
+import type { Act, BatchState, EndReason } from "../core/batch.ts";
+import type { StopMode } from "../core/chunk.ts";
 import type { Counts } from "../core/counts.ts";
+import type { StepSettings } from "../core/step.ts";
+import type { PauseFacts } from "../core/why.ts";
 import type { LeasedChunk, LeaseRequest } from "./working.ts";
 
 export interface BatchSettings {
-  readonly chunkSize: number;
-  /** Every item is checked before anything runs. */
+  /** Every item of the first step is checked before anything runs. */
   readonly strict: boolean;
+  /** In order; at least one. */
+  readonly steps: readonly StepSettings[];
 }
 
 export interface Submission {
@@ -30,6 +34,8 @@ export interface Submission {
   readonly open: boolean;
   /** How long it may stay unsealed. */
   readonly sealWithinMs: number;
+  /** When it expires if it has not ended, in wall-clock milliseconds. */
+  readonly deadlineAt: number | null;
   readonly settings: BatchSettings;
 }
 
@@ -49,17 +55,50 @@ export interface BatchSnapshot {
   readonly open: boolean;
   readonly sealed: boolean;
   readonly settings: BatchSettings;
+  /** It holds its lane: at most one batch of a lane does. */
+  readonly active: boolean;
+  /** The step that it is at. */
+  readonly step: number;
+  /** Those that have begun, in order. */
+  readonly steps: readonly StepSnapshot[];
+  /** Of all steps together. */
   readonly counts: Counts;
+  /** Of the step that it is at. */
   readonly chunks: number;
   /** Where slicing goes on; null at the beginning. */
   readonly sliceCursor: string | null;
   /** Rises whenever somebody starts to slice: only the newest slicer may plan and finish. */
   readonly sliceFence: number;
   readonly reason: EndReason | null;
+  /** What keeps it from running by somebody's wish. */
+  readonly pause: (PauseFacts & { readonly mode: StopMode }) | null;
+  /** Taken out of its lane's queue, and why. */
+  readonly parked: EndReason | null;
+  readonly cancel: CancelFacts | null;
+  /** 1, and one more with every redrive. */
+  readonly drive: number;
+  /** Results of this drive and later ones are new to the step that it is at. */
+  readonly sinceDrive: number;
+  readonly deadlineAt: number | null;
+  /** Retention has taken what a redrive would need. */
+  readonly pruned: boolean;
   /** Wall-clock milliseconds. */
   readonly submittedAt: number;
   readonly startedAt: number | null;
   readonly endedAt: number | null;
+}
+
+export interface StepSnapshot {
+  readonly name: string;
+  readonly counts: Counts;
+  readonly chunks: number;
+  /** Automatic passes over its dead letters so far. */
+  readonly passes: number;
+}
+
+export interface CancelFacts extends Act {
+  readonly mode: StopMode;
+  readonly requestedAt: number;
 }
 
 export interface PlannedChunk {
@@ -94,10 +133,11 @@ export type PlanResult =
       readonly secondItem: number;
     };
 
-/** The last part of a plan whose only chunk is leased to its slicer. */
-export type InlineResult =
-  | Exclude<PlanResult, { readonly kind: "planned" }>
-  | { readonly kind: "leased"; readonly chunk: LeasedChunk };
+/**
+ * The last part of a plan whose only chunk is leased to its slicer; `planned` when the batch may not
+ * run yet, as its lane is taken or somebody paused it.
+ */
+export type InlineResult = PlanResult | { readonly kind: "leased"; readonly chunk: LeasedChunk };
 
 /** The batch after the act, or as it is when the act came too late. */
 export type ActResult =
@@ -113,18 +153,19 @@ export interface ConductingStore {
   claim(duty: string, worker: number, forMs: number): Promise<boolean>;
   /** Gives a claim up early. */
   unclaim(duty: string, worker: number): Promise<void>;
+  /** Records a batch; it starts at once if its lane is free. */
   submit(submission: Submission): Promise<SubmitResult>;
   /**
-   * submitted -> slicing, or takes the slicing over: whoever sliced it before is fenced out. With
-   * `afresh` the plan so far is dropped, for sources that cannot go on in the middle (nothing of it
-   * has run yet).
+   * submitted -> slicing, or takes the slicing of its current step over: whoever sliced it before is
+   * fenced out. With `afresh` the plan so far is dropped, for sources that cannot go on in the middle
+   * (nothing of it has run yet). What a drive before the last reopening planned stays.
    */
   startSlicing(batch: string, afresh: boolean): Promise<ActResult>;
   /** Appends chunks to a batch that the caller slices, or to one that runs and is open. */
   plan(part: PlanPart): Promise<PlanResult>;
   /**
-   * slicing -> running, once the plan has exactly `chunks` chunks; a batch that is not open is
-   * sealed by it, and an empty one ends.
+   * slicing -> running (or ready, when another batch holds the lane), once the step has exactly
+   * `chunks` chunks; a batch that is not open is sealed by it, and an empty step ends.
    */
   finishSlicing(batch: string, chunks: number, fence: number): Promise<ActResult>;
   /** Plans the batch's one chunk, finishes the slicing and leases the chunk, in one commit. */

@@ -26,7 +26,7 @@ export interface UndeliveredLetter extends NewLetter {
   readonly givenUpAt: number;
 }
 
-export interface LetterPage {
+export interface UndeliveredPage {
   /** Only letters of this reader. */
   readonly reader?: string;
   /** The last letter seen, or 0. */
@@ -49,7 +49,12 @@ export interface DeliveringStore {
    */
   keepUndelivered(letter: NewLetter): Promise<void>;
   /** Oldest first. */
-  listUndelivered(page: LetterPage): Promise<readonly UndeliveredLetter[]>;
+  listUndelivered(page: UndeliveredPage): Promise<readonly UndeliveredLetter[]>;
+  /**
+   * Forgets a reader that will not come again, with its letters: what only it was owed can go. False
+   * when nobody knows it.
+   */
+  forgetReader(reader: string): Promise<boolean>;
   /** Dropping one that is not there is fine: it may have been dropped before. */
   dropUndelivered(id: number): Promise<void>;
 }

@@ -1,5 +1,4 @@
 /** Plan, finish and lease, composed for stores whose acts are synchronous inside a transaction. */
-import { invariant } from "../core/invariant.ts";
 import type { ActResult, InlineResult, PlanResult } from "./conducting.ts";
 import type { LeasedChunk } from "./working.ts";
 
@@ -16,6 +15,6 @@ export function planInline({ plan, finish, lease }: InlineActs): InlineResult {
   const finished = finish(planned.chunks);
   if (finished.kind === "moved_on") return { kind: "moved_on", batch: finished.batch };
   const [chunk] = lease();
-  invariant(chunk !== undefined, "the one chunk of a fresh plan can be leased");
-  return { kind: "leased", chunk };
+  // Its lane may be another batch's, or somebody paused it.
+  return chunk === undefined ? planned : { kind: "leased", chunk };
 }

@@ -1,11 +1,17 @@
 /** The store as an observer sees it: nothing here changes anything. */
-import type { BatchState, RecordType } from "../core/batch.ts";
+import type { Act, BatchState, RecordType } from "../core/batch.ts";
+import type { ChunkState } from "../core/chunk.ts";
 import type { Counts } from "../core/counts.ts";
 import type { ErrorClass } from "../core/errors.ts";
+import type { LanePolicy } from "../core/lane.ts";
+import type { LetterFilter } from "../core/redrive.ts";
+import type { Checkpoint } from "../core/tracked-item.ts";
+import type { BatchFacts, ChunkFacts, PauseFacts } from "../core/why.ts";
 import type { BatchSnapshot } from "./conducting.ts";
 
 export interface BatchFilter {
   readonly pipeline?: string;
+  readonly lane?: string;
   readonly states?: readonly BatchState[];
   /** Newest first, at most this many. */
   readonly limit: number;
@@ -24,6 +30,51 @@ export interface DeadLetter {
   readonly message: string;
   /** Wall-clock milliseconds. */
   readonly failedAt: number;
+  /** The drive in which it died. */
+  readonly drive: number;
+  /** Somebody accepted the failure; null while nobody has. */
+  readonly discarded: Act | null;
+  /** Its payload was edited. */
+  readonly edited: boolean;
+}
+
+/** An item's outcome as its chunk's map has it, by the map's codes. */
+export const OUTCOME_WORDS = ["pending", "succeeded", "skipped", "failed"] as const;
+
+/** Where an item is to be found, and what is known of it beside its outcome. */
+export interface ItemPlace {
+  readonly chunk: number;
+  /** Items `[start, end)` of the step. */
+  readonly start: number;
+  readonly end: number;
+  readonly locator: string | null;
+  readonly state: ChunkState;
+  /** `pending` also for those that an early end cancelled. */
+  readonly outcome: (typeof OUTCOME_WORDS)[number];
+  /** What somebody put in its place: JSON text. */
+  readonly override: string | null;
+  readonly checkpoint: Checkpoint | null;
+  readonly letter: DeadLetter | null;
+}
+
+/** One lane with work, and what its turn depends on. */
+export interface LaneView {
+  readonly lane: string;
+  readonly policy: LanePolicy;
+  readonly pause: PauseFacts | null;
+  /** The batch that has its turn. */
+  readonly holder: string | null;
+  /** Batches in the queue. */
+  readonly waiting: number;
+  /** Those that were taken out of it. */
+  readonly parked: number;
+}
+
+/** What `sluice why` is made of. */
+export interface WaitingFacts {
+  readonly batch: BatchFacts;
+  /** Unsettled chunks, at most as many as were asked for; what can be leased first comes first. */
+  readonly chunks: readonly ChunkFacts[];
 }
 
 export interface StoredResult {
@@ -46,9 +97,19 @@ export interface StoredRecord {
 }
 
 export interface PageRequest {
+  readonly step: number;
   /** The last item seen, or -1. */
   readonly afterItem: number;
   readonly limit: number;
+}
+
+export interface ResultPage extends PageRequest {
+  /** Only results of this drive and later ones. */
+  readonly sinceDrive: number;
+}
+
+export interface LetterPage extends PageRequest {
+  readonly filter: LetterFilter;
 }
 
 /** A recount of a batch from its chunks' maps, to hold its counters to. */
@@ -67,15 +128,24 @@ export interface ReadingStore {
     fromChunk: number,
     toChunk: number,
   ): Promise<readonly Uint8Array[]>;
-  /** Results in item order. */
-  readResults(batch: string, page: PageRequest): Promise<readonly StoredResult[]>;
-  /** Dead letters in item order. */
-  readDeadLetters(batch: string, page: PageRequest): Promise<readonly DeadLetter[]>;
+  /** Batches of a pipeline that are to be sliced now: it is their turn and nobody paused them. */
+  listUnsliced(pipeline: string, limit: number): Promise<readonly BatchSnapshot[]>;
+  /** Lanes with batches that have not ended, in the order of their names. */
+  listLanes(): Promise<readonly LaneView[]>;
+  /** Results of a step in item order. */
+  readResults(batch: string, page: ResultPage): Promise<readonly StoredResult[]>;
+  /** Dead letters of a step in item order. */
+  readDeadLetters(batch: string, page: LetterPage): Promise<readonly DeadLetter[]>;
+  /** Null when the step has no such item. */
+  findItem(batch: string, step: number, item: number): Promise<ItemPlace | null>;
+  readWaiting(batch: string, chunksMax: number): Promise<WaitingFacts | null>;
   /** Records after a position, of one batch or of all. */
   readRecords(
     batch: string | null,
     afterPosition: number,
     limit: number,
   ): Promise<readonly StoredRecord[]>;
+  /** The position of the newest record; 0 when there is none. */
+  readLastPosition(): Promise<number>;
   recount(batch: string): Promise<Recount | null>;
 }

@@ -4,10 +4,16 @@
  */
 import type { ConductingStore } from "./conducting.ts";
 import type { DeliveringStore } from "./delivering.ts";
+import type { OperatingStore } from "./operating.ts";
 import type { ReadingStore } from "./reading.ts";
 import type { WorkingStore } from "./working.ts";
 
-export interface Store extends ConductingStore, WorkingStore, ReadingStore, DeliveringStore {
+export interface Store
+  extends ConductingStore,
+    OperatingStore,
+    WorkingStore,
+    ReadingStore,
+    DeliveringStore {
   /** The name people see: a file, a server. */
   readonly name: string;
   /**

@@ -3,9 +3,11 @@
  * holder is lost. A lease is a right for a limited time, by the store's clock; its fence is what a
  * stale holder cannot forge. A lost race is a returned value, never an exception.
  */
-import type { ReportResult } from "../core/chunk.ts";
+import type { ReportResult, StopMode } from "../core/chunk.ts";
 import type { OutcomeMap } from "../core/outcome-map.ts";
-import type { ReportFacts } from "../core/report.ts";
+import type { ItemContent, ReportFacts } from "../core/report.ts";
+import type { Checkpoint } from "../core/tracked-item.ts";
+import type { WatchDelays } from "../core/watch.ts";
 
 export interface ChunkRef {
   readonly batch: string;
@@ -23,6 +25,8 @@ export interface LeaseRequest {
   readonly pipeline: string;
   /** The versions of the pipeline that this worker accepts. */
   readonly versions: readonly string[];
+  /** The number of the step. */
+  readonly step: number;
   /** Only this batch, or null for any. */
   readonly batch: string | null;
   /** Chunks are added while fewer items than this are leased; one is always granted. */
@@ -39,6 +43,16 @@ export interface ItemHistory {
   readonly deaths: number;
   /** How long its back-off lasts from now; 0 when it is due. */
   readonly dueInMs: number;
+  readonly checkpoint: Checkpoint | null;
+  /** 1, or the drive of its last redrive. */
+  readonly drive: number;
+}
+
+/** What somebody put in place of an item's own content. */
+export interface ItemOverride {
+  readonly index: number;
+  /** JSON text. */
+  readonly value: string;
 }
 
 export interface LeasedChunk extends LeaseRef {
@@ -49,8 +63,11 @@ export interface LeasedChunk extends LeaseRef {
   readonly locator: string | null;
   readonly outcomes: OutcomeMap;
   readonly histories: readonly ItemHistory[];
+  readonly overrides: readonly ItemOverride[];
   /** Its lease was lost before: starts are written before items run. */
   readonly careful: boolean;
+  /** No automatic pass will follow: what fails now stays failed. */
+  readonly final: boolean;
 }
 
 export interface Report extends LeaseRef, ReportFacts {}
@@ -68,28 +85,79 @@ export interface WorkResult {
 export interface SweepResult {
   /** Chunks whose lease had run out and that may be leased again. */
   readonly lostLeases: number;
+  /** Batches that were looked after otherwise: watched, recovered, parked. */
+  readonly tended: number;
   readonly ended: readonly string[];
+}
+
+/** Within which bounds the sweep lets things wait. */
+export interface SweepPolicy {
+  readonly watchDelays: WatchDelays;
+  /** Looks without progress before leftovers are given up. */
+  readonly stallsMax: number;
+  /** A batch that nobody works on for this long is an orphan. */
+  readonly orphanMs: number;
+  /** An orphan of this age is marked, and its lane goes on. */
+  readonly staleMs: number;
 }
 
 export interface WorkerFacts {
   readonly name: string;
-  readonly pipelines: readonly string[];
 }
+
+/** A pipeline that a worker has. */
+export interface Served {
+  readonly pipeline: string;
+  readonly version: string;
+  /** It takes this batch and no other. */
+  readonly batch?: string;
+}
+
+/** What a worker must know about a batch of which it holds chunks. */
+export interface Stop {
+  readonly batch: string;
+  /** `over`: it has ended, and what is held of it is held no more. */
+  readonly kind: "cancel" | "pause" | "over";
+  readonly mode: StopMode;
+}
+
+export const CONTENT_CLAIMS = [
+  /** Nobody else has it: run the item. */
+  "claimed",
+  /** An item with this content is under way: come again. */
+  "held",
+  /** An item with this content has succeeded: skip this one. */
+  "done",
+] as const;
+export type ContentClaim = (typeof CONTENT_CLAIMS)[number];
 
 export interface WorkingStore {
   /** Gives a worker its number. */
   registerWorker(facts: WorkerFacts): Promise<number>;
+  /** A sign of life: for this long the worker counts as one that has these pipelines. */
+  beat(worker: number, serves: readonly Served[], forMs: number): Promise<void>;
   /**
    * Commits any number of reports (a settle, a flush of partial outcomes, a give-back) and leases
-   * the next chunks, in one transaction. Outcomes, counters, dead letters, results and, with the
-   * last item, the batch's ending are written together or not at all.
+   * the next chunks, in one transaction. Outcomes, counters, dead letters, results, checkpoints and,
+   * with the last item, the ending of the step or batch are written together or not at all.
    */
   work(reports: readonly Report[], lease: LeaseRequest | null): Promise<WorkResult>;
-  /** Prolongs leases; answers which of them are lost. */
+  /**
+   * Claims contents for items of a leased chunk. A claim lasts as long as the lease: it becomes
+   * final with the committed success of its item, and is free again when the item fails or the
+   * lease is over. Null when the lease is lost.
+   */
+  claimContents(
+    lease: LeaseRef,
+    contents: readonly ItemContent[],
+  ): Promise<readonly ContentClaim[] | null>;
+  /** Which of these batches are to be stopped, and how. */
+  readStops(batches: readonly string[]): Promise<readonly Stop[]>;
+  /** Prolongs leases; answers which of them are lost. That of a cancelled batch is not prolonged. */
   renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly LeaseRef[]>;
   /**
-   * Acts on what has run out: leases (their chunks wait again, suspects are charged) and seal
-   * deadlines. Bounded; call again while it finds something.
+   * Acts on what has run out: leases (their chunks wait again, suspects are charged), deadlines,
+   * watches and orphans. Bounded; call again while it finds something.
    */
-  sweep(): Promise<SweepResult>;
+  sweep(policy: SweepPolicy): Promise<SweepResult>;
 }

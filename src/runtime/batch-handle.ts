@@ -3,11 +3,14 @@ import { isEnded, type BatchState, type EndReason } from "../core/batch.ts";
 import type { Counts } from "../core/counts.ts";
 import { SluiceError } from "../core/errors.ts";
 import { addSample, computeEstimate, countDone, type ProgressSample } from "../core/progress.ts";
-import { type Clock, sleep } from "../ports/clock.ts";
-import type { BatchSnapshot } from "../ports/conducting.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { BatchSnapshot, StepSnapshot } from "../ports/conducting.ts";
+import type { LetterFilter } from "../core/redrive.ts";
 import type { DeadLetter } from "../ports/reading.ts";
 import type { Store } from "../ports/store.ts";
 import { type BatchEvent, readEvent } from "./batch-event.ts";
+import type { ActOptions, Operator, RedriveOptions, StopOptions, Explanation } from "./operator.ts";
+import type { RecordTail } from "./record-tail.ts";
 import { Wake } from "./wake.ts";
 
 export interface BatchProgress {
@@ -15,8 +18,19 @@ export interface BatchProgress {
   readonly pipeline: string;
   readonly lane: string;
   readonly state: BatchState;
+  /** It holds its lane; before its turn it waits. */
+  readonly active: boolean;
+  /** Of all steps together. */
   readonly counts: Counts;
+  /** Those that have begun, in order; the last one is the one that it is at. */
+  readonly steps: readonly StepSnapshot[];
   readonly chunks: number;
+  /** 1, and one more with every redrive. */
+  readonly drive: number;
+  /** What keeps it from running by somebody's wish. */
+  readonly pause: BatchSnapshot["pause"];
+  readonly parked: EndReason | null;
+  readonly cancel: BatchSnapshot["cancel"];
   readonly itemsPerSecond: number;
   /** How long it will take from now, at best and at worst; null while that cannot be said. */
   readonly etaMs: { readonly low: number; readonly high: number } | null;
@@ -35,6 +49,8 @@ export interface ItemResultView<Result> {
 
 export interface HandleParts {
   readonly store: Store;
+  readonly tail: RecordTail;
+  readonly operator: Operator;
   readonly clock: Clock;
   /** Rejects when the engine that made the handle cannot go on. */
   readonly throwIfFailed: () => void;
@@ -42,9 +58,8 @@ export interface HandleParts {
 }
 
 const PAGE = 1_000;
+const FIRST_PAGE = { limit: PAGE, sinceDrive: 1 };
 const POLL_MS = 1_000;
-/** However busy the store is, a waiter looks at most this often. */
-const LOOK_AT_MOST_EVERY_MS = 5;
 
 export class BatchHandle<Result = unknown> {
   readonly id: string;
@@ -88,51 +103,79 @@ export class BatchHandle<Result = unknown> {
     }
   }
 
-  /** The results in item order, once the batch has ended. */
-  async *results(): AsyncGenerator<ItemResultView<Result>, void, void> {
-    await this.wait();
-    for await (const { item, key, value } of this.#pages("readResults")) {
-      yield { item, key, value: JSON.parse(value) as Result };
+  /** The results in item order, once the batch has ended; by default those of its last step. */
+  results(): AsyncGenerator<ItemResultView<Result>, void, void>;
+  results<Value = unknown>(step?: string): AsyncGenerator<ItemResultView<Value>, void, void>;
+  async *results(step?: string): AsyncGenerator<ItemResultView<unknown>, void, void> {
+    const { batch } = await this.wait();
+    const { steps } = (await this.#parts.store.getBatch(batch))?.settings ?? { steps: [] };
+    const number = step === undefined ? steps.length - 1 : this.#findStep(steps, step);
+    const read = (afterItem: number): ReturnType<Store["readResults"]> =>
+      this.#parts.store.readResults(this.id, { ...FIRST_PAGE, step: number, afterItem });
+    for await (const { item, key, value } of readPages(read)) {
+      yield { item, key, value: JSON.parse(value) as unknown };
     }
   }
 
-  /** The items that gave up so far, in item order. */
-  async *deadLetters(): AsyncGenerator<DeadLetter, void, void> {
-    yield* this.#pages("readDeadLetters");
+  #findStep(steps: readonly { readonly name: string }[], wanted: string): number {
+    const number = steps.findIndex(({ name }) => name === wanted);
+    if (number !== -1) return number;
+    throw new SluiceError("UNKNOWN_STEP", `batch ${this.id} has no step ${wanted}`, {
+      hint: `Its steps: ${steps.map(({ name }) => name).join(", ")}.`,
+    });
   }
 
-  async *#pages<Verb extends "readResults" | "readDeadLetters">(
-    verb: Verb,
-  ): AsyncGenerator<Awaited<ReturnType<Store[Verb]>>[number], void, void> {
-    type Row = Awaited<ReturnType<Store[Verb]>>[number];
-    let afterItem = -1;
-    for (;;) {
-      const page = (await this.#parts.store[verb](this.id, { afterItem, limit: PAGE })) as Row[];
-      yield* page;
-      const last = page.at(-1);
-      if (last === undefined || page.length < PAGE) return;
-      afterItem = last.item;
+  /** The items that gave up so far, step by step and in item order. */
+  async *deadLetters(filter: LetterFilter = {}): AsyncGenerator<DeadLetter, void, void> {
+    const { steps } = await this.#getBatch();
+    for (const step of steps.keys()) {
+      const read = (afterItem: number): ReturnType<Store["readDeadLetters"]> =>
+        this.#parts.store.readDeadLetters(this.id, { step, afterItem, limit: PAGE, filter });
+      yield* readPages(read);
     }
   }
 
-  /** The batch now and after every change that may concern it. */
+  /** Stops the batch, and resolves when that is acknowledged: nothing of it starts any more. */
+  async cancel(options: StopOptions = {}): Promise<BatchProgress> {
+    await this.#parts.operator.cancel({ batch: this.id }, options);
+    return this.wait();
+  }
+
+  /** Nothing more of it is started until `resume`; false when it was paused already. */
+  async pause(options: StopOptions = {}): Promise<boolean> {
+    return this.#parts.operator.pause({ batch: this.id }, options);
+  }
+
+  /** False when it was not paused. */
+  async resume(options: ActOptions = {}): Promise<boolean> {
+    return this.#parts.operator.resume({ batch: this.id }, options);
+  }
+
+  /** Puts dead letters back to work; an ended batch is reopened by it and ends again. */
+  async redrive(options: RedriveOptions = {}): ReturnType<Operator["redrive"]> {
+    return this.#parts.operator.redrive(this.id, options);
+  }
+
+  /** Why it waits, and what each of its next chunks waits for. */
+  async why(): Promise<Explanation> {
+    return this.#parts.operator.why(this.id);
+  }
+
+  /** The batch now, and after every record of it. */
   async *#changes(): AsyncGenerator<BatchSnapshot, void, void> {
-    const { store, clock } = this.#parts;
+    const { tail, clock } = this.#parts;
     const wake = new Wake(clock);
-    const unwatch = store.watch(() => wake.notify());
     const unlisten = this.#parts.onFailure(() => wake.notify());
+    const leaveTail = await tail.listen(this.id, () => wake.notify());
     try {
       for (;;) {
         this.#parts.throwIfFailed();
         wake.reset();
-        const lookedAt = clock.monotonicMs();
         yield await this.#getBatch();
         await wake.wait(POLL_MS);
-        const pauseMs = LOOK_AT_MOST_EVERY_MS - (clock.monotonicMs() - lookedAt);
-        if (pauseMs > 0) await sleep(clock, pauseMs);
       }
     } finally {
-      unwatch();
+      leaveTail();
       unlisten();
     }
   }
@@ -148,7 +191,8 @@ export class BatchHandle<Result = unknown> {
   }
 
   #describe(batch: BatchSnapshot): BatchProgress {
-    const { id, pipeline, lane, state, counts, chunks, reason, startedAt, endedAt } = batch;
+    const { id, pipeline, lane, state, active, counts, steps, chunks, drive } = batch;
+    const { reason, pause, parked, cancel, startedAt, endedAt } = batch;
     const now = this.#parts.clock.wallMs();
     const sample = { atMs: this.#parts.clock.monotonicMs(), done: countDone(counts) };
     this.#samples = addSample(this.#samples, sample);
@@ -156,6 +200,21 @@ export class BatchHandle<Result = unknown> {
     const estimate = isEnded(state)
       ? { itemsPerSecond: (countDone(counts) * 1_000) / Math.max(1, elapsedMs), etaMs: null }
       : computeEstimate(this.#samples, counts);
-    return { batch: id, pipeline, lane, state, counts, chunks, reason, elapsedMs, ...estimate };
+    const identity = { batch: id, pipeline, lane, state, active, drive };
+    const halt = { reason, pause, parked, cancel };
+    return { ...identity, counts, steps, chunks, ...halt, elapsedMs, ...estimate };
+  }
+}
+
+/** Item after item, a page at a time. */
+async function* readPages<Row extends { readonly item: number }>(
+  read: (afterItem: number) => Promise<readonly Row[]>,
+): AsyncGenerator<Row, void, void> {
+  for (let afterItem = -1; ; ) {
+    const page = await read(afterItem);
+    yield* page;
+    const last = page.at(-1);
+    if (last === undefined || page.length < PAGE) return;
+    afterItem = last.item;
   }
 }

@@ -12,7 +12,7 @@ import type { Store } from "../ports/store.ts";
 import type { LeasedChunk } from "../ports/working.ts";
 import { isSource, openSource } from "./open-source.ts";
 import { readManifest } from "./manifest.ts";
-import type { Pipeline } from "./pipeline.ts";
+import type { Step } from "./step.ts";
 
 /** A source that cannot be read for this long ends its batch. */
 const READ_RETRY: RetryPolicy = { attempts: 5, baseMs: 500, capMs: 5_000 };
@@ -31,15 +31,17 @@ export class BatchReader {
 
   constructor(
     batch: BatchSnapshot,
-    pipeline: Pipeline,
+    step: Step,
     parts: { readonly store: Store; readonly clock: Clock; readonly random: Random },
   ) {
     this.batch = batch;
     this.#store = parts.store;
     this.#clock = parts.clock;
     this.#random = parts.random;
-    this.#timeLimitMs = pipeline.timeLimitMs;
-    const source = batch.input === null ? null : openSource(pipeline, batch.input);
+    this.#timeLimitMs = step.timeLimitMs;
+    // Items that were handed over are those of the first step; later ones may have a source still.
+    const readsSource = (batch.input !== null || step.number > 0) && step.source !== null;
+    const source = readsSource ? openSource(step, batch, parts.store) : null;
     this.#source = source !== null && isSource(source) ? source : null;
   }
 

@@ -12,8 +12,8 @@ export interface CarefulParts {
   readonly runner: ItemRunner;
   readonly gate: Gate;
   readonly concurrency: number;
-  /** Commits what is known, and that these items start now. */
-  readonly announce: (starting: readonly number[]) => Promise<ReportResult>;
+  /** Commits what is known, and that the items of `run.starting` start now. */
+  readonly announce: () => Promise<ReportResult>;
   readonly stopping: () => boolean;
 }
 
@@ -43,8 +43,9 @@ export async function runCarefully(run: ChunkRun, parts: CarefulParts): Promise<
  * done must not be found started.
  */
 async function report(run: ChunkRun, parts: CarefulParts): Promise<void> {
+  run.starting = [];
   if (run.lost) return;
-  if ((await parts.announce([])) !== "kept") run.lost = true;
+  if ((await parts.announce()) !== "kept") run.lose();
 }
 
 async function announce(
@@ -53,7 +54,8 @@ async function announce(
   parts: CarefulParts,
 ): Promise<boolean> {
   if (run.lost || parts.stopping()) return false;
-  const result = await parts.announce(starting);
-  if (result !== "kept") run.lost = true;
+  run.starting = starting;
+  const result = await parts.announce();
+  if (result !== "kept") run.lose();
   return !run.lost && !parts.stopping();
 }

@@ -4,7 +4,8 @@ import type { ChunkRun } from "./chunk-run.ts";
 import { checkItem } from "./item-check.ts";
 import { Call, makeIdempotencyKey } from "./item-context.ts";
 import { readOutcome } from "./outcomes.ts";
-import type { ChunkItem, Pipeline } from "./pipeline.ts";
+import type { ChunkItem } from "./contexts.ts";
+import type { Step } from "./step.ts";
 import type { Slot } from "./slot.ts";
 
 export interface ChunkCallListener {
@@ -19,21 +20,23 @@ interface Entry {
 }
 
 export async function callForChunk(
-  pipeline: Pipeline,
+  step: Step,
   run: ChunkRun,
   indexes: readonly number[],
   slot: Slot,
   listener: ChunkCallListener,
 ): Promise<void> {
   // From the beginning, as checking the items counts as the handler's time.
-  const call = new Call(run.facts, pipeline, undefined, run.lease.start, 1);
+  const call = new Call(run, step, undefined, 0);
   slot.call = call;
-  const entries = await readEntries(pipeline, run, indexes, slot, listener);
+  const entries = await readEntries(step, run, indexes, slot, listener);
   if (entries.length === 0 || slot.abandoned || call.stopReason !== null) return;
   const context = {
     batch: run.facts.batch,
     lane: run.facts.lane,
+    step: step.name,
     fence: run.facts.fence,
+    final: run.lease.final,
     // Read through, so that a signal is made only for a handler that asks for one.
     get signal(): AbortSignal {
       return call.signal;
@@ -42,7 +45,7 @@ export async function callForChunk(
   let answers: readonly unknown[];
   try {
     const given = entries.map((entry) => entry.given);
-    answers = checkAnswers(await pipeline.processChunk?.(given, context), given.length);
+    answers = checkAnswers(await step.processChunk?.(given, context), given.length);
   } catch (error) {
     if (slot.abandoned) return;
     for (const { position, given } of entries) listener.fail(position, given.item, error);
@@ -69,7 +72,7 @@ function noteAnswer(
     }
     if (readOutcome(answer) === null) {
       throw new PermanentError(
-        `processChunk answered for ${named} with something else than succeeded(), skipped() or failed()`,
+        `processChunk answered for ${named} with something else than succeeded(), skipped(), failed() or later()`,
         { code: "BAD_OUTCOME" },
       );
     }
@@ -80,7 +83,7 @@ function noteAnswer(
 }
 
 async function readEntries(
-  pipeline: Pipeline,
+  step: Step,
   run: ChunkRun,
   indexes: readonly number[],
   slot: Slot,
@@ -91,14 +94,15 @@ async function readEntries(
     let item: unknown;
     try {
       item = run.items.at(position);
-      if (pipeline.itemSchema !== null) item = await checkItem(pipeline.itemSchema, item);
+      if (step.itemSchema !== null) item = await checkItem(step.itemSchema, item);
       if (slot.abandoned) return [];
       const index = run.lease.start + position;
       const given = {
         item,
         index,
-        key: pipeline.readKey(item),
+        key: step.readKey(item),
         attempt: run.countAttempts(position) + 1,
+        drive: run.getDrive(position),
         idempotencyKey: makeIdempotencyKey(run.facts, index),
       };
       entries.push({ position, given });

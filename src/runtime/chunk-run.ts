@@ -2,7 +2,7 @@
  * One leased chunk in a worker's hands: which items are left, what became of those that ran, and
  * what of that the store does not know yet.
  */
-import { type ErrorFacts, PermanentError } from "../core/errors.ts";
+import type { ErrorFacts } from "../core/errors.ts";
 import {
   FAILED,
   getOutcome,
@@ -12,14 +12,22 @@ import {
   SUCCEEDED,
   setOutcome,
 } from "../core/outcome-map.ts";
-import type { ReportIntent } from "../core/chunk.ts";
-import type { ItemFailure, ItemResult } from "../core/report.ts";
+import type { ReportIntent, ReportResult } from "../core/chunk.ts";
+import type { Checkpoint } from "../core/tracked-item.ts";
 import type { SliceItems } from "../ports/source.ts";
 import type { ItemHistory, LeasedChunk, Report } from "../ports/working.ts";
+import { ChunkNotes, NOTHING_NOTED, writeCheckpoint } from "./chunk-notes.ts";
 import type { RunFacts } from "./item-context.ts";
+import { StopSignal } from "./stop-signals.ts";
 
 const NO_ITEMS: SliceItems = { count: 0, at: () => undefined };
-const RESULT_CHARS_MAX = 1_048_576;
+
+export interface RunOptions {
+  readonly leaseUntil: number;
+  readonly now: number;
+  /** A handler waits for the store to be told. */
+  readonly onUrgent?: () => void;
+}
 
 export class ChunkRun {
   readonly lease: LeasedChunk;
@@ -31,9 +39,13 @@ export class ChunkRun {
   readonly count: number;
   readonly #outcomes: OutcomeMap;
   readonly #histories: ReadonlyMap<number, ItemHistory> | null;
+  readonly #onUrgent: () => void;
+  /** Made when there is something to note: of most chunks there is not. */
+  #notes: ChunkNotes | null = null;
   #next = 0;
-  #failures: ItemFailure[] = [];
-  #results: ItemResult[] = [];
+  /** Not to be started in this lease. */
+  #deferred: Set<number> | null = null;
+  #contents: Map<number, string> | null = null;
   /** Outcomes and failures since the last report. */
   unreported = 0;
   /** Of those, what the report on its way tells. */
@@ -44,8 +56,15 @@ export class ChunkRun {
   leaseUntil: number;
   /** Its lease is gone: nothing that it did since counts. */
   lost = false;
+  /** Since when its handlers have been told to stop, on the monotonic clock. */
+  stoppedAt: number | null = null;
+  /** Careful runs only: what was announced and has not ended. */
+  starting: readonly number[] = [];
+  /** A report that is on its way. */
+  telling: Promise<void> | null = null;
 
-  constructor(lease: LeasedChunk, leaseUntil: number, now: number) {
+  constructor(lease: LeasedChunk, { leaseUntil, now, onUrgent }: RunOptions) {
+    this.#onUrgent = onUrgent ?? (() => undefined);
     this.lease = lease;
     this.facts = { batch: lease.batch, lane: "", step: lease.step, fence: lease.fence };
     this.count = lease.end - lease.start;
@@ -58,11 +77,10 @@ export class ChunkRun {
     this.reportedAt = now;
   }
 
-  /** The items are here. */
-  arrive(lane: string, items: SliceItems): void {
+  /** The items are here; it has arrived when it may run. */
+  receive(lane: string, items: SliceItems): void {
     this.facts = { ...this.facts, lane };
-    this.items = items;
-    this.arrived = true;
+    this.items = this.lease.overrides.length === 0 ? items : override(items, this.lease);
   }
 
   /** The next item to run, or -1: finished items and those in back-off are passed over. */
@@ -71,6 +89,7 @@ export class ChunkRun {
       const index = this.#next++;
       if (getOutcome(this.#outcomes, index) !== PENDING) continue;
       if (this.#histories !== null && (this.#histories.get(index)?.dueInMs ?? 0) > 0) continue;
+      if (this.#deferred?.has(index) === true) continue;
       return index;
     }
     return -1;
@@ -112,12 +131,66 @@ export class ChunkRun {
     return this.#histories?.get(index)?.deaths ?? 0;
   }
 
-  succeed(index: number, key: string | null = null, value?: unknown): void {
-    if (value !== undefined) {
-      this.#results.push({ index, key, value: serializeResult(value) });
+  getDrive(index: number): number {
+    return this.#histories?.get(index)?.drive ?? 1;
+  }
+
+  getCheckpoint(index: number): Checkpoint | null {
+    return this.#histories?.get(index)?.checkpoint ?? null;
+  }
+
+  /** Items that may run in this lease, before any of them has. */
+  *listRunnable(): Generator<number> {
+    for (let index = 0; index < this.count; index++) {
+      if (this.isPending(index) && (this.#histories?.get(index)?.dueInMs ?? 0) === 0) yield index;
     }
+  }
+
+  /** The item has a content that nobody else works on while this lease lasts. */
+  holdContent(index: number, content: string): void {
+    this.#contents ??= new Map();
+    this.#contents.set(index, content);
+  }
+
+  succeed(index: number, key: string | null = null, value?: unknown): void {
+    if (value !== undefined) this.#note().addResult(index, key, value);
     setOutcome(this.#outcomes, index, SUCCEEDED);
+    const content = this.#contents?.get(index);
+    if (content !== undefined) this.#note().addContent({ index, content });
     this.unreported++;
+  }
+
+  /** The item comes again later, in another lease. */
+  defer(index: number, key: string | null, inMs: number): void {
+    this.#deferred ??= new Set();
+    this.#deferred.add(index);
+    this.#note().addDeferral({ index, key, inMs });
+    this.unreported++;
+  }
+
+  /** Its handler would not stop and is left running. */
+  abandon(index: number): void {
+    this.#note().addAbandoned(index);
+  }
+
+  /** Resolves when the store knows it. */
+  saveCheckpoint(index: number, key: string | null, name: string, data: unknown): Promise<void> {
+    if (this.lost) return Promise.reject(new StopSignal("the lease on its chunk was lost"));
+    const { told } = this.#note().addCheckpoint(index, key, writeCheckpoint(name, data));
+    this.unreported++;
+    this.#onUrgent();
+    return told;
+  }
+
+  /** Somebody waits for the store to be told. */
+  get isUrgent(): boolean {
+    return this.#notes?.hasCheckpoints === true;
+  }
+
+  /** The lease is gone. */
+  lose(): void {
+    this.lost = true;
+    this.#notes?.giveUp(new StopSignal("the lease on its chunk was lost"));
   }
 
   skip(index: number): void {
@@ -132,13 +205,23 @@ export class ChunkRun {
     { errorClass, code, message }: ErrorFacts,
     retryInMs: number | null,
   ): void {
-    this.#failures.push({ index, key, attempts, errorClass, code, message, retryInMs });
+    this.#note().addFailure({ index, key, attempts, errorClass, code, message, retryInMs });
     if (retryInMs === null) setOutcome(this.#outcomes, index, FAILED);
     this.unreported++;
   }
 
+  #note(): ChunkNotes {
+    this.#notes ??= new ChunkNotes();
+    return this.#notes;
+  }
+
+  #listStarting(): readonly number[] {
+    const { starting } = this;
+    return starting.length === 0 ? starting : starting.filter((index) => this.isPending(index));
+  }
+
   /** What the store is to be told; `markReported` follows when it has been. */
-  makeReport(intent: ReportIntent, starting: readonly number[] = []): Report {
+  makeReport(intent: ReportIntent): Report {
     const { batch, step, chunk, fence } = this.lease;
     this.#reporting = this.unreported;
     return {
@@ -148,41 +231,30 @@ export class ChunkRun {
       fence,
       // Copies, as items go on finishing while the store is being told; not so when all are done.
       outcomes: this.finished ? this.#outcomes : new Uint8Array(this.#outcomes),
-      failures: [...this.#failures],
-      results: [...this.#results],
-      starting,
+      ...(this.#notes?.list() ?? NOTHING_NOTED),
+      starting: this.#listStarting(),
       intent,
     };
   }
 
-  markReported(report: Report, now: number): void {
-    this.#failures = this.#failures.slice(report.failures.length);
-    this.#results = this.#results.slice(report.results.length);
+  /** The store has answered; what it refused was told in vain. */
+  markReported(report: Report, result: ReportResult, now: number): void {
+    if (result === "lost") this.lose();
+    this.#notes?.forget(report);
     this.unreported -= this.#reporting;
     this.reportedAt = now;
   }
 }
 
-function serializeResult(value: unknown): string {
-  let text: string | undefined;
-  try {
-    text = JSON.stringify(value);
-  } catch (error) {
-    throw badResult(`its result cannot be written as JSON: ${(error as Error).message}`);
-  }
-  if (text === undefined)
-    throw badResult(`its result is a ${typeof value}, which JSON does not have`);
-  if (text.length > RESULT_CHARS_MAX) {
-    throw badResult(
-      `its result has ${text.length} characters, over the limit of ${RESULT_CHARS_MAX}`,
-    );
-  }
-  return text;
-}
-
-function badResult(message: string): PermanentError {
-  return new PermanentError(
-    `${message}; return plain data or nothing, and keep large values elsewhere`,
-    { code: "BAD_RESULT" },
-  );
+/** What somebody put in place of items' own contents. */
+function override(items: SliceItems, { overrides }: LeasedChunk): SliceItems {
+  const values = new Map(overrides.map(({ index, value }) => [index, value]));
+  return {
+    count: items.count,
+    at: (position) => {
+      const value = values.get(position);
+      return value === undefined ? items.at(position) : (JSON.parse(value) as unknown);
+    },
+    release: () => items.release?.(),
+  };
 }

@@ -1,7 +1,9 @@
 /**
- * Decides: slices batches that wait for it. Any process may conduct, and each engine does: its own
- * submissions at once, those that others left lying (their process died) when it comes across them.
+ * Decides: slices batches whose turn it is, step after step, and applies the retention. Any process
+ * may conduct, and each engine does: its own submissions at once, those that others left lying
+ * (their process died) when it comes across them.
  */
+import { isEnded } from "../core/batch.ts";
 import { describeError, SluiceError } from "../core/errors.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
 import type { BatchSnapshot } from "../ports/conducting.ts";
@@ -12,8 +14,12 @@ import { renewClaim } from "./held-claim.ts";
 import type { Log } from "./log.ts";
 import { readOnce } from "./freeze.ts";
 import { acceptsVersion, type Pipeline } from "./pipeline.ts";
+import { decideStart } from "../core/start.ts";
+import { pruneByAge } from "./retention.ts";
 import type { EngineSettings } from "./settings.ts";
 import { type InlineWork, sliceBatch } from "./slicer.ts";
+import type { Step } from "./step.ts";
+import { Wake } from "./wake.ts";
 
 export interface ConductorParts {
   readonly store: Store;
@@ -24,22 +30,39 @@ export interface ConductorParts {
   readonly worker: number;
   readonly onFatal: (error: unknown) => void;
   /** Where a small batch can run at once, if this process works on it. */
-  readonly offerInline: (batch: BatchSnapshot, pipeline: Pipeline) => InlineWork | null;
+  readonly offerInline: (batch: BatchSnapshot, pipeline: Pipeline, step: Step) => InlineWork | null;
 }
 
+/** Looks even if every word of a change is lost. */
 const LOOK_EVERY_MS = 1_000;
-/** Batches taken up in one look; the next look finds the rest. */
-const BATCHES_PER_LOOK_MAX = 100;
+/** However busy the store is, it is looked at at most this often. */
+const LOOK_AT_MOST_EVERY_MS = 10;
+/** Batches sliced at once: a slow source must not keep other lanes waiting. */
+const SLICINGS_MAX = 8;
+const PRUNE_EVERY_MS = 3_600_000;
+
+/** A batch that is being sliced here. */
+interface Slicing {
+  readonly done: Promise<BatchSnapshot | null>;
+  /** Aborts when the batch has ended meanwhile. */
+  readonly over: AbortController;
+}
 
 export class Conductor {
   readonly #parts: ConductorParts;
   readonly #pipelines = new Map<string, Pipeline>();
-  readonly #slicing = new Map<string, Promise<BatchSnapshot | null>>();
+  readonly #slicing = new Map<string, Slicing>();
   readonly #stop = new AbortController();
+  readonly #wake: Wake;
+  readonly #unwatch: () => void;
+  #prunedAt: number;
   #loop: Promise<void> | null = null;
 
   constructor(parts: ConductorParts) {
     this.#parts = parts;
+    this.#wake = new Wake(parts.clock);
+    this.#unwatch = parts.store.watch(() => this.#wake.notify());
+    this.#prunedAt = parts.clock.monotonicMs();
   }
 
   start(): void {
@@ -49,12 +72,15 @@ export class Conductor {
   /** Batches of this pipeline are sliced from now on. */
   add(pipeline: Pipeline): void {
     this.#pipelines.set(`${pipeline.name}@${pipeline.version}`, pipeline);
+    this.#wake.notify();
   }
 
   async stop(): Promise<void> {
     this.#stop.abort();
+    this.#wake.notify();
+    this.#unwatch();
     await this.#loop;
-    await Promise.allSettled(this.#slicing.values());
+    await Promise.allSettled([...this.#slicing.values()].map(({ done }) => done));
   }
 
   /**
@@ -67,12 +93,14 @@ export class Conductor {
     items: SourceLike<unknown> | null,
   ): Promise<BatchSnapshot | null> {
     const running = this.#slicing.get(batch.id);
-    if (running !== undefined) return running;
-    const slicing = this.#slice(batch, pipeline, items).finally(() =>
+    if (running !== undefined) return running.done;
+    const over = new AbortController();
+    const stop = AbortSignal.any([this.#stop.signal, over.signal]);
+    const done = this.#slice(batch, pipeline, items, stop).finally(() =>
       this.#slicing.delete(batch.id),
     );
-    this.#slicing.set(batch.id, slicing);
-    return slicing;
+    this.#slicing.set(batch.id, { done, over });
+    return done;
   }
 
   /**
@@ -87,9 +115,15 @@ export class Conductor {
   ): Promise<void> {
     const { store, clock } = this.#parts;
     const owned = Array.isArray(items) ? items : readOnce(items);
+    // Given up for lack of its submitter, who has come back.
+    if (batch.parked?.code === "STALE") {
+      const act = { by: "engine", why: "its submitter came back" };
+      await store.resume({ scope: "batch", name: batch.id }, act);
+    }
     for (;;) {
       const sliced = (await this.slice(batch, pipeline, owned)) ?? (await store.getBatch(batch.id));
-      if (sliced?.state !== "submitted" && sliced?.state !== "slicing") return;
+      const isPlanned = sliced?.state !== "submitted" && sliced?.state !== "slicing";
+      if (isPlanned || sliced.step > 0) return;
       if (this.#stop.signal.aborted) {
         throw new SluiceError("STOPPED", `batch ${batch.id} did not get all of its items`, {
           hint: "Submit it again, with the same key if it had one.",
@@ -103,22 +137,57 @@ export class Conductor {
     batch: BatchSnapshot,
     pipeline: Pipeline,
     items: SourceLike<unknown> | null,
+    stop: AbortSignal,
   ): Promise<BatchSnapshot | null> {
     const { store, clock, random, log, settings, worker } = this.#parts;
+    const step = pipeline.steps[batch.step];
+    if (step === undefined) return this.#failUnknownStep(batch, pipeline);
     const keepClaim = (): Promise<boolean> => this.#claim(batch.id);
-    if (!(await keepClaim())) return null;
+    const startedElsewhere = !(await keepClaim());
     const { leaseMs: claimMs, renewMs } = settings;
     const release = renewClaim(nameDuty(batch.id), { ...this.#parts, claimMs, renewMs });
     try {
-      const offerInline = (): InlineWork | null => this.#parts.offerInline(batch, pipeline);
-      const stop = this.#stop.signal;
+      if (!(await this.#mayStart(batch.id, startedElsewhere, items !== null))) return null;
+      const offerInline = (): InlineWork | null => this.#parts.offerInline(batch, pipeline, step);
       const pause = (ms: number): Promise<void> => sleep(clock, ms, stop);
-      const parts = { store, random, log, keepClaim, offerInline, stop, pause };
-      return await sliceBatch(batch, pipeline, items, parts);
+      const parts = { store, clock, random, log, keepClaim, offerInline, stop, pause };
+      return await sliceBatch(batch, step, items, parts);
     } finally {
       release();
       await store.unclaim(nameDuty(batch.id), worker);
     }
+  }
+
+  /** A last look before the start: what happened since it was found. */
+  async #mayStart(id: string, startedElsewhere: boolean, owned: boolean): Promise<boolean> {
+    const { store, log } = this.#parts;
+    const found = await store.getBatch(id);
+    const decision = decideStart({
+      startedElsewhere,
+      batch:
+        found === null
+          ? null
+          : {
+              ended: isEnded(found.state),
+              cancelRequested: found.cancel !== null,
+              parkedAsStale: found.parked?.code === "STALE",
+              mayStart: owned || (found.active && found.pause === null),
+            },
+    });
+    if (decision === "go_on") return true;
+    const message = `batch ${id} is not started here: ${decision}`;
+    log({ level: "debug", event: "batch.start_skipped", message });
+    return false;
+  }
+
+  /** Another version of the pipeline had more steps. */
+  async #failUnknownStep(batch: BatchSnapshot, pipeline: Pipeline): Promise<BatchSnapshot> {
+    const name = batch.settings.steps[batch.step]?.name ?? `${batch.step}`;
+    const reason = {
+      code: "UNKNOWN_STEP",
+      message: `the pipeline ${pipeline.name} has no step ${name} any more; give it a new version when its steps change`,
+    };
+    return (await this.#parts.store.fail(batch.id, reason)).batch;
   }
 
   /** False when somebody else slices it, or when this conductor stops: then it goes on elsewhere. */
@@ -132,7 +201,9 @@ export class Conductor {
     const { clock, log } = this.#parts;
     while (!this.#stop.signal.aborted) {
       try {
+        await this.#dropEnded();
         for (const pipeline of this.#pipelines.values()) await this.#look(pipeline);
+        await this.#prune();
       } catch (error) {
         if (!(error instanceof SluiceError && error.retryable)) throw error;
         log({
@@ -142,22 +213,54 @@ export class Conductor {
           error,
         });
       }
-      await sleep(clock, LOOK_EVERY_MS, this.#stop.signal);
+      await sleep(clock, LOOK_AT_MOST_EVERY_MS, this.#stop.signal);
+      await this.#wake.wait(LOOK_EVERY_MS);
     }
   }
 
-  async #look(pipeline: Pipeline): Promise<void> {
-    const waiting = await this.#parts.store.listBatches({
-      pipeline: pipeline.name,
-      states: ["submitted", "slicing"],
-      limit: BATCHES_PER_LOOK_MAX,
-    });
-    for (const batch of waiting.toReversed()) {
-      if (this.#stop.signal.aborted) return;
-      // Items that were handed over live only in the submitter's memory.
-      if (batch.input === null || !acceptsVersion(pipeline, batch.version)) continue;
-      await this.slice(batch, pipeline, null);
+  /** A source that does not answer would keep its place long after its batch was cancelled. */
+  async #dropEnded(): Promise<void> {
+    if (this.#slicing.size === 0) return;
+    for (const { batch, kind } of await this.#parts.store.readStops([...this.#slicing.keys()])) {
+      if (kind === "over") this.#slicing.get(batch)?.over.abort();
     }
+  }
+
+  /** Begins to slice what is to be sliced; a slow source keeps only its own batch waiting. */
+  async #look(pipeline: Pipeline): Promise<void> {
+    const { store, onFatal } = this.#parts;
+    const room = SLICINGS_MAX - this.#slicing.size;
+    if (room <= 0) return;
+    const waiting = await store.listUnsliced(pipeline.name, SLICINGS_MAX + this.#slicing.size);
+    const free = waiting.filter(
+      (batch) =>
+        // Items that were handed over live only in the submitter's memory.
+        (batch.input !== null || batch.step > 0) &&
+        acceptsVersion(pipeline, batch.version) &&
+        !this.#slicing.has(batch.id),
+    );
+    for (const batch of free.slice(0, room)) {
+      this.slice(batch, pipeline, null)
+        .then((sliced) => {
+          // One that another process slices would be found again at once, and again.
+          if (sliced !== null) this.#wake.notify();
+        })
+        .catch((error: unknown) => {
+          if (!(error instanceof SluiceError && error.retryable)) onFatal(error);
+        });
+    }
+  }
+
+  async #prune(): Promise<void> {
+    const { store, clock, settings, log } = this.#parts;
+    const now = clock.monotonicMs();
+    if (now - this.#prunedAt < PRUNE_EVERY_MS) return;
+    this.#prunedAt = now;
+    const { keepMs, keepEvidenceMs } = settings;
+    const result = await pruneByAge(store, clock, { keepMs, keepEvidenceMs });
+    if (result.scratched + result.removed === 0) return;
+    const message = `retention: the scratch data of ${result.scratched} batches and ${result.removed} whole batches were removed`;
+    log({ level: "info", event: "retention.applied", message });
   }
 }
 

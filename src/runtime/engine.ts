@@ -16,10 +16,13 @@ import { BatchHandle, type HandleParts } from "./batch-handle.ts";
 import { Conductor } from "./conductor.ts";
 import { guardLog, type Log, silentLog } from "./log.ts";
 import { OpenBatch } from "./open-batch.ts";
+import { Operator } from "./operator.ts";
 import { makePatientStore } from "./patient-store.ts";
 import { isIterable } from "./open-source.ts";
 import { acceptsVersion, type Pipeline } from "./pipeline.ts";
+import { RecordTail } from "./record-tail.ts";
 import { type EngineSettings, resolveSettings } from "./settings.ts";
+import { describeStep } from "./step.ts";
 import type { EventHandler, SubscribeOptions } from "./subscriber.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import { Sweeper } from "./sweeper.ts";
@@ -46,6 +49,8 @@ export interface SubmitOptions {
   readonly resume?: boolean;
   /** Refuse the batch before anything runs if one item is bad; default as the pipeline says. */
   readonly strict?: boolean;
+  /** When it expires if it has not ended: what did not run by then is cancelled. Default never. */
+  readonly deadline?: Date;
 }
 
 export interface CloseOptions {
@@ -58,7 +63,10 @@ const KEY_CHARS_MAX = 256;
 
 export class Engine {
   readonly store: Store;
+  /** Cancel, pause, move, redrive, and ask why something waits. */
+  readonly operator: Operator;
   readonly #settings: EngineSettings;
+  readonly #tail: RecordTail;
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #log: Log;
@@ -81,6 +89,8 @@ export class Engine {
     this.store = store;
     this.#settings = settings;
     this.#clock = options.clock ?? systemClock;
+    this.operator = new Operator(store, this.#clock);
+    this.#tail = new RecordTail(store, this.#clock);
     this.#random = options.random ?? systemRandom;
     this.#log = options.log === undefined ? silentLog : guardLog(options.log);
     this.#works = options.work ?? true;
@@ -91,7 +101,7 @@ export class Engine {
     this.#conductor = new Conductor({
       ...parts,
       worker: workerId,
-      offerInline: (batch, pipeline) => this.#worker.offerInline(batch.id, pipeline),
+      offerInline: (batch, pipeline, step) => this.#worker.offerInline(batch.id, pipeline, step),
     });
     this.#worker = new Worker({
       ...parts,
@@ -105,7 +115,7 @@ export class Engine {
     const resolved = resolveSettings(settings);
     const { clock = systemClock, random = systemRandom, log = silentLog } = options;
     const patient = makePatientStore(store, { clock, random, log: guardLog(log) });
-    const workerId = await patient.registerWorker({ name: "engine", pipelines: [] });
+    const workerId = await patient.registerWorker({ name: "engine" });
     const engine = new Engine(patient, workerId, resolved, options);
     engine.#conductor.start();
     engine.#sweeper.start();
@@ -124,15 +134,17 @@ export class Engine {
   ): Promise<BatchHandle<Result>> {
     this.#throwIfClosed();
     const erased = pipeline as unknown as Pipeline;
-    const items = erased.source === null ? checkItems(erased, input) : null;
+    const items = erased.steps[0].source === null ? checkItems(erased, input) : null;
     const submission = this.#describe(erased, input, options, false);
     const { batch, takenUp } = await this.#record(submission, erased);
     if (this.#works) this.work(erased);
     else this.#conductor.add(erased);
-    if (batch.state === "submitted" || batch.state === "slicing") {
+    if (isUnplanned(batch)) {
       // Items that were handed over are the batch's own when this returns.
       if (items !== null) await this.#conductor.sliceOwned(batch, erased, items);
-      else this.#conductor.slice(batch, erased, null).catch((error: unknown) => this.#fail(error));
+      else if (batch.active) {
+        this.#conductor.slice(batch, erased, null).catch((error: unknown) => this.#fail(error));
+      }
     }
     return new BatchHandle(batch.id, this.#handleParts(), takenUp);
   }
@@ -146,9 +158,10 @@ export class Engine {
     const erased = pipeline as unknown as Pipeline;
     const submission = this.#describe(erased, null, options, true);
     const { batch } = await this.#record(submission, erased);
-    if (batch.state === "submitted" || batch.state === "slicing") {
-      const { sliceFence } = (await this.store.startSlicing(batch.id, false)).batch;
-      await this.store.finishSlicing(batch.id, 0, sliceFence);
+    if (isUnplanned(batch)) {
+      const started = await this.store.startSlicing(batch.id, false);
+      const { step, sliceFence } = started.batch;
+      if (step === 0) await this.store.finishSlicing(batch.id, 0, sliceFence);
     }
     if (this.#works) this.work(erased);
     return new OpenBatch(batch.id, {
@@ -204,6 +217,12 @@ export class Engine {
     await this.#subscriptions.discard(letter);
   }
 
+  /** Forgets a subscriber of the past, so that retention owes it nothing; false when unknown. */
+  forgetSubscriber(name: string): Promise<boolean> {
+    this.#throwIfClosed();
+    return this.#subscriptions.forget(name);
+  }
+
   /** Calls back if the engine cannot go on (the store is gone, a handler said so). */
   onFailure(listener: (error: unknown) => void): () => void {
     const listen = (): void => listener(this.#failure?.error);
@@ -227,9 +246,9 @@ export class Engine {
   }
 
   #describe(pipeline: Pipeline, input: unknown, options: SubmitOptions, open: boolean): Submission {
-    const { key, lane = pipeline.name, resume = false } = options;
+    const { key, lane = pipeline.name, resume = false, deadline } = options;
     checkNames(key, lane);
-    const owned = open || pipeline.source === null;
+    const owned = open || pipeline.steps[0].source === null;
     const text = owned ? null : writeInput(pipeline, input);
     return {
       id: `b-${this.#random.id()}`,
@@ -242,9 +261,10 @@ export class Engine {
       resume,
       open,
       sealWithinMs: this.#settings.sealWithinMs,
+      deadlineAt: deadline === undefined ? null : checkDeadline(deadline, this.#clock.wallMs()),
       settings: {
-        chunkSize: pipeline.chunkSize,
         strict: options.strict ?? pipeline.strict,
+        steps: pipeline.steps.map(describeStep),
       },
     };
   }
@@ -276,6 +296,8 @@ export class Engine {
   #handleParts(): HandleParts {
     return {
       store: this.store,
+      tail: this.#tail,
+      operator: this.operator,
       clock: this.#clock,
       throwIfFailed: () => {
         if (this.#failure !== null) throw this.#failure.error;
@@ -307,6 +329,11 @@ export class Engine {
   }
 }
 
+/** What it was submitted with is not planned yet: the items of later steps are none of it. */
+function isUnplanned({ state, step }: BatchSnapshot): boolean {
+  return step === 0 && (state === "submitted" || state === "slicing");
+}
+
 function checkItems(
   pipeline: Pipeline,
   input: unknown,
@@ -330,6 +357,15 @@ function checkNames(key: string | undefined, lane: string): void {
       hint: "A lane has 1 to 128 letters, digits, dots, dashes, underscores or colons.",
     });
   }
+}
+
+function checkDeadline(deadline: Date, now: number): number {
+  const at = deadline.getTime();
+  if (at > now) return at;
+  const what = Number.isNaN(at) ? "is no time" : `${deadline.toISOString()} has passed`;
+  throw new SluiceError("BAD_DEADLINE", `the deadline ${what}`, {
+    hint: "A deadline lies in the future.",
+  });
 }
 
 function writeInput(pipeline: Pipeline, input: unknown): string {

@@ -1,27 +1,31 @@
 /**
- * Works on one pipeline in one process: leases chunks, has their items run, and tells the store
+ * Works on one step of a pipeline in one process: leases chunks, has their items run, and tells the store
  * what became of them. One loop does all commits, and each commit does as much as it can: settles
  * the chunks that are finished, flushes those that have been long at it, and leases the next.
  */
 import { SluiceError } from "../core/errors.ts";
-import { computeItemsAhead, observePace, type Pace, UNKNOWN_PACE } from "../core/lease-size.ts";
+import { computeItemsAhead } from "../core/lease-size.ts";
 import type { Clock } from "../ports/clock.ts";
 import { sleep } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { SliceItems } from "../ports/source.ts";
 import type { Store } from "../ports/store.ts";
-import type { LeasedChunk, LeaseRef, LeaseRequest, Report } from "../ports/working.ts";
+import type { LeasedChunk, LeaseRef, LeaseRequest, Stop } from "../ports/working.ts";
 import { runCarefully } from "./careful-run.ts";
 import { ChunkRun } from "./chunk-run.ts";
+import { claimContents } from "./content-claims.ts";
 import { describeReason } from "./end-reason.ts";
 import type { Gate } from "./gate.ts";
 import { ItemRunner } from "./item-runner.ts";
 import type { Log } from "./log.ts";
+import { PaceMeter } from "./pace-meter.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { ReaderPool } from "./reader-pool.ts";
 import type { EngineSettings } from "./settings.ts";
 import type { InlineWork } from "./slicer.ts";
+import type { Step } from "./step.ts";
 import { StopSignal } from "./stop-signals.ts";
+import { tell, type Telling, whileTelling } from "./telling.ts";
 import { Wake } from "./wake.ts";
 
 export interface ExecutorParts {
@@ -33,17 +37,13 @@ export interface ExecutorParts {
   readonly gate: Gate;
   readonly worker: number;
   readonly pipeline: Pipeline;
+  readonly step: Step;
   /** Only this batch, or null for all of the pipeline's. */
   readonly batch: string | null;
   /** This worker cannot go on. */
   readonly onFatal: (error: unknown) => void;
   /** These batches ended with a commit of this executor. */
   readonly onEnded: (batches: readonly string[]) => void;
-}
-
-interface Telling {
-  readonly run: ChunkRun;
-  readonly report: Report;
 }
 
 /** Chunks in hand at once: with tiny ones they are what memory is spent on. */
@@ -66,14 +66,14 @@ export class Executor {
   readonly #readers: ReaderPool;
   /** Items of chunks that are being read. */
   #reading = 0;
-  #pace: Pace = UNKNOWN_PACE;
-  #paceFrom = 0;
-  #finishedItems = 0;
+  readonly #pace = new PaceMeter();
   #committedAt = 0;
   /** When the chunks in hand are next looked through for outcomes to flush. */
   #flushLookAt = 0;
   /** Until then a lease is known to find nothing, unless a wake-up says otherwise. */
   #dryUntil = 0;
+  /** Wake-ups so far: one that comes while the store is being asked must not be forgotten. */
+  #wakeUps = 0;
   #stopping = false;
   #loop: Promise<void> | null = null;
 
@@ -86,15 +86,17 @@ export class Executor {
       {
         onFinished: (run) => this.#finish(run),
         onUsedUp: () => this.#wake.notify(),
-        onMuchToTell: () => {
-          this.#flushLookAt = 0;
-          this.#wake.notify();
-        },
+        onMuchToTell: () => this.#flushSoon(),
         onFatal: parts.onFatal,
         runCarefully: (run) => this.#runCarefully(run),
       },
     );
     this.#leaveGate = parts.gate.join(this.#runner);
+  }
+
+  #flushSoon(): void {
+    this.#flushLookAt = 0;
+    this.#wake.notify();
   }
 
   start(): void {
@@ -104,6 +106,7 @@ export class Executor {
   /** Something may have changed in the store. */
   notify(): void {
     this.#dryUntil = 0;
+    this.#wakeUps++;
     this.#wake.notify();
   }
 
@@ -120,14 +123,44 @@ export class Executor {
     return this.#held.filter((run) => !run.lost).map((run) => run.lease);
   }
 
-  /** Notes which leases are lost, and how long the others last now. */
-  noteRenewal(lost: readonly LeaseRef[], until: number): void {
+  noteLost(lost: readonly LeaseRef[]): void {
     const gone = new Set(lost.map(nameLease));
+    for (const run of this.#held) if (gone.has(nameLease(run.lease))) this.#lose(run);
+    this.#dropLost();
+  }
+
+  /** Its leases last longer now, but for those of batches that are ending. */
+  noteRenewal(ending: ReadonlySet<string>, until: number): void {
     for (const run of this.#held) {
-      if (gone.has(nameLease(run.lease))) this.#lose(run);
-      else run.leaseUntil = Math.max(run.leaseUntil, until);
+      if (!ending.has(run.lease.batch)) run.leaseUntil = Math.max(run.leaseUntil, until);
+    }
+  }
+
+  /** Lets go of batches that are over, and stops those that somebody wants stopped at once. */
+  noteStops(stops: readonly Stop[]): void {
+    const byBatch = new Map(stops.map((stop) => [stop.batch, stop]));
+    for (const run of this.#held) {
+      const stop = byBatch.get(run.lease.batch);
+      if (stop === undefined || run.lost) continue;
+      if (stop.kind === "over") this.#lose(run);
+      else if (stop.mode === "now") this.#stopRun(run);
     }
     this.#dropLost();
+  }
+
+  /** Starts nothing more of it, tells its handlers to stop, and gives up on those that do not. */
+  #stopRun(run: ChunkRun): void {
+    const { clock, settings } = this.#parts;
+    const now = clock.monotonicMs();
+    if (run.stoppedAt === null) {
+      run.stoppedAt = now;
+      if (!run.arrived) return this.#giveBack(run);
+      this.#runner.skipRest(run);
+      this.#runner.stop(new StopSignal("its batch is being stopped"), run);
+      if (run.finished && !this.#finished.includes(run)) this.#finish(run);
+    } else if (now - run.stoppedAt >= settings.cancelMs && run.inFlight > 0) {
+      this.#runner.abandon(run);
+    }
   }
 
   /**
@@ -147,7 +180,7 @@ export class Executor {
     if (this.#runner.active > 0) {
       this.#runner.stop(new StopSignal("the worker is stopping"));
       await sleep(clock, settings.abortGraceMs, drained.signal);
-      this.#runner.abandonAll();
+      this.#runner.abandon();
     }
     this.#wake.notify();
     await this.#loop;
@@ -168,11 +201,11 @@ export class Executor {
   }
 
   #planLease(): LeaseRequest | null {
-    const { pipeline, settings, clock } = this.#parts;
+    const { step, settings, clock } = this.#parts;
     if (this.#stopping || this.#careful.size > 0) return null;
     if (clock.monotonicMs() < this.#dryUntil) return null;
     const limits = { targetMs: settings.leaseTargetMs, itemsMax: settings.leaseItemsMax };
-    const wanted = computeItemsAhead(this.#pace, pipeline.concurrency, limits);
+    const wanted = computeItemsAhead(this.#pace.current, step.concurrency, limits);
     const ahead = this.#runner.unstarted + this.#reading;
     const chunksAhead = this.#held.length - this.#finished.length;
     // Half is refilled while the other half runs; a slow handler's next chunk waits until the last
@@ -185,11 +218,12 @@ export class Executor {
   }
 
   #describeLease(itemsMax: number): LeaseRequest {
-    const { worker, pipeline, batch, settings } = this.#parts;
+    const { worker, pipeline, step, batch, settings } = this.#parts;
     return {
       worker,
       pipeline: pipeline.name,
       versions: [pipeline.version, ...pipeline.accepts],
+      step: step.number,
       batch,
       itemsMax,
       chunksMax: CHUNKS_HELD_MAX,
@@ -207,9 +241,12 @@ export class Executor {
     if (now < this.#flushLookAt) return tellings;
     this.#flushLookAt = now + settings.flushMs;
     for (const run of this.#held) {
-      if (run.unreported === 0 || run.finished || run.lost || this.#careful.has(run)) continue;
+      if (run.unreported === 0 || run.finished || run.lost || run.telling !== null) continue;
+      // A careful run tells by itself, but for a handler that waits to hear that it was told.
+      if (this.#careful.has(run) && !run.isUrgent) continue;
       const flushAt = run.reportedAt + settings.flushMs;
-      if (now >= flushAt || run.unreported >= settings.flushItems) tellings.push(tell(run, "keep"));
+      const tells = now >= flushAt || run.unreported >= settings.flushItems || run.isUrgent;
+      if (tells) tellings.push(tell(run, "keep"));
       else this.#flushLookAt = Math.min(this.#flushLookAt, flushAt);
     }
     return tellings;
@@ -226,37 +263,30 @@ export class Executor {
   async #commit(tellings: readonly Telling[], request: LeaseRequest | null): Promise<void> {
     const { store, clock, settings } = this.#parts;
     const asked = clock.monotonicMs();
+    const wakeUps = this.#wakeUps;
     const reports = tellings.map(({ report }) => report);
-    const result = await store.work(reports, request);
+    const result = await whileTelling(tellings, clock, () => store.work(reports, request));
     const now = clock.monotonicMs();
     this.#committedAt = now;
     if (result.ended.length > 0) this.#parts.onEnded(result.ended);
-    this.#observePace(now);
-    for (const [at, { run, report }] of tellings.entries()) {
-      run.markReported(report, now);
+    this.#pace.observe(now);
+    for (const [at, { run }] of tellings.entries()) {
       // Settled, given back or lost: in each case it is no longer ours.
       if (result.reports[at] !== "kept") this.#lose(run);
     }
     if (tellings.length > 0) this.#dropLost();
     if (request === null) return;
     if (result.leased.length === 0) {
+      if (this.#wakeUps !== wakeUps) return;
       this.#dryUntil = now + Math.min(result.nextDueInMs ?? POLL_MS, POLL_MS);
       return;
     }
     this.#take(result.leased, asked + settings.leaseMs);
   }
 
-  #observePace(now: number): void {
-    if (this.#finishedItems > 0) {
-      this.#pace = observePace(this.#pace, this.#finishedItems, now - this.#paceFrom);
-      this.#finishedItems = 0;
-    }
-    this.#paceFrom = now;
-  }
-
   /** The run is no longer ours: what it does from here on counts for nothing. */
   #lose(run: ChunkRun): void {
-    run.lost = true;
+    run.lose();
     this.#runner.skipRest(run);
     if (run.inFlight > 0) {
       this.#runner.stop(new StopSignal("the lease on its chunk was lost"), run);
@@ -271,7 +301,7 @@ export class Executor {
   #finish(run: ChunkRun): void {
     if (this.#careful.has(run)) return;
     run.release();
-    this.#finishedItems += run.count;
+    this.#pace.add(run.count);
     if (run.lost) this.#dropLost();
     else this.#finished.push(run);
     this.#wake.notify();
@@ -282,7 +312,8 @@ export class Executor {
     const now = this.#parts.clock.monotonicMs();
     for (const [batch, chunks] of Map.groupBy(leased, (chunk) => chunk.batch)) {
       // In hand from now on, so that their leases are renewed while they are read.
-      const runs = chunks.map((lease) => new ChunkRun(lease, leaseUntil, now));
+      const onUrgent = (): void => this.#flushSoon();
+      const runs = chunks.map((lease) => new ChunkRun(lease, { leaseUntil, now, onUrgent }));
       this.#held.push(...runs);
       if (this.#stopping) {
         for (const run of runs) this.#giveBack(run);
@@ -311,12 +342,15 @@ export class Executor {
       return;
     }
     for (const [at, run] of runs.entries()) {
-      run.arrive(batch.lane, contents[at] as SliceItems);
+      run.receive(batch.lane, contents[at] as SliceItems);
+      if (this.#parts.step.dedupe !== null) await claimContents(run, this.#parts.step, store);
     }
     // Those that were lost or given back meanwhile are none of our business any more.
     const ours = runs.filter((run) => !run.lost && !run.finished);
     for (const run of runs) if (run.finished) run.release();
+    for (const run of ours) run.arrived = true;
     this.#runner.add(ours);
+    this.#dropLost();
   }
 
   async #failBatch(id: string, runs: readonly ChunkRun[], error: unknown): Promise<void> {
@@ -331,19 +365,22 @@ export class Executor {
   }
 
   async #runCarefully(run: ChunkRun): Promise<void> {
-    const { store, clock, pipeline, gate } = this.#parts;
+    const { store, clock, step, gate } = this.#parts;
     this.#careful.add(run);
     try {
       await runCarefully(run, {
         runner: this.#runner,
         gate,
-        concurrency: pipeline.concurrency,
+        concurrency: step.concurrency,
         // On a lease that has run out nothing is started: what is left goes back.
-        stopping: () => this.#stopping || clock.monotonicMs() >= run.leaseUntil,
-        announce: async (starting) => {
-          const report = run.makeReport("keep", starting);
-          const { reports, ended } = await store.work([report], null);
-          run.markReported(report, clock.monotonicMs());
+        stopping: () =>
+          this.#stopping || run.stoppedAt !== null || clock.monotonicMs() >= run.leaseUntil,
+        announce: async () => {
+          while (run.telling !== null) await run.telling;
+          const telling = tell(run, "keep");
+          const { reports, ended } = await whileTelling([telling], clock, () =>
+            store.work([telling.report], null),
+          );
           if (ended.length > 0) this.#parts.onEnded(ended);
           return reports[0] ?? "lost";
         },
@@ -356,10 +393,6 @@ export class Executor {
       this.#finish(run);
     }
   }
-}
-
-function tell(run: ChunkRun, intent: Report["intent"]): Telling {
-  return { run, report: run.makeReport(intent) };
 }
 
 function nameLease({ batch, step, chunk, fence }: LeaseRef): string {

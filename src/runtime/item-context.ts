@@ -2,8 +2,11 @@
  * What one handler call is told, and the way to stop it. There is one for each of millions of
  * items, so what a handler does not ask for (a signal, a key) is not made.
  */
-import type { ItemContext, Pipeline } from "./pipeline.ts";
+import type { ChunkRun } from "./chunk-run.ts";
+import type { ItemContext } from "./contexts.ts";
+import type { Step } from "./step.ts";
 
+/** What is the same for every item of a chunk. */
 export interface RunFacts {
   readonly batch: string;
   readonly lane: string;
@@ -12,40 +15,59 @@ export interface RunFacts {
 }
 
 export class Call implements ItemContext {
-  readonly #run: RunFacts;
-  readonly #pipeline: Pipeline;
+  readonly #run: ChunkRun;
+  readonly #step: Step;
   readonly #item: unknown;
-  readonly index: number;
-  readonly attempt: number;
+  /** Position in the chunk. */
+  readonly #position: number;
   #controller: AbortController | null = null;
   #stopReason: Error | null = null;
 
-  constructor(run: RunFacts, pipeline: Pipeline, item: unknown, index: number, attempt: number) {
+  constructor(run: ChunkRun, step: Step, item: unknown, position: number) {
     this.#run = run;
-    this.#pipeline = pipeline;
+    this.#step = step;
     this.#item = item;
-    this.index = index;
-    this.attempt = attempt;
+    this.#position = position;
   }
 
   get batch(): string {
-    return this.#run.batch;
+    return this.#run.facts.batch;
   }
 
   get lane(): string {
-    return this.#run.lane;
+    return this.#run.facts.lane;
+  }
+
+  get step(): string {
+    return this.#step.name;
+  }
+
+  get index(): number {
+    return this.#run.lease.start + this.#position;
+  }
+
+  get attempt(): number {
+    return this.#run.countAttempts(this.#position) + 1;
+  }
+
+  get drive(): number {
+    return this.#run.getDrive(this.#position);
+  }
+
+  get final(): boolean {
+    return this.#run.lease.final;
   }
 
   get fence(): number {
-    return this.#run.fence;
+    return this.#run.facts.fence;
   }
 
   get key(): string | null {
-    return this.#pipeline.readKey(this.#item);
+    return this.#step.readKey(this.#item);
   }
 
   get idempotencyKey(): string {
-    return makeIdempotencyKey(this.#run, this.index);
+    return makeIdempotencyKey(this.#run.facts, this.index);
   }
 
   get signal(): AbortSignal {
@@ -54,6 +76,16 @@ export class Call implements ItemContext {
       if (this.#stopReason !== null) this.#controller.abort(this.#stopReason);
     }
     return this.#controller.signal;
+  }
+
+  get lastCheckpoint(): ItemContext["lastCheckpoint"] {
+    const last = this.#run.getCheckpoint(this.#position);
+    return last === null ? null : { name: last.name, data: JSON.parse(last.data) as unknown };
+  }
+
+  /** Bound, as handlers take their context apart. */
+  get checkpoint(): ItemContext["checkpoint"] {
+    return (name, data) => this.#run.saveCheckpoint(this.#position, this.key, name, data);
   }
 
   /** Tells the handler to stop; the first reason stands. */

@@ -6,11 +6,14 @@ import type { Random } from "../ports/random.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import type { Log, LogEntry } from "./log.ts";
 import { readOutcome, readOutcomeKind } from "./outcomes.ts";
-import type { Pipeline } from "./pipeline.ts";
+import type { Step } from "./step.ts";
 import { StopSignal, TimeLimitSignal } from "./stop-signals.ts";
 
+/** The longest that an item may ask to be left alone. */
+const LATER_MS_MAX = 86_400_000;
+
 export interface JudgeParts {
-  readonly pipeline: Pipeline;
+  readonly step: Step;
   readonly random: Random;
   readonly log: Log;
   /** A handler says that this worker cannot go on. */
@@ -27,18 +30,20 @@ export class ItemJudge {
   note(run: ChunkRun, index: number, item: unknown, value: unknown): void {
     if (value === undefined) return run.succeed(index);
     const outcome = readOutcome(value);
-    const { pipeline } = this.#parts;
-    if (outcome === null) return run.succeed(index, pipeline.readKey(item), value);
+    const { step } = this.#parts;
+    if (outcome === null) return run.succeed(index, step.readKey(item), value);
     const kind = readOutcomeKind(outcome);
     switch (kind) {
       case "succeeded": {
         const result = "value" in outcome ? outcome.value : undefined;
-        return run.succeed(index, result === undefined ? null : pipeline.readKey(item), result);
+        return run.succeed(index, result === undefined ? null : step.readKey(item), result);
       }
       case "skipped":
         if ("reason" in outcome && outcome.reason !== null)
           this.#logSkip(run, index, outcome.reason);
         return run.skip(index);
+      case "later":
+        return run.defer(index, readKeyOf(step, item), readDelay(outcome));
       case "failed":
         return this.fail(run, index, item, "error" in outcome ? outcome.error : outcome, null);
       default:
@@ -54,22 +59,28 @@ export class ItemJudge {
   fail(run: ChunkRun, index: number, item: unknown, thrown: unknown, stop: Error | null): void {
     // Told to stop by us: the item did not fail, it was not run. It goes back with its chunk.
     if (stop instanceof StopSignal) return;
-    const { pipeline, random, log } = this.#parts;
+    const { step, random, log } = this.#parts;
     const facts = describeError(stop instanceof TimeLimitSignal ? asTimeout(stop) : thrown);
     const attempts = run.countAttempts(index) + 1;
-    const decision = decideRetry(pipeline.retry, { ...facts, attempts }, random.next());
+    const decision = decideRetry(step.retry, { ...facts, attempts }, random.next());
     if (facts.errorClass === "unexpected") log(describeUnexpected(run, index, facts, thrown));
     switch (decision.kind) {
       case "stop_worker":
         return this.#parts.onFatal(thrown);
       case "retry":
-        return run.fail(index, readKeyOf(pipeline, item), attempts, facts, decision.delayMs);
+        return run.fail(index, readKeyOf(step, item), attempts, facts, decision.delayMs);
       case "give_up":
-        return run.fail(index, readKeyOf(pipeline, item), attempts, facts, null);
+        return run.fail(index, readKeyOf(step, item), attempts, facts, null);
       default:
         return unreachable(decision);
     }
   }
+}
+
+/** Whole, as stores keep times in whole milliseconds, and bounded, as nothing waits for ever. */
+function readDelay(outcome: object): number {
+  const inMs = "inMs" in outcome ? Number(outcome.inMs) : 0;
+  return Math.ceil(Math.min(Math.max(inMs, 0) || 0, LATER_MS_MAX));
 }
 
 function asTimeout(signal: TimeLimitSignal): TransientError {
@@ -79,10 +90,10 @@ function asTimeout(signal: TimeLimitSignal): TransientError {
 }
 
 /** A key function that throws must not hide the failure that it is asked about. */
-function readKeyOf(pipeline: Pipeline, item: unknown): string | null {
+function readKeyOf(step: Step, item: unknown): string | null {
   if (item === undefined) return null;
   try {
-    return pipeline.readKey(item);
+    return step.readKey(item);
   } catch {
     return null;
   }

@@ -11,13 +11,13 @@ import { ItemJudge } from "./item-judge.ts";
 import { checkItem } from "./item-check.ts";
 import type { Log } from "./log.ts";
 import { callForChunk } from "./chunk-call.ts";
-import type { Pipeline } from "./pipeline.ts";
+import type { Step } from "./step.ts";
 import { makeSlot, type Slot } from "./slot.ts";
 import { TimeLimitSignal } from "./stop-signals.ts";
 import { TurnTaker } from "./turn-taker.ts";
 
 export interface RunnerParts {
-  readonly pipeline: Pipeline;
+  readonly step: Step;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -113,6 +113,9 @@ export class ItemRunner {
   skipRest(run: ChunkRun): void {
     if (run.arrived) this.#unstarted -= run.unstarted;
     run.skipRest();
+    const at = this.#queue.indexOf(run);
+    if (at !== -1) this.#queue.splice(at, 1);
+    this.#advance();
   }
 
   /** Takes back what was not started. */
@@ -133,9 +136,13 @@ export class ItemRunner {
     }
   }
 
-  /** Gives up on handlers that do not stop: their items count as not run. */
-  abandonAll(): void {
-    for (const slot of this.#slots) this.#abandon(slot);
+  /** Gives up on handlers that do not stop, of all runs or of one: their items count as not run. */
+  abandon(run?: ChunkRun): void {
+    for (const slot of this.#slots) {
+      if (run !== undefined && slot.run !== run) continue;
+      for (const index of [slot.index, ...slot.more]) run?.abandon(index);
+      this.#abandon(slot);
+    }
   }
 
   /** Runs a few items of a careful run at once. */
@@ -151,9 +158,7 @@ export class ItemRunner {
       if (!(await announce())) return;
       // `processChunk` gets the wave as one call, `process` gets its items side by side.
       const calls =
-        this.#parts.pipeline.processChunk === undefined
-          ? indexes.map((index) => [index])
-          : [indexes];
+        this.#parts.step.processChunk === undefined ? indexes.map((index) => [index]) : [indexes];
       await Promise.all(calls.map((positions) => this.#runNow(run, positions)));
       await report();
     } finally {
@@ -184,7 +189,7 @@ export class ItemRunner {
       return;
     }
     let startable = this.#unstarted;
-    while (startable > 0 && this.#slots.size < this.#parts.pipeline.concurrency) {
+    while (startable > 0 && this.#slots.size < this.#parts.step.concurrency) {
       startable--;
       void this.#serve(this.#open(), this.#takeFromQueue);
     }
@@ -201,7 +206,7 @@ export class ItemRunner {
 
   /** One slot's life: item after item until there is none for it. */
   async #serve(slot: Slot, take: Take): Promise<void> {
-    const { clock, pipeline } = this.#parts;
+    const { clock, step } = this.#parts;
     while (!slot.abandoned) {
       const now = clock.monotonicMs();
       if (this.#turns.isDue(now)) {
@@ -214,7 +219,7 @@ export class ItemRunner {
       slot.startedAt = now;
       slot.index = index;
       run.inFlight++;
-      if (pipeline.processChunk === undefined) {
+      if (step.processChunk === undefined) {
         // One attempt at one item: read, check, run, note what became of it.
         try {
           const returned = this.#begin(slot, run, index);
@@ -243,7 +248,7 @@ export class ItemRunner {
       const index = this.#takeNext(run, now);
       if (index !== -1) {
         slot.run = run;
-        if (this.#parts.pipeline.processChunk !== undefined) {
+        if (this.#parts.step.processChunk !== undefined) {
           slot.more = [...this.#takeRest(run, now)];
         }
         return index;
@@ -255,7 +260,7 @@ export class ItemRunner {
 
   /** Starts the handler; what comes back may have to be awaited. */
   #begin(slot: Slot, run: ChunkRun, index: number): unknown {
-    const { itemSchema } = this.#parts.pipeline;
+    const { itemSchema } = this.#parts.step;
     slot.item = run.items.at(index);
     if (itemSchema !== null) {
       const checked = checkItem(itemSchema, slot.item);
@@ -268,12 +273,11 @@ export class ItemRunner {
   #call(slot: Slot, run: ChunkRun, index: number, item: unknown): unknown {
     slot.item = item;
     slot.call = this.#describeCall(run, index, item);
-    return this.#parts.pipeline.process?.(item, slot.call);
+    return this.#parts.step.process?.(item, slot.call);
   }
 
   #describeCall(run: ChunkRun, index: number, item: unknown): Call {
-    const attempt = run.countAttempts(index) + 1;
-    return new Call(run.facts, this.#parts.pipeline, item, run.lease.start + index, attempt);
+    return new Call(run, this.#parts.step, item, index);
   }
 
   /** A check that takes its time counts as the handler's: it can be stopped, and given up on. */
@@ -293,7 +297,7 @@ export class ItemRunner {
   /** A worker checks its own lease before each start. */
   #takeNext(run: ChunkRun, now: number): number {
     const before = run.unstarted;
-    if (now >= run.leaseUntil) run.lost = true;
+    if (now >= run.leaseUntil) run.lose();
     if (run.lost) run.skipRest();
     const index = run.takeNext();
     this.#unstarted -= before - run.unstarted;
@@ -313,7 +317,7 @@ export class ItemRunner {
   }
 
   async #callForChunk(slot: Slot, run: ChunkRun): Promise<void> {
-    await callForChunk(this.#parts.pipeline, run, [slot.index, ...slot.more], slot, {
+    await callForChunk(this.#parts.step, run, [slot.index, ...slot.more], slot, {
       note: (index, item, outcome) => this.#judge.note(run, index, item, outcome),
       fail: (index, item, error) =>
         this.#judge.fail(run, index, item, error, slot.call?.stopReason ?? null),
@@ -348,8 +352,8 @@ export class ItemRunner {
   }
 
   #watchLater(): () => void {
-    const { clock, pipeline } = this.#parts;
-    const everyMs = Math.min(Math.max(pipeline.timeLimitMs / 4, WATCH_MIN_MS), WATCH_MAX_MS);
+    const { clock, step } = this.#parts;
+    const everyMs = Math.min(Math.max(step.timeLimitMs / 4, WATCH_MIN_MS), WATCH_MAX_MS);
     return clock.after(everyMs, () => {
       this.#cancelWatch = this.#watchLater();
       this.#watchTimes();
@@ -358,12 +362,12 @@ export class ItemRunner {
 
   /** Handlers past their limit are told to stop, and after a grace time given up on. */
   #watchTimes(): void {
-    const { clock, pipeline, abortGraceMs } = this.#parts;
+    const { clock, step, abortGraceMs } = this.#parts;
     const now = clock.monotonicMs();
     for (const slot of this.#slots) {
-      const overMs = now - slot.startedAt - pipeline.timeLimitMs;
+      const overMs = now - slot.startedAt - step.timeLimitMs;
       if (slot.call === null || overMs < 0) continue;
-      slot.call.stop(new TimeLimitSignal(pipeline.timeLimitMs));
+      slot.call.stop(new TimeLimitSignal(step.timeLimitMs));
       if (overMs >= abortGraceMs) this.#abandon(slot);
     }
   }

@@ -34,8 +34,9 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
    */
   async add(items: Iterable<Item> | AsyncIterable<Item>): Promise<void> {
     const batch = await this.#waitForRoom();
+    const { chunkSize } = batch.settings.steps[0] ?? this.#parts.pipeline.steps[0];
     const part: PlannedChunk[] = [];
-    for await (const { chunk } of freezePieces(items, batch.settings.chunkSize)) {
+    for await (const { chunk } of freezePieces(items, chunkSize)) {
       part.push(chunk);
       if (part.length === CHUNKS_PER_PART_MAX) {
         await this.#plan(part.splice(0));
@@ -57,7 +58,7 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
     for (;;) {
       const batch = await this.#getOpen();
       this.#refuseTooMany(batch.chunks + part.length);
-      const check = new PlanCheck(pipeline, batch.settings.strict, batch.counts.planned);
+      const check = new PlanCheck(pipeline.steps[0], batch.settings.strict, batch.counts.planned);
       const chunks: PlannedChunk[] = [];
       for (const chunk of part) {
         chunks.push({ ...chunk, keys: check.isNeeded ? await check.readKeys(chunk, null) : null });
@@ -79,7 +80,7 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
   }
 
   #refuseTooMany(chunks: number): void {
-    const { maxChunks } = this.#parts.pipeline;
+    const { maxChunks } = this.#parts.pipeline.steps[0];
     if (chunks <= maxChunks) return;
     throw new SluiceError(
       "TOO_MANY_CHUNKS",

@@ -1,19 +1,27 @@
-/** Makes a pipeline's source from a batch's recorded input. */
+/** Makes a step's source from a batch's recorded input and from what earlier steps found. */
 import { describeError, SluiceError } from "../core/errors.ts";
+import { askDidYouMean, findSimilar } from "../core/similar-words.ts";
+import type { BatchSnapshot } from "../ports/conducting.ts";
 import type { Source, SourceLike } from "../ports/source.ts";
-import type { Pipeline } from "./pipeline.ts";
+import type { Store } from "../ports/store.ts";
+import type { SourceContext } from "./contexts.ts";
+import type { Step } from "./step.ts";
 
-export function openSource(pipeline: Pipeline, input: string): SourceLike<unknown> {
-  if (pipeline.source === null) {
+const PAGE = 1_000;
+
+export function openSource(step: Step, batch: BatchSnapshot, store: Store): SourceLike<unknown> {
+  const context = describeContext(step, batch, store);
+  if (step.source === null) {
+    if (step.carriesFrom !== null) return context.results();
     throw new SluiceError(
       "NO_SOURCE",
-      `the pipeline ${pipeline.name} has no source, but the batch was submitted with an input`,
-      { hint: "Add source: ({ input }) => ... to the pipeline." },
+      `the step ${step.name} has no source, but the batch was submitted with an input`,
+      { hint: "Add source: ({ input }) => ... to it." },
     );
   }
   let source: unknown;
   try {
-    source = pipeline.source({ input: JSON.parse(input) as unknown });
+    source = step.source(context);
   } catch (error) {
     if (error instanceof SluiceError) throw error;
     throw new SluiceError("SOURCE_FAILED", `the source threw: ${describeError(error).message}`, {
@@ -24,8 +32,51 @@ export function openSource(pipeline: Pipeline, input: string): SourceLike<unknow
   if (isSource(source) || isIterable(source)) return source;
   throw new SluiceError(
     "BAD_SOURCE",
-    `the source of pipeline ${pipeline.name} returned ${source === null ? "null" : `a ${typeof source}`}`,
+    `the source of ${step.name} returned ${source === null ? "null" : `a ${typeof source}`}`,
     { hint: "Return jsonl(...), csv(...), an array, or any iterable or async iterable." },
+  );
+}
+
+function describeContext(step: Step, batch: BatchSnapshot, store: Store): SourceContext<unknown> {
+  const { id, lane, settings, input } = batch;
+  const names = settings.steps.map(({ name }) => name);
+  return {
+    input: input === null ? null : (JSON.parse(input) as unknown),
+    batch: id,
+    lane,
+    results: <Result>(name?: string) => {
+      const before = step.carriesFrom ?? step.number - 1;
+      const from = name === undefined ? before : names.indexOf(name);
+      if (from < 0 || from >= step.number) throw unknownStep(step, name, names);
+      return readAllResults<Result>(store, batch, from, step.carriesFrom !== null);
+    },
+  };
+}
+
+/** After a reopening a step that carries results on gets those that are new. */
+async function* readAllResults<Result>(
+  store: Store,
+  { id, sinceDrive }: BatchSnapshot,
+  step: number,
+  carries: boolean,
+): AsyncGenerator<Result, void, void> {
+  const since = carries ? sinceDrive : 1;
+  for (let afterItem = -1; ; ) {
+    const page = await store.readResults(id, { step, afterItem, limit: PAGE, sinceDrive: since });
+    for (const { value } of page) yield JSON.parse(value) as Result;
+    const last = page.at(-1);
+    if (last === undefined || page.length < PAGE) return;
+    afterItem = last.item;
+  }
+}
+
+function unknownStep(step: Step, name: string | undefined, names: readonly string[]): SluiceError {
+  const before = names.slice(0, step.number);
+  const question = name === undefined ? "" : askDidYouMean(findSimilar(name, before));
+  return new SluiceError(
+    "UNKNOWN_STEP",
+    `the step ${step.name} asks for the results of ${name ?? "the step before"}, which is no step before it`,
+    { hint: question === "" ? `Steps before it: ${before.join(", ") || "none"}.` : question },
   );
 }
 

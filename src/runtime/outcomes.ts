@@ -20,10 +20,16 @@ export interface FailedOutcome {
   readonly error: unknown;
 }
 
+export interface LaterOutcome {
+  readonly [OUTCOME]: "later";
+  readonly inMs: number;
+}
+
 export type ItemOutcome<Result = unknown> =
   | SucceededOutcome<Result>
   | SkippedOutcome
-  | FailedOutcome;
+  | FailedOutcome
+  | LaterOutcome;
 
 /** The item is done; the value, if any, is kept as its result. */
 export function succeeded(): SucceededOutcome<undefined>;
@@ -42,12 +48,17 @@ export function failed(error: unknown): FailedOutcome {
   return { [OUTCOME]: "failed", error };
 }
 
+/** Nothing can be done for the item yet: it comes again after this time, and no try is counted. */
+export function later(inMs: number): LaterOutcome {
+  return { [OUTCOME]: "later", inMs };
+}
+
 export function readOutcome(value: unknown): ItemOutcome | null {
   return typeof value === "object" && value !== null && OUTCOME in value
     ? (value as ItemOutcome)
     : null;
 }
 
-export function readOutcomeKind(outcome: ItemOutcome): "succeeded" | "skipped" | "failed" {
+export function readOutcomeKind(outcome: ItemOutcome): ItemOutcome[typeof OUTCOME] {
   return outcome[OUTCOME];
 }

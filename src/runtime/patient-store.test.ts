@@ -3,11 +3,18 @@ import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../test/support/manual-clock.ts";
 import { createMemoryStore } from "../adapters/memory/store.ts";
 import { SluiceError } from "../core/errors.ts";
+import { DEFAULT_WATCH_DELAYS } from "../core/watch.ts";
 import type { Store } from "../ports/store.ts";
 import type { LogEntry } from "./log.ts";
 import { makePatientStore } from "./patient-store.ts";
 
 const busy = new SluiceError("STORE_BUSY", "locked", { retryable: true });
+const POLICY = {
+  watchDelays: DEFAULT_WATCH_DELAYS,
+  stallsMax: 3,
+  orphanMs: 1_000,
+  staleMs: 1_000,
+};
 const broken = new SluiceError("STORE_CORRUPT", "damaged");
 
 /** A store whose calls fail this often before they succeed. */
@@ -22,7 +29,8 @@ function makeRig(failures: number, error: Error = busy) {
     ...store,
     getBatch: (id) => fail(() => store.getBatch(id)),
     renew: (leases, leaseMs) => fail(() => store.renew(leases, leaseMs)),
-    sweep: () => fail(() => store.sweep()),
+    sweep: (policy) => fail(() => store.sweep(policy)),
+    beat: (worker, serves, forMs) => fail(() => store.beat(worker, serves, forMs)),
   };
   const random = { next: () => 0.5, id: () => "aaaaaaaaaaaa" };
   const patient = makePatientStore(shaky, { clock, random, log: (entry) => logs.push(entry) });
@@ -54,11 +62,12 @@ describe("a patient store", () => {
     expect(countCalls()).toBe(1);
   });
 
-  test("leaves renewals and sweeps alone, which come again by themselves", async () => {
-    const { patient, countCalls } = makeRig(2);
+  test("leaves beats, renewals and sweeps alone, which come again by themselves", async () => {
+    const { patient, countCalls } = makeRig(3);
     await expect(patient.renew([], 1_000)).rejects.toBe(busy);
-    await expect(patient.sweep()).rejects.toBe(busy);
-    expect(countCalls()).toBe(2);
+    await expect(patient.sweep(POLICY)).rejects.toBe(busy);
+    await expect(patient.beat(1, [], 1_000)).rejects.toBe(busy);
+    expect(countCalls()).toBe(3);
   });
 
   test("has every verb of the store", () => {

@@ -4,7 +4,7 @@
  * each act is conditional or carries its own name, so one that was committed already changes
  * nothing the second time. At worst a lease is granted that nobody knows of, and runs out.
  *
- * `renew` and `sweep` are left alone: they come again by themselves, and a late one is worth less
+ * `beat`, `renew` and `sweep` are left alone: they come again by themselves, and a late one is worth less
  * than the next.
  */
 import { describeError, SluiceError } from "../core/errors.ts";
@@ -29,14 +29,30 @@ const PATIENT_VERBS = [
   "planInline",
   "seal",
   "fail",
+  "cancel",
+  "pause",
+  "resume",
+  "setLanePolicy",
+  "moveInLane",
+  "redrive",
+  "editLetter",
+  "discardLetters",
+  "prune",
   "registerWorker",
   "work",
+  "claimContents",
+  "readStops",
   "getBatch",
   "listBatches",
+  "listUnsliced",
+  "listLanes",
+  "findItem",
+  "readWaiting",
   "readManifests",
   "readResults",
   "readDeadLetters",
   "readRecords",
+  "readLastPosition",
   "recount",
   "readPosition",
   "savePosition",
@@ -44,6 +60,7 @@ const PATIENT_VERBS = [
   "keepUndelivered",
   "listUndelivered",
   "dropUndelivered",
+  "forgetReader",
 ] as const satisfies readonly (keyof Store)[];
 
 const ATTEMPTS_MAX = 20;
@@ -58,8 +75,9 @@ export function makePatientStore(store: Store, parts: PatienceParts): Store {
   return {
     ...(calls as unknown as Store),
     name: store.name,
+    beat: (worker, serves, forMs) => store.beat(worker, serves, forMs),
     renew: (leases, leaseMs) => store.renew(leases, leaseMs),
-    sweep: () => store.sweep(),
+    sweep: (policy) => store.sweep(policy),
     watch: (onChange) => store.watch(onChange),
     backup: (path) => store.backup(path),
     close: () => store.close(),

@@ -1,65 +1,26 @@
-/** A user's pipeline: where items come from, what is done with each, and within which limits. */
+/** A user's pipeline: one step or several, under a name and a version. */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { ChunkLimitPolicy } from "../core/slicing.ts";
+import type { BudgetScope } from "../core/failure-budget.ts";
 import type { RetryPolicy } from "../core/retry.ts";
+import type { ChunkLimitPolicy } from "../core/slicing.ts";
 import type { SourceLike } from "../ports/source.ts";
-import { checkKey } from "./item-key.ts";
+import type { ChunkContext, ChunkItem, ItemContext, SourceContext } from "./contexts.ts";
 import type { ItemOutcome } from "./outcomes.ts";
 import { validatePipeline } from "./pipeline-check.ts";
-
-/** What a handler is told beside its item. */
-export interface ItemContext {
-  readonly batch: string;
-  readonly lane: string;
-  /** The item's number in the batch, from 0. */
-  readonly index: number;
-  /** The item's key, where the pipeline has one. */
-  readonly key: string | null;
-  /** 1 for the first try. */
-  readonly attempt: number;
-  /** The same for every try of this item: hand it to systems that can refuse a repeat. */
-  readonly idempotencyKey: string;
-  /** Rises with every lease of the item's chunk: another system can refuse a lower one as stale. */
-  readonly fence: number;
-  /** Aborts at the item's time limit, when the lease is lost, and when the worker must stop. */
-  readonly signal: AbortSignal;
-}
-
-export interface ChunkItem<Item> {
-  readonly item: Item;
-  readonly index: number;
-  readonly key: string | null;
-  readonly attempt: number;
-  readonly idempotencyKey: string;
-}
-
-export interface ChunkContext {
-  readonly batch: string;
-  readonly lane: string;
-  readonly fence: number;
-  readonly signal: AbortSignal;
-}
-
-export interface SourceContext<Input> {
-  readonly input: Input;
-}
+import { makeStep, type Step } from "./step.ts";
+import type { WaitFor } from "./wait-step.ts";
 
 type Awaitable<T> = T | PromiseLike<T>;
 
-/** All but the handler and what it depends on. */
-interface CommonOptions<Item> {
-  /** Letters, digits, `.`, `_` and `-`; names the pipeline in every list and command. */
-  readonly name: string;
-  /** Recorded with each batch; a worker leases only versions that it accepts. Default "1". */
-  readonly version?: string;
-  /** Other versions whose batches this code can work on. */
-  readonly accepts?: readonly string[];
+/** A number of items, or a share of them such as "5%". */
+type Allowed = number | `${number}%`;
+
+/** What a step has beside its handler, and a pipeline of one step as its own. */
+interface StepLimits<Item> {
   /** What the item is called in lists and results. */
   readonly key?: (item: Item) => string | number;
   /** Refuse a batch in which a key comes twice, before anything runs. Default false. */
   readonly uniqueKeys?: boolean;
-  /** Check every item before anything runs, and refuse the batch if one is bad. Default false. */
-  readonly strict?: boolean;
   /** Items in a chunk. Default 100. */
   readonly chunkSize?: number;
   /** More chunks than this are refused, or grown. Default 1,000,000. */
@@ -76,7 +37,36 @@ interface CommonOptions<Item> {
   readonly retry?: Partial<RetryPolicy>;
   /** How long one handler call may take. Default 5 minutes. */
   readonly timeLimitMs?: number;
+  /** Automatic passes over the step's dead letters before it ends. Default 3. */
+  readonly maxRedrives?: number;
+  /** More failures than this stop the batch: of all errors, or of each class. Default none. */
+  readonly failureBudget?: Allowed | { readonly [Scope in BudgetScope]?: Allowed } | null;
+  /** This many items run first, and the rest only if they pass. Default none. */
+  readonly canary?: number | { readonly items: number; readonly failures?: number } | null;
+  /** Items whose content has been worked on with success are skipped. Default none. */
+  readonly dedupe?: {
+    /** Default the pipeline's name. */
+    readonly scope?: string;
+    /** What the item is. */
+    readonly identity: (item: Item) => string | number;
+    /** What it says; default all of it. */
+    readonly content?: (item: Item) => string | Uint8Array;
+  };
 }
+
+interface PipelineCommon {
+  /** Letters, digits, `.`, `_` and `-`; names the pipeline in every list and command. */
+  readonly name: string;
+  /** Recorded with each batch; a worker leases only versions that it accepts. Default "1". */
+  readonly version?: string;
+  /** Other versions whose batches this code can work on. */
+  readonly accepts?: readonly string[];
+  /** Check every item before anything runs, and refuse the batch if one is bad. Default false. */
+  readonly strict?: boolean;
+}
+
+/** All but the handler and what it depends on. */
+interface CommonOptions<Item> extends PipelineCommon, StepLimits<Item> {}
 
 interface Handlers<Item, Returned> {
   /** Handles one item. */
@@ -122,34 +112,101 @@ type ResultOf<Returned> =
       : never
     : Returned;
 
+/** What a step of several has beside its items' origin. */
+interface StepOptions<Item, Returned> extends StepLimits<Item>, Handlers<Item, Returned> {
+  /** Names the step in lists, results and records. */
+  readonly name: string;
+}
+
+/** Any Standard Schema: types and checks each item. */
+interface WithSchema<Schema> {
+  readonly item: Schema;
+}
+
+/** Where its items come from; default the results of the step before. */
+interface WithSource<Input, Item> {
+  readonly source: (context: SourceContext<Input>) => SourceLike<Item>;
+}
+
+interface WithoutSource {
+  readonly source?: undefined;
+}
+
+interface WithoutSchema {
+  readonly item?: undefined;
+}
+
+interface WaitOptions extends Pick<StepLimits<unknown>, "retry" | "timeLimitMs" | "maxRedrives"> {
+  readonly name: string;
+  /** Wait for an outside count instead of working on items. */
+  readonly waitFor: WaitFor;
+}
+
+type Items<Item> = Iterable<Item> | AsyncIterable<Item>;
+
+/** A step with its types: what a batch is submitted with if it is the first, and what it leaves. */
+export interface DefinedStep<Input = unknown, Returned = unknown> {
+  readonly name: string;
+  /** Carry the types; never set. */
+  // A method, so that a step of one input type can be handled as one of any.
+  inputType?(input: Input): void;
+  readonly returnedType?: Returned;
+}
+
+/** Gives a step of a pipeline its types; it is checked with the pipeline. */
+export function defineStep<Schema extends StandardSchemaV1, Returned = void, Input = string>(
+  options: StepOptions<StandardSchemaV1.InferOutput<Schema>, Returned> &
+    WithSchema<Schema> &
+    WithSource<Input, unknown>,
+): DefinedStep<Input, Returned>;
+export function defineStep<Schema extends StandardSchemaV1, Returned = void>(
+  options: StepOptions<StandardSchemaV1.InferOutput<Schema>, Returned> &
+    WithSchema<Schema> &
+    WithoutSource,
+): DefinedStep<Items<StandardSchemaV1.InferInput<Schema>>, Returned>;
+export function defineStep<Item, Returned = void, Input = string>(
+  options: StepOptions<Item, Returned> & WithoutSchema & WithSource<Input, Item>,
+): DefinedStep<Input, Returned>;
+export function defineStep<Item, Returned = void>(
+  options: StepOptions<Item, Returned> & WithoutSchema & WithoutSource,
+): DefinedStep<Items<Item>, Returned>;
+export function defineStep(options: WaitOptions): DefinedStep<never, { readonly count: number }>;
+export function defineStep(options: DefinedStep): DefinedStep {
+  return options;
+}
+
+interface SteppedOptions<Steps> extends PipelineCommon {
+  readonly steps: Steps;
+}
+
+type InputOf<Steps> = Steps extends readonly [DefinedStep<infer Input>, ...unknown[]]
+  ? unknown extends Input
+    ? Items<unknown>
+    : Input
+  : never;
+
+type LastResult<Steps> = Steps extends readonly [
+  ...unknown[],
+  DefinedStep<infer _Input, infer Returned>,
+]
+  ? ResultOf<Returned>
+  : never;
+
 const PIPELINE = Symbol.for("sluice.pipeline");
 
 /** A definition with every default filled in. */
-export interface PipelineSettings {
+export interface Pipeline<Item = unknown, Input = unknown, Result = unknown> {
+  readonly [PIPELINE]: true;
   readonly name: string;
   readonly version: string;
   readonly accepts: readonly string[];
-  readonly uniqueKeys: boolean;
   readonly strict: boolean;
-  readonly chunkSize: number;
-  readonly maxChunks: number;
-  readonly whenTooManyChunks: ChunkLimitPolicy;
-  readonly inlineItems: number;
-  readonly concurrency: number;
-  readonly retry: RetryPolicy;
-  readonly timeLimitMs: number;
-}
-
-export interface Pipeline<Item = unknown, Input = unknown, Result = unknown>
-  extends PipelineSettings {
-  readonly [PIPELINE]: true;
-  readonly itemSchema: StandardSchemaV1<unknown, Item> | null;
-  readonly source: ((context: SourceContext<Input>) => SourceLike<unknown>) | null;
-  // Methods, so that a pipeline of one item type can be handled as one of any.
-  readKey(item: Item): string | null;
-  process?(item: Item, context: ItemContext): unknown;
-  processChunk?(items: readonly ChunkItem<Item>[], context: ChunkContext): unknown;
-  /** Carries the result's type; never set. */
+  /** In order; at least one. */
+  readonly steps: readonly [Step, ...Step[]];
+  /** Carry the types; never set. */
+  readonly itemType?: Item;
+  // A method, so that a pipeline of one input type can be handled as one of any.
+  inputType?(input: Input): void;
   readonly resultType?: Result;
 }
 
@@ -171,32 +228,32 @@ export function definePipeline<Item, Returned, Input = string>(
 export function definePipeline<Item, Returned>(
   options: PlainOptionsWithoutSource<Item, Returned>,
 ): Pipeline<Item, Iterable<Item> | AsyncIterable<Item>, ResultOf<Returned>>;
+export function definePipeline<const Steps extends readonly [DefinedStep, ...DefinedStep[]]>(
+  options: SteppedOptions<Steps>,
+): Pipeline<unknown, InputOf<Steps>, LastResult<Steps>>;
 export function definePipeline(options: object): Pipeline {
-  const { key, item, source, process, processChunk, ...settings } = validatePipeline(options);
-  return {
-    [PIPELINE]: true,
-    ...settings,
-    inlineItems: settings.inlineItems ?? settings.chunkSize,
-    itemSchema: (item as StandardSchemaV1<unknown, unknown> | undefined) ?? null,
-    source: (source as Pipeline["source"] | undefined) ?? null,
-    readKey: (value) => (key === undefined ? null : checkKey(key(value))),
-    ...(process === undefined ? {} : { process }),
-    ...(processChunk === undefined ? {} : { processChunk }),
-  };
+  const { steps: checked, ...pipeline } = validatePipeline(options);
+  const steps: Step[] = [];
+  for (const { name, ...step } of checked) {
+    steps.push(makeStep(step, pipeline.name, name, steps));
+  }
+  return { [PIPELINE]: true, ...pipeline, steps: steps as [Step, ...Step[]] };
 }
 
 export function isPipeline(value: unknown): value is Pipeline {
   return typeof value === "object" && value !== null && PIPELINE in value;
 }
 
+type Versions = Pick<Pipeline, "version" | "accepts">;
+
 /** Whether this code says that it can work on batches of that version. */
-export function acceptsVersion({ version, accepts }: PipelineSettings, wanted: string): boolean {
+export function acceptsVersion({ version, accepts }: Versions, wanted: string): boolean {
   return version === wanted || accepts.includes(wanted);
 }
 
 /** Whether this code may work on that batch. */
 export function canWorkOn(
-  pipeline: PipelineSettings,
+  pipeline: Versions & { readonly name: string },
   batch: { readonly pipeline: string; readonly version: string },
 ): boolean {
   return batch.pipeline === pipeline.name && acceptsVersion(pipeline, batch.version);

@@ -3,41 +3,41 @@ import { describeError, SluiceError } from "../core/errors.ts";
 import type { PlannedChunk, PlanResult } from "../ports/conducting.ts";
 import type { SliceItems, Source } from "../ports/source.ts";
 import { checkItem } from "./item-check.ts";
-import type { Pipeline } from "./pipeline.ts";
+import type { Step } from "./step.ts";
 import { readManifest } from "./manifest.ts";
 
 const PROBLEMS_SHOWN_MAX = 20;
 
 export class PlanCheck {
-  readonly #pipeline: Pipeline;
+  readonly #step: Step;
   readonly #strict: boolean;
   readonly #problems: string[] = [];
   #problemCount = 0;
   #item: number;
 
-  constructor(pipeline: Pipeline, strict: boolean, firstItem: number) {
-    this.#pipeline = pipeline;
+  constructor(step: Step, strict: boolean, firstItem: number) {
+    this.#step = step;
     this.#strict = strict;
     this.#item = firstItem;
   }
 
   get isNeeded(): boolean {
-    return this.#strict || this.#pipeline.uniqueKeys;
+    return this.#strict || this.#step.uniqueKeys;
   }
 
   /** The items' keys where they must be unique; notes what is wrong with each item. */
   async readKeys(chunk: PlannedChunk, source: Source | null): Promise<(string | null)[] | null> {
-    const { uniqueKeys } = this.#pipeline;
+    const { uniqueKeys } = this.#step;
     const items = await readPlanned(chunk, source);
     const keys: (string | null)[] = [];
     for (let position = 0; position < chunk.items; position++) {
       const index = this.#item++;
       try {
         let item = items.at(position);
-        if (this.#pipeline.itemSchema !== null) {
-          item = await checkItem(this.#pipeline.itemSchema, item);
+        if (this.#step.itemSchema !== null) {
+          item = await checkItem(this.#step.itemSchema, item);
         }
-        keys.push(this.#pipeline.readKey(item));
+        keys.push(this.#step.readKey(item));
       } catch (error) {
         // A bad item is a failure of its own when it runs; it takes part in no comparison.
         keys.push(null);

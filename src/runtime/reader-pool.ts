@@ -6,14 +6,14 @@ import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
 import { BatchReader } from "./batch-reader.ts";
 import type { Log } from "./log.ts";
-import type { Pipeline } from "./pipeline.ts";
+import type { Step } from "./step.ts";
 
 export interface ReaderPoolParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  readonly pipeline: Pipeline;
+  readonly step: Step;
 }
 
 /** Readers that are kept open at once; more only while all of them are being read from. */
@@ -35,7 +35,7 @@ export class ReaderPool {
   open(batch: BatchSnapshot): BatchReader {
     const known = this.#readers.get(batch.id);
     if (known !== undefined) return known;
-    const reader = new BatchReader(batch, this.#parts.pipeline, this.#parts);
+    const reader = new BatchReader(batch, this.#parts.step, this.#parts);
     if (this.#readers.size >= READERS_MAX) this.#dropOldest();
     this.#readers.set(batch.id, reader);
     return reader;

@@ -1,6 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { SluiceError } from "../core/errors.ts";
-import { DEFAULT_SETTINGS, type EngineSettings, resolveSettings } from "./settings.ts";
+import {
+  DEFAULT_SETTINGS,
+  type EngineSettings,
+  findSettingProblems,
+  resolveSettings,
+} from "./settings.ts";
 
 function refuse(given: object): SluiceError {
   try {
@@ -24,6 +29,31 @@ describe("engine settings", () => {
     expect(refuse({ leaseMs: 9_000 }).message).toContain("renewMs (5000)");
     expect(refuse({ renewMs: 20_000 }).code).toBe("BAD_SETTINGS");
     expect(resolveSettings({ leaseMs: 1_000, renewMs: 500 }).renewMs).toBe(500);
+  });
+
+  test("a batch cannot be stale before it is an orphan", () => {
+    expect(refuse({ orphanMs: 2_000, staleMs: 1_999 }).message).toContain(
+      "staleMs (1999) must not be below orphanMs (2000)",
+    );
+    expect(resolveSettings({ orphanMs: 2_000, staleMs: 2_000 }).staleMs).toBe(2_000);
+  });
+
+  test("evidence cannot go before what a redrive needs, and stays for ever at 0", () => {
+    expect(refuse({ keepMs: 2_000, keepEvidenceMs: 1_999 }).message).toContain(
+      "keepEvidenceMs (1999) must not be below keepMs (2000)",
+    );
+    expect(refuse({ keepEvidenceMs: 1_000 }).code).toBe("BAD_SETTINGS");
+    expect(resolveSettings({ keepMs: 2_000, keepEvidenceMs: 2_000 }).keepEvidenceMs).toBe(2_000);
+    expect(resolveSettings({ keepMs: 2_000, keepEvidenceMs: 0 }).keepEvidenceMs).toBe(0);
+  });
+
+  test("several contradictions are said at once, each with its settings", () => {
+    const given = { renewMs: 20_000, orphanMs: 2_000, staleMs: 1_000, keepEvidenceMs: 1 };
+    expect(findSettingProblems(given).map(({ settings }) => settings)).toEqual([
+      ["renewMs", "leaseMs"],
+      ["staleMs", "orphanMs"],
+      ["keepEvidenceMs", "keepMs"],
+    ]);
   });
 
   test.each([Number.NaN, Number.POSITIVE_INFINITY, -1, 0, 1.5, "5000", null])(

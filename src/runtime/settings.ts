@@ -16,6 +16,8 @@ export interface EngineSettings {
   readonly drainMs: number;
   /** How long a handler that ignores its signal is waited for. */
   readonly abortGraceMs: number;
+  /** How long a handler of a cancelled batch may take to stop. */
+  readonly cancelMs: number;
   /** How long an open batch may stay unsealed. */
   readonly sealWithinMs: number;
   /** How many unfinished items an open batch may have before `add` waits. */
@@ -24,7 +26,23 @@ export interface EngineSettings {
   readonly leaseTargetMs: number;
   /** How many items a worker holds at once, at most. */
   readonly leaseItemsMax: number;
+  /** How often a batch is looked at that has little left; up to five times as long with much. */
+  readonly watchMs: number;
+  /** Looks at a batch that does not move before its leftovers are given up. */
+  readonly stallsMax: number;
+  /** How long after a look without progress the next one comes. */
+  readonly stallMs: number;
+  /** A batch that holds its lane and that nobody works on for this long makes way, if it may. */
+  readonly orphanMs: number;
+  /** A batch whose plan nobody has gone on with for this long is marked, and its lane goes on. */
+  readonly staleMs: number;
+  /** How long an ended batch can be redriven. */
+  readonly keepMs: number;
+  /** How long an ended batch is known at all; 0 for ever. */
+  readonly keepEvidenceMs: number;
 }
+
+const DAY_MS = 86_400_000;
 
 export const DEFAULT_SETTINGS: EngineSettings = {
   leaseMs: 15_000,
@@ -34,13 +52,19 @@ export const DEFAULT_SETTINGS: EngineSettings = {
   flushItems: 1_000,
   drainMs: 25_000,
   abortGraceMs: 1_000,
-  sealWithinMs: 86_400_000,
+  cancelMs: 10_000,
+  sealWithinMs: DAY_MS,
   addAheadItems: 10_000,
   leaseTargetMs: 50,
   leaseItemsMax: 8_192,
+  watchMs: 60_000,
+  stallsMax: 3,
+  stallMs: 120_000,
+  orphanMs: 15 * 60_000,
+  staleMs: 6 * 3_600_000,
+  keepMs: 30 * DAY_MS,
+  keepEvidenceMs: 0,
 };
-
-const DAY_MS = 86_400_000;
 
 const setting = (min: number, max: number): z.ZodOptional<z.ZodType<number>> => {
   const fits = (value: unknown): boolean =>
@@ -58,10 +82,18 @@ const shape = z.strictObject({
   flushItems: setting(1, 1_000_000),
   drainMs: setting(0, DAY_MS),
   abortGraceMs: setting(0, DAY_MS),
+  cancelMs: setting(0, DAY_MS),
   sealWithinMs: setting(1, 365 * DAY_MS),
   addAheadItems: setting(1, 100_000_000),
   leaseTargetMs: setting(1, 60_000),
   leaseItemsMax: setting(1, 1_000_000),
+  watchMs: setting(10, DAY_MS),
+  stallsMax: setting(0, 1_000),
+  stallMs: setting(10, DAY_MS),
+  orphanMs: setting(100, 365 * DAY_MS),
+  staleMs: setting(100, 365 * DAY_MS),
+  keepMs: setting(0, 36_500 * DAY_MS),
+  keepEvidenceMs: setting(0, 36_500 * DAY_MS),
 });
 
 export interface SettingProblem {
@@ -85,10 +117,25 @@ export function findSettingProblems(given: Partial<EngineSettings>): SettingProb
           ],
     );
   }
-  const { renewMs, leaseMs } = fillDefaults(given);
-  if (renewMs * 2 <= leaseMs) return [];
-  const problem = `renewMs (${renewMs}) must be at most half of leaseMs (${leaseMs}), or a late renewal loses the lease`;
-  return [{ settings: ["renewMs", "leaseMs"], problem }];
+  return findContradictions(fillDefaults(given));
+}
+
+function findContradictions(settings: EngineSettings): SettingProblem[] {
+  const { renewMs, leaseMs, orphanMs, staleMs, keepMs, keepEvidenceMs } = settings;
+  const problems: SettingProblem[] = [];
+  if (renewMs * 2 > leaseMs) {
+    const problem = `renewMs (${renewMs}) must be at most half of leaseMs (${leaseMs}), or a late renewal loses the lease`;
+    problems.push({ settings: ["renewMs", "leaseMs"], problem });
+  }
+  if (staleMs < orphanMs) {
+    const problem = `staleMs (${staleMs}) must not be below orphanMs (${orphanMs})`;
+    problems.push({ settings: ["staleMs", "orphanMs"], problem });
+  }
+  if (keepEvidenceMs > 0 && keepEvidenceMs < keepMs) {
+    const problem = `keepEvidenceMs (${keepEvidenceMs}) must not be below keepMs (${keepMs}): a batch that can be redriven needs its evidence`;
+    problems.push({ settings: ["keepEvidenceMs", "keepMs"], problem });
+  }
+  return problems;
 }
 
 /** Fills in defaults; throws one error that lists everything that is wrong. */

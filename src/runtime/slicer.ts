@@ -6,6 +6,7 @@
 import { describeError, SluiceError } from "../core/errors.ts";
 import { computeBackoffMs } from "../core/retry.ts";
 import { decideChunkLimit, decideInline } from "../core/slicing.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { BatchSnapshot, PlannedChunk, PlanPart } from "../ports/conducting.ts";
 import type { Random } from "../ports/random.ts";
 import type { Slice, Source, SourceLike } from "../ports/source.ts";
@@ -15,12 +16,14 @@ import { freezePieces, type Piece, SLICE_BYTES_MAX } from "./freeze.ts";
 import { describeReason } from "./end-reason.ts";
 import type { Log } from "./log.ts";
 import { isSource, openSource } from "./open-source.ts";
-import type { Pipeline } from "./pipeline.ts";
+import type { Step } from "./step.ts";
 import { PlanCheck } from "./plan-check.ts";
 import { askSource, SOURCE_RETRY, SourceFailure } from "./source-failure.ts";
+import { guardItems, StallGuard } from "./stall-guard.ts";
 
 export interface SlicerParts {
   readonly store: Store;
+  readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
   /** Prolongs the claim on the slicing; false when somebody else has taken over. */
@@ -44,13 +47,13 @@ const BYTES_PER_PART_MAX = 4 * 1_048_576;
 /** What comes of it: the batch as it is now, or null when another slicer has taken over. */
 export async function sliceBatch(
   batch: BatchSnapshot,
-  pipeline: Pipeline,
+  step: Step,
   items: SourceLike<unknown> | null,
   parts: SlicerParts,
 ): Promise<BatchSnapshot | null> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await new Slicer(batch, pipeline, items, parts).run();
+      return await new Slicer(batch, step, items, parts).run();
     } catch (error) {
       const reason = error instanceof SourceFailure ? error.cause : error;
       if (!mayGoOn(error, items, attempt)) {
@@ -74,33 +77,40 @@ function mayGoOn(error: unknown, items: SourceLike<unknown> | null, attempt: num
 
 class Slicer {
   readonly #batch: BatchSnapshot;
-  readonly #pipeline: Pipeline;
+  readonly #step: Step;
   readonly #items: SourceLike<unknown> | null;
   readonly #parts: SlicerParts;
   #chunks = 0;
   #planned = 0;
   #fence = 0;
   #ranInline = false;
+  readonly #guardian: StallGuard;
 
   constructor(
     batch: BatchSnapshot,
-    pipeline: Pipeline,
+    step: Step,
     items: SourceLike<unknown> | null,
     parts: SlicerParts,
   ) {
     this.#batch = batch;
-    this.#pipeline = pipeline;
+    this.#step = step;
     this.#items = items;
     this.#parts = parts;
+    this.#guardian = new StallGuard(parts.clock, step.timeLimitMs);
   }
 
   async run(): Promise<BatchSnapshot | null> {
     const { store } = this.#parts;
-    const planned = await this.#plan(this.#batch.settings.chunkSize, false);
+    const planned = await this.#plan(this.#chunkSize, false);
     if (!planned) return null;
     if (this.#ranInline) return store.getBatch(this.#batch.id);
     const { batch } = await store.finishSlicing(this.#batch.id, this.#chunks, this.#fence);
     return batch;
+  }
+
+  /** As the batch was submitted with it, which may be another version's. */
+  get #chunkSize(): number {
+    return this.#batch.settings.steps[this.#step.number]?.chunkSize ?? this.#step.chunkSize;
   }
 
   /** True when the whole plan is written. */
@@ -108,32 +118,51 @@ class Slicer {
     const source = this.#open();
     // Keys that must be unique are in the store already for what is planned; items that must be
     // checked are not remembered as checked, so a strict batch begins anew.
-    const { strict } = this.#batch.settings;
+    const strict = this.#batch.settings.strict && this.#step.number === 0;
     const afresh = again || !isSource(source) || strict;
     const started = await this.#parts.store.startSlicing(this.#batch.id, afresh);
-    if (started.kind === "moved_on") return false;
+    // Somebody has planned this step meanwhile, and it is over.
+    const isOver = started.batch.step !== this.#step.number;
+    if (started.kind === "moved_on" || isOver) return false;
     this.#fence = started.batch.sliceFence;
     this.#chunks = started.batch.chunks;
-    this.#planned = started.batch.counts.planned;
-    const check = new PlanCheck(this.#pipeline, strict, this.#planned);
+    this.#planned = started.batch.steps[this.#step.number]?.counts.planned ?? 0;
+    const check = new PlanCheck(this.#step, strict, this.#planned);
     const pieces = isSource(source)
       ? slicePieces(source, chunkSize, started.batch.sliceCursor)
-      : freezePieces(source, chunkSize);
+      : freezePieces(this.#guard(source), chunkSize);
+    let answers = false;
     try {
-      return await this.#commitParts(pieces, check, isSource(source) ? source : null, chunkSize);
+      const ranged = isSource(source) ? source : null;
+      const planned = await this.#commitParts(pieces, check, ranged, chunkSize);
+      answers = !this.#parts.stop.aborted;
+      return planned;
     } finally {
-      await this.#closeSource(pieces, source);
+      this.#guardian.stop();
+      await this.#closeSource(pieces, source, answers);
     }
   }
 
+  /** Items that were handed over have their seal deadline; a source has a time limit for each. */
+  #guard(
+    items: Iterable<unknown> | AsyncIterable<unknown>,
+  ): Iterable<unknown> | AsyncIterable<unknown> {
+    const isOwned = this.#items !== null;
+    return isOwned || !(Symbol.asyncIterator in items) ? items : guardItems(items, this.#guardian);
+  }
+
   /** Lets the source clean up, also when it was not read to its end. */
-  async #closeSource(pieces: AsyncGenerator<Piece>, source: SourceLike<unknown>): Promise<void> {
-    const { stop, log } = this.#parts;
+  async #closeSource(
+    pieces: AsyncGenerator<Piece>,
+    source: SourceLike<unknown>,
+    answers: boolean,
+  ): Promise<void> {
+    const { log } = this.#parts;
     try {
       const returned = pieces.return(undefined);
-      // A source that stopped is not waited for: it may never answer.
-      if (stop.aborted) returned.catch(() => undefined);
-      else await returned;
+      // One that failed or was stopped in the middle is not waited for: it may never answer.
+      if (answers) await returned;
+      else returned.catch(() => undefined);
       if (isSource(source)) await source.close?.();
     } catch (error) {
       // The plan is what it is: a source that will not close does not spoil it.
@@ -144,7 +173,9 @@ class Slicer {
 
   #open(): SourceLike<unknown> {
     if (this.#items !== null) return this.#items;
-    if (this.#batch.input !== null) return openSource(this.#pipeline, this.#batch.input);
+    const { store } = this.#parts;
+    const mayOpen = this.#batch.input !== null || this.#step.number > 0;
+    if (mayOpen) return openSource(this.#step, this.#batch, store);
     throw new SluiceError(
       "NO_SOURCE",
       `the items of batch ${this.#batch.id} were never handed over`,
@@ -164,10 +195,13 @@ class Slicer {
     let partBytes = 0;
     let cursor: string | null = null;
     const { stop } = this.#parts;
-    const ask = (): Promise<IteratorResult<Piece>> => askSource(() => takeNext(pieces, stop));
+    const take = (): Promise<IteratorResult<Piece>> => takeNext(pieces, stop);
+    // A whole slice of a source is one answer; an iterable answers item by item, and is guarded so.
+    const ask = (): Promise<IteratorResult<Piece>> =>
+      askSource(() => (source === null ? take() : this.#guardian.ask(take)));
     for (let next = await ask(); !next.done; next = await ask()) {
       const { chunk } = next.value;
-      if (this.#chunks + part.length >= this.#pipeline.maxChunks) {
+      if (this.#chunks + part.length >= this.#step.maxChunks) {
         return this.#exceed(chunkSize, part, chunk, pieces);
       }
       const keys = check.isNeeded ? await check.readKeys(chunk, source) : null;
@@ -183,7 +217,7 @@ class Slicer {
     check.throwIfBad();
     if (part.length === 0) return true;
     const chunks = this.#chunks + part.length;
-    const fits = decideInline(chunks, countItems(part), this.#pipeline.inlineItems);
+    const fits = decideInline(chunks, countItems(part), this.#step.inlineItems);
     // Asked for only now: the lease begins to run with the offer.
     const inline = fits ? this.#parts.offerInline() : null;
     return inline === null
@@ -201,14 +235,15 @@ class Slicer {
     if (result.kind === "duplicate_key") throw check.describeDuplicate(result);
     if (result.kind === "moved_on") return false;
     this.#ranInline = true;
-    accept(result.chunk);
+    // Otherwise it is planned and finished all the same, and waits for its turn.
+    if (result.kind === "leased") accept(result.chunk);
     return true;
   }
 
   #describePart(chunks: PlannedChunk[], cursor: string | null): PlanPart {
     return {
       batch: this.#batch.id,
-      step: 0,
+      step: this.#step.number,
       afterChunks: this.#chunks,
       chunks,
       cursor,
@@ -236,7 +271,7 @@ class Slicer {
     chunk: PlannedChunk,
     rest: AsyncGenerator<Piece>,
   ): Promise<boolean> {
-    const { maxChunks, whenTooManyChunks } = this.#pipeline;
+    const { maxChunks, whenTooManyChunks } = this.#step;
     let chunks = this.#chunks + part.length + 1;
     let items = this.#planned + countItems(part) + chunk.items;
     for (let next = await rest.next(); !next.done; next = await rest.next()) {

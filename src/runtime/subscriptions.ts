@@ -54,6 +54,16 @@ export class Subscriptions {
     await store.dropUndelivered((await findLetter(store, id)).id);
   }
 
+  /** Forgets one that will not come again, here or elsewhere. */
+  async forget(name: string): Promise<boolean> {
+    if (this.#byName.has(name)) {
+      throw new SluiceError("SUBSCRIBER_TAKEN", `this engine has a subscriber ${name}`, {
+        hint: "Forget a subscriber when no engine has it any more.",
+      });
+    }
+    return this.#parts.store.forgetReader(name);
+  }
+
   /** True when all have been handed what is recorded now; false when the time ran out first. */
   async wait(withinMs: number): Promise<boolean> {
     const caughtUp = new AbortController();

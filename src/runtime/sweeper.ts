@@ -4,8 +4,10 @@
  */
 import { canonicalize } from "../core/canonical-json.ts";
 import { describeError, SluiceError } from "../core/errors.ts";
+import { makeWatchDelays } from "../core/watch.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
+import type { SweepPolicy } from "../ports/working.ts";
 import type { Log } from "./log.ts";
 import type { EngineSettings } from "./settings.ts";
 
@@ -19,12 +21,16 @@ export interface SweeperParts {
 
 export class Sweeper {
   readonly #parts: SweeperParts;
+  readonly #policy: SweepPolicy;
   readonly #toRecount: string[] = [];
   readonly #stop = new AbortController();
   #loop: Promise<void> | null = null;
 
   constructor(parts: SweeperParts) {
     this.#parts = parts;
+    const { watchMs, stallsMax, stallMs, orphanMs, staleMs } = parts.settings;
+    const watchDelays = makeWatchDelays(watchMs, stallMs);
+    this.#policy = { watchDelays, stallsMax, orphanMs, staleMs };
   }
 
   start(): void {
@@ -62,8 +68,8 @@ export class Sweeper {
   async #sweep(): Promise<void> {
     const { store, log } = this.#parts;
     for (let found = true; found && !this.#stop.signal.aborted; ) {
-      const { lostLeases, ended } = await store.sweep();
-      found = lostLeases > 0 || ended.length > 0;
+      const { lostLeases, tended, ended } = await store.sweep(this.#policy);
+      found = lostLeases > 0 || tended > 0 || ended.length > 0;
       this.noteEnded(ended);
       if (lostLeases > 0) {
         const what = lostLeases === 1 ? "one lease was" : `${lostLeases} leases were`;

@@ -1,7 +1,7 @@
 /** Letters of events that were given up: found, listed, and handed over once more. */
 import { describeError, SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { LetterPage, UndeliveredLetter } from "../ports/delivering.ts";
+import type { UndeliveredPage, UndeliveredLetter } from "../ports/delivering.ts";
 import type { StoredRecord } from "../ports/reading.ts";
 import type { Store } from "../ports/store.ts";
 import { readEvent } from "./batch-event.ts";
@@ -19,7 +19,7 @@ const PAGE = 1_000;
 /** Oldest first; of one subscriber, or of all. */
 export async function* listLetters(
   store: Store,
-  { reader }: Pick<LetterPage, "reader"> = {},
+  { reader }: Pick<UndeliveredPage, "reader"> = {},
 ): AsyncGenerator<UndeliveredLetter, void, void> {
   for (let afterId = 0; ; ) {
     const page = { afterId, limit: PAGE };

@@ -3,12 +3,15 @@ import { SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
+import type { Served } from "../ports/working.ts";
 import { Executor } from "./executor.ts";
 import { Gate } from "./gate.ts";
 import type { Log } from "./log.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { EngineSettings } from "./settings.ts";
 import type { InlineWork } from "./slicer.ts";
+import type { Step } from "./step.ts";
+import { StopLook } from "./stop-look.ts";
 
 export interface WorkerParts {
   readonly store: Store;
@@ -27,12 +30,20 @@ export class Worker {
   readonly #parts: WorkerParts;
   readonly #gate = new Gate();
   readonly #executors = new Map<string, Executor>();
+  readonly #served = new Map<string, Served>();
+  readonly #stops: StopLook;
   readonly #unwatch: () => void;
   #cancelRenewal: () => void;
   #stopped: Promise<void> | null = null;
 
   constructor(parts: WorkerParts) {
     this.#parts = parts;
+    this.#stops = new StopLook(parts, {
+      listBatches: () => this.#listBatches(),
+      onStops: (stops) => {
+        for (const executor of this.#executors.values()) executor.noteStops(stops);
+      },
+    });
     this.#unwatch = parts.store.watch(() => this.#notify());
     this.#cancelRenewal = this.#renewLater();
   }
@@ -40,22 +51,34 @@ export class Worker {
   /** Begins to work on a pipeline, or on one batch of it. */
   add(pipeline: Pipeline, batch: string | null): void {
     if (this.#stopped !== null) throw new SluiceError("STOPPED", "the worker has been stopped");
-    const name = nameExecutor(pipeline, batch);
+    for (const step of pipeline.steps) this.#addStep(pipeline, step, batch);
+    const known = this.#served.size;
+    for (const version of [pipeline.version, ...pipeline.accepts]) {
+      const served = { pipeline: pipeline.name, version, ...(batch === null ? {} : { batch }) };
+      this.#served.set(`${pipeline.name}@${version}/${batch ?? "*"}`, served);
+    }
+    if (this.#served.size === known) return;
+    this.#beat().catch((error: unknown) => this.#parts.onFatal(error));
+  }
+
+  #addStep(pipeline: Pipeline, step: Step, batch: string | null): void {
+    const name = nameExecutor(pipeline, step, batch);
     // Whoever works on all batches works on this one: two would run twice as many handlers.
-    const covering = nameExecutor(pipeline, null);
+    const covering = nameExecutor(pipeline, step, null);
     if (this.#executors.has(name) || this.#executors.has(covering)) return;
     const { id, ...parts } = this.#parts;
-    const executor = new Executor({ ...parts, worker: id, pipeline, batch, gate: this.#gate });
+    const gate = this.#gate;
+    const executor = new Executor({ ...parts, worker: id, pipeline, step, batch, gate });
     this.#executors.set(name, executor);
     executor.start();
   }
 
   /** A lease for a batch of one chunk, and who takes it; null when nobody here works on it. */
-  offerInline(batch: string, pipeline: Pipeline): InlineWork | null {
+  offerInline(batch: string, pipeline: Pipeline, step: Step): InlineWork | null {
     if (this.#stopped !== null) return null;
     const executor =
-      this.#executors.get(nameExecutor(pipeline, batch)) ??
-      this.#executors.get(nameExecutor(pipeline, null));
+      this.#executors.get(nameExecutor(pipeline, step, batch)) ??
+      this.#executors.get(nameExecutor(pipeline, step, null));
     return executor?.offerInline(batch) ?? null;
   }
 
@@ -69,10 +92,29 @@ export class Worker {
     await Promise.all([...this.#executors.values()].map((executor) => executor.stop(drainMs)));
     this.#cancelRenewal();
     this.#unwatch();
+    this.#stops.stop();
+    await this.#sayGoodbye();
+  }
+
+  /** Nobody should believe that this worker still has its pipelines; but a beat runs out anyway. */
+  async #sayGoodbye(): Promise<void> {
+    const { store, id, log } = this.#parts;
+    try {
+      await store.beat(id, [], 0);
+    } catch (error) {
+      log({ level: "warn", event: "worker.beat_failed", message: String(error), error });
+    }
   }
 
   #notify(): void {
     for (const executor of this.#executors.values()) executor.notify();
+    this.#stops.notify();
+  }
+
+  /** The batches of which chunks are in hand. */
+  #listBatches(): string[] {
+    const leases = [...this.#executors.values()].flatMap((executor) => executor.listLeases());
+    return [...new Set(leases.map(({ batch }) => batch))];
   }
 
   #renewLater(): () => void {
@@ -80,7 +122,20 @@ export class Worker {
     return clock.after(settings.renewMs, () => {
       this.#cancelRenewal = this.#renewLater();
       this.#renew().catch(onFatal);
+      this.#beat().catch(onFatal);
     });
+  }
+
+  /** Says which pipelines this worker has, for as long as two beats may be missed. */
+  async #beat(): Promise<void> {
+    const { store, id, settings, log } = this.#parts;
+    if (this.#stopped !== null || this.#served.size === 0) return;
+    try {
+      await store.beat(id, [...this.#served.values()], settings.renewMs * 3);
+    } catch (error) {
+      if (!(error instanceof SluiceError && error.retryable)) throw error;
+      log({ level: "warn", event: "worker.beat_failed", message: error.message, error });
+    }
   }
 
   async #renew(): Promise<void> {
@@ -91,7 +146,16 @@ export class Worker {
     const asked = clock.monotonicMs();
     try {
       const lost = await store.renew(leases, settings.leaseMs);
-      for (const executor of executors) executor.noteRenewal(lost, asked + settings.leaseMs);
+      for (const executor of executors) executor.noteLost(lost);
+      // That of a cancelled batch was not prolonged, whose end may come any moment: whoever believed
+      // that it was would start items after it. Asked afterwards, so that none is missed.
+      const stops = await store.readStops(this.#listBatches());
+      const ending = new Set(
+        stops
+          .filter(({ kind, mode }) => kind !== "pause" && mode === "now")
+          .map((one) => one.batch),
+      );
+      for (const executor of executors) executor.noteRenewal(ending, asked + settings.leaseMs);
     } catch (error) {
       // The leases hold on for a while; the next renewal may still come in time.
       if (!(error instanceof SluiceError && error.retryable)) throw error;
@@ -100,6 +164,6 @@ export class Worker {
   }
 }
 
-function nameExecutor({ name, version }: Pipeline, batch: string | null): string {
-  return `${name}@${version}/${batch ?? "*"}`;
+function nameExecutor({ name, version }: Pipeline, step: Step, batch: string | null): string {
+  return `${name}@${version}/${step.number}/${batch ?? "*"}`;
 }

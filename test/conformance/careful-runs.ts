@@ -1,9 +1,7 @@
 /** Careful runs: the item that kills its worker is found, and its neighbours are not blamed. */
 import { expect } from "vitest";
 import type { Rig, Rule } from "./rig.ts";
-import { allOf, LEASE_MS, wordsOf } from "./rig.ts";
-
-const PAGE = { afterItem: -1, limit: 100 };
+import { allOf, FIRST_DRIVE, LEASE_MS, wordsOf } from "./rig.ts";
 
 /** Leases the chunk, writes these starts, and dies. */
 async function die(rig: Rig, starting: readonly number[]): Promise<void> {
@@ -27,7 +25,7 @@ export function describeCarefulRuns(rule: Rule): void {
     const id = await rig.running([3]);
     for (let round = 0; round < 10; round++) await die(rig, []);
     expect((await rig.leaseOne()).histories).toEqual([]);
-    expect(await rig.store.readDeadLetters(id, PAGE)).toEqual([]);
+    expect(await rig.letters(id)).toEqual([]);
   });
 
   rule(
@@ -37,8 +35,8 @@ export function describeCarefulRuns(rule: Rule): void {
       await die(rig, []);
       await die(rig, [1, 2]);
       expect((await rig.leaseOne()).histories).toEqual([
-        { index: 1, attempts: 1, deaths: 2, dueInMs: 0 },
-        { index: 2, attempts: 1, deaths: 2, dueInMs: 0 },
+        { index: 1, attempts: 1, deaths: 2, dueInMs: 0, ...FIRST_DRIVE },
+        { index: 2, attempts: 1, deaths: 2, dueInMs: 0, ...FIRST_DRIVE },
       ]);
     },
   );
@@ -48,7 +46,7 @@ export function describeCarefulRuns(rule: Rule): void {
     await die(rig, []);
     for (let round = 0; round < 5; round++) await die(rig, [0, 1]);
     expect((await rig.leaseOne()).histories.map(({ deaths }) => deaths)).toEqual([2, 2]);
-    expect(await rig.store.readDeadLetters(id, PAGE)).toEqual([]);
+    expect(await rig.letters(id)).toEqual([]);
   });
 
   rule(
@@ -60,8 +58,8 @@ export function describeCarefulRuns(rule: Rule): void {
       const lease = await rig.leaseOne();
       await rig.report(lease, { starting: [1], intent: "keep" });
       rig.clock.advance(LEASE_MS);
-      await rig.store.sweep();
-      expect(await rig.store.readDeadLetters(id, PAGE)).toEqual([
+      await rig.sweep();
+      expect(await rig.letters(id)).toEqual([
         {
           step: 0,
           item: 1,
@@ -72,6 +70,9 @@ export function describeCarefulRuns(rule: Rule): void {
           code: "POISON",
           message: expect.stringContaining("died or hung 3 times") as string,
           failedAt: rig.clock.wallMs(),
+          drive: 1,
+          discarded: null,
+          edited: false,
         },
       ]);
       const rest = await rig.leaseOne();
@@ -94,9 +95,7 @@ export function describeCarefulRuns(rule: Rule): void {
       await die(rig, [0]);
       expect((await rig.get(id)).counts.failed).toBe(0);
       await die(rig, [0]);
-      expect(await rig.store.readDeadLetters(id, PAGE)).toMatchObject([
-        { code: "POISON", deaths: 3 },
-      ]);
+      expect(await rig.letters(id)).toMatchObject([{ code: "POISON", deaths: 3 }]);
     },
   );
 
@@ -106,7 +105,7 @@ export function describeCarefulRuns(rule: Rule): void {
     await die(rig, [0]);
     await rig.report(await rig.leaseOne(), { starting: [0], intent: "keep" });
     rig.clock.advance(LEASE_MS);
-    expect(await rig.store.sweep()).toEqual({ lostLeases: 1, ended: [id] });
+    expect(await rig.sweep()).toEqual({ lostLeases: 1, tended: 0, ended: [id] });
     expect(await rig.get(id)).toMatchObject({ state: "completed_with_errors" });
   });
 
@@ -118,7 +117,7 @@ export function describeCarefulRuns(rule: Rule): void {
     await rig.report(lease, { starting: [0], intent: "keep" });
     await rig.report(lease, { succeeded: [0], intent: "yield" });
     expect((await rig.leaseOne()).histories).toEqual([
-      { index: 1, attempts: 1, deaths: 2, dueInMs: 0 },
+      { index: 1, attempts: 1, deaths: 2, dueInMs: 0, ...FIRST_DRIVE },
     ]);
   });
 
@@ -134,7 +133,7 @@ export function describeCarefulRuns(rule: Rule): void {
       expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: 50 });
       rig.clock.advance(50);
       expect((await rig.leaseOne()).histories).toEqual([
-        { index: 0, attempts: 2, deaths: 2, dueInMs: 0 },
+        { index: 0, attempts: 2, deaths: 2, dueInMs: 0, ...FIRST_DRIVE },
       ]);
     },
   );
@@ -161,7 +160,7 @@ export function describeCarefulRuns(rule: Rule): void {
       await rig.report(lease, { succeeded: [0], starting: [2], intent: "keep" });
       await rig.lose();
       expect((await rig.leaseOne()).histories).toEqual([
-        { index: 2, attempts: 1, deaths: 2, dueInMs: 0 },
+        { index: 2, attempts: 1, deaths: 2, dueInMs: 0, ...FIRST_DRIVE },
       ]);
     },
   );

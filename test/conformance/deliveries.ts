@@ -35,6 +35,19 @@ export function describeDeliveries(rule: Rule): void {
     expect(await rig.store.readPosition("whole")).toBe(0);
   });
 
+  rule(
+    "a reader that is forgotten leaves neither its position nor its letters",
+    async ({ rig }) => {
+      await rig.store.keepUndelivered(draft({ reader: "gone", position: 2 }));
+      await rig.store.keepUndelivered(draft({ reader: "stays", position: 3 }));
+      expect(await rig.store.forgetReader("gone")).toBe(true);
+      expect(await rig.store.readPosition("gone")).toBe(0);
+      expect((await listAll(rig)).map(({ reader }) => reader)).toEqual(["stays"]);
+      expect(await rig.store.readPosition("stays")).toBe(3);
+      expect(await rig.store.forgetReader("gone")).toBe(false);
+    },
+  );
+
   rule("a reader that is known stays where it is, also at the very beginning", async ({ rig }) => {
     await rig.store.startReader("hook", "now");
     await rig.running([]);

@@ -30,7 +30,7 @@ export function describeEnding(rule: Rule): void {
     await rig.store.seal(id);
     await rig.store.fail(id, REASON);
     rig.clock.advance(SEAL_WITHIN_MS * 2);
-    await rig.store.sweep();
+    await rig.sweep();
     expect((await rig.get(id)).counts.pending).toBe(0);
     expect((await rig.recordTypes(id)).filter((type) => type === "batch.ended")).toHaveLength(1);
   });
@@ -174,7 +174,7 @@ export function describeEnding(rule: Rule): void {
     expect(await rig.store.renew([flushed], LEASE_MS)).toEqual([flushed]);
     expect(await rig.look({ chunksMax: 9 })).toMatchObject({ leased: [], nextDueInMs: null });
     rig.clock.advance(LEASE_MS);
-    expect(await rig.store.sweep()).toEqual({ lostLeases: 0, ended: [] });
+    expect(await rig.sweep()).toEqual({ lostLeases: 0, tended: 0, ended: [] });
     expect(await rig.observe(id)).toEqual(before);
   });
 

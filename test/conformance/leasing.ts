@@ -1,7 +1,7 @@
 /** Leasing: who gets which chunks, in which order, how many, and when the next ones are due. */
 import { expect } from "vitest";
 import type { LeasedChunk } from "../../src/ports/working.ts";
-import { LEASE_MS, manifests, type Rule, say, wordsOf } from "./rig.ts";
+import { FIRST_DRIVE, LEASE_MS, manifests, type Rule, say, wordsOf } from "./rig.ts";
 
 const places = (leased: readonly LeasedChunk[]): string[] =>
   leased.map(({ batch, chunk }) => `${batch}/${chunk}`);
@@ -22,7 +22,9 @@ export function describeLeasing(rule: Rule): void {
           locator: null,
           outcomes: new Uint8Array(1),
           histories: [],
+          overrides: [],
           careful: false,
+          final: true,
         },
       ],
       nextDueInMs: null,
@@ -173,8 +175,8 @@ export function describeLeasing(rule: Rule): void {
       const again = await rig.leaseOne();
       expect(wordsOf(again)).toEqual(["succeeded", "pending", "pending"]);
       expect(again.histories).toEqual([
-        { index: 1, attempts: 1, deaths: 0, dueInMs: 300 },
-        { index: 2, attempts: 1, deaths: 0, dueInMs: 0 },
+        { index: 1, attempts: 1, deaths: 0, dueInMs: 300, ...FIRST_DRIVE },
+        { index: 2, attempts: 1, deaths: 0, dueInMs: 0, ...FIRST_DRIVE },
       ]);
     },
   );
@@ -183,7 +185,7 @@ export function describeLeasing(rule: Rule): void {
     await rig.running([2]);
     await rig.report(await rig.leaseOne(), { retryInMs: { 0: 500 } });
     expect((await rig.leaseOne()).histories).toEqual([
-      { index: 0, attempts: 1, deaths: 0, dueInMs: 500 },
+      { index: 0, attempts: 1, deaths: 0, dueInMs: 500, ...FIRST_DRIVE },
     ]);
   });
 

@@ -38,7 +38,9 @@ export function describePlanningInline(rule: Rule): void {
         locator: null,
         outcomes: new Uint8Array(1),
         histories: [],
+        overrides: [],
         careful: false,
+        final: true,
       },
     });
     expect(await rig.get(id)).toMatchObject({
@@ -114,10 +116,19 @@ export function describePlanningInline(rule: Rule): void {
       });
       expect(await rig.observe(id)).toEqual(before);
       rig.clock.advance(LEASE_MS);
-      await rig.store.sweep();
+      await rig.sweep();
       expect(await rig.leaseOne()).toMatchObject({ batch: id, chunk: 0, start: 0, end: 3 });
     },
   );
+
+  rule("a small batch whose lane is taken is planned, and waits for its turn", async ({ rig }) => {
+    const holder = await rig.running([1], { lane: "main" });
+    const id = await rig.slicing({ lane: "main" });
+    expect(await planInline(rig, id)).toEqual({ kind: "planned", chunks: 1 });
+    expect(await rig.get(id)).toMatchObject({ state: "ready", counts: { pending: 3 } });
+    await rig.cancel(holder);
+    expect(await rig.leaseOne()).toMatchObject({ batch: id, chunk: 0, fence: 1 });
+  });
 
   rule("an open batch stays open", async ({ rig }) => {
     const id = await rig.slicing({ open: true });

@@ -34,7 +34,7 @@ export function describeReading(rule: Rule): void {
   rule("results come in item order, pages do not overlap", async ({ rig }) => {
     const id = await runBackwards(rig);
     for (const limit of [1, 2, 4, 100]) {
-      const all = await readAll((afterItem) => rig.store.readResults(id, { afterItem, limit }));
+      const all = await readAll((afterItem) => rig.results(id, { afterItem, limit }));
       expect(all.map(({ item }) => item)).toEqual([1, 2, 4, 5, 7, 8, 10, 11]);
       expect(all.map(({ value }) => Number(value))).toEqual(all.map(({ item }) => item));
     }
@@ -43,7 +43,7 @@ export function describeReading(rule: Rule): void {
   rule("dead letters come in item order, pages do not overlap", async ({ rig }) => {
     const id = await runBackwards(rig);
     for (const limit of [1, 2, 100]) {
-      const all = await readAll((afterItem) => rig.store.readDeadLetters(id, { afterItem, limit }));
+      const all = await readAll((afterItem) => rig.letters(id, { afterItem, limit }));
       expect(all.map(({ item, key }) => [item, key])).toEqual(
         [0, 3, 6, 9, 12].map((item) => [item, `key-${item}`]),
       );
@@ -53,15 +53,14 @@ export function describeReading(rule: Rule): void {
   rule("results and dead letters belong to their batch", async ({ rig }) => {
     await runBackwards(rig);
     const other = await rig.running([1]);
-    const page = { afterItem: -1, limit: 100 };
-    expect(await rig.store.readResults(other, page)).toEqual([]);
-    expect(await rig.store.readDeadLetters(other, page)).toEqual([]);
+    expect(await rig.results(other)).toEqual([]);
+    expect(await rig.letters(other)).toEqual([]);
   });
 
   rule("items that wait for their next try are no dead letters", async ({ rig }) => {
     const id = await rig.running([2]);
     await rig.report(await rig.leaseOne(), { retryInMs: { 0: 10 } });
-    expect(await rig.store.readDeadLetters(id, { afterItem: -1, limit: 9 })).toEqual([]);
+    expect(await rig.letters(id)).toEqual([]);
   });
 
   rule("batches are listed newest first, at most so many", async ({ rig }) => {

@@ -27,7 +27,7 @@ const LIVES: readonly {
   {
     life: "an empty batch",
     live: (rig) => rig.running([]),
-    types: ["started", "slicing", "sliced", "step", "ended"],
+    types: ["started", "slicing", "sliced", "step", "drained", "ended", "released"],
   },
   {
     life: "a batch that succeeds",
@@ -36,7 +36,7 @@ const LIVES: readonly {
       for (let chunk = 0; chunk < 2; chunk++) await rig.settle(await rig.leaseOne());
       return id;
     },
-    types: ["started", "slicing", "sliced", "step", "ended"],
+    types: ["started", "slicing", "sliced", "step", "drained", "ended", "released"],
   },
   {
     life: "an open batch that is sealed before its last item",
@@ -46,7 +46,7 @@ const LIVES: readonly {
       await rig.settle(await rig.leaseOne());
       return id;
     },
-    types: ["started", "slicing", "sliced", "sealed", "step", "ended"],
+    types: ["started", "slicing", "sliced", "sealed", "step", "drained", "ended", "released"],
   },
   {
     life: "an open batch that is sealed after its last item",
@@ -56,7 +56,7 @@ const LIVES: readonly {
       await rig.store.seal(id);
       return id;
     },
-    types: ["started", "slicing", "sliced", "sealed", "step", "ended"],
+    types: ["started", "slicing", "sliced", "sealed", "step", "drained", "ended", "released"],
   },
   {
     life: "a batch that is failed before it starts",
@@ -65,7 +65,7 @@ const LIVES: readonly {
       await rig.store.fail(id, REASON);
       return id;
     },
-    types: ["ended"],
+    types: ["started", "ended", "released"],
   },
   {
     life: "a batch whose slicing fails",
@@ -74,7 +74,7 @@ const LIVES: readonly {
       await rig.store.fail(id, REASON);
       return id;
     },
-    types: ["started", "slicing", "aborted", "ended"],
+    types: ["started", "slicing", "aborted", "ended", "released"],
   },
   {
     life: "a batch that is failed while it runs",
@@ -83,17 +83,17 @@ const LIVES: readonly {
       await rig.store.fail(id, REASON);
       return id;
     },
-    types: ["started", "slicing", "sliced", "step", "ended"],
+    types: ["started", "slicing", "sliced", "step", "drained", "ended", "released"],
   },
   {
     life: "a batch whose producer died",
     live: async (rig) => {
       const id = await rig.running([1], { open: true });
       rig.clock.advance(SEAL_WITHIN_MS);
-      await rig.store.sweep();
+      await rig.sweep();
       return id;
     },
-    types: ["started", "slicing", "sliced", "step", "ended"],
+    types: ["started", "slicing", "sliced", "step", "drained", "ended", "released"],
   },
 ];
 
@@ -104,7 +104,9 @@ const FULL_NAMES: Readonly<Record<string, string>> = {
   aborted: "slicing.aborted",
   sealed: "batch.sealed",
   step: "step.ended",
+  drained: "batch.drained",
   ended: "batch.ended",
+  released: "batch.released",
 };
 
 export function describeRecords(rule: Rule): void {
@@ -130,8 +132,9 @@ export function describeRecords(rule: Rule): void {
       const { state } = await rig.get(id);
       const { counters, recounted } = await rig.recount(id);
       expect(counters).toEqual(recounted);
-      const ended = (await rig.records(id)).map(bodyOf).at(-1);
-      expect(ended?.data).toMatchObject({ state, counts: recounted });
+      const [ended, released] = (await rig.records(id)).map(bodyOf).slice(-2);
+      expect(ended?.data).toMatchObject({ state, drive: 1, counts: recounted });
+      expect(released?.data).toEqual({ lane: (await rig.get(id)).lane });
     });
   }
 
@@ -154,10 +157,11 @@ export function describeRecords(rule: Rule): void {
     const id = await rig.slicing();
     await rig.plan(id, manifests(2));
     await rig.store.fail(id, REASON);
-    const [aborted, ended] = (await rig.records(id)).slice(-2).map(bodyOf);
+    const [aborted, ended] = (await rig.records(id)).slice(-3).map(bodyOf);
     expect(aborted?.data).toEqual(REASON);
     expect(ended?.data).toEqual({
       state: "failed",
+      drive: 1,
       counts: { planned: 2, succeeded: 0, skipped: 0, failed: 0, cancelled: 2, pending: 0 },
       ...REASON,
     });
@@ -169,7 +173,7 @@ export function describeRecords(rule: Rule): void {
     await rig.store.seal(id);
     const bodies = (await rig.records(id)).map(bodyOf);
     const dataOf = (type: string): unknown => bodies.find((body) => body.type === type)?.data;
-    expect(dataOf("slicing.finished")).toEqual({ items: 5, chunks: 2 });
+    expect(dataOf("slicing.finished")).toEqual({ step: 0, items: 5, chunks: 2 });
     expect(dataOf("batch.sealed")).toEqual({ items: 9, chunks: 3 });
   });
 
@@ -177,7 +181,7 @@ export function describeRecords(rule: Rule): void {
     const { id } = await rig.submit();
     rig.clock.jumpWall(-5_000);
     await rig.store.startSlicing(id, false);
-    const [submitted, started] = (await rig.records(id)).map(bodyOf);
+    const [submitted, , started] = (await rig.records(id)).map(bodyOf);
     expect(Date.parse(submitted?.at ?? "") - Date.parse(started?.at ?? "")).toBe(5_000);
   });
 
@@ -193,14 +197,14 @@ export function describeRecords(rule: Rule): void {
     await rig.settle({ ...lease, fence: 99 });
     await rig.report(lease, { succeeded: [0], intent: "keep" });
     await rig.store.renew([lease], LEASE_MS);
-    await rig.store.sweep();
+    await rig.sweep();
     expect(await rig.store.readRecords(null, 0, 100)).toEqual(before);
   });
 
   rule("all records of the store can be read in order, in pages", async ({ rig }) => {
     const ids = [await rig.running([]), await rig.slicing(), await rig.running([])];
     const all = await rig.store.readRecords(null, 0, 1_000);
-    expect(all).toHaveLength(6 + 3 + 6);
+    expect(all).toHaveLength(8 + 3 + 8);
     const positions = all.map(({ position }) => position);
     expect(positions).toEqual(positions.toSorted((a, b) => a - b));
     expect(new Set(positions).size).toBe(positions.length);

@@ -1,9 +1,7 @@
 /** Reporting: an outcome counts once, a stale holder changes nothing, and all of it or none. */
 import { expect } from "vitest";
 import type { LeasedChunk } from "../../src/ports/working.ts";
-import { allOf, LEASE_MS, type Rule, say, wordsOf } from "./rig.ts";
-
-const PAGE = { afterItem: -1, limit: 100 };
+import { allOf, FIRST_DRIVE, LEASE_MS, type Rule, say, wordsOf } from "./rig.ts";
 
 export function describeReporting(rule: Rule): void {
   rule("a settled chunk's outcomes are counted", async ({ rig }) => {
@@ -105,7 +103,7 @@ export function describeReporting(rule: Rule): void {
     await rig.report(lease, { intent: "yield" });
     rig.clock.advance(100);
     expect((await rig.leaseOne()).histories).toEqual([
-      { index: 0, attempts: 1, deaths: 0, dueInMs: 0 },
+      { index: 0, attempts: 1, deaths: 0, dueInMs: 0, ...FIRST_DRIVE },
     ]);
   });
 
@@ -203,7 +201,7 @@ export function describeReporting(rule: Rule): void {
     const [, lease] = (await rig.lease({ chunksMax: 2 })) as [LeasedChunk, LeasedChunk];
     rig.clock.advance(77);
     await rig.report(lease, { succeeded: [0, 1], failed: [2], attempts: 4 });
-    expect(await rig.store.readDeadLetters(id, PAGE)).toEqual([
+    expect(await rig.letters(id)).toEqual([
       {
         step: 0,
         item: 3,
@@ -214,6 +212,9 @@ export function describeReporting(rule: Rule): void {
         code: "BAD_INPUT",
         message: "item 3 failed",
         failedAt: rig.clock.wallMs(),
+        drive: 1,
+        discarded: null,
+        edited: false,
       },
     ]);
   });
@@ -226,9 +227,11 @@ export function describeReporting(rule: Rule): void {
       rig.clock.advance(10);
       await rig.report(await rig.leaseOne(), { succeeded: [0] });
       const last = await rig.leaseOne();
-      expect(last.histories).toEqual([{ index: 1, attempts: 1, deaths: 0, dueInMs: 0 }]);
+      expect(last.histories).toEqual([
+        { index: 1, attempts: 1, deaths: 0, dueInMs: 0, ...FIRST_DRIVE },
+      ]);
       await rig.settle(last);
-      expect(await rig.store.readDeadLetters(id, PAGE)).toEqual([]);
+      expect(await rig.letters(id)).toEqual([]);
       expect((await rig.get(id)).state).toBe("succeeded");
     },
   );
@@ -249,7 +252,7 @@ export function describeReporting(rule: Rule): void {
     await rig.report(lease, first);
     await rig.report(lease, { ...first, results: { 0: '"other"' } });
     await rig.report(lease, { succeeded: [0, 1], results: { 0: "3", 1: "2" } });
-    expect(await rig.store.readResults(id, PAGE)).toEqual([
+    expect(await rig.results(id)).toEqual([
       { step: 0, item: 0, key: "key-0", value: '{"a":1}' },
       { step: 0, item: 1, key: "key-1", value: "2" },
     ]);
@@ -263,7 +266,7 @@ export function describeReporting(rule: Rule): void {
       failed: [2],
       results: { 0: "0", 1: "1", 2: "2", 3: "3" },
     });
-    expect(await rig.store.readResults(id, PAGE)).toMatchObject([{ item: 0 }]);
+    expect(await rig.results(id)).toMatchObject([{ item: 0 }]);
   });
 
   rule(
@@ -315,12 +318,8 @@ export function describeReporting(rule: Rule): void {
       ],
       null,
     );
-    expect(await rig.store.readDeadLetters(id, PAGE)).toMatchObject([
-      { key: odd, code: odd, message: odd },
-    ]);
-    expect(await rig.store.readResults(id, PAGE)).toMatchObject([
-      { key: odd, value: JSON.stringify(odd) },
-    ]);
+    expect(await rig.letters(id)).toMatchObject([{ key: odd, code: odd, message: odd }]);
+    expect(await rig.results(id)).toMatchObject([{ key: odd, value: JSON.stringify(odd) }]);
   });
 
   rule("an item without a key has none in its result and its dead letter", async ({ rig }) => {
@@ -331,7 +330,7 @@ export function describeReporting(rule: Rule): void {
       { ...report, failures: report.failures.map(bare), results: report.results.map(bare) },
     ];
     await rig.store.work(reports, null);
-    expect(await rig.store.readDeadLetters(id, PAGE)).toMatchObject([{ item: 1, key: null }]);
-    expect(await rig.store.readResults(id, PAGE)).toMatchObject([{ item: 0, key: null }]);
+    expect(await rig.letters(id)).toMatchObject([{ item: 1, key: null }]);
+    expect(await rig.results(id)).toMatchObject([{ item: 0, key: null }]);
   });
 }

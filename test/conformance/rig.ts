@@ -3,6 +3,11 @@
  * short words for the common acts, so that a test shows only what it is about.
  */
 import { test, type TestAPI } from "vitest";
+import type { RecordType } from "../../src/core/batch.ts";
+import type { StopMode } from "../../src/core/chunk.ts";
+import type { LetterFilter } from "../../src/core/redrive.ts";
+import type { StepSettings } from "../../src/core/step.ts";
+import { DEFAULT_WATCH_DELAYS } from "../../src/core/watch.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import type {
   ActResult,
@@ -12,11 +17,27 @@ import type {
   PlanResult,
   Submission,
 } from "../../src/ports/conducting.ts";
-import type { Recount, StoredRecord } from "../../src/ports/reading.ts";
+import type { PauseScope, RedriveRequest, RedriveResult } from "../../src/ports/operating.ts";
+import type {
+  DeadLetter,
+  LetterPage,
+  Recount,
+  ResultPage,
+  StoredRecord,
+  StoredResult,
+} from "../../src/ports/reading.ts";
 import type { Store } from "../../src/ports/store.ts";
-import type { LeasedChunk, LeaseRequest, Report, WorkResult } from "../../src/ports/working.ts";
+import type {
+  LeasedChunk,
+  LeaseRequest,
+  SweepPolicy,
+  SweepResult,
+  WorkResult,
+} from "../../src/ports/working.ts";
 import { ManualClock } from "../support/manual-clock.ts";
-import { toMap, toWords, type Word } from "../support/outcome-words.ts";
+import { allOf, manifests, type Said, say } from "./said.ts";
+
+export { allOf, FIRST_DRIVE, manifests, type Said, say, wordsOf } from "./said.ts";
 
 /** Opens a fresh, empty store on the given clock; `dispose` closes and removes it. */
 export type OpenStore = (clock: ManualClock) => Promise<{
@@ -27,80 +48,29 @@ export type OpenStore = (clock: ManualClock) => Promise<{
 export const LEASE_MS = 15_000;
 export const SEAL_WITHIN_MS = 60_000;
 
-/** What a worker says of its chunk. Positions count from the start of the chunk. */
-export interface Said {
-  readonly succeeded?: readonly number[];
-  readonly skipped?: readonly number[];
-  /** Gave up: a dead letter each. */
-  readonly failed?: readonly number[];
-  /** Tried and waits: position to delay. */
-  readonly retryInMs?: Readonly<Record<number, number>>;
-  /** Position to JSON text; the item is among `succeeded` as well. */
-  readonly results?: Readonly<Record<number, string>>;
-  readonly starting?: readonly number[];
-  readonly intent?: Report["intent"];
-  /** The map that the worker builds upon, if not the one that it was given with its lease. */
-  readonly upon?: Uint8Array;
-  readonly attempts?: number;
-}
+/** Whoever acts by hand. */
+export const ME = { by: "me", why: null } as const;
 
-/** A report in the words of a test. Without an intent the rest is given back. */
-export function say(lease: LeasedChunk, said: Said): Report {
-  const { batch, step, chunk, fence } = lease;
-  const words = toWords(said.upon ?? lease.outcomes, lease.end - lease.start);
-  const mark = (positions: readonly number[] | undefined, word: Word): void => {
-    for (const position of positions ?? []) words[position] = word;
-  };
-  mark(said.succeeded, "succeeded");
-  mark(said.skipped, "skipped");
-  mark(said.failed, "failed");
-  const attempts = said.attempts ?? 1;
-  const fail = (index: number, retryInMs: number | null): Report["failures"][number] => ({
-    index,
-    key: `key-${lease.start + index}`,
-    attempts,
-    errorClass: retryInMs === null ? "permanent" : "transient",
-    code: retryInMs === null ? "BAD_INPUT" : "ECONNRESET",
-    message: `item ${lease.start + index} failed`,
-    retryInMs,
-  });
-  return {
-    batch,
-    step,
-    chunk,
-    fence,
-    outcomes: toMap(words),
-    failures: [
-      ...(said.failed ?? []).map((index) => fail(index, null)),
-      ...Object.entries(said.retryInMs ?? {}).map(([index, ms]) => fail(Number(index), ms)),
-    ],
-    results: Object.entries(said.results ?? {}).map(([index, value]) => ({
-      index: Number(index),
-      key: `key-${lease.start + Number(index)}`,
-      value,
-    })),
-    starting: said.starting ?? [],
-    intent: said.intent ?? "yield",
-  };
-}
+export const SWEEP_POLICY: SweepPolicy = {
+  watchDelays: DEFAULT_WATCH_DELAYS,
+  stallsMax: 3,
+  orphanMs: 15 * 60_000,
+  staleMs: 6 * 3_600_000,
+};
 
-/** Every position of a chunk. */
-export function allOf(lease: LeasedChunk): number[] {
-  return Array.from({ length: lease.end - lease.start }, (_, position) => position);
-}
+/** One step without any ado: what fails stays failed. */
+export const STEP: StepSettings = {
+  name: "import",
+  chunkSize: 100,
+  maxRedrives: 0,
+  carries: false,
+  budget: null,
+  canary: null,
+};
 
-export function wordsOf(lease: LeasedChunk): Word[] {
-  return toWords(lease.outcomes, lease.end - lease.start);
-}
-
-/** Chunks of these sizes, each with a manifest of its own. */
-export function manifests(...sizes: readonly number[]): PlannedChunk[] {
-  return sizes.map((items, chunk) => ({
-    items,
-    locator: null,
-    manifest: new TextEncoder().encode(`${chunk}:${items}`),
-    keys: null,
-  }));
+/** The settings of a batch of these steps, each as `STEP` but for what is said. */
+export function steps(...changes: readonly Partial<StepSettings>[]): Submission["settings"] {
+  return { strict: false, steps: changes.map((change) => ({ ...STEP, ...change })) };
 }
 
 export class Rig<C extends Clock = ManualClock> {
@@ -116,21 +86,22 @@ export class Rig<C extends Clock = ManualClock> {
     this.worker = worker;
   }
 
-  /** A submission that differs from every other one in its id and its input. */
+  /** A submission that differs from every other one in its id, its input and its lane. */
   draft(changes: Partial<Submission> = {}): Submission {
     const n = ++this.#submitted;
     return {
       id: `batch-${n}`,
       pipeline: "import",
       version: "1",
-      lane: "main",
+      lane: `lane-${n}`,
       key: null,
       input: `{"n":${n}}`,
       inputHash: `hash-${n}`,
       resume: false,
       open: false,
       sealWithinMs: SEAL_WITHIN_MS,
-      settings: { chunkSize: 100, strict: false },
+      deadlineAt: null,
+      settings: steps({}),
       ...changes,
     };
   }
@@ -165,9 +136,9 @@ export class Rig<C extends Clock = ManualClock> {
     chunks: readonly PlannedChunk[],
     changes: Partial<PlanPart> = {},
   ): Promise<PlanResult> {
-    const { chunks: afterChunks, sliceFence: fence } = await this.get(batch);
+    const { step, chunks: afterChunks, sliceFence: fence } = await this.get(batch);
     const part = `part-${++this.#parts}`;
-    const usual = { batch, step: 0, afterChunks, chunks, cursor: null, fence, part };
+    const usual = { batch, step, afterChunks, chunks, cursor: null, fence, part };
     return this.store.plan({ ...usual, ...changes });
   }
 
@@ -176,6 +147,7 @@ export class Rig<C extends Clock = ManualClock> {
       worker: this.worker,
       pipeline: "import",
       versions: ["1"],
+      step: 0,
       batch: null,
       itemsMax: 1_000,
       chunksMax: 1,
@@ -212,7 +184,70 @@ export class Rig<C extends Clock = ManualClock> {
   /** Lets a lease run out and sweeps it up: its worker is taken for dead. */
   async lose(this: Rig, ms = LEASE_MS): Promise<void> {
     this.clock.advance(ms);
-    await this.store.sweep();
+    await this.sweep();
+  }
+
+  async sweep(changes: Partial<SweepPolicy> = {}): Promise<SweepResult> {
+    return this.store.sweep({ ...SWEEP_POLICY, ...changes });
+  }
+
+  /** The worker lives and has this pipeline, as far as anybody asks. */
+  async serve(pipeline = "import", version = "1", forMs = 10 ** 9): Promise<void> {
+    await this.store.beat(this.worker, [{ pipeline, version }], forMs);
+  }
+
+  async cancel(batch: string, mode: StopMode = "now"): Promise<ActResult> {
+    return this.store.cancel(batch, { mode, ...ME });
+  }
+
+  async pause(
+    scope: PauseScope["scope"],
+    name: string,
+    mode: StopMode = "drain",
+  ): Promise<boolean> {
+    return this.store.pause({ scope, name, mode, ...ME });
+  }
+
+  async resume(scope: PauseScope["scope"], name: string): Promise<boolean> {
+    return this.store.resume({ scope, name }, ME);
+  }
+
+  /** Everything, at once, unless it is said otherwise. */
+  async redrive(batch: string, changes: Partial<RedriveRequest> = {}): Promise<RedriveResult> {
+    const all = { filter: {}, ceiling: 10 ** 6, perSecond: null, withCancelled: false };
+    return this.store.redrive(batch, { ...all, dryRun: false, ...ME, ...changes });
+  }
+
+  async edit(batch: string, item: number, value: string, step = 0): Promise<boolean> {
+    return this.store.editLetter(batch, { step, item, value, ...ME });
+  }
+
+  async discard(batch: string, filter: LetterFilter = {}): Promise<number> {
+    return this.store.discardLetters(batch, { filter, ...ME });
+  }
+
+  /** Slices the step that the batch is at, in chunks of these sizes. */
+  async slice(batch: string, sizes: readonly number[]): Promise<void> {
+    await this.store.startSlicing(batch, false);
+    if (sizes.length > 0) await this.plan(batch, manifests(...sizes));
+    await this.finishSlicing(batch, (await this.get(batch)).chunks);
+  }
+
+  /** Leases what is due of a batch and says the same of each chunk; answers how many there were. */
+  async runAll(batch: string, said: (lease: LeasedChunk) => Said, step = 0): Promise<number> {
+    const leased = await this.lease({ batch, step, chunksMax: 1_000, itemsMax: 10 ** 6 });
+    for (const lease of leased) await this.report(lease, said(lease));
+    return leased.length;
+  }
+
+  async state(batch: string): Promise<BatchSnapshot["state"]> {
+    return (await this.get(batch)).state;
+  }
+
+  /** What the records of a type say, in order. */
+  async recorded(batch: string, type: RecordType): Promise<readonly Record<string, unknown>[]> {
+    const records = (await this.records(batch)).filter((record) => record.type === type);
+    return records.map(({ body }) => (JSON.parse(body) as { data: Record<string, unknown> }).data);
   }
 
   async get(batch: string): Promise<BatchSnapshot> {
@@ -237,15 +272,26 @@ export class Rig<C extends Clock = ManualClock> {
 
   /** Everything an observer can see of a batch, to show that an act changed nothing. */
   async observe(batch: string): Promise<{ readonly batch: BatchSnapshot }> {
-    const page = { afterItem: -1, limit: 10_000 };
     const seen = {
       batch: await this.get(batch),
       recount: await this.recount(batch),
-      results: await this.store.readResults(batch, page),
-      deadLetters: await this.store.readDeadLetters(batch, page),
+      results: await this.results(batch),
+      deadLetters: await this.letters(batch),
       records: await this.records(batch),
     };
     return seen;
+  }
+
+  /** Of the first step, unless it is said otherwise. */
+  async results(batch: string, page: Partial<ResultPage> = {}): Promise<readonly StoredResult[]> {
+    const all = { step: 0, afterItem: -1, limit: 100_000, sinceDrive: 1 };
+    return this.store.readResults(batch, { ...all, ...page });
+  }
+
+  /** Of the first step, unless it is said otherwise. */
+  async letters(batch: string, page: Partial<LetterPage> = {}): Promise<readonly DeadLetter[]> {
+    const all = { step: 0, afterItem: -1, limit: 100_000, filter: {} };
+    return this.store.readDeadLetters(batch, { ...all, ...page });
   }
 }
 
@@ -259,7 +305,7 @@ export function makeRule(open: OpenStore): Rule {
       const clock = new ManualClock();
       const { store, dispose } = await open(clock);
       try {
-        const worker = await store.registerWorker({ name: "worker", pipelines: ["import"] });
+        const worker = await store.registerWorker({ name: "worker" });
         await use(new Rig(store, clock, worker));
       } finally {
         await dispose();

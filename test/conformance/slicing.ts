@@ -19,13 +19,14 @@ function keyed(...chunks: readonly (readonly (string | null)[])[]): PlannedChunk
 }
 
 export function describeSlicing(rule: Rule): void {
-  rule("slicing starts a batch, and says when", async ({ rig }) => {
+  rule("a batch has its turn, and starts, before it is sliced", async ({ rig }) => {
     const { id } = await rig.submit();
+    const submittedAt = rig.clock.wallMs();
     rig.clock.advance(1_234);
     const started = await rig.store.startSlicing(id, false);
     expect(started).toMatchObject({
       kind: "done",
-      batch: { state: "slicing", startedAt: rig.clock.wallMs() },
+      batch: { state: "slicing", startedAt: submittedAt },
     });
   });
 

@@ -1,10 +1,10 @@
 /** What a SQLite store's file holds: consistent at every instant, and guarded by its own checks. */
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { BATCH_STATES } from "../../src/core/batch.ts";
-import { CHUNK_STATES } from "../../src/core/chunk.ts";
+import { CHUNK_STATES, STOP_MODES } from "../../src/core/chunk.ts";
 import { ERROR_CLASSES } from "../../src/core/errors.ts";
+import { LANE_POLICIES } from "../../src/core/lane.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { manifests, Rig, say } from "./rig.ts";
 import { makeFolder, makeRig, openRaw, openStore, refusal } from "./sqlite-rig.ts";
@@ -78,19 +78,43 @@ describe("the file itself", () => {
     expect(() => raw.exec("UPDATE chunk SET state = 'gone'")).toThrow(/CHECK/);
   });
 
-  test("its lists of states and classes are those of core", () => {
-    const sql = readFileSync(
-      new URL("../../migrations/sqlite/0001_heart.sql", import.meta.url),
-      "utf8",
-    );
+  test("its lists of states, modes, policies and classes are those of core", async () => {
+    const raw = openRaw((await makeRig()).path);
+    const schema = raw.prepare("SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?");
     const listOf = (table: string, column: string): string[] => {
-      const body = new RegExp(`CREATE TABLE ${table} \\(([\\s\\S]*?)\\n\\)`).exec(sql)?.[1] ?? "";
-      const list = new RegExp(`CHECK \\(${column} IN \\(([^)]*)\\)\\)`).exec(body)?.[1] ?? "";
+      const { sql } = schema.get(table) as { sql: string };
+      const list = new RegExp(`CHECK \\(${column} IN \\(([^)]*)\\)\\)`).exec(sql)?.[1] ?? "";
       return [...list.matchAll(/'([^']*)'/g)].map((match) => match[1] ?? "");
     };
     expect(listOf("batch", "state")).toEqual([...BATCH_STATES]);
+    expect(listOf("batch", "cancel_mode")).toEqual([...STOP_MODES]);
+    expect(listOf("pause", "mode")).toEqual([...STOP_MODES]);
+    expect(listOf("lane", "policy")).toEqual([...LANE_POLICIES]);
     expect(listOf("chunk", "state")).toEqual([...CHUNK_STATES]);
     expect(listOf("item", "error_class")).toEqual([...ERROR_CLASSES]);
+  });
+
+  test("refuses a second holder of a lane, done by hand", async () => {
+    const rig = await makeRig();
+    await rig.running([1], { lane: "main" });
+    await rig.running([1], { lane: "main" });
+    const raw = openRaw(rig.path);
+    expect(() => raw.exec("UPDATE batch SET active = 1")).toThrow(/UNIQUE/);
+  });
+
+  test("a step that forgot what it has to lease is offered again by the watch", async () => {
+    const rig = await makeRig();
+    const id = await rig.running([1, 1]);
+    await rig.report(await rig.leaseOne(), {});
+    await rig.serve();
+    const policy = { watchDelays: { steps: [], elseMs: 10, stallMs: 10 }, stallsMax: 3 };
+    await rig.sweep(policy);
+    openRaw(rig.path).exec("UPDATE step SET leasable_at = NULL");
+    expect(await rig.lease()).toEqual([]);
+    rig.clock.advance(10);
+    expect(await rig.sweep(policy)).toMatchObject({ tended: 1 });
+    expect(await rig.lease({ chunksMax: 9 })).toHaveLength(2);
+    expect(await rig.state(id)).toBe("running");
   });
 
   test("slicing afresh leaves no row of the old plan behind", async () => {

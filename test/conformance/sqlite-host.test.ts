@@ -10,7 +10,7 @@ import type { Clock } from "../../src/ports/clock.ts";
 import { systemClock } from "../../src/runtime/system-clock.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { SeededRandom } from "../support/seeded-random.ts";
-import { LEASE_MS, Rig } from "./rig.ts";
+import { FIRST_DRIVE, LEASE_MS, Rig } from "./rig.ts";
 import { makeFolder, openRaw } from "./sqlite-rig.ts";
 
 const STORE_PROCESS = fileURLToPath(new URL("../support/store-process.ts", import.meta.url));
@@ -26,7 +26,7 @@ async function openRig<C extends Clock>(path: string, clock: C, host?: Host): Pr
   const options = { clock, random: new SeededRandom(), ...(host === undefined ? {} : { host }) };
   const store = await openSqliteStore(path, options);
   onTestFinished(() => store.close());
-  const worker = await store.registerWorker({ name: "worker", pipelines: ["import"] });
+  const worker = await store.registerWorker({ name: "worker" });
   return new Rig(store, clock, worker);
 }
 
@@ -61,7 +61,7 @@ describe("after a reboot", () => {
     const clock = new ManualClock({ monotonicMs: 10 });
     const after = await openRig(path, clock, pretend("two", [], "boot-2"));
     expect(await after.store.claim("relay", after.worker, 1_000)).toBe(true);
-    expect(await after.store.sweep()).toEqual({ lostLeases: 1, ended: [] });
+    expect(await after.sweep()).toEqual({ lostLeases: 1, tended: 0, ended: [] });
     expect(await after.settle(old)).toBe("lost");
     const leased = await after.lease({ chunksMax: 9 });
     expect(
@@ -72,7 +72,7 @@ describe("after a reboot", () => {
       [2, false],
     ]);
     expect(leased.find(({ chunk }) => chunk === 1)?.histories).toEqual([
-      { index: 0, attempts: 1, deaths: 0, dueInMs: 0 },
+      { index: 0, attempts: 1, deaths: 0, dueInMs: 0, ...FIRST_DRIVE },
     ]);
     for (const lease of leased) await after.settle(lease);
     expect((await after.get(id)).state).toBe("succeeded");
@@ -86,7 +86,7 @@ describe("after a reboot", () => {
     const lease = await one.leaseOne();
     await one.report(await one.leaseOne(), { retryInMs: { 0: 700 } });
     const two = await openRig(path, clock, pretend("two"));
-    expect(await two.store.sweep()).toEqual({ lostLeases: 0, ended: [] });
+    expect(await two.sweep()).toEqual({ lostLeases: 0, tended: 0, ended: [] });
     expect(await two.look()).toMatchObject({ leased: [], nextDueInMs: 700 });
     expect(await one.settle(lease)).toBe("settled");
   });
@@ -102,7 +102,7 @@ describe("a process that is gone", () => {
     const lost = await dead.lease({ chunksMax: 2 });
     const held = await living.leaseOne();
     const witness = await openRig(path, clock, pretend("witness", ["dead"]));
-    expect(await witness.store.sweep()).toEqual({ lostLeases: 2, ended: [] });
+    expect(await witness.sweep()).toEqual({ lostLeases: 2, tended: 0, ended: [] });
     expect(await dead.settle(lost[0]!)).toBe("lost");
     expect(await living.settle(held)).toBe("settled");
     const again = await witness.lease({ chunksMax: 9 });
@@ -135,8 +135,8 @@ describe("a process that is gone", () => {
     const raw = openRaw(path);
     const known = (): unknown[] => raw.prepare("SELECT id FROM worker ORDER BY id").all();
     expect(known()).toEqual([{ id: holder.worker }, { id: witness.worker }]);
-    await witness.store.sweep();
-    const next = await witness.store.registerWorker({ name: "next", pipelines: [] });
+    await witness.sweep();
+    const next = await witness.store.registerWorker({ name: "next" });
     expect(known()).toEqual([{ id: witness.worker }, { id: next }]);
     expect(new Set([dead.worker, holder.worker, witness.worker, next]).size).toBe(4);
     expect(await holder.settle(lease)).toBe("lost");
@@ -146,9 +146,9 @@ describe("a process that is gone", () => {
     const rig = await openRig(await makePath(), new ManualClock(), pretend("one", ["one"]));
     await rig.running([1]);
     await rig.leaseOne({ worker: 999 });
-    expect(await rig.store.sweep()).toEqual({ lostLeases: 0, ended: [] });
+    expect(await rig.sweep()).toEqual({ lostLeases: 0, tended: 0, ended: [] });
     rig.clock.advance(LEASE_MS);
-    expect((await rig.store.sweep()).lostLeases).toBe(1);
+    expect((await rig.sweep()).lostLeases).toBe(1);
   });
 });
 
@@ -173,16 +173,16 @@ describe("real processes", () => {
     const id = await rig.running(Array.from({ length: 5_000 }, () => 20));
     const child = start("work", path);
     await hear(child, "working");
-    expect((await rig.store.sweep()).lostLeases).toBe(0);
+    expect((await rig.sweep()).lostLeases).toBe(0);
     child.kill("SIGKILL");
     await once(child, "exit");
     const { counters, recounted } = await rig.recount(id);
     expect(counters).toEqual(recounted);
     expect(counters.succeeded + counters.failed).toBeGreaterThanOrEqual(20);
-    const results = await rig.store.readResults(id, { afterItem: -1, limit: 200_000 });
-    const dead = await rig.store.readDeadLetters(id, { afterItem: -1, limit: 200_000 });
+    const results = await rig.results(id);
+    const dead = await rig.letters(id);
     expect([results.length, dead.length]).toEqual([counters.succeeded, counters.failed]);
-    expect((await rig.store.sweep()).lostLeases).toBeLessThanOrEqual(1);
+    expect((await rig.sweep()).lostLeases).toBeLessThanOrEqual(1);
     const next = await rig.leaseOne();
     const fresh = counters.planned - counters.pending === next.start;
     expect(fresh || next.careful).toBe(true);

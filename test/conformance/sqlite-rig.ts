@@ -34,7 +34,7 @@ export async function makeRig(
   const path = join(await makeFolder(), "store.db");
   const clock = new ManualClock();
   const store = await openStore(path, clock, options);
-  const worker = await store.registerWorker({ name: "worker", pipelines: ["import"] });
+  const worker = await store.registerWorker({ name: "worker" });
   return Object.assign(new Rig(store, clock, worker), { path });
 }
 

@@ -1,12 +1,14 @@
 /** Submitting: the same request twice is the same batch, and never a second one by accident. */
 import { expect } from "vitest";
-import type { Rule } from "./rig.ts";
+import { type Rule, steps } from "./rig.ts";
+
+const NO_ITEMS = { planned: 0, succeeded: 0, skipped: 0, failed: 0, cancelled: 0, pending: 0 };
 
 const UNKNOWN = expect.objectContaining({ name: "SluiceError", code: "UNKNOWN_BATCH" });
 
 export function describeSubmitting(rule: Rule): void {
   rule("a new batch says what was asked for, and has no item yet", async ({ rig }) => {
-    const draft = rig.draft({ key: "monday", lane: "case-7", open: true });
+    const draft = rig.draft({ key: "monday", lane: "case-7", open: true, deadlineAt: 77 });
     expect(await rig.store.submit(draft)).toEqual({
       kind: "created",
       batch: {
@@ -19,14 +21,24 @@ export function describeSubmitting(rule: Rule): void {
         state: "submitted",
         open: true,
         sealed: false,
-        settings: { chunkSize: 100, strict: false },
-        counts: { planned: 0, succeeded: 0, skipped: 0, failed: 0, cancelled: 0, pending: 0 },
+        settings: steps({}),
+        active: true,
+        step: 0,
+        steps: [{ name: "import", counts: NO_ITEMS, chunks: 0, passes: 0 }],
+        counts: NO_ITEMS,
         chunks: 0,
         sliceCursor: null,
         sliceFence: 0,
         reason: null,
+        pause: null,
+        parked: null,
+        cancel: null,
+        drive: 1,
+        sinceDrive: 1,
+        deadlineAt: 77,
+        pruned: false,
         submittedAt: rig.clock.wallMs(),
-        startedAt: null,
+        startedAt: rig.clock.wallMs(),
         endedAt: null,
       },
     });
@@ -39,7 +51,7 @@ export function describeSubmitting(rule: Rule): void {
       const first = await rig.store.submit(draft);
       rig.clock.advance(5_000);
       expect(await rig.store.submit(draft)).toEqual({ kind: "existing", batch: first.batch });
-      expect(await rig.recordTypes(draft.id)).toEqual(["batch.submitted"]);
+      expect(await rig.recordTypes(draft.id)).toEqual(["batch.submitted", "batch.started"]);
     },
   );
 
@@ -80,26 +92,32 @@ export function describeSubmitting(rule: Rule): void {
   });
 
   rule("resume takes up the newest unfinished batch of the same input", async ({ rig }) => {
-    await rig.submit({ inputHash: "same" });
-    const newest = await rig.running([3], { inputHash: "same" });
-    const resumed = await rig.store.submit(rig.draft({ inputHash: "same", resume: true }));
-    expect(resumed).toMatchObject({ kind: "existing", batch: { id: newest, state: "running" } });
+    await rig.submit({ inputHash: "same", lane: "main" });
+    const newest = await rig.running([3], { inputHash: "same", lane: "main" });
+    const resumed = await rig.store.submit(
+      rig.draft({ inputHash: "same", lane: "main", resume: true }),
+    );
+    expect(resumed).toMatchObject({ kind: "existing", batch: { id: newest, state: "ready" } });
   });
 
   rule("resume takes up no batch that has ended", async ({ rig }) => {
-    await rig.running([], { inputHash: "same" });
-    const failed = await rig.submit({ inputHash: "same" });
+    await rig.running([], { inputHash: "same", lane: "main" });
+    const failed = await rig.submit({ inputHash: "same", lane: "main" });
     await rig.store.fail(failed.id, { code: "STOP", message: "stop" });
-    const resumed = await rig.store.submit(rig.draft({ inputHash: "same", resume: true }));
+    const resumed = await rig.store.submit(
+      rig.draft({ inputHash: "same", lane: "main", resume: true }),
+    );
     expect(resumed.kind).toBe("created");
   });
 
   rule("resume takes up no batch of another pipeline, lane, input or key", async ({ rig }) => {
-    await rig.submit({ inputHash: "same", pipeline: "export" });
+    await rig.submit({ inputHash: "same", lane: "main", pipeline: "export" });
     await rig.submit({ inputHash: "same", lane: "case-7" });
     await rig.submit({ inputHash: "other" });
-    await rig.submit({ inputHash: "same", key: "monday" });
-    const resumed = await rig.store.submit(rig.draft({ inputHash: "same", resume: true }));
+    await rig.submit({ inputHash: "same", lane: "main", key: "monday" });
+    const resumed = await rig.store.submit(
+      rig.draft({ inputHash: "same", lane: "main", resume: true }),
+    );
     expect(resumed.kind).toBe("created");
   });
 
@@ -109,13 +127,13 @@ export function describeSubmitting(rule: Rule): void {
       key: "monday",
       inputHash: "same",
       version: "2",
-      settings: { chunkSize: 7, strict: true },
+      settings: { ...steps({ chunkSize: 7 }), strict: true },
     };
     const again = await rig.store.submit(rig.draft(changes));
     expect(again.batch).toMatchObject({
       id,
       version: "1",
-      settings: { chunkSize: 100, strict: false },
+      settings: steps({}),
     });
   });
 
@@ -134,7 +152,8 @@ export function describeSubmitting(rule: Rule): void {
 
   rule("every act on a batch that does not exist says so", async ({ rig }) => {
     const { store } = rig;
-    const page = { afterItem: -1, limit: 1 };
+    const page = { step: 0, afterItem: -1, limit: 1 };
+    const act = { by: "me", why: null };
     const reason = { code: "STOP", message: "stop" };
     const part = { step: 0, afterChunks: 0, chunks: [], cursor: null, fence: 0, part: "p" };
     await expect(store.startSlicing("nobody", false)).rejects.toEqual(UNKNOWN);
@@ -143,12 +162,24 @@ export function describeSubmitting(rule: Rule): void {
     await expect(store.seal("nobody")).rejects.toEqual(UNKNOWN);
     await expect(store.fail("nobody", reason)).rejects.toEqual(UNKNOWN);
     await expect(store.readManifests("nobody", 0, 0, 1)).rejects.toEqual(UNKNOWN);
-    await expect(store.readResults("nobody", page)).rejects.toEqual(UNKNOWN);
-    await expect(store.readDeadLetters("nobody", page)).rejects.toEqual(UNKNOWN);
+    await expect(store.readResults("nobody", { ...page, sinceDrive: 1 })).rejects.toEqual(UNKNOWN);
+    await expect(store.readDeadLetters("nobody", { ...page, filter: {} })).rejects.toEqual(UNKNOWN);
+    await expect(store.findItem("nobody", 0, 0)).rejects.toEqual(UNKNOWN);
+    await expect(store.cancel("nobody", { mode: "now", ...act })).rejects.toEqual(UNKNOWN);
+    const scope = { scope: "batch", name: "nobody" } as const;
+    await expect(store.pause({ ...scope, mode: "now", ...act })).rejects.toEqual(UNKNOWN);
+    await expect(store.resume(scope, act)).rejects.toEqual(UNKNOWN);
+    await expect(store.moveInLane("nobody", { to: "front" }, act)).rejects.toEqual(UNKNOWN);
+    const all = { ceiling: 9, perSecond: null, withCancelled: true, dryRun: true };
+    await expect(store.redrive("nobody", { filter: {}, ...all, ...act })).rejects.toEqual(UNKNOWN);
+    const edit = { step: 0, item: 0, value: "1", ...act };
+    await expect(store.editLetter("nobody", edit)).rejects.toEqual(UNKNOWN);
+    const discard = { filter: {}, ...act };
+    await expect(store.discardLetters("nobody", discard)).rejects.toEqual(UNKNOWN);
   });
 
   rule("each worker gets a number of its own", async ({ rig }) => {
-    const facts = { name: "same name", pipelines: ["import"] };
+    const facts = { name: "same name" };
     const numbers = [
       rig.worker,
       await rig.store.registerWorker(facts),

@@ -1,15 +1,15 @@
 /** Sweeping: what has run out is found and acted on, and what lives is left alone. */
 import { expect } from "vitest";
-import { LEASE_MS, manifests, type Rule, SEAL_WITHIN_MS } from "./rig.ts";
+import { FIRST_DRIVE, LEASE_MS, manifests, type Rule, SEAL_WITHIN_MS } from "./rig.ts";
 
-const NOTHING = { lostLeases: 0, ended: [] };
+const NOTHING = { lostLeases: 0, tended: 0, ended: [] };
 
 export function describeSweeping(rule: Rule): void {
   rule("a sweep that finds nothing changes nothing", async ({ rig }) => {
     const id = await rig.running([2, 2]);
     await rig.leaseOne();
     const before = await rig.observe(id);
-    expect(await rig.store.sweep()).toEqual(NOTHING);
+    expect(await rig.sweep()).toEqual(NOTHING);
     expect(await rig.observe(id)).toEqual(before);
   });
 
@@ -19,10 +19,10 @@ export function describeSweeping(rule: Rule): void {
       await rig.running([1]);
       await rig.leaseOne();
       rig.clock.advance(LEASE_MS - 1);
-      expect(await rig.store.sweep()).toEqual(NOTHING);
+      expect(await rig.sweep()).toEqual(NOTHING);
       rig.clock.advance(1);
-      expect(await rig.store.sweep()).toEqual({ lostLeases: 1, ended: [] });
-      expect(await rig.store.sweep()).toEqual(NOTHING);
+      expect(await rig.sweep()).toEqual({ lostLeases: 1, tended: 0, ended: [] });
+      expect(await rig.sweep()).toEqual(NOTHING);
     },
   );
 
@@ -31,7 +31,7 @@ export function describeSweeping(rule: Rule): void {
     const lease = await rig.leaseOne();
     rig.clock.advance(LEASE_MS);
     expect(await rig.lease()).toEqual([]);
-    await rig.store.sweep();
+    await rig.sweep();
     expect(await rig.leaseOne()).toMatchObject({ chunk: 0, fence: lease.fence + 1 });
   });
 
@@ -41,10 +41,10 @@ export function describeSweeping(rule: Rule): void {
       await rig.running([1]);
       await rig.leaseOne();
       rig.clock.jumpWall(86_400_000);
-      expect(await rig.store.sweep()).toEqual(NOTHING);
+      expect(await rig.sweep()).toEqual(NOTHING);
       rig.clock.jumpWall(-2 * 86_400_000);
       rig.clock.advance(LEASE_MS);
-      expect((await rig.store.sweep()).lostLeases).toBe(1);
+      expect((await rig.sweep()).lostLeases).toBe(1);
     },
   );
 
@@ -54,9 +54,9 @@ export function describeSweeping(rule: Rule): void {
     rig.clock.advance(LEASE_MS - 1);
     expect(await rig.store.renew([lease], LEASE_MS)).toEqual([]);
     rig.clock.advance(LEASE_MS - 1);
-    expect(await rig.store.sweep()).toEqual(NOTHING);
+    expect(await rig.sweep()).toEqual(NOTHING);
     rig.clock.advance(1);
-    expect((await rig.store.sweep()).lostLeases).toBe(1);
+    expect((await rig.sweep()).lostLeases).toBe(1);
   });
 
   rule("a lease that ran out and was not swept yet can still be renewed", async ({ rig }) => {
@@ -64,7 +64,7 @@ export function describeSweeping(rule: Rule): void {
     const lease = await rig.leaseOne();
     rig.clock.advance(LEASE_MS * 2);
     expect(await rig.store.renew([lease], LEASE_MS)).toEqual([]);
-    expect(await rig.store.sweep()).toEqual(NOTHING);
+    expect(await rig.sweep()).toEqual(NOTHING);
   });
 
   rule("renewing answers which leases are lost, and prolongs the others", async ({ rig }) => {
@@ -78,7 +78,7 @@ export function describeSweeping(rule: Rule): void {
     const lost = await rig.store.renew([swept, held!, settled!, forged, unknown], LEASE_MS * 3);
     expect(lost).toEqual([swept, settled, forged, unknown]);
     rig.clock.advance(LEASE_MS * 2);
-    await rig.store.sweep();
+    await rig.sweep();
     expect(await rig.settle(held!)).toBe("settled");
   });
 
@@ -90,7 +90,7 @@ export function describeSweeping(rule: Rule): void {
     rig.clock.advance(LEASE_MS - 1);
     expect(await rig.store.renew([old], LEASE_MS)).toEqual([old]);
     rig.clock.advance(1);
-    expect((await rig.store.sweep()).lostLeases).toBe(1);
+    expect((await rig.sweep()).lostLeases).toBe(1);
   });
 
   rule("only the leases that ran out are swept", async ({ rig }) => {
@@ -99,7 +99,7 @@ export function describeSweeping(rule: Rule): void {
     const living = await rig.leaseOne({ leaseMs: 200 });
     await rig.leaseOne({ leaseMs: 100 });
     rig.clock.advance(150);
-    expect((await rig.store.sweep()).lostLeases).toBe(2);
+    expect((await rig.sweep()).lostLeases).toBe(2);
     expect(await rig.settle(living)).toBe("settled");
   });
 
@@ -109,7 +109,7 @@ export function describeSweeping(rule: Rule): void {
     await rig.report(lease, { retryInMs: { 0: 5_000 }, intent: "keep" });
     await rig.lose(100);
     expect((await rig.leaseOne()).histories).toEqual([
-      { index: 0, attempts: 1, deaths: 0, dueInMs: 4_900 },
+      { index: 0, attempts: 1, deaths: 0, dueInMs: 4_900, ...FIRST_DRIVE },
     ]);
   });
 
@@ -132,7 +132,7 @@ export function describeSweeping(rule: Rule): void {
     expect(await rig.lease({ chunksMax: chunks, itemsMax: chunks })).toHaveLength(chunks);
     rig.clock.advance(LEASE_MS);
     let found = 0;
-    for (let sweeps = 0; sweeps < 10; sweeps++) found += (await rig.store.sweep()).lostLeases;
+    for (let sweeps = 0; sweeps < 10; sweeps++) found += (await rig.sweep()).lostLeases;
     expect(found).toBe(chunks);
     expect(await rig.lease({ chunksMax: chunks, itemsMax: chunks })).toHaveLength(chunks);
   });
@@ -142,9 +142,9 @@ export function describeSweeping(rule: Rule): void {
     const lease = await rig.leaseOne({ leaseMs: SEAL_WITHIN_MS * 2 });
     await rig.report(lease, { succeeded: [0], intent: "keep" });
     rig.clock.advance(SEAL_WITHIN_MS - 1);
-    expect(await rig.store.sweep()).toEqual(NOTHING);
+    expect(await rig.sweep()).toEqual(NOTHING);
     rig.clock.advance(1);
-    expect(await rig.store.sweep()).toEqual({ lostLeases: 0, ended: [id] });
+    expect(await rig.sweep()).toEqual({ lostLeases: 0, tended: 0, ended: [id] });
     expect(await rig.get(id)).toMatchObject({
       state: "expired",
       sealed: false,
@@ -154,7 +154,7 @@ export function describeSweeping(rule: Rule): void {
     });
     expect(await rig.settle(lease)).toBe("lost");
     expect(await rig.lease()).toEqual([]);
-    expect(await rig.store.sweep()).toEqual(NOTHING);
+    expect(await rig.sweep()).toEqual(NOTHING);
   });
 
   rule(
@@ -164,9 +164,7 @@ export function describeSweeping(rule: Rule): void {
       const slicing = await rig.slicing({ input: null });
       await rig.plan(slicing, manifests(2));
       rig.clock.advance(SEAL_WITHIN_MS);
-      expect((await rig.store.sweep()).ended.toSorted()).toEqual(
-        [submitted.id, slicing].toSorted(),
-      );
+      expect((await rig.sweep()).ended.toSorted()).toEqual([submitted.id, slicing].toSorted());
       expect(await rig.get(slicing)).toMatchObject({ state: "expired", counts: { cancelled: 2 } });
     },
   );
@@ -178,7 +176,7 @@ export function describeSweeping(rule: Rule): void {
       const slicing = await rig.slicing();
       const running = await rig.running([1]);
       rig.clock.advance(SEAL_WITHIN_MS * 100);
-      await rig.store.sweep();
+      await rig.sweep();
       const states = [submitted.id, slicing, running].map(async (id) => (await rig.get(id)).state);
       expect(await Promise.all(states)).toEqual(["submitted", "slicing", "running"]);
     },
@@ -189,7 +187,7 @@ export function describeSweeping(rule: Rule): void {
     const open = await rig.running([1], { open: true });
     await rig.store.seal(open);
     rig.clock.advance(SEAL_WITHIN_MS * 2);
-    expect((await rig.store.sweep()).ended).toEqual([]);
+    expect((await rig.sweep()).ended).toEqual([]);
     expect([(await rig.get(handed)).state, (await rig.get(open)).state]).toEqual([
       "running",
       "running",

@@ -4,13 +4,17 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { BATCH_STATES, RECORD_TYPES } from "../../src/core/batch.ts";
+import { DEFAULT_LANE_POLICY, LANE_POLICIES } from "../../src/core/lane.ts";
+import { WHY_CODES } from "../../src/core/why.ts";
 import { EXIT_CODES_HELP } from "../../src/cli/exit-codes.ts";
 import { ENGINE_SETTINGS, nameVariable } from "../../src/cli/settings-layers.ts";
 import { BatchHandle } from "../../src/runtime/batch-handle.ts";
 import { Engine } from "../../src/runtime/engine.ts";
 import { OpenBatch } from "../../src/runtime/open-batch.ts";
-import { definePipeline, type PipelineSettings } from "../../src/runtime/pipeline.ts";
+import { Operator } from "../../src/runtime/operator.ts";
+import { definePipeline, type Pipeline } from "../../src/runtime/pipeline.ts";
 import { DEFAULT_SETTINGS, findSettingProblems } from "../../src/runtime/settings.ts";
+import { stepOptions } from "../../src/runtime/step-check.ts";
 import { type Page, readPage, ROOT } from "./markdown.ts";
 
 const plain = (cell: string): string => cell.replaceAll("`", "");
@@ -53,13 +57,14 @@ describe("engine-options.md", () => {
     }
   });
 
-  test("has every method of an engine, a batch and an open batch", () => {
+  test("has every method of an engine, a batch, an open batch and an operator", () => {
     const listMethods = (...classes: { prototype: object }[]): string[] =>
       classes
         .flatMap(({ prototype }) => Object.getOwnPropertyNames(prototype))
         .filter((name) => name !== "constructor");
     const shown = findRows(page, "method").map(([call = ""]) => plain(call).replace(/\(.*/, ""));
-    expect(shown.toSorted()).toEqual(listMethods(Engine, BatchHandle, OpenBatch).toSorted());
+    const real = listMethods(Engine, BatchHandle, OpenBatch, Operator);
+    expect(shown.toSorted()).toEqual(real.toSorted());
   });
 
   test("has every state of a batch", () => {
@@ -71,7 +76,7 @@ describe("engine-options.md", () => {
 describe("pipeline-options.md", () => {
   const page = readPage("docs/reference/pipeline-options.md");
   const rows = findRows(page, "option", "default", "limits").map((row) => row.map(plain));
-  const define = (options: object): PipelineSettings =>
+  const define = (options: object): Pipeline =>
     definePipeline({
       name: "p",
       key: (item: unknown) => String(item),
@@ -79,40 +84,34 @@ describe("pipeline-options.md", () => {
       ...options,
     });
 
-  test("has every option", () => {
-    const error = (() => {
-      try {
-        return definePipeline({ nothing: 1 } as never);
-      } catch (thrown) {
-        return thrown as Error;
-      }
-    })();
-    expect((error as Error).message).toContain("nothing is not an option");
+  test("has every option of a pipeline and of a step, and no other", () => {
     const shown = new Set(rows.map(([name = ""]) => name.split(".")[0] ?? ""));
-    const unknown = [...shown].filter((name) => {
-      try {
-        define({ [name]: undefined });
-        return false;
-      } catch (thrown) {
-        return (thrown as Error).message.includes("is not an option");
-      }
-    });
-    expect(unknown).toEqual([]);
-    const functions = ["process", "processChunk", "source", "item", "key"];
-    const settings = Object.keys(define({})).filter(
-      (name) => !["itemSchema", "source", "readKey", "process"].includes(name),
-    );
-    expect([...shown].toSorted()).toEqual([...functions, ...settings].toSorted());
+    const real = [...Object.keys(define({})), ...Object.keys(stepOptions)];
+    expect([...shown].toSorted()).toEqual(real.toSorted());
+    const inner = rows.map(([name = ""]) => name).filter((name) => name.includes("."));
+    const known = [
+      ...Object.keys(define({}).steps[0].retry).map((name) => `retry.${name}`),
+      ...Object.keys(stepOptions.dedupe.unwrap().shape).map((name) => `dedupe.${name}`),
+    ];
+    expect(inner).toEqual(known);
+    expect(() => define({ nothing: 1 })).toThrow("nothing is not an option");
   });
 
   test("has the defaults that are filled in", () => {
-    const { retry, ...defaults } = define({});
+    const { steps, ...pipeline } = define({});
+    const { retry, ...step } = steps[0];
     const flat: Record<string, unknown> = {
-      ...defaults,
+      ...step,
+      ...pipeline,
       ...Object.fromEntries(Object.entries(retry).map(([name, value]) => [`retry.${name}`, value])),
     };
     for (const [name = "", shown = ""] of rows) {
-      if (["required", "one of the two", "none"].includes(shown)) continue;
+      if (["required", "one of the three"].includes(shown)) continue;
+      // Nothing is filled in where the table says that there is no default.
+      if (shown === "none") {
+        expect({ [name]: flat[name] ?? null }).toEqual({ [name]: null });
+        continue;
+      }
       // A default may be another option's.
       const value = /^[\d,]+$/.test(shown)
         ? toNumber(shown)
@@ -136,7 +135,7 @@ describe("pipeline-options.md", () => {
       const [, from, to] = /^([\d,]+) to ([\d,]+)$/.exec(limits) ?? [];
       return from === undefined || to === undefined ? [] : [{ name, from, to }];
     });
-    expect(limited).toHaveLength(8);
+    expect(limited).toHaveLength(9);
     for (const { name, from, to } of limited) {
       const refused = [toNumber(from) - 1, toNumber(from), toNumber(to), toNumber(to) + 1].map(
         (value) => isRefused(name, value),
@@ -150,6 +149,24 @@ test("events.md has every type of record, in order", () => {
   const page = readPage("docs/reference/events.md");
   const shown = findRows(page, "type", "when").map(([type = ""]) => plain(type));
   expect(shown).toEqual([...RECORD_TYPES]);
+});
+
+describe("lanes.md", () => {
+  const page = readPage("docs/guide/lanes.md");
+
+  test("has every policy of a lane, the default first", () => {
+    const shown = findRows(page, "policy").map(([policy = ""]) => plain(policy));
+    expect(shown).toEqual(
+      LANE_POLICIES.map((policy) =>
+        policy === DEFAULT_LANE_POLICY ? `${policy} (default)` : policy,
+      ),
+    );
+  });
+
+  test("has every answer to the question why something waits", () => {
+    const shown = findRows(page, "code").flatMap(([codes = ""]) => plain(codes).split(", "));
+    expect(shown.toSorted()).toEqual([...WHY_CODES].toSorted());
+  });
 });
 
 test("running.md has every event that the engine logs", () => {
@@ -177,6 +194,8 @@ describe("error-codes.md", () => {
   const CODE = "[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*";
   const PLACES = [
     `SluiceError\\(\\s*"(${CODE})"`,
+    `SluiceError\\(\\s*[^"\\n]*"\\w+" \\? "(${CODE})" : "${CODE}"`,
+    `SluiceError\\(\\s*[^"\\n]*"\\w+" \\? "${CODE}" : "(${CODE})"`,
     `\\bsay\\(\\s*"(${CODE})"`,
     `\\bcode: "(${CODE})"`,
     `\\bcode: [^\\n]*\\? "(${CODE})"`,
@@ -210,23 +229,36 @@ describe("error-codes.md", () => {
 describe("the command line", () => {
   const page = readPage("docs/reference/cli.md");
   const text = readFileSync(join(ROOT, page.path), "utf8");
-  const help = (...words: string[]): string =>
-    execFileSync(process.execPath, [join(ROOT, "dist/cli/main.js"), ...words, "--help"], {
-      encoding: "utf8",
-    });
+  const printed = new Map<string, string>();
+  /** What --help of a command prints; asked for once. */
+  const help = (command = ""): string => {
+    const words = command === "" ? [] : command.split(" ");
+    const main = join(ROOT, "dist/cli/main.js");
+    const shown =
+      printed.get(command) ??
+      execFileSync(process.execPath, [main, ...words, "--help"], { encoding: "utf8" });
+    printed.set(command, shown);
+    return shown;
+  };
   const program = help();
 
-  const sectionOf = (printed: string, title: string): string =>
-    new RegExp(`^${title}:\\n((?:  .*\\n)+)`, "m").exec(printed)?.[1] ?? "";
+  const sectionOf = (shown: string, title: string): string =>
+    new RegExp(`^${title}:\\n((?:  .*\\n)+)`, "m").exec(shown)?.[1] ?? "";
   const readFlags = (section: string): string[] =>
     [...section.matchAll(/^ {2}(-\S.*?)(?: {2,}|$)/gm)].map(([, flags = ""]) => flags);
-  const commands = [...sectionOf(program, "Commands").matchAll(/^ {2}([a-z]\S*)/gm)].map(
-    ([, name = ""]) => name,
-  );
+  const listCommands = (shown: string): string[] =>
+    [...sectionOf(shown, "Commands").matchAll(/^ {2}([a-z]\S*)/gm)].map(([, name = ""]) => name);
+  const commands = listCommands(program);
+  /** With those of a command's own, as `dead show`. */
+  const all = commands.flatMap((name) => [
+    name,
+    ...(name === "help" ? [] : listCommands(help(name)).map((sub) => `${name} ${sub}`)),
+  ]);
 
-  /** The part of the page under a heading. */
+  /** The part of the page under a heading, up to the next one. */
   const partOf = (heading: string): string =>
-    new RegExp(`^## ${heading}\\n([\\s\\S]*?)(?=^## |$(?![\\s\\S]))`, "m").exec(text)?.[1] ?? "";
+    new RegExp(`^###? ${heading}\\n([\\s\\S]*?)(?=^###? |$(?![\\s\\S]))`, "m").exec(text)?.[1] ??
+    "";
   const flagsIn = (part: string): string[] =>
     [...part.matchAll(/^\| `(-[^`]*)` \|/gm)].map(([, flags = ""]) => flags);
 
@@ -234,14 +266,14 @@ describe("the command line", () => {
     expect(commands).toContain("run");
   });
 
-  test.each(commands)("cli.md has the options and arguments of %s as --help has them", (name) => {
+  test.each(all)("cli.md has the options and arguments of %s as --help has them", (name) => {
     const part = partOf(name);
     expect(part, `a heading for ${name}`).not.toBe("");
     if (name === "help") return;
-    const printed = help(name);
-    const own = readFlags(sectionOf(printed, "Options")).filter((flags) => !/--help/.test(flags));
+    const shown = help(name);
+    const own = readFlags(sectionOf(shown, "Options")).filter((flags) => !/--help/.test(flags));
     expect(flagsIn(part)).toEqual(own);
-    const usage = /^Usage: (.*)$/m.exec(printed)?.[1]?.replace("[options] ", "") ?? "";
+    const usage = /^Usage: (.*)$/m.exec(shown)?.[1]?.replace("[options] ", "") ?? "";
     expect(part).toContain(`\`${usage.replace(" [options]", "")}\``);
   });
 

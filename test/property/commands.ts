@@ -1,40 +1,46 @@
 /** Every verb of the store as a command with small arguments, for any interleaving of them. */
 import fc from "fast-check";
-import type { PlanPart } from "../../src/ports/conducting.ts";
-import type { LeaseRequest } from "../../src/ports/working.ts";
+import type { PlanPart, Submission } from "../../src/ports/conducting.ts";
+import {
+  command,
+  type Command,
+  LEASES_MS,
+  leaseMs,
+  seldom,
+  times,
+  which,
+  worker,
+} from "./command.ts";
+import { operatorCommands } from "./operator-commands.ts";
+import { stepOf } from "./oracle-batch.ts";
 import type { Pair } from "./scene.ts";
-import { DEED_MAX, MEMORIES, makeReport, SimulatedWorker } from "./simulated-worker.ts";
-import { PLANNERS, type Stage, WORKERS } from "./stage.ts";
+import { LANES, PLANNERS, type Stage, WORKERS } from "./stage.ts";
+import { workerCommands } from "./worker-commands.ts";
 
-const BATCHES_MAX = 4;
-const LEASES_MS = [10, 20, 50] as const;
-
-type Command = fc.AsyncCommand<Stage, Pair>;
-
-function command<Args>(
-  name: string,
-  args: fc.Arbitrary<Args>,
-  run: (stage: Stage, pair: Pair, args: Args) => Promise<void>,
-  needs: "batch" | "room" | "nothing" = "batch",
-): fc.Arbitrary<Command> {
-  return args.map((drawn) => ({
-    check: ({ oracle: { batches } }) =>
-      needs === "room" ? batches.length < BATCHES_MAX : needs === "nothing" || batches.length > 0,
-    run: (stage, pair) => run(stage, pair, drawn),
-    toString: () => `${name}(${JSON.stringify(drawn)})`,
-  }));
-}
-
-const which = fc.nat(BATCHES_MAX - 1);
-const worker = fc.nat(WORKERS - 1);
-const leaseMs = fc.constantFrom(...LEASES_MS);
 const flag = fc.boolean();
-/** True once in a while. */
-const seldom = fc.nat(7).map((n) => n === 0);
 
 const sizes = fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1, maxLength: 2 });
 
+const step = fc.record({
+  maxRedrives: fc.constantFrom(0, 0, 1, 2),
+  carries: flag,
+  budget: fc.constantFrom(
+    null,
+    null,
+    null,
+    { any: { count: 2 } },
+    { any: { percent: 50 } },
+    { transient: { count: 0 } },
+  ),
+});
+
 const submission = fc.record({
+  lane: fc.constantFrom(...LANES),
+  steps: fc.oneof(
+    { weight: 2, arbitrary: fc.tuple(step) },
+    { weight: 1, arbitrary: fc.tuple(step, step) },
+  ),
+  deadlineInMs: fc.constantFrom(null, null, null, null, 30, 150),
   pipeline: fc.constantFrom("p", "p", "p", "q"),
   version: fc.constantFrom("1", "1", "2"),
   key: fc.constantFrom(null, null, "k1", "k2"),
@@ -44,17 +50,21 @@ const submission = fc.record({
   sealWithinMs: fc.constantFrom(40, 200, 100_000),
 });
 
+type Asked = typeof submission extends fc.Arbitrary<infer T> ? T : never;
+
 async function submit(
   stage: Stage,
   pair: Pair,
-  asked: { readonly input: string | null; readonly repeat: boolean } & Record<string, unknown>,
+  asked: Asked & { readonly repeat: boolean },
 ): Promise<string> {
-  const { repeat, ...rest } = asked;
+  const { repeat, steps, deadlineInMs, ...rest } = asked;
   const { batches } = stage.oracle;
   const id = `batch-${repeat && batches.length > 0 ? batches.length - 1 : batches.length}`;
-  const settings = { chunkSize: 10, strict: false };
+  const named = steps.map((one, n) => ({ ...one, name: `step ${n}`, chunkSize: 10, canary: null }));
+  const settings: Submission["settings"] = { strict: false, steps: named };
   const inputHash = `hash of ${asked.input}`;
-  await stage.submit(pair, { ...rest, id, lane: "main", inputHash, settings } as never);
+  const deadlineAt = deadlineInMs === null ? null : stage.clock.wallMs() + deadlineInMs;
+  await stage.submit(pair, { ...rest, id, deadlineAt, inputHash, settings });
   return id;
 }
 
@@ -76,8 +86,10 @@ function makePart(
     keys: shape.keys === null ? null : Array.from({ length: items }, () => nameKey(next++)),
   }));
   const part = `part ${stage.parts}`;
-  const fence = stage.oracle.find(batch).sliceFence;
-  return { batch, step: 0, afterChunks, chunks, cursor: `after ${part}`, fence, part };
+  const known = stage.oracle.find(batch);
+  const { sliceFence: fence } = stepOf(known);
+  const { step: at } = known;
+  return { batch, step: at, afterChunks, chunks, cursor: `after ${part}`, fence, part };
 }
 
 const launch = command(
@@ -121,7 +133,9 @@ const plan = command(
     keys: fc.option(fc.nat(11), { freq: 2 }),
   }),
   async (stage, pair, args) => {
-    const { asked, chunks } = stage.pick(args.which);
+    const batch = stage.pick(args.which);
+    const { asked } = batch;
+    const { chunks } = stepOf(batch);
     const planner = stage.planners[args.planner]!;
     const believed = planner.chunks.get(asked.id) ?? 0;
     const part = makePart(stage, asked.id, args.informed ? chunks.length : believed, args);
@@ -150,7 +164,7 @@ const reslice = command(
     const id = await submit(stage, pair, { ...asked, key: null, resume: false, repeat: false });
     for (let round = 0; round < 2; round++) {
       await stage.startSlicing(pair, id, afresh);
-      const { length } = stage.oracle.find(id).chunks;
+      const { length } = stepOf(stage.oracle.find(id)).chunks;
       await stage.plan(pair, makePart(stage, id, length, { sizes: shape, keys }));
     }
   },
@@ -166,7 +180,7 @@ const runInline = command(
     await stage.startSlicing(pair, id, false);
     const slicer = stage.workers[n]!;
     const { pipeline, version } = asked;
-    const limits = { batch: null, itemsMax: 100, chunksMax: 1, leaseMs: ms };
+    const limits = { step: 0, batch: null, itemsMax: 100, chunksMax: 1, leaseMs: ms };
     const request = { worker: slicer.number, pipeline, versions: [version], ...limits };
     const part = makePart(stage, id, 0, { sizes: [items], keys: null });
     const answer = await stage.planInline(pair, part, request);
@@ -180,8 +194,8 @@ const finishSlicing = command(
   "finishSlicing",
   fc.record({ which, off: fc.constantFrom(0, 0, 0, 1, -1), late: fc.constantFrom(0, 0, 0, 1) }),
   (stage, pair, { which: n, off, late }) => {
-    const { asked, chunks } = stage.pick(n);
-    return stage.finishSlicing(pair, asked.id, chunks.length + off, late);
+    const batch = stage.pick(n);
+    return stage.finishSlicing(pair, batch.asked.id, stepOf(batch).chunks.length + off, late);
   },
 );
 
@@ -192,127 +206,6 @@ const seal = command("seal", fc.record({ which }), (stage, pair, args) =>
 const fail = command("fail", fc.record({ which, really: seldom }), async (stage, pair, args) => {
   if (args.really) await stage.fail(pair, stage.pick(args.which).asked.id);
 });
-
-const deeds = fc.record({
-  deeds: fc.array(fc.nat(DEED_MAX), { minLength: 1, maxLength: 6 }),
-  intent: fc.constantFrom("keep", "keep", "yield"),
-  memory: fc.constantFrom(MEMORIES[0], MEMORIES[0], ...MEMORIES),
-});
-
-const request = fc.record({
-  pipeline: fc.constantFrom("p", "p", "p", "q"),
-  versions: fc.constantFrom(["1"], ["2"], ["1", "2"], ["2", "1"], ["1", "1"]),
-  only: fc.option(which, { freq: 5 }),
-  itemsMax: fc.nat(14),
-  chunksMax: fc.integer({ min: 1, max: 4 }),
-  leaseMs,
-});
-
-const work = command(
-  "work",
-  fc.record({
-    worker,
-    picks: fc.array(fc.record({ which: fc.nat(5), deeds }), { minLength: 1, maxLength: 3 }),
-    lease: fc.option(request, { freq: 3 }),
-    replyLost: seldom,
-  }),
-  async (stage, pair, { worker: n, picks, lease, replyLost }) => {
-    const worker = stage.workers[n]!;
-    const now = stage.clock.monotonicMs();
-    const chosen = new Map(
-      worker.held.length === 0
-        ? []
-        : picks.map((one) => [worker.held[one.which % worker.held.length]!, one.deeds]),
-    );
-    const reports =
-      worker.unanswered.length > 0
-        ? worker.unanswered
-        : [...chosen].map(([held, what]) => makeReport(held, what, now, stage.witness));
-    const asked: LeaseRequest | null =
-      lease === null
-        ? null
-        : {
-            worker: worker.number,
-            pipeline: lease.pipeline,
-            versions: lease.versions,
-            batch: lease.only === null ? null : stage.pick(lease.only).asked.id,
-            itemsMax: lease.itemsMax,
-            chunksMax: lease.chunksMax,
-            leaseMs: lease.leaseMs,
-          };
-    const answer = await stage.work(pair, reports, asked);
-    if (replyLost) {
-      worker.unanswered = reports;
-      return;
-    }
-    worker.unanswered = [];
-    worker.take(answer, reports, now);
-  },
-);
-
-/** Somebody who lost his lease, or never had it, reports all the same. */
-const haunt = command(
-  "haunt",
-  fc.record({
-    worker,
-    which: fc.nat(20),
-    deeds,
-    fenceOff: fc.constantFrom(0, 0, 0, -1, 1_000),
-  }),
-  async (stage, pair, { worker: n, which: grave, deeds: what, fenceOff }) => {
-    const { graveyard, held } = stage.workers[n]!;
-    const ghosts = [...graveyard, ...(fenceOff === 0 ? [] : held)];
-    const ghost = ghosts[grave % Math.max(1, ghosts.length)];
-    if (ghost === undefined) return;
-    const report = makeReport(ghost, what, stage.clock.monotonicMs(), null);
-    await stage.work(pair, [{ ...report, fence: report.fence + fenceOff }], null);
-  },
-);
-
-/** A process that dies on what it has just begun, and is found. */
-const crash = command(
-  "crash",
-  fc.record({ which, starts: fc.constantFrom("first", "proper", "all") }),
-  async (stage, pair, { which: n, starts }) => {
-    const { asked, chunks } = stage.pick(n);
-    const { id, pipeline, version } = asked;
-    const worker = new SimulatedWorker(WORKERS + 1);
-    const request = { worker: worker.number, pipeline, versions: [version], batch: id };
-    const limits = { itemsMax: 1, chunksMax: 1, leaseMs: LEASES_MS[0] };
-    const now = stage.clock.monotonicMs();
-    worker.take(await stage.work(pair, [], { ...request, ...limits }), [], now);
-    const [held] = worker.held;
-    if (held === undefined || chunks.length === 0) return;
-    if (held.lease.careful) {
-      const idle = { deeds: [DEED_MAX], intent: "keep", memory: "good" } as const;
-      const report = makeReport(held, idle, now, stage.witness);
-      const all = [...held.words.keys()].filter((index) => held.words[index] === "pending");
-      const { starting: proper } = report;
-      const starting = { first: proper.slice(0, 1), proper, all }[starts];
-      await stage.work(pair, [{ ...report, starting }], null);
-    }
-    stage.clock.advance(LEASES_MS[0]);
-    await stage.sweep(pair);
-  },
-);
-
-const die = command("die", fc.record({ worker }), async (stage, _pair, { worker: n }) =>
-  stage.workers[n]!.die(),
-);
-
-const renew = command(
-  "renew",
-  fc.record({
-    worker,
-    leaseMs,
-    ghosts: flag,
-  }),
-  (stage, pair, { worker: n, leaseMs, ghosts }) => {
-    const { held, graveyard } = stage.workers[n]!;
-    const leases = [...held, ...(ghosts ? graveyard.slice(-3) : [])].map(({ lease }) => lease);
-    return stage.renew(pair, leases, leaseMs);
-  },
-);
 
 const sweep = command("sweep", fc.constant({}), (stage, pair) => stage.sweep(pair));
 
@@ -341,16 +234,28 @@ const claim = command(
   "nothing",
 );
 
-const times = (count: number, ...of: fc.Arbitrary<Command>[]): fc.Arbitrary<Command>[] =>
-  Array.from({ length: count }, () => of).flat();
+/** A batch that stands at its second step is planned, so that it goes on. */
+const sliceNext = command(
+  "sliceNext",
+  fc.record({ which, sizes }),
+  async (stage, pair, { which: n, sizes: shape }) => {
+    const batch = stage.pick(n);
+    const { id } = batch.asked;
+    if (batch.state !== "slicing" && batch.state !== "submitted") return;
+    await stage.startSlicing(pair, id, false);
+    const { length } = stepOf(batch).chunks;
+    await stage.plan(pair, makePart(stage, id, length, { sizes: shape, keys: null }));
+    await stage.finishSlicing(pair, id, stepOf(batch).chunks.length);
+  },
+);
 
 /** By weight: what moves items is drawn most. */
 export const commands: fc.Arbitrary<Command>[] = [
-  times(3, launch),
+  ...operatorCommands.map((one) => [one]),
+  times(3, launch, sliceNext),
   times(1, submitOne, startSlicing, reslice, planAgain, finishSlicing, seal, fail),
   times(2, plan, sweep, runInline),
-  times(14, work),
-  times(4, crash, advance),
-  times(3, haunt),
-  times(1, die, renew, jump, claim),
+  ...workerCommands.map((one) => [one]),
+  times(4, advance),
+  times(1, jump, claim),
 ].flat();

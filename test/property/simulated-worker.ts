@@ -16,12 +16,15 @@ export interface Deeds {
   readonly intent: Report["intent"];
   /** `amnesia` builds upon the map of the lease alone, `contrary` also says otherwise. */
   readonly memory: (typeof MEMORIES)[number];
+  /** Positions whose handlers ignore a stop. */
+  readonly abandoned?: readonly number[];
 }
 
 /** What a number does to an item; the rest leaves it for later. */
-const DEEDS = ["succeed", "result", "skip", "give_up", "retry", "retry"] as const;
+const DEEDS = ["succeed", "result", "skip", "give_up", "despair", "retry", "retry"] as const;
 export const DEED_MAX = DEEDS.length + 1;
 const RETRIES_MS = [0, 5, 10, 30] as const;
+const ERRORS = ["transient", "unexpected"] as const;
 /** Starts of a careful run that are written together. */
 const GROUP_MAX = 3;
 
@@ -94,7 +97,8 @@ function makeHeld(lease: LeasedChunk, now: number): Held {
 }
 
 export function isSame(a: LeaseRef, b: LeaseRef): boolean {
-  return a.batch === b.batch && a.chunk === b.chunk && a.fence === b.fence;
+  const place = (ref: LeaseRef): string => `${ref.batch}/${ref.step}/${ref.chunk}/${ref.fence}`;
+  return place(a) === place(b);
 }
 
 /** Runs what may run, and says what came of it. Without a witness the runs are a ghost's. */
@@ -117,10 +121,11 @@ export function makeReport(held: Held, deeds: Deeds, now: number, witness: Witne
     }
     witness?.seeRun(lease, index);
     const item = lease.start + index;
-    if (deed === "give_up" || deed === "retry") {
+    if (deed === "give_up" || deed === "despair" || deed === "retry") {
       const retryInMs = deed === "retry" ? (RETRIES_MS[(drawn + index) % 4] ?? 0) : null;
       const attempts = (held.attempts.get(index) ?? 0) + 1;
-      const errorClass = deed === "retry" ? "transient" : "permanent";
+      // A permanent error is given up at once, others after some tries.
+      const errorClass = deed === "give_up" ? "permanent" : ERRORS[index % 2]!;
       failures.push({
         index,
         key: `key ${item}`,
@@ -141,7 +146,9 @@ export function makeReport(held: Held, deeds: Deeds, now: number, witness: Witne
   const outcomes = toMap(said);
   const starting =
     lease.careful && deeds.intent === "keep" ? chooseStarts(held, said, left, now) : [];
-  return { batch, step, chunk, fence, outcomes, failures, results, starting, intent: deeds.intent };
+  const named = { deferrals: [], checkpoints: [], contents: [], abandoned: deeds.abandoned ?? [] };
+  const { intent } = deeds;
+  return { batch, step, chunk, fence, outcomes, failures, results, ...named, starting, intent };
 }
 
 /** Says of every finished item that it ended otherwise, and brings results for it. */

@@ -1,12 +1,16 @@
 /** The scene with those who act on it, and what they do when the faults have stopped. */
 import type { PlanPart } from "../../src/ports/conducting.ts";
 import type { LeaseRequest } from "../../src/ports/working.ts";
-import { hasEnded, itemsOf } from "./oracle-batch.ts";
-import { type Pair, Scene } from "./scene.ts";
+import { OperatorScene } from "./operator-scene.ts";
+import { hasEnded, stepOf } from "./oracle-batch.ts";
+import type { Pair } from "./scene.ts";
 import { makeReport, SimulatedWorker } from "./simulated-worker.ts";
 
 export const WORKERS = 2;
 export const PLANNERS = 2;
+export const LANES = ["a", "b"] as const;
+export const PIPELINES = ["p", "q"] as const;
+export const STEPS_MAX = 2;
 
 /** What a planner believes of a batch: two that plan the same one get into each other's way. */
 interface Planner {
@@ -14,7 +18,7 @@ interface Planner {
   last: PlanPart | null;
 }
 
-export class Stage extends Scene {
+export class Stage extends OperatorScene {
   readonly workers = Array.from({ length: WORKERS }, (_, n) => new SimulatedWorker(n + 1));
   readonly planners: readonly Planner[] = Array.from({ length: PLANNERS }, () => ({
     chunks: new Map<string, number>(),
@@ -23,28 +27,53 @@ export class Stage extends Scene {
   parts = 0;
 }
 
-/** Rounds in which everything must be over once no fault happens any more. */
-const DRAIN_ROUNDS_MAX = 4;
+/** Rounds in which everything must be over once no fault happens any more, for each batch. */
+const ROUNDS_A_BATCH = 6;
 /** Longer than any lease and any back-off here. */
 const DRAIN_MS = 100;
 
-/** No more faults: everything that can end must end, and soon. */
+/** No more faults and no more operators: everything that can end must end, and soon. */
 export async function drain(stage: Stage, pair: Pair): Promise<void> {
   for (const worker of stage.workers) worker.die();
+  for (const lane of LANES) await stage.resume(pair, { scope: "lane", name: lane });
+  for (const name of PIPELINES) await stage.resume(pair, { scope: "pipeline", name });
   for (const { asked } of stage.oracle.batches) {
-    await stage.startSlicing(pair, asked.id, false);
-    await stage.finishSlicing(pair, asked.id, stage.oracle.find(asked.id).chunks.length);
-    await stage.seal(pair, asked.id);
+    await stage.resume(pair, { scope: "batch", name: asked.id });
   }
-  const worker = stage.workers[0]!;
-  for (let round = 0; round < DRAIN_ROUNDS_MAX; round++) {
+  const { batches } = stage.oracle;
+  const unfinished = (): typeof batches => batches.filter((batch) => !hasEnded(batch));
+  for (let round = 0; round < batches.length * ROUNDS_A_BATCH; round++) {
+    if (unfinished().length === 0) break;
     stage.clock.advance(DRAIN_MS);
     await stage.sweep(pair);
-    for (const pipeline of ["p", "q"]) {
+    await finishPlans(stage, pair);
+    await settleEverything(stage, pair);
+  }
+  const hanging = unfinished().map(({ asked, state }) => `${asked.id} (${state})`);
+  if (hanging.length > 0) throw new Error(`never ended: ${hanging.join(", ")}`);
+  await stage.checkLists(pair);
+}
+
+async function finishPlans(stage: Stage, pair: Pair): Promise<void> {
+  for (const batch of stage.oracle.batches.filter((one) => !hasEnded(one))) {
+    const { id } = batch.asked;
+    if (batch.state === "submitted" || batch.state === "slicing") {
+      await stage.startSlicing(pair, id, false);
+      await stage.finishSlicing(pair, id, stepOf(batch).chunks.length);
+    }
+    await stage.seal(pair, id);
+  }
+}
+
+async function settleEverything(stage: Stage, pair: Pair): Promise<void> {
+  const worker = stage.workers[0]!;
+  for (const pipeline of PIPELINES) {
+    for (let step = 0; step < STEPS_MAX; step++) {
       const request: LeaseRequest = {
         worker: worker.number,
         pipeline,
         versions: ["1", "2"],
+        step,
         batch: null,
         itemsMax: 1_000,
         chunksMax: 1_000,
@@ -52,17 +81,11 @@ export async function drain(stage: Stage, pair: Pair): Promise<void> {
       };
       worker.take(await stage.work(pair, [], request), [], stage.clock.monotonicMs());
     }
-    const everything = { deeds: [0], intent: "yield", memory: "good" } as const;
-    const reports = worker.held.map((held) => {
-      const ready = { ...held, started: [...held.words.keys()] };
-      return makeReport(ready, everything, stage.clock.monotonicMs(), stage.witness);
-    });
-    worker.take(await stage.work(pair, reports, null), reports, stage.clock.monotonicMs());
   }
-  const hanging = stage.oracle.batches.filter((batch) => !hasEnded(batch));
-  if (hanging.length > 0) {
-    const names = hanging.map((batch) => `${batch.asked.id} (${itemsOf(batch).length} items)`);
-    throw new Error(`never ended: ${names.join(", ")}`);
-  }
-  await stage.checkLists(pair);
+  const everything = { deeds: [0], intent: "yield", memory: "good" } as const;
+  const reports = worker.held.map((held) => {
+    const ready = { ...held, started: [...held.words.keys()] };
+    return makeReport(ready, everything, stage.clock.monotonicMs(), stage.witness);
+  });
+  worker.take(await stage.work(pair, reports, null), reports, stage.clock.monotonicMs());
 }

@@ -1,11 +1,12 @@
 /**
- * Any interleaving of every verb, by several workers on several batches, with leases that run out,
- * ghosts that report late, replies that are lost and planners that race: SQLite and the reference
- * model answer and hold the same, both as the oracle predicts, and no promise is broken. At the end
- * the faults stop and everything must end.
+ * Any interleaving of every verb, by several workers on several batches in few lanes, with leases
+ * that run out, ghosts that report late, replies that are lost, planners that race and operators who
+ * cancel, pause, move and redrive: SQLite and the reference model answer and hold the same, both as
+ * the oracle predicts, and no promise is broken. At the end the faults stop and everything must end.
  *
- * SLUICE_PROPERTY_RUNS sets the number of runs. A failure prints its seed and path; put them into
- * the options below as `seed` and `path`, and its `replayPath` into those of `fc.commands`.
+ * One seed, so that a change is judged by what it changed; SLUICE_PROPERTY_RUNS sets the number of
+ * runs, with a new seed each time. A failure prints its seed and path; put them into the options
+ * below as `seed` and `path`, and its `replayPath` into those of `fc.commands`.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -14,12 +15,15 @@ import { commands } from "./commands.ts";
 import { closePair, openPair } from "./scene.ts";
 import { drain, Stage } from "./stage.ts";
 
-const RUNS = 500;
+const RUNS = 300;
 const COMMANDS_MAX = 120;
 /** Making a failing run smaller stops here; what was found by then is reported. */
 const TIME_LIMIT_MS = 50_000;
 
-const runs = Number(process.env["SLUICE_PROPERTY_RUNS"] ?? RUNS);
+const SEED = 20_261_115;
+
+const wanted = process.env["SLUICE_PROPERTY_RUNS"];
+const runs = Number(wanted ?? RUNS);
 const timeLimitMs = TIME_LIMIT_MS * Math.max(1, runs / RUNS);
 
 test("SQLite, the reference model and the oracle agree, and no promise is broken", {
@@ -43,6 +47,7 @@ test("SQLite, the reference model and the oracle agree, and no promise is broken
   );
   await fc.assert(property, {
     numRuns: runs,
+    ...(wanted === undefined ? { seed: SEED } : {}),
     plugins: [fc.interruptAfterTimeLimit(timeLimitMs)],
   });
   // The test would pass for nothing if its workers never ran anything.

@@ -18,22 +18,36 @@ if (mode === "submit") {
     id: batch ?? "",
     pipeline: "import",
     version: "1",
-    lane: "main",
+    lane: batch ?? "",
     key: null,
     input: "{}",
     inputHash: batch ?? "",
     resume: false,
     open: false,
     sealWithinMs: 60_000,
-    settings: { chunkSize: 100, strict: false },
+    deadlineAt: null,
+    settings: {
+      strict: false,
+      steps: [
+        {
+          name: "import",
+          chunkSize: 100,
+          maxRedrives: 0,
+          carries: false,
+          budget: null,
+          canary: null,
+        },
+      ],
+    },
   });
   await store.close();
 } else {
-  const worker = await store.registerWorker({ name: "doomed", pipelines: ["import"] });
+  const worker = await store.registerWorker({ name: "doomed" });
   const request = {
     worker,
     pipeline: "import",
     versions: ["1"],
+    step: 0,
     batch: null,
     itemsMax: 1,
     chunksMax: 1,
@@ -63,6 +77,10 @@ if (mode === "submit") {
             outcomes: toMap(words),
             failures: failed ? [failure] : [],
             results: failed ? [] : [{ index, key: null, value: String(lease.start + index) }],
+            deferrals: [],
+            checkpoints: [],
+            contents: [],
+            abandoned: [],
             starting: [],
             intent: "keep",
           },

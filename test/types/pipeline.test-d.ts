@@ -4,6 +4,7 @@ import {
   createEngine,
   csv,
   definePipeline,
+  defineStep,
   jsonl,
   type OpenBatch,
   skipped,
@@ -86,3 +87,96 @@ for await (const { value } of (await engine.submit(bulk, "")).results()) {
 // A handler that returns nothing leaves no result.
 const quiet = definePipeline({ name: "quiet", process: async (_item: string) => {} });
 expectTypeOf(await engine.submit(quiet, ["a"])).toEqualTypeOf<BatchHandle<void>>();
+
+// A handler may record how far it has come, and is told so when the item runs again.
+definePipeline({
+  name: "staged",
+  async process(_id: string, { checkpoint, lastCheckpoint, drive, final, step }) {
+    expectTypeOf(lastCheckpoint).toEqualTypeOf<{
+      readonly name: string;
+      readonly data: unknown;
+    } | null>();
+    expectTypeOf(checkpoint("half", { page: 7 })).toEqualTypeOf<Promise<void>>();
+    expectTypeOf(drive).toEqualTypeOf<number>();
+    expectTypeOf(final).toEqualTypeOf<boolean>();
+    expectTypeOf(step).toEqualTypeOf<string>();
+    // @ts-expect-error a checkpoint has a name
+    await checkpoint();
+  },
+});
+
+// Several steps: the first one's source decides the input, the last one's handler the result.
+const cases = definePipeline({
+  name: "cases",
+  steps: [
+    defineStep({
+      name: "documents",
+      source: ({ input }: { input: { folder: string } }) => [{ path: input.folder }],
+      process: (document) => {
+        expectTypeOf(document).toEqualTypeOf<{ path: string }>();
+        return { pages: document.path.length };
+      },
+    }),
+    defineStep({
+      name: "pages",
+      item: z.object({ pages: z.number() }),
+      process: ({ pages }, { checkpoint }) => {
+        expectTypeOf(pages).toEqualTypeOf<number>();
+        expectTypeOf(checkpoint).returns.toEqualTypeOf<Promise<void>>();
+        return pages > 3 ? skipped("too long") : succeeded(`${pages} pages`);
+      },
+    }),
+    defineStep({ name: "indexed", waitFor: { count: () => 3, target: async () => 3 } }),
+    defineStep({
+      name: "relations",
+      source: async function* ({ results }) {
+        for await (const page of results<string>("pages")) yield page.length;
+      },
+      processChunk: (items) =>
+        items.map(({ item, drive }) => {
+          expectTypeOf(item).toEqualTypeOf<number>();
+          expectTypeOf(drive).toEqualTypeOf<number>();
+          return succeeded({ relation: item });
+        }),
+    }),
+  ],
+});
+const caseBatch = await engine.submit(cases, { folder: "case-7" });
+expectTypeOf(caseBatch).toEqualTypeOf<BatchHandle<{ relation: number }>>();
+for await (const { value } of caseBatch.results()) {
+  expectTypeOf(value).toEqualTypeOf<{ relation: number }>();
+}
+// @ts-expect-error the input is that of the first step's source
+await engine.submit(cases, "case-7");
+
+// Without a source the first step's items are the input: as its schema reads them, or its handler.
+const handed = definePipeline({
+  name: "handed",
+  steps: [
+    defineStep({ name: "one", process: (n: number) => `${n}` }),
+    defineStep({ name: "two", process: (_text: string) => {} }),
+  ],
+});
+expectTypeOf(await engine.submit(handed, [1, 2])).toEqualTypeOf<BatchHandle<void>>();
+// @ts-expect-error the items are numbers
+await engine.submit(handed, ["one"]);
+const parsed = definePipeline({
+  name: "parsed",
+  steps: [
+    defineStep({
+      name: "one",
+      item: z.object({ on: z.string().transform((text) => new Date(text)) }),
+      process: ({ on }) => on.getTime(),
+    }),
+  ],
+});
+await engine.submit(parsed, [{ on: "2026-01-01" }]);
+// @ts-expect-error a date is written as text
+await engine.submit(parsed, [{ on: 5 }]);
+
+// The results of any step can be read; what they are the caller must say.
+const handedBatch = await engine.submit(handed, [1]);
+for await (const { value } of handedBatch.results("one")) expectTypeOf(value).toBeUnknown();
+for await (const { value } of handedBatch.results<string>("one")) {
+  expectTypeOf(value).toEqualTypeOf<string>();
+}

@@ -1,8 +1,8 @@
 /** Submitting, slicing, sealing and ending on the reference model. */
 import { type EndReason, isEnded } from "../../core/batch.ts";
-import { CHAIN_START } from "../../core/chain.ts";
 import { NO_ITEMS, planItems } from "../../core/counts.ts";
 import { createOutcomeMap } from "../../core/outcome-map.ts";
+import { computeCanaryChunks } from "../../core/step.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type {
   ActResult,
@@ -12,18 +12,31 @@ import type {
   Submission,
   SubmitResult,
 } from "../../ports/conducting.ts";
+import type { Lanes } from "./lanes.ts";
+import type { Life } from "./life.ts";
 import type { Recorder } from "./records.ts";
-import { type Batch, type State, takeSnapshot } from "./state.ts";
+import {
+  type Batch,
+  createBatch,
+  currentStep,
+  type State,
+  type Step,
+  takeSnapshot,
+} from "./state.ts";
 
 export class Conducting {
   readonly #state: State;
   readonly #clock: Clock;
   readonly #recorder: Recorder;
+  readonly #lanes: Lanes;
+  readonly #life: Life;
 
-  constructor(state: State, clock: Clock, recorder: Recorder) {
+  constructor(state: State, clock: Clock, recorder: Recorder, lanes: Lanes, life: Life) {
     this.#state = state;
     this.#clock = clock;
     this.#recorder = recorder;
+    this.#lanes = lanes;
+    this.#life = life;
   }
 
   claim(duty: string, worker: number, forMs: number): boolean {
@@ -42,34 +55,17 @@ export class Conducting {
     const same = this.#findSame(submission);
     if (same !== undefined) {
       const taken = same.submission.inputHash !== submission.inputHash;
-      return { kind: taken ? "key_taken" : "existing", batch: takeSnapshot(same) };
+      return { kind: taken ? "key_taken" : "existing", batch: takeSnapshot(this.#state, same) };
     }
-    const now = this.#clock.wallMs();
-    const needsProducer = submission.open || submission.input === null;
-    const batch: Batch = {
-      submission,
-      submittedAt: now,
-      sealDeadlineAt: needsProducer ? now + submission.sealWithinMs : null,
-      state: "submitted",
-      sealed: false,
-      startedAt: null,
-      endedAt: null,
-      reason: null,
-      sliceCursor: null,
-      sliceFence: 0,
-      counts: NO_ITEMS,
-      chunks: [],
-      keys: new Map(),
-      results: new Map(),
-      head: CHAIN_START,
-    };
-    this.#state.batches.set(submission.id, batch);
     const { pipeline, version, lane, key, inputHash } = submission;
+    const batch = createBatch(submission, this.#clock.wallMs(), this.#lanes.computeBack(lane));
+    this.#state.batches.set(submission.id, batch);
     this.#recorder.record(batch, {
       type: "batch.submitted",
       data: { pipeline, version, lane, key, inputHash },
     });
-    return { kind: "created", batch: takeSnapshot(batch) };
+    this.#life.giveTurn(batch.submission.lane);
+    return { kind: "created", batch: takeSnapshot(this.#state, batch) };
   }
 
   #findSame(submission: Submission): Batch | undefined {
@@ -94,111 +90,146 @@ export class Conducting {
   }
 
   startSlicing(batch: Batch, afresh: boolean): ActResult {
+    const step = currentStep(batch);
     if (batch.state === "submitted") {
       this.#recorder.move(batch, "start_slicing");
-      batch.startedAt = this.#clock.wallMs();
-      this.#recorder.record(batch, { type: "batch.started", data: {} });
-      this.#recorder.record(batch, { type: "slicing.started", data: {} });
+      this.#recorder.record(batch, { type: "slicing.started", data: { step: 0 } });
     } else if (batch.state !== "slicing") {
-      return { kind: "moved_on", batch: takeSnapshot(batch) };
+      return this.#movedOn(batch);
     } else if (afresh) {
-      batch.chunks = [];
-      batch.keys.clear();
-      batch.counts = NO_ITEMS;
-      batch.sliceCursor = null;
+      dropPlan(step);
     }
-    batch.sliceFence++;
-    return { kind: "done", batch: takeSnapshot(batch) };
+    step.sliceFence++;
+    batch.activityAt = this.#clock.wallMs();
+    return this.#done(batch);
   }
 
   plan(batch: Batch, part: PlanPart): PlanResult {
-    const slices = batch.state === "slicing" && batch.sliceFence === part.fence;
-    const accepts = slices || (batch.state === "running" && !batch.sealed);
-    if (!accepts || batch.chunks.length !== part.afterChunks) {
-      const mine = batch.chunks[part.afterChunks]?.part === part.part;
+    const step = currentStep(batch);
+    const slices = batch.state === "slicing" && step.sliceFence === part.fence;
+    const accepts = slices || (isOpen(batch) && !batch.sealed);
+    const fits = part.step === batch.step && step.chunks.length === part.afterChunks;
+    if (!accepts || !fits) {
+      const mine = batch.steps[part.step]?.chunks[part.afterChunks]?.part === part.part;
       return mine
         ? { kind: "planned", chunks: part.afterChunks + part.chunks.length }
-        : { kind: "moved_on", batch: takeSnapshot(batch) };
+        : this.#movedOn(batch);
     }
-    const duplicate = this.#claimKeys(batch, part);
+    const duplicate = this.#claimKeys(step, part);
     if (duplicate !== null) return duplicate;
-    for (const chunk of part.chunks) this.#append(batch, chunk, part.part);
-    batch.sliceCursor = part.cursor;
-    return { kind: "planned", chunks: batch.chunks.length };
+    for (const chunk of part.chunks) append(step, chunk, part.part);
+    step.sliceCursor = part.cursor;
+    batch.activityAt = this.#clock.wallMs();
+    return { kind: "planned", chunks: step.chunks.length };
   }
 
-  #claimKeys(batch: Batch, part: PlanPart): PlanResult | null {
+  #claimKeys(step: Step, part: PlanPart): PlanResult | null {
     const claimed = new Map<string, number>();
-    let item = batch.counts.planned;
+    let item = step.counts.planned;
     for (const chunk of part.chunks) {
       for (const [position, key] of (chunk.keys ?? []).entries()) {
         if (key === null) continue;
         const secondItem = item + position;
-        const firstItem = batch.keys.get(key) ?? claimed.get(key);
+        const firstItem = step.keys.get(key) ?? claimed.get(key);
         if (firstItem !== undefined) return { kind: "duplicate_key", key, firstItem, secondItem };
         claimed.set(key, secondItem);
       }
       item += chunk.items;
     }
-    for (const [key, index] of claimed) batch.keys.set(key, index);
+    for (const [key, index] of claimed) step.keys.set(key, index);
     return null;
   }
 
-  #append(batch: Batch, { items, locator, manifest }: PlannedChunk, part: string): void {
-    const start = batch.counts.planned;
-    batch.counts = planItems(batch.counts, items);
-    batch.chunks.push({
-      start,
-      end: start + items,
-      locator,
-      manifest,
-      part,
-      state: "planned",
-      fence: 0,
-      leaseUntil: 0,
-      dueAt: 0,
-      careful: false,
-      outcomes: createOutcomeMap(items),
-      tracked: new Map(),
-      failedAt: new Map(),
-    });
-  }
-
   finishSlicing(batch: Batch, chunks: number, fence: number): ActResult {
-    const slices = batch.state === "slicing" && batch.sliceFence === fence;
-    if (!slices || batch.chunks.length !== chunks) {
-      return { kind: "moved_on", batch: takeSnapshot(batch) };
-    }
-    this.#recorder.move(batch, "finish_slicing");
+    const step = currentStep(batch);
+    const slices = batch.state === "slicing" && step.sliceFence === fence;
+    if (!slices || step.chunks.length !== chunks) return this.#movedOn(batch);
     this.#recorder.record(batch, {
       type: "slicing.finished",
-      data: { items: batch.counts.planned, chunks },
+      data: { step: batch.step, items: step.counts.planned, chunks },
     });
-    if (!batch.submission.open) {
-      batch.sealed = true;
-      batch.keys.clear();
+    const { canary, chunkSize } = step.settings;
+    if (canary !== null && step.baseChunks === 0) {
+      step.canaryChunks = computeCanaryChunks(canary, chunkSize);
     }
-    this.#recorder.endIfFinished(batch);
-    return { kind: "done", batch: takeSnapshot(batch) };
+    step.sliced = true;
+    step.slicedDrive = batch.drive;
+    if (!batch.submission.open) seal(batch);
+    this.#recorder.move(batch, batch.active ? "finish_slicing" : "await_turn");
+    this.#life.goOn(batch);
+    return this.#done(batch);
   }
 
   seal(batch: Batch): ActResult {
     if (!batch.sealed) {
-      if (batch.state !== "running") return { kind: "moved_on", batch: takeSnapshot(batch) };
-      batch.sealed = true;
-      batch.keys.clear();
+      if (!isOpen(batch)) return this.#movedOn(batch);
+      seal(batch);
+      const { counts, chunks } = currentStep(batch);
       this.#recorder.record(batch, {
         type: "batch.sealed",
-        data: { items: batch.counts.planned, chunks: batch.chunks.length },
+        data: { items: counts.planned, chunks: chunks.length },
       });
-      this.#recorder.endIfFinished(batch);
+      this.#life.goOn(batch);
     }
-    return { kind: "done", batch: takeSnapshot(batch) };
+    return this.#done(batch);
   }
 
   fail(batch: Batch, reason: EndReason): ActResult {
-    if (isEnded(batch.state)) return { kind: "moved_on", batch: takeSnapshot(batch) };
-    this.#recorder.endEarly(batch, "fail", reason);
-    return { kind: "done", batch: takeSnapshot(batch) };
+    if (isEnded(batch.state)) return this.#movedOn(batch);
+    this.#life.endEarly(batch, "fail", reason);
+    return this.#done(batch);
   }
+
+  #done(batch: Batch): ActResult {
+    return { kind: "done", batch: takeSnapshot(this.#state, batch) };
+  }
+
+  #movedOn(batch: Batch): ActResult & { kind: "moved_on" } {
+    return { kind: "moved_on", batch: takeSnapshot(this.#state, batch) };
+  }
+}
+
+/** Planned as far as its producer has come. */
+function isOpen({ state }: Batch): boolean {
+  return state === "running" || state === "ready";
+}
+
+function seal(batch: Batch): void {
+  batch.sealed = true;
+  currentStep(batch).keys.clear();
+}
+
+/** What an earlier drive planned stays. */
+function dropPlan(step: Step): void {
+  const dropped = step.chunks.splice(step.baseChunks);
+  const items = dropped.reduce((sum, { start, end }) => sum + end - start, 0);
+  const { counts } = step;
+  step.counts =
+    step.baseChunks === 0
+      ? NO_ITEMS
+      : { ...counts, planned: counts.planned - items, pending: counts.pending - items };
+  step.keys.clear();
+  step.sliceCursor = null;
+}
+
+function append(step: Step, { items, locator, manifest }: PlannedChunk, part: string): void {
+  const start = step.counts.planned;
+  step.counts = planItems(step.counts, items);
+  step.chunks.push({
+    start,
+    end: start + items,
+    locator,
+    manifest,
+    part,
+    state: "planned",
+    fence: 0,
+    worker: 0,
+    leaseUntil: 0,
+    dueAt: 0,
+    careful: false,
+    losses: 0,
+    outcomes: createOutcomeMap(items),
+    tracked: new Map(),
+    failedAt: new Map(),
+  });
 }

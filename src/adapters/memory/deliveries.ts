@@ -1,7 +1,7 @@
 /** Durable readers and undelivered letters on the reference model. */
 import type { Clock } from "../../ports/clock.ts";
 import type {
-  LetterPage,
+  UndeliveredPage,
   NewLetter,
   ReaderStart,
   UndeliveredLetter,
@@ -42,7 +42,7 @@ export class Deliveries {
     this.savePosition(letter.reader, letter.position);
   }
 
-  listUndelivered({ reader, afterId, limit }: LetterPage): UndeliveredLetter[] {
+  listUndelivered({ reader, afterId, limit }: UndeliveredPage): UndeliveredLetter[] {
     return this.#state.letters
       .filter((letter) => letter.id > afterId)
       .filter((letter) => reader === undefined || letter.reader === reader)
@@ -53,5 +53,12 @@ export class Deliveries {
     const { letters } = this.#state;
     const at = letters.findIndex((letter) => letter.id === id);
     if (at !== -1) letters.splice(at, 1);
+  }
+
+  forgetReader(reader: string): boolean {
+    const { letters, positions } = this.#state;
+    const others = letters.filter((letter) => letter.reader !== reader);
+    letters.splice(0, letters.length, ...others);
+    return positions.delete(reader);
   }
 }

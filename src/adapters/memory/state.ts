@@ -1,30 +1,63 @@
 /** Everything the reference model remembers: plain values, so that a test can look at all of it. */
-import type { BatchState, EndReason } from "../../core/batch.ts";
-import type { ChainHead } from "../../core/chain.ts";
+import type { Act, BatchState, EndReason } from "../../core/batch.ts";
+import { CHAIN_START, type ChainHead } from "../../core/chain.ts";
 import type { ChunkState } from "../../core/chunk.ts";
-import type { Counts } from "../../core/counts.ts";
+import { type Counts, NO_ITEMS } from "../../core/counts.ts";
+import { type FailureTally, NO_FAILURES } from "../../core/failure-budget.ts";
+import type { LanePolicy } from "../../core/lane.ts";
 import type { OutcomeMap } from "../../core/outcome-map.ts";
-import type { TrackedItem } from "../../core/report.ts";
-import type { BatchSnapshot, Submission } from "../../ports/conducting.ts";
+import type { TrackedItem } from "../../core/tracked-item.ts";
+import { type Abandoned, addCounts, type StepSettings } from "../../core/step.ts";
+import { FIRST_LOOK, type WatchState } from "../../core/watch.ts";
+import type { BatchSnapshot, CancelFacts, Submission } from "../../ports/conducting.ts";
 import type { UndeliveredLetter } from "../../ports/delivering.ts";
+import type { PauseRequest, PauseScope } from "../../ports/operating.ts";
 import type { StoredRecord, StoredResult } from "../../ports/reading.ts";
+import type { Served } from "../../ports/working.ts";
 
 export interface Chunk {
   readonly start: number;
   readonly end: number;
   readonly locator: string | null;
-  readonly manifest: Uint8Array | null;
+  manifest: Uint8Array | null;
   /** The plan part that brought it. */
   readonly part: string;
   state: ChunkState;
   fence: number;
+  worker: number;
   leaseUntil: number;
   dueAt: number;
   careful: boolean;
+  losses: number;
   outcomes: OutcomeMap;
   readonly tracked: Map<number, TrackedItem>;
   /** When each dead letter died, by position. */
   readonly failedAt: Map<number, number>;
+}
+
+export interface Step {
+  readonly settings: StepSettings;
+  counts: Counts;
+  tally: FailureTally;
+  passes: number;
+  /** Its plan is complete. */
+  sliced: boolean;
+  /** The drive in which its plan was last completed; 0 before that. */
+  slicedDrive: number;
+  sliceCursor: string | null;
+  /** Higher than that of any step before it. */
+  sliceFence: number;
+  chunks: Chunk[];
+  /** Chunks of drives before the last reopening. */
+  baseChunks: number;
+  /** Only these first chunks may run yet; null when all may. */
+  canaryChunks: number | null;
+  watch: WatchState;
+  watchDueAt: number;
+  readonly keys: Map<string, number>;
+  readonly results: Map<number, StoredResult & { readonly drive: number }>;
+  readonly overrides: Map<number, string>;
+  readonly discarded: Map<number, Act>;
 }
 
 export interface Batch {
@@ -32,17 +65,35 @@ export interface Batch {
   readonly submittedAt: number;
   readonly sealDeadlineAt: number | null;
   state: BatchState;
+  /** It holds its lane. */
+  active: boolean;
+  /** Its place in its lane's queue: the lowest is next. */
+  place: number;
+  parked: EndReason | null;
+  cancel: CancelFacts | null;
+  deadlineAt: number | null;
   sealed: boolean;
   startedAt: number | null;
   endedAt: number | null;
   reason: EndReason | null;
-  sliceCursor: string | null;
-  sliceFence: number;
-  counts: Counts;
-  chunks: Chunk[];
-  readonly keys: Map<string, number>;
-  readonly results: Map<number, StoredResult>;
+  /** When somebody last moved it on before it ran, in wall-clock milliseconds. */
+  activityAt: number;
+  drive: number;
+  sinceDrive: number;
+  pruned: boolean;
+  abandoned: Abandoned[];
+  step: number;
+  readonly steps: Step[];
   head: ChainHead;
+}
+
+export interface ContentRow {
+  readonly batch: string;
+  readonly step: number;
+  readonly chunk: number;
+  readonly item: number;
+  readonly fence: number;
+  final: boolean;
 }
 
 export interface State {
@@ -55,7 +106,13 @@ export interface State {
   /** How many letters there ever were. */
   lettersKept: number;
   readonly claims: Map<string, { readonly worker: number; readonly until: number }>;
-  workers: number;
+  readonly pauses: Map<string, PauseRequest>;
+  readonly lanePolicies: Map<string, LanePolicy>;
+  readonly contents: Map<string, ContentRow>;
+  readonly workers: Map<number, { readonly until: number; readonly serves: readonly Served[] }>;
+  lastWorker: number;
+  /** Of the newest record: never given again, also when that one is gone. */
+  lastPosition: number;
 }
 
 export function createState(): State {
@@ -66,12 +123,105 @@ export function createState(): State {
     letters: [],
     lettersKept: 0,
     claims: new Map(),
-    workers: 0,
+    pauses: new Map(),
+    lanePolicies: new Map(),
+    contents: new Map(),
+    workers: new Map(),
+    lastWorker: 0,
+    lastPosition: 0,
   };
 }
 
-export function takeSnapshot(batch: Batch): BatchSnapshot {
+export function createBatch(submission: Submission, now: number, place: number): Batch {
+  const needsProducer = submission.open || submission.input === null;
+  return {
+    submission,
+    submittedAt: now,
+    sealDeadlineAt: needsProducer ? now + submission.sealWithinMs : null,
+    state: "submitted",
+    active: false,
+    place,
+    parked: null,
+    cancel: null,
+    deadlineAt: submission.deadlineAt,
+    sealed: false,
+    startedAt: null,
+    endedAt: null,
+    reason: null,
+    activityAt: now,
+    drive: 1,
+    sinceDrive: 1,
+    pruned: false,
+    abandoned: [],
+    step: 0,
+    steps: [createStep(submission.settings.steps[0] as StepSettings)],
+    head: CHAIN_START,
+  };
+}
+
+export function createStep(settings: StepSettings): Step {
+  return {
+    settings,
+    counts: NO_ITEMS,
+    tally: NO_FAILURES,
+    passes: 0,
+    sliced: false,
+    slicedDrive: 0,
+    sliceCursor: null,
+    sliceFence: 0,
+    chunks: [],
+    baseChunks: 0,
+    canaryChunks: null,
+    watch: FIRST_LOOK,
+    watchDueAt: 0,
+    keys: new Map(),
+    results: new Map(),
+    overrides: new Map(),
+    discarded: new Map(),
+  };
+}
+
+/** The step that the batch is at. */
+export function currentStep(batch: Batch): Step {
+  return batch.steps[batch.step] as Step;
+}
+
+export function countAll(batch: Batch): Counts {
+  return addCounts(batch.steps.map(({ counts }) => counts));
+}
+
+export function hasLeases(batch: Batch): boolean {
+  return batch.steps.some(({ chunks }) => chunks.some(({ state }) => state === "leased"));
+}
+
+/** Once for each chunk, in their order; one that named its items and was lost then has named them. */
+export function noteAbandoned(batch: Batch, abandoned: Abandoned): void {
+  const { step, chunk, items } = abandoned;
+  const known = batch.abandoned.find((one) => one.step === step && one.chunk === chunk);
+  if (known !== undefined && items === null) return;
+  batch.abandoned = [...batch.abandoned.filter((one) => one !== known), abandoned].toSorted(
+    (a, b) => a.step - b.step || a.chunk - b.chunk,
+  );
+}
+
+export function namePause({ scope, name }: PauseScope): string {
+  return `${scope}/${name}`;
+}
+
+/** The pause that holds a batch, the narrowest one first; null when it may run. */
+export function findPause(state: State, { submission }: Batch): PauseRequest | null {
+  const { id, lane, pipeline } = submission;
+  return (
+    state.pauses.get(namePause({ scope: "batch", name: id })) ??
+    state.pauses.get(namePause({ scope: "lane", name: lane })) ??
+    state.pauses.get(namePause({ scope: "pipeline", name: pipeline })) ??
+    null
+  );
+}
+
+export function takeSnapshot(state: State, batch: Batch): BatchSnapshot {
   const { id, pipeline, version, lane, key, input, open, settings } = batch.submission;
+  const step = currentStep(batch);
   return {
     id,
     pipeline,
@@ -82,14 +232,44 @@ export function takeSnapshot(batch: Batch): BatchSnapshot {
     open,
     settings,
     state: batch.state,
+    active: batch.active,
     sealed: batch.sealed,
-    counts: batch.counts,
-    chunks: batch.chunks.length,
-    sliceCursor: batch.sliceCursor,
-    sliceFence: batch.sliceFence,
+    step: batch.step,
+    steps: batch.steps.map(({ settings: { name }, counts, chunks, passes }) => ({
+      name,
+      counts,
+      chunks: chunks.length,
+      passes,
+    })),
+    counts: countAll(batch),
+    chunks: step.chunks.length,
+    sliceCursor: step.sliceCursor,
+    sliceFence: step.sliceFence,
     reason: batch.reason,
+    pause: findPause(state, batch),
+    parked: batch.parked,
+    cancel: batch.cancel,
+    drive: batch.drive,
+    sinceDrive: batch.sinceDrive,
+    deadlineAt: batch.deadlineAt,
+    pruned: batch.pruned,
     submittedAt: batch.submittedAt,
     startedAt: batch.startedAt,
     endedAt: batch.endedAt,
   };
+}
+
+/** Whether some living worker takes this batch. */
+export function hasWorker(state: State, nowMs: number, { submission }: Batch): boolean {
+  const { id, pipeline, version } = submission;
+  return [...state.workers.values()].some(
+    ({ until, serves }) =>
+      until > nowMs &&
+      serves.some(
+        (one) =>
+          one.pipeline === pipeline &&
+          one.version === version &&
+          (one.batch === undefined || one.batch === id),
+      ),
+  );
 }

@@ -7,12 +7,20 @@
 import type { Sha256 } from "../../core/chain.ts";
 import { SluiceError } from "../../core/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
+import type { ConductingStore } from "../../ports/conducting.ts";
+import type { OperatingStore } from "../../ports/operating.ts";
 import { planInline } from "../../ports/plan-inline.ts";
+import type { ReadingStore } from "../../ports/reading.ts";
 import type { Store } from "../../ports/store.ts";
+import type { WorkingStore } from "../../ports/working.ts";
 import { Conducting } from "./conducting.ts";
 import { Deliveries } from "./deliveries.ts";
+import { Lanes } from "./lanes.ts";
+import { Life } from "./life.ts";
+import { Operating } from "./operating.ts";
 import { Reading } from "./reading.ts";
 import { Recorder } from "./records.ts";
+import { Sweeping } from "./sweeping.ts";
 import { type Batch, createState, type State, takeSnapshot } from "./state.ts";
 import { Working } from "./working.ts";
 
@@ -26,34 +34,84 @@ export interface MemoryStore extends Store {
   readonly state: State;
 }
 
-export function createMemoryStore({ clock, sha256 }: MemoryStoreOptions): MemoryStore {
-  const state = createState();
-  const recorder = new Recorder(state, clock, sha256);
-  const conducting = new Conducting(state, clock, recorder);
-  const working = new Working(state, clock, recorder);
-  const reading = new Reading(state);
-  const deliveries = new Deliveries(state, clock);
-  const watchers = new Set<() => void>();
+/** What stands behind the store's verbs. */
+class Parts {
+  readonly state = createState();
+  readonly watchers = new Set<() => void>();
+  readonly lanes: Lanes;
+  readonly conducting: Conducting;
+  readonly operating: Operating;
+  readonly working: Working;
+  readonly sweeping: Sweeping;
+  readonly reading: Reading;
+  readonly deliveries: Deliveries;
 
-  const find = (id: string): Batch => {
-    const batch = state.batches.get(id);
-    if (batch === undefined) {
-      throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${id} in this store`, {
-        hint: "`sluice list` shows the batches that there are.",
-      });
-    }
-    return batch;
-  };
+  constructor({ clock, sha256 }: MemoryStoreOptions) {
+    const { state } = this;
+    const recorder = new Recorder(state, clock, sha256);
+    const lanes = new Lanes(state, clock, recorder);
+    const life = new Life(clock, recorder, lanes);
+    this.lanes = lanes;
+    this.conducting = new Conducting(state, clock, recorder, lanes, life);
+    this.operating = new Operating({ state, clock, recorder, lanes, life });
+    this.working = new Working(state, clock, life);
+    this.sweeping = new Sweeping(state, clock, lanes, life, this.working);
+    this.reading = new Reading(state, clock, lanes);
+    this.deliveries = new Deliveries(state, clock);
+  }
+
+  find(id: string): Batch {
+    const batch = this.state.batches.get(id);
+    if (batch !== undefined) return batch;
+    throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${id} in this store`, {
+      hint: "`sluice list` shows the batches that there are.",
+    });
+  }
+
   /** Every act runs in one synchronous piece, which makes it a transaction. */
-  const act = async <T>(change: () => T): Promise<T> => {
+  async act<T>(change: () => T, hasChanged: (result: T) => boolean = () => true): Promise<T> {
     const result = change();
-    for (const watcher of watchers) watcher();
+    if (hasChanged(result)) for (const watcher of this.watchers) watcher();
     return result;
-  };
+  }
+}
 
+export function createMemoryStore(options: MemoryStoreOptions): MemoryStore {
+  const parts = new Parts(options);
+  const { state, watchers, deliveries } = parts;
+  const act = <T>(change: () => T): Promise<T> => parts.act(change);
   return {
     name: "memory",
     state,
+    ...composeConducting(parts),
+    ...composeOperating(parts),
+    ...composeWorking(parts),
+    ...composeReading(parts),
+    watch: (onChange) => {
+      watchers.add(onChange);
+      return () => void watchers.delete(onChange);
+    },
+    readPosition: async (reader) => state.positions.get(reader) ?? 0,
+    savePosition: (reader, position) => act(() => deliveries.savePosition(reader, position)),
+    startReader: (reader, start) => act(() => deliveries.startReader(reader, start)),
+    keepUndelivered: (letter) => act(() => deliveries.keepUndelivered(letter)),
+    listUndelivered: async (page) => deliveries.listUndelivered(page),
+    dropUndelivered: (id) => act(() => deliveries.dropUndelivered(id)),
+    forgetReader: (reader) => act(() => deliveries.forgetReader(reader)),
+    backup: async () => {
+      throw new SluiceError("NO_BACKUP", "a store in memory cannot be backed up", {
+        hint: "Use a SQLite file.",
+      });
+    },
+    close: async () => watchers.clear(),
+  };
+}
+
+function composeConducting(parts: Parts): ConductingStore {
+  const { conducting, working } = parts;
+  const act = <T>(change: () => T): Promise<T> => parts.act(change);
+  const find = (id: string): Batch => parts.find(id);
+  return {
     claim: (duty, worker, forMs) => act(() => conducting.claim(duty, worker, forMs)),
     unclaim: (duty, worker) => act(() => conducting.unclaim(duty, worker)),
     submit: (submission) => act(() => conducting.submit(submission)),
@@ -71,38 +129,81 @@ export function createMemoryStore({ clock, sha256 }: MemoryStoreOptions): Memory
       ),
     seal: (id) => act(() => conducting.seal(find(id))),
     fail: (id, reason) => act(() => conducting.fail(find(id), reason)),
-    registerWorker: () => act(() => ++state.workers),
-    work: (reports, lease) => act(() => working.work(reports, lease)),
+  };
+}
+
+function composeOperating(parts: Parts): OperatingStore {
+  const { state, operating, lanes } = parts;
+  const act = <T>(change: () => T): Promise<T> => parts.act(change);
+  const find = (id: string): Batch => parts.find(id);
+  return {
+    cancel: (id, request) => act(() => operating.cancel(find(id), request)),
+    pause: (request) =>
+      act(() => {
+        if (request.scope === "batch") find(request.name);
+        return operating.pause(request);
+      }),
+    resume: (scope, by) =>
+      act(() => {
+        if (scope.scope === "batch") find(scope.name);
+        return operating.resume(scope, by);
+      }),
+    setLanePolicy: (lane, policy) => act(() => operating.setLanePolicy(lane, policy)),
+    moveInLane: (id, move, by) =>
+      act(() => {
+        const kind = lanes.move(find(id), move, by) ? "done" : "moved_on";
+        return { kind, batch: takeSnapshot(state, find(id)) };
+      }),
+    redrive: (id, request) => act(() => operating.redrive(find(id), request)),
+    editLetter: (id, request) => act(() => operating.editLetter(find(id), request)),
+    discardLetters: (id, request) => act(() => operating.discardLetters(find(id), request)),
+    prune: (policy) => act(() => operating.prune(policy)),
+  };
+}
+
+function composeWorking(parts: Parts): WorkingStore {
+  const { state, working, sweeping } = parts;
+  const act = <T>(change: () => T): Promise<T> => parts.act(change);
+  return {
+    registerWorker: () => act(() => ++state.lastWorker),
+    beat: (worker, serves, forMs) => act(() => working.beat(worker, serves, forMs)),
+    work: (reports, lease) =>
+      parts.act(
+        () => working.work(reports, lease),
+        // A look that finds nothing changes nothing: two idle workers must not wake each other.
+        ({ leased }) => reports.length > 0 || leased.length > 0,
+      ),
+    claimContents: (lease, contents) => act(() => working.claimContents(lease, contents)),
+    readStops: async (ids) => working.readStops(ids),
     renew: (leases, leaseMs) => act(() => working.renew(leases, leaseMs)),
-    sweep: () => act(() => working.sweep()),
+    sweep: (policy) => act(() => sweeping.sweep(policy)),
+  };
+}
+
+function composeReading(parts: Parts): ReadingStore {
+  const { state, reading } = parts;
+  const find = (id: string): Batch => parts.find(id);
+  return {
     getBatch: async (id) => {
       const batch = state.batches.get(id);
-      return batch === undefined ? null : takeSnapshot(batch);
+      return batch === undefined ? null : takeSnapshot(state, batch);
     },
     listBatches: async (filter) => reading.listBatches(filter),
-    readManifests: async (id, _step, from, to) => reading.readManifests(find(id), from, to),
+    listUnsliced: async (pipeline, limit) => reading.listUnsliced(pipeline, limit),
+    listLanes: async () => reading.listLanes(),
+    findItem: async (id, step, item) => reading.findItem(find(id), step, item),
+    readWaiting: async (id, chunksMax) => {
+      const batch = state.batches.get(id);
+      return batch === undefined ? null : reading.readWaiting(batch, chunksMax);
+    },
+    readManifests: async (id, step, from, to) => reading.readManifests(find(id), step, from, to),
     readResults: async (id, page) => reading.readResults(find(id), page),
     readDeadLetters: async (id, page) => reading.readDeadLetters(find(id), page),
     readRecords: async (id, after, limit) => reading.readRecords(id, after, limit),
+    readLastPosition: async () => reading.readLastPosition(),
     recount: async (id) => {
       const batch = state.batches.get(id);
       return batch === undefined ? null : reading.recount(batch);
     },
-    watch: (onChange) => {
-      watchers.add(onChange);
-      return () => void watchers.delete(onChange);
-    },
-    readPosition: async (reader) => state.positions.get(reader) ?? 0,
-    savePosition: (reader, position) => act(() => deliveries.savePosition(reader, position)),
-    startReader: (reader, start) => act(() => deliveries.startReader(reader, start)),
-    keepUndelivered: (letter) => act(() => deliveries.keepUndelivered(letter)),
-    listUndelivered: async (page) => deliveries.listUndelivered(page),
-    dropUndelivered: (id) => act(() => deliveries.dropUndelivered(id)),
-    backup: async () => {
-      throw new SluiceError("NO_BACKUP", "a store in memory cannot be backed up", {
-        hint: "Use a SQLite file.",
-      });
-    },
-    close: async () => watchers.clear(),
   };
 }

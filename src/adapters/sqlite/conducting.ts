@@ -1,9 +1,10 @@
 /** Submitting, slicing, sealing and ending in SQL. Every method runs inside the caller's transaction. */
 import type { StatementSync } from "node:sqlite";
-import { type EndReason, isEnded } from "../../core/batch.ts";
-import { canonicalize } from "../../core/canonical-json.ts";
+import { type BatchState, type EndReason, isEnded } from "../../core/batch.ts";
+import { canonicalize, type Json } from "../../core/canonical-json.ts";
 import { CHAIN_START } from "../../core/chain.ts";
 import { createOutcomeMap } from "../../core/outcome-map.ts";
+import { computeCanaryChunks, type StepSettings } from "../../core/step.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type {
   ActResult,
@@ -13,18 +14,28 @@ import type {
   SubmitResult,
 } from "../../ports/conducting.ts";
 import type { Connection } from "./connection.ts";
+import type { Lanes } from "./lanes.ts";
+import type { Life } from "./life.ts";
 import type { Recorder } from "./records.ts";
-import { type BatchRow, SELECT_BATCH, toSnapshot } from "./rows.ts";
+import { type BatchRow, readSettings, SELECT_BATCH, toSnapshot } from "./rows.ts";
+import type { Steps } from "./steps.ts";
+
+export interface ConductingParts {
+  readonly connection: Connection;
+  readonly clock: Clock;
+  readonly recorder: Recorder;
+  readonly lanes: Lanes;
+  readonly steps: Steps;
+  readonly life: Life;
+}
 
 export class Conducting {
-  readonly #clock: Clock;
-  readonly #recorder: Recorder;
+  readonly #parts: ConductingParts;
   readonly #findById: StatementSync;
   readonly #findByKey: StatementSync;
   readonly #findUnfinished: StatementSync;
   readonly #insertBatch: StatementSync;
-  readonly #insertStep: StatementSync;
-  readonly #startBatch: StatementSync;
+  readonly #touch: StatementSync;
   readonly #sealBatch: StatementSync;
   readonly #dropKeys: StatementSync;
   readonly #dropPlan: readonly StatementSync[];
@@ -34,13 +45,12 @@ export class Conducting {
   readonly #insertKey: StatementSync;
   readonly #findKey: StatementSync;
   readonly #growStep: StatementSync;
-  readonly #runStep: StatementSync;
+  readonly #finishPlan: StatementSync;
   readonly #raiseFence: StatementSync;
 
-  constructor(connection: Connection, clock: Clock, recorder: Recorder) {
-    this.#clock = clock;
-    this.#recorder = recorder;
-    const prepare = (sql: string): StatementSync => connection.prepare(sql);
+  constructor(parts: ConductingParts) {
+    this.#parts = parts;
+    const prepare = (sql: string): StatementSync => parts.connection.prepare(sql);
     this.#findById = prepare(`${SELECT_BATCH} WHERE b.id = ?`);
     this.#findByKey = prepare(`${SELECT_BATCH} WHERE b.pipeline = ? AND b.submit_key = ?`);
     this.#findUnfinished = prepare(
@@ -49,21 +59,25 @@ export class Conducting {
     );
     this.#insertBatch = prepare(
       `INSERT INTO batch (id, pipeline, version, lane, submit_key, input, input_hash, settings,
-         state, open, seal_deadline_at, submitted_at, record_hash)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'submitted', ?, ?, ?, ?)`,
+         state, place, open, seal_deadline_at, deadline_at, submitted_at, activity_at, record_hash)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'submitted', ?, ?, ?, ?, ?, ?, ?)`,
     );
-    this.#insertStep = prepare(
-      "INSERT INTO step (batch, step, pipeline, version) VALUES (?, 0, ?, ?)",
-    );
-    this.#startBatch = prepare("UPDATE batch SET started_at = ? WHERE num = ?");
+    this.#touch = prepare("UPDATE batch SET activity_at = ? WHERE num = ?");
     this.#sealBatch = prepare("UPDATE batch SET sealed = 1 WHERE num = ?");
     this.#dropKeys = prepare("DELETE FROM item_key WHERE batch = ?");
     this.#dropPlan = [
-      "DELETE FROM chunk WHERE batch = ?",
-      "DELETE FROM manifest WHERE batch = ?",
-      "DELETE FROM item_key WHERE batch = ?",
-      `UPDATE step SET chunks = 0, next_chunk = 0, slice_cursor = NULL, last_part = NULL, planned = 0, pending = 0
-       WHERE batch = ?`,
+      // What earlier drives planned stays; nothing of the rest has run.
+      `UPDATE step SET planned = planned - fresh.items, pending = pending - fresh.items,
+         chunks = base_chunks, next_chunk = min(next_chunk, base_chunks), slice_cursor = NULL,
+         last_part = NULL
+       FROM (SELECT coalesce(sum(c.finish - c.start), 0) AS items FROM step s
+             JOIN chunk c ON c.batch = s.batch AND c.step = s.step AND c.chunk >= s.base_chunks
+             WHERE s.batch = ? AND s.step = ?) AS fresh
+       WHERE batch = ? AND step = ?`,
+      `DELETE FROM chunk WHERE batch = ? AND step = ? AND chunk >= (
+         SELECT chunks FROM step WHERE batch = ? AND step = ?)`,
+      `DELETE FROM manifest WHERE batch = ? AND step = ? AND chunk >= (
+         SELECT chunks FROM step WHERE batch = ? AND step = ?)`,
     ].map(prepare);
     this.#findPart = prepare(
       "SELECT part FROM manifest WHERE batch = ? AND step = ? AND chunk = ?",
@@ -79,15 +93,18 @@ export class Conducting {
     this.#findKey = prepare("SELECT item FROM item_key WHERE batch = ? AND key = ?");
     this.#growStep = prepare(
       `UPDATE step SET chunks = chunks + ?, planned = planned + ?, pending = pending + ?,
-         slice_cursor = ?, last_part = ?, leasable_at = iif(running = 1, 0, leasable_at)
+         slice_cursor = ?, last_part = ?,
+         leasable_at = iif(running = 1 AND next_chunk < coalesce(canary_chunks, next_chunk + 1),
+           0, leasable_at)
        WHERE batch = ? AND step = ?`,
     );
     this.#raiseFence = prepare(
-      "UPDATE step SET slice_fence = slice_fence + 1 WHERE batch = ? AND step = 0",
+      "UPDATE step SET slice_fence = slice_fence + 1 WHERE batch = ? AND step = ?",
     );
-    this.#runStep = prepare(
-      `UPDATE step SET running = 1, leasable_at = iif(next_chunk < chunks, 0, NULL)
-       WHERE batch = ? AND step = 0`,
+    this.#finishPlan = prepare(
+      `UPDATE step SET sliced = 1, sliced_drive = (SELECT drive FROM batch WHERE num = step.batch),
+         canary_chunks = iif(base_chunks > 0, canary_chunks, ?)
+       WHERE batch = ? AND step = ?`,
     );
   }
 
@@ -103,7 +120,8 @@ export class Conducting {
       return { kind: taken ? "key_taken" : "existing", batch: toSnapshot(same) };
     }
     const { id, pipeline, version, lane, key, input, inputHash, open } = submission;
-    const now = this.#clock.wallMs();
+    const { clock, recorder, lanes, steps, life } = this.#parts;
+    const now = clock.wallMs();
     const needsProducer = open || input === null;
     const { lastInsertRowid } = this.#insertBatch.run(
       id,
@@ -113,18 +131,22 @@ export class Conducting {
       key,
       input,
       inputHash,
-      canonicalize({ ...submission.settings }),
+      canonicalize(submission.settings as unknown as Json),
+      lanes.computeBack(lane),
       open ? 1 : 0,
       needsProducer ? now + submission.sealWithinMs : null,
+      submission.deadlineAt,
+      now,
       now,
       CHAIN_START.hash,
     );
     const num = Number(lastInsertRowid);
-    this.#insertStep.run(num, pipeline, version);
-    this.#recorder.record(num, {
+    steps.add(num, 0, submission.settings.steps[0] as StepSettings);
+    recorder.record(num, {
       type: "batch.submitted",
       data: { pipeline, version, lane, key, inputHash },
     });
+    life.giveTurn(lane);
     return { kind: "created", batch: this.#snapshot(num) };
   }
 
@@ -138,26 +160,28 @@ export class Conducting {
   }
 
   startSlicing(batch: BatchRow, afresh: boolean): ActResult {
-    const { num, state } = batch;
+    const { num, state, step } = batch;
+    const { recorder, clock } = this.#parts;
     if (state === "submitted") {
-      this.#recorder.move(num, "start_slicing");
-      this.#startBatch.run(this.#clock.wallMs(), num);
-      this.#recorder.record(num, { type: "batch.started", data: {} });
-      this.#recorder.record(num, { type: "slicing.started", data: {} });
+      recorder.move(num, "start_slicing");
+      recorder.record(num, { type: "slicing.started", data: { step } });
     } else if (state !== "slicing") {
       return this.#movedOn(batch);
     } else if (afresh) {
-      for (const drop of this.#dropPlan) drop.run(num);
+      for (const drop of this.#dropPlan) drop.run(num, step, num, step);
+      this.#dropKeys.run(num);
     }
-    this.#raiseFence.run(num);
+    this.#raiseFence.run(num, step);
+    this.#touch.run(clock.wallMs(), num);
     return this.#done(num);
   }
 
   plan(batch: BatchRow, part: PlanPart): PlanResult {
     const { num, state } = batch;
     const slices = state === "slicing" && batch.slice_fence === part.fence;
-    const accepts = slices || (state === "running" && batch.sealed === 0);
-    if (!accepts || batch.chunks !== part.afterChunks) {
+    const accepts = slices || (isOpen(state) && batch.sealed === 0);
+    const fits = part.step === batch.step && batch.chunks === part.afterChunks;
+    if (!accepts || !fits) {
       return this.#isThere(batch, part)
         ? { kind: "planned", chunks: part.afterChunks + part.chunks.length }
         : this.#movedOn(batch);
@@ -175,6 +199,7 @@ export class Conducting {
     const items = start - batch.planned;
     const { chunks, cursor, part: name, step } = part;
     this.#growStep.run(chunks.length, items, items, cursor, name, num, step);
+    this.#touch.run(this.#parts.clock.wallMs(), num);
     return { kind: "planned", chunks: part.afterChunks + part.chunks.length };
   }
 
@@ -204,30 +229,34 @@ export class Conducting {
   }
 
   finishSlicing(batch: BatchRow, chunks: number, fence: number): ActResult {
-    const { num } = batch;
+    const { num, step, active } = batch;
+    const { recorder, steps, life } = this.#parts;
     const slices = batch.state === "slicing" && batch.slice_fence === fence;
     if (!slices || batch.chunks !== chunks) return this.#movedOn(batch);
-    this.#recorder.move(num, "finish_slicing");
-    this.#runStep.run(num);
-    this.#recorder.record(num, {
+    recorder.record(num, {
       type: "slicing.finished",
-      data: { items: batch.planned, chunks },
+      data: { step, items: batch.planned, chunks },
     });
-    if (batch.open === 0) this.#close(num);
-    this.#recorder.endIfFinished(num);
+    const { canary, chunkSize } = readSettings(batch).steps[step] as StepSettings;
+    const canaryChunks = canary === null ? null : computeCanaryChunks(canary, chunkSize);
+    this.#finishPlan.run(canaryChunks, num, step);
+    if (batch.open === 0 || step > 0) this.#close(num);
+    recorder.move(num, active === 1 ? "finish_slicing" : "await_turn");
+    steps.adjustRunning(num);
+    life.goOn(num);
     return this.#done(num);
   }
 
   seal(batch: BatchRow): ActResult {
     const { num } = batch;
     if (batch.sealed === 1) return this.#done(num);
-    if (batch.state !== "running") return this.#movedOn(batch);
+    if (!isOpen(batch.state)) return this.#movedOn(batch);
     this.#close(num);
-    this.#recorder.record(num, {
+    this.#parts.recorder.record(num, {
       type: "batch.sealed",
       data: { items: batch.planned, chunks: batch.chunks },
     });
-    this.#recorder.endIfFinished(num);
+    this.#parts.life.goOn(num);
     return this.#done(num);
   }
 
@@ -238,12 +267,12 @@ export class Conducting {
 
   fail(batch: BatchRow, reason: EndReason): ActResult {
     if (isEnded(batch.state)) return this.#movedOn(batch);
-    this.#recorder.endEarly(batch.num, "fail", reason);
+    this.#parts.life.endEarly(batch, "fail", reason);
     return this.#done(batch.num);
   }
 
   #snapshot(num: number): ReturnType<typeof toSnapshot> {
-    return toSnapshot(this.#recorder.get(num));
+    return toSnapshot(this.#parts.recorder.get(num));
   }
 
   #done(num: number): ActResult {
@@ -253,4 +282,9 @@ export class Conducting {
   #movedOn(batch: BatchRow): ActResult & { kind: "moved_on" } {
     return { kind: "moved_on", batch: toSnapshot(batch) };
   }
+}
+
+/** Planned as far as its producer has come. */
+function isOpen(state: BatchState): boolean {
+  return state === "running" || state === "ready";
 }

@@ -2,7 +2,7 @@
 import type { StatementSync } from "node:sqlite";
 import type { Clock } from "../../ports/clock.ts";
 import type {
-  LetterPage,
+  UndeliveredPage,
   NewLetter,
   ReaderStart,
   UndeliveredLetter,
@@ -20,6 +20,8 @@ export class Deliveries {
   readonly #selectLetters: StatementSync;
   readonly #selectLettersOf: StatementSync;
   readonly #deleteLetter: StatementSync;
+  readonly #deleteLettersOf: StatementSync;
+  readonly #deleteReader: StatementSync;
 
   constructor(connection: Connection, clock: Clock) {
     this.#clock = clock;
@@ -46,6 +48,8 @@ export class Deliveries {
     this.#selectLetters = prepare(`${letters} WHERE id > ? ORDER BY id LIMIT ?`);
     this.#selectLettersOf = prepare(`${letters} WHERE reader = ? AND id > ? ORDER BY id LIMIT ?`);
     this.#deleteLetter = prepare("DELETE FROM undelivered WHERE id = ?");
+    this.#deleteLettersOf = prepare("DELETE FROM undelivered WHERE reader = ?");
+    this.#deleteReader = prepare("DELETE FROM reader WHERE name = ?");
   }
 
   startReader(reader: string, start: ReaderStart): number {
@@ -69,7 +73,7 @@ export class Deliveries {
     this.savePosition(reader, position);
   }
 
-  listUndelivered({ reader, afterId, limit }: LetterPage): UndeliveredLetter[] {
+  listUndelivered({ reader, afterId, limit }: UndeliveredPage): UndeliveredLetter[] {
     const rows =
       reader === undefined
         ? this.#selectLetters.all(afterId, limit)
@@ -82,5 +86,10 @@ export class Deliveries {
 
   dropUndelivered(id: number): void {
     this.#deleteLetter.run(id);
+  }
+
+  forgetReader(reader: string): boolean {
+    this.#deleteLettersOf.run(reader);
+    return this.#deleteReader.run(reader).changes > 0;
   }
 }

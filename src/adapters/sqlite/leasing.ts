@@ -6,14 +6,18 @@
 import type { StatementSync } from "node:sqlite";
 import type { LeasedChunk, LeaseRequest } from "../../ports/working.ts";
 import type { Connection } from "./connection.ts";
-import type { ItemRow } from "./rows.ts";
+import { type ItemRow, readCheckpoint } from "./rows.ts";
+import { FRESH_LIMIT } from "./steps.ts";
 
 interface StepRow {
   readonly batch: number;
   readonly id: string;
   readonly step: number;
-  readonly chunks: number;
+  /** Chunks from here on may not be leased yet. */
+  readonly fresh_limit: number;
   readonly next_chunk: number;
+  readonly passes: number;
+  readonly max_redrives: number;
 }
 
 interface ChunkRow {
@@ -23,11 +27,15 @@ interface ChunkRow {
   readonly fence: number;
   readonly careful: number;
   readonly tracked: number;
+  readonly edited: number;
   readonly outcomes: Uint8Array;
   readonly locator: string | null;
 }
 
-const CHUNK_COLUMNS = "chunk, start, finish, fence, careful, tracked, outcomes, locator";
+const CHUNK_COLUMNS = "chunk, start, finish, fence, careful, tracked, edited, outcomes, locator";
+
+/** Most chunks have nothing special about their items: one list serves them all. */
+const NONE: readonly never[] = [];
 
 /** What is left of a request while its steps are walked. */
 interface Budget {
@@ -44,21 +52,23 @@ export class Leasing {
   readonly #leaseRun: StatementSync;
   readonly #updateStep: StatementSync;
   readonly #selectTracked: StatementSync;
+  readonly #selectOverrides: StatementSync;
 
   constructor(connection: Connection) {
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     this.#findSteps = prepare(
-      `SELECT s.batch, b.id, s.step, s.chunks, s.next_chunk
+      `SELECT s.batch, b.id, s.step, ${FRESH_LIMIT} AS fresh_limit, s.next_chunk, s.passes,
+         b.settings ->> ('$.steps[' || s.step || '].maxRedrives') AS max_redrives
        FROM step s INDEXED BY step_leasable JOIN batch b ON b.num = s.batch
        WHERE s.running = 1 AND s.leasable_at IS NOT NULL AND s.pipeline = ? AND s.version = ?
-         AND s.leasable_at <= ? AND (? IS NULL OR b.id = ?)
+         AND s.step = ? AND s.leasable_at <= ? AND (? IS NULL OR b.id = ?)
        ORDER BY s.batch, s.step LIMIT ?`,
     );
     this.#findNextDue = prepare(
       `SELECT min(s.leasable_at) AS due
        FROM step s INDEXED BY step_leasable JOIN batch b ON b.num = s.batch
        WHERE s.running = 1 AND s.leasable_at IS NOT NULL AND s.pipeline = ? AND s.version = ?
-         AND (? IS NULL OR b.id = ?)`,
+         AND s.step = ? AND (? IS NULL OR b.id = ?)`,
     );
     this.#selectDue = prepare(
       `SELECT ${CHUNK_COLUMNS} FROM chunk INDEXED BY chunk_due
@@ -66,8 +76,8 @@ export class Leasing {
        ORDER BY due_at, chunk`,
     );
     this.#selectFresh = prepare(
-      `SELECT ${CHUNK_COLUMNS} FROM chunk WHERE batch = ? AND step = ? AND chunk >= ?
-       ORDER BY chunk`,
+      `SELECT ${CHUNK_COLUMNS} FROM chunk
+       WHERE batch = ? AND step = ? AND chunk >= ? AND chunk < ? ORDER BY chunk`,
     );
     this.#leaseOne = prepare(
       `UPDATE chunk SET state = 'leased', fence = fence + 1, worker = ?, lease_until = ?
@@ -79,14 +89,18 @@ export class Leasing {
     );
     this.#updateStep = prepare(
       // Node 22 binds no numbered parameters by position, so values are given twice.
-      `UPDATE step SET next_chunk = ?, leasable_at = iif(? < chunks, 0, (
+      `UPDATE step SET next_chunk = ?, leasable_at = iif(? < ${FRESH_LIMIT}, 0, (
          SELECT min(due_at) FROM chunk INDEXED BY chunk_due
          WHERE state = 'waiting' AND batch = ? AND step = ?))
        WHERE batch = ? AND step = ?`,
     );
     this.#selectTracked = prepare(
-      `SELECT item, attempts, deaths, due_at FROM item
+      `SELECT item, attempts, deaths, due_at, checkpoint_name, checkpoint_data, drive FROM item
        WHERE batch = ? AND step = ? AND item >= ? AND item < ? AND dead = 0 ORDER BY item`,
+    );
+    this.#selectOverrides = prepare(
+      `SELECT item, value FROM override WHERE batch = ? AND step = ? AND item >= ? AND item < ?
+       ORDER BY item`,
     );
   }
 
@@ -109,21 +123,23 @@ export class Leasing {
   computeNextDue(request: LeaseRequest, now: number): number | null {
     const dues = request.versions
       .map((version) => {
-        const { pipeline, batch } = request;
-        const row = this.#findNextDue.get(pipeline, version, batch, batch);
+        const { pipeline, step, batch } = request;
+        const row = this.#findNextDue.get(pipeline, version, step, batch, batch);
         return (row as { due: number | null }).due;
       })
       .filter((due) => due !== null);
     return dues.length === 0 ? null : Math.max(0, Math.min(...dues) - now);
   }
 
-  #listSteps({ pipeline, versions, batch, chunksMax }: LeaseRequest, now: number): StepRow[] {
+  #listSteps(request: LeaseRequest, now: number): StepRow[] {
+    const { pipeline, versions, step, batch, chunksMax } = request;
     // A version that is named twice must not lease its chunks twice in one act.
     const rows = [...new Set(versions)].flatMap(
       (version) =>
         this.#findSteps.all(
           pipeline,
           version,
+          step,
           now,
           batch,
           batch,
@@ -138,7 +154,8 @@ export class Leasing {
     const { batch, step: number } = step;
     const due = takeWithin(this.#selectDue.iterate(batch, number, now), budget);
     for (const { chunk } of due) this.#leaseOne.run(request.worker, until, batch, number, chunk);
-    const fresh = takeWithin(this.#selectFresh.iterate(batch, number, step.next_chunk), budget);
+    const { next_chunk: next, fresh_limit: limit } = step;
+    const fresh = takeWithin(this.#selectFresh.iterate(batch, number, next, limit), budget);
     const nextChunk = step.next_chunk + fresh.length;
     if (fresh.length > 0) {
       this.#leaseRun.run(request.worker, until, batch, number, step.next_chunk, nextChunk);
@@ -159,17 +176,29 @@ export class Leasing {
       locator,
       outcomes,
       careful: row.careful === 1,
-      histories: row.tracked === 0 ? [] : this.#readHistories(step, row, now),
+      final: step.passes >= step.max_redrives,
+      histories: row.tracked === 0 ? NONE : this.#readHistories(step, row, now),
+      overrides: row.edited === 0 ? NONE : this.#readOverrides(step, row),
     };
   }
 
   #readHistories(step: StepRow, row: ChunkRow, now: number): LeasedChunk["histories"] {
     const rows = this.#selectTracked.all(step.batch, step.step, row.start, row.finish);
-    return (rows as unknown as ItemRow[]).map(({ item, attempts, deaths, due_at }) => ({
+    return (rows as unknown as ItemRow[]).map((item) => ({
+      index: item.item - row.start,
+      attempts: item.attempts,
+      deaths: item.deaths,
+      dueInMs: Math.max(0, item.due_at - now),
+      checkpoint: readCheckpoint(item),
+      drive: item.drive,
+    }));
+  }
+
+  #readOverrides(step: StepRow, row: ChunkRow): LeasedChunk["overrides"] {
+    const rows = this.#selectOverrides.all(step.batch, step.step, row.start, row.finish);
+    return (rows as unknown as { item: number; value: string }[]).map(({ item, value }) => ({
       index: item - row.start,
-      attempts,
-      deaths,
-      dueInMs: Math.max(0, due_at - now),
+      value,
     }));
   }
 }

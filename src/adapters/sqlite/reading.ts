@@ -2,43 +2,80 @@
 import type { StatementSync } from "node:sqlite";
 import { isEnded } from "../../core/batch.ts";
 import { cancelPending } from "../../core/counts.ts";
-import type { ErrorClass } from "../../core/errors.ts";
-import { countOutcomes } from "../../core/outcome-map.ts";
+import { countOutcomes, getOutcome } from "../../core/outcome-map.ts";
 import type { BatchSnapshot } from "../../ports/conducting.ts";
-import type {
-  BatchFilter,
-  DeadLetter,
-  PageRequest,
-  Recount,
-  StoredRecord,
-  StoredResult,
+import {
+  type BatchFilter,
+  type ItemPlace,
+  OUTCOME_WORDS,
+  type Recount,
+  type ResultPage,
+  type StoredRecord,
+  type StoredResult,
 } from "../../ports/reading.ts";
 import type { Connection } from "./connection.ts";
-import { type BatchRow, type ItemRow, readCounts, SELECT_BATCH, toSnapshot } from "./rows.ts";
+import type { Letters } from "./letters.ts";
+import {
+  type BatchRow,
+  countAll,
+  type ItemRow,
+  PAUSE_OF_BATCH,
+  readCheckpoint,
+  SELECT_BATCH,
+  toSnapshot,
+} from "./rows.ts";
+import type { Steps } from "./steps.ts";
 
 export class Reading {
   readonly #connection: Connection;
+  readonly #letters: Letters;
+  readonly #steps: Steps;
+  readonly #selectUnsliced: StatementSync;
   readonly #selectManifests: StatementSync;
   readonly #selectResults: StatementSync;
-  readonly #selectDead: StatementSync;
+  readonly #selectNewResults: StatementSync;
+  readonly #selectPlace: StatementSync;
+  readonly #selectCheckpoint: StatementSync;
+  readonly #selectOverride: StatementSync;
   readonly #selectRecords: StatementSync;
   readonly #selectRecordsOf: StatementSync;
+  readonly #selectLastPosition: StatementSync;
   readonly #selectMaps: StatementSync;
 
-  constructor(connection: Connection) {
+  constructor(connection: Connection, letters: Letters, steps: Steps) {
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     this.#connection = connection;
+    this.#letters = letters;
+    this.#steps = steps;
+    this.#selectUnsliced = prepare(
+      `${SELECT_BATCH.replace("FROM batch b", "FROM batch b INDEXED BY batch_unsliced")}
+       WHERE b.pipeline = ? AND b.state IN ('submitted', 'slicing') AND b.active = 1
+         AND b.cancel_mode IS NULL AND ${PAUSE_OF_BATCH} IS NULL ORDER BY b.num LIMIT ?`,
+    );
     this.#selectManifests = prepare(
       `SELECT items FROM manifest WHERE batch = ? AND step = ? AND chunk >= ? AND chunk < ?
        ORDER BY chunk`,
     );
     this.#selectResults = prepare(
       `SELECT step, item, key, value FROM result
-       WHERE batch = ? AND step = 0 AND item > ? ORDER BY item LIMIT ?`,
+       WHERE batch = ? AND step = ? AND item > ? ORDER BY item LIMIT ?`,
     );
-    this.#selectDead = prepare(
-      `SELECT step, item, key, attempts, deaths, error_class, code, message, failed_at FROM item
-       WHERE batch = ? AND step = 0 AND item > ? AND dead = 1 ORDER BY item LIMIT ?`,
+    // The few of a redrive are found by their own index, not among all.
+    this.#selectNewResults = prepare(
+      `SELECT step, item, key, value FROM result INDEXED BY result_of_redrive
+       WHERE batch = ? AND step = ? AND item > ? AND drive >= ? AND drive > 1
+       ORDER BY item LIMIT ?`,
+    );
+    this.#selectPlace = prepare(
+      `SELECT start, finish, locator, state, outcomes FROM chunk
+       WHERE batch = ? AND step = ? AND chunk = ?`,
+    );
+    this.#selectCheckpoint = prepare(
+      `SELECT checkpoint_name, checkpoint_data FROM item
+       WHERE batch = ? AND step = ? AND item = ?`,
+    );
+    this.#selectOverride = prepare(
+      "SELECT value FROM override WHERE batch = ? AND step = ? AND item = ?",
     );
     const records = `SELECT r.position, b.id AS batch, r.seq, r.type, r.body, r.hash
        FROM record r JOIN batch b ON b.num = r.batch`;
@@ -46,21 +83,27 @@ export class Reading {
     this.#selectRecordsOf = prepare(
       `${records} WHERE b.id = ? AND r.position > ? ORDER BY r.seq LIMIT ?`,
     );
+    this.#selectLastPosition = prepare("SELECT max(position) AS position FROM record");
     this.#selectMaps = prepare(
       "SELECT finish - start AS items, outcomes FROM chunk WHERE batch = ?",
     );
   }
 
   /** Composed from what is asked for, so that the planner can use the index that fits. */
-  listBatches({ pipeline, states, limit }: BatchFilter): BatchSnapshot[] {
+  listBatches({ pipeline, lane, states, limit }: BatchFilter): BatchSnapshot[] {
     const conditions = [
       ...(pipeline === undefined ? [] : ["b.pipeline = ?"]),
+      ...(lane === undefined ? [] : ["b.lane = ?"]),
       ...(states === undefined ? [] : [`b.state IN (${states.map((s) => `'${s}'`).join(", ")})`]),
     ];
     const where = conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`;
     const select = this.#connection.prepare(`${SELECT_BATCH} ${where} ORDER BY b.num DESC LIMIT ?`);
-    const values = pipeline === undefined ? [limit] : [pipeline, limit];
+    const values = [pipeline, lane, limit].filter((value) => value !== undefined);
     return (select.all(...values) as unknown as BatchRow[]).map(toSnapshot);
+  }
+
+  listUnsliced(pipeline: string, limit: number): BatchSnapshot[] {
+    return (this.#selectUnsliced.all(pipeline, limit) as unknown as BatchRow[]).map(toSnapshot);
   }
 
   readManifests(num: number, step: number, fromChunk: number, toChunk: number): Uint8Array[] {
@@ -68,25 +111,41 @@ export class Reading {
     return (rows as unknown as { items: Uint8Array }[]).map(({ items }) => items);
   }
 
-  readResults(num: number, { afterItem, limit }: PageRequest): StoredResult[] {
-    const rows = this.#selectResults.all(num, afterItem, limit) as unknown as StoredResult[];
-    return rows.map(({ step, item, key, value }) => ({ step, item, key, value }));
-  }
-
-  readDeadLetters(num: number, { afterItem, limit }: PageRequest): DeadLetter[] {
-    type Row = ItemRow & { step: number; failed_at: number };
-    const rows = this.#selectDead.all(num, afterItem, limit) as unknown as Row[];
-    return rows.map(({ step, item, key, attempts, deaths, ...row }) => ({
+  readResults(num: number, { step, afterItem, limit, sinceDrive }: ResultPage): StoredResult[] {
+    const rows =
+      sinceDrive <= 1
+        ? this.#selectResults.all(num, step, afterItem, limit)
+        : this.#selectNewResults.all(num, step, afterItem, sinceDrive, limit);
+    return (rows as unknown as StoredResult[]).map(({ item, key, value }) => ({
       step,
       item,
       key,
-      attempts,
-      deaths,
-      errorClass: row.error_class as ErrorClass,
-      code: row.code ?? "",
-      message: row.message ?? "",
-      failedAt: row.failed_at,
+      value,
     }));
+  }
+
+  findItem(num: number, step: number, item: number): ItemPlace | null {
+    const chunk = this.#steps.findChunk(num, step, item);
+    if (chunk === null) return null;
+    type Row = Pick<ItemPlace, "start" | "locator" | "state"> & {
+      readonly finish: number;
+      readonly outcomes: Uint8Array;
+    };
+    const row = this.#selectPlace.get(num, step, chunk) as unknown as Row;
+    const { start, finish, locator, state, outcomes } = row;
+    const known = this.#selectCheckpoint.get(num, step, item) as ItemRow | undefined;
+    const override = this.#selectOverride.get(num, step, item) as { value: string } | undefined;
+    return {
+      chunk,
+      start,
+      end: finish,
+      locator,
+      state,
+      outcome: OUTCOME_WORDS[getOutcome(outcomes, item - start)],
+      override: override?.value ?? null,
+      checkpoint: known === undefined ? null : readCheckpoint(known),
+      letter: this.#letters.find(num, step, item),
+    };
   }
 
   readRecords(batch: string | null, afterPosition: number, limit: number): StoredRecord[] {
@@ -95,6 +154,11 @@ export class Reading {
         ? this.#selectRecords.all(afterPosition, limit)
         : this.#selectRecordsOf.all(batch, afterPosition, limit);
     return (rows as unknown as StoredRecord[]).map((row) => ({ ...row }));
+  }
+
+  readLastPosition(): number {
+    const row = this.#selectLastPosition.get() as { position: number | null };
+    return row.position ?? 0;
   }
 
   recount(batch: BatchRow): Recount {
@@ -110,7 +174,7 @@ export class Reading {
     const pending = sum.planned - sum.succeeded - sum.skipped - sum.failed;
     const recounted = { ...sum, cancelled: 0, pending };
     return {
-      counters: readCounts(batch),
+      counters: countAll(batch),
       recounted: isEnded(batch.state) ? cancelPending(recounted) : recounted,
     };
   }

@@ -1,48 +1,137 @@
 /** How a batch's rows read as values. */
 import type { BatchState } from "../../core/batch.ts";
+import type { StopMode } from "../../core/chunk.ts";
 import type { Counts } from "../../core/counts.ts";
 import type { ErrorClass } from "../../core/errors.ts";
-import type { TrackedItem } from "../../core/report.ts";
-import type { BatchSettings, BatchSnapshot } from "../../ports/conducting.ts";
+import type { FailureTally } from "../../core/failure-budget.ts";
+import type { TrackedItem } from "../../core/tracked-item.ts";
+import { addCounts } from "../../core/step.ts";
+import type { PauseFacts } from "../../core/why.ts";
+import type { BatchSettings, BatchSnapshot, StepSnapshot } from "../../ports/conducting.ts";
 
+/** A batch with the step that it is at. */
 export interface BatchRow extends Counts {
   readonly num: number;
   readonly id: string;
   readonly pipeline: string;
   readonly version: string;
   readonly lane: string;
+  readonly place: number;
+  readonly active: number;
   readonly submit_key: string | null;
   readonly input: string | null;
   readonly input_hash: string;
   readonly settings: string;
   readonly state: BatchState;
+  readonly step: number;
   readonly open: number;
   readonly sealed: number;
+  readonly deadline_at: number | null;
+  readonly drive: number;
+  readonly since_drive: number;
+  readonly cancel_mode: StopMode | null;
+  readonly cancel_by: string | null;
+  readonly cancel_why: string | null;
+  readonly cancel_at: number | null;
+  readonly parked_code: string | null;
+  readonly parked_message: string | null;
   readonly reason_code: string | null;
   readonly reason_message: string | null;
+  readonly pruned: number;
   readonly submitted_at: number;
   readonly started_at: number | null;
   readonly ended_at: number | null;
+  readonly activity_at: number;
   readonly record_seq: number;
   readonly record_hash: string;
+  readonly name: string;
+  readonly sliced: number;
   readonly chunks: number;
+  readonly canary_chunks: number | null;
   readonly slice_cursor: string | null;
   readonly slice_fence: number;
   readonly last_part: string | null;
+  readonly passes: number;
+  readonly failed_permanent: number;
+  readonly failed_transient: number;
+  readonly failed_unexpected: number;
+  /** JSON: the narrowest pause that holds it. */
+  readonly pause: string | null;
+  /** JSON: all of its steps, where there are several. */
+  readonly all_steps: string | null;
 }
 
-/** A batch with its step's counters; add a WHERE clause. */
+const PAUSE = "SELECT json_array(scope, name, mode, paused_by, why) FROM pause";
+/** The pause that holds a batch `b`, the narrowest first, as JSON; NULL when it may run. */
+export const PAUSE_OF_BATCH = `coalesce(
+  (${PAUSE} WHERE scope = 'batch' AND name = b.id),
+  (${PAUSE} WHERE scope = 'lane' AND name = b.lane),
+  (${PAUSE} WHERE scope = 'pipeline' AND name = b.pipeline))`;
+
+/** Add a WHERE clause. */
 export const SELECT_BATCH = `
-  SELECT b.num, b.id, b.pipeline, b.version, b.lane, b.submit_key, b.input, b.input_hash,
-    b.settings, b.state, b.open, b.sealed, b.reason_code, b.reason_message, b.submitted_at,
-    b.started_at, b.ended_at, b.record_seq, b.record_hash, s.chunks, s.slice_cursor,
-    s.slice_fence, s.last_part, s.planned,
-    s.succeeded, s.skipped, s.failed, s.cancelled, s.pending
-  FROM batch b JOIN step s ON s.batch = b.num AND s.step = 0`;
+  SELECT b.*, s.name, s.sliced, s.chunks, s.canary_chunks, s.slice_cursor, s.slice_fence,
+    s.last_part, s.passes, s.planned, s.succeeded, s.skipped, s.failed, s.cancelled, s.pending,
+    s.failed_permanent, s.failed_transient, s.failed_unexpected,
+    ${PAUSE_OF_BATCH} AS pause,
+    iif(b.settings ->> '$.steps[1]' IS NULL, NULL, (
+      SELECT json_group_array(json_array(name, chunks, passes, planned, succeeded, skipped, failed,
+        cancelled, pending)) FROM (SELECT * FROM step WHERE batch = b.num ORDER BY step))
+    ) AS all_steps
+  FROM batch b JOIN step s ON s.batch = b.num AND s.step = b.step`;
 
 export function readCounts(row: Counts): Counts {
   const { planned, succeeded, skipped, failed, cancelled, pending } = row;
   return { planned, succeeded, skipped, failed, cancelled, pending };
+}
+
+export function readTally(row: BatchRow): FailureTally {
+  return {
+    permanent: row.failed_permanent,
+    transient: row.failed_transient,
+    unexpected: row.failed_unexpected,
+  };
+}
+
+export function readSettings({ settings }: BatchRow): BatchSettings {
+  return JSON.parse(settings) as BatchSettings;
+}
+
+export function readSteps(row: BatchRow): StepSnapshot[] {
+  if (row.all_steps === null) {
+    return [{ name: row.name, chunks: row.chunks, passes: row.passes, counts: readCounts(row) }];
+  }
+  type Listed = [string, ...number[]];
+  return (JSON.parse(row.all_steps) as Listed[]).map(([name, ...numbers]) => {
+    const [chunks, passes, planned, succeeded, skipped, failed, cancelled, pending] = numbers as [
+      number,
+      number,
+      number,
+      number,
+      number,
+      number,
+      number,
+      number,
+    ];
+    return {
+      name,
+      chunks,
+      passes,
+      counts: { planned, succeeded, skipped, failed, cancelled, pending },
+    };
+  });
+}
+
+/** Of all steps together. */
+export function countAll(row: BatchRow): Counts {
+  return addCounts(readSteps(row).map(({ counts }) => counts));
+}
+
+export function readPause(pause: string | null): (PauseFacts & { mode: StopMode }) | null {
+  if (pause === null) return null;
+  type Listed = [PauseFacts["scope"], string, StopMode, string, string | null];
+  const [scope, name, mode, by, why] = JSON.parse(pause) as Listed;
+  return { scope, name, mode, by, why };
 }
 
 export function toSnapshot(row: BatchRow): BatchSnapshot {
@@ -54,21 +143,43 @@ export function toSnapshot(row: BatchRow): BatchSnapshot {
     key: row.submit_key,
     input: row.input,
     state: row.state,
+    active: row.active === 1,
     open: row.open === 1,
     sealed: row.sealed === 1,
-    settings: JSON.parse(row.settings) as BatchSettings,
-    counts: readCounts(row),
+    settings: readSettings(row),
+    step: row.step,
+    steps: readSteps(row),
+    counts: countAll(row),
     chunks: row.chunks,
     sliceCursor: row.slice_cursor,
     sliceFence: row.slice_fence,
-    reason:
-      row.reason_code === null
+    reason: readReason(row.reason_code, row.reason_message),
+    pause: readPause(row.pause),
+    parked: readReason(row.parked_code, row.parked_message),
+    cancel:
+      row.cancel_mode === null
         ? null
-        : { code: row.reason_code, message: row.reason_message ?? "" },
+        : {
+            mode: row.cancel_mode,
+            by: row.cancel_by ?? "",
+            why: row.cancel_why,
+            requestedAt: row.cancel_at ?? 0,
+          },
+    drive: row.drive,
+    sinceDrive: row.since_drive,
+    deadlineAt: row.deadline_at,
+    pruned: row.pruned === 1,
     submittedAt: row.submitted_at,
     startedAt: row.started_at,
     endedAt: row.ended_at,
   };
+}
+
+function readReason(
+  code: string | null,
+  message: string | null,
+): { readonly code: string; readonly message: string } | null {
+  return code === null ? null : { code, message: message ?? "" };
 }
 
 export interface ItemRow {
@@ -82,10 +193,16 @@ export interface ItemRow {
   readonly error_class: ErrorClass | null;
   readonly code: string | null;
   readonly message: string | null;
+  readonly checkpoint_name: string | null;
+  readonly checkpoint_data: string | null;
+  readonly drive: number;
 }
 
+export const ITEM_COLUMNS = `item, key, attempts, deaths, started, dead, due_at, error_class, code,
+  message, checkpoint_name, checkpoint_data, drive`;
+
 export function toTrackedItem(row: ItemRow, chunkStart: number): TrackedItem {
-  const { key, attempts, deaths, error_class: errorClass, code, message } = row;
+  const { key, attempts, deaths, error_class: errorClass, code, message, drive } = row;
   return {
     index: row.item - chunkStart,
     key,
@@ -95,5 +212,14 @@ export function toTrackedItem(row: ItemRow, chunkStart: number): TrackedItem {
     dead: row.dead === 1,
     dueAt: row.due_at,
     error: errorClass === null ? null : { errorClass, code: code ?? "", message: message ?? "" },
+    checkpoint: readCheckpoint(row),
+    drive,
   };
+}
+
+export function readCheckpoint(
+  row: Pick<ItemRow, "checkpoint_name" | "checkpoint_data">,
+): TrackedItem["checkpoint"] {
+  const { checkpoint_name: name, checkpoint_data: data } = row;
+  return name === null ? null : { name, data: data ?? "null" };
 }

@@ -6,21 +6,36 @@
 import { hash } from "node:crypto";
 import { SluiceError } from "../../core/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Random } from "../../ports/random.ts";
+import type { ConductingStore } from "../../ports/conducting.ts";
+import type { OperatingStore } from "../../ports/operating.ts";
 import { planInline } from "../../ports/plan-inline.ts";
+import type { Random } from "../../ports/random.ts";
+import type { ReadingStore } from "../../ports/reading.ts";
 import type { Store } from "../../ports/store.ts";
+import type { WorkingStore } from "../../ports/working.ts";
 import { backUp } from "./backup.ts";
+import { Chunks } from "./chunks.ts";
 import { Claims } from "./claims.ts";
 import { Conducting } from "./conducting.ts";
 import { Connection, SYNCHRONOUS_MODES, type SynchronousMode } from "./connection.ts";
 import { Deliveries } from "./deliveries.ts";
 import { prepareFolder } from "./file-system.ts";
 import { describeHost, type Host } from "./host.ts";
+import { Lanes } from "./lanes.ts";
+import { Letters } from "./letters.ts";
+import { Life } from "./life.ts";
 import { migrate, refuseForeign } from "./migrate.ts";
+import { Operating } from "./operating.ts";
+import { Pruning } from "./pruning.ts";
 import { Reading } from "./reading.ts";
 import { Recorder } from "./records.ts";
-import { type BatchRow, toSnapshot } from "./rows.ts";
+import { Redriving } from "./redriving.ts";
+import { type BatchRow, readSteps, toSnapshot } from "./rows.ts";
+import { Steps } from "./steps.ts";
+import { Sweeping } from "./sweeping.ts";
+import { Waiting } from "./waiting.ts";
 import { ChangeWatch } from "./watch.ts";
+import { Workers } from "./workers.ts";
 import { Working } from "./working.ts";
 
 export interface SqliteStoreOptions {
@@ -78,6 +93,8 @@ async function adoptBoot(connection: Connection, { bootId }: Host): Promise<void
       UPDATE chunk SET due_at = 0 WHERE state = 'waiting';
       UPDATE item SET due_at = 0 WHERE due_at > 0;
       UPDATE step SET leasable_at = 0 WHERE leasable_at > 0;
+      UPDATE step SET watch_due_at = 0 WHERE running = 1;
+      UPDATE worker SET until = 0;
       DELETE FROM claim;`);
     connection
       .prepare(
@@ -87,28 +104,92 @@ async function adoptBoot(connection: Connection, { bootId }: Host): Promise<void
   });
 }
 
-function composeStore(connection: Connection, clock: Clock, host: Host): Store {
+/** The parts that stand behind the store's verbs, each made from those before it. */
+function composeParts(connection: Connection, clock: Clock, host: Host): Parts {
   const recorder = new Recorder(connection, clock, (text) => hash("sha256", text));
-  const claims = new Claims(connection, clock, host);
-  const conducting = new Conducting(connection, clock, recorder);
-  const working = new Working(connection, clock, host, recorder);
-  const reading = new Reading(connection);
-  const deliveries = new Deliveries(connection, clock);
-  const changes = new ChangeWatch(connection, clock);
-  const find = (id: string): BatchRow => {
-    const row = conducting.find(id);
-    if (row === undefined) {
-      throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${id} in ${connection.path}`, {
-        hint: "`sluice list` shows the batches that there are.",
-      });
-    }
-    return row;
+  const workers = new Workers(connection, clock, host);
+  const steps = new Steps(connection);
+  const lanes = new Lanes(connection, clock, recorder, steps, workers);
+  const letters = new Letters(connection, recorder, steps);
+  const redriving = new Redriving(connection, steps);
+  const chunks = new Chunks(connection, clock);
+  const parts = { connection, clock, recorder, workers, lanes, steps, letters, redriving, chunks };
+  const life = new Life(parts);
+  return {
+    connection,
+    workers,
+    lanes,
+    letters,
+    claims: new Claims(connection, clock, host),
+    conducting: new Conducting({ ...parts, life }),
+    operating: new Operating({ ...parts, life }),
+    pruning: new Pruning(connection),
+    working: new Working(connection, clock, life, chunks),
+    sweeping: new Sweeping({ ...parts, life }),
+    reading: new Reading(connection, letters, steps),
+    waiting: new Waiting(connection, clock, lanes, workers),
+    deliveries: new Deliveries(connection, clock),
+    changes: new ChangeWatch(connection, clock),
   };
+}
+
+interface Parts {
+  readonly connection: Connection;
+  readonly workers: Workers;
+  readonly lanes: Lanes;
+  readonly letters: Letters;
+  readonly claims: Claims;
+  readonly conducting: Conducting;
+  readonly operating: Operating;
+  readonly pruning: Pruning;
+  readonly working: Working;
+  readonly sweeping: Sweeping;
+  readonly reading: Reading;
+  readonly waiting: Waiting;
+  readonly deliveries: Deliveries;
+  readonly changes: ChangeWatch;
+}
+
+function composeStore(connection: Connection, clock: Clock, host: Host): Store {
+  const parts = composeParts(connection, clock, host);
+  const { deliveries, changes } = parts;
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
-
   return {
     name: connection.path,
+    ...composeConducting(parts),
+    ...composeOperating(parts),
+    ...composeWorking(parts),
+    ...composeReading(parts),
+    watch: (onChange) => changes.watch(onChange),
+    readPosition: (reader) => read(() => deliveries.readPosition(reader)),
+    savePosition: (reader, position) => write(() => deliveries.savePosition(reader, position)),
+    startReader: (reader, start) => write(() => deliveries.startReader(reader, start)),
+    keepUndelivered: (letter) => write(() => deliveries.keepUndelivered(letter)),
+    listUndelivered: (page) => read(() => deliveries.listUndelivered(page)),
+    dropUndelivered: (id) => write(() => deliveries.dropUndelivered(id)),
+    forgetReader: (reader) => write(() => deliveries.forgetReader(reader)),
+    backup: (path) => backUp(connection.path, path),
+    close: async () => {
+      changes.stop();
+      connection.close();
+    },
+  };
+}
+
+function findBatch({ conducting, connection }: Parts, id: string): BatchRow {
+  const row = conducting.find(id);
+  if (row !== undefined) return row;
+  throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${id} in ${connection.path}`, {
+    hint: "`sluice list` shows the batches that there are.",
+  });
+}
+
+function composeConducting(parts: Parts): ConductingStore {
+  const { connection, claims, conducting, working } = parts;
+  const find = (id: string): BatchRow => findBatch(parts, id);
+  const write = <T>(change: () => T): Promise<T> => connection.write(change);
+  return {
     claim: (duty, worker, forMs) => write(() => claims.claim(duty, worker, forMs)),
     unclaim: (duty, worker) => write(() => claims.unclaim(duty, worker)),
     submit: (submission) => write(() => conducting.submit(submission)),
@@ -126,7 +207,51 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
       ),
     seal: (id) => write(() => conducting.seal(find(id))),
     fail: (id, reason) => write(() => conducting.fail(find(id), reason)),
-    registerWorker: (facts) => write(() => working.register(facts)),
+  };
+}
+
+function composeOperating(parts: Parts): OperatingStore {
+  const { connection, operating, lanes, letters, pruning } = parts;
+  const find = (id: string): BatchRow => findBatch(parts, id);
+  const write = <T>(change: () => T): Promise<T> => connection.write(change);
+  return {
+    cancel: (id, request) => write(() => operating.cancel(find(id), request)),
+    pause: (request) =>
+      write(() => {
+        if (request.scope === "batch") find(request.name);
+        return operating.pause(request);
+      }),
+    resume: (scope, act) =>
+      write(() => {
+        if (scope.scope === "batch") find(scope.name);
+        return operating.resume(scope, act);
+      }),
+    setLanePolicy: (lane, policy) => write(() => operating.setLanePolicy(lane, policy)),
+    moveInLane: (id, move, act) =>
+      write(() => {
+        const kind = lanes.move(find(id), move, act) ? "done" : "moved_on";
+        return { kind, batch: toSnapshot(find(id)) };
+      }),
+    redrive: (id, request) => write(() => operating.redrive(find(id), request)),
+    editLetter: (id, request) => write(() => letters.edit(find(id), request)),
+    discardLetters: (id, request) =>
+      write(() => {
+        const batch = find(id);
+        return letters.discard(batch, readSteps(batch).length, request);
+      }),
+    prune: (policy) =>
+      policy.dryRun
+        ? connection.read(() => pruning.prune(policy))
+        : write(() => pruning.prune(policy)),
+  };
+}
+
+function composeWorking({ connection, workers, working, sweeping }: Parts): WorkingStore {
+  const write = <T>(change: () => T): Promise<T> => connection.write(change);
+  const read = <T>(look: () => T): Promise<T> => connection.read(look);
+  return {
+    registerWorker: (facts) => write(() => workers.register(facts)),
+    beat: (worker, serves, forMs) => write(() => workers.beat(worker, serves, forMs)),
     work: async (reports, lease) => {
       // A look that finds nothing costs no lock, so idle workers do not disturb busy ones.
       const idle =
@@ -134,38 +259,38 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
       if (idle) return read(() => working.describeNothingDue(lease));
       return write(() => working.work(reports, lease));
     },
+    claimContents: (lease, contents) => write(() => working.claimContents(lease, contents)),
+    readStops: (ids) => read(() => working.readStops(ids)),
     renew: (leases, leaseMs) => write(() => working.renew(leases, leaseMs)),
-    sweep: async () =>
-      (await read(() => working.hasLost()))
-        ? write(() => working.sweep())
-        : { lostLeases: 0, ended: [] },
-    getBatch: (id) =>
-      read(() => {
-        const row = conducting.find(id);
-        return row === undefined ? null : toSnapshot(row);
-      }),
+    sweep: async (policy) =>
+      (await read(() => sweeping.hasWork(policy)))
+        ? write(() => sweeping.sweep(policy))
+        : { lostLeases: 0, tended: 0, ended: [] },
+  };
+}
+
+function composeReading(parts: Parts): ReadingStore {
+  const { connection, conducting, reading, waiting, letters } = parts;
+  const find = (id: string): BatchRow => findBatch(parts, id);
+  const read = <T>(look: () => T): Promise<T> => connection.read(look);
+  const readIfThere = <T>(id: string, look: (row: BatchRow) => T): Promise<T | null> =>
+    read(() => {
+      const row = conducting.find(id);
+      return row === undefined ? null : look(row);
+    });
+  return {
+    getBatch: (id) => readIfThere(id, toSnapshot),
     listBatches: (filter) => read(() => reading.listBatches(filter)),
+    listUnsliced: (pipeline, limit) => read(() => reading.listUnsliced(pipeline, limit)),
+    listLanes: () => read(() => waiting.listLanes()),
+    findItem: (id, step, item) => read(() => reading.findItem(find(id).num, step, item)),
+    readWaiting: (id, chunksMax) => readIfThere(id, (row) => waiting.explain(row, chunksMax)),
     readManifests: (id, step, from, to) =>
       read(() => reading.readManifests(find(id).num, step, from, to)),
     readResults: (id, page) => read(() => reading.readResults(find(id).num, page)),
-    readDeadLetters: (id, page) => read(() => reading.readDeadLetters(find(id).num, page)),
+    readDeadLetters: (id, page) => read(() => letters.read(find(id).num, page)),
     readRecords: (id, after, limit) => read(() => reading.readRecords(id, after, limit)),
-    recount: (id) =>
-      read(() => {
-        const row = conducting.find(id);
-        return row === undefined ? null : reading.recount(row);
-      }),
-    watch: (onChange) => changes.watch(onChange),
-    readPosition: (reader) => read(() => deliveries.readPosition(reader)),
-    savePosition: (reader, position) => write(() => deliveries.savePosition(reader, position)),
-    startReader: (reader, start) => write(() => deliveries.startReader(reader, start)),
-    keepUndelivered: (letter) => write(() => deliveries.keepUndelivered(letter)),
-    listUndelivered: (page) => read(() => deliveries.listUndelivered(page)),
-    dropUndelivered: (id) => write(() => deliveries.dropUndelivered(id)),
-    backup: (path) => backUp(connection.path, path),
-    close: async () => {
-      changes.stop();
-      connection.close();
-    },
+    readLastPosition: () => read(() => reading.readLastPosition()),
+    recount: (id) => readIfThere(id, (row) => reading.recount(row)),
   };
 }

@@ -10,7 +10,9 @@ export function addCompletionCommand(program: Command, cli: Cli): void {
   const command = program
     .command("completion")
     .summary("print a completion script for your shell")
-    .description("Prints a script that completes commands, options and batch ids.")
+    .description(
+      "Prints a script that completes commands, options, batch ids, lanes and pipelines.",
+    )
     .addArgument(new Argument("<shell>", "which shell").choices(SHELLS))
     .action((shell: Shell) => {
       cli.out.draw(writeCompletion(shell, readCommandTree(program)));

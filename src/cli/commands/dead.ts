@@ -1,5 +1,6 @@
 /** `sluice dead`: the items of a batch that gave up, and why. */
 import type { Command } from "commander";
+import type { LetterFilter } from "../../core/redrive.ts";
 import type { BatchSnapshot } from "../../ports/conducting.ts";
 import type { DeadLetter } from "../../ports/reading.ts";
 import type { Store } from "../../ports/store.ts";
@@ -11,46 +12,76 @@ import { readNumber } from "../config.ts";
 import { renderDeadLetters, viewDeadLetter } from "../dead-letter-view.ts";
 import { EXIT } from "../exit-codes.ts";
 import { countNoun } from "../format-number.ts";
+import {
+  addLetterFlags,
+  checkLetterFlags,
+  type LetterFlags,
+  readLetterFilter,
+} from "../letter-flags.ts";
+import { readLetters } from "../result-pages.ts";
+import { refuseExcess } from "../sub-command.ts";
 import { withBatch } from "../with-store.ts";
+import { addDiscardCommand } from "./dead-discard.ts";
+import { addEditCommand } from "./dead-edit.ts";
+import { addShowCommand } from "./dead-show.ts";
 
-interface DeadFlags extends CommonFlags {
+interface DeadFlags extends CommonFlags, LetterFlags {
   readonly limit?: string;
 }
 
 const TABLE_LIMIT = 100;
 const LIMIT_MAX = 1_000_000_000;
-const PAGE = 1_000;
 
 export function addDeadCommand(program: Command, cli: Cli): void {
   const command = program
     .command("dead")
     .summary("list a batch's dead letters: what failed, and why")
-    .description("Lists the items of a batch that gave up, in item order, with their cause.")
+    .description(
+      "Lists the items of a batch that gave up, in item order, with their cause: all, or those that " +
+        "match every filter.",
+    )
+    .usage("[options] <batch>")
     .argument("<batch>", "a batch's id, or its first characters")
+    .allowExcessArguments();
+  addLetterFlags(command)
     .option("--limit <n>", `at most this many (default: ${TABLE_LIMIT}, with --json all)`)
     .action(async (id: string) => {
+      refuseExcess(command);
       cli.finish(await dead(cli, id, command.optsWithGlobals<DeadFlags>()));
     });
   addExamples(command, [
     ["sluice dead b-k3x", "a table"],
+    ["sluice dead b-k3x --code TIMEOUT", "those with one cause"],
     ["sluice dead b-k3x --json", "one JSON object a line"],
+    ["sluice dead show b-k3x 17", "one of them, with its payload"],
   ]);
+  addShowCommand(command, cli);
+  addEditCommand(command, cli);
+  addDiscardCommand(command, cli);
 }
 
 function dead(cli: Cli, id: string, flags: DeadFlags): Promise<number> {
+  checkLetterFlags(flags);
   const numbers = [{ name: "--limit", given: flags.limit, max: LIMIT_MAX }];
   return withBatch(cli, id, flags, numbers, async (batch, { store }) => {
     const limit = readNumber(flags.limit);
-    if (flags.json === true) await printJson(cli, store, batch.id, limit ?? Infinity);
-    else await printTable(cli, store, batch, limit ?? TABLE_LIMIT);
+    const filter = readLetterFilter(batch, flags);
+    if (flags.json === true) await printJson(cli, store, batch, filter, limit ?? Infinity);
+    else await printTable(cli, store, batch, filter, limit ?? TABLE_LIMIT);
     return EXIT.ok;
   });
 }
 
-async function printJson(cli: Cli, store: Store, id: string, limit: number): Promise<void> {
-  for await (const letter of readLetters(store, id, limit)) {
+async function printJson(
+  cli: Cli,
+  store: Store,
+  batch: BatchSnapshot,
+  filter: LetterFilter,
+  limit: number,
+): Promise<void> {
+  for await (const letter of readLetters(store, batch, filter, limit)) {
     if (cli.out.closed) return;
-    await cli.out.write(`${formatJson(viewDeadLetter(letter))}\n`);
+    await cli.out.write(`${formatJson(viewDeadLetter(letter, batch))}\n`);
   }
 }
 
@@ -58,28 +89,22 @@ async function printTable(
   cli: Cli,
   store: Store,
   batch: BatchSnapshot,
+  filter: LetterFilter,
   limit: number,
 ): Promise<void> {
   const letters: DeadLetter[] = [];
-  for await (const letter of readLetters(store, batch.id, limit)) letters.push(letter);
+  // One more, to know whether there are more.
+  for await (const letter of readLetters(store, batch, filter, limit + 1)) letters.push(letter);
+  const isFiltered = Object.keys(filter).length > 0;
   if (letters.length === 0) {
-    cli.err.line("no dead letters");
+    cli.err.line(isFiltered ? "no dead letter matches" : "no dead letters");
     return;
   }
-  for (const line of renderDeadLetters(letters, cli.out)) cli.out.line(line);
-  const more = batch.counts.failed - letters.length;
-  if (more > 0)
-    cli.err.line(`and ${countNoun(more, "dead letter")} more: --limit <n> or --json shows them`);
-}
-
-async function* readLetters(store: Store, id: string, limit: number): AsyncGenerator<DeadLetter> {
-  let afterItem = -1;
-  for (let left = limit; left > 0; ) {
-    const page = await store.readDeadLetters(id, { afterItem, limit: Math.min(PAGE, left) });
-    yield* page;
-    const last = page.at(-1);
-    if (last === undefined) return;
-    afterItem = last.item;
-    left -= page.length;
-  }
+  const shown = letters.slice(0, limit);
+  for (const line of renderDeadLetters(shown, batch, cli.out)) cli.out.line(line);
+  if (letters.length === shown.length) return;
+  const more = isFiltered
+    ? "more"
+    : `${countNoun(batch.counts.failed - shown.length, "dead letter")} more`;
+  cli.err.line(`and ${more}: --limit <n> or --json shows them`);
 }

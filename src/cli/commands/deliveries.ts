@@ -5,9 +5,9 @@ import type { UndeliveredLetter } from "../../ports/delivering.ts";
 import type { Store } from "../../ports/store.ts";
 import { Subscriber } from "../../runtime/subscriber.ts";
 import { findLetter, listLetters, redeliverLetter } from "../../runtime/undelivered.ts";
-import { isYes } from "../ask.ts";
 import type { Cli } from "../cli.ts";
 import { addExamples } from "../command-help.ts";
+import { confirmAct } from "../confirm.ts";
 import type { CommonFlags } from "../common-flags.ts";
 import { type Config, readNumber } from "../config.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -19,6 +19,7 @@ interface DeliveriesFlags extends CommonFlags {
   readonly limit?: string;
   readonly retry?: string;
   readonly discard?: string;
+  readonly forget?: string;
   readonly yes?: boolean;
 }
 
@@ -38,6 +39,12 @@ export function addDeliveriesCommand(program: Command, cli: Cli): void {
     .addOption(
       new Option("--discard <letter>", "drop this one for good; asks first").conflicts("retry"),
     )
+    .addOption(
+      new Option(
+        "--forget <subscriber>",
+        "forget one that will not come again, with its letters; asks first",
+      ).conflicts(["retry", "discard"]),
+    )
     .option("--yes", "do not ask")
     .action(async () => {
       cli.finish(await deliveries(cli, command.optsWithGlobals<DeliveriesFlags>()));
@@ -46,11 +53,12 @@ export function addDeliveriesCommand(program: Command, cli: Cli): void {
     ["sluice deliveries", "what was given up, and why"],
     ["sluice deliveries --retry 3", "try the letter 3 again"],
     ["sluice deliveries --discard 3 --yes", "nobody needs it any more"],
+    ["sluice deliveries --forget ops --yes", "retention owes ops nothing any more"],
   ]);
 }
 
 function deliveries(cli: Cli, flags: DeliveriesFlags): Promise<number> {
-  const { limit, retry, discard } = flags;
+  const { limit, retry, discard, forget } = flags;
   const numbers = [
     { name: "--limit", given: limit, max: LIMIT_MAX },
     { name: "--retry", given: retry, max: Number.MAX_SAFE_INTEGER },
@@ -60,6 +68,7 @@ function deliveries(cli: Cli, flags: DeliveriesFlags): Promise<number> {
     const isJson = flags.json === true;
     if (retry !== undefined) return retryLetter(cli, store, config, Number(retry), isJson);
     if (discard !== undefined) return discardLetter(cli, store, Number(discard), flags);
+    if (forget !== undefined) return forgetSubscriber(cli, store, forget, flags);
     if (isJson) await printJson(cli, store, readNumber(limit) ?? Infinity);
     else await printTable(cli, store, readNumber(limit) ?? TABLE_LIMIT);
     return EXIT.ok;
@@ -121,23 +130,30 @@ async function discardLetter(
   cli: Cli,
   store: Store,
   id: number,
-  { yes, json }: DeliveriesFlags,
+  flags: DeliveriesFlags,
 ): Promise<number> {
   const letter = await findLetter(store, id);
-  if (yes !== true) {
-    if (cli.ask === null) {
-      throw new SluiceError("USAGE", `--discard ${id} drops the letter for good`, {
-        hint: "Add --yes to say that this is meant.",
-      });
-    }
-    const what = `the ${makeInert(letter.type)} ${makeInert(letter.event)} for ${makeInert(letter.reader)}`;
-    if (!isYes(await cli.ask(`Drop ${what} for good? [y/N] `))) {
-      cli.err.line("nothing was discarded");
-      return EXIT.failed;
-    }
-  }
+  const { type, event, reader } = letter;
+  await confirmAct(cli, flags, `Drop the ${type} ${event} for ${reader} for good?`);
   await store.dropUndelivered(id);
-  report(cli, letter, "discarded", json === true);
+  report(cli, letter, "discarded", flags.json === true);
+  return EXIT.ok;
+}
+
+async function forgetSubscriber(
+  cli: Cli,
+  store: Store,
+  reader: string,
+  flags: DeliveriesFlags,
+): Promise<number> {
+  await confirmAct(cli, flags, `Forget the subscriber ${reader} with all of its letters?`);
+  if (!(await store.forgetReader(reader))) {
+    throw new SluiceError("NO_SUBSCRIBER", `this store knows no subscriber ${reader}`, {
+      hint: "A subscriber is called as in notify of the configuration, or as in engine.subscribe.",
+    });
+  }
+  if (flags.json === true) cli.out.line(formatJson({ reader, done: "forgotten" }));
+  else cli.out.line(`forgotten  ${makeInert(reader)}`);
   return EXIT.ok;
 }
 

@@ -1,7 +1,9 @@
 /** `sluice list`: the batches of a store, newest first. */
 import { type Command, Option } from "commander";
-import { BATCH_STATES, type BatchState } from "../../core/batch.ts";
+import { BATCH_STATES, type BatchState, isEnded } from "../../core/batch.ts";
 import type { BatchSnapshot } from "../../ports/conducting.ts";
+import type { Store } from "../../ports/store.ts";
+import { readHold } from "../batch-hold.ts";
 import { paintState } from "../batch-summary.ts";
 import { viewBatchFully, countRun } from "../batch-view.ts";
 import type { Cli } from "../cli.ts";
@@ -9,10 +11,11 @@ import { addExamples } from "../command-help.ts";
 import type { CommonFlags } from "../common-flags.ts";
 import { readNumber } from "../config.ts";
 import { EXIT } from "../exit-codes.ts";
-import { formatAge } from "../format-duration.ts";
+import { formatAge, formatDuration } from "../format-duration.ts";
 import { formatCount } from "../format-number.ts";
 import { formatJson, makeInert } from "../inert-text.ts";
 import type { Screen } from "../screen.ts";
+import { describeStepTurn } from "../step-name.ts";
 import { type Column, renderTable } from "../table.ts";
 import { withStore } from "../with-store.ts";
 
@@ -62,18 +65,51 @@ function list(cli: Cli, flags: ListFlags): Promise<number> {
       return EXIT.ok;
     }
     if (shown.length === 0) cli.err.line("no batches");
-    else for (const line of renderBatches(shown, wallMs, cli.out)) cli.out.line(line);
+    else {
+      const notes = await readNotes(store, shown, wallMs);
+      for (const line of renderBatches(shown, notes, wallMs, cli.out)) cli.out.line(line);
+    }
     if (batches.length > limit) cli.err.line("there are more: --limit <n> shows them");
     return EXIT.ok;
   });
 }
 
-function renderBatches(batches: readonly BatchSnapshot[], wallMs: number, out: Screen): string[] {
+/** What is worth a word about each: what it waits for, where it is, how often, until when. */
+async function readNotes(
+  store: Store,
+  batches: readonly BatchSnapshot[],
+  wallMs: number,
+): Promise<string[]> {
+  const notes: string[] = [];
+  for (const batch of batches) {
+    const isOver = isEnded(batch.state);
+    const hold = isOver ? null : (await readHold(store, batch)).text;
+    const step = isOver ? null : describeStepTurn(batch);
+    const { deadlineAt, drive } = batch;
+    const left = deadlineAt === null || isOver ? null : deadlineAt - wallMs;
+    const parts = [
+      hold,
+      step,
+      drive > 1 ? `drive ${formatCount(drive)}` : null,
+      left === null ? null : left > 0 ? `expires in ${formatDuration(left)}` : "expires now",
+    ];
+    notes.push(parts.filter((part) => part !== null).join("; "));
+  }
+  return notes;
+}
+
+function renderBatches(
+  batches: readonly BatchSnapshot[],
+  notes: readonly string[],
+  wallMs: number,
+  out: Screen,
+): string[] {
+  const hasNotes = notes.some((note) => note !== "");
   // A lane is the pipeline's name unless somebody chose one.
   const hasLanes = batches.some(({ lane, pipeline }) => lane !== pipeline);
   const columns: Column[] = [
     { title: "BATCH" },
-    { title: "PIPELINE", elastic: true },
+    { title: "PIPELINE", elastic: !hasNotes },
     ...(hasLanes ? [{ title: "LANE" }] : []),
     {
       title: "STATE",
@@ -86,8 +122,9 @@ function renderBatches(batches: readonly BatchSnapshot[], wallMs: number, out: S
       paint: (cell) => (/[1-9]/.test(cell) ? out.colours.red(cell) : cell),
     },
     { title: "SUBMITTED", align: "right", paint: out.colours.dim },
+    ...(hasNotes ? [{ title: "NOTE", elastic: true }] : []),
   ];
-  const rows = batches.map(({ id, pipeline, lane, state, counts, submittedAt }) => [
+  const rows = batches.map(({ id, pipeline, lane, state, counts, submittedAt }, at) => [
     id,
     makeInert(pipeline),
     ...(hasLanes ? [makeInert(lane)] : []),
@@ -95,6 +132,7 @@ function renderBatches(batches: readonly BatchSnapshot[], wallMs: number, out: S
     describeDone(countRun(counts), counts.planned),
     formatCount(counts.failed),
     formatAge(Math.max(0, wallMs - submittedAt)),
+    ...(hasNotes ? [makeInert(notes[at] ?? "")] : []),
   ]);
   return renderTable(columns, rows, out);
 }

@@ -3,7 +3,6 @@ import { type Command, Option } from "commander";
 import { isEnded } from "../../core/batch.ts";
 import { SluiceError } from "../../core/errors.ts";
 import type { BatchSnapshot } from "../../ports/conducting.ts";
-import type { StoredResult } from "../../ports/reading.ts";
 import type { Store } from "../../ports/store.ts";
 import type { Cli } from "../cli.ts";
 import { addExamples } from "../command-help.ts";
@@ -14,6 +13,8 @@ import { countNoun } from "../format-number.ts";
 import { makeInert, makeInertJson } from "../inert-text.ts";
 import { OutputFile } from "../output-file.ts";
 import { findColumns } from "../result-columns.ts";
+import { getLastStep, readResultPages } from "../result-pages.ts";
+import { findStep, hasSteps, nameStep } from "../step-name.ts";
 import { withBatch } from "../with-store.ts";
 
 const FORMATS = ["jsonl", "csv"] as const;
@@ -22,17 +23,20 @@ type Format = (typeof FORMATS)[number];
 interface ResultsFlags extends CommonFlags {
   readonly format?: Format;
   readonly output?: string;
+  readonly step?: string;
 }
-
-const PAGE = 500;
 
 export function addResultsCommand(program: Command, cli: Cli): void {
   const command = program
     .command("results")
     .summary("print what the items returned, as JSONL or CSV")
-    .description("Prints the values that a batch's items returned, in item order.")
+    .description(
+      "Prints the values that a batch's items returned, in item order: those of its last step, or of " +
+        "another one.",
+    )
     .argument("<batch>", "a batch's id, or its first characters")
     .addOption(new Option("--format <format>", "how").choices(FORMATS).default("jsonl"))
+    .option("--step <name>", "the results of this step (default: the last one)")
     .option("-o, --output <file>", "write to this file, which is there whole or not at all")
     .action(async (id: string) => {
       cli.finish(await results(cli, id, command.optsWithGlobals<ResultsFlags>()));
@@ -61,10 +65,13 @@ function results(cli: Cli, id: string, flags: ResultsFlags): Promise<number> {
     });
   }
   return withBatch(cli, id, flags, [], async (batch, { store }) => {
+    const step = flags.step === undefined ? getLastStep(batch) : findStep(batch, flags.step);
     // In a file a cell is what it is; on a terminal it must not steer.
     const isShown = cli.out.isTerminal && flags.output === undefined;
     const blocks =
-      format === "csv" ? await writeCsv(store, batch, isShown) : writeJsonl(store, batch.id);
+      format === "csv"
+        ? await writeCsv(store, batch, step, isShown)
+        : writeJsonl(store, batch.id, step);
     if (!isEnded(batch.state)) {
       cli.err.line(`batch ${batch.id} is unfinished: these are its results so far`);
     }
@@ -72,12 +79,18 @@ function results(cli: Cli, id: string, flags: ResultsFlags): Promise<number> {
       flags.output === undefined
         ? await printBlocks(blocks, cli)
         : await saveBlocks(blocks, flags.output);
-    if (written === 0) cli.err.line("no results: no item returned a value");
+    if (written === 0) cli.err.line(describeNone(batch, step));
     else if (flags.output !== undefined) {
       cli.err.line(`${countNoun(written, "result")} in ${flags.output}`);
     }
     return EXIT.ok;
   });
+}
+
+function describeNone(batch: BatchSnapshot, step: number): string {
+  if (!hasSteps(batch)) return "no results: no item returned a value";
+  const others = batch.settings.steps.filter((_, at) => at !== step).map(({ name }) => name);
+  return `no results: no item of step ${nameStep(batch, step)} returned a value; --step takes ${others.join(", ")}`;
 }
 
 /** Whole lines, as many as a page of results makes: a line at a time costs three times as much. */
@@ -86,8 +99,8 @@ interface Block {
   readonly results: number;
 }
 
-async function* writeJsonl(store: Store, id: string): AsyncGenerator<Block> {
-  for await (const page of readPages(store, id)) {
+async function* writeJsonl(store: Store, batch: string, step: number): AsyncGenerator<Block> {
+  for await (const page of readResultPages(store, batch, step)) {
     // The value is JSON already; reading it would round its large numbers.
     const lines = page.map(
       ({ item, key, value }) => `{"item":${item},"key":${JSON.stringify(key)},"value":${value}}`,
@@ -99,6 +112,7 @@ async function* writeJsonl(store: Store, id: string): AsyncGenerator<Block> {
 async function writeCsv(
   store: Store,
   batch: BatchSnapshot,
+  step: number,
   isShown: boolean,
 ): Promise<AsyncGenerator<Block>> {
   if (!isEnded(batch.state)) {
@@ -106,26 +120,15 @@ async function writeCsv(
       hint: "CSV needs all results to know its columns: wait for the end, or take --format jsonl.",
     });
   }
-  const { titles, row } = await findColumns(readPages(store, batch.id));
+  const { titles, row } = await findColumns(readResultPages(store, batch.id, step));
   const write = (rows: readonly CsvCell[][]): string =>
     joinLines(rows.map(writeCsvRow).map((line) => (isShown ? makeInert(line) : line)));
   return (async function* () {
     yield { text: write([[...titles]]), results: 0 };
-    for await (const page of readPages(store, batch.id)) {
+    for await (const page of readResultPages(store, batch.id, step)) {
       yield { text: write(page.map(row)), results: page.length };
     }
   })();
-}
-
-async function* readPages(store: Store, id: string): AsyncGenerator<readonly StoredResult[]> {
-  let afterItem = -1;
-  for (;;) {
-    const page = await store.readResults(id, { afterItem, limit: PAGE });
-    const last = page.at(-1);
-    if (last === undefined) return;
-    yield page;
-    afterItem = last.item;
-  }
 }
 
 function joinLines(lines: readonly string[]): string {

@@ -118,6 +118,8 @@ async function leaveUnfinished(
   );
   display.note(`${cli.err.colours.cyan("hint:")} The same command goes on with it:`);
   display.note(`  ${quoteCommand(["sluice", ...cli.argv])}`);
+  display.note(`${cli.err.colours.cyan("hint:")} To end it for good:`);
+  display.note(`  ${quoteCommand(["sluice", "cancel", left.id, ...config.storeFlag])}`);
   if (json) cli.out.line(formatJson(viewBatch(left, cli.clock.wallMs())));
   return decideSignalExitCode(stop.received ?? "SIGINT");
 }

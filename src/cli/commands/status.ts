@@ -2,10 +2,13 @@
 import type { Command } from "commander";
 import { isEnded } from "../../core/batch.ts";
 import { computeEstimate } from "../../core/progress.ts";
+import { explainBatch } from "../../core/why.ts";
 import type { BatchSnapshot } from "../../ports/conducting.ts";
 import { type BatchEvent, readEvent } from "../../runtime/batch-event.ts";
+import { describeNobody, describeWho, readHold } from "../batch-hold.ts";
 import { describeFailed, renderFacts, renderHeading, renderReason } from "../batch-summary.ts";
-import { computeElapsedMs, viewBatchFully, countRun } from "../batch-view.ts";
+import { computeElapsedMs, countRun, viewBatchFully } from "../batch-view.ts";
+import { type AbandonedFacts, describeAbandoned, renderAbandoned } from "../cancel-report.ts";
 import type { Cli } from "../cli.ts";
 import { addExamples } from "../command-help.ts";
 import type { CommonFlags } from "../common-flags.ts";
@@ -16,21 +19,25 @@ import { formatJson, makeInert } from "../inert-text.ts";
 import { renderBar } from "../progress-line.ts";
 import type { Screen } from "../screen.ts";
 import { quoteCommand } from "../shell-words.ts";
+import { describeStepTurn, hasSteps } from "../step-name.ts";
+import { renderSteps } from "../step-table.ts";
 import { clipText } from "../text-width.ts";
 import { withBatch } from "../with-store.ts";
 
 /** A batch writes a handful of records about itself. */
 const EVENTS_MAX = 1_000;
 const BAR_COLUMNS = 30;
-const LABEL_COLUMNS = 12;
+const LABEL_COLUMNS = 14;
 const INPUT_COLUMNS = 60;
+const TYPE_COLUMNS = 22;
 
 export function addStatusCommand(program: Command, cli: Cli): void {
   const command = program
     .command("status")
     .summary("show one batch: counts, progress, events")
     .description(
-      "Shows one batch: its counts, how far it is, what happened when, and why it ended.",
+      "Shows one batch: its counts, how far it is, what it waits for, what happened when, and why it " +
+        "ended.",
     )
     .argument("<batch>", "a batch's id, or its first characters")
     .action(async (id: string) => {
@@ -47,28 +54,36 @@ function status(cli: Cli, id: string, flags: CommonFlags): Promise<number> {
     const records = await store.readRecords(batch.id, 0, EVENTS_MAX);
     const events = records.map(readEvent);
     const wallMs = cli.clock.wallMs();
+    const { text: hold, facts } = await readHold(store, batch);
     const { out } = cli;
     if (flags.json === true) {
       const { input } = batch;
       const shown = events.map(({ seq, type, at, data }) => ({ seq, type, at, data }));
       const view = {
         ...viewBatchFully(batch, wallMs),
-        chunkSize: batch.settings.chunkSize,
+        why: facts === null ? null : explainBatch(facts),
+        ahead: facts?.ahead ?? 0,
+        chunkSize: batch.settings.steps[batch.step]?.chunkSize ?? 0,
         input: input === null ? null : (JSON.parse(input) as unknown),
+        ...findAbandoned(batch, events),
         events: shown,
       };
       out.line(formatJson(view));
       return EXIT.ok;
     }
+    const waits = hold ?? describeNobody(facts);
     const lines = [
       renderHeading(batch, out),
       ...renderReason(batch, out),
+      ...(waits === null ? [] : [out.colours.yellow(makeInert(waits))]),
       "",
-      ...renderNames(batch, out),
+      ...renderNames(batch, wallMs, out),
+      ...renderCancel(batch, findAbandoned(batch, events), out),
       "",
       ...renderProgressFacts(batch, wallMs, out),
+      ...renderSteps(batch, out),
       "",
-      ...renderTimeline(events, out),
+      ...renderTimeline(events, hasSteps(batch), out),
       ...renderHint(batch, config.storeFlag, out),
     ];
     for (const line of lines) out.line(line);
@@ -76,9 +91,15 @@ function status(cli: Cli, id: string, flags: CommonFlags): Promise<number> {
   });
 }
 
-function renderNames(batch: BatchSnapshot, out: Screen): string[] {
-  const { version, lane, pipeline, key, input, settings, chunks } = batch;
-  const perChunk = formatCount(settings.chunkSize);
+/** As its last ending has recorded it. */
+function findAbandoned(batch: BatchSnapshot, events: readonly BatchEvent[]): AbandonedFacts {
+  const ended = isEnded(batch.state) ? events.findLast(({ type }) => type === "batch.ended") : null;
+  return describeAbandoned(batch, ended?.data ?? {});
+}
+
+function renderNames(batch: BatchSnapshot, wallMs: number, out: Screen): string[] {
+  const { version, lane, pipeline, key, input, settings, step, chunks } = batch;
+  const perChunk = formatCount(settings.steps[step]?.chunkSize ?? 0);
   return renderLabels(
     [
       ["version", makeInert(version)],
@@ -86,9 +107,39 @@ function renderNames(batch: BatchSnapshot, out: Screen): string[] {
       ...optional("key", key),
       ["input", input === null ? "items of its own" : clipText(makeInert(input), INPUT_COLUMNS)],
       ["chunks", `${formatCount(chunks)} of up to ${perChunk} items`],
+      ...optional("step", describeStepTurn(batch)),
+      ...optional("drive", batch.drive > 1 ? formatCount(batch.drive) : null),
+      ...optional("deadline", describeDeadline(batch, wallMs)),
+      ...optional("retention", batch.pruned ? "what a redrive needs has been removed" : null),
     ],
     out,
   );
+}
+
+function describeDeadline({ deadlineAt, state }: BatchSnapshot, wallMs: number): string | null {
+  if (deadlineAt === null) return null;
+  const at = `${formatInstantShort(deadlineAt)} UTC`;
+  if (isEnded(state)) return at;
+  const leftMs = deadlineAt - wallMs;
+  return leftMs > 0 ? `${at}, in ${formatDuration(leftMs)}` : `${at}, which has passed`;
+}
+
+/** Who wanted its end, and whether every worker has let go of it. */
+function renderCancel(batch: BatchSnapshot, abandoned: AbandonedFacts, out: Screen): string[] {
+  const { cancel, endedAt } = batch;
+  if (cancel === null) return [];
+  const asked = `${cancel.mode}, by ${describeWho(cancel)}, ${formatInstantShort(cancel.requestedAt)} UTC`;
+  const done =
+    endedAt === null
+      ? "not yet: workers hold chunks of it"
+      : `${formatInstantShort(endedAt)} UTC: nothing of it starts any more`;
+  const label = (name: string, text: string): string =>
+    renderLabels([[name, makeInert(text)]], out)[0] ?? "";
+  return [
+    label("cancel", asked),
+    label("acknowledged", done),
+    ...renderAbandoned(abandoned, label).map((line) => out.colours.yellow(line)),
+  ];
 }
 
 function optional(label: string, value: string | null): [string, string][] {
@@ -129,24 +180,32 @@ function renderLabels(rows: readonly [string, string][], out: Screen): string[] 
   return rows.map(([label, value]) => `  ${out.colours.dim(label.padEnd(LABEL_COLUMNS))}${value}`);
 }
 
-function renderTimeline(events: readonly BatchEvent[], out: Screen): string[] {
+function renderTimeline(events: readonly BatchEvent[], isStepped: boolean, out: Screen): string[] {
   const { dim, bold } = out.colours;
   return [
     bold("events (UTC)"),
     ...events.map(({ at, type, data }) => {
       const instant = formatInstantShort(Date.parse(at));
-      return `  ${dim(instant)}  ${type.padEnd(17)}  ${dim(describeData(data))}`.trimEnd();
+      return `  ${dim(instant)}  ${type.padEnd(TYPE_COLUMNS)}  ${dim(describeData(data, isStepped))}`.trimEnd();
     }),
   ];
 }
 
 /** The few facts of a record that are worth a word in a timeline. */
-function describeData(data: BatchEvent["data"]): string {
-  const words = ["state", "chunks", "items", "code"].flatMap((name) => {
+function describeData(data: BatchEvent["data"], isStepped: boolean): string {
+  const names = ["state", ...(isStepped ? ["name"] : []), "mode", "chunks", "items", "code"];
+  const words = names.flatMap((name) => {
     const value = data[name];
     if (typeof value === "number") return [`${name} ${formatCount(value)}`];
     return typeof value === "string" ? [makeInert(value)] : [];
   });
+  const { drive } = data;
+  if (typeof drive === "number" && drive > 1) words.push(`drive ${formatCount(drive)}`);
+  const { by, why } = data;
+  if (typeof by === "string") {
+    const who = describeWho({ by, why: typeof why === "string" ? why : null });
+    words.push(`by ${makeInert(who)}`);
+  }
   return words.join(", ");
 }
 

@@ -3,7 +3,8 @@ import type { Command } from "commander";
 import { isEnded } from "../../core/batch.ts";
 import type { BatchSnapshot } from "../../ports/conducting.ts";
 import { addBatchFlags, type BatchFlags } from "../batch-flags.ts";
-import { formatJson } from "../inert-text.ts";
+import { describeHold, nameHold, readHold } from "../batch-hold.ts";
+import { formatJson, makeInert } from "../inert-text.ts";
 import { renderReason } from "../batch-summary.ts";
 import { viewBatch } from "../batch-view.ts";
 import type { Cli } from "../cli.ts";
@@ -47,7 +48,7 @@ async function submit(cli: Cli, file: string, flags: BatchFlags): Promise<number
       display.note(`${cli.err.colours.cyan("hint:")} The same command goes on with it.`);
       return decideSignalExitCode(stop.received ?? "SIGINT");
     }
-    return report(cli, submitted, batch, file, flags);
+    return await report(cli, submitted, batch, file, flags);
   } finally {
     display.clear();
     await closeEngine(engine);
@@ -55,7 +56,10 @@ async function submit(cli: Cli, file: string, flags: BatchFlags): Promise<number
   }
 }
 
-/** The batch once its plan is written or it has ended; null when a signal came first. */
+/**
+ * The batch once its plan is written, it has ended, or it waits for its turn or for somebody who
+ * resumes it: then whoever has its pipeline slices it later. Null when a signal came first.
+ */
 async function waitUntilSliced(
   cli: Cli,
   { engine, handle, display }: SubmittedBatch,
@@ -63,10 +67,15 @@ async function waitUntilSliced(
 ): Promise<BatchSnapshot | null> {
   const { store } = engine;
   const watching = new AbortController();
-  const follow = followBatch(handle.id, { store, clock: cli.clock, display }, watching.signal);
+  const parts = { store, clock: cli.clock, display, tellsHold: false };
+  const follow = followBatch(handle.id, parts, watching.signal);
   const sliced = (async (): Promise<true> => {
+    const isHeld = async (): Promise<boolean> => {
+      const batch = await store.getBatch(handle.id);
+      return batch !== null && describeHold(batch, null) !== null;
+    };
     for await (const { type } of handle.events()) {
-      if (type === "slicing.finished" || type === "batch.ended") break;
+      if (type === "slicing.finished" || type === "batch.ended" || (await isHeld())) break;
     }
     return true;
   })();
@@ -81,13 +90,13 @@ async function waitUntilSliced(
   }
 }
 
-function report(
+async function report(
   cli: Cli,
-  { config }: SubmittedBatch,
+  { config, engine }: SubmittedBatch,
   batch: BatchSnapshot,
   file: string,
   flags: BatchFlags,
-): number {
+): Promise<number> {
   const { out, err } = cli;
   if (flags.json === true) out.line(formatJson(viewBatch(batch, cli.clock.wallMs())));
   else out.line(batch.id);
@@ -96,10 +105,12 @@ function report(
     for (const line of renderReason(batch, err)) err.line(line);
     return decideExitCode(batch.state);
   }
-  const { counts, chunks } = batch;
-  err.line(
-    `sliced: ${countNoun(counts.planned, "item")} in ${countNoun(chunks, "chunk")}. To work on it:`,
-  );
+  const { counts, chunks, state } = batch;
+  const isSliced = state === "running" || state === "ready";
+  const plan = `sliced: ${countNoun(counts.planned, "item")} in ${countNoun(chunks, "chunk")}`;
+  const { text: hold } = await readHold(engine.store, batch);
+  if (hold !== null) err.line(`batch ${batch.id} ${makeInert(nameHold(hold))}`);
+  err.line(`${isSliced ? plan : "recorded, and sliced when it is its turn"}. To work on it:`);
   err.line(err.colours.cyan(`  ${quoteCommand(["sluice", "work", file, ...config.storeFlag])}`));
   return EXIT.ok;
 }

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { isEnded } from "../../core/batch.ts";
 import { countDone } from "../../core/progress.ts";
 import type { BatchSnapshot } from "../../ports/conducting.ts";
+import { describeHold } from "../batch-hold.ts";
 import type { Cli } from "../cli.ts";
 import { addExamples } from "../command-help.ts";
 import type { CommonFlags } from "../common-flags.ts";
@@ -48,10 +49,13 @@ function watch(cli: Cli, id: string, flags: CommonFlags): Promise<number> {
 function askForWorkers(cli: Cli, note: (text: string) => void): (batch: BatchSnapshot) => void {
   let last = { done: -1, at: 0 };
   let isAsked = false;
-  return ({ counts }) => {
+  return (batch) => {
+    const { counts } = batch;
     const now = cli.clock.monotonicMs();
     const done = countDone(counts) + counts.planned;
-    if (done !== last.done) last = { done, at: now };
+    // What it waits for is shown: nobody has to ask.
+    const isHeld = describeHold(batch, null) !== null;
+    if (done !== last.done || isHeld) last = { done, at: now };
     else if (!isAsked && now - last.at >= QUIET_MS) {
       isAsked = true;
       note("no progress for 30 s: does a worker run? `sluice work <pipeline.ts>` starts one");

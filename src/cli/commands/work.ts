@@ -13,6 +13,7 @@ import {
   type BatchFlags,
   listNumberFlags,
 } from "../batch-flags.ts";
+import { describeHold } from "../batch-hold.ts";
 import { paintState } from "../batch-summary.ts";
 import { computeElapsedMs, viewBatch } from "../batch-view.ts";
 import type { Cli } from "../cli.ts";
@@ -75,7 +76,7 @@ async function work(cli: Cli, files: readonly string[], flags: WorkFlags): Promi
     for (const pipeline of pipelines) engine.work(pipeline);
     const names = pipelines.map(({ name }) => name).join(", ");
     display.note(`working on ${names} from ${showPath(config.store)}`);
-    await watchOver(cli, engine, pipelines, stop, flags);
+    await watchOver(cli, { engine, pipelines, stop, display }, flags);
     if (stop.received !== null) {
       display.note(`${stop.received}: finishing what is in hand; once more stops at once`);
     }
@@ -87,12 +88,17 @@ async function work(cli: Cli, files: readonly string[], flags: WorkFlags): Promi
   }
 }
 
+interface WatchParts {
+  readonly engine: Engine;
+  readonly pipelines: readonly Pipeline[];
+  readonly stop: StopRequest;
+  readonly display: ProgressDisplay;
+}
+
 /** Logs batches as they end, until a signal, a failure or, with --until-idle, until nothing is left. */
 async function watchOver(
   cli: Cli,
-  engine: Engine,
-  pipelines: readonly Pipeline[],
-  stop: StopRequest,
+  { engine, pipelines, stop, display }: WatchParts,
   flags: WorkFlags,
 ): Promise<void> {
   const { store } = engine;
@@ -109,15 +115,21 @@ async function watchOver(
   stop.signal.addEventListener("abort", () => wake.notify());
   const readFailure = (): { readonly error: unknown } | null => failure;
   const ended = await EndedBatches.fromNowOn(store);
+  let lastNote = "";
   try {
     while (!stop.signal.aborted) {
       const failed = readFailure();
       if (failed !== null) throw failed.error;
-      const isIdle = await hasNothingLeft(store, pipelines);
+      const left = await findUnfinished(store, pipelines);
       for (const batch of await ended.read()) {
         if (pipelines.some((pipeline) => canWorkOn(pipeline, batch))) logEnded(cli, batch, flags);
       }
-      if (isIdle && flags.untilIdle === true) return;
+      if (flags.untilIdle === true) {
+        if (left === null) return;
+        const note = describeStopped(left);
+        if (note !== null && note !== lastNote) display.note(makeInert(note));
+        lastNote = note ?? lastNote;
+      }
       await pause(wake, clock);
     }
   } finally {
@@ -132,16 +144,28 @@ async function pause(wake: Wake, clock: Clock): Promise<void> {
   await wake.wait(POLL_MS);
 }
 
-async function hasNothingLeft(store: Store, pipelines: readonly Pipeline[]): Promise<boolean> {
+/** A batch that this worker can finish: one that waits for its turn is unfinished, too. */
+async function findUnfinished(
+  store: Store,
+  pipelines: readonly Pipeline[],
+): Promise<BatchSnapshot | null> {
   for (const pipeline of pipelines) {
-    const find = async (limit: number): Promise<boolean> => {
-      const filter = { pipeline: pipeline.name, states: UNFINISHED, limit };
-      return (await store.listBatches(filter)).some((batch) => canWorkOn(pipeline, batch));
-    };
     // The newest one answers most of the time, and a backlog is long.
-    if ((await find(1)) || (await find(UNFINISHED_MAX))) return false;
+    for (const limit of [1, UNFINISHED_MAX]) {
+      const filter = { pipeline: pipeline.name, states: UNFINISHED, limit };
+      const batches = await store.listBatches(filter);
+      const found = batches.find((batch) => canWorkOn(pipeline, batch));
+      if (found !== undefined) return found;
+    }
   }
-  return true;
+  return null;
+}
+
+/** What a worker that waits for the end of all batches waits for, where only a person can help. */
+function describeStopped(batch: BatchSnapshot): string | null {
+  if (batch.pause === null && batch.parked === null) return null;
+  const hold = describeHold(batch, null);
+  return hold === null ? null : `batch ${batch.id} is ${hold}; \`sluice resume\` goes on with it`;
 }
 
 function logEnded(cli: Cli, batch: BatchSnapshot, { json }: WorkFlags): void {

@@ -96,7 +96,9 @@ describe("status", () => {
       "slicing.started",
       "slicing.finished",
       "step.ended",
+      "batch.drained",
       "batch.ended",
+      "batch.released",
     ]);
   });
 });

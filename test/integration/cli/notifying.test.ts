@@ -62,14 +62,16 @@ describe("run", () => {
     );
     const { code, view } = await work.runJson(...RUN);
     expect(code).toBe(0);
-    expect(server.hits.map(({ event }) => event.id)).toEqual([`${view.batch}/6`]);
+    expect(server.hits.map(({ event }) => event.id)).toEqual([`${view.batch}/7`]);
     expect(readEvents("e.jsonl").map(({ type }) => type)).toEqual([
       "batch.submitted",
       "batch.started",
       "slicing.started",
       "slicing.finished",
       "step.ended",
+      "batch.drained",
       "batch.ended",
+      "batch.released",
     ]);
   });
 
@@ -103,7 +105,7 @@ describe("run", () => {
     writeConfig(writeHook(server, "attempts: 1"));
     const { code, stderr } = await work.run(...RUN);
     expect(code).toBe(0);
-    expect(stderr).toMatch(/^error: subscriber ops gave up on b-\w+\/6 \(batch\.ended\)/m);
+    expect(stderr).toMatch(/^error: subscriber ops gave up on b-\w+\/7 \(batch\.ended\)/m);
   });
 });
 
@@ -114,7 +116,7 @@ test("a worker tells its sinks, and what a submit before it wrote", async () => 
   await work.run("work", "pipeline.ts", "--until-idle");
   const events = readEvents("e.jsonl");
   expect(events.map(({ id }) => id)).toEqual(
-    [1, 2, 3, 4, 5, 6].map((seq) => `${stdout.trim()}/${seq}`),
+    [1, 2, 3, 4, 5, 6, 7, 8].map((seq) => `${stdout.trim()}/${seq}`),
   );
 });
 
@@ -135,12 +137,12 @@ describe("deliveries", () => {
     expect(first).toMatch(
       new RegExp(`^ +1 +ops +${view.batch}/1 +batch\\.submitted +HTTP_404 +1 .*answered 404$`),
     );
-    expect(second).toMatch(new RegExp(`^ +2 +ops +${view.batch}/6 +batch\\.ended`));
+    expect(second).toMatch(new RegExp(`^ +2 +ops +${view.batch}/7 +batch\\.ended`));
     const lines = readLines<LetterLine>((await work.run("deliveries", "--json")).stdout);
     expect(lines[1]).toEqual({
       letter: 2,
       reader: "ops",
-      event: `${view.batch}/6`,
+      event: `${view.batch}/7`,
       type: "batch.ended",
       batch: view.batch,
       attempts: 1,
@@ -169,9 +171,9 @@ describe("deliveries", () => {
     expect(kept).toMatchObject({ letter: 1, attempts: 2 });
     isDown = false;
     const retried = await work.run("deliveries", "--retry", "1");
-    expect(retried).toMatchObject({ code: 0, stdout: `delivered  ${view.batch}/6  ops\n` });
+    expect(retried).toMatchObject({ code: 0, stdout: `delivered  ${view.batch}/7  ops\n` });
     expect(server.hits.map(({ event }) => event.id)).toEqual(
-      Array.from({ length: 3 }, () => `${view.batch}/6`),
+      Array.from({ length: 3 }, () => `${view.batch}/7`),
     );
     expect((await work.run("deliveries")).stderr).toBe("no undelivered letters\n");
     expect(await work.run("deliveries", "--retry", "1")).toMatchObject({
@@ -199,10 +201,23 @@ describe("deliveries", () => {
     await work.run(...RUN);
     const unsure = await work.run("deliveries", "--discard", "1");
     expect(unsure.code).toBe(2);
-    expect(unsure.stderr).toContain("Add --yes");
+    expect(unsure.stderr).toContain("Give --yes");
     const sure = await work.run("deliveries", "--discard", "1", "--yes", "--json");
     expect(JSON.parse(sure.stdout)).toMatchObject({ letter: 1, reader: "ops", done: "discarded" });
     expect((await work.run("deliveries")).stderr).toBe("no undelivered letters\n");
+  });
+
+  test("--forget drops a subscriber with its letters; one that nobody knows is refused", async () => {
+    const server = await serve(status(404));
+    writeConfig(writeHook(server, `events: ["batch.ended"]`));
+    await work.run(...RUN);
+    expect((await work.run("deliveries", "--forget", "ops")).code).toBe(2);
+    const sure = await work.run("deliveries", "--forget", "ops", "--yes", "--json");
+    expect(JSON.parse(sure.stdout)).toEqual({ reader: "ops", done: "forgotten" });
+    expect((await work.run("deliveries")).stderr).toBe("no undelivered letters\n");
+    const again = await work.run("deliveries", "--forget", "ops", "--yes");
+    expect(again.code).toBe(2);
+    expect(again.stderr).toContain("error NO_SUBSCRIBER: this store knows no subscriber ops");
   });
 
   test("refuses a letter that is no number, and both acts at once, with exit 2", async () => {

@@ -9,6 +9,16 @@ beforeEach(() => {
 });
 afterEach(() => work.remove());
 
+/** Commands of commands. */
+const SUB_COMMANDS = [
+  ["dead", "show"],
+  ["dead", "edit"],
+  ["dead", "discard"],
+  ["lanes", "show"],
+  ["lanes", "policy"],
+  ["lanes", "move"],
+];
+
 const COMMANDS = [
   "run",
   "submit",
@@ -16,8 +26,16 @@ const COMMANDS = [
   "list",
   "status",
   "watch",
+  "why",
   "results",
   "dead",
+  "redrive",
+  "cancel",
+  "pause",
+  "resume",
+  "lanes",
+  "deliveries",
+  "gc",
   "deliveries",
   "backup",
   "doctor",
@@ -35,8 +53,8 @@ describe("help", () => {
   });
 
   test("of each command has examples, exit codes and the options that all have, in 80 columns", async () => {
-    for (const name of COMMANDS) {
-      const { code, stdout } = await work.run(name, "--help");
+    for (const words of [...COMMANDS.map((name) => [name]), ...SUB_COMMANDS]) {
+      const { code, stdout } = await work.run(...words, "--help");
       expect(code).toBe(0);
       for (const word of [
         "Examples:",
@@ -163,6 +181,7 @@ describe("doctor", () => {
       "integrity",
       "lock",
       "leases",
+      "workers",
     ]);
   });
 
@@ -242,6 +261,19 @@ describe("completion", () => {
     expect(await complete("list", "--state", "succ")).toEqual(["succeeded"]);
     expect(await complete("completion", "f")).toEqual(["fish"]);
     expect(await complete("run", "pipe")).toEqual(["pipeline.ts"]);
+    for (const command of ["cancel", "pause", "resume", "redrive", "why"]) {
+      expect(await complete(command, "b-")).toEqual([view.batch]);
+    }
+    expect(await complete("cancel", "--lane", "")).toEqual(["letters"]);
+    expect(await complete("pause", "--pipeline", "")).toEqual(["letters"]);
+    expect(await complete("gc", "--batch", "b-")).toEqual([view.batch]);
+    expect(await complete("dead", "b-")).toEqual([view.batch]);
+    expect(await complete("dead", "di")).toEqual(["discard"]);
+    expect(await complete("dead", "show", "b-")).toEqual([view.batch]);
+    expect(await complete("dead", "show", "--st")).toEqual(["--step", "--store"]);
+    expect(await complete("lanes", "policy", "let")).toEqual(["letters"]);
+    expect(await complete("lanes", "policy", "letters", "s")).toEqual(["skip"]);
+    expect(await complete("lanes", "move", view.batch, "--before", "b-")).toEqual([view.batch]);
   });
 
   test("for another shell is refused", async () => {

@@ -60,6 +60,7 @@ test("Ctrl-C stops the worker and not the batch, says how to go on, and exits 13
   expect(stderr).toMatch(/^stopping: finishing what is in hand, for 100 ms at most/m);
   expect(stderr).toMatch(/^stopped: batch b-\w+ is kept, 3\d\d of 1,000 done$/m);
   expect(stderr).toContain("  sluice run pipeline.ts --input items.jsonl --json");
+  expect(stderr).toMatch(/To end it for good:\n {2}sluice cancel b-\w+$/m);
   expect(readLines(stdout)).toMatchObject([{ state: "running", planned: 1_000 }]);
   work.write("go", "");
   const { view } = await work.runJson(...RUN);

@@ -2,11 +2,13 @@
 import { expect } from "vitest";
 import { z } from "zod";
 import { PermanentError } from "../../../src/core/errors.ts";
+import type { ChunkItem } from "../../../src/runtime/contexts.ts";
 import { failed, skipped, succeeded } from "../../../src/runtime/outcomes.ts";
-import { type ChunkItem, definePipeline } from "../../../src/runtime/pipeline.ts";
+import { definePipeline } from "../../../src/runtime/pipeline.ts";
 import { collect, describeOnStores, never, numbers } from "./engine-rig.ts";
 
-const retry = { attempts: 3, baseMs: 1, capMs: 2 };
+/** What gives up stays a dead letter at once: automatic passes are no subject here. */
+const once = { retry: { attempts: 3, baseMs: 1, capMs: 2 }, maxRedrives: 0 };
 
 describeOnStores("processChunk", (test) => {
   test("answers for each item of its chunk in order", async ({ rig }) => {
@@ -40,7 +42,7 @@ describeOnStores("processChunk", (test) => {
     const pipeline = definePipeline({
       name: "chunks",
       chunkSize: 4,
-      retry,
+      ...once,
       key: (n: number) => `n${n}`,
       processChunk: (items: readonly ChunkItem<number>[]) => {
         calls.push(items.map(({ index, attempt }) => ({ index, attempt })));
@@ -70,7 +72,7 @@ describeOnStores("processChunk", (test) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "chunks",
-      retry,
+      ...once,
       processChunk: (items: readonly ChunkItem<number>[]) => [
         ...items.map(() => succeeded()),
         succeeded(),
@@ -132,6 +134,7 @@ describeOnStores("processChunk", (test) => {
       item: z.object({ n: z.number() }),
       timeLimitMs: 20,
       retry: { attempts: 2, baseMs: 1, capMs: 1 },
+      maxRedrives: 0,
       processChunk: () => never(),
     });
     const bad = [{ n: 1 }, { n: "two" }, { n: 3 }] as unknown as { n: number }[];

@@ -9,7 +9,10 @@ import { join } from "node:path";
 import { describe, test, type TestAPI } from "vitest";
 import { createMemoryStore } from "../../../src/adapters/memory/store.ts";
 import { openSqliteStore } from "../../../src/adapters/sqlite/store.ts";
+import type { Clock } from "../../../src/ports/clock.ts";
+import type { BatchSnapshot } from "../../../src/ports/conducting.ts";
 import type { Store } from "../../../src/ports/store.ts";
+import { type BatchEvent, readEvent } from "../../../src/runtime/batch-event.ts";
 import { Engine, type EngineOptions } from "../../../src/runtime/engine.ts";
 import type { LogEntry } from "../../../src/runtime/log.ts";
 import { systemClock } from "../../../src/runtime/system-clock.ts";
@@ -19,9 +22,27 @@ import { systemRandom } from "../../../src/runtime/system-random.ts";
 type OpenAgain = () => Promise<Store>;
 
 const CLOSE_LIMIT_MS = 20_000;
+const RECORDS_MAX = 10_000;
+
+/** The system's clock, but that a test may let days go by on the wall. */
+export interface TestClock extends Clock {
+  passWallMs(ms: number): void;
+}
+
+function makeTestClock(): TestClock {
+  let passed = 0;
+  return {
+    ...systemClock,
+    wallMs: () => systemClock.wallMs() + passed,
+    passWallMs: (ms) => {
+      passed += ms;
+    },
+  };
+}
 
 export class EngineRig {
   readonly store: Store;
+  readonly clock: TestClock;
   /** A folder for whatever the test writes. */
   readonly folder: string;
   readonly logs: LogEntry[] = [];
@@ -29,15 +50,16 @@ export class EngineRig {
   readonly #engines: Engine[] = [];
   readonly #stores: Store[] = [];
 
-  constructor(store: Store, folder: string, openAgain: OpenAgain) {
+  constructor(store: Store, folder: string, clock: TestClock, openAgain: OpenAgain) {
     this.store = store;
+    this.clock = clock;
     this.folder = folder;
     this.#openAgain = openAgain;
   }
 
   async start(options: EngineOptions = {}, store: Store = this.store): Promise<Engine> {
     const log = (entry: LogEntry): void => void this.logs.push(entry);
-    const engine = await Engine.start(store, { log, ...options });
+    const engine = await Engine.start(store, { log, clock: this.clock, ...options });
     this.#engines.push(engine);
     return engine;
   }
@@ -47,6 +69,37 @@ export class EngineRig {
     const store = await this.#openAgain();
     if (store !== this.store) this.#stores.push(store);
     return this.start(options, store);
+  }
+
+  /** What a batch has recorded so far, or all batches. */
+  async records(batch: string | null = null): Promise<(BatchEvent & { position: number })[]> {
+    const records = await this.store.readRecords(batch, 0, RECORDS_MAX);
+    return records.map((record) => ({ ...readEvent(record), position: record.position }));
+  }
+
+  async recordsOf(batch: string, type: BatchEvent["type"]): Promise<BatchEvent["data"][]> {
+    const records = await this.records(batch);
+    return records.filter((record) => record.type === type).map(({ data }) => data);
+  }
+
+  async getBatch(id: string): Promise<BatchSnapshot> {
+    const batch = await this.store.getBatch(id);
+    if (batch === null) throw new Error(`there is no batch ${id}`);
+    return batch;
+  }
+
+  /** Resolves with the batch when it is as it should be. */
+  async untilBatch(id: string, holds: (batch: BatchSnapshot) => boolean): Promise<BatchSnapshot> {
+    for (;;) {
+      const batch = await this.getBatch(id);
+      if (holds(batch)) return batch;
+      await nextTurn();
+    }
+  }
+
+  /** Resolves when no worker holds anything of the batch. */
+  async untilLetGo(id: string): Promise<void> {
+    while ((await this.store.readWaiting(id, 1))?.batch.leased !== 0) await nextTurn();
   }
 
   async dispose(): Promise<void> {
@@ -64,17 +117,17 @@ export class EngineRig {
 export type EngineTest = TestAPI<{ readonly rig: EngineRig }>;
 
 const STORES = {
-  memory: async (): Promise<[Store, OpenAgain]> => {
+  memory: async (_folder: string, clock: Clock): Promise<[Store, OpenAgain]> => {
     const store = createMemoryStore({
-      clock: systemClock,
+      clock,
       sha256: (text) => hash("sha256", text),
     });
     return [store, async () => store];
   },
-  sqlite: async (folder: string): Promise<[Store, OpenAgain]> => {
+  sqlite: async (folder: string, clock: Clock): Promise<[Store, OpenAgain]> => {
     const open = (): Promise<Store> =>
       openSqliteStore(join(folder, "store.db"), {
-        clock: systemClock,
+        clock,
         random: systemRandom,
         synchronous: "normal",
       });
@@ -90,8 +143,9 @@ export function describeOnStores(title: string, define: (test: EngineTest) => vo
         // oxlint-disable-next-line no-empty-pattern -- vitest reads the fixtures that are asked for here
         rig: async ({}, use) => {
           const folder = await mkdtemp(join(tmpdir(), "sluice-engine-"));
-          const [store, openAgain] = await open(folder);
-          const rig = new EngineRig(store, folder, openAgain);
+          const clock = makeTestClock();
+          const [store, openAgain] = await open(folder, clock);
+          const rig = new EngineRig(store, folder, clock, openAgain);
           try {
             await use(rig);
           } finally {
@@ -125,15 +179,21 @@ export async function collect<T>(all: AsyncIterable<T>): Promise<T[]> {
   return found;
 }
 
+/** To sort numbers by. */
+export const ascending = (a: number, b: number): number => a - b;
+
 export function numbers(count: number): number[] {
   return Array.from({ length: count }, (_, n) => n);
 }
 
 /** Resolves when the condition holds; looked at whenever the event loop has nothing else to do. */
 export async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) {
-    await new Promise<void>((resolve) => {
-      setImmediate(resolve);
-    });
-  }
+  while (!holds()) await nextTurn();
+}
+
+/** Lets timers and I/O have their turn. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
 }

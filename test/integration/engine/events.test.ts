@@ -11,7 +11,9 @@ const WHOLE_LIFE = [
   "slicing.started",
   "slicing.finished",
   "step.ended",
+  "batch.drained",
   "batch.ended",
+  "batch.released",
 ];
 
 describeOnStores("events", (test) => {
@@ -22,8 +24,8 @@ describeOnStores("events", (test) => {
     const handle = await engine.submit(pipeline, numbers(7));
     const events = await collect(handle.events());
     expect(events.map(({ type }) => type)).toEqual(WHOLE_LIFE);
-    expect(events.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6]);
-    expect(events.at(-1)?.data).toMatchObject({ state: "succeeded", counts: { succeeded: 7 } });
+    expect(events.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    expect(events.at(-2)?.data).toMatchObject({ state: "succeeded", counts: { succeeded: 7 } });
     // And again, from the store, long after.
     expect(await collect((await engine.get(handle.id)).events())).toEqual(events);
   });
@@ -35,7 +37,7 @@ describeOnStores("events", (test) => {
     engine.subscribe("audit", ({ type }) => {
       heard.push(type);
       if (type === "slicing.started" && heard.length < 5) throw new Error("not now");
-      if (type === "batch.ended") done.give();
+      if (type === "batch.released") done.give();
     });
     await engine.submit(pipeline, numbers(3));
     await done.wait;
@@ -52,19 +54,19 @@ describeOnStores("events", (test) => {
     const first = await rig.start();
     first.subscribe("audit", listen);
     await (await first.submit(pipeline, numbers(3))).wait();
-    await until(() => heard.length === 6);
+    await until(() => heard.length === 8);
     await first.close();
     const deaf = await rig.startBeside();
     await (await deaf.submit(pipeline, numbers(3))).wait();
-    expect(heard).toHaveLength(6);
+    expect(heard).toHaveLength(8);
     const second = await rig.startBeside();
     second.subscribe("audit", listen);
-    await until(() => heard.length === 12);
-    expect(new Set(heard.map(({ id }) => id)).size).toBe(12);
-    expect(heard.slice(6).map(({ type }) => type)).toEqual(WHOLE_LIFE);
+    await until(() => heard.length === 16);
+    expect(new Set(heard.map(({ id }) => id)).size).toBe(16);
+    expect(heard.slice(8).map(({ type }) => type)).toEqual(WHOLE_LIFE);
     const stranger: string[] = [];
     second.subscribe("other", ({ id }) => void stranger.push(id));
-    await until(() => stranger.length === 12);
+    await until(() => stranger.length === 16);
     expect(stranger).toEqual(heard.map(({ id }) => id));
   });
 
@@ -102,7 +104,7 @@ describeOnStores("events", (test) => {
     const second = await rig.startBeside();
     second.work(pipeline);
     second.subscribe("audit", ({ type }) => void heard.push(type));
-    await until(() => heard.includes("batch.ended"));
+    await until(() => heard.includes("batch.released"));
     expect(heard).toEqual(WHOLE_LIFE);
   });
 });

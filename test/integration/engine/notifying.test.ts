@@ -75,7 +75,7 @@ describeOnStores("webhooks", (test) => {
         verifyWebhook({ secret: "another secret of 24 bytes", headers, body, nowMs }),
       ).toThrow("no signature fits");
     }
-    expect(server.hits.at(-1)?.event).toMatchObject({
+    expect(server.hits.at(-2)?.event).toMatchObject({
       type: "batch.ended",
       batch: id,
       data: { state: "succeeded", counts: { succeeded: 3 } },
@@ -94,8 +94,8 @@ describeOnStores("webhooks", (test) => {
     await catchUp(engine);
     const types = server.hits.map(({ event }) => event.type);
     expect(types.filter((type) => type === "batch.started")).toHaveLength(4);
-    expect(types.filter((type) => type !== "batch.started")).toHaveLength(5);
-    expect(types.at(-1)).toBe("batch.ended");
+    expect(types.filter((type) => type !== "batch.started")).toHaveLength(7);
+    expect(types.at(-1)).toBe("batch.released");
     const letters = await listLetters(engine);
     expect(letters).toEqual([
       expect.objectContaining({
@@ -288,7 +288,7 @@ describeOnStores("webhooks", (test) => {
     second.subscribe("hook", hook(server));
     await catchUp(second);
     const ids = server.hits.map(({ headers }) => headers["webhook-id"]);
-    const inOrder = [1, 2, 3, 4, 5, 6].map((seq) => `${batch.id}/${seq}`);
+    const inOrder = [1, 2, 3, 4, 5, 6, 7, 8].map((seq) => `${batch.id}/${seq}`);
     expect(ids).toEqual([inOrder[0], ...inOrder]);
     expect(server.hits[0]?.body).toBe(server.hits[1]?.body);
   });
@@ -379,7 +379,7 @@ describeOnStores("commands and files", (test) => {
     const id = await runBatch(engine);
     await catchUp(engine);
     const heard = readFileSync(out, "utf8").trimEnd().split("\n");
-    expect(heard).toEqual([`${id}/3`, `${id}/3`, `${id}/6`]);
+    expect(heard).toEqual([`${id}/3`, `${id}/3`, `${id}/7`]);
     const [letter, ...more] = await listLetters(engine);
     expect(more).toEqual([]);
     expect(letter).toMatchObject({ attempts: 2, code: "COMMAND_FAILED" });
@@ -410,6 +410,6 @@ describeOnStores("commands and files", (test) => {
     await catchUp(second);
     const lines = readFileSync(path, "utf8").trimEnd().split("\n");
     const ids = lines.map((line) => (JSON.parse(line) as { id: string }).id);
-    expect(ids).toEqual([1, 2, 3, 4, 5, 6].map((seq) => `${batch.id}/${seq}`));
+    expect(ids).toEqual([1, 2, 3, 4, 5, 6, 7, 8].map((seq) => `${batch.id}/${seq}`));
   });
 });

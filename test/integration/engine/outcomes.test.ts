@@ -81,6 +81,7 @@ describeOnStores("outcomes", (test) => {
     const pipeline = definePipeline({
       name: "shaky",
       retry: { attempts: 3, ...quick },
+      maxRedrives: 0,
       process: (n: number, { attempt }) => {
         attempts[n]?.push(attempt);
         if (n === 0 || (n === 1 && attempt < 3)) throw new TransientError("not yet");
@@ -100,6 +101,7 @@ describeOnStores("outcomes", (test) => {
     const pipeline = definePipeline({
       name: "odd",
       retry: { attempts: 2, ...quick },
+      maxRedrives: 0,
       process: () => {
         throw new TypeError("x is not a function");
       },

@@ -277,8 +277,8 @@ describeOnStores("stopping", (test) => {
     const heard: number[] = [];
     const next = await rig.startBeside();
     next.subscribe("audit", ({ seq }) => void heard.push(seq));
-    await until(() => heard.length === 6);
-    expect(heard).toEqual([1, 2, 3, 4, 5, 6]);
+    await until(() => heard.length === 8);
+    expect(heard).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   });
 
   test("closing does not wait for a source that never yields", async ({ rig }) => {
@@ -329,6 +329,7 @@ describeOnStores("stopping", (test) => {
     const pipeline = definePipeline({
       name: "loud",
       retry: { attempts: 2, baseMs: 1, capMs: 1 },
+      maxRedrives: 0,
       process: (n: number) => {
         if (n === 1) throw new TypeError("surprise");
       },
@@ -362,7 +363,9 @@ describeOnStores("stopping", (test) => {
     });
     const idle = await rig.startBeside({ work: false });
     const handles = [];
-    for (let n = 0; n < BATCHES; n++) handles.push(await idle.submit(pipeline, String(n)));
+    for (let n = 0; n < BATCHES; n++) {
+      handles.push(await idle.submit(pipeline, String(n), { lane: `lane-${n}` }));
+    }
     engine.work(pipeline);
     const states = await Promise.all(handles.map(async (one) => (await one.wait()).state));
     expect(new Set(states)).toEqual(new Set(["succeeded"]));

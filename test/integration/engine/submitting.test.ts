@@ -3,9 +3,12 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "vitest";
 import { z } from "zod";
+import type { Clock } from "../../../src/ports/clock.ts";
+import type { Store } from "../../../src/ports/store.ts";
+import type { BatchHandle } from "../../../src/runtime/batch-handle.ts";
 import { definePipeline } from "../../../src/runtime/pipeline.ts";
 import { jsonl } from "../../../src/sources/jsonl.ts";
-import { collect, describeOnStores, numbers } from "./engine-rig.ts";
+import { collect, describeOnStores, numbers, until } from "./engine-rig.ts";
 
 interface Doc {
   readonly id: string;
@@ -235,5 +238,30 @@ describeOnStores("submitting", (test) => {
     expect(ended.state).toBe("failed");
     expect(ended.reason).toMatchObject({ code: "SOURCE_FAILED" });
     expect(ended.reason?.message).toContain("no such folder: here");
+  });
+
+  test("work that comes while a worker is told that there is none is found at once, not at the next poll", async ({
+    rig,
+  }) => {
+    // Without the slow polls a word that was lost is lost for good.
+    const after: Clock["after"] = (delayMs, callback) =>
+      delayMs >= 500 ? () => undefined : rig.clock.after(delayMs, callback);
+    const clock = { ...rig.clock, after };
+    const pipeline = definePipeline({ name: "import", chunkSize: 1, process: () => undefined });
+    const other = await rig.start({ work: false, clock });
+    let submitted: BatchHandle | null = null;
+    const store: Store = {
+      ...rig.store,
+      work: async (reports, lease) => {
+        const result = await rig.store.work(reports, lease);
+        const isDry = lease !== null && result.leased.length === 0;
+        if (isDry && submitted === null) submitted = await other.submit(pipeline, [1, 2]);
+        return result;
+      },
+    };
+    const engine = await rig.start({ clock }, store);
+    engine.work(pipeline);
+    await until(() => submitted !== null);
+    await rig.untilBatch(submitted!.id, ({ state }) => state === "succeeded");
   });
 });

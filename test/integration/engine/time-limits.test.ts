@@ -1,9 +1,10 @@
 /** Handlers that take too long, whether they listen or not, and handlers that never let go. */
 import { expect } from "vitest";
+import type { Source } from "../../../src/ports/source.ts";
 import { definePipeline } from "../../../src/runtime/pipeline.ts";
 import { collect, describeOnStores, makeSignal, never, numbers, until } from "./engine-rig.ts";
 
-const LIMIT = { timeLimitMs: 25, retry: { attempts: 2, baseMs: 1, capMs: 1 } };
+const LIMIT = { timeLimitMs: 25, retry: { attempts: 2, baseMs: 1, capMs: 1 }, maxRedrives: 0 };
 
 /** A schema that checks asynchronously, and never answers for some. */
 function slowSchema(hangs: (value: unknown) => boolean): never {
@@ -158,13 +159,33 @@ describeOnStores("time limits", (test) => {
       },
     });
     const handles = [
-      await engine.submit(pipeline, numbers(20)),
-      await engine.submit(pipeline, numbers(20)),
-      await engine.submit(pipeline, [1]),
+      await engine.submit(pipeline, numbers(20), { lane: "one" }),
+      await engine.submit(pipeline, numbers(20), { lane: "two" }),
+      await engine.submit(pipeline, [1], { lane: "three" }),
     ];
     // Asked for once more: it is worked on already.
     for (const { id } of handles) engine.work(pipeline, id);
     await Promise.all(handles.map((handle) => handle.wait()));
     expect(most).toBe(3);
   });
+
+  for (const kind of ["iterable", "ranged"] as const) {
+    test(`a source that never answers fails its batch (${kind})`, async ({ rig }) => {
+      const engine = await rig.start();
+      let opened = 0;
+      async function* hang(): AsyncGenerator<never> {
+        opened++;
+        yield await never();
+      }
+      const source = (): AsyncIterable<never> | Source<never> =>
+        kind === "iterable"
+          ? hang()
+          : { kind: "hanging", slice: () => hang(), read: async () => [] };
+      const pipeline = definePipeline({ name: "mute", ...LIMIT, source, process: () => undefined });
+      const ended = await (await engine.submit(pipeline, "")).wait();
+      expect(ended).toMatchObject({ state: "failed", reason: { code: "TIME_LIMIT" } });
+      // It was asked again before: it might have been mute only for a moment.
+      expect(opened).toBeGreaterThan(1);
+    });
+  }
 });

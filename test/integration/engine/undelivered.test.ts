@@ -48,7 +48,7 @@ describeOnStores("undelivered letters", (test) => {
     const second = await runBatch(engine);
     await catchUp(engine);
     expect(mail.heard).toEqual(
-      [first, first, first, second, second, second].map((id) => `${id}/6`),
+      [first, first, first, second, second, second].map((id) => `${id}/7`),
     );
     expect(await listLetters(engine)).toMatchObject([
       { reader: "mail", batch: first, attempts: 3, code: "UNEXPECTED", message: "no mail today" },
@@ -67,7 +67,7 @@ describeOnStores("undelivered letters", (test) => {
     });
     await runBatch(engine);
     await catchUp(engine);
-    expect(heard).toHaveLength(6);
+    expect(heard).toHaveLength(8);
     expect(await listLetters(engine)).toMatchObject([{ code: "NO_MAIL", attempts: 1 }]);
   });
 
@@ -80,7 +80,7 @@ describeOnStores("undelivered letters", (test) => {
     const [letter] = await listLetters(engine);
     mail.isDown = false;
     await engine.redeliver(letter!.id);
-    expect(mail.heard).toEqual([`${batch}/6`, `${batch}/6`]);
+    expect(mail.heard).toEqual([`${batch}/7`, `${batch}/7`]);
     expect(await listLetters(engine)).toEqual([]);
     await expect(engine.redeliver(letter!.id)).rejects.toMatchObject({ code: "UNKNOWN_LETTER" });
   });
@@ -171,7 +171,7 @@ describeOnStores("undelivered letters", (test) => {
       ...rig.store,
       readRecords: async (...args) =>
         (await rig.store.readRecords(...args)).map((record) =>
-          isOld && record.seq === 6 ? { ...record, type: "batch.blessed" as never } : record,
+          isOld && record.seq === 7 ? { ...record, type: "batch.blessed" as never } : record,
         ),
     };
     const engine = await rig.start({}, store);
@@ -182,7 +182,7 @@ describeOnStores("undelivered letters", (test) => {
     isOld = false;
     const [letter] = await listLetters(engine);
     await engine.redeliver(letter!.id);
-    expect(ended).toEqual([`${batch}/6`]);
+    expect(ended).toEqual([`${batch}/7`]);
   });
 });
 
@@ -218,7 +218,7 @@ describeOnStores("subscribers", (test) => {
     const deaf = await rig.startBeside();
     const second = await runBatch(deaf);
     deaf.subscribe("mail", listen, { since: "now" });
-    await until(() => heard.length === 6);
+    await until(() => heard.length === 8);
     expect(new Set(heard)).toEqual(new Set([second]));
   });
 

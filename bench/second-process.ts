@@ -1,0 +1,47 @@
+/**
+ * A subject's second process: the same script once more, with `role: "helper"` in its options. It
+ * works until the first one has seen enough, and then hands over what it has noted.
+ */
+import { fork } from "node:child_process";
+import { once } from "node:events";
+
+export type Role = "main" | "helper";
+
+export interface Helper<Note> {
+  /** Ends it, and answers its notes. */
+  readonly finish: () => Promise<readonly Note[]>;
+}
+
+/** Starts the script once more, and returns when it works. */
+export async function startHelper<Note>(script: string, options: object): Promise<Helper<Note>> {
+  const child = fork(script, [JSON.stringify({ ...options, role: "helper" })], {
+    execArgv: ["--disable-warning=ExperimentalWarning"],
+    // What it prints is no reply of this subject's.
+    silent: true,
+  });
+  await once(child, "message");
+  return {
+    finish: async () => {
+      const answer = once(child, "message");
+      child.send("finish");
+      const [notes] = (await answer) as [readonly Note[]];
+      await once(child, "exit");
+      return notes;
+    },
+  };
+}
+
+/** The helper's side: says that it works, waits for the end, and hands over its notes. */
+export async function serveAsHelper<Note>(notes: readonly Note[]): Promise<void> {
+  process.send?.("works");
+  await once(process, "message");
+  await new Promise<void>((resolve) => {
+    process.send?.(notes, undefined, undefined, () => resolve());
+  });
+  process.disconnect();
+}
+
+/** The host's own clock, which all its processes share. */
+export function readHostMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}

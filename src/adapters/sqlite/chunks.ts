@@ -1,0 +1,181 @@
+/** What a report or a loss makes of a chunk and of its step's counters, in SQL. */
+import type { StatementSync } from "node:sqlite";
+import type { ChunkEffect, StoredChunk, TrackedItem } from "../../core/tracked-item.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Connection } from "./connection.ts";
+import { ITEM_COLUMNS, type ItemRow, toTrackedItem } from "./rows.ts";
+
+export interface HeldRow {
+  readonly batch: number;
+  readonly step: number;
+  readonly chunk: number;
+  readonly start: number;
+  readonly finish: number;
+  readonly tracked: number;
+  readonly losses: number;
+  readonly outcomes: Uint8Array;
+}
+
+export const HELD_COLUMNS = "batch, step, chunk, start, finish, tracked, losses, outcomes";
+
+interface StepChange {
+  readonly batch: number;
+  readonly step: number;
+  succeeded: number;
+  skipped: number;
+  failed: number;
+  permanent: number;
+  transient: number;
+  unexpected: number;
+  /** The earliest due time of the chunks that were given back. */
+  dueAt: number | null;
+}
+
+/** What a commit does to the counters of the steps that it touches. */
+export class StepChanges {
+  readonly #changes = new Map<string, StepChange>();
+
+  add({ batch, step }: HeldRow, { delta, tally, end, dueAt }: ChunkEffect): void {
+    const name = `${batch}/${step}`;
+    let change = this.#changes.get(name);
+    if (change === undefined) {
+      const none = { succeeded: 0, skipped: 0, failed: 0, permanent: 0, transient: 0 };
+      change = { batch, step, ...none, unexpected: 0, dueAt: null };
+      this.#changes.set(name, change);
+    }
+    change.succeeded += delta.succeeded;
+    change.skipped += delta.skipped;
+    change.failed += delta.failed;
+    change.permanent += tally.permanent;
+    change.transient += tally.transient;
+    change.unexpected += tally.unexpected;
+    if (end === "yielded") change.dueAt = Math.min(change.dueAt ?? dueAt, dueAt);
+  }
+
+  list(): Iterable<StepChange> {
+    return this.#changes.values();
+  }
+}
+
+export class Chunks {
+  readonly #clock: Clock;
+  readonly #selectHeld: StatementSync;
+  readonly #selectTracked: StatementSync;
+  readonly #update: StatementSync;
+  readonly #putItem: StatementSync;
+  readonly #deleteItem: StatementSync;
+  readonly #updateStep: StatementSync;
+
+  constructor(connection: Connection, clock: Clock) {
+    this.#clock = clock;
+    const prepare = (sql: string): StatementSync => connection.prepare(sql);
+    this.#selectHeld = prepare(
+      `SELECT ${HELD_COLUMNS} FROM chunk
+       WHERE batch = ? AND step = ? AND chunk = ? AND state = 'leased' AND fence = ?`,
+    );
+    this.#selectTracked = prepare(
+      `SELECT ${ITEM_COLUMNS} FROM item
+       WHERE batch = ? AND step = ? AND item >= ? AND item < ? ORDER BY item`,
+    );
+    this.#update = prepare(
+      `UPDATE chunk SET state = ?, due_at = ?, outcomes = ?, tracked = tracked OR ?, losses = ?
+       WHERE batch = ? AND step = ? AND chunk = ?`,
+    );
+    this.#putItem = prepare(
+      `INSERT INTO item (batch, step, item, key, attempts, deaths, started, dead, due_at,
+         error_class, code, message, failed_at, checkpoint_name, checkpoint_data, drive)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (batch, step, item) DO UPDATE SET key = excluded.key,
+         attempts = excluded.attempts, deaths = excluded.deaths, started = excluded.started,
+         dead = excluded.dead, due_at = excluded.due_at, error_class = excluded.error_class,
+         code = excluded.code, message = excluded.message, failed_at = excluded.failed_at,
+         checkpoint_name = excluded.checkpoint_name, checkpoint_data = excluded.checkpoint_data,
+         drive = excluded.drive`,
+    );
+    this.#deleteItem = prepare("DELETE FROM item WHERE batch = ? AND step = ? AND item = ?");
+    this.#updateStep = prepare(
+      // The earlier of two times, of which either may be NULL. No numbered parameters: Node 22 binds
+      // none of them by position.
+      `UPDATE step SET succeeded = succeeded + ?, skipped = skipped + ?, failed = failed + ?,
+         pending = pending - ?, failed_permanent = failed_permanent + ?,
+         failed_transient = failed_transient + ?, failed_unexpected = failed_unexpected + ?,
+         leasable_at = coalesce(min(leasable_at, ?), ?, leasable_at)
+       WHERE batch = ? AND step = ? RETURNING pending, running, canary_chunks`,
+    );
+  }
+
+  /** The chunk, if this lease still holds it: the fence decides, not the clock. */
+  findHeld(batch: number, step: number, chunk: number, fence: number): HeldRow | undefined {
+    return this.#selectHeld.get(batch, step, chunk, fence) as HeldRow | undefined;
+  }
+
+  readStored({ batch, step, start, finish, tracked, outcomes, losses }: HeldRow): StoredChunk {
+    const rows = tracked === 0 ? [] : this.#selectTracked.all(batch, step, start, finish);
+    return {
+      items: finish - start,
+      outcomes,
+      tracked: (rows as unknown as ItemRow[]).map((row) => toTrackedItem(row, start)),
+      losses,
+    };
+  }
+
+  apply(row: HeldRow, effect: ChunkEffect, changes: StepChanges): void {
+    const { batch, step, chunk, start } = row;
+    const state = { settled: "settled", kept: "leased", yielded: "waiting" }[effect.end];
+    const dueAt = effect.end === "yielded" ? effect.dueAt : 0;
+    const tracks = effect.track.length > 0 ? 1 : 0;
+    const { outcomes, losses } = effect;
+    this.#update.run(state, dueAt, outcomes, tracks, losses, batch, step, chunk);
+    for (const index of effect.untrack) this.#deleteItem.run(batch, step, start + index);
+    for (const item of effect.track) this.#track(row, item);
+    changes.add(row, effect);
+  }
+
+  #track({ batch, step, start }: HeldRow, item: TrackedItem): void {
+    this.#putItem.run(
+      batch,
+      step,
+      start + item.index,
+      item.key,
+      item.attempts,
+      item.deaths,
+      item.started ? 1 : 0,
+      item.dead ? 1 : 0,
+      item.dueAt,
+      item.error?.errorClass ?? null,
+      item.error?.code ?? null,
+      item.error?.message ?? null,
+      item.dead ? this.#clock.wallMs() : null,
+      item.checkpoint?.name ?? null,
+      item.checkpoint?.data ?? null,
+      item.drive,
+    );
+  }
+
+  /**
+   * One update a step, however many of its chunks were reported; answers the batches that must be
+   * looked at. Most need not: a success that is not the last changes nothing but counters.
+   */
+  applyChanges(changes: StepChanges): number[] {
+    const due = new Set<number>();
+    for (const change of changes.list()) {
+      const { batch, step, succeeded, skipped, failed, dueAt } = change;
+      const row = this.#updateStep.get(
+        succeeded,
+        skipped,
+        failed,
+        succeeded + skipped + failed,
+        change.permanent,
+        change.transient,
+        change.unexpected,
+        dueAt,
+        dueAt,
+        batch,
+        step,
+      ) as { pending: number; running: number; canary_chunks: number | null };
+      const { pending, running, canary_chunks: canary } = row;
+      if (pending === 0 || running === 0 || canary !== null || failed > 0) due.add(batch);
+    }
+    return [...due];
+  }
+}

@@ -1,0 +1,142 @@
+/** Dead letters in SQL: finding, editing and discarding them. */
+import type { StatementSync } from "node:sqlite";
+import { type Act, describeAct } from "../../core/batch.ts";
+import type { ErrorClass } from "../../core/errors.ts";
+import { type LetterFilter, matchesLetter } from "../../core/redrive.ts";
+import type { DiscardRequest, EditRequest } from "../../ports/operating.ts";
+import type { DeadLetter, LetterPage } from "../../ports/reading.ts";
+import type { Connection } from "./connection.ts";
+import type { Recorder } from "./records.ts";
+import type { BatchRow, ItemRow } from "./rows.ts";
+import type { Steps } from "./steps.ts";
+
+type LetterRow = ItemRow & {
+  readonly step: number;
+  readonly failed_at: number;
+  readonly discarded_by: string | null;
+  readonly discarded_why: string | null;
+  readonly edited: number;
+};
+
+const SELECT_LETTERS = `
+  SELECT i.step, i.item, i.key, i.attempts, i.deaths, i.error_class, i.code, i.message,
+    i.failed_at, i.drive, i.discarded_by, i.discarded_why,
+    EXISTS (SELECT 1 FROM override o
+      WHERE o.batch = i.batch AND o.step = i.step AND o.item = i.item) AS edited
+  FROM item i INDEXED BY item_dead WHERE i.dead = 1 AND i.batch = ? AND i.step = ?`;
+
+export class Letters {
+  readonly #recorder: Recorder;
+  readonly #steps: Steps;
+  readonly #select: StatementSync;
+  readonly #selectOne: StatementSync;
+  readonly #discard: StatementSync;
+  readonly #putOverride: StatementSync;
+  readonly #markEdited: StatementSync;
+  readonly #dropCheckpoint: StatementSync;
+
+  constructor(connection: Connection, recorder: Recorder, steps: Steps) {
+    this.#recorder = recorder;
+    this.#steps = steps;
+    const prepare = (sql: string): StatementSync => connection.prepare(sql);
+    this.#select = prepare(`${SELECT_LETTERS} AND i.item > ? ORDER BY i.item`);
+    this.#selectOne = prepare(`${SELECT_LETTERS} AND i.item = ?`);
+    this.#discard = prepare(
+      `UPDATE item SET discarded_by = ?, discarded_why = ?
+       WHERE batch = ? AND step = ? AND item = ?`,
+    );
+    this.#putOverride = prepare(
+      `INSERT INTO override (batch, step, item, value) VALUES (?, ?, ?, ?)
+       ON CONFLICT DO UPDATE SET value = excluded.value`,
+    );
+    this.#markEdited = prepare(
+      "UPDATE chunk SET edited = 1 WHERE batch = ? AND step = ? AND chunk = ?",
+    );
+    this.#dropCheckpoint = prepare(
+      `UPDATE item SET checkpoint_name = NULL, checkpoint_data = NULL
+       WHERE batch = ? AND step = ? AND item = ?`,
+    );
+  }
+
+  /** In item order; read one by one, so that a filter costs no memory. */
+  *list(
+    num: number,
+    step: number,
+    afterItem: number,
+    filter: LetterFilter,
+  ): Generator<DeadLetter, void, void> {
+    for (const row of this.#select.iterate(num, step, afterItem)) {
+      const letter = toLetter(row as unknown as LetterRow);
+      if (matchesLetter(filter, letter)) yield letter;
+    }
+  }
+
+  read(num: number, { step, afterItem, limit, filter }: LetterPage): DeadLetter[] {
+    const letters: DeadLetter[] = [];
+    if (limit <= 0) return letters;
+    for (const letter of this.list(num, step, afterItem, filter)) {
+      letters.push(letter);
+      if (letters.length >= limit) break;
+    }
+    return letters;
+  }
+
+  find(num: number, step: number, item: number): DeadLetter | null {
+    const row = this.#selectOne.get(num, step, item) as LetterRow | undefined;
+    return row === undefined ? null : toLetter(row);
+  }
+
+  edit(batch: BatchRow, { step, item, value, by, why }: EditRequest): boolean {
+    const { num } = batch;
+    const chunk = this.#steps.findChunk(num, step, item);
+    if (chunk === null || batch.pruned === 1 || this.find(num, step, item) === null) return false;
+    this.#putOverride.run(num, step, item, value);
+    this.#markEdited.run(num, step, chunk);
+    // What earlier stages made of the old payload says nothing about the new one.
+    this.#dropCheckpoint.run(num, step, item);
+    this.#recorder.record(num, {
+      type: "dead_letter.edited",
+      data: { step, item, ...describeAct({ by, why }) },
+    });
+    return true;
+  }
+
+  discard({ num }: BatchRow, steps: number, { filter, by, why }: DiscardRequest): number {
+    let discarded = 0;
+    for (let step = 0; step < steps; step++) {
+      const letters = [...this.list(num, step, -1, filter)];
+      for (const letter of letters) {
+        if (letter.discarded !== null) continue;
+        this.#discard.run(by, why, num, step, letter.item);
+        discarded++;
+      }
+    }
+    if (discarded > 0) {
+      this.#recorder.record(num, {
+        type: "dead_letters.discarded",
+        data: { items: discarded, ...describeAct({ by, why }) },
+      });
+    }
+    return discarded;
+  }
+}
+
+function toLetter(row: LetterRow): DeadLetter {
+  const { step, item, key, attempts, deaths, drive } = row;
+  const discarded: Act | null =
+    row.discarded_by === null ? null : { by: row.discarded_by, why: row.discarded_why };
+  return {
+    step,
+    item,
+    key,
+    attempts,
+    deaths,
+    errorClass: row.error_class as ErrorClass,
+    code: row.code ?? "",
+    message: row.message ?? "",
+    failedAt: row.failed_at,
+    drive,
+    discarded,
+    edited: row.edited === 1,
+  };
+}

@@ -1,0 +1,22 @@
+/** What completion scripts offer: names from the store, and the names of commands. */
+import type { CommandFacts } from "./command-tree.ts";
+
+/** Fields of the newest batches, one a line; silent where there is no store. */
+const listField = (pattern: string): string =>
+  `sluice list --json --limit 100 2>/dev/null | sed -n 's/^${pattern}".*/\\1/p' | sort -u`;
+const FIELD = '\\([^"]*\\)';
+const LIST_IDS = listField(`{"batch":"${FIELD}`).replace(" | sort -u", "");
+const LIST_PIPELINES = listField(`{"batch":"[^"]*","pipeline":"${FIELD}`);
+const LIST_LANES = listField(`{"batch":"[^"]*","pipeline":"[^"]*","lane":"${FIELD}`);
+
+/** The function of a script that prints or offers what a value may be. */
+export const LISTERS = { batch: "ids", lane: "lanes", pipeline: "pipelines" } as const;
+export const SCRIPTS: readonly (readonly [name: string, script: string])[] = [
+  [LISTERS.batch, LIST_IDS],
+  [LISTERS.lane, LIST_LANES],
+  [LISTERS.pipeline, LIST_PIPELINES],
+];
+
+export function joinNames(commands: readonly CommandFacts[]): string {
+  return commands.map(({ name }) => name).join(" ");
+}

@@ -1,0 +1,102 @@
+/**
+ * Watching a count that somebody else moves: does it still move, and when is it worth looking
+ * again? One decision serves a batch's own pending items (which fall to zero) and outside counts
+ * that rise to a target (a search index that fills).
+ */
+
+export interface WatchState {
+  /** What the last look saw; null before the first. */
+  readonly previous: number | null;
+  /** Looks without progress since the last progress. */
+  readonly stalls: number;
+}
+
+export const FIRST_LOOK: WatchState = { previous: null, stalls: 0 };
+
+export interface WatchLook extends WatchState {
+  readonly current: number;
+  /** 0: the count falls to zero. Above: it rises to the target; passing it is as good. */
+  readonly target: number;
+  /** Looks without progress that are forgiven. */
+  readonly stallsMax: number;
+}
+
+export const WATCH_DECISIONS = [
+  "all_processed",
+  "progress_made",
+  "retry_needed",
+  "retries_exhausted",
+] as const;
+export type WatchDecision = (typeof WATCH_DECISIONS)[number];
+
+export function decideWatch(look: WatchLook): WatchDecision {
+  const { current, previous, stalls, target, stallsMax } = look;
+  const falls = target === 0;
+  if (falls ? current <= 0 : current >= target) return "all_processed";
+  if (previous === null || (falls ? current < previous : current > previous)) {
+    return "progress_made";
+  }
+  return stalls < stallsMax ? "retry_needed" : "retries_exhausted";
+}
+
+/** What the next look is told. */
+export function nextWatchState(look: WatchLook, decision: WatchDecision): WatchState {
+  const stalls = decision === "retry_needed" ? look.stalls + 1 : 0;
+  return { previous: look.current, stalls };
+}
+
+export interface WatchDelays {
+  /** Rising limits: with fewer items left than `below`, the next look is after `delayMs`. */
+  readonly steps: readonly { readonly below: number; readonly delayMs: number }[];
+  /** With as many items left as the last limit, or more. */
+  readonly elseMs: number;
+  /** After a look without progress. */
+  readonly stallMs: number;
+}
+
+/** The more is left, the later the next look: once to five times the shortest delay. */
+export function makeWatchDelays(shortestMs: number, stallMs: number): WatchDelays {
+  const limits = [500, 1_000, 2_000, 5_000];
+  return {
+    steps: limits.map((below, at) => ({ below, delayMs: shortestMs * (at + 1) })),
+    elseMs: shortestMs * (limits.length + 1),
+    stallMs,
+  };
+}
+
+export const DEFAULT_WATCH_DELAYS = makeWatchDelays(60_000, 120_000);
+
+/** When to look again; `left` is how far the count is from its target. */
+export function computeWatchDelayMs(
+  left: number,
+  decision: WatchDecision,
+  delays: WatchDelays,
+): number {
+  if (decision === "retry_needed") return delays.stallMs;
+  return delays.steps.find(({ below }) => left < below)?.delayMs ?? delays.elseMs;
+}
+
+/** What makes a look without progress a stall, and not somebody's intention. */
+export interface StallFacts {
+  readonly hasDueWork: boolean;
+  readonly hasLiveLease: boolean;
+  readonly isPaused: boolean;
+  /** Some living worker has the batch's pipeline. */
+  readonly hasWorker: boolean;
+}
+
+export function countsAsStall(facts: StallFacts): boolean {
+  return facts.hasDueWork && !facts.hasLiveLease && !facts.isPaused && facts.hasWorker;
+}
+
+export function isWithoutProgress(decision: WatchDecision): boolean {
+  return decision === "retry_needed" || decision === "retries_exhausted";
+}
+
+/** What the next look is told; one without progress that is no stall is held against nobody. */
+export function noteLook(look: WatchLook, decision: WatchDecision, stalls: boolean): WatchState {
+  if (isWithoutProgress(decision) && !stalls) {
+    return { previous: look.current, stalls: look.stalls };
+  }
+  return nextWatchState(look, decision);
+}

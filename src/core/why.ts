@@ -1,0 +1,152 @@
+/** "Why is this waiting?": one answer for a batch, and one for each of its chunks. */
+import { type BatchState, isEnded } from "./batch.ts";
+import type { ChunkState } from "./chunk.ts";
+
+export interface Why {
+  /** A stable word, for programs. */
+  readonly code: WhyCode;
+  /** For people; names the remedy where there is one. */
+  readonly message: string;
+}
+
+export const WHY_CODES = [
+  "ended",
+  "settled",
+  "cancelling",
+  "parked",
+  "paused",
+  "lane",
+  "no_worker",
+  "slicing",
+  "unsliced",
+  "unsealed",
+  "canary",
+  "working",
+  "back_off",
+  "due",
+] as const;
+export type WhyCode = (typeof WHY_CODES)[number];
+
+export interface PauseFacts {
+  readonly scope: "batch" | "lane" | "pipeline";
+  readonly name: string;
+  readonly by: string;
+  readonly why: string | null;
+}
+
+export interface BatchFacts {
+  readonly state: BatchState;
+  readonly pipeline: string;
+  readonly version: string;
+  readonly lane: string;
+  readonly active: boolean;
+  /** The batch that holds the lane, when it is another one. */
+  readonly laneHolder: string | null;
+  /** How many batches of the lane come first, the holder included. */
+  readonly ahead: number;
+  readonly parked: string | null;
+  readonly pause: PauseFacts | null;
+  readonly cancelMode: "drain" | "now" | null;
+  readonly hasWorker: boolean;
+  readonly sealed: boolean;
+  readonly pending: number;
+  /** Chunks that workers hold. */
+  readonly leased: number;
+  /** The canary slice has not passed yet. */
+  readonly inCanary: boolean;
+  /** When the next chunk is due; null when none waits. */
+  readonly nextDueInMs: number | null;
+}
+
+export function explainBatch(facts: BatchFacts): Why {
+  const { state, pipeline, version, leased, nextDueInMs } = facts;
+  if (isEnded(state)) return { code: "ended", message: `it has ended: ${state}` };
+  const halted = explainHalt(facts);
+  if (halted !== null) return halted;
+  if (!facts.hasWorker) {
+    return {
+      code: "no_worker",
+      message: `no worker has the pipeline ${pipeline} in version ${version}; start one with sluice work`,
+    };
+  }
+  if (state === "submitted") return { code: "unsliced", message: "it is about to be sliced" };
+  if (state === "slicing") return { code: "slicing", message: "its items are being planned" };
+  if (leased > 0) {
+    return {
+      code: "working",
+      message: `workers are at it: ${leased} ${leased === 1 ? "chunk" : "chunks"} in hand`,
+    };
+  }
+  if (facts.pending === 0 && !facts.sealed) {
+    return { code: "unsealed", message: "its producer has not sealed it, and may add more items" };
+  }
+  if (nextDueInMs !== null && nextDueInMs > 0) {
+    return {
+      code: "back_off",
+      message: `what is left waits for its next try in ${formatWait(nextDueInMs)}`,
+    };
+  }
+  return { code: "due", message: "it is due; the next free worker takes it" };
+}
+
+/** What keeps a batch from running whatever its items are. */
+function explainHalt(facts: BatchFacts): Why | null {
+  const { active, ahead, lane, laneHolder, leased, cancelMode, parked, pause } = facts;
+  if (cancelMode !== null) {
+    const hands = leased === 1 ? "1 chunk is" : `${leased} chunks are`;
+    return {
+      code: "cancelling",
+      message: `it is being cancelled (${cancelMode}): ${hands} still in workers' hands`,
+    };
+  }
+  if (parked !== null) {
+    return { code: "parked", message: `it is parked: ${parked}; sluice resume takes it up again` };
+  }
+  if (pause !== null) return { code: "paused", message: explainPause(pause) };
+  if (active) return null;
+  const holder = laneHolder === null ? "" : `; batch ${laneHolder} has its turn`;
+  return {
+    code: "lane",
+    message: `it waits for its turn in lane ${lane}: ${ahead} ${ahead === 1 ? "batch comes" : "batches come"} first${holder}`,
+  };
+}
+
+function explainPause({ scope, name, by, why }: PauseFacts): string {
+  const what = scope === "batch" ? "it" : `its ${scope} ${name}`;
+  return `${what} was paused by ${by}${why === null ? "" : ` (${why})`}; sluice resume goes on`;
+}
+
+export interface ChunkFacts {
+  readonly chunk: number;
+  readonly state: ChunkState;
+  /** Who holds it. */
+  readonly worker: string | null;
+  /** How long until it may be leased; 0 when it is due. */
+  readonly dueInMs: number;
+  /** Not among the first slice, which has not passed yet. */
+  readonly behindCanary: boolean;
+}
+
+export function explainChunk(facts: ChunkFacts, batch: BatchFacts): Why {
+  const { chunk, state, worker, dueInMs, behindCanary } = facts;
+  if (state === "settled") return { code: "settled", message: `chunk ${chunk} is settled` };
+  if (state === "cancelled" || isEnded(batch.state)) return explainBatch(batch);
+  if (state === "leased") {
+    return { code: "working", message: `worker ${worker ?? "unknown"} is at chunk ${chunk}` };
+  }
+  const halted = explainHalt(batch);
+  if (halted !== null) return halted;
+  if (behindCanary) {
+    return { code: "canary", message: "the first slice must pass before it may run" };
+  }
+  if (dueInMs > 0) {
+    return { code: "back_off", message: `it waits for its next try in ${formatWait(dueInMs)}` };
+  }
+  if (!batch.hasWorker) return explainBatch(batch);
+  return { code: "due", message: `chunk ${chunk} is due; the next free worker takes it` };
+}
+
+function formatWait(ms: number): string {
+  if (ms < 1_000) return `${ms} ms`;
+  return ms < 120_000 ? `${Math.ceil(ms / 1_000)} s` : `${Math.ceil(ms / 60_000)} min`;
+}

@@ -1,0 +1,201 @@
+import { hash } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ManualClock } from "../../test/support/manual-clock.ts";
+import { SeededRandom } from "../../test/support/seeded-random.ts";
+import { createMemoryStore, type MemoryStore } from "../adapters/memory/store.ts";
+import type { BatchSnapshot } from "../ports/conducting.ts";
+import { Conductor } from "./conductor.ts";
+import type { LogEntry } from "./log.ts";
+import { definePipeline, type Pipeline } from "./pipeline.ts";
+import { DEFAULT_SETTINGS } from "./settings.ts";
+import { describeStep } from "./step.ts";
+
+const ACT = { by: "op", why: null };
+const WORKER = 1;
+
+let clock: ManualClock;
+let store: MemoryStore;
+let conductor: Conductor;
+let logs: LogEntry[];
+
+const erase = (pipeline: unknown): Pipeline => pipeline as Pipeline;
+const owned = erase(definePipeline({ name: "p", process: () => undefined }));
+const sourced = erase(
+  definePipeline({ name: "p", source: () => [1, 2, 3], process: () => undefined }),
+);
+
+beforeEach(() => {
+  clock = new ManualClock();
+  logs = [];
+  store = createMemoryStore({ clock, sha256: (text) => hash("sha256", text) });
+  conductor = new Conductor({
+    store,
+    clock,
+    random: new SeededRandom(1),
+    worker: WORKER,
+    log: (entry) => void logs.push(entry),
+    settings: DEFAULT_SETTINGS,
+    onFatal: (error) => {
+      throw error;
+    },
+    offerInline: () => null,
+  });
+});
+
+afterEach(() => conductor.stop());
+
+async function submit(id: string, changes: object = {}): Promise<BatchSnapshot> {
+  const { batch } = await store.submit({
+    id,
+    pipeline: "p",
+    lane: "north",
+    version: "1",
+    key: null,
+    input: "1",
+    inputHash: "h",
+    resume: false,
+    open: false,
+    sealWithinMs: 86_400_000,
+    deadlineAt: null,
+    settings: { strict: false, steps: sourced.steps.map(describeStep) },
+    ...changes,
+  });
+  return batch;
+}
+
+const decisions = (): string[] =>
+  logs
+    .filter(({ event }) => event === "batch.start_skipped")
+    .map(({ message }) => message.split(": ").at(-1) ?? "");
+
+describe("before a batch is sliced", () => {
+  test("one whose turn it is goes on", async () => {
+    const batch = await submit("b-1");
+    expect(await conductor.slice(batch, sourced, null)).toMatchObject({ state: "running" });
+    expect(store.state.batches.get("b-1")?.steps[0]?.counts.planned).toBe(3);
+    expect(decisions()).toEqual([]);
+    // The claim is given up, so that nobody waits for it.
+    expect(store.state.claims.size).toBe(0);
+  });
+
+  test("one that waits for its turn is left for later", async () => {
+    await submit("b-1");
+    const batch = await submit("b-2");
+    expect(await conductor.slice(batch, sourced, null)).toBeNull();
+    expect(decisions()).toEqual(["try_later"]);
+    expect(store.state.batches.get("b-2")?.state).toBe("submitted");
+  });
+
+  for (const scope of ["batch", "lane", "pipeline"] as const) {
+    test(`one whose ${scope} is paused is left for later`, async () => {
+      const batch = await submit("b-1");
+      const name = { batch: "b-1", lane: "north", pipeline: "p" }[scope];
+      await store.pause({ scope, name, mode: "drain", ...ACT });
+      expect(await conductor.slice(batch, sourced, null)).toBeNull();
+      expect(decisions()).toEqual(["try_later"]);
+    });
+  }
+
+  test("one that was cancelled since it was found is skipped", async () => {
+    const batch = await submit("b-1");
+    await store.cancel("b-1", { mode: "now", ...ACT });
+    expect(await conductor.slice(batch, sourced, null)).toBeNull();
+    expect(decisions()).toEqual(["skip_cancelled"]);
+  });
+
+  test("one that another process slices is skipped", async () => {
+    const batch = await submit("b-1");
+    await store.claim("slicing/b-1", WORKER + 1, 60_000);
+    expect(await conductor.slice(batch, sourced, null)).toBeNull();
+    expect(decisions()).toEqual(["skip_duplicate"]);
+    expect(store.state.batches.get("b-1")?.state).toBe("submitted");
+  });
+
+  test("one that was left lying for hours is skipped, also by whoever has its items", async () => {
+    const batch = await submit("b-1", { input: null });
+    clock.advance(7 * 3_600_000);
+    await submit("b-2");
+    const { watchDelays } = { watchDelays: { steps: [], elseMs: 60_000, stallMs: 60_000 } };
+    const policy = { watchDelays, stallsMax: 3, orphanMs: 900_000, staleMs: 6 * 3_600_000 };
+    await store.sweep(policy);
+    expect(store.state.batches.get("b-1")?.parked?.code).toBe("STALE");
+    expect(await conductor.slice(batch, owned, [1])).toBeNull();
+    expect(decisions()).toEqual(["skip_stale"]);
+  });
+
+  test("items that live only here are taken in before their batch has its turn", async () => {
+    await submit("b-1");
+    const batch = await submit("b-2", { input: null });
+    expect(await conductor.slice(batch, owned, [1, 2])).toMatchObject({ state: "ready" });
+    expect(store.state.batches.get("b-2")?.steps[0]?.counts.planned).toBe(2);
+  });
+
+  test("a slicing that is under way is shared, not begun again", async () => {
+    const batch = await submit("b-1");
+    const first = conductor.slice(batch, sourced, null);
+    expect(conductor.slice(batch, sourced, null)).toBe(first);
+    await first;
+    expect(store.state.batches.get("b-1")?.steps[0]?.sliceFence).toBe(1);
+  });
+
+  test("a step that the pipeline no longer has fails its batch, with the remedy", async () => {
+    const batch = await submit("b-1");
+    expect(await conductor.slice({ ...batch, step: 1 }, sourced, null)).toMatchObject({
+      state: "failed",
+      reason: { code: "UNKNOWN_STEP" },
+    });
+  });
+});
+
+describe("slicing with an old view of the batch", () => {
+  const stepped = erase(
+    definePipeline({
+      name: "p",
+      steps: [
+        { name: "a", source: () => [] as unknown[], process: () => undefined },
+        { name: "b", source: () => [1, 2], process: () => undefined },
+      ],
+    }),
+  );
+
+  test("does not finish a later step for it", async () => {
+    const settings = { strict: false, steps: stepped.steps.map(describeStep) };
+    const old = await submit("b-1", { settings });
+    // The first step has nothing in it, and is over at once.
+    expect(await conductor.slice(old, stepped, null)).toMatchObject({ state: "slicing", step: 1 });
+    expect(await conductor.slice(old, stepped, null)).toBeNull();
+    expect(store.state.batches.get("b-1")).toMatchObject({ state: "slicing", step: 1 });
+    const now = await store.getBatch("b-1");
+    await conductor.slice(now as BatchSnapshot, stepped, null);
+    expect(store.state.batches.get("b-1")?.steps[1]?.counts.planned).toBe(2);
+  });
+
+  test("a finish that comes twice does not finish the step after it", async () => {
+    const settings = { strict: false, steps: stepped.steps.map(describeStep) };
+    await submit("b-1", { settings });
+    const { batch: first } = await store.startSlicing("b-1", false);
+    await store.finishSlicing("b-1", 0, first.sliceFence);
+    const { batch: second } = await store.startSlicing("b-1", false);
+    expect(second).toMatchObject({ state: "slicing", step: 1, chunks: 0 });
+    const again = await store.finishSlicing("b-1", 0, first.sliceFence);
+    expect(again).toMatchObject({ kind: "moved_on", batch: { state: "slicing", step: 1 } });
+  });
+
+  test("items that were handed over do not become those of a later step", async () => {
+    const carrying = erase(
+      definePipeline({
+        name: "p",
+        steps: [
+          { name: "a", process: () => undefined },
+          { name: "b", source: () => [1, 2], process: () => undefined },
+        ],
+      }),
+    );
+    const settings = { strict: false, steps: carrying.steps.map(describeStep) };
+    const old = await submit("b-1", { settings, input: null });
+    await conductor.sliceOwned(old, carrying, []);
+    expect(store.state.batches.get("b-1")).toMatchObject({ state: "slicing", step: 1 });
+    await conductor.sliceOwned(old, carrying, ["mine"]);
+    expect(store.state.batches.get("b-1")?.steps[1]?.counts.planned).toBe(0);
+  });
+});

@@ -1,0 +1,60 @@
+/**
+ * Content de-duplication: before a chunk runs, the contents of its items are claimed. An item whose
+ * content somebody has worked on with success is skipped; one whose content is under way elsewhere
+ * comes again later.
+ */
+import { hash } from "node:crypto";
+import { describeError } from "../core/errors.ts";
+import type { ItemContent } from "../core/report.ts";
+import type { Store } from "../ports/store.ts";
+import type { ChunkRun } from "./chunk-run.ts";
+import { checkItem } from "./item-check.ts";
+import type { Dedupe, Step } from "./step.ts";
+
+/** When an item whose content is under way is looked at again. */
+const HELD_RETRY_MS = 250;
+
+export async function claimContents(run: ChunkRun, step: Step, store: Store): Promise<void> {
+  if (run.lost || run.finished || step.dedupe === null) return;
+  const contents = await readContents(run, step, step.dedupe);
+  if (contents.length === 0) return;
+  const claims = await store.claimContents(run.lease, contents);
+  if (claims === null) {
+    run.lose();
+    run.skipRest();
+    return;
+  }
+  for (const [at, { index, content }] of contents.entries()) {
+    const claim = claims[at];
+    if (claim === "done") run.skip(index);
+    else if (claim === "held") run.defer(index, null, HELD_RETRY_MS);
+    else run.holdContent(index, content);
+  }
+}
+
+async function readContents(run: ChunkRun, step: Step, dedupe: Dedupe): Promise<ItemContent[]> {
+  const contents: ItemContent[] = [];
+  for (const index of run.listRunnable()) {
+    let item: unknown;
+    try {
+      const raw = run.items.at(index);
+      item = step.itemSchema === null ? raw : await checkItem(step.itemSchema, raw);
+    } catch {
+      // A bad item has no content: it fails when it runs, with the reason.
+      continue;
+    }
+    try {
+      contents.push({ index, content: nameContent(dedupe, item) });
+    } catch (error) {
+      // It would run well enough, but it could be a repeat.
+      run.fail(index, null, run.countAttempts(index) + 1, describeError(error), null);
+    }
+  }
+  return contents;
+}
+
+/** Scope, identity and content in one text of fixed length. */
+function nameContent(dedupe: Dedupe, item: unknown): string {
+  const content = hash("sha256", dedupe.content(item));
+  return hash("sha256", JSON.stringify([dedupe.scope, dedupe.identity(item), content]));
+}

@@ -1,0 +1,60 @@
+/** What handlers and sources are told beside their items. */
+
+/** What a handler is told beside its item. */
+export interface ItemContext {
+  readonly batch: string;
+  readonly lane: string;
+  /** The name of the step. */
+  readonly step: string;
+  /** The item's number in the step, from 0. */
+  readonly index: number;
+  /** The item's key, where the step has one. */
+  readonly key: string | null;
+  /** 1 for the first try of a drive. */
+  readonly attempt: number;
+  /** 1, or higher when the item was redriven. */
+  readonly drive: number;
+  /** No automatic pass over dead letters will follow: if it gives up now, it stays a dead letter. */
+  readonly final: boolean;
+  /** The same for every try of this item: hand it to systems that can refuse a repeat. */
+  readonly idempotencyKey: string;
+  /** Rises with every lease of the item's chunk: another system can refuse a lower one as stale. */
+  readonly fence: number;
+  /** Aborts at the time limit, when the batch is cancelled, the lease lost or the worker stopped. */
+  readonly signal: AbortSignal;
+  /**
+   * Records how far the handler has come with this item; durable when it resolves. The last one is
+   * `lastCheckpoint` when the item runs again.
+   */
+  checkpoint(name: string, data?: unknown): Promise<void>;
+  readonly lastCheckpoint: { readonly name: string; readonly data: unknown } | null;
+}
+
+export interface ChunkItem<Item> {
+  readonly item: Item;
+  readonly index: number;
+  readonly key: string | null;
+  readonly attempt: number;
+  readonly drive: number;
+  readonly idempotencyKey: string;
+}
+
+export interface ChunkContext {
+  readonly batch: string;
+  readonly lane: string;
+  /** The name of the step. */
+  readonly step: string;
+  readonly fence: number;
+  /** No automatic pass over dead letters will follow. */
+  readonly final: boolean;
+  readonly signal: AbortSignal;
+}
+
+export interface SourceContext<Input> {
+  /** What the batch was submitted with. */
+  readonly input: Input;
+  readonly batch: string;
+  readonly lane: string;
+  /** The results of an earlier step, in item order; by default of the one before. */
+  results<Result = unknown>(step?: string): AsyncIterable<Result>;
+}

@@ -1,0 +1,72 @@
+import { describe, expect, test } from "vitest";
+import { createOutcomeMap } from "../core/outcome-map.ts";
+import { ChunkRun } from "./chunk-run.ts";
+import { ItemJudge } from "./item-judge.ts";
+import { later } from "./outcomes.ts";
+import { definePipeline } from "./pipeline.ts";
+import { StopSignal } from "./stop-signals.ts";
+
+function makeRig(key: (item: unknown) => string = () => "k") {
+  const lease = {
+    batch: "b-1",
+    step: 0,
+    chunk: 0,
+    fence: 1,
+    start: 0,
+    end: 2,
+    locator: null,
+    outcomes: createOutcomeMap(2),
+    histories: [],
+    overrides: [],
+    careful: false,
+    final: false,
+  };
+  const run = new ChunkRun(lease, { leaseUntil: 15_000, now: 0 });
+  const [step] = definePipeline({ name: "p", key, process: () => undefined }).steps;
+  const random = { next: () => 0.5, id: () => "aaaaaaaaaaaa" };
+  const judge = new ItemJudge({ step, random, log: () => undefined, onFatal: () => undefined });
+  return { run, judge };
+}
+
+describe("an item that says `later`", () => {
+  test("comes again after that time: no outcome, no failure, no try", () => {
+    const { run, judge } = makeRig();
+    judge.note(run, 0, "item", later(400));
+    const report = run.makeReport("yield");
+    expect(report.deferrals).toEqual([{ index: 0, key: "k", inMs: 400 }]);
+    expect(report.failures).toEqual([]);
+    expect(run.isPending(0)).toBe(true);
+    expect(run.countAttempts(0)).toBe(0);
+  });
+
+  test.each([
+    [0, 0],
+    [0.2, 1],
+    [1_500.5, 1_501],
+    [-5, 0],
+    [Number.NaN, 0],
+    [Number.POSITIVE_INFINITY, 86_400_000],
+    [86_400_001, 86_400_000],
+    ["500" as unknown as number, 500],
+    ["soon" as unknown as number, 0],
+  ])("in %s ms waits %i ms: whole, and never for ever", (inMs, expected) => {
+    const { run, judge } = makeRig();
+    judge.note(run, 0, "item", later(inMs));
+    expect(run.makeReport("yield").deferrals[0]?.inMs).toBe(expected);
+  });
+
+  test("though its key cannot be read", () => {
+    const { run, judge } = makeRig(() => {
+      throw new Error("no key");
+    });
+    judge.note(run, 0, "item", later(5));
+    expect(run.makeReport("yield").deferrals).toEqual([{ index: 0, key: null, inMs: 5 }]);
+  });
+});
+
+test("an item whose handler was told to stop did not fail: it was not run", () => {
+  const { run, judge } = makeRig();
+  judge.fail(run, 0, "item", new Error("aborted"), new StopSignal("its batch is being stopped"));
+  expect(run.makeReport("yield")).toMatchObject({ failures: [], deferrals: [] });
+  expect([run.isPending(0), run.unreported]).toEqual([true, 0]);
+});

@@ -1,0 +1,98 @@
+/** One step of a pipeline: where its items come from, what is done with each, within which limits. */
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { FailureBudget } from "../core/failure-budget.ts";
+import type { RetryPolicy } from "../core/retry.ts";
+import type { ChunkLimitPolicy } from "../core/slicing.ts";
+import type { Canary, StepSettings } from "../core/step.ts";
+import type { SourceLike } from "../ports/source.ts";
+import type { ChunkContext, ChunkItem, ItemContext, SourceContext } from "./contexts.ts";
+import { checkKey } from "./item-key.ts";
+import type { CheckedStep } from "./step-check.ts";
+import { makeWaitStep } from "./wait-step.ts";
+
+/** What must not be worked on twice. */
+export interface Dedupe<Item = unknown> {
+  /** Items of one scope are compared; default the pipeline's name. */
+  readonly scope: string;
+  // Methods, so that a step of one item type can be handled as one of any.
+  identity(item: Item): string;
+  content(item: Item): string | Uint8Array;
+}
+
+/** A step's definition with every default filled in. */
+export interface Step<Item = unknown, Input = unknown> {
+  readonly name: string;
+  /** Its place in the pipeline, from 0. */
+  readonly number: number;
+  readonly itemSchema: StandardSchemaV1<unknown, Item> | null;
+  /** Null: the items are handed over, or are the results of `carriesFrom`. */
+  readonly source: ((context: SourceContext<Input>) => SourceLike<unknown>) | null;
+  /** The step whose results are its items; null when it has a source, or is the first. */
+  readonly carriesFrom: number | null;
+  readonly uniqueKeys: boolean;
+  readonly chunkSize: number;
+  readonly maxChunks: number;
+  readonly whenTooManyChunks: ChunkLimitPolicy;
+  readonly inlineItems: number;
+  readonly concurrency: number;
+  readonly retry: RetryPolicy;
+  readonly timeLimitMs: number;
+  readonly maxRedrives: number;
+  readonly failureBudget: FailureBudget | null;
+  readonly canary: Canary | null;
+  readonly dedupe: Dedupe<Item> | null;
+  /** It waits for an outside count instead of working on items. */
+  readonly waits: boolean;
+  // Methods, so that a step of one item type can be handled as one of any.
+  readKey(item: Item): string | null;
+  process?(item: Item, context: ItemContext): unknown;
+  processChunk?(items: readonly ChunkItem<Item>[], context: ChunkContext): unknown;
+}
+
+/** Fills in a checked definition. `before` are the steps that come first. */
+export function makeStep(
+  checked: CheckedStep,
+  pipeline: string,
+  name: string,
+  before: readonly Step[],
+): Step {
+  const { key, item, source, process, processChunk, inlineItems, dedupe, waitFor, ...rest } =
+    checked;
+  const number = before.length;
+  const carrier = before.findLast(({ waits }) => !waits);
+  const own = (source as Step["source"] | undefined) ?? null;
+  const step = {
+    ...rest,
+    name,
+    number,
+    inlineItems: inlineItems ?? rest.chunkSize,
+    itemSchema: (item as StandardSchemaV1<unknown, unknown> | undefined) ?? null,
+    source: own,
+    carriesFrom: own === null && carrier !== undefined ? carrier.number : null,
+    dedupe: dedupe === undefined ? null : fillDedupe(dedupe, pipeline),
+    waits: waitFor !== undefined,
+    readKey: (value: unknown) => (key === undefined ? null : checkKey(key(value))),
+  };
+  if (waitFor !== undefined) return { ...step, ...makeWaitStep(waitFor), carriesFrom: null };
+  return {
+    ...step,
+    ...(process === undefined ? {} : { process }),
+    ...(processChunk === undefined ? {} : { processChunk }),
+  };
+}
+
+function fillDedupe(given: NonNullable<CheckedStep["dedupe"]>, pipeline: string): Dedupe {
+  const { scope = pipeline, identity, content } = given;
+  return {
+    scope,
+    identity: (item) => checkKey(identity(item)),
+    content: (item) =>
+      content === undefined ? JSON.stringify(item) : (content(item) as string | Uint8Array),
+  };
+}
+
+/** What the store must know of it. */
+export function describeStep(step: Step): StepSettings {
+  const { name, chunkSize, maxRedrives, carriesFrom, failureBudget: budget, canary } = step;
+  return { name, chunkSize, maxRedrives, carries: carriesFrom !== null, budget, canary };
+}

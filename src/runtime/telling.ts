@@ -1,0 +1,40 @@
+/**
+ * Telling the store about chunks. Of one chunk there is one report on its way at a time: two at
+ * once would tell some things twice and others never.
+ */
+import type { Clock } from "../ports/clock.ts";
+import type { Report, WorkResult } from "../ports/working.ts";
+import type { ChunkRun } from "./chunk-run.ts";
+
+export interface Telling {
+  readonly run: ChunkRun;
+  readonly report: Report;
+}
+
+export function tell(run: ChunkRun, intent: Report["intent"]): Telling {
+  return { run, report: run.makeReport(intent) };
+}
+
+/**
+ * Tells the store, and notes its answers before anybody makes the next report of these chunks: one
+ * that was made in between would tell the same things again, and forget newer ones for them.
+ */
+export async function whileTelling(
+  tellings: readonly Telling[],
+  clock: Clock,
+  act: () => Promise<WorkResult>,
+): Promise<WorkResult> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  for (const { run } of tellings) run.telling = promise;
+  try {
+    const result = await act();
+    const now = clock.monotonicMs();
+    for (const [at, { run, report }] of tellings.entries()) {
+      run.markReported(report, result.reports[at] ?? "lost", now);
+    }
+    return result;
+  } finally {
+    for (const { run } of tellings) run.telling = null;
+    resolve();
+  }
+}

@@ -1,0 +1,262 @@
+/** Retention: scratch data and evidence go at their own ages, and never what is unfinished or owed. */
+import { expect } from "vitest";
+import type { PrunePolicy, PruneResult } from "../../src/ports/operating.ts";
+import { type Rig, type Rule, say } from "./rig.ts";
+
+async function prune(rig: Rig, policy: Partial<PrunePolicy>): Promise<PruneResult> {
+  const nothing = { scratchBefore: null, evidenceBefore: null, dryRun: false };
+  return rig.store.prune({ ...nothing, ...policy });
+}
+
+/** A batch that ended with a result and a dead letter that has a checkpoint and was edited. */
+async function end(rig: Rig): Promise<string> {
+  const id = await rig.running([3]);
+  const lease = await rig.leaseOne({ batch: id });
+  await rig.store.claimContents(lease, [
+    { index: 0, content: `${id}/done` },
+    { index: 1, content: `${id}/free` },
+  ]);
+  await rig.report(lease, { checkpoints: { 1: "fetched", 2: "parsed" }, intent: "keep" });
+  await rig.report(lease, {
+    succeeded: [0],
+    failed: [1, 2],
+    results: { 0: "0" },
+    contents: { 0: `${id}/done` },
+  });
+  await rig.edit(id, 2, "1");
+  return id;
+}
+
+/** Everything that every batch has ended before. */
+const now = (rig: Rig): number => rig.clock.wallMs() + 1;
+
+export function describeRetention(rule: Rule): void {
+  rule("scratch data goes, and the evidence stays", async ({ rig }) => {
+    const id = await end(rig);
+    const before = await rig.observe(id);
+    expect(await prune(rig, { scratchBefore: now(rig) })).toEqual({
+      scratched: 1,
+      removed: 0,
+      owed: 0,
+      more: false,
+    });
+    expect(await rig.store.readManifests(id, 0, 0, 9)).toEqual([]);
+    expect(await rig.store.findItem(id, 0, 1)).toMatchObject({
+      checkpoint: null,
+      outcome: "failed",
+    });
+    expect(await rig.store.findItem(id, 0, 2)).toMatchObject({ override: null });
+    const after = (await rig.observe(id)) as typeof before & { deadLetters: object[] };
+    const letters = after.deadLetters.map((letter) => ({ ...letter, edited: false }));
+    expect(after).toEqual({
+      ...before,
+      batch: { ...before.batch, pruned: true },
+      deadLetters: letters,
+    });
+    expect(letters).toHaveLength(2);
+  });
+
+  rule("a batch without its scratch data is neither redriven nor edited", async ({ rig }) => {
+    const id = await end(rig);
+    await prune(rig, { scratchBefore: now(rig) });
+    const before = await rig.observe(id);
+    expect(await rig.redrive(id)).toMatchObject({ kind: "refused", why: "pruned" });
+    expect(await rig.edit(id, 1, "1")).toBe(false);
+    expect(await rig.observe(id)).toEqual(before);
+    expect(await rig.discard(id)).toBe(2);
+  });
+
+  rule("scratch data is removed once", async ({ rig }) => {
+    await end(rig);
+    await prune(rig, { scratchBefore: now(rig) });
+    expect(await prune(rig, { scratchBefore: now(rig) })).toMatchObject({ scratched: 0 });
+  });
+
+  rule("evidence goes with everything, and nobody else's", async ({ rig }) => {
+    const gone = await end(rig);
+    rig.clock.advance(1_000);
+    const kept = await end(rig);
+    const before = await rig.observe(kept);
+    const evidenceBefore = rig.clock.wallMs();
+    expect(await prune(rig, { evidenceBefore })).toEqual({
+      scratched: 0,
+      removed: 1,
+      owed: 0,
+      more: false,
+    });
+    expect(await rig.store.getBatch(gone)).toBeNull();
+    expect(await rig.store.recount(gone)).toBeNull();
+    expect(await rig.records(gone)).toEqual([]);
+    await expect(rig.letters(gone)).rejects.toMatchObject({ code: "UNKNOWN_BATCH" });
+    expect(await rig.observe(kept)).toEqual(before);
+    expect((await rig.store.listBatches({ limit: 9 })).map(({ id }) => id)).toEqual([kept]);
+  });
+
+  rule("evidence of a batch whose scratch data is gone goes as well", async ({ rig }) => {
+    const id = await end(rig);
+    await prune(rig, { scratchBefore: now(rig) });
+    expect(await prune(rig, { evidenceBefore: now(rig) })).toMatchObject({ removed: 1 });
+    expect(await rig.store.getBatch(id)).toBeNull();
+  });
+
+  rule("a batch that is old enough to go is not also counted as scratched", async ({ rig }) => {
+    await end(rig);
+    rig.clock.advance(1_000);
+    await end(rig);
+    const policy = { scratchBefore: now(rig), evidenceBefore: rig.clock.wallMs() - 500 };
+    expect(await prune(rig, { ...policy, dryRun: true })).toMatchObject({
+      scratched: 1,
+      removed: 1,
+    });
+    expect(await prune(rig, policy)).toMatchObject({ scratched: 1, removed: 1 });
+  });
+
+  rule("what ended at the very limit stays", async ({ rig }) => {
+    await end(rig);
+    const at = rig.clock.wallMs();
+    expect(await prune(rig, { scratchBefore: at, evidenceBefore: at })).toMatchObject({
+      scratched: 0,
+      removed: 0,
+    });
+  });
+
+  rule("what has not ended is never touched", async ({ rig }) => {
+    const reopened = await end(rig);
+    await rig.redrive(reopened);
+    const ids = [
+      (await rig.submit()).id,
+      await rig.slicing(),
+      await rig.running([1]),
+      await rig.running([1], { open: true }),
+      reopened,
+    ];
+    const before = await Promise.all(ids.map((id) => rig.observe(id)));
+    rig.clock.advance(10 ** 6);
+    const policy = { scratchBefore: now(rig), evidenceBefore: now(rig) };
+    expect(await prune(rig, policy)).toEqual({ scratched: 0, removed: 0, owed: 0, more: false });
+    expect(await Promise.all(ids.map((id) => rig.observe(id)))).toEqual(before);
+    expect(await rig.store.readManifests(reopened, 0, 0, 9)).toHaveLength(1);
+  });
+
+  rule("a dry run counts and changes nothing", async ({ rig }) => {
+    const id = await end(rig);
+    const before = await rig.observe(id);
+    expect(await prune(rig, { scratchBefore: now(rig), dryRun: true })).toMatchObject({
+      scratched: 1,
+      removed: 0,
+    });
+    expect(await prune(rig, { evidenceBefore: now(rig), dryRun: true })).toMatchObject({
+      removed: 1,
+    });
+    expect(await rig.observe(id)).toEqual(before);
+    expect(await rig.store.readManifests(id, 0, 0, 9)).toHaveLength(1);
+  });
+
+  rule("evidence that a reader of the records is owed is kept until it has it", async ({ rig }) => {
+    const told = await end(rig);
+    const upTo = (await rig.records(told)).at(-1)!.position;
+    const untold = await end(rig);
+    const last = (await rig.records(untold)).at(-1)!.position;
+    await rig.store.savePosition("quick", last);
+    await rig.store.savePosition("slow", upTo);
+    const policy = { evidenceBefore: now(rig) };
+    expect(await prune(rig, { ...policy, dryRun: true })).toMatchObject({ removed: 1, owed: 1 });
+    expect(await prune(rig, policy)).toMatchObject({ removed: 1, owed: 1 });
+    expect(await rig.store.getBatch(untold)).not.toBeNull();
+    await rig.store.savePosition("slow", last - 1);
+    expect(await prune(rig, policy)).toMatchObject({ removed: 0, owed: 1 });
+    await rig.store.savePosition("slow", last);
+    expect(await prune(rig, policy)).toMatchObject({ removed: 1, owed: 0 });
+  });
+
+  rule("scratch data is nobody's due: it goes all the same", async ({ rig }) => {
+    await end(rig);
+    await rig.store.savePosition("slow", 1);
+    expect(await prune(rig, { scratchBefore: now(rig) })).toMatchObject({ scratched: 1, owed: 0 });
+  });
+
+  rule("many batches go in small steps, and all of them go", async ({ rig }) => {
+    const ids = await Promise.all(Array.from({ length: 50 }, () => rig.running([])));
+    for (const policy of [{ scratchBefore: now(rig) }, { evidenceBefore: now(rig) }]) {
+      let count = 0;
+      for (let calls = 0; calls < 20; calls++) {
+        const { scratched, removed, more } = await prune(rig, policy);
+        count += scratched + removed;
+        if (!more) break;
+      }
+      expect(count).toBe(ids.length);
+    }
+    expect(await rig.store.listBatches({ limit: 9 })).toEqual([]);
+  });
+
+  rule(
+    "a batch of very many rows goes in several steps and cannot be redriven meanwhile",
+    async ({ rig }) => {
+      const id = await rig.running(Array.from({ length: 12_000 }, () => 1));
+      for (let round = 0; round < 12; round++) {
+        const leased = await rig.lease({ chunksMax: 1_000, itemsMax: 10 ** 6 });
+        const reports = leased.map((lease, at) =>
+          say(lease, at === 0 ? { failed: [0] } : { succeeded: [0] }),
+        );
+        await rig.store.work(reports, null);
+      }
+      expect(await rig.state(id)).toBe("completed_with_errors");
+      for (const policy of [{ scratchBefore: now(rig) }, { evidenceBefore: now(rig) }]) {
+        let count = 0;
+        for (let calls = 0; calls < 20; calls++) {
+          const { scratched, removed, more } = await prune(rig, policy);
+          count += scratched + removed;
+          if (!more) break;
+          expect(await rig.redrive(id)).toMatchObject({ kind: "refused", why: "pruned" });
+        }
+        expect(count).toBe(1);
+      }
+      expect(await rig.store.getBatch(id)).toBeNull();
+    },
+  );
+
+  rule("one batch alone can be pruned", async ({ rig }) => {
+    const [one, two] = [await end(rig), await end(rig)];
+    const policy = { evidenceBefore: now(rig), batch: one };
+    expect(await prune(rig, { ...policy, dryRun: true })).toMatchObject({ removed: 1 });
+    expect(await prune(rig, policy)).toMatchObject({ removed: 1 });
+    expect(await rig.store.getBatch(one)).toBeNull();
+    expect(await rig.store.getBatch(two)).not.toBeNull();
+  });
+
+  rule("a final content outlives the scratch data and goes with the evidence", async ({ rig }) => {
+    const id = await end(rig);
+    await rig.running([2, 2]);
+    const [one, two] = await rig.lease({ chunksMax: 2 });
+    const contents = [
+      { index: 0, content: `${id}/done` },
+      { index: 1, content: `${id}/free` },
+    ];
+    await prune(rig, { scratchBefore: now(rig) });
+    expect(await rig.store.claimContents(one!, contents)).toEqual(["done", "claimed"]);
+    await prune(rig, { evidenceBefore: now(rig) });
+    expect(await rig.store.claimContents(two!, contents)).toEqual(["claimed", "held"]);
+  });
+
+  rule("an id, a key and a lane whose batch is gone are as new", async ({ rig }) => {
+    const draft = rig.draft({ key: "monday", inputHash: "one", lane: "main" });
+    await rig.store.submit(draft);
+    await rig.slice(draft.id, [1]);
+    await rig.settle(await rig.leaseOne());
+    await prune(rig, { evidenceBefore: now(rig) });
+    const again = await rig.store.submit({ ...draft, inputHash: "two" });
+    expect(again).toMatchObject({ kind: "created", batch: { active: true, state: "submitted" } });
+    await rig.slice(draft.id, [2]);
+    expect(await rig.settle(await rig.leaseOne())).toBe("settled");
+    expect(await rig.get(draft.id)).toMatchObject({ state: "succeeded", counts: { planned: 2 } });
+    expect((await rig.records(draft.id))[0]).toMatchObject({ seq: 1 });
+  });
+
+  rule("positions of records are not given again when the last of them went", async ({ rig }) => {
+    const id = await end(rig);
+    const last = (await rig.records(id)).at(-1)!.position;
+    await prune(rig, { evidenceBefore: now(rig) });
+    const { id: next } = await rig.submit();
+    expect((await rig.records(next))[0]!.position).toBeGreaterThan(last);
+  });
+}

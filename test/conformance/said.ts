@@ -1,0 +1,112 @@
+/** A worker's report in the words of a test, and chunks to report on. */
+import type { ErrorClass } from "../../src/core/errors.ts";
+import type { PlannedChunk } from "../../src/ports/conducting.ts";
+import type { LeasedChunk, Report } from "../../src/ports/working.ts";
+import { toMap, toWords, type Word } from "../support/outcome-words.ts";
+
+/** What an item's history says of one that was never redriven and has no checkpoint. */
+export const FIRST_DRIVE = { checkpoint: null, drive: 1 } as const;
+
+/** What a worker says of its chunk. Positions count from the start of the chunk. */
+export interface Said {
+  readonly succeeded?: readonly number[];
+  readonly skipped?: readonly number[];
+  /** Gave up: a dead letter each. */
+  readonly failed?: readonly number[];
+  /** Tried and waits: position to delay. */
+  readonly retryInMs?: Readonly<Record<number, number>>;
+  /** Position to JSON text; the item is among `succeeded` as well. */
+  readonly results?: Readonly<Record<number, string>>;
+  readonly starting?: readonly number[];
+  readonly intent?: Report["intent"];
+  /** The map that the worker builds upon, if not the one that it was given with its lease. */
+  readonly upon?: Uint8Array;
+  readonly attempts?: number;
+  /** Of what failed: a permanent `BAD_INPUT` unless it is said otherwise. */
+  readonly errorClass?: ErrorClass;
+  readonly code?: string;
+  /** Has nothing to do yet: position to delay. */
+  readonly deferInMs?: Readonly<Record<number, number>>;
+  /** Position to the name of the stage that it has passed; its data is the name in quotes. */
+  readonly checkpoints?: Readonly<Record<number, string>>;
+  /** Position to content. */
+  readonly contents?: Readonly<Record<number, string>>;
+  readonly abandoned?: readonly number[];
+}
+
+/** A report in the words of a test. Without an intent the rest is given back. */
+export function say(lease: LeasedChunk, said: Said): Report {
+  const { batch, step, chunk, fence } = lease;
+  const words = toWords(said.upon ?? lease.outcomes, lease.end - lease.start);
+  const mark = (positions: readonly number[] | undefined, word: Word): void => {
+    for (const position of positions ?? []) words[position] = word;
+  };
+  mark(said.succeeded, "succeeded");
+  mark(said.skipped, "skipped");
+  mark(said.failed, "failed");
+  const attempts = said.attempts ?? 1;
+  const nameKey = (index: number): string => `key-${lease.start + index}`;
+  const fail = (index: number, retryInMs: number | null): Report["failures"][number] => ({
+    index,
+    key: nameKey(index),
+    attempts,
+    errorClass: said.errorClass ?? (retryInMs === null ? "permanent" : "transient"),
+    code: said.code ?? (retryInMs === null ? "BAD_INPUT" : "ECONNRESET"),
+    message: `item ${lease.start + index} failed`,
+    retryInMs,
+  });
+  return {
+    batch,
+    step,
+    chunk,
+    fence,
+    outcomes: toMap(words),
+    failures: [
+      ...(said.failed ?? []).map((index) => fail(index, null)),
+      ...entriesOf(said.retryInMs).map(([index, ms]) => fail(index, ms)),
+    ],
+    results: entriesOf(said.results).map(([index, value]) => ({
+      index,
+      key: nameKey(index),
+      value,
+    })),
+    deferrals: entriesOf(said.deferInMs).map(([index, inMs]) => ({
+      index,
+      key: nameKey(index),
+      inMs,
+    })),
+    checkpoints: entriesOf(said.checkpoints).map(([index, name]) => ({
+      index,
+      key: nameKey(index),
+      name,
+      data: JSON.stringify(name),
+    })),
+    contents: entriesOf(said.contents).map(([index, content]) => ({ index, content })),
+    abandoned: said.abandoned ?? [],
+    starting: said.starting ?? [],
+    intent: said.intent ?? "yield",
+  };
+}
+
+function entriesOf<T>(byPosition: Readonly<Record<number, T>> = {}): [number, T][] {
+  return Object.entries(byPosition).map(([position, one]) => [Number(position), one]);
+}
+
+/** Every position of a chunk. */
+export function allOf(lease: LeasedChunk): number[] {
+  return Array.from({ length: lease.end - lease.start }, (_, position) => position);
+}
+
+export function wordsOf(lease: LeasedChunk): Word[] {
+  return toWords(lease.outcomes, lease.end - lease.start);
+}
+
+/** Chunks of these sizes, each with a manifest of its own. */
+export function manifests(...sizes: readonly number[]): PlannedChunk[] {
+  return sizes.map((items, chunk) => ({
+    items,
+    locator: null,
+    manifest: new TextEncoder().encode(`${chunk}:${items}`),
+    keys: null,
+  }));
+}

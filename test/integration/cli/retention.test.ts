@@ -1,0 +1,134 @@
+/** `sluice gc`: what is old goes, and nothing unfinished or owed. */
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { Workspace } from "../../support/command-line.ts";
+import { runFailing, runLines, submit } from "./scenes.ts";
+
+interface GcLine {
+  readonly dryRun: boolean;
+  readonly scratched: number;
+  readonly removed: number;
+  readonly owed: number;
+  readonly keepMs: number;
+  readonly keepEvidenceMs: number | null;
+}
+
+let work: Workspace;
+beforeEach(() => {
+  work = new Workspace();
+});
+afterEach(() => work.remove());
+
+const gc = async (...args: string[]): Promise<GcLine> =>
+  (await work.runJson<GcLine>("gc", ...args)).view;
+
+const DAY_MS = 86_400_000;
+
+test("keeps what is young: thirty days for redrives, evidence for ever", async () => {
+  await runFailing(work);
+  expect(await gc()).toEqual({
+    dryRun: false,
+    scratched: 0,
+    removed: 0,
+    owed: 0,
+    keepMs: 30 * DAY_MS,
+    keepEvidenceMs: null,
+  });
+});
+
+test("takes what a redrive needs first, and keeps the evidence", async () => {
+  const id = await runFailing(work);
+  expect(await gc("--keep", "0s", "--dry-run")).toMatchObject({ dryRun: true, scratched: 1 });
+  expect((await work.runJson("status", id)).view).toMatchObject({ pruned: false });
+  const { code, stdout } = await work.run("gc", "--keep", "0s", "--yes");
+  expect(code).toBe(0);
+  expect(stdout).toMatch(
+    /^removed: what a redrive needs, of 1 batch \(ended more than 0 ms ago\)$/m,
+  );
+  expect(stdout).toMatch(/^removed: 0 batches with all evidence \(evidence is kept for ever\)$/m);
+  expect((await work.runJson("status", id)).view).toMatchObject({ pruned: true, failed: 4 });
+  expect(await runLines(work, "dead", id)).toHaveLength(4);
+  const redrive = await work.run("redrive", id, "--yes");
+  expect(redrive).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/^error CANNOT_REDRIVE: .*retention/) as string,
+  });
+  expect(await gc("--keep", "0s", "--yes")).toMatchObject({ scratched: 0 });
+});
+
+test("takes whole batches where --keep-evidence says so", async () => {
+  await runFailing(work);
+  await runFailing(work);
+  expect(await gc("--keep", "0s", "--keep-evidence", "0s", "--yes")).toMatchObject({ removed: 2 });
+  expect(await runLines(work, "list")).toEqual([]);
+});
+
+test("never touches what is unfinished", async () => {
+  work.writePipeline();
+  work.writeItems(5);
+  const id = await submit(work);
+  expect(await gc("--keep", "0s", "--keep-evidence", "0s", "--yes")).toMatchObject({
+    scratched: 0,
+    removed: 0,
+  });
+  expect((await work.runJson("status", id)).view).toMatchObject({ state: "running", pending: 5 });
+  const { code, stderr } = await work.run("gc", "--batch", id, "--keep", "0s", "--yes");
+  expect(code).toBe(2);
+  expect(stderr).toMatch(new RegExp(`^error BATCH_UNFINISHED: batch ${id} is running`));
+  expect(stderr).toContain("Nothing of an unfinished batch is ever removed");
+});
+
+test("--batch takes one and leaves the others", async () => {
+  const first = await runFailing(work);
+  const second = await runFailing(work);
+  const ages = ["--keep", "0s", "--keep-evidence", "0s", "--yes"];
+  expect(await gc("--batch", first, ...ages)).toMatchObject({ removed: 1, scratched: 0 });
+  expect(await runLines<object>(work, "list")).toMatchObject([{ batch: second }]);
+  // One that is too young stays.
+  expect(await gc("--batch", second, "--yes")).toMatchObject({ removed: 0, scratched: 0 });
+});
+
+test("says what is owed to a subscriber, and keeps it", async () => {
+  work.writePipeline();
+  work.write(
+    "sluice.config.ts",
+    `import { webhookSink } from "sluice";
+     export default { notify: { ops: webhookSink({
+       url: "http://127.0.0.1:9/", secret: "0123456789abcdef0123456789abcdef", allowPrivate: true, attempts: 1,
+     }) } };`,
+  );
+  await work.run("run", "pipeline.ts", "--input", work.writeItems(3));
+  const { code, stdout } = await work.run("gc", "--keep", "0s", "--keep-evidence", "0s", "--yes");
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^owed: 1 batch old enough to go/m);
+  expect(await runLines(work, "list")).toHaveLength(1);
+});
+
+test("the ages of the configuration are its defaults", async () => {
+  await runFailing(work);
+  work.write("sluice.config.ts", `export default { keepMs: 3600000, keepEvidenceMs: 7200000 };`);
+  expect(await gc()).toMatchObject({ keepMs: 3_600_000, keepEvidenceMs: 7_200_000 });
+  expect(await gc("--keep-evidence", "forever")).toMatchObject({ keepEvidenceMs: null });
+});
+
+describe("is refused with exit 2, and removes nothing", () => {
+  test.each([
+    [["--keep", "30d", "--keep-evidence", "7d"], "BAD_RETENTION", "evidence cannot go before"],
+    [["--keep-evidence", "12h"], "BAD_RETENTION", "--keep-evidence"],
+    [["--keep", "-1d"], "BAD_DURATION", "is below 0"],
+    [["--keep", "30"], "BAD_DURATION", "has no unit"],
+    [["--keep", "30 fortnights"], "BAD_DURATION", "unknown unit"],
+    [["--keep", "30day"], "BAD_DURATION", "Did you mean d?"],
+    [["--keep", "soon"], "BAD_DURATION", "is no duration"],
+    [["--keep", "200000d"], "BAD_DURATION", "longer than 100 years"],
+    [["--keep-evidence", "for ever"], "BAD_DURATION", "is no duration"],
+    [["--batch", "b-zzzzzzzzzzzz"], "UNKNOWN_BATCH", "sluice list"],
+    [["--keep", "0s"], "NOT_CONFIRMED", "Remove what a redrive of 1 batch needs?"],
+  ])("%j", async (args, code, text) => {
+    await runFailing(work, 5);
+    const refused = await work.run("gc", ...args);
+    expect(refused).toMatchObject({ code: 2, stdout: "" });
+    expect(refused.stderr).toContain(`error ${code}: `);
+    expect(refused.stderr).toContain(text);
+    expect(await runLines<object>(work, "list")).toMatchObject([{ pruned: false }]);
+  });
+});

@@ -1,0 +1,139 @@
+/** What is removed when it is old, and what never is; and why something waits. */
+import { expect } from "vitest";
+import { PermanentError } from "../../../src/core/errors.ts";
+import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { collect, describeOnStores, makeSignal, numbers, until } from "./engine-rig.ts";
+
+const DAY_MS = 86_400_000;
+
+const pipeline = definePipeline({
+  name: "kept",
+  chunkSize: 2,
+  process: (n: number) => {
+    if (n === 1) throw new PermanentError("bad");
+    return n;
+  },
+});
+
+describeOnStores("retention", (test) => {
+  test("scratch data goes first: outcomes and evidence stay, and a redrive is refused", async ({
+    rig,
+  }) => {
+    const engine = await rig.start();
+    const handle = await engine.submit(pipeline, numbers(4));
+    await handle.wait();
+    const policy = { keepMs: 30 * DAY_MS, keepEvidenceMs: 0 };
+    expect(await engine.operator.prune(policy)).toMatchObject({ scratched: 0, removed: 0 });
+    rig.clock.passWallMs(31 * DAY_MS);
+    expect(await engine.operator.prune({ ...policy, dryRun: true })).toMatchObject({
+      scratched: 1,
+    });
+    expect((await rig.getBatch(handle.id)).pruned).toBe(false);
+    expect(await engine.operator.prune(policy)).toMatchObject({ scratched: 1, removed: 0 });
+    expect(await rig.getBatch(handle.id)).toMatchObject({
+      pruned: true,
+      state: "completed_with_errors",
+      counts: { succeeded: 3, failed: 1 },
+    });
+    expect(await collect(handle.deadLetters())).toMatchObject([{ item: 1 }]);
+    expect((await collect(handle.results())).map(({ value }) => value)).toEqual([0, 2, 3]);
+    await expect(handle.redrive()).rejects.toMatchObject({
+      code: "CANNOT_REDRIVE",
+      message: expect.stringContaining("retention") as string,
+    });
+    expect(await engine.operator.prune(policy)).toMatchObject({ scratched: 0 });
+  });
+
+  test("a whole batch goes when its evidence is old enough, and never one that has not ended", async ({
+    rig,
+  }) => {
+    const engine = await rig.start();
+    const go = makeSignal();
+    const slow = definePipeline({ name: "slow", process: () => go.wait });
+    const open = await engine.submit(slow, [1]);
+    const old = await engine.submit(pipeline, numbers(4));
+    await old.wait();
+    rig.clock.passWallMs(100 * DAY_MS);
+    const policy = { keepMs: 30 * DAY_MS, keepEvidenceMs: 90 * DAY_MS };
+    expect(await engine.operator.prune(policy)).toMatchObject({ removed: 1 });
+    expect(await rig.store.getBatch(old.id)).toBe(null);
+    expect((await open.progress()).state).toBe("running");
+    go.give();
+    expect((await open.wait()).state).toBe("succeeded");
+    await expect(engine.operator.prune({ keepMs: 2, keepEvidenceMs: 1 })).rejects.toMatchObject({
+      code: "BAD_RETENTION",
+    });
+  });
+
+  test("what a subscriber has not been told of stays", async ({ rig }) => {
+    const engine = await rig.start();
+    const go = makeSignal();
+    const heard: string[] = [];
+    engine.subscribe("slow", async ({ type }) => {
+      await go.wait;
+      heard.push(type);
+    });
+    const handle = await engine.submit(pipeline, [2]);
+    await handle.wait();
+    rig.clock.passWallMs(10 * DAY_MS);
+    const policy = { keepMs: DAY_MS, keepEvidenceMs: DAY_MS };
+    expect(await engine.operator.prune(policy)).toMatchObject({ removed: 0, owed: 1 });
+    go.give();
+    await until(() => heard.length === 8);
+    let removed = 0;
+    // The subscriber's place is saved a moment after it was told.
+    while (removed === 0) ({ removed } = await engine.operator.prune(policy));
+    expect(await rig.store.getBatch(handle.id)).toBe(null);
+  });
+});
+
+describeOnStores("why a batch waits", (test) => {
+  test("no worker has its pipeline, or its version", async ({ rig }) => {
+    const idle = await rig.start({ work: false });
+    const handle = await idle.submit(pipeline, numbers(4));
+    expect(await handle.why()).toMatchObject({
+      code: "no_worker",
+      message: expect.stringContaining("no worker has the pipeline kept in version 1") as string,
+    });
+    const worker = await rig.startBeside();
+    worker.work(definePipeline({ name: "kept", version: "2", process: () => undefined }));
+    expect((await handle.why()).code).toBe("no_worker");
+    worker.work(pipeline);
+    await handle.wait();
+    expect(await handle.why()).toMatchObject({ code: "ended", chunks: [] });
+    await worker.close();
+    const next = await idle.submit(pipeline, numbers(4));
+    expect((await next.why()).code).toBe("no_worker");
+  });
+
+  test("its lane's turn, workers that are at it, a back-off, a missing seal", async ({ rig }) => {
+    const engine = await rig.start();
+    const [entered, go] = [makeSignal(), makeSignal()];
+    const slow = definePipeline({
+      name: "slow",
+      chunkSize: 1,
+      retry: { attempts: 2, baseMs: 60_000, capMs: 60_000 },
+      process: async (n: number) => {
+        if (n === 0) throw new Error("comes again much later");
+        entered.give();
+        await go.wait;
+      },
+    });
+    const first = await engine.submit(slow, [0, 1], { lane: "a" });
+    const second = await engine.submit(slow, [2], { lane: "a" });
+    await entered.wait;
+    expect((await first.why()).code).toBe("working");
+    expect(await second.why()).toMatchObject({
+      code: "lane",
+      message: expect.stringContaining(`batch ${first.id} has its turn`) as string,
+    });
+    go.give();
+    await rig.untilBatch(first.id, ({ counts }) => counts.succeeded === 1);
+    await rig.untilLetGo(first.id);
+    const why = await first.why();
+    expect(why).toMatchObject({ code: "back_off", chunks: [{ chunk: 0, code: "back_off" }] });
+    const open = await engine.open(pipeline, { lane: "b" });
+    expect((await open.why()).code).toBe("unsealed");
+    await expect(engine.operator.why("b-nobody")).rejects.toMatchObject({ code: "UNKNOWN_BATCH" });
+  });
+});

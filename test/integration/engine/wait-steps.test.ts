@@ -1,0 +1,132 @@
+/** Steps that wait for a count which only somebody else can move. */
+import { expect } from "vitest";
+import { definePipeline, defineStep } from "../../../src/runtime/pipeline.ts";
+import type { WaitFor } from "../../../src/runtime/wait-step.ts";
+import { ascending, collect, describeOnStores, numbers, until } from "./engine-rig.ts";
+
+/** A few milliseconds between two looks, in place of minutes. */
+const delays = { steps: [], elseMs: 5, stallMs: 5 };
+
+/** Copies items, waits until an index has them, then says which it found. */
+function makeIndexed(waitFor: WaitFor) {
+  const after: number[] = [];
+  const pipeline = definePipeline({
+    name: "indexed",
+    steps: [
+      defineStep({ name: "copy", process: (n: number) => n }),
+      defineStep({ name: "index", waitFor }),
+      defineStep({ name: "check", process: (n: number) => void after.push(n) }),
+    ],
+  });
+  return { pipeline, after };
+}
+
+/** Answers one number after the other, and the last one for ever. */
+function makeCount(...values: number[]) {
+  const seen: number[] = [];
+  return {
+    seen,
+    count: () => {
+      const value = values[Math.min(seen.length, values.length - 1)]!;
+      seen.push(value);
+      return value;
+    },
+  };
+}
+
+describeOnStores("a step that waits", (test) => {
+  test("goes on when a rising count has reached its target, or passed it", async ({ rig }) => {
+    const engine = await rig.start();
+    const { count, seen } = makeCount(0, 1, 1, 2, 7);
+    const { pipeline, after } = makeIndexed({ count, target: () => 5, delays });
+    const handle = await engine.submit(pipeline, numbers(3));
+    const ended = await handle.wait();
+    expect(ended.state).toBe("succeeded");
+    expect(seen).toEqual([0, 1, 1, 2, 7]);
+    // What the step before it left goes to the one behind it.
+    expect(after.toSorted(ascending)).toEqual([0, 1, 2]);
+    expect((await collect(handle.results("index"))).map(({ value }) => value)).toEqual([
+      { count: 7 },
+    ]);
+  });
+
+  test("goes on when a falling count is zero, and a look with progress forgives earlier stalls", async ({
+    rig,
+  }) => {
+    const engine = await rig.start();
+    const { count, seen } = makeCount(5, 5, 5, 4, 4, 4, 0);
+    const { pipeline } = makeIndexed({ count, stalls: 2, delays });
+    const ended = await (await engine.submit(pipeline, numbers(2))).wait();
+    expect(ended.state).toBe("succeeded");
+    expect(seen).toHaveLength(7);
+  });
+
+  test("gives up when the count stands still: a dead letter STALLED, and the batch goes on", async ({
+    rig,
+  }) => {
+    const engine = await rig.start();
+    const { count, seen } = makeCount(9, 8, 8, 8);
+    const { pipeline, after } = makeIndexed({ count, stalls: 1, delays });
+    const handle = await engine.submit(pipeline, numbers(2));
+    const ended = await handle.wait();
+    expect(ended.state).toBe("completed_with_errors");
+    expect(seen).toEqual([9, 8, 8, 8]);
+    expect(after.toSorted(ascending)).toEqual([0, 1]);
+    expect(await collect(handle.deadLetters())).toMatchObject([
+      { step: 1, item: 0, code: "STALLED", drive: 1 },
+    ]);
+    // The engine itself does not try it again.
+    expect(await rig.recordsOf(handle.id, "dead_letters.redriven")).toEqual([]);
+  });
+
+  test("a redrive of what stalled waits anew, with all its patience", async ({ rig }) => {
+    const engine = await rig.start();
+    const { count, seen } = makeCount(3, 3, 3, 3, 2, 2, 0);
+    const { pipeline, after } = makeIndexed({ count, stalls: 1, delays });
+    const handle = await engine.submit(pipeline, numbers(2));
+    expect((await handle.wait()).state).toBe("completed_with_errors");
+    expect(seen).toEqual([3, 3, 3]);
+    await handle.redrive({ codes: ["STALLED"] });
+    expect((await handle.wait()).state).toBe("succeeded");
+    // A first look, one with progress, one without, the last.
+    expect(seen.slice(3)).toEqual([3, 2, 2, 0]);
+    // Nothing new came to the step behind it.
+    expect(after.toSorted(ascending)).toEqual([0, 1]);
+  });
+
+  test("what the last look saw survives the engine", async ({ rig }) => {
+    const { count, seen } = makeCount(9, 9, 9, 9);
+    const slow = { ...delays, stallMs: 30 };
+    const { pipeline } = makeIndexed({ count, stalls: 2, delays: slow });
+    const first = await rig.start();
+    const { id } = await first.submit(pipeline, numbers(2));
+    await until(() => seen.length === 2);
+    await first.close();
+    const second = await rig.startBeside();
+    second.work(pipeline);
+    const handle = await second.get(id);
+    expect((await handle.wait()).state).toBe("completed_with_errors");
+    // One look, two forgiven, the last: not a look more, although two engines looked.
+    expect(seen).toEqual([9, 9, 9, 9]);
+  });
+
+  test("can be cancelled between two looks", async ({ rig }) => {
+    const engine = await rig.start();
+    const { count, seen } = makeCount(9);
+    const { pipeline, after } = makeIndexed({ count, delays: { ...delays, elseMs: 60_000 } });
+    const handle = await engine.submit(pipeline, numbers(2));
+    await until(() => seen.length === 1);
+    await rig.untilBatch(handle.id, ({ step }) => step === 1);
+    const ended = await handle.cancel();
+    expect(ended).toMatchObject({ state: "cancelled", counts: { succeeded: 2, cancelled: 1 } });
+    expect(after).toEqual([]);
+  });
+
+  test("a count that is no number is a dead letter, not an endless wait", async ({ rig }) => {
+    const engine = await rig.start();
+    const { pipeline } = makeIndexed({ count: () => Number.NaN, delays });
+    const handle = await engine.submit(pipeline, [1]);
+    await handle.wait();
+    expect(await collect(handle.deadLetters())).toMatchObject([{ step: 1, code: "BAD_COUNT" }]);
+  });
+});
