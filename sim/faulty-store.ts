@@ -4,55 +4,7 @@
  */
 import { SluiceError } from "../src/core/errors.ts";
 import type { Store } from "../src/ports/store.ts";
-
-const VERBS = [
-  "claim",
-  "unclaim",
-  "submit",
-  "startSlicing",
-  "plan",
-  "finishSlicing",
-  "planInline",
-  "seal",
-  "fail",
-  "cancel",
-  "pause",
-  "resume",
-  "setLanePolicy",
-  "moveInLane",
-  "redrive",
-  "editLetter",
-  "discardLetters",
-  "prune",
-  "registerWorker",
-  "beat",
-  "work",
-  "claimContents",
-  "readStops",
-  "renew",
-  "sweep",
-  "getBatch",
-  "listBatches",
-  "listUnsliced",
-  "listLanes",
-  "findItem",
-  "readWaiting",
-  "readManifests",
-  "readResults",
-  "readDeadLetters",
-  "readRecords",
-  "readLastPosition",
-  "recount",
-  "readPosition",
-  "savePosition",
-  "startReader",
-  "keepUndelivered",
-  "listUndelivered",
-  "dropUndelivered",
-  "forgetReader",
-] as const satisfies readonly (keyof Store)[];
-
-export type StoreVerb = (typeof VERBS)[number];
+import { STORE_VERBS, type StoreVerb } from "../src/ports/store-verbs.ts";
 
 /** Carries a call to the store and its answer back, or does not. */
 export type Carry = (
@@ -67,7 +19,7 @@ export type Watch = Store["watch"];
 export function makeFaultyStore(shared: Store, carry: Carry, watch: Watch): Store {
   type Call = (...args: readonly unknown[]) => Promise<unknown>;
   const calls: Record<string, Call> = {};
-  for (const verb of VERBS) {
+  for (const verb of STORE_VERBS) {
     const call = shared[verb] as Call;
     calls[verb] = (...args) => carry(verb, args, () => call(...args));
   }

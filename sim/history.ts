@@ -7,6 +7,7 @@ import { isEnded } from "../src/core/batch.ts";
 import type { Pipeline } from "../src/runtime/pipeline.ts";
 import { Engine, type EngineOptions } from "../src/runtime/engine.ts";
 import type { EngineSettings } from "../src/runtime/settings.ts";
+import { closeEngines } from "./closing.ts";
 import { checkEnding } from "./checks.ts";
 import type { FaultPlan } from "./faults.ts";
 import { Witness } from "./witness.ts";
@@ -49,7 +50,6 @@ export const SUBMITTER = "n1";
 const KEY = "the-batch";
 /** No batch of these worlds needs longer, whatever happens to it. */
 const LIMIT_MS = 300_000;
-const CLOSE_LIMIT_MS = 10_000;
 const RESTART_MAX_MS = 600;
 
 /** The engine on a node, with settings that suit virtual time. */
@@ -98,7 +98,7 @@ class Play {
       for (let n = 0; n < helpers; n++) this.#world.boot(`n${n + 2}`, this.#help);
       const rested = await this.#world.run(() => this.#isOver, LIMIT_MS);
       if (!rested) problems.push("the time ran out");
-      problems.push(...(await this.#close()));
+      problems.push(...(await closeEngines(this.#world, this.#engines)));
     } catch (error) {
       problems.push(String(error));
     }
@@ -158,27 +158,6 @@ class Play {
       this.#starting--;
       this.#world.boot(name, name === SUBMITTER ? this.#submit : this.#help);
     });
-  }
-
-  /** Whoever lives closes in bounded time, and leaves no timer behind. */
-  async #close(): Promise<string[]> {
-    const open = [...this.#engines].filter(([node]) => node.alive);
-    const closed = new Set<Node>();
-    const failures: string[] = [];
-    for (const [node, engine] of open) {
-      void engine.close().then(
-        () => closed.add(node),
-        (error: unknown) => failures.push(`${node.name} fails to close: ${String(error)}`),
-      );
-    }
-    await this.#world.run(() => closed.size === open.length, CLOSE_LIMIT_MS);
-    await this.#world.run(() => false, CLOSE_LIMIT_MS);
-    for (const [node] of open.filter(([{ alive }]) => alive)) {
-      if (!closed.has(node)) failures.push(`${node.name} does not close`);
-      const { waiting } = node.clock;
-      if (closed.has(node) && waiting > 0) failures.push(`${node.name} left ${waiting} timers`);
-    }
-    return failures;
   }
 }
 

@@ -63,7 +63,9 @@ export class OperatorPart {
       await this.#try(operator, store, batch);
       this.actedAt = this.#world.time.nowMs;
     } catch (error) {
-      const expected = error instanceof SluiceError && EXPECTED_CODES.includes(error.code);
+      // A redrive whose answer was lost is not made again for its caller, who is told so.
+      const expected =
+        error instanceof SluiceError && (error.retryable || EXPECTED_CODES.includes(error.code));
       if (!expected) this.problems.push(`the operator was told: ${String(error)}`);
     }
   }

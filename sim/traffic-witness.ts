@@ -10,7 +10,7 @@ import type { InlineResult } from "../src/ports/conducting.ts";
 import type { Store } from "../src/ports/store.ts";
 import type { LeasedChunk, WorkResult } from "../src/ports/working.ts";
 import { type ErrandRun, type Errands, TIME_LIMIT_MS } from "./errands.ts";
-import type { StoreVerb } from "./faulty-store.ts";
+import type { StoreVerb } from "../src/ports/store-verbs.ts";
 import type { Node, World, WorldListener } from "./world.ts";
 
 const PROBLEMS_MAX = 20;

@@ -9,6 +9,7 @@ import { sleep } from "../src/ports/clock.ts";
 import { Engine } from "../src/runtime/engine.ts";
 import type { Pipeline } from "../src/runtime/pipeline.ts";
 import type { EngineSettings } from "../src/runtime/settings.ts";
+import { closeEngines } from "./closing.ts";
 import { type Errand, Errands, type Parcel, type PipelinePlot } from "./errands.ts";
 import type { FaultPlan } from "./faults.ts";
 import { startEngine } from "./history.ts";
@@ -55,7 +56,6 @@ const OPERATOR = "op";
 const LIMIT_MS = 300_000;
 /** Once nobody interferes any more and no fault is left, everything ends within this time. */
 const CALM_LIMIT_MS = 120_000;
-const CLOSE_LIMIT_MS = 10_000;
 const RESTART_MAX_MS = 600;
 
 export function playTraffic(plot: TrafficPlot): Promise<Traffic> {
@@ -102,7 +102,7 @@ class Play {
       if (!(await world.run(() => this.#isOver, LIMIT_MS))) problems.push(this.#describeRest());
       const calmMs = world.time.nowMs - Math.max(this.#calmAt, this.#operator.actedAt);
       if (calmMs > CALM_LIMIT_MS) problems.push(`it took ${calmMs} ms to end without a fault`);
-      problems.push(...(await this.#close()));
+      problems.push(...(await closeEngines(this.#world, this.#engines)));
       const pipelines = new Map(this.#plot.pipelines.map((one) => [one.name, one]));
       problems.push(...(await checkTraffic({ world, errands: this.#errands, pipelines })));
     } catch (error) {
@@ -179,27 +179,6 @@ class Play {
       this.#starting--;
       this.#world.boot(name, program);
     });
-  }
-
-  /** Whoever lives closes in bounded time, and leaves no timer behind. */
-  async #close(): Promise<string[]> {
-    const open = [...this.#engines].filter(([node]) => node.alive);
-    const closed = new Set<Node>();
-    const failures: string[] = [];
-    for (const [node, engine] of open) {
-      void engine.close().then(
-        () => closed.add(node),
-        (error: unknown) => failures.push(`${node.name} fails to close: ${String(error)}`),
-      );
-    }
-    await this.#world.run(() => closed.size === open.length, CLOSE_LIMIT_MS);
-    await this.#world.run(() => false, CLOSE_LIMIT_MS);
-    for (const [node] of open.filter(([{ alive }]) => alive)) {
-      if (!closed.has(node)) failures.push(`${node.name} does not close`);
-      const { waiting } = node.clock;
-      if (closed.has(node) && waiting > 0) failures.push(`${node.name} left ${waiting} timers`);
-    }
-    return failures;
   }
 }
 

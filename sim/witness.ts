@@ -8,7 +8,7 @@ import { countOutcomes, getOutcome, PENDING } from "../src/core/outcome-map.ts";
 import { mustRunAlone } from "../src/core/poison.ts";
 import type { InlineResult } from "../src/ports/conducting.ts";
 import type { LeasedChunk, WorkResult } from "../src/ports/working.ts";
-import type { StoreVerb } from "./faulty-store.ts";
+import type { StoreVerb } from "../src/ports/store-verbs.ts";
 import type { Run, RunContext, RunListener, Workload } from "./workload.ts";
 import type { Killer, Node, World, WorldListener } from "./world.ts";
 

@@ -11,7 +11,8 @@ import type { SweepResult } from "../src/ports/working.ts";
 import type { LogEntry } from "../src/runtime/log.ts";
 import { SeededRandom } from "../test/support/seeded-random.ts";
 import { type Fault, type FaultPlan, noFaults } from "./faults.ts";
-import { makeFaultyStore, makeLostReply, type StoreVerb } from "./faulty-store.ts";
+import type { StoreVerb } from "../src/ports/store-verbs.ts";
+import { makeFaultyStore, makeLostReply } from "./faulty-store.ts";
 import { describeAnswer, digestValue, Trace } from "./trace.ts";
 import { MortalClock, VirtualTime } from "./virtual-clock.ts";
 

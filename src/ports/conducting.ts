@@ -144,6 +144,11 @@ export type ActResult =
   | { readonly kind: "done"; readonly batch: BatchSnapshot }
   | { readonly kind: "moved_on"; readonly batch: BatchSnapshot };
 
+/** The duty of slicing a batch: a store takes a batch without a claim on it for left alone. */
+export function nameSlicingDuty(batch: string): string {
+  return `slicing/${batch}`;
+}
+
 export interface ConductingStore {
   /**
    * Claims a duty by name (slicing a batch, relaying to a reader) for a limited time, or prolongs

@@ -6,7 +6,7 @@
 import { isEnded } from "../core/batch.ts";
 import { describeError, SluiceError } from "../core/errors.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
-import type { BatchSnapshot } from "../ports/conducting.ts";
+import { type BatchSnapshot, nameSlicingDuty } from "../ports/conducting.ts";
 import type { Random } from "../ports/random.ts";
 import type { SourceLike } from "../ports/source.ts";
 import type { Store } from "../ports/store.ts";
@@ -145,7 +145,7 @@ export class Conductor {
     const keepClaim = (): Promise<boolean> => this.#claim(batch.id);
     const startedElsewhere = !(await keepClaim());
     const { leaseMs: claimMs, renewMs } = settings;
-    const release = renewClaim(nameDuty(batch.id), { ...this.#parts, claimMs, renewMs });
+    const release = renewClaim(nameSlicingDuty(batch.id), { ...this.#parts, claimMs, renewMs });
     try {
       if (!(await this.#mayStart(batch.id, startedElsewhere, items !== null))) return null;
       const offerInline = (): InlineWork | null => this.#parts.offerInline(batch, pipeline, step);
@@ -154,7 +154,7 @@ export class Conductor {
       return await sliceBatch(batch, step, items, parts);
     } finally {
       release();
-      await store.unclaim(nameDuty(batch.id), worker);
+      await store.unclaim(nameSlicingDuty(batch.id), worker);
     }
   }
 
@@ -194,7 +194,7 @@ export class Conductor {
   async #claim(batch: string): Promise<boolean> {
     const { store, settings, worker } = this.#parts;
     if (this.#stop.signal.aborted) return false;
-    return store.claim(nameDuty(batch), worker, settings.leaseMs);
+    return store.claim(nameSlicingDuty(batch), worker, settings.leaseMs);
   }
 
   async #run(): Promise<void> {
@@ -262,8 +262,4 @@ export class Conductor {
     const message = `retention: the scratch data of ${result.scratched} batches and ${result.removed} whole batches were removed`;
     log({ level: "info", event: "retention.applied", message });
   }
-}
-
-function nameDuty(batch: string): string {
-  return `slicing/${batch}`;
 }

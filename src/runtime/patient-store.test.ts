@@ -31,6 +31,7 @@ function makeRig(failures: number, error: Error = busy) {
     renew: (leases, leaseMs) => fail(() => store.renew(leases, leaseMs)),
     sweep: (policy) => fail(() => store.sweep(policy)),
     beat: (worker, serves, forMs) => fail(() => store.beat(worker, serves, forMs)),
+    redrive: (id, request) => fail(() => store.redrive(id, request)),
   };
   const random = { next: () => 0.5, id: () => "aaaaaaaaaaaa" };
   const patient = makePatientStore(shaky, { clock, random, log: (entry) => logs.push(entry) });
@@ -59,6 +60,21 @@ describe("a patient store", () => {
   test("does not repeat what will never succeed", async () => {
     const { patient, countCalls } = makeRig(1_000, broken);
     await expect(patient.getBatch("b-1")).rejects.toBe(broken);
+    expect(countCalls()).toBe(1);
+  });
+
+  test("does not repeat a redrive, which would take the next letters under its ceiling", async () => {
+    const { patient, countCalls } = makeRig(3);
+    const request = {
+      by: "ada",
+      why: null,
+      filter: {},
+      ceiling: 1,
+      perSecond: null,
+      withCancelled: false,
+      dryRun: false,
+    };
+    await expect(patient.redrive("b-1", request)).rejects.toBe(busy);
     expect(countCalls()).toBe(1);
   });
 

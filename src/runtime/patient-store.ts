@@ -4,13 +4,15 @@
  * each act is conditional or carries its own name, so one that was committed already changes
  * nothing the second time. At worst a lease is granted that nobody knows of, and runs out.
  *
- * `beat`, `renew` and `sweep` are left alone: they come again by themselves, and a late one is worth less
- * than the next.
+ * `beat`, `renew` and `sweep` are left alone: they come again by themselves, and a late one is worth
+ * less than the next. So is `redrive`: one that was committed would take the next letters under its
+ * ceiling.
  */
 import { describeError, SluiceError } from "../core/errors.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
+import { STORE_VERBS, type StoreVerb } from "../ports/store-verbs.ts";
 import type { Log } from "./log.ts";
 
 export interface PatienceParts {
@@ -19,49 +21,7 @@ export interface PatienceParts {
   readonly log: Log;
 }
 
-const PATIENT_VERBS = [
-  "claim",
-  "unclaim",
-  "submit",
-  "startSlicing",
-  "plan",
-  "finishSlicing",
-  "planInline",
-  "seal",
-  "fail",
-  "cancel",
-  "pause",
-  "resume",
-  "setLanePolicy",
-  "moveInLane",
-  "redrive",
-  "editLetter",
-  "discardLetters",
-  "prune",
-  "registerWorker",
-  "work",
-  "claimContents",
-  "readStops",
-  "getBatch",
-  "listBatches",
-  "listUnsliced",
-  "listLanes",
-  "findItem",
-  "readWaiting",
-  "readManifests",
-  "readResults",
-  "readDeadLetters",
-  "readRecords",
-  "readLastPosition",
-  "recount",
-  "readPosition",
-  "savePosition",
-  "startReader",
-  "keepUndelivered",
-  "listUndelivered",
-  "dropUndelivered",
-  "forgetReader",
-] as const satisfies readonly (keyof Store)[];
+const IMPATIENT_VERBS: ReadonlySet<StoreVerb> = new Set(["beat", "renew", "sweep", "redrive"]);
 
 const ATTEMPTS_MAX = 20;
 const RETRY_MS = 250;
@@ -69,15 +29,16 @@ const RETRY_MS = 250;
 export function makePatientStore(store: Store, parts: PatienceParts): Store {
   type Call = (...args: readonly unknown[]) => Promise<unknown>;
   const calls: Record<string, Call> = {};
-  for (const verb of PATIENT_VERBS) {
-    calls[verb] = (...args) => persist(() => (store[verb] as Call)(...args), parts);
+  for (const verb of STORE_VERBS) {
+    const call: Call = (...args) => (store[verb] as Call)(...args);
+    calls[verb] = IMPATIENT_VERBS.has(verb)
+      ? call
+      : (...args) => persist(() => call(...args), parts);
   }
   return {
-    ...(calls as unknown as Store),
+    // Those that are listed: with one missing there this does not compile.
+    ...(calls as unknown as Pick<Store, StoreVerb>),
     name: store.name,
-    beat: (worker, serves, forMs) => store.beat(worker, serves, forMs),
-    renew: (leases, leaseMs) => store.renew(leases, leaseMs),
-    sweep: (policy) => store.sweep(policy),
     watch: (onChange) => store.watch(onChange),
     backup: (path) => store.backup(path),
     close: () => store.close(),

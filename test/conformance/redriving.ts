@@ -26,7 +26,39 @@ export function describeRedriving(rule: Rule): void {
   describeRefusals(rule);
 }
 
+/** More letters than a store reads at once, of three chunks, the middle one without any. */
+async function failMany(rig: Rig, maxRedrives: number): Promise<string> {
+  const id = await rig.running([1_500, 3, 1_500], {
+    settings: steps({ name: "one", maxRedrives }),
+  });
+  const all = Array.from({ length: 1_500 }, (_, index) => index);
+  for (const lease of await rig.lease({ chunksMax: 3, itemsMax: 9_999 })) {
+    if (lease.chunk === 1) await rig.settle(lease);
+    else await rig.report(lease, { failed: all, errorClass: "transient", attempts: 4 });
+  }
+  return id;
+}
+
 function describeChoosing(rule: Rule): void {
+  rule("a pass takes all letters, however many there are", async ({ rig }) => {
+    const id = await failMany(rig, 1);
+    expect(await rig.get(id)).toMatchObject({
+      state: "running",
+      counts: { failed: 0, pending: 3_000, succeeded: 3 },
+    });
+    for (const lease of await rig.lease({ chunksMax: 3, itemsMax: 9_999 })) await rig.settle(lease);
+    expect(await rig.state(id)).toBe("succeeded");
+  });
+
+  rule("by hand all go back too, or as many as the ceiling allows", async ({ rig }) => {
+    const id = await failMany(rig, 0);
+    expect(await rig.redrive(id, { ceiling: 2_001 })).toMatchObject({ redriven: 2_001, left: 999 });
+    expect((await rig.letters(id, { limit: 1 })).map(({ item }) => item)).toEqual([2_004]);
+    expect(await rig.redrive(id, {})).toMatchObject({ redriven: 999, left: 0 });
+    for (const lease of await rig.lease({ chunksMax: 3, itemsMax: 9_999 })) await rig.settle(lease);
+    expect(await rig.state(id)).toBe("succeeded");
+  });
+
   for (const { what, filter, items } of [
     { what: "everything", filter: {}, items: [0, 1, 3, 4] },
     { what: "a step", filter: { step: 0 }, items: [0, 1, 3, 4] },

@@ -10,6 +10,7 @@ import {
   noteLook,
 } from "../../core/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { nameSlicingDuty } from "../../ports/conducting.ts";
 import type { SweepPolicy, SweepResult } from "../../ports/working.ts";
 import type { Lanes } from "./lanes.ts";
 import { type Life, readStored } from "./life.ts";
@@ -147,7 +148,7 @@ export class Sweeping {
     const idleMs = this.#clock.wallMs() - batch.activityAt;
     if (idleMs < policy.orphanMs || hasLeases(batch)) return false;
     const unplanned = batch.state === "submitted" || batch.state === "slicing";
-    const worked = this.#state.claims.get(`slicing/${batch.submission.id}`);
+    const worked = this.#state.claims.get(nameSlicingDuty(batch.submission.id));
     if (unplanned && (worked?.until ?? 0) <= this.#clock.monotonicMs()) {
       if (idleMs >= policy.staleMs) {
         currentStep(batch).sliceFence++;

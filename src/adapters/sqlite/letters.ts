@@ -25,6 +25,8 @@ const SELECT_LETTERS = `
       WHERE o.batch = i.batch AND o.step = i.step AND o.item = i.item) AS edited
   FROM item i INDEXED BY item_dead WHERE i.dead = 1 AND i.batch = ? AND i.step = ?`;
 
+const PAGE = 1_000;
+
 export class Letters {
   readonly #recorder: Recorder;
   readonly #steps: Steps;
@@ -59,7 +61,7 @@ export class Letters {
   }
 
   /** In item order; read one by one, so that a filter costs no memory. */
-  *list(
+  *#list(
     num: number,
     step: number,
     afterItem: number,
@@ -74,11 +76,22 @@ export class Letters {
   read(num: number, { step, afterItem, limit, filter }: LetterPage): DeadLetter[] {
     const letters: DeadLetter[] = [];
     if (limit <= 0) return letters;
-    for (const letter of this.list(num, step, afterItem, filter)) {
+    for (const letter of this.#list(num, step, afterItem, filter)) {
       letters.push(letter);
       if (letters.length >= limit) break;
     }
     return letters;
+  }
+
+  /** All that match, in item order, a page at a time: those that were seen may be changed meanwhile. */
+  *walk(num: number, step: number, filter: LetterFilter): Generator<DeadLetter, void, void> {
+    for (let afterItem = -1; ; ) {
+      const page = this.read(num, { step, afterItem, limit: PAGE, filter });
+      yield* page;
+      const last = page.at(-1);
+      if (last === undefined) return;
+      afterItem = last.item;
+    }
   }
 
   find(num: number, step: number, item: number): DeadLetter | null {
@@ -104,8 +117,7 @@ export class Letters {
   discard({ num }: BatchRow, steps: number, { filter, by, why }: DiscardRequest): number {
     let discarded = 0;
     for (let step = 0; step < steps; step++) {
-      const letters = [...this.list(num, step, -1, filter)];
-      for (const letter of letters) {
+      for (const letter of this.walk(num, step, filter)) {
         if (letter.discarded !== null) continue;
         this.#discard.run(by, why, num, step, letter.item);
         discarded++;

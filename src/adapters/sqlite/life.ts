@@ -20,7 +20,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Connection } from "./connection.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Recorder } from "./records.ts";
-import type { Redriving } from "./redriving.ts";
+import type { RedrivenItem, Redriving } from "./redriving.ts";
 import { type BatchRow, countAll, readCounts, readSettings, readTally } from "./rows.ts";
 import type { Steps } from "./steps.ts";
 
@@ -33,8 +33,12 @@ export interface LifeParts {
   readonly redriving: Redriving;
 }
 
+/** Dead letters read at once for a pass over all of them. */
+const PAGE = 1_000;
+
 export class Life {
   readonly #parts: LifeParts;
+  readonly #redrivable: StatementSync;
   readonly #selectRedrivable: StatementSync;
   readonly #countPass: StatementSync;
   readonly #selectAbandoned: StatementSync;
@@ -47,10 +51,11 @@ export class Life {
     this.#parts = parts;
     const prepare = (sql: string): StatementSync => parts.connection.prepare(sql);
     const codes = CODES_NEVER_REDRIVEN.map((code) => `'${code}'`).join(", ");
+    const redrivable = `FROM item INDEXED BY item_dead WHERE dead = 1 AND batch = ? AND step = ?
+      AND error_class <> 'permanent' AND code NOT IN (${codes}) AND discarded_by IS NULL`;
+    this.#redrivable = prepare(`SELECT count(*) AS n ${redrivable}`);
     this.#selectRedrivable = prepare(
-      `SELECT item FROM item INDEXED BY item_dead WHERE dead = 1 AND batch = ? AND step = ?
-         AND error_class <> 'permanent' AND code NOT IN (${codes}) AND discarded_by IS NULL
-       ORDER BY item`,
+      `SELECT item ${redrivable} AND item > ? ORDER BY item LIMIT ?`,
     );
     this.#countPass = prepare(
       "UPDATE step SET passes = passes + 1 WHERE batch = ? AND step = ? RETURNING passes",
@@ -120,13 +125,13 @@ export class Life {
     }
     const mayRedrive =
       batch.pending === 0 && batch.failed > 0 && batch.passes < settings.maxRedrives;
-    const redrivable = mayRedrive ? this.#listRedrivable(batch) : [];
+    const redrivable = mayRedrive ? this.#countRedrivable(batch) : 0;
     const end = decideStepEnd({
       counts: batch,
       sealed: batch.sealed === 1,
       passes: batch.passes,
       maxRedrives: settings.maxRedrives,
-      redrivable: redrivable.length,
+      redrivable,
       isLast: batch.step === steps.length - 1,
     });
     switch (end.kind) {
@@ -159,20 +164,32 @@ export class Life {
     return null;
   }
 
-  #listRedrivable({ num, step }: BatchRow): number[] {
-    const rows = this.#selectRedrivable.all(num, step) as unknown as { item: number }[];
-    return rows.map(({ item }) => item);
+  #countRedrivable({ num, step }: BatchRow): number {
+    return (this.#redrivable.get(num, step) as { n: number }).n;
   }
 
-  #redrivePass({ num, step, drive }: BatchRow, items: readonly number[], final: boolean): void {
+  /** A page at a time: those that were seen are put back meanwhile. */
+  *#walkRedrivable({ num, step }: BatchRow, dueAt: number): Generator<RedrivenItem, void, void> {
+    for (let afterItem = -1; ; ) {
+      const page = this.#selectRedrivable.all(num, step, afterItem, PAGE);
+      for (const { item } of page as unknown as { item: number }[]) {
+        yield { item, dueAt };
+        afterItem = item;
+      }
+      if (page.length === 0) return;
+    }
+  }
+
+  #redrivePass(batch: BatchRow, items: number, final: boolean): void {
     const { clock, recorder, redriving } = this.#parts;
-    const { passes } = this.#countPass.get(num, step) as { passes: number };
+    const { num, step } = batch;
+    const drive = batch.drive + 1;
+    const { passes: pass } = this.#countPass.get(num, step) as { passes: number };
     const now = Math.floor(clock.monotonicMs());
-    const orders = items.map((item) => ({ item, dueAt: now }));
-    redriving.putBack(num, step, orders, drive + 1);
+    redriving.putBack(num, step, this.#walkRedrivable(batch, now), drive);
     recorder.record(num, {
       type: "dead_letters.redriven",
-      data: { step, drive: drive + 1, items: items.length, pass: passes, final, by: "engine" },
+      data: { step, drive, items, pass, final, by: "engine" },
     });
   }
 

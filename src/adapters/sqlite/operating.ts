@@ -18,7 +18,7 @@ import type { Lanes } from "./lanes.ts";
 import type { Letters } from "./letters.ts";
 import type { Life } from "./life.ts";
 import type { Recorder } from "./records.ts";
-import type { Redriving, RedrivenItem } from "./redriving.ts";
+import type { RedrivenItem, Redriving } from "./redriving.ts";
 import { type BatchRow, countAll, readSteps, toSnapshot } from "./rows.ts";
 import type { Steps } from "./steps.ts";
 
@@ -33,11 +33,14 @@ export interface OperatingParts {
   readonly redriving: Redriving;
 }
 
-/** What a redrive would take, step by step. */
-interface Selection {
-  readonly chosen: readonly { readonly step: number; readonly item: number }[];
+/** What a redrive would take. */
+interface Survey {
   readonly matching: number;
   readonly busy: number;
+  /** Those that go back to work. */
+  readonly redriven: number;
+  /** The first step that one of these belongs to; null when there is none. */
+  readonly firstStep: number | null;
 }
 
 const UNDER = {
@@ -54,7 +57,7 @@ export class Operating {
   readonly #selectUnder: { readonly [Scope in PauseScope["scope"]]: StatementSync };
   readonly #selectFreeLanes: { readonly [Scope in PauseScope["scope"]]: StatementSync };
   readonly #takeUp: StatementSync;
-  readonly #isLeased: StatementSync;
+  readonly #findChunk: StatementSync;
   readonly #reopen: StatementSync;
   readonly #seal: StatementSync;
   readonly #dropAbandoned: StatementSync;
@@ -89,8 +92,8 @@ export class Operating {
     this.#takeUp = prepare(
       `UPDATE batch SET parked_code = NULL, parked_message = NULL, activity_at = ? WHERE num = ?`,
     );
-    this.#isLeased = prepare(
-      "SELECT 1 FROM chunk WHERE batch = ? AND step = ? AND chunk = ? AND state = 'leased'",
+    this.#findChunk = prepare(
+      "SELECT finish, state FROM chunk WHERE batch = ? AND step = ? AND chunk = ?",
     );
     this.#reopen = prepare(
       `UPDATE batch SET step = ?, place = ?, ended_at = NULL,
@@ -176,12 +179,11 @@ export class Operating {
     });
     const whyNot = refuseRedrive(batch, request);
     if (whyNot !== null) return refused(whyNot);
-    const { chosen, matching, busy } = this.#select(batch, request);
+    const { matching, busy, redriven, firstStep } = this.#survey(batch, request);
     const ended = isEnded(batch.state);
     const revived = ended ? countAll(batch).cancelled : 0;
     if (matching + revived === 0) return refused("no_letters");
-    if (!ended && chosen.some(({ step }) => step !== batch.step)) return refused("step_is_over");
-    const redriven = chosen.length;
+    if (!ended && firstStep !== null && firstStep !== batch.step) return refused("step_is_over");
     const done = {
       kind: "done" as const,
       redriven,
@@ -192,51 +194,71 @@ export class Operating {
     if (request.dryRun || redriven + revived === 0) return { ...done, batch: toSnapshot(batch) };
     const drive = batch.drive + 1;
     if (ended) this.#parts.redriving.revive(num, Math.floor(this.#parts.clock.monotonicMs()));
-    this.#putBack(num, chosen, request.perSecond, drive);
+    this.#putBack(batch, request, drive);
     recorder.record(num, {
       type: "dead_letters.redriven",
       data: { drive, items: redriven, revived, ...describeAct(request) },
     });
-    if (ended) {
-      const first = chosen.reduce((least, { step }) => Math.min(least, step), batch.step);
-      this.#reopenAt(batch, first);
-    }
+    if (ended) this.#reopenAt(batch, Math.min(batch.step, firstStep ?? batch.step));
     return { ...done, batch: toSnapshot(recorder.get(num)) };
   }
 
-  #select(batch: BatchRow, { filter, ceiling }: RedriveRequest): Selection {
-    const { letters, steps } = this.#parts;
-    const chosen: { step: number; item: number }[] = [];
+  #survey(batch: BatchRow, { filter, ceiling }: RedriveRequest): Survey {
     let matching = 0;
     let busy = 0;
+    let redriven = 0;
+    let first: number | null = null;
     for (const step of readSteps(batch).keys()) {
-      for (const { item, discarded } of letters.list(batch.num, step, -1, filter)) {
-        if (discarded !== null) continue;
+      for (const letter of this.#walk(batch.num, step, filter)) {
         matching++;
-        const chunk = steps.findChunk(batch.num, step, item);
-        if (this.#isLeased.get(batch.num, step, chunk) !== undefined) busy++;
-        else if (chosen.length < ceiling) chosen.push({ step, item });
+        if (letter.busy) busy++;
+        else if (redriven < ceiling) {
+          redriven++;
+          first ??= step;
+        }
       }
     }
-    return { chosen, matching, busy };
+    return { matching, busy, redriven, firstStep: first };
   }
 
-  #putBack(
+  /** Dead letters that nobody discarded; those in a chunk that is running are busy. */
+  *#walk(
     num: number,
-    chosen: Selection["chosen"],
-    perSecond: number | null,
-    drive: number,
-  ): void {
-    const now = Math.floor(this.#parts.clock.monotonicMs());
-    const ordered = chosen.map(({ step, item }, nth) => ({
-      step,
-      item,
-      dueAt: computeRedriveDueAt(now, nth, perSecond),
-    }));
-    for (const [step, items] of Map.groupBy(ordered, (letter) => letter.step)) {
-      this.#parts.redriving.putBack(num, step, items satisfies readonly RedrivenItem[], drive);
+    step: number,
+    filter: RedriveRequest["filter"],
+  ): Generator<{ readonly item: number; readonly busy: boolean }, void, void> {
+    const { letters, steps } = this.#parts;
+    let chunk = { finish: -1, state: "" };
+    for (const { item, discarded } of letters.walk(num, step, filter)) {
+      if (discarded !== null) continue;
+      if (item >= chunk.finish) {
+        const number = steps.findChunk(num, step, item);
+        chunk = this.#findChunk.get(num, step, number) as typeof chunk;
+      }
+      yield { item, busy: chunk.state === "leased" };
     }
-    if (chosen.length === 0) this.#parts.redriving.setDrive(num, drive);
+  }
+
+  #putBack(batch: BatchRow, request: RedriveRequest, drive: number): void {
+    const { clock, redriving } = this.#parts;
+    const pace = { now: Math.floor(clock.monotonicMs()), nth: 0 };
+    for (const step of readSteps(batch).keys()) {
+      redriving.putBack(batch.num, step, this.#order(batch.num, step, request, pace), drive);
+    }
+  }
+
+  /** Those of a step that go back to work, each with its time; `pace` counts over all steps. */
+  *#order(
+    num: number,
+    step: number,
+    { filter, ceiling, perSecond }: RedriveRequest,
+    pace: { readonly now: number; nth: number },
+  ): Generator<RedrivenItem, void, void> {
+    for (const { item, busy } of this.#walk(num, step, filter)) {
+      if (busy) continue;
+      if (pace.nth >= ceiling) return;
+      yield { item, dueAt: computeRedriveDueAt(pace.now, pace.nth++, perSecond) };
+    }
   }
 
   /** Back to its lane's head. */

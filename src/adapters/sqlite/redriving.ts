@@ -99,23 +99,24 @@ export class Redriving {
     this.#reviveSteps.run(num);
   }
 
-  /** Opens a drive for these dead letters of one step; none of their chunks is leased. */
-  putBack(num: number, step: number, items: readonly RedrivenItem[], drive: number): void {
-    let rest = items;
-    while (rest.length > 0) {
-      const first = rest[0] as RedrivenItem;
-      const chunk = this.#findChunkOf(num, step, first.item);
-      const end = rest.findIndex(({ item }) => item >= chunk.finish);
-      const ofChunk = end === -1 ? rest : rest.slice(0, end);
-      this.#putBackChunk(num, step, chunk, ofChunk, drive);
-      rest = rest.slice(ofChunk.length);
+  /**
+   * Opens a drive for these dead letters of one step, which come in item order; none of their chunks
+   * is leased. It holds the letters of one chunk at a time, however many there are.
+   */
+  putBack(num: number, step: number, items: Iterable<RedrivenItem>, drive: number): void {
+    let chunk: ChunkRow | null = null;
+    let ofChunk: RedrivenItem[] = [];
+    for (const item of items) {
+      if (chunk === null || item.item >= chunk.finish) {
+        if (chunk !== null) this.#putBackChunk(num, step, chunk, ofChunk, drive);
+        chunk = this.#findChunkOf(num, step, item.item);
+        ofChunk = [];
+      }
+      ofChunk.push(item);
     }
-    this.setDrive(num, drive);
-    this.#steps.offerAgain(num, step);
-  }
-
-  setDrive(num: number, drive: number): void {
+    if (chunk !== null) this.#putBackChunk(num, step, chunk, ofChunk, drive);
     this.#updateDrive.run(drive, num);
+    this.#steps.offerAgain(num, step);
   }
 
   #putBackChunk(

@@ -14,6 +14,7 @@ import {
   noteLook,
 } from "../../core/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { nameSlicingDuty } from "../../ports/conducting.ts";
 import type { SweepPolicy, SweepResult } from "../../ports/working.ts";
 import { type Chunks, HELD_COLUMNS, type HeldRow, StepChanges } from "./chunks.ts";
 import type { Connection } from "./connection.ts";
@@ -125,7 +126,7 @@ export class Sweeping {
       `SELECT b.num FROM batch b INDEXED BY batch_unsliced
        WHERE b.state IN ('submitted', 'slicing') AND b.active = 1 AND b.activity_at <= ?
          AND b.cancel_mode IS NULL AND ${PAUSE_OF_BATCH} IS NULL AND NOT EXISTS (
-           SELECT 1 FROM claim c WHERE c.duty = 'slicing/' || b.id AND c.until > ?)
+           SELECT 1 FROM claim c WHERE c.duty = '${nameSlicingDuty("")}' || b.id AND c.until > ?)
        LIMIT ?`,
     );
     this.#raiseSliceFence = prepare(
