@@ -1,5 +1,5 @@
 /** Draws traffic from a seed: pipelines of one to three steps, batches in several lanes, acts. */
-import { SeededRandom } from "../test/support/seeded-random.ts";
+import { SeededRandom } from "../src/testing/seeded-random.ts";
 import type { Doing, Errand, PipelinePlot, StepPlot } from "./errands.ts";
 import { mixedFaults, noFaults } from "./faults.ts";
 import { ROUGH } from "./plots.ts";

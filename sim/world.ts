@@ -9,12 +9,12 @@ import type { Random } from "../src/ports/random.ts";
 import type { Store } from "../src/ports/store.ts";
 import type { SweepResult } from "../src/ports/working.ts";
 import type { LogEntry } from "../src/runtime/log.ts";
-import { SeededRandom } from "../test/support/seeded-random.ts";
+import { SeededRandom } from "../src/testing/seeded-random.ts";
 import { type Fault, type FaultPlan, noFaults } from "./faults.ts";
 import type { StoreVerb } from "../src/ports/store-verbs.ts";
-import { makeFaultyStore, makeLostReply } from "./faulty-store.ts";
+import { makeFaultyStore, makeLostReply } from "../src/testing/faulty-store.ts";
 import { describeAnswer, digestValue, Trace } from "./trace.ts";
-import { MortalClock, VirtualTime } from "./virtual-clock.ts";
+import { MortalClock, VirtualTime } from "../src/testing/virtual-clock.ts";
 
 /** What a node does with its life, from its first breath on. */
 export type Program = (node: Node) => Promise<void>;

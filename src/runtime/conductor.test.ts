@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ManualClock } from "../../test/support/manual-clock.ts";
-import { SeededRandom } from "../../test/support/seeded-random.ts";
+import { SeededRandom } from "../testing/seeded-random.ts";
 import { createMemoryStore, type MemoryStore } from "../adapters/memory/store.ts";
 import type { BatchSnapshot } from "../ports/conducting.ts";
 import { Conductor } from "./conductor.ts";

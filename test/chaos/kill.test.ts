@@ -11,7 +11,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { verifyChain } from "../../src/core/chain.ts";
 import { type BatchLine, type Ending, type Running, Workspace } from "../support/command-line.ts";
 import { toWords } from "../support/outcome-words.ts";
-import { SeededRandom } from "../support/seeded-random.ts";
+import { SeededRandom } from "../../src/testing/seeded-random.ts";
 
 const ITEMS = Number(process.env["SLUICE_CHAOS_ITEMS"] ?? 60_000);
 const KILLS = Number(process.env["SLUICE_CHAOS_KILLS"] ?? 10);

@@ -7,7 +7,7 @@ import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
 import { verifyChain } from "../../src/core/chain.ts";
 import type { LeasedChunk } from "../../src/ports/working.ts";
 import { ManualClock } from "../support/manual-clock.ts";
-import { SeededRandom } from "../support/seeded-random.ts";
+import { SeededRandom } from "../../src/testing/seeded-random.ts";
 import { manifests, Rig, steps } from "./rig.ts";
 import { OLD_WORKER, type OldBatch, writeSchemaOne } from "./schema-one.ts";
 import { makeFolder, openRaw } from "./sqlite-rig.ts";

@@ -7,7 +7,7 @@ import { expect, onTestFinished } from "vitest";
 import { openSqliteStore, type SqliteStoreOptions } from "../../src/adapters/sqlite/store.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { ManualClock } from "../support/manual-clock.ts";
-import { SeededRandom } from "../support/seeded-random.ts";
+import { SeededRandom } from "../../src/testing/seeded-random.ts";
 import { Rig } from "./rig.ts";
 
 /** A folder that is removed with everything in it when the test has finished. */

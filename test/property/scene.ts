@@ -19,7 +19,7 @@ import type {
   WorkResult,
 } from "../../src/ports/working.ts";
 import { ManualClock } from "../support/manual-clock.ts";
-import { SeededRandom } from "../support/seeded-random.ts";
+import { SeededRandom } from "../../src/testing/seeded-random.ts";
 import { type Batch, hasEnded, lettersOf } from "./oracle-batch.ts";
 import { OperatedOracle } from "./oracle-operator.ts";
 import { ChainReader, hush } from "./chain-reader.ts";

@@ -1,5 +1,5 @@
 /** Chance that a test can replay: the same seed draws the same numbers and the same ids. */
-import type { Random } from "../../src/ports/random.ts";
+import type { Random } from "../ports/random.ts";
 
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
 const ID_CHARS = 12;

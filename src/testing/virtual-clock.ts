@@ -2,7 +2,7 @@
  * Time that moves only when nothing else can: all microtasks run dry, then the next timer fires.
  * Each life of a node has a clock of its own on it; when the node dies its timers never fire again.
  */
-import type { Clock } from "../src/ports/clock.ts";
+import type { Clock } from "../ports/clock.ts";
 
 interface Timer {
   readonly dueAt: number;

@@ -2,9 +2,9 @@
  * The store as one life of a node sees it: each call travels for a while, is counted and traced,
  * and may meet a fault. Between the two journeys it is one synchronous act on the shared store.
  */
-import { SluiceError } from "../src/core/errors.ts";
-import type { Store } from "../src/ports/store.ts";
-import { STORE_VERBS, type StoreVerb } from "../src/ports/store-verbs.ts";
+import { SluiceError } from "../core/errors.ts";
+import type { Store } from "../ports/store.ts";
+import { STORE_VERBS, type StoreVerb } from "../ports/store-verbs.ts";
 
 /** Carries a call to the store and its answer back, or does not. */
 export type Carry = (
