@@ -52,6 +52,7 @@ export interface HandleParts {
   readonly tail: RecordTail;
   readonly operator: Operator;
   readonly clock: Clock;
+  readonly pollMs: number;
   /** Rejects when the engine that made the handle cannot go on. */
   readonly throwIfFailed: () => void;
   readonly onFailure: (listener: () => void) => () => void;
@@ -59,7 +60,6 @@ export interface HandleParts {
 
 const PAGE = 1_000;
 const FIRST_PAGE = { limit: PAGE, sinceDrive: 1 };
-const POLL_MS = 1_000;
 
 export class BatchHandle<Result = unknown> {
   readonly id: string;
@@ -163,7 +163,7 @@ export class BatchHandle<Result = unknown> {
 
   /** The batch now, and after every record of it. */
   async *#changes(): AsyncGenerator<BatchSnapshot, void, void> {
-    const { tail, clock } = this.#parts;
+    const { tail, clock, pollMs } = this.#parts;
     const wake = new Wake(clock);
     const unlisten = this.#parts.onFailure(() => wake.notify());
     const leaveTail = await tail.listen(this.id, () => wake.notify());
@@ -172,7 +172,7 @@ export class BatchHandle<Result = unknown> {
         this.#parts.throwIfFailed();
         wake.reset();
         yield await this.#getBatch();
-        await wake.wait(POLL_MS);
+        await wake.wait(pollMs);
       }
     } finally {
       leaveTail();

@@ -33,8 +33,6 @@ export interface ConductorParts {
   readonly offerInline: (batch: BatchSnapshot, pipeline: Pipeline, step: Step) => InlineWork | null;
 }
 
-/** Looks even if every word of a change is lost. */
-const LOOK_EVERY_MS = 1_000;
 /** However busy the store is, it is looked at at most this often. */
 const LOOK_AT_MOST_EVERY_MS = 10;
 /** Batches sliced at once: a slow source must not keep other lanes waiting. */
@@ -113,7 +111,7 @@ export class Conductor {
     pipeline: Pipeline,
     items: Iterable<unknown> | AsyncIterable<unknown>,
   ): Promise<void> {
-    const { store, clock } = this.#parts;
+    const { store, clock, settings } = this.#parts;
     const owned = Array.isArray(items) ? items : readOnce(items);
     // Given up for lack of its submitter, who has come back.
     if (batch.parked?.code === "STALE") {
@@ -129,7 +127,7 @@ export class Conductor {
           hint: "Submit it again, with the same key if it had one.",
         });
       }
-      await sleep(clock, LOOK_EVERY_MS, this.#stop.signal);
+      await sleep(clock, settings.pollMs, this.#stop.signal);
     }
   }
 
@@ -198,7 +196,7 @@ export class Conductor {
   }
 
   async #run(): Promise<void> {
-    const { clock, log } = this.#parts;
+    const { clock, log, settings } = this.#parts;
     while (!this.#stop.signal.aborted) {
       try {
         await this.#dropEnded();
@@ -214,7 +212,7 @@ export class Conductor {
         });
       }
       await sleep(clock, LOOK_AT_MOST_EVERY_MS, this.#stop.signal);
-      await this.#wake.wait(LOOK_EVERY_MS);
+      await this.#wake.wait(settings.pollMs);
     }
   }
 

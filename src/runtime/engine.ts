@@ -4,7 +4,6 @@
  */
 import { hash } from "node:crypto";
 import { isEnded } from "../core/batch.ts";
-import { canonicalize, type Json } from "../core/canonical-json.ts";
 import { SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { BatchSnapshot, Submission } from "../ports/conducting.ts";
@@ -18,11 +17,17 @@ import { guardLog, type Log, silentLog } from "./log.ts";
 import { OpenBatch } from "./open-batch.ts";
 import { Operator } from "./operator.ts";
 import { makePatientStore } from "./patient-store.ts";
-import { isIterable } from "./open-source.ts";
 import { acceptsVersion, type Pipeline } from "./pipeline.ts";
 import { RecordTail } from "./record-tail.ts";
 import { type EngineSettings, resolveSettings } from "./settings.ts";
 import { describeStep } from "./step.ts";
+import {
+  checkDeadline,
+  checkItems,
+  checkNames,
+  describeOwned,
+  writeInput,
+} from "./submission-check.ts";
 import type { EventHandler, SubscribeOptions } from "./subscriber.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import { Sweeper } from "./sweeper.ts";
@@ -58,9 +63,6 @@ export interface CloseOptions {
   readonly drainMs?: number;
 }
 
-const LANE = /^[A-Za-z0-9._:-]{1,128}$/;
-const KEY_CHARS_MAX = 256;
-
 export class Engine {
   readonly store: Store;
   /** Cancel, pause, move, redrive, and ask why something waits. */
@@ -81,6 +83,7 @@ export class Engine {
   #closed: Promise<void> | null = null;
 
   private constructor(
+    raw: Store,
     store: Store,
     workerId: number,
     settings: EngineSettings,
@@ -90,12 +93,18 @@ export class Engine {
     this.#settings = settings;
     this.#clock = options.clock ?? systemClock;
     this.operator = new Operator(store, this.#clock);
-    this.#tail = new RecordTail(store, this.#clock);
+    this.#tail = new RecordTail(store, this.#clock, settings.pollMs);
     this.#random = options.random ?? systemRandom;
     this.#log = options.log === undefined ? silentLog : guardLog(options.log);
     this.#works = options.work ?? true;
     this.#ownsStore = options.ownsStore ?? false;
-    const parts = { ...this.#parts, settings, onFatal: (error: unknown) => this.#fail(error) };
+    const parts = {
+      ...this.#parts,
+      // Who asks for something gets an answer in time; the work itself outlasts any outage.
+      store: makePatientStore(raw, { ...this.#parts, isTireless: () => this.#isOpen }),
+      settings,
+      onFatal: (error: unknown) => this.#fail(error),
+    };
     this.#sweeper = new Sweeper(parts);
     this.#subscriptions = new Subscriptions({ ...parts, worker: workerId });
     this.#conductor = new Conductor({
@@ -114,12 +123,17 @@ export class Engine {
     const { work: _w, log: _l, clock: _c, random: _r, ownsStore: _o, ...settings } = options;
     const resolved = resolveSettings(settings);
     const { clock = systemClock, random = systemRandom, log = silentLog } = options;
-    const patient = makePatientStore(store, { clock, random, log: guardLog(log) });
+    const patience = { clock, random, log: guardLog(log), isTireless: () => false };
+    const patient = makePatientStore(store, patience);
     const workerId = await patient.registerWorker({ name: "engine" });
-    const engine = new Engine(patient, workerId, resolved, options);
+    const engine = new Engine(store, patient, workerId, resolved, options);
     engine.#conductor.start();
     engine.#sweeper.start();
     return engine;
+  }
+
+  get #isOpen(): boolean {
+    return this.#closed === null && this.#failure === null;
   }
 
   get #parts(): { store: Store; clock: Clock; random: Random; log: Log } {
@@ -299,6 +313,7 @@ export class Engine {
       tail: this.#tail,
       operator: this.operator,
       clock: this.#clock,
+      pollMs: this.#settings.pollMs,
       throwIfFailed: () => {
         if (this.#failure !== null) throw this.#failure.error;
         if (this.#closed !== null) throw new SluiceError("STOPPED", "the engine has been closed");
@@ -332,63 +347,4 @@ export class Engine {
 /** What it was submitted with is not planned yet: the items of later steps are none of it. */
 function isUnplanned({ state, step }: BatchSnapshot): boolean {
   return step === 0 && (state === "submitted" || state === "slicing");
-}
-
-function checkItems(
-  pipeline: Pipeline,
-  input: unknown,
-): Iterable<unknown> | AsyncIterable<unknown> {
-  if (isIterable(input)) return input;
-  throw new SluiceError(
-    "BAD_INPUT",
-    `the pipeline ${pipeline.name} has no source, so its input must be the items themselves`,
-    { hint: "Submit an array or an iterable of items, or give the pipeline a source." },
-  );
-}
-
-function checkNames(key: string | undefined, lane: string): void {
-  if (key !== undefined && (key === "" || key.length > KEY_CHARS_MAX)) {
-    throw new SluiceError("BAD_KEY", `a key has 1 to ${KEY_CHARS_MAX} characters`, {
-      hint: "Choose a shorter key.",
-    });
-  }
-  if (!LANE.test(lane)) {
-    throw new SluiceError("BAD_LANE", `${JSON.stringify(lane)} is no lane`, {
-      hint: "A lane has 1 to 128 letters, digits, dots, dashes, underscores or colons.",
-    });
-  }
-}
-
-function checkDeadline(deadline: Date, now: number): number {
-  const at = deadline.getTime();
-  if (at > now) return at;
-  const what = Number.isNaN(at) ? "is no time" : `${deadline.toISOString()} has passed`;
-  throw new SluiceError("BAD_DEADLINE", `the deadline ${what}`, {
-    hint: "A deadline lies in the future.",
-  });
-}
-
-function writeInput(pipeline: Pipeline, input: unknown): string {
-  try {
-    return canonicalize((input ?? null) as Json);
-  } catch (error) {
-    throw new SluiceError("BAD_INPUT", `the input of ${pipeline.name} is not plain data`, {
-      hint: "Pass what can be written as JSON: it is recorded with the batch.",
-      cause: error,
-    });
-  }
-}
-
-/** What tells two batches of owned items apart, where they will be compared. */
-function describeOwned(input: unknown, open: boolean, keyed: boolean, resume: boolean): string {
-  if (open) return "open";
-  if (!keyed && !resume) return "items";
-  if (Array.isArray(input)) return JSON.stringify(input);
-  // A key says that they are the same, which nobody can check without reading them.
-  if (keyed) return "items";
-  throw new SluiceError(
-    "BAD_INPUT",
-    "the items of an iterable cannot be compared with those of an unfinished batch",
-    { hint: "Submit an array or give a key, or leave out resume." },
-  );
 }

@@ -50,8 +50,6 @@ export interface ExecutorParts {
 const CHUNKS_HELD_MAX = 1_000;
 /** A finished chunk waits at most this long to share its commit with others. */
 const LINGER_MS = 20;
-/** Looks for work even if every wake-up is lost. */
-const POLL_MS = 1_000;
 
 export class Executor {
   readonly #parts: ExecutorParts;
@@ -253,10 +251,11 @@ export class Executor {
   }
 
   #computeWaitMs(): number {
-    const now = this.#parts.clock.monotonicMs();
+    const { clock, settings } = this.#parts;
+    const now = clock.monotonicMs();
     if (this.#finished.length > 0) return Math.max(0, LINGER_MS - (now - this.#committedAt));
-    const untilFlush = this.#held.length > 0 ? this.#flushLookAt - now : POLL_MS;
-    const untilWork = this.#dryUntil > now ? this.#dryUntil - now : POLL_MS;
+    const untilFlush = this.#held.length > 0 ? this.#flushLookAt - now : settings.pollMs;
+    const untilWork = this.#dryUntil > now ? this.#dryUntil - now : settings.pollMs;
     return Math.max(0, Math.min(untilWork, untilFlush));
   }
 
@@ -278,7 +277,7 @@ export class Executor {
     if (request === null) return;
     if (result.leased.length === 0) {
       if (this.#wakeUps !== wakeUps) return;
-      this.#dryUntil = now + Math.min(result.nextDueInMs ?? POLL_MS, POLL_MS);
+      this.#dryUntil = now + Math.min(result.nextDueInMs ?? settings.pollMs, settings.pollMs);
       return;
     }
     this.#take(result.leased, asked + settings.leaseMs);

@@ -17,7 +17,6 @@ export interface OpenBatchParts extends HandleParts {
 }
 
 const CHUNKS_PER_PART_MAX = 100;
-const POLL_MS = 1_000;
 
 export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Result> {
   readonly #parts: OpenBatchParts;
@@ -90,7 +89,7 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
   }
 
   async #waitForRoom(): Promise<BatchSnapshot> {
-    const { store, clock, addAheadItems, throwIfFailed } = this.#parts;
+    const { store, clock, pollMs, addAheadItems, throwIfFailed } = this.#parts;
     const wake = new Wake(clock);
     const unwatch = store.watch(() => wake.notify());
     try {
@@ -98,7 +97,7 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
         throwIfFailed();
         const batch = await this.#getOpen();
         if (batch.counts.pending < addAheadItems) return batch;
-        await wake.wait(POLL_MS);
+        await wake.wait(pollMs);
       }
     } finally {
       unwatch();

@@ -18,7 +18,7 @@ const POLICY = {
 const broken = new SluiceError("STORE_CORRUPT", "damaged");
 
 /** A store whose calls fail this often before they succeed. */
-function makeRig(failures: number, error: Error = busy) {
+function makeRig(failures: number, error: Error = busy, isTireless = (): boolean => false) {
   const clock = new ManualClock();
   const store = createMemoryStore({ clock, sha256: (text) => hash("sha256", text) });
   const logs: LogEntry[] = [];
@@ -34,7 +34,8 @@ function makeRig(failures: number, error: Error = busy) {
     redrive: (id, request) => fail(() => store.redrive(id, request)),
   };
   const random = { next: () => 0.5, id: () => "aaaaaaaaaaaa" };
-  const patient = makePatientStore(shaky, { clock, random, log: (entry) => logs.push(entry) });
+  const log = (entry: LogEntry): void => void logs.push(entry);
+  const patient = makePatientStore(shaky, { clock, random, log, isTireless });
   return { clock, patient, logs, countCalls: () => calls };
 }
 
@@ -55,6 +56,26 @@ describe("a patient store", () => {
     await clock.run(60_000);
     await expect(answer).rejects.toBe(busy);
     expect(countCalls()).toBe(20);
+  });
+
+  test("one that is tireless goes on for as long as it takes, and does not fill the log", async () => {
+    const { clock, patient, logs, countCalls } = makeRig(1_000, busy, () => true);
+    const answer = patient.getBatch("b-1");
+    await clock.run(3_600_000);
+    expect(await answer).toBeNull();
+    expect(countCalls()).toBe(1_001);
+    expect(logs.length).toBeLessThan(60);
+  });
+
+  test("one that was tireless gives up when it is to stop", async () => {
+    let isTireless = true;
+    const { clock, patient } = makeRig(1_000, busy, () => isTireless);
+    const answer = patient.getBatch("b-1");
+    answer.catch(() => undefined);
+    await clock.run(60_000);
+    isTireless = false;
+    await clock.run(5_000);
+    await expect(answer).rejects.toBe(busy);
   });
 
   test("does not repeat what will never succeed", async () => {

@@ -1,8 +1,10 @@
 /**
  * The store as the engine calls it: a call that failed only for the moment (the store is busy, its
- * answer was lost) is made again, for a few seconds. That is safe for every one of these verbs:
- * each act is conditional or carries its own name, so one that was committed already changes
- * nothing the second time. At worst a lease is granted that nobody knows of, and runs out.
+ * answer was lost) is made again: for a few seconds where somebody waits for the answer, and for as
+ * long as it takes where the engine itself works, so that a store that comes back after an hour finds
+ * its workers waiting. That is safe for every one of these verbs: each act is conditional or carries
+ * its own name, so one that was committed already changes nothing the second time. At worst a lease
+ * is granted that nobody knows of, and runs out.
  *
  * `beat`, `renew` and `sweep` are left alone: they come again by themselves, and a late one is worth
  * less than the next. So is `redrive`: one that was committed would take the next letters under its
@@ -19,12 +21,18 @@ export interface PatienceParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  /** Whether calls are made again without end. */
+  readonly isTireless: () => boolean;
 }
 
 const IMPATIENT_VERBS: ReadonlySet<StoreVerb> = new Set(["beat", "renew", "sweep", "redrive"]);
 
 const ATTEMPTS_MAX = 20;
 const RETRY_MS = 250;
+/** From then on the store is down, and not merely busy. */
+const OUTAGE_RETRY_MS = 2_000;
+/** About once a minute. */
+const OUTAGE_LOG_EVERY = 30;
 
 export function makePatientStore(store: Store, parts: PatienceParts): Store {
   type Call = (...args: readonly unknown[]) => Promise<unknown>;
@@ -51,10 +59,14 @@ async function persist<T>(call: () => Promise<T>, parts: PatienceParts): Promise
       return await call();
     } catch (error) {
       const mayRetry = error instanceof SluiceError && error.retryable;
-      if (!mayRetry || attempt >= ATTEMPTS_MAX) throw error;
-      const { message } = describeError(error);
-      parts.log({ level: "warn", event: "store.retry", message, error });
-      await sleep(parts.clock, RETRY_MS * (0.5 + parts.random.next()));
+      const isOutage = attempt >= ATTEMPTS_MAX;
+      if (!mayRetry || (isOutage && !parts.isTireless())) throw error;
+      if (!isOutage || attempt % OUTAGE_LOG_EVERY === 0) {
+        const { message } = describeError(error);
+        parts.log({ level: "warn", event: "store.retry", message, error });
+      }
+      const delayMs = isOutage ? OUTAGE_RETRY_MS : RETRY_MS;
+      await sleep(parts.clock, delayMs * (0.5 + parts.random.next()));
     }
   }
 }

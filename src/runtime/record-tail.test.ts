@@ -55,7 +55,7 @@ function setUp(): Scene {
       return shared.readRecords(...args);
     },
   };
-  return { store, tail: new RecordTail(store, systemClock), looks: () => looks };
+  return { store, tail: new RecordTail(store, systemClock, 1_000), looks: () => looks };
 }
 
 describe("the tail of the records", () => {

@@ -9,22 +9,23 @@ import type { Store } from "../ports/store.ts";
 import { Wake } from "./wake.ts";
 
 const PAGE = 1_000;
-const POLL_MS = 1_000;
 /** However busy the store is, it is looked at at most this often. */
 const LOOK_AT_MOST_EVERY_MS = 5;
 
 export class RecordTail {
   readonly #store: Store;
   readonly #clock: Clock;
+  readonly #pollMs: number;
   readonly #listeners = new Map<string, Set<() => void>>();
   readonly #wake: Wake;
   /** Resolves when the tail is at the store's newest record; null while nobody listens. */
   #started: Promise<void> | null = null;
   #position = 0;
 
-  constructor(store: Store, clock: Clock) {
+  constructor(store: Store, clock: Clock, pollMs: number) {
     this.#store = store;
     this.#clock = clock;
+    this.#pollMs = pollMs;
     this.#wake = new Wake(clock);
   }
 
@@ -61,7 +62,7 @@ export class RecordTail {
   async #run(): Promise<void> {
     const unwatch = this.#store.watch(() => this.#wake.notify());
     while (this.#listeners.size > 0) {
-      await this.#wake.wait(POLL_MS);
+      await this.#wake.wait(this.#pollMs);
       if (this.#listeners.size === 0) break;
       try {
         await this.#look();

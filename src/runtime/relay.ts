@@ -13,6 +13,7 @@ import type { Store } from "../ports/store.ts";
 import { type BatchEvent, readEvent } from "./batch-event.ts";
 import { renewClaim } from "./held-claim.ts";
 import type { Log } from "./log.ts";
+import type { EngineSettings } from "./settings.ts";
 import type { Subscriber } from "./subscriber.ts";
 import { Wake } from "./wake.ts";
 
@@ -21,6 +22,7 @@ export interface RelayParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  readonly settings: Pick<EngineSettings, "pollMs">;
   readonly worker: number;
   readonly onFatal: (error: unknown) => void;
 }
@@ -34,7 +36,6 @@ type HandOver =
 const RECORDS_PER_READ = 100;
 const CLAIM_MS = 15_000;
 const RENEW_MS = 5_000;
-const POLL_MS = 1_000;
 
 export class Relay {
   readonly #parts: RelayParts;
@@ -85,7 +86,7 @@ export class Relay {
   }
 
   async #run(): Promise<void> {
-    const { log } = this.#parts;
+    const { log, settings } = this.#parts;
     let isStarted = false;
     while (!this.#stop.signal.aborted) {
       let moved = false;
@@ -97,7 +98,7 @@ export class Relay {
         if (!(error instanceof SluiceError && error.retryable)) throw error;
         log({ level: "warn", event: "relay.retry", message: describeError(error).message, error });
       }
-      if (!moved) await this.#wake.wait(POLL_MS);
+      if (!moved) await this.#wake.wait(settings.pollMs);
     }
   }
 

@@ -8,6 +8,8 @@ export interface EngineSettings {
   readonly renewMs: number;
   /** How often expired leases and deadlines are looked for. */
   readonly sweepMs: number;
+  /** How often the store is looked at though nobody said that something changed there. */
+  readonly pollMs: number;
   /** Outcomes of an unfinished chunk are committed at least this often... */
   readonly flushMs: number;
   /** ...or when there are this many. */
@@ -48,6 +50,7 @@ export const DEFAULT_SETTINGS: EngineSettings = {
   leaseMs: 15_000,
   renewMs: 5_000,
   sweepMs: 1_000,
+  pollMs: 1_000,
   flushMs: 250,
   flushItems: 1_000,
   drainMs: 25_000,
@@ -78,6 +81,7 @@ const shape = z.strictObject({
   leaseMs: setting(100, DAY_MS),
   renewMs: setting(10, DAY_MS),
   sweepMs: setting(10, DAY_MS),
+  pollMs: setting(10, DAY_MS),
   flushMs: setting(1, DAY_MS),
   flushItems: setting(1, 1_000_000),
   drainMs: setting(0, DAY_MS),

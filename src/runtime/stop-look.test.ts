@@ -33,6 +33,7 @@ class Rig {
         store,
         clock: this.clock,
         log: (entry) => void this.logs.push(entry),
+        settings: { pollMs: 1_000 },
         onFatal: (error) => void this.fatal.push(error),
       },
       { listBatches: () => this.held, onStops: (stops) => void this.heard.push(stops) },

@@ -1,18 +1,20 @@
 /**
  * Looks whether somebody wants batches stopped of which this worker holds chunks: cancelled, paused,
  * or over. A store that says it has changed is looked at soon; should every word be lost, a slow
- * poll finds it within a second.
+ * poll finds it, within a second by default.
  */
 import { describeError, SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
 import type { Stop } from "../ports/working.ts";
 import type { Log } from "./log.ts";
+import type { EngineSettings } from "./settings.ts";
 
 export interface StopLookParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
+  readonly settings: Pick<EngineSettings, "pollMs">;
   readonly onFatal: (error: unknown) => void;
 }
 
@@ -22,7 +24,6 @@ export interface StopListener {
   onStops(stops: readonly Stop[]): void;
 }
 
-const POLL_MS = 500;
 /** However busy the store is, it is asked at most this often. */
 const AT_MOST_EVERY_MS = 50;
 
@@ -38,7 +39,12 @@ export class StopLook {
   constructor(parts: StopLookParts, listener: StopListener) {
     this.#parts = parts;
     this.#listener = listener;
-    this.#cancelNext = this.#lookAfter(POLL_MS);
+    this.#cancelNext = this.#lookAfter(this.#pollMs);
+  }
+
+  /** Twice as often as work is looked for: within `pollMs` whoever is to stop knows it. */
+  get #pollMs(): number {
+    return this.#parts.settings.pollMs / 2;
   }
 
   /** Something changed in the store. */
@@ -58,7 +64,7 @@ export class StopLook {
   #lookAfter(delayMs: number): () => void {
     return this.#parts.clock.after(delayMs, () => {
       this.#soon = false;
-      this.#cancelNext = this.#lookAfter(POLL_MS);
+      this.#cancelNext = this.#lookAfter(this.#pollMs);
       this.#look().catch((error: unknown) => this.#parts.onFatal(error));
     });
   }
