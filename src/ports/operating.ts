@@ -84,9 +84,9 @@ export type LaneMove = { readonly to: "front" | "back" } | { readonly before: st
 
 export interface PrunePolicy {
   /** Ended longer ago than this: scratch data goes (manifests, checkpoints, edited payloads). */
-  readonly scratchBefore: number | null;
+  readonly scratchAgeMs: number | null;
   /** Ended longer ago than this: the batch goes with all its evidence. */
-  readonly evidenceBefore: number | null;
+  readonly evidenceAgeMs: number | null;
   /** Only this batch; default all. */
   readonly batch?: string;
   /** Counts only. */
@@ -123,6 +123,9 @@ export interface OperatingStore {
   editLetter(batch: string, request: EditRequest): Promise<boolean>;
   /** Accepts failures: they stay failures, and are not redriven. Answers how many there were. */
   discardLetters(batch: string, request: DiscardRequest): Promise<number>;
-  /** Removes what the policy allows, a little at a time, and never what is unfinished or owed. */
+  /**
+   * Removes what the policy allows, a little at a time, and never what is unfinished or owed. Ages
+   * are by the clock that stamped the endings: a host whose own clock is wrong removes nothing early.
+   */
   prune(policy: PrunePolicy): Promise<PruneResult>;
 }

@@ -26,18 +26,18 @@ function prune(policy: RetentionPolicy, answers: readonly Partial<PruneResult>[]
 }
 
 describe("retention", () => {
-  test("counts ages back from now", async () => {
+  test("asks for ages: by whose clock is the store's business", async () => {
     const { asked, result } = prune({ keepMs: 30 * DAY_MS, keepEvidenceMs: 60 * DAY_MS });
     await result;
     expect(asked).toEqual([
-      { scratchBefore: 70 * DAY_MS, evidenceBefore: 40 * DAY_MS, dryRun: false },
+      { scratchAgeMs: 30 * DAY_MS, evidenceAgeMs: 60 * DAY_MS, dryRun: false },
     ]);
   });
 
   test("keeps evidence for ever when no age is given for it", async () => {
     const { asked, result } = prune({ keepMs: 0, keepEvidenceMs: 0, dryRun: true });
     await result;
-    expect(asked).toEqual([{ scratchBefore: 100 * DAY_MS, evidenceBefore: null, dryRun: true }]);
+    expect(asked).toEqual([{ scratchAgeMs: 0, evidenceAgeMs: null, dryRun: true }]);
   });
 
   test("goes on while there is more, and adds up what went", async () => {

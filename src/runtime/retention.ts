@@ -38,10 +38,9 @@ export async function pruneByAge(
     });
   }
   const { keepMs, keepEvidenceMs, batch, dryRun = false } = policy;
-  const now = clock.wallMs();
   const request = {
-    scratchBefore: now - keepMs,
-    evidenceBefore: keepEvidenceMs === 0 ? null : now - keepEvidenceMs,
+    scratchAgeMs: keepMs,
+    evidenceAgeMs: keepEvidenceMs === 0 ? null : keepEvidenceMs,
     ...(batch === undefined ? {} : { batch }),
     dryRun,
   };

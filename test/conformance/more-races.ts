@@ -220,7 +220,7 @@ function describeLanesAndSweeps(rule: Rule): void {
   eachOrder(rule, "retention against a redrive", async (rig, run) => {
     const id = await rig.running([1]);
     await rig.report(await rig.leaseOne(), { failed: [0] });
-    const policy = { scratchBefore: rig.clock.wallMs() + 1, evidenceBefore: null, dryRun: false };
+    const policy = { scratchAgeMs: -1, evidenceAgeMs: null, dryRun: false };
     const [pruned, redriven] = await run(
       () => rig.store.prune(policy),
       () => rig.redrive(id),

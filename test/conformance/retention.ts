@@ -4,7 +4,7 @@ import type { PrunePolicy, PruneResult } from "../../src/ports/operating.ts";
 import { type Rig, type Rule, say } from "./rig.ts";
 
 async function prune(rig: Rig, policy: Partial<PrunePolicy>): Promise<PruneResult> {
-  const nothing = { scratchBefore: null, evidenceBefore: null, dryRun: false };
+  const nothing = { scratchAgeMs: null, evidenceAgeMs: null, dryRun: false };
   return rig.store.prune({ ...nothing, ...policy });
 }
 
@@ -27,14 +27,14 @@ async function end(rig: Rig): Promise<string> {
   return id;
 }
 
-/** Everything that every batch has ended before. */
-const now = (rig: Rig): number => rig.clock.wallMs() + 1;
+/** An age that every ended batch has, also one that ended in this millisecond. */
+const ANY_AGE_MS = -1;
 
 export function describeRetention(rule: Rule): void {
   rule("scratch data goes, and the evidence stays", async ({ rig }) => {
     const id = await end(rig);
     const before = await rig.observe(id);
-    expect(await prune(rig, { scratchBefore: now(rig) })).toEqual({
+    expect(await prune(rig, { scratchAgeMs: ANY_AGE_MS })).toEqual({
       scratched: 1,
       removed: 0,
       owed: 0,
@@ -58,7 +58,7 @@ export function describeRetention(rule: Rule): void {
 
   rule("a batch without its scratch data is neither redriven nor edited", async ({ rig }) => {
     const id = await end(rig);
-    await prune(rig, { scratchBefore: now(rig) });
+    await prune(rig, { scratchAgeMs: ANY_AGE_MS });
     const before = await rig.observe(id);
     expect(await rig.redrive(id)).toMatchObject({ kind: "refused", why: "pruned" });
     expect(await rig.edit(id, 1, "1")).toBe(false);
@@ -68,8 +68,8 @@ export function describeRetention(rule: Rule): void {
 
   rule("scratch data is removed once", async ({ rig }) => {
     await end(rig);
-    await prune(rig, { scratchBefore: now(rig) });
-    expect(await prune(rig, { scratchBefore: now(rig) })).toMatchObject({ scratched: 0 });
+    await prune(rig, { scratchAgeMs: ANY_AGE_MS });
+    expect(await prune(rig, { scratchAgeMs: ANY_AGE_MS })).toMatchObject({ scratched: 0 });
   });
 
   rule("evidence goes with everything, and nobody else's", async ({ rig }) => {
@@ -77,8 +77,7 @@ export function describeRetention(rule: Rule): void {
     rig.clock.advance(1_000);
     const kept = await end(rig);
     const before = await rig.observe(kept);
-    const evidenceBefore = rig.clock.wallMs();
-    expect(await prune(rig, { evidenceBefore })).toEqual({
+    expect(await prune(rig, { evidenceAgeMs: 0 })).toEqual({
       scratched: 0,
       removed: 1,
       owed: 0,
@@ -94,8 +93,8 @@ export function describeRetention(rule: Rule): void {
 
   rule("evidence of a batch whose scratch data is gone goes as well", async ({ rig }) => {
     const id = await end(rig);
-    await prune(rig, { scratchBefore: now(rig) });
-    expect(await prune(rig, { evidenceBefore: now(rig) })).toMatchObject({ removed: 1 });
+    await prune(rig, { scratchAgeMs: ANY_AGE_MS });
+    expect(await prune(rig, { evidenceAgeMs: ANY_AGE_MS })).toMatchObject({ removed: 1 });
     expect(await rig.store.getBatch(id)).toBeNull();
   });
 
@@ -103,7 +102,7 @@ export function describeRetention(rule: Rule): void {
     await end(rig);
     rig.clock.advance(1_000);
     await end(rig);
-    const policy = { scratchBefore: now(rig), evidenceBefore: rig.clock.wallMs() - 500 };
+    const policy = { scratchAgeMs: ANY_AGE_MS, evidenceAgeMs: 500 };
     expect(await prune(rig, { ...policy, dryRun: true })).toMatchObject({
       scratched: 1,
       removed: 1,
@@ -113,8 +112,7 @@ export function describeRetention(rule: Rule): void {
 
   rule("what ended at the very limit stays", async ({ rig }) => {
     await end(rig);
-    const at = rig.clock.wallMs();
-    expect(await prune(rig, { scratchBefore: at, evidenceBefore: at })).toMatchObject({
+    expect(await prune(rig, { scratchAgeMs: 0, evidenceAgeMs: 0 })).toMatchObject({
       scratched: 0,
       removed: 0,
     });
@@ -132,7 +130,7 @@ export function describeRetention(rule: Rule): void {
     ];
     const before = await Promise.all(ids.map((id) => rig.observe(id)));
     rig.clock.advance(10 ** 6);
-    const policy = { scratchBefore: now(rig), evidenceBefore: now(rig) };
+    const policy = { scratchAgeMs: ANY_AGE_MS, evidenceAgeMs: ANY_AGE_MS };
     expect(await prune(rig, policy)).toEqual({ scratched: 0, removed: 0, owed: 0, more: false });
     expect(await Promise.all(ids.map((id) => rig.observe(id)))).toEqual(before);
     expect(await rig.store.readManifests(reopened, 0, 0, 9)).toHaveLength(1);
@@ -141,11 +139,11 @@ export function describeRetention(rule: Rule): void {
   rule("a dry run counts and changes nothing", async ({ rig }) => {
     const id = await end(rig);
     const before = await rig.observe(id);
-    expect(await prune(rig, { scratchBefore: now(rig), dryRun: true })).toMatchObject({
+    expect(await prune(rig, { scratchAgeMs: ANY_AGE_MS, dryRun: true })).toMatchObject({
       scratched: 1,
       removed: 0,
     });
-    expect(await prune(rig, { evidenceBefore: now(rig), dryRun: true })).toMatchObject({
+    expect(await prune(rig, { evidenceAgeMs: ANY_AGE_MS, dryRun: true })).toMatchObject({
       removed: 1,
     });
     expect(await rig.observe(id)).toEqual(before);
@@ -159,7 +157,7 @@ export function describeRetention(rule: Rule): void {
     const last = (await rig.records(untold)).at(-1)!.position;
     await rig.store.savePosition("quick", last);
     await rig.store.savePosition("slow", upTo);
-    const policy = { evidenceBefore: now(rig) };
+    const policy = { evidenceAgeMs: ANY_AGE_MS };
     expect(await prune(rig, { ...policy, dryRun: true })).toMatchObject({ removed: 1, owed: 1 });
     expect(await prune(rig, policy)).toMatchObject({ removed: 1, owed: 1 });
     expect(await rig.store.getBatch(untold)).not.toBeNull();
@@ -172,12 +170,12 @@ export function describeRetention(rule: Rule): void {
   rule("scratch data is nobody's due: it goes all the same", async ({ rig }) => {
     await end(rig);
     await rig.store.savePosition("slow", 1);
-    expect(await prune(rig, { scratchBefore: now(rig) })).toMatchObject({ scratched: 1, owed: 0 });
+    expect(await prune(rig, { scratchAgeMs: ANY_AGE_MS })).toMatchObject({ scratched: 1, owed: 0 });
   });
 
   rule("many batches go in small steps, and all of them go", async ({ rig }) => {
     const ids = await Promise.all(Array.from({ length: 50 }, () => rig.running([])));
-    for (const policy of [{ scratchBefore: now(rig) }, { evidenceBefore: now(rig) }]) {
+    for (const policy of [{ scratchAgeMs: ANY_AGE_MS }, { evidenceAgeMs: ANY_AGE_MS }]) {
       let count = 0;
       for (let calls = 0; calls < 20; calls++) {
         const { scratched, removed, more } = await prune(rig, policy);
@@ -201,7 +199,7 @@ export function describeRetention(rule: Rule): void {
         await rig.store.work(reports, null);
       }
       expect(await rig.state(id)).toBe("completed_with_errors");
-      for (const policy of [{ scratchBefore: now(rig) }, { evidenceBefore: now(rig) }]) {
+      for (const policy of [{ scratchAgeMs: ANY_AGE_MS }, { evidenceAgeMs: ANY_AGE_MS }]) {
         let count = 0;
         for (let calls = 0; calls < 20; calls++) {
           const { scratched, removed, more } = await prune(rig, policy);
@@ -217,7 +215,7 @@ export function describeRetention(rule: Rule): void {
 
   rule("one batch alone can be pruned", async ({ rig }) => {
     const [one, two] = [await end(rig), await end(rig)];
-    const policy = { evidenceBefore: now(rig), batch: one };
+    const policy = { evidenceAgeMs: ANY_AGE_MS, batch: one };
     expect(await prune(rig, { ...policy, dryRun: true })).toMatchObject({ removed: 1 });
     expect(await prune(rig, policy)).toMatchObject({ removed: 1 });
     expect(await rig.store.getBatch(one)).toBeNull();
@@ -232,9 +230,9 @@ export function describeRetention(rule: Rule): void {
       { index: 0, content: `${id}/done` },
       { index: 1, content: `${id}/free` },
     ];
-    await prune(rig, { scratchBefore: now(rig) });
+    await prune(rig, { scratchAgeMs: ANY_AGE_MS });
     expect(await rig.store.claimContents(one!, contents)).toEqual(["done", "claimed"]);
-    await prune(rig, { evidenceBefore: now(rig) });
+    await prune(rig, { evidenceAgeMs: ANY_AGE_MS });
     expect(await rig.store.claimContents(two!, contents)).toEqual(["claimed", "held"]);
   });
 
@@ -243,7 +241,7 @@ export function describeRetention(rule: Rule): void {
     await rig.store.submit(draft);
     await rig.slice(draft.id, [1]);
     await rig.settle(await rig.leaseOne());
-    await prune(rig, { evidenceBefore: now(rig) });
+    await prune(rig, { evidenceAgeMs: ANY_AGE_MS });
     const again = await rig.store.submit({ ...draft, inputHash: "two" });
     expect(again).toMatchObject({ kind: "created", batch: { active: true, state: "submitted" } });
     await rig.slice(draft.id, [2]);
@@ -255,7 +253,7 @@ export function describeRetention(rule: Rule): void {
   rule("positions of records are not given again when the last of them went", async ({ rig }) => {
     const id = await end(rig);
     const last = (await rig.records(id)).at(-1)!.position;
-    await prune(rig, { evidenceBefore: now(rig) });
+    await prune(rig, { evidenceAgeMs: ANY_AGE_MS });
     const { id: next } = await rig.submit();
     expect((await rig.records(next))[0]!.position).toBeGreaterThan(last);
   });

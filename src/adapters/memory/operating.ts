@@ -240,8 +240,10 @@ export class Operating {
     return discarded;
   }
 
-  prune({ scratchBefore, evidenceBefore, batch: only, dryRun }: PrunePolicy): PruneResult {
-    const { state } = this.#parts;
+  prune({ scratchAgeMs, evidenceAgeMs, batch: only, dryRun }: PrunePolicy): PruneResult {
+    const { state, clock } = this.#parts;
+    const scratchBefore = scratchAgeMs === null ? null : clock.wallMs() - scratchAgeMs;
+    const evidenceBefore = evidenceAgeMs === null ? null : clock.wallMs() - evidenceAgeMs;
     const told = Math.min(...state.positions.values());
     let scratched = 0;
     let removed = 0;

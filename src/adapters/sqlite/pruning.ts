@@ -1,5 +1,6 @@
 /** Removing what nobody needs any more, a few batches a transaction, in SQL. */
 import type { StatementSync } from "node:sqlite";
+import type { Clock } from "../../ports/clock.ts";
 import type { PrunePolicy, PruneResult } from "../../ports/operating.ts";
 import type { Connection } from "./connection.ts";
 
@@ -12,7 +13,15 @@ const ROWS_MAX = 10_000;
 const SCRATCH_TABLES = ["manifest", "override", "item_key"] as const;
 const EVIDENCE_TABLES = ["chunk", "item", "result", "abandoned", "content", "record"] as const;
 
+/** A policy at an instant: what ended before these times. */
+interface Cut {
+  readonly scratchBefore: number | null;
+  readonly evidenceBefore: number | null;
+  readonly batch: string | null;
+}
+
 export class Pruning {
+  readonly #clock: Clock;
   readonly #selectScratch: StatementSync;
   readonly #selectEvidence: StatementSync;
   readonly #countEvidence: StatementSync;
@@ -23,7 +32,8 @@ export class Pruning {
   readonly #dropEvidence: readonly StatementSync[];
   readonly #dropBatch: readonly StatementSync[];
 
-  constructor(connection: Connection) {
+  constructor(connection: Connection, clock: Clock) {
+    this.#clock = clock;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     const ended = `SELECT num FROM batch INDEXED BY batch_ended
       WHERE ended_at IS NOT NULL AND (:batch IS NULL OR id = :batch)`;
@@ -65,11 +75,15 @@ export class Pruning {
   }
 
   prune(policy: PrunePolicy): PruneResult {
-    const { evidenceBefore, batch = null, dryRun } = policy;
+    const { scratchAgeMs, evidenceAgeMs, batch = null, dryRun } = policy;
+    const now = this.#clock.wallMs();
+    const scratchBefore = scratchAgeMs === null ? null : now - scratchAgeMs;
+    const evidenceBefore = evidenceAgeMs === null ? null : now - evidenceAgeMs;
+    const cut: Cut = { scratchBefore, evidenceBefore, batch };
     const owed = evidenceBefore === null ? 0 : count(this.#selectOwed, evidenceBefore, batch);
     if (dryRun) {
       return {
-        scratched: this.#listScratch(policy, -1).length,
+        scratched: this.#listScratch(cut, -1).length,
         removed: evidenceBefore === null ? 0 : count(this.#countEvidence, evidenceBefore, batch),
         owed,
         more: false,
@@ -77,7 +91,7 @@ export class Pruning {
     }
     let removed = 0;
     let rows = 0;
-    const old = this.#listEvidence(policy);
+    const old = this.#listEvidence(cut);
     for (const num of old) {
       // Said first: a batch of many rows goes in several steps, and is not redriven in between.
       this.#markPruned.run(num);
@@ -87,7 +101,7 @@ export class Pruning {
       removed++;
     }
     let scratched = 0;
-    const spent = this.#listScratch(policy, BATCHES_MAX);
+    const spent = this.#listScratch(cut, BATCHES_MAX);
     for (const num of spent) {
       this.#markPruned.run(num);
       rows += this.#drop(this.#dropScratch, num, ROWS_MAX - rows);
@@ -99,14 +113,13 @@ export class Pruning {
     return { scratched, removed, owed, more };
   }
 
-  #listScratch(policy: PrunePolicy, limit: number): number[] {
-    const { scratchBefore: before, evidenceBefore: evidence, batch = null } = policy;
+  #listScratch(cut: Cut, limit: number): number[] {
+    const { scratchBefore: before, evidenceBefore: evidence, batch } = cut;
     if (before === null) return [];
     return list(this.#selectScratch.all({ before, evidence, batch, limit }));
   }
 
-  #listEvidence(policy: PrunePolicy): number[] {
-    const { evidenceBefore: before, batch = null } = policy;
+  #listEvidence({ evidenceBefore: before, batch }: Cut): number[] {
     if (before === null) return [];
     return list(this.#selectEvidence.all({ before, batch, limit: BATCHES_MAX }));
   }

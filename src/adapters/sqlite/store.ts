@@ -123,7 +123,7 @@ function composeParts(connection: Connection, clock: Clock, host: Host): Parts {
     claims: new Claims(connection, clock, host),
     conducting: new Conducting({ ...parts, life }),
     operating: new Operating({ ...parts, life }),
-    pruning: new Pruning(connection),
+    pruning: new Pruning(connection, clock),
     working: new Working(connection, clock, life, chunks),
     sweeping: new Sweeping({ ...parts, life }),
     reading: new Reading(connection, letters, steps),
