@@ -125,6 +125,7 @@ describe("a stall", () => {
   const stalled: StallFacts = {
     hasDueWork: true,
     hasLiveLease: false,
+    areWorkersBusy: false,
     isPaused: false,
     hasWorker: true,
   };

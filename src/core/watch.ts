@@ -83,9 +83,12 @@ export interface StallFacts {
   readonly isPaused: boolean;
   /** Some living worker has the batch's pipeline. */
   readonly hasWorker: boolean;
+  /** Other batches of the pipeline are being worked on: this one may be waiting for a free hand. */
+  readonly areWorkersBusy: boolean;
 }
 
 export function countsAsStall(facts: StallFacts): boolean {
+  if (facts.areWorkersBusy) return false;
   return facts.hasDueWork && !facts.hasLiveLease && !facts.isPaused && facts.hasWorker;
 }
 

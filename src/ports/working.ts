@@ -121,6 +121,17 @@ export interface Stop {
   readonly mode: StopMode;
 }
 
+/** A cancel comes before a pause, and whoever says `now` is heard beside whoever lets work drain. */
+export function describeStop(
+  batch: string,
+  cancel: StopMode | null,
+  pause: StopMode | null,
+): Stop[] {
+  if (cancel === null && pause === null) return [];
+  const mode = cancel === "now" || pause === "now" ? "now" : "drain";
+  return [{ batch, kind: cancel === null ? "pause" : "cancel", mode }];
+}
+
 export const CONTENT_CLAIMS = [
   /** Nobody else has it: run the item. */
   "claimed",

@@ -10,6 +10,7 @@ import type { Random } from "../ports/random.ts";
 import type { SliceItems, Source } from "../ports/source.ts";
 import type { Store } from "../ports/store.ts";
 import type { LeasedChunk } from "../ports/working.ts";
+import { afterAwake } from "./awake-timer.ts";
 import { isSource, openSource } from "./open-source.ts";
 import { readManifest } from "./manifest.ts";
 import type { Step } from "./step.ts";
@@ -54,16 +55,20 @@ export class BatchReader {
   async read(chunks: readonly LeasedChunk[]): Promise<readonly SliceItems[]> {
     this.#reads++;
     try {
-      return await this.#readPatiently(chunks);
+      return await this.#readOnce(chunks);
     } finally {
       this.#reads--;
     }
   }
 
-  async #readPatiently(chunks: readonly LeasedChunk[]): Promise<readonly SliceItems[]> {
+  /** The source has its time limit and a few tries; the store takes the time that it takes. */
+  async #readPatiently(
+    source: Source,
+    locators: readonly string[],
+  ): Promise<readonly SliceItems[]> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#limitTime(this.#readOnce(chunks));
+        return await this.#limitTime(source.read(locators));
       } catch (error) {
         if (this.#closed.signal.aborted) throw asClosed(error);
         if (error instanceof SluiceError && !error.retryable) throw error;
@@ -81,7 +86,7 @@ export class BatchReader {
       const giveUp = (): void => {
         reject(new TransientError(`no answer within ${limitMs} ms`, { code: "TIME_LIMIT" }));
       };
-      const cancel = this.#clock.after(limitMs, giveUp);
+      const cancel = afterAwake(this.#clock, limitMs, giveUp);
       this.#waiting.push(giveUp);
       const done = (): void => {
         cancel();
@@ -118,7 +123,8 @@ export class BatchReader {
         { hint: "Give the pipeline a new version when its source changes, and submit again." },
       );
     }
-    return this.#source.read(chunks.map(({ locator }) => locator as string));
+    const locators = chunks.map(({ locator }) => locator as string);
+    return this.#readPatiently(this.#source, locators);
   }
 
   async #readOwned(chunks: readonly LeasedChunk[]): Promise<[LeasedChunk, SliceItems][]> {

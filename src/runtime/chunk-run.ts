@@ -176,6 +176,8 @@ export class ChunkRun {
   /** Resolves when the store knows it. */
   saveCheckpoint(index: number, key: string | null, name: string, data: unknown): Promise<void> {
     if (this.lost) return Promise.reject(new StopSignal("the lease on its chunk was lost"));
+    // Its handler was given up: the store would not take it any more.
+    if (!this.isPending(index)) return Promise.reject(new StopSignal("its item has ended"));
     const { told } = this.#note().addCheckpoint(index, key, writeCheckpoint(name, data));
     this.unreported++;
     this.#onUrgent();

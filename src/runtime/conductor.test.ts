@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ManualClock } from "../../test/support/manual-clock.ts";
+import { SluiceError } from "../core/errors.ts";
 import { SeededRandom } from "../testing/seeded-random.ts";
 import { createMemoryStore, type MemoryStore } from "../adapters/memory/store.ts";
 import type { BatchSnapshot } from "../ports/conducting.ts";
@@ -30,6 +31,7 @@ beforeEach(() => {
   store = createMemoryStore({ clock, sha256: (text) => hash("sha256", text) });
   conductor = new Conductor({
     store,
+    callersStore: store,
     clock,
     random: new SeededRandom(1),
     worker: WORKER,
@@ -198,4 +200,24 @@ describe("slicing with an old view of the batch", () => {
     await conductor.sliceOwned(old, carrying, ["mine"]);
     expect(store.state.batches.get("b-1")?.steps[1]?.counts.planned).toBe(0);
   });
+});
+
+test("whoever hands items over is told when the store cannot take them", async () => {
+  const full = new SluiceError("STORE_FULL", "the disk is full", { retryable: true });
+  const refuse = (): Promise<never> => Promise.reject(full);
+  const parts = {
+    store,
+    callersStore: { ...store, plan: refuse, planInline: refuse },
+    clock,
+    random: new SeededRandom(1),
+    worker: WORKER,
+    log: () => undefined,
+    settings: DEFAULT_SETTINGS,
+    onFatal: () => undefined,
+    offerInline: () => null,
+  };
+  const batch = await submit("b-full", { input: null });
+  const other = new Conductor(parts);
+  await expect(other.sliceOwned(batch, owned, [1, 2, 3])).rejects.toBe(full);
+  await other.stop();
 });

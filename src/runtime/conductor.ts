@@ -23,6 +23,8 @@ import { Wake } from "./wake.ts";
 
 export interface ConductorParts {
   readonly store: Store;
+  /** The store for those who wait for an answer: it gives up in time. */
+  readonly callersStore: Store;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -111,7 +113,7 @@ export class Conductor {
     pipeline: Pipeline,
     items: Iterable<unknown> | AsyncIterable<unknown>,
   ): Promise<void> {
-    const { store, clock, settings } = this.#parts;
+    const { callersStore: store, clock, settings } = this.#parts;
     const owned = Array.isArray(items) ? items : readOnce(items);
     // Given up for lack of its submitter, who has come back.
     if (batch.parked?.code === "STALE") {
@@ -137,7 +139,9 @@ export class Conductor {
     items: SourceLike<unknown> | null,
     stop: AbortSignal,
   ): Promise<BatchSnapshot | null> {
-    const { store, clock, random, log, settings, worker } = this.#parts;
+    const { clock, random, log, settings, worker } = this.#parts;
+    // Whoever hands items over waits until they are planned.
+    const store = items === null ? this.#parts.store : this.#parts.callersStore;
     const step = pipeline.steps[batch.step];
     if (step === undefined) return this.#failUnknownStep(batch, pipeline);
     const keepClaim = (): Promise<boolean> => this.#claim(batch.id);

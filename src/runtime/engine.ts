@@ -109,6 +109,7 @@ export class Engine {
     this.#subscriptions = new Subscriptions({ ...parts, worker: workerId });
     this.#conductor = new Conductor({
       ...parts,
+      callersStore: store,
       worker: workerId,
       offerInline: (batch, pipeline, step) => this.#worker.offerInline(batch.id, pipeline, step),
     });

@@ -5,6 +5,7 @@
 import type { ChunkRun } from "./chunk-run.ts";
 import type { ItemContext } from "./contexts.ts";
 import type { Step } from "./step.ts";
+import { StopSignal } from "./stop-signals.ts";
 
 /** What is the same for every item of a chunk. */
 export interface RunFacts {
@@ -22,6 +23,7 @@ export class Call implements ItemContext {
   readonly #position: number;
   #controller: AbortController | null = null;
   #stopReason: Error | null = null;
+  #isGivenUp = false;
 
   constructor(run: ChunkRun, step: Step, item: unknown, position: number) {
     this.#run = run;
@@ -85,7 +87,11 @@ export class Call implements ItemContext {
 
   /** Bound, as handlers take their context apart. */
   get checkpoint(): ItemContext["checkpoint"] {
-    return (name, data) => this.#run.saveCheckpoint(this.#position, this.key, name, data);
+    return async (name, data) => {
+      // The item may be running again elsewhere, or be a dead letter: this one has no say in it.
+      if (this.#isGivenUp) throw this.#stopReason ?? new StopSignal("nobody waits for it any more");
+      await this.#run.saveCheckpoint(this.#position, this.key, name, data);
+    };
   }
 
   /** Tells the handler to stop; the first reason stands. */
@@ -93,6 +99,11 @@ export class Call implements ItemContext {
     if (this.#stopReason !== null) return;
     this.#stopReason = reason;
     this.#controller?.abort(reason);
+  }
+
+  /** The handler did not heed its signal: whatever it does from here on counts for nothing. */
+  giveUp(): void {
+    this.#isGivenUp = true;
   }
 
   get stopReason(): Error | null {

@@ -2,9 +2,9 @@ import { describe, expect, test } from "vitest";
 import { createOutcomeMap } from "../core/outcome-map.ts";
 import { ChunkRun } from "./chunk-run.ts";
 import { ItemJudge } from "./item-judge.ts";
-import { later } from "./outcomes.ts";
+import { failed, later } from "./outcomes.ts";
 import { definePipeline } from "./pipeline.ts";
-import { StopSignal } from "./stop-signals.ts";
+import { StopSignal, TimeLimitSignal } from "./stop-signals.ts";
 
 function makeRig(key: (item: unknown) => string = () => "k") {
   const lease = {
@@ -27,6 +27,22 @@ function makeRig(key: (item: unknown) => string = () => "k") {
   const judge = new ItemJudge({ step, random, log: () => undefined, onFatal: () => undefined });
   return { run, judge };
 }
+
+describe("a handler that hands on what its signal said", () => {
+  test("has not failed when it was told to stop: the item goes back", () => {
+    const { run, judge } = makeRig();
+    judge.note(run, 0, "item", failed(new StopSignal("the worker is stopping")));
+    expect(run.makeReport("yield").failures).toEqual([]);
+    expect(run.isPending(0)).toBe(true);
+  });
+
+  test("has taken too long when its time was up", () => {
+    const { run, judge } = makeRig();
+    judge.note(run, 0, "item", failed(new TimeLimitSignal(500)));
+    const [failure] = run.makeReport("yield").failures;
+    expect(failure).toMatchObject({ code: "TIME_LIMIT", errorClass: "transient" });
+  });
+});
 
 describe("an item that says `later`", () => {
   test("comes again after that time: no outcome, no failure, no try", () => {

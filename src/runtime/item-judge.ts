@@ -45,7 +45,7 @@ export class ItemJudge {
       case "later":
         return run.defer(index, readKeyOf(step, item), readDelay(outcome));
       case "failed":
-        return this.fail(run, index, item, "error" in outcome ? outcome.error : outcome, null);
+        return this.#failAsReturned(run, index, item, "error" in outcome ? outcome.error : outcome);
       default:
         return unreachable(kind);
     }
@@ -54,6 +54,12 @@ export class ItemJudge {
   #logSkip(run: ChunkRun, index: number, reason: string): void {
     const message = `item ${run.lease.start + index} of batch ${run.lease.batch} was skipped: ${reason}`;
     this.#parts.log({ level: "debug", event: "item.skipped", message });
+  }
+
+  /** A handler may hand on what its signal said: that is us again, and no failure of the item. */
+  #failAsReturned(run: ChunkRun, index: number, item: unknown, error: unknown): void {
+    const isOurs = error instanceof StopSignal || error instanceof TimeLimitSignal;
+    this.fail(run, index, item, error, isOurs ? error : null);
   }
 
   fail(run: ChunkRun, index: number, item: unknown, thrown: unknown, stop: Error | null): void {

@@ -140,7 +140,7 @@ export class ItemRunner {
   abandon(run?: ChunkRun): void {
     for (const slot of this.#slots) {
       if (run !== undefined && slot.run !== run) continue;
-      for (const index of [slot.index, ...slot.more]) run?.abandon(index);
+      for (const index of [slot.index, ...slot.more]) slot.run?.abandon(index);
       this.#abandon(slot);
     }
   }
@@ -375,6 +375,7 @@ export class ItemRunner {
   #abandon(slot: Slot): void {
     const { run, call } = slot;
     slot.abandoned = true;
+    call?.giveUp();
     slot.onAbandon();
     this.#close(slot);
     if (run === null || call === null) return;

@@ -16,6 +16,14 @@ export interface OpenBatchParts extends HandleParts {
   readonly addAheadItems: number;
 }
 
+export interface AddOptions {
+  /**
+   * How many items the batch has before these. A producer that died and goes on where it was gives it:
+   * if a last call of its former life arrives late, nothing is added twice (`NOT_NEXT`).
+   */
+  readonly after?: number;
+}
+
 const CHUNKS_PER_PART_MAX = 100;
 
 export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Result> {
@@ -31,18 +39,22 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
    * quick producer slows to the speed of the workers. Add many at once: each call makes at least
    * one chunk.
    */
-  async add(items: Iterable<Item> | AsyncIterable<Item>): Promise<void> {
+  async add(
+    items: Iterable<Item> | AsyncIterable<Item>,
+    { after }: AddOptions = {},
+  ): Promise<void> {
     const batch = await this.#waitForRoom();
     const { chunkSize } = batch.settings.steps[0] ?? this.#parts.pipeline.steps[0];
     const part: PlannedChunk[] = [];
+    let next = after;
     for await (const { chunk } of freezePieces(items, chunkSize)) {
       part.push(chunk);
       if (part.length === CHUNKS_PER_PART_MAX) {
-        await this.#plan(part.splice(0));
+        next = await this.#plan(part.splice(0), next);
         await this.#waitForRoom();
       }
     }
-    if (part.length > 0) await this.#plan(part);
+    if (part.length > 0) await this.#plan(part, next);
   }
 
   /** No more items will come: the batch ends when the last one is terminal. */
@@ -51,11 +63,17 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
     if (result.kind === "moved_on") throw describeClosed(result.batch);
   }
 
-  async #plan(part: readonly PlannedChunk[]): Promise<void> {
+  /** Answers after how many items the next part comes, if it matters. */
+  async #plan(
+    part: readonly PlannedChunk[],
+    after: number | undefined,
+  ): Promise<number | undefined> {
     const { store, random, pipeline } = this.#parts;
     const name = random.id();
     for (;;) {
       const batch = await this.#getOpen();
+      if (after !== undefined && batch.counts.planned !== after)
+        throw describeNotNext(batch, after);
       this.#refuseTooMany(batch.chunks + part.length);
       const check = new PlanCheck(pipeline.steps[0], batch.settings.strict, batch.counts.planned);
       const chunks: PlannedChunk[] = [];
@@ -72,7 +90,11 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
         fence: batch.sliceFence,
         part: name,
       });
-      if (planned.kind === "planned") return;
+      if (planned.kind === "planned") {
+        return after === undefined
+          ? undefined
+          : part.reduce((sum, { items }) => sum + items, after);
+      }
       if (planned.kind === "duplicate_key") throw check.describeDuplicate(planned);
       // Another producer was quicker: take the next place.
     }
@@ -109,6 +131,12 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
     if (batch === null || batch.sealed || isEnded(batch.state)) throw describeClosed(batch);
     return batch;
   }
+}
+
+function describeNotNext({ counts }: BatchSnapshot, after: number): SluiceError {
+  return new SluiceError("NOT_NEXT", `the batch has ${counts.planned} items, not ${after}`, {
+    hint: "Somebody else has added some, or a call that was thought lost has arrived. Go on after what is there.",
+  });
 }
 
 function describeClosed(batch: BatchSnapshot | null): SluiceError {

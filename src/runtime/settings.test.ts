@@ -47,6 +47,11 @@ describe("engine settings", () => {
     expect(resolveSettings({ keepMs: 2_000, keepEvidenceMs: 0 }).keepEvidenceMs).toBe(0);
   });
 
+  test("work is not given up before a worker that was not told of it looks for it", () => {
+    expect(refuse({ pollMs: 2_001, stallMs: 2_000 }).message).toContain("not be above stallMs");
+    expect(resolveSettings({ pollMs: 2_000, stallMs: 2_000 }).pollMs).toBe(2_000);
+  });
+
   test("several contradictions are said at once, each with its settings", () => {
     const given = { renewMs: 20_000, orphanMs: 2_000, staleMs: 1_000, keepEvidenceMs: 1 };
     expect(findSettingProblems(given).map(({ settings }) => settings)).toEqual([

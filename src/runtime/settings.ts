@@ -125,11 +125,16 @@ export function findSettingProblems(given: Partial<EngineSettings>): SettingProb
 }
 
 function findContradictions(settings: EngineSettings): SettingProblem[] {
-  const { renewMs, leaseMs, orphanMs, staleMs, keepMs, keepEvidenceMs } = settings;
+  const { renewMs, leaseMs, pollMs, stallMs, orphanMs, staleMs } = settings;
+  const { keepMs, keepEvidenceMs } = settings;
   const problems: SettingProblem[] = [];
   if (renewMs * 2 > leaseMs) {
     const problem = `renewMs (${renewMs}) must be at most half of leaseMs (${leaseMs}), or a late renewal loses the lease`;
     problems.push({ settings: ["renewMs", "leaseMs"], problem });
+  }
+  if (pollMs > stallMs) {
+    const problem = `pollMs (${pollMs}) must not be above stallMs (${stallMs}), or work is given up before a worker that was not told of it looks for it`;
+    problems.push({ settings: ["pollMs", "stallMs"], problem });
   }
   if (staleMs < orphanMs) {
     const problem = `staleMs (${staleMs}) must not be below orphanMs (${orphanMs})`;

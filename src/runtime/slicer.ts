@@ -175,7 +175,11 @@ class Slicer {
     if (this.#items !== null) return this.#items;
     const { store } = this.#parts;
     const mayOpen = this.#batch.input !== null || this.#step.number > 0;
-    if (mayOpen) return openSource(this.#step, this.#batch, store);
+    if (mayOpen) {
+      const readResults: Store["readResults"] = (batch, page) =>
+        this.#guardian.excuse(() => store.readResults(batch, page));
+      return openSource(this.#step, this.#batch, { ...store, readResults });
+    }
     throw new SluiceError(
       "NO_SOURCE",
       `the items of batch ${this.#batch.id} were never handed over`,

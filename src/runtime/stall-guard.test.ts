@@ -33,6 +33,24 @@ describe("a stall guard", () => {
     guard.stop();
   });
 
+  test("does not blame a source for the time that the store takes", async () => {
+    const clock = new ManualClock();
+    const guard = new StallGuard(clock, LIMIT_MS);
+    const store = Promise.withResolvers<string>();
+    const asked = guard.ask(async () => {
+      const read = await guard.excuse(() => store.promise);
+      clock.advance(LIMIT_MS - 1);
+      return read;
+    });
+    for (let n = 0; n < 10; n++) {
+      clock.advance(LIMIT_MS);
+      await clock.turn();
+    }
+    store.resolve("at last");
+    expect(await asked).toBe("at last");
+    guard.stop();
+  });
+
   test("lets a source be slow, as long as each item comes in time", async () => {
     const clock = new ManualClock();
     const guard = new StallGuard(clock, LIMIT_MS);

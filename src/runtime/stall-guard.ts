@@ -4,11 +4,14 @@
  */
 import { TransientError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
+import { afterAwake } from "./awake-timer.ts";
 
 export class StallGuard {
   readonly #clock: Clock;
   readonly #limitMs: number;
   #askedAt = 0;
+  /** Calls of the store that the source waits for. */
+  #excused = 0;
   #giveUp: ((error: Error) => void) | null = null;
   #cancel: (() => void) | null = null;
 
@@ -28,14 +31,26 @@ export class StallGuard {
     });
   }
 
+  /** The store takes the time that it takes: that is not the source's fault. */
+  async excuse<T>(call: () => Promise<T>): Promise<T> {
+    this.#excused++;
+    try {
+      return await call();
+    } finally {
+      this.#excused--;
+      this.#askedAt = this.#clock.monotonicMs();
+    }
+  }
+
   stop(): void {
     this.#cancel?.();
     this.#cancel = null;
   }
 
   #lookAfter(delayMs: number): () => void {
-    return this.#clock.after(delayMs, () => {
-      const leftMs = this.#askedAt + this.#limitMs - this.#clock.monotonicMs();
+    return afterAwake(this.#clock, delayMs, () => {
+      const now = this.#clock.monotonicMs();
+      const leftMs = this.#excused > 0 ? this.#limitMs : this.#askedAt + this.#limitMs - now;
       this.#cancel = this.#lookAfter(leftMs > 0 ? leftMs : this.#limitMs);
       if (leftMs > 0) return;
       this.#giveUp?.(

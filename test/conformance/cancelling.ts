@@ -275,9 +275,17 @@ export function describeCancelling(rule: Rule): void {
     await rig.leaseOne();
     await rig.cancel(id, "drain");
     expect(await rig.store.readStops([id])).toEqual([{ batch: id, kind: "cancel", mode: "drain" }]);
-    await rig.pause("batch", id, "now");
+    await rig.pause("batch", id, "drain");
     expect(await rig.store.readStops([id])).toEqual([{ batch: id, kind: "cancel", mode: "drain" }]);
     await rig.cancel(id, "now");
+    expect(await rig.store.readStops([id])).toEqual([{ batch: id, kind: "cancel", mode: "now" }]);
+  });
+
+  rule("whoever pauses it now is heard, also where its cancel lets it drain", async ({ rig }) => {
+    const id = await rig.running([1]);
+    await rig.leaseOne();
+    await rig.cancel(id, "drain");
+    await rig.pause("batch", id, "now");
     expect(await rig.store.readStops([id])).toEqual([{ batch: id, kind: "cancel", mode: "now" }]);
   });
 

@@ -142,6 +142,14 @@ export function describeDeliveries(rule: Rule): void {
     expect(ids).not.toContain(first!.id);
   });
 
+  rule("a delivery that is given up twice spends one id", async ({ rig }) => {
+    await rig.store.keepUndelivered(draft({ position: 1 }));
+    await rig.store.keepUndelivered(draft({ position: 1 }));
+    await rig.store.keepUndelivered(draft({ position: 2 }));
+    const [first, second] = await listAll(rig);
+    expect(second!.id).toBe(first!.id + 1);
+  });
+
   rule("letters change nothing of a batch and write no record", async ({ rig }) => {
     const id = await rig.running([1]);
     const before = await rig.observe(id);

@@ -55,6 +55,27 @@ export function describePausing(rule: Rule): void {
     );
   }
 
+  rule("what one pause or resume does is recorded in the order of submission", async ({ rig }) => {
+    const lanes = ["c", "a", "b"];
+    const ids: string[] = [];
+    for (const lane of lanes) ids.push(await rig.running([1], { lane }));
+    for (const lane of lanes) await rig.store.setLanePolicy(lane, "skip");
+    const listNew = async (after: number): Promise<string[]> =>
+      (await rig.store.readRecords(null, after, 99)).map(({ batch, type }) => `${batch} ${type}`);
+    const before = await rig.store.readLastPosition();
+    await rig.pause("pipeline", "import");
+    expect(await listNew(before)).toEqual(ids.map((id) => `${id} batch.paused`));
+    const waiting: string[] = [];
+    for (const lane of lanes.toReversed()) {
+      await rig.cancel(ids[lanes.indexOf(lane)]!);
+      waiting.push((await rig.submit({ lane })).id);
+    }
+    await rig.serve();
+    const between = await rig.store.readLastPosition();
+    await rig.resume("pipeline", "import");
+    expect(await listNew(between)).toEqual(waiting.map((id) => `${id} batch.started`));
+  });
+
   rule("each pause ends on its own: the last one lets the batch go on", async ({ rig }) => {
     const id = await rig.running([1]);
     const { lane, pipeline } = await rig.get(id);

@@ -54,6 +54,25 @@ export function describeReopening(rule: Rule): void {
     ]);
   });
 
+  rule(
+    "back at an earlier step, a batch takes no letters of a later one along",
+    async ({ rig }) => {
+      const id = await rig.running([2], { settings: steps({}, { name: "index" }) });
+      await rig.runAll(id, () => ({ failed: [0, 1] }));
+      await rig.slice(id, [1]);
+      await rig.runAll(id, () => ({ failed: [0] }), 1);
+      expect(await rig.redrive(id, { ceiling: 1 })).toMatchObject({
+        redriven: 1,
+        left: 2,
+        batch: { state: "running", step: 0 },
+      });
+      const before = await rig.observe(id);
+      expect(await rig.redrive(id)).toMatchObject({ kind: "refused", why: "step_is_over" });
+      expect(await rig.observe(id)).toEqual(before);
+      expect(await rig.redrive(id, { filter: { step: 0 } })).toMatchObject({ redriven: 1 });
+    },
+  );
+
   rule("a zombie of an earlier drive changes nothing in the new one", async ({ rig }) => {
     const id = await rig.running([1]);
     const old = await rig.leaseOne();

@@ -126,6 +126,16 @@ export function describeSweeping(rule: Rule): void {
     },
   );
 
+  rule("leases are swept in the order in which they ran out", async ({ rig }) => {
+    const first = await rig.running([1]);
+    const second = await rig.running([1]);
+    await rig.lease({ batch: first, leaseMs: 20 });
+    await rig.lease({ batch: second, leaseMs: 10 });
+    for (const id of [first, second]) await rig.cancel(id, "drain");
+    rig.clock.advance(20);
+    expect((await rig.sweep()).ended).toEqual([second, first]);
+  });
+
   rule("however many leases are lost at once, repeated sweeps find them all", async ({ rig }) => {
     const chunks = 2_500;
     await rig.running(Array.from({ length: chunks }, () => 1));

@@ -52,6 +52,17 @@ function describeStalls(rule: Rule): void {
     );
   });
 
+  rule("work that waits for a worker with its hands full is no stall", async ({ rig }) => {
+    await rig.running([1], { lane: "busy" });
+    await rig.serve();
+    const busy = await rig.leaseOne({ leaseMs: 10 ** 6 });
+    const waiting = await rig.running([1], { lane: "waiting" });
+    expect(await lookOn(rig, 10)).toEqual(Array.from({ length: 10 }, () => 0));
+    await rig.settle(busy);
+    expect(await lookOn(rig, 2)).toEqual([1, 1]);
+    expect(await rig.state(waiting)).toBe("running");
+  });
+
   rule("a stall is looked at again sooner than progress is", async ({ rig }) => {
     await rig.running([1]);
     await rig.serve();
@@ -222,6 +233,29 @@ function describeStalls(rule: Rule): void {
       state: "completed_with_errors",
       counts: { failed: chunks, pending: 0 },
     });
+  });
+
+  rule("after giving up, the next look comes after the usual delay", async ({ rig }) => {
+    const id = await rig.running([1], { open: true });
+    await rig.serve();
+    expect(await lookOn(rig, 4)).toEqual([0, 1, 1, 1]);
+    expect((await rig.get(id)).counts).toMatchObject({ failed: 1, pending: 0 });
+    await rig.plan(id, manifests(1));
+    // The first look is progress, and it comes no sooner than any other.
+    expect(await lookOn(rig, 1, 1)).toEqual([0]);
+    expect(await lookOn(rig, 2, LOOK_MS - 1)).toEqual([0, 0]);
+    expect(await lookOn(rig, 1)).toEqual([1]);
+  });
+
+  rule("a batch that gets its turn by a sweep is first looked at by the next", async ({ rig }) => {
+    const first = await rig.running([1]);
+    const { lane } = await rig.get(first);
+    const second = await rig.running([1], { lane });
+    await rig.serve();
+    await lookOn(rig, 4);
+    expect(await rig.state(first)).toBe("completed_with_errors");
+    expect(await rig.state(second)).toBe("running");
+    expect(await lookOn(rig, 2)).toEqual([0, 1]);
   });
 
   rule("an item that was given up can be redriven by hand", async ({ rig }) => {

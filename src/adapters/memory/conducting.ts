@@ -58,7 +58,7 @@ export class Conducting {
       return { kind: taken ? "key_taken" : "existing", batch: takeSnapshot(this.#state, same) };
     }
     const { pipeline, version, lane, key, inputHash } = submission;
-    const batch = createBatch(submission, this.#clock.wallMs(), this.#lanes.computeBack(lane));
+    const batch = createBatch(submission, this.#clock, this.#lanes.computeBack(lane));
     this.#state.batches.set(submission.id, batch);
     this.#recorder.record(batch, {
       type: "batch.submitted",
@@ -100,7 +100,7 @@ export class Conducting {
       dropPlan(step);
     }
     step.sliceFence++;
-    batch.activityAt = this.#clock.wallMs();
+    batch.activityAt = this.#clock.monotonicMs();
     return this.#done(batch);
   }
 
@@ -119,7 +119,7 @@ export class Conducting {
     if (duplicate !== null) return duplicate;
     for (const chunk of part.chunks) append(step, chunk, part.part);
     step.sliceCursor = part.cursor;
-    batch.activityAt = this.#clock.wallMs();
+    batch.activityAt = this.#clock.monotonicMs();
     return { kind: "planned", chunks: step.chunks.length };
   }
 

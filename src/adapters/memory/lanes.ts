@@ -66,7 +66,7 @@ export class Lanes {
   #start(batch: Batch): void {
     invariant(this.findHolder(batch.submission.lane) === undefined, "one batch holds a lane");
     batch.active = true;
-    batch.activityAt = this.#clock.wallMs();
+    batch.activityAt = this.#clock.monotonicMs();
     batch.startedAt ??= this.#clock.wallMs();
     const { step, drive } = batch;
     this.#recorder.record(batch, { type: "batch.started", data: { step, drive } });
@@ -83,14 +83,14 @@ export class Lanes {
     });
   }
 
-  /** Lanes that are free although batches wait in them. */
+  /** Lanes that are free although batches wait in them, in the order of their names. */
   listIdle(): string[] {
     const waiting = [...this.#state.batches.values()].filter(
       ({ state, active, parked }) => !isEnded(state) && !active && parked === null,
     );
-    return [...new Set(waiting.map(({ submission }) => submission.lane))].filter(
-      (lane) => this.findHolder(lane) === undefined,
-    );
+    return [...new Set(waiting.map(({ submission }) => submission.lane))]
+      .filter((lane) => this.findHolder(lane) === undefined)
+      .toSorted();
   }
 
   /** An ended batch is not paused: should it be reopened, it runs. */

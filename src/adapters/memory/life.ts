@@ -181,7 +181,7 @@ export class Life {
         // What it was planned from before, it has.
         batch.sinceDrive = step.slicedDrive + 1;
         step.watch = FIRST_LOOK;
-        batch.activityAt = this.#clock.wallMs();
+        batch.activityAt = this.#clock.monotonicMs();
         this.#recorder.move(batch, "next_step");
         this.#recorder.record(batch, { type: "slicing.started", data: { step: batch.step } });
         return false;

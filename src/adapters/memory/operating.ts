@@ -87,7 +87,7 @@ export class Operating {
     if (!paused && !parked) return false;
     for (const batch of under) {
       if (scope.scope === "batch") batch.parked = null;
-      batch.activityAt = this.#parts.clock.wallMs();
+      batch.activityAt = this.#parts.clock.monotonicMs();
       currentStep(batch).watch = FIRST_LOOK;
       recorder.record(batch, {
         type: "batch.resumed",
@@ -193,7 +193,7 @@ export class Operating {
     batch.cancel = null;
     batch.abandoned = [];
     batch.deadlineAt = null;
-    batch.activityAt = clock.wallMs();
+    batch.activityAt = clock.monotonicMs();
     recorder.record(batch, { type: "batch.reopened", data: { step, drive: batch.drive } });
     if (!batch.sealed) {
       // Its producer's time is over: it runs what it has, or it would expire again at once.

@@ -9,6 +9,7 @@ import type { OutcomeMap } from "../../core/outcome-map.ts";
 import type { TrackedItem } from "../../core/tracked-item.ts";
 import { type Abandoned, addCounts, type StepSettings } from "../../core/step.ts";
 import { FIRST_LOOK, type WatchState } from "../../core/watch.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { BatchSnapshot, CancelFacts, Submission } from "../../ports/conducting.ts";
 import type { UndeliveredLetter } from "../../ports/delivering.ts";
 import type { PauseRequest, PauseScope } from "../../ports/operating.ts";
@@ -76,7 +77,7 @@ export interface Batch {
   startedAt: number | null;
   endedAt: number | null;
   reason: EndReason | null;
-  /** When somebody last moved it on before it ran, in wall-clock milliseconds. */
+  /** When somebody last moved it on, in monotonic milliseconds. */
   activityAt: number;
   drive: number;
   sinceDrive: number;
@@ -132,8 +133,9 @@ export function createState(): State {
   };
 }
 
-export function createBatch(submission: Submission, now: number, place: number): Batch {
+export function createBatch(submission: Submission, clock: Clock, place: number): Batch {
   const needsProducer = submission.open || submission.input === null;
+  const now = clock.wallMs();
   return {
     submission,
     submittedAt: now,
@@ -148,7 +150,7 @@ export function createBatch(submission: Submission, now: number, place: number):
     startedAt: null,
     endedAt: null,
     reason: null,
-    activityAt: now,
+    activityAt: clock.monotonicMs(),
     drive: 1,
     sinceDrive: 1,
     pruned: false,

@@ -40,44 +40,54 @@ export class Sweeping {
     this.#working = working;
   }
 
+  /**
+   * One kind of act after the other, and whom it concerns is settled before the first of its kind:
+   * a batch that gets its turn by a sweep is looked at by the next one.
+   */
   sweep(policy: SweepPolicy): SweepResult {
     const batches = [...this.#state.batches.values()].filter(({ state }) => !isEnded(state));
-    const lost = batches.map((batch) => this.#sweepLeases(batch));
-    const lostLeases = lost.reduce((sum, one) => sum + one, 0);
+    const lost = this.#sweepLeases(batches);
     const ended = [
-      ...batches.filter((_, at) => (lost[at] as number) > 0).flatMap((b) => this.#life.goOn(b)),
+      ...lost.ended,
       // Those that wait come first: nobody is to be started only to expire.
       ...batches
         .toSorted((a, b) => Number(a.active) - Number(b.active))
         .flatMap((batch) => this.#sweepDeadlines(batch)),
     ];
     let tended = 0;
-    for (const batch of batches) {
+    for (const batch of this.#listWatched(batches)) {
       if (this.#watch(batch, policy, ended)) tended++;
-      if (this.#tendLane(batch, policy)) {
-        tended++;
-        ended.push(...this.#life.giveTurn(batch.submission.lane));
-      }
+    }
+    const freed = [
+      ...batches.filter((batch) => this.#parkStale(batch, policy)),
+      ...batches.filter((batch) => this.#tendLane(batch, policy)),
+    ];
+    for (const { submission } of freed) {
+      tended++;
+      ended.push(...this.#life.giveTurn(submission.lane));
     }
     for (const lane of this.#lanes.listIdle()) ended.push(...this.#life.giveTurn(lane));
-    return { lostLeases, tended, ended };
+    return { lostLeases: lost.count, tended, ended };
   }
 
-  #sweepLeases(batch: Batch): number {
+  /** In the order in which they ran out. */
+  #sweepLeases(batches: readonly Batch[]): { readonly count: number; readonly ended: string[] } {
     const now = this.#clock.monotonicMs();
-    let lost = 0;
-    for (const [number, step] of batch.steps.entries()) {
-      for (const [at, chunk] of step.chunks.entries()) {
-        if (chunk.state !== "leased" || chunk.leaseUntil > now) continue;
-        lost++;
-        chunk.careful = true;
-        if (batch.cancel !== null) {
-          noteAbandoned(batch, { step: number, chunk: at, items: null });
-        }
-        this.#working.apply(step, chunk, decideLoss(readStored(chunk), now));
-      }
+    const lost = batches
+      .flatMap((batch) =>
+        batch.steps.flatMap((step, number) =>
+          [...step.chunks.entries()].map(([at, chunk]) => ({ batch, step, number, at, chunk })),
+        ),
+      )
+      .filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now)
+      .toSorted((a, b) => a.chunk.leaseUntil - b.chunk.leaseUntil);
+    for (const { batch, step, number, at, chunk } of lost) {
+      chunk.careful = true;
+      if (batch.cancel !== null) noteAbandoned(batch, { step: number, chunk: at, items: null });
+      this.#working.apply(step, chunk, decideLoss(readStored(chunk), now));
     }
-    return lost;
+    const touched = new Set(lost.map(({ batch }) => batch));
+    return { count: lost.length, ended: [...touched].flatMap((batch) => this.#life.goOn(batch)) };
   }
 
   #sweepDeadlines(batch: Batch): string[] {
@@ -98,11 +108,18 @@ export class Sweeping {
     return null;
   }
 
+  /** Those that are to be looked at, the longest due first. */
+  #listWatched(batches: readonly Batch[]): Batch[] {
+    const now = this.#clock.monotonicMs();
+    return batches
+      .filter((batch) => mayRun(this.#state, batch) && currentStep(batch).watchDueAt <= now)
+      .toSorted((a, b) => currentStep(a).watchDueAt - currentStep(b).watchDueAt);
+  }
+
   /** Looks whether a running batch moves; true when it had to act. */
   #watch(batch: Batch, policy: SweepPolicy, ended: string[]): boolean {
     const step = currentStep(batch);
     const now = this.#clock.monotonicMs();
-    if (!mayRun(this.#state, batch) || step.watchDueAt > now) return false;
     const look = {
       ...step.watch,
       current: step.counts.pending,
@@ -115,9 +132,10 @@ export class Sweeping {
       hasLiveLease: hasLeases(batch),
       isPaused: false,
       hasWorker: this.#hasWorker(batch),
+      areWorkersBusy: this.#isPipelineBusy(batch.submission.pipeline),
     };
     if (decision === "progress_made" || facts.hasLiveLease) {
-      batch.activityAt = this.#clock.wallMs();
+      batch.activityAt = this.#clock.monotonicMs();
     }
     const stalls = isWithoutProgress(decision) && countsAsStall(facts);
     step.watch = noteLook(look, decision, stalls);
@@ -136,30 +154,54 @@ export class Sweeping {
     return true;
   }
 
+  /** Somebody holds a live lease on a batch of the pipeline. */
+  #isPipelineBusy(pipeline: string): boolean {
+    const now = this.#clock.monotonicMs();
+    return [...this.#state.batches.values()].some(
+      ({ submission, steps }) =>
+        submission.pipeline === pipeline &&
+        steps.some(({ chunks }) =>
+          chunks.some(({ state, leaseUntil }) => state === "leased" && leaseUntil > now),
+        ),
+    );
+  }
+
   #hasWorker(batch: Batch): boolean {
     return hasWorker(this.#state, this.#clock.monotonicMs(), batch);
   }
 
-  /** A batch that holds its lane and cannot go on makes way; true when its lane is free now. */
-  #tendLane(batch: Batch, policy: SweepPolicy): boolean {
-    if (!batch.active || isEnded(batch.state) || batch.cancel !== null) return false;
-    const pause = findPause(this.#state, batch);
-    if (pause !== null) return this.#lanes.tendHolder(batch, `its ${pause.scope} is paused`);
-    const idleMs = this.#clock.wallMs() - batch.activityAt;
-    if (idleMs < policy.orphanMs || hasLeases(batch)) return false;
+  /** A batch whose slicing nobody goes on with leaves its lane; true when its lane is free now. */
+  #parkStale(batch: Batch, policy: SweepPolicy): boolean {
+    if (!mayTend(batch) || findPause(this.#state, batch) !== null) return false;
+    if (!this.#isIdleFor(batch, policy.staleMs)) return false;
     const unplanned = batch.state === "submitted" || batch.state === "slicing";
     const worked = this.#state.claims.get(nameSlicingDuty(batch.submission.id));
-    if (unplanned && (worked?.until ?? 0) <= this.#clock.monotonicMs()) {
-      if (idleMs >= policy.staleMs) {
-        currentStep(batch).sliceFence++;
-        this.#lanes.park(batch, {
-          code: "STALE",
-          message: "its items were never planned whole, and nobody has gone on with it for hours",
-        });
-        return true;
-      }
-    }
-    if (this.#hasWorker(batch)) return false;
+    if (!unplanned || (worked?.until ?? 0) > this.#clock.monotonicMs()) return false;
+    currentStep(batch).sliceFence++;
+    this.#lanes.park(batch, {
+      code: "STALE",
+      message: "its items were never planned whole, and nobody has gone on with it for hours",
+    });
+    return true;
+  }
+
+  /** A batch that holds its lane and cannot go on makes way; true when its lane is free now. */
+  #tendLane(batch: Batch, policy: SweepPolicy): boolean {
+    if (!mayTend(batch)) return false;
+    const pause = findPause(this.#state, batch);
+    if (pause !== null) return this.#lanes.tendHolder(batch, `its ${pause.scope} is paused`);
+    const orphaned = this.#isIdleFor(batch, policy.orphanMs) && !hasLeases(batch);
+    if (!orphaned || this.#hasWorker(batch)) return false;
     return this.#lanes.tendHolder(batch, "no worker has its pipeline");
   }
+
+  /** For this long nobody has moved it on. */
+  #isIdleFor({ activityAt }: Batch, idleMs: number): boolean {
+    return this.#clock.monotonicMs() - activityAt >= idleMs;
+  }
+}
+
+/** It holds its lane, and nobody is ending it. */
+function mayTend({ active, state, cancel }: Batch): boolean {
+  return active && !isEnded(state) && cancel === null;
 }

@@ -6,15 +6,16 @@ import { getOutcome, PENDING, SUCCEEDED } from "../../core/outcome-map.ts";
 import { decideReport, type ItemContent } from "../../core/report.ts";
 import type { ChunkEffect } from "../../core/tracked-item.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type {
-  ContentClaim,
-  LeaseRef,
-  LeaseRequest,
-  LeasedChunk,
-  Report,
-  Served,
-  Stop,
-  WorkResult,
+import {
+  type ContentClaim,
+  type LeaseRef,
+  type LeaseRequest,
+  type LeasedChunk,
+  type Report,
+  type Served,
+  type Stop,
+  type WorkResult,
+  describeStop,
 } from "../../ports/working.ts";
 import { type Life, readStored } from "./life.ts";
 import {
@@ -119,9 +120,8 @@ export class Working {
       if (batch === undefined || isEnded(batch.state)) {
         return [{ batch: id, kind: "over", mode: "now" }];
       }
-      if (batch.cancel !== null) return [{ batch: id, kind: "cancel", mode: batch.cancel.mode }];
       const pause = findPause(this.#state, batch);
-      return pause === null ? [] : [{ batch: id, kind: "pause", mode: pause.mode }];
+      return describeStop(id, batch.cancel?.mode ?? null, pause?.mode ?? null);
     });
   }
 

@@ -137,7 +137,7 @@ export class Conducting {
       needsProducer ? now + submission.sealWithinMs : null,
       submission.deadlineAt,
       now,
-      now,
+      Math.floor(clock.monotonicMs()),
       CHAIN_START.hash,
     );
     const num = Number(lastInsertRowid);
@@ -172,7 +172,7 @@ export class Conducting {
       this.#dropKeys.run(num);
     }
     this.#raiseFence.run(num, step);
-    this.#touch.run(clock.wallMs(), num);
+    this.#touch.run(Math.floor(clock.monotonicMs()), num);
     return this.#done(num);
   }
 
@@ -199,7 +199,7 @@ export class Conducting {
     const items = start - batch.planned;
     const { chunks, cursor, part: name, step } = part;
     this.#growStep.run(chunks.length, items, items, cursor, name, num, step);
-    this.#touch.run(this.#parts.clock.wallMs(), num);
+    this.#touch.run(Math.floor(this.#parts.clock.monotonicMs()), num);
     return { kind: "planned", chunks: part.afterChunks + part.chunks.length };
   }
 

@@ -16,7 +16,8 @@ export class Deliveries {
   readonly #startReader: StatementSync;
   readonly #selectPosition: StatementSync;
   readonly #putPosition: StatementSync;
-  readonly #putLetter: StatementSync;
+  readonly #updateLetter: StatementSync;
+  readonly #insertLetter: StatementSync;
   readonly #selectLetters: StatementSync;
   readonly #selectLettersOf: StatementSync;
   readonly #deleteLetter: StatementSync;
@@ -36,12 +37,15 @@ export class Deliveries {
       `INSERT INTO reader (name, position) VALUES (?, ?)
        ON CONFLICT (name) DO UPDATE SET position = max(position, excluded.position)`,
     );
-    this.#putLetter = prepare(
+    // Two statements: an upsert would spend an id also where the letter is known.
+    this.#updateLetter = prepare(
+      `UPDATE undelivered SET event = ?, batch = ?, type = ?, attempts = ?, code = ?, message = ?,
+         given_up_at = ? WHERE reader = ? AND position = ?`,
+    );
+    this.#insertLetter = prepare(
       `INSERT INTO undelivered
-         (reader, position, event, batch, type, attempts, code, message, given_up_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-       ON CONFLICT (reader, position) DO UPDATE SET attempts = excluded.attempts,
-         code = excluded.code, message = excluded.message, given_up_at = excluded.given_up_at`,
+         (event, batch, type, attempts, code, message, given_up_at, reader, position)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     const letters = `SELECT id, reader, position, event, batch, type, attempts, code, message,
          given_up_at FROM undelivered`;
@@ -69,7 +73,8 @@ export class Deliveries {
   keepUndelivered(letter: NewLetter): void {
     const { reader, position, event, batch, type, attempts, code, message } = letter;
     const now = this.#clock.wallMs();
-    this.#putLetter.run(reader, position, event, batch, type, attempts, code, message, now);
+    const values = [event, batch, type, attempts, code, message, now, reader, position];
+    if (this.#updateLetter.run(...values).changes === 0) this.#insertLetter.run(...values);
     this.savePosition(reader, position);
   }
 

@@ -16,6 +16,7 @@ describe("errors of the driver", () => {
     ["SQLITE_IOERR_FSYNC", 1034, "STORE_IO_ERROR", false],
     ["SQLITE_CORRUPT", 11, "STORE_CORRUPT", false],
     ["SQLITE_FULL", 13, "STORE_FULL", true],
+    ["SQLITE_IOERR_SHMSIZE", 4874, "STORE_FULL", true],
     ["SQLITE_CANTOPEN_ISDIR", 526, "STORE_UNREACHABLE", false],
     ["SQLITE_NOTADB", 26, "STORE_CORRUPT", false],
   ] as const) {

@@ -13,8 +13,12 @@ const SQLITE = {
   notADatabase: 26,
 } as const;
 
+/** SQLITE_IOERR_SHMSIZE: there is no room for the memory that processes share beside the file. */
+const NO_ROOM_TO_SHARE = SQLITE.ioError | (19 << 8);
+
 export function readResultCode(error: unknown): number | null {
   if (!(error instanceof Error) || !("errcode" in error)) return null;
+  if (error.errcode === NO_ROOM_TO_SHARE) return SQLITE.full;
   return typeof error.errcode === "number" ? error.errcode & 0xff : null;
 }
 

@@ -67,7 +67,8 @@ export class Lanes {
     this.#selectIdle = prepare(
       `SELECT l.name FROM lane l WHERE l.policy = 'skip'
          AND NOT EXISTS (SELECT 1 FROM batch h WHERE h.lane = l.name AND h.active = 1)
-         AND EXISTS (SELECT 1 FROM batch b WHERE b.lane = l.name AND ${WAITING})`,
+         AND EXISTS (SELECT 1 FROM batch b WHERE b.lane = l.name AND ${WAITING})
+       ORDER BY l.name`,
     );
     this.#hold = prepare(
       `UPDATE batch SET active = 1, activity_at = ?, started_at = coalesce(started_at, ?)
@@ -138,9 +139,9 @@ export class Lanes {
   }
 
   #start(num: number): void {
-    const now = this.#clock.wallMs();
-    const row = this.#hold.get(now, now, num) as Pick<BatchRow, "step" | "drive" | "state">;
-    const { step, drive, state } = row;
+    const now = Math.floor(this.#clock.monotonicMs());
+    const row = this.#hold.get(now, this.#clock.wallMs(), num);
+    const { step, drive, state } = row as Pick<BatchRow, "step" | "drive" | "state">;
     this.#recorder.record(num, { type: "batch.started", data: { step, drive } });
     if (state !== "ready") return;
     this.#recorder.move(num, "take_turn");

@@ -206,7 +206,7 @@ export class Life {
       // A step that an earlier drive planned is planned further only if rescued items go on to it.
       if (known === undefined || known.sliced === 0 || settings.carries) {
         steps.beginPlan(num, step);
-        this.#touch.run(clock.wallMs(), num);
+        this.#touch.run(Math.floor(clock.monotonicMs()), num);
         recorder.move(num, "next_step");
         steps.adjustRunning(num);
         recorder.record(num, { type: "slicing.started", data: { step } });

@@ -39,8 +39,9 @@ interface Survey {
   readonly busy: number;
   /** Those that go back to work. */
   readonly redriven: number;
-  /** The first step that one of these belongs to; null when there is none. */
+  /** The first and the last step that one of these belongs to; null when there is none. */
   readonly firstStep: number | null;
+  readonly lastStep: number | null;
 }
 
 const UNDER = {
@@ -82,12 +83,14 @@ export class Operating {
       pipeline: prepare(sql(UNDER.pipeline)),
     });
     this.#selectUnder = prepareEach(
-      (where) => `SELECT b.num, b.parked_code FROM batch b WHERE b.ended_at IS NULL AND ${where}`,
+      (where) =>
+        `SELECT b.num, b.parked_code FROM batch b WHERE b.ended_at IS NULL AND ${where}
+         ORDER BY b.num`,
     );
     this.#selectFreeLanes = prepareEach(
       (where) =>
-        `SELECT DISTINCT b.lane FROM batch b WHERE b.ended_at IS NULL AND b.active = 0
-           AND ${where.replace(" AND b.active = 1", "")}`,
+        `SELECT b.lane FROM batch b WHERE b.ended_at IS NULL AND b.active = 0
+           AND ${where.replace(" AND b.active = 1", "")} GROUP BY b.lane ORDER BY min(b.num)`,
     );
     this.#takeUp = prepare(
       `UPDATE batch SET parked_code = NULL, parked_message = NULL, activity_at = ? WHERE num = ?`,
@@ -147,7 +150,7 @@ export class Operating {
     const parked = scope === "batch" && under.some(({ parked_code: code }) => code !== null);
     if (!paused && !parked) return false;
     for (const { num } of under) {
-      this.#takeUp.run(clock.wallMs(), num);
+      this.#takeUp.run(Math.floor(clock.monotonicMs()), num);
       steps.adjustRunning(num);
       steps.forgetWatch(num);
       recorder.record(num, { type: "batch.resumed", data: { scope, ...describeAct(act) } });
@@ -179,11 +182,12 @@ export class Operating {
     });
     const whyNot = refuseRedrive(batch, request);
     if (whyNot !== null) return refused(whyNot);
-    const { matching, busy, redriven, firstStep } = this.#survey(batch, request);
+    const { matching, busy, redriven, firstStep, lastStep } = this.#survey(batch, request);
     const ended = isEnded(batch.state);
     const revived = ended ? countAll(batch).cancelled : 0;
     if (matching + revived === 0) return refused("no_letters");
-    if (!ended && firstStep !== null && firstStep !== batch.step) return refused("step_is_over");
+    const elsewhere = [firstStep, lastStep].some((step) => step !== null && step !== batch.step);
+    if (!ended && elsewhere) return refused("step_is_over");
     const done = {
       kind: "done" as const,
       redriven,
@@ -208,6 +212,7 @@ export class Operating {
     let busy = 0;
     let redriven = 0;
     let first: number | null = null;
+    let last: number | null = null;
     for (const step of readSteps(batch).keys()) {
       for (const letter of this.#walk(batch.num, step, filter)) {
         matching++;
@@ -215,10 +220,11 @@ export class Operating {
         else if (redriven < ceiling) {
           redriven++;
           first ??= step;
+          last = step;
         }
       }
     }
-    return { matching, busy, redriven, firstStep: first };
+    return { matching, busy, redriven, firstStep: first, lastStep: last };
   }
 
   /** Dead letters that nobody discarded; those in a chunk that is running are busy. */
@@ -267,7 +273,8 @@ export class Operating {
     this.#dropAbandoned.run(num);
     recorder.move(num, "reopen");
     const place = lanes.computeFront(num, lane);
-    const row = this.#reopen.get(step, place, clock.wallMs(), num) as { drive: number };
+    const now = Math.floor(clock.monotonicMs());
+    const row = this.#reopen.get(step, place, now, num) as { drive: number };
     steps.forgetWatch(num);
     recorder.record(num, { type: "batch.reopened", data: { step, drive: row.drive } });
     if (sealed === 0) {

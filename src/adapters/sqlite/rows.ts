@@ -41,6 +41,7 @@ export interface BatchRow extends Counts {
   readonly submitted_at: number;
   readonly started_at: number | null;
   readonly ended_at: number | null;
+  /** When somebody last moved it on, in monotonic milliseconds. */
   readonly activity_at: number;
   readonly record_seq: number;
   readonly record_hash: string;

@@ -61,7 +61,7 @@ export async function openSqliteStore(path: string, options: SqliteStoreOptions)
     await connection.configure(synchronous);
     await migrate(connection);
     const host = options.host ?? describeHost();
-    await adoptBoot(connection, host);
+    await adoptBoot(connection, clock, host);
     return composeStore(connection, clock, host);
   } catch (error) {
     connection.close();
@@ -82,8 +82,11 @@ function checkOptions(synchronous: unknown, busyMs: unknown): void {
   }
 }
 
-/** After a reboot every holder is gone and monotonic times begin anew: all that waits is due. */
-async function adoptBoot(connection: Connection, { bootId }: Host): Promise<void> {
+/**
+ * After a reboot every holder is gone and monotonic times begin anew: all that waits is due, and
+ * whatever nobody has moved on yet is waited for anew.
+ */
+async function adoptBoot(connection: Connection, clock: Clock, { bootId }: Host): Promise<void> {
   const select = connection.prepare("SELECT boot_id FROM host");
   const row = await connection.read(() => select.get() as { boot_id: string } | undefined);
   if (row?.boot_id === bootId) return;
@@ -96,6 +99,9 @@ async function adoptBoot(connection: Connection, { bootId }: Host): Promise<void
       UPDATE step SET watch_due_at = 0 WHERE running = 1;
       UPDATE worker SET until = 0;
       DELETE FROM claim;`);
+    connection
+      .prepare("UPDATE batch SET activity_at = ? WHERE ended_at IS NULL")
+      .run(Math.floor(clock.monotonicMs()));
     connection
       .prepare(
         "INSERT INTO host (one, boot_id) VALUES (1, ?) ON CONFLICT DO UPDATE SET boot_id = excluded.boot_id",

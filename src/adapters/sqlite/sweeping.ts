@@ -54,6 +54,7 @@ interface WatchedRow {
 export class Sweeping {
   readonly #parts: SweepingParts;
   readonly #forgetHolder: StatementSync;
+  readonly #selectBusy: StatementSync;
   readonly #selectLost: StatementSync;
   readonly #markCareful: StatementSync;
   readonly #putAbandoned: StatementSync;
@@ -78,7 +79,12 @@ export class Sweeping {
     );
     this.#selectLost = prepare(
       `SELECT ${HELD_COLUMNS} FROM chunk INDEXED BY chunk_lease
-       WHERE state = 'leased' AND lease_until <= ? ORDER BY lease_until LIMIT ?`,
+       WHERE state = 'leased' AND lease_until <= ?
+       ORDER BY lease_until, batch, step, chunk LIMIT ?`,
+    );
+    this.#selectBusy = prepare(
+      `SELECT 1 FROM chunk INDEXED BY chunk_lease JOIN batch b ON b.num = chunk.batch
+       WHERE b.pipeline = ? AND chunk.state = 'leased' AND chunk.lease_until > ? LIMIT 1`,
     );
     this.#markCareful = prepare(
       "UPDATE chunk SET careful = 1 WHERE batch = ? AND step = ? AND chunk = ?",
@@ -105,7 +111,8 @@ export class Sweeping {
          next_chunk < ${FRESH_LIMIT} OR EXISTS (
            SELECT 1 FROM chunk c INDEXED BY chunk_due WHERE c.state = 'waiting'
              AND c.batch = step.batch AND c.step = step.step AND c.due_at <= ?) AS has_due
-       FROM step INDEXED BY step_watched WHERE running = 1 AND watch_due_at <= ? LIMIT ?`,
+       FROM step INDEXED BY step_watched WHERE running = 1 AND watch_due_at <= ?
+       ORDER BY watch_due_at, batch, step LIMIT ?`,
     );
     this.#updateWatch = prepare(
       `UPDATE step SET watch_previous = ?, watch_stalls = ?, watch_due_at = ?
@@ -127,7 +134,7 @@ export class Sweeping {
        WHERE b.state IN ('submitted', 'slicing') AND b.active = 1 AND b.activity_at <= ?
          AND b.cancel_mode IS NULL AND ${PAUSE_OF_BATCH} IS NULL AND NOT EXISTS (
            SELECT 1 FROM claim c WHERE c.duty = '${nameSlicingDuty("")}' || b.id AND c.until > ?)
-       LIMIT ?`,
+       ORDER BY b.num LIMIT ?`,
     );
     this.#raiseSliceFence = prepare(
       "UPDATE step SET slice_fence = slice_fence + 1 WHERE batch = ? AND step = ?",
@@ -136,7 +143,7 @@ export class Sweeping {
     this.#selectHolders = prepare(
       `SELECT b.num, b.id, b.lane, b.activity_at, b.pipeline, b.version, ${PAUSE_OF_BATCH} AS pause
        FROM lane l JOIN batch b ON b.lane = l.name AND b.active = 1
-       WHERE l.policy <> 'block' AND b.cancel_mode IS NULL`,
+       WHERE l.policy <> 'block' AND b.cancel_mode IS NULL ORDER BY b.num`,
     );
   }
 
@@ -149,7 +156,7 @@ export class Sweeping {
       this.#selectUnsealed.get(wall, 1) !== undefined ||
       this.#selectOverdue.get(wall, 1) !== undefined ||
       this.#selectWatched.get(this.#now(), this.#now(), 1) !== undefined ||
-      this.#selectStale.get(wall - policy.staleMs, this.#now(), 1) !== undefined ||
+      this.#selectStale.get(this.#now() - policy.staleMs, this.#now(), 1) !== undefined ||
       this.#listStuckHolders(policy).length > 0 ||
       lanes.listIdle().length > 0 ||
       workers.listGoneHolders().length > 0
@@ -211,7 +218,7 @@ export class Sweeping {
 
   /** Looks whether a running batch moves; true when it had to act. */
   #watch(row: WatchedRow, policy: SweepPolicy, ended: string[]): boolean {
-    const { steps, workers, clock } = this.#parts;
+    const { steps, workers } = this.#parts;
     const { batch, step } = row;
     const now = this.#now();
     const look = {
@@ -227,8 +234,9 @@ export class Sweeping {
       hasLiveLease: steps.hasLeases(batch),
       isPaused: false,
       hasWorker: workers.has(row),
+      areWorkersBusy: this.#selectBusy.get(row.pipeline, now) !== undefined,
     };
-    if (decision === "progress_made" || facts.hasLiveLease) this.#touch.run(clock.wallMs(), batch);
+    if (decision === "progress_made" || facts.hasLiveLease) this.#touch.run(now, batch);
     const stalls = isWithoutProgress(decision) && countsAsStall(facts);
     const { previous, stalls: count } = noteLook(look, decision, stalls);
     const delayMs = computeWatchDelayMs(
@@ -242,12 +250,12 @@ export class Sweeping {
       steps.offerAgain(batch, step);
       return true;
     }
-    this.#giveUp(batch, step, now, ended);
+    this.#giveUp(batch, step, now + delayMs, ended);
     return true;
   }
 
   /** Leftovers fail, so that the step goes on with what it has. */
-  #giveUp(num: number, step: number, now: number, ended: string[]): void {
+  #giveUp(num: number, step: number, nextAt: number, ended: string[]): void {
     const { chunks, life, steps } = this.#parts;
     const rows = this.#selectLeftovers.all(num, step, CHUNKS_MAX) as unknown as HeldRow[];
     const changes = new StepChanges();
@@ -259,16 +267,16 @@ export class Sweeping {
     steps.offerAgain(num, step);
     // What a transaction of bounded size leaves over is given up by the next.
     const whole = rows.length < CHUNKS_MAX;
-    if (whole) this.#updateWatch.run(FIRST_LOOK.previous, FIRST_LOOK.stalls, now, num, step);
-    else this.#updateWatch.run(0, Number.MAX_SAFE_INTEGER, now, num, step);
+    if (whole) this.#updateWatch.run(FIRST_LOOK.previous, FIRST_LOOK.stalls, nextAt, num, step);
+    else this.#updateWatch.run(0, Number.MAX_SAFE_INTEGER, this.#now(), num, step);
     ended.push(...chunks.applyChanges(changes).flatMap((batch) => life.goOn(batch)));
   }
 
   /** Lanes that are free now, as their holder could not go on. */
   #tendLanes(policy: SweepPolicy): string[] {
-    const { clock, lanes, recorder } = this.#parts;
+    const { lanes, recorder } = this.#parts;
     const freed: string[] = [];
-    const staleBefore = clock.wallMs() - policy.staleMs;
+    const staleBefore = this.#now() - policy.staleMs;
     const stale = this.#selectStale.all(staleBefore, this.#now(), BATCHES_MAX);
     for (const { num } of stale as unknown as { num: number }[]) {
       const batch = recorder.get(num);
@@ -284,8 +292,8 @@ export class Sweeping {
   }
 
   #listStuckHolders(policy: SweepPolicy): { readonly num: number; readonly stuck: string }[] {
-    const { clock, workers, lanes, steps } = this.#parts;
-    const idleBefore = clock.wallMs() - policy.orphanMs;
+    const { workers, lanes, steps } = this.#parts;
+    const idleBefore = this.#now() - policy.orphanMs;
     type Facts = "num" | "id" | "lane" | "activity_at" | "pipeline" | "version" | "pause";
     type Row = Pick<BatchRow, Facts>;
     return (this.#selectHolders.all() as unknown as Row[]).flatMap((row) => {

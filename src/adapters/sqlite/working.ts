@@ -7,13 +7,14 @@ import { getOutcome, PENDING, SUCCEEDED } from "../../core/outcome-map.ts";
 import { decideReport, type ItemContent } from "../../core/report.ts";
 import type { ChunkEffect } from "../../core/tracked-item.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type {
-  ContentClaim,
-  LeaseRef,
-  LeaseRequest,
-  Report,
-  Stop,
-  WorkResult,
+import {
+  type ContentClaim,
+  type LeaseRef,
+  type LeaseRequest,
+  type Report,
+  type Stop,
+  type WorkResult,
+  describeStop,
 } from "../../ports/working.ts";
 import { Chunks, type HeldRow, StepChanges } from "./chunks.ts";
 import type { Connection } from "./connection.ts";
@@ -169,9 +170,7 @@ export class Working {
     return batches.flatMap((batch): Stop[] => {
       const row = this.#byNumber(batch, (num) => this.#selectStop.get(num) as Row | undefined);
       if (row === undefined || isEnded(row.state)) return [{ batch, kind: "over", mode: "now" }];
-      if (row.cancel_mode !== null) return [{ batch, kind: "cancel", mode: row.cancel_mode }];
-      const pause = readPause(row.pause);
-      return pause === null ? [] : [{ batch, kind: "pause", mode: pause.mode }];
+      return describeStop(batch, row.cancel_mode, readPause(row.pause)?.mode ?? null);
     });
   }
 

@@ -1,5 +1,4 @@
 /** A store that cannot be used: told with the file and the remedy, and nothing lost. */
-import { mkdirSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Workspace } from "../../support/command-line.ts";
 
@@ -84,34 +83,5 @@ test("a store path that cannot be made is told with exit 1", async () => {
     expect(code).toBe(1);
     expect(stderr).toMatch(/^error STORE_UNREACHABLE: /m);
     expect(stderr).toMatch(/^hint: .*--store/m);
-  }
-});
-
-async function mount(...args: string[]): Promise<boolean> {
-  const { code } = await work.startProgram("mount", args).ended;
-  return code === 0;
-}
-
-test("a full disk stops the batch with exit 1, and with space the same command ends it exactly", async (context) => {
-  const disk = work.at("disk");
-  mkdirSync(disk);
-  const isMounted = await mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", disk).catch(() => false);
-  if (!isMounted) context.skip("this user may not mount a small file system");
-  try {
-    work.writePipeline(`chunkSize: 50, process: (item) => ({ text: "x".repeat(500), n: item.n })`);
-    work.writeItems(10_000);
-    const args = [...RUN, "--store", "disk/sluice.db"];
-    const full = await work.run(...args);
-    expect(full.code).toBe(1);
-    expect(full.stderr).toMatch(/^error STORE_(FULL|IO_ERROR): /m);
-    expect(await mount("-o", "remount,size=64m", disk)).toBe(true);
-    const { code, view, stderr } = await work.runJson(...args);
-    expect(stderr).toContain("resuming batch");
-    expect(code).toBe(0);
-    expect(view).toMatchObject({ planned: 10_000, succeeded: 10_000, failed: 0, pending: 0 });
-    const { stdout } = await work.run("results", view.batch, "--store", "disk/sluice.db");
-    expect(stdout.trimEnd().split("\n")).toHaveLength(10_000);
-  } finally {
-    await work.startProgram("umount", ["-l", disk]).ended;
   }
 });

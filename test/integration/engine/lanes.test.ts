@@ -298,8 +298,7 @@ describeOnStores("lanes", (test) => {
     await rig.untilBatch(id, ({ state }) => state === "slicing");
     await gone.close({ drainMs: 0 });
     await refused;
-    rig.clock.passWallMs(7 * 3_600_000);
-    const engine = await rig.start({ sweepMs: 10 });
+    const engine = await rig.start({ sweepMs: 10, orphanMs: 100, staleMs: 100 });
     await rig.untilBatch(id, ({ parked }) => parked?.code === "STALE");
     async function* all(): AsyncGenerator<string> {
       yield* ["one", "two"];
