@@ -1,8 +1,10 @@
 /**
  * Time that moves only when nothing else can: all microtasks run dry, then the next timer fires.
- * Each life of a node has a clock of its own on it; when the node dies its timers never fire again.
+ * Whoever does something real (a file, a socket, a timer of Node) holds it meanwhile. Each life of a
+ * node has a clock of its own on it; when the node dies its timers never fire again.
  */
 import type { Clock } from "../ports/clock.ts";
+import { Hold } from "./hold.ts";
 
 interface Timer {
   readonly dueAt: number;
@@ -15,6 +17,13 @@ interface Timer {
 const TIMERS_PER_INSTANT_MAX = 10_000;
 const MONOTONIC_START_MS = 1_000_000;
 const WALL_START_MS = Date.UTC(2026, 0, 1);
+/** How often real work that takes its time is looked at. */
+const LOOK_REAL_MS = 5;
+
+// As they are when this is loaded: a test may put fake ones in their place, which nobody would fire.
+const setRealTimeout = setTimeout;
+const clearRealTimeout = clearTimeout;
+const setRealImmediate = setImmediate;
 
 export class VirtualTime {
   #nowMs = MONOTONIC_START_MS;
@@ -22,6 +31,9 @@ export class VirtualTime {
   #firedNow = 0;
   /** By due time, the next one last. */
   readonly #timers: Timer[] = [];
+  readonly #holds = new Set<Hold>();
+  /** Ends the real wait that is on. */
+  #look: () => void = () => undefined;
 
   get nowMs(): number {
     return this.#nowMs;
@@ -48,18 +60,64 @@ export class VirtualTime {
     };
   }
 
-  /** Lets everything run that can, then fires timer after timer until `done`; false if time ran out. */
+  /** No timer is set: nothing will ever happen by itself. */
+  get isEmpty(): boolean {
+    return this.#timers.length === 0;
+  }
+
+  /** Something real is under way: time stands still. */
+  get isHeld(): boolean {
+    for (const hold of this.#holds) if (hold.isOn) return true;
+    return false;
+  }
+
+  /** Time stands still until the hold is released, or for so much real time at most. */
+  hold(realMsMax: number, onHang?: () => void): Hold {
+    const onChange = (): void => {
+      if (hold.isReleased) this.#holds.delete(hold);
+      this.#look();
+    };
+    const hold = new Hold(realMsMax, onChange, onHang);
+    this.#holds.add(hold);
+    return hold;
+  }
+
+  /**
+   * Lets everything run that can, then fires timer after timer until `done`; false if time ran out.
+   * While it is held, only timers that are due already fire: they do not move it.
+   */
   async run(done: () => boolean, limitMs: number): Promise<boolean> {
     const until = this.#nowMs + limitMs;
     for (;;) {
       await drainMicrotasks();
       if (done()) return true;
       const next = this.#timers.at(-1);
+      const moves = next === undefined || next.dueAt > this.#nowMs;
+      if (moves && this.isHeld) {
+        await this.#standStill();
+        continue;
+      }
       if (next === undefined || next.dueAt > until) return false;
       this.#timers.pop();
       this.#moveTo(next.dueAt);
       next.callback();
     }
+  }
+
+  /**
+   * Waits in real time for what holds this one. Only looks are counted: a machine that stands still
+   * itself for a while makes no handler a hanging one.
+   */
+  async #standStill(): Promise<void> {
+    const changed = await new Promise<boolean>((resolve) => {
+      const timer = setRealTimeout(() => resolve(false), LOOK_REAL_MS);
+      this.#look = () => {
+        clearRealTimeout(timer);
+        resolve(true);
+      };
+    });
+    this.#look = () => undefined;
+    if (!changed) for (const hold of this.#holds) hold.noteRealMs(LOOK_REAL_MS);
   }
 
   #moveTo(dueAt: number): void {
@@ -74,7 +132,7 @@ export class VirtualTime {
 /** Node runs every microtask, also those that microtasks add, before the next immediate. */
 function drainMicrotasks(): Promise<void> {
   return new Promise((resolve) => {
-    setImmediate(resolve);
+    setRealImmediate(resolve);
   });
 }
 

@@ -1,0 +1,64 @@
+import { describe, expect, test } from "vitest";
+import { crash, describeFault, late, loseAnswer, refuse } from "./faults.ts";
+
+describe("a fault", () => {
+  test("is told as it was written", () => {
+    const faults = [
+      crash.before("lease", 2),
+      crash.after("settle", 3, { process: "main" }),
+      loseAnswer("submit", 1),
+      refuse("store.work", 4),
+      late("renew", 1, 60_000),
+    ];
+    expect(faults.map(describeFault)).toEqual([
+      'crash.before("lease", 2)',
+      'crash.after("settle", 3, { process: "main" })',
+      'loseAnswer("submit", 1)',
+      'refuse("store.work", 4)',
+      'late("renew", 1, 60000)',
+    ]);
+  });
+
+  test("cannot be changed afterwards", () => {
+    expect(Object.isFrozen(crash.after("settle", 1))).toBe(true);
+  });
+});
+
+describe("a bad fault is refused where it is made", () => {
+  const refused = (make: () => unknown): unknown => {
+    try {
+      make();
+      return "nothing was thrown";
+    } catch (error) {
+      const { code, message, hint } = error as Error & { code: string; hint: string };
+      return `${code} ${message} ${hint}`;
+    }
+  };
+
+  test("with a point that there is not, and the one that may be meant", () => {
+    expect(refused(() => crash.after("setle" as "settle", 1))).toBe(
+      'BAD_FAULT crash.after("setle", 1): "setle" is no point of a fault Did you mean settle?',
+    );
+    expect(refused(() => refuse("work" as "store.work", 1))).toContain("The points are commit");
+    expect(refused(() => refuse("store.wrok" as "store.work", 1))).toContain("mean store.work?");
+    expect(refused(() => crash.before("toString" as "settle", 1))).toContain("is no point");
+    expect(refused(() => loseAnswer(undefined as unknown as "settle", 1))).toContain("undefined");
+  });
+
+  test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, "2" as unknown as number])(
+    "with the number %s",
+    (nth) => {
+      expect(refused(() => crash.after("settle", nth))).toContain("whole number from 1 on");
+    },
+  );
+
+  test.each([0, -5, 0.5, Number.NaN])("that is late by %s ms", (byMs) => {
+    expect(refused(() => late("settle", 1, byMs))).toContain("byMs must be a whole number");
+  });
+
+  test("with something else than a process beside it", () => {
+    expect(refused(() => crash.after("settle", 1, { node: "main" } as object))).toContain(
+      "only { process",
+    );
+  });
+});

@@ -1,0 +1,4 @@
+/** What the dead wait for. */
+export function never(): Promise<never> {
+  return Promise.withResolvers<never>().promise;
+}

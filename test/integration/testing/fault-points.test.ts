@@ -1,0 +1,288 @@
+/** Each fault strikes where its words say, and one that never strikes is told. */
+import { describe, expect, test } from "vitest";
+import {
+  type BatchEvent,
+  definePipeline,
+  type LogEntry,
+  TransientError,
+} from "../../../src/index.ts";
+import {
+  crash,
+  type Fault,
+  inVirtualTime,
+  late,
+  loseAnswer,
+  refuse,
+  type World,
+  type WorldOptions,
+} from "../../../src/testing.ts";
+
+interface Story {
+  readonly state: string;
+  readonly counts: { readonly succeeded: number };
+  /** How often each item ran. */
+  readonly runs: Readonly<Record<string, number>>;
+  readonly lives: number;
+  readonly commits: readonly string[];
+  readonly history: readonly string[];
+  readonly elapsedMs: number;
+}
+
+/** Four items in two chunks, one at a time, with a checkpoint in between. */
+function play(faults: readonly Fault[], options: WorldOptions = {}): Promise<Story> {
+  return inVirtualTime({ ...options, faults }, async (world) => {
+    const runs: Record<string, number> = {};
+    const pipeline = definePipeline({
+      name: "letters",
+      chunkSize: 2,
+      concurrency: 1,
+      process: async (letter: string, { checkpoint, lastCheckpoint }) => {
+        runs[letter] = (runs[letter] ?? 0) + 1;
+        // Longer than a commit may wait for others to share it with.
+        await world.sleep(40);
+        if (letter === "b" && lastCheckpoint === null) await checkpoint("half");
+      },
+    });
+    const main = world.start("main", async (engine) => {
+      const batch = await engine.submit(pipeline, ["a", "b", "c", "d"], { key: "letters" });
+      return batch.wait();
+    });
+    const { state, counts } = await main.done;
+    const { lives } = main;
+    const { commits, history, elapsedMs } = world;
+    return { state, counts, runs, lives, commits, history, elapsedMs };
+  });
+}
+
+const once = { a: 1, b: 1, c: 1, d: 1 };
+
+/** The commits of the first life. */
+function firstLife({ history }: Story): string[] {
+  return history.flatMap((line) => /main\.1 commit \d+: (.*)$/.exec(line)?.slice(1) ?? []);
+}
+
+/** What a crash left of the first life must be a part of the story without a crash. */
+async function tellUntil(
+  point: string,
+  nth: number,
+): Promise<{ before: string[]; after: string[] }> {
+  const { commits } = await play([]);
+  const places = commits.flatMap((what, at) =>
+    point === "commit" || what.split(" + ").includes(point) ? [at] : [],
+  );
+  const at = places[nth - 1] ?? Number.NaN;
+  return { before: commits.slice(0, at), after: commits.slice(0, at + 1) };
+}
+
+test("without a fault every item runs once, in one life", async () => {
+  const story = await play([]);
+  expect(story).toMatchObject({ state: "succeeded", runs: once, lives: 1 });
+  expect(story.commits.slice(0, 5)).toEqual(["submit", "slice", "plan", "slice", "lease"]);
+  expect(story.commits.at(-1)).toBe("settle + end");
+});
+
+describe("a crash", () => {
+  const points = [
+    ["submit", 1],
+    ["slice", 2],
+    ["plan", 1],
+    ["lease", 1],
+    ["lease", 2],
+    ["flush", 1],
+    ["checkpoint", 1],
+    ["settle", 1],
+    ["settle", 2],
+    ["end", 1],
+    ["commit", 1],
+    ["commit", 4],
+  ] as const;
+
+  test.each(points)("before the %s number %d comes right before it", async (point, nth) => {
+    const story = await play([crash.before(point, nth)]);
+    expect(story).toMatchObject({ state: "succeeded", lives: 2, counts: { succeeded: 4 } });
+    expect(firstLife(story)).toEqual((await tellUntil(point, nth)).before);
+  });
+
+  test.each(points)("after the %s number %d comes right after it", async (point, nth) => {
+    const story = await play([crash.after(point, nth)]);
+    expect(story).toMatchObject({ state: "succeeded", lives: 2, counts: { succeeded: 4 } });
+    expect(firstLife(story)).toEqual((await tellUntil(point, nth)).after);
+  });
+
+  test("after the first settle loses nothing that was settled", async () => {
+    const story = await play([crash.after("settle", 1)]);
+    expect(story.runs).toMatchObject({ a: 1, b: 1 });
+  });
+
+  test("before the first settle: what it would have told is done again", async () => {
+    const story = await play([crash.before("settle", 1)]);
+    expect(story.runs).toMatchObject({ b: 2 });
+  });
+
+  test("after the end finds the batch ended when its process is started again", async () => {
+    const story = await play([crash.after("end", 1)]);
+    expect(story).toMatchObject({ state: "succeeded", lives: 2, runs: once });
+  });
+
+  test("can come several times, also at the same place", async () => {
+    const story = await play([
+      crash.before("submit", 1),
+      crash.before("submit", 1),
+      crash.after("plan", 1),
+    ]);
+    expect(story).toMatchObject({ state: "succeeded", lives: 4, runs: once });
+  });
+
+  test("counts a raw verb of the store by its calls", async () => {
+    const story = await play([
+      crash.before("store.registerWorker", 1),
+      crash.after("store.work", 1),
+    ]);
+    expect(story).toMatchObject({ state: "succeeded", lives: 3 });
+    expect(story.history.slice(0, 3).map((line) => line.replace(/^\d+ /, ""))).toEqual([
+      "main.1 starts",
+      'main.1 crash.before("store.registerWorker", 1) strikes registerWorker',
+      "main.1 dies",
+    ]);
+  });
+});
+
+describe("an answer", () => {
+  test("that is lost: the settle stands, and telling it again changes nothing", async () => {
+    const said: string[] = [];
+    const log = ({ message }: LogEntry): void => void said.push(message);
+    const story = await play([loseAnswer("settle", 1)], { engine: { log } });
+    expect(said).toContain("no answer to work came back");
+    expect(story).toMatchObject({ state: "succeeded", lives: 1, counts: { succeeded: 4 } });
+    expect(story.runs).toMatchObject({ a: 1, b: 1 });
+  });
+
+  test("that is lost to a submit: it is the same batch when it is asked for again", async () => {
+    const story = await play([loseAnswer("submit", 1)]);
+    expect(story).toMatchObject({ state: "succeeded", runs: once });
+    expect(story.commits.filter((what) => what === "submit")).toHaveLength(1);
+  });
+
+  test("that refuses: nothing was committed before the call is made again", async () => {
+    const { history } = await play([refuse("settle", 1)]);
+    const at = history.findIndex((line) => line.includes("refuse("));
+    const [refusedAt = 0, settledAt = 0] = history.slice(at, at + 2).map(Number.parseFloat);
+    expect(history[at + 1]).toContain("settle");
+    expect(settledAt - refusedAt).toBeGreaterThan(50);
+  });
+
+  test("that refuses: the call is made again, and then it counts", async () => {
+    const story = await play([refuse("settle", 1), refuse("settle", 1), refuse("submit", 1)]);
+    expect(story).toMatchObject({ state: "succeeded", runs: once, lives: 1 });
+    expect(story.history.filter((line) => line.includes("refuse("))).toHaveLength(3);
+  });
+});
+
+test("a call that is late comes so much later, and its worker keeps its lease", async () => {
+  const story = await play([late("settle", 1, 60_000)]);
+  expect(story).toMatchObject({ state: "succeeded", runs: once, lives: 1 });
+  expect(story.elapsedMs).toBeGreaterThanOrEqual(60_000);
+});
+
+test("a renewal that is late by more than a lease does no harm", async () => {
+  const runs: number[] = [];
+  await inVirtualTime({ faults: [late("renew", 1, 20_000)] }, async (world) => {
+    const engine = await world.startEngine();
+    const slow = definePipeline({
+      name: "slow",
+      process: async (n: number) => {
+        runs.push(n);
+        await world.sleep(60_000);
+      },
+    });
+    const batch = await engine.submit(slow, [1]);
+    expect((await batch.wait()).state).toBe("succeeded");
+  });
+  expect(runs).toEqual([1]);
+});
+
+describe("the other points", () => {
+  const flaky = (world: World) =>
+    definePipeline({
+      name: "flaky",
+      retry: { attempts: 2, baseMs: 100 },
+      process: async (_n: number, { attempt }) => {
+        await world.sleep(10);
+        if (attempt === 1) throw new TransientError("once");
+      },
+    });
+
+  test("giveBack: a chunk goes back with items that wait for another try", async () => {
+    await inVirtualTime({ faults: [crash.after("giveBack", 1)] }, async (world) => {
+      const main = world.start("main", async (engine) =>
+        (await engine.submit(flaky(world), [1], { key: "k" })).wait(),
+      );
+      expect((await main.done).state).toBe("succeeded");
+      expect(main.lives).toBe(2);
+      expect(world.commits).toContain("giveBack");
+    });
+  });
+
+  test("sweep: only one that found something", async () => {
+    const faults = [crash.after("lease", 1), crash.before("sweep", 1)];
+    await inVirtualTime({ faults }, async (world) => {
+      const main = world.start("main", async (engine) =>
+        (await engine.submit(flaky(world), [1], { key: "k" })).wait(),
+      );
+      expect((await main.done).state).toBe("succeeded");
+      expect(main.lives).toBe(3);
+    });
+  });
+
+  test("deliver: an event that was taken just before a crash is handed over again", async () => {
+    const seen: string[] = [];
+    await inVirtualTime({ faults: [crash.before("deliver", 2)] }, async (world) => {
+      const main = world.start("main", async (engine) => {
+        engine.subscribe("diary", ({ type }: BatchEvent) => void seen.push(type));
+        const batch = await engine.submit(flaky(world), [1], { key: "k" });
+        await batch.wait();
+        await engine.waitForSubscribers({ withinMs: 60_000 });
+      });
+      await main.done;
+    });
+    expect(seen.slice(0, 3)).toEqual(["batch.submitted", "batch.started", "batch.started"]);
+    expect(seen.filter((type) => type === "batch.ended")).toHaveLength(1);
+  });
+
+  test.each([
+    { process: "main", lives: [2, 1] },
+    { process: "helper", lives: [1, 2] },
+  ])("strike only the process that is meant: $process", async ({ process, lives }) => {
+    await inVirtualTime({ faults: [crash.after("lease", 1, { process })] }, async (world) => {
+      const nap = definePipeline({
+        name: "nap",
+        chunkSize: 1,
+        concurrency: 1,
+        process: (_n: number) => world.sleep(100),
+      });
+      const helper = world.start("helper", (engine) => engine.work(nap));
+      const main = world.start("main", async (engine) =>
+        (await engine.submit(nap, [1, 2, 3, 4, 5, 6], { key: "k" })).wait(),
+      );
+      expect((await main.done).state).toBe("succeeded");
+      expect([main.lives, helper.lives]).toEqual(lives);
+    });
+  });
+});
+
+describe("a fault that never happened", () => {
+  test("fails a test that would pass, and names it with what there was", async () => {
+    const unmet = play([crash.after("settle", 9), crash.before("settle", 1)]);
+    await expect(unmet).rejects.toMatchObject({ code: "FAULT_NOT_REACHED" });
+    await expect(unmet).rejects.toThrow('crash.after("settle", 9)');
+    await expect(unmet).rejects.toThrow("settle + end");
+    await expect(unmet).rejects.not.toThrow('crash.before("settle", 1)');
+  });
+
+  test("does not hide why a test failed", async () => {
+    const failing = inVirtualTime({ faults: [crash.after("settle", 9)] }, () => {
+      throw new Error("expected 1 to be 2");
+    });
+    await expect(failing).rejects.toThrow("expected 1 to be 2");
+  });
+});
