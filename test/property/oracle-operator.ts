@@ -195,9 +195,11 @@ export class OperatedOracle extends Oracle {
     return ids.flatMap((id): Stop[] => {
       const batch = this.find(id);
       if (hasEnded(batch)) return [{ batch: id, kind: "over", mode: "now" }];
-      if (batch.cancel !== null) return [{ batch: id, kind: "cancel", mode: batch.cancel.mode }];
       const pause = this.findPause(batch);
-      return pause === null ? [] : [{ batch: id, kind: "pause", mode: pause.mode }];
+      const modes = [batch.cancel?.mode, pause?.mode].filter((mode) => mode !== undefined);
+      if (modes.length === 0) return [];
+      const mode = modes.includes("now") ? "now" : "drain";
+      return [{ batch: id, kind: batch.cancel === null ? "pause" : "cancel", mode }];
     });
   }
 }

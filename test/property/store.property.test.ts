@@ -15,7 +15,7 @@ import { commands } from "./commands.ts";
 import { closePair, openPair } from "./scene.ts";
 import { drain, Stage } from "./stage.ts";
 
-const RUNS = 300;
+const RUNS = 200;
 const COMMANDS_MAX = 120;
 /** Making a failing run smaller stops here; what was found by then is reported. */
 const TIME_LIMIT_MS = 50_000;

@@ -1,0 +1,65 @@
+/**
+ * The same commands, in any order, given to the reference model and to every other store: each answer
+ * is the same, and so is everything that they hold. Nobody predicts what is right here; the oracle
+ * next door does.
+ *
+ * One seed, so that a change is judged by what it changed; SLUICE_PROPERTY_RUNS sets the number of
+ * runs, with a new seed each time. A failure prints its seed and path, and the calls in words. To see
+ * it again, put seed and path into the options below, and its `replayPath` into those of `fc.commands`
+ * in themes.ts.
+ */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { play, run } from "./play.ts";
+
+const RUNS = 200;
+/** Making a failing run smaller stops here; what was found by then is reported. */
+const TIME_LIMIT_MS = 50_000;
+const SEED = 20_270_204;
+
+const wanted = process.env["SLUICE_PROPERTY_RUNS"];
+const runs = Number(wanted ?? RUNS);
+const timeLimitMs = TIME_LIMIT_MS * Math.max(1, runs / RUNS);
+
+/** What the commands must have come to: the test would pass for nothing if they all came too late. */
+const SEEN = [
+  "submit: existing",
+  "submit: key_taken",
+  "plan: duplicate_key",
+  "plan: moved_on",
+  "planInline: leased",
+  "work: settled+ended",
+  "work: lost",
+  "claimContents: held",
+  "claimContents: done",
+  "sweep: tended+ended",
+  "redrive: done",
+  "redrive: done revived",
+  "redrive: refused step_is_over",
+  "editLetter: true",
+  "moveInLane: done",
+  "prune: removed",
+  "prune: owed",
+  "forgetReader: true",
+];
+
+test("every store answers and holds what the reference model does", {
+  timeout: timeLimitMs + 10_000,
+}, async () => {
+  const tally = new Map<string, number>();
+  let played = 0;
+  await fc.assert(
+    fc.asyncProperty(run, async (drawn) => {
+      await play(drawn, tally);
+      played += 1;
+    }),
+    {
+      numRuns: runs,
+      ...(wanted === undefined ? { seed: SEED } : {}),
+      plugins: [fc.interruptAfterTimeLimit(timeLimitMs)],
+    },
+  );
+  // A machine that is too busy for all of them has said enough.
+  if (played < runs) return;
+  expect(SEEN.filter((what) => !tally.has(what))).toEqual([]);
+});

@@ -1,0 +1,20 @@
+/** The stores that must do as the reference model does. A new one is one more line in the list. */
+import type { Host } from "../../../src/adapters/sqlite/host.ts";
+import { openSqliteStore } from "../../../src/adapters/sqlite/store.ts";
+import type { Clock } from "../../../src/ports/clock.ts";
+import type { Store } from "../../../src/ports/store.ts";
+import { SeededRandom } from "../../../src/testing/seeded-random.ts";
+
+export interface Rival {
+  readonly name: string;
+  /** A fresh, empty store on the given clock, which goes when it is closed. */
+  readonly open: (clock: Clock) => Promise<Store>;
+}
+
+/** Nobody is ever gone: what runs out here does so by the clock. */
+const HOST: Host = { bootId: "boot", process: "here", isGone: () => false };
+
+const openInMemory = (clock: Clock): Promise<Store> =>
+  openSqliteStore(":memory:", { clock, random: new SeededRandom(), host: HOST });
+
+export const RIVALS: readonly Rival[] = [{ name: "SQLite", open: openInMemory }];

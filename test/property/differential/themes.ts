@@ -1,0 +1,110 @@
+/**
+ * What runs are about. A run that draws from everything meets everything a little; one with a theme
+ * draws from few commands, and so comes to what only many of the same kind lead to.
+ */
+import fc from "fast-check";
+import { conducting } from "./conducting.ts";
+import { operating } from "./operating.ts";
+import type { Command } from "./stage.ts";
+import { working } from "./working.ts";
+
+/** By weight. */
+const times = (count: number, ...of: fc.Arbitrary<Command>[]): fc.Arbitrary<Command>[] =>
+  Array.from({ length: count }, () => of).flat();
+
+const { submitOne, launch, launchLong, sliceOn, plans, planAgain, startSlicing } = conducting;
+const { finishSlicing, reslice, runInline, add, seal, fail, claim } = conducting;
+const { work, rush, stumble, finish, crash, haunt, die, renew, claimContents, beat } = working;
+const { hire, interrupt, cling, readStops, sweep, linger, advance, jump } = working;
+const { cancel, pause, resume, resumeAll, setPolicy, move, redrive, edit, discard } = operating;
+const { prune, follow, giveUp, dropLetter, leaf } = operating;
+
+const everything = [
+  ...times(8, work),
+  ...times(3, launch, rush, stumble, redrive, advance),
+  ...times(2, sliceOn, finish, crash, haunt, linger, sweep, plans, runInline, claimContents),
+  ...Object.values(conducting),
+  ...Object.values(working),
+  ...Object.values(operating),
+];
+
+const slicing = [
+  ...times(3, submitOne, plans, startSlicing, finishSlicing, reslice, runInline, sliceOn),
+  ...times(2, planAgain, seal, add, claim, rush),
+  ...times(1, launch, fail, cancel, sweep, linger, advance, jump, setPolicy, pause, resume),
+];
+
+const leases = [
+  ...times(10, work),
+  ...times(4, crash, haunt, claimContents, advance),
+  ...times(2, launch, rush, stumble, die, sweep, redrive, sliceOn, interrupt),
+  ...times(1, cancel, pause, renew, resumeAll, readStops, hire, finish, edit, leaf),
+];
+
+/** Somebody stops what others hold. */
+const stops = [
+  ...times(6, work),
+  ...times(3, cancel, renew, advance, sweep, launch),
+  ...times(2, interrupt, cling, redrive, haunt, readStops, pause),
+  ...times(1, fail, crash, resume, resumeAll, sliceOn, rush),
+];
+
+const contents = [
+  ...times(8, claimContents),
+  ...times(4, work),
+  ...times(2, launch, rush, advance, sweep),
+  ...times(1, redrive, cancel, prune, die, crash, finish, sliceOn),
+];
+
+const stalls = [
+  ...times(6, linger),
+  ...times(3, beat, add, sweep, launch, stumble, advance),
+  ...times(1, work, seal, sliceOn, submitOne, claim, redrive, jump, pause, resumeAll, finish),
+  ...times(1, runInline, setPolicy, crash),
+];
+
+const lanes = [
+  ...times(3, launch, submitOne, move, setPolicy, pause, resume, finish, linger),
+  ...times(2, beat, sliceOn, redrive, sweep, resumeAll, stumble),
+  ...times(1, cancel, fail, advance, jump, readStops, crash, leaf, prune),
+];
+
+const letters = [
+  ...times(6, stumble, redrive),
+  ...times(3, edit, finish, launch, sliceOn),
+  ...times(2, advance, crash, linger, work),
+  ...times(1, discard, cancel, prune, leaf, rush, pause, resumeAll, haunt, runInline, add, seal),
+];
+
+const steps = [
+  ...times(5, finish, sliceOn, stumble),
+  ...times(4, redrive),
+  ...times(2, launchLong, advance),
+  ...times(1, rush, work, crash, cancel, linger, edit, interrupt, leaf, seal, sweep),
+];
+
+const remains = [
+  ...times(4, follow, giveUp, launch, finish, stumble),
+  ...times(3, prune),
+  ...times(1, cancel, redrive, dropLetter, leaf, submitOne, sliceOn, edit, advance, jump),
+  ...times(1, claimContents, fail),
+];
+
+const THEMES = [
+  everything,
+  slicing,
+  leases,
+  stops,
+  contents,
+  stalls,
+  lanes,
+  letters,
+  steps,
+  remains,
+];
+
+/** The commands of one run. */
+export function drawScript(commandsMax: number): fc.Arbitrary<Iterable<Command>> {
+  const constraints = { maxCommands: commandsMax, size: "max" } as const;
+  return fc.oneof(...THEMES.map((theme) => fc.commands(theme, constraints)));
+}

@@ -1,0 +1,252 @@
+/**
+ * Everything that a store can tell through its ports as one plain value, so that two stores that were
+ * told the same can be compared whole, and where they differ first. What no port tells (until when a
+ * lease lasts, when a watch is due) shows in what later calls answer.
+ */
+import { BATCH_STATES, type BatchState, ENDED_STATES, isEnded } from "../../src/core/batch.ts";
+import type { BatchSnapshot } from "../../src/ports/conducting.ts";
+import type { UndeliveredLetter } from "../../src/ports/delivering.ts";
+import type {
+  DeadLetter,
+  ItemPlace,
+  LaneView,
+  Recount,
+  StoredRecord,
+  StoredResult,
+  WaitingFacts,
+} from "../../src/ports/reading.ts";
+import type { Store } from "../../src/ports/store.ts";
+import type { Stop } from "../../src/ports/working.ts";
+
+export interface CanonicalOptions {
+  /** No port lists the durable readers: whoever started them knows their names. */
+  readonly readers: readonly string[];
+  /** Batches that may be gone: that nobody knows them is a fact too. */
+  readonly gone?: readonly string[];
+}
+
+export interface CanonicalStep {
+  /** By the drive from which on results count as new, from 1 to the batch's own. */
+  readonly results: readonly (readonly StoredResult[])[];
+  readonly letters: readonly DeadLetter[];
+  readonly manifests: readonly Uint8Array[];
+  /** Each item of the plan, and the place behind the last, where there is none. */
+  readonly items: readonly (ItemPlace | null)[];
+}
+
+export interface CanonicalBatch {
+  readonly snapshot: BatchSnapshot | null;
+  readonly waiting: WaitingFacts | null;
+  readonly recount: Recount | null;
+  readonly stops: readonly Stop[];
+  /** One more than have begun: of that one there is nothing. */
+  readonly steps: readonly CanonicalStep[];
+  readonly records: readonly StoredRecord[];
+}
+
+export interface CanonicalState {
+  /** Newest first. */
+  readonly listed: readonly BatchSnapshot[];
+  readonly outline: CanonicalOutline;
+  readonly records: readonly StoredRecord[];
+  readonly batches: { readonly [id: string]: CanonicalBatch };
+  /** Ids, newest first. */
+  readonly unfinished: readonly string[];
+  readonly ended: readonly string[];
+  readonly unsliced: { readonly [pipeline: string]: readonly BatchSnapshot[] };
+  readonly stopsOfTheGone: readonly Stop[];
+  readonly lettersOf: { readonly [reader: string]: readonly UndeliveredLetter[] };
+  readonly positions: { readonly [reader: string]: number };
+}
+
+/** What is cheap to look at after every act. */
+export interface CanonicalOutline {
+  /** Of those that were asked for; null for one that is not there. */
+  readonly batches: readonly (BatchSnapshot | null)[];
+  readonly lanes: readonly LaneView[];
+  readonly undelivered: readonly UndeliveredLetter[];
+  readonly lastPosition: number;
+}
+
+/** More than any test has of anything. */
+const LIMIT = 1_000_000;
+const UNFINISHED = BATCH_STATES.filter((state) => !isEnded(state));
+
+export async function readOutline(store: Store, ids: readonly string[]): Promise<CanonicalOutline> {
+  const batches: (BatchSnapshot | null)[] = [];
+  for (const id of ids) batches.push(await store.getBatch(id));
+  return {
+    batches,
+    lanes: await store.listLanes(),
+    undelivered: await store.listUndelivered({ afterId: 0, limit: LIMIT }),
+    lastPosition: await store.readLastPosition(),
+  };
+}
+
+export async function readCanonicalState(
+  store: Store,
+  { readers, gone = [] }: CanonicalOptions,
+): Promise<CanonicalState> {
+  const batches = await store.listBatches({ limit: LIMIT });
+  const ids = new Set(batches.map(({ id }) => id));
+  const pipelines = distinct(batches.map(({ pipeline }) => pipeline));
+  const unknown = gone.filter((id) => !ids.has(id));
+  return {
+    listed: batches,
+    outline: await readOutline(store, []),
+    records: await store.readRecords(null, 0, LIMIT),
+    batches: await table(
+      [...ids, ...unknown].toSorted(),
+      (id) => id,
+      (id) => readBatch(store, id),
+    ),
+    unfinished: await listIds(store, UNFINISHED),
+    ended: await listIds(store, ENDED_STATES),
+    unsliced: await table(
+      pipelines,
+      (name) => name,
+      (name) => store.listUnsliced(name, LIMIT),
+    ),
+    stopsOfTheGone: await store.readStops(unknown),
+    lettersOf: await table(
+      readers,
+      (name) => name,
+      (reader) => store.listUndelivered({ reader, afterId: 0, limit: LIMIT }),
+    ),
+    positions: await table(
+      readers,
+      (name) => name,
+      (reader) => store.readPosition(reader),
+    ),
+  };
+}
+
+async function listIds(store: Store, states: readonly BatchState[]): Promise<string[]> {
+  return (await store.listBatches({ states, limit: LIMIT })).map(({ id }) => id);
+}
+
+async function readBatch(store: Store, id: string): Promise<CanonicalBatch> {
+  const snapshot = await store.getBatch(id);
+  const steps: CanonicalStep[] = [];
+  for (const step of snapshot === null ? [] : [...snapshot.steps.keys(), snapshot.steps.length]) {
+    steps.push(await readStep(store, snapshot as BatchSnapshot, step));
+  }
+  return {
+    snapshot,
+    waiting: await store.readWaiting(id, LIMIT),
+    recount: await store.recount(id),
+    stops: await store.readStops([id]),
+    steps,
+    records: await store.readRecords(id, 0, LIMIT),
+  };
+}
+
+async function readStep(
+  store: Store,
+  { id, drive, steps }: BatchSnapshot,
+  step: number,
+): Promise<CanonicalStep> {
+  const page = { step, afterItem: -1, limit: LIMIT };
+  const { planned } = steps[step]?.counts ?? { planned: 0 };
+  const results: (readonly StoredResult[])[] = [];
+  for (let sinceDrive = 1; sinceDrive <= drive; sinceDrive++) {
+    results.push(await store.readResults(id, { ...page, sinceDrive }));
+  }
+  const items: (ItemPlace | null)[] = [];
+  for (let item = 0; item <= planned; item++) items.push(await store.findItem(id, step, item));
+  return {
+    results,
+    letters: await store.readDeadLetters(id, { ...page, filter: {} }),
+    manifests: await store.readManifests(id, step, 0, LIMIT),
+    items,
+  };
+}
+
+async function table<Key, Value>(
+  keys: readonly Key[],
+  name: (key: Key) => string,
+  read: (key: Key) => Promise<Value>,
+): Promise<{ readonly [name: string]: Value }> {
+  const entries: [string, Value][] = [];
+  for (const key of keys) entries.push([name(key), await read(key)]);
+  return Object.fromEntries(entries);
+}
+
+function distinct(names: readonly string[]): string[] {
+  return [...new Set(names)].toSorted();
+}
+
+/** Where two values first differ, in the order of their own parts. */
+export interface Difference {
+  /** Such as `batches.b1.steps[0].items[3].outcome`; empty when the values differ as a whole. */
+  readonly path: string;
+  readonly one: unknown;
+  readonly other: unknown;
+}
+
+/** Stands for a part that only the other value has. */
+export const ABSENT = "(nothing)";
+
+/** Null when they are the same in every part. Bytes are compared as such, whatever holds them. */
+export function findFirstDifference(one: unknown, other: unknown, path = ""): Difference | null {
+  if (Object.is(one, other)) return null;
+  if (ArrayBuffer.isView(one) && ArrayBuffer.isView(other)) {
+    return showBytes(one) === showBytes(other) ? null : { path, one, other };
+  }
+  if (!isBranch(one) || !isBranch(other) || Array.isArray(one) !== Array.isArray(other)) {
+    return { path, one, other };
+  }
+  return Array.isArray(one) && Array.isArray(other)
+    ? compareLists(one, other, path)
+    : compareParts(one, other, path);
+}
+
+function compareLists(
+  one: readonly unknown[],
+  other: readonly unknown[],
+  path: string,
+): Difference | null {
+  for (let at = 0; at < Math.max(one.length, other.length); at++) {
+    const place = `${path}[${at}]`;
+    if (at >= one.length) return { path: place, one: ABSENT, other: other[at] };
+    if (at >= other.length) return { path: place, one: one[at], other: ABSENT };
+    const difference = findFirstDifference(one[at], other[at], place);
+    if (difference !== null) return difference;
+  }
+  return null;
+}
+
+function compareParts(one: Branch, other: Branch, path: string): Difference | null {
+  for (const name of new Set([...Object.keys(one), ...Object.keys(other)])) {
+    const place = path === "" ? name : `${path}.${name}`;
+    if (!Object.hasOwn(one, name)) return { path: place, one: ABSENT, other: other[name] };
+    if (!Object.hasOwn(other, name)) return { path: place, one: one[name], other: ABSENT };
+    const difference = findFirstDifference(one[name], other[name], place);
+    if (difference !== null) return difference;
+  }
+  return null;
+}
+
+type Branch = { readonly [name: string]: unknown };
+
+function isBranch(value: unknown): value is Branch {
+  return typeof value === "object" && value !== null && !ArrayBuffer.isView(value);
+}
+
+function showBytes({ buffer, byteOffset, byteLength }: ArrayBufferView): string {
+  return `bytes ${Buffer.from(buffer, byteOffset, byteLength).toString("hex")}`;
+}
+
+export function describeDifference(
+  { path, one, other }: Difference,
+  names: readonly [string, string],
+): string {
+  const place = path === "" ? "the whole" : path;
+  return `${place}: ${names[0]} has ${show(one)}, ${names[1]} has ${show(other)}`;
+}
+
+function show(value: unknown): string {
+  if (value === ABSENT) return ABSENT;
+  if (ArrayBuffer.isView(value)) return showBytes(value);
+  return JSON.stringify(value) ?? String(value);
+}
