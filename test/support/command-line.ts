@@ -39,17 +39,24 @@ export interface RunOptions {
   readonly node?: string;
 }
 
+export interface ProgramOptions {
+  /** In a process group of its own: signals reach whatever the program has started, too. */
+  readonly grouped?: boolean;
+}
+
 /** A command that runs. */
 export class Running {
   readonly ended: Promise<Ending>;
   readonly #child: ChildProcess;
+  readonly #isGrouped: boolean;
   readonly #listeners = new Set<() => void>();
   #stdout = "";
   #stderr = "";
   #isOver = false;
 
-  constructor(child: ChildProcess) {
+  constructor(child: ChildProcess, { grouped = false }: ProgramOptions = {}) {
     this.#child = child;
+    this.#isGrouped = grouped;
     child.stdout?.setEncoding("utf8").on("data", (text: string) => {
       this.#stdout += text;
       this.#tell();
@@ -72,6 +79,11 @@ export class Running {
     return this.#isOver;
   }
 
+  /** What it has said so far on standard error. */
+  get stderr(): string {
+    return this.#stderr;
+  }
+
   /** Resolves when the pattern is in what was written; fails when the command ends without it. */
   waitFor(pattern: RegExp): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -87,7 +99,11 @@ export class Running {
   }
 
   signal(name: NodeJS.Signals): void {
-    this.#child.kill(name);
+    const { pid, exitCode, signalCode } = this.#child;
+    if (!this.#isGrouped) this.#child.kill(name);
+    else if (pid !== undefined && exitCode === null && signalCode === null) {
+      process.kill(-pid, name);
+    }
   }
 
   #tell(): void {
@@ -97,6 +113,7 @@ export class Running {
 
 export class Workspace {
   readonly path = mkdtempSync(join(tmpdir(), "sluice-cli-"));
+  readonly #started = new Set<Running>();
 
   constructor() {
     mkdirSync(this.at("node_modules"));
@@ -147,13 +164,18 @@ export default definePipeline({
     program: string,
     args: readonly string[],
     env: Readonly<Record<string, string>> = {},
+    options: ProgramOptions = {},
   ): Running {
     const child = spawn(program, args, {
       cwd: this.path,
       env: { ...cleanEnvironment(), ...env },
       stdio: ["ignore", "pipe", "pipe"],
+      detached: options.grouped === true,
     });
-    return new Running(child);
+    const running = new Running(child, options);
+    this.#started.add(running);
+    running.ended.finally(() => this.#started.delete(running)).catch(() => undefined);
+    return running;
   }
 
   run(...args: readonly string[]): Promise<Ending> {
@@ -170,8 +192,10 @@ export default definePipeline({
     return { code, view: JSON.parse(last) as View, stderr };
   }
 
+  /** Also ends what a test that failed has left behind. */
   remove(): void {
-    rmSync(this.path, { recursive: true, force: true });
+    for (const running of this.#started) running.signal("SIGKILL");
+    rmSync(this.path, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 

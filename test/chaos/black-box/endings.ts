@@ -1,0 +1,68 @@
+/** A batch ends once in each drive, says so once, and everybody who listens is told exactly that. */
+import { complain, type Evidence, type RecordedEvent } from "./evidence.ts";
+
+export function checkEndings({ status }: Evidence): string[] {
+  const { events, drive } = status;
+  const endings = events.filter(({ type }) => type === "batch.ended");
+  const drives = endings.map(({ data }) => data["drive"]);
+  const gaps = events.filter(({ seq }, at) => seq !== at + 1).map(({ seq }) => seq);
+  const last = endings.at(-1);
+  return [
+    ...complain("no ending", endings.length === 0 ? [status.state] : []),
+    ...complain("ended more than once in a drive", findRepeats(drives)),
+    ...complain(
+      "ended in a drive that there was not",
+      drives.filter((one) => Number(one) > drive),
+    ),
+    ...complain("reopened by nobody", countReopenings(events) + 1 < endings.length ? drives : []),
+    ...complain("events are missing", gaps),
+    ...complain("the event says otherwise", last === undefined ? [] : compare(last, status)),
+    ...checkLastWords(events),
+  ];
+}
+
+/** After the ending nothing happens any more, but that the lane is let go. */
+function checkLastWords(events: readonly RecordedEvent[]): string[] {
+  const types = events.map(({ type }) => type);
+  const after = types.slice(types.lastIndexOf("batch.ended") + 1);
+  return complain(
+    "happened after the ending",
+    after.filter((type) => type !== "batch.released"),
+  );
+}
+
+/** At least once, in order, nothing else: without repeats it is what was recorded. */
+export function checkDeliveries({ status, delivered }: Evidence): string[] {
+  if (delivered === null) return [];
+  const ours = delivered.filter(({ batch }) => batch === status.batch);
+  const misnamed = ours.filter(({ id, seq }) => id !== `${status.batch}/${seq}`);
+  const first = [...new Map(ours.map((event) => [event.id, event])).values()];
+  const outOfOrder = first.filter(({ seq }, at) => at > 0 && seq < (first[at - 1]?.seq ?? 0));
+  const known = new Set(first.map(({ seq }) => seq));
+  const invented = first.filter(({ seq, type }) => status.events[seq - 1]?.type !== type);
+  const missed = status.events.filter(({ seq }) => !known.has(seq));
+  return [
+    ...complain("delivered under another name", misnamed),
+    ...complain("delivered out of order", outOfOrder),
+    ...complain("delivered and never recorded", invented),
+    ...complain("recorded and never delivered", missed),
+  ];
+}
+
+function compare(ending: RecordedEvent, status: Evidence["status"]): unknown[] {
+  const said = ending.data["counts"] as Readonly<Record<string, number>> | undefined;
+  const differs = Object.entries(said ?? { counts: Number.NaN }).filter(
+    ([name, count]) => status[name as "planned"] !== count,
+  );
+  return ending.data["state"] === status.state && differs.length === 0
+    ? []
+    : [{ event: ending.data, state: status.state }];
+}
+
+function countReopenings(events: readonly RecordedEvent[]): number {
+  return events.filter(({ type }) => type === "batch.reopened").length;
+}
+
+function findRepeats(values: readonly unknown[]): unknown[] {
+  return values.filter((value, at) => values.indexOf(value) !== at);
+}

@@ -1,0 +1,96 @@
+/** Who ran what under which lease: fences rise, each belongs to one process, and the last one counts. */
+import { complain, type Evidence } from "./evidence.ts";
+import type { Run } from "./run-log.ts";
+
+/** A convicted item was running at two losses at least, after its chunk was lost once in bulk. */
+const DEATHS_SEEN_MIN = 2;
+
+/** A chunk's fence never falls, and a lease is one process's alone. */
+export function checkFences({ runs, chunkSize }: Evidence): string[] {
+  const fallen: unknown[] = [];
+  const shared: unknown[] = [];
+  const repeated: unknown[] = [];
+  const highest = new Map<number, Run>();
+  const holders = new Map<string, string>();
+  const started = new Map<number, number[]>();
+  for (const run of runs) {
+    const chunk = Math.floor(run.item / chunkSize);
+    const before = highest.get(chunk);
+    if (before === undefined || run.fence >= before.fence) highest.set(chunk, run);
+    else if (!run.isCaught) fallen.push({ run, before });
+    const lease = `${chunk}/${run.fence}`;
+    const holder = holders.get(lease) ?? run.process;
+    if (holder !== run.process) shared.push({ lease, holder, also: run.process });
+    holders.set(lease, holder);
+    const fences = started.get(run.item);
+    if (fences === undefined) started.set(run.item, [run.fence]);
+    else if (fences.includes(run.fence)) repeated.push(run);
+    else fences.push(run.fence);
+  }
+  return [
+    ...complain("a chunk's fence fell", fallen),
+    ...complain("one lease ran in two processes", shared),
+    ...complain("started twice under one lease", repeated),
+  ];
+}
+
+/**
+ * A result is that of the last lease under which its item has started: a worker that has lost its
+ * lease can change nothing. And what is counted as done has been done.
+ */
+export function checkWinners({ runs, results }: Evidence): string[] {
+  const last = new Map<number, Run>();
+  for (const run of runs) {
+    const before = last.get(run.item);
+    if (before === undefined || run.fence >= before.fence) last.set(run.item, run);
+  }
+  const unrun: unknown[] = [];
+  const stale: unknown[] = [];
+  for (const { item, value } of results) {
+    const run = last.get(item);
+    if (run === undefined) unrun.push({ item, value });
+    else if (run.fence !== value.fence || run.process !== value.by) stale.push({ value, run });
+    else if (run.answer !== "ok") unrun.push({ item, value, run });
+  }
+  return [
+    ...complain("a result without a run that came to its end", unrun),
+    ...complain("a result of a lease that was not the last", stale),
+  ];
+}
+
+/** No item fails more often than it may, but for tries whose end a disturbance has swallowed. */
+export function checkAttempts({ runs, attemptsMax, disturbed, letters }: Evidence): string[] {
+  const lost = countBy(runs.filter(({ process }) => disturbed.has(process)));
+  const tooMany = runs.filter(
+    ({ item, attempt, drive }) => drive === 1 && attempt > attemptsMax + (lost.get(item) ?? 0),
+  );
+  const innocent = letters.filter(
+    ({ item, code }) => code === "POISON" && (lost.get(item) ?? 0) < DEATHS_SEEN_MIN,
+  );
+  return [
+    ...complain(`more than ${attemptsMax} tries`, tooMany),
+    ...complain("convicted without having killed anybody", innocent),
+  ];
+}
+
+/**
+ * Every start after the first has its reason: the one before it failed, or its process was disturbed.
+ * A machine that is busy with something else may also cost a process a short lease.
+ */
+export function checkRepeats({ runs, disturbed, leasesAreLong }: Evidence): string[] {
+  if (!leasesAreLong) return [];
+  const starts = countBy(runs);
+  const reasons = countBy(
+    runs.filter(({ process, answer }) => answer === "fail" || disturbed.has(process)),
+  );
+  const needless = [...starts]
+    .filter(([item, count]) => count > 1 + (reasons.get(item) ?? 0))
+    .map(([item, count]) => ({ item, starts: count }));
+  return complain("started again without a reason", needless);
+}
+
+function countBy(runs: readonly Run[]): Map<number, number> {
+  const counts = new Map<number, number>();
+  for (const { item } of runs) counts.set(item, (counts.get(item) ?? 0) + 1);
+  return counts;
+}

@@ -1,0 +1,64 @@
+/**
+ * The pipeline of the chaos tests. Its handlers write down what they do and return who they are. What
+ * it is like is in `chaos.json` of the working folder; the process's own name is a variable.
+ */
+import { readFileSync } from "node:fs";
+import { definePipeline, jsonl, PermanentError, skipped, TransientError } from "sluice";
+import { type Answer, RunLog, RUNS_FOLDER } from "./black-box/run-log.ts";
+
+export interface ChaosOptions {
+  readonly chunkSize: number;
+  readonly concurrency: number;
+  /** How long a handler takes. */
+  readonly workMs: number;
+  /** Some items are skipped, some fail for good and some for the moment; else all succeed. */
+  readonly mixed: boolean;
+  /** Results are so much larger than they have to be. */
+  readonly ballastChars: number;
+  /** What failed for the moment asks to be left alone for so long. */
+  readonly retryAfterMs: number;
+}
+
+const options = JSON.parse(readFileSync("chaos.json", "utf8")) as ChaosOptions;
+const { chunkSize, concurrency, workMs, mixed, retryAfterMs } = options;
+const ballast = options.ballastChars > 0 ? { ballast: "x".repeat(options.ballastChars) } : {};
+const name = process.env["CHAOS_NAME"] ?? "unnamed";
+const log = new RunLog(RUNS_FOLDER, name);
+
+/** One in a hundred of each kind, the same in every run. */
+function decideAnswer(n: number, attempt: number): Answer | "fail_for_good" {
+  if (!mixed) return "ok";
+  if (n % 100 === 17) return "skip";
+  if (n % 100 === 42) return "fail_for_good";
+  return n % 100 === 71 && attempt === 1 ? "fail" : "ok";
+}
+
+export const chaosPipeline = definePipeline({
+  name: "chaos",
+  chunkSize,
+  concurrency,
+  source: ({ input }: { input: string }) => jsonl<{ id: string; n: number }>(input),
+  key: ({ id }) => id,
+  retry: { attempts: 4, baseMs: 50 },
+  process: async ({ n }, context) => {
+    log.start(context);
+    if (workMs > 0) {
+      await new Promise((resolve) => {
+        setTimeout(resolve, workMs);
+      });
+    }
+    const answer = decideAnswer(n, context.attempt);
+    log.end(context, answer === "fail_for_good" ? "fail" : answer);
+    const { fence, attempt } = context;
+    switch (answer) {
+      case "ok":
+        return { by: name, fence, attempt, ...ballast };
+      case "skip":
+        return skipped();
+      case "fail":
+        throw new TransientError("not now", { code: "NOT_NOW", retryAfterMs });
+      case "fail_for_good":
+        throw new PermanentError("never", { code: "NEVER" });
+    }
+  },
+});

@@ -1,0 +1,177 @@
+/**
+ * Somebody who looks at a batch from outside: with the built command, at the file that events are
+ * delivered to, and at what the handlers have written down.
+ */
+import { hash } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { expect, vi } from "vitest";
+import { verifyChain } from "../../src/core/chain.ts";
+import { type BatchLine, readLines, type Workspace } from "../support/command-line.ts";
+import type {
+  DeliveredEvent,
+  Evidence,
+  LetterLine,
+  Look,
+  ResultLine,
+  StatusLine,
+} from "./black-box/evidence.ts";
+import { countLines, readMonotonicMs, readRuns, RUNS_FOLDER } from "./black-box/run-log.ts";
+
+export interface OnlookerParts {
+  readonly work: Workspace;
+  /** The path of the store. */
+  readonly store: string;
+  /** The file that events are delivered to, from the working folder; null where nobody listens. */
+  readonly events: string | null;
+}
+
+type Seen = Pick<Evidence, "runs" | "looks" | "status" | "results" | "letters" | "delivered">;
+
+interface ChainRow {
+  readonly batch: number;
+  readonly body: string;
+  readonly hash: string;
+}
+
+/** For whatever is waited for: generous, as the machine may be busy with something else. */
+export const WAIT_MS = 60_000;
+
+export class Onlooker {
+  readonly looks: Look[] = [];
+  readonly #parts: OnlookerParts;
+  #batch: string | null = null;
+  /** What `watch` said of the end. */
+  #ending: BatchLine | null = null;
+  #exports = 0;
+
+  constructor(parts: OnlookerParts) {
+    this.#parts = parts;
+  }
+
+  /** The batch's id, as soon as somebody has submitted it. */
+  async findBatch(): Promise<string> {
+    this.#batch ??= await vi.waitFor(
+      async () => {
+        const { stdout, stderr } = await this.#parts.work.run("list", "--json");
+        const [line] = readLines<BatchLine>(stdout);
+        if (line === undefined) throw new Error(`no batch yet: ${stderr}`);
+        return line.batch;
+      },
+      { timeout: WAIT_MS, interval: 50 },
+    );
+    return this.#batch;
+  }
+
+  /** Resolves when that many starts and ends of items were written down. */
+  async waitForLines(lines: number): Promise<void> {
+    await vi.waitUntil(() => this.countLines() >= lines, { timeout: 2 * WAIT_MS, interval: 5 });
+  }
+
+  countLines(): number {
+    return countLines(this.#parts.work.at(RUNS_FOLDER));
+  }
+
+  /** Resolves when the batch has ended, however. */
+  async waitForEnd(): Promise<void> {
+    const watching = await this.#parts.work.run("watch", await this.findBatch(), "--json");
+    const [line] = readLines<BatchLine>(watching.stdout);
+    if (line === undefined) throw new Error(`watch saw no end: ${watching.stderr}`);
+    this.#ending = line;
+  }
+
+  /** Writes down how the batch is now, with its results if they are asked for. */
+  async look({ withResults = false } = {}): Promise<Look> {
+    const [status, results] = await Promise.all([
+      this.readStatus(),
+      withResults ? this.#exportResults() : null,
+    ]);
+    const look = { at: readMonotonicMs(), status, results };
+    this.looks.push(look);
+    return look;
+  }
+
+  async readStatus(): Promise<StatusLine> {
+    const batch = await this.findBatch();
+    const { view, code, stderr } = await this.#parts.work.runJson<StatusLine>("status", batch);
+    expect(code, stderr).toBe(0);
+    return view;
+  }
+
+  /** All that there is to see after the end. Somebody must be there who delivers events. */
+  async seeAll(): Promise<Seen> {
+    const { work, events } = this.#parts;
+    const batch = await this.findBatch();
+    const [status, results, { stdout }] = await Promise.all([
+      this.readStatus(),
+      this.#exportResults(),
+      work.run("dead", batch, "--json"),
+    ]);
+    if (this.#ending !== null) {
+      const { elapsedMs: _elapsedMs, ...ending } = this.#ending;
+      expect(status, "watch and status differ").toMatchObject(ending);
+    }
+    this.#checkChains();
+    return {
+      runs: readRuns(work.at(RUNS_FOLDER), batch),
+      looks: this.looks,
+      status,
+      results,
+      letters: readLines<LetterLine>(stdout),
+      delivered: events === null ? null : await this.#waitForDelivery(events, status),
+    };
+  }
+
+  async #waitForDelivery(file: string, { batch, events }: StatusLine): Promise<DeliveredEvent[]> {
+    const last = `${batch}/${events.length}`;
+    let delivered: DeliveredEvent[] = [];
+    const isDelivered = (): boolean => {
+      delivered = this.#readDelivered(file);
+      return delivered.some(({ id }) => id === last);
+    };
+    await vi.waitUntil(isDelivered, { timeout: WAIT_MS, interval: 100 });
+    return delivered;
+  }
+
+  /** A sink that was killed may have left half a line, which the next one completes. */
+  #readDelivered(file: string): DeliveredEvent[] {
+    const { work } = this.#parts;
+    const text = existsSync(work.at(file)) ? work.read(file) : "";
+    return readLines<DeliveredEvent>(text.slice(0, text.lastIndexOf("\n") + 1));
+  }
+
+  async #exportResults(): Promise<ResultLine[]> {
+    const { work } = this.#parts;
+    const file = `export-${++this.#exports}.jsonl`;
+    const { code, stderr } = await work.run("results", await this.findBatch(), "-o", file);
+    expect(code, stderr).toBe(0);
+    const lines = readFileSync(work.at(file), "utf8").split("\n");
+    const results = lines.filter((line) => line !== "");
+    return shareValues(results.map((line) => JSON.parse(line) as ResultLine));
+  }
+
+  /** The records of the whole store: anybody can check their chains, as the pages about it show. */
+  #checkChains(): void {
+    const database = new DatabaseSync(this.#parts.store, { readOnly: true });
+    try {
+      const sql = "SELECT batch, body, hash FROM record ORDER BY batch, seq";
+      const rows = database.prepare(sql).all() as unknown as ChainRow[];
+      for (const [, records] of Map.groupBy(rows, ({ batch }) => batch)) {
+        expect(verifyChain(records, (text) => hash("sha256", text)).kind).toBe("intact");
+      }
+    } finally {
+      database.close();
+    }
+  }
+}
+
+/** Of a million lines most say what the lines beside them say: that is kept once. */
+function shareValues(lines: readonly ResultLine[]): ResultLine[] {
+  const known = new Map<string, ResultLine["value"]>();
+  return lines.map(({ item, key, value }) => {
+    const name = `${value.by}/${value.fence}/${value.attempt}`;
+    const shared = known.get(name) ?? value;
+    known.set(name, shared);
+    return { item, key, value: shared };
+  });
+}

@@ -1,0 +1,69 @@
+/**
+ * A wall clock that a test can move under running processes, with libfaketime. The monotonic clock
+ * stays: the kernel has one for all processes of a host, and a process with another one is on another
+ * host. One SQLite file is for one host, so that is nothing to test here.
+ */
+import { existsSync, readdirSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { trySystemProgram } from "./system-program.ts";
+
+const LIBRARY = "faketime/libfaketimeMT.so.1";
+const FOLDERS = ["/usr/lib", "/usr/lib64", "/usr/local/lib"];
+const INSTALL = ["install", "-y", "-o", "DPkg::Lock::Timeout=60", "faketime"];
+
+/** As libfaketime writes them: for ever from the real time. */
+export type Jump = "+0" | "+1h" | "-1h" | "+10y";
+
+export class MovableClock {
+  readonly #file: string;
+  /** For the processes that are to live by this clock. */
+  readonly env: Readonly<Record<string, string>>;
+
+  constructor(file: string) {
+    this.#file = file;
+    this.env = {
+      LD_PRELOAD: findLibrary(),
+      FAKETIME_TIMESTAMP_FILE: file,
+      FAKETIME_NO_CACHE: "1",
+      FAKETIME_DONT_FAKE_MONOTONIC: "1",
+      // Files keep the times that the kernel gave them.
+      NO_FAKE_STAT: "1",
+    };
+    this.jump("+0");
+  }
+
+  /** At once: whoever asks for the time next is given the other one. */
+  jump(to: Jump): void {
+    const next = `${this.#file}.next`;
+    writeFileSync(next, `${to}\n`);
+    renameSync(next, this.#file);
+  }
+}
+
+/** Installs it where it is missing and may be installed. */
+function findLibrary(): string {
+  const found = lookForLibrary() ?? (process.getuid?.() === 0 ? installLibrary() : null);
+  if (found !== null) return found;
+  throw new Error(
+    "these tests move the clock with libfaketime, which is not there and could not be installed: run `apt-get install faketime` as root",
+  );
+}
+
+function installLibrary(): string | null {
+  if (trySystemProgram("apt-get", ...INSTALL) !== null) {
+    trySystemProgram("apt-get", "update");
+    trySystemProgram("apt-get", ...INSTALL);
+  }
+  return lookForLibrary();
+}
+
+/** Debian has it in a folder for the machine's architecture. */
+function lookForLibrary(): string | null {
+  for (const folder of FOLDERS.filter((path) => existsSync(path))) {
+    const inside = readdirSync(folder).map((name) => join(folder, name));
+    for (const path of [folder, ...inside]) {
+      if (existsSync(join(path, LIBRARY))) return join(path, LIBRARY);
+    }
+  }
+  return null;
+}
