@@ -12,9 +12,20 @@ export type Fault =
   /** The call is not committed, and the caller is told that it may try again. */
   | { readonly kind: "refused" }
   /** The call takes its time to get there. */
-  | { readonly kind: "late"; readonly byMs: number };
+  | { readonly kind: "late"; readonly byMs: number }
+  /** The call is committed, and its answer takes its time to come back. */
+  | { readonly kind: "late_reply"; readonly byMs: number };
 
 export type FaultKind = Fault["kind"];
+
+export const FAULT_KINDS = [
+  "crash_before",
+  "crash_after",
+  "lost_reply",
+  "refused",
+  "late",
+  "late_reply",
+] as const satisfies readonly FaultKind[];
 
 export interface CallFacts {
   readonly node: string;
@@ -43,9 +54,12 @@ export function faultAtVerbs(
   return (call) => (verbs.includes(call.verb) && when(call) ? fault : null);
 }
 
-/** How many of a thousand calls meet each fault, and how many faults there are at most. */
+/** How many of a thousand calls meet each fault. */
+export type FaultRates = { readonly [Kind in FaultKind]: number };
+
+/** The rates, and how many faults there are at most. */
 export interface FaultMix {
-  readonly perMille: { readonly [Kind in FaultKind]: number };
+  readonly perMille: FaultRates;
   readonly lateMaxMs: number;
   readonly faultsMax: number;
 }
@@ -53,15 +67,65 @@ export interface FaultMix {
 export function mixedFaults(mix: FaultMix, random: Random): FaultPlan {
   let left = mix.faultsMax;
   return () => {
-    let drawn = random.next() * 1_000;
+    const drawn = pickKind(mix.perMille, random.next());
     const lateness = random.next();
-    for (const kind of Object.keys(mix.perMille) as FaultKind[]) {
-      drawn -= mix.perMille[kind];
-      if (drawn >= 0) continue;
-      if (left <= 0) return null;
-      left--;
-      return kind === "late" ? { kind, byMs: Math.ceil(lateness * mix.lateMaxMs) } : { kind };
-    }
-    return null;
+    if (drawn === null || left <= 0) return null;
+    left--;
+    return makeFault(drawn, lateness * mix.lateMaxMs);
   };
+}
+
+export interface SwarmFaults {
+  readonly seed: number;
+  readonly perMille: FaultRates;
+  readonly lateMaxMs: number;
+  /** Only faults at these places, as `nameCall` calls them; null for all. */
+  readonly only: ReadonlySet<string> | null;
+}
+
+/**
+ * Whether a call meets a fault depends on its place alone, and not on what happened elsewhere: so a
+ * history stays much the same when one of its faults is left out.
+ */
+export function swarmFaults({ seed, perMille, lateMaxMs, only }: SwarmFaults): FaultPlan {
+  return (call) => {
+    const name = nameCall(call);
+    if (only !== null && !only.has(name)) return null;
+    const hashed = hashText(name, seed);
+    // Who calls seldom meets faults more often, or some would never meet any.
+    const kind = pickKind(perMille, call.node === OPERATOR ? hashed / OPERATOR_FAULTS : hashed);
+    return kind === null ? null : makeFault(kind, hashText(`${name} late`, seed) * lateMaxMs);
+  };
+}
+
+/** The node of whoever interferes. */
+export const OPERATOR = "op";
+const OPERATOR_FAULTS = 8;
+
+export function nameCall({ node, life, number }: CallFacts): string {
+  return `${node}.${life}#${number}`;
+}
+
+function pickKind(perMille: FaultRates, drawn: number): FaultKind | null {
+  let left = drawn * 1_000;
+  for (const kind of FAULT_KINDS) {
+    left -= perMille[kind];
+    if (left < 0) return kind;
+  }
+  return null;
+}
+
+function makeFault(kind: FaultKind, byMs: number): Fault {
+  return kind === "late" || kind === "late_reply" ? { kind, byMs: Math.ceil(byMs) } : { kind };
+}
+
+/** FNV-1a with a final mix: even enough, and quick. In [0, 1). */
+function hashText(text: string, seed: number): number {
+  let sum = (2_166_136_261 ^ seed) >>> 0;
+  for (let at = 0; at < text.length; at++) {
+    sum = Math.imul(sum ^ text.charCodeAt(at), 16_777_619);
+  }
+  sum = Math.imul(sum ^ (sum >>> 15), 0x2c1b3c6d);
+  sum = Math.imul(sum ^ (sum >>> 12), 0x297a2d39);
+  return ((sum ^ (sum >>> 15)) >>> 0) / 2 ** 32;
 }

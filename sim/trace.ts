@@ -1,40 +1,49 @@
 /** What happened in a world, line by line. Two runs of one seed must have the same digest. */
-import { createHash, hash } from "node:crypto";
+import { createHash } from "node:crypto";
 
 const LINES_SHOWN = 60;
-const DIGEST_CHARS = 8;
+
+/** What a line is about, so that a story can be told without what nobody asked for. */
+export type LineKind = "call" | "fault" | "run" | "node" | "act" | "record";
+
+export interface TraceLine {
+  readonly atMs: number;
+  readonly kind: LineKind;
+  readonly text: string;
+}
 
 export class Trace {
-  readonly #lines: string[] = [];
+  readonly #lines: TraceLine[] = [];
+  readonly #sum = createHash("sha256");
+  #digest: string | null = null;
 
-  add(line: string): void {
-    this.#lines.push(line);
+  /** `detail` is part of the history, but too long to be read. */
+  add(atMs: number, kind: LineKind, text: string, detail = ""): void {
+    this.#lines.push({ atMs, kind, text });
+    this.#sum.update(`${atMs} ${text} ${detail}\n`);
   }
 
+  /** Of the whole history, which ends with the first look at it. */
   get digest(): string {
-    const sum = createHash("sha256");
-    for (const line of this.#lines) sum.update(line).update("\n");
-    return sum.digest("hex");
+    this.#digest ??= this.#sum.digest("hex");
+    return this.#digest;
   }
 
-  get length(): number {
-    return this.#lines.length;
+  get lines(): readonly TraceLine[] {
+    return this.#lines;
   }
 
   /** The end of it, for a failure's message; all of it with SLUICE_TRACE set. */
   describe(): string {
-    if (process.env["SLUICE_TRACE"] !== undefined) return this.#lines.join("\n");
-    return this.#lines.slice(-LINES_SHOWN).join("\n");
+    const all = process.env["SLUICE_TRACE"] !== undefined;
+    const lines = all ? this.#lines : this.#lines.slice(-LINES_SHOWN);
+    return lines.map(({ atMs, text }) => `${atMs} ${text}`).join("\n");
   }
 }
 
-/** A few characters that stand for a call's arguments. */
-export function digestValue(value: unknown): string {
-  return hash("sha256", JSON.stringify(value, replaceBytes) ?? "nothing").slice(0, DIGEST_CHARS);
-}
-
-function replaceBytes(_key: string, value: unknown): unknown {
-  return value instanceof Uint8Array ? Buffer.from(value).toString("hex") : value;
+/** A call's arguments as text. */
+export function writeArguments(value: unknown): string {
+  return JSON.stringify(value) ?? "nothing";
 }
 
 /** What kind of answer it was, for example `kept,settled +2` or `planned`. */
@@ -47,5 +56,5 @@ export function describeAnswer(answer: unknown): string {
     const { reports, leased } = answer as { reports: string[]; leased: { chunk: number }[] };
     return `[${reports.join()}] +[${leased.map(({ chunk }) => chunk).join()}]`;
   }
-  return JSON.stringify(answer, replaceBytes).slice(0, 80);
+  return JSON.stringify(answer).slice(0, 80);
 }

@@ -5,16 +5,18 @@
 import { hash } from "node:crypto";
 import { createMemoryStore, type MemoryStore } from "../src/adapters/memory/store.ts";
 import { describeError } from "../src/core/errors.ts";
+import type { Clock } from "../src/ports/clock.ts";
 import type { Random } from "../src/ports/random.ts";
 import type { Store } from "../src/ports/store.ts";
+import type { StoreVerb } from "../src/ports/store-verbs.ts";
 import type { SweepResult } from "../src/ports/working.ts";
 import type { LogEntry } from "../src/runtime/log.ts";
-import { SeededRandom } from "../src/testing/seeded-random.ts";
-import { type Fault, type FaultPlan, noFaults } from "./faults.ts";
-import type { StoreVerb } from "../src/ports/store-verbs.ts";
 import { makeFaultyStore, makeLostReply } from "../src/testing/faulty-store.ts";
-import { describeAnswer, digestValue, Trace } from "./trace.ts";
-import { MortalClock, VirtualTime } from "../src/testing/virtual-clock.ts";
+import { SeededRandom } from "../src/testing/seeded-random.ts";
+import { VirtualTime } from "../src/testing/virtual-clock.ts";
+import { type CallFacts, type Fault, type FaultKind, type FaultPlan, noFaults } from "./faults.ts";
+import { type ClockSkew, NodeClock } from "./node-clock.ts";
+import { describeAnswer, type LineKind, Trace, writeArguments } from "./trace.ts";
 
 /** What a node does with its life, from its first breath on. */
 export type Program = (node: Node) => Promise<void>;
@@ -24,7 +26,7 @@ export interface Node {
   readonly name: string;
   /** 1 for the first start. */
   readonly life: number;
-  readonly clock: MortalClock;
+  readonly clock: NodeClock;
   readonly random: Random;
   readonly store: Store;
   readonly logs: LogEntry[];
@@ -37,25 +39,52 @@ export interface Node {
   failure: unknown;
 }
 
+/** What becomes of the store's change notifications, each with a probability. */
+export interface HintFaults {
+  readonly loss: number;
+  readonly repeat: number;
+  /** How late the late ones are, at most. */
+  readonly lateMaxMs: number;
+}
+
 export interface WorldOptions {
   readonly seed: number;
   readonly faults?: FaultPlan;
   /** How many of the store's change notifications are lost, from 0 to 1. */
   readonly hintLoss?: number;
+  readonly hints?: HintFaults;
+  /** What stands between the nodes and the store: another one that is given the same calls. */
+  readonly wrapStore?: (store: MemoryStore, clock: Clock) => Store;
 }
 
-/** Who killed a node: the fault plan, or the item that it ran. */
-export type Killer = "fault" | "item";
+/** For a while the store cannot be reached, or answers slowly; by one node, or by all. */
+export interface Weather {
+  readonly node: string | null;
+  readonly untilMs: number;
+  /** How much longer a call takes, at most; null when it does not arrive. */
+  readonly delayMaxMs: number | null;
+}
+
+/** Who killed a node: the fault plan, the item that it ran, or itself as it could not go on. */
+export type Killer = "fault" | "item" | "itself";
 
 export interface WorldListener {
-  onCommit(node: Node, verb: StoreVerb, answer: unknown): void;
-  onCrash(node: Node, killer: Killer): void;
+  /** A call that may have changed something has been committed. */
+  onCommit?(node: Node, verb: StoreVerb, answer: unknown, args: readonly unknown[]): void;
+  onCrash?(node: Node, killer: Killer): void;
+  /** A node ends in good order; its leases are what it leaves behind. */
+  onRetire?(node: Node): void;
+  /** Something befalls a node that may cost it a lease; or all nodes. */
+  onTrouble?(node: Node | null): void;
+  onFault?(kind: FaultKind, node: Node, verb: StoreVerb, call: CallFacts): void;
 }
 
 type Reply = { readonly value: unknown } | { readonly error: Error };
 
 const TRAVEL_MAX_MS = 4;
 const HINT_MAX_MS = 3;
+/** How long a caller waits for a store that cannot be reached, at most. */
+const SILENCE_MAX_MS = 1_000;
 /** Calls of a dead node that were on their way arrive as often as not. */
 const ARRIVES_AFTER_DEATH = 0.5;
 
@@ -64,6 +93,7 @@ export class World {
   readonly time = new VirtualTime();
   readonly trace = new Trace();
   readonly store: MemoryStore;
+  readonly storeClock: NodeClock;
   /** For whatever the workload draws. */
   readonly random: SeededRandom;
   /** Every life so far. */
@@ -71,33 +101,41 @@ export class World {
   readonly listeners: WorldListener[] = [];
   /** Calls that have not arrived yet, also those of the dead. */
   inTransit = 0;
+  /** Calls of the store so far. */
+  calls = 0;
   /** Faults that may cost a node its lease. */
   leaseFaults = 0;
+  /** Only known through this, so that nobody waits for an outage that is over. */
+  weather: Weather[] = [];
   readonly #faults: FaultPlan;
-  readonly #hintLoss: number;
+  readonly #hints: HintFaults;
   readonly #watchers = new Map<Node, Set<() => void>>();
+  /** The store as the nodes reach it. */
+  readonly #shared: Store;
 
-  constructor({ seed, faults = noFaults, hintLoss = 0 }: WorldOptions) {
+  constructor({ seed, faults = noFaults, hintLoss = 0, hints, wrapStore }: WorldOptions) {
     this.seed = seed;
     this.#faults = faults;
-    this.#hintLoss = hintLoss;
+    this.#hints = hints ?? { loss: hintLoss, repeat: 0, lateMaxMs: HINT_MAX_MS };
     this.random = new SeededRandom(seed);
+    this.storeClock = new NodeClock(this.time);
     this.store = createMemoryStore({
-      clock: new MortalClock(this.time),
+      clock: this.storeClock,
       sha256: (text) => hash("sha256", text),
     });
+    this.#shared = wrapStore?.(this.store, this.storeClock) ?? this.store;
   }
 
   /** Starts a node, or starts a crashed one again. */
-  boot(name: string, program: Program): Node {
+  boot(name: string, program: Program, skew?: ClockSkew): Node {
     const life = this.nodes.filter((node) => node.name === name).length + 1;
     const node: Node = {
       name,
       life,
-      clock: new MortalClock(this.time),
+      clock: new NodeClock(this.time, skew),
       random: new SeededRandom(this.seed * 1_000 + this.nodes.length),
       store: makeFaultyStore(
-        this.store,
+        this.#shared,
         (verb, args, commit) => this.#carry(node, verb, args, commit),
         (onChange) => this.#watch(node, onChange),
       ),
@@ -108,15 +146,15 @@ export class World {
       failure: null,
     };
     this.nodes.push(node);
-    this.#note(node, "starts");
+    this.note(node, "starts");
     program(node).then(
       () => {
         node.done = true;
-        this.#note(node, "is done");
+        this.note(node, "is done");
       },
       (error: unknown) => {
         node.failure = error;
-        this.#note(node, `gives up: ${describeError(error).message}`);
+        this.note(node, `gives up: ${describeError(error).message}`);
       },
     );
     return node;
@@ -125,11 +163,22 @@ export class World {
   /** From now on nothing that the node does reaches anybody. */
   crash(node: Node, killer: Killer = "fault"): void {
     if (!node.alive) return;
+    this.#bury(node);
+    this.note(node, "dies");
+    for (const listener of this.listeners) listener.onCrash?.(node, killer);
+  }
+
+  /** A node that has closed in good order is gone. */
+  retire(node: Node): void {
+    for (const listener of this.listeners) listener.onRetire?.(node);
+    this.#bury(node);
+    this.note(node, "has ended");
+  }
+
+  #bury(node: Node): void {
     node.alive = false;
     node.clock.die();
     this.#watchers.delete(node);
-    this.#note(node, "dies");
-    for (const listener of this.listeners) listener.onCrash(node, killer);
   }
 
   get living(): Node[] {
@@ -141,8 +190,8 @@ export class World {
     return this.time.run(done, limitMs);
   }
 
-  #note({ name, life }: Node, what: string): void {
-    this.trace.add(`${this.time.elapsedMs} ${name}.${life} ${what}`);
+  note({ name, life }: Node, what: string, kind: LineKind = "node", detail = ""): void {
+    this.trace.add(this.time.elapsedMs, kind, `${name}.${life} ${what}`, detail);
   }
 
   #carry(
@@ -152,17 +201,16 @@ export class World {
     commit: () => Promise<unknown>,
   ): Promise<unknown> {
     if (!node.alive) return never();
-    const { name, life } = node;
-    const number = ++node.calls;
-    const fault = this.#faults({ node: name, life, number, verb });
-    if (fault !== null && fault.kind !== "refused") this.leaseFaults++;
-    const called = `#${number} ${verb} ${digestValue(args)}`;
+    this.calls++;
+    const facts = { node: node.name, life: node.life, number: ++node.calls, verb };
+    const fault = this.#faults(facts);
+    if (fault !== null) this.#noteFault(node, facts, fault);
+    const called = `#${facts.number} ${verb}`;
     if (fault?.kind === "crash_before") {
-      this.#note(node, `${called} was never made`);
       this.crash(node);
       return never();
     }
-    const lateMs = fault?.kind === "late" ? fault.byMs : 0;
+    const lateMs = (fault?.kind === "late" ? fault.byMs : 0) + this.#drawDelay(node);
     this.inTransit++;
     return new Promise((resolve, reject) => {
       const receive = (reply: Reply): void => {
@@ -172,41 +220,72 @@ export class World {
       this.time.after(lateMs + this.#draw(TRAVEL_MAX_MS), () => {
         this.inTransit--;
         if (!node.alive && this.random.next() >= ARRIVES_AFTER_DEATH) return;
-        const reply = this.#arrive(node, verb, called, fault, commit);
-        this.time.after(this.#draw(TRAVEL_MAX_MS), () => {
-          if (node.alive) void reply.then(receive);
-        });
+        const isCutOff = this.#isCutOff(node);
+        const reply =
+          isCutOff || fault?.kind === "refused"
+            ? this.#refuse(node, verb, called)
+            : this.#arrive(node, verb, args, called, fault, commit);
+        const backMs = this.#draw(isCutOff ? SILENCE_MAX_MS : TRAVEL_MAX_MS);
+        const heldUpMs = fault?.kind === "late_reply" ? fault.byMs : 0;
+        node.clock.after(backMs + heldUpMs, () => void reply.then(receive));
       });
     });
+  }
+
+  #noteFault(node: Node, call: CallFacts, fault: Fault): void {
+    if (fault.kind !== "refused") this.leaseFaults++;
+    const what = "byMs" in fault ? `${fault.kind} by ${fault.byMs} ms` : fault.kind;
+    this.note(node, `#${call.number} ${call.verb} meets ${what}`, "fault");
+    for (const listener of this.listeners) listener.onFault?.(fault.kind, node, call.verb, call);
+  }
+
+  #refuse(node: Node, verb: StoreVerb, called: string): Promise<Reply> {
+    this.note(node, `${called} is refused`, "call");
+    return Promise.resolve({ error: makeLostReply(verb) });
   }
 
   /** The call is at the store: from here on it has happened, or it never will. */
   #arrive(
     node: Node,
     verb: StoreVerb,
+    args: readonly unknown[],
     called: string,
     fault: Fault | null,
     commit: () => Promise<unknown>,
   ): Promise<Reply> {
-    const lost: Reply = { error: makeLostReply(verb) };
-    if (fault?.kind === "refused") {
-      this.#note(node, `${called} is refused`);
-      return Promise.resolve(lost);
-    }
+    const reads = isReading(verb);
     const reply = commit().then(
       (value): Reply => {
-        this.#note(node, `${called} -> ${describeAnswer(value)}`);
-        for (const listener of this.listeners) listener.onCommit(node, verb, value);
+        const detail = reads ? "" : writeArguments(args);
+        this.note(node, `${called} -> ${describeAnswer(value)}`, "call", detail);
+        if (!reads) {
+          for (const listener of this.listeners) listener.onCommit?.(node, verb, value, args);
+        }
         if (isChange(verb, value)) this.#hint();
         return { value };
       },
       (error: unknown): Reply => {
-        this.#note(node, `${called} -> ${String(error)}`);
+        this.note(node, `${called} -> ${String(error)}`, "call");
         return { error: error as Error };
       },
     );
     if (fault?.kind === "crash_after") this.crash(node);
-    return fault?.kind === "lost_reply" ? Promise.resolve(lost) : reply;
+    return fault?.kind === "lost_reply" ? Promise.resolve({ error: makeLostReply(verb) }) : reply;
+  }
+
+  #listWeather({ name }: Node): Weather[] {
+    if (this.weather.length === 0) return this.weather;
+    this.weather = this.weather.filter(({ untilMs }) => untilMs > this.time.nowMs);
+    return this.weather.filter(({ node }) => node === null || node === name);
+  }
+
+  #isCutOff(node: Node): boolean {
+    return this.#listWeather(node).some(({ delayMaxMs }) => delayMaxMs === null);
+  }
+
+  #drawDelay(node: Node): number {
+    const delays = this.#listWeather(node).map(({ delayMaxMs }) => delayMaxMs ?? 0);
+    return delays.length === 0 ? 0 : this.#draw(Math.max(...delays));
   }
 
   #draw(maxMs: number): number {
@@ -222,11 +301,15 @@ export class World {
   }
 
   #hint(): void {
+    const { loss, repeat, lateMaxMs } = this.#hints;
     for (const [node, watchers] of this.#watchers) {
-      if (this.random.next() < this.#hintLoss) continue;
-      node.clock.after(this.#draw(HINT_MAX_MS), () => {
-        for (const watcher of watchers) watcher();
-      });
+      if (this.random.next() < loss) continue;
+      const times = repeat > 0 && this.random.next() < repeat ? 2 : 1;
+      for (let time = 0; time < times; time++) {
+        node.clock.after(this.#draw(lateMaxMs), () => {
+          for (const watcher of watchers) watcher();
+        });
+      }
     }
   }
 }
@@ -266,4 +349,9 @@ function isChange(verb: StoreVerb, answer: unknown): boolean {
     default:
       return false;
   }
+}
+
+/** Looks change nothing. */
+function isReading(verb: StoreVerb): boolean {
+  return /^(get|list|find|read|recount)/.test(verb);
 }

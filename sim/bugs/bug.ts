@@ -1,0 +1,43 @@
+/**
+ * A deliberate bug: a few lines of the source that are replaced when their module is loaded, in a
+ * process of its own. The shipped code knows nothing of it, and this module loads nothing of it.
+ */
+
+/** One place in one file. */
+export interface Edit {
+  /** From the root of the repository. */
+  readonly file: string;
+  /** Occurs in the file exactly once. */
+  readonly before: string;
+  readonly after: string;
+}
+
+export interface Bug extends Edit {
+  readonly name: string;
+  /** What goes wrong. */
+  readonly what: string;
+  /** Bugs of other projects that it stands for. */
+  readonly peers?: readonly string[];
+  /** Further places: some mistakes are covered elsewhere, and harm only together. */
+  readonly also?: readonly Edit[];
+  /** Needs many seeds: it is hunted on demand, and not with every change. */
+  readonly rare?: true;
+}
+
+export function listEdits({ file, before, after, also = [] }: Bug): readonly Edit[] {
+  return [{ file, before, after }, ...also];
+}
+
+/** A file's text with the bug in it. */
+export function patchText(bug: Bug, file: string, text: string): string {
+  return listEdits(bug)
+    .filter((edit) => edit.file === file)
+    .reduce((patched, { before, after }) => {
+      const pieces = patched.split(before);
+      if (pieces.length === 2) return pieces.join(after);
+      const times = pieces.length - 1;
+      throw new Error(
+        `the bug ${bug.name} does not fit ${file}: this occurs ${times} times, not once:\n${before}`,
+      );
+    }, text);
+}

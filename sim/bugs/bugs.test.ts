@@ -1,0 +1,63 @@
+/**
+ * The simulator can fail: every deliberate bug fits the code as it is, and those that need few seeds
+ * are caught here. `npm run sim:bugs` hunts all of them.
+ */
+import { readFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { type Bug, listEdits, patchText } from "./bug.ts";
+import { hunt } from "./hunt.ts";
+import { bugs } from "./list.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const BUGS_MIN = 55;
+/** Bugs that need more seeds than this are rare. */
+const QUICK_SEEDS = 60;
+const QUICK_LIMIT_MS = 600_000;
+
+const read = (file: string): string => readFileSync(`${ROOT}${file}`, "utf8");
+
+function findMisfit(bug: Bug): string | null {
+  const files = new Set(listEdits(bug).map(({ file }) => file));
+  try {
+    for (const file of files) stripTypeScriptTypes(patchText(bug, file, read(file)));
+    return null;
+  } catch (error) {
+    return `${bug.name}: ${String(error)}`;
+  }
+}
+
+test(`there are at least ${BUGS_MIN} bugs, each with a name of its own`, () => {
+  expect(bugs.length).toBeGreaterThanOrEqual(BUGS_MIN);
+  const names = bugs.map(({ name }) => name);
+  expect(names.filter((name, at) => names.indexOf(name) < at)).toEqual([]);
+  expect(names.filter((name) => !/^[a-z0-9]+(-[a-z0-9]+)*$/u.test(name))).toEqual([]);
+});
+
+test("every bug fits: what it replaces occurs once, and what it leaves can be loaded", () => {
+  expect(bugs.map(findMisfit).filter((misfit) => misfit !== null)).toEqual([]);
+});
+
+test("every bug changes something, and only what the simulator runs", () => {
+  const idle = bugs.flatMap((bug) =>
+    listEdits(bug)
+      .filter(({ before, after }) => before === after || before === "")
+      .map(({ file }) => `${bug.name} in ${file}`),
+  );
+  expect(idle).toEqual([]);
+  const hunted = /^src\/(core|adapters\/memory|runtime)\/[a-z-]+\.ts$/u;
+  const outside = bugs.flatMap((bug) => listEdits(bug).filter(({ file }) => !hunted.test(file)));
+  expect(outside).toEqual([]);
+});
+
+test(
+  `every bug that is not rare is caught within ${QUICK_SEEDS} seeds`,
+  async () => {
+    const quick = bugs.filter(({ rare }) => rare !== true);
+    const results = await hunt(quick, { seedsMax: QUICK_SEEDS, jobs: 2 });
+    const escaped = results.filter(({ seeds }) => seeds === null);
+    expect(escaped.map(({ bug, found }) => `${bug}: ${found}`)).toEqual([]);
+  },
+  QUICK_LIMIT_MS,
+);

@@ -1,0 +1,89 @@
+/** Bugs of stops: cancels and pauses that are lost, late or half done. */
+import type { Bug } from "./bug.ts";
+
+const WORKING = "src/adapters/memory/working.ts";
+const OPERATING = "src/adapters/memory/operating.ts";
+const LIFE = "src/adapters/memory/life.ts";
+const EXECUTOR = "src/runtime/executor.ts";
+
+export const cancellingBugs: readonly Bug[] = [
+  {
+    name: "lease-after-cancel",
+    what: "Chunks of a batch are leased after somebody cancelled it.",
+    peers: ["windmill#11246", "river#678"],
+    file: WORKING,
+    before: 'return batch.state === "running" && batch.cancel === null &&',
+    after: 'return batch.state === "running" &&',
+    rare: true,
+  },
+  {
+    name: "lease-while-paused",
+    what: "Chunks of a batch are leased while it is paused.",
+    file: WORKING,
+    before: "&& batch.cancel === null && findPause(state, batch) === null;",
+    after: "&& batch.cancel === null;",
+  },
+  {
+    name: "pipeline-pause-ignored",
+    what: "A pause of a whole pipeline stops nothing.",
+    file: "src/adapters/memory/state.ts",
+    before: '    state.pauses.get(namePause({ scope: "pipeline", name: pipeline })) ??\n',
+    after: '    state.pauses.get(namePause({ scope: "pipeline", name: id + pipeline })) ??\n',
+  },
+  {
+    name: "cancel-loses-the-race",
+    what: "A cancel that meets a leased chunk is answered with yes and sets nothing.",
+    peers: ["langfuse#15594", "windmill#11246"],
+    file: OPERATING,
+    before: "const first = batch.cancel === null;",
+    after: "const first = batch.cancel === null && !hasLeases(batch);",
+  },
+  {
+    name: "cancel-lost-at-the-last-item",
+    what: "A cancel is forgotten by the commit that leaves nothing leased: the batch goes on.",
+    peers: ["windmill#11246", "term-llm#790"],
+    file: LIFE,
+    before: "if (hasLeases(batch)) return false;\n",
+    after: `if (hasLeases(batch)) return false;
+      if (batch.state === "running") {
+        batch.cancel = null;
+        return false;
+      }
+`,
+  },
+  {
+    name: "cancel-acknowledged-too-early",
+    what: "A cancel is acknowledged while workers still hold chunks of the batch.",
+    peers: ["term-llm#918"],
+    file: OPERATING,
+    before: 'if (!hasLeases(batch)) life.endEarly(batch, "cancel", null);',
+    after: 'life.endEarly(batch, "cancel", null);',
+    rare: true,
+  },
+  {
+    name: "cancel-keeps-the-lane",
+    what: "A cancelled batch keeps its lane.",
+    peers: ["OCA/queue#531", "graphile-worker#254"],
+    file: LIFE,
+    before: "    this.#lanes.release(batch);\n  }\n}",
+    after: '    if (event !== "cancel") this.#lanes.release(batch);\n  }\n}',
+  },
+  {
+    name: "stopped-chunk-runs-on",
+    what: "A stop at once tells the handlers that run, and then starts the next items.",
+    peers: ["bull#718"],
+    file: EXECUTOR,
+    before: `      this.#runner.skipRest(run);
+      this.#runner.stop(new StopSignal("its batch is being stopped"), run);`,
+    after: '      this.#runner.stop(new StopSignal("its batch is being stopped"), run);',
+    rare: true,
+  },
+  {
+    name: "abandoned-not-named",
+    what: "A cancel is acknowledged without the names of the handlers that ignored it.",
+    file: WORKING,
+    before: "if (report.abandoned.length > 0 && batch.cancel !== null) {",
+    after: "if (report.abandoned.length > 1_000 && batch.cancel !== null) {",
+    rare: true,
+  },
+];

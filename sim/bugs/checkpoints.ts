@@ -1,0 +1,54 @@
+/** Bugs of checkpoints and of edited items: what a handler is given when it runs again. */
+import type { Bug } from "./bug.ts";
+
+const CHUNK_RUN = "src/runtime/chunk-run.ts";
+
+export const checkpointBugs: readonly Bug[] = [
+  {
+    name: "checkpoint-lost",
+    what: "A checkpoint is forgotten unless its item has failed before.",
+    file: "src/core/tracked-item.ts",
+    before: "dueAt > 0 || checkpoint !== null || drive > 1",
+    after: "dueAt > 0 || drive > 1",
+  },
+  {
+    name: "checkpoint-acknowledged-early",
+    what: "A handler hears that its checkpoint is safe before the store has it.",
+    peers: ["sidekiq#4361"],
+    file: CHUNK_RUN,
+    before: "    return told;\n",
+    after: "    told.catch(() => undefined);\n    return Promise.resolve();\n",
+    rare: true,
+  },
+  {
+    name: "checkpoint-of-another-item",
+    what: "An item goes on from the checkpoint of the first one in its chunk that has any.",
+    file: CHUNK_RUN,
+    before: "return this.#histories?.get(index)?.checkpoint ?? null;",
+    after:
+      "return [...(this.#histories?.values() ?? [])].find((one) => one.checkpoint)?.checkpoint ?? null;",
+    rare: true,
+  },
+  {
+    name: "checkpoint-lost-at-a-failure",
+    what: "An item that fails between two stages begins anew.",
+    file: "src/core/report.ts",
+    before: "    ...getItem(items, index, key),\n    key,\n    attempts,\n",
+    after: "    ...getItem(items, index, key),\n    checkpoint: null,\n    key,\n    attempts,\n",
+  },
+  {
+    name: "checkpoint-lost-in-a-redrive",
+    what: "A redriven item begins anew.",
+    file: "src/core/redrive.ts",
+    before: "      error: null,\n      drive,\n",
+    after: "      error: null,\n      checkpoint: null,\n      drive,\n",
+  },
+  {
+    name: "edit-ignored",
+    what: "A redriven item is run as it was before somebody edited it.",
+    file: CHUNK_RUN,
+    before: "this.items = this.lease.overrides.length === 0 ? items : override(items, this.lease);",
+    after: "this.items = override(items, { ...this.lease, overrides: [] });",
+    rare: true,
+  },
+];

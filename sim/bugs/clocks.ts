@@ -1,0 +1,86 @@
+/** Bugs of clocks: the wrong one of two. */
+import type { Bug } from "./bug.ts";
+
+const WORKING = "src/adapters/memory/working.ts";
+const SWEEPING = "src/adapters/memory/sweeping.ts";
+
+export const clockBugs: readonly Bug[] = [
+  {
+    name: "renewal-on-the-wall-clock",
+    what: "A renewed lease is counted on the wall clock, and never runs out on the other.",
+    peers: ["dolphinscheduler#12170"],
+    file: WORKING,
+    before: "const until = this.#clock.monotonicMs() + leaseMs;",
+    after: "const until = this.#clock.wallMs() + leaseMs;",
+    rare: true,
+  },
+  {
+    name: "due-on-the-wall-clock",
+    what: "An item's next try is counted on the wall clock, and never comes on the other.",
+    peers: ["dolphinscheduler#12170", "mlflow#25199"],
+    file: WORKING,
+    before: "const effect = decideReport(readStored(chunk), report, now);",
+    after: "const effect = decideReport(readStored(chunk), report, this.#clock.wallMs());",
+  },
+  {
+    name: "lost-chunk-due-on-the-wall-clock",
+    what: "A chunk that was taken back is due on the wall clock, and never on the other.",
+    peers: ["MailFathom#1989"],
+    file: SWEEPING,
+    before: "decideLoss(readStored(chunk), now)",
+    after: "decideLoss(readStored(chunk), this.#clock.wallMs())",
+  },
+  {
+    name: "deadline-on-the-other-clock",
+    what: "A deadline on the wall clock is compared with the monotonic one.",
+    file: SWEEPING,
+    before: "    const now = this.#clock.wallMs();\n    const { sealed",
+    after: "    const now = this.#clock.monotonicMs();\n    const { sealed",
+  },
+  {
+    name: "leases-on-the-wall-clock",
+    what: "Leases are counted on the wall clock throughout: a jump of it ends them all, or none.",
+    peers: ["dolphinscheduler#12170"],
+    file: WORKING,
+    before: "chunk.leaseUntil = now + request.leaseMs;",
+    after: "chunk.leaseUntil = this.#clock.wallMs() + request.leaseMs;",
+    also: [
+      {
+        file: WORKING,
+        before: "const until = this.#clock.monotonicMs() + leaseMs;",
+        after: "const until = this.#clock.wallMs() + leaseMs;",
+      },
+      {
+        file: SWEEPING,
+        before: 'chunk.state === "leased" && chunk.leaseUntil <= now)',
+        after: 'chunk.state === "leased" && chunk.leaseUntil <= this.#clock.wallMs())',
+      },
+    ],
+    rare: true,
+  },
+  {
+    name: "time-limit-on-the-wall-clock",
+    what: "A handler's time is measured on its node's wall clock: a jump of it ends healthy handlers.",
+    peers: ["mlflow#25199"],
+    file: "src/runtime/item-runner.ts",
+    before: "    const now = clock.monotonicMs();\n    for (const slot of this.#slots) {\n",
+    after:
+      "    const now = clock.wallMs() - this.#wallAheadMs;\n    for (const slot of this.#slots) {\n",
+    also: [
+      {
+        file: "src/runtime/item-runner.ts",
+        before: "    this.#parts = parts;\n    this.#listener = listener;\n",
+        after: `    this.#parts = parts;
+    this.#wallAheadMs = parts.clock.wallMs() - parts.clock.monotonicMs();
+    this.#listener = listener;
+`,
+      },
+      {
+        file: "src/runtime/item-runner.ts",
+        before: "  readonly #listener: RunnerListener;\n",
+        after: "  readonly #listener: RunnerListener;\n  readonly #wallAheadMs: number;\n",
+      },
+    ],
+    rare: true,
+  },
+];

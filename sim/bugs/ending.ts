@@ -1,0 +1,117 @@
+/** Bugs of endings: never, twice, too early, or dishonest. */
+import type { Bug } from "./bug.ts";
+
+const LIFE = "src/adapters/memory/life.ts";
+const WORKING = "src/adapters/memory/working.ts";
+const STEP = "src/core/step.ts";
+
+export const endingBugs: readonly Bug[] = [
+  {
+    name: "ending-only-on-a-settle",
+    what: "The ending is looked at only when a chunk is settled: a lease that is given back ends nothing.",
+    peers: ["bullmq#3235", "laravel#39562"],
+    file: WORKING,
+    before: "      touched.add(held.batch);\n",
+    after: '      if (held.chunk.state === "settled") touched.add(held.batch);\n',
+    rare: true,
+  },
+  {
+    name: "sweep-ends-nothing",
+    what: "A sweep that settles the last chunk, or takes the last lease back, does not look at the ending.",
+    peers: ["bullmq#2464", "bullmq#2531", "horizon#1512"],
+    file: "src/adapters/memory/sweeping.ts",
+    before: "ended: [...touched].flatMap((batch) => this.#life.goOn(batch)) };",
+    after: "ended: [...touched].flatMap(() => []) };",
+  },
+  {
+    name: "ending-written-again",
+    what: "A report that comes again after the ending writes the ending once more.",
+    peers: ["sidekiq#6852", "good_job#832", "laravel#38804"],
+    file: WORKING,
+    before: '      if (held === null) return "lost";',
+    after: `      if (held === null) {
+        const over = this.#state.batches.get(report.batch);
+        if (over !== undefined) touched.add(over);
+        return "lost";
+      }`,
+    also: [
+      {
+        file: LIFE,
+        before: "if (isEnded(batch.state)) return false;\n    if (batch.cancel !== null) {",
+        after: `if (isEnded(batch.state)) {
+      const data = { state: batch.state, drive: batch.drive, counts: { ...countAll(batch) } };
+      this.#recorder.record(batch, { type: "batch.ended", data });
+      return true;
+    }
+    if (batch.cancel !== null) {`,
+      },
+    ],
+    rare: true,
+  },
+  {
+    name: "ends-before-it-is-sealed",
+    what: "An open batch ends as soon as what it has so far is done.",
+    peers: ["sidekiq#2268", "plines#44"],
+    file: STEP,
+    before: "if (!sealed || counts.pending > 0)",
+    after: "if (counts.pending > 0)",
+  },
+  {
+    name: "ends-with-one-pending",
+    what: "A batch ends while one item is left.",
+    peers: ["laravel#39562", "bullmq#2644"],
+    file: STEP,
+    before: "if (!sealed || counts.pending > 0)",
+    after: "if (!sealed || counts.pending > 1)",
+  },
+  {
+    name: "success-over-a-dead-letter",
+    what: "A batch with one dead letter is called a success.",
+    peers: ["laravel#35711"],
+    file: "src/core/batch.ts",
+    before: "return counts.failed > 0 ?",
+    after: "return counts.failed > 1 ?",
+  },
+  {
+    name: "failures-of-the-last-step-only",
+    what: "The ending is named after its last step, whatever failed in the steps before.",
+    peers: ["bullmq#2708"],
+    file: LIFE,
+    before: `      case "end":
+        this.#end(batch, decideEnding(countAll(batch)), null);`,
+    after: `      case "end":
+        this.#end(batch, decideEnding(step.counts), null);`,
+  },
+  {
+    name: "last-step-forgotten",
+    what: "A batch ends before its last step.",
+    file: LIFE,
+    before: "isLast: batch.step === settings.steps.length - 1,",
+    after: "isLast: batch.step >= settings.steps.length - 2,",
+  },
+  {
+    name: "late-settle-after-an-early-end",
+    what: "A batch that failed or expired leaves its leases as they are: a late settle changes it.",
+    peers: ["term-llm#790", "river#1302"],
+    file: LIFE,
+    before: 'if (chunk.state === "leased" || chunk.state === "waiting") chunk.state = "cancelled";',
+    after: 'if (chunk.state === "waiting") chunk.state = "cancelled";',
+    rare: true,
+  },
+  {
+    name: "deadline-never-looked-at",
+    what: "Nobody looks at the deadline of a batch.",
+    peers: ["river#1258"],
+    file: "src/adapters/memory/sweeping.ts",
+    before: "if (deadlineAt !== null && deadlineAt <= now) {",
+    after: "if (deadlineAt !== null && deadlineAt <= 0) {",
+  },
+  {
+    name: "seal-deadline-never-looked-at",
+    what: "A batch whose producer died waits for its items for ever.",
+    peers: ["sidekiq#5143"],
+    file: "src/adapters/memory/sweeping.ts",
+    before: "if (!sealed && sealDeadlineAt !== null && sealDeadlineAt <= now) {",
+    after: "if (!sealed && sealDeadlineAt !== null && sealDeadlineAt <= 0) {",
+  },
+];

@@ -1,0 +1,71 @@
+/** Bugs of records and of their delivery. */
+import type { Bug } from "./bug.ts";
+
+const RELAY = "src/runtime/relay.ts";
+
+export const eventBugs: readonly Bug[] = [
+  {
+    name: "chain-forked",
+    what: "A record names the predecessor of its predecessor.",
+    peers: ["ProbOS#1351", "fak#5876"],
+    file: "src/adapters/memory/records.ts",
+    before: "batch.head = { seq, hash };",
+    after: "batch.head = { seq, hash: seq === 1 ? hash : batch.head.hash };",
+  },
+  {
+    name: "record-number-skipped",
+    what: "The numbers of a batch's records have a gap.",
+    file: "src/core/chain.ts",
+    before: "const seq = head.seq + 1;\n  const body",
+    after: "const seq = head.seq + (head.seq === 2 ? 2 : 1);\n  const body",
+  },
+  {
+    name: "step-end-not-recorded",
+    what: "A step ends and no record says so.",
+    file: "src/adapters/memory/life.ts",
+    before: "    this.#recordStepEnd(batch);\n",
+    after: "",
+  },
+  {
+    name: "position-saved-before-delivery",
+    what: "A reader's position is saved before its handler has the record: a crash in between loses it.",
+    peers: ["celery#1789", "horizon#1512"],
+    file: RELAY,
+    before: "      const end = await this.#handOver(readEvent(record));\n",
+    after: `      await store.savePosition(name, record.position);
+      const end = await this.#handOver(readEvent(record));
+`,
+    rare: true,
+  },
+  {
+    name: "failed-delivery-counts",
+    what: "A record that its subscriber did not take counts as delivered.",
+    file: RELAY,
+    before: "        await sleep(clock, decision.delayMs, this.#stop.signal);\n",
+    after: '        return { kind: "taken" };\n',
+  },
+  {
+    name: "relay-needs-a-word",
+    what: "Records are delivered only when a word of them arrives.",
+    peers: ["oban ee1048ab", "bullmq#4479"],
+    file: RELAY,
+    before: "if (!moved) await this.#wake.wait(settings.pollMs);",
+    after: "if (!moved) await this.#wake.wait(settings.pollMs * 1_000_000);",
+    rare: true,
+  },
+  {
+    name: "waiter-never-woken",
+    what: "Whoever waits for a batch is told of its records, but not of those in the same look as the first.",
+    peers: ["sidekiq#4607"],
+    file: "src/runtime/batch-handle.ts",
+    before: "        await wake.wait(pollMs);\n",
+    after: "        await wake.wait(pollMs * 1_000_000);\n",
+    also: [
+      {
+        file: "src/runtime/record-tail.ts",
+        before: "await this.#wake.wait(this.#pollMs);",
+        after: "await this.#wake.wait(this.#pollMs * 1_000_000);",
+      },
+    ],
+  },
+];

@@ -1,0 +1,187 @@
+/**
+ * Hunts bugs: each in a process of its own that plays seed after seed until its world finds a
+ * problem. What the code without any bug finds on the same seed as well is no catch; neither is a
+ * process that dies, cannot load the bug, or takes too long for a seed.
+ */
+import { fork, type ChildProcess } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import type { Bug } from "./bug.ts";
+import type { PlayerWord } from "./player.ts";
+
+export interface HuntOptions {
+  /** Seeds 1 to this one. */
+  readonly seedsMax: number;
+  /** Bugs that are hunted side by side. */
+  readonly jobs: number;
+  /** Real time for one seed. */
+  readonly seedLimitMs?: number;
+  readonly onDone?: (result: HuntResult) => void;
+}
+
+export interface HuntResult {
+  readonly bug: string;
+  /** How many seeds it took to catch it; null when it was not caught. */
+  readonly seeds: number | null;
+  readonly tookMs: number;
+  /** What the world found, or why nothing was found. */
+  readonly found: string;
+}
+
+const PLAYER = fileURLToPath(new URL("./player.ts", import.meta.url));
+const SEED_LIMIT_MS = 30_000;
+/** Seeds on which a bug may die or hang before its hunt is given up. */
+const MISHAPS_MAX = 3;
+const STDERR_CHARS_MAX = 2_000;
+
+/** The process cannot go on; whoever wants more seeds needs another one. */
+class Mishap extends Error {}
+
+/** Nothing can be played with this bug. */
+class Unfit extends Error {}
+
+export async function hunt(bugs: readonly Bug[], options: HuntOptions): Promise<HuntResult[]> {
+  const clean = new CleanPlayer(options.seedLimitMs ?? SEED_LIMIT_MS);
+  const results: HuntResult[] = [];
+  const waiting = [...bugs.entries()];
+  const work = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const [at, bug] = next;
+      const result = await huntOne(bug, clean, options);
+      results[at] = result;
+      options.onDone?.(result);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: options.jobs }, work));
+  } finally {
+    clean.end();
+  }
+  return results;
+}
+
+async function huntOne(bug: Bug, clean: CleanPlayer, options: HuntOptions): Promise<HuntResult> {
+  const { seedsMax, seedLimitMs = SEED_LIMIT_MS } = options;
+  const startedAt = performance.now();
+  const tell = (seeds: number | null, found: string): HuntResult => ({
+    bug: bug.name,
+    seeds,
+    tookMs: Math.round(performance.now() - startedAt),
+    found,
+  });
+  const mishaps: string[] = [];
+  /** Seeds that fail without the bug as well. */
+  let unsound = 0;
+  let player: Player | null = null;
+  try {
+    for (let seed = 1; seed <= seedsMax; seed++) {
+      try {
+        player ??= await Player.start(bug.name, seedLimitMs);
+        const [problem] = await player.play(seed);
+        if (problem === undefined) continue;
+        const [ours] = await clean.play(seed);
+        if (ours === undefined) return tell(seed, problem);
+        unsound++;
+      } catch (error) {
+        if (error instanceof Unfit) return tell(null, error.message);
+        if (!(error instanceof Mishap)) throw error;
+        mishaps.push(`seed ${seed}: ${error.message}`);
+        player?.end();
+        player = null;
+      }
+      if (mishaps.length >= MISHAPS_MAX) break;
+    }
+  } finally {
+    player?.end();
+  }
+  const alike = unsound === 0 ? [] : [`${unsound} seeds fail without the bug as well`];
+  return tell(null, ["not caught", ...alike, ...mishaps].join("; "));
+}
+
+/** The code as it is; what it finds on a seed is asked for once. */
+class CleanPlayer {
+  readonly #seedLimitMs: number;
+  readonly #found = new Map<number, Promise<readonly string[]>>();
+  #player: Promise<Player> | null = null;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(seedLimitMs: number) {
+    this.#seedLimitMs = seedLimitMs;
+  }
+
+  play(seed: number): Promise<readonly string[]> {
+    const known = this.#found.get(seed);
+    if (known !== undefined) return known;
+    this.#player ??= Player.start(null, this.#seedLimitMs);
+    const player = this.#player;
+    const played = this.#last.then(async () => (await player).play(seed));
+    this.#last = played.catch(() => undefined);
+    this.#found.set(seed, played);
+    return played;
+  }
+
+  end(): void {
+    void this.#player?.then((player) => player.end());
+  }
+}
+
+/** A process that plays one seed at a time. */
+class Player {
+  readonly #child: ChildProcess;
+  readonly #seedLimitMs: number;
+  #stderr = "";
+  #onWord: (word: PlayerWord) => void = () => undefined;
+  #onMishap: (mishap: Mishap) => void = () => undefined;
+
+  private constructor(bug: string | null, seedLimitMs: number) {
+    this.#seedLimitMs = seedLimitMs;
+    this.#child = fork(PLAYER, bug === null ? [] : [bug], {
+      execArgv: [],
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+    });
+    this.#child.stderr?.on("data", (data: Buffer) => {
+      this.#stderr = `${this.#stderr}${data.toString()}`.slice(-STDERR_CHARS_MAX);
+    });
+    this.#child.on("message", (word: PlayerWord) => this.#onWord(word));
+    this.#child.on("error", (error) => this.#onMishap(new Mishap(String(error))));
+    this.#child.on("close", () => {
+      const [why = "without a word"] = this.#stderr.match(/^\w*Error: .*$/mu) ?? [];
+      this.#onMishap(new Mishap(`its process died: ${why}`));
+    });
+  }
+
+  static async start(bug: string | null, seedLimitMs: number): Promise<Player> {
+    const player = new Player(bug, seedLimitMs);
+    const word = await player.#listen();
+    if (word.kind === "ready") return player;
+    player.end();
+    throw new Unfit(word.kind === "unfit" ? word.why : `it began with ${word.kind}`);
+  }
+
+  async play(seed: number): Promise<readonly string[]> {
+    this.#child.send(seed);
+    const word = await this.#listen();
+    if (word.kind === "played" && word.seed === seed) return word.problems;
+    throw new Mishap(`it answered ${word.kind}`);
+  }
+
+  #listen(): Promise<PlayerWord> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        reject(new Mishap(`it took longer than ${this.#seedLimitMs} ms`));
+      }, this.#seedLimitMs);
+      this.#onWord = (word) => {
+        clearTimeout(timer);
+        resolve(word);
+      };
+      this.#onMishap = (mishap) => {
+        clearTimeout(timer);
+        reject(mishap);
+      };
+    });
+  }
+
+  end(): void {
+    this.#onMishap = () => undefined;
+    this.#child.kill("SIGKILL");
+  }
+}

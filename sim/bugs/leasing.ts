@@ -1,0 +1,139 @@
+/** Bugs of leases and fences: who may work on a chunk, until when, and who is heard. */
+import type { Bug } from "./bug.ts";
+
+const WORKING = "src/adapters/memory/working.ts";
+const SWEEPING = "src/adapters/memory/sweeping.ts";
+const EXECUTOR = "src/runtime/executor.ts";
+const RUNNER = "src/runtime/item-runner.ts";
+
+export const leasingBugs: readonly Bug[] = [
+  {
+    name: "report-ignores-fence",
+    what: "A worker that lost its lease reports on a chunk that another one holds, and is heard.",
+    peers: ["bull#308", "solid_queue#761"],
+    file: WORKING,
+    before: "const held = this.#findHeld(report);",
+    after: `const { batch, step, chunk } = report;
+      const current = this.#state.batches.get(batch)?.steps[step]?.chunks[chunk]?.fence ?? 0;
+      const held = this.#findHeld({ ...report, fence: current });`,
+    rare: true,
+  },
+  {
+    name: "renewal-ignores-fence",
+    what: "A worker renews the lease that another one has taken since, and believes it to be its own.",
+    peers: ["oban#1488"],
+    file: WORKING,
+    before: `    return leases.filter((lease) => {
+      const held = this.#findHeld(lease);`,
+    after: `    return leases.filter((lease) => {
+      const { batch, step, chunk } = lease;
+      const current = this.#state.batches.get(batch)?.steps[step]?.chunks[chunk]?.fence ?? 0;
+      const held = this.#findHeld({ ...lease, fence: current });`,
+    rare: true,
+  },
+  {
+    name: "renewal-not-written",
+    what: "A renewal is answered and not written down: the lease runs out under a worker that lives.",
+    peers: ["oban#1141", "hexpm#1825"],
+    file: WORKING,
+    before: "held.chunk.leaseUntil = until;",
+    after: "void until;",
+  },
+  {
+    name: "lease-keeps-fence",
+    what: "A chunk that was taken back is leased again under its old fence, so its old holder is heard too.",
+    peers: ["oban#1141", "bull#308"],
+    file: WORKING,
+    before: `        chunk.fence++;
+        chunk.worker`,
+    after: `        chunk.fence = 1;
+        chunk.worker`,
+  },
+  {
+    name: "report-after-the-sweep",
+    what: "Only the fence is compared: a chunk that was taken back, or is over, can still be reported on.",
+    peers: ["river#1302", "term-llm#918"],
+    file: WORKING,
+    before: 'return chunk.state === "leased" && chunk.fence === ref.fence',
+    after: "return chunk.fence === ref.fence",
+    rare: true,
+  },
+  {
+    name: "expired-lease-stolen",
+    what: "A lease that ran out is simply given to the next who asks: nobody notes that it was lost.",
+    peers: ["activepieces#15130", "taskiq-aio-pika#35"],
+    file: WORKING,
+    before: '.filter((chunk) => chunk.state === "waiting" && chunk.dueAt <= now)',
+    after: `.filter(
+      ({ state, dueAt, leaseUntil }) =>
+        (state === "waiting" && dueAt <= now) || (state === "leased" && leaseUntil <= now),
+    )`,
+    also: [
+      {
+        file: SWEEPING,
+        before: '.filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now)',
+        after: `.filter(({ batch }) => batch.cancel !== null)
+      .filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now)`,
+      },
+    ],
+    rare: true,
+  },
+  {
+    name: "lease-before-its-turn",
+    what: "Chunks of a batch are leased while its lane is another batch's.",
+    peers: ["plines#44"],
+    file: WORKING,
+    before: 'return batch.state === "running" && batch.cancel === null',
+    after: 'return (batch.state === "running" || batch.state === "ready") && batch.cancel === null',
+  },
+  {
+    name: "lease-of-another-step",
+    what: "The workers of one step are given chunks of another.",
+    file: WORKING,
+    before: "        batch.step === request.step &&\n",
+    after: "",
+  },
+  {
+    name: "lease-of-another-version",
+    what: "New code is given the batches of an old version.",
+    file: WORKING,
+    before: "        request.versions.includes(batch.submission.version) &&\n",
+    after: "",
+    rare: true,
+  },
+  {
+    name: "own-lease-not-watched",
+    what: "A worker does not look at its own clock, and starts items on a lease that has run out.",
+    peers: ["bull#412", "kombu#337"],
+    file: RUNNER,
+    before: "if (now >= run.leaseUntil) run.lose();",
+    after: "void now;",
+    rare: true,
+  },
+  {
+    name: "lease-counted-from-the-answer",
+    what: "A lease is counted from when its answer came, and not from when it was asked for.",
+    file: EXECUTOR,
+    before: "this.#take(result.leased, asked + settings.leaseMs);",
+    after: "this.#take(result.leased, now + settings.leaseMs);",
+    rare: true,
+  },
+  {
+    name: "waiting-chunks-not-renewed",
+    what: "Only chunks that run are renewed: those that wait in the worker lose their leases.",
+    peers: ["dramatiq_sqs#53", "dramatiq_sqs#59"],
+    file: EXECUTOR,
+    before: "return this.#held.filter((run) => !run.lost).map((run) => run.lease);",
+    after:
+      "return this.#held.filter((run) => !run.lost && run.inFlight > 0).map((run) => run.lease);",
+    rare: true,
+  },
+  {
+    name: "lost-lease-is-fatal",
+    what: "A report that comes too late stops the whole worker.",
+    peers: ["bull#1243", "bullmq#596", "bullmq#1497"],
+    file: "src/runtime/chunk-run.ts",
+    before: 'if (result === "lost") this.lose();',
+    after: 'if (result === "lost") throw new Error("missing lock");',
+  },
+];

@@ -1,0 +1,54 @@
+/** Bugs of limits: budgets, canaries, concurrency and time. */
+import type { Bug } from "./bug.ts";
+
+const RUNNER = "src/runtime/item-runner.ts";
+
+export const limitBugs: readonly Bug[] = [
+  {
+    name: "budget-one-too-few",
+    what: "A batch is stopped when it has as many failures as it may have.",
+    file: "src/core/failure-budget.ts",
+    before: "? failed > allowance.count",
+    after: "? failed >= allowance.count",
+  },
+  {
+    name: "budget-one-too-many",
+    what: "A batch may have one failure more than its budget.",
+    file: "src/core/failure-budget.ts",
+    before: "? failed > allowance.count",
+    after: "? failed > allowance.count + 1",
+    rare: true,
+  },
+  {
+    name: "canary-not-waited-for",
+    what: "The whole step runs at once, whatever its first items come to.",
+    file: "src/adapters/memory/working.ts",
+    before: "    .slice(0, step.canaryChunks ?? undefined)\n",
+    after: "",
+    rare: true,
+  },
+  {
+    name: "one-handler-too-many",
+    what: "One handler more than the limit runs at once.",
+    peers: ["bull#2777", "solid_queue#761"],
+    file: RUNNER,
+    before: "this.#slots.size < this.#parts.step.concurrency",
+    after: "this.#slots.size <= this.#parts.step.concurrency",
+  },
+  {
+    name: "time-limit-not-enforced",
+    what: "A handler that never answers is never given up.",
+    peers: ["bullmq#4479", "bull#718"],
+    file: RUNNER,
+    before: "if (overMs >= abortGraceMs) this.#abandon(slot);",
+    after: "if (overMs >= abortGraceMs * 1_000_000) this.#abandon(slot);",
+  },
+  {
+    name: "late-answer-of-an-abandoned-handler",
+    what: "A handler that was given up answers after all, and its answer is counted as well.",
+    peers: ["bull#718", "hatchet#1022"],
+    file: RUNNER,
+    before: "          if (slot.abandoned) return;\n          this.#judge.note(",
+    after: "          this.#judge.note(",
+  },
+];

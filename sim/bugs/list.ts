@@ -1,0 +1,43 @@
+/** All deliberate bugs: what the simulator must be able to see. */
+import type { Bug } from "./bug.ts";
+import { cancellingBugs } from "./cancelling.ts";
+import { checkpointBugs } from "./checkpoints.ts";
+import { clockBugs } from "./clocks.ts";
+import { dedupeBugs } from "./dedupe.ts";
+import { endingBugs } from "./ending.ts";
+import { eventBugs } from "./events.ts";
+import { laneBugs } from "./lanes.ts";
+import { leasingBugs } from "./leasing.ts";
+import { limitBugs } from "./limits.ts";
+import { poisonBugs } from "./poison.ts";
+import { redrivingBugs } from "./redriving.ts";
+import { retryingBugs } from "./retrying.ts";
+import { settlingBugs } from "./settling.ts";
+import { shutdownBugs } from "./shutdown.ts";
+import { slicingBugs } from "./slicing.ts";
+import { watchingBugs } from "./watching.ts";
+
+export const bugs: readonly Bug[] = [
+  ...leasingBugs,
+  ...settlingBugs,
+  ...endingBugs,
+  ...slicingBugs,
+  ...laneBugs,
+  ...cancellingBugs,
+  ...redrivingBugs,
+  ...retryingBugs,
+  ...poisonBugs,
+  ...checkpointBugs,
+  ...dedupeBugs,
+  ...limitBugs,
+  ...clockBugs,
+  ...eventBugs,
+  ...watchingBugs,
+  ...shutdownBugs,
+];
+
+export function findBug(name: string): Bug {
+  const found = bugs.find((bug) => bug.name === name);
+  if (found !== undefined) return found;
+  throw new Error(`there is no bug ${name}; there are ${bugs.map((bug) => bug.name).join(", ")}`);
+}

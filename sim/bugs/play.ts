@@ -1,0 +1,2 @@
+/** The world that the bugs are hunted in. */
+export { playSeed } from "../play-seed.ts";

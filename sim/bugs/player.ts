@@ -1,0 +1,35 @@
+/**
+ * A process that plays seeds for its parent: with the bug in the code that its argument names, or
+ * without any. It says `ready` when everything is loaded, and then answers seed by seed.
+ */
+import { applyBug } from "./apply.ts";
+import { findBug } from "./list.ts";
+
+export type PlayerWord =
+  | { readonly kind: "ready" }
+  /** It cannot play at all. */
+  | { readonly kind: "unfit"; readonly why: string }
+  | { readonly kind: "played"; readonly seed: number; readonly problems: readonly string[] };
+
+function say(word: PlayerWord): void {
+  process.send?.(word);
+}
+
+async function serve(name: string | undefined): Promise<void> {
+  const listUnloaded = name === undefined ? () => [] : applyBug(findBug(name));
+  // Not before: what is loaded with this module has no bug.
+  const { playSeed } = await import("./play.ts");
+  const unloaded = listUnloaded();
+  if (unloaded.length > 0) {
+    return say({ kind: "unfit", why: `nobody loads ${unloaded.join(", ")}` });
+  }
+  process.on("message", (seed: number) => {
+    void playSeed(seed).then(({ problems }) => say({ kind: "played", seed, problems }));
+  });
+  say({ kind: "ready" });
+}
+
+serve(process.argv[2]).catch((error: unknown) => {
+  say({ kind: "unfit", why: String(error) });
+  process.disconnect?.();
+});

@@ -1,0 +1,70 @@
+/** Bugs in finding the item that kills its worker. */
+import type { Bug } from "./bug.ts";
+
+const POISON = "src/core/poison.ts";
+const LOSS = "src/core/loss.ts";
+
+export const poisonBugs: readonly Bug[] = [
+  {
+    name: "death-not-charged",
+    what: "A death is held against nobody: a poison item kills worker after worker.",
+    peers: ["activepieces#15130", "taskiq-aio-pika#35"],
+    file: POISON,
+    before: "const charged = Math.max(deaths, 1) + 1;",
+    after: "const charged = Math.max(deaths, 1);",
+  },
+  {
+    name: "one-death-too-few",
+    what: "An item is given up at its second death.",
+    file: POISON,
+    before: "convicted: charged >= DEATHS_MAX }",
+    after: "convicted: charged >= DEATHS_MAX - 1 }",
+  },
+  {
+    name: "waiting-items-blamed",
+    what: "A loss is held against every item with a row, also against those that were not running.",
+    peers: ["java-dynamic-sqs-listener#369"],
+    file: LOSS,
+    before: "const started = stored.tracked.filter((item) => item.started);",
+    after: "const started = stored.tracked.filter((item) => !item.dead);",
+  },
+  {
+    name: "never-convicted",
+    what: "An item that was alone at the third death is tried again.",
+    peers: ["iris-mpc#2290"],
+    file: POISON,
+    before: "convicted: charged >= DEATHS_MAX }",
+    after: "convicted: charged > DEATHS_MAX + 1_000 }",
+    rare: true,
+  },
+  {
+    name: "careful-run-announces-nothing",
+    what: "A careful run does not write down what it starts.",
+    file: "src/runtime/chunk-run.ts",
+    before: "starting: this.#listStarting(),",
+    after: "starting: [],",
+  },
+  {
+    name: "lost-chunk-runs-in-bulk",
+    what: "A chunk whose lease was lost is run as before, so nobody learns who kills.",
+    peers: ["bullmq#2979"],
+    file: "src/adapters/memory/sweeping.ts",
+    before: "      chunk.careful = true;\n",
+    after: "",
+    rare: true,
+  },
+  {
+    name: "suspect-has-company",
+    what: "A suspect runs while other items run in the same process, which may be the ones that kill.",
+    file: "src/runtime/gate.ts",
+    before: "      await Promise.all(members.map((member) => member.pause()));\n",
+    after: "",
+  },
+  {
+    name: "suspect-runs-with-the-crowd",
+    what: "Suspects run with everybody else, so that no death is ever theirs alone.",
+    file: POISON,
+    before: "return deaths >= DEATHS_OF_SUSPECT;",
+    after: "return deaths > DEATHS_MAX;",
+  },
+];

@@ -1,0 +1,90 @@
+/** Bugs of attempts and back-off. */
+import type { Bug } from "./bug.ts";
+
+const RETRY = "src/core/retry.ts";
+const REPORT = "src/core/report.ts";
+const TRACKED = "src/core/tracked-item.ts";
+
+export const retryingBugs: readonly Bug[] = [
+  {
+    name: "attempt-not-counted",
+    what: "Attempts are not counted: an item that always fails is tried for ever.",
+    peers: ["activepieces#15130", "iris-mpc#2290"],
+    file: "src/runtime/item-judge.ts",
+    before: "const attempts = run.countAttempts(index) + 1;",
+    after: "const attempts = run.countAttempts(index);",
+  },
+  {
+    name: "one-attempt-too-many",
+    what: "An item is tried once more than it may be.",
+    file: RETRY,
+    before: "if (failed.attempts >= policy.attempts)",
+    after: "if (failed.attempts > policy.attempts)",
+  },
+  {
+    name: "one-attempt-too-few",
+    what: "An item gives up before its last attempt.",
+    peers: ["java-dynamic-sqs-listener#369"],
+    file: RETRY,
+    before: "if (failed.attempts >= policy.attempts)",
+    after: "if (failed.attempts >= policy.attempts - 1)",
+  },
+  {
+    name: "permanent-failure-retried",
+    what: "A permanent failure is tried again like any other.",
+    file: RETRY,
+    before: '      return { kind: "give_up" };\n    case "fatal":',
+    after: '    case "fatal":',
+    also: [
+      {
+        file: RETRY,
+        before: '    case "permanent":\n',
+        after: "",
+      },
+      {
+        file: RETRY,
+        before: '    case "transient":\n',
+        after: '    case "permanent":\n    case "transient":\n',
+      },
+    ],
+    rare: true,
+  },
+  {
+    name: "back-off-skipped",
+    what: "An item that failed is due at once.",
+    file: REPORT,
+    before: "dueAt: retryInMs === null ? 0 : nowMs + retryInMs,",
+    after: "dueAt: retryInMs === null ? 0 : nowMs,",
+  },
+  {
+    name: "back-off-ends-for-all-at-once",
+    what: "When the first item of a chunk is due, those that wait longer are run as well.",
+    file: "src/runtime/chunk-run.ts",
+    before:
+      "if (this.#histories !== null && (this.#histories.get(index)?.dueInMs ?? 0) > 0) continue;",
+    after: "",
+  },
+  {
+    name: "back-off-holds-for-ever",
+    what: "A chunk that is given back before anything of it failed is never due.",
+    peers: ["graphile-worker#449", "sidekiq#5894"],
+    file: TRACKED,
+    before: "  if (waiting.length < pending) return nowMs;\n",
+    after: "",
+  },
+  {
+    name: "back-off-survives-a-redrive",
+    what: "A redriven item begins with the attempts that it had.",
+    file: "src/core/redrive.ts",
+    before: "      attempts: 0,\n",
+    after: "",
+  },
+  {
+    name: "deferral-forgotten",
+    what: "An item that asked to be left alone for a while is run again at once.",
+    file: TRACKED,
+    before: "attempts + deaths > 0 || dueAt > 0 || checkpoint !== null",
+    after: "attempts + deaths > 0 || checkpoint !== null",
+    rare: true,
+  },
+];

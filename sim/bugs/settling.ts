@@ -1,0 +1,130 @@
+/** Bugs of reports: what is counted, what is kept, and what a lost answer does. */
+import type { Bug } from "./bug.ts";
+
+const OUTCOMES = "src/core/outcome-map.ts";
+const REPORT = "src/core/report.ts";
+const NOTES = "src/runtime/chunk-notes.ts";
+const PATIENT = "src/runtime/patient-store.ts";
+
+export const settlingBugs: readonly Bug[] = [
+  {
+    name: "repeated-report-counted-again",
+    what: "Counters are raised by what a report lists, and not by what it adds.",
+    peers: ["sidekiq#4361", "laravel#47196", "sidekiq-batch#90"],
+    file: OUTCOMES,
+    before: "succeeded: after.succeeded - before.succeeded,",
+    after: "succeeded: countOutcomes(reported).succeeded,",
+  },
+  {
+    name: "failure-not-counted",
+    what: "An item that gave up does not leave the pending ones.",
+    peers: ["laravel#35711", "bullmq#3362"],
+    file: "src/core/counts.ts",
+    before: "pending: counts.pending - delta.succeeded - delta.skipped - delta.failed,",
+    after: "pending: counts.pending - delta.succeeded - delta.skipped,",
+  },
+  {
+    name: "flushed-results-dropped",
+    what: "Results are kept only of the report that settles the chunk.",
+    peers: ["sidekiq#2268"],
+    file: REPORT,
+    before: "({ index }) => fresh(index) && getOutcome(merged.map, index) === SUCCEEDED,",
+    after: `({ index }) =>
+      end === "settled" && fresh(index) && getOutcome(merged.map, index) === SUCCEEDED,`,
+  },
+  {
+    name: "letter-dropped-with-its-chunk",
+    what: "When a chunk is settled its dead letters go with the rows that are not needed any more.",
+    peers: ["bull#2082"],
+    file: REPORT,
+    before: "(item) => item.dead || (isPending(item.index) && isWorthARow(item)),",
+    after: `(item) =>
+      (item.dead && merged.pending > 0) || (isPending(item.index) && isWorthARow(item)),`,
+  },
+  {
+    name: "forgets-more-than-it-told",
+    what: "When the store has answered, also what was noted meanwhile is forgotten.",
+    peers: ["celery#2911"],
+    file: NOTES,
+    before: "this.#results = this.#results.slice(told.results.length);",
+    after: "this.#results = [];",
+  },
+  {
+    name: "acknowledged-before-recorded",
+    what: "A worker forgets its outcomes before the store has answered, which then does not get them.",
+    peers: ["sidekiq#4361", "celery#3363", "bullmq#834"],
+    file: "src/runtime/telling.ts",
+    before: `    const result = await act();
+    const now = clock.monotonicMs();
+    for (const [at, { run, report }] of tellings.entries()) {
+      run.markReported(report, result.reports[at] ?? "lost", now);
+    }
+    return result;`,
+    after: `    for (const { run, report } of tellings) {
+      run.markReported(report, "kept", clock.monotonicMs());
+    }
+    return await act();`,
+    also: [
+      {
+        file: PATIENT,
+        before: '"renew", "sweep", "redrive"]',
+        after: '"renew", "sweep", "redrive", "work"]',
+      },
+      {
+        file: "src/runtime/executor.ts",
+        before: "await this.#commit(reports, request);",
+        after: `try {
+        await this.#commit(reports, request);
+      } catch {
+        await sleep(this.#parts.clock, 100);
+      }`,
+      },
+    ],
+  },
+  {
+    name: "lost-answer-taken-for-a-refusal",
+    what: "A report whose answer was lost is taken for refused: the worker drops the chunk and its work.",
+    peers: ["celery#2952", "sqs-consumer#85"],
+    file: "src/runtime/telling.ts",
+    before: "const result = await act();",
+    after: `const result = await act().catch(
+      (): WorkResult => ({ reports: [], leased: [], nextDueInMs: null, ended: [] }),
+    );`,
+    also: [
+      {
+        file: PATIENT,
+        before: '"renew", "sweep", "redrive"]',
+        after: '"renew", "sweep", "redrive", "work"]',
+      },
+    ],
+  },
+  {
+    name: "gives-up-after-one-refusal",
+    what: "One call that the store refuses for the moment stops the worker.",
+    peers: ["bullmq#36", "pg-boss#549"],
+    file: PATIENT,
+    before: "if (!mayRetry || (isOutage && !parts.isTireless())) throw error;",
+    after: "if (!mayRetry || attempt >= 1) throw error;",
+  },
+  {
+    name: "report-shares-its-map",
+    what: "A report on its way changes with what happens meanwhile, without the notes that belong to it.",
+    file: "src/runtime/chunk-run.ts",
+    before: "outcomes: this.finished ? this.#outcomes : new Uint8Array(this.#outcomes),",
+    after: "outcomes: this.#outcomes,",
+  },
+  {
+    name: "chunk-answer-for-another-item",
+    what: "The answers of a chunk's handler are counted from the chunk's start, and not from its first unfinished item.",
+    file: "src/runtime/chunk-call.ts",
+    before: "noteAnswer(position, given, answers[at], listener);",
+    after: "noteAnswer(at, given, answers[at], listener);",
+  },
+  {
+    name: "manifest-of-another-chunk",
+    what: "Chunks that do not follow each other are read as if they did, so handlers get others' items.",
+    file: "src/runtime/batch-reader.ts",
+    before: "if (last?.at(-1)?.chunk === chunk.chunk - 1) last.push(chunk);",
+    after: "if (last !== undefined) last.push(chunk);",
+  },
+];

@@ -1,0 +1,15 @@
+/** Bugs of closing: what is in hand when a worker stops, and what it leaves behind. */
+import type { Bug } from "./bug.ts";
+
+const WORKER = "src/runtime/worker.ts";
+
+export const shutdownBugs: readonly Bug[] = [
+  {
+    name: "timer-left-behind",
+    what: "A worker that has stopped goes on renewing.",
+    peers: ["silo#399", "bullmq#282"],
+    file: WORKER,
+    before: "    this.#cancelRenewal();\n    this.#unwatch();\n",
+    after: "    this.#unwatch();\n",
+  },
+];

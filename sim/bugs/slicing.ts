@@ -1,0 +1,100 @@
+/** Bugs of slicing: items that are planned twice, or never. */
+import type { Bug } from "./bug.ts";
+
+const CONDUCTING = "src/adapters/memory/conducting.ts";
+
+/** No bug: the plan of a million chunks has many parts, those of these worlds would have one. */
+const SMALL_PARTS = {
+  file: "src/runtime/slicer.ts",
+  before: "const CHUNKS_PER_PART_MAX = 1_000;",
+  after: "const CHUNKS_PER_PART_MAX = 1;",
+};
+
+export const slicingBugs: readonly Bug[] = [
+  {
+    name: "plan-part-appended-twice",
+    what: "A part of a plan whose answer was lost is appended once more.",
+    peers: ["laravel#38804"],
+    file: CONDUCTING,
+    before: "const fits = part.step === batch.step && step.chunks.length === part.afterChunks;",
+    after: "const fits = part.step === batch.step;",
+    rare: true,
+  },
+  {
+    name: "gap-after-a-resumed-slicing",
+    what: "Whoever goes on with a slicing drops what was planned, and goes on behind it.",
+    peers: ["temporal#459"],
+    file: CONDUCTING,
+    before: "} else if (afresh) {",
+    after: "} else {",
+    also: [
+      {
+        file: CONDUCTING,
+        before: "  step.keys.clear();\n  step.sliceCursor = null;\n",
+        after: "  step.keys.clear();\n",
+      },
+      SMALL_PARTS,
+    ],
+    rare: true,
+  },
+  {
+    name: "finish-ignores-fence",
+    what: "A late word that one step is sliced finishes the slicing of the next.",
+    peers: ["oban#1488"],
+    file: CONDUCTING,
+    before: 'const slices = batch.state === "slicing" && step.sliceFence === fence;',
+    after: 'const slices = batch.state === "slicing";',
+    rare: true,
+  },
+  {
+    name: "late-slicer-drops-a-running-plan",
+    what: "A slicer that comes too late begins anew with a batch that runs already.",
+    peers: ["temporal#9118"],
+    file: CONDUCTING,
+    before: `    } else if (batch.state !== "slicing") {
+      return this.#movedOn(batch);
+    } else if (afresh) {`,
+    after: `    } else if (isEnded(batch.state)) {
+      return this.#movedOn(batch);
+    } else if (afresh) {`,
+  },
+  {
+    name: "last-item-not-planned",
+    what: "A last chunk of one item is not planned.",
+    peers: ["laravel#39562"],
+    file: "src/runtime/freeze.ts",
+    before: "if (lines.length > 0) yield pack();",
+    after: "if (lines.length > 1) yield pack();",
+  },
+  {
+    name: "chunk-one-too-large",
+    what: "Chunks of frozen items have one item more than they may have.",
+    file: "src/runtime/freeze.ts",
+    before: "lines.length >= chunkSize ||",
+    after: "lines.length > chunkSize ||",
+  },
+  {
+    name: "refused-part-taken-for-planned",
+    what: "A part of a plan that the store refused for the moment is taken for planned.",
+    peers: ["celery#2952", "plines#44"],
+    file: "src/runtime/slicer.ts",
+    before: "const result = await store.plan(this.#describePart(chunks, cursor));",
+    after: `const after = this.#chunks + chunks.length;
+    const result = await store
+      .plan(this.#describePart(chunks, cursor))
+      .catch(() => ({ kind: "planned" as const, chunks: after }));`,
+    also: [
+      {
+        file: "src/runtime/patient-store.ts",
+        before: '"renew", "sweep", "redrive"]',
+        after: '"renew", "sweep", "redrive", "plan"]',
+      },
+      {
+        file: CONDUCTING,
+        before: "if (!slices || step.chunks.length !== chunks) return this.#movedOn(batch);",
+        after: "if (!slices) return this.#movedOn(batch);",
+      },
+    ],
+    rare: true,
+  },
+];

@@ -1,0 +1,31 @@
+/** What a failure looks like: made small, told as a story, with a command that replays it. */
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+
+const TELL = fileURLToPath(new URL("./tell.ts", import.meta.url));
+
+function tell(...args: readonly string[]): Promise<{ code: number; out: string }> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [TELL, ...args], (error, out) => {
+      resolve({ code: error === null ? 0 : Number(error.code), out });
+    });
+  });
+}
+
+test("a failing seed prints a short history, and a line that replays it", async () => {
+  const bug = "failure-not-counted";
+  const { code, out } = await tell(bug, "--seed", "3");
+  expect(code, out).toBe(1);
+  expect(out).toMatch(/^ {2}- conservation: /m);
+  expect(out).toMatch(/^seed 3, made small in \d+ plays:$/m);
+  const [, cut = ""] = /^replay: npm run sim -- --seed 3 --cut "(.*)"$/m.exec(out) ?? [];
+  // Nothing is needed but one batch with an item that fails.
+  expect(cut).toMatch(/^errands=e\d+ acts= happenings= faults= items=e\d+:\d+$/);
+  const story = out.slice(out.indexOf("made small")).match(/^\d\d:\d\d\.\d\d\d {2}.*$/gm) ?? [];
+  expect(story.length).toBeGreaterThan(3);
+  expect(story.length).toBeLessThan(80);
+  const replayed = await tell(bug, "--seed", "3", "--cut", cut);
+  expect(replayed.code).toBe(1);
+  expect(replayed.out).toMatch(/^ {2}- conservation: /m);
+});

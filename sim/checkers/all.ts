@@ -1,0 +1,56 @@
+/** Every promise with its checker. */
+import { checkAttempts } from "./attempts.ts";
+import { checkBackOff } from "./back-off.ts";
+import { checkBudgets } from "./budgets.ts";
+import { checkCancelling } from "./cancelling.ts";
+import { checkChain } from "./chain.ts";
+import { checkCheckpoints } from "./checkpoints.ts";
+import type { MakeChecker } from "./checker.ts";
+import { checkConservation } from "./conservation.ts";
+import { checkDedupe } from "./dedupe.ts";
+import { checkDeserved } from "./deserved.ts";
+import { checkDuties } from "./duties.ts";
+import { checkFencing } from "./fencing.ts";
+import { checkKeptLeases } from "./kept-leases.ts";
+import { checkPoison } from "./poison.ts";
+import { checkRedrives } from "./redrives.ts";
+import { checkWatching } from "./watching.ts";
+import { checkHonestEnding } from "./honest-ending.ts";
+import { checkLaneOrder } from "./lane-order.ts";
+import { checkLimits } from "./limits.ts";
+import { checkOneEnding } from "./one-ending.ts";
+import { checkOneOutcome } from "./one-outcome.ts";
+import { checkPassage } from "./passage.ts";
+import { checkPlan } from "./plan.ts";
+import { checkSoundNodes } from "./sound-nodes.ts";
+import { checkTransitions } from "./transitions.ts";
+import { checkVersions } from "./versions.ts";
+
+/** Beside these, `no hang` is the play's own, and `deliveries` needs the one who is delivered to. */
+export const CHECKERS: ReadonlyMap<string, MakeChecker> = new Map([
+  ["conservation", checkConservation],
+  ["one outcome", checkOneOutcome],
+  ["one ending", checkOneEnding],
+  ["honest ending", checkHonestEnding],
+  ["fencing", checkFencing],
+  ["one holder of a duty", checkDuties],
+  ["lane order", checkLaneOrder],
+  ["limits", checkLimits],
+  ["nothing after cancel", checkCancelling],
+  ["attempts", checkAttempts],
+  ["back-off", checkBackOff],
+  ["transitions", checkTransitions],
+  ["budgets and deadlines", checkBudgets],
+  ["kept leases", checkKeptLeases],
+  ["redrives", checkRedrives],
+  ["poison", checkPoison],
+  ["watching", checkWatching],
+  ["deserved endings", checkDeserved],
+  ["passage between steps", checkPassage],
+  ["whole plan", checkPlan],
+  ["de-duplication", checkDedupe],
+  ["checkpoints", checkCheckpoints],
+  ["versions", checkVersions],
+  ["chain of records", checkChain],
+  ["sound nodes", checkSoundNodes],
+]);

@@ -1,0 +1,106 @@
+/**
+ * Promise 8: nothing is leased of a batch that is cancelled or paused, handlers are told to stop, no
+ * handler of it starts once its cancel is acknowledged, and who ignored it is named.
+ */
+import type { Batch } from "../../src/adapters/memory/state.ts";
+import { isEnded } from "../../src/core/batch.ts";
+import type { ActResult } from "../../src/ports/conducting.ts";
+import type { ErrandRun } from "../traffic/errand.ts";
+import { type Checker, describeRun, findPlace, nameBatch, type Scene } from "./checker.ts";
+import { listLeased } from "./fencing.ts";
+import { listPauses } from "./pauses.ts";
+
+/** Beside the time between two looks. */
+const SEEN_WITHIN_MS = 1_000;
+
+export function checkCancelling(scene: Scene): Checker {
+  const { world, errands, plot } = scene;
+  const { state } = world.store;
+  const seenWithinMs = (plot.settings?.pollMs ?? 1_000) + SEEN_WITHIN_MS;
+  /** Since when a batch is to be stopped at once. */
+  const stoppedAt = new Map<string, number>();
+  /** Handlers that ran under a lease when their batch was cancelled. */
+  const cancelled = new Map<string, readonly ErrandRun[]>();
+  /** In which drive a batch was cancelled. */
+  const drives = new Map<string, number>();
+  const running = new Set<ErrandRun>();
+  const noteStop = (batch: Batch): void => {
+    const { id } = batch.submission;
+    // Of several pauses the narrowest one counts.
+    const [pause] = listPauses(state, batch);
+    const stops = batch.cancel?.mode === "now" || pause?.mode === "now";
+    if (!stops || isEnded(batch.state)) stoppedAt.delete(id);
+    else if (!stoppedAt.has(id)) stoppedAt.set(id, world.time.nowMs);
+    const drive = drives.get(id);
+    if (batch.cancel === null && drive === batch.drive && !isEnded(batch.state)) {
+      scene.say(`${nameBatch(batch)} was cancelled, and is not any more`);
+    }
+    if (batch.cancel === null) {
+      drives.delete(id);
+      return void cancelled.delete(id);
+    }
+    drives.set(id, batch.drive);
+    const known = cancelled.get(id);
+    if (known === undefined) {
+      const isHeld = (run: ErrandRun): boolean => {
+        const chunk = findPlace(scene, run)?.chunk;
+        return run.node.alive && chunk?.state === "leased" && chunk.fence === run.fence;
+      };
+      const runs = errands.runs.filter((run) => run.batch === id && !run.ended && isHeld(run));
+      cancelled.set(id, runs);
+    } else if (isEnded(batch.state)) {
+      cancelled.set(id, []);
+      for (const run of known) checkNamed(scene, batch, run);
+    }
+  };
+  const checkTold = (): void => {
+    for (const run of running) {
+      const stoppedMs = world.time.nowMs - (stoppedAt.get(run.batch) ?? world.time.nowMs);
+      if (stoppedMs <= seenWithinMs || !run.node.alive) continue;
+      running.delete(run);
+      scene.say(`${describeRun(run)} and is not told to stop for ${stoppedMs} ms`);
+    }
+  };
+  return {
+    onCommit: (_node, verb, answer, args) => {
+      for (const { batch: id, step, chunk } of listLeased(verb, answer)) {
+        const batch = state.batches.get(id);
+        if (batch === undefined) return scene.say(`chunk ${chunk} of no batch is leased`);
+        const what = `chunk ${step}/${chunk} of ${nameBatch(batch)} is leased`;
+        if (batch.state !== "running" || !batch.active) scene.say(`${what} and ${batch.state}`);
+        if (batch.step !== step) scene.say(`${what} while it is at step ${batch.step}`);
+        if (batch.cancel !== null) scene.say(`${what} after its cancel`);
+        if (listPauses(state, batch).length > 0) scene.say(`${what} while it is paused`);
+      }
+      if (verb === "cancel" && (answer as ActResult).kind === "done") {
+        const batch = state.batches.get(args[0] as string);
+        if (batch !== undefined && batch.cancel === null && batch.state !== "cancelled") {
+          scene.say(`the cancel of ${nameBatch(batch)} is acknowledged and not there`);
+        }
+      }
+      for (const batch of state.batches.values()) noteStop(batch);
+      if (plot.calm) checkTold();
+    },
+    onStart: (run) => {
+      running.add(run);
+      const batch = state.batches.get(run.batch);
+      if (batch?.state === "cancelled") scene.say(`${describeRun(run)}, which is cancelled`);
+      const stoppedMs = world.time.nowMs - (stoppedAt.get(run.batch) ?? world.time.nowMs);
+      if (plot.calm && stoppedMs > seenWithinMs) {
+        scene.say(`${describeRun(run)}, which was stopped ${stoppedMs} ms ago`);
+      }
+    },
+    onLeave: (run) => void running.delete(run),
+  };
+}
+
+/** A cancel is acknowledged with the names of those who ignored it. */
+function checkNamed(scene: Scene, batch: Batch, run: ErrandRun): void {
+  const { node, ended, startedAt, plot, step, index } = run;
+  // One that is past its time limit is given up on for that.
+  const overdue = scene.world.time.nowMs - startedAt >= plot.timeLimitMs;
+  if (ended || !node.alive || overdue || batch.state !== "cancelled") return;
+  const at = findPlace(scene, run)?.at;
+  const named = batch.abandoned.some((one) => one.step === step && one.chunk === at);
+  if (!named) scene.say(`${nameBatch(batch)} is cancelled, and ${step}/${index} runs unnamed`);
+}

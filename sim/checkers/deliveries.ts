@@ -1,0 +1,55 @@
+/**
+ * Promise 3, its last sentence: every record reaches every subscriber, in order and at least once,
+ * unless it was given up into a letter that can be delivered again.
+ */
+import type { NewLetter } from "../../src/ports/delivering.ts";
+import type { StoredRecord } from "../../src/ports/reading.ts";
+import type { Checker, Scene } from "./checker.ts";
+
+export interface Delivery {
+  readonly reader: string;
+  readonly batch: string;
+  readonly seq: number;
+}
+
+export interface DeliveryListener {
+  onDelivery(delivery: Delivery): void;
+}
+
+export function checkDeliveries(scene: Scene): Checker & DeliveryListener {
+  const { state } = scene.world.store;
+  /** The furthest position that each reader was given. */
+  const furthest = new Map<string, number>();
+  /** Given, or given up into a letter; by reader and position. */
+  const settled = new Set<string>();
+  const isSettled = (reader: string, { position }: StoredRecord): boolean =>
+    settled.has(`${reader}/${position}`);
+  return {
+    onCommit: (_node, verb, _answer, args) => {
+      if (verb !== "keepUndelivered") return;
+      const { reader, position } = args[0] as NewLetter;
+      settled.add(`${reader}/${position}`);
+    },
+    onDelivery: ({ reader, batch, seq }) => {
+      const at = state.records.findLastIndex((one) => one.batch === batch && one.seq === seq);
+      const record = state.records[at];
+      if (record === undefined) return scene.say(`${reader} is given ${batch}/${seq}: no record`);
+      settled.add(`${reader}/${record.position}`);
+      const before = furthest.get(reader) ?? 0;
+      furthest.set(reader, Math.max(before, record.position));
+      // Whatever lies between was given before, or given up.
+      for (let back = at - 1; (state.records[back]?.position ?? 0) > before; back--) {
+        const skipped = state.records[back] as StoredRecord;
+        if (isSettled(reader, skipped)) continue;
+        const what = `${reader} is given ${batch}/${seq}`;
+        return scene.say(`${what} before ${skipped.batch}/${skipped.seq}`);
+      }
+    },
+    atEnd: () => {
+      for (const reader of scene.plot.readers) {
+        const missing = state.records.find((record) => !isSettled(reader, record));
+        if (missing !== undefined) scene.say(`${reader} never had ${missing.batch}/${missing.seq}`);
+      }
+    },
+  };
+}

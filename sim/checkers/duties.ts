@@ -1,0 +1,18 @@
+/** A duty has one holder at a time: a claim is granted only when nobody else's is live. */
+import type { Checker, Scene } from "./checker.ts";
+
+export function checkDuties(scene: Scene): Checker {
+  const held = new Map<string, { readonly worker: number; readonly until: number }>();
+  return {
+    onCommit: (_node, verb, answer, args) => {
+      const [duty, worker, forMs] = args as [string, number, number];
+      const now = scene.world.storeClock.monotonicMs();
+      if (verb === "unclaim" && held.get(duty)?.worker === worker) held.delete(duty);
+      if (verb !== "claim" || answer !== true) return;
+      const other = held.get(duty);
+      held.set(duty, { worker, until: now + forMs });
+      if (other === undefined || other.worker === worker || other.until <= now) return;
+      scene.say(`${duty} is claimed by ${worker} while ${other.worker} has it`);
+    },
+  };
+}

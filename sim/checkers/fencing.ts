@@ -1,0 +1,126 @@
+/**
+ * Promise 2, its other half: whoever lost a lease can change nothing. A handler starts only under a
+ * live lease of its own node, with the fence of now; fences only rise; what an old one reports,
+ * renews, claims or plans is refused.
+ */
+import type { Chunk } from "../../src/adapters/memory/state.ts";
+import type { StoreVerb } from "../../src/ports/store-verbs.ts";
+import type { ActResult, InlineResult, PlanPart, PlanResult } from "../../src/ports/conducting.ts";
+import type { LeasedChunk, LeaseRef, Report, WorkResult } from "../../src/ports/working.ts";
+import type { Node } from "../world.ts";
+import { type Checker, describeRun, findPlace, type Scene } from "./checker.ts";
+
+interface Holder {
+  readonly node: Node;
+  readonly fence: number;
+}
+
+export function checkFencing(scene: Scene): Checker {
+  const { world } = scene;
+  /** Who was granted each chunk last, and with which fence. */
+  const holders = new Map<string, Holder>();
+  const fences = new WeakMap<Chunk, number>();
+  const planning = checkPlanning(scene);
+  /** Batches that ended early while workers held chunks of them, who learn of it later. */
+  const cutShort = new Set<string>();
+  const isStale = (node: Node, { batch, step, chunk, fence }: LeaseRef): boolean => {
+    const holder = holders.get(`${batch}/${step}/${chunk}`);
+    return holder?.node !== node || holder.fence !== fence;
+  };
+  const checkLeases = (node: Node, verb: StoreVerb, answer: unknown, args: readonly unknown[]) => {
+    const say = (what: string, { batch, step, chunk, fence }: LeaseRef): void =>
+      scene.say(`${what} ${batch}/${step}/${chunk} with the old fence ${fence} is heard`);
+    if (verb === "work") {
+      const { reports } = answer as WorkResult;
+      for (const [at, report] of (args[0] as readonly Report[]).entries()) {
+        if (isStale(node, report) && reports[at] !== "lost") say("a report on", report);
+      }
+    }
+    if (verb === "renew") {
+      const lost = new Set((answer as readonly LeaseRef[]).map(nameLease));
+      for (const lease of args[0] as readonly LeaseRef[]) {
+        if (isStale(node, lease) && !lost.has(nameLease(lease))) say("a renewal of", lease);
+      }
+    }
+    if (verb === "claimContents" && answer !== null && isStale(node, args[0] as LeaseRef)) {
+      say("a claim for", args[0] as LeaseRef);
+    }
+  };
+  return {
+    onCommit: (node, verb, answer, args) => {
+      checkLeases(node, verb, answer, args);
+      planning(verb, answer, args);
+      for (const { batch, step, chunk, fence } of listLeased(verb, answer)) {
+        const where = `${batch}/${step}/${chunk}`;
+        const before = holders.get(where)?.fence ?? 0;
+        if (fence <= before) scene.say(`${where} is leased with fence ${fence} after ${before}`);
+        holders.set(where, { node, fence });
+      }
+      for (const batch of world.store.state.batches.values()) {
+        if (batch.state === "failed" || batch.state === "expired") {
+          cutShort.add(batch.submission.id);
+        }
+        for (const { chunks } of batch.steps) {
+          for (const chunk of chunks) {
+            if ((fences.get(chunk) ?? 0) > chunk.fence) scene.say("a fence falls", chunk.fence);
+            fences.set(chunk, chunk.fence);
+          }
+        }
+      }
+    },
+    onStart: (run) => {
+      const place = findPlace(scene, run);
+      if (place === null || cutShort.has(run.batch)) return;
+      const { batch, chunk, at } = place;
+      const what = describeRun(run);
+      if (batch.state !== "running") return scene.say(`${what}, which is ${batch.state}`);
+      if (chunk.state !== "leased" || chunk.leaseUntil <= world.time.nowMs) {
+        scene.say(`${what} without a live lease`);
+      }
+      const holder = holders.get(`${run.batch}/${run.step}/${at}`);
+      if (holder?.node !== run.node) scene.say(`${what}, which is another's`);
+      if (run.fence !== chunk.fence) scene.say(`${what} with an old fence`);
+    },
+  };
+}
+
+/** A slicer that was deposed plans nothing more, and finishes nothing. */
+function checkPlanning(
+  scene: Scene,
+): (verb: StoreVerb, answer: unknown, args: readonly unknown[]) => void {
+  /** The newest right to slice, by batch and step; and what it was when each part was planned. */
+  const rights = new Map<string, number>();
+  const parts = new Set<string>();
+  return (verb, answer, args) => {
+    if (verb === "startSlicing" && (answer as ActResult).kind === "done") {
+      const { id, step, sliceFence } = (answer as ActResult).batch;
+      rights.set(`${id}/${step}`, sliceFence);
+    }
+    if (verb === "plan" || verb === "planInline") {
+      const { batch, step, fence, part, chunks } = args[0] as PlanPart;
+      const open = scene.world.store.state.batches.get(batch)?.submission.open === true;
+      const planned = (answer as PlanResult).kind === "planned";
+      const isOld = fence < (rights.get(`${batch}/${step}`) ?? 0) && !parts.has(part);
+      if (planned && isOld && !open) scene.say(`a deposed slicer plans ${chunks.length} chunks`);
+      if (planned) parts.add(part);
+    }
+    if (verb === "finishSlicing" && (answer as ActResult).kind === "done") {
+      const [id, , fence] = args as [string, number, number];
+      const { step } = (answer as ActResult).batch;
+      // An open batch's and an empty step's next one may have begun within the same commit.
+      const right = rights.get(`${id}/${step}`) ?? 0;
+      if (fence < right) scene.say(`a deposed slicer finishes ${id} with ${fence} of ${right}`);
+    }
+  };
+}
+
+function nameLease({ batch, step, chunk, fence }: LeaseRef): string {
+  return `${batch}/${step}/${chunk}/${fence}`;
+}
+
+export function listLeased(verb: StoreVerb, answer: unknown): readonly LeasedChunk[] {
+  if (verb === "work") return (answer as WorkResult).leased;
+  if (verb !== "planInline") return [];
+  const inline = answer as InlineResult;
+  return inline.kind === "leased" ? [inline.chunk] : [];
+}

@@ -1,0 +1,71 @@
+/** Promise 4: each word for an ending has its conditions, and the record of it says the same. */
+import { type Batch, countAll } from "../../src/adapters/memory/state.ts";
+import { isEnded } from "../../src/core/batch.ts";
+import { type Checker, listBatches, nameBatch, type Scene } from "./checker.ts";
+
+const REASONS: Readonly<Record<string, readonly string[]>> = {
+  failed: ["FAILURE_BUDGET", "CANARY_FAILED"],
+  expired: ["DEADLINE", "SEAL_DEADLINE"],
+};
+
+export function checkHonestEnding(scene: Scene): Checker {
+  return {
+    atEnd: async () => {
+      for (const batch of listBatches(scene)) {
+        const say = (problem: string): void => scene.say(`${nameBatch(batch)} ${problem}`);
+        checkWord(batch, say);
+        checkReason(scene, batch, say);
+        await checkRecord(scene, batch, say);
+      }
+    },
+  };
+}
+
+function checkWord(batch: Batch, say: (problem: string) => void): void {
+  const { state, cancel } = batch;
+  const { pending, failed, cancelled } = countAll(batch);
+  const said = `is ${state} with ${failed} failed, ${cancelled} cancelled, ${pending} pending`;
+  if (!isEnded(state) || pending > 0) say(said);
+  if (batch.active || batch.parked !== null) say("holds its lane, or is parked");
+  const stopped = state === "failed" || state === "cancelled" || state === "expired";
+  if (!stopped && cancelled > 0) say(said);
+  if (state === "succeeded" && failed > 0) say(said);
+  if (state === "completed_with_errors" && failed === 0) say(said);
+  if (state === "cancelled" && cancel === null) say("is cancelled by nobody");
+}
+
+function checkReason(scene: Scene, batch: Batch, say: (problem: string) => void): void {
+  const { state, reason, submission } = batch;
+  const allowed = REASONS[state] ?? null;
+  if (allowed === null && reason !== null) say(`is ${state}, because ${reason.code}`);
+  if (allowed !== null && !allowed.includes(reason?.code ?? "")) {
+    say(`is ${state}, because ${reason?.code}: ${reason?.message}`);
+  }
+  const { deadlineInMs = null } = scene.errands.errands.get(submission.key ?? "") ?? {};
+  if (reason?.code === "DEADLINE" && deadlineInMs === null) say("expired, and has no deadline");
+  const plots = scene.plot.pipelines.find(({ name }) => name === submission.pipeline)?.steps;
+  if (reason?.code === "FAILURE_BUDGET" && plots?.every((step) => step.failureBudget === null)) {
+    say("failed by a budget that it has not");
+  }
+  if (reason?.code === "CANARY_FAILED" && plots?.every((step) => step.canary === null)) {
+    say("failed by a canary that it has not");
+  }
+}
+
+async function checkRecord(
+  { world }: Scene,
+  batch: Batch,
+  say: (problem: string) => void,
+): Promise<void> {
+  const records = await world.store.readRecords(batch.submission.id, 0, 10_000);
+  const ending = records.findLast(({ type }) => type === "batch.ended");
+  const { data } = JSON.parse(ending?.body ?? '{"data":{}}') as {
+    data: { state?: string; drive?: number; counts?: object };
+  };
+  if (data.state !== batch.state) say(`is recorded as ${data.state}, is ${batch.state}`);
+  if (data.drive !== batch.drive) say(`is recorded in drive ${data.drive}, not ${batch.drive}`);
+  const counts = countAll(batch);
+  for (const [name, count] of Object.entries(data.counts ?? {})) {
+    if (count !== counts[name as keyof typeof counts]) say(`is recorded with ${name} ${count}`);
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * A lease is lost only for a reason: its worker died, stood still, was cut off, or a call of it went
+ * wrong. One that lives and can talk to the store keeps what it works on, and one that closes in good
+ * order leaves nothing leased behind.
+ */
+import type { Chunk } from "../../src/adapters/memory/state.ts";
+import type { Node } from "../world.ts";
+import { type Checker, findPlace, listBatches, nameBatch, type Scene } from "./checker.ts";
+import { listLeased } from "./fencing.ts";
+
+export function checkKeptLeases(scene: Scene): Checker {
+  const { world, errands } = scene;
+  const leaseMs = scene.plot.settings?.leaseMs ?? 2_000;
+  /** When each node last met something that may have cost it a lease. */
+  const troubledAt = new Map<Node, number>();
+  const states = new Map<Chunk, string>();
+  const holders = new Map<string, Node>();
+  const trouble = (node: Node): void => void troubledAt.set(node, world.time.nowMs);
+  const isTroubled = (node: Node): boolean => {
+    const weather = world.weather.some((one) => one.node === null || one.node === node.name);
+    const sinceMs = world.time.nowMs - (troubledAt.get(node) ?? Number.NEGATIVE_INFINITY);
+    return !node.alive || node.clock.isFrozen || weather || sinceMs < leaseMs * 3;
+  };
+  const checkSweep = (): void => {
+    for (const run of errands.runs) {
+      if (isTroubled(run.node)) continue;
+      const place = findPlace(scene, run);
+      if (place === null || place.chunk.fence !== run.fence) continue;
+      const { chunk, batch } = place;
+      const lost = states.get(chunk) === "leased" && chunk.state === "waiting";
+      // That of a cancelled batch is not prolonged.
+      if (!lost || batch.cancel !== null) continue;
+      const who = `${run.node.name}.${run.node.life}`;
+      scene.say(`${who} loses ${run.step}/${run.index} of ${nameBatch(batch)} for nothing`);
+    }
+  };
+  return {
+    // A call that was refused, or whose answer was lost, is made again at once; not so a renewal.
+    onFault: (kind, node, verb) => {
+      const repeated = (kind === "refused" || kind === "lost_reply") && verb !== "renew";
+      if (!repeated) trouble(node);
+    },
+    onTrouble: (node) => {
+      for (const one of node === null ? world.living : [node]) trouble(one);
+    },
+    onCommit: (node, verb, answer) => {
+      for (const { batch, step, chunk, fence } of listLeased(verb, answer)) {
+        holders.set(`${batch}/${step}/${chunk}/${fence}`, node);
+      }
+      if (verb === "sweep") checkSweep();
+      for (const batch of world.store.state.batches.values()) {
+        for (const { chunks } of batch.steps) {
+          for (const chunk of chunks) states.set(chunk, chunk.state);
+        }
+      }
+    },
+    onRetire: (node) => {
+      if (isTroubled(node)) return;
+      for (const batch of listBatches(scene)) {
+        for (const [number, { chunks }] of batch.steps.entries()) {
+          for (const [at, { state, fence }] of chunks.entries()) {
+            const holder = holders.get(`${batch.submission.id}/${number}/${at}/${fence}`);
+            if (state !== "leased" || holder !== node) continue;
+            scene.say(`${node.name} has closed and holds ${number}/${at} of ${nameBatch(batch)}`);
+          }
+        }
+      }
+    },
+  };
+}

@@ -1,0 +1,71 @@
+/**
+ * Promise 7: limits hold. On each node no more handlers of a step run at once than it allows, at
+ * every instant; and of a redrive with a rate no more items fall due in any window than it allows.
+ */
+import type { RedriveRequest, RedriveResult } from "../../src/ports/operating.ts";
+import type { ErrandRun } from "../traffic/errand.ts";
+import { type Checker, describeRun, nameBatch, type Scene } from "./checker.ts";
+
+/** Time limits are looked at once a second. */
+const TOLD_WITHIN_MS = 2_000;
+
+export function checkLimits(scene: Scene): Checker {
+  const active = new Map<string, number>();
+  const counts = new WeakSet<object>();
+  /** Handlers that were not told to stop. */
+  const running = new Set<ErrandRun>();
+  const checkTimes = (): void => {
+    const now = scene.world.time.nowMs;
+    for (const run of running) {
+      if (!run.node.alive) running.delete(run);
+      const overMs = now - run.startedAt - run.plot.timeLimitMs;
+      if (!run.node.alive || overMs <= TOLD_WITHIN_MS) continue;
+      running.delete(run);
+      scene.say(`${describeRun(run)} and is not told to stop ${overMs} ms after its time limit`);
+    }
+  };
+  return {
+    onStart: (run) => {
+      running.add(run);
+      const { node, plot, doing, batch } = run;
+      // One that ignores its signal is given up on, and another may run in its place.
+      if (doing.does === "hang" || doing.does === "dawdle" || plot.byChunk) return;
+      const where = `${node.name}.${node.life}/${run.release.version}/${plot.name}`;
+      const now = (active.get(where) ?? 0) + 1;
+      active.set(where, now);
+      counts.add(run);
+      if (now > plot.concurrency) scene.say(`${now} handlers of ${where} at once, in ${batch}`);
+    },
+    onLeave: (run) => {
+      running.delete(run);
+      if (!counts.has(run)) return;
+      const { node, plot } = run;
+      const where = `${node.name}.${node.life}/${run.release.version}/${plot.name}`;
+      active.set(where, (active.get(where) ?? 1) - 1);
+    },
+    onCommit: (_node, verb, answer, args) => {
+      if (scene.plot.calm) checkTimes();
+      if (verb !== "redrive" || (answer as RedriveResult).kind !== "done") return;
+      checkRate(scene, args[0] as string, args[1] as RedriveRequest);
+    },
+  };
+}
+
+/** Every pair of due times of the drive that has just begun. */
+function checkRate(scene: Scene, id: string, { perSecond }: RedriveRequest): void {
+  const batch = scene.world.store.state.batches.get(id);
+  if (batch === undefined || perSecond === null) return;
+  const now = scene.world.storeClock.monotonicMs();
+  const due = batch.steps
+    .flatMap(({ chunks }) => chunks.flatMap(({ tracked }) => [...tracked.values()]))
+    .filter((item) => item.drive === batch.drive && !item.dead && item.attempts === 0)
+    .map(({ dueAt }) => Math.max(dueAt, now))
+    .toSorted((a, b) => a - b);
+  for (let from = 0; from + perSecond < due.length; from++) {
+    const windowMs = (due[from + perSecond] as number) - (due[from] as number);
+    if (windowMs < 1_000) {
+      const what = `${perSecond + 1} redriven items of ${nameBatch(batch)}`;
+      return scene.say(`${what} fall due within ${windowMs} ms`);
+    }
+  }
+}

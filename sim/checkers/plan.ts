@@ -1,0 +1,50 @@
+/** A plan has no gap and no repeat, also when its slicer died half-way, and holds every item. */
+import {
+  type Checker,
+  listBatches,
+  listParcels,
+  listSteps,
+  nameBatch,
+  type Scene,
+} from "./checker.ts";
+
+export function checkPlan(scene: Scene): Checker {
+  const pipelines = new Map(scene.plot.pipelines.map((one) => [one.name, one]));
+  return {
+    atEnd: () => {
+      for (const batch of listBatches(scene)) {
+        for (const place of listSteps(scene, batch)) {
+          const what = `step ${place.number} of ${nameBatch(batch)}`;
+          let expected = 0;
+          const { chunkSize } = place.plot;
+          for (const { start, end } of place.step.chunks) {
+            if ((!place.plot.waits && end - start > chunkSize) || end <= start) {
+              scene.say(`${what}: a chunk has ${end - start} items, ${chunkSize} at most`);
+            }
+            if (start !== expected)
+              scene.say(`${what}: a chunk starts at ${start}, not ${expected}`);
+            expected = end;
+          }
+          const ended = batch.state === "succeeded" || batch.state === "completed_with_errors";
+          if (place.plot.waits && ended && expected !== 1) {
+            scene.say(`${what} waits for a count with ${expected} items`);
+          }
+          if (place.number > 0) continue;
+          const items = scene.errands.listItems(batch.submission.key ?? "");
+          // An open batch that was stopped and reopened goes on with what it has.
+          const whole = ended && !(batch.submission.open && batch.drive > 1);
+          if (whole && expected !== items.length) {
+            scene.say(`${what}: ${expected} items are planned, not ${items.length}`);
+          }
+          const parcels = listParcels(scene, place, true) ?? [];
+          const numbers = parcels.map((parcel) => parcel?.n);
+          if (new Set(numbers).size < numbers.length) scene.say(`${what} has ${numbers.join()}`);
+          // An iterable is another one each time that it is opened, but it is frozen as it came.
+          const rotates = pipelines.get(batch.submission.pipeline)?.supply === "iterable";
+          const isOrdered = numbers.every((n, at) => n === at);
+          if (!rotates && !isOrdered) scene.say(`${what} is planned as ${numbers.join()}`);
+        }
+      }
+    },
+  };
+}

@@ -1,0 +1,70 @@
+/** A suspect runs alone, and nobody is convicted who was not cut off as often as is held against it. */
+import type { ErrandRun } from "../traffic/errand.ts";
+import {
+  type Checker,
+  describeRun,
+  findPlace,
+  listBatches,
+  listSteps,
+  type Scene,
+} from "./checker.ts";
+
+/** Said here once more, as the code that is looked at may have it wrong. */
+const DEATHS_OF_SUSPECT = 2;
+
+export function checkPoison(scene: Scene): Checker {
+  const running = new Set<ErrandRun>();
+  const suspects = new Set<ErrandRun>();
+  const forget = (run: ErrandRun): void => {
+    running.delete(run);
+    suspects.delete(run);
+  };
+  return {
+    onStart: (run) => {
+      const place = findPlace(scene, run);
+      const deaths = place?.chunk.tracked.get(place.position)?.deaths ?? 0;
+      const isSuspect = deaths >= DEATHS_OF_SUSPECT && place?.chunk.fence === run.fence;
+      const beside = [...running].filter(({ node }) => node === run.node);
+      // One that ignores its signal is given up on, and may run beside whatever comes after it.
+      const others = beside.filter(({ doing }) => doing.does !== "hang" && doing.does !== "dawdle");
+      if (isSuspect && others.length > 0) {
+        scene.say(`${describeRun(run)}, a suspect, beside ${others.length} others`);
+      }
+      if (
+        beside.some(
+          (one) => suspects.has(one) && one.doing.does !== "hang" && one.doing.does !== "dawdle",
+        )
+      ) {
+        scene.say(`${describeRun(run)} beside a suspect`);
+      }
+      running.add(run);
+      if (isSuspect) suspects.add(run);
+    },
+    onLeave: forget,
+    onCrash: (node) => {
+      for (const run of running) if (run.node === node) forget(run);
+    },
+    atEnd: () => {
+      for (const batch of listBatches(scene)) {
+        for (const { step, number, plot } of listSteps(scene, batch)) {
+          for (const { start, tracked } of step.chunks) {
+            for (const { index, deaths, dead, error } of tracked.values()) {
+              if (!dead || error?.code !== "POISON" || plot.byChunk || !scene.plot.calm) continue;
+              const cut = scene.errands.runs.filter(
+                (run) =>
+                  run.batch === batch.submission.id &&
+                  run.step === number &&
+                  run.index === start + index &&
+                  !run.node.alive &&
+                  !run.ended,
+              ).length;
+              if (cut < deaths - 1) {
+                scene.say(`item ${number}/${start + index} is blamed ${deaths} times, cut ${cut}`);
+              }
+            }
+          }
+        }
+      }
+    },
+  };
+}

@@ -1,0 +1,64 @@
+/**
+ * A redrive takes no more than it was allowed and is made once; automatic passes are as many as a
+ * step has; what was discarded, and what failed for good, does not come back by itself; an edited item
+ * runs as it was edited.
+ */
+import type { RedriveRequest, RedriveResult } from "../../src/ports/operating.ts";
+import { type Checker, describeRun, findPlace, nameBatch, type Scene } from "./checker.ts";
+import { readNewRecords } from "./new-records.ts";
+
+export function checkRedrives(scene: Scene): Checker {
+  const { state } = scene.world.store;
+  /** The newest drive that somebody asked for, by batch. */
+  const asked = new Map<string, number>();
+  const orders = { made: 0, recorded: 0 };
+  const read = readNewRecords(scene);
+  return {
+    onCommit: (_node, verb, answer, args) => {
+      if (verb === "redrive" && (answer as RedriveResult).kind === "done") {
+        const [id, { ceiling, dryRun }] = args as [string, RedriveRequest];
+        const { redriven, batch } = answer as RedriveResult & { kind: "done" };
+        if (redriven > ceiling) scene.say(`${redriven} letters are redriven, ${ceiling} allowed`);
+        if (!dryRun) asked.set(id, batch.drive);
+        if (!dryRun) orders.made++;
+      }
+      for (const { type, data } of read()) {
+        if (type === "dead_letters.redriven" && data["by"] === "op") orders.recorded++;
+      }
+      if (orders.recorded > scene.plot.acts.filter(({ act }) => act === "redrive").length) {
+        scene.say(`${orders.recorded} redrives are recorded, more than somebody wanted`);
+      }
+      for (const batch of state.batches.values()) {
+        for (const { passes, settings } of batch.steps) {
+          if (passes <= settings.maxRedrives) continue;
+          scene.say(`${nameBatch(batch)} has ${passes} passes of ${settings.maxRedrives}`);
+        }
+      }
+    },
+    onStart: (run) => {
+      const place = findPlace(scene, run);
+      if (place === null) return;
+      const { step } = place;
+      if (step.discarded.has(run.index)) scene.say(`${describeRun(run)}, which was discarded`);
+      const edited = step.overrides.get(run.index);
+      if (edited !== undefined && edited !== JSON.stringify(run.parcel) && isCurrent(run.fence)) {
+        scene.say(`${describeRun(run)} as it was before it was edited`);
+      }
+      // Of items that are handled together one may spoil the others' try, and so may a lost lease.
+      const alone = !run.plot.byChunk && scene.plot.calm;
+      const refused = alone && run.doing.does === "refuse" && run.parcel.mended !== true;
+      const wanted = (asked.get(run.batch) ?? 0) >= run.drive;
+      if (refused && run.drive > 1 && !wanted) {
+        scene.say(`${describeRun(run)} in drive ${run.drive}, though it failed for good`);
+      }
+      const deaths = place.chunk.tracked.get(place.position)?.deaths ?? 0;
+      if (refused && run.attempt > 1 + deaths) {
+        scene.say(`${describeRun(run)} as try ${run.attempt}, though it failed for good`);
+      }
+
+      function isCurrent(fence: number): boolean {
+        return place?.chunk.fence === fence;
+      }
+    },
+  };
+}

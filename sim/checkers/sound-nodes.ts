@@ -1,0 +1,28 @@
+/** The engines' own self-checks said nothing, and none of them gave up that was not told to. */
+import { describeError, SluiceError } from "../../src/core/errors.ts";
+import type { Checker, Scene } from "./checker.ts";
+
+export function checkSoundNodes(scene: Scene): Checker {
+  const mayStop = scene.plot.errands.some(({ doings }) =>
+    doings.some((step) => step.some(({ does }) => does === "stop_worker")),
+  );
+  return {
+    atEnd: () => {
+      for (const { name, life, logs, failure } of scene.world.nodes) {
+        for (const { level, event, message, error } of logs) {
+          if (level !== "error" || event === "relay.given_up") continue;
+          if (event === "engine.failed" && (mayStop || wasToldToStop(error))) continue;
+          scene.say(`${name}.${life} says ${event}: ${message}`);
+        }
+        if (failure !== null) {
+          scene.say(`${name}.${life} gave up: ${describeError(failure).message}`);
+        }
+      }
+    },
+  };
+}
+
+/** One that is closed while the store is away cannot say what it has done; its leases run out. */
+function wasToldToStop(error: unknown): boolean {
+  return error instanceof SluiceError && error.retryable;
+}

@@ -1,0 +1,111 @@
+/**
+ * A stall is one only while somebody could work and nobody does: leftovers are not given up while a
+ * lease lives, the batch is paused or nobody serves it; nothing is called stale that somebody plans.
+ * Each end of a step is recorded in the commit that brings it.
+ */
+import type { Batch, State } from "../../src/adapters/memory/state.ts";
+import { isEnded } from "../../src/core/batch.ts";
+import { nameSlicingDuty } from "../../src/ports/conducting.ts";
+import { type Checker, nameBatch, type Scene } from "./checker.ts";
+import { readNewRecords } from "./new-records.ts";
+import { listPauses } from "./pauses.ts";
+
+export function checkWatching(scene: Scene): Checker {
+  const { world } = scene;
+  const { state } = world.store;
+  const read = readNewRecords(scene);
+  const stalled = new Map<string, number>();
+  const at = new Map<string, { readonly step: number; readonly ended: boolean }>();
+  /** The workers and leases before this commit, which may end some. */
+  let before = takeFacts(state);
+  return {
+    onCommit: (_node, verb) => {
+      const now = world.storeClock.monotonicMs();
+      const records = read();
+      const ends = new Set(
+        records.filter(({ type }) => type === "step.ended").map(({ batch }) => batch),
+      );
+      for (const batch of state.batches.values()) {
+        const { id } = batch.submission;
+        const known = at.get(id);
+        const ended = isEnded(batch.state);
+        at.set(id, { step: batch.step, ended });
+        if (known !== undefined && batch.step > known.step && !ends.has(id)) {
+          scene.say(`${nameBatch(batch)} goes on to step ${batch.step} unrecorded`);
+        }
+        if (verb !== "sweep") continue;
+        const letters = countStalled(batch);
+        const grown = letters > (stalled.get(id) ?? 0);
+        stalled.set(id, letters);
+        if (!grown) continue;
+        const isServed = (before.served.get(nameCode(batch)) ?? 0) > now;
+        const why =
+          (before.leased.get(id) ?? 0) > now
+            ? "a lease lives"
+            : (before.busy.get(batch.submission.pipeline) ?? 0) > now
+              ? "its workers have their hands full"
+              : listPauses(state, batch).length > 0
+                ? "it is paused"
+                : isServed
+                  ? null
+                  : "nobody serves it";
+        if (why !== null) scene.say(`${nameBatch(batch)} is given up as stalled while ${why}`);
+      }
+      for (const { batch: id, type, data } of records) {
+        if (type !== "batch.parked" || data["code"] !== "STALE") continue;
+        const claim = state.claims.get(nameSlicingDuty(id));
+        if ((claim?.until ?? 0) > now) {
+          scene.say(`${id} is called stale while somebody plans it`);
+        }
+      }
+      before = takeFacts(state);
+    },
+  };
+}
+
+function countStalled({ steps }: Batch): number {
+  return steps.reduce(
+    (sum, { chunks }) =>
+      sum +
+      chunks.reduce(
+        (some, { tracked }) =>
+          some + [...tracked.values()].filter(({ error }) => error?.code === "STALLED").length,
+        0,
+      ),
+    0,
+  );
+}
+
+function nameCode({ submission: { pipeline, version } }: Batch): string {
+  return `${pipeline}@${version}`;
+}
+
+/** Until when something of each batch is leased, and until when each pipeline is served. */
+function takeFacts(state: State): {
+  readonly leased: ReadonlyMap<string, number>;
+  readonly served: ReadonlyMap<string, number>;
+  /** Until when something of each pipeline is leased. */
+  readonly busy: ReadonlyMap<string, number>;
+} {
+  const leased = new Map<string, number>();
+  const busy = new Map<string, number>();
+  for (const [id, batch] of state.batches) {
+    if (isEnded(batch.state)) continue;
+    for (const { chunks } of batch.steps) {
+      for (const chunk of chunks) {
+        if (chunk.state !== "leased") continue;
+        leased.set(id, Math.max(chunk.leaseUntil, leased.get(id) ?? 0));
+        const { pipeline } = batch.submission;
+        busy.set(pipeline, Math.max(chunk.leaseUntil, busy.get(pipeline) ?? 0));
+      }
+    }
+  }
+  const served = new Map<string, number>();
+  for (const { until, serves } of state.workers.values()) {
+    for (const { pipeline, version } of serves) {
+      const code = `${pipeline}@${version}`;
+      served.set(code, Math.max(until, served.get(code) ?? 0));
+    }
+  }
+  return { leased, served, busy };
+}

@@ -1,0 +1,154 @@
+/**
+ * The simulator's command line.
+ *
+ *   npm run sim                            1,000 seeds, and the seeds that once failed
+ *   npm run sim -- --seeds 10000           more; an empty cell of the coverage is a failure then
+ *   npm run sim -- --seed 42               one seed, with everything that is drawn for it
+ *   npm run sim -- --seed 42 --trace       the same, with its whole history
+ */
+import { availableParallelism } from "node:os";
+import { parseArgs } from "node:util";
+import { playSeed } from "./play-seed.ts";
+import { readRegressions } from "./regressions.ts";
+import { listCells } from "./swarm/coverage.ts";
+import { playSeeds, type SeedReport, type Totals } from "./swarm/play-seeds.ts";
+import { readPromise, shrink } from "./swarm/shrink.ts";
+import { tellStory } from "./swarm/story.ts";
+import { type Cut, readCut, writeCut } from "./traffic/cut.ts";
+import { describeSwarm, drawHour } from "./traffic/draw-hour.ts";
+
+const USAGE = `usage: npm run sim -- [--seeds N] [--from N] [--jobs N] [--json] [--coverage]
+       npm run sim -- --seed N [--cut "..."] [--trace] [--no-shrink]`;
+/** So many seeds must meet every fault in every state. */
+const SEEDS_FOR_COVERAGE = 5_000;
+const STORY_LINES = 80;
+const FAILURES_MAX = 5;
+
+function parse() {
+  return parseArgs({
+    options: {
+      seed: { type: "string" },
+      cut: { type: "string", default: "" },
+      trace: { type: "boolean", default: false },
+      "no-shrink": { type: "boolean", default: false },
+      seeds: { type: "string", default: "1000" },
+      from: { type: "string", default: "1" },
+      jobs: { type: "string", default: String(availableParallelism()) },
+      json: { type: "boolean", default: false },
+      coverage: { type: "boolean", default: false },
+    },
+  }).values;
+}
+
+function readNumber(name: string, text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value > 0) return value;
+  throw new Error(`--${name} takes a whole number above 0, not ${JSON.stringify(text)}`);
+}
+
+function say(...lines: readonly string[]): void {
+  for (const line of lines) process.stdout.write(`${line}\n`);
+}
+
+async function playOne(seed: number, cut: Cut, options: ReturnType<typeof parse>): Promise<number> {
+  say(describeSwarm(drawHour(seed)));
+  const { problems, world, calls, faults } = await playSeed(seed, cut);
+  if (options.trace) say(...world.trace.lines.map(({ atMs, text }) => `${atMs} ${text}`));
+  say(`${calls} calls, ${faults} faults, trace ${world.trace.digest}`);
+  if (problems.length === 0) {
+    say("every promise held");
+    return 0;
+  }
+  say(...problems.map((problem) => `  - ${problem}`));
+  if (!options["no-shrink"] && options.cut === "") await explain(seed, problems);
+  else say(...tellStory(world.trace.lines, STORY_LINES));
+  return 1;
+}
+
+/** The shortest history that still breaks the first broken promise, as a story. */
+async function explain(seed: number, problems: readonly string[]): Promise<void> {
+  const { cut, plays } = await shrink(seed, readPromise(problems[0] ?? ""));
+  const { problems: left, world } = await playSeed(seed, cut);
+  say(`seed ${seed}, made small in ${plays} plays:`, ...left.map((problem) => `  - ${problem}`));
+  say(...tellStory(world.trace.lines, STORY_LINES));
+  say(`replay: npm run sim -- --seed ${seed} --cut "${writeCut(cut)}"`);
+}
+
+async function playMany(options: ReturnType<typeof parse>): Promise<number> {
+  const from = readNumber("from", options.from);
+  const count = readNumber("seeds", options.seeds);
+  const once = readRegressions();
+  for (const { seed, cut, why } of once) {
+    const { problems } = await playSeed(seed, cut);
+    if (problems.length === 0) continue;
+    say(`seed ${seed} fails again (${why}):`, ...problems.map((problem) => `  - ${problem}`));
+    return 1;
+  }
+  const startedAt = performance.now();
+  let played = 0;
+  const totals = await playSeeds({
+    seeds: Array.from({ length: count }, (_, at) => from + at),
+    jobs: readNumber("jobs", options.jobs),
+    failuresMax: FAILURES_MAX,
+    onReport: (report) => {
+      played++;
+      tellFailure(report);
+      if (process.stderr.isTTY) process.stderr.write(`\r${played} of ${count} seeds`);
+    },
+  });
+  if (process.stderr.isTTY) process.stderr.write("\r");
+  return conclude(totals, (performance.now() - startedAt) / 1_000, options);
+}
+
+function tellFailure({ seed, problems }: SeedReport): void {
+  if (problems.length === 0) return;
+  say(`seed ${seed} fails:`, ...problems.slice(0, 5).map((problem) => `  - ${problem}`));
+}
+
+async function conclude(
+  totals: Totals,
+  tookS: number,
+  options: ReturnType<typeof parse>,
+): Promise<number> {
+  const { seeds, failed, calls, faults, medianCalls, medianFaults, coverage } = totals;
+  const empty = coverage.listEmpty();
+  const met = listCells().length - empty.length;
+  const figures = { seeds, failed: failed.length, calls, faults, medianCalls, medianFaults };
+  if (options.json) say(JSON.stringify({ ...figures, tookS, cells: met, empty }));
+  else {
+    say(
+      `${seeds} seeds, ${totals.virtualHours.toFixed(0)} virtual hours in ${tookS.toFixed(0)} s: ${failed.length} failed`,
+      `${calls} calls (median ${medianCalls} a seed), ${faults} faults (median ${medianFaults})`,
+      `coverage: ${met} of ${listCells().length} cells of faults and states`,
+    );
+  }
+  if (options.coverage) {
+    say(
+      ...[...coverage.cells]
+        .toSorted(([a], [b]) => (a < b ? -1 : 1))
+        .map(([cell, times]) => `  ${cell}: ${times}`),
+    );
+  }
+  const [first] = failed;
+  if (first !== undefined) {
+    await explain(first.seed, first.problems);
+    return 1;
+  }
+  if (seeds < SEEDS_FOR_COVERAGE || empty.length === 0) return 0;
+  say("never met:", ...empty.map((cell) => `  ${cell}`));
+  return 1;
+}
+
+async function main(): Promise<number> {
+  let options: ReturnType<typeof parse>;
+  try {
+    options = parse();
+    if (options.seed === undefined) return await playMany(options);
+    return await playOne(readNumber("seed", options.seed), readCut(options.cut), options);
+  } catch (error) {
+    say(String(error), USAGE);
+    return 2;
+  }
+}
+
+process.exitCode = await main();

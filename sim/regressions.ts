@@ -1,0 +1,23 @@
+/** Seeds that once failed, kept for ever: each line is a seed, what was left of it, and why. */
+import { readFileSync } from "node:fs";
+import { type Cut, readCut } from "./traffic/cut.ts";
+
+export interface Regression {
+  readonly seed: number;
+  readonly cut: Cut;
+  readonly why: string;
+}
+
+const FILE = new URL("./regressions.txt", import.meta.url);
+
+export function readRegressions(): Regression[] {
+  return readFileSync(FILE, "utf8")
+    .split("\n")
+    .filter((line) => line.trim() !== "" && !line.startsWith("#"))
+    .map((line) => {
+      const [what = "", why = ""] = line.split(" -- ");
+      const [seed = "", ...cut] = what.trim().split(" ");
+      if (!/^\d+$/.test(seed)) throw new Error(`no seed in ${JSON.stringify(line)}`);
+      return { seed: Number(seed), cut: readCut(cut.join(" ")), why: why.trim() };
+    });
+}

@@ -1,0 +1,134 @@
+/** The traffic of the real runtime under faults, given to the reference model and to SQLite at once. */
+import { afterEach, describe, expect, test } from "vitest";
+import { createMemoryStore, type MemoryStore } from "../src/adapters/memory/store.ts";
+import type { Host } from "../src/adapters/sqlite/host.ts";
+import { openSqliteStore } from "../src/adapters/sqlite/store.ts";
+import type { Clock } from "../src/ports/clock.ts";
+import type { Store } from "../src/ports/store.ts";
+import { SeededRandom } from "../src/testing/seeded-random.ts";
+import { ManualClock } from "../test/support/manual-clock.ts";
+import { type Played, playSeed } from "./play-seed.ts";
+import { BorrowedClock, type ShadowedStore, shadowStore } from "./shadow-store.ts";
+import { WHOLE } from "./traffic/cut.ts";
+
+const SEEDS = Number(process.env["SLUICE_SHADOW_SEEDS"] ?? 10);
+/** Of real time, on a machine that does other things too. */
+const SEED_LIMIT_MS = 20_000;
+/** Nodes of the world are no processes: none of them is ever seen to be gone. */
+const HOST: Host = { bootId: "boot", process: "here", isGone: () => false };
+
+describe("SQLite beneath the real runtime", () => {
+  const opened: Store[] = [];
+  afterEach(async () => {
+    for (const store of opened.splice(0)) await store.close();
+  });
+
+  async function playShadowed(
+    seed: number,
+  ): Promise<Played & { readonly shadowed: ShadowedStore }> {
+    const clock = new BorrowedClock();
+    const random = new SeededRandom(seed);
+    const sqlite = await openSqliteStore(":memory:", { clock, random, host: HOST });
+    opened.push(sqlite);
+    let shadowed: ShadowedStore | null = null;
+    const wrapStore = (memory: MemoryStore, worldClock: Clock): Store => {
+      clock.borrow(worldClock);
+      shadowed = shadowStore(memory, sqlite);
+      return shadowed.store;
+    };
+    const played = await playSeed(seed, WHOLE, { wrapStore });
+    if (shadowed === null) throw new Error("the world did not ask for its store");
+    return { ...played, shadowed };
+  }
+
+  test(`${SEEDS} seeds of traffic: it answers and holds what the reference model does`, {
+    timeout: SEEDS * SEED_LIMIT_MS,
+  }, async () => {
+    let calls = 0;
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const { shadowed } = await playShadowed(seed);
+      expect(await shadowed.compare(), `seed ${seed}`).toEqual([]);
+      calls += shadowed.calls;
+    }
+    expect(calls).toBeGreaterThan(SEEDS * 100);
+  });
+
+  test("a shadow changes nothing of a history", async () => {
+    const { world } = await playShadowed(3);
+    expect(world.trace.digest).toBe((await playSeed(3)).world.trace.digest);
+  });
+});
+
+describe("a shadow", () => {
+  /** A store with a shadow of the same kind, but for what is changed about it. */
+  function pair(changes: Partial<Store> = {}): ShadowedStore & { readonly shadow: MemoryStore } {
+    const options = { clock: new ManualClock(), sha256: (text: string) => text };
+    const shadow = createMemoryStore(options);
+    const shadowed = shadowStore(createMemoryStore(options), {
+      ...shadow,
+      name: "shadow",
+      ...changes,
+    });
+    return Object.assign(shadowed, { shadow });
+  }
+
+  test("tells of an answer that differs, and of the call that it was given to", async () => {
+    const shadowed = pair({ listLanes: async () => [], claim: async () => false });
+    await shadowed.store.listLanes();
+    expect(await shadowed.store.claim("duty", 1, 50)).toBe(true);
+    await shadowed.settle();
+    expect(shadowed.differences).toEqual([
+      {
+        call: 2,
+        verb: "claim",
+        args: ["duty", 1, 50],
+        problem: "answer: memory has true, shadow has false",
+      },
+    ]);
+  });
+
+  test("tells of an act that left another state, also when it answered right", async () => {
+    const shadowed = pair({ savePosition: async () => undefined });
+    await shadowed.store.savePosition("reader", 3);
+    await shadowed.settle();
+    expect(shadowed.differences).toEqual([]);
+    expect(await shadowed.compare()).toEqual([
+      "state: positions.reader: memory has 3, shadow has 0",
+    ]);
+  });
+
+  test("tells of an error that only one of the two threw", async () => {
+    const shadowed = pair({ renew: () => Promise.reject(new Error("not today")) });
+    expect(await shadowed.store.renew([], 10)).toEqual([]);
+    expect(await shadowed.compare()).toEqual([
+      "call 1, renew([], 10): answer: memory has [], shadow has (nothing)",
+    ]);
+  });
+
+  test("agrees on an error by its code", async () => {
+    const shadowed = pair();
+    const unknown = expect.objectContaining({ code: "UNKNOWN_BATCH" }) as Error;
+    await expect(shadowed.store.seal("nobody")).rejects.toEqual(unknown);
+    expect(await shadowed.compare()).toEqual([]);
+  });
+
+  test("is given calls in the order in which they came, as they were then", async () => {
+    const slow: Partial<Store> = {
+      registerWorker: async (facts) => {
+        await Promise.resolve();
+        return shadowed.shadow.registerWorker(facts);
+      },
+    };
+    const shadowed = pair(slow);
+    const serves = [{ pipeline: "p", version: "1" }];
+    const calls = [
+      shadowed.store.registerWorker({ name: "one" }),
+      shadowed.store.registerWorker({ name: "two" }),
+      shadowed.store.beat(2, serves, 1_000),
+    ];
+    serves.pop();
+    expect(await Promise.all(calls)).toEqual([1, 2, undefined]);
+    expect(await shadowed.compare()).toEqual([]);
+    expect(shadowed.shadow.state.workers.get(2)?.serves).toEqual([{ pipeline: "p", version: "1" }]);
+  });
+});

@@ -1,0 +1,184 @@
+/**
+ * A store with a shadow: each call is done to the primary, the reference model, and then to another
+ * store at the same virtual time and in the same order. The caller hears the primary alone, so that a
+ * history does not depend on whether somebody compares; where the two differ, the shadow tells.
+ */
+import type { MemoryStore } from "../src/adapters/memory/store.ts";
+import type { Clock } from "../src/ports/clock.ts";
+import type { Store } from "../src/ports/store.ts";
+import { STORE_VERBS, type StoreVerb } from "../src/ports/store-verbs.ts";
+import {
+  type CanonicalState,
+  describeDifference,
+  type Difference,
+  findFirstDifference,
+  readCanonicalState,
+} from "../test/support/canonical-state.ts";
+
+/** After the first difference others follow from it. */
+const DIFFERENCES_MAX = 5;
+
+export interface ShadowDifference {
+  /** The number of the call, from 1. */
+  readonly call: number;
+  readonly verb: StoreVerb;
+  readonly args: readonly unknown[];
+  /** In words: where, and what each of the two says. */
+  readonly problem: string;
+}
+
+export interface ShadowedStore {
+  /** To be used in the primary's place. */
+  readonly store: Store;
+  /** The first differences so far. */
+  readonly differences: readonly ShadowDifference[];
+  /** How many calls were compared. */
+  readonly calls: number;
+  /** Resolves when every call so far was compared. */
+  settle(): Promise<void>;
+  /** The first differences, and the first one of everything that both hold now; in words. */
+  compare(): Promise<string[]>;
+}
+
+/** What came of a call: an answer, or an error by its name and code. */
+type Outcome = { readonly answer: unknown } | { readonly threw: string };
+
+export function shadowStore(primary: MemoryStore, shadow: Store): ShadowedStore {
+  return new Shadowing(primary, shadow);
+}
+
+class Shadowing implements ShadowedStore {
+  readonly store: Store;
+  readonly differences: ShadowDifference[] = [];
+  calls = 0;
+  readonly #primary: MemoryStore;
+  readonly #shadow: Store;
+  /** Names that no port lists. */
+  readonly #readers = new Set<string>();
+  readonly #batches = new Set<string>();
+  /** Calls that were not compared yet. */
+  #busy = 0;
+  #compared: Promise<void> = Promise.resolve();
+
+  constructor(primary: MemoryStore, shadow: Store) {
+    this.#primary = primary;
+    this.#shadow = shadow;
+    type Call = (...args: readonly unknown[]) => Promise<unknown>;
+    const calls: Record<string, Call> = {};
+    for (const verb of STORE_VERBS) {
+      calls[verb] = (...args) => this.#call(verb, args);
+    }
+    this.store = {
+      ...(calls as unknown as Pick<Store, StoreVerb>),
+      name: primary.name,
+      watch: (onChange) => primary.watch(onChange),
+      backup: (path) => primary.backup(path),
+      close: () => primary.close(),
+    };
+  }
+
+  /**
+   * Both commit within the call, unless the shadow is still at an earlier one: then this one waits for
+   * it, as it was given. A shadow needs no timer, so its turn comes before virtual time moves on.
+   */
+  #call(verb: StoreVerb, args: readonly unknown[]): Promise<unknown> {
+    const call = ++this.calls;
+    this.#note(verb, args);
+    const answer = invoke(this.#primary, verb, args);
+    const expected = settle(answer);
+    const given = this.#busy > 0 ? structuredClone(args) : args;
+    const actual =
+      this.#busy++ === 0
+        ? settle(invoke(this.#shadow, verb, given))
+        : this.#compared.then(() => settle(invoke(this.#shadow, verb, given)));
+    this.#compared = Promise.all([expected, actual]).then(([one, other]) => {
+      this.#busy--;
+      this.#weigh(call, verb, given, one, other);
+    });
+    return answer;
+  }
+
+  #weigh(
+    call: number,
+    verb: StoreVerb,
+    args: readonly unknown[],
+    expected: Outcome,
+    actual: Outcome,
+  ): void {
+    const difference = findFirstDifference(expected, actual);
+    if (difference === null || this.differences.length >= DIFFERENCES_MAX) return;
+    this.differences.push({ call, verb, args, problem: this.#describe(difference) });
+  }
+
+  #describe(difference: Difference): string {
+    return describeDifference(difference, [this.#primary.name, this.#shadow.name]);
+  }
+
+  #note(verb: StoreVerb, [first]: readonly unknown[]): void {
+    if (verb === "startReader" || verb === "savePosition") this.#readers.add(first as string);
+    if (verb === "keepUndelivered") this.#readers.add((first as { reader: string }).reader);
+    if (verb === "submit") this.#batches.add((first as { id: string }).id);
+  }
+
+  settle(): Promise<void> {
+    return this.#compared;
+  }
+
+  async compare(): Promise<string[]> {
+    await this.settle();
+    const problems = this.differences.map(
+      ({ call, verb, args, problem }) =>
+        `call ${call}, ${verb}(${args.map((one) => JSON.stringify(one)).join(", ")}): ${problem}`,
+    );
+    const difference = findFirstDifference(
+      await this.#read(this.#primary),
+      await this.#read(this.#shadow),
+    );
+    return difference === null ? problems : [...problems, `state: ${this.#describe(difference)}`];
+  }
+
+  #read(store: Store): Promise<CanonicalState> {
+    return readCanonicalState(store, { readers: [...this.#readers], gone: [...this.#batches] });
+  }
+}
+
+function invoke(store: Store, verb: StoreVerb, args: readonly unknown[]): Promise<unknown> {
+  return (store[verb] as (...given: readonly unknown[]) => Promise<unknown>)(...args);
+}
+
+/** An error's message names the store; its code is what callers go by. */
+function settle(answer: Promise<unknown>): Promise<Outcome> {
+  return answer.then(
+    (value) => ({ answer: value }),
+    (error: unknown) => {
+      const { name, code } = error as { readonly name?: string; readonly code?: string };
+      return { threw: code ?? name ?? String(error) };
+    },
+  );
+}
+
+/** Lets a store be opened before the world is there whose time it keeps. */
+export class BorrowedClock implements Clock {
+  #clock: Clock | null = null;
+
+  borrow(clock: Clock): void {
+    this.#clock = clock;
+  }
+
+  /** Before it has one, time stands at the beginning. */
+  wallMs(): number {
+    return this.#clock?.wallMs() ?? 0;
+  }
+
+  monotonicMs(): number {
+    return this.#clock?.monotonicMs() ?? 0;
+  }
+
+  after(delayMs: number, callback: () => void): () => void {
+    return this.#clock?.after(delayMs, callback) ?? (() => undefined);
+  }
+
+  turn(): Promise<void> {
+    return this.#clock?.turn() ?? Promise.resolve();
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * The swarm: a thousand seeds of an hour each, in processes of their own, as `npm run sim` plays them.
+ * Fewer with SLUICE_SEEDS.
+ */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { playSeed } from "../play-seed.ts";
+import { readRegressions } from "../regressions.ts";
+import { Coverage, listCells } from "./coverage.ts";
+import { playSeeds } from "./play-seeds.ts";
+
+const SEEDS = Number(process.env["SLUICE_SEEDS"] ?? 1_000);
+const LIMIT_MS = 120_000 + SEEDS * 2_000;
+const MAIN = fileURLToPath(new URL("../main.ts", import.meta.url));
+const run = promisify(execFile);
+
+interface Figures {
+  readonly seeds: number;
+  readonly failed: number;
+  readonly medianCalls: number;
+  readonly medianFaults: number;
+  readonly cells: number;
+}
+
+/** What the command prints, whether it succeeds or not. */
+async function simulate(...args: readonly string[]): Promise<{ code: number; out: string }> {
+  try {
+    const { stdout } = await run(process.execPath, [MAIN, ...args], { maxBuffer: 64 * 1_048_576 });
+    return { code: 0, out: stdout };
+  } catch (error) {
+    const { code, stdout } = error as { code: number; stdout: string };
+    return { code, out: stdout };
+  }
+}
+
+describe("the swarm", () => {
+  test(
+    `${SEEDS} seeds of an hour each: every promise holds, and the hours are not idle`,
+    async () => {
+      const { code, out } = await simulate("--seeds", String(SEEDS), "--json");
+      expect(code, out).toBe(0);
+      const figures = JSON.parse(out.split("\n")[0] ?? "") as Figures;
+      expect(figures).toMatchObject({ seeds: SEEDS, failed: 0 });
+      expect(figures.medianCalls).toBeGreaterThanOrEqual(2_000);
+      expect(figures.medianFaults).toBeGreaterThanOrEqual(20);
+    },
+    LIMIT_MS,
+  );
+
+  test("seeds that once failed do not fail again", async () => {
+    const regressions = readRegressions();
+    expect(regressions.length).toBeGreaterThan(0);
+    for (const { seed, cut, why } of regressions) {
+      expect((await playSeed(seed, cut)).problems, `seed ${seed}: ${why}`).toEqual([]);
+    }
+  });
+
+  test("a seed is the same history in another process, and another seed is another one", async () => {
+    const seeds = [3, 8, 21, 34, 55, 89];
+    const play = () =>
+      playSeeds({ seeds, jobs: 2, failuresMax: 1, onReport: () => undefined }).then(
+        ({ digests }) => digests,
+      );
+    const [first, second] = [await play(), await play()];
+    for (const seed of seeds) expect(first.get(seed)).toBe(second.get(seed));
+    expect(new Set(first.values()).size).toBe(seeds.length);
+    const here = await playSeed(3);
+    expect(here.world.trace.digest).toBe(first.get(3));
+  });
+});
+
+describe("the command", () => {
+  test("says everything that was drawn before the first tick, and then what came of it", async () => {
+    const { code, out } = await simulate("--seed", "42");
+    expect(code, out).toBe(0);
+    const [first = "", ...rest] = out.split("\n");
+    expect(first).toBe("seed 42");
+    expect(rest[0]).toMatch(
+      /of 1,000 calls: crash_before [\d.]+, crash_after [\d.]+, lost_reply [\d.]+, refused [\d.]+, late [\d.]+, late_reply [\d.]+ /,
+    );
+    expect(out).toMatch(/\d+ calls, \d+ faults, trace [0-9a-f]{64}\nevery promise held\n$/);
+  });
+
+  test.each([
+    [["--seed", "x"], '--seed takes a whole number above 0, not "x"'],
+    [["--seeds", "0"], '--seeds takes a whole number above 0, not "0"'],
+    [["--speed", "3"], "Unknown option '--speed'"],
+    [["--seed", "1", "--cut", "batches=e1"], '"batches" is no part of a cut'],
+  ])("refuses %j", async (args, message) => {
+    const { code, out } = await simulate(...args);
+    expect(code).toBe(2);
+    expect(out).toContain(message);
+    expect(out).toContain("usage:");
+  });
+});
+
+describe("coverage", () => {
+  test("names every cell that was never met", () => {
+    const coverage = new Coverage();
+    const cells = listCells();
+    expect(coverage.listEmpty()).toEqual(cells);
+    const [met = ""] = cells;
+    coverage.add(met);
+    expect(coverage.listEmpty()).toEqual(cells.slice(1));
+  });
+
+  test("counts where faults met calls", async () => {
+    const { coverage, faults, places } = await playSeed(3);
+    const calls = [...coverage.cells].filter(([cell]) => cell.startsWith("call:"));
+    expect(calls.reduce((sum, [, times]) => sum + times, 0)).toBe(places.length);
+    expect(faults).toBeGreaterThanOrEqual(places.length);
+  });
+});

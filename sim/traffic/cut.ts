@@ -1,0 +1,83 @@
+/**
+ * What is left of an hour: some of its batches, acts, happenings and faults, and of some batches only
+ * their first items. A cut can be written on a command line.
+ */
+import { swarmFaults } from "../faults.ts";
+import type { Hour } from "./draw-hour.ts";
+import type { Errand } from "./errand.ts";
+import type { TrafficPlot } from "./plot.ts";
+
+export interface Cut {
+  /** Keys of batches; null for all. */
+  readonly errands: readonly string[] | null;
+  /** Numbers in the plot. */
+  readonly acts: readonly number[] | null;
+  readonly happenings: readonly number[] | null;
+  /** Places, as `nameCall` calls them. */
+  readonly faults: readonly string[] | null;
+  /** How many items a batch has, as `e1:3`. */
+  readonly items: readonly string[] | null;
+}
+
+export const WHOLE: Cut = {
+  errands: null,
+  acts: null,
+  happenings: null,
+  faults: null,
+  items: null,
+};
+
+const PARTS = ["errands", "acts", "happenings", "faults", "items"] as const;
+
+export function applyCut(hour: Hour, cut: Cut): TrafficPlot {
+  const { seed, swarm } = hour;
+  const only = cut.faults === null ? null : new Set(cut.faults);
+  const { perMille, lateMaxMs } = swarm;
+  return {
+    ...hour,
+    faults: swarmFaults({ seed, perMille, lateMaxMs, only }),
+    errands: cutErrands(hour.errands, cut),
+    acts: hour.acts.filter((_, number) => cut.acts?.includes(number) ?? true),
+    happenings: hour.happenings.filter((_, number) => cut.happenings?.includes(number) ?? true),
+  };
+}
+
+/** Those that are left are submitted when they were before. */
+function cutErrands(errands: readonly Errand[], cut: Cut): Errand[] {
+  const sizes = new Map((cut.items ?? []).map((text) => text.split(":") as [string, string]));
+  const kept: Errand[] = [];
+  let waitedMs = 0;
+  for (const errand of errands) {
+    waitedMs += errand.submitAfterMs;
+    if (!(cut.errands?.includes(errand.key) ?? true)) continue;
+    const size = Number(sizes.get(errand.key) ?? errand.contents.length);
+    kept.push({
+      ...errand,
+      submitAfterMs: waitedMs,
+      doings: errand.doings.map((step) => step.slice(0, size)),
+      contents: errand.contents.slice(0, size),
+    });
+    waitedMs = 0;
+  }
+  return kept;
+}
+
+/** `errands=e0,e3 faults=n1.1#37`; what is not named is whole. */
+export function writeCut(cut: Cut): string {
+  return PARTS.flatMap((part) => {
+    const kept = cut[part];
+    return kept === null ? [] : [`${part}=${kept.join(",")}`];
+  }).join(" ");
+}
+
+export function readCut(text: string): Cut {
+  const cut: { -readonly [Part in keyof Cut]: Cut[Part] } = { ...WHOLE };
+  for (const word of text.split(/\s+/).filter((one) => one !== "")) {
+    const [part = "", list = ""] = word.split("=");
+    const values = list === "" ? [] : list.split(",");
+    if (part === "acts" || part === "happenings") cut[part] = values.map(Number);
+    else if (part === "errands" || part === "faults" || part === "items") cut[part] = values;
+    else throw new Error(`${JSON.stringify(part)} is no part of a cut: ${PARTS.join(", ")} are`);
+  }
+  return cut;
+}

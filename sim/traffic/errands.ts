@@ -1,0 +1,298 @@
+/**
+ * The items of many batches as handlers meet them: the pipelines that run them, what each item does
+ * step after step, and a log of every run, to be held against what the store says.
+ */
+import { FatalError, PermanentError, TransientError } from "../../src/core/errors.ts";
+import { sleep } from "../../src/ports/clock.ts";
+import type { ChunkContext, ChunkItem, ItemContext } from "../../src/runtime/contexts.ts";
+import {
+  failed,
+  type ItemOutcome,
+  later,
+  readOutcome,
+  skipped,
+  succeeded,
+} from "../../src/runtime/outcomes.ts";
+import { definePipeline, type Pipeline } from "../../src/runtime/pipeline.ts";
+import { never, type Node, type World } from "../world.ts";
+import { iterateParcels, makeRangedSource } from "./parcel-source.ts";
+import type {
+  Doing,
+  Errand,
+  ErrandListener,
+  ErrandRun,
+  Parcel,
+  PipelinePlot,
+  Release,
+  RunFacts,
+  StepPlot,
+} from "./errand.ts";
+
+const LATER_MS = 60;
+const COUNT_TARGET = 5;
+
+/** The code that a node runs of a step. */
+interface Code {
+  readonly node: Node;
+  readonly release: Release;
+  readonly step: StepPlot;
+  readonly number: number;
+}
+
+export class Errands {
+  readonly errands: ReadonlyMap<string, Errand>;
+  readonly runs: ErrandRun[] = [];
+  readonly listeners: ErrandListener[] = [];
+  readonly #world: World;
+  /** How often an item did what it does only a few times. */
+  readonly #done = new Map<string, number>();
+  /** How often a source that is read once was opened. */
+  #openings = 0;
+  /** When an outside count was first looked at. */
+  readonly #counted = new Map<string, number>();
+
+  constructor(world: World, errands: readonly Errand[]) {
+    this.#world = world;
+    this.errands = new Map(errands.map((errand) => [errand.key, errand]));
+  }
+
+  listItems(key: string): Parcel[] {
+    return (this.errands.get(key)?.doings[0] ?? []).map((_, n) => ({ key, n }));
+  }
+
+  /** Each time that a source is opened it begins with another item: whoever mixes two plans loses some. */
+  #rotate(items: readonly Parcel[]): Parcel[] {
+    const by = this.#openings++ % Math.max(1, items.length);
+    return [...items.slice(by), ...items.slice(0, by)];
+  }
+
+  getDoing({ key, n }: Parcel, step: number): Doing {
+    return this.errands.get(key)?.doings[step]?.[n] ?? { does: "succeed" };
+  }
+
+  getContent({ key, n }: Parcel): string {
+    return this.errands.get(key)?.contents[n] ?? `${key}/${n}`;
+  }
+
+  /** The pipeline as this node has it: its handlers die with the node. */
+  makePipeline(node: Node, plot: PipelinePlot, deployed: number): Pipeline<Parcel, string> {
+    const { name, supply, steps, releases } = plot;
+    const release = releases[Math.min(deployed, releases.length - 1)] as Release;
+    const source = ({ input }: { input: string }): unknown =>
+      supply === "ranged"
+        ? makeRangedSource(node, this.listItems(input))
+        : iterateParcels(node, this.#rotate(this.listItems(input)));
+    const owned = supply === "handed_over" || supply === "open";
+    const definitions = steps.map((step, number) => ({
+      name: step.name,
+      ...(number === 0 && !owned ? { source } : {}),
+      ...(step.waits ? this.#makeWait(node) : this.#makeWork({ node, release, step, number })),
+    }));
+    return definePipeline({
+      name,
+      version: release.version,
+      accepts: release.accepts,
+      steps: definitions as never,
+    }) as unknown as Pipeline<Parcel, string>;
+  }
+
+  #makeWork(code: Code): object {
+    const { chunkSize, concurrency, maxRedrives, failureBudget, canary } = code.step;
+    const { timeLimitMs, retry, dedupes, byChunk } = code.step;
+    const process = (parcel: Parcel, context: ItemContext): unknown =>
+      this.#process(code, parcel, context);
+    const processChunk = (
+      items: readonly ChunkItem<Parcel>[],
+      context: ChunkContext,
+    ): Promise<ItemOutcome[]> => this.#processChunk(code, items, context);
+    return {
+      chunkSize,
+      concurrency,
+      maxRedrives,
+      failureBudget,
+      canary,
+      timeLimitMs,
+      retry,
+      key: ({ key, n }: Parcel) => `${key}/${n}`,
+      ...(dedupes
+        ? { dedupe: { identity: (one: Parcel) => this.getContent(one), content: () => "same" } }
+        : {}),
+      ...(byChunk ? { processChunk } : { process }),
+    };
+  }
+
+  /** Rises with time, to be looked at a few times. */
+  #makeWait(node: Node): object {
+    const count = ({ batch }: ItemContext): Promise<number> => {
+      if (!node.alive) return never();
+      const now = this.#world.time.nowMs;
+      const since = this.#counted.get(batch) ?? now;
+      this.#counted.set(batch, since);
+      return Promise.resolve(Math.floor((now - since) / 100));
+    };
+    const delays = { steps: [], elseMs: 150, stallMs: 150 };
+    return { waitFor: { count, target: COUNT_TARGET, delays } };
+  }
+
+  #processChunk(
+    code: Code,
+    items: readonly ChunkItem<Parcel>[],
+    { batch, fence, final, signal }: ChunkContext,
+  ): Promise<ItemOutcome[]> {
+    const answers = items.map(async ({ item, index, attempt, drive }): Promise<ItemOutcome> => {
+      try {
+        const facts = { batch, index, attempt, drive, fence, final, signal };
+        const value = await this.#process(code, item, facts);
+        return readOutcome(value) ?? succeeded(value);
+      } catch (error) {
+        return failed(error);
+      }
+    });
+    return Promise.all(answers);
+  }
+
+  async #process(code: Code, parcel: Parcel, context: RunFacts): Promise<unknown> {
+    const { node, release, step: plot, number: step } = code;
+    if (!node.alive) return never();
+    const { batch, index, attempt, drive, fence, final, signal } = context;
+    const doing = this.getDoing(parcel, step);
+    const run: ErrandRun = {
+      node,
+      release,
+      batch,
+      step,
+      plot,
+      index,
+      parcel,
+      doing,
+      attempt,
+      drive,
+      fence,
+      final,
+      startedAt: this.#world.time.nowMs,
+      ended: false,
+    };
+    this.runs.push(run);
+    this.#world.note(node, `runs ${parcel.key}/${step}/${index} ${drive}.${attempt}`, "run");
+    for (const listener of this.listeners) listener.onStart?.(run);
+    if (doing.does === "stages" && context.checkpoint !== undefined) {
+      const last = Number(context.lastCheckpoint?.data ?? 0);
+      this.#tellStage(node, `${parcel.key}/${step}/${parcel.n}`, "begins", last);
+    }
+    const leave = this.#watchLeave(run, signal);
+    try {
+      const value = await this.#do(code, run, context);
+      return node.alive ? value : await never();
+    } catch (error) {
+      if (!node.alive) await never();
+      throw error;
+    } finally {
+      run.ended = true;
+      leave();
+    }
+  }
+
+  /** One that was told to stop counts no longer: the engine may give up on it. */
+  #watchLeave(run: ErrandRun, signal: AbortSignal): () => void {
+    let left = false;
+    const leave = (): void => {
+      if (left) return;
+      left = true;
+      for (const listener of this.listeners) listener.onLeave?.(run);
+    };
+    signal.addEventListener("abort", leave, { once: true });
+    return leave;
+  }
+
+  async #do({ node, step, number }: Code, run: ErrandRun, context: RunFacts): Promise<unknown> {
+    const { doing, parcel } = run;
+    const { attempt, drive, signal } = context;
+    const result = { ...parcel };
+    const id = `${parcel.key}/${number}/${parcel.n}`;
+    await this.#spend(node, step);
+    switch (doing.does) {
+      case "succeed":
+        return result;
+      case "skip":
+        return skipped();
+      case "refuse":
+        if (parcel.mended === true) return result;
+        throw new PermanentError("never", { code: "REFUSED" });
+      case "kill":
+        this.#world.crash(node, "item");
+        return never();
+      case "murder":
+        if (!this.#doOnce(id, doing.times)) return result;
+        this.#world.crash(node, "item");
+        return never();
+      case "stop_worker":
+        if (!this.#doOnce(id, doing.times)) return result;
+        throw new FatalError("credentials are gone");
+      case "stumble":
+        if (attempt > doing.times) return result;
+        throw new TransientError("not yet", { code: "STUMBLED" });
+      case "recover":
+        if (drive >= doing.drive) return result;
+        throw new TransientError("not in this drive", { code: "STUMBLED" });
+      case "hang":
+        if (attempt > doing.times) return result;
+        await new Promise<void>((resolve) => {
+          if (doing.heedsSignal) signal.addEventListener("abort", () => resolve());
+        });
+        signal.throwIfAborted();
+        return result;
+      case "dawdle":
+        if (attempt <= doing.times) await sleep(node.clock, step.timeLimitMs * 2);
+        return result;
+      case "stages":
+        return this.#goThrough(doing, node, step, id, result, context);
+      case "later":
+        return this.#doOnce(id, doing.times) ? later(LATER_MS) : result;
+      default:
+        throw new Error(`unknown doing ${JSON.stringify(doing)}`);
+    }
+  }
+
+  async #goThrough(
+    { stages, failsAfter }: { readonly stages: number; readonly failsAfter: number },
+    node: Node,
+    step: StepPlot,
+    id: string,
+    result: Parcel,
+    { checkpoint, lastCheckpoint }: RunFacts,
+  ): Promise<unknown> {
+    if (checkpoint === undefined) return result;
+    const tell = (what: "tries" | "has", stage: number): void =>
+      this.#tellStage(node, id, what, stage);
+    const last = Number(lastCheckpoint?.data ?? 0);
+    for (let stage = last + 1; stage <= stages; stage++) {
+      await this.#spend(node, step);
+      if (!node.alive) return never();
+      tell("tries", stage);
+      await checkpoint("stage", stage);
+      if (!node.alive) return never();
+      tell("has", stage);
+      if (stage === failsAfter && this.#doOnce(id, 1)) {
+        throw new TransientError("between two stages", { code: "STUMBLED" });
+      }
+    }
+    return result;
+  }
+
+  #tellStage(node: Node, id: string, what: "begins" | "tries" | "has", stage: number): void {
+    this.#world.note(node, `${id} ${what} stage ${stage}`, "run");
+    for (const listener of this.listeners) listener.onStage?.(id, what, stage);
+  }
+
+  #doOnce(id: string, times: number): boolean {
+    const done = this.#done.get(id) ?? 0;
+    this.#done.set(id, done + 1);
+    return done < times;
+  }
+
+  async #spend(node: Node, { itemMaxMs }: StepPlot): Promise<void> {
+    const tookMs = Math.floor(this.#world.random.next() * (itemMaxMs + 1));
+    // Some handlers are done within the same turn.
+    if (tookMs > 0) await sleep(node.clock, tookMs);
+  }
+}

@@ -1,0 +1,197 @@
+/** Somebody who interferes with batches at drawn moments, and at last lets everything go on. */
+import { type Batch, findPause } from "../../src/adapters/memory/state.ts";
+import { isEnded } from "../../src/core/batch.ts";
+import { SluiceError } from "../../src/core/errors.ts";
+import { LANE_POLICIES } from "../../src/core/lane.ts";
+import { sleep } from "../../src/ports/clock.ts";
+import type { Store } from "../../src/ports/store.ts";
+import type { Engine } from "../../src/runtime/engine.ts";
+import type { Operator, Target } from "../../src/runtime/operator.ts";
+import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import type { Node, World } from "../world.ts";
+import type { ActName, ActPlot, TrafficPlot } from "./plot.ts";
+
+/** What an operator may be told who comes too early or too late. */
+const EXPECTED_CODES = [
+  "UNKNOWN_LANE",
+  "UNKNOWN_PIPELINE",
+  "BATCH_ENDED",
+  "CANNOT_REDRIVE",
+  "NOT_WAITING",
+  "UNKNOWN_LETTER",
+];
+const TIDY_EVERY_MS = 400;
+const BY = { by: "op" };
+
+export interface OperatorListener {
+  /** An act on a batch is about to be done. */
+  onAct(act: ActName, batch: Batch, isPaused: boolean): void;
+}
+
+export class OperatorPart {
+  readonly problems: string[] = [];
+  readonly listeners: OperatorListener[] = [];
+  /** Nothing is left to do. */
+  done = false;
+  actedAt = 0;
+  readonly #world: World;
+  readonly #plot: TrafficPlot;
+  #next = 0;
+
+  constructor(world: World, plot: TrafficPlot) {
+    this.#world = world;
+    this.#plot = plot;
+  }
+
+  async play(node: Node, engine: Engine, listKeys: () => readonly string[]): Promise<void> {
+    const { acts, errands } = this.#plot;
+    for (let act = acts[this.#next]; act !== undefined; act = acts[this.#next]) {
+      await sleep(node.clock, act.atMs - this.#world.time.elapsedMs);
+      this.#next++;
+      await this.#act(node, engine, act, listKeys());
+    }
+    // Whatever is paused or parked now would stay so.
+    while (!(await this.#tidy(engine.operator)) || listKeys().length < errands.length) {
+      await sleep(node.clock, TIDY_EVERY_MS);
+    }
+    this.done = true;
+  }
+
+  async #act(node: Node, engine: Engine, plot: ActPlot, keys: readonly string[]): Promise<void> {
+    const choice = new Choice(plot.roll);
+    const batch = this.#findBatch(choice, keys);
+    if (batch === null) return;
+    const isPaused = findPause(this.#world.store.state, batch) !== null;
+    for (const listener of this.listeners) listener.onAct(plot.act, batch, isPaused);
+    this.#world.note(node, `wants to ${plot.act} ${batch.submission.key}`, "act");
+    try {
+      await this.#try(engine, choice, plot.act, batch);
+      this.actedAt = this.#world.time.nowMs;
+    } catch (error) {
+      // A redrive whose answer was lost is not made again for its caller, who is told so.
+      const expected =
+        error instanceof SluiceError && (error.retryable || EXPECTED_CODES.includes(error.code));
+      if (!expected) this.problems.push(`the operator was told: ${String(error)}`);
+    }
+  }
+
+  async #try(engine: Engine, choice: Choice, act: ActName, batch: Batch): Promise<unknown> {
+    const { operator, store } = engine;
+    const { id, lane, pipeline } = batch.submission;
+    const target = choice.pick<Target>([{ batch: id }, { batch: id }, { lane }, { pipeline }]);
+    const mode = choice.pick(["drain", "now"] as const);
+    switch (act) {
+      case "cancel": {
+        const one = "batch" in target || choice.chance(0.7);
+        return operator.cancel(one ? { batch: id } : target, { mode, ...BY });
+      }
+      case "pause":
+        return operator.pause(target, { mode, ...BY });
+      case "resume":
+        return operator.resume(target, BY);
+      case "redrive":
+        return operator.redrive(id, {
+          withCancelled: choice.chance(0.7),
+          ceiling: choice.pick([1, 3, 1_000]),
+          ...(choice.chance(0.3) ? { perSecond: 20 } : {}),
+          ...BY,
+        });
+      case "discard":
+        return operator.discard(id, { codes: ["REFUSED"], ...BY });
+      case "edit":
+        return edit(store, batch);
+      case "move":
+        if (this.#plot.orderly) return undefined;
+        return operator.move(id, { to: choice.pick(["front", "back"] as const), ...BY });
+      case "policy":
+        if (this.#plot.orderly) return undefined;
+        return operator.setLanePolicy(lane, choice.pick([...LANE_POLICIES, "park", "park"]));
+      case "prune":
+        return operator.prune({ keepMs: choice.pick([0, 60_000, 600_000]), keepEvidenceMs: 0 });
+      case "look":
+        return lookAround(engine, batch, choice);
+      default:
+        throw new Error(`unknown act ${String(act)}`);
+    }
+  }
+
+  /** Resumes what stands; true when nothing did and every batch has ended. */
+  async #tidy(operator: Operator): Promise<boolean> {
+    const { batches, pauses } = this.#world.store.state;
+    const unfinished = [...batches.values()].filter(({ state }) => !isEnded(state));
+    if (unfinished.length === 0 && pauses.size === 0) return true;
+    for (const { scope, name } of pauses.values()) {
+      const target: Target =
+        scope === "batch"
+          ? { batch: name }
+          : scope === "lane"
+            ? { lane: name }
+            : { pipeline: name };
+      await this.#resume(operator, target);
+    }
+    for (const { parked, submission } of unfinished) {
+      if (parked !== null) await this.#resume(operator, { batch: submission.id });
+    }
+    return false;
+  }
+
+  async #resume(operator: Operator, target: Target): Promise<void> {
+    try {
+      await operator.resume(target, BY);
+      this.actedAt = this.#world.time.nowMs;
+    } catch (error) {
+      const expected =
+        error instanceof SluiceError && (error.retryable || EXPECTED_CODES.includes(error.code));
+      if (!expected) throw error;
+    }
+  }
+
+  #findBatch(choice: Choice, keys: readonly string[]): Batch | null {
+    if (keys.length === 0) return null;
+    const all = [...this.#world.store.state.batches.values()];
+    const known = all.filter(({ submission }) => keys.includes(submission.key ?? ""));
+    // One that has ended is the less interesting one, and more and more of them have.
+    const live = known.filter(({ state }) => !isEnded(state));
+    const some = live.length > 0 && choice.chance(0.75) ? live : known;
+    return some.length === 0 ? null : choice.pick(some);
+  }
+}
+
+/** The choices of one act, from its own roll: an act that is left out changes no other. */
+class Choice {
+  readonly #random: SeededRandom;
+
+  constructor(roll: number) {
+    this.#random = new SeededRandom(roll);
+  }
+
+  pick<T>(choices: readonly T[]): T {
+    return choices[Math.floor(this.#random.next() * choices.length)] as T;
+  }
+
+  chance(probability: number): boolean {
+    return this.#random.next() < probability;
+  }
+}
+
+/** Mends the first letter that was refused, if its item is known. */
+async function edit(store: Store, { submission, step }: Batch): Promise<void> {
+  const page = { step, afterItem: -1, limit: 1, filter: { codes: ["REFUSED"] } };
+  const [letter] = await store.readDeadLetters(submission.id, page);
+  const [key = "", n = ""] = letter?.key?.split("/") ?? [];
+  if (letter === undefined || n === "") return;
+  const value = JSON.stringify({ key, n: Number(n), mended: true });
+  await store.editLetter(submission.id, { step, item: letter.item, value, by: "op", why: null });
+}
+
+/** Looks change nothing, however they go wrong. */
+async function lookAround(engine: Engine, batch: Batch, choice: Choice): Promise<void> {
+  const { id } = batch.submission;
+  await engine.operator.why(id);
+  await engine.operator.lanes();
+  await engine.store.findItem(id, 0, 0);
+  await engine.store.recount(id);
+  for await (const letter of engine.undelivered()) {
+    if (choice.chance(0.5)) await engine.discardUndelivered(letter.id);
+  }
+}
