@@ -17,6 +17,14 @@ function look(changes: Partial<WatchLook>): WatchLook {
   return { current: 10, previous: 20, stalls: 0, target: 0, stallsMax: 3, ...changes };
 }
 
+const STALLED: StallFacts = {
+  hasDueWork: true,
+  hasLiveLease: false,
+  areWorkersBusy: false,
+  isPaused: false,
+  hasWorker: true,
+};
+
 describe("what a look decides", () => {
   test.each([
     // A count that falls to zero.
@@ -74,12 +82,20 @@ describe("what the next look is told", () => {
 
   test("a look without progress that is no stall is held against nobody, and forgives nothing", () => {
     const facts = look({ stalls: 2 });
+    const paused = { ...STALLED, isPaused: true };
     for (const decision of ["retry_needed", "retries_exhausted"] as const) {
-      expect(noteLook(facts, decision, false)).toEqual({ previous: 10, stalls: 2 });
+      expect(noteLook(facts, decision, paused)).toEqual({ previous: 10, stalls: 2 });
     }
-    expect(noteLook(facts, "retry_needed", true)).toEqual({ previous: 10, stalls: 3 });
-    expect(noteLook(facts, "retries_exhausted", true)).toEqual({ previous: 10, stalls: 0 });
-    expect(noteLook(facts, "progress_made", false)).toEqual({ previous: 10, stalls: 0 });
+    expect(noteLook(facts, "retry_needed", STALLED)).toEqual({ previous: 10, stalls: 3 });
+    expect(noteLook(facts, "retries_exhausted", STALLED)).toEqual({ previous: 10, stalls: 0 });
+    expect(noteLook(facts, "progress_made", paused)).toEqual({ previous: 10, stalls: 0 });
+  });
+
+  test("somebody at work breaks the row of stalls: the look after is a first one", () => {
+    const facts = look({ stalls: 2 });
+    for (const decision of WATCH_DECISIONS) {
+      expect(noteLook(facts, decision, { ...STALLED, hasLiveLease: true })).toEqual(FIRST_LOOK);
+    }
   });
 
   test("exactly two decisions are without progress", () => {
@@ -122,21 +138,13 @@ describe("when the next look comes", () => {
 });
 
 describe("a stall", () => {
-  const stalled: StallFacts = {
-    hasDueWork: true,
-    hasLiveLease: false,
-    areWorkersBusy: false,
-    isPaused: false,
-    hasWorker: true,
-  };
-
   test("is due work that nobody took up, though somebody could have", () => {
-    expect(countsAsStall(stalled)).toBe(true);
+    expect(countsAsStall(STALLED)).toBe(true);
   });
 
-  for (const fact of Object.keys(stalled) as (keyof StallFacts)[]) {
-    test(`is none when ${fact} is ${String(!stalled[fact])}`, () => {
-      expect(countsAsStall({ ...stalled, [fact]: !stalled[fact] })).toBe(false);
+  for (const fact of Object.keys(STALLED) as (keyof StallFacts)[]) {
+    test(`is none when ${fact} is ${String(!STALLED[fact])}`, () => {
+      expect(countsAsStall({ ...STALLED, [fact]: !STALLED[fact] })).toBe(false);
     });
   }
 });

@@ -96,9 +96,13 @@ export function isWithoutProgress(decision: WatchDecision): boolean {
   return decision === "retry_needed" || decision === "retries_exhausted";
 }
 
-/** What the next look is told; one without progress that is no stall is held against nobody. */
-export function noteLook(look: WatchLook, decision: WatchDecision, stalls: boolean): WatchState {
-  if (isWithoutProgress(decision) && !stalls) {
+/**
+ * What the next look is told. One without progress that is no stall is held against nobody; while
+ * somebody works there is nothing to be held against anybody, and the row of stalls begins anew.
+ */
+export function noteLook(look: WatchLook, decision: WatchDecision, facts: StallFacts): WatchState {
+  if (facts.hasLiveLease) return FIRST_LOOK;
+  if (isWithoutProgress(decision) && !countsAsStall(facts)) {
     return { previous: look.current, stalls: look.stalls };
   }
   return nextWatchState(look, decision);

@@ -102,6 +102,31 @@ function describeStalls(rule: Rule): void {
     expect(await rig.settle({ ...lease, fence: lease.fence + 1 })).toBe("lost");
   });
 
+  rule("work that was taken up since the last look has not stalled", async ({ rig }) => {
+    const id = await rig.running([1]);
+    await rig.serve();
+    expect(await lookOn(rig, 3)).toEqual([0, 1, 1]);
+    for (let times = 0; times < 5; times++) {
+      // Tried, and to be tried again at once: nothing is counted, and somebody was there.
+      await rig.report(await rig.leaseOne(), { retryInMs: { 0: 0 } });
+      expect(await lookOn(rig, 1)).toEqual([0]);
+    }
+    expect(await lookOn(rig, 2)).toEqual([1, 1]);
+    expect(await rig.state(id)).toBe("running");
+  });
+
+  rule("a lease that a sweep finds lost was somebody's until now: no stall", async ({ rig }) => {
+    const id = await rig.running([1]);
+    await rig.serve();
+    expect(await lookOn(rig, 3)).toEqual([0, 1, 1]);
+    await rig.leaseOne({ leaseMs: 2 * LOOK_MS + 1 });
+    expect(await lookOn(rig, 2)).toEqual([0, 0]);
+    rig.clock.advance(LOOK_MS);
+    expect(await rig.sweep(POLICY)).toMatchObject({ lostLeases: 1, tended: 0 });
+    expect(await lookOn(rig, 2)).toEqual([1, 1]);
+    expect(await rig.state(id)).toBe("running");
+  });
+
   rule("progress forgives every stall before it", async ({ rig }) => {
     const id = await rig.running([1, 1, 1]);
     await rig.serve();

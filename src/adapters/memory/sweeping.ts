@@ -138,7 +138,7 @@ export class Sweeping {
       batch.activityAt = this.#clock.monotonicMs();
     }
     const stalls = isWithoutProgress(decision) && countsAsStall(facts);
-    step.watch = noteLook(look, decision, stalls);
+    step.watch = noteLook(look, decision, facts);
     step.watchDueAt =
       now +
       computeWatchDelayMs(look.current, stalls ? decision : "progress_made", policy.watchDelays);

@@ -5,6 +5,7 @@ import { applyOutcomes } from "../../core/counts.ts";
 import { getOutcome, PENDING, SUCCEEDED } from "../../core/outcome-map.ts";
 import { decideReport, type ItemContent } from "../../core/report.ts";
 import type { ChunkEffect } from "../../core/tracked-item.ts";
+import { FIRST_LOOK } from "../../core/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
 import {
   type ContentClaim,
@@ -170,7 +171,8 @@ export class Working {
     const leased: LeasedChunk[] = [];
     let items = 0;
     for (const batch of this.#findBatches(request)) {
-      for (const chunk of listDue(currentStep(batch), now)) {
+      const step = currentStep(batch);
+      for (const chunk of listDue(step, now)) {
         if (
           leased.length >= request.chunksMax ||
           (leased.length > 0 && items >= request.itemsMax)
@@ -181,6 +183,8 @@ export class Working {
         chunk.fence++;
         chunk.worker = request.worker;
         chunk.leaseUntil = now + request.leaseMs;
+        // What somebody takes up has not stalled, whatever the watch saw before.
+        step.watch = FIRST_LOOK;
         items += chunk.end - chunk.start;
         leased.push(describeLease(batch, chunk, now));
       }

@@ -89,9 +89,11 @@ export class Leasing {
     );
     this.#updateStep = prepare(
       // Node 22 binds no numbered parameters by position, so values are given twice.
+      // What somebody takes up has not stalled, whatever the watch saw before.
       `UPDATE step SET next_chunk = ?, leasable_at = iif(? < ${FRESH_LIMIT}, 0, (
          SELECT min(due_at) FROM chunk INDEXED BY chunk_due
-         WHERE state = 'waiting' AND batch = ? AND step = ?))
+         WHERE state = 'waiting' AND batch = ? AND step = ?)),
+         watch_previous = NULL, watch_stalls = 0
        WHERE batch = ? AND step = ?`,
     );
     this.#selectTracked = prepare(

@@ -238,7 +238,7 @@ export class Sweeping {
     };
     if (decision === "progress_made" || facts.hasLiveLease) this.#touch.run(now, batch);
     const stalls = isWithoutProgress(decision) && countsAsStall(facts);
-    const { previous, stalls: count } = noteLook(look, decision, stalls);
+    const { previous, stalls: count } = noteLook(look, decision, facts);
     const delayMs = computeWatchDelayMs(
       row.pending,
       stalls ? decision : "progress_made",
