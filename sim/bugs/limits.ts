@@ -50,5 +50,6 @@ export const limitBugs: readonly Bug[] = [
     file: RUNNER,
     before: "          if (slot.abandoned) return;\n          this.#judge.note(",
     after: "          this.#judge.note(",
+    rare: true,
   },
 ];

@@ -15,8 +15,17 @@ const { values, positionals } = parseArgs({
     seeds: { type: "string", default: "1000" },
     jobs: { type: "string", default: "2" },
     json: { type: "boolean", default: false },
+    help: { type: "boolean", default: false },
   },
 });
+
+if (values.help) {
+  console.log(`npm run sim:bugs -- [--seeds N] [--jobs N] [--json] [bug ...]
+
+Hunts the deliberate bugs, or those that are named:
+${bugs.map(({ name, what }) => `  ${name}: ${what}`).join("\n")}`);
+  process.exit(0);
+}
 
 function readCount(name: string, text: string): number {
   const count = Number(text);
