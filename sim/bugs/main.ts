@@ -19,19 +19,16 @@ const { values, positionals } = parseArgs({
   },
 });
 
-if (values.help) {
-  console.log(`npm run sim:bugs -- [--seeds N] [--jobs N] [--json] [bug ...]
-
-Hunts the deliberate bugs, or those that are named:
-${bugs.map(({ name, what }) => `  ${name}: ${what}`).join("\n")}`);
-  process.exit(0);
-}
-
 function readCount(name: string, text: string): number {
   const count = Number(text);
   if (Number.isInteger(count) && count > 0) return count;
   throw new Error(`--${name} must be a whole number above 0, and is ${text}`);
 }
+
+const HELP = `npm run sim:bugs -- [--seeds N] [--jobs N] [--json] [bug ...]
+
+Hunts the deliberate bugs, or those that are named:
+${bugs.map(({ name, what }) => `  ${name}: ${what}`).join("\n")}`;
 
 const hunted = positionals.length === 0 ? bugs : positionals.map(findBug);
 const nameChars = Math.max(...hunted.map(({ name }) => name.length));
@@ -43,16 +40,21 @@ function describe({ bug, seeds, tookMs, found }: HuntResult): string {
   return `${bug.padEnd(nameChars)}  ${needed.padStart(5)}  ${seconds.padStart(6)}  ${what}`;
 }
 
-if (!values.json) console.log(`${"bug".padEnd(nameChars)}  seeds  seconds  found`);
-const results = await hunt(hunted, {
-  seedsMax: readCount("seeds", values.seeds),
-  jobs: readCount("jobs", values.jobs),
-  onDone: (result) => console.log(values.json ? JSON.stringify(result) : describe(result)),
-});
-const caught = results.filter(({ seeds }) => seeds !== null);
-const escaped = results.filter(({ seeds }) => seeds === null).map(({ bug }) => bug);
-if (!values.json) {
-  console.log(`\n${caught.length} of ${results.length} bugs caught`);
-  if (escaped.length > 0) console.log(`not caught: ${escaped.join(", ")}`);
+async function main(): Promise<boolean> {
+  if (!values.json) console.log(`${"bug".padEnd(nameChars)}  seeds  seconds  found`);
+  const results = await hunt(hunted, {
+    seedsMax: readCount("seeds", values.seeds),
+    jobs: readCount("jobs", values.jobs),
+    onDone: (result) => console.log(values.json ? JSON.stringify(result) : describe(result)),
+  });
+  const caught = results.filter(({ seeds }) => seeds !== null);
+  const escaped = results.filter(({ seeds }) => seeds === null).map(({ bug }) => bug);
+  if (!values.json) {
+    console.log(`\n${caught.length} of ${results.length} bugs caught`);
+    if (escaped.length > 0) console.log(`not caught: ${escaped.join(", ")}`);
+  }
+  return escaped.length === 0;
 }
-process.exitCode = escaped.length === 0 ? 0 : 1;
+
+if (values.help) console.log(HELP);
+else if (!(await main())) process.exitCode = 1;
