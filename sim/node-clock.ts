@@ -14,6 +14,8 @@ export const NO_SKEW: ClockSkew = { wallMs: 0, monotonicMs: 0 };
 
 interface Alarm {
   cancel: () => void;
+  /** Set by a handler: it may outlive the engine that gave the handler up. */
+  readonly isHandlers: boolean;
 }
 
 export class NodeClock implements Clock {
@@ -38,9 +40,9 @@ export class NodeClock implements Clock {
     return this.#time.nowMs + this.#monotonicSkewMs;
   }
 
-  after(delayMs: number, callback: () => void): () => void {
+  after(delayMs: number, callback: () => void, isHandlers = false): () => void {
     if (this.#dead) return () => undefined;
-    const alarm: Alarm = { cancel: () => undefined };
+    const alarm: Alarm = { cancel: () => undefined, isHandlers };
     const ring = (): void => {
       const frozenMs = this.#frozenUntil - this.#time.nowMs;
       if (frozenMs > 0) {
@@ -64,9 +66,16 @@ export class NodeClock implements Clock {
     });
   }
 
-  /** Timers that are set, to see that nothing was left behind. */
+  /** A handler that takes its time, and heeds no signal. */
+  dawdle(forMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.after(forMs, resolve, true);
+    });
+  }
+
+  /** Timers of the engine that are set, to see that nothing was left behind. */
   get waiting(): number {
-    return this.#alarms.size;
+    return [...this.#alarms].filter(({ isHandlers }) => !isHandlers).length;
   }
 
   /** Stands still: what was due meanwhile rings afterwards, in its order. */

@@ -3,7 +3,6 @@
  * step after step, and a log of every run, to be held against what the store says.
  */
 import { FatalError, PermanentError, TransientError } from "../../src/core/errors.ts";
-import { sleep } from "../../src/ports/clock.ts";
 import type { ChunkContext, ChunkItem, ItemContext } from "../../src/runtime/contexts.ts";
 import {
   failed,
@@ -242,7 +241,7 @@ export class Errands {
         signal.throwIfAborted();
         return result;
       case "dawdle":
-        if (attempt <= doing.times) await sleep(node.clock, step.timeLimitMs * 2);
+        if (attempt <= doing.times) await node.clock.dawdle(step.timeLimitMs * 2);
         return result;
       case "stages":
         return this.#goThrough(doing, node, step, id, result, context);
@@ -293,6 +292,6 @@ export class Errands {
   async #spend(node: Node, { itemMaxMs }: StepPlot): Promise<void> {
     const tookMs = Math.floor(this.#world.random.next() * (itemMaxMs + 1));
     // Some handlers are done within the same turn.
-    if (tookMs > 0) await sleep(node.clock, tookMs);
+    if (tookMs > 0) await node.clock.dawdle(tookMs);
   }
 }
