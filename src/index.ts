@@ -26,6 +26,7 @@ export {
   type OpenedLetter,
 } from "./runtime/dead-letter.ts";
 export { type EventOf, type EventRoutes, routeEvents } from "./runtime/event-router.ts";
+export type { ClosedKey, Closing } from "./runtime/key-closing.ts";
 export type { Log, LogEntry } from "./runtime/log.ts";
 export type { OpenBatch } from "./runtime/open-batch.ts";
 export type {
@@ -39,7 +40,13 @@ export type {
 } from "./runtime/operator.ts";
 export { failed, type ItemOutcome, later, skipped, succeeded } from "./runtime/outcomes.ts";
 export type { ChunkContext, ChunkItem, ItemContext, SourceContext } from "./runtime/contexts.ts";
-export { type DefinedStep, definePipeline, defineStep, type Pipeline } from "./runtime/pipeline.ts";
+export {
+  type DefinedStep,
+  definePipeline,
+  defineStep,
+  type Pipeline,
+  type QuietHours,
+} from "./runtime/pipeline.ts";
 export type { EventHandler, SubscribeOptions } from "./runtime/subscriber.ts";
 export type { WaitFor } from "./runtime/wait-step.ts";
 export { type CreateEngineOptions, createEngine } from "./create-engine.ts";

@@ -90,6 +90,7 @@ function settleChunk({ batch, step, chunk, fence }: LeasedChunk): Report {
     checkpoints: [],
     contents: [],
     abandoned: [],
+    rest: null,
     starting: [],
     intent: "yield",
   };

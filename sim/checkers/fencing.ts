@@ -6,7 +6,13 @@
 import type { Chunk } from "../../src/adapters/memory/state.ts";
 import type { StoreVerb } from "../../src/ports/store-verbs.ts";
 import type { ActResult, InlineResult, PlanPart, PlanResult } from "../../src/ports/conducting.ts";
-import type { LeasedChunk, LeaseRef, Report, WorkResult } from "../../src/ports/working.ts";
+import {
+  type LeasedChunk,
+  type LeaseRef,
+  nameLease,
+  type Report,
+  type WorkResult,
+} from "../../src/ports/working.ts";
 import type { Node } from "../world.ts";
 import { type Checker, describeRun, findPlace, type Scene } from "./checker.ts";
 
@@ -112,10 +118,6 @@ function checkPlanning(
       if (fence < right) scene.say(`a deposed slicer finishes ${id} with ${fence} of ${right}`);
     }
   };
-}
-
-function nameLease({ batch, step, chunk, fence }: LeaseRef): string {
-  return `${batch}/${step}/${chunk}/${fence}`;
 }
 
 export function listLeased(verb: StoreVerb, answer: unknown): readonly LeasedChunk[] {

@@ -191,3 +191,37 @@ describe("an error of the engine", () => {
     expect([bare.retryable, bare.hint, "cause" in bare]).toEqual([false, undefined, false]);
   });
 });
+
+describe("a server that asks to be left alone", () => {
+  const after = (headers: unknown): number | null =>
+    describeError({ message: "m", status: 429, headers }).retryAfterMs;
+
+  test("says so in seconds, in whatever a client keeps headers in", () => {
+    expect(after({ "retry-after": "2" })).toBe(2_000);
+    expect(after({ "Retry-After": 3 })).toBe(3_000);
+    expect(after(new Map([["retry-after", "4"]]))).toBe(4_000);
+    const response = { headers: { "retry-after": "5" } };
+    expect(describeError({ message: "m", response }).retryAfterMs).toBe(5_000);
+    expect(describeError({ message: "m", cause: { response } }).retryAfterMs).toBe(5_000);
+  });
+
+  test("or with a date, which is told from the server's own", () => {
+    const date = "Wed, 04 Mar 2026 12:00:00 GMT";
+    expect(after({ "retry-after": "Wed, 04 Mar 2026 12:00:07 GMT", date })).toBe(7_000);
+    expect(after({ "retry-after": "Wed, 04 Mar 2026 11:00:00 GMT", date })).toBe(0);
+    expect(after({ "retry-after": "Wed, 04 Mar 2026 12:00:07 GMT" })).toBeNull();
+  });
+
+  test("and nonsense is not listened to", () => {
+    for (const value of ["soon", "-1", "1e9", "", "99999999999", Number.NaN, {}, null]) {
+      expect(after({ "retry-after": value })).toBeNull();
+    }
+    const hostile = {
+      get: () => {
+        throw new Error("no");
+      },
+    };
+    expect(after(hostile)).toBeNull();
+    expect(after("retry-after: 2")).toBeNull();
+  });
+});

@@ -162,17 +162,46 @@ function readShape(thrown: unknown): ErrorShape {
     if (code === null && typeof ownCode === "string" && ownCode !== "") code = clipCode(ownCode);
     const ownStatus = own("statusCode") ?? own("status");
     if (status === null && isHttpStatus(ownStatus)) status = ownStatus;
-    const ownRetry = own("retryAfterMs");
-    if (retryAfterMs === null && typeof ownRetry === "number" && ownRetry >= 0) {
-      // Whole, as stores keep times in whole milliseconds.
-      retryAfterMs = Number.isFinite(ownRetry)
-        ? Math.min(Math.ceil(ownRetry), RETRY_AFTER_MS_MAX)
-        : null;
-    }
+    retryAfterMs ??= readRetryAfter(own("retryAfterMs"), own("headers"), own("response"));
     if (own("name") === "TimeoutError") timedOut = true;
     current = own("cause");
   }
   return { declared, code, status, retryAfterMs, timedOut };
+}
+
+/** What a server asks for: as its client says it, or in the headers of its answer. */
+function readRetryAfter(given: unknown, headers: unknown, response: unknown): number | null {
+  const ms =
+    typeof given === "number"
+      ? given
+      : (readRetryHeader(headers) ??
+        (isObject(response) ? readRetryHeader(readProperty(response, "headers")) : null));
+  if (ms === null || !Number.isFinite(ms) || ms < 0) return null;
+  // Whole, as stores keep times in whole milliseconds.
+  return Math.min(Math.ceil(ms), RETRY_AFTER_MS_MAX);
+}
+
+/** Seconds, or a date: that one is told from the server's own, whatever time it is here. */
+function readRetryHeader(headers: unknown): number | null {
+  if (!isObject(headers)) return null;
+  const after = readHeader(headers, "retry-after")?.trim() ?? "";
+  if (/^\d{1,9}$/u.test(after)) return Number(after) * 1_000;
+  const ms = Date.parse(after) - Date.parse(readHeader(headers, "date") ?? "");
+  return Number.isNaN(ms) ? null : Math.max(0, ms);
+}
+
+/** Of `Headers`, or of an object with names in small letters or as people write them. */
+function readHeader(headers: object, name: string): string | null {
+  const get = readProperty(headers, "get");
+  try {
+    const found: unknown =
+      typeof get === "function"
+        ? (get as (name: string) => unknown).call(headers, name)
+        : Object.entries(headers).find(([own]) => own.toLowerCase() === name)?.[1];
+    return typeof found === "string" || typeof found === "number" ? String(found) : null;
+  } catch {
+    return null;
+  }
 }
 
 function readMessage(thrown: unknown): string {

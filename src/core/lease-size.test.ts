@@ -1,33 +1,33 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { computeItemsAhead, observePace, UNKNOWN_PACE } from "./lease-size.ts";
+import { computeItemsAhead, observeSpeed, UNKNOWN_SPEED } from "./lease-size.ts";
 
 const limits = { targetMs: 1_000, itemsMax: 5_000 };
 
-describe("the pace of a worker", () => {
+describe("the speed of a worker", () => {
   test("is what was seen first, then moves towards what is seen", () => {
-    const first = observePace(UNKNOWN_PACE, 100, 1_000);
+    const first = observeSpeed(UNKNOWN_SPEED, 100, 1_000);
     expect(first.itemsPerMs).toBeCloseTo(0.1);
-    let pace = first;
-    for (let n = 0; n < 30; n++) pace = observePace(pace, 500, 1_000);
-    expect(pace.itemsPerMs).toBeCloseTo(0.5, 3);
+    let speed = first;
+    for (let n = 0; n < 30; n++) speed = observeSpeed(speed, 500, 1_000);
+    expect(speed.itemsPerMs).toBeCloseTo(0.5, 3);
   });
 
   test("one odd observation moves it by a part only", () => {
-    const pace = observePace({ itemsPerMs: 1 }, 1, 1_000);
-    expect(pace.itemsPerMs).toBeGreaterThan(0.5);
-    expect(pace.itemsPerMs).toBeLessThan(1);
+    const speed = observeSpeed({ itemsPerMs: 1 }, 1, 1_000);
+    expect(speed.itemsPerMs).toBeGreaterThan(0.5);
+    expect(speed.itemsPerMs).toBeLessThan(1);
   });
 
   test("is unmoved by an observation of nothing", () => {
-    const pace = { itemsPerMs: 0.3 };
+    const speed = { itemsPerMs: 0.3 };
     for (const [items, ms] of [
       [0, 100],
       [10, 0],
       [-1, 5],
       [5, -1],
     ] as const) {
-      expect(observePace(pace, items, ms)).toBe(pace);
+      expect(observeSpeed(speed, items, ms)).toBe(speed);
     }
   });
 });
@@ -37,8 +37,8 @@ describe("how many items a lease takes", () => {
     expect(computeItemsAhead({ itemsPerMs: 0.5 }, 16, limits)).toBe(500);
   });
 
-  test("are at least one for each slot, while the pace is unknown or slow", () => {
-    expect(computeItemsAhead(UNKNOWN_PACE, 16, limits)).toBe(16);
+  test("are at least one for each slot, while the speed is unknown or slow", () => {
+    expect(computeItemsAhead(UNKNOWN_SPEED, 16, limits)).toBe(16);
     expect(computeItemsAhead({ itemsPerMs: 0.001 }, 16, limits)).toBe(16);
   });
 

@@ -12,25 +12,25 @@ export interface LeaseSizeLimits {
   readonly itemsMax: number;
 }
 
-export interface Pace {
+export interface Speed {
   /** Items finished per millisecond; 0 while unknown. */
   readonly itemsPerMs: number;
 }
 
-export const UNKNOWN_PACE: Pace = { itemsPerMs: 0 };
+export const UNKNOWN_SPEED: Speed = { itemsPerMs: 0 };
 
 /** Weight of the newest observation: the last handful of leases decide. */
 const SMOOTHING = 0.3;
 
-export function observePace(pace: Pace, items: number, elapsedMs: number): Pace {
-  if (items <= 0 || elapsedMs <= 0) return pace;
+export function observeSpeed(speed: Speed, items: number, elapsedMs: number): Speed {
+  if (items <= 0 || elapsedMs <= 0) return speed;
   const observed = items / elapsedMs;
-  if (pace.itemsPerMs === 0) return { itemsPerMs: observed };
-  return { itemsPerMs: pace.itemsPerMs + SMOOTHING * (observed - pace.itemsPerMs) };
+  if (speed.itemsPerMs === 0) return { itemsPerMs: observed };
+  return { itemsPerMs: speed.itemsPerMs + SMOOTHING * (observed - speed.itemsPerMs) };
 }
 
 /** How many items to hold, at least one per slot so that a quick start is not throttled. */
-export function computeItemsAhead(pace: Pace, slots: number, limits: LeaseSizeLimits): number {
-  const wanted = Math.ceil(pace.itemsPerMs * limits.targetMs);
+export function computeItemsAhead(speed: Speed, slots: number, limits: LeaseSizeLimits): number {
+  const wanted = Math.ceil(speed.itemsPerMs * limits.targetMs);
   return Math.max(1, Math.min(limits.itemsMax, Math.max(wanted, slots)));
 }

@@ -26,6 +26,7 @@ function report(codes: readonly OutcomeCode[], changes: Partial<ReportFacts> = {
     checkpoints: [],
     contents: [],
     abandoned: [],
+    rest: null,
     starting: [],
     intent: "yield",
     ...changes,
@@ -53,6 +54,7 @@ describe("a report", () => {
       results: [],
       tally: { permanent: 0, transient: 0, unexpected: 0 },
       losses: 0,
+      rest: null,
     });
   });
 

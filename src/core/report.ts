@@ -3,6 +3,7 @@
  * are one act with three ends. Only items that failed, wait or are under suspicion are tracked in
  * rows of their own; the common report touches none and is a merge of two small maps.
  */
+import type { HoldUp } from "./bucket.ts";
 import { decideAfterReport, type ReportIntent } from "./chunk.ts";
 import { NO_FAILURES } from "./failure-budget.ts";
 import { getOutcome, mergeOutcomes, type OutcomeMap, PENDING, SUCCEEDED } from "./outcome-map.ts";
@@ -47,6 +48,14 @@ export interface ItemContent {
   readonly content: string;
 }
 
+/** A chunk with nothing left to do now, and which limit its items wait for. */
+export interface Rest {
+  readonly inMs: number;
+  readonly holdUp: HoldUp;
+  /** The key that is waited for; null where a limit has none. */
+  readonly key: string | null;
+}
+
 export interface ReportFacts {
   /** The chunk's whole map as the worker knows it; what is stored already stands. */
   readonly outcomes: OutcomeMap;
@@ -58,6 +67,8 @@ export interface ReportFacts {
   readonly contents: readonly ItemContent[];
   /** Items whose handlers ignored a stop and were left running. */
   readonly abandoned: readonly number[];
+  /** Nothing of the chunk may start before, as a limit says; null when none does. */
+  readonly rest: Rest | null;
   /** Careful runs only: the items that are started as soon as this is committed. */
   readonly starting: readonly number[];
   readonly intent: ReportIntent;
@@ -68,13 +79,16 @@ const ENDS = { settle: "settled", keep: "kept", yield: "yielded" } as const;
 export function decideReport(stored: StoredChunk, report: ReportFacts, nowMs: number): ChunkEffect {
   const merged = mergeOutcomes(stored.outcomes, report.outcomes, stored.items);
   const end = ENDS[decideAfterReport(merged.pending, report.intent)];
-  const common = { outcomes: merged.map, delta: merged.delta, end, losses: 0 };
+  const rest = end === "yielded" ? report.rest : null;
+  const restUntil = nowMs + (rest?.inMs ?? 0);
+  const common = { outcomes: merged.map, delta: merged.delta, end, rest, losses: 0 };
   const fresh = (index: number): boolean => getOutcome(stored.outcomes, index) === PENDING;
   const fruits = report.results.filter(
     ({ index }) => fresh(index) && getOutcome(merged.map, index) === SUCCEEDED,
   );
   if (isPlain(stored, report)) {
-    return { ...common, dueAt: nowMs, track: [], untrack: [], results: fruits, tally: NO_FAILURES };
+    const none = { track: [], untrack: [], results: fruits, tally: NO_FAILURES };
+    return { ...common, dueAt: restUntil, ...none };
   }
   const before = new Map(stored.tracked.map((item) => [item.index, item]));
   const isPending = (index: number): boolean => getOutcome(merged.map, index) === PENDING;
@@ -85,7 +99,7 @@ export function decideReport(stored: StoredChunk, report: ReportFacts, nowMs: nu
   );
   return {
     ...common,
-    dueAt: earliestDue(kept, merged.pending, nowMs),
+    dueAt: earliestDue(kept, merged.pending, nowMs, restUntil),
     track: kept.filter((item) => before.get(item.index) !== item),
     untrack: dropped.filter(({ index }) => before.has(index)).map(({ index }) => index),
     results: fruits,

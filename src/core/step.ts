@@ -7,6 +7,8 @@ import type { BatchRecord, BatchState, EndedState, EndReason } from "./batch.ts"
 import { type Counts, NO_ITEMS } from "./counts.ts";
 import type { ErrorClass } from "./errors.ts";
 import type { FailureBudget } from "./failure-budget.ts";
+import type { Pace } from "./pace.ts";
+import type { QuietRange } from "./quiet-hours.ts";
 
 /** What the store must know of a step to conduct it; recorded with the batch. */
 export interface StepSettings {
@@ -18,6 +20,12 @@ export interface StepSettings {
   readonly carries: boolean;
   readonly budget: FailureBudget | null;
   readonly canary: Canary | null;
+  /** Within which pace a batch's items start; null, or missing in older batches, for none. */
+  readonly pace?: StepPace | null;
+}
+
+export interface StepPace extends Pace {
+  readonly quiet: readonly QuietRange[];
 }
 
 /** A first slice that must pass before the rest may run. */

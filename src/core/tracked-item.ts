@@ -4,6 +4,7 @@ import type { OutcomeDelta } from "./counts.ts";
 import type { ErrorClass } from "./errors.ts";
 import { type FailureTally, NO_FAILURES } from "./failure-budget.ts";
 import type { OutcomeMap } from "./outcome-map.ts";
+import type { Rest } from "./report.ts";
 
 /** Why an item's last attempt failed. */
 export interface ItemError {
@@ -58,6 +59,8 @@ export interface ChunkEffect {
   readonly end: Exclude<ReportResult, "lost">;
   /** When a yielded chunk may be leased again. */
   readonly dueAt: number;
+  /** Which limit a yielded chunk waits for; null when it waits for none. */
+  readonly rest: Rest | null;
   readonly track: readonly TrackedItem[];
   readonly untrack: readonly number[];
   readonly results: readonly ItemResult[];
@@ -101,13 +104,20 @@ export function isWorthARow({
   return started || attempts + deaths > 0 || dueAt > 0 || checkpoint !== null || drive > 1;
 }
 
-/** Items without a row are due at once; otherwise the chunk waits for its earliest one. */
+/**
+ * Items without a row are due at once; otherwise the chunk waits for its earliest one. With a rest,
+ * whatever is due waits until that is over.
+ */
 export function earliestDue(
   tracked: readonly TrackedItem[],
   pending: number,
   nowMs: number,
+  restUntil = nowMs,
 ): number {
   const waiting = tracked.filter((item) => !item.dead);
-  if (waiting.length < pending) return nowMs;
-  return waiting.reduce((due, item) => Math.min(due, item.dueAt), Number.POSITIVE_INFINITY);
+  const first = waiting.length < pending ? restUntil : Number.POSITIVE_INFINITY;
+  return waiting.reduce(
+    (due, { dueAt }) => Math.min(due, restUntil > nowMs && dueAt <= nowMs ? restUntil : dueAt),
+    first,
+  );
 }

@@ -18,6 +18,7 @@ const RUNNING: BatchFacts = {
   leased: 0,
   inCanary: false,
   nextDueInMs: 0,
+  nextRest: null,
 };
 
 const PAUSE = { scope: "lane", name: "case-7", by: "eva", why: "audit" } as const;
@@ -124,6 +125,7 @@ describe("why a chunk waits", () => {
     state: "waiting",
     worker: null,
     dueInMs: 0,
+    rest: null,
     behindCanary: false,
   };
 

@@ -1,6 +1,8 @@
 /** "Why is this waiting?": one answer for a batch, and one for each of its chunks. */
 import { type BatchState, isEnded } from "./batch.ts";
+import type { HoldUp } from "./bucket.ts";
 import type { ChunkState } from "./chunk.ts";
+import { unreachable } from "./invariant.ts";
 
 export interface Why {
   /** A stable word, for programs. */
@@ -23,6 +25,10 @@ export const WHY_CODES = [
   "canary",
   "working",
   "back_off",
+  "rate",
+  "closed",
+  "pace",
+  "quiet",
   "due",
 ] as const;
 export type WhyCode = (typeof WHY_CODES)[number];
@@ -56,6 +62,14 @@ export interface BatchFacts {
   readonly inCanary: boolean;
   /** When the next chunk is due; null when none waits. */
   readonly nextDueInMs: number | null;
+  /** The limit that the next chunk waits for; null when it waits for none. */
+  readonly nextRest: RestFacts | null;
+}
+
+/** Which limit a chunk waits for. */
+export interface RestFacts {
+  readonly holdUp: HoldUp;
+  readonly key: string | null;
 }
 
 export function explainBatch(facts: BatchFacts): Why {
@@ -81,10 +95,7 @@ export function explainBatch(facts: BatchFacts): Why {
     return { code: "unsealed", message: "its producer has not sealed it, and may add more items" };
   }
   if (nextDueInMs !== null && nextDueInMs > 0) {
-    return {
-      code: "back_off",
-      message: `what is left waits for its next try in ${formatWait(nextDueInMs)}`,
-    };
+    return explainWait("what is left", facts.nextRest, nextDueInMs);
   }
   return { code: "due", message: "it is due; the next free worker takes it" };
 }
@@ -123,12 +134,14 @@ export interface ChunkFacts {
   readonly worker: string | null;
   /** How long until it may be leased; 0 when it is due. */
   readonly dueInMs: number;
+  /** The limit that it waits for; null when it waits for none. */
+  readonly rest: RestFacts | null;
   /** Not among the first slice, which has not passed yet. */
   readonly behindCanary: boolean;
 }
 
 export function explainChunk(facts: ChunkFacts, batch: BatchFacts): Why {
-  const { chunk, state, worker, dueInMs, behindCanary } = facts;
+  const { chunk, state, worker, dueInMs, rest, behindCanary } = facts;
   if (state === "settled") return { code: "settled", message: `chunk ${chunk} is settled` };
   if (state === "cancelled" || isEnded(batch.state)) return explainBatch(batch);
   if (state === "leased") {
@@ -139,11 +152,30 @@ export function explainChunk(facts: ChunkFacts, batch: BatchFacts): Why {
   if (behindCanary) {
     return { code: "canary", message: "the first slice must pass before it may run" };
   }
-  if (dueInMs > 0) {
-    return { code: "back_off", message: `it waits for its next try in ${formatWait(dueInMs)}` };
-  }
+  if (dueInMs > 0) return explainWait("it", rest, dueInMs);
   if (!batch.hasWorker) return explainBatch(batch);
   return { code: "due", message: `chunk ${chunk} is due; the next free worker takes it` };
+}
+
+function explainWait(who: string, rest: RestFacts | null, ms: number): Why {
+  const wait = formatWait(ms);
+  if (rest === null) {
+    return { code: "back_off", message: `${who} waits for its next try in ${wait}` };
+  }
+  const { holdUp, key } = rest;
+  const name = key === null || key === "" ? "" : ` of key ${key}`;
+  switch (holdUp) {
+    case "rate":
+      return { code: "rate", message: `${who} waits for the rate${name}, for about ${wait}` };
+    case "closed":
+      return { code: "closed", message: `${who} waits for a closed key${name}, for ${wait}` };
+    case "pace":
+      return { code: "pace", message: `${who} waits for the batch's pace, for about ${wait}` };
+    case "quiet":
+      return { code: "quiet", message: `${who} waits for the end of quiet hours, in ${wait}` };
+    default:
+      return unreachable(holdUp);
+  }
 }
 
 function formatWait(ms: number): string {

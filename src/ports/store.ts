@@ -4,6 +4,7 @@
  */
 import type { ConductingStore } from "./conducting.ts";
 import type { DeliveringStore } from "./delivering.ts";
+import type { LimitingStore } from "./limiting.ts";
 import type { OperatingStore } from "./operating.ts";
 import type { ReadingStore } from "./reading.ts";
 import type { WorkingStore } from "./working.ts";
@@ -12,6 +13,7 @@ export interface Store
   extends ConductingStore,
     OperatingStore,
     WorkingStore,
+    LimitingStore,
     ReadingStore,
     DeliveringStore {
   /** The name people see: a file, a server. */

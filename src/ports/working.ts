@@ -20,6 +20,10 @@ export interface LeaseRef extends ChunkRef {
   readonly fence: number;
 }
 
+export function nameLease({ batch, step, chunk, fence }: LeaseRef): string {
+  return `${batch}/${step}/${chunk}/${fence}`;
+}
+
 export interface LeaseRequest {
   readonly worker: number;
   readonly pipeline: string;

@@ -7,11 +7,16 @@ import type { ReportResult } from "../core/chunk.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import type { Gate } from "./gate.ts";
 import type { ItemRunner } from "./item-runner.ts";
+import type { Admission } from "./step-limits.ts";
 
 export interface CarefulParts {
   readonly runner: ItemRunner;
   readonly gate: Gate;
   readonly concurrency: number;
+  /** Which of these items may start now, as their limits say; the others go back. */
+  readonly admit: (indexes: readonly number[]) => Promise<Admission>;
+  /** Whether it is too late to start what was admitted until then. */
+  readonly isLate: (until: number) => boolean;
   /** Commits what is known, and that the items of `run.starting` start now. */
   readonly announce: () => Promise<ReportResult>;
   readonly stopping: () => boolean;
@@ -24,13 +29,16 @@ export async function runCarefully(run: ChunkRun, parts: CarefulParts): Promise<
   for (let index = run.takeNext(); index !== -1; index = run.takeNext()) {
     (mustRunAlone(run.countDeaths(index)) ? suspects : crowd).push(index);
   }
-  const runWave = (indexes: readonly number[], alone: boolean): Promise<void> =>
-    parts.runner.runWave(run, {
+  const runWave = async (wanted: readonly number[], alone: boolean): Promise<void> => {
+    const { indexes, until } = await parts.admit(wanted);
+    if (indexes.length === 0) return;
+    await parts.runner.runWave(run, {
       indexes,
       alone,
-      announce: () => announce(run, indexes, parts),
+      announce: async () => (await announce(run, indexes, parts)) && !parts.isLate(until),
       report: () => report(run, parts),
     });
+  };
   // A runner that has been cleared lets no wave pass: nobody would call it.
   for (let at = 0; at < crowd.length && !parts.stopping(); at += parts.concurrency) {
     await runWave(crowd.slice(at, at + parts.concurrency), false);

@@ -9,6 +9,8 @@ import type { Step } from "./step.ts";
 import type { Slot } from "./slot.ts";
 
 export interface ChunkCallListener {
+  /** Its right to start has run out: the items go back with their chunk. */
+  isLate(): boolean;
   note(index: number, item: unknown, outcome: unknown): void;
   fail(index: number, item: unknown, error: unknown): void;
 }
@@ -31,6 +33,7 @@ export async function callForChunk(
   slot.call = call;
   const entries = await readEntries(step, run, indexes, slot, listener);
   if (entries.length === 0 || slot.abandoned || call.stopReason !== null) return;
+  if (listener.isLate()) return;
   const context = {
     batch: run.facts.batch,
     lane: run.facts.lane,

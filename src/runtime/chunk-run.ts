@@ -13,6 +13,8 @@ import {
   setOutcome,
 } from "../core/outcome-map.ts";
 import type { ReportIntent, ReportResult } from "../core/chunk.ts";
+import type { Rest } from "../core/report.ts";
+import type { StepPace } from "../core/step.ts";
 import type { Checkpoint } from "../core/tracked-item.ts";
 import type { SliceItems } from "../ports/source.ts";
 import type { ItemHistory, LeasedChunk, Report } from "../ports/working.ts";
@@ -34,6 +36,8 @@ export class ChunkRun {
   /** Complete when the items have been read. */
   facts: RunFacts;
   items: SliceItems = NO_ITEMS;
+  /** That of its batch; known when it has been read. */
+  pace: StepPace | null = null;
   /** Its items have been read: it may run. */
   arrived = false;
   readonly count: number;
@@ -52,6 +56,10 @@ export class ChunkRun {
   #reporting = 0;
   reportedAt: number;
   inFlight = 0;
+  /** Items that were taken to be started and wait for a limit. */
+  waiting = 0;
+  /** What all that is left waits for; null when it waits for no limit. */
+  rest: Rest | null = null;
   /** By this process's own monotonic clock. */
   leaseUntil: number;
   /** Its lease is gone: nothing that it did since counts. */
@@ -102,7 +110,7 @@ export class ChunkRun {
 
   /** Nothing is left to start and nothing runs. */
   get finished(): boolean {
-    return this.#next >= this.count && this.inFlight === 0;
+    return this.#next >= this.count && this.waiting === 0 && this.inFlight === 0;
   }
 
   /** Starts no further item. */
@@ -234,6 +242,7 @@ export class ChunkRun {
       // Copies, as items go on finishing while the store is being told; not so when all are done.
       outcomes: this.finished ? this.#outcomes : new Uint8Array(this.#outcomes),
       ...(this.#notes?.list() ?? NOTHING_NOTED),
+      rest: this.rest,
       starting: this.#listStarting(),
       intent,
     };

@@ -3,48 +3,28 @@
  * what became of them. One loop does all commits, and each commit does as much as it can: settles
  * the chunks that are finished, flushes those that have been long at it, and leases the next.
  */
-import { SluiceError } from "../core/errors.ts";
 import { computeItemsAhead } from "../core/lease-size.ts";
-import type { Clock } from "../ports/clock.ts";
 import { sleep } from "../ports/clock.ts";
-import type { Random } from "../ports/random.ts";
-import type { SliceItems } from "../ports/source.ts";
-import type { Store } from "../ports/store.ts";
-import type { LeasedChunk, LeaseRef, LeaseRequest, Stop } from "../ports/working.ts";
+import {
+  type LeasedChunk,
+  type LeaseRef,
+  type LeaseRequest,
+  nameLease,
+  type Stop,
+} from "../ports/working.ts";
 import { runCarefully } from "./careful-run.ts";
 import { ChunkRun } from "./chunk-run.ts";
-import { claimContents } from "./content-claims.ts";
+import { readChunks } from "./chunk-reading.ts";
 import { describeReason } from "./end-reason.ts";
-import type { Gate } from "./gate.ts";
+import type { ExecutorParts } from "./executor-parts.ts";
 import { ItemRunner } from "./item-runner.ts";
-import type { Log } from "./log.ts";
-import { PaceMeter } from "./pace-meter.ts";
-import type { Pipeline } from "./pipeline.ts";
+import { SpeedMeter } from "./speed-meter.ts";
 import { ReaderPool } from "./reader-pool.ts";
-import type { EngineSettings } from "./settings.ts";
 import type { InlineWork } from "./slicer.ts";
-import type { Step } from "./step.ts";
+import { StepLimits } from "./step-limits.ts";
 import { StopSignal } from "./stop-signals.ts";
-import { tell, type Telling, whileTelling } from "./telling.ts";
+import { collectFlushes, tell, type Telling, whileTelling } from "./telling.ts";
 import { Wake } from "./wake.ts";
-
-export interface ExecutorParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-  readonly settings: EngineSettings;
-  readonly gate: Gate;
-  readonly worker: number;
-  readonly pipeline: Pipeline;
-  readonly step: Step;
-  /** Only this batch, or null for all of the pipeline's. */
-  readonly batch: string | null;
-  /** This worker cannot go on. */
-  readonly onFatal: (error: unknown) => void;
-  /** These batches ended with a commit of this executor. */
-  readonly onEnded: (batches: readonly string[]) => void;
-}
 
 /** Chunks in hand at once: with tiny ones they are what memory is spent on. */
 const CHUNKS_HELD_MAX = 1_000;
@@ -55,6 +35,7 @@ export class Executor {
   readonly #parts: ExecutorParts;
   readonly #wake: Wake;
   readonly #runner: ItemRunner;
+  readonly #limits: StepLimits;
   readonly #leaveGate: () => void;
   // Lists, not sets: the tables that a busy set outgrows keep what was in them alive until the
   // next full collection, each through its successor, and memory would follow the batch's size.
@@ -64,7 +45,7 @@ export class Executor {
   readonly #readers: ReaderPool;
   /** Items of chunks that are being read. */
   #reading = 0;
-  readonly #pace = new PaceMeter();
+  readonly #speed = new SpeedMeter();
   #committedAt = 0;
   /** When the chunks in hand are next looked through for outcomes to flush. */
   #flushLookAt = 0;
@@ -79,9 +60,21 @@ export class Executor {
     this.#parts = parts;
     this.#wake = new Wake(parts.clock);
     this.#readers = new ReaderPool(parts);
+    this.#limits = new StepLimits({
+      ...parts,
+      countStartable: (withinMs) => this.#countStartable(withinMs),
+      onRights: () => this.#runner.advance(),
+      onLost: (run) => this.#settleIfFinished(run),
+      onRest: (run, rest) => {
+        run.rest = rest;
+        this.#settleIfFinished(run);
+      },
+      onBadItem: (...bad) => this.#runner.refuse(...bad),
+    });
     this.#runner = new ItemRunner(
-      { ...parts, ...parts.settings },
+      { ...parts, ...parts.settings, rights: this.#limits.limiter },
       {
+        onThrottled: (item, forMs) => this.#limits.throttle(item, forMs),
         onFinished: (run) => this.#finish(run),
         onUsedUp: () => this.#wake.notify(),
         onMuchToTell: () => this.#flushSoon(),
@@ -90,6 +83,16 @@ export class Executor {
       },
     );
     this.#leaveGate = parts.gate.join(this.#runner);
+  }
+
+  /** What has a free slot, or will have one by then. */
+  #countStartable(withinMs: number): number {
+    const free = this.#parts.step.concurrency - this.#runner.active;
+    return Math.max(0, free) + Math.ceil(this.#speed.current.itemsPerMs * withinMs);
+  }
+
+  #settleIfFinished(run: ChunkRun): void {
+    if (run.finished && !this.#finished.includes(run)) this.#finish(run);
   }
 
   #flushSoon(): void {
@@ -203,7 +206,7 @@ export class Executor {
     if (this.#stopping || this.#careful.size > 0) return null;
     if (clock.monotonicMs() < this.#dryUntil) return null;
     const limits = { targetMs: settings.leaseTargetMs, itemsMax: settings.leaseItemsMax };
-    const wanted = computeItemsAhead(this.#pace.current, step.concurrency, limits);
+    const wanted = computeItemsAhead(this.#speed.current, step.concurrency, limits);
     const ahead = this.#runner.unstarted + this.#reading;
     const chunksAhead = this.#held.length - this.#finished.length;
     // Half is refilled while the other half runs; a slow handler's next chunk waits until the last
@@ -238,16 +241,9 @@ export class Executor {
     const tellings = due ? this.#finished.map((run) => tell(run, "yield")) : [];
     if (now < this.#flushLookAt) return tellings;
     this.#flushLookAt = now + settings.flushMs;
-    for (const run of this.#held) {
-      if (run.unreported === 0 || run.finished || run.lost || run.telling !== null) continue;
-      // A careful run tells by itself, but for a handler that waits to hear that it was told.
-      if (this.#careful.has(run) && !run.isUrgent) continue;
-      const flushAt = run.reportedAt + settings.flushMs;
-      const tells = now >= flushAt || run.unreported >= settings.flushItems || run.isUrgent;
-      if (tells) tellings.push(tell(run, "keep"));
-      else this.#flushLookAt = Math.min(this.#flushLookAt, flushAt);
-    }
-    return tellings;
+    const flush = collectFlushes(this.#held, this.#careful, now, settings);
+    this.#flushLookAt = Math.min(this.#flushLookAt, flush.nextAt);
+    return [...tellings, ...flush.tellings];
   }
 
   #computeWaitMs(): number {
@@ -268,7 +264,7 @@ export class Executor {
     const now = clock.monotonicMs();
     this.#committedAt = now;
     if (result.ended.length > 0) this.#parts.onEnded(result.ended);
-    this.#pace.observe(now);
+    this.#speed.observe(now);
     for (const [at, { run }] of tellings.entries()) {
       // Settled, given back or lost: in each case it is no longer ours.
       if (result.reports[at] !== "kept") this.#lose(run);
@@ -300,7 +296,7 @@ export class Executor {
   #finish(run: ChunkRun): void {
     if (this.#careful.has(run)) return;
     run.release();
-    this.#pace.add(run.count);
+    this.#speed.add(run.count);
     if (run.lost) this.#dropLost();
     else this.#finished.push(run);
     this.#wake.notify();
@@ -330,31 +326,20 @@ export class Executor {
   }
 
   async #read(id: string, runs: readonly ChunkRun[]): Promise<void> {
-    const { store } = this.#parts;
-    const batch = this.#readers.find(id)?.batch ?? (await store.getBatch(id));
-    if (batch === null) throw new SluiceError("UNKNOWN_BATCH", `batch ${id} has vanished`);
-    let contents: readonly SliceItems[];
-    try {
-      contents = await this.#readers.open(batch).read(runs.map(({ lease }) => lease));
-    } catch (error) {
-      if (!this.#stopping) await this.#failBatch(id, runs, error);
-      return;
-    }
-    for (const [at, run] of runs.entries()) {
-      run.receive(batch.lane, contents[at] as SliceItems);
-      if (this.#parts.step.dedupe !== null) await claimContents(run, this.#parts.step, store);
+    const result = await readChunks(id, runs, { ...this.#parts, readers: this.#readers });
+    if (result.kind === "failed") {
+      if (this.#stopping) return;
+      await this.#parts.store.fail(id, describeReason(result.error));
+      for (const run of runs) this.#lose(run);
+      return this.#dropLost();
     }
     // Those that were lost or given back meanwhile are none of our business any more.
     const ours = runs.filter((run) => !run.lost && !run.finished);
     for (const run of runs) if (run.finished) run.release();
     for (const run of ours) run.arrived = true;
-    this.#runner.add(ours);
-    this.#dropLost();
-  }
-
-  async #failBatch(id: string, runs: readonly ChunkRun[], error: unknown): Promise<void> {
-    await this.#parts.store.fail(id, describeReason(error));
-    for (const run of runs) this.#lose(run);
+    // Items of limited runs start as their limits let them.
+    this.#runner.add(ours.filter((run) => run.lease.careful || !this.#limits.add(run)));
+    for (const run of ours) this.#settleIfFinished(run);
     this.#dropLost();
   }
 
@@ -371,6 +356,8 @@ export class Executor {
         runner: this.#runner,
         gate,
         concurrency: step.concurrency,
+        admit: (indexes) => this.#limits.admit(run, indexes),
+        isLate: (until) => clock.monotonicMs() >= until,
         // On a lease that has run out nothing is started: what is left goes back.
         stopping: () =>
           this.#stopping || run.stoppedAt !== null || clock.monotonicMs() >= run.leaseUntil,
@@ -392,8 +379,4 @@ export class Executor {
       this.#finish(run);
     }
   }
-}
-
-function nameLease({ batch, step, chunk, fence }: LeaseRef): string {
-  return `${batch}/${step}/${chunk}/${fence}`;
 }

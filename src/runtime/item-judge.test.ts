@@ -24,7 +24,13 @@ function makeRig(key: (item: unknown) => string = () => "k") {
   const run = new ChunkRun(lease, { leaseUntil: 15_000, now: 0 });
   const [step] = definePipeline({ name: "p", key, process: () => undefined }).steps;
   const random = { next: () => 0.5, id: () => "aaaaaaaaaaaa" };
-  const judge = new ItemJudge({ step, random, log: () => undefined, onFatal: () => undefined });
+  const judge = new ItemJudge({
+    step,
+    random,
+    log: () => undefined,
+    onFatal: () => undefined,
+    onThrottled: () => undefined,
+  });
   return { run, judge };
 }
 

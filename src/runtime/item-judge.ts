@@ -18,6 +18,8 @@ export interface JudgeParts {
   readonly log: Log;
   /** A handler says that this worker cannot go on. */
   readonly onFatal: (error: unknown) => void;
+  /** A server says how long an item's key should be left alone. */
+  readonly onThrottled: (item: unknown, forMs: number) => void;
 }
 
 export class ItemJudge {
@@ -69,6 +71,7 @@ export class ItemJudge {
     const facts = describeError(stop instanceof TimeLimitSignal ? asTimeout(stop) : thrown);
     const attempts = run.countAttempts(index) + 1;
     const decision = decideRetry(step.retry, { ...facts, attempts }, random.next());
+    if (facts.retryAfterMs !== null) this.#parts.onThrottled(item, facts.retryAfterMs);
     if (facts.errorClass === "unexpected") log(describeUnexpected(run, index, facts, thrown));
     switch (decision.kind) {
       case "stop_worker":

@@ -3,56 +3,20 @@
  * chunks in hand; a slot whose handler ignores its time limit is abandoned and replaced, so that
  * no item pays for a timer or a race of promises of its own.
  */
-import type { Clock } from "../ports/clock.ts";
-import type { Random } from "../ports/random.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import { Call } from "./item-context.ts";
 import { ItemJudge } from "./item-judge.ts";
 import { checkItem } from "./item-check.ts";
-import type { Log } from "./log.ts";
 import { callForChunk } from "./chunk-call.ts";
-import type { Step } from "./step.ts";
+import type { RunnerListener, RunnerParts, Wave } from "./runner-parts.ts";
+import { isThenable } from "./thenable.ts";
 import { makeSlot, type Slot } from "./slot.ts";
-import { TimeLimitSignal } from "./stop-signals.ts";
+import { StopSignal } from "./stop-signals.ts";
+import { TimeWatch } from "./time-watch.ts";
 import { TurnTaker } from "./turn-taker.ts";
-
-export interface RunnerParts {
-  readonly step: Step;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-  readonly abortGraceMs: number;
-  readonly flushItems: number;
-}
-
-export interface RunnerListener {
-  /** Nothing of the run is left to start and nothing of it runs. */
-  onFinished(run: ChunkRun): void;
-  /** The last item of a chunk was started: it may be time to lease the next. */
-  onUsedUp(): void;
-  /** A chunk has many outcomes that the store does not know. */
-  onMuchToTell(): void;
-  /** A handler says that this worker cannot go on. */
-  onFatal(error: unknown): void;
-  /** The head of the queue was lost before, and nothing else runs: its turn to run carefully. */
-  runCarefully(run: ChunkRun): Promise<void>;
-}
-
-export interface Wave {
-  readonly indexes: readonly number[];
-  /** Runs while every runner of the process is paused. */
-  readonly alone: boolean;
-  /** Says that the items start; false means that they must not. */
-  readonly announce: () => Promise<boolean>;
-  /** Says what became of them, before anything else may start. */
-  readonly report: () => Promise<void>;
-}
 
 /** Gives a slot its next item and answers the position, or -1 when there is none for it. */
 type Take = (slot: Slot, now: number) => number;
-
-const WATCH_MIN_MS = 5;
-const WATCH_MAX_MS = 1_000;
 
 export class ItemRunner {
   readonly #parts: RunnerParts;
@@ -64,7 +28,7 @@ export class ItemRunner {
   #unstarted = 0;
   #paused = false;
   #carefulRuns = false;
-  #cancelWatch: (() => void) | null = null;
+  readonly #watch: TimeWatch;
   #onQuiet: (() => void)[] = [];
   #onResume: (() => void)[] = [];
 
@@ -72,12 +36,26 @@ export class ItemRunner {
     this.#parts = parts;
     this.#listener = listener;
     this.#turns = new TurnTaker(parts.clock);
-    this.#judge = new ItemJudge({ ...parts, onFatal: (error) => listener.onFatal(error) });
+    this.#watch = new TimeWatch(this.#slots, {
+      ...parts,
+      timeLimitMs: parts.step.timeLimitMs,
+      abandon: (slot) => this.#abandon(slot),
+    });
+    this.#judge = new ItemJudge({
+      ...parts,
+      onFatal: (error) => listener.onFatal(error),
+      onThrottled: (item, forMs) => listener.onThrottled(item, forMs),
+    });
   }
 
-  /** Items that may still be started. */
+  /** Items that may still be started, but for those that wait for a limit for long. */
   get unstarted(): number {
-    return this.#unstarted;
+    return this.#unstarted + this.#parts.rights.soon;
+  }
+
+  /** Fails an item that cannot even be started. */
+  refuse(run: ChunkRun, index: number, item: unknown, error: unknown): void {
+    this.#judge.fail(run, index, item, error, null);
   }
 
   /** Handler calls under way. */
@@ -90,7 +68,7 @@ export class ItemRunner {
       this.#queue.push(run);
       this.#unstarted += run.unstarted;
     }
-    this.#advance();
+    this.advance();
   }
 
   /** Starts nothing until `resume`; resolves when nothing runs any more. */
@@ -106,22 +84,23 @@ export class ItemRunner {
   resume(): void {
     this.#paused = false;
     for (const resolve of this.#onResume.splice(0)) resolve();
-    this.#advance();
+    this.advance();
   }
 
   /** Starts nothing more of one run. */
   skipRest(run: ChunkRun): void {
     if (run.arrived) this.#unstarted -= run.unstarted;
     run.skipRest();
+    this.#parts.rights.drop(run);
     const at = this.#queue.indexOf(run);
     if (at !== -1) this.#queue.splice(at, 1);
-    this.#advance();
+    this.advance();
   }
 
   /** Takes back what was not started. */
   clear(): void {
     this.#unstarted = 0;
-    for (const run of this.#queue.splice(0)) {
+    for (const run of [...this.#queue.splice(0), ...this.#parts.rights.clear()]) {
       run.skipRest();
       if (run.finished) this.#listener.onFinished(run);
     }
@@ -181,9 +160,12 @@ export class ItemRunner {
     });
   }
 
-  #advance(): void {
+  /** Starts what may be started. */
+  advance(): void {
     const head = this.#queue[0];
-    if (this.#paused || this.#carefulRuns || head === undefined) return;
+    if (this.#paused || this.#carefulRuns) return;
+    this.#advanceLimited();
+    if (head === undefined) return;
     if (head.lease.careful) {
       if (this.#slots.size === 0) void this.#runHeadCarefully(head);
       return;
@@ -195,13 +177,23 @@ export class ItemRunner {
     }
   }
 
+  #advanceLimited(): void {
+    const { rights, clock, step } = this.#parts;
+    const now = clock.monotonicMs();
+    while (this.#slots.size < step.concurrency && rights.canTake(now)) {
+      void this.#serve(this.#open(), this.#takeFromQueue);
+      // It may be another one's turn before anything is taken.
+      if (this.#turns.isDue(now)) return;
+    }
+  }
+
   async #runHeadCarefully(head: ChunkRun): Promise<void> {
     this.#queue.shift();
     this.#unstarted -= head.unstarted;
     this.#carefulRuns = true;
     await this.#listener.runCarefully(head);
     this.#carefulRuns = false;
-    this.#advance();
+    this.advance();
   }
 
   /** One slot's life: item after item until there is none for it. */
@@ -241,8 +233,11 @@ export class ItemRunner {
     this.#close(slot);
   }
 
-  /** The next item of the head of the queue. */
+  /** The next item that has the right to start, or that of the head of the queue. */
   readonly #takeFromQueue: Take = (slot, now) => {
+    slot.startUntil = null;
+    const limited = this.#takeLimited(slot, now);
+    if (limited !== -1) return limited;
     for (let run = this.#queue[0]; run !== undefined; run = this.#queue[0]) {
       if (this.#paused || run.lease.careful) return -1;
       const index = this.#takeNext(run, now);
@@ -257,6 +252,28 @@ export class ItemRunner {
     }
     return -1;
   };
+
+  #takeLimited(slot: Slot, now: number): number {
+    const right = this.#paused ? null : this.#parts.rights.take(now);
+    if (right === null) return -1;
+    slot.run = right.run;
+    slot.startUntil = right.until;
+    if (this.#parts.step.processChunk !== undefined) {
+      slot.more = this.#takeMore(slot, right.run, now);
+    }
+    return right.index;
+  }
+
+  /** What else of the run has the right to start, for a call that takes several items. */
+  #takeMore(slot: Slot, run: ChunkRun, now: number): number[] {
+    const { rights } = this.#parts;
+    const more: number[] = [];
+    for (let right = rights.take(now, run); right !== null; right = rights.take(now, run)) {
+      more.push(right.index);
+      slot.startUntil = Math.min(slot.startUntil ?? right.until, right.until);
+    }
+    return more;
+  }
 
   /** Starts the handler; what comes back may have to be awaited. */
   #begin(slot: Slot, run: ChunkRun, index: number): unknown {
@@ -290,8 +307,14 @@ export class ItemRunner {
     const call = this.#describeCall(run, index, slot.item);
     slot.call = call;
     const item = await checked;
+    if (this.#isLate(slot)) call.stop(new StopSignal("its right to start has run out"));
     if (call.stopReason !== null) throw call.stopReason;
     return this.#call(slot, run, index, item);
+  }
+
+  /** The right to start that its limits gave it has run out. */
+  #isLate({ startUntil }: Slot): boolean {
+    return startUntil !== null && this.#parts.clock.monotonicMs() >= startUntil;
   }
 
   /** A worker checks its own lease before each start. */
@@ -318,6 +341,7 @@ export class ItemRunner {
 
   async #callForChunk(slot: Slot, run: ChunkRun): Promise<void> {
     await callForChunk(this.#parts.step, run, [slot.index, ...slot.more], slot, {
+      isLate: () => this.#isLate(slot),
       note: (index, item, outcome) => this.#judge.note(run, index, item, outcome),
       fail: (index, item, error) =>
         this.#judge.fail(run, index, item, error, slot.call?.stopReason ?? null),
@@ -330,13 +354,17 @@ export class ItemRunner {
       // Out of the queue, where it would be found used up and finished once more.
       if (this.#queue[0] === run) this.#queue.shift();
       this.#listener.onFinished(run);
-    } else if (run.unreported >= this.#parts.flushItems) this.#listener.onMuchToTell();
+      return;
+    }
+    // All that is left of it may wait for a limit.
+    if (run.inFlight === 0 && run.waiting > 0) this.#parts.rights.review();
+    if (run.unreported >= this.#parts.flushItems) this.#listener.onMuchToTell();
   }
 
   #open(onAbandon: () => void = () => undefined): Slot {
     const slot = makeSlot(this.#parts.clock.monotonicMs(), onAbandon);
     this.#slots.add(slot);
-    this.#cancelWatch ??= this.#watchLater();
+    this.#watch.start();
     return slot;
   }
 
@@ -344,31 +372,9 @@ export class ItemRunner {
     if (!this.#slots.delete(slot)) return;
     slot.run = null;
     if (this.#slots.size === 0) {
-      this.#cancelWatch?.();
-      this.#cancelWatch = null;
+      this.#watch.stop();
       for (const resolve of this.#onQuiet.splice(0)) resolve();
-      this.#advance();
-    }
-  }
-
-  #watchLater(): () => void {
-    const { clock, step } = this.#parts;
-    const everyMs = Math.min(Math.max(step.timeLimitMs / 4, WATCH_MIN_MS), WATCH_MAX_MS);
-    return clock.after(everyMs, () => {
-      this.#cancelWatch = this.#watchLater();
-      this.#watchTimes();
-    });
-  }
-
-  /** Handlers past their limit are told to stop, and after a grace time given up on. */
-  #watchTimes(): void {
-    const { clock, step, abortGraceMs } = this.#parts;
-    const now = clock.monotonicMs();
-    for (const slot of this.#slots) {
-      const overMs = now - slot.startedAt - step.timeLimitMs;
-      if (slot.call === null || overMs < 0) continue;
-      slot.call.stop(new TimeLimitSignal(step.timeLimitMs));
-      if (overMs >= abortGraceMs) this.#abandon(slot);
+      this.advance();
     }
   }
 
@@ -386,15 +392,6 @@ export class ItemRunner {
       }
     }
     this.#leave(run);
-    this.#advance();
+    this.advance();
   }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return (
-    typeof value === "object" &&
-    value !== null &&
-    "then" in value &&
-    typeof value.then === "function"
-  );
 }

@@ -83,6 +83,7 @@ async function settle(chunk: LeasedChunk, wins = false): Promise<void> {
     ...nothing,
     outcomes: new Uint8Array([wins ? 0b1101 : 0b1111]),
     abandoned: [],
+    rest: null,
     starting: [],
     intent: "yield",
   };

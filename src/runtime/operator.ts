@@ -21,7 +21,9 @@ import type {
 } from "../ports/operating.ts";
 import type { LaneView } from "../ports/reading.ts";
 import type { Store } from "../ports/store.ts";
+import { closeKey, type ClosedKey, type Closing, listClosedKeys } from "./key-closing.ts";
 import { pruneByAge, type RetentionPolicy } from "./retention.ts";
+import { nameRateBucket } from "./step-rate.ts";
 
 export interface ActOptions {
   /** Who does it; default the user that runs the process. */
@@ -109,6 +111,20 @@ export class Operator {
         more = batches.length === limit;
       }
     }
+  }
+
+  /** Nothing of a rate's key starts until then, in any worker; of two closings the longer counts. */
+  closeKey(rate: string, key: string, closing: Closing): Promise<void> {
+    return closeKey(this.#store, this.#clock, { rate, key }, closing);
+  }
+
+  /** Lets a closed key start again; false when it was not closed. */
+  openKey(rate: string, key: string): Promise<boolean> {
+    return this.#store.openBucket({ bucket: nameRateBucket(rate), key });
+  }
+
+  closedKeys(): Promise<readonly ClosedKey[]> {
+    return listClosedKeys(this.#store);
   }
 
   /** Nothing more is started until `resume`; false when it was paused already. */

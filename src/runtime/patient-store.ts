@@ -6,8 +6,8 @@
  * its own name, so one that was committed already changes nothing the second time. At worst a lease
  * is granted that nobody knows of, and runs out.
  *
- * `beat`, `renew` and `sweep` are left alone: they come again by themselves, and a late one is worth
- * less than the next. So is `redrive`: one that was committed would take the next letters under its
+ * `beat`, `renew`, `sweep` and `draw` are left alone: they come again by themselves, and a late one
+ * is worth less than the next. So is `redrive`: one that was committed would take the next letters under its
  * ceiling.
  */
 import { describeError, SluiceError } from "../core/errors.ts";
@@ -25,7 +25,13 @@ export interface PatienceParts {
   readonly isTireless: () => boolean;
 }
 
-const IMPATIENT_VERBS: ReadonlySet<StoreVerb> = new Set(["beat", "renew", "sweep", "redrive"]);
+const IMPATIENT_VERBS: ReadonlySet<StoreVerb> = new Set([
+  "beat",
+  "renew",
+  "sweep",
+  "redrive",
+  "draw",
+]);
 
 const ATTEMPTS_MAX = 20;
 const RETRY_MS = 250;

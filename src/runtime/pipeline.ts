@@ -1,6 +1,7 @@
 /** A user's pipeline: one step or several, under a name and a version. */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { BudgetScope } from "../core/failure-budget.ts";
+import type { Weekday } from "../core/quiet-hours.ts";
 import type { RetryPolicy } from "../core/retry.ts";
 import type { ChunkLimitPolicy } from "../core/slicing.ts";
 import type { SourceLike } from "../ports/source.ts";
@@ -14,6 +15,18 @@ type Awaitable<T> = T | PromiseLike<T>;
 
 /** A number of items, or a share of them such as "5%". */
 type Allowed = number | `${number}%`;
+
+/** A range of hours by the clock of a time zone; one that ends before it begins goes over midnight. */
+export interface QuietHours {
+  /** `HH:MM` */
+  readonly from: string;
+  /** `HH:MM`, up to `24:00`. */
+  readonly to: string;
+  /** Default `UTC`. */
+  readonly timeZone?: string;
+  /** The days on which it begins. Default every day. */
+  readonly days?: readonly Weekday[];
+}
 
 /** What a step has beside its handler, and a pipeline of one step as its own. */
 interface StepLimits<Item> {
@@ -43,6 +56,32 @@ interface StepLimits<Item> {
   readonly failureBudget?: Allowed | { readonly [Scope in BudgetScope]?: Allowed } | null;
   /** This many items run first, and the rest only if they pass. Default none. */
   readonly canary?: number | { readonly items: number; readonly failures?: number } | null;
+  /** How often items may start, over all workers: of each key, or all together. Default as fast as it goes. */
+  readonly rate?: {
+    /** Starts in a second; without it a key can only be closed for a while. */
+    readonly perSecond?: number;
+    /** Starts at once after a pause. Default those of one second. */
+    readonly burst?: number;
+    /** Which key's rate an item is held to. Default one for all. */
+    readonly key?: (item: Item) => string | number;
+    /** Keys with a rate of their own. */
+    readonly keys?: {
+      readonly [key: string]: { readonly perSecond: number; readonly burst?: number };
+    };
+    /** Tokens that a start takes. Default 1. */
+    readonly tokens?: number | ((item: Item) => number);
+    /** Pipelines with the same name share their rates. Default the pipeline's name. */
+    readonly name?: string;
+  } | null;
+  /** How many items of one batch may start in any time of `everyMs`. Default no pace. */
+  readonly pace?: {
+    readonly items: number;
+    readonly everyMs: number;
+    /** Spread over the time, and not as many at once as may. Default false. */
+    readonly smooth?: boolean;
+    /** Hours in which nothing starts. */
+    readonly quietHours?: QuietHours | readonly QuietHours[];
+  } | null;
   /** Items whose content has been worked on with success are skipped. Default none. */
   readonly dedupe?: {
     /** Default the pipeline's name. */

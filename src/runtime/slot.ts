@@ -10,6 +10,8 @@ export interface Slot {
   /** The further positions that a `processChunk` call answers for. */
   more: readonly number[];
   item: unknown;
+  /** It must start before, by the limits of its step; null where there are none. */
+  startUntil: number | null;
   startedAt: number;
   abandoned: boolean;
   readonly onAbandon: () => void;
@@ -22,6 +24,7 @@ export function makeSlot(startedAt: number, onAbandon: () => void): Slot {
     index: -1,
     more: [],
     item: undefined,
+    startUntil: null,
     startedAt,
     abandoned: false,
     onAbandon,

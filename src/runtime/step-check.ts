@@ -4,6 +4,7 @@ import { type Allowance, BUDGET_SCOPES, type FailureBudget } from "../core/failu
 import { DEFAULT_RETRY } from "../core/retry.ts";
 import { CHUNK_LIMIT_POLICIES } from "../core/slicing.ts";
 import type { Canary } from "../core/step.ts";
+import { paceShape, rateShape } from "./limit-check.ts";
 import type { WaitFor } from "./wait-step.ts";
 
 export const CHUNK_SIZE_MAX = 100_000;
@@ -142,6 +143,8 @@ export const stepOptions = {
   maxRedrives: wholeNumber(0, REDRIVES_MAX).default(DEFAULT_MAX_REDRIVES),
   failureBudget: budget.nullable().default(null),
   canary: canary.nullable().default(null),
+  rate: rateShape.nullable().default(null),
+  pace: paceShape.nullable().default(null),
   dedupe: z
     .strictObject({
       scope: name.optional(),

@@ -3,11 +3,12 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { FailureBudget } from "../core/failure-budget.ts";
 import type { RetryPolicy } from "../core/retry.ts";
 import type { ChunkLimitPolicy } from "../core/slicing.ts";
-import type { Canary, StepSettings } from "../core/step.ts";
+import type { Canary, StepPace, StepSettings } from "../core/step.ts";
 import type { SourceLike } from "../ports/source.ts";
 import type { ChunkContext, ChunkItem, ItemContext, SourceContext } from "./contexts.ts";
 import { checkKey } from "./item-key.ts";
 import type { CheckedStep } from "./step-check.ts";
+import { makeStepRate, type StepRate } from "./step-rate.ts";
 import { makeWaitStep } from "./wait-step.ts";
 
 /** What must not be worked on twice. */
@@ -41,6 +42,10 @@ export interface Step<Item = unknown, Input = unknown> {
   readonly failureBudget: FailureBudget | null;
   readonly canary: Canary | null;
   readonly dedupe: Dedupe<Item> | null;
+  /** How often items of a key may start, over all workers. */
+  readonly rate: StepRate | null;
+  /** How many items of a batch may start in a time; recorded with each batch. */
+  readonly pace: StepPace | null;
   /** It waits for an outside count instead of working on items. */
   readonly waits: boolean;
   // Methods, so that a step of one item type can be handled as one of any.
@@ -56,7 +61,7 @@ export function makeStep(
   name: string,
   before: readonly Step[],
 ): Step {
-  const { key, item, source, process, processChunk, inlineItems, dedupe, waitFor, ...rest } =
+  const { key, item, source, process, processChunk, inlineItems, dedupe, waitFor, rate, ...rest } =
     checked;
   const number = before.length;
   const carrier = before.findLast(({ waits }) => !waits);
@@ -70,6 +75,7 @@ export function makeStep(
     source: own,
     carriesFrom: own === null && carrier !== undefined ? carrier.number : null,
     dedupe: dedupe === undefined ? null : fillDedupe(dedupe, pipeline),
+    rate: rate === null ? null : makeStepRate(rate, pipeline),
     waits: waitFor !== undefined,
     readKey: (value: unknown) => (key === undefined ? null : checkKey(key(value))),
   };
@@ -93,6 +99,6 @@ function fillDedupe(given: NonNullable<CheckedStep["dedupe"]>, pipeline: string)
 
 /** What the store must know of it. */
 export function describeStep(step: Step): StepSettings {
-  const { name, chunkSize, maxRedrives, carriesFrom, failureBudget: budget, canary } = step;
-  return { name, chunkSize, maxRedrives, carries: carriesFrom !== null, budget, canary };
+  const { name, chunkSize, maxRedrives, carriesFrom, failureBudget: budget, canary, pace } = step;
+  return { name, chunkSize, maxRedrives, carries: carriesFrom !== null, budget, canary, pace };
 }

@@ -15,6 +15,32 @@ export function tell(run: ChunkRun, intent: Report["intent"]): Telling {
   return { run, report: run.makeReport(intent) };
 }
 
+export interface FlushSettings {
+  readonly flushMs: number;
+  readonly flushItems: number;
+}
+
+/** What chunks that are long at it have to tell by now, and when to look again. */
+export function collectFlushes(
+  held: readonly ChunkRun[],
+  careful: ReadonlySet<ChunkRun>,
+  now: number,
+  { flushMs, flushItems }: FlushSettings,
+): { readonly tellings: readonly Telling[]; readonly nextAt: number } {
+  const tellings: Telling[] = [];
+  let nextAt = Number.POSITIVE_INFINITY;
+  for (const run of held) {
+    if (run.unreported === 0 || run.finished || run.lost || run.telling !== null) continue;
+    // A careful run tells by itself, but for a handler that waits to hear that it was told.
+    if (careful.has(run) && !run.isUrgent) continue;
+    const flushAt = run.reportedAt + flushMs;
+    const tells = now >= flushAt || run.unreported >= flushItems || run.isUrgent;
+    if (tells) tellings.push(tell(run, "keep"));
+    else nextAt = Math.min(nextAt, flushAt);
+  }
+  return { tellings, nextAt };
+}
+
 /**
  * Tells the store, and notes its answers before anybody makes the next report of these chunks: one
  * that was made in between would tell the same things again, and forget newer ones for them.

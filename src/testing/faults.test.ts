@@ -40,7 +40,7 @@ describe("a bad fault is refused where it is made", () => {
       'BAD_FAULT crash.after("setle", 1): "setle" is no point of a fault Did you mean settle?',
     );
     expect(refused(() => refuse("work" as "store.work", 1))).toContain("The points are commit");
-    expect(refused(() => refuse("store.wrok" as "store.work", 1))).toContain("mean store.work?");
+    expect(refused(() => refuse("store.swep" as "store.sweep", 1))).toContain("mean store.sweep");
     expect(refused(() => crash.before("toString" as "settle", 1))).toContain("is no point");
     expect(refused(() => loseAnswer(undefined as unknown as "settle", 1))).toContain("undefined");
   });

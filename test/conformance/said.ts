@@ -9,6 +9,7 @@ export const FIRST_DRIVE = { checkpoint: null, drive: 1 } as const;
 
 /** What a worker says of its chunk. Positions count from the start of the chunk. */
 export interface Said {
+  readonly rest?: Report["rest"];
   readonly succeeded?: readonly number[];
   readonly skipped?: readonly number[];
   /** Gave up: a dead letter each. */
@@ -83,6 +84,7 @@ export function say(lease: LeasedChunk, said: Said): Report {
     })),
     contents: entriesOf(said.contents).map(([index, content]) => ({ index, content })),
     abandoned: said.abandoned ?? [],
+    rest: said.rest ?? null,
     starting: said.starting ?? [],
     intent: said.intent ?? "yield",
   };

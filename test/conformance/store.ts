@@ -30,6 +30,7 @@ import { describeRetention } from "./retention.ts";
 import { describeSlicing } from "./slicing.ts";
 import { describeStepPasses } from "./step-passes.ts";
 import { describeSteps } from "./steps.ts";
+import { describeLimiting } from "./limiting.ts";
 import { describeSubmitting } from "./submitting.ts";
 import { describeSweeping } from "./sweeping.ts";
 import { describeWaiting } from "./waiting.ts";
@@ -64,6 +65,7 @@ export function describeStore(name: string, open: OpenStore): void {
     describe("deadlines", () => describeDeadlines(rule));
     describe("watching", () => describeWatching(rule));
     describe("waiting", () => describeWaiting(rule));
+    describe("limiting", () => describeLimiting(rule));
     describe("retention", () => describeRetention(rule));
     describe("races with the ending", () => describeRaces(rule));
     describe("races of conductors, lanes and sweeps", () => describeMoreRaces(rule));

@@ -26,6 +26,7 @@ const RUNNING = {
   leased: 0,
   inCanary: false,
   nextDueInMs: 0,
+  nextRest: null,
 } as const;
 
 export function describeWaiting(rule: Rule): void {
@@ -201,7 +202,7 @@ function describeChunkFacts(rule: Rule): void {
     await rig.report(b!, { retryInMs: { 0: 200 } });
     await rig.settle(c!);
     rig.clock.advance(100);
-    const plain = { worker: null, dueInMs: 0, behindCanary: false };
+    const plain = { worker: null, dueInMs: 0, rest: null, behindCanary: false };
     const expected = [
       { ...plain, chunk: 3, state: "leased", worker: String(rig.worker) },
       { ...plain, chunk: 1, state: "waiting", dueInMs: 100 },

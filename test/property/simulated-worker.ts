@@ -146,7 +146,13 @@ export function makeReport(held: Held, deeds: Deeds, now: number, witness: Witne
   const outcomes = toMap(said);
   const starting =
     lease.careful && deeds.intent === "keep" ? chooseStarts(held, said, left, now) : [];
-  const named = { deferrals: [], checkpoints: [], contents: [], abandoned: deeds.abandoned ?? [] };
+  const named = {
+    deferrals: [],
+    checkpoints: [],
+    contents: [],
+    abandoned: deeds.abandoned ?? [],
+    rest: null,
+  };
   const { intent } = deeds;
   return { batch, step, chunk, fence, outcomes, failures, results, ...named, starting, intent };
 }

@@ -81,6 +81,7 @@ if (mode === "submit") {
             checkpoints: [],
             contents: [],
             abandoned: [],
+            rest: null,
             starting: [],
             intent: "keep",
           },

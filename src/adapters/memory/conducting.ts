@@ -228,6 +228,7 @@ function append(step: Step, { items, locator, manifest }: PlannedChunk, part: st
     dueAt: 0,
     careful: false,
     losses: 0,
+    rest: null,
     outcomes: createOutcomeMap(items),
     tracked: new Map(),
     failedAt: new Map(),

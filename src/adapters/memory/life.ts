@@ -152,6 +152,7 @@ export class Life {
       for (const item of effect.track) chunk.tracked.set(item.index, item);
       chunk.dueAt = chunk.state === "waiting" ? Math.min(chunk.dueAt, effect.dueAt) : effect.dueAt;
       chunk.state = "waiting";
+      chunk.rest = null;
       step.counts = redriveItems(step.counts, effect.count);
       step.tally = {
         permanent: step.tally.permanent - effect.tally.permanent,

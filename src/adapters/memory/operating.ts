@@ -290,6 +290,7 @@ function revive(batch: Batch, now: number): void {
       for (const index of untrack) chunk.tracked.delete(index);
       for (const item of track) chunk.tracked.set(item.index, item);
       chunk.state = "waiting";
+      chunk.rest = null;
       chunk.dueAt = dueAt;
     }
   }

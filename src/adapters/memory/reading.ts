@@ -5,6 +5,7 @@ import { countOutcomes, getOutcome } from "../../core/outcome-map.ts";
 import { matchesLetter } from "../../core/redrive.ts";
 import type { TrackedItem } from "../../core/tracked-item.ts";
 import { addCounts } from "../../core/step.ts";
+import type { RestFacts } from "../../core/why.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { BatchSnapshot } from "../../ports/conducting.ts";
 import {
@@ -161,15 +162,17 @@ export class Reading {
         nextDueInMs: step.chunks.some(({ state }, at) => state === "planned" && at < canary)
           ? 0
           : computeNextDue(waiting, now),
+        nextRest: findNextRest(waiting),
       },
       chunks: unsettled
         .toSorted(([a, one], [b, two]) => compareTurn(one, two) || a - b)
         .slice(0, chunksMax)
-        .map(([at, { state, worker, dueAt }]) => ({
+        .map(([at, { state, worker, dueAt, rest }]) => ({
           chunk: at,
           state,
           worker: state === "leased" ? `${worker}` : null,
           dueInMs: state === "waiting" ? Math.max(0, dueAt - now) : 0,
+          rest: state === "waiting" ? rest : null,
           behindCanary: state === "planned" && at >= canary,
         })),
     };
@@ -233,6 +236,12 @@ function describeLetter(
 function computeNextDue(waiting: readonly Chunk[], now: number): number | null {
   if (waiting.length === 0) return null;
   return Math.max(0, Math.min(...waiting.map(({ dueAt }) => dueAt)) - now);
+}
+
+/** The limit that whoever comes next waits for. */
+function findNextRest(waiting: readonly Chunk[]): RestFacts | null {
+  const [next] = waiting.toSorted((a, b) => a.dueAt - b.dueAt);
+  return next?.rest ?? null;
 }
 
 /** What runs, then what waits in the order of its due time, then what never ran. */

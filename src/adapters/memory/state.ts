@@ -1,11 +1,13 @@
 /** Everything the reference model remembers: plain values, so that a test can look at all of it. */
 import type { Act, BatchState, EndReason } from "../../core/batch.ts";
+import type { BucketState } from "../../core/bucket.ts";
 import { CHAIN_START, type ChainHead } from "../../core/chain.ts";
 import type { ChunkState } from "../../core/chunk.ts";
 import { type Counts, NO_ITEMS } from "../../core/counts.ts";
 import { type FailureTally, NO_FAILURES } from "../../core/failure-budget.ts";
 import type { LanePolicy } from "../../core/lane.ts";
 import type { OutcomeMap } from "../../core/outcome-map.ts";
+import type { RestFacts } from "../../core/why.ts";
 import type { TrackedItem } from "../../core/tracked-item.ts";
 import { type Abandoned, addCounts, type StepSettings } from "../../core/step.ts";
 import { FIRST_LOOK, type WatchState } from "../../core/watch.ts";
@@ -28,6 +30,8 @@ export interface Chunk {
   worker: number;
   leaseUntil: number;
   dueAt: number;
+  /** The limit that it waits for. */
+  rest: RestFacts | null;
   careful: boolean;
   losses: number;
   outcomes: OutcomeMap;
@@ -97,6 +101,12 @@ export interface ContentRow {
   final: boolean;
 }
 
+export interface BucketRow {
+  readonly state: BucketState;
+  /** From then on it is as good as new. */
+  readonly idleAt: number;
+}
+
 export interface State {
   /** In order of submission. */
   readonly batches: Map<string, Batch>;
@@ -110,6 +120,8 @@ export interface State {
   readonly pauses: Map<string, PauseRequest>;
   readonly lanePolicies: Map<string, LanePolicy>;
   readonly contents: Map<string, ContentRow>;
+  /** By bucket and key, as JSON. */
+  readonly buckets: Map<string, BucketRow>;
   readonly workers: Map<number, { readonly until: number; readonly serves: readonly Served[] }>;
   lastWorker: number;
   /** Of the newest record: never given again, also when that one is gone. */
@@ -127,6 +139,7 @@ export function createState(): State {
     pauses: new Map(),
     lanePolicies: new Map(),
     contents: new Map(),
+    buckets: new Map(),
     workers: new Map(),
     lastWorker: 0,
     lastPosition: 0,

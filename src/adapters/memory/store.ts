@@ -17,6 +17,7 @@ import { Conducting } from "./conducting.ts";
 import { Deliveries } from "./deliveries.ts";
 import { Lanes } from "./lanes.ts";
 import { Life } from "./life.ts";
+import { Limiting } from "./limiting.ts";
 import { Operating } from "./operating.ts";
 import { Reading } from "./reading.ts";
 import { Recorder } from "./records.ts";
@@ -45,6 +46,7 @@ class Parts {
   readonly sweeping: Sweeping;
   readonly reading: Reading;
   readonly deliveries: Deliveries;
+  readonly limiting: Limiting;
 
   constructor({ clock, sha256 }: MemoryStoreOptions) {
     const { state } = this;
@@ -58,6 +60,7 @@ class Parts {
     this.sweeping = new Sweeping(state, clock, lanes, life, this.working);
     this.reading = new Reading(state, clock, lanes);
     this.deliveries = new Deliveries(state, clock);
+    this.limiting = new Limiting(state, clock);
   }
 
   find(id: string): Batch {
@@ -78,7 +81,7 @@ class Parts {
 
 export function createMemoryStore(options: MemoryStoreOptions): MemoryStore {
   const parts = new Parts(options);
-  const { state, watchers, deliveries } = parts;
+  const { state, watchers, deliveries, limiting } = parts;
   const act = <T>(change: () => T): Promise<T> => parts.act(change);
   return {
     name: "memory",
@@ -87,6 +90,11 @@ export function createMemoryStore(options: MemoryStoreOptions): MemoryStore {
     ...composeOperating(parts),
     ...composeWorking(parts),
     ...composeReading(parts),
+    // Nobody waits for what somebody else was granted.
+    draw: async (draws, slackMs) => limiting.draw(draws, slackMs),
+    closeBucket: (bucket, forMs) => act(() => limiting.close(bucket, forMs)),
+    openBucket: (bucket) => act(() => limiting.open(bucket)),
+    listClosed: async () => limiting.listClosed(),
     watch: (onChange) => {
       watchers.add(onChange);
       return () => void watchers.delete(onChange);
@@ -162,7 +170,7 @@ function composeOperating(parts: Parts): OperatingStore {
 }
 
 function composeWorking(parts: Parts): WorkingStore {
-  const { state, working, sweeping } = parts;
+  const { state, working, sweeping, limiting } = parts;
   const act = <T>(change: () => T): Promise<T> => parts.act(change);
   return {
     registerWorker: () => act(() => ++state.lastWorker),
@@ -176,7 +184,11 @@ function composeWorking(parts: Parts): WorkingStore {
     claimContents: (lease, contents) => act(() => working.claimContents(lease, contents)),
     readStops: async (ids) => working.readStops(ids),
     renew: (leases, leaseMs) => act(() => working.renew(leases, leaseMs)),
-    sweep: (policy) => act(() => sweeping.sweep(policy)),
+    sweep: (policy) =>
+      act(() => {
+        limiting.forgetIdle();
+        return sweeping.sweep(policy);
+      }),
   };
 }
 

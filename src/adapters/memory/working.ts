@@ -164,6 +164,8 @@ export class Working {
     if (effect.end === "yielded") {
       chunk.state = "waiting";
       chunk.dueAt = effect.dueAt;
+      const { rest } = effect;
+      chunk.rest = rest === null ? null : { holdUp: rest.holdUp, key: rest.key };
     }
   }
 

@@ -78,7 +78,8 @@ export class Chunks {
        WHERE batch = ? AND step = ? AND item >= ? AND item < ? ORDER BY item`,
     );
     this.#update = prepare(
-      `UPDATE chunk SET state = ?, due_at = ?, outcomes = ?, tracked = tracked OR ?, losses = ?
+      `UPDATE chunk SET state = ?, due_at = ?, outcomes = ?, tracked = tracked OR ?, losses = ?,
+         rest_hold_up = ?, rest_key = ?
        WHERE batch = ? AND step = ? AND chunk = ?`,
     );
     this.#putItem = prepare(
@@ -124,8 +125,9 @@ export class Chunks {
     const state = { settled: "settled", kept: "leased", yielded: "waiting" }[effect.end];
     const dueAt = effect.end === "yielded" ? effect.dueAt : 0;
     const tracks = effect.track.length > 0 ? 1 : 0;
-    const { outcomes, losses } = effect;
-    this.#update.run(state, dueAt, outcomes, tracks, losses, batch, step, chunk);
+    const { outcomes, losses, rest } = effect;
+    const limit = [rest?.holdUp ?? null, rest?.key ?? null] as const;
+    this.#update.run(state, dueAt, outcomes, tracks, losses, ...limit, batch, step, chunk);
     for (const index of effect.untrack) this.#deleteItem.run(batch, step, start + index);
     for (const item of effect.track) this.#track(row, item);
     changes.add(row, effect);

@@ -50,7 +50,8 @@ export class Redriving {
     );
     this.#updateChunk = prepare(
       `UPDATE chunk SET outcomes = ?, due_at = iif(state = 'waiting', min(due_at, ?), ?),
-         state = 'waiting' WHERE batch = ? AND step = ? AND chunk = ?`,
+         state = 'waiting', rest_hold_up = NULL, rest_key = NULL
+       WHERE batch = ? AND step = ? AND chunk = ?`,
     );
     this.#updateItem = prepare(
       `UPDATE item SET attempts = 0, deaths = 0, started = 0, dead = 0, due_at = ?,
@@ -75,7 +76,8 @@ export class Redriving {
       "UPDATE item SET started = 0 WHERE batch = ? AND step = ? AND item = ?",
     );
     this.#reviveChunk = prepare(
-      "UPDATE chunk SET state = 'waiting', due_at = ? WHERE batch = ? AND step = ? AND chunk = ?",
+      `UPDATE chunk SET state = 'waiting', due_at = ?, rest_hold_up = NULL, rest_key = NULL
+       WHERE batch = ? AND step = ? AND chunk = ?`,
     );
     this.#reviveSteps = prepare(
       "UPDATE step SET pending = pending + cancelled, cancelled = 0 WHERE batch = ?",

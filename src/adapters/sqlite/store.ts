@@ -4,9 +4,11 @@
  * default) or with the next checkpoint (`normal`, by explicit choice).
  */
 import { hash } from "node:crypto";
+import type { TokenGrant } from "../../core/bucket.ts";
 import { SluiceError } from "../../core/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ConductingStore } from "../../ports/conducting.ts";
+import type { LimitingStore } from "../../ports/limiting.ts";
 import type { OperatingStore } from "../../ports/operating.ts";
 import { planInline } from "../../ports/plan-inline.ts";
 import type { Random } from "../../ports/random.ts";
@@ -24,6 +26,7 @@ import { describeHost, type Host } from "./host.ts";
 import { Lanes } from "./lanes.ts";
 import { Letters } from "./letters.ts";
 import { Life } from "./life.ts";
+import { adoptBuckets, Limiting } from "./limiting.ts";
 import { migrate, refuseForeign } from "./migrate.ts";
 import { Operating } from "./operating.ts";
 import { Pruning } from "./pruning.ts";
@@ -99,6 +102,7 @@ async function adoptBoot(connection: Connection, clock: Clock, { bootId }: Host)
       UPDATE step SET watch_due_at = 0 WHERE running = 1;
       UPDATE worker SET until = 0;
       DELETE FROM claim;`);
+    adoptBuckets(connection, clock);
     connection
       .prepare("UPDATE batch SET activity_at = ? WHERE ended_at IS NULL")
       .run(Math.floor(clock.monotonicMs()));
@@ -135,6 +139,7 @@ function composeParts(connection: Connection, clock: Clock, host: Host): Parts {
     reading: new Reading(connection, letters, steps),
     waiting: new Waiting(connection, clock, lanes, workers),
     deliveries: new Deliveries(connection, clock),
+    limiting: new Limiting(connection, clock),
     changes: new ChangeWatch(connection, clock),
   };
 }
@@ -153,6 +158,7 @@ interface Parts {
   readonly reading: Reading;
   readonly waiting: Waiting;
   readonly deliveries: Deliveries;
+  readonly limiting: Limiting;
   readonly changes: ChangeWatch;
 }
 
@@ -167,6 +173,7 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
     ...composeOperating(parts),
     ...composeWorking(parts),
     ...composeReading(parts),
+    ...composeLimiting(parts),
     watch: (onChange) => changes.watch(onChange),
     readPosition: (reader) => read(() => deliveries.readPosition(reader)),
     savePosition: (reader, position) => write(() => deliveries.savePosition(reader, position)),
@@ -252,7 +259,23 @@ function composeOperating(parts: Parts): OperatingStore {
   };
 }
 
-function composeWorking({ connection, workers, working, sweeping }: Parts): WorkingStore {
+function composeLimiting({ connection, limiting }: Parts): LimitingStore {
+  const write = <T>(change: () => T): Promise<T> => connection.write(change);
+  const read = <T>(look: () => T): Promise<T> => connection.read(look);
+  return {
+    draw: (draws, slackMs) => {
+      const draw = (): TokenGrant[] => limiting.draw(draws, slackMs);
+      // Where nothing is limited nothing is written: it costs no lock.
+      return draws.every(({ spec }) => spec.kind === "open") ? read(draw) : write(draw);
+    },
+    closeBucket: (bucket, forMs) => write(() => limiting.close(bucket, forMs)),
+    openBucket: (bucket) => write(() => limiting.open(bucket)),
+    listClosed: () => read(() => limiting.listClosed()),
+  };
+}
+
+function composeWorking(parts: Parts): WorkingStore {
+  const { connection, workers, working, sweeping, limiting } = parts;
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   return {
@@ -269,8 +292,11 @@ function composeWorking({ connection, workers, working, sweeping }: Parts): Work
     readStops: (ids) => read(() => working.readStops(ids)),
     renew: (leases, leaseMs) => write(() => working.renew(leases, leaseMs)),
     sweep: async (policy) =>
-      (await read(() => sweeping.hasWork(policy)))
-        ? write(() => sweeping.sweep(policy))
+      (await read(() => sweeping.hasWork(policy) || limiting.hasIdle()))
+        ? write(() => {
+            limiting.forgetIdle();
+            return sweeping.sweep(policy);
+          })
         : { lostLeases: 0, tended: 0, ended: [] },
   };
 }

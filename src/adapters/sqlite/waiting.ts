@@ -1,7 +1,8 @@
 /** What lanes, batches and chunks wait for, in SQL. */
 import type { StatementSync } from "node:sqlite";
 import type { ChunkState } from "../../core/chunk.ts";
-import type { ChunkFacts } from "../../core/why.ts";
+import type { HoldUp } from "../../core/bucket.ts";
+import type { ChunkFacts, RestFacts } from "../../core/why.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { LaneView, WaitingFacts } from "../../ports/reading.ts";
 import type { Connection } from "./connection.ts";
@@ -9,7 +10,12 @@ import type { Lanes } from "./lanes.ts";
 import { type BatchRow, countAll, readPause } from "./rows.ts";
 import type { Workers } from "./workers.ts";
 
-interface ChunkRow {
+interface RestRow {
+  readonly rest_hold_up: HoldUp | null;
+  readonly rest_key: string | null;
+}
+
+interface ChunkRow extends RestRow {
   readonly chunk: number;
   readonly state: ChunkState;
   readonly worker: number;
@@ -25,6 +31,7 @@ export class Waiting {
   readonly #countAhead: StatementSync;
   readonly #countLeased: StatementSync;
   readonly #selectDue: StatementSync;
+  readonly #selectNextRest: StatementSync;
   readonly #selectChunks: StatementSync;
 
   constructor(connection: Connection, clock: Clock, lanes: Lanes, workers: Workers) {
@@ -56,8 +63,12 @@ export class Waiting {
          WHERE state = 'waiting' AND batch = s.batch AND step = s.step) AS due
        FROM step s WHERE s.batch = ? AND s.step = ?`,
     );
+    this.#selectNextRest = prepare(
+      `SELECT rest_hold_up, rest_key FROM chunk INDEXED BY chunk_due
+       WHERE state = 'waiting' AND batch = ? AND step = ? ORDER BY due_at, chunk LIMIT 1`,
+    );
     this.#selectChunks = prepare(
-      `SELECT chunk, state, worker, due_at FROM chunk
+      `SELECT chunk, state, worker, due_at, rest_hold_up, rest_key FROM chunk
        WHERE batch = ? AND step = ? AND state <> 'settled'
        ORDER BY CASE state WHEN 'leased' THEN 0 WHEN 'waiting' THEN 1 WHEN 'planned' THEN 2
          ELSE 3 END, iif(state = 'waiting', due_at, 0), chunk LIMIT ?`,
@@ -102,6 +113,7 @@ export class Waiting {
         leased: count(this.#countLeased.get(num, step)),
         inCanary: batch.canary_chunks !== null,
         nextDueInMs: this.#computeNextDue(num, step, now),
+        nextRest: readRest(this.#selectNextRest.get(num, step) as RestRow | undefined),
       },
       chunks: this.#listChunks(batch, now, chunksMax),
     };
@@ -116,14 +128,20 @@ export class Waiting {
   #listChunks(batch: BatchRow, now: number, chunksMax: number): ChunkFacts[] {
     const rows = this.#selectChunks.all(batch.num, batch.step, chunksMax);
     const canary = batch.canary_chunks ?? Number.POSITIVE_INFINITY;
-    return (rows as unknown as ChunkRow[]).map(({ chunk, state, worker, due_at: dueAt }) => ({
+    return (rows as unknown as ChunkRow[]).map(({ chunk, state, worker, ...row }) => ({
       chunk,
       state,
       worker: state === "leased" ? `${worker}` : null,
-      dueInMs: state === "waiting" ? Math.max(0, dueAt - now) : 0,
+      dueInMs: state === "waiting" ? Math.max(0, row.due_at - now) : 0,
+      rest: state === "waiting" ? readRest(row) : null,
       behindCanary: state === "planned" && chunk >= canary,
     }));
   }
+}
+
+function readRest(row: RestRow | undefined): RestFacts | null {
+  if (row === undefined || row.rest_hold_up === null) return null;
+  return { holdUp: row.rest_hold_up, key: row.rest_key };
 }
 
 function count(row: unknown): number {

@@ -1,5 +1,6 @@
 /** What a worker says of a chunk, drawn item by item: everything that a report can hold. */
 import fc from "fast-check";
+import { HOLD_UPS } from "../../../src/core/bucket.ts";
 import type { Report } from "../../../src/ports/working.ts";
 import { toMap, toWords, type Word } from "../../support/outcome-words.ts";
 import type { Held } from "../simulated-worker.ts";
@@ -36,6 +37,8 @@ export interface Deeds {
   /** How many items of a careful run start next. */
   readonly starts: number;
   readonly keyed: boolean;
+  /** What is left waits for a limit. */
+  readonly rest: Report["rest"];
 }
 
 export const deeds: fc.Arbitrary<Deeds> = fc.record({
@@ -45,6 +48,14 @@ export const deeds: fc.Arbitrary<Deeds> = fc.record({
   abandons: fc.nat(3).map((n) => n === 3),
   starts: fc.constantFrom(1, 1, 2, 9),
   keyed: fc.boolean(),
+  rest: fc.option(
+    fc.record({
+      inMs: fc.constantFrom(1, 40, 5_000),
+      holdUp: fc.constantFrom(...HOLD_UPS),
+      key: fc.constantFrom(null, "site"),
+    }),
+    { freq: 5 },
+  ),
 });
 
 interface Said {
@@ -96,6 +107,7 @@ export function composeReport(
     outcomes: toMap(words),
     ...facts,
     abandoned: drawn.abandons ? [0] : [],
+    rest: drawn.rest,
     starting: lease.careful && drawn.intent === "keep" ? rest.slice(0, drawn.starts) : [],
     intent: drawn.intent,
   };

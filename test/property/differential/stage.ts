@@ -8,7 +8,7 @@ import { isEnded } from "../../../src/core/batch.ts";
 import { type Batch, currentStep } from "../../../src/adapters/memory/state.ts";
 import { listDue, mayRun } from "../../../src/adapters/memory/working.ts";
 import type { PlanPart } from "../../../src/ports/conducting.ts";
-import type { LeaseRef, LeaseRequest, Report } from "../../../src/ports/working.ts";
+import { type LeaseRequest, nameLease, type Report } from "../../../src/ports/working.ts";
 import type { ManualClock } from "../../support/manual-clock.ts";
 import { type Held, SimulatedWorker } from "../simulated-worker.ts";
 import type { Lineup } from "./lineup.ts";
@@ -132,9 +132,6 @@ export interface LeaseLimits {
   readonly chunksMax: number;
   readonly leaseMs: number;
 }
-
-export const nameLease = ({ batch, step, chunk, fence }: LeaseRef): string =>
-  `${batch}/${step}/${chunk}/${fence}`;
 
 const SERVED = PIPELINES.flatMap((pipeline) => VERSIONS.map((version) => ({ pipeline, version })));
 

@@ -1,23 +1,15 @@
 /** What workers and sweepers do, as commands. */
 import fc from "fast-check";
-import type {
-  LeasedChunk,
-  LeaseRef,
-  LeaseRequest,
-  SweepPolicy,
+import {
+  type LeasedChunk,
+  type LeaseRef,
+  type LeaseRequest,
+  nameLease,
+  type SweepPolicy,
 } from "../../../src/ports/working.ts";
 import { SimulatedWorker } from "../simulated-worker.ts";
 import { CONTENTS, type Deeds, deeds } from "./reports.ts";
-import {
-  command,
-  isRunning,
-  nameLease,
-  onceIn,
-  PIPELINES,
-  type Stage,
-  target,
-  VERSIONS,
-} from "./stage.ts";
+import { command, isRunning, onceIn, PIPELINES, type Stage, target, VERSIONS } from "./stage.ts";
 
 const flag = fc.boolean();
 const worker = fc.nat(2);
@@ -159,6 +151,7 @@ const SUCCESS: Deeds = {
   abandons: false,
   starts: 1,
   keyed: false,
+  rest: null,
 };
 
 export async function succeed(stage: Stage, id: string): Promise<void> {

@@ -1,13 +1,13 @@
 /** How quickly a worker gets through its items, from one commit to the next. */
-import { observePace, type Pace, UNKNOWN_PACE } from "../core/lease-size.ts";
+import { observeSpeed, type Speed, UNKNOWN_SPEED } from "../core/lease-size.ts";
 
-export class PaceMeter {
-  #pace: Pace = UNKNOWN_PACE;
+export class SpeedMeter {
+  #speed: Speed = UNKNOWN_SPEED;
   #from = 0;
   #items = 0;
 
-  get current(): Pace {
-    return this.#pace;
+  get current(): Speed {
+    return this.#speed;
   }
 
   /** These many items are done. */
@@ -18,7 +18,7 @@ export class PaceMeter {
   /** Counts what was done since the last time. */
   observe(nowMs: number): void {
     if (this.#items > 0) {
-      this.#pace = observePace(this.#pace, this.#items, nowMs - this.#from);
+      this.#speed = observeSpeed(this.#speed, this.#items, nowMs - this.#from);
       this.#items = 0;
     }
     this.#from = nowMs;

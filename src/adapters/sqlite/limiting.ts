@@ -1,0 +1,158 @@
+/** Buckets in SQL: each draw reads, decides and writes one row. A key that is idle has none. */
+import type { StatementSync } from "node:sqlite";
+import {
+  type BucketState,
+  decideDraw,
+  findBucketEnd,
+  NEW_BUCKET,
+  type TokenGrant,
+} from "../../core/bucket.ts";
+import type { PacePortion } from "../../core/pace.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { BucketRef, ClosedBucket, TokenDraw } from "../../ports/limiting.ts";
+import type { Connection } from "./connection.ts";
+
+interface BucketRow {
+  readonly paid_until: number | null;
+  readonly portions: string;
+  readonly closed_until: number;
+  readonly idle_at: number;
+}
+
+const PUT = `INSERT INTO bucket (bucket, key, paid_until, portions, closed_until, idle_at, saved_at,
+    saved_at_monotonic)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+  ON CONFLICT (bucket, key) DO UPDATE SET paid_until = excluded.paid_until,
+    portions = excluded.portions, closed_until = excluded.closed_until,
+    idle_at = excluded.idle_at, saved_at = excluded.saved_at,
+    saved_at_monotonic = excluded.saved_at_monotonic`;
+
+/** Idle rows that one sweep removes. */
+const IDLE_MAX = 1_000;
+
+export class Limiting {
+  readonly #clock: Clock;
+  readonly #select: StatementSync;
+  readonly #put: StatementSync;
+  readonly #selectClosed: StatementSync;
+  readonly #findIdle: StatementSync;
+  readonly #dropIdle: StatementSync;
+
+  constructor(connection: Connection, clock: Clock) {
+    this.#clock = clock;
+    const prepare = (sql: string): StatementSync => connection.prepare(sql);
+    this.#select = prepare(
+      `SELECT paid_until, portions, closed_until, idle_at FROM bucket
+       WHERE bucket = ? AND key = ?`,
+    );
+    this.#put = prepare(PUT);
+    this.#selectClosed = prepare(
+      `SELECT bucket, key, closed_until FROM bucket INDEXED BY bucket_closed
+       WHERE closed_until > 0 AND closed_until > ? ORDER BY bucket, key`,
+    );
+    this.#findIdle = prepare("SELECT 1 FROM bucket WHERE idle_at <= ? LIMIT 1");
+    this.#dropIdle = prepare(
+      `DELETE FROM bucket WHERE (bucket, key) IN (
+         SELECT bucket, key FROM bucket WHERE idle_at <= ? LIMIT ${IDLE_MAX})`,
+    );
+  }
+
+  draw(draws: readonly TokenDraw[], slackMs: number): TokenGrant[] {
+    // Not in whole milliseconds: a token's date would be up to one too early.
+    const time = { monotonicMs: this.#clock.monotonicMs(), wallMs: this.#clock.wallMs() };
+    return draws.map((draw) => {
+      const { spec, cost, count } = draw;
+      const row = this.#find(draw);
+      const before = row === undefined ? NEW_BUCKET : toState(row);
+      const { state, grant } = decideDraw(before, spec, { cost, count, slackMs }, time);
+      if (state !== before) this.#save(draw, state, findBucketEnd(state, spec));
+      return grant;
+    });
+  }
+
+  close(ref: BucketRef, forMs: number): void {
+    const row = this.#find(ref);
+    const before = row === undefined ? NEW_BUCKET : toState(row);
+    const until = Math.max(before.closedUntil, this.#clock.monotonicMs() + forMs);
+    const state = { ...before, closedUntil: until };
+    this.#save(ref, state, Math.max(row?.idle_at ?? 0, until));
+  }
+
+  open(ref: BucketRef): boolean {
+    const row = this.#find(ref);
+    if (row === undefined || row.closed_until <= this.#clock.monotonicMs()) return false;
+    this.#save(ref, { ...toState(row), closedUntil: 0 }, row.idle_at);
+    return true;
+  }
+
+  listClosed(): ClosedBucket[] {
+    const now = this.#clock.monotonicMs();
+    type Row = BucketRef & { closed_until: number };
+    return (this.#selectClosed.all(now) as unknown as Row[]).map(
+      ({ bucket, key, closed_until: until }) => ({ bucket, key, forMs: until - now }),
+    );
+  }
+
+  hasIdle(): boolean {
+    return this.#findIdle.get(this.#clock.monotonicMs()) !== undefined;
+  }
+
+  /** What is as good as new need not be remembered. */
+  forgetIdle(): void {
+    this.#dropIdle.run(this.#clock.monotonicMs());
+  }
+
+  #find({ bucket, key }: BucketRef): BucketRow | undefined {
+    return this.#select.get(bucket, key) as BucketRow | undefined;
+  }
+
+  #save(ref: BucketRef, state: BucketState, idleAt: number): void {
+    save(this.#put, this.#clock, ref, state, idleAt);
+  }
+}
+
+function save(
+  put: StatementSync,
+  clock: Clock,
+  { bucket, key }: BucketRef,
+  { paidUntil, portions, closedUntil }: BucketState,
+  idleAt: number,
+): void {
+  const spent = JSON.stringify(portions);
+  const clocks = [Math.floor(clock.wallMs()), clock.monotonicMs()] as const;
+  put.run(bucket, key, paidUntil, spent, closedUntil, idleAt, ...clocks);
+}
+
+function toState(row: BucketRow): BucketState {
+  return {
+    paidUntil: row.paid_until,
+    portions: JSON.parse(row.portions) as PacePortion[],
+    closedUntil: row.closed_until,
+  };
+}
+
+/**
+ * After a reboot monotonic times begin anew: of each the rest is left, by the wall clock. Should that
+ * have been set back meanwhile, it lasts longer, never shorter.
+ */
+export function adoptBuckets(connection: Connection, clock: Clock): void {
+  type Row = BucketRow & BucketRef & { saved_at: number; saved_at_monotonic: number };
+  const rows = connection.prepare("SELECT * FROM bucket").all() as unknown as Row[];
+  const put = connection.prepare(PUT);
+  for (const row of rows) {
+    const elapsedMs = Math.max(0, clock.wallMs() - row.saved_at);
+    const translate = (at: number): number =>
+      clock.monotonicMs() + Math.max(0, at - row.saved_at_monotonic - elapsedMs);
+    const { paidUntil, portions, closedUntil } = toState(row);
+    const state = {
+      paidUntil: paidUntil === null ? null : translate(paidUntil),
+      portions: portions.map(({ count, from, until }) => ({
+        count,
+        from: translate(from),
+        until: translate(until),
+      })),
+      closedUntil: closedUntil === 0 ? 0 : translate(closedUntil),
+    };
+    save(put, clock, row, state, translate(row.idle_at));
+  }
+}

@@ -1,0 +1,60 @@
+import { describe, expect, test } from "vitest";
+import { type BucketSpec, decideDraw, findBucketEnd, NEW_BUCKET } from "./bucket.ts";
+
+const TIME = { monotonicMs: 5_000, wallMs: Date.parse("2026-03-04T12:00:00Z") };
+const ASK = { cost: 1, count: 2, slackMs: 1 };
+const PACE: BucketSpec = { kind: "pace", items: 5, everyMs: 1_000, smooth: false, quiet: [] };
+const RATE: BucketSpec = { kind: "rate", perSecond: 10, burst: 1 };
+
+describe("what may be started", () => {
+  test("by a rate, a pace, or by whatever there is where nothing limits it", () => {
+    expect(decideDraw(NEW_BUCKET, RATE, ASK, TIME).grant).toMatchObject({
+      inMs: [0, 104],
+      open: false,
+      holdUp: null,
+    });
+    expect(decideDraw(NEW_BUCKET, RATE, { ...ASK, count: 9 }, TIME).grant.holdUp).toBe("rate");
+    expect(decideDraw(NEW_BUCKET, PACE, ASK, TIME).grant.inMs).toEqual([0, 0]);
+    expect(decideDraw(NEW_BUCKET, PACE, { ...ASK, count: 6 }, TIME).grant.holdUp).toBe("pace");
+    expect(decideDraw(NEW_BUCKET, { kind: "open" }, ASK, TIME).grant).toEqual({
+      inMs: [],
+      usableMs: 1_000,
+      nextInMs: 0,
+      open: true,
+      holdUp: null,
+    });
+  });
+
+  test("nothing from one that is closed, until it opens", () => {
+    const closed = { ...NEW_BUCKET, closedUntil: 5_700 };
+    for (const spec of [RATE, PACE, { kind: "open" } as const]) {
+      const { grant, state } = decideDraw(closed, spec, ASK, TIME);
+      expect(grant).toMatchObject({ inMs: [], open: false, nextInMs: 700, holdUp: "closed" });
+      expect(state).toBe(closed);
+      const later = { ...TIME, monotonicMs: 5_700 };
+      expect(decideDraw(closed, spec, ASK, later).grant.holdUp).not.toBe("closed");
+    }
+  });
+
+  test("nothing in quiet hours, nor so short before that it could start in them", () => {
+    const quiet = [{ from: "13:00", to: "14:00", timeZone: "UTC" }];
+    const spec = { ...PACE, quiet };
+    const draw = (text: string) =>
+      decideDraw(NEW_BUCKET, spec, ASK, { ...TIME, wallMs: Date.parse(text) }).grant;
+    expect(draw("2026-03-04T12:59:59Z").holdUp).toBeNull();
+    expect(draw("2026-03-04T12:59:59.800Z")).toMatchObject({
+      holdUp: "quiet",
+      nextInMs: 3_600_200,
+    });
+    expect(draw("2026-03-04T13:30:00Z")).toMatchObject({ holdUp: "quiet", nextInMs: 1_800_000 });
+    expect(draw("2026-03-04T14:00:00Z").holdUp).toBeNull();
+  });
+});
+
+test("it is remembered until nothing of it makes a difference", () => {
+  expect(findBucketEnd(NEW_BUCKET, RATE)).toBe(0);
+  expect(findBucketEnd({ ...NEW_BUCKET, closedUntil: 9 }, RATE)).toBe(9);
+  expect(findBucketEnd({ ...NEW_BUCKET, paidUntil: 12 }, RATE)).toBe(12);
+  const { state } = decideDraw(NEW_BUCKET, PACE, ASK, TIME);
+  expect(findBucketEnd(state, PACE)).toBe(5_000 + 125 + 1_000);
+});

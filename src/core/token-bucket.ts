@@ -1,0 +1,79 @@
+/**
+ * A rate, shared by everybody who draws from its bucket: `burst` tokens at once, and `perSecond`
+ * more each second. Tokens are handed out in small portions, each with the date from which it may
+ * be used and for a short time only, so that a store is not asked for every start and a holder that
+ * dies takes little with it.
+ *
+ * What makes the promise hold (in any window of length d at most burst + rate x d starts) is that a
+ * token counts as used at the last moment at which it may be: `paidUntil` is the theoretical arrival
+ * time of the generic cell rate algorithm, moved on from there. For tokens i before j this gives
+ * date(j) >= lastUse(i) + (j - i) / rate - (burst - 1) / rate, whatever each was really used.
+ */
+
+export interface Rate {
+  readonly perSecond: number;
+  readonly burst: number;
+}
+
+export interface TokenAsk {
+  /** Tokens that one start takes. */
+  readonly cost: number;
+  /** Starts that are wished for. */
+  readonly count: number;
+  /** How long an answer may be on its way: what could not be used in time must last longer. */
+  readonly slackMs: number;
+}
+
+export interface TokenPortion {
+  /** When each start may take place, in milliseconds from now; rising. */
+  readonly inMs: readonly number[];
+  /** For this long from its date on a token may be used; after that it is lost. */
+  readonly usableMs: number;
+  /** When it is worth asking again, if fewer than asked for were granted; else 0. */
+  readonly nextInMs: number;
+}
+
+/** Tokens of later than this are left to whoever asks then. */
+const HORIZON_MS = 200;
+/** Starts in one portion. */
+export const PORTION_MAX = 1_000;
+/** The longest that a token is good for, unless answers take longer than that. */
+const USABLE_MS_MAX = 250;
+/** How much of the time between two tokens may be spent on waiting for their use. */
+const USABLE_SHARE = 0.04;
+export const SLACK_MS_MAX = 10_000;
+
+/** `paidUntil` is null for a bucket that is full. Times are the store's monotonic milliseconds. */
+export function drawTokens(
+  paidUntil: number | null,
+  rate: Rate,
+  ask: TokenAsk,
+  nowMs: number,
+): TokenPortion & { readonly paidUntil: number | null } {
+  const tokenMs = 1_000 / rate.perSecond;
+  const startMs = ask.cost * tokenMs;
+  const aheadMs = (rate.burst - ask.cost) * tokenMs;
+  const usableMs = computeUsableMs(startMs, aheadMs, ask.slackMs);
+  const inMs: number[] = [];
+  let paid = paidUntil;
+  const findDate = (): number => (paid === null ? nowMs : Math.max(nowMs, paid - aheadMs));
+  while (inMs.length < Math.min(ask.count, PORTION_MAX)) {
+    const date = findDate();
+    if (date - nowMs > HORIZON_MS) break;
+    inMs.push(date - nowMs);
+    paid = Math.max(paid ?? 0, date + usableMs) + startMs;
+  }
+  const nextInMs = inMs.length < ask.count ? findDate() - nowMs : 0;
+  return { inMs, usableMs, nextInMs, paidUntil: paid };
+}
+
+/** Long enough to be used, and short enough not to cost the rate much. */
+function computeUsableMs(startMs: number, aheadMs: number, slackMs: number): number {
+  const wanted = Math.min(USABLE_MS_MAX, Math.max(aheadMs / 2, startMs * USABLE_SHARE));
+  return Math.max(wanted, Math.min(slackMs, SLACK_MS_MAX));
+}
+
+/** A bucket that nobody has drawn from for long enough is full: it need not be remembered. */
+export function isBucketFull(paidUntil: number | null, nowMs: number): boolean {
+  return paidUntil === null || paidUntil <= nowMs;
+}

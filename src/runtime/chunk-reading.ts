@@ -1,0 +1,40 @@
+/** Reads what leased chunks of one batch hold, and claims their contents where none may come twice. */
+import { SluiceError } from "../core/errors.ts";
+import type { SliceItems } from "../ports/source.ts";
+import type { Store } from "../ports/store.ts";
+import type { ChunkRun } from "./chunk-run.ts";
+import { claimContents } from "./content-claims.ts";
+import type { ReaderPool } from "./reader-pool.ts";
+import type { Step } from "./step.ts";
+
+export interface ChunkReadingParts {
+  readonly store: Store;
+  readonly step: Step;
+  readonly readers: ReaderPool;
+}
+
+/** `failed`: the source cannot give them. */
+export type ReadResult =
+  | { readonly kind: "read" }
+  | { readonly kind: "failed"; readonly error: unknown };
+
+export async function readChunks(
+  id: string,
+  runs: readonly ChunkRun[],
+  { store, step, readers }: ChunkReadingParts,
+): Promise<ReadResult> {
+  const batch = readers.find(id)?.batch ?? (await store.getBatch(id));
+  if (batch === null) throw new SluiceError("UNKNOWN_BATCH", `batch ${id} has vanished`);
+  let contents: readonly SliceItems[];
+  try {
+    contents = await readers.open(batch).read(runs.map(({ lease }) => lease));
+  } catch (error) {
+    return { kind: "failed", error };
+  }
+  for (const [at, run] of runs.entries()) {
+    run.receive(batch.lane, contents[at] as SliceItems);
+    run.pace = batch.settings.steps[step.number]?.pace ?? null;
+    if (step.dedupe !== null) await claimContents(run, step, store);
+  }
+  return { kind: "read" };
+}

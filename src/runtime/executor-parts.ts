@@ -1,0 +1,27 @@
+/** What an executor is made of. */
+import type { Clock } from "../ports/clock.ts";
+import type { Random } from "../ports/random.ts";
+import type { Store } from "../ports/store.ts";
+import type { Gate } from "./gate.ts";
+import type { Log } from "./log.ts";
+import type { Pipeline } from "./pipeline.ts";
+import type { EngineSettings } from "./settings.ts";
+import type { Step } from "./step.ts";
+
+export interface ExecutorParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly settings: EngineSettings;
+  readonly gate: Gate;
+  readonly worker: number;
+  readonly pipeline: Pipeline;
+  readonly step: Step;
+  /** Only this batch, or null for all of the pipeline's. */
+  readonly batch: string | null;
+  /** This worker cannot go on. */
+  readonly onFatal: (error: unknown) => void;
+  /** These batches ended with a commit of this executor. */
+  readonly onEnded: (batches: readonly string[]) => void;
+}

@@ -1,0 +1,293 @@
+/**
+ * Lets the items of limited steps start: draws tokens from the store in small portions, hands the
+ * right to start to whoever has a free slot, and gives back chunks whose items would only wait. What
+ * waits holds no slot, and no lease for longer than a moment.
+ */
+import type { Rest } from "../core/report.ts";
+import { SluiceError } from "../core/errors.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { TokenDraw } from "../ports/limiting.ts";
+import type { Store } from "../ports/store.ts";
+import type { ChunkRun } from "./chunk-run.ts";
+import type { Log } from "./log.ts";
+import {
+  Lot,
+  planRest,
+  type Queue,
+  type StartRight,
+  type Supply,
+  type Turn,
+} from "./waiting-items.ts";
+
+export interface LimiterParts {
+  readonly store: Pick<Store, "draw">;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** How many items could be started in the next while, had they the right to. */
+  readonly countStartable: (withinMs: number) => number;
+  /** Something may start now. */
+  readonly onRights: () => void;
+  /** Its lease has run out: nothing more of it starts. */
+  readonly onLost: (run: ChunkRun) => void;
+  /** All that is left of the run waits for a limit: it is to be given back. */
+  readonly onRest: (run: ChunkRun, rest: Rest) => void;
+  readonly onFatal: (error: unknown) => void;
+}
+
+/** What an item must draw from: its key's bucket, and its batch's. */
+export interface Needs {
+  readonly supply: Supply | null;
+  readonly pace: Supply | null;
+}
+
+/** A chunk whose next item starts within this time is kept. */
+const HOLD_MS = 1_000;
+/** For how long ahead tokens are asked for. */
+const AHEAD_MS = 200;
+/** After a store that could not be asked. */
+const RETRY_MS = 250;
+/** Draws in one call. */
+const DRAWS_MAX = 500;
+/** Of the last calls the slowest says how long the next one may take. */
+const CALLS_REMEMBERED = 8;
+const SLACK_FACTOR = 2;
+
+export class Limiter {
+  readonly #parts: LimiterParts;
+  /** By batch where it has a pace; all others are one lot. */
+  readonly #lots = new Map<string, Lot>();
+  readonly #runs = new Set<ChunkRun>();
+  #asking = false;
+  #callMs: number[] = [];
+  #cancelTimer: (() => void) | null = null;
+  #timerAt = Number.POSITIVE_INFINITY;
+  /** Items whose turn comes within a moment, when last looked at. */
+  #soon = 0;
+
+  constructor(parts: LimiterParts) {
+    this.#parts = parts;
+  }
+
+  /** Items in hand that will start within a moment, as far as is known. */
+  get soon(): number {
+    return this.#soon;
+  }
+
+  /** Takes over what is left to start of a run; `needs` says for each item what it must draw. */
+  add(run: ChunkRun, needs: (index: number) => Needs | null): void {
+    const now = this.#parts.clock.monotonicMs();
+    this.#runs.add(run);
+    for (let index = run.takeNext(); index !== -1; index = run.takeNext()) {
+      const need = needs(index);
+      if (need === null) continue;
+      this.#findLot(run, need.pace).add(run, index, need.supply, now);
+      this.#soon++;
+    }
+    void this.#ask();
+  }
+
+  /** The next item that may start now, of this run or of any. */
+  take(now: number, run: ChunkRun | null = null): StartRight | null {
+    for (let right = this.#takeAny(now, run); right !== null; right = this.#takeAny(now, run)) {
+      // A worker checks its own lease before each start.
+      if (now >= right.run.leaseUntil) right.run.lose();
+      if (!right.run.lost) return right;
+      this.drop(right.run);
+      this.#parts.onLost(right.run);
+    }
+    if (run === null) void this.#ask();
+    return null;
+  }
+
+  #takeAny(now: number, run: ChunkRun | null): StartRight | null {
+    for (const [batch, lot] of this.#lots) {
+      const right = lot.take(now, run);
+      if (right === null) continue;
+      // The next lot's turn.
+      this.#lots.delete(batch);
+      this.#lots.set(batch, lot);
+      this.#soon = Math.max(0, this.#soon - 1);
+      return right;
+    }
+    return null;
+  }
+
+  canTake(now: number): boolean {
+    return [...this.#lots.values()].some((lot) => lot.canTake(now));
+  }
+
+  holds(run: ChunkRun): boolean {
+    return this.#runs.has(run);
+  }
+
+  /** Forgets a run. */
+  drop(run: ChunkRun): void {
+    if (!this.#runs.delete(run)) return;
+    const gone = new Set([run]);
+    for (const lot of this.#lots.values()) lot.drop(gone);
+    this.#tidy();
+  }
+
+  /** Forgets all runs, and answers which. */
+  clear(): ChunkRun[] {
+    const runs = [...this.#runs];
+    for (const run of runs) this.drop(run);
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    return runs;
+  }
+
+  /** Nothing of the key starts for so long. */
+  close(bucket: string, key: string, forMs: number): void {
+    const until = this.#parts.clock.monotonicMs() + forMs;
+    for (const { queues } of this.#lots.values()) {
+      for (const { supply, purse } of queues.values()) {
+        if (supply.bucket === bucket && supply.key === key) purse.close(until);
+      }
+    }
+    this.review();
+  }
+
+  /** Gives back what would only wait; called when a run has nothing under way any more, too. */
+  review(): void {
+    const now = this.#parts.clock.monotonicMs();
+    const soonUntil = now + HOLD_MS;
+    this.#soon = 0;
+    for (const lot of this.#lots.values()) {
+      const turns = lot.estimate(now);
+      const resting: [ChunkRun, Turn][] = [];
+      for (const [run, turn] of turns) {
+        if (turn.startAt <= soonUntil) this.#soon += run.waiting;
+        else if (run.inFlight === 0) resting.push([run, turn]);
+      }
+      for (const [run, turn] of resting) {
+        const rest = planRest(turn, run.waiting, now);
+        this.#runs.delete(run);
+        lot.drop(new Set([run]));
+        this.#parts.onRest(run, rest);
+      }
+    }
+    this.#tidy();
+    this.#setTimer(now);
+  }
+
+  #findLot(run: ChunkRun, pace: Supply | null): Lot {
+    const name = pace === null ? "" : run.lease.batch;
+    const known = this.#lots.get(name);
+    if (known !== undefined) return known;
+    const lot = new Lot(pace);
+    this.#lots.set(name, lot);
+    return lot;
+  }
+
+  #tidy(): void {
+    const now = this.#parts.clock.monotonicMs();
+    for (const [batch, lot] of this.#lots) {
+      lot.tidy(now);
+      const isBusy = lot.pace?.asking === true || (lot.pace?.backlogUntil ?? 0) > now;
+      if (lot.waiting === 0 && lot.queues.size === 0 && !isBusy) this.#lots.delete(batch);
+    }
+  }
+
+  async #ask(): Promise<void> {
+    const { store, clock, onRights, onFatal } = this.#parts;
+    if (this.#asking) return;
+    const askedAt = clock.monotonicMs();
+    const asked = this.#listHungry(askedAt);
+    if (asked.length === 0) return this.#setTimer(askedAt);
+    this.#asking = true;
+    for (const { queue } of asked) queue.asking = true;
+    try {
+      const draws = asked.map(({ draw }) => draw);
+      const grants = await store.draw(draws, this.#computeSlackMs());
+      const answeredAt = clock.monotonicMs();
+      this.#callMs = [...this.#callMs.slice(1 - CALLS_REMEMBERED), answeredAt - askedAt];
+      for (const [at, { lot, queue }] of asked.entries()) {
+        const grant = grants[at];
+        if (grant === undefined) continue;
+        queue.purse.add(grant, askedAt, answeredAt);
+        if (lot.pace !== queue) lot.offer(queue);
+      }
+    } catch (error) {
+      if (!(error instanceof SluiceError && error.retryable)) return onFatal(error);
+      this.#holdOff(asked, error);
+    } finally {
+      this.#asking = false;
+      for (const { queue } of asked) queue.asking = false;
+    }
+    this.review();
+    onRights();
+    void this.#ask();
+  }
+
+  #holdOff(asked: readonly { readonly queue: Queue }[], error: SluiceError): void {
+    const { clock, log } = this.#parts;
+    log({ level: "warn", event: "limits.draw_failed", message: error.message, error });
+    for (const { queue } of asked) queue.purse.askAt = clock.monotonicMs() + RETRY_MS;
+  }
+
+  /** Whoever waits without a token and may ask for one, within what could be started anyway. */
+  #listHungry(now: number): { lot: Lot; queue: Queue; draw: TokenDraw }[] {
+    let startable = this.#parts.countStartable(AHEAD_MS);
+    const hungry: { lot: Lot; queue: Queue; draw: TokenDraw }[] = [];
+    const want = (lot: Lot, queue: Queue, waiting: number): void => {
+      const held = queue.purse.count(now);
+      const count = Math.min(waiting - held, startable);
+      if (count <= 0 || queue.purse.askAt > now || hungry.length >= DRAWS_MAX) return;
+      if (lot.pace !== queue) startable -= count;
+      hungry.push({ lot, queue, draw: { ...queue.supply, count } });
+    };
+    for (const lot of this.#lots.values()) {
+      const { pace } = lot;
+      if (pace !== null) want(lot, pace, lot.waiting);
+      // What its pace holds back anyway needs no tokens of its keys.
+      if (pace !== null && pace.purse.count(now) === 0) continue;
+      for (const queue of lot.queues.values()) want(lot, queue, queue.entries.length);
+    }
+    return hungry;
+  }
+
+  #computeSlackMs(): number {
+    return SLACK_FACTOR * Math.max(1, ...this.#callMs);
+  }
+
+  /** Wakes when the next token may be used, or is worth asking for. */
+  #setTimer(now: number): void {
+    let nextAt = Number.POSITIVE_INFINITY;
+    for (const lot of this.#lots.values()) {
+      if (lot.waiting === 0) continue;
+      if (lot.pace !== null) {
+        const at = lot.pace.purse.findNextAt(now);
+        if (at > now) {
+          nextAt = Math.min(nextAt, at);
+          continue;
+        }
+      }
+      for (const { entries, purse } of lot.queues.values()) {
+        const at = purse.findNextAt(now);
+        if (entries.length > 0 && at > now) nextAt = Math.min(nextAt, at);
+      }
+    }
+    if (nextAt === this.#timerAt && this.#cancelTimer !== null) return;
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    this.#timerAt = nextAt;
+    if (nextAt === Number.POSITIVE_INFINITY) return;
+    this.#cancelTimer = this.#parts.clock.after(Math.max(1, Math.ceil(nextAt - now)), () => {
+      this.#cancelTimer = null;
+      this.#timerAt = Number.POSITIVE_INFINITY;
+      this.#wake();
+    });
+  }
+
+  #wake(): void {
+    const now = this.#parts.clock.monotonicMs();
+    for (const lot of this.#lots.values()) {
+      for (const queue of lot.queues.values()) {
+        if (queue.entries.length > 0 && queue.purse.canTake(now)) lot.offer(queue);
+      }
+    }
+    this.#parts.onRights();
+    void this.#ask();
+  }
+}

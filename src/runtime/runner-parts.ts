@@ -1,0 +1,54 @@
+/** What an item runner is made of, and whom it tells. */
+import type { Clock } from "../ports/clock.ts";
+import type { Random } from "../ports/random.ts";
+import type { ChunkRun } from "./chunk-run.ts";
+import type { Log } from "./log.ts";
+import type { Step } from "./step.ts";
+import type { StartRight } from "./waiting-items.ts";
+
+export interface RunnerParts {
+  readonly step: Step;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly abortGraceMs: number;
+  readonly flushItems: number;
+  readonly rights: StartRights;
+}
+
+/** Hands out the right to start items of limited steps: see limiter.ts. */
+export interface StartRights {
+  /** Items in hand that will start within a moment. */
+  readonly soon: number;
+  take(now: number, run?: ChunkRun | null): StartRight | null;
+  canTake(now: number): boolean;
+  holds(run: ChunkRun): boolean;
+  drop(run: ChunkRun): void;
+  clear(): readonly ChunkRun[];
+  review(): void;
+}
+
+export interface RunnerListener {
+  /** Nothing of the run is left to start and nothing of it runs. */
+  onFinished(run: ChunkRun): void;
+  /** The last item of a chunk was started: it may be time to lease the next. */
+  onUsedUp(): void;
+  /** A chunk has many outcomes that the store does not know. */
+  onMuchToTell(): void;
+  /** A handler says that this worker cannot go on. */
+  onFatal(error: unknown): void;
+  /** A server says how long an item's key should be left alone. */
+  onThrottled(item: unknown, forMs: number): void;
+  /** The head of the queue was lost before, and nothing else runs: its turn to run carefully. */
+  runCarefully(run: ChunkRun): Promise<void>;
+}
+
+export interface Wave {
+  readonly indexes: readonly number[];
+  /** Runs while every runner of the process is paused. */
+  readonly alone: boolean;
+  /** Says that the items start; false means that they must not. */
+  readonly announce: () => Promise<boolean>;
+  /** Says what became of them, before anything else may start. */
+  readonly report: () => Promise<void>;
+}

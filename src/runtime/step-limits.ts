@@ -1,0 +1,160 @@
+/**
+ * The limits of one step in one worker: which items need which tokens, who is told when a server
+ * asks to be left alone, and what a careful run may start.
+ */
+import { SluiceError } from "../core/errors.ts";
+import type { Rest } from "../core/report.ts";
+import { type Clock, sleep } from "../ports/clock.ts";
+import type { Store } from "../ports/store.ts";
+import type { ChunkRun } from "./chunk-run.ts";
+import { checkItem } from "./item-check.ts";
+import { Limiter } from "./limiter.ts";
+import type { Log } from "./log.ts";
+import type { Step } from "./step.ts";
+import { TokenPurse } from "./token-purse.ts";
+import { planRest, Queue, type Supply } from "./waiting-items.ts";
+
+export interface StepLimitsParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly step: Step;
+  readonly countStartable: (withinMs: number) => number;
+  readonly onRights: () => void;
+  readonly onLost: (run: ChunkRun) => void;
+  readonly onRest: (run: ChunkRun, rest: Rest) => void;
+  readonly onBadItem: (run: ChunkRun, index: number, item: unknown, error: unknown) => void;
+  readonly onFatal: (error: unknown) => void;
+}
+
+/** What of a careful run may start, and until when. */
+export interface Admission {
+  readonly indexes: readonly number[];
+  readonly until: number;
+}
+
+/** A careful start is written down first, and that may take its time. */
+const CAREFUL_SLACK_MS = 2_000;
+/** A careful run waits this long for a token before it goes on without the item. */
+const CAREFUL_WAIT_MS = 1_000;
+
+export class StepLimits {
+  readonly limiter: Limiter;
+  readonly #parts: StepLimitsParts;
+
+  constructor(parts: StepLimitsParts) {
+    this.#parts = parts;
+    this.limiter = new Limiter(parts);
+  }
+
+  /** Takes over what is left to start of a run; false when nothing limits it. */
+  add(run: ChunkRun): boolean {
+    if (!this.#applyTo(run)) return false;
+    const pace = describePace(run);
+    this.limiter.add(run, (index) => {
+      const supply = this.#readSupply(run, index);
+      return supply === undefined ? null : { supply, pace };
+    });
+    return true;
+  }
+
+  /** Whether its items need anything to be started. */
+  #applyTo({ pace }: ChunkRun): boolean {
+    return this.#parts.step.rate !== null || pace !== null;
+  }
+
+  /** A server asks to be left alone: nothing of the item's key starts meanwhile, anywhere. */
+  throttle(item: unknown, forMs: number): void {
+    const { step, store, onFatal } = this.#parts;
+    if (step.rate === null || item === undefined) return;
+    let supply: Supply;
+    try {
+      supply = step.rate.readSupply(item);
+    } catch {
+      // Whatever it is, it was started: its key is its own affair.
+      return;
+    }
+    const { bucket, key } = supply;
+    this.limiter.close(bucket, key, forMs);
+    store.closeBucket({ bucket, key }, forMs).catch(onFatal);
+  }
+
+  /**
+   * Which of a careful run's items may start now. They are started one wave at a time, after their
+   * starts were written: the others go back with their chunk.
+   */
+  async admit(run: ChunkRun, indexes: readonly number[]): Promise<Admission> {
+    if (!this.#applyTo(run)) return { indexes, until: Number.POSITIVE_INFINITY };
+    const pace = describePace(run);
+    const admitted: number[] = [];
+    let until = Number.POSITIVE_INFINITY;
+    for (const index of indexes) {
+      const supply = this.#readSupply(run, index);
+      if (supply === undefined) continue;
+      const needed = [pace, supply].filter((one) => one !== null);
+      const good = await this.#acquire(run, needed);
+      if (good === null) continue;
+      admitted.push(index);
+      until = Math.min(until, good);
+    }
+    return { indexes: admitted, until };
+  }
+
+  /** Draws one token of each; until when they are good, or null when there is one that is not. */
+  async #acquire(run: ChunkRun, supplies: readonly Supply[]): Promise<number | null> {
+    const { store, clock, log } = this.#parts;
+    let until = Number.POSITIVE_INFINITY;
+    for (const supply of supplies) {
+      const purse = new TokenPurse();
+      const askedAt = clock.monotonicMs();
+      try {
+        const [grant] = await store.draw([{ ...supply, count: 1 }], CAREFUL_SLACK_MS);
+        if (grant !== undefined) purse.add(grant, askedAt, clock.monotonicMs());
+      } catch (error) {
+        if (!(error instanceof SluiceError && error.retryable)) throw error;
+        log({ level: "warn", event: "limits.draw_failed", message: error.message, error });
+      }
+      const now = clock.monotonicMs();
+      const startAt = purse.findNextAt(now);
+      if (purse.count(now) === 0 || startAt - now > CAREFUL_WAIT_MS) {
+        const limit = new Queue(supply);
+        limit.purse.holdUp = purse.holdUp;
+        run.rest = planRest({ startAt, limit }, 0, now);
+        return null;
+      }
+      await sleep(clock, startAt - now);
+      const good = purse.take(clock.monotonicMs());
+      if (good === null) return null;
+      until = Math.min(until, good);
+    }
+    return until;
+  }
+
+  /** Undefined when the item cannot be started, and has failed by that. */
+  #readSupply(run: ChunkRun, index: number): Supply | null | undefined {
+    const { step, onBadItem } = this.#parts;
+    if (step.rate === null) return null;
+    const raw = run.items.at(index);
+    let item = raw;
+    try {
+      const checked = step.itemSchema === null ? raw : checkItem(step.itemSchema, raw);
+      if (!(checked instanceof Promise)) item = checked;
+      else checked.catch(() => undefined);
+    } catch {
+      // It is no item of this step, and will be told so as soon as it is looked at: no token for that.
+      return null;
+    }
+    try {
+      return step.rate.readSupply(item);
+    } catch (error) {
+      onBadItem(run, index, item, error);
+      return undefined;
+    }
+  }
+}
+
+function describePace({ pace, lease }: ChunkRun): Supply | null {
+  if (pace === null) return null;
+  const bucket = `pace/${lease.batch}/${lease.step}`;
+  return { bucket, key: "", spec: { kind: "pace", ...pace }, cost: 1 };
+}

@@ -1,0 +1,56 @@
+/** The rate of a step: which bucket each item draws from, and how much. */
+import type { BucketSpec } from "../core/bucket.ts";
+import { PermanentError } from "../core/errors.ts";
+import type { Rate } from "../core/token-bucket.ts";
+import { checkKey } from "./item-key.ts";
+import type { CheckedRate } from "./limit-check.ts";
+import type { Supply } from "./waiting-items.ts";
+
+export interface StepRate {
+  /** `rate/<name>`: steps and pipelines that say the same name share it. */
+  readonly bucket: string;
+  /** What an item draws; throws a `PermanentError` when it can never start. */
+  readSupply(item: unknown): Supply;
+}
+
+/** The name of all items' key where a rate has none. */
+export const ONE_KEY = "";
+
+export function makeStepRate(checked: CheckedRate, pipeline: string): StepRate {
+  const { name = pipeline, key, tokens, every, keys } = checked;
+  const bucket = nameRateBucket(name);
+  const specs = new Map(Object.entries(keys).map(([one, rate]) => [one, toSpec(rate)]));
+  const usual = toSpec(every);
+  return {
+    bucket,
+    readSupply: (item) => {
+      const itemKey = key === undefined ? ONE_KEY : checkKey(key(item));
+      const spec = specs.get(itemKey) ?? usual;
+      const cost = typeof tokens === "number" ? tokens : tokens(item);
+      checkCost(cost, itemKey, spec);
+      return { bucket, key: itemKey, spec, cost };
+    },
+  };
+}
+
+export function nameRateBucket(name: string): string {
+  return `rate/${name}`;
+}
+
+function toSpec(rate: Rate | null): BucketSpec {
+  return rate === null ? { kind: "open" } : { kind: "rate", ...rate };
+}
+
+function checkCost(cost: unknown, key: string, spec: BucketSpec): void {
+  const isNumber = typeof cost === "number" && Number.isFinite(cost) && cost > 0;
+  if (!isNumber) {
+    throw new PermanentError(`rate.tokens gave ${String(cost)}; it must give a number above 0`, {
+      code: "BAD_TOKENS",
+    });
+  }
+  if (spec.kind !== "rate" || cost <= spec.burst) return;
+  throw new PermanentError(
+    `it needs ${cost} tokens at once, and the burst of key ${JSON.stringify(key)} is ${spec.burst}: raise rate.burst`,
+    { code: "BAD_TOKENS" },
+  );
+}

@@ -1,0 +1,78 @@
+/**
+ * The tokens of one bucket that this process holds. By its own monotonic clock each may be used from
+ * the moment of the answer on and until the moment of the question plus its time: whenever between
+ * the two it was granted, no limit is passed.
+ */
+import type { HoldUp, TokenGrant } from "../core/bucket.ts";
+
+interface Token {
+  readonly from: number;
+  readonly until: number;
+}
+
+export class TokenPurse {
+  /** In the order of their dates. */
+  #tokens: Token[] = [];
+  /** Any number may be started before. */
+  #openUntil = 0;
+  /** It is not worth asking for more before. */
+  askAt = 0;
+  /** What kept the store from granting more. */
+  holdUp: HoldUp | null = null;
+
+  /** True when something of it can be used. */
+  add(grant: TokenGrant, askedAt: number, answeredAt: number): boolean {
+    const { inMs, usableMs, nextInMs, open, holdUp } = grant;
+    if (open) this.#openUntil = askedAt + usableMs;
+    const tokens = inMs
+      .map((at) => ({ from: answeredAt + at, until: askedAt + at + usableMs }))
+      .filter(({ from, until }) => from < until);
+    this.#tokens.push(...tokens);
+    this.askAt = answeredAt + nextInMs;
+    this.holdUp = holdUp;
+    return open ? this.#openUntil > answeredAt : tokens.length > 0 || inMs.length === 0;
+  }
+
+  /** Tokens that may be used now or later; more than anybody needs where nothing limits it. */
+  count(now: number): number {
+    if (this.#openUntil > now) return Number.MAX_SAFE_INTEGER;
+    this.#dropPast(now);
+    return this.#tokens.length;
+  }
+
+  /** From when on the next start may take place, as far as is known. */
+  findNextAt(now: number): number {
+    if (this.count(now) === 0) return Math.max(now, this.askAt);
+    return this.#openUntil > now ? now : Math.max(now, this.#tokens[0]?.from ?? now);
+  }
+
+  /** Uses a token; the moment at which it is lost, or null when there is none to use now. */
+  take(now: number): number | null {
+    if (this.#openUntil > now) return this.#openUntil;
+    this.#dropPast(now);
+    const [next] = this.#tokens;
+    if (next === undefined || next.from > now) return null;
+    this.#tokens.shift();
+    return next.until;
+  }
+
+  /** Whether `take` would find one. */
+  canTake(now: number): boolean {
+    if (this.#openUntil > now) return true;
+    this.#dropPast(now);
+    const [next] = this.#tokens;
+    return next !== undefined && next.from <= now;
+  }
+
+  /** Nothing more starts before then. */
+  close(until: number): void {
+    this.#tokens = [];
+    this.#openUntil = 0;
+    this.askAt = Math.max(this.askAt, until);
+    this.holdUp = "closed";
+  }
+
+  #dropPast(now: number): void {
+    while ((this.#tokens[0]?.until ?? now + 1) <= now) this.#tokens.shift();
+  }
+}

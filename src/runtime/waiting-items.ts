@@ -1,0 +1,194 @@
+/**
+ * Items in hand that wait for the right to start, by the key whose tokens they need. A batch with a
+ * pace of its own is a lot of its own: its items need one of the batch's tokens as well. Items of
+ * one key start in order; keys take turns.
+ */
+import type { BucketSpec, HoldUp } from "../core/bucket.ts";
+import type { Rest } from "../core/report.ts";
+import type { BucketRef } from "../ports/limiting.ts";
+import type { ChunkRun } from "./chunk-run.ts";
+import { TokenPurse } from "./token-purse.ts";
+
+/** What is drawn from one bucket. */
+export interface Supply extends BucketRef {
+  readonly spec: BucketSpec;
+  readonly cost: number;
+}
+
+export interface StartRight {
+  readonly run: ChunkRun;
+  readonly index: number;
+  /** It must start before. */
+  readonly until: number;
+}
+
+interface Entry {
+  readonly run: ChunkRun;
+  readonly index: number;
+}
+
+/** Something that tokens are asked for. */
+export class Queue {
+  readonly supply: Supply;
+  readonly purse = new TokenPurse();
+  entries: Entry[] = [];
+  /** The store is being asked. */
+  asking = false;
+  /** It is among those that take turns. */
+  listed = false;
+  /** Until when what was given back will have had its turn. */
+  backlogUntil = 0;
+
+  constructor(supply: Supply) {
+    this.supply = supply;
+  }
+
+  /** The time between two starts in the long run. */
+  get everyMs(): number {
+    const { spec, cost } = this.supply;
+    if (spec.kind === "open") return 0;
+    return spec.kind === "rate" ? (1_000 * cost) / spec.perSecond : spec.everyMs / spec.items;
+  }
+}
+
+/** Where nothing limits a key: its purse is open for ever. */
+export const UNLIMITED = "";
+
+export class Lot {
+  /** The tokens of the batch's own pace; null when it has none. */
+  readonly pace: Queue | null;
+  readonly queues = new Map<string, Queue>();
+  /** Queues that may have something to start now, in turn. */
+  #turns: Queue[] = [];
+  /** How many items wait. */
+  waiting = 0;
+
+  constructor(pace: Supply | null) {
+    this.pace = pace === null ? null : new Queue(pace);
+  }
+
+  /** With no supply the item needs no token of its own. */
+  add(run: ChunkRun, index: number, supply: Supply | null, now: number): Queue {
+    const name = supply === null ? UNLIMITED : `${supply.cost} ${supply.bucket} ${supply.key}`;
+    let queue = this.queues.get(name);
+    if (queue === undefined) {
+      queue = new Queue(supply ?? { bucket: "", key: "", spec: { kind: "open" }, cost: 1 });
+      if (supply === null) queue.purse.add(FOREVER, now, now);
+      this.queues.set(name, queue);
+    }
+    queue.entries.push({ run, index });
+    run.waiting++;
+    this.waiting++;
+    this.offer(queue);
+    return queue;
+  }
+
+  /** The queue may have something to start. */
+  offer(queue: Queue): void {
+    if (queue.listed) return;
+    queue.listed = true;
+    this.#turns.push(queue);
+  }
+
+  /** The next item that may start now, of this run or of any; null when there is none. */
+  take(now: number, run: ChunkRun | null = null): StartRight | null {
+    if (this.pace !== null && !this.pace.purse.canTake(now)) return null;
+    for (let tries = this.#turns.length; tries > 0; tries--) {
+      const queue = this.#turns.shift();
+      if (queue === undefined) break;
+      const [entry] = queue.entries;
+      queue.listed = false;
+      if (entry === undefined || !queue.purse.canTake(now)) continue;
+      this.offer(queue);
+      if (run !== null && entry.run !== run) continue;
+      const until = queue.purse.take(now) ?? now;
+      const paceUntil = this.pace?.purse.take(now) ?? until;
+      queue.entries.shift();
+      entry.run.waiting--;
+      this.waiting--;
+      return { ...entry, until: Math.min(until, paceUntil) };
+    }
+    return null;
+  }
+
+  canTake(now: number): boolean {
+    if (this.waiting === 0 || this.pace?.purse.canTake(now) === false) return false;
+    return this.#turns.some(({ entries, purse }) => entries.length > 0 && purse.canTake(now));
+  }
+
+  /** Forgets what waits of these runs. */
+  drop(runs: ReadonlySet<ChunkRun>): void {
+    for (const queue of this.queues.values()) {
+      const before = queue.entries.length;
+      if (queue.entries.some(({ run }) => runs.has(run))) {
+        queue.entries = queue.entries.filter(({ run }) => !runs.has(run));
+      }
+      this.waiting -= before - queue.entries.length;
+    }
+    for (const run of runs) run.waiting = 0;
+  }
+
+  /** Forgets keys that nobody waits for, so that thousands of them cost nothing. */
+  tidy(now: number): void {
+    for (const [name, { entries, asking, backlogUntil }] of this.queues) {
+      if (entries.length === 0 && !asking && backlogUntil <= now) this.queues.delete(name);
+    }
+  }
+
+  /** When each run's next item may start, as far as is known, and which limit it waits for. */
+  estimate(now: number): Map<ChunkRun, Turn> {
+    const turns = new Map<ChunkRun, Turn>();
+    const lotAt = this.pace === null ? now : this.pace.purse.findNextAt(now);
+    let place = 0;
+    for (const queue of this.queues.values()) {
+      const queueAt = queue.purse.findNextAt(now);
+      for (const [at, { run }] of queue.entries.entries()) {
+        const byPace = lotAt + this.#computePaceMs(place++);
+        const byRate = queueAt + at * queue.everyMs;
+        const startAt = Math.max(byPace, byRate);
+        const known = turns.get(run);
+        if (known !== undefined && known.startAt <= startAt) continue;
+        turns.set(run, { startAt, limit: byPace > byRate ? (this.pace ?? queue) : queue });
+      }
+    }
+    return turns;
+  }
+
+  #computePaceMs(place: number): number {
+    const spec = this.pace?.supply.spec;
+    if (spec?.kind !== "pace") return 0;
+    return spec.smooth
+      ? (place * spec.everyMs) / spec.items
+      : Math.floor(place / spec.items) * spec.everyMs;
+  }
+}
+
+export interface Turn {
+  readonly startAt: number;
+  /** What it waits for. */
+  readonly limit: Queue;
+}
+
+/** How long a chunk that waits for a limit is left alone, after those that were given back before. */
+export function planRest({ startAt, limit }: Turn, items: number, now: number): Rest {
+  const { supply, purse } = limit;
+  const at = Math.max(startAt, limit.backlogUntil);
+  limit.backlogUntil = at + items * limit.everyMs;
+  const holdUp: HoldUp = purse.holdUp ?? (supply.spec.kind === "pace" ? "pace" : "rate");
+  return {
+    inMs: Math.ceil(Math.min(Math.max(at - now, 1), REST_MS_MAX)),
+    holdUp,
+    key: supply.key === "" ? null : supply.key,
+  };
+}
+
+/** A limit may be raised meanwhile: then nothing is left alone for longer than this. */
+const REST_MS_MAX = 300_000;
+
+const FOREVER = {
+  inMs: [],
+  usableMs: Number.POSITIVE_INFINITY,
+  nextInMs: 0,
+  open: true,
+  holdUp: null,
+} as const;

@@ -1,0 +1,192 @@
+/** Limiting: what all workers may start together, drawn from buckets; and chunks that wait for it. */
+import { expect } from "vitest";
+import type { BucketSpec } from "../../src/core/bucket.ts";
+import type { TokenDraw } from "../../src/ports/limiting.ts";
+import type { Rig, Rule } from "./rig.ts";
+
+const RATE: BucketSpec = { kind: "rate", perSecond: 10, burst: 1 };
+const PACE: BucketSpec = { kind: "pace", items: 3, everyMs: 1_000, smooth: false, quiet: [] };
+const SITE = { bucket: "rate/import", key: "site" };
+
+const ask = (changes: Partial<TokenDraw> = {}): TokenDraw => ({
+  ...SITE,
+  spec: RATE,
+  cost: 1,
+  count: 1,
+  ...changes,
+});
+
+export function describeLimiting(rule: Rule): void {
+  describeDraws(rule);
+  describeClosing(rule);
+  describeRests(rule);
+}
+
+function describeDraws(rule: Rule): void {
+  rule("what one draws, another cannot", async ({ rig }) => {
+    const [first] = await rig.store.draw([ask({ count: 9 })], 0);
+    expect(first).toMatchObject({ inMs: [0, 104], holdUp: "rate", open: false });
+    const [second] = await rig.store.draw([ask()], 0);
+    expect(second).toMatchObject({ inMs: [], holdUp: "rate" });
+    expect(second?.nextInMs).toBe(208);
+    rig.clock.advance(208);
+    expect((await rig.store.draw([ask()], 0))[0]?.inMs).toEqual([0]);
+  });
+
+  rule("keys and buckets are limited each for itself, in one call", async ({ rig }) => {
+    const grants = await rig.store.draw(
+      [
+        ask(),
+        ask({ key: "other" }),
+        ask({ bucket: "rate/export" }),
+        ask(),
+        ask({ spec: PACE, bucket: "pace/1" }),
+      ],
+      0,
+    );
+    expect(grants.map(({ inMs }) => inMs)).toEqual([[0], [0], [0], [104], [0]]);
+  });
+
+  rule("a pace counts what was granted, used or not, until its time is over", async ({ rig }) => {
+    const draw = async (count: number) =>
+      (await rig.store.draw([ask({ bucket: "pace/1", spec: PACE, count })], 0))[0];
+    expect((await draw(2))?.inMs).toEqual([0, 0]);
+    expect(await draw(2)).toMatchObject({ inMs: [0], holdUp: "pace", nextInMs: 1_125 });
+    rig.clock.advance(1_124);
+    expect((await draw(1))?.inMs).toEqual([]);
+    rig.clock.advance(1);
+    expect((await draw(9))?.inMs).toEqual([0, 0, 0]);
+  });
+
+  rule("without a rate anything goes", async ({ rig }) => {
+    const [grant] = await rig.store.draw([ask({ spec: { kind: "open" } })], 0);
+    expect(grant).toEqual({ inMs: [], usableMs: 1_000, nextInMs: 0, open: true, holdUp: null });
+  });
+
+  rule("a jump of the wall clock changes no rate and no pace", async ({ rig }) => {
+    const both = [ask({ count: 9 }), ask({ bucket: "pace/1", spec: PACE, count: 3 })];
+    await rig.store.draw(both, 0);
+    for (const byMs of [86_400_000, -200_000_000]) {
+      rig.clock.jumpWall(byMs);
+      const grants = await rig.store.draw(both, 0);
+      expect(grants.map(({ inMs }) => inMs)).toEqual([[], []]);
+    }
+  });
+
+  rule("a bucket that is full again is forgotten, and nobody can tell", async ({ rig }) => {
+    await rig.store.draw([ask({ count: 2 })], 0);
+    await rig.sweep();
+    expect((await rig.store.draw([ask()], 0))[0]?.inMs).toEqual([]);
+    rig.clock.advance(10_000);
+    await rig.sweep();
+    expect((await rig.store.draw([ask({ count: 2 })], 0))[0]?.inMs).toEqual([0, 104]);
+  });
+}
+
+function describeClosing(rule: Rule): void {
+  rule("a closed key grants nothing until it opens, and other keys go on", async ({ rig }) => {
+    await rig.store.closeBucket(SITE, 2_000);
+    const [closed, other] = await rig.store.draw([ask(), ask({ key: "other" })], 0);
+    expect(closed).toMatchObject({ inMs: [], holdUp: "closed", nextInMs: 2_000 });
+    expect(other?.inMs).toEqual([0]);
+    expect(await rig.store.listClosed()).toEqual([{ ...SITE, forMs: 2_000 }]);
+    rig.clock.advance(1_999);
+    expect((await rig.store.draw([ask()], 0))[0]?.holdUp).toBe("closed");
+    rig.clock.advance(1);
+    expect((await rig.store.draw([ask()], 0))[0]?.inMs).toEqual([0]);
+    expect(await rig.store.listClosed()).toEqual([]);
+  });
+
+  rule("of two closings the longer one counts", async ({ rig }) => {
+    await rig.store.closeBucket(SITE, 5_000);
+    await rig.store.closeBucket(SITE, 1_000);
+    expect((await rig.store.listClosed())[0]?.forMs).toBe(5_000);
+  });
+
+  rule("a key can be opened early; what was drawn before still counts", async ({ rig }) => {
+    await rig.store.draw([ask({ count: 2 })], 0);
+    await rig.store.closeBucket(SITE, 60_000);
+    expect(await rig.store.openBucket(SITE)).toBe(true);
+    expect(await rig.store.openBucket(SITE)).toBe(false);
+    expect((await rig.store.draw([ask()], 0))[0]).toMatchObject({ inMs: [], holdUp: "rate" });
+  });
+
+  rule("a sweep forgets no key that is closed still", async ({ rig }) => {
+    await rig.store.closeBucket(SITE, 60_000);
+    await rig.store.closeBucket({ ...SITE, key: "b" }, 10);
+    rig.clock.advance(50_000);
+    await rig.sweep();
+    expect(await rig.store.listClosed()).toEqual([{ ...SITE, forMs: 10_000 }]);
+  });
+}
+
+const REST = { inMs: 500, holdUp: "rate", key: "site" } as const;
+
+async function readChunk(rig: Rig, id: string) {
+  const waiting = await rig.store.readWaiting(id, 9);
+  return { batch: waiting?.batch, chunk: waiting?.chunks[0] };
+}
+
+function describeRests(rule: Rule): void {
+  rule("a chunk that waits for a limit comes again when that may let it start", async ({ rig }) => {
+    const id = await rig.running([2]);
+    await rig.serve();
+    await rig.report(await rig.leaseOne(), { succeeded: [0], rest: REST });
+    expect(await rig.lease()).toEqual([]);
+    const rest = { holdUp: "rate", key: "site" };
+    expect(await readChunk(rig, id)).toMatchObject({
+      batch: { nextDueInMs: 500, nextRest: rest },
+      chunk: { dueInMs: 500, rest },
+    });
+    rig.clock.advance(499);
+    expect(await rig.lease()).toEqual([]);
+    rig.clock.advance(1);
+    await rig.settle(await rig.leaseOne());
+    expect(await rig.state(id)).toBe("succeeded");
+  });
+
+  rule("an item in back-off does not wait for the limit of the others", async ({ rig }) => {
+    await rig.running([3]);
+    await rig.report(await rig.leaseOne(), { retryInMs: { 0: 100 }, rest: REST });
+    rig.clock.advance(100);
+    const lease = await rig.leaseOne();
+    await rig.report(lease, { upon: lease.outcomes, retryInMs: { 0: 9_000 }, rest: REST });
+    rig.clock.advance(499);
+    expect(await rig.lease()).toEqual([]);
+    rig.clock.advance(1);
+    expect(await rig.lease()).toHaveLength(1);
+  });
+
+  rule("an item whose back-off is over waits for the limit as the others do", async ({ rig }) => {
+    await rig.running([1]);
+    await rig.report(await rig.leaseOne(), { retryInMs: { 0: 100 } });
+    rig.clock.advance(100);
+    await rig.report(await rig.leaseOne(), { rest: REST });
+    rig.clock.advance(499);
+    expect(await rig.lease()).toEqual([]);
+    rig.clock.advance(1);
+    expect(await rig.lease()).toHaveLength(1);
+  });
+
+  rule("a rest is over with the next lease, and none of a chunk that is kept", async ({ rig }) => {
+    const id = await rig.running([2]);
+    const lease = await rig.leaseOne();
+    await rig.report(lease, { succeeded: [0], rest: REST, intent: "keep" });
+    await rig.report(lease, { upon: lease.outcomes, succeeded: [0], rest: REST });
+    rig.clock.advance(500);
+    await rig.report(await rig.leaseOne(), {});
+    expect(await readChunk(rig, id)).toMatchObject({ chunk: { dueInMs: 0, rest: null } });
+  });
+
+  rule("a batch whose chunks wait for a limit has not stalled", async ({ rig }) => {
+    const id = await rig.running([1]);
+    await rig.serve();
+    await rig.report(await rig.leaseOne(), { rest: { ...REST, inMs: 10 ** 9 } });
+    for (let look = 0; look < 10; look++) {
+      rig.clock.advance(600_000);
+      await rig.serve();
+      expect((await rig.sweep()).tended).toBe(0);
+    }
+    expect(await rig.state(id)).toBe("running");
+  });
+}

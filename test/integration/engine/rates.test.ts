@@ -1,0 +1,308 @@
+/** Rates and paces of the running engine, in virtual time: every start is seen, and when it was. */
+import { describe, expect, test } from "vitest";
+import {
+  type BatchProgress,
+  definePipeline,
+  type Pipeline,
+  TransientError,
+} from "../../../src/index.ts";
+import { inVirtualTime, type World } from "../../../src/testing.ts";
+
+interface Start {
+  readonly key: string;
+  readonly at: number;
+}
+
+const count = (n: number): number[] => Array.from({ length: n }, (_, at) => at);
+
+/** The most starts in any time of this length, beyond what a rate allows: never above 0. */
+function findExcess(starts: readonly Start[], perSecond: number, burst: number): number {
+  const times = starts.map(({ at }) => at).toSorted((a, b) => a - b);
+  let worst = Number.NEGATIVE_INFINITY;
+  for (const [from, first] of times.entries()) {
+    for (const [more, last] of times.slice(from).entries()) {
+      const allowed = burst + ((last - first) / 1_000) * perSecond;
+      worst = Math.max(worst, more + 1 - allowed);
+    }
+  }
+  return worst;
+}
+
+/** Runs a batch on as many engines; answers how it ended. */
+async function runOn<Item>(
+  world: World,
+  engines: number,
+  pipeline: Pipeline<Item, Iterable<Item> | AsyncIterable<Item>>,
+  items: readonly Item[],
+): Promise<BatchProgress> {
+  const all = await Promise.all(count(engines).map(() => world.startEngine()));
+  for (const engine of all) engine.work(pipeline);
+  const batch = await all[0]!.submit(pipeline, items);
+  return batch.wait();
+}
+
+describe("a rate", () => {
+  test("is kept by several workers together, and nearly all of it is used", async () => {
+    const starts: Start[] = [];
+    await inVirtualTime({}, async (world) => {
+      const pipeline = definePipeline({
+        name: "fetch",
+        chunkSize: 20,
+        rate: { perSecond: 50, burst: 10 },
+        process: async (_item: number) => {
+          starts.push({ key: "", at: world.elapsedMs });
+          await world.sleep(30);
+        },
+      });
+      const ended = await runOn(world, 4, pipeline, count(1_000));
+      expect(ended).toMatchObject({ state: "succeeded", counts: { succeeded: 1_000 } });
+    });
+    expect(starts).toHaveLength(1_000);
+    expect(findExcess(starts, 50, 10)).toBeLessThanOrEqual(1e-9);
+    const tookMs = starts.at(-1)!.at - starts[0]!.at;
+    expect(1_000 / (tookMs / 1_000)).toBeGreaterThan(0.95 * 50);
+  });
+
+  test("of a slow key holds nobody up but its own items", async () => {
+    const run = async (items: readonly number[]): Promise<Start[]> => {
+      const starts: Start[] = [];
+      await inVirtualTime({}, async (world) => {
+        const pipeline = definePipeline({
+          name: "fetch",
+          chunkSize: 100,
+          concurrency: 8,
+          rate: {
+            key: (item: number) => `site-${item % 51}`,
+            perSecond: 1_000,
+            keys: { "site-0": { perSecond: 1, burst: 1 } },
+          },
+          process: async (item: number) => {
+            starts.push({ key: `site-${item % 51}`, at: world.elapsedMs });
+            await world.sleep(20);
+          },
+        });
+        expect((await runOn(world, 1, pipeline, [...items])).state).toBe("succeeded");
+      });
+      return starts;
+    };
+    const mixed = await run(count(2_040));
+    const alone = await run(count(2_040).filter((item) => item % 51 !== 0));
+    const slow = mixed.filter(({ key }) => key === "site-0");
+    const fast = mixed.filter(({ key }) => key !== "site-0");
+    expect(findExcess(slow, 1, 1)).toBeLessThanOrEqual(1e-9);
+    expect(slow).toHaveLength(40);
+    expect(fast.at(-1)!.at).toBeLessThan(alone.at(-1)!.at * 1.05);
+  });
+
+  test("waits neither in a slot nor with a lease: another batch goes on meanwhile", async () => {
+    const done: string[] = [];
+    await inVirtualTime({}, async (world) => {
+      const pipeline = definePipeline({
+        name: "fetch",
+        concurrency: 1,
+        chunkSize: 10,
+        rate: { key: (item: string) => item, perSecond: 100, keys: { slow: { perSecond: 0.1 } } },
+        process: (item: string) => void done.push(item),
+      });
+      const engine = await world.startEngine();
+      engine.work(pipeline);
+      const slow = await engine.submit(pipeline, ["slow", "slow", "slow"], { lane: "slow" });
+      const quick = await engine.submit(pipeline, ["a", "b", "c"], { lane: "quick" });
+      await quick.wait();
+      expect(done.filter((item) => item === "slow")).toHaveLength(1);
+      const why = await engine.operator.why(slow.id);
+      expect(JSON.stringify(why)).toContain("waits for the rate of key slow");
+      await slow.wait();
+      expect(world.elapsedMs).toBeGreaterThan(20_000);
+    });
+  });
+
+  test("counts every attempt, and what one attempt takes", async () => {
+    const starts: Start[] = [];
+    await inVirtualTime({}, async (world) => {
+      const pipeline = definePipeline({
+        name: "fetch",
+        rate: { perSecond: 10, burst: 5, tokens: (item: number) => 1 + (item % 2) },
+        retry: { attempts: 3, baseMs: 0, capMs: 0 },
+        process: (item: number, { attempt }) => {
+          for (let token = 0; token <= item % 2; token++) {
+            starts.push({ key: "", at: world.elapsedMs });
+          }
+          if (attempt < 3) throw new TransientError("again");
+        },
+      });
+      await runOn(world, 2, pipeline, count(20));
+    });
+    expect(starts).toHaveLength(90);
+    expect(findExcess(starts, 10, 5)).toBeLessThanOrEqual(1e-9);
+  });
+
+  test("an item that needs more than the burst fails with the remedy; others go on", async () => {
+    await inVirtualTime({}, async (world) => {
+      const pipeline = definePipeline({
+        name: "fetch",
+        maxRedrives: 0,
+        rate: {
+          perSecond: 10,
+          burst: 5,
+          key: (item: number) => {
+            if (item === 3) throw new Error("no site");
+            return "site";
+          },
+          tokens: (item) => item,
+        },
+        process: () => undefined,
+      });
+      const engine = await world.startEngine();
+      const batch = await engine.submit(pipeline, [1, 9, 3, 2]);
+      expect(await batch.wait()).toMatchObject({ counts: { succeeded: 2, failed: 2 } });
+      const letters = [];
+      for await (const letter of batch.deadLetters()) letters.push(letter);
+      expect(letters.map(({ code, message }) => `${code} ${message}`)).toEqual([
+        'BAD_TOKENS it needs 9 tokens at once, and the burst of key "site" is 5: raise rate.burst',
+        expect.stringContaining("no site"),
+      ]);
+    });
+  });
+});
+
+describe("a server that asks to be left alone", () => {
+  test("is, by every worker, and only it", async () => {
+    const starts: Start[] = [];
+    await inVirtualTime({}, async (world) => {
+      let refusals = 1;
+      const pipeline = definePipeline({
+        name: "fetch",
+        chunkSize: 4,
+        rate: { key: (item: string) => item.slice(0, 1) },
+        process: async (item: string) => {
+          starts.push({ key: item.slice(0, 1), at: world.elapsedMs });
+          await world.sleep(10);
+          if (item.startsWith("a") && refusals-- > 0) {
+            throw Object.assign(new Error("too many"), {
+              status: 429,
+              headers: new Headers({ "retry-after": "2" }),
+            });
+          }
+        },
+      });
+      const items = count(60).map((at) => `${at % 2 === 0 ? "a" : "b"}${at}`);
+      const ended = await runOn(world, 3, pipeline, items);
+      expect(ended.state).toBe("succeeded");
+    });
+    const closedAt = starts.find(({ key }) => key === "a")!.at + 10;
+    const during = starts.filter(({ at }) => at > closedAt + 1_000 && at < closedAt + 2_000);
+    expect(during.filter(({ key }) => key === "a")).toEqual([]);
+    expect(Math.max(...starts.filter(({ key }) => key === "b").map(({ at }) => at))).toBeLessThan(
+      1_500,
+    );
+    expect(starts.filter(({ key, at }) => key === "a" && at >= closedAt + 2_000)).not.toEqual([]);
+  });
+});
+
+describe("a pace", () => {
+  test("lets so many start in each time, over all workers, and a refused start spends its place", async () => {
+    const starts: Start[] = [];
+    await inVirtualTime({}, async (world) => {
+      const pipeline = definePipeline({
+        name: "send",
+        chunkSize: 50,
+        pace: { items: 100, everyMs: 200 },
+        retry: { attempts: 2, baseMs: 0, capMs: 0 },
+        process: async (item: number, { attempt }) => {
+          starts.push({ key: "", at: world.elapsedMs });
+          await world.sleep(5);
+          if (item % 50 === 0 && attempt === 1) throw new TransientError("again");
+        },
+      });
+      const ended = await runOn(world, 3, pipeline, count(1_000));
+      expect(ended).toMatchObject({ state: "succeeded", counts: { succeeded: 1_000 } });
+    });
+    expect(starts).toHaveLength(1_020);
+    const times = starts.map(({ at }) => at).toSorted((a, b) => a - b);
+    for (const [at, time] of times.entries()) {
+      const next = times[at + 100];
+      if (next !== undefined) expect(next - time).toBeGreaterThanOrEqual(200);
+    }
+  });
+
+  test("is each batch's own, and that of its submission", async () => {
+    await inVirtualTime({}, async (world) => {
+      const starts = new Map<string, number[]>();
+      const pipeline = definePipeline({
+        name: "send",
+        pace: { items: 2, everyMs: 60_000, smooth: true },
+        process: (_item: number, { batch }) => {
+          starts.set(batch, [...(starts.get(batch) ?? []), world.elapsedMs]);
+        },
+      });
+      const engine = await world.startEngine();
+      engine.work(pipeline);
+      const batches = await Promise.all(
+        ["one", "two"].map((lane) => engine.submit(pipeline, count(4), { lane })),
+      );
+      await Promise.all(batches.map((batch) => batch.wait()));
+      for (const times of starts.values()) {
+        expect(times).toHaveLength(4);
+        for (const [at, time] of times.slice(1).entries()) {
+          expect(time - times[at]!).toBeGreaterThanOrEqual(30_000);
+        }
+      }
+    });
+  });
+
+  test("starts nothing in quiet hours", async () => {
+    await inVirtualTime({}, async (world) => {
+      const hours: number[] = [];
+      const even = count(12).map((at) => `${2 * at}`.padStart(2, "0"));
+      const pipeline = definePipeline({
+        name: "send",
+        pace: {
+          items: 10,
+          everyMs: 3_600_000,
+          quietHours: even.map((hour) => ({
+            from: `${hour}:00`,
+            to: `${hour}:59`,
+            timeZone: "Asia/Kolkata",
+          })),
+        },
+        process: (_item: number) => {
+          // Half an hour beside everybody else's.
+          hours.push((world.now().getTime() / 3_600_000 + 5.5) % 2);
+        },
+      });
+      const ended = await runOn(world, 2, pipeline, count(30));
+      expect(ended.state).toBe("succeeded");
+      expect(hours).toHaveLength(30);
+      expect(hours.filter((hour) => hour < 59 / 60)).toEqual([]);
+    });
+  });
+});
+
+test.each([
+  [{ rate: { perSecond: 0 } }, "rate.perSecond must be a number above 0"],
+  [{ rate: { perSecond: Number.NaN } }, "rate.perSecond must be a number above 0"],
+  [{ rate: { perSecond: -1 } }, "rate.perSecond must be a number above 0"],
+  [{ rate: { perSecond: 5, burst: 0 } }, "rate.burst must be a number from 1 on"],
+  [{ rate: { burst: 5 } }, "rate.burst needs a perSecond"],
+  [{ rate: { perSecond: 5, burst: 2, tokens: 3 } }, "below the 3 tokens of one attempt (it is 2)"],
+  [{ rate: { perSecond: 5, keys: { a: { perSecond: -2 } } } }, "rate.keys.a.perSecond"],
+  [{ rate: { perSecnd: 5 } }, "perSecnd"],
+  [{ pace: { items: 0, everyMs: 100 } }, "pace.items must be a whole number from 1"],
+  [{ pace: { items: 1, everyMs: Number.NaN } }, "pace.everyMs must be a whole number from 1"],
+  [{ pace: { items: 1, everyMs: 1, quietHours: { from: "9", to: "10:00" } } }, "time of the day"],
+  [
+    { pace: { items: 1, everyMs: 1, quietHours: { from: "08:00", to: "08:00" } } },
+    "never open: leave a time in which items may start",
+  ],
+  [
+    {
+      pace: { items: 1, everyMs: 1, quietHours: { from: "01:00", to: "02:00", timeZone: "Mars" } },
+    },
+    "must be a time zone",
+  ],
+])("%j is refused: %s", (options, message) => {
+  const define = (): unknown =>
+    definePipeline({ name: "bad", process: () => undefined, ...(options as object) } as never);
+  expect(define).toThrow(message);
+});
