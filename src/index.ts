@@ -2,6 +2,7 @@
 export {
   describeError,
   FatalError,
+  OutageError,
   PermanentError,
   SluiceError,
   TransientError,
@@ -10,6 +11,7 @@ export type { BatchState, EndReason, RecordType } from "./core/batch.ts";
 export type { Counts } from "./core/counts.ts";
 export type { ErrorClass } from "./core/errors.ts";
 export type { EventData } from "./core/event-data.ts";
+export type { ItemOutcomeWord } from "./core/outcome-list.ts";
 export type { Outcome } from "./core/outcome-map.ts";
 export type { BatchEvent } from "./ports/batch-event.ts";
 export type { UndeliveredLetter } from "./ports/delivering.ts";
@@ -27,6 +29,7 @@ export {
 } from "./runtime/dead-letter.ts";
 export { type EventOf, type EventRoutes, routeEvents } from "./runtime/event-router.ts";
 export type { ClosedKey, Closing } from "./runtime/key-closing.ts";
+export type { ListedItem } from "./runtime/item-list.ts";
 export type { Log, LogEntry } from "./runtime/log.ts";
 export type { OpenBatch } from "./runtime/open-batch.ts";
 export type {

@@ -6,6 +6,8 @@ CREATE TABLE bucket (
   paid_until REAL,                     -- see src/core/token-bucket.ts; NULL for a full one
   portions TEXT NOT NULL DEFAULT '[]', -- of a pace: see src/core/pace.ts
   closed_until REAL NOT NULL DEFAULT 0,
+  outages INTEGER NOT NULL DEFAULT 0,  -- in a row, since as many items had ended
+  outage_mark INTEGER NOT NULL DEFAULT 0,
   idle_at REAL NOT NULL,               -- from then on it is as good as new
   saved_at INTEGER NOT NULL,
   saved_at_monotonic REAL NOT NULL,

@@ -15,6 +15,7 @@ import { addDeliveriesCommand } from "./commands/deliveries.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
 import { addGcCommand } from "./commands/gc.ts";
 import { addInitCommand } from "./commands/init.ts";
+import { addItemsCommand } from "./commands/items.ts";
 import { addLanesCommand } from "./commands/lanes.ts";
 import { addListCommand } from "./commands/list.ts";
 import { addPauseCommand, addResumeCommand } from "./commands/pause.ts";
@@ -116,6 +117,7 @@ function buildProgram(cli: Cli): Command {
     addWatchCommand,
     addWhyCommand,
     addResultsCommand,
+    addItemsCommand,
     addDeadCommand,
     addRedriveCommand,
     addCancelCommand,

@@ -1,5 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { type BucketSpec, decideDraw, findBucketEnd, NEW_BUCKET } from "./bucket.ts";
+import {
+  type BucketSpec,
+  countOutage,
+  decideDraw,
+  findBucketEnd,
+  findClosingEnd,
+  NEW_BUCKET,
+} from "./bucket.ts";
 
 const TIME = { monotonicMs: 5_000, wallMs: Date.parse("2026-03-04T12:00:00Z") };
 const ASK = { cost: 1, count: 2, slackMs: 1 };
@@ -57,4 +64,24 @@ test("it is remembered until nothing of it makes a difference", () => {
   expect(findBucketEnd({ ...NEW_BUCKET, paidUntil: 12 }, RATE)).toBe(12);
   const { state } = decideDraw(NEW_BUCKET, PACE, ASK, TIME);
   expect(findBucketEnd(state, PACE)).toBe(5_000 + 125 + 1_000);
+});
+
+describe("outages", () => {
+  const first = countOutage(NEW_BUCKET, 7, 100, 1_000);
+
+  test("close a bucket for a while, and are counted in a row", () => {
+    expect(first).toMatchObject({ outages: 1, closedUntil: 1_100 });
+    const second = countOutage(first, 7, 100, 1_100);
+    expect(second).toMatchObject({ outages: 2, closedUntil: 1_200 });
+    expect(countOutage(second, 8, 100, 1_200).outages).toBe(1);
+  });
+
+  test("that are noticed while it is closed are the same one", () => {
+    expect(countOutage(first, 7, 100, 1_099)).toBe(first);
+  });
+
+  test("are remembered longer than the last of them lasts", () => {
+    expect(findClosingEnd(first)).toBe(1_100 + 86_400_000);
+    expect(findClosingEnd({ ...NEW_BUCKET, closedUntil: 5 })).toBe(5);
+  });
 });

@@ -17,9 +17,29 @@ export type BucketSpec =
 export interface BucketState extends PaceState {
   /** Nothing starts before; 0 when nobody closed it. */
   readonly closedUntil: number;
+  /** How often in a row it was closed since something last came of it; see `countOutage`. */
+  readonly outages: number;
+  /** How many items had ended at the last of these. */
+  readonly outageMark: number;
 }
 
-export const NEW_BUCKET: BucketState = { ...NEW_PACE, closedUntil: 0 };
+export const NEW_BUCKET: BucketState = { ...NEW_PACE, closedUntil: 0, outages: 0, outageMark: 0 };
+
+/**
+ * What starts by this bucket goes out through something that is away: nothing more starts for a
+ * while. Those that find out at the same time are one outage; a row of them ends with the first item
+ * that has.
+ */
+export function countOutage(
+  state: BucketState,
+  ended: number,
+  forMs: number,
+  nowMs: number,
+): BucketState {
+  if (state.closedUntil > nowMs) return state;
+  const outages = state.outages > 0 && state.outageMark === ended ? state.outages + 1 : 1;
+  return { ...state, outages, outageMark: ended, closedUntil: nowMs + forMs };
+}
 
 /** What keeps starts from being granted. */
 export const HOLD_UPS = ["rate", "pace", "quiet", "closed"] as const;
@@ -101,5 +121,12 @@ function refuse(
 /** From then on a bucket is as good as new, and need not be remembered. */
 export function findBucketEnd(state: BucketState, spec: BucketSpec): number {
   const spent = spec.kind === "pace" ? findPaceEnd(state, spec) : (state.paidUntil ?? 0);
-  return Math.max(spent, state.closedUntil);
+  return Math.max(spent, findClosingEnd(state));
 }
+
+/** A row of outages is remembered longer than the last of them lasts. */
+export function findClosingEnd({ closedUntil, outages }: BucketState): number {
+  return outages === 0 ? closedUntil : closedUntil + OUTAGE_MEMORY_MS;
+}
+
+const OUTAGE_MEMORY_MS = 86_400_000;

@@ -78,6 +78,20 @@ export class TransientError extends HandlerError {
   }
 }
 
+/**
+ * What the item goes out through is away, whatever the item is. In a paced batch nothing more starts
+ * for a while then, and no attempt counts; elsewhere it is a transient error.
+ */
+export class OutageError extends HandlerError {
+  override readonly name = "OutageError";
+  override readonly errorClass = "transient";
+  readonly isOutage = true;
+
+  constructor(message: string, options: HandlerErrorOptions = {}) {
+    super(message, "OUTAGE", options);
+  }
+}
+
 /** This worker cannot go on (credentials gone, queue deleted): it stops, its items go back. */
 export class FatalError extends HandlerError {
   override readonly name = "FatalError";
@@ -94,6 +108,8 @@ export interface ErrorFacts {
   readonly code: string;
   readonly message: string;
   readonly retryAfterMs: number | null;
+  /** Not the item's affair: see `OutageError`. */
+  readonly isOutage: boolean;
 }
 
 const TRANSIENT_CODES: ReadonlySet<string> = new Set([
@@ -124,7 +140,8 @@ export function describeError(thrown: unknown): ErrorFacts {
   const message = clip(readMessage(thrown));
   const shape = readShape(thrown);
   const code = shape.code ?? (shape.status === null ? "UNEXPECTED" : `HTTP_${shape.status}`);
-  return { errorClass: classify(shape), code, message, retryAfterMs: shape.retryAfterMs };
+  const { retryAfterMs, isOutage } = shape;
+  return { errorClass: classify(shape), code, message, retryAfterMs, isOutage };
 }
 
 interface ErrorShape {
@@ -133,6 +150,7 @@ interface ErrorShape {
   readonly status: number | null;
   readonly retryAfterMs: number | null;
   readonly timedOut: boolean;
+  readonly isOutage: boolean;
 }
 
 function classify(shape: ErrorShape): ErrorClass {
@@ -153,6 +171,7 @@ function readShape(thrown: unknown): ErrorShape {
   let status: number | null = null;
   let retryAfterMs: number | null = null;
   let timedOut = false;
+  let isOutage = false;
   let current = thrown;
   for (let depth = 0; depth < CAUSE_DEPTH_MAX && isObject(current); depth++) {
     const own = (name: string): unknown => readProperty(current as object, name);
@@ -164,9 +183,10 @@ function readShape(thrown: unknown): ErrorShape {
     if (status === null && isHttpStatus(ownStatus)) status = ownStatus;
     retryAfterMs ??= readRetryAfter(own("retryAfterMs"), own("headers"), own("response"));
     if (own("name") === "TimeoutError") timedOut = true;
+    if (own("isOutage") === true) isOutage = true;
     current = own("cause");
   }
-  return { declared, code, status, retryAfterMs, timedOut };
+  return { declared, code, status, retryAfterMs, timedOut, isOutage };
 }
 
 /** What a server asks for: as its client says it, or in the headers of its answer. */

@@ -26,6 +26,17 @@ export interface StepSettings {
 
 export interface StepPace extends Pace {
   readonly quiet: readonly QuietRange[];
+  /** What a batch goes out through may be away: how long nothing starts then. */
+  readonly outageMs: number;
+  /** As many times in a row, and the batch has failed. */
+  readonly outagesMax: number;
+}
+
+export function describeOutages(outages: number): EndReason {
+  return {
+    code: "OUTAGE",
+    message: `what it goes out through was away ${outages} times in a row`,
+  };
 }
 
 /** A first slice that must pass before the rest may run. */

@@ -15,6 +15,8 @@ export interface BatchSettings {
   readonly strict: boolean;
   /** In order; at least one. */
   readonly steps: readonly StepSettings[];
+  /** How long after its start it expires; null, or missing in older batches, for never. */
+  readonly maxRunMs?: number | null;
 }
 
 export interface Submission {

@@ -20,6 +20,11 @@ export interface TokenDraw extends BucketRef {
   readonly count: number;
 }
 
+/** The bucket of a batch's own pace. */
+export function namePaceBucket(batch: string, step: number): BucketRef {
+  return { bucket: `pace/${batch}/${step}`, key: "" };
+}
+
 export interface LimitingStore {
   /**
    * Draws from any number of buckets in one commit; one answer for each, in order. Dates count from
@@ -29,6 +34,11 @@ export interface LimitingStore {
   draw(draws: readonly TokenDraw[], slackMs: number): Promise<readonly TokenGrant[]>;
   /** Nothing is granted of it for so long; one that is closed for longer stays so. */
   closeBucket(bucket: BucketRef, forMs: number): Promise<void>;
+  /**
+   * What a batch's items go out through is away: closes the bucket of its pace, and answers how often
+   * in a row that has happened since an item of it last ended.
+   */
+  noteOutage(batch: string, step: number, forMs: number): Promise<number>;
   /** A bucket that was closed grants again; false when it was not. */
   openBucket(bucket: BucketRef): Promise<boolean>;
   /** Those that are closed now, by name. */

@@ -4,6 +4,7 @@ import type { ChunkState } from "../core/chunk.ts";
 import type { Counts } from "../core/counts.ts";
 import type { ErrorClass } from "../core/errors.ts";
 import type { LanePolicy } from "../core/lane.ts";
+import type { ItemNumbers, ItemOutcomeWord } from "../core/outcome-list.ts";
 import type { LetterFilter } from "../core/redrive.ts";
 import type { Checkpoint } from "../core/tracked-item.ts";
 import type { BatchFacts, ChunkFacts, PauseFacts } from "../core/why.ts";
@@ -103,6 +104,10 @@ export interface PageRequest {
   readonly limit: number;
 }
 
+export interface ItemPage extends PageRequest {
+  readonly outcome: ItemOutcomeWord;
+}
+
 export interface ResultPage extends PageRequest {
   /** Only results of this drive and later ones. */
   readonly sinceDrive: number;
@@ -136,6 +141,8 @@ export interface ReadingStore {
   readResults(batch: string, page: ResultPage): Promise<readonly StoredResult[]>;
   /** Dead letters of a step in item order. */
   readDeadLetters(batch: string, page: LetterPage): Promise<readonly DeadLetter[]>;
+  /** Items of one outcome by their numbers, rising; a page may have none and others follow. */
+  listItems(batch: string, page: ItemPage): Promise<ItemNumbers>;
   /** Null when the step has no such item. */
   findItem(batch: string, step: number, item: number): Promise<ItemPlace | null>;
   readWaiting(batch: string, chunksMax: number): Promise<WaitingFacts | null>;

@@ -2,6 +2,7 @@
 import { isEnded, type BatchState, type EndReason } from "../core/batch.ts";
 import type { Counts } from "../core/counts.ts";
 import { SluiceError } from "../core/errors.ts";
+import type { ItemOutcomeWord } from "../core/outcome-list.ts";
 import { addSample, computeEstimate, countDone, type ProgressSample } from "../core/progress.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { BatchSnapshot, StepSnapshot } from "../ports/conducting.ts";
@@ -10,6 +11,7 @@ import type { DeadLetter } from "../ports/reading.ts";
 import type { Store } from "../ports/store.ts";
 import { type BatchEvent, readEvent } from "./batch-event.ts";
 import type { ActOptions, Operator, RedriveOptions, StopOptions, Explanation } from "./operator.ts";
+import { listItems, type ListedItem } from "./item-list.ts";
 import type { RecordTail } from "./record-tail.ts";
 import { Wake } from "./wake.ts";
 
@@ -123,6 +125,17 @@ export class BatchHandle<Result = unknown> {
     throw new SluiceError("UNKNOWN_STEP", `batch ${this.id} has no step ${wanted}`, {
       hint: `Its steps: ${steps.map(({ name }) => name).join(", ")}.`,
     });
+  }
+
+  /** The items that have an outcome now, in item order: by default those of its last step. */
+  async *items(
+    outcome: ItemOutcomeWord,
+    options: { readonly step?: string } = {},
+  ): AsyncGenerator<ListedItem, void, void> {
+    const { steps } = (await this.#getBatch()).settings;
+    const { step } = options;
+    const number = step === undefined ? steps.length - 1 : this.#findStep(steps, step);
+    yield* listItems(this.#parts.store, this.id, number, outcome);
   }
 
   /** The items that gave up so far, step by step and in item order. */

@@ -8,7 +8,6 @@ const FAILURE = {
   errorClass: "transient",
   code: "ETIMEDOUT",
   message: "late",
-  retryAfterMs: null,
 } as const;
 
 function makeRun(
@@ -256,11 +255,11 @@ describe("a checkpoint of an item in hand", () => {
   test("is refused when its item has ended: a handler that was given up is not told that it is kept", async () => {
     const run = makeRun(2);
     const facts = { errorClass: "transient", code: "TIME_LIMIT", message: "too long" } as const;
-    run.fail(0, null, 1, { ...facts, retryAfterMs: null }, null);
+    run.fail(0, null, 1, { ...facts }, null);
     await expect(run.saveCheckpoint(0, null, "a", 1)).rejects.toThrow(/has ended/);
     expect(run.makeReport("keep").checkpoints).toEqual([]);
     // One that will be tried again goes on from there.
-    run.fail(1, null, 1, { ...facts, retryAfterMs: null }, 50);
+    run.fail(1, null, 1, { ...facts }, 50);
     void run.saveCheckpoint(1, null, "b", 2);
     expect(run.makeReport("keep").checkpoints.map(({ index }) => index)).toEqual([1]);
   });

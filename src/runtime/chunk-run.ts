@@ -2,7 +2,6 @@
  * One leased chunk in a worker's hands: which items are left, what became of those that ran, and
  * what of that the store does not know yet.
  */
-import type { ErrorFacts } from "../core/errors.ts";
 import {
   FAILED,
   getOutcome,
@@ -15,7 +14,7 @@ import {
 import type { ReportIntent, ReportResult } from "../core/chunk.ts";
 import type { Rest } from "../core/report.ts";
 import type { StepPace } from "../core/step.ts";
-import type { Checkpoint } from "../core/tracked-item.ts";
+import type { Checkpoint, ItemError } from "../core/tracked-item.ts";
 import type { SliceItems } from "../ports/source.ts";
 import type { ItemHistory, LeasedChunk, Report } from "../ports/working.ts";
 import { ChunkNotes, NOTHING_NOTED, writeCheckpoint } from "./chunk-notes.ts";
@@ -58,6 +57,8 @@ export class ChunkRun {
   inFlight = 0;
   /** Items that were taken to be started and wait for a limit. */
   waiting = 0;
+  /** Something of it was started by the right of a limit. */
+  hasStarted = false;
   /** What all that is left waits for; null when it waits for no limit. */
   rest: Rest | null = null;
   /** By this process's own monotonic clock. */
@@ -212,7 +213,7 @@ export class ChunkRun {
     index: number,
     key: string | null,
     attempts: number,
-    { errorClass, code, message }: ErrorFacts,
+    { errorClass, code, message }: ItemError,
     retryInMs: number | null,
   ): void {
     this.#note().addFailure({ index, key, attempts, errorClass, code, message, retryInMs });

@@ -280,6 +280,7 @@ export class Engine {
       settings: {
         strict: options.strict ?? pipeline.strict,
         steps: pipeline.steps.map(describeStep),
+        maxRunMs: pipeline.maxRunMs,
       },
     };
   }

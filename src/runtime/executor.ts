@@ -75,6 +75,7 @@ export class Executor {
       { ...parts, ...parts.settings, rights: this.#limits.limiter },
       {
         onThrottled: (item, forMs) => this.#limits.throttle(item, forMs),
+        onOutage: (run) => this.#limits.noteOutage(run),
         onFinished: (run) => this.#finish(run),
         onUsedUp: () => this.#wake.notify(),
         onMuchToTell: () => this.#flushSoon(),

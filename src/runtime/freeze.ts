@@ -4,6 +4,7 @@
  */
 import { SluiceError } from "../core/errors.ts";
 import type { PlannedChunk } from "../ports/conducting.ts";
+import type { Source } from "../ports/source.ts";
 import { freezeItem, writeManifest } from "./manifest.ts";
 
 /** A chunk's bytes end it early, so that a worker's memory stays bounded. */
@@ -37,6 +38,20 @@ export async function* freezePieces(
     chars += line.length;
   }
   if (lines.length > 0) yield pack();
+}
+
+/** All items of a source, in order; one that cannot be read ends it. */
+export async function* readItems(
+  source: Source,
+  chunkSize: number,
+): AsyncGenerator<unknown, void, void> {
+  const request = { chunkSize, sliceBytesMax: SLICE_BYTES_MAX, after: null };
+  for await (const { locator } of source.slice(request)) {
+    for (const items of await source.read([locator])) {
+      for (let at = 0; at < items.count; at++) yield items.at(at);
+      items.release?.();
+    }
+  }
 }
 
 /** An iterable that can be read only once says so the second time, instead of being empty. */

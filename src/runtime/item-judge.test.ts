@@ -30,6 +30,7 @@ function makeRig(key: (item: unknown) => string = () => "k") {
     log: () => undefined,
     onFatal: () => undefined,
     onThrottled: () => undefined,
+    onOutage: () => undefined,
   });
   return { run, judge };
 }

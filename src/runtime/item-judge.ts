@@ -20,6 +20,8 @@ export interface JudgeParts {
   readonly onFatal: (error: unknown) => void;
   /** A server says how long an item's key should be left alone. */
   readonly onThrottled: (item: unknown, forMs: number) => void;
+  /** What a paced batch goes out through is away. */
+  readonly onOutage: (run: ChunkRun) => void;
 }
 
 export class ItemJudge {
@@ -69,6 +71,10 @@ export class ItemJudge {
     if (stop instanceof StopSignal) return;
     const { step, random, log } = this.#parts;
     const facts = describeError(stop instanceof TimeLimitSignal ? asTimeout(stop) : thrown);
+    if (facts.isOutage && run.pace !== null) {
+      this.#parts.onOutage(run);
+      return run.defer(index, readKeyOf(step, item), run.pace.outageMs);
+    }
     const attempts = run.countAttempts(index) + 1;
     const decision = decideRetry(step.retry, { ...facts, attempts }, random.next());
     if (facts.retryAfterMs !== null) this.#parts.onThrottled(item, facts.retryAfterMs);

@@ -45,6 +45,7 @@ export class ItemRunner {
       ...parts,
       onFatal: (error) => listener.onFatal(error),
       onThrottled: (item, forMs) => listener.onThrottled(item, forMs),
+      onOutage: (run) => listener.onOutage(run),
     });
   }
 

@@ -14,6 +14,10 @@ const PER_SECOND_MAX = 1_000_000;
 const BURST_MAX = 1_000_000_000;
 const PACE_ITEMS_MAX = 1_000_000_000;
 const WEEK_MS = 7 * 86_400_000;
+const OUTAGE_MS = 60_000;
+/** Every minute for two days. */
+const DEFAULT_OUTAGES = 2_880;
+const OUTAGES_MAX = 1_000_000;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
 function numberFrom(least: number, most: number, message: string): z.ZodType<number> {
@@ -127,12 +131,18 @@ export const paceShape = z
     everyMs: whole(1, WEEK_MS),
     smooth: z.boolean({ error: "must be true or false" }).default(false),
     quietHours: quietHours.default([]),
+    outages: z
+      .strictObject({
+        everyMs: whole(1, WEEK_MS).default(OUTAGE_MS),
+        attempts: whole(1, OUTAGES_MAX).default(DEFAULT_OUTAGES),
+      })
+      .prefault({}),
   })
   .transform(
-    ({ items, everyMs, smooth, quietHours: quiet }): StepPace => ({
-      items,
-      everyMs,
-      smooth,
+    ({ quietHours: quiet, outages, ...pace }): StepPace => ({
+      ...pace,
       quiet,
+      outageMs: outages.everyMs,
+      outagesMax: outages.attempts,
     }),
   );

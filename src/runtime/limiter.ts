@@ -91,7 +91,10 @@ export class Limiter {
     for (let right = this.#takeAny(now, run); right !== null; right = this.#takeAny(now, run)) {
       // A worker checks its own lease before each start.
       if (now >= right.run.leaseUntil) right.run.lose();
-      if (!right.run.lost) return right;
+      if (!right.run.lost) {
+        right.run.hasStarted = true;
+        return right;
+      }
       this.drop(right.run);
       this.#parts.onLost(right.run);
     }
@@ -140,8 +143,8 @@ export class Limiter {
   /** Nothing of the key starts for so long. */
   close(bucket: string, key: string, forMs: number): void {
     const until = this.#parts.clock.monotonicMs() + forMs;
-    for (const { queues } of this.#lots.values()) {
-      for (const { supply, purse } of queues.values()) {
+    for (const { queues, pace } of this.#lots.values()) {
+      for (const { supply, purse } of [...queues.values(), ...(pace === null ? [] : [pace])]) {
         if (supply.bucket === bucket && supply.key === key) purse.close(until);
       }
     }
@@ -161,7 +164,7 @@ export class Limiter {
         else if (run.inFlight === 0) resting.push([run, turn]);
       }
       for (const [run, turn] of resting) {
-        const rest = planRest(turn, run.waiting, now);
+        const rest = planRest(turn, run, now);
         this.#runs.delete(run);
         lot.drop(new Set([run]));
         this.#parts.onRest(run, rest);

@@ -7,6 +7,7 @@ import {
   type Complain,
   name,
   stepOptions,
+  wholeNumber,
   yesOrNo,
 } from "./step-check.ts";
 
@@ -18,11 +19,15 @@ const version: z.ZodType<string> = z
     message: 'must be a text of 1 to 100 characters without spaces, for example "2"',
   });
 
+/** A year: nothing runs for ever. */
+const RUN_MS_MAX = 366 * 86_400_000;
+
 const pipelineOptions = {
   name,
   version: version.default("1"),
   accepts: z.array(version, { error: "must be a list of versions" }).default([]),
   strict: yesOrNo.default(false),
+  maxRunMs: wholeNumber(1, RUN_MS_MAX).nullable().default(null),
 };
 
 /** A pipeline of one step has the step's options as its own. */
@@ -52,6 +57,7 @@ interface CheckedPipeline {
   readonly version: string;
   readonly accepts: readonly string[];
   readonly strict: boolean;
+  readonly maxRunMs: number | null;
   readonly steps: readonly (CheckedStep & { readonly name: string })[];
 }
 
@@ -67,8 +73,9 @@ export function validatePipeline(options: unknown): CheckedPipeline {
   if (!checked.success) throw describeProblems(checked.error, options);
   const { data } = checked;
   if ("steps" in data) return data;
-  const { name: called, version: number, accepts, strict, ...only } = data;
-  return { name: called, version: number, accepts, strict, steps: [{ ...only, name: called }] };
+  const { name: called, version: number, accepts, strict, maxRunMs, ...only } = data;
+  const common = { name: called, version: number, accepts, strict, maxRunMs };
+  return { ...common, steps: [{ ...only, name: called }] };
 }
 
 function describeProblems(error: z.ZodError, options: unknown): SluiceError {

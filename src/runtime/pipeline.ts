@@ -81,6 +81,8 @@ interface StepLimits<Item> {
     readonly smooth?: boolean;
     /** Hours in which nothing starts. */
     readonly quietHours?: QuietHours | readonly QuietHours[];
+    /** What an `OutageError` does: nothing starts for so long, so often. Default 60 s, 2,880 times. */
+    readonly outages?: { readonly everyMs?: number; readonly attempts?: number };
   } | null;
   /** Items whose content has been worked on with success are skipped. Default none. */
   readonly dedupe?: {
@@ -102,6 +104,8 @@ interface PipelineCommon {
   readonly accepts?: readonly string[];
   /** Check every item before anything runs, and refuse the batch if one is bad. Default false. */
   readonly strict?: boolean;
+  /** How long a batch may take from its start on; then it expires. Default without end. */
+  readonly maxRunMs?: number | null;
 }
 
 /** All but the handler and what it depends on. */
@@ -240,6 +244,8 @@ export interface Pipeline<Item = unknown, Input = unknown, Result = unknown> {
   readonly version: string;
   readonly accepts: readonly string[];
   readonly strict: boolean;
+  /** How long a batch may take from its start on; null without end. */
+  readonly maxRunMs: number | null;
   /** In order; at least one. */
   readonly steps: readonly [Step, ...Step[]];
   /** Carry the types; never set. */

@@ -39,6 +39,8 @@ export interface RunnerListener {
   onFatal(error: unknown): void;
   /** A server says how long an item's key should be left alone. */
   onThrottled(item: unknown, forMs: number): void;
+  /** What a paced batch goes out through is away. */
+  onOutage(run: ChunkRun): void;
   /** The head of the queue was lost before, and nothing else runs: its turn to run carefully. */
   runCarefully(run: ChunkRun): Promise<void>;
 }

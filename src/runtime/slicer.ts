@@ -12,7 +12,7 @@ import type { Random } from "../ports/random.ts";
 import type { Slice, Source, SourceLike } from "../ports/source.ts";
 import type { Store } from "../ports/store.ts";
 import type { LeasedChunk, LeaseRequest } from "../ports/working.ts";
-import { freezePieces, type Piece, SLICE_BYTES_MAX } from "./freeze.ts";
+import { freezePieces, type Piece, readItems, SLICE_BYTES_MAX } from "./freeze.ts";
 import { describeReason } from "./end-reason.ts";
 import type { Log } from "./log.ts";
 import { isSource, openSource } from "./open-source.ts";
@@ -113,9 +113,15 @@ class Slicer {
     return this.#batch.settings.steps[this.#step.number]?.chunkSize ?? this.#step.chunkSize;
   }
 
+  /** Whom a paced batch is sent to is settled before the first is: what changes later is not. */
+  get #mustFreeze(): boolean {
+    return (this.#batch.settings.steps[this.#step.number]?.pace ?? null) !== null;
+  }
+
   /** True when the whole plan is written. */
   async #plan(chunkSize: number, again: boolean): Promise<boolean> {
-    const source = this.#open();
+    const opened = this.#open();
+    const source = this.#mustFreeze && isSource(opened) ? readItems(opened, chunkSize) : opened;
     // Keys that must be unique are in the store already for what is planned; items that must be
     // checked are not remembered as checked, so a strict batch begins anew.
     const strict = this.#batch.settings.strict && this.#step.number === 0;
@@ -139,7 +145,7 @@ class Slicer {
       return planned;
     } finally {
       this.#guardian.stop();
-      await this.#closeSource(pieces, source, answers);
+      await this.#closeSource(pieces, opened, answers);
     }
   }
 

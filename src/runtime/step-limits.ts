@@ -4,8 +4,11 @@
  */
 import { SluiceError } from "../core/errors.ts";
 import type { Rest } from "../core/report.ts";
+import { describeOutages, type StepPace } from "../core/step.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
+import { namePaceBucket } from "../ports/limiting.ts";
 import type { Store } from "../ports/store.ts";
+import type { LeasedChunk } from "../ports/working.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import { checkItem } from "./item-check.ts";
 import { Limiter } from "./limiter.ts";
@@ -79,6 +82,20 @@ export class StepLimits {
     store.closeBucket({ bucket, key }, forMs).catch(onFatal);
   }
 
+  /** What the batch goes out through is away: nothing of it starts for a while, anywhere. */
+  noteOutage({ lease, pace }: ChunkRun): void {
+    if (pace === null) return;
+    const { bucket, key } = namePaceBucket(lease.batch, lease.step);
+    this.limiter.close(bucket, key, pace.outageMs);
+    this.#countOutage(lease, pace).catch(this.#parts.onFatal);
+  }
+
+  async #countOutage({ batch, step }: LeasedChunk, pace: StepPace): Promise<void> {
+    const { store } = this.#parts;
+    const outages = await store.noteOutage(batch, step, pace.outageMs);
+    if (outages >= pace.outagesMax) await store.fail(batch, describeOutages(outages));
+  }
+
   /**
    * Which of a careful run's items may start now. They are started one wave at a time, after their
    * starts were written: the others go back with their chunk.
@@ -119,7 +136,7 @@ export class StepLimits {
       if (purse.count(now) === 0 || startAt - now > CAREFUL_WAIT_MS) {
         const limit = new Queue(supply);
         limit.purse.holdUp = purse.holdUp;
-        run.rest = planRest({ startAt, limit }, 0, now);
+        run.rest = planRest({ startAt, limit }, run, now);
         return null;
       }
       await sleep(clock, startAt - now);
@@ -155,6 +172,6 @@ export class StepLimits {
 
 function describePace({ pace, lease }: ChunkRun): Supply | null {
   if (pace === null) return null;
-  const bucket = `pace/${lease.batch}/${lease.step}`;
-  return { bucket, key: "", spec: { kind: "pace", ...pace }, cost: 1 };
+  const ref = namePaceBucket(lease.batch, lease.step);
+  return { ...ref, spec: { kind: "pace", ...pace }, cost: 1 };
 }

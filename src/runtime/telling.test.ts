@@ -25,7 +25,7 @@ function makeRun(): ChunkRun {
   return new ChunkRun(lease, { leaseUntil: 15_000, now: 0 });
 }
 
-const failure = { errorClass: "permanent", code: "E", message: "m", retryAfterMs: null } as const;
+const failure = { errorClass: "permanent", code: "E", message: "m" } as const;
 
 test("whoever waits for a report of a chunk finds it noted, and tells nothing twice", async () => {
   const run = makeRun();

@@ -169,11 +169,15 @@ export interface Turn {
   readonly limit: Queue;
 }
 
-/** How long a chunk that waits for a limit is left alone, after those that were given back before. */
-export function planRest({ startAt, limit }: Turn, items: number, now: number): Rest {
+/**
+ * How long a chunk that waits for a limit is left alone. One that was begun goes on as soon as it
+ * may; others wait behind those that were given back before them, so that each is looked at about
+ * once and not whenever anything may start.
+ */
+export function planRest({ startAt, limit }: Turn, run: ChunkRun, now: number): Rest {
   const { supply, purse } = limit;
-  const at = Math.max(startAt, limit.backlogUntil);
-  limit.backlogUntil = at + items * limit.everyMs;
+  const at = run.hasStarted ? startAt : Math.max(startAt, limit.backlogUntil);
+  limit.backlogUntil = Math.max(limit.backlogUntil, at) + run.waiting * limit.everyMs;
   const holdUp: HoldUp = purse.holdUp ?? (supply.spec.kind === "pace" ? "pace" : "rate");
   return {
     inMs: Math.ceil(Math.min(Math.max(at - now, 1), REST_MS_MAX)),

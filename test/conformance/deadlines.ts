@@ -20,6 +20,36 @@ const LIVES: readonly { readonly state: string; readonly live: (rig: Rig) => Pro
 const due = (rig: Rig): { deadlineAt: number } => ({ deadlineAt: rig.clock.wallMs() + IN_MS });
 
 export function describeDeadlines(rule: Rule): void {
+  rule("a longest time runs from the batch's first turn on", async ({ rig }) => {
+    const settings = { ...steps({}), maxRunMs: 1_000 };
+    const first = await rig.running([1], { lane: "main" });
+    const id = await rig.running([2], { lane: "main", settings });
+    rig.clock.advance(5_000);
+    await rig.sweep();
+    expect((await rig.get(id)).deadlineAt).toBeNull();
+    await rig.settle(await rig.leaseOne());
+    expect(await rig.state(first)).toBe("succeeded");
+    expect((await rig.get(id)).deadlineAt).toBe(rig.clock.wallMs() + 1_000);
+    await rig.report(await rig.leaseOne(), { succeeded: [0] });
+    rig.clock.advance(999);
+    expect((await rig.sweep()).ended).toEqual([]);
+    rig.clock.advance(1);
+    expect((await rig.sweep()).ended).toEqual([id]);
+    expect(await rig.get(id)).toMatchObject({
+      state: "expired",
+      counts: { succeeded: 1, cancelled: 1 },
+    });
+  });
+
+  rule("of a longest time and a deadline the earlier one counts", async ({ rig }) => {
+    const settings = { ...steps({}), maxRunMs: 1_000 };
+    const now = rig.clock.wallMs();
+    const soon = await rig.running([1], { settings, deadlineAt: now + 500 });
+    const late = await rig.running([1], { settings, deadlineAt: now + 5_000 });
+    expect((await rig.get(soon)).deadlineAt).toBe(now + 500);
+    expect((await rig.get(late)).deadlineAt).toBe(now + 1_000);
+  });
+
   for (const { state, live } of LIVES) {
     rule(`a ${state} batch expires exactly at its deadline`, async ({ rig }) => {
       const id = await live(rig);

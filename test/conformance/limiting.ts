@@ -19,6 +19,7 @@ const ask = (changes: Partial<TokenDraw> = {}): TokenDraw => ({
 export function describeLimiting(rule: Rule): void {
   describeDraws(rule);
   describeClosing(rule);
+  describeOutages(rule);
   describeRests(rule);
 }
 
@@ -118,6 +119,27 @@ function describeClosing(rule: Rule): void {
     await rig.sweep();
     expect(await rig.store.listClosed()).toEqual([{ ...SITE, forMs: 10_000 }]);
   });
+}
+
+function describeOutages(rule: Rule): void {
+  rule(
+    "an outage closes a batch's pace; a row of them ends with an item that does",
+    async ({ rig }) => {
+      const id = await rig.running([3]);
+      const draw = async () =>
+        (await rig.store.draw([ask({ bucket: `pace/${id}/0`, key: "", spec: PACE })], 0))[0];
+      expect(await rig.store.noteOutage(id, 0, 1_000)).toBe(1);
+      expect(await rig.store.noteOutage(id, 0, 1_000)).toBe(1);
+      expect(await draw()).toMatchObject({ inMs: [], holdUp: "closed", nextInMs: 1_000 });
+      rig.clock.advance(1_000);
+      expect((await draw())?.inMs).toEqual([0]);
+      expect(await rig.store.noteOutage(id, 0, 1_000)).toBe(2);
+      rig.clock.advance(1_000);
+      await rig.sweep();
+      await rig.report(await rig.leaseOne(), { succeeded: [0] });
+      expect(await rig.store.noteOutage(id, 0, 1_000)).toBe(1);
+    },
+  );
 }
 
 const REST = { inMs: 500, holdUp: "rate", key: "site" } as const;

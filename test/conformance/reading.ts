@@ -1,5 +1,6 @@
 /** Reading: in order, in pages that do not overlap, and without changing anything. */
 import { expect } from "vitest";
+import type { ItemOutcomeWord } from "../../src/core/outcome-list.ts";
 import { allOf, type Rig, manifests, type Rule } from "./rig.ts";
 
 /** Reads a list page by page, as a caller would. */
@@ -31,6 +32,24 @@ async function runBackwards(rig: Rig): Promise<string> {
 }
 
 export function describeReading(rule: Rule): void {
+  rule("items are listed by their outcome, a page at a time", async ({ rig }) => {
+    const id = await rig.running([3, 2, 2]);
+    const list = async (outcome: ItemOutcomeWord, afterItem = -1, limit = 99) =>
+      rig.store.listItems(id, { step: 0, outcome, afterItem, limit });
+    await rig.report(await rig.leaseOne(), { succeeded: [0], failed: [1], skipped: [2] });
+    expect((await list("succeeded")).items).toEqual([0]);
+    expect((await list("failed")).items).toEqual([1]);
+    expect((await list("skipped")).items).toEqual([2]);
+    expect(await list("pending", -1, 3)).toEqual({ items: [3, 4, 5], next: 5 });
+    expect(await list("pending", 5)).toEqual({ items: [6], next: null });
+    expect((await list("cancelled")).items).toEqual([]);
+    await rig.cancel(id, "now");
+    expect((await list("pending")).items).toEqual([]);
+    expect((await list("cancelled", 3)).items).toEqual([4, 5, 6]);
+    const nowhere = { step: 4, outcome: "pending", afterItem: -1, limit: 9 } as const;
+    expect(await rig.store.listItems(id, nowhere)).toEqual({ items: [], next: null });
+  });
+
   rule("results come in item order, pages do not overlap", async ({ rig }) => {
     const id = await runBackwards(rig);
     for (const limit of [1, 2, 4, 100]) {

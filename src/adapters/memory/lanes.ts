@@ -67,7 +67,13 @@ export class Lanes {
     invariant(this.findHolder(batch.submission.lane) === undefined, "one batch holds a lane");
     batch.active = true;
     batch.activityAt = this.#clock.monotonicMs();
-    batch.startedAt ??= this.#clock.wallMs();
+    if (batch.startedAt === null) {
+      batch.startedAt = this.#clock.wallMs();
+      const { maxRunMs } = batch.submission.settings;
+      const runUntil = batch.startedAt + (maxRunMs ?? Number.POSITIVE_INFINITY);
+      const deadlineAt = Math.min(batch.deadlineAt ?? Number.POSITIVE_INFINITY, runUntil);
+      batch.deadlineAt = deadlineAt === Number.POSITIVE_INFINITY ? null : deadlineAt;
+    }
     const { step, drive } = batch;
     this.#recorder.record(batch, { type: "batch.started", data: { step, drive } });
     if (batch.state === "ready") this.#recorder.move(batch, "take_turn");

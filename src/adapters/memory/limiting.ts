@@ -1,8 +1,20 @@
 /** Buckets of the reference model. */
-import { decideDraw, findBucketEnd, NEW_BUCKET, type TokenGrant } from "../../core/bucket.ts";
+import {
+  countOutage,
+  decideDraw,
+  findBucketEnd,
+  findClosingEnd,
+  NEW_BUCKET,
+  type TokenGrant,
+} from "../../core/bucket.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { BucketRef, ClosedBucket, TokenDraw } from "../../ports/limiting.ts";
-import type { State } from "./state.ts";
+import {
+  type BucketRef,
+  type ClosedBucket,
+  namePaceBucket,
+  type TokenDraw,
+} from "../../ports/limiting.ts";
+import type { Batch, State } from "./state.ts";
 
 export class Limiting {
   readonly #state: State;
@@ -32,6 +44,17 @@ export class Limiting {
       state: { ...before, closedUntil: until },
       idleAt: Math.max(known?.idleAt ?? 0, until),
     });
+  }
+
+  noteOutage(batch: Batch, step: number, forMs: number): number {
+    const name = nameBucket(namePaceBucket(batch.submission.id, step));
+    const known = this.#state.buckets.get(name);
+    const { planned = 0, pending = 0 } = batch.steps[step]?.counts ?? {};
+    const now = this.#clock.monotonicMs();
+    const state = countOutage(known?.state ?? NEW_BUCKET, planned - pending, forMs, now);
+    const idleAt = Math.max(known?.idleAt ?? 0, findClosingEnd(state));
+    this.#state.buckets.set(name, { state, idleAt });
+    return state.outages;
   }
 
   open(ref: BucketRef): boolean {

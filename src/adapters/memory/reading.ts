@@ -1,6 +1,7 @@
 /** Looking at the reference model. */
 import { isEnded } from "../../core/batch.ts";
 import { cancelPending, type Counts } from "../../core/counts.ts";
+import { collectItems, findOutcomeCode, type ItemNumbers } from "../../core/outcome-list.ts";
 import { countOutcomes, getOutcome } from "../../core/outcome-map.ts";
 import { matchesLetter } from "../../core/redrive.ts";
 import type { TrackedItem } from "../../core/tracked-item.ts";
@@ -11,6 +12,7 @@ import type { BatchSnapshot } from "../../ports/conducting.ts";
 import {
   type BatchFilter,
   type DeadLetter,
+  type ItemPage,
   type ItemPlace,
   type LaneView,
   type LetterPage,
@@ -110,6 +112,12 @@ export class Reading {
       .filter((letter) => letter !== null)
       .filter((letter) => letter.item > afterItem && matchesLetter(filter, letter))
       .slice(0, limit);
+  }
+
+  listItems(batch: Batch, { step, outcome, ...page }: ItemPage): ItemNumbers {
+    const code = findOutcomeCode(outcome, isEnded(batch.state));
+    const chunks = (batch.steps[step]?.chunks ?? []).filter(({ end }) => end > page.afterItem + 1);
+    return code === null ? { items: [], next: null } : collectItems(chunks, code, page);
   }
 
   findItem(batch: Batch, step: number, item: number): ItemPlace | null {

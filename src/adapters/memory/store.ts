@@ -93,6 +93,7 @@ export function createMemoryStore(options: MemoryStoreOptions): MemoryStore {
     // Nobody waits for what somebody else was granted.
     draw: async (draws, slackMs) => limiting.draw(draws, slackMs),
     closeBucket: (bucket, forMs) => act(() => limiting.close(bucket, forMs)),
+    noteOutage: (id, step, forMs) => act(() => limiting.noteOutage(parts.find(id), step, forMs)),
     openBucket: (bucket) => act(() => limiting.open(bucket)),
     listClosed: async () => limiting.listClosed(),
     watch: (onChange) => {
@@ -203,6 +204,7 @@ function composeReading(parts: Parts): ReadingStore {
     listBatches: async (filter) => reading.listBatches(filter),
     listUnsliced: async (pipeline, limit) => reading.listUnsliced(pipeline, limit),
     listLanes: async () => reading.listLanes(),
+    listItems: async (id, page) => reading.listItems(find(id), page),
     findItem: async (id, step, item) => reading.findItem(find(id), step, item),
     readWaiting: async (id, chunksMax) => {
       const batch = state.batches.get(id);

@@ -71,7 +71,12 @@ export class Lanes {
        ORDER BY l.name`,
     );
     this.#hold = prepare(
-      `UPDATE batch SET active = 1, activity_at = ?, started_at = coalesce(started_at, ?)
+      // The first time it also begins to run out, if it has a longest time. Of two deadlines, of which
+      // either may be NULL, the earlier one counts.
+      `UPDATE batch SET active = 1, activity_at = ?, started_at = coalesce(started_at, ?),
+         deadline_at = iif(started_at IS NOT NULL, deadline_at,
+           coalesce(min(deadline_at, ? + (settings ->> '$.maxRunMs')),
+             ? + (settings ->> '$.maxRunMs'), deadline_at))
        WHERE num = ? RETURNING step, drive, state`,
     );
     this.#release = prepare("UPDATE batch SET active = 0 WHERE num = ? AND active = 1");
@@ -140,7 +145,8 @@ export class Lanes {
 
   #start(num: number): void {
     const now = Math.floor(this.#clock.monotonicMs());
-    const row = this.#hold.get(now, this.#clock.wallMs(), num);
+    const wall = this.#clock.wallMs();
+    const row = this.#hold.get(now, wall, wall, wall, num);
     const { step, drive, state } = row as Pick<BatchRow, "step" | "drive" | "state">;
     this.#recorder.record(num, { type: "batch.started", data: { step, drive } });
     if (state !== "ready") return;

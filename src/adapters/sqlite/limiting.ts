@@ -2,29 +2,38 @@
 import type { StatementSync } from "node:sqlite";
 import {
   type BucketState,
+  countOutage,
   decideDraw,
   findBucketEnd,
+  findClosingEnd,
   NEW_BUCKET,
   type TokenGrant,
 } from "../../core/bucket.ts";
 import type { PacePortion } from "../../core/pace.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { BucketRef, ClosedBucket, TokenDraw } from "../../ports/limiting.ts";
+import {
+  type BucketRef,
+  type ClosedBucket,
+  namePaceBucket,
+  type TokenDraw,
+} from "../../ports/limiting.ts";
 import type { Connection } from "./connection.ts";
 
 interface BucketRow {
   readonly paid_until: number | null;
   readonly portions: string;
   readonly closed_until: number;
+  readonly outages: number;
+  readonly outage_mark: number;
   readonly idle_at: number;
 }
 
-const PUT = `INSERT INTO bucket (bucket, key, paid_until, portions, closed_until, idle_at, saved_at,
-    saved_at_monotonic)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+const PUT = `INSERT INTO bucket (bucket, key, paid_until, portions, closed_until, outages,
+    outage_mark, idle_at, saved_at, saved_at_monotonic)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
   ON CONFLICT (bucket, key) DO UPDATE SET paid_until = excluded.paid_until,
     portions = excluded.portions, closed_until = excluded.closed_until,
-    idle_at = excluded.idle_at, saved_at = excluded.saved_at,
+    outages = excluded.outages, outage_mark = excluded.outage_mark, idle_at = excluded.idle_at, saved_at = excluded.saved_at,
     saved_at_monotonic = excluded.saved_at_monotonic`;
 
 /** Idle rows that one sweep removes. */
@@ -34,6 +43,7 @@ export class Limiting {
   readonly #clock: Clock;
   readonly #select: StatementSync;
   readonly #put: StatementSync;
+  readonly #countEnded: StatementSync;
   readonly #selectClosed: StatementSync;
   readonly #findIdle: StatementSync;
   readonly #dropIdle: StatementSync;
@@ -42,10 +52,13 @@ export class Limiting {
     this.#clock = clock;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     this.#select = prepare(
-      `SELECT paid_until, portions, closed_until, idle_at FROM bucket
+      `SELECT paid_until, portions, closed_until, outages, outage_mark, idle_at FROM bucket
        WHERE bucket = ? AND key = ?`,
     );
     this.#put = prepare(PUT);
+    this.#countEnded = prepare(
+      "SELECT planned - pending AS ended FROM step WHERE batch = ? AND step = ?",
+    );
     this.#selectClosed = prepare(
       `SELECT bucket, key, closed_until FROM bucket INDEXED BY bucket_closed
        WHERE closed_until > 0 AND closed_until > ? ORDER BY bucket, key`,
@@ -76,6 +89,18 @@ export class Limiting {
     const until = Math.max(before.closedUntil, this.#clock.monotonicMs() + forMs);
     const state = { ...before, closedUntil: until };
     this.#save(ref, state, Math.max(row?.idle_at ?? 0, until));
+  }
+
+  noteOutage(batch: string, num: number, step: number, forMs: number): number {
+    const ref = namePaceBucket(batch, step);
+    const row = this.#find(ref);
+    const before = row === undefined ? NEW_BUCKET : toState(row);
+    const { ended } = (this.#countEnded.get(num, step) as { ended: number } | undefined) ?? {
+      ended: 0,
+    };
+    const state = countOutage(before, ended, forMs, this.#clock.monotonicMs());
+    this.#save(ref, state, Math.max(row?.idle_at ?? 0, findClosingEnd(state)));
+    return state.outages;
   }
 
   open(ref: BucketRef): boolean {
@@ -115,12 +140,13 @@ function save(
   put: StatementSync,
   clock: Clock,
   { bucket, key }: BucketRef,
-  { paidUntil, portions, closedUntil }: BucketState,
+  { paidUntil, portions, closedUntil, outages, outageMark }: BucketState,
   idleAt: number,
 ): void {
   const spent = JSON.stringify(portions);
+  const closing = [closedUntil, outages, outageMark] as const;
   const clocks = [Math.floor(clock.wallMs()), clock.monotonicMs()] as const;
-  put.run(bucket, key, paidUntil, spent, closedUntil, idleAt, ...clocks);
+  put.run(bucket, key, paidUntil, spent, ...closing, idleAt, ...clocks);
 }
 
 function toState(row: BucketRow): BucketState {
@@ -128,6 +154,8 @@ function toState(row: BucketRow): BucketState {
     paidUntil: row.paid_until,
     portions: JSON.parse(row.portions) as PacePortion[],
     closedUntil: row.closed_until,
+    outages: row.outages,
+    outageMark: row.outage_mark,
   };
 }
 
@@ -143,8 +171,10 @@ export function adoptBuckets(connection: Connection, clock: Clock): void {
     const elapsedMs = Math.max(0, clock.wallMs() - row.saved_at);
     const translate = (at: number): number =>
       clock.monotonicMs() + Math.max(0, at - row.saved_at_monotonic - elapsedMs);
-    const { paidUntil, portions, closedUntil } = toState(row);
+    const before = toState(row);
+    const { paidUntil, portions, closedUntil } = before;
     const state = {
+      ...before,
       paidUntil: paidUntil === null ? null : translate(paidUntil),
       portions: portions.map(({ count, from, until }) => ({
         count,

@@ -2,10 +2,17 @@
 import type { StatementSync } from "node:sqlite";
 import { isEnded } from "../../core/batch.ts";
 import { cancelPending } from "../../core/counts.ts";
+import {
+  collectItems,
+  findOutcomeCode,
+  type ItemNumbers,
+  type MappedChunk,
+} from "../../core/outcome-list.ts";
 import { countOutcomes, getOutcome } from "../../core/outcome-map.ts";
 import type { BatchSnapshot } from "../../ports/conducting.ts";
 import {
   type BatchFilter,
+  type ItemPage,
   type ItemPlace,
   OUTCOME_WORDS,
   type Recount,
@@ -41,6 +48,7 @@ export class Reading {
   readonly #selectRecordsOf: StatementSync;
   readonly #selectLastPosition: StatementSync;
   readonly #selectMaps: StatementSync;
+  readonly #selectMapsFrom: StatementSync;
 
   constructor(connection: Connection, letters: Letters, steps: Steps) {
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
@@ -87,6 +95,10 @@ export class Reading {
     this.#selectMaps = prepare(
       "SELECT finish - start AS items, outcomes FROM chunk WHERE batch = ?",
     );
+    this.#selectMapsFrom = prepare(
+      `SELECT start, finish AS "end", outcomes FROM chunk
+       WHERE batch = ? AND step = ? AND chunk >= ? ORDER BY chunk`,
+    );
   }
 
   /** Composed from what is asked for, so that the planner can use the index that fits. */
@@ -122,6 +134,14 @@ export class Reading {
       key,
       value,
     }));
+  }
+
+  listItems(batch: BatchRow, { step, outcome, ...page }: ItemPage): ItemNumbers {
+    const code = findOutcomeCode(outcome, batch.ended_at !== null);
+    const from = this.#steps.findChunk(batch.num, step, page.afterItem + 1);
+    if (code === null || from === null) return { items: [], next: null };
+    const chunks = this.#selectMapsFrom.iterate(batch.num, step, from);
+    return collectItems(chunks as unknown as Iterable<MappedChunk>, code, page);
   }
 
   findItem(num: number, step: number, item: number): ItemPlace | null {

@@ -259,7 +259,8 @@ function composeOperating(parts: Parts): OperatingStore {
   };
 }
 
-function composeLimiting({ connection, limiting }: Parts): LimitingStore {
+function composeLimiting(parts: Parts): LimitingStore {
+  const { connection, limiting } = parts;
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   return {
@@ -269,6 +270,8 @@ function composeLimiting({ connection, limiting }: Parts): LimitingStore {
       return draws.every(({ spec }) => spec.kind === "open") ? read(draw) : write(draw);
     },
     closeBucket: (bucket, forMs) => write(() => limiting.close(bucket, forMs)),
+    noteOutage: (id, step, forMs) =>
+      write(() => limiting.noteOutage(id, findBatch(parts, id).num, step, forMs)),
     openBucket: (bucket) => write(() => limiting.open(bucket)),
     listClosed: () => read(() => limiting.listClosed()),
   };
@@ -315,6 +318,7 @@ function composeReading(parts: Parts): ReadingStore {
     listBatches: (filter) => read(() => reading.listBatches(filter)),
     listUnsliced: (pipeline, limit) => read(() => reading.listUnsliced(pipeline, limit)),
     listLanes: () => read(() => waiting.listLanes()),
+    listItems: (id, page) => read(() => reading.listItems(find(id), page)),
     findItem: (id, step, item) => read(() => reading.findItem(find(id).num, step, item)),
     readWaiting: (id, chunksMax) => readIfThere(id, (row) => waiting.explain(row, chunksMax)),
     readManifests: (id, step, from, to) =>

@@ -1,0 +1,57 @@
+/** Which items of a step have a certain outcome, a page at a time. */
+import {
+  FAILED,
+  getOutcome,
+  type OutcomeCode,
+  type OutcomeMap,
+  PENDING,
+  SKIPPED,
+  SUCCEEDED,
+} from "./outcome-map.ts";
+
+/** `cancelled` is what was pending when its batch ended. */
+export const ITEM_OUTCOMES = ["pending", "succeeded", "skipped", "failed", "cancelled"] as const;
+export type ItemOutcomeWord = (typeof ITEM_OUTCOMES)[number];
+
+const CODES = { succeeded: SUCCEEDED, skipped: SKIPPED, failed: FAILED } as const;
+
+/** The map's code for a word; null when no item of such a batch has it. */
+export function findOutcomeCode(word: ItemOutcomeWord, hasEnded: boolean): OutcomeCode | null {
+  if (word === "pending") return hasEnded ? null : PENDING;
+  if (word === "cancelled") return hasEnded ? PENDING : null;
+  return CODES[word];
+}
+
+export interface MappedChunk {
+  readonly start: number;
+  readonly end: number;
+  readonly outcomes: OutcomeMap;
+}
+
+export interface ItemNumbers {
+  readonly items: readonly number[];
+  /** Where the next page goes on (`afterItem`); null when there is none. */
+  readonly next: number | null;
+}
+
+/** Items after one, of chunks in order; no more chunks are looked through than for one page. */
+export function collectItems(
+  chunks: Iterable<MappedChunk>,
+  code: OutcomeCode,
+  { afterItem, limit }: { readonly afterItem: number; readonly limit: number },
+): ItemNumbers {
+  const items: number[] = [];
+  let scanned = 0;
+  for (const { start, end, outcomes } of chunks) {
+    for (let item = Math.max(start, afterItem + 1); item < end; item++) {
+      if (getOutcome(outcomes, item - start) !== code) continue;
+      items.push(item);
+      if (items.length >= limit) return { items, next: item };
+    }
+    scanned++;
+    if (scanned >= CHUNKS_SCANNED_MAX) return { items, next: end - 1 };
+  }
+  return { items, next: null };
+}
+
+const CHUNKS_SCANNED_MAX = 10_000;
