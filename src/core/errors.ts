@@ -110,6 +110,8 @@ export interface ErrorFacts {
   readonly retryAfterMs: number | null;
   /** Not the item's affair: see `OutageError`. */
   readonly isOutage: boolean;
+  /** Whoever was called asks for less. */
+  readonly isThrottled: boolean;
 }
 
 const TRANSIENT_CODES: ReadonlySet<string> = new Set([
@@ -141,7 +143,8 @@ export function describeError(thrown: unknown): ErrorFacts {
   const shape = readShape(thrown);
   const code = shape.code ?? (shape.status === null ? "UNEXPECTED" : `HTTP_${shape.status}`);
   const { retryAfterMs, isOutage } = shape;
-  return { errorClass: classify(shape), code, message, retryAfterMs, isOutage };
+  const isThrottled = retryAfterMs !== null || shape.status === 429;
+  return { errorClass: classify(shape), code, message, retryAfterMs, isOutage, isThrottled };
 }
 
 interface ErrorShape {

@@ -21,6 +21,7 @@ import { ItemRunner } from "./item-runner.ts";
 import { SpeedMeter } from "./speed-meter.ts";
 import { ReaderPool } from "./reader-pool.ts";
 import type { InlineWork } from "./slicer.ts";
+import { SlotGauge } from "./slot-gauge.ts";
 import { StepLimits } from "./step-limits.ts";
 import { StopSignal } from "./stop-signals.ts";
 import { collectFlushes, tell, type Telling, whileTelling } from "./telling.ts";
@@ -36,6 +37,7 @@ export class Executor {
   readonly #wake: Wake;
   readonly #runner: ItemRunner;
   readonly #limits: StepLimits;
+  readonly #gauge: SlotGauge;
   readonly #leaveGate: () => void;
   // Lists, not sets: the tables that a busy set outgrows keep what was in them alive until the
   // next full collection, each through its successor, and memory would follow the batch's size.
@@ -60,6 +62,7 @@ export class Executor {
     this.#parts = parts;
     this.#wake = new Wake(parts.clock);
     this.#readers = new ReaderPool(parts);
+    this.#gauge = new SlotGauge(parts.step.concurrency, parts.step.adaptive);
     this.#limits = new StepLimits({
       ...parts,
       countStartable: (withinMs) => this.#countStartable(withinMs),
@@ -72,9 +75,12 @@ export class Executor {
       onBadItem: (...bad) => this.#runner.refuse(...bad),
     });
     this.#runner = new ItemRunner(
-      { ...parts, ...parts.settings, rights: this.#limits.limiter },
+      { ...parts, ...parts.settings, rights: this.#limits.limiter, gauge: this.#gauge },
       {
-        onThrottled: (item, forMs) => this.#limits.throttle(item, forMs),
+        onThrottled: (item, forMs) => {
+          this.#gauge.noteThrottled();
+          if (forMs !== null) this.#limits.throttle(item, forMs);
+        },
         onOutage: (run) => this.#limits.noteOutage(run),
         onFinished: (run) => this.#finish(run),
         onUsedUp: () => this.#wake.notify(),
@@ -88,7 +94,7 @@ export class Executor {
 
   /** What has a free slot, or will have one by then. */
   #countStartable(withinMs: number): number {
-    const free = this.#parts.step.concurrency - this.#runner.active;
+    const free = this.#gauge.slots - this.#runner.active;
     return Math.max(0, free) + Math.ceil(this.#speed.current.itemsPerMs * withinMs);
   }
 
@@ -203,11 +209,11 @@ export class Executor {
   }
 
   #planLease(): LeaseRequest | null {
-    const { step, settings, clock } = this.#parts;
+    const { settings, clock } = this.#parts;
     if (this.#stopping || this.#careful.size > 0) return null;
     if (clock.monotonicMs() < this.#dryUntil) return null;
     const limits = { targetMs: settings.leaseTargetMs, itemsMax: settings.leaseItemsMax };
-    const wanted = computeItemsAhead(this.#speed.current, step.concurrency, limits);
+    const wanted = computeItemsAhead(this.#speed.current, this.#gauge.slots, limits);
     const ahead = this.#runner.unstarted + this.#reading;
     const chunksAhead = this.#held.length - this.#finished.length;
     // Half is refilled while the other half runs; a slow handler's next chunk waits until the last

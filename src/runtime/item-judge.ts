@@ -18,8 +18,8 @@ export interface JudgeParts {
   readonly log: Log;
   /** A handler says that this worker cannot go on. */
   readonly onFatal: (error: unknown) => void;
-  /** A server says how long an item's key should be left alone. */
-  readonly onThrottled: (item: unknown, forMs: number) => void;
+  /** A server asks for less, and may say how long an item's key should be left alone. */
+  readonly onThrottled: (item: unknown, forMs: number | null) => void;
   /** What a paced batch goes out through is away. */
   readonly onOutage: (run: ChunkRun) => void;
 }
@@ -77,7 +77,7 @@ export class ItemJudge {
     }
     const attempts = run.countAttempts(index) + 1;
     const decision = decideRetry(step.retry, { ...facts, attempts }, random.next());
-    if (facts.retryAfterMs !== null) this.#parts.onThrottled(item, facts.retryAfterMs);
+    if (facts.isThrottled) this.#parts.onThrottled(item, facts.retryAfterMs);
     if (facts.errorClass === "unexpected") log(describeUnexpected(run, index, facts, thrown));
     switch (decision.kind) {
       case "stop_worker":

@@ -172,16 +172,16 @@ export class ItemRunner {
       return;
     }
     let startable = this.#unstarted;
-    while (startable > 0 && this.#slots.size < this.#parts.step.concurrency) {
+    while (startable > 0 && this.#slots.size < this.#parts.gauge.slots) {
       startable--;
       void this.#serve(this.#open(), this.#takeFromQueue);
     }
   }
 
   #advanceLimited(): void {
-    const { rights, clock, step } = this.#parts;
+    const { rights, clock, gauge } = this.#parts;
     const now = clock.monotonicMs();
-    while (this.#slots.size < step.concurrency && rights.canTake(now)) {
+    while (this.#slots.size < gauge.slots && rights.canTake(now)) {
       void this.#serve(this.#open(), this.#takeFromQueue);
       // It may be another one's turn before anything is taken.
       if (this.#turns.isDue(now)) return;
@@ -199,7 +199,7 @@ export class ItemRunner {
 
   /** One slot's life: item after item until there is none for it. */
   async #serve(slot: Slot, take: Take): Promise<void> {
-    const { clock, step } = this.#parts;
+    const { clock, step, gauge } = this.#parts;
     while (!slot.abandoned) {
       const now = clock.monotonicMs();
       if (this.#turns.isDue(now)) {
@@ -230,8 +230,17 @@ export class ItemRunner {
       slot.call = null;
       slot.item = undefined;
       this.#leave(run);
+      if (gauge.isAdaptive && !this.#mayGoOn(slot)) break;
     }
     this.#close(slot);
+  }
+
+  /** False when there are too many slots now; when there are too few, others are opened. */
+  #mayGoOn({ startedAt }: Slot): boolean {
+    const { clock, gauge } = this.#parts;
+    gauge.noteCall(clock.monotonicMs() - startedAt, this.#slots.size);
+    if (this.#slots.size < gauge.slots) this.advance();
+    return this.#slots.size <= gauge.slots;
   }
 
   /** The next item that has the right to start, or that of the head of the queue. */

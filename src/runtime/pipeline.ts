@@ -45,8 +45,11 @@ interface StepLimits<Item> {
    * pipeline. At most one chunk; 0 turns it off. Default one chunk.
    */
   readonly inlineItems?: number;
-  /** Handler calls at once in one worker. Default 16. */
-  readonly concurrency?: number;
+  /**
+   * Handler calls at once in one worker. Default 16. With bounds it is found out: more while calls
+   * take no longer, fewer when they do or a server asks for less.
+   */
+  readonly concurrency?: number | { readonly min?: number; readonly max: number };
   readonly retry?: Partial<RetryPolicy>;
   /** How long one handler call may take. Default 5 minutes. */
   readonly timeLimitMs?: number;

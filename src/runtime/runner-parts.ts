@@ -3,6 +3,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import type { Log } from "./log.ts";
+import type { SlotGauge } from "./slot-gauge.ts";
 import type { Step } from "./step.ts";
 import type { StartRight } from "./waiting-items.ts";
 
@@ -14,6 +15,7 @@ export interface RunnerParts {
   readonly abortGraceMs: number;
   readonly flushItems: number;
   readonly rights: StartRights;
+  readonly gauge: SlotGauge;
 }
 
 /** Hands out the right to start items of limited steps: see limiter.ts. */
@@ -37,8 +39,8 @@ export interface RunnerListener {
   onMuchToTell(): void;
   /** A handler says that this worker cannot go on. */
   onFatal(error: unknown): void;
-  /** A server says how long an item's key should be left alone. */
-  onThrottled(item: unknown, forMs: number): void;
+  /** A server asks for less, and may say how long an item's key should be left alone. */
+  onThrottled(item: unknown, forMs: number | null): void;
   /** What a paced batch goes out through is away. */
   onOutage(run: ChunkRun): void;
   /** The head of the queue was lost before, and nothing else runs: its turn to run carefully. */

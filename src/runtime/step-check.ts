@@ -1,14 +1,16 @@
 /** The rules for a step's options, and for the one-step pipeline that has them as its own. */
 import { z } from "zod";
+import type { ConcurrencyBounds } from "../core/adaptive-concurrency.ts";
 import { type Allowance, BUDGET_SCOPES, type FailureBudget } from "../core/failure-budget.ts";
 import { DEFAULT_RETRY } from "../core/retry.ts";
 import { CHUNK_LIMIT_POLICIES } from "../core/slicing.ts";
 import type { Canary } from "../core/step.ts";
-import { paceShape, rateShape } from "./limit-check.ts";
+import { paceShape, rateShape } from "./rate-check.ts";
 import type { WaitFor } from "./wait-step.ts";
 
 export const CHUNK_SIZE_MAX = 100_000;
 export const CONCURRENCY_MAX = 10_000;
+const DEFAULT_CONCURRENCY = 16;
 const REDRIVES_MAX = 1_000;
 const STALLS_MAX = 1_000;
 export const DEFAULT_MAX_REDRIVES = 3;
@@ -111,6 +113,28 @@ const waitFor = z
   )
   .transform((given) => given as unknown as WaitFor);
 
+/** A fixed number, or bounds within which the best one is found out. */
+const concurrency = z.any().transform((given, context): number | ConcurrencyBounds => {
+  const isCount = (value: unknown): value is number =>
+    Number.isInteger(value) && (value as number) >= 1 && (value as number) <= CONCURRENCY_MAX;
+  if (isCount(given)) return given;
+  const {
+    min = 1,
+    max,
+    ...others
+  } = (typeof given === "object" && given !== null ? given : {}) as {
+    min?: unknown;
+    max?: unknown;
+  };
+  const isKnown = Object.keys(others).length === 0;
+  if (isKnown && isCount(min) && isCount(max) && min <= max) return { min, max };
+  context.addIssue({
+    code: "custom",
+    message: `must be a whole number from 1 to ${CONCURRENCY_MAX.toLocaleString("en")}, or { min, max }`,
+  });
+  return z.NEVER;
+});
+
 /** The options that belong to a step. */
 export const stepOptions = {
   item: z
@@ -131,7 +155,7 @@ export const stepOptions = {
     .enum(CHUNK_LIMIT_POLICIES, { error: `must be ${CHUNK_LIMIT_POLICIES.join(" or ")}` })
     .default("refuse"),
   inlineItems: wholeNumber(0, CHUNK_SIZE_MAX).optional(),
-  concurrency: wholeNumber(1, CONCURRENCY_MAX).default(16),
+  concurrency: concurrency.default(DEFAULT_CONCURRENCY),
   retry: z
     .strictObject({
       attempts: wholeNumber(1, 1_000).default(DEFAULT_RETRY.attempts),

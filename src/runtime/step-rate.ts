@@ -3,7 +3,7 @@ import type { BucketSpec } from "../core/bucket.ts";
 import { PermanentError } from "../core/errors.ts";
 import type { Rate } from "../core/token-bucket.ts";
 import { checkKey } from "./item-key.ts";
-import type { CheckedRate } from "./limit-check.ts";
+import type { CheckedRate } from "./rate-check.ts";
 import type { Supply } from "./waiting-items.ts";
 
 export interface StepRate {

@@ -1,5 +1,6 @@
 /** One step of a pipeline: where its items come from, what is done with each, within which limits. */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { ConcurrencyBounds } from "../core/adaptive-concurrency.ts";
 import type { FailureBudget } from "../core/failure-budget.ts";
 import type { RetryPolicy } from "../core/retry.ts";
 import type { ChunkLimitPolicy } from "../core/slicing.ts";
@@ -35,7 +36,10 @@ export interface Step<Item = unknown, Input = unknown> {
   readonly maxChunks: number;
   readonly whenTooManyChunks: ChunkLimitPolicy;
   readonly inlineItems: number;
+  /** Handler calls at once in one worker, at most. */
   readonly concurrency: number;
+  /** Within which the best number is found out; null where it is fixed. */
+  readonly adaptive: ConcurrencyBounds | null;
   readonly retry: RetryPolicy;
   readonly timeLimitMs: number;
   readonly maxRedrives: number;
@@ -61,8 +65,19 @@ export function makeStep(
   name: string,
   before: readonly Step[],
 ): Step {
-  const { key, item, source, process, processChunk, inlineItems, dedupe, waitFor, rate, ...rest } =
-    checked;
+  const {
+    key,
+    item,
+    source,
+    process,
+    processChunk,
+    inlineItems,
+    dedupe,
+    waitFor,
+    rate,
+    concurrency,
+    ...rest
+  } = checked;
   const number = before.length;
   const carrier = before.findLast(({ waits }) => !waits);
   const own = (source as Step["source"] | undefined) ?? null;
@@ -70,6 +85,8 @@ export function makeStep(
     ...rest,
     name,
     number,
+    concurrency: typeof concurrency === "number" ? concurrency : concurrency.max,
+    adaptive: typeof concurrency === "number" ? null : concurrency,
     inlineItems: inlineItems ?? rest.chunkSize,
     itemSchema: (item as StandardSchemaV1<unknown, unknown> | undefined) ?? null,
     source: own,

@@ -306,3 +306,35 @@ test.each([
     definePipeline({ name: "bad", process: () => undefined, ...(options as object) } as never);
   expect(define).toThrow(message);
 });
+
+test("with bounds as many calls run at once as a server bears, and fewer when it asks for less", async () => {
+  await inVirtualTime({}, async (world) => {
+    let active = 0;
+    let most = 0;
+    let refused = 0;
+    const pipeline = definePipeline({
+      name: "call",
+      chunkSize: 500,
+      concurrency: { min: 2, max: 100 },
+      retry: { attempts: 1_000, baseMs: 1, capMs: 5 },
+      process: async (_item: number) => {
+        active++;
+        most = Math.max(most, active);
+        try {
+          await world.sleep(20);
+          if (active > 25) {
+            refused++;
+            throw Object.assign(new Error("too many"), { status: 429 });
+          }
+        } finally {
+          active--;
+        }
+      },
+    });
+    const ended = await runOn(world, 1, pipeline, count(4_000));
+    expect(ended).toMatchObject({ state: "succeeded" });
+    expect(most).toBeGreaterThan(20);
+    expect(most).toBeLessThan(45);
+    expect(refused).toBeLessThan(800);
+  });
+});
