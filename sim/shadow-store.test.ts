@@ -99,9 +99,9 @@ describe("a shadow", () => {
 
   test("tells of an error that only one of the two threw", async () => {
     const shadowed = pair({ renew: () => Promise.reject(new Error("not today")) });
-    expect(await shadowed.store.renew([], 10)).toEqual([]);
+    expect(await shadowed.store.renew(1, [], 10)).toEqual({ lost: [], permits: [] });
     expect(await shadowed.compare()).toEqual([
-      "call 1, renew([], 10): answer: memory has [], shadow has (nothing)",
+      'call 1, renew(1, [], 10): answer: memory has {"lost":[],"permits":[]}, shadow has (nothing)',
     ]);
   });
 

@@ -93,6 +93,7 @@ function settleChunk({ batch, step, chunk, fence }: LeasedChunk): Report {
     rest: null,
     starting: [],
     intent: "yield",
+    busyMs: 0,
   };
 }
 
@@ -126,6 +127,8 @@ async function measureBacklog(
       itemsMax: options.perCommit,
       chunksMax: options.perCommit,
       leaseMs: HOUR_MS,
+      slots: 1,
+      keeps: [],
     };
     let settled = 0;
     let elapsedMs = 0;

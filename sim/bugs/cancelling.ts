@@ -2,6 +2,7 @@
 import type { Bug } from "./bug.ts";
 
 const WORKING = "src/adapters/memory/working.ts";
+const LEASING = "src/adapters/memory/leasing.ts";
 const OPERATING = "src/adapters/memory/operating.ts";
 const LIFE = "src/adapters/memory/life.ts";
 const EXECUTOR = "src/runtime/executor.ts";
@@ -11,7 +12,7 @@ export const cancellingBugs: readonly Bug[] = [
     name: "lease-after-cancel",
     what: "Chunks of a batch are leased after somebody cancelled it.",
     peers: ["windmill#11246", "river#678"],
-    file: WORKING,
+    file: LEASING,
     before: 'return batch.state === "running" && batch.cancel === null &&',
     after: 'return batch.state === "running" &&',
     rare: true,
@@ -19,7 +20,7 @@ export const cancellingBugs: readonly Bug[] = [
   {
     name: "lease-while-paused",
     what: "Chunks of a batch are leased while it is paused.",
-    file: WORKING,
+    file: LEASING,
     before: "&& batch.cancel === null && findPause(state, batch) === null;",
     after: "&& batch.cancel === null;",
   },

@@ -10,7 +10,7 @@ export const clockBugs: readonly Bug[] = [
     what: "A renewed lease is counted on the wall clock, and never runs out on the other.",
     peers: ["dolphinscheduler#12170"],
     file: WORKING,
-    before: "const until = this.#clock.monotonicMs() + leaseMs;",
+    before: "const until = now + leaseMs;",
     after: "const until = this.#clock.wallMs() + leaseMs;",
     rare: true,
   },
@@ -42,12 +42,13 @@ export const clockBugs: readonly Bug[] = [
     what: "Leases are counted on the wall clock throughout: a jump of it ends them all, or none.",
     peers: ["dolphinscheduler#12170"],
     file: WORKING,
-    before: "chunk.leaseUntil = now + request.leaseMs;",
-    after: "chunk.leaseUntil = this.#clock.wallMs() + request.leaseMs;",
+    before: "const leased = leasing.lease(request, now);",
+    after: `const leaseMs = request.leaseMs + this.#clock.wallMs() - now;
+    const leased = leasing.lease({ ...request, leaseMs }, now);`,
     also: [
       {
         file: WORKING,
-        before: "const until = this.#clock.monotonicMs() + leaseMs;",
+        before: "const until = now + leaseMs;",
         after: "const until = this.#clock.wallMs() + leaseMs;",
       },
       {

@@ -2,6 +2,7 @@
 import type { Bug } from "./bug.ts";
 
 const WORKING = "src/adapters/memory/working.ts";
+const LEASING = "src/adapters/memory/leasing.ts";
 const SWEEPING = "src/adapters/memory/sweeping.ts";
 const EXECUTOR = "src/runtime/executor.ts";
 const RUNNER = "src/runtime/item-runner.ts";
@@ -23,9 +24,9 @@ export const leasingBugs: readonly Bug[] = [
     what: "A worker renews the lease that another one has taken since, and believes it to be its own.",
     peers: ["oban#1488"],
     file: WORKING,
-    before: `    return leases.filter((lease) => {
+    before: `    const lost = leases.filter((lease) => {
       const held = this.#findHeld(lease);`,
-    after: `    return leases.filter((lease) => {
+    after: `    const lost = leases.filter((lease) => {
       const { batch, step, chunk } = lease;
       const current = this.#state.batches.get(batch)?.steps[step]?.chunks[chunk]?.fence ?? 0;
       const held = this.#findHeld({ ...lease, fence: current });`,
@@ -43,7 +44,7 @@ export const leasingBugs: readonly Bug[] = [
     name: "lease-keeps-fence",
     what: "A chunk that was taken back is leased again under its old fence, so its old holder is heard too.",
     peers: ["oban#1141", "bull#308"],
-    file: WORKING,
+    file: LEASING,
     before: `        chunk.fence++;
         chunk.worker`,
     after: `        chunk.fence = 1;
@@ -62,7 +63,7 @@ export const leasingBugs: readonly Bug[] = [
     name: "expired-lease-stolen",
     what: "A lease that ran out is simply given to the next who asks: nobody notes that it was lost.",
     peers: ["activepieces#15130", "taskiq-aio-pika#35"],
-    file: WORKING,
+    file: LEASING,
     before: '.filter((chunk) => chunk.state === "waiting" && chunk.dueAt <= now)',
     after: `.filter(
       ({ state, dueAt, leaseUntil }) =>
@@ -82,21 +83,21 @@ export const leasingBugs: readonly Bug[] = [
     name: "lease-before-its-turn",
     what: "Chunks of a batch are leased while its lane is another batch's.",
     peers: ["plines#44"],
-    file: WORKING,
+    file: LEASING,
     before: 'return batch.state === "running" && batch.cancel === null',
     after: 'return (batch.state === "running" || batch.state === "ready") && batch.cancel === null',
   },
   {
     name: "lease-of-another-step",
     what: "The workers of one step are given chunks of another.",
-    file: WORKING,
+    file: LEASING,
     before: "        batch.step === request.step &&\n",
     after: "",
   },
   {
     name: "lease-of-another-version",
     what: "New code is given the batches of an old version.",
-    file: WORKING,
+    file: LEASING,
     before: "        request.versions.includes(batch.submission.version) &&\n",
     after: "",
     rare: true,

@@ -22,7 +22,7 @@ export const limitBugs: readonly Bug[] = [
   {
     name: "canary-not-waited-for",
     what: "The whole step runs at once, whatever its first items come to.",
-    file: "src/adapters/memory/working.ts",
+    file: "src/adapters/memory/leasing.ts",
     before: "    .slice(0, step.canaryChunks ?? undefined)\n",
     after: "",
     rare: true,

@@ -48,7 +48,7 @@ export const redrivingBugs: readonly Bug[] = [
   {
     name: "final-pass-not-marked",
     what: "Handlers are not told that a pass is the last one.",
-    file: "src/adapters/memory/working.ts",
+    file: "src/adapters/memory/leasing.ts",
     before: "final: step.passes >= maxRedrives,",
     after: "final: step.passes > maxRedrives,",
   },

@@ -10,6 +10,7 @@ import {
   type LeasedChunk,
   type LeaseRef,
   nameLease,
+  type RenewResult,
   type Report,
   type WorkResult,
 } from "../../src/ports/working.ts";
@@ -43,8 +44,8 @@ export function checkFencing(scene: Scene): Checker {
       }
     }
     if (verb === "renew") {
-      const lost = new Set((answer as readonly LeaseRef[]).map(nameLease));
-      for (const lease of args[0] as readonly LeaseRef[]) {
+      const lost = new Set((answer as RenewResult).lost.map(nameLease));
+      for (const lease of args[1] as readonly LeaseRef[]) {
         if (isStale(node, lease) && !lost.has(nameLease(lease))) say("a renewal of", lease);
       }
     }

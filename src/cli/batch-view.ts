@@ -41,6 +41,8 @@ export function viewBatch(batch: BatchSnapshot, wallMs: number): BatchView {
 }
 
 export interface FullBatchView extends BatchView {
+  /** Whose work it is. */
+  readonly tenant: string;
   readonly version: string;
   readonly key: string | null;
   /** Its producer may still add items. */
@@ -85,6 +87,7 @@ export function viewBatchFully(batch: BatchSnapshot, wallMs: number): FullBatchV
   const instant = (at: number | null): string | null => (at === null ? null : formatInstant(at));
   return {
     ...viewBatch(batch, wallMs),
+    tenant: batch.tenant,
     version: batch.version,
     key: batch.key,
     open: batch.open && !batch.sealed,

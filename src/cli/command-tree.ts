@@ -47,6 +47,7 @@ const KINDS_OF_ARGUMENTS: Readonly<Record<string, ValueKind>> = {
   batch: "batch",
   lane: "lane",
   item: "other",
+  words: "other",
 };
 
 export function readCommandTree(program: Command): CommandFacts[] {

@@ -47,6 +47,7 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
   "BAD_INPUT",
   "BAD_KEY",
   "BAD_LANE",
+  "BAD_LIMIT",
   "BAD_MODE",
   "BAD_PIPELINE",
   "BAD_POLICY",
@@ -54,6 +55,7 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
   "BAD_RETENTION",
   "BAD_SETTINGS",
   "BAD_SOURCE",
+  "BAD_TENANT",
   "BATCH_ENDED",
   "BATCH_UNFINISHED",
   "CANNOT_REDRIVE",
@@ -84,6 +86,7 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
   "UNKNOWN_LETTER",
   "UNKNOWN_PIPELINE",
   "UNKNOWN_STEP",
+  "UNKNOWN_TENANT",
   "UNSUPPORTED_SYNTAX",
   "USAGE",
 ]);

@@ -17,6 +17,7 @@ import { addGcCommand } from "./commands/gc.ts";
 import { addInitCommand } from "./commands/init.ts";
 import { addItemsCommand } from "./commands/items.ts";
 import { addLanesCommand } from "./commands/lanes.ts";
+import { addLimitsCommand } from "./commands/limits.ts";
 import { addListCommand } from "./commands/list.ts";
 import { addPauseCommand, addResumeCommand } from "./commands/pause.ts";
 import { addRedriveCommand } from "./commands/redrive.ts";
@@ -124,6 +125,7 @@ function buildProgram(cli: Cli): Command {
     addPauseCommand,
     addResumeCommand,
     addLanesCommand,
+    addLimitsCommand,
     addDeliveriesCommand,
     addGcCommand,
     addBackupCommand,

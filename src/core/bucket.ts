@@ -13,6 +13,22 @@ export type BucketSpec =
   | ({ readonly kind: "rate" } & Rate)
   | ({ readonly kind: "pace"; readonly quiet: readonly QuietRange[] } & Pace);
 
+/** A rate's buckets are named after it; what an operator sets is named as they are, without this. */
+export const RATE_BUCKETS = "rate/";
+
+/** The names by which an operator may have set another rate, the most exact first. */
+export function listRateNames(bucket: string, key: string): string[] {
+  if (!bucket.startsWith(RATE_BUCKETS)) return [];
+  const name = bucket.slice(RATE_BUCKETS.length);
+  return key === "" ? [name] : [`${name}/${key}`, name];
+}
+
+/** The rate that counts; one start fits into its burst, whoever set it. */
+export function overrideRate(spec: BucketSpec, rate: Rate | null, cost: number): BucketSpec {
+  if (rate === null) return spec;
+  return { kind: "rate", perSecond: rate.perSecond, burst: Math.max(rate.burst, cost) };
+}
+
 /** Times are the store's monotonic milliseconds, which begin anew with its host. */
 export interface BucketState extends PaceState {
   /** Nothing starts before; 0 when nobody closed it. */

@@ -108,6 +108,12 @@ export function mergeOutcomes(
   };
 }
 
+/** How many of its items have no outcome yet. */
+export function countPending(map: OutcomeMap, items: number): number {
+  const { succeeded, skipped, failed } = countOutcomes(map);
+  return items - succeeded - skipped - failed;
+}
+
 function mergeByte(stored: number, reported: number): number {
   if (stored === 0 || stored === reported) return reported;
   // 0b01 for each item that is already decided, then widened to both of its bits.

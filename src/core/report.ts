@@ -107,6 +107,12 @@ export function decideReport(stored: StoredChunk, report: ReportFacts, nowMs: nu
   };
 }
 
+/** How many items a report says that a handler was called for. */
+export function countTried({ delta }: ChunkEffect, { failures, deferrals }: ReportFacts): number {
+  const again = failures.filter(({ retryInMs }) => retryInMs !== null).length;
+  return delta.succeeded + delta.skipped + delta.failed + again + deferrals.length;
+}
+
 /** Nothing in it concerns a single item: the common case. */
 function isPlain(stored: StoredChunk, report: ReportFacts): boolean {
   const { failures, starting, deferrals, checkpoints } = report;

@@ -21,6 +21,7 @@ const STALLED: StallFacts = {
   hasDueWork: true,
   hasLiveLease: false,
   areWorkersBusy: false,
+  isAtLimit: false,
   isPaused: false,
   hasWorker: true,
 };

@@ -85,10 +85,12 @@ export interface StallFacts {
   readonly hasWorker: boolean;
   /** Other batches of the pipeline are being worked on: this one may be waiting for a free hand. */
   readonly areWorkersBusy: boolean;
+  /** A cap of it is reached: it waits for others to finish. */
+  readonly isAtLimit: boolean;
 }
 
 export function countsAsStall(facts: StallFacts): boolean {
-  if (facts.areWorkersBusy) return false;
+  if (facts.areWorkersBusy || facts.isAtLimit) return false;
   return facts.hasDueWork && !facts.hasLiveLease && !facts.isPaused && facts.hasWorker;
 }
 

@@ -19,6 +19,7 @@ const RUNNING: BatchFacts = {
   inCanary: false,
   nextDueInMs: 0,
   nextRest: null,
+  cap: null,
 };
 
 const PAUSE = { scope: "lane", name: "case-7", by: "eva", why: "audit" } as const;

@@ -29,6 +29,7 @@ export const WHY_CODES = [
   "closed",
   "pace",
   "quiet",
+  "cap",
   "due",
 ] as const;
 export type WhyCode = (typeof WHY_CODES)[number];
@@ -38,6 +39,15 @@ export interface PauseFacts {
   readonly name: string;
   readonly by: string;
   readonly why: string | null;
+}
+
+/** A cap that is reached. */
+export interface CapFacts {
+  /** Such as `lane/north`. */
+  readonly scope: string;
+  readonly cap: number;
+  /** Handler calls that workers may run there now. */
+  readonly used: number;
 }
 
 export interface BatchFacts {
@@ -64,6 +74,8 @@ export interface BatchFacts {
   readonly nextDueInMs: number | null;
   /** The limit that the next chunk waits for; null when it waits for none. */
   readonly nextRest: RestFacts | null;
+  /** The narrowest of its caps that is reached. */
+  readonly cap: CapFacts | null;
 }
 
 /** Which limit a chunk waits for. */
@@ -97,6 +109,7 @@ export function explainBatch(facts: BatchFacts): Why {
   if (nextDueInMs !== null && nextDueInMs > 0) {
     return explainWait("what is left", facts.nextRest, nextDueInMs);
   }
+  if (facts.cap !== null) return explainCap(facts.cap);
   return { code: "due", message: "it is due; the next free worker takes it" };
 }
 
@@ -119,6 +132,15 @@ function explainHalt(facts: BatchFacts): Why | null {
   return {
     code: "lane",
     message: `it waits for its turn in lane ${lane}: ${ahead} ${ahead === 1 ? "batch comes" : "batches come"} first${holder}`,
+  };
+}
+
+function explainCap({ scope, cap, used }: CapFacts): Why {
+  const [kind, ...name] = scope.split("/");
+  const what = kind === "batch" ? "it" : `its ${kind} ${name.join("/")}`;
+  return {
+    code: "cap",
+    message: `${what} has a cap of ${cap} handler ${cap === 1 ? "call" : "calls"} at once, and ${used} ${used === 1 ? "is" : "are"} taken; sluice limits shows and changes it`,
   };
 }
 
@@ -154,6 +176,7 @@ export function explainChunk(facts: ChunkFacts, batch: BatchFacts): Why {
   }
   if (dueInMs > 0) return explainWait("it", rest, dueInMs);
   if (!batch.hasWorker) return explainBatch(batch);
+  if (batch.cap !== null) return explainCap(batch.cap);
   return { code: "due", message: `chunk ${chunk} is due; the next free worker takes it` };
 }
 

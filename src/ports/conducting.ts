@@ -4,11 +4,12 @@
  * so two conductors at once are safe: the second one is told that the batch has moved on.
  */
 import type { Act, BatchState, EndReason } from "../core/batch.ts";
+import type { Caps } from "../core/caps.ts";
 import type { StopMode } from "../core/chunk.ts";
 import type { Counts } from "../core/counts.ts";
 import type { StepSettings } from "../core/step.ts";
 import type { PauseFacts } from "../core/why.ts";
-import type { LeasedChunk, LeaseRequest } from "./working.ts";
+import type { LeasedChunk, LeaseRequest, Permit } from "./working.ts";
 
 export interface BatchSettings {
   /** Every item of the first step is checked before anything runs. */
@@ -17,6 +18,10 @@ export interface BatchSettings {
   readonly steps: readonly StepSettings[];
   /** How long after its start it expires; null, or missing in older batches, for never. */
   readonly maxRunMs?: number | null;
+  /** Its tenant's share beside those of others. Default 1. */
+  readonly weight?: number;
+  /** Handler calls at once over all workers. Default no cap. */
+  readonly caps?: Caps;
 }
 
 export interface Submission {
@@ -25,6 +30,8 @@ export interface Submission {
   readonly pipeline: string;
   readonly version: string;
   readonly lane: string;
+  /** Whose work it is: tenants of a pipeline share its workers. Default its lane. */
+  readonly tenant?: string;
   /** The submitter's own key: the same key twice gives the same batch. */
   readonly key: string | null;
   /** Canonical JSON, or null when the items themselves were handed over. */
@@ -51,6 +58,7 @@ export interface BatchSnapshot {
   readonly pipeline: string;
   readonly version: string;
   readonly lane: string;
+  readonly tenant: string;
   readonly key: string | null;
   readonly input: string | null;
   readonly state: BatchState;
@@ -139,7 +147,13 @@ export type PlanResult =
  * The last part of a plan whose only chunk is leased to its slicer; `planned` when the batch may not
  * run yet, as its lane is taken or somebody paused it.
  */
-export type InlineResult = PlanResult | { readonly kind: "leased"; readonly chunk: LeasedChunk };
+export type InlineResult =
+  | PlanResult
+  | {
+      readonly kind: "leased";
+      readonly chunk: LeasedChunk;
+      readonly permits: readonly Permit[];
+    };
 
 /** The batch after the act, or as it is when the act came too late. */
 export type ActResult =

@@ -6,6 +6,7 @@
 import type { Act } from "../core/batch.ts";
 import type { StopMode } from "../core/chunk.ts";
 import type { LanePolicy } from "../core/lane.ts";
+import type { LimitTarget, LimitValue } from "../core/limit.ts";
 import type { LetterFilter } from "../core/redrive.ts";
 import type { ActResult, BatchSnapshot } from "./conducting.ts";
 
@@ -104,6 +105,9 @@ export interface PruneResult {
   readonly more: boolean;
 }
 
+/** Null takes the operator's value away: what the pipeline declares counts again. */
+export type LimitRequest = LimitTarget & { readonly value: LimitValue | null };
+
 export interface OperatingStore {
   /**
    * Stops a batch: nothing of it is leased any more, and it ends `cancelled` in the commit that
@@ -128,4 +132,9 @@ export interface OperatingStore {
    * are by the clock that stamped the endings: a host whose own clock is wrong removes nothing early.
    */
   prune(policy: PrunePolicy): Promise<PruneResult>;
+  /**
+   * Sets a limit above what pipelines declare, for all that is leased from now on; the change is
+   * kept with who made it and why. False when that is what it was. A cap of a batch goes with it.
+   */
+  setLimit(request: LimitRequest, act: Act): Promise<boolean>;
 }

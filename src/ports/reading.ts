@@ -5,10 +5,12 @@ import type { Counts } from "../core/counts.ts";
 import type { ErrorClass } from "../core/errors.ts";
 import type { LanePolicy } from "../core/lane.ts";
 import type { ItemNumbers, ItemOutcomeWord } from "../core/outcome-list.ts";
+import type { LimitChange, LimitSetting } from "../core/limit.ts";
 import type { LetterFilter } from "../core/redrive.ts";
 import type { Checkpoint } from "../core/tracked-item.ts";
 import type { BatchFacts, ChunkFacts, PauseFacts } from "../core/why.ts";
 import type { BatchSnapshot } from "./conducting.ts";
+import type { Permit } from "./working.ts";
 
 export interface BatchFilter {
   readonly pipeline?: string;
@@ -155,4 +157,10 @@ export interface ReadingStore {
   /** The position of the newest record; 0 when there is none. */
   readLastPosition(): Promise<number>;
   recount(batch: string): Promise<Recount | null>;
+  /** What operators have set, by kind, scope and name. */
+  listLimits(): Promise<readonly LimitSetting[]>;
+  /** Their changes after one of them, in order. */
+  listLimitChanges(afterSeq: number, limit: number): Promise<readonly LimitChange[]>;
+  /** How many handlers may run now in each capped scope where some may. */
+  listCapUse(): Promise<readonly Permit[]>;
 }

@@ -37,6 +37,23 @@ export interface LeaseRequest {
   readonly itemsMax: number;
   readonly chunksMax: number;
   readonly leaseMs: number;
+  /** How many handler calls at once the worker could run: what it asks for of capped scopes. */
+  readonly slots: number;
+  /**
+   * What the worker still needs of capped scopes, by its own count: applied first. A scope that is
+   * not named stays as it is while the worker has leases in it.
+   */
+  readonly keeps: readonly Permit[];
+}
+
+/**
+ * How many handlers at once a worker may run in a scope that has a cap: `batch/<id>`,
+ * `lane/<name>` or `pipeline/<name>`. It lasts as long as a lease, and all live permits of a scope
+ * together are never more than its cap, but for the time after somebody lowers it.
+ */
+export interface Permit {
+  readonly scope: string;
+  readonly slots: number;
 }
 
 /** What the store remembers of an item that has failed or is under suspicion. */
@@ -74,7 +91,13 @@ export interface LeasedChunk extends LeaseRef {
   readonly final: boolean;
 }
 
-export interface Report extends LeaseRef, ReportFacts {}
+export interface Report extends LeaseRef, ReportFacts {
+  /**
+   * Handler milliseconds under this lease so far, of all its items together. From its beginning and
+   * not from the last report on, so that a report that comes twice counts once.
+   */
+  readonly busyMs: number;
+}
 
 export interface WorkResult {
   /** One for each report, in order. */
@@ -84,6 +107,18 @@ export interface WorkResult {
   readonly nextDueInMs: number | null;
   /** The batches that this commit ended. */
   readonly ended: readonly string[];
+  /**
+   * All permits of the worker in scopes of the request's pipeline; with 0 slots none of its handlers
+   * may start there, and a scope without one has no cap. Where something was leased they last as
+   * long as those leases, otherwise as long as they did. Empty without a request.
+   */
+  readonly permits: readonly Permit[];
+}
+
+export interface RenewResult {
+  readonly lost: readonly LeaseRef[];
+  /** All permits of the worker, as they are now. */
+  readonly permits: readonly Permit[];
 }
 
 export interface SweepResult {
@@ -155,6 +190,11 @@ export interface WorkingStore {
    * Commits any number of reports (a settle, a flush of partial outcomes, a give-back) and leases
    * the next chunks, in one transaction. Outcomes, counters, dead letters, results, checkpoints and,
    * with the last item, the ending of the step or batch are written together or not at all.
+   *
+   * What is leased is divided between the pipeline's tenants by their weights (core/fair-share.ts),
+   * and within a tenant goes to the batch that was leased from least recently. A batch in a capped
+   * scope is passed over while no slot is free there and the worker has none; one that is leased
+   * from raises the worker's permits in its scopes to what is free, up to `slots`.
    */
   work(reports: readonly Report[], lease: LeaseRequest | null): Promise<WorkResult>;
   /**
@@ -168,8 +208,12 @@ export interface WorkingStore {
   ): Promise<readonly ContentClaim[] | null>;
   /** Which of these batches are to be stopped, and how. */
   readStops(batches: readonly string[]): Promise<readonly Stop[]>;
-  /** Prolongs leases; answers which of them are lost. That of a cancelled batch is not prolonged. */
-  renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly LeaseRef[]>;
+  /**
+   * Prolongs leases, and the worker's permits; answers which leases are lost. That of a cancelled
+   * batch is not prolonged. Permits are lowered where the cap was; in a scope that has got a cap
+   * since, the worker takes what is free there.
+   */
+  renew(worker: number, leases: readonly LeaseRef[], leaseMs: number): Promise<RenewResult>;
   /**
    * Acts on what has run out: leases (their chunks wait again, suspects are charged), deadlines,
    * watches and orphans. Bounded; call again while it finds something.

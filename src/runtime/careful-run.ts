@@ -12,7 +12,8 @@ import type { Admission } from "./step-limits.ts";
 export interface CarefulParts {
   readonly runner: ItemRunner;
   readonly gate: Gate;
-  readonly concurrency: number;
+  /** How many items may run at once now. */
+  readonly countRoom: () => number;
   /** Which of these items may start now, as their limits say; the others go back. */
   readonly admit: (indexes: readonly number[]) => Promise<Admission>;
   /** Whether it is too late to start what was admitted until then. */
@@ -40,10 +41,14 @@ export async function runCarefully(run: ChunkRun, parts: CarefulParts): Promise<
     });
   };
   // A runner that has been cleared lets no wave pass: nobody would call it.
-  for (let at = 0; at < crowd.length && !parts.stopping(); at += parts.concurrency) {
-    await runWave(crowd.slice(at, at + parts.concurrency), false);
+  // Nor does a cap that is full: what is left goes back with its chunk.
+  for (let room = parts.countRoom(); crowd.length > 0 && room > 0 && !parts.stopping(); ) {
+    await runWave(crowd.splice(0, room), false);
+    room = parts.countRoom();
   }
-  for (const suspect of suspects) await parts.gate.runAlone(() => runWave([suspect], true));
+  for (const suspect of suspects) {
+    if (parts.countRoom() > 0) await parts.gate.runAlone(() => runWave([suspect], true));
+  }
 }
 
 /**

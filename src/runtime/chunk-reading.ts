@@ -5,6 +5,7 @@ import type { Store } from "../ports/store.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import { claimContents } from "./content-claims.ts";
 import type { ReaderPool } from "./reader-pool.ts";
+import { nameScopes } from "./slot-permits.ts";
 import type { Step } from "./step.ts";
 
 export interface ChunkReadingParts {
@@ -31,8 +32,9 @@ export async function readChunks(
   } catch (error) {
     return { kind: "failed", error };
   }
+  const scopes = nameScopes(id, batch.lane, batch.pipeline);
   for (const [at, run] of runs.entries()) {
-    run.receive(batch.lane, contents[at] as SliceItems);
+    run.receive(batch.lane, contents[at] as SliceItems, scopes);
     run.pace = batch.settings.steps[step.number]?.pace ?? null;
     if (step.dedupe !== null) await claimContents(run, step, store);
   }

@@ -54,6 +54,8 @@ export class ChunkRun {
   /** Of those, what the report on its way tells. */
   #reporting = 0;
   reportedAt: number;
+  /** What handlers have spent on its items under this lease, of all slots together. */
+  busyMs = 0;
   inFlight = 0;
   /** Items that were taken to be started and wait for a limit. */
   waiting = 0;
@@ -75,7 +77,7 @@ export class ChunkRun {
   constructor(lease: LeasedChunk, { leaseUntil, now, onUrgent }: RunOptions) {
     this.#onUrgent = onUrgent ?? (() => undefined);
     this.lease = lease;
-    this.facts = { batch: lease.batch, lane: "", step: lease.step, fence: lease.fence };
+    this.facts = { batch: lease.batch, lane: "", step: lease.step, fence: lease.fence, scopes: [] };
     this.count = lease.end - lease.start;
     this.#outcomes = lease.outcomes;
     this.#histories =
@@ -87,8 +89,8 @@ export class ChunkRun {
   }
 
   /** The items are here; it has arrived when it may run. */
-  receive(lane: string, items: SliceItems): void {
-    this.facts = { ...this.facts, lane };
+  receive(lane: string, items: SliceItems, scopes: readonly string[] = []): void {
+    this.facts = { ...this.facts, lane, scopes };
     this.items = this.lease.overrides.length === 0 ? items : override(items, this.lease);
   }
 
@@ -246,6 +248,7 @@ export class ChunkRun {
       rest: this.rest,
       starting: this.#listStarting(),
       intent,
+      busyMs: this.busyMs,
     };
   }
 

@@ -26,6 +26,8 @@ import {
   checkItems,
   checkNames,
   describeOwned,
+  describeShare,
+  nameTenant,
   writeInput,
 } from "./submission-check.ts";
 import type { EventHandler, SubscribeOptions } from "./subscriber.ts";
@@ -263,6 +265,7 @@ export class Engine {
   #describe(pipeline: Pipeline, input: unknown, options: SubmitOptions, open: boolean): Submission {
     const { key, lane = pipeline.name, resume = false, deadline } = options;
     checkNames(key, lane);
+    const tenant = nameTenant(pipeline, lane);
     const owned = open || pipeline.steps[0].source === null;
     const text = owned ? null : writeInput(pipeline, input);
     return {
@@ -270,6 +273,7 @@ export class Engine {
       pipeline: pipeline.name,
       version: pipeline.version,
       lane,
+      tenant,
       key: key ?? null,
       input: text,
       inputHash: hash("sha256", text ?? describeOwned(input, open, key !== undefined, resume)),
@@ -281,6 +285,7 @@ export class Engine {
         strict: options.strict ?? pipeline.strict,
         steps: pipeline.steps.map(describeStep),
         maxRunMs: pipeline.maxRunMs,
+        ...describeShare(pipeline, tenant),
       },
     };
   }

@@ -6,6 +6,7 @@ import type { Gate } from "./gate.ts";
 import type { Log } from "./log.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { EngineSettings } from "./settings.ts";
+import type { SlotPermits } from "./slot-permits.ts";
 import type { Step } from "./step.ts";
 
 export interface ExecutorParts {
@@ -15,6 +16,8 @@ export interface ExecutorParts {
   readonly log: Log;
   readonly settings: EngineSettings;
   readonly gate: Gate;
+  /** Shared by all executors of a worker. */
+  readonly permits: SlotPermits;
   readonly worker: number;
   readonly pipeline: Pipeline;
   readonly step: Step;

@@ -39,6 +39,7 @@ export class Executor {
   readonly #limits: StepLimits;
   readonly #gauge: SlotGauge;
   readonly #leaveGate: () => void;
+  readonly #leavePermits: () => void;
   // Lists, not sets: the tables that a busy set outgrows keep what was in them alive until the
   // next full collection, each through its successor, and memory would follow the batch's size.
   #held: ChunkRun[] = [];
@@ -65,6 +66,7 @@ export class Executor {
     this.#gauge = new SlotGauge(parts.step.concurrency, parts.step.adaptive);
     this.#limits = new StepLimits({
       ...parts,
+      mayStart: (run, now) => !parts.permits.areNeeded || parts.permits.mayStart(run, now),
       countStartable: (withinMs) => this.#countStartable(withinMs),
       onRights: () => this.#runner.advance(),
       onLost: (run) => this.#settleIfFinished(run),
@@ -90,6 +92,10 @@ export class Executor {
       },
     );
     this.#leaveGate = parts.gate.join(this.#runner);
+    this.#leavePermits = parts.permits.join({
+      listRuns: () => this.#held,
+      onRoom: () => this.#runner.advance(),
+    });
   }
 
   /** What has a free slot, or will have one by then. */
@@ -193,6 +199,7 @@ export class Executor {
     this.#wake.notify();
     await this.#loop;
     this.#leaveGate();
+    this.#leavePermits();
     await this.#readers.close();
   }
 
@@ -226,7 +233,7 @@ export class Executor {
   }
 
   #describeLease(itemsMax: number): LeaseRequest {
-    const { worker, pipeline, step, batch, settings } = this.#parts;
+    const { worker, pipeline, step, batch, settings, permits } = this.#parts;
     return {
       worker,
       pipeline: pipeline.name,
@@ -236,6 +243,8 @@ export class Executor {
       itemsMax,
       chunksMax: CHUNKS_HELD_MAX,
       leaseMs: settings.leaseMs,
+      slots: this.#gauge.slots,
+      keeps: permits.listKeeps(pipeline.name, this.#held, this.#gauge.slots),
     };
   }
 
@@ -278,6 +287,8 @@ export class Executor {
     }
     if (tellings.length > 0) this.#dropLost();
     if (request === null) return;
+    const leasedUntil = result.leased.length === 0 ? null : asked + settings.leaseMs;
+    this.#parts.permits.grant(result.permits, request.pipeline, leasedUntil);
     if (result.leased.length === 0) {
       if (this.#wakeUps !== wakeUps) return;
       this.#dryUntil = now + Math.min(result.nextDueInMs ?? settings.pollMs, settings.pollMs);
@@ -356,13 +367,13 @@ export class Executor {
   }
 
   async #runCarefully(run: ChunkRun): Promise<void> {
-    const { store, clock, step, gate } = this.#parts;
+    const { store, clock, gate, permits } = this.#parts;
     this.#careful.add(run);
     try {
       await runCarefully(run, {
         runner: this.#runner,
         gate,
-        concurrency: step.concurrency,
+        countRoom: () => Math.min(this.#gauge.slots, permits.countRoom(run, clock.monotonicMs())),
         admit: (indexes) => this.#limits.admit(run, indexes),
         isLate: (until) => clock.monotonicMs() >= until,
         // On a lease that has run out nothing is started: what is left goes back.

@@ -13,6 +13,8 @@ export interface RunFacts {
   readonly lane: string;
   readonly step: number;
   readonly fence: number;
+  /** Where a cap may be: its batch, its lane, its pipeline. */
+  readonly scopes: readonly string[];
 }
 
 export class Call implements ItemContext {

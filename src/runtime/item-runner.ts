@@ -10,6 +10,7 @@ import { checkItem } from "./item-check.ts";
 import { callForChunk } from "./chunk-call.ts";
 import type { RunnerListener, RunnerParts, Wave } from "./runner-parts.ts";
 import { isThenable } from "./thenable.ts";
+import { RunQueue } from "./run-queue.ts";
 import { makeSlot, type Slot } from "./slot.ts";
 import { StopSignal } from "./stop-signals.ts";
 import { TimeWatch } from "./time-watch.ts";
@@ -22,10 +23,9 @@ export class ItemRunner {
   readonly #parts: RunnerParts;
   readonly #listener: RunnerListener;
   readonly #judge: ItemJudge;
-  readonly #queue: ChunkRun[] = [];
+  readonly #queue: RunQueue;
   readonly #slots = new Set<Slot>();
   readonly #turns: TurnTaker;
-  #unstarted = 0;
   #paused = false;
   #carefulRuns = false;
   readonly #watch: TimeWatch;
@@ -35,6 +35,7 @@ export class ItemRunner {
   constructor(parts: RunnerParts, listener: RunnerListener) {
     this.#parts = parts;
     this.#listener = listener;
+    this.#queue = new RunQueue(parts.permits, (run) => this.#useUp(run));
     this.#turns = new TurnTaker(parts.clock);
     this.#watch = new TimeWatch(this.#slots, {
       ...parts,
@@ -51,7 +52,7 @@ export class ItemRunner {
 
   /** Items that may still be started, but for those that wait for a limit for long. */
   get unstarted(): number {
-    return this.#unstarted + this.#parts.rights.soon;
+    return this.#queue.unstarted + this.#parts.rights.soon;
   }
 
   /** Fails an item that cannot even be started. */
@@ -65,10 +66,7 @@ export class ItemRunner {
   }
 
   add(runs: readonly ChunkRun[]): void {
-    for (const run of runs) {
-      this.#queue.push(run);
-      this.#unstarted += run.unstarted;
-    }
+    for (const run of runs) this.#queue.add(run);
     this.advance();
   }
 
@@ -90,18 +88,14 @@ export class ItemRunner {
 
   /** Starts nothing more of one run. */
   skipRest(run: ChunkRun): void {
-    if (run.arrived) this.#unstarted -= run.unstarted;
-    run.skipRest();
+    this.#queue.drop(run);
     this.#parts.rights.drop(run);
-    const at = this.#queue.indexOf(run);
-    if (at !== -1) this.#queue.splice(at, 1);
     this.advance();
   }
 
   /** Takes back what was not started. */
   clear(): void {
-    this.#unstarted = 0;
-    for (const run of [...this.#queue.splice(0), ...this.#parts.rights.clear()]) {
+    for (const run of [...this.#queue.clear(), ...this.#parts.rights.clear()]) {
       run.skipRest();
       if (run.finished) this.#listener.onFinished(run);
     }
@@ -163,34 +157,25 @@ export class ItemRunner {
 
   /** Starts what may be started. */
   advance(): void {
-    const head = this.#queue[0];
     if (this.#paused || this.#carefulRuns) return;
-    this.#advanceLimited();
-    if (head === undefined) return;
-    if (head.lease.careful) {
-      if (this.#slots.size === 0) void this.#runHeadCarefully(head);
+    if (this.#queue.head?.lease.careful === true) {
+      if (this.#slots.size === 0) void this.#runHeadCarefully();
       return;
     }
-    let startable = this.#unstarted;
-    while (startable > 0 && this.#slots.size < this.#parts.gauge.slots) {
-      startable--;
-      void this.#serve(this.#open(), this.#takeFromQueue);
-    }
-  }
-
-  #advanceLimited(): void {
     const { rights, clock, gauge } = this.#parts;
     const now = clock.monotonicMs();
-    while (this.#slots.size < gauge.slots && rights.canTake(now)) {
+    let startable = this.unstarted;
+    while (this.#slots.size < gauge.slots && (rights.canTake(now) || this.#queue.canTake(now))) {
       void this.#serve(this.#open(), this.#takeFromQueue);
-      // It may be another one's turn before anything is taken.
-      if (this.#turns.isDue(now)) return;
+      startable--;
+      // Before anything is taken it may be another one's turn: no more slots than could find work.
+      if (startable <= 0 && this.#turns.isDue(now)) break;
     }
   }
 
-  async #runHeadCarefully(head: ChunkRun): Promise<void> {
-    this.#queue.shift();
-    this.#unstarted -= head.unstarted;
+  async #runHeadCarefully(): Promise<void> {
+    const head = this.#queue.takeHead();
+    if (head === undefined) return;
     this.#carefulRuns = true;
     await this.#listener.runCarefully(head);
     this.#carefulRuns = false;
@@ -199,9 +184,13 @@ export class ItemRunner {
 
   /** One slot's life: item after item until there is none for it. */
   async #serve(slot: Slot, take: Take): Promise<void> {
-    const { clock, step, gauge } = this.#parts;
+    const { clock, step, gauge, permits } = this.#parts;
+    let worked: ChunkRun | null = null;
     while (!slot.abandoned) {
       const now = clock.monotonicMs();
+      // The time that is read for the next item is also the end of the last one.
+      if (worked !== null) worked.busyMs += now - slot.startedAt;
+      worked = null;
       if (this.#turns.isDue(now)) {
         await this.#turns.take();
         continue;
@@ -212,6 +201,7 @@ export class ItemRunner {
       slot.startedAt = now;
       slot.index = index;
       run.inFlight++;
+      if (permits.areNeeded) permits.start(run);
       if (step.processChunk === undefined) {
         // One attempt at one item: read, check, run, note what became of it.
         try {
@@ -229,6 +219,7 @@ export class ItemRunner {
       }
       slot.call = null;
       slot.item = undefined;
+      worked = run;
       this.#leave(run);
       if (gauge.isAdaptive && !this.#mayGoOn(slot)) break;
     }
@@ -246,25 +237,19 @@ export class ItemRunner {
   /** The next item that has the right to start, or that of the head of the queue. */
   readonly #takeFromQueue: Take = (slot, now) => {
     slot.startUntil = null;
+    // A careful run waits until nothing else does.
+    if (this.#paused || this.#queue.head?.lease.careful === true) return -1;
     const limited = this.#takeLimited(slot, now);
     if (limited !== -1) return limited;
-    for (let run = this.#queue[0]; run !== undefined; run = this.#queue[0]) {
-      if (this.#paused || run.lease.careful) return -1;
-      const index = this.#takeNext(run, now);
-      if (index !== -1) {
-        slot.run = run;
-        if (this.#parts.step.processChunk !== undefined) {
-          slot.more = [...this.#takeRest(run, now)];
-        }
-        return index;
-      }
-      this.#useUp(run);
-    }
-    return -1;
+    const next = this.#queue.take(now);
+    if (next === null) return -1;
+    slot.run = next.run;
+    if (this.#parts.step.processChunk !== undefined) slot.more = this.#takeRest(next.run, now);
+    return next.index;
   };
 
   #takeLimited(slot: Slot, now: number): number {
-    const right = this.#paused ? null : this.#parts.rights.take(now);
+    const right = this.#parts.rights.take(now);
     if (right === null) return -1;
     slot.run = right.run;
     slot.startUntil = right.until;
@@ -327,24 +312,15 @@ export class ItemRunner {
     return startUntil !== null && this.#parts.clock.monotonicMs() >= startUntil;
   }
 
-  /** A worker checks its own lease before each start. */
-  #takeNext(run: ChunkRun, now: number): number {
-    const before = run.unstarted;
-    if (now >= run.leaseUntil) run.lose();
-    if (run.lost) run.skipRest();
-    const index = run.takeNext();
-    this.#unstarted -= before - run.unstarted;
-    return index;
-  }
-
-  *#takeRest(run: ChunkRun, now: number): Generator<number> {
-    for (let index = this.#takeNext(run, now); index !== -1; index = this.#takeNext(run, now)) {
-      yield index;
+  #takeRest(run: ChunkRun, now: number): number[] {
+    const rest: number[] = [];
+    for (let at = this.#queue.takeOf(run, now); at !== -1; at = this.#queue.takeOf(run, now)) {
+      rest.push(at);
     }
+    return rest;
   }
 
   #useUp(run: ChunkRun): void {
-    if (this.#queue[0] === run) this.#queue.shift();
     if (run.finished) this.#listener.onFinished(run);
     this.#listener.onUsedUp();
   }
@@ -360,9 +336,10 @@ export class ItemRunner {
 
   #leave(run: ChunkRun): void {
     run.inFlight--;
+    if (this.#parts.permits.areNeeded) this.#parts.permits.end(run);
     if (run.finished) {
       // Out of the queue, where it would be found used up and finished once more.
-      if (this.#queue[0] === run) this.#queue.shift();
+      this.#queue.leave(run);
       this.#listener.onFinished(run);
       return;
     }
@@ -395,6 +372,7 @@ export class ItemRunner {
     slot.onAbandon();
     this.#close(slot);
     if (run === null || call === null) return;
+    run.busyMs += this.#parts.clock.monotonicMs() - slot.startedAt;
     for (const index of [slot.index, ...slot.more]) {
       // Of a chunk's items some may have been found bad before its handler was called.
       if (run.isPending(index)) {

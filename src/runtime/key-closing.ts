@@ -1,4 +1,5 @@
 /** Closing a key of a rate by hand: nothing of it starts until then, in any worker. */
+import { RATE_BUCKETS } from "../core/bucket.ts";
 import { SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
@@ -15,7 +16,6 @@ export interface ClosedKey {
   readonly forMs: number;
 }
 
-const RATES = nameRateBucket("");
 /** Nothing is closed for ever. */
 const FOR_MS_MAX = 366 * 86_400_000;
 
@@ -37,6 +37,6 @@ export async function closeKey(
 
 export async function listClosedKeys(store: Store): Promise<ClosedKey[]> {
   return (await store.listClosed())
-    .filter(({ bucket }) => bucket.startsWith(RATES))
-    .map(({ bucket, key, forMs }) => ({ rate: bucket.slice(RATES.length), key, forMs }));
+    .filter(({ bucket }) => bucket.startsWith(RATE_BUCKETS))
+    .map(({ bucket, key, forMs }) => ({ rate: bucket.slice(RATE_BUCKETS.length), key, forMs }));
 }

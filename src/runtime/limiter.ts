@@ -23,6 +23,8 @@ export interface LimiterParts {
   readonly store: Pick<Store, "draw">;
   readonly clock: Clock;
   readonly log: Log;
+  /** Whether a cap lets another item of the run start. */
+  readonly mayStart: (run: ChunkRun, now: number) => boolean;
   /** How many items could be started in the next while, had they the right to. */
   readonly countStartable: (withinMs: number) => number;
   /** Something may start now. */
@@ -178,7 +180,7 @@ export class Limiter {
     const name = pace === null ? "" : run.lease.batch;
     const known = this.#lots.get(name);
     if (known !== undefined) return known;
-    const lot = new Lot(pace);
+    const lot = new Lot(pace, this.#parts.mayStart);
     this.#lots.set(name, lot);
     return lot;
   }

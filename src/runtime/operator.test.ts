@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { ManualClock } from "../../test/support/manual-clock.ts";
 import { createMemoryStore, type MemoryStore } from "../adapters/memory/store.ts";
 import type { LetterFilter } from "../core/redrive.ts";
-import type { RedriveRefusal } from "../ports/operating.ts";
+import type { LimitRequest, RedriveRefusal } from "../ports/operating.ts";
 import type { LeasedChunk, Report } from "../ports/working.ts";
 import { Operator, readAct, type RedriveOptions } from "./operator.ts";
 
@@ -58,6 +58,8 @@ async function lease(pipeline = "import"): Promise<LeasedChunk> {
     itemsMax: 1,
     chunksMax: 1,
     leaseMs: 1_000,
+    slots: 1,
+    keeps: [],
   });
   return leased[0] as LeasedChunk;
 }
@@ -86,6 +88,7 @@ async function settle(chunk: LeasedChunk, wins = false): Promise<void> {
     rest: null,
     starting: [],
     intent: "yield",
+    busyMs: 0,
   };
   await store.work([report], null);
 }
@@ -266,6 +269,56 @@ describe("a lane's policy and order", () => {
     await operator.cancel({ batch: "b-1" });
     expect(await stateOf("b-3")).toBe("running");
     await expect(operator.move("b-1", { to: "front" })).rejects.toThrow(/has ended: cancelled/);
+  });
+});
+
+describe("limits", () => {
+  const cap = { kind: "cap", scope: "lane", name: "north", value: 3 } as const;
+
+  test("are set, listed and taken away, with who did it", async () => {
+    await submit("b-1");
+    expect(await operator.setLimit(cap, ME)).toBe(true);
+    expect(await operator.setLimit(cap, ME)).toBe(false);
+    expect(await operator.listLimits()).toEqual([cap]);
+    expect(await operator.setLimit({ ...cap, value: null }, ME)).toBe(true);
+    expect(await operator.listLimitChanges()).toMatchObject([
+      { ...ME, before: null, after: 3 },
+      { ...ME, before: 3, after: null },
+    ]);
+  });
+
+  test("of names that nobody has are refused, with the one that was meant", async () => {
+    await submit("b-1");
+    const refusals: [LimitRequest, object][] = [
+      [
+        { ...cap, name: "nort" },
+        { code: "UNKNOWN_LANE", hint: "Did you mean north?" },
+      ],
+      [{ ...cap, scope: "pipeline", name: "inport" }, { code: "UNKNOWN_PIPELINE" }],
+      [{ ...cap, scope: "batch", name: "b-9" }, { code: "UNKNOWN_BATCH" }],
+      [{ ...cap, value: 0 }, { code: "BAD_LIMIT" }],
+      [{ ...cap, kind: "cup" } as unknown as LimitRequest, { hint: "Did you mean cap?" }],
+      [
+        { kind: "weight", scope: "tenant", name: "import/nort", value: 3 },
+        { code: "UNKNOWN_TENANT", hint: "Did you mean north?" },
+      ],
+    ];
+    for (const [request, refusal] of refusals) {
+      await expect(operator.setLimit(request)).rejects.toMatchObject(refusal);
+    }
+    await operator.cancel({ batch: "b-1" });
+    await expect(operator.setLimit({ ...cap, scope: "batch", name: "b-1" })).rejects.toMatchObject({
+      code: "BATCH_ENDED",
+    });
+  });
+
+  test("a rate may be of what no batch names", async () => {
+    const value = { perSecond: 5, burst: 10 };
+    const rate = { kind: "rate", scope: "rate", name: "portal/north", value } as const;
+    expect(await operator.setLimit(rate)).toBe(true);
+    await expect(
+      operator.setLimit({ ...rate, value: { perSecond: -1, burst: 1 } }),
+    ).rejects.toMatchObject({ code: "BAD_LIMIT" });
   });
 });
 

@@ -7,6 +7,7 @@ import { type Act, isEnded } from "../core/batch.ts";
 import { STOP_MODES, type StopMode } from "../core/chunk.ts";
 import { SluiceError } from "../core/errors.ts";
 import { LANE_POLICIES, type LanePolicy } from "../core/lane.ts";
+import type { LimitChange, LimitSetting } from "../core/limit.ts";
 import type { LetterFilter } from "../core/redrive.ts";
 import { askDidYouMean, findSimilar } from "../core/similar-words.ts";
 import { explainBatch, explainChunk, type Why } from "../core/why.ts";
@@ -14,6 +15,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { BatchSnapshot } from "../ports/conducting.ts";
 import type {
   LaneMove,
+  LimitRequest,
   PauseScope,
   PruneResult,
   RedriveRefusal,
@@ -22,6 +24,7 @@ import type {
 import type { LaneView } from "../ports/reading.ts";
 import type { Store } from "../ports/store.ts";
 import { closeKey, type ClosedKey, type Closing, listClosedKeys } from "./key-closing.ts";
+import { checkLimit } from "./limit-check.ts";
 import { pruneByAge, type RetentionPolicy } from "./retention.ts";
 import { nameRateBucket } from "./step-rate.ts";
 
@@ -259,6 +262,25 @@ export class Operator {
         ...explainChunk(chunk, facts.batch),
       })),
     };
+  }
+
+  /**
+   * Sets a cap, a weight or a rate above what pipelines declare; null takes it away. False when that
+   * is what it was.
+   */
+  async setLimit(request: LimitRequest, options: ActOptions = {}): Promise<boolean> {
+    await checkLimit(this.#store, request, (target) => this.checkTarget(target));
+    return this.#store.setLimit(request, readAct(options));
+  }
+
+  /** What operators have set. */
+  async listLimits(): Promise<readonly LimitSetting[]> {
+    return this.#store.listLimits();
+  }
+
+  /** Who set or took away which limit, from the first change on. */
+  async listLimitChanges(afterSeq = 0, limit: number = PAGE): Promise<readonly LimitChange[]> {
+    return this.#store.listLimitChanges(afterSeq, limit);
   }
 
   /** Removes what is older than it has to be kept. */

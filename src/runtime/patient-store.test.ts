@@ -28,7 +28,7 @@ function makeRig(failures: number, error: Error = busy, isTireless = (): boolean
   const shaky: Store = {
     ...store,
     getBatch: (id) => fail(() => store.getBatch(id)),
-    renew: (leases, leaseMs) => fail(() => store.renew(leases, leaseMs)),
+    renew: (worker, leases, leaseMs) => fail(() => store.renew(worker, leases, leaseMs)),
     sweep: (policy) => fail(() => store.sweep(policy)),
     beat: (worker, serves, forMs) => fail(() => store.beat(worker, serves, forMs)),
     redrive: (id, request) => fail(() => store.redrive(id, request)),
@@ -101,7 +101,7 @@ describe("a patient store", () => {
 
   test("leaves beats, renewals and sweeps alone, which come again by themselves", async () => {
     const { patient, countCalls } = makeRig(3);
-    await expect(patient.renew([], 1_000)).rejects.toBe(busy);
+    await expect(patient.renew(1, [], 1_000)).rejects.toBe(busy);
     await expect(patient.sweep(POLICY)).rejects.toBe(busy);
     await expect(patient.beat(1, [], 1_000)).rejects.toBe(busy);
     expect(countCalls()).toBe(3);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { SluiceError } from "../core/errors.ts";
-import { acceptsVersion, definePipeline, isPipeline } from "./pipeline.ts";
+import { acceptsVersion, definePipeline, isPipeline, type Pipeline } from "./pipeline.ts";
 
 const define = definePipeline as unknown as (options: unknown) => unknown;
 
@@ -24,6 +24,9 @@ describe("definePipeline", () => {
       version: "1",
       accepts: [],
       strict: false,
+      tenant: null,
+      weights: {},
+      limits: {},
       steps: [
         {
           name: "import",
@@ -49,6 +52,33 @@ describe("definePipeline", () => {
     });
     expect(isPipeline(pipeline)).toBe(true);
     expect(isPipeline({ name: "import", process })).toBe(false);
+  });
+
+  test("takes tenants, weights and caps, and refuses what is none", () => {
+    const limits = { batch: 1, lane: undefined, pipeline: 1_000_000 };
+    const named = { name: "import", process, weights: { acme: 0.5 }, limits };
+    const { tenant, ...pipeline } = define({
+      ...named,
+      tenant: (lane: string) => lane,
+    }) as Pipeline;
+    expect(pipeline).toMatchObject({ weights: { acme: 0.5 }, limits: { batch: 1 } });
+    expect(Object.keys(pipeline.limits)).toEqual(["batch", "pipeline"]);
+    expect(tenant?.("north")).toBe("north");
+    const wrong = {
+      weights: { a: 0, b: Number.NaN },
+      limits: { lane: 0, site: 3 },
+      tenant: "acme",
+    };
+    const message = refuse({ name: "import", process, ...wrong });
+    for (const problem of [
+      "weights.a must be a number above 0, at most 1000000 (got 0)",
+      "weights.b must be a number above 0, at most 1000000 (got NaN)",
+      "limits.lane must be a whole number from 1 to 1000000 (got 0)",
+      "limits.site is not an option",
+      'tenant must be a function that answers the tenant of a lane (got "acme")',
+    ]) {
+      expect(message).toContain(problem);
+    }
   });
 
   test("says everything that is wrong at once, with its place and what was given", () => {

@@ -1,6 +1,8 @@
 /** Checks a pipeline's definition: every problem at once, each with its place and its remedy. */
 import { z } from "zod";
+import { CAP_MAX, type Caps } from "../core/caps.ts";
 import { SluiceError } from "../core/errors.ts";
+import { isCap, isWeight, WEIGHT_MAX } from "../core/limit.ts";
 import {
   type CheckedStep,
   checkTogether,
@@ -21,6 +23,19 @@ const version: z.ZodType<string> = z
 
 /** A year: nothing runs for ever. */
 const RUN_MS_MAX = 366 * 86_400_000;
+const tenant: z.ZodType<(lane: string) => string> = z
+  .any()
+  .refine((value) => typeof value === "function", {
+    message: "must be a function that answers the tenant of a lane",
+  });
+
+const weight: z.ZodType<number> = z
+  .any()
+  .refine(isWeight, { message: `must be a number above 0, at most ${WEIGHT_MAX}` });
+
+const cap: z.ZodType<number> = z
+  .any()
+  .refine(isCap, { message: `must be a whole number from 1 to ${CAP_MAX}` });
 
 const pipelineOptions = {
   name,
@@ -28,6 +43,14 @@ const pipelineOptions = {
   accepts: z.array(version, { error: "must be a list of versions" }).default([]),
   strict: yesOrNo.default(false),
   maxRunMs: wholeNumber(1, RUN_MS_MAX).nullable().default(null),
+  tenant: tenant.nullable().default(null),
+  weights: z.record(z.string(), weight, { error: "must be weights by tenant" }).default({}),
+  limits: z
+    .strictObject(
+      { batch: cap.optional(), lane: cap.optional(), pipeline: cap.optional() },
+      { error: "must be caps: { batch, lane, pipeline }" },
+    )
+    .default({}),
 };
 
 /** A pipeline of one step has the step's options as its own. */
@@ -58,6 +81,9 @@ interface CheckedPipeline {
   readonly accepts: readonly string[];
   readonly strict: boolean;
   readonly maxRunMs: number | null;
+  readonly tenant: ((lane: string) => string) | null;
+  readonly weights: { readonly [tenant: string]: number };
+  readonly limits: Caps;
   readonly steps: readonly (CheckedStep & { readonly name: string })[];
 }
 
@@ -72,10 +98,25 @@ export function validatePipeline(options: unknown): CheckedPipeline {
     : single.safeParse(options, { reportInput: true });
   if (!checked.success) throw describeProblems(checked.error, options);
   const { data } = checked;
-  if ("steps" in data) return data;
-  const { name: called, version: number, accepts, strict, maxRunMs, ...only } = data;
-  const common = { name: called, version: number, accepts, strict, maxRunMs };
-  return { ...common, steps: [{ ...only, name: called }] };
+  if ("steps" in data) return { ...data, limits: listGiven(data.limits) };
+  const { name: called, version: number, accepts, strict, maxRunMs, tenant: of, ...rest } = data;
+  const { weights, limits, ...only } = rest;
+  return {
+    name: called,
+    version: number,
+    accepts,
+    strict,
+    maxRunMs,
+    tenant: of,
+    weights,
+    limits: listGiven(limits),
+    steps: [{ ...only, name: called }],
+  };
+}
+
+/** Without what was named and left open. */
+function listGiven(limits: { readonly [Scope in keyof Caps]: number | undefined }): Caps {
+  return Object.fromEntries(Object.entries(limits).filter(([, given]) => given !== undefined));
 }
 
 function describeProblems(error: z.ZodError, options: unknown): SluiceError {

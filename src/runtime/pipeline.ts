@@ -1,5 +1,6 @@
 /** A user's pipeline: one step or several, under a name and a version. */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { Caps } from "../core/caps.ts";
 import type { BudgetScope } from "../core/failure-budget.ts";
 import type { Weekday } from "../core/quiet-hours.ts";
 import type { RetryPolicy } from "../core/retry.ts";
@@ -109,6 +110,12 @@ interface PipelineCommon {
   readonly strict?: boolean;
   /** How long a batch may take from its start on; then it expires. Default without end. */
   readonly maxRunMs?: number | null;
+  /** Whose work the batches of a lane are: tenants share the workers. Default the lane itself. */
+  readonly tenant?: (lane: string) => string;
+  /** What a tenant gets beside the others, who have 1. */
+  readonly weights?: { readonly [tenant: string]: number };
+  /** Handler calls at once over all workers: of a batch, of a lane, of the pipeline. */
+  readonly limits?: Caps;
 }
 
 /** All but the handler and what it depends on. */
@@ -249,6 +256,10 @@ export interface Pipeline<Item = unknown, Input = unknown, Result = unknown> {
   readonly strict: boolean;
   /** How long a batch may take from its start on; null without end. */
   readonly maxRunMs: number | null;
+  /** Null: each lane is its own tenant. */
+  readonly tenant: ((lane: string) => string) | null;
+  readonly weights: { readonly [tenant: string]: number };
+  readonly limits: Caps;
   /** In order; at least one. */
   readonly steps: readonly [Step, ...Step[]];
   /** Carry the types; never set. */

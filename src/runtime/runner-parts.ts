@@ -4,6 +4,7 @@ import type { Random } from "../ports/random.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import type { Log } from "./log.ts";
 import type { SlotGauge } from "./slot-gauge.ts";
+import type { SlotPermits } from "./slot-permits.ts";
 import type { Step } from "./step.ts";
 import type { StartRight } from "./waiting-items.ts";
 
@@ -16,6 +17,7 @@ export interface RunnerParts {
   readonly flushItems: number;
   readonly rights: StartRights;
   readonly gauge: SlotGauge;
+  readonly permits: SlotPermits;
 }
 
 /** Hands out the right to start items of limited steps: see limiter.ts. */

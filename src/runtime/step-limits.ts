@@ -22,6 +22,7 @@ export interface StepLimitsParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly step: Step;
+  readonly mayStart: (run: ChunkRun, now: number) => boolean;
   readonly countStartable: (withinMs: number) => number;
   readonly onRights: () => void;
   readonly onLost: (run: ChunkRun) => void;

@@ -1,5 +1,5 @@
 /** The rate of a step: which bucket each item draws from, and how much. */
-import type { BucketSpec } from "../core/bucket.ts";
+import { type BucketSpec, RATE_BUCKETS } from "../core/bucket.ts";
 import { PermanentError } from "../core/errors.ts";
 import type { Rate } from "../core/token-bucket.ts";
 import { checkKey } from "./item-key.ts";
@@ -34,7 +34,7 @@ export function makeStepRate(checked: CheckedRate, pipeline: string): StepRate {
 }
 
 export function nameRateBucket(name: string): string {
-  return `rate/${name}`;
+  return `${RATE_BUCKETS}${name}`;
 }
 
 function toSpec(rate: Rate | null): BucketSpec {

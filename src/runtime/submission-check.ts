@@ -1,6 +1,8 @@
 /** What a submission must be before it is recorded: plain data, a proper key and lane, a future. */
 import { canonicalize, type Json } from "../core/canonical-json.ts";
 import { SluiceError } from "../core/errors.ts";
+import { TENANT_CHARS_MAX } from "../core/fair-share.ts";
+import type { BatchSettings } from "../ports/conducting.ts";
 import { isIterable } from "./open-source.ts";
 import type { Pipeline } from "./pipeline.ts";
 
@@ -30,6 +32,30 @@ export function checkNames(key: string | undefined, lane: string): void {
       hint: "A lane has 1 to 128 letters, digits, dots, dashes, underscores or colons.",
     });
   }
+}
+
+/** Whose work the batches of a lane are. */
+export function nameTenant({ name, tenant }: Pipeline, lane: string): string {
+  if (tenant === null) return lane;
+  const named: unknown = tenant(lane);
+  if (typeof named === "string" && named !== "" && named.length <= TENANT_CHARS_MAX) return named;
+  throw new SluiceError(
+    "BAD_TENANT",
+    `the pipeline ${name} names ${JSON.stringify(named) ?? "nothing"} as the tenant of lane ${lane}`,
+    { hint: `A tenant is a text of 1 to ${TENANT_CHARS_MAX} characters. Mend the option tenant.` },
+  );
+}
+
+/** What of its pipeline's sharing is recorded with a batch. */
+export function describeShare(
+  { weights, limits }: Pipeline,
+  tenant: string,
+): Pick<BatchSettings, "weight" | "caps"> {
+  const weight = Object.hasOwn(weights, tenant) ? weights[tenant] : undefined;
+  return {
+    ...(weight === undefined ? {} : { weight }),
+    ...(Object.keys(limits).length === 0 ? {} : { caps: limits }),
+  };
 }
 
 export function checkDeadline(deadline: Date, now: number): number {

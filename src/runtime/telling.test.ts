@@ -5,7 +5,13 @@ import type { WorkResult } from "../ports/working.ts";
 import { ChunkRun } from "./chunk-run.ts";
 import { tell, whileTelling } from "./telling.ts";
 
-const KEPT: WorkResult = { reports: ["kept"], leased: [], nextDueInMs: null, ended: [] };
+const KEPT: WorkResult = {
+  reports: ["kept"],
+  leased: [],
+  nextDueInMs: null,
+  ended: [],
+  permits: [],
+};
 
 function makeRun(): ChunkRun {
   const lease = {

@@ -62,9 +62,11 @@ export class Lot {
   #turns: Queue[] = [];
   /** How many items wait. */
   waiting = 0;
+  readonly #mayStart: (run: ChunkRun, now: number) => boolean;
 
-  constructor(pace: Supply | null) {
+  constructor(pace: Supply | null, mayStart: (run: ChunkRun, now: number) => boolean) {
     this.pace = pace === null ? null : new Queue(pace);
+    this.#mayStart = mayStart;
   }
 
   /** With no supply the item needs no token of its own. */
@@ -101,6 +103,7 @@ export class Lot {
       if (entry === undefined || !queue.purse.canTake(now)) continue;
       this.offer(queue);
       if (run !== null && entry.run !== run) continue;
+      if (!this.#mayStart(entry.run, now)) continue;
       const until = queue.purse.take(now) ?? now;
       const paceUntil = this.pace?.purse.take(now) ?? until;
       queue.entries.shift();
@@ -113,7 +116,9 @@ export class Lot {
 
   canTake(now: number): boolean {
     if (this.waiting === 0 || this.pace?.purse.canTake(now) === false) return false;
-    return this.#turns.some(({ entries, purse }) => entries.length > 0 && purse.canTake(now));
+    return this.#turns.some(({ entries: [entry], purse }) => {
+      return entry !== undefined && purse.canTake(now) && this.#mayStart(entry.run, now);
+    });
   }
 
   /** Forgets what waits of these runs. */

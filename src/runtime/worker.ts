@@ -10,6 +10,7 @@ import type { Log } from "./log.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { EngineSettings } from "./settings.ts";
 import type { InlineWork } from "./slicer.ts";
+import { SlotPermits } from "./slot-permits.ts";
 import type { Step } from "./step.ts";
 import { StopLook } from "./stop-look.ts";
 
@@ -29,6 +30,7 @@ export interface WorkerParts {
 export class Worker {
   readonly #parts: WorkerParts;
   readonly #gate = new Gate();
+  readonly #permits = new SlotPermits();
   readonly #executors = new Map<string, Executor>();
   readonly #served = new Map<string, Served>();
   readonly #stops: StopLook;
@@ -67,8 +69,8 @@ export class Worker {
     const covering = nameExecutor(pipeline, step, null);
     if (this.#executors.has(name) || this.#executors.has(covering)) return;
     const { id, ...parts } = this.#parts;
-    const gate = this.#gate;
-    const executor = new Executor({ ...parts, worker: id, pipeline, step, batch, gate });
+    const shared = { gate: this.#gate, permits: this.#permits };
+    const executor = new Executor({ ...parts, worker: id, pipeline, step, batch, ...shared });
     this.#executors.set(name, executor);
     executor.start();
   }
@@ -139,13 +141,14 @@ export class Worker {
   }
 
   async #renew(): Promise<void> {
-    const { store, clock, settings, log } = this.#parts;
+    const { store, clock, settings, log, id } = this.#parts;
     const executors = [...this.#executors.values()];
     const leases = executors.flatMap((executor) => executor.listLeases());
     if (leases.length === 0) return;
     const asked = clock.monotonicMs();
     try {
-      const lost = await store.renew(leases, settings.leaseMs);
+      const { lost, permits } = await store.renew(id, leases, settings.leaseMs);
+      this.#permits.renew(permits, asked + settings.leaseMs);
       for (const executor of executors) executor.noteLost(lost);
       // That of a cancelled batch was not prolonged, whose end may come any moment: whoever believed
       // that it was would start items after it. Asked afterwards, so that none is missed.

@@ -53,7 +53,7 @@ export function describeCancelling(rule: Rule): void {
       expect(await rig.look({ chunksMax: 9 })).toMatchObject({ leased: [], nextDueInMs: null });
       const both = await rig.store.work([say(given, {})], rig.request({ chunksMax: 9 }));
       expect(both).toMatchObject({ reports: ["yielded"], leased: [], ended: [] });
-      await rig.store.renew([lease], LEASE_MS);
+      await rig.renew([lease], LEASE_MS);
       rig.clock.advance(LEASE_MS - 1);
       await rig.sweep();
       expect(await rig.lease({ chunksMax: 9 })).toEqual([]);
@@ -124,10 +124,10 @@ export function describeCancelling(rule: Rule): void {
     await rig.cancel(now, "now");
     await rig.cancel(drain, "drain");
     rig.clock.advance(LEASE_MS - 1);
-    expect(await rig.store.renew(leased, LEASE_MS)).toEqual([]);
+    expect(await rig.renew(leased, LEASE_MS)).toEqual([]);
     rig.clock.advance(1);
     expect((await rig.sweep()).ended).toEqual([now]);
-    expect(await rig.store.renew(leased, LEASE_MS)).toMatchObject([{ batch: now }]);
+    expect(await rig.renew(leased, LEASE_MS)).toMatchObject([{ batch: now }]);
     expect(await rig.settle(leased[1]!)).toBe("settled");
     // Everything in it has run: that is what is counted, and it was cancelled all the same.
     expect(await rig.get(drain)).toMatchObject({
@@ -156,7 +156,7 @@ export function describeCancelling(rule: Rule): void {
       { mode: "drain", by: "ann", why: "wrong file" },
       { mode: "now", by: "bob" },
     ]);
-    expect(await rig.store.renew([lease], LEASE_MS * 9)).toEqual([]);
+    expect(await rig.renew([lease], LEASE_MS * 9)).toEqual([]);
     rig.clock.advance(LEASE_MS);
     expect((await rig.sweep()).ended).toEqual([id]);
   });

@@ -65,7 +65,7 @@ export function describeContents(rule: Rule): void {
     async ({ rig }) => {
       const [one, two] = await twoOut(rig);
       await claim(rig, one, { 0: "a" });
-      await rig.store.renew([two], 100_000);
+      await rig.renew([two], 100_000);
       await rig.lose();
       expect(await claim(rig, two, { 0: "a" })).toEqual(["claimed"]);
       expect(await rig.report(one, { succeeded: [0], contents: { 0: "a" } })).toBe("lost");

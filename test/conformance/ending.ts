@@ -171,7 +171,7 @@ export function describeEnding(rule: Rule): void {
     const before = await rig.observe(id);
     expect(await rig.report(flushed, { succeeded: [1] })).toBe("lost");
     expect(await rig.report(waiting, { succeeded: [0, 1] })).toBe("lost");
-    expect(await rig.store.renew([flushed], LEASE_MS)).toEqual([flushed]);
+    expect(await rig.renew([flushed], LEASE_MS)).toEqual([flushed]);
     expect(await rig.look({ chunksMax: 9 })).toMatchObject({ leased: [], nextDueInMs: null });
     rig.clock.advance(LEASE_MS);
     expect(await rig.sweep()).toEqual({ lostLeases: 0, tended: 0, ended: [] });

@@ -2,7 +2,7 @@
 import { expect } from "vitest";
 import type { BucketSpec } from "../../src/core/bucket.ts";
 import type { TokenDraw } from "../../src/ports/limiting.ts";
-import type { Rig, Rule } from "./rig.ts";
+import { ME, type Rig, type Rule } from "./rig.ts";
 
 const RATE: BucketSpec = { kind: "rate", perSecond: 10, burst: 1 };
 const PACE: BucketSpec = { kind: "pace", items: 3, everyMs: 1_000, smooth: false, quiet: [] };
@@ -63,6 +63,32 @@ function describeDraws(rule: Rule): void {
     const [grant] = await rig.store.draw([ask({ spec: { kind: "open" } })], 0);
     expect(grant).toEqual({ inMs: [], usableMs: 1_000, nextInMs: 0, open: true, holdUp: null });
   });
+
+  rule(
+    "a rate that an operator sets counts at once, that of a key before that of all",
+    async ({ rig }) => {
+      const set = (name: string, perSecond: number | null) =>
+        rig.store.setLimit(
+          {
+            kind: "rate",
+            scope: "rate",
+            name,
+            value: perSecond === null ? null : { perSecond, burst: 1 },
+          },
+          ME,
+        );
+      const draw = async (changes: Partial<TokenDraw> = {}) =>
+        (await rig.store.draw([ask({ count: 9, ...changes })], 0))[0]?.inMs.length;
+      await set("import", 100);
+      await set("import/slow", 1);
+      expect(await draw()).toBeGreaterThan(9 - 1);
+      expect(await draw({ key: "slow" })).toBe(1);
+      expect(await draw({ key: "open", spec: { kind: "open" }, count: 90 })).toBeLessThan(30);
+      expect(await draw({ bucket: "rate/export" })).toBe(2);
+      await set("import", null);
+      expect(await draw({ key: "later" })).toBe(2);
+    },
+  );
 
   rule("a jump of the wall clock changes no rate and no pace", async ({ rig }) => {
     const both = [ask({ count: 9 }), ask({ bucket: "pace/1", spec: PACE, count: 3 })];

@@ -129,7 +129,7 @@ export function describePausing(rule: Rule): void {
     const id = await rig.running([1]);
     const lease = await rig.leaseOne();
     await rig.pause("batch", id, "now");
-    expect(await rig.store.renew([lease], 50)).toEqual([]);
+    expect(await rig.renew([lease], 50)).toEqual([]);
     rig.clock.advance(49);
     expect((await rig.sweep()).lostLeases).toBe(0);
     rig.clock.advance(1);

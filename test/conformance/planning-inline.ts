@@ -28,6 +28,7 @@ export function describePlanningInline(rule: Rule): void {
     const id = await rig.slicing();
     expect(await planInline(rig, id)).toEqual({
       kind: "leased",
+      permits: [],
       chunk: {
         batch: id,
         step: 0,

@@ -196,7 +196,7 @@ export function describeRecords(rule: Rule): void {
     await rig.finishSlicing(id, 1);
     await rig.settle({ ...lease, fence: 99 });
     await rig.report(lease, { succeeded: [0], intent: "keep" });
-    await rig.store.renew([lease], LEASE_MS);
+    await rig.renew([lease], LEASE_MS);
     await rig.sweep();
     expect(await rig.store.readRecords(null, 0, 100)).toEqual(before);
   });

@@ -29,6 +29,7 @@ import type {
 import type { Store } from "../../src/ports/store.ts";
 import type {
   LeasedChunk,
+  LeaseRef,
   LeaseRequest,
   SweepPolicy,
   SweepResult,
@@ -152,6 +153,8 @@ export class Rig<C extends Clock = ManualClock> {
       itemsMax: 1_000,
       chunksMax: 1,
       leaseMs: LEASE_MS,
+      slots: 1,
+      keeps: [],
       ...changes,
     };
   }
@@ -169,6 +172,11 @@ export class Rig<C extends Clock = ManualClock> {
     const [lease] = await this.lease({ chunksMax: 1, ...changes });
     if (lease === undefined) throw new Error("there was nothing to lease");
     return lease;
+  }
+
+  /** Answers which leases are lost. */
+  async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly LeaseRef[]> {
+    return (await this.store.renew(this.worker, leases, leaseMs)).lost;
   }
 
   async report(lease: LeasedChunk, said: Said): Promise<WorkResult["reports"][number]> {

@@ -33,6 +33,8 @@ export interface Said {
   /** Position to content. */
   readonly contents?: Readonly<Record<number, string>>;
   readonly abandoned?: readonly number[];
+  /** Handler time under the lease so far. */
+  readonly busyMs?: number;
 }
 
 /** A report in the words of a test. Without an intent the rest is given back. */
@@ -62,6 +64,7 @@ export function say(lease: LeasedChunk, said: Said): Report {
     chunk,
     fence,
     outcomes: toMap(words),
+    busyMs: said.busyMs ?? 0,
     failures: [
       ...(said.failed ?? []).map((index) => fail(index, null)),
       ...entriesOf(said.retryInMs).map(([index, ms]) => fail(index, ms)),

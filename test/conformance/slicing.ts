@@ -84,7 +84,13 @@ export function describeSlicing(rule: Rule): void {
   rule("nothing is leased before slicing has finished", async ({ rig }) => {
     const id = await rig.slicing();
     await rig.plan(id, manifests(2));
-    expect(await rig.look()).toEqual({ reports: [], leased: [], nextDueInMs: null, ended: [] });
+    expect(await rig.look()).toEqual({
+      reports: [],
+      leased: [],
+      nextDueInMs: null,
+      ended: [],
+      permits: [],
+    });
   });
 
   rule("a plan part whose reply was lost is not added twice", async ({ rig }) => {

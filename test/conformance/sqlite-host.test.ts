@@ -10,7 +10,7 @@ import type { Clock } from "../../src/ports/clock.ts";
 import { systemClock } from "../../src/runtime/system-clock.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { SeededRandom } from "../../src/testing/seeded-random.ts";
-import { FIRST_DRIVE, LEASE_MS, Rig } from "./rig.ts";
+import { FIRST_DRIVE, LEASE_MS, Rig, steps } from "./rig.ts";
 import { makeFolder, openRaw } from "./sqlite-rig.ts";
 
 const STORE_PROCESS = fileURLToPath(new URL("../support/store-process.ts", import.meta.url));
@@ -89,6 +89,37 @@ describe("after a reboot", () => {
     expect(await two.sweep()).toEqual({ lostLeases: 0, tended: 0, ended: [] });
     expect(await two.look()).toMatchObject({ leased: [], nextDueInMs: 700 });
     expect(await one.settle(lease)).toBe("settled");
+  });
+});
+
+describe("slots of capped scopes", () => {
+  const settings = { ...steps({}), caps: { batch: 2 } };
+
+  test("of a process that is gone are free with the next sweep", async () => {
+    const path = await makePath();
+    const clock = new ManualClock();
+    const gone: string[] = [];
+    const dead = await openRig(path, clock, pretend("dead"));
+    const witness = await openRig(path, clock, pretend("witness", gone));
+    await dead.running([1, 1], { settings });
+    const [lease] = await dead.lease({ slots: 2 });
+    await dead.settle(lease!);
+    expect(await witness.lease()).toEqual([]);
+    gone.push("dead");
+    await witness.sweep();
+    expect(await witness.lease()).toHaveLength(1);
+  });
+
+  test("are all free after a reboot", async () => {
+    const path = await makePath();
+    const before = await openRig(path, new ManualClock({ monotonicMs: 9_000_000 }), pretend("one"));
+    await before.running([1, 1], { settings });
+    await before.lease({ slots: 2 });
+    await before.store.close();
+    const clock = new ManualClock({ monotonicMs: 10 });
+    const after = await openRig(path, clock, pretend("two", [], "boot-2"));
+    expect(await after.store.listCapUse()).toEqual([]);
+    expect(await after.lease({ slots: 2 })).toHaveLength(1);
   });
 });
 

@@ -5,6 +5,7 @@
 import { describe } from "vitest";
 import { makeRule, type OpenStore } from "./rig.ts";
 import { describeCancelling } from "./cancelling.ts";
+import { describeCaps } from "./caps.ts";
 import { describeCarefulRuns } from "./careful-runs.ts";
 import { describeCheckpoints } from "./checkpoints.ts";
 import { describeClaiming } from "./claiming.ts";
@@ -14,6 +15,7 @@ import { describeDeadlines } from "./deadlines.ts";
 import { describeDeliveries } from "./deliveries.ts";
 import { describeEnding } from "./ending.ts";
 import { describeFailureBudget } from "./failure-budget.ts";
+import { describeFairShares } from "./fair-shares.ts";
 import { describeLaneMoves } from "./lane-moves.ts";
 import { describeLanes } from "./lanes.ts";
 import { describeLeasing } from "./leasing.ts";
@@ -43,6 +45,8 @@ export function describeStore(name: string, open: OpenStore): void {
     describe("slicing", () => describeSlicing(rule));
     describe("planning inline", () => describePlanningInline(rule));
     describe("leasing", () => describeLeasing(rule));
+    describe("fair shares", () => describeFairShares(rule));
+    describe("caps", () => describeCaps(rule));
     describe("reporting", () => describeReporting(rule));
     describe("careful runs", () => describeCarefulRuns(rule));
     describe("sweeping", () => describeSweeping(rule));

@@ -8,7 +8,12 @@ const UNKNOWN = expect.objectContaining({ name: "SluiceError", code: "UNKNOWN_BA
 
 export function describeSubmitting(rule: Rule): void {
   rule("a new batch says what was asked for, and has no item yet", async ({ rig }) => {
-    const draft = rig.draft({ key: "monday", lane: "case-7", open: true, deadlineAt: 77 });
+    const draft = rig.draft({
+      key: "monday",
+      lane: "case-7",
+      open: true,
+      deadlineAt: 77,
+    });
     expect(await rig.store.submit(draft)).toEqual({
       kind: "created",
       batch: {
@@ -16,6 +21,7 @@ export function describeSubmitting(rule: Rule): void {
         pipeline: "import",
         version: "1",
         lane: "case-7",
+        tenant: "case-7",
         key: "monday",
         input: draft.input,
         state: "submitted",

@@ -52,7 +52,7 @@ export function describeSweeping(rule: Rule): void {
     await rig.running([1]);
     const lease = await rig.leaseOne();
     rig.clock.advance(LEASE_MS - 1);
-    expect(await rig.store.renew([lease], LEASE_MS)).toEqual([]);
+    expect(await rig.renew([lease], LEASE_MS)).toEqual([]);
     rig.clock.advance(LEASE_MS - 1);
     expect(await rig.sweep()).toEqual(NOTHING);
     rig.clock.advance(1);
@@ -63,7 +63,7 @@ export function describeSweeping(rule: Rule): void {
     await rig.running([1]);
     const lease = await rig.leaseOne();
     rig.clock.advance(LEASE_MS * 2);
-    expect(await rig.store.renew([lease], LEASE_MS)).toEqual([]);
+    expect(await rig.renew([lease], LEASE_MS)).toEqual([]);
     expect(await rig.sweep()).toEqual(NOTHING);
   });
 
@@ -75,7 +75,7 @@ export function describeSweeping(rule: Rule): void {
     await rig.settle(settled!);
     const forged = { ...held!, fence: held!.fence + 1 };
     const unknown = { ...held!, batch: "nobody" };
-    const lost = await rig.store.renew([swept, held!, settled!, forged, unknown], LEASE_MS * 3);
+    const lost = await rig.renew([swept, held!, settled!, forged, unknown], LEASE_MS * 3);
     expect(lost).toEqual([swept, settled, forged, unknown]);
     rig.clock.advance(LEASE_MS * 2);
     await rig.sweep();
@@ -88,7 +88,7 @@ export function describeSweeping(rule: Rule): void {
     await rig.lose();
     await rig.leaseOne();
     rig.clock.advance(LEASE_MS - 1);
-    expect(await rig.store.renew([old], LEASE_MS)).toEqual([old]);
+    expect(await rig.renew([old], LEASE_MS)).toEqual([old]);
     rig.clock.advance(1);
     expect((await rig.sweep()).lostLeases).toBe(1);
   });

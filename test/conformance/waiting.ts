@@ -27,6 +27,7 @@ const RUNNING = {
   inCanary: false,
   nextDueInMs: 0,
   nextRest: null,
+  cap: null,
 } as const;
 
 export function describeWaiting(rule: Rule): void {

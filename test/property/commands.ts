@@ -16,6 +16,7 @@ import { stepOf } from "./oracle-batch.ts";
 import type { Pair } from "./scene.ts";
 import { LANES, PLANNERS, type Stage, WORKERS } from "./stage.ts";
 import { workerCommands } from "./worker-commands.ts";
+import { UNCAPPED } from "./simulated-worker.ts";
 
 const flag = fc.boolean();
 
@@ -180,7 +181,7 @@ const runInline = command(
     await stage.startSlicing(pair, id, false);
     const slicer = stage.workers[n]!;
     const { pipeline, version } = asked;
-    const limits = { step: 0, batch: null, itemsMax: 100, chunksMax: 1, leaseMs: ms };
+    const limits = { step: 0, batch: null, itemsMax: 100, chunksMax: 1, leaseMs: ms, ...UNCAPPED };
     const request = { worker: slicer.number, pipeline, versions: [version], ...limits };
     const part = makePart(stage, id, 0, { sizes: [items], keys: null });
     const answer = await stage.planInline(pair, part, request);

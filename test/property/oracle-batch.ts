@@ -151,6 +151,7 @@ export function describe(batch: Batch, pause: Pause | null): BatchSnapshot {
     pipeline,
     version,
     lane,
+    tenant: batch.asked.tenant ?? lane,
     key,
     input,
     open,

@@ -33,11 +33,20 @@ export class Oracle extends ConductedOracle {
     if (planned.kind !== "planned") return planned;
     const finished = this.finishSlicing(part.batch, planned.chunks, part.fence);
     if (finished.kind === "moved_on") return this.movedOn(this.find(part.batch));
-    const [chunk] = this.#lease({ ...request, batch: part.batch });
-    return chunk === undefined ? planned : { kind: "leased", chunk };
+    const [chunk] = this.#lease({ ...request, batch: part.batch }, []);
+    return chunk === undefined ? planned : { kind: "leased", chunk, permits: [] };
   }
 
-  work(reports: readonly Report[], request: LeaseRequest | null): WorkResult {
+  /**
+   * `chosen`: what a store leased. Whose turn it is between batches is for the rules of fair shares
+   * to say; which of a batch's chunks come first, and that nothing is left that could be had, is
+   * said here.
+   */
+  work(
+    reports: readonly Report[],
+    request: LeaseRequest | null,
+    chosen: readonly LeaseRef[] = [],
+  ): WorkResult {
     const touched = new Set<Batch>();
     const answers = reports.map((report) => {
       const chunk = this.#findHeld(report);
@@ -51,7 +60,7 @@ export class Oracle extends ConductedOracle {
       return this.#report(batch.steps[report.step]!, chunk, report);
     });
     const ended = [...touched].flatMap((batch) => this.goOn(batch));
-    const leased = request === null ? [] : this.#lease(request);
+    const leased = request === null ? [] : this.#lease(request, chosen);
     const waits =
       request === null || leased.length > 0
         ? []
@@ -65,6 +74,7 @@ export class Oracle extends ConductedOracle {
       leased,
       nextDueInMs: waits.length === 0 ? null : Math.min(...waits),
       ended,
+      permits: [],
     };
   }
 
@@ -126,9 +136,9 @@ export class Oracle extends ConductedOracle {
     });
   }
 
-  #lease(request: LeaseRequest): LeasedChunk[] {
+  #lease(request: LeaseRequest, chosen: readonly LeaseRef[]): LeasedChunk[] {
     const now = this.now();
-    const candidates = this.#listBatches(request).flatMap((batch) => {
+    const rest = this.#listBatches(request).flatMap((batch) => {
       const { chunks } = stepOf(batch);
       const due = chunks
         .filter(({ phase, dueAt }) => phase === "waiting" && dueAt <= now)
@@ -136,9 +146,13 @@ export class Oracle extends ConductedOracle {
       const fresh = chunks.filter(({ phase }) => phase === "planned");
       return [...due, ...fresh].map((chunk) => ({ batch, chunk }));
     });
+    const first = chosen.flatMap(({ batch: id }) => {
+      const at = rest.findIndex(({ batch }) => batch.asked.id === id);
+      return at === -1 ? [] : rest.splice(at, 1);
+    });
     const leased: LeasedChunk[] = [];
     let items = 0;
-    for (const { batch, chunk } of candidates) {
+    for (const { batch, chunk } of [...first, ...rest]) {
       if (leased.length > 0 && items >= request.itemsMax) break;
       if (leased.length >= request.chunksMax) break;
       chunk.phase = "leased";

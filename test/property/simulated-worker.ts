@@ -39,6 +39,9 @@ export interface Held {
   started: readonly number[];
 }
 
+/** Of a request where nothing has a cap. */
+export const UNCAPPED = { slots: 1, keeps: [] } as const;
+
 export class SimulatedWorker {
   readonly number: number;
   held: Held[] = [];
@@ -154,7 +157,8 @@ export function makeReport(held: Held, deeds: Deeds, now: number, witness: Witne
     rest: null,
   };
   const { intent } = deeds;
-  return { batch, step, chunk, fence, outcomes, failures, results, ...named, starting, intent };
+  const told = { outcomes, failures, results, ...named, starting, intent, busyMs: 0 };
+  return { batch, step, chunk, fence, ...told };
 }
 
 /** Says of every finished item that it ended otherwise, and brings results for it. */

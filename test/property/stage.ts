@@ -4,7 +4,7 @@ import type { LeaseRequest } from "../../src/ports/working.ts";
 import { OperatorScene } from "./operator-scene.ts";
 import { hasEnded, stepOf } from "./oracle-batch.ts";
 import type { Pair } from "./scene.ts";
-import { makeReport, SimulatedWorker } from "./simulated-worker.ts";
+import { makeReport, SimulatedWorker, UNCAPPED } from "./simulated-worker.ts";
 
 export const WORKERS = 2;
 export const PLANNERS = 2;
@@ -78,6 +78,7 @@ async function settleEverything(stage: Stage, pair: Pair): Promise<void> {
         itemsMax: 1_000,
         chunksMax: 1_000,
         leaseMs: 50,
+        ...UNCAPPED,
       };
       worker.take(await stage.work(pair, [], request), [], stage.clock.monotonicMs());
     }

@@ -12,7 +12,7 @@ import {
   worker,
 } from "./command.ts";
 import { stepOf } from "./oracle-batch.ts";
-import { DEED_MAX, MEMORIES, makeReport, SimulatedWorker } from "./simulated-worker.ts";
+import { DEED_MAX, MEMORIES, makeReport, SimulatedWorker, UNCAPPED } from "./simulated-worker.ts";
 import { WORKERS } from "./stage.ts";
 
 const flag = fc.boolean();
@@ -63,6 +63,7 @@ const work = command(
             versions: lease.versions,
             step: lease.step,
             batch: lease.only === null ? null : stage.pick(lease.only).asked.id,
+            ...UNCAPPED,
             itemsMax: lease.itemsMax,
             chunksMax: lease.chunksMax,
             leaseMs: lease.leaseMs,
@@ -107,8 +108,9 @@ const crash = command(
     const worker = new SimulatedWorker(WORKERS + 1);
     const request = { worker: worker.number, pipeline, versions: [version], batch: id };
     const limits = { step: batch.step, itemsMax: 1, chunksMax: 1, leaseMs: LEASES_MS[0] };
+    const uncapped = { ...limits, ...UNCAPPED };
     const now = stage.clock.monotonicMs();
-    worker.take(await stage.work(pair, [], { ...request, ...limits }), [], now);
+    worker.take(await stage.work(pair, [], { ...request, ...uncapped }), [], now);
     const [held] = worker.held;
     if (held === undefined || chunks.length === 0) return;
     if (held.lease.careful) {
@@ -138,7 +140,7 @@ const renew = command(
   (stage, pair, { worker: n, leaseMs, ghosts }) => {
     const { held, graveyard } = stage.workers[n]!;
     const leases = [...held, ...(ghosts ? graveyard.slice(-3) : [])].map(({ lease }) => lease);
-    return stage.renew(pair, leases, leaseMs);
+    return stage.renew(pair, stage.workers[n]!.number, leases, leaseMs);
   },
 );
 
@@ -150,7 +152,7 @@ const rush = command(
     const batch = stage.pick(n);
     const { id, pipeline, version } = batch.asked;
     const worker = new SimulatedWorker(WORKERS + 2);
-    const limits = { itemsMax: 100, chunksMax: 100, leaseMs: LEASES_MS[0] };
+    const limits = { itemsMax: 100, chunksMax: 100, leaseMs: LEASES_MS[0], ...UNCAPPED };
     const asked = { worker: worker.number, pipeline, versions: [version], step: batch.step };
     const now = stage.clock.monotonicMs();
     worker.take(await stage.work(pair, [], { ...asked, batch: id, ...limits }), [], now);

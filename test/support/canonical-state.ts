@@ -4,6 +4,7 @@
  * lease lasts, when a watch is due) shows in what later calls answer.
  */
 import { BATCH_STATES, type BatchState, ENDED_STATES, isEnded } from "../../src/core/batch.ts";
+import type { LimitChange, LimitSetting } from "../../src/core/limit.ts";
 import type { BatchSnapshot } from "../../src/ports/conducting.ts";
 import type { UndeliveredLetter } from "../../src/ports/delivering.ts";
 import type {
@@ -16,7 +17,7 @@ import type {
   WaitingFacts,
 } from "../../src/ports/reading.ts";
 import type { Store } from "../../src/ports/store.ts";
-import type { Stop } from "../../src/ports/working.ts";
+import type { Permit, Stop } from "../../src/ports/working.ts";
 
 export interface CanonicalOptions {
   /** No port lists the durable readers: whoever started them knows their names. */
@@ -57,6 +58,7 @@ export interface CanonicalState {
   readonly stopsOfTheGone: readonly Stop[];
   readonly lettersOf: { readonly [reader: string]: readonly UndeliveredLetter[] };
   readonly positions: { readonly [reader: string]: number };
+  readonly limitChanges: readonly LimitChange[];
 }
 
 /** What is cheap to look at after every act. */
@@ -66,6 +68,8 @@ export interface CanonicalOutline {
   readonly lanes: readonly LaneView[];
   readonly undelivered: readonly UndeliveredLetter[];
   readonly lastPosition: number;
+  readonly limits: readonly LimitSetting[];
+  readonly capUse: readonly Permit[];
 }
 
 /** More than any test has of anything. */
@@ -80,6 +84,8 @@ export async function readOutline(store: Store, ids: readonly string[]): Promise
     lanes: await store.listLanes(),
     undelivered: await store.listUndelivered({ afterId: 0, limit: LIMIT }),
     lastPosition: await store.readLastPosition(),
+    limits: await store.listLimits(),
+    capUse: await store.listCapUse(),
   };
 }
 
@@ -118,6 +124,7 @@ export async function readCanonicalState(
       (name) => name,
       (reader) => store.readPosition(reader),
     ),
+    limitChanges: await store.listLimitChanges(0, LIMIT),
   };
 }
 

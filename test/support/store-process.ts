@@ -52,6 +52,8 @@ if (mode === "submit") {
     itemsMax: 1,
     chunksMax: 1,
     leaseMs: 3_600_000,
+    slots: 1,
+    keeps: [],
   };
   let commits = 0;
   for (;;) {
@@ -84,6 +86,7 @@ if (mode === "submit") {
             rest: null,
             starting: [],
             intent: "keep",
+            busyMs: 0,
           },
         ],
         null,

@@ -229,6 +229,7 @@ function append(step: Step, { items, locator, manifest }: PlannedChunk, part: st
     careful: false,
     losses: 0,
     rest: null,
+    account: { charge: 0, busyMs: 0 },
     outcomes: createOutcomeMap(items),
     tracked: new Map(),
     failedAt: new Map(),

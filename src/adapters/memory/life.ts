@@ -1,5 +1,6 @@
 /** How batches of the reference model go from step to step and to their end. */
 import { type BatchEvent, decideEnding, type EndReason, isEnded } from "../../core/batch.ts";
+import { nameCapScope } from "../../core/caps.ts";
 import { cancelPending, redriveItems } from "../../core/counts.ts";
 import { decideBudget, describeSpent } from "../../core/failure-budget.ts";
 import { invariant } from "../../core/invariant.ts";
@@ -17,7 +18,9 @@ import {
 import { FIRST_LOOK } from "../../core/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Lanes } from "./lanes.ts";
+import type { Permits } from "./permits.ts";
 import type { Recorder } from "./records.ts";
+import type { Shares } from "./shares.ts";
 import {
   type Batch,
   type Chunk,
@@ -28,15 +31,27 @@ import {
   type Step,
 } from "./state.ts";
 
+export interface LifeParts {
+  readonly clock: Clock;
+  readonly recorder: Recorder;
+  readonly lanes: Lanes;
+  readonly shares: Shares;
+  readonly permits: Permits;
+}
+
 export class Life {
   readonly #clock: Clock;
   readonly #recorder: Recorder;
   readonly #lanes: Lanes;
+  readonly #shares: Shares;
+  readonly #permits: Permits;
 
-  constructor(clock: Clock, recorder: Recorder, lanes: Lanes) {
-    this.#clock = clock;
-    this.#recorder = recorder;
-    this.#lanes = lanes;
+  constructor(parts: LifeParts) {
+    this.#clock = parts.clock;
+    this.#recorder = parts.recorder;
+    this.#lanes = parts.lanes;
+    this.#shares = parts.shares;
+    this.#permits = parts.permits;
   }
 
   /** Does what a change of its items makes due; answers the batches that ended by it. */
@@ -220,6 +235,8 @@ export class Life {
     batch.reason = reason;
     batch.parked = null;
     this.#lanes.forgetPause(batch);
+    this.#shares.tidy(batch.submission.pipeline);
+    this.#permits.forget(nameCapScope("batch", batch.submission.id));
     for (const step of batch.steps) step.keys.clear();
     const records = describeEnding({
       from,

@@ -4,9 +4,12 @@ import {
   decideDraw,
   findBucketEnd,
   findClosingEnd,
+  listRateNames,
   NEW_BUCKET,
+  overrideRate,
   type TokenGrant,
 } from "../../core/bucket.ts";
+import type { Rate } from "../../core/token-bucket.ts";
 import type { Clock } from "../../ports/clock.ts";
 import {
   type BucketRef,
@@ -14,7 +17,7 @@ import {
   namePaceBucket,
   type TokenDraw,
 } from "../../ports/limiting.ts";
-import type { Batch, State } from "./state.ts";
+import { type Batch, nameLimit, type State } from "./state.ts";
 
 export class Limiting {
   readonly #state: State;
@@ -27,13 +30,23 @@ export class Limiting {
 
   draw(draws: readonly TokenDraw[], slackMs: number): TokenGrant[] {
     const time = { monotonicMs: this.#clock.monotonicMs(), wallMs: this.#clock.wallMs() };
-    return draws.map(({ spec, cost, count, ...ref }) => {
+    return draws.map(({ spec: declared, cost, count, ...ref }) => {
+      const spec = overrideRate(declared, this.#findRate(ref), cost);
       const name = nameBucket(ref);
       const before = this.#state.buckets.get(name)?.state ?? NEW_BUCKET;
       const { state, grant } = decideDraw(before, spec, { cost, count, slackMs }, time);
       this.#state.buckets.set(name, { state, idleAt: findBucketEnd(state, spec) });
       return grant;
     });
+  }
+
+  /** What an operator says. */
+  #findRate({ bucket, key }: BucketRef): Rate | null {
+    for (const name of listRateNames(bucket, key)) {
+      const set = this.#state.limits.get(nameLimit({ kind: "rate", scope: "rate", name }));
+      if (typeof set?.value === "object") return set.value;
+    }
+    return null;
   }
 
   close(ref: BucketRef, forMs: number): void {

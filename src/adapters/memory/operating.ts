@@ -26,6 +26,7 @@ import {
   countAll,
   currentStep,
   hasLeases,
+  nameLimit,
   namePause,
   type State,
   type Step,
@@ -259,6 +260,7 @@ export class Operating {
         else removed++;
         if (isOwed || dryRun) continue;
         state.batches.delete(id);
+        state.limits.delete(nameLimit({ kind: "cap", scope: "batch", name: id }));
         this.#dropContents(id, false);
         const kept = state.records.filter((one) => one.batch !== id);
         state.records.splice(0, state.records.length, ...kept);

@@ -25,6 +25,7 @@ import {
 } from "../../ports/reading.ts";
 import type { Lanes } from "./lanes.ts";
 import { listLetters } from "./life.ts";
+import type { Permits } from "./permits.ts";
 import {
   type Batch,
   type Chunk,
@@ -42,11 +43,13 @@ export class Reading {
   readonly #state: State;
   readonly #clock: Clock;
   readonly #lanes: Lanes;
+  readonly #permits: Permits;
 
-  constructor(state: State, clock: Clock, lanes: Lanes) {
+  constructor(state: State, clock: Clock, lanes: Lanes, permits: Permits) {
     this.#state = state;
     this.#clock = clock;
     this.#lanes = lanes;
+    this.#permits = permits;
   }
 
   listBatches({ pipeline, lane, states, limit }: BatchFilter): BatchSnapshot[] {
@@ -171,6 +174,7 @@ export class Reading {
           ? 0
           : computeNextDue(waiting, now),
         nextRest: findNextRest(waiting),
+        cap: this.#permits.findFull(batch, now),
       },
       chunks: unsettled
         .toSorted(([a, one], [b, two]) => compareTurn(one, two) || a - b)

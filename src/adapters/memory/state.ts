@@ -4,8 +4,10 @@ import type { BucketState } from "../../core/bucket.ts";
 import { CHAIN_START, type ChainHead } from "../../core/chain.ts";
 import type { ChunkState } from "../../core/chunk.ts";
 import { type Counts, NO_ITEMS } from "../../core/counts.ts";
+import type { LeaseAccount, ShareClock, TenantShare } from "../../core/fair-share.ts";
 import { type FailureTally, NO_FAILURES } from "../../core/failure-budget.ts";
 import type { LanePolicy } from "../../core/lane.ts";
+import type { LimitChange, LimitSetting, LimitTarget } from "../../core/limit.ts";
 import type { OutcomeMap } from "../../core/outcome-map.ts";
 import type { RestFacts } from "../../core/why.ts";
 import type { TrackedItem } from "../../core/tracked-item.ts";
@@ -34,6 +36,8 @@ export interface Chunk {
   rest: RestFacts | null;
   careful: boolean;
   losses: number;
+  /** Of its newest lease. */
+  account: LeaseAccount;
   outcomes: OutcomeMap;
   readonly tracked: Map<number, TrackedItem>;
   /** When each dead letter died, by position. */
@@ -59,6 +63,8 @@ export interface Step {
   canaryChunks: number | null;
   watch: WatchState;
   watchDueAt: number;
+  /** When it was last leased from, counted in leases of its pipeline. */
+  turn: number;
   readonly keys: Map<string, number>;
   readonly results: Map<number, StoredResult & { readonly drive: number }>;
   readonly overrides: Map<number, string>;
@@ -67,6 +73,7 @@ export interface Step {
 
 export interface Batch {
   readonly submission: Submission;
+  readonly tenant: string;
   readonly submittedAt: number;
   readonly sealDeadlineAt: number | null;
   state: BatchState;
@@ -107,6 +114,18 @@ export interface BucketRow {
   readonly idleAt: number;
 }
 
+/** A worker's right to run handlers in a capped scope. */
+export interface PermitRow {
+  readonly scope: string;
+  readonly worker: number;
+  /** For whose work it was granted. */
+  readonly pipeline: string;
+  readonly slots: number;
+  /** The cap that the batch itself declares. */
+  readonly declared: number | null;
+  readonly until: number;
+}
+
 export interface State {
   /** In order of submission. */
   readonly batches: Map<string, Batch>;
@@ -122,6 +141,13 @@ export interface State {
   readonly contents: Map<string, ContentRow>;
   /** By bucket and key, as JSON. */
   readonly buckets: Map<string, BucketRow>;
+  /** By pipeline and tenant. */
+  readonly shares: Map<string, TenantShare>;
+  readonly shareClocks: Map<string, ShareClock>;
+  /** By scope and worker. */
+  readonly permits: Map<string, PermitRow>;
+  readonly limits: Map<string, LimitSetting>;
+  readonly limitChanges: LimitChange[];
   readonly workers: Map<number, { readonly until: number; readonly serves: readonly Served[] }>;
   lastWorker: number;
   /** Of the newest record: never given again, also when that one is gone. */
@@ -140,6 +166,11 @@ export function createState(): State {
     lanePolicies: new Map(),
     contents: new Map(),
     buckets: new Map(),
+    shares: new Map(),
+    shareClocks: new Map(),
+    permits: new Map(),
+    limits: new Map(),
+    limitChanges: [],
     workers: new Map(),
     lastWorker: 0,
     lastPosition: 0,
@@ -151,6 +182,7 @@ export function createBatch(submission: Submission, clock: Clock, place: number)
   const now = clock.wallMs();
   return {
     submission,
+    tenant: submission.tenant ?? submission.lane,
     submittedAt: now,
     sealDeadlineAt: needsProducer ? now + submission.sealWithinMs : null,
     state: "submitted",
@@ -189,6 +221,7 @@ export function createStep(settings: StepSettings): Step {
     canaryChunks: null,
     watch: FIRST_LOOK,
     watchDueAt: 0,
+    turn: 0,
     keys: new Map(),
     results: new Map(),
     overrides: new Map(),
@@ -219,6 +252,14 @@ export function noteAbandoned(batch: Batch, abandoned: Abandoned): void {
   );
 }
 
+export function namePermit(scope: string, worker: number): string {
+  return `${worker}/${scope}`;
+}
+
+export function nameLimit({ kind, scope, name }: LimitTarget): string {
+  return `${kind}/${scope}/${name}`;
+}
+
 export function namePause({ scope, name }: PauseScope): string {
   return `${scope}/${name}`;
 }
@@ -242,6 +283,7 @@ export function takeSnapshot(state: State, batch: Batch): BatchSnapshot {
     pipeline,
     version,
     lane,
+    tenant: batch.tenant,
     key,
     input,
     open,

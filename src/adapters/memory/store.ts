@@ -16,12 +16,16 @@ import type { WorkingStore } from "../../ports/working.ts";
 import { Conducting } from "./conducting.ts";
 import { Deliveries } from "./deliveries.ts";
 import { Lanes } from "./lanes.ts";
+import { Leasing } from "./leasing.ts";
 import { Life } from "./life.ts";
 import { Limiting } from "./limiting.ts";
+import { Limits } from "./limits.ts";
 import { Operating } from "./operating.ts";
+import { Permits } from "./permits.ts";
 import { Reading } from "./reading.ts";
 import { Recorder } from "./records.ts";
 import { Sweeping } from "./sweeping.ts";
+import { Shares } from "./shares.ts";
 import { type Batch, createState, type State, takeSnapshot } from "./state.ts";
 import { Working } from "./working.ts";
 
@@ -39,7 +43,10 @@ export interface MemoryStore extends Store {
 class Parts {
   readonly state = createState();
   readonly watchers = new Set<() => void>();
+  readonly clock: Clock;
   readonly lanes: Lanes;
+  readonly permits: Permits;
+  readonly limits: Limits;
   readonly conducting: Conducting;
   readonly operating: Operating;
   readonly working: Working;
@@ -52,13 +59,20 @@ class Parts {
     const { state } = this;
     const recorder = new Recorder(state, clock, sha256);
     const lanes = new Lanes(state, clock, recorder);
-    const life = new Life(clock, recorder, lanes);
+    const shares = new Shares(state);
+    const permits = new Permits(state);
+    const leasing = new Leasing(state, shares, permits);
+    const life = new Life({ clock, recorder, lanes, shares, permits });
     this.lanes = lanes;
+    this.permits = permits;
+    this.limits = new Limits(state, clock, permits);
     this.conducting = new Conducting(state, clock, recorder, lanes, life);
     this.operating = new Operating({ state, clock, recorder, lanes, life });
-    this.working = new Working(state, clock, life);
-    this.sweeping = new Sweeping(state, clock, lanes, life, this.working);
-    this.reading = new Reading(state, clock, lanes);
+    const working = new Working({ state, clock, life, shares, permits, leasing });
+    this.working = working;
+    this.sweeping = new Sweeping({ state, clock, lanes, life, working, permits });
+    this.reading = new Reading(state, clock, lanes, permits);
+    this.clock = clock;
     this.deliveries = new Deliveries(state, clock);
     this.limiting = new Limiting(state, clock);
   }
@@ -133,7 +147,7 @@ function composeConducting(parts: Parts): ConductingStore {
         planInline({
           plan: () => conducting.plan(find(part.batch), part),
           finish: (chunks) => conducting.finishSlicing(find(part.batch), chunks, part.fence),
-          lease: () => working.work([], { ...lease, batch: part.batch }).leased,
+          lease: () => working.work([], { ...lease, batch: part.batch }),
         }),
       ),
     seal: (id) => act(() => conducting.seal(find(id))),
@@ -167,6 +181,11 @@ function composeOperating(parts: Parts): OperatingStore {
     editLetter: (id, request) => act(() => operating.editLetter(find(id), request)),
     discardLetters: (id, request) => act(() => operating.discardLetters(find(id), request)),
     prune: (policy) => act(() => operating.prune(policy)),
+    setLimit: (request, by) =>
+      act(() => {
+        if (request.kind === "cap" && request.scope === "batch") find(request.name);
+        return parts.limits.set(request, by);
+      }),
   };
 }
 
@@ -180,11 +199,11 @@ function composeWorking(parts: Parts): WorkingStore {
       parts.act(
         () => working.work(reports, lease),
         // A look that finds nothing changes nothing: two idle workers must not wake each other.
-        ({ leased }) => reports.length > 0 || leased.length > 0,
+        ({ leased }) => reports.length > 0 || leased.length > 0 || working.hasFreed,
       ),
     claimContents: (lease, contents) => act(() => working.claimContents(lease, contents)),
     readStops: async (ids) => working.readStops(ids),
-    renew: (leases, leaseMs) => act(() => working.renew(leases, leaseMs)),
+    renew: (worker, leases, leaseMs) => act(() => working.renew(worker, leases, leaseMs)),
     sweep: (policy) =>
       act(() => {
         limiting.forgetIdle();
@@ -215,6 +234,9 @@ function composeReading(parts: Parts): ReadingStore {
     readDeadLetters: async (id, page) => reading.readDeadLetters(find(id), page),
     readRecords: async (id, after, limit) => reading.readRecords(id, after, limit),
     readLastPosition: async () => reading.readLastPosition(),
+    listLimits: async () => parts.limits.list(),
+    listLimitChanges: async (afterSeq, limit) => parts.limits.listChanges(afterSeq, limit),
+    listCapUse: async () => parts.permits.listUse(parts.clock.monotonicMs()),
     recount: async (id) => {
       const batch = state.batches.get(id);
       return batch === undefined ? null : reading.recount(batch);

@@ -13,7 +13,9 @@ import type { Clock } from "../../ports/clock.ts";
 import { nameSlicingDuty } from "../../ports/conducting.ts";
 import type { SweepPolicy, SweepResult } from "../../ports/working.ts";
 import type { Lanes } from "./lanes.ts";
+import { listDue, mayRun } from "./leasing.ts";
 import { type Life, readStored } from "./life.ts";
+import type { Permits } from "./permits.ts";
 import {
   type Batch,
   currentStep,
@@ -23,7 +25,16 @@ import {
   noteAbandoned,
   type State,
 } from "./state.ts";
-import { listDue, mayRun, type Working } from "./working.ts";
+import type { Working } from "./working.ts";
+
+export interface SweepingParts {
+  readonly state: State;
+  readonly clock: Clock;
+  readonly lanes: Lanes;
+  readonly life: Life;
+  readonly working: Working;
+  readonly permits: Permits;
+}
 
 export class Sweeping {
   readonly #state: State;
@@ -31,13 +42,15 @@ export class Sweeping {
   readonly #lanes: Lanes;
   readonly #life: Life;
   readonly #working: Working;
+  readonly #permits: Permits;
 
-  constructor(state: State, clock: Clock, lanes: Lanes, life: Life, working: Working) {
-    this.#state = state;
-    this.#clock = clock;
-    this.#lanes = lanes;
-    this.#life = life;
-    this.#working = working;
+  constructor(parts: SweepingParts) {
+    this.#state = parts.state;
+    this.#clock = parts.clock;
+    this.#lanes = parts.lanes;
+    this.#life = parts.life;
+    this.#working = parts.working;
+    this.#permits = parts.permits;
   }
 
   /**
@@ -47,6 +60,7 @@ export class Sweeping {
   sweep(policy: SweepPolicy): SweepResult {
     const batches = [...this.#state.batches.values()].filter(({ state }) => !isEnded(state));
     const lost = this.#sweepLeases(batches);
+    this.#permits.sweep(this.#clock.monotonicMs());
     const ended = [
       ...lost.ended,
       // Those that wait come first: nobody is to be started only to expire.
@@ -133,6 +147,7 @@ export class Sweeping {
       isPaused: false,
       hasWorker: this.#hasWorker(batch),
       areWorkersBusy: this.#isPipelineBusy(batch.submission.pipeline),
+      isAtLimit: this.#permits.findFull(batch, now) !== null,
     };
     if (decision === "progress_made" || facts.hasLiveLease) {
       batch.activityAt = this.#clock.monotonicMs();

@@ -3,27 +3,28 @@ import { isEnded } from "../../core/batch.ts";
 import type { ReportResult } from "../../core/chunk.ts";
 import { applyOutcomes } from "../../core/counts.ts";
 import { getOutcome, PENDING, SUCCEEDED } from "../../core/outcome-map.ts";
-import { decideReport, type ItemContent } from "../../core/report.ts";
+import { countTried, decideReport, type ItemContent } from "../../core/report.ts";
 import type { ChunkEffect } from "../../core/tracked-item.ts";
-import { FIRST_LOOK } from "../../core/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
 import {
   type ContentClaim,
   type LeaseRef,
   type LeaseRequest,
-  type LeasedChunk,
+  type RenewResult,
   type Report,
   type Served,
   type Stop,
   type WorkResult,
   describeStop,
 } from "../../ports/working.ts";
+import type { Leasing } from "./leasing.ts";
 import { type Life, readStored } from "./life.ts";
+import type { Permits } from "./permits.ts";
+import type { Shares, Uses } from "./shares.ts";
 import {
   type Batch,
   type Chunk,
   type ContentRow,
-  currentStep,
   findPause,
   noteAbandoned,
   type State,
@@ -36,15 +37,28 @@ interface Held {
   readonly chunk: Chunk;
 }
 
+export interface WorkingParts {
+  readonly state: State;
+  readonly clock: Clock;
+  readonly life: Life;
+  readonly shares: Shares;
+  readonly permits: Permits;
+  readonly leasing: Leasing;
+}
+
 export class Working {
+  readonly #parts: WorkingParts;
   readonly #state: State;
   readonly #clock: Clock;
   readonly #life: Life;
+  /** The last act gave slots of a capped scope back. */
+  hasFreed = false;
 
-  constructor(state: State, clock: Clock, life: Life) {
-    this.#state = state;
-    this.#clock = clock;
-    this.#life = life;
+  constructor(parts: WorkingParts) {
+    this.#parts = parts;
+    this.#state = parts.state;
+    this.#clock = parts.clock;
+    this.#life = parts.life;
   }
 
   beat(worker: number, serves: readonly Served[], forMs: number): void {
@@ -54,10 +68,11 @@ export class Working {
   work(reports: readonly Report[], request: LeaseRequest | null): WorkResult {
     const now = this.#clock.monotonicMs();
     const touched = new Set<Batch>();
+    const uses = this.#parts.shares.beginUses();
     const results = reports.map((report): ReportResult => {
       const held = this.#findHeld(report);
       if (held === null) return "lost";
-      this.#report(held, report, now);
+      this.#report(held, report, now, uses);
       touched.add(held.batch);
       return held.chunk.state === "leased"
         ? "kept"
@@ -65,16 +80,39 @@ export class Working {
           ? "settled"
           : "yielded";
     });
+    uses.apply();
     const ended = [...touched].flatMap((batch) => this.#life.goOn(batch));
-    const leased = request === null ? [] : this.#lease(request, now);
-    const nextDueInMs =
-      request === null || leased.length > 0 ? null : this.#computeNextDue(request, now);
-    return { reports: results, leased, nextDueInMs, ended };
+    this.hasFreed = false;
+    return { reports: results, ended, ...this.#lease(request, now) };
   }
 
-  #report({ batch, step, chunk }: Held, report: Report, now: number): void {
+  #lease(
+    request: LeaseRequest | null,
+    now: number,
+  ): Pick<WorkResult, "leased" | "nextDueInMs" | "permits"> {
+    if (request === null) return { leased: [], nextDueInMs: null, permits: [] };
+    const { leasing, permits } = this.#parts;
+    const lowered = permits.keep(request, now);
+    const leased = leasing.lease(request, now);
+    if (leased.length > 0) permits.prolong(request, now);
+    const freed = permits.free(request);
+    this.hasFreed = lowered || freed;
+    return {
+      leased,
+      nextDueInMs: leased.length > 0 ? null : leasing.computeNextDue(request, now),
+      permits: permits.list(request.worker, request.pipeline, now),
+    };
+  }
+
+  #report({ batch, step, chunk }: Held, report: Report, now: number, uses: Uses): void {
     const effect = decideReport(readStored(chunk), report, now);
     this.apply(step, chunk, effect);
+    uses.add(batch, step, chunk, {
+      busyMs: report.busyMs,
+      ends: effect.end !== "kept",
+      items: chunk.end - chunk.start,
+      tried: countTried(effect, report),
+    });
     // With the batch's drive and not the item's: an item that a rescued one left to this step is
     // in its first drive, and new to the step after it all the same.
     const { drive } = batch;
@@ -126,14 +164,20 @@ export class Working {
     });
   }
 
-  renew(leases: readonly LeaseRef[], leaseMs: number): LeaseRef[] {
-    const until = this.#clock.monotonicMs() + leaseMs;
-    return leases.filter((lease) => {
+  renew(worker: number, leases: readonly LeaseRef[], leaseMs: number): RenewResult {
+    const now = this.#clock.monotonicMs();
+    const until = now + leaseMs;
+    const batches = new Set<Batch>();
+    const lost = leases.filter((lease) => {
       const held = this.#findHeld(lease);
+      if (held?.chunk.worker === worker) batches.add(held.batch);
       // That of a cancelled batch runs out, so that the end of a cancel has a bound.
       if (held !== null && held.batch.cancel?.mode !== "now") held.chunk.leaseUntil = until;
       return held === null;
     });
+    const { permits } = this.#parts;
+    permits.renew(worker, [...batches], until, now);
+    return { lost, permits: permits.list(worker, null, now) };
   }
 
   /** The chunk, if this lease still holds it: the fence decides, not the clock. */
@@ -168,100 +212,4 @@ export class Working {
       chunk.rest = rest === null ? null : { holdUp: rest.holdUp, key: rest.key };
     }
   }
-
-  #lease(request: LeaseRequest, now: number): LeasedChunk[] {
-    const leased: LeasedChunk[] = [];
-    let items = 0;
-    for (const batch of this.#findBatches(request)) {
-      const step = currentStep(batch);
-      for (const chunk of listDue(step, now)) {
-        if (
-          leased.length >= request.chunksMax ||
-          (leased.length > 0 && items >= request.itemsMax)
-        ) {
-          return leased;
-        }
-        chunk.state = "leased";
-        chunk.fence++;
-        chunk.worker = request.worker;
-        chunk.leaseUntil = now + request.leaseMs;
-        // What somebody takes up has not stalled, whatever the watch saw before.
-        step.watch = FIRST_LOOK;
-        items += chunk.end - chunk.start;
-        leased.push(describeLease(batch, chunk, now));
-      }
-    }
-    return leased;
-  }
-
-  #computeNextDue(request: LeaseRequest, now: number): number | null {
-    const dues = this.#findBatches(request).flatMap((batch) =>
-      currentStep(batch)
-        .chunks.filter(({ state }) => state === "waiting")
-        .map(({ dueAt }) => dueAt - now),
-    );
-    return dues.length === 0 ? null : Math.max(0, Math.min(...dues));
-  }
-
-  #findBatches(request: LeaseRequest): Batch[] {
-    return [...this.#state.batches.values()].filter(
-      (batch) =>
-        mayRun(this.#state, batch) &&
-        batch.step === request.step &&
-        batch.submission.pipeline === request.pipeline &&
-        request.versions.includes(batch.submission.version) &&
-        (request.batch === null || request.batch === batch.submission.id),
-    );
-  }
-}
-
-/** Whether anything of the batch may be leased. */
-export function mayRun(state: State, batch: Batch): boolean {
-  return batch.state === "running" && batch.cancel === null && findPause(state, batch) === null;
-}
-
-/** Retries first, the longest due of them at the head; then what never ran. */
-export function listDue(step: Step, now: number): Chunk[] {
-  const due = step.chunks
-    .filter((chunk) => chunk.state === "waiting" && chunk.dueAt <= now)
-    .toSorted((a, b) => a.dueAt - b.dueAt || a.start - b.start);
-  const fresh = step.chunks
-    .slice(0, step.canaryChunks ?? undefined)
-    .filter((chunk) => chunk.state === "planned");
-  return [...due, ...fresh];
-}
-
-function describeLease(batch: Batch, chunk: Chunk, now: number): LeasedChunk {
-  const { start, end, locator, fence, careful } = chunk;
-  const step = currentStep(batch);
-  const { maxRedrives } = step.settings;
-  const unfinished = [...chunk.tracked.values()].filter(
-    ({ index }) => getOutcome(chunk.outcomes, index) === PENDING,
-  );
-  return {
-    batch: batch.submission.id,
-    step: batch.step,
-    chunk: step.chunks.indexOf(chunk),
-    fence,
-    start,
-    end,
-    locator,
-    careful,
-    final: step.passes >= maxRedrives,
-    outcomes: new Uint8Array(chunk.outcomes),
-    histories: unfinished
-      .toSorted((a, b) => a.index - b.index)
-      .map(({ index, attempts, deaths, dueAt, checkpoint, drive }) => ({
-        index,
-        attempts,
-        deaths,
-        dueInMs: Math.max(0, dueAt - now),
-        checkpoint,
-        drive,
-      })),
-    overrides: [...step.overrides]
-      .filter(([item]) => item >= start && item < end)
-      .toSorted(([a], [b]) => a - b)
-      .map(([item, value]) => ({ index: item - start, value })),
-  };
 }

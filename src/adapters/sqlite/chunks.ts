@@ -1,5 +1,6 @@
 /** What a report or a loss makes of a chunk and of its step's counters, in SQL. */
 import type { StatementSync } from "node:sqlite";
+import type { LeaseAccount } from "../../core/fair-share.ts";
 import type { ChunkEffect, StoredChunk, TrackedItem } from "../../core/tracked-item.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Connection } from "./connection.ts";
@@ -14,9 +15,12 @@ export interface HeldRow {
   readonly tracked: number;
   readonly losses: number;
   readonly outcomes: Uint8Array;
+  readonly charge: number;
+  readonly busy_ms: number;
 }
 
-export const HELD_COLUMNS = "batch, step, chunk, start, finish, tracked, losses, outcomes";
+export const HELD_COLUMNS =
+  "batch, step, chunk, start, finish, tracked, losses, outcomes, charge, busy_ms";
 
 interface StepChange {
   readonly batch: number;
@@ -79,7 +83,7 @@ export class Chunks {
     );
     this.#update = prepare(
       `UPDATE chunk SET state = ?, due_at = ?, outcomes = ?, tracked = tracked OR ?, losses = ?,
-         rest_hold_up = ?, rest_key = ?
+         charge = ?, busy_ms = ?, rest_hold_up = ?, rest_key = ?
        WHERE batch = ? AND step = ? AND chunk = ?`,
     );
     this.#putItem = prepare(
@@ -120,14 +124,22 @@ export class Chunks {
     };
   }
 
-  apply(row: HeldRow, effect: ChunkEffect, changes: StepChanges): void {
+  /** `account`: what the lease counts as from now on, where a report says so. */
+  apply(
+    row: HeldRow,
+    effect: ChunkEffect,
+    changes: StepChanges,
+    account: LeaseAccount = { charge: row.charge, busyMs: row.busy_ms },
+  ): void {
     const { batch, step, chunk, start } = row;
     const state = { settled: "settled", kept: "leased", yielded: "waiting" }[effect.end];
     const dueAt = effect.end === "yielded" ? effect.dueAt : 0;
     const tracks = effect.track.length > 0 ? 1 : 0;
     const { outcomes, losses, rest } = effect;
+    const spent = [account.charge, account.busyMs] as const;
     const limit = [rest?.holdUp ?? null, rest?.key ?? null] as const;
-    this.#update.run(state, dueAt, outcomes, tracks, losses, ...limit, batch, step, chunk);
+    const place = [batch, step, chunk] as const;
+    this.#update.run(state, dueAt, outcomes, tracks, losses, ...spent, ...limit, ...place);
     for (const index of effect.untrack) this.#deleteItem.run(batch, step, start + index);
     for (const item of effect.track) this.#track(row, item);
     changes.add(row, effect);

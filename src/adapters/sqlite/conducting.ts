@@ -58,9 +58,10 @@ export class Conducting {
        AND b.input_hash = ? AND b.ended_at IS NULL ORDER BY b.num DESC LIMIT 1`,
     );
     this.#insertBatch = prepare(
-      `INSERT INTO batch (id, pipeline, version, lane, submit_key, input, input_hash, settings,
-         state, place, open, seal_deadline_at, deadline_at, submitted_at, activity_at, record_hash)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'submitted', ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO batch (id, pipeline, version, lane, tenant, weight, submit_key, input,
+         input_hash, settings, state, place, open, seal_deadline_at, deadline_at, submitted_at,
+         activity_at, record_hash)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'submitted', ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#touch = prepare("UPDATE batch SET activity_at = ? WHERE num = ?");
     this.#sealBatch = prepare("UPDATE batch SET sealed = 1 WHERE num = ?");
@@ -128,6 +129,8 @@ export class Conducting {
       pipeline,
       version,
       lane,
+      submission.tenant ?? lane,
+      submission.settings.weight ?? 1,
       key,
       input,
       inputHash,

@@ -4,6 +4,7 @@
  */
 import type { StatementSync } from "node:sqlite";
 import { type BatchEvent, decideEnding, type EndReason, isEnded } from "../../core/batch.ts";
+import { nameCapScope } from "../../core/caps.ts";
 import { decideBudget, describeSpent } from "../../core/failure-budget.ts";
 import { invariant } from "../../core/invariant.ts";
 import {
@@ -19,9 +20,11 @@ import {
 import type { Clock } from "../../ports/clock.ts";
 import type { Connection } from "./connection.ts";
 import type { Lanes } from "./lanes.ts";
+import type { Permits } from "./permits.ts";
 import type { Recorder } from "./records.ts";
 import type { RedrivenItem, Redriving } from "./redriving.ts";
 import { type BatchRow, countAll, readCounts, readSettings, readTally } from "./rows.ts";
+import type { Shares } from "./shares.ts";
 import type { Steps } from "./steps.ts";
 
 export interface LifeParts {
@@ -31,6 +34,8 @@ export interface LifeParts {
   readonly lanes: Lanes;
   readonly steps: Steps;
   readonly redriving: Redriving;
+  readonly shares: Shares;
+  readonly permits: Permits;
 }
 
 /** Dead letters read at once for a pass over all of them. */
@@ -228,7 +233,7 @@ export class Life {
   }
 
   #end(batch: BatchRow, event: BatchEvent, reason: EndReason | null): void {
-    const { recorder, lanes, steps, clock } = this.#parts;
+    const { recorder, lanes, steps, clock, shares, permits } = this.#parts;
     const { num } = batch;
     const state = recorder.move(num, event);
     invariant(isEnded(state), `${event} must end a batch`);
@@ -237,6 +242,8 @@ export class Life {
     steps.halt(num);
     this.#dropKeys.run(num);
     lanes.forgetPause(batch.id);
+    shares.tidy(batch.pipeline);
+    permits.forget(nameCapScope("batch", batch.id));
     recorder.record(
       num,
       ...describeEnding({

@@ -6,9 +6,12 @@ import {
   decideDraw,
   findBucketEnd,
   findClosingEnd,
+  listRateNames,
   NEW_BUCKET,
+  overrideRate,
   type TokenGrant,
 } from "../../core/bucket.ts";
+import type { Rate } from "../../core/token-bucket.ts";
 import type { PacePortion } from "../../core/pace.ts";
 import type { Clock } from "../../ports/clock.ts";
 import {
@@ -43,6 +46,8 @@ export class Limiting {
   readonly #clock: Clock;
   readonly #select: StatementSync;
   readonly #put: StatementSync;
+  readonly #selectRate: StatementSync;
+  readonly #findAnyRate: StatementSync;
   readonly #countEnded: StatementSync;
   readonly #selectClosed: StatementSync;
   readonly #findIdle: StatementSync;
@@ -56,6 +61,10 @@ export class Limiting {
        WHERE bucket = ? AND key = ?`,
     );
     this.#put = prepare(PUT);
+    this.#selectRate = prepare(
+      "SELECT value FROM limit_setting WHERE kind = 'rate' AND scope = 'rate' AND name = ?",
+    );
+    this.#findAnyRate = prepare("SELECT 1 FROM limit_setting WHERE kind = 'rate' LIMIT 1");
     this.#countEnded = prepare(
       "SELECT planned - pending AS ended FROM step WHERE batch = ? AND step = ?",
     );
@@ -74,13 +83,23 @@ export class Limiting {
     // Not in whole milliseconds: a token's date would be up to one too early.
     const time = { monotonicMs: this.#clock.monotonicMs(), wallMs: this.#clock.wallMs() };
     return draws.map((draw) => {
-      const { spec, cost, count } = draw;
+      const { cost, count } = draw;
+      const spec = overrideRate(draw.spec, this.#findRate(draw), cost);
       const row = this.#find(draw);
       const before = row === undefined ? NEW_BUCKET : toState(row);
       const { state, grant } = decideDraw(before, spec, { cost, count, slackMs }, time);
       if (state !== before) this.#save(draw, state, findBucketEnd(state, spec));
       return grant;
     });
+  }
+
+  /** What an operator says. */
+  #findRate({ bucket, key }: BucketRef): Rate | null {
+    for (const name of listRateNames(bucket, key)) {
+      const row = this.#selectRate.get(name) as { value: string } | undefined;
+      if (row !== undefined) return JSON.parse(row.value) as Rate;
+    }
+    return null;
   }
 
   close(ref: BucketRef, forMs: number): void {
@@ -116,6 +135,11 @@ export class Limiting {
     return (this.#selectClosed.all(now) as unknown as Row[]).map(
       ({ bucket, key, closed_until: until }) => ({ bucket, key, forMs: until - now }),
     );
+  }
+
+  /** Whether an operator has set any rate. */
+  hasRates(): boolean {
+    return this.#findAnyRate.get() !== undefined;
   }
 
   hasIdle(): boolean {

@@ -69,9 +69,12 @@ export class Pruning {
     ].map(prepare);
     this.#markPruned = prepare("UPDATE batch SET pruned = 1 WHERE num = ?");
     this.#dropEvidence = EVIDENCE_TABLES.map((table) => prepare(dropSome(table, keyOf(table))));
-    this.#dropBatch = ["DELETE FROM step WHERE batch = ?", "DELETE FROM batch WHERE num = ?"].map(
-      prepare,
-    );
+    this.#dropBatch = [
+      `DELETE FROM limit_setting WHERE kind = 'cap' AND scope = 'batch'
+         AND name = (SELECT id FROM batch WHERE num = ?)`,
+      "DELETE FROM step WHERE batch = ?",
+      "DELETE FROM batch WHERE num = ?",
+    ].map(prepare);
   }
 
   prune(policy: PrunePolicy): PruneResult {

@@ -16,6 +16,7 @@ export interface BatchRow extends Counts {
   readonly pipeline: string;
   readonly version: string;
   readonly lane: string;
+  readonly tenant: string;
   readonly place: number;
   readonly active: number;
   readonly submit_key: string | null;
@@ -141,6 +142,7 @@ export function toSnapshot(row: BatchRow): BatchSnapshot {
     pipeline: row.pipeline,
     version: row.version,
     lane: row.lane,
+    tenant: row.tenant,
     key: row.submit_key,
     input: row.input,
     state: row.state,

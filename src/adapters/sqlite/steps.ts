@@ -19,6 +19,7 @@ export class Steps {
   readonly #setSince: StatementSync;
   readonly #setCurrent: StatementSync;
   readonly #adjust: StatementSync;
+  readonly #share: StatementSync;
   readonly #halt: StatementSync;
   readonly #offer: StatementSync;
   readonly #passCanary: StatementSync;
@@ -31,8 +32,8 @@ export class Steps {
   constructor(connection: Connection) {
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     this.#insert = prepare(
-      `INSERT INTO step (batch, step, pipeline, version, name)
-       SELECT num, ?, pipeline, version, ? FROM batch WHERE num = ?`,
+      `INSERT INTO step (batch, step, pipeline, version, tenant, name)
+       SELECT num, ?, pipeline, version, tenant, ? FROM batch WHERE num = ?`,
     );
     this.#find = prepare("SELECT sliced, pending FROM step WHERE batch = ? AND step = ?");
     this.#plan = prepare(
@@ -53,6 +54,12 @@ export class Steps {
          leasable_at = ${LEASABLE_AT}
        FROM (SELECT * FROM batch WHERE num = ?) AS b WHERE step.batch = b.num AND (
          step.step = b.step OR step.running = 1)`,
+    );
+    // A lease finds a tenant's steps by its share.
+    this.#share = prepare(
+      `INSERT INTO share (pipeline, tenant)
+       SELECT pipeline, tenant FROM step WHERE batch = ? AND running = 1
+       ON CONFLICT DO NOTHING`,
     );
     this.#halt = prepare("UPDATE step SET running = 0, leasable_at = NULL WHERE batch = ?");
     this.#offer = prepare(
@@ -100,6 +107,7 @@ export class Steps {
   /** Has the current step leased from, or not, as its batch's state and pauses say. */
   adjustRunning(num: number): void {
     this.#adjust.run(num);
+    this.#share.run(num);
   }
 
   /** Nothing of the batch is leased any more. */

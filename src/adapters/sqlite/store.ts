@@ -27,13 +27,16 @@ import { Lanes } from "./lanes.ts";
 import { Letters } from "./letters.ts";
 import { Life } from "./life.ts";
 import { adoptBuckets, Limiting } from "./limiting.ts";
+import { Limits } from "./limits.ts";
 import { migrate, refuseForeign } from "./migrate.ts";
 import { Operating } from "./operating.ts";
+import { Permits } from "./permits.ts";
 import { Pruning } from "./pruning.ts";
 import { Reading } from "./reading.ts";
 import { Recorder } from "./records.ts";
 import { Redriving } from "./redriving.ts";
 import { type BatchRow, readSteps, toSnapshot } from "./rows.ts";
+import { Shares } from "./shares.ts";
 import { Steps } from "./steps.ts";
 import { Sweeping } from "./sweeping.ts";
 import { Waiting } from "./waiting.ts";
@@ -101,6 +104,7 @@ async function adoptBoot(connection: Connection, clock: Clock, { bootId }: Host)
       UPDATE step SET leasable_at = 0 WHERE leasable_at > 0;
       UPDATE step SET watch_due_at = 0 WHERE running = 1;
       UPDATE worker SET until = 0;
+      DELETE FROM permit;
       DELETE FROM claim;`);
     adoptBuckets(connection, clock);
     connection
@@ -123,21 +127,27 @@ function composeParts(connection: Connection, clock: Clock, host: Host): Parts {
   const letters = new Letters(connection, recorder, steps);
   const redriving = new Redriving(connection, steps);
   const chunks = new Chunks(connection, clock);
-  const parts = { connection, clock, recorder, workers, lanes, steps, letters, redriving, chunks };
+  const shares = new Shares(connection);
+  const permits = new Permits(connection);
+  const basis = { connection, clock, recorder, workers, lanes, steps, letters, redriving, chunks };
+  const parts = { ...basis, shares, permits };
   const life = new Life(parts);
   return {
     connection,
+    clock,
     workers,
     lanes,
     letters,
+    permits,
+    limits: new Limits(connection, clock, permits),
     claims: new Claims(connection, clock, host),
     conducting: new Conducting({ ...parts, life }),
     operating: new Operating({ ...parts, life }),
     pruning: new Pruning(connection, clock),
-    working: new Working(connection, clock, life, chunks),
+    working: new Working({ ...parts, life }),
     sweeping: new Sweeping({ ...parts, life }),
     reading: new Reading(connection, letters, steps),
-    waiting: new Waiting(connection, clock, lanes, workers),
+    waiting: new Waiting(parts),
     deliveries: new Deliveries(connection, clock),
     limiting: new Limiting(connection, clock),
     changes: new ChangeWatch(connection, clock),
@@ -146,6 +156,9 @@ function composeParts(connection: Connection, clock: Clock, host: Host): Parts {
 
 interface Parts {
   readonly connection: Connection;
+  readonly clock: Clock;
+  readonly permits: Permits;
+  readonly limits: Limits;
   readonly workers: Workers;
   readonly lanes: Lanes;
   readonly letters: Letters;
@@ -215,7 +228,7 @@ function composeConducting(parts: Parts): ConductingStore {
         planInline({
           plan: () => conducting.plan(find(part.batch), part),
           finish: (chunks) => conducting.finishSlicing(find(part.batch), chunks, part.fence),
-          lease: () => working.work([], { ...lease, batch: part.batch }).leased,
+          lease: () => working.work([], { ...lease, batch: part.batch }),
         }),
       ),
     seal: (id) => write(() => conducting.seal(find(id))),
@@ -224,7 +237,7 @@ function composeConducting(parts: Parts): ConductingStore {
 }
 
 function composeOperating(parts: Parts): OperatingStore {
-  const { connection, operating, lanes, letters, pruning } = parts;
+  const { connection, operating, lanes, letters, pruning, limits } = parts;
   const find = (id: string): BatchRow => findBatch(parts, id);
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   return {
@@ -256,6 +269,11 @@ function composeOperating(parts: Parts): OperatingStore {
       policy.dryRun
         ? connection.read(() => pruning.prune(policy))
         : write(() => pruning.prune(policy)),
+    setLimit: (request, act) =>
+      write(() => {
+        if (request.kind === "cap" && request.scope === "batch") find(request.name);
+        return limits.set(request, act);
+      }),
   };
 }
 
@@ -264,10 +282,11 @@ function composeLimiting(parts: Parts): LimitingStore {
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   return {
-    draw: (draws, slackMs) => {
+    draw: async (draws, slackMs) => {
       const draw = (): TokenGrant[] => limiting.draw(draws, slackMs);
       // Where nothing is limited nothing is written: it costs no lock.
-      return draws.every(({ spec }) => spec.kind === "open") ? read(draw) : write(draw);
+      const isOpen = draws.every(({ spec }) => spec.kind === "open");
+      return isOpen && !(await read(() => limiting.hasRates())) ? read(draw) : write(draw);
     },
     closeBucket: (bucket, forMs) => write(() => limiting.close(bucket, forMs)),
     noteOutage: (id, step, forMs) =>
@@ -293,7 +312,7 @@ function composeWorking(parts: Parts): WorkingStore {
     },
     claimContents: (lease, contents) => write(() => working.claimContents(lease, contents)),
     readStops: (ids) => read(() => working.readStops(ids)),
-    renew: (leases, leaseMs) => write(() => working.renew(leases, leaseMs)),
+    renew: (worker, leases, leaseMs) => write(() => working.renew(worker, leases, leaseMs)),
     sweep: async (policy) =>
       (await read(() => sweeping.hasWork(policy) || limiting.hasIdle()))
         ? write(() => {
@@ -305,7 +324,7 @@ function composeWorking(parts: Parts): WorkingStore {
 }
 
 function composeReading(parts: Parts): ReadingStore {
-  const { connection, conducting, reading, waiting, letters } = parts;
+  const { connection, conducting, reading, waiting, letters, limits, permits, clock } = parts;
   const find = (id: string): BatchRow => findBatch(parts, id);
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   const readIfThere = <T>(id: string, look: (row: BatchRow) => T): Promise<T | null> =>
@@ -328,5 +347,8 @@ function composeReading(parts: Parts): ReadingStore {
     readRecords: (id, after, limit) => read(() => reading.readRecords(id, after, limit)),
     readLastPosition: () => read(() => reading.readLastPosition()),
     recount: (id) => readIfThere(id, (row) => reading.recount(row)),
+    listLimits: () => read(() => limits.list()),
+    listLimitChanges: (afterSeq, limit) => read(() => limits.listChanges(afterSeq, limit)),
+    listCapUse: () => read(() => permits.listUse(Math.floor(clock.monotonicMs()))),
   };
 }

@@ -20,6 +20,7 @@ import { type Chunks, HELD_COLUMNS, type HeldRow, StepChanges } from "./chunks.t
 import type { Connection } from "./connection.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Life } from "./life.ts";
+import type { Permits } from "./permits.ts";
 import type { Recorder } from "./records.ts";
 import { type BatchRow, PAUSE_OF_BATCH, readPause } from "./rows.ts";
 import { FRESH_LIMIT, type Steps } from "./steps.ts";
@@ -37,6 +38,7 @@ export interface SweepingParts {
   readonly steps: Steps;
   readonly life: Life;
   readonly chunks: Chunks;
+  readonly permits: Permits;
 }
 
 interface WatchedRow {
@@ -149,7 +151,7 @@ export class Sweeping {
 
   /** Whether a sweep would find something: a look that takes no lock. */
   hasWork(policy: SweepPolicy): boolean {
-    const { workers, clock, lanes } = this.#parts;
+    const { workers, clock, lanes, permits } = this.#parts;
     const wall = clock.wallMs();
     return (
       this.#selectLost.get(this.#now(), 1) !== undefined ||
@@ -159,6 +161,7 @@ export class Sweeping {
       this.#selectStale.get(this.#now() - policy.staleMs, this.#now(), 1) !== undefined ||
       this.#listStuckHolders(policy).length > 0 ||
       lanes.listIdle().length > 0 ||
+      permits.hasExpired(this.#now()) ||
       workers.listGoneHolders().length > 0
     );
   }
@@ -180,9 +183,13 @@ export class Sweeping {
   }
 
   #sweepLeases(): { readonly count: number; readonly ended: string[] } {
-    const { workers, chunks, life } = this.#parts;
+    const { workers, chunks, life, permits } = this.#parts;
     const now = this.#now();
-    for (const holder of workers.listGoneHolders()) this.#forgetHolder.run(holder);
+    for (const holder of workers.listGoneHolders()) {
+      this.#forgetHolder.run(holder);
+      permits.forgetHolder(holder);
+    }
+    permits.sweep(now);
     const lost = this.#selectLost.all(now, CHUNKS_MAX) as unknown as HeldRow[];
     const changes = new StepChanges();
     for (const row of lost) {
@@ -218,7 +225,7 @@ export class Sweeping {
 
   /** Looks whether a running batch moves; true when it had to act. */
   #watch(row: WatchedRow, policy: SweepPolicy, ended: string[]): boolean {
-    const { steps, workers } = this.#parts;
+    const { steps, workers, permits } = this.#parts;
     const { batch, step } = row;
     const now = this.#now();
     const look = {
@@ -235,6 +242,7 @@ export class Sweeping {
       isPaused: false,
       hasWorker: workers.has(row),
       areWorkersBusy: this.#selectBusy.get(row.pipeline, now) !== undefined,
+      isAtLimit: permits.findFull(batch, now) !== null,
     };
     if (decision === "progress_made" || facts.hasLiveLease) this.#touch.run(now, batch);
     const stalls = isWithoutProgress(decision) && countsAsStall(facts);

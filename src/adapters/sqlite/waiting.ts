@@ -7,6 +7,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { LaneView, WaitingFacts } from "../../ports/reading.ts";
 import type { Connection } from "./connection.ts";
 import type { Lanes } from "./lanes.ts";
+import type { Permits } from "./permits.ts";
 import { type BatchRow, countAll, readPause } from "./rows.ts";
 import type { Workers } from "./workers.ts";
 
@@ -22,10 +23,19 @@ interface ChunkRow extends RestRow {
   readonly due_at: number;
 }
 
+export interface WaitingParts {
+  readonly connection: Connection;
+  readonly clock: Clock;
+  readonly lanes: Lanes;
+  readonly workers: Workers;
+  readonly permits: Permits;
+}
+
 export class Waiting {
   readonly #clock: Clock;
   readonly #lanes: Lanes;
   readonly #workers: Workers;
+  readonly #permits: Permits;
   readonly #selectLanes: StatementSync;
   readonly #selectHolder: StatementSync;
   readonly #countAhead: StatementSync;
@@ -34,10 +44,11 @@ export class Waiting {
   readonly #selectNextRest: StatementSync;
   readonly #selectChunks: StatementSync;
 
-  constructor(connection: Connection, clock: Clock, lanes: Lanes, workers: Workers) {
+  constructor({ connection, clock, lanes, workers, permits }: WaitingParts) {
     this.#clock = clock;
     this.#lanes = lanes;
     this.#workers = workers;
+    this.#permits = permits;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     this.#selectLanes = prepare(
       `SELECT b.lane, max(iif(b.active = 1, b.id, NULL)) AS holder,
@@ -114,6 +125,7 @@ export class Waiting {
         inCanary: batch.canary_chunks !== null,
         nextDueInMs: this.#computeNextDue(num, step, now),
         nextRest: readRest(this.#selectNextRest.get(num, step) as RestRow | undefined),
+        cap: this.#permits.findFull(num, now),
       },
       chunks: this.#listChunks(batch, now, chunksMax),
     };

@@ -34,9 +34,11 @@ export class Workers {
       `SELECT id, process FROM worker WHERE id NOT IN (SELECT worker FROM claim) AND id NOT IN (
          SELECT worker FROM chunk INDEXED BY chunk_lease WHERE state = 'leased')`,
     );
-    this.#delete = ["DELETE FROM worker WHERE id = ?", "DELETE FROM served WHERE worker = ?"].map(
-      prepare,
-    );
+    this.#delete = [
+      "DELETE FROM worker WHERE id = ?",
+      "DELETE FROM served WHERE worker = ?",
+      "DELETE FROM permit WHERE worker = ?",
+    ].map(prepare);
     this.#beat = prepare("UPDATE worker SET until = ? WHERE id = ?");
     this.#unserve = prepare("DELETE FROM served WHERE worker = ?");
     this.#serve = prepare(
@@ -50,7 +52,8 @@ export class Workers {
     this.#selectHolders = prepare(
       `SELECT DISTINCT c.worker AS id, w.process
        FROM chunk c INDEXED BY chunk_lease JOIN worker w ON w.id = c.worker
-       WHERE c.state = 'leased'`,
+       WHERE c.state = 'leased'
+       UNION SELECT w.id, w.process FROM permit p JOIN worker w ON w.id = p.worker`,
     );
   }
 
@@ -80,7 +83,7 @@ export class Workers {
     return rows.some(({ process }) => !this.#host.isGone(process));
   }
 
-  /** Those who hold leases and are dead. */
+  /** Those who hold leases or permits and are dead. */
   listGoneHolders(): number[] {
     const holders = this.#selectHolders.all() as unknown as WorkerRow[];
     return holders.filter(({ process }) => this.#host.isGone(process)).map(({ id }) => id);

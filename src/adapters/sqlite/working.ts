@@ -4,13 +4,14 @@ import type { BatchState } from "../../core/batch.ts";
 import { isEnded } from "../../core/batch.ts";
 import type { ReportResult, StopMode } from "../../core/chunk.ts";
 import { getOutcome, PENDING, SUCCEEDED } from "../../core/outcome-map.ts";
-import { decideReport, type ItemContent } from "../../core/report.ts";
+import { countTried, decideReport, type ItemContent } from "../../core/report.ts";
 import type { ChunkEffect } from "../../core/tracked-item.ts";
 import type { Clock } from "../../ports/clock.ts";
 import {
   type ContentClaim,
   type LeaseRef,
   type LeaseRequest,
+  type RenewResult,
   type Report,
   type Stop,
   type WorkResult,
@@ -20,7 +21,9 @@ import { Chunks, type HeldRow, StepChanges } from "./chunks.ts";
 import type { Connection } from "./connection.ts";
 import { Leasing } from "./leasing.ts";
 import type { Life } from "./life.ts";
+import type { Permits } from "./permits.ts";
 import { PAUSE_OF_BATCH, readPause } from "./rows.ts";
+import type { Shares, Uses } from "./shares.ts";
 
 /** Batches whose number is remembered. */
 const KNOWN_BATCHES_MAX = 10_000;
@@ -34,10 +37,21 @@ interface ContentRow {
   readonly final: number;
 }
 
+export interface WorkingParts {
+  readonly connection: Connection;
+  readonly clock: Clock;
+  readonly life: Life;
+  readonly chunks: Chunks;
+  readonly shares: Shares;
+  readonly permits: Permits;
+}
+
 export class Working {
   readonly #clock: Clock;
   readonly #life: Life;
   readonly #chunks: Chunks;
+  readonly #shares: Shares;
+  readonly #permits: Permits;
   readonly #leasing: Leasing;
   readonly #numbers = new Map<string, number>();
   readonly #findNumber: StatementSync;
@@ -50,11 +64,13 @@ export class Working {
   readonly #finishContent: StatementSync;
   readonly #putAbandoned: StatementSync;
 
-  constructor(connection: Connection, clock: Clock, life: Life, chunks: Chunks) {
+  constructor({ connection, clock, life, chunks, shares, permits }: WorkingParts) {
     this.#clock = clock;
     this.#life = life;
     this.#chunks = chunks;
-    this.#leasing = new Leasing(connection);
+    this.#shares = shares;
+    this.#permits = permits;
+    this.#leasing = new Leasing(connection, shares, permits);
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     this.#findNumber = prepare("SELECT num FROM batch WHERE id = ?");
     this.#findDrive = prepare("SELECT drive FROM batch WHERE num = ?");
@@ -65,7 +81,8 @@ export class Working {
     this.#renewOne = prepare(
       `UPDATE chunk SET lease_until = iif((SELECT cancel_mode FROM batch WHERE num = chunk.batch)
          IS 'now', lease_until, ?)
-       WHERE batch = ? AND step = ? AND chunk = ? AND state = 'leased' AND fence = ?`,
+       WHERE batch = ? AND step = ? AND chunk = ? AND state = 'leased' AND fence = ?
+       RETURNING batch, worker`,
     );
     this.#selectStop = prepare(
       `SELECT b.state, b.cancel_mode, ${PAUSE_OF_BATCH} AS pause FROM batch b WHERE b.num = ?`,
@@ -88,34 +105,62 @@ export class Working {
     );
   }
 
-  /** Whether a lease would find something: a look that takes no lock. */
+  /** Whether a lease would find something, or free it: a look that takes no lock. */
   hasDue(request: LeaseRequest): boolean {
-    return this.#leasing.hasDue(request, this.#now());
+    const now = this.#now();
+    return this.#leasing.hasDue(request, now) || this.#permits.wouldChange(request, now);
   }
 
   /** The answer to a lease that found nothing. */
   describeNothingDue(request: LeaseRequest): WorkResult {
-    const nextDueInMs = this.#leasing.computeNextDue(request, this.#now());
-    return { reports: [], leased: [], nextDueInMs, ended: [] };
+    const now = this.#now();
+    return {
+      reports: [],
+      leased: [],
+      nextDueInMs: this.#leasing.computeNextDue(request, now),
+      ended: [],
+      permits: this.#permits.list(request.worker, request.pipeline, now),
+    };
   }
 
   work(reports: readonly Report[], request: LeaseRequest | null): WorkResult {
     const now = this.#now();
     const changes = new StepChanges();
-    const results = reports.map((report) => this.#report(report, changes, now));
+    const uses = this.#shares.beginUses();
+    const results = reports.map((report) => this.#report(report, changes, uses, now));
+    uses.apply();
     const ended = this.#chunks.applyChanges(changes).flatMap((num) => this.#life.goOn(num));
-    const leased = request === null ? [] : this.#leasing.lease(request, now);
-    const nextDueInMs =
-      request === null || leased.length > 0 ? null : this.#leasing.computeNextDue(request, now);
-    return { reports: results, leased, nextDueInMs, ended };
+    return { reports: results, ended, ...this.#lease(request, now) };
   }
 
-  #report(report: Report, changes: StepChanges, now: number): ReportResult {
+  #lease(
+    request: LeaseRequest | null,
+    now: number,
+  ): Pick<WorkResult, "leased" | "nextDueInMs" | "permits"> {
+    if (request === null) return { leased: [], nextDueInMs: null, permits: [] };
+    this.#permits.keep(request, now);
+    const leased = this.#leasing.lease(request, now);
+    if (leased.length > 0) this.#permits.prolong(request, now);
+    this.#permits.free(request);
+    return {
+      leased,
+      nextDueInMs: leased.length > 0 ? null : this.#leasing.computeNextDue(request, now),
+      permits: this.#permits.list(request.worker, request.pipeline, now),
+    };
+  }
+
+  #report(report: Report, changes: StepChanges, uses: Uses, now: number): ReportResult {
     const row = this.#findHeld(report);
     if (row === undefined) return "lost";
     const num = row.batch;
     const effect = decideReport(this.#chunks.readStored(row), report, now);
-    this.#chunks.apply(row, effect, changes);
+    const account = uses.add(row, {
+      busyMs: report.busyMs,
+      ends: effect.end !== "kept",
+      items: row.finish - row.start,
+      tried: countTried(effect, report),
+    });
+    this.#chunks.apply(row, effect, changes, account);
     if (effect.results.length > 0) this.#putResults(row, effect);
     if (report.contents.length > 0) this.#finishContents(row, report, effect);
     if (report.abandoned.length > 0) {
@@ -174,13 +219,21 @@ export class Working {
     });
   }
 
-  renew(leases: readonly LeaseRef[], leaseMs: number): LeaseRef[] {
-    const until = this.#now() + leaseMs;
-    return leases.filter(({ batch, step, chunk, fence }) => {
-      const renewOne = (num: number): true | undefined =>
-        this.#renewOne.run(until, num, step, chunk, fence).changes > 0 || undefined;
-      return this.#byNumber(batch, renewOne) === undefined;
+  renew(worker: number, leases: readonly LeaseRef[], leaseMs: number): RenewResult {
+    type Row = { readonly batch: number; readonly worker: number };
+    const now = this.#now();
+    const until = now + leaseMs;
+    const batches = new Set<number>();
+    const lost = leases.filter(({ batch, step, chunk, fence }) => {
+      const renewed = this.#byNumber(
+        batch,
+        (num) => this.#renewOne.get(until, num, step, chunk, fence) as Row | undefined,
+      );
+      if (renewed?.worker === worker) batches.add(renewed.batch);
+      return renewed === undefined;
     });
+    this.#permits.renew(worker, batches, until, now);
+    return { lost, permits: this.#permits.list(worker, null, now) };
   }
 
   #findHeld({ batch, step, chunk, fence }: LeaseRef): HeldRow | undefined {

@@ -52,6 +52,8 @@ async function loseLeases(
     itemsMax: 1_000,
     chunksMax: 1_000,
     leaseMs: 1,
+    slots: 1,
+    keeps: [],
   });
   return leased.length;
 }

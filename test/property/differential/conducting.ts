@@ -47,6 +47,15 @@ const common = {
   lane: fc.constantFrom(...LANES),
   pipeline: fc.constantFrom("p", ...PIPELINES),
   version: fc.constantFrom("1", ...VERSIONS),
+  tenant: fc.constantFrom(null, null, "t", "zoë/1"),
+  weight: fc.constantFrom(null, null, 1, 3, 0.5),
+  caps: fc.constantFrom(
+    ...Array<null>(6).fill(null),
+    { batch: 1 },
+    { lane: 2 },
+    { pipeline: 3 },
+    { batch: 2, pipeline: 2 },
+  ),
   key: fc.constantFrom(null, null, null, "k1", "k2"),
   input: fc.constantFrom("1", "2", null),
   resume: onceIn(3),
@@ -68,16 +77,22 @@ const submission = fc.record({
 type Asked = typeof submission extends fc.Arbitrary<infer T> ? T : never;
 
 async function submit(stage: Stage, asked: Asked, id: string): Promise<void> {
-  const { strict, steps, deadlineInMs, ...rest } = asked;
+  const { strict, steps, deadlineInMs, tenant, weight, caps, ...rest } = asked;
   const named = steps.map((one, at) => ({ ...one, name: `step ${at}` }));
   const deadlineAt = deadlineInMs === null ? null : stage.clock.wallMs() + deadlineInMs;
   if (!stage.ids.includes(id)) stage.ids.push(id);
   await stage.lineup.call("submit", {
     ...rest,
+    ...(tenant === null ? {} : { tenant }),
     id,
     inputHash: `hash of ${asked.input}`,
     deadlineAt,
-    settings: { strict, steps: named },
+    settings: {
+      strict,
+      steps: named,
+      ...(weight === null ? {} : { weight }),
+      ...(caps === null ? {} : { caps }),
+    },
   });
 }
 
@@ -298,7 +313,7 @@ const runInline = command(
     await submit(stage, unlike(asked), id);
     await stage.lineup.call("startSlicing", id, false);
     const slicer = stage.worker(nth);
-    const limits = { only: false, itemsMax: 100, chunksMax: 1, leaseMs };
+    const limits = { only: false, itemsMax: 100, chunksMax: 1, leaseMs, slots: 2 };
     const request = stage.requestOf(id, slicer.number, limits);
     const part = makePart(stage, id, { ...drawn, sizes: drawn.sizes.slice(0, 1) });
     const sent = { ...part, fence: part.fence - (late ? 1 : 0) };

@@ -41,6 +41,10 @@ const SEEN = [
   "prune: removed",
   "prune: owed",
   "forgetReader: true",
+  "work: leased+permits",
+  "work: permits",
+  "setLimit: true",
+  "setLimit: false",
 ];
 
 test("every store answers and holds what the reference model does", {

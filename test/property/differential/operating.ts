@@ -263,6 +263,31 @@ const leaf = command(
   },
 );
 
+/** A cap, a weight or a rate, set or taken away. */
+const setLimit = command(
+  "setLimit",
+  fc.record({
+    scope,
+    kind: fc.constantFrom("cap", "cap", "cap", "weight", "rate"),
+    cap: fc.constantFrom(1, 2, 5, null),
+    weight: fc.constantFrom(3, 0.25, null),
+    rate: fc.constantFrom({ perSecond: 5, burst: 10 }, { burst: 1, perSecond: 0.5 }, null),
+    act,
+  }),
+  (stage, { scope: drawn, kind, cap, weight, rate, act: by }) => {
+    const { scope: where, name } = nameScope(stage, drawn);
+    const { lineup } = stage;
+    if (kind === "cap")
+      return lineup.call("setLimit", { kind, scope: where, name, value: cap }, by);
+    if (kind === "rate") {
+      return lineup.call("setLimit", { kind, scope: "rate", name: "portal", value: rate }, by);
+    }
+    const batch = stage.find(stage.choose(drawn.target, isUnfinished));
+    const tenant = `${batch?.submission.pipeline ?? "p"}/${batch?.tenant ?? "a"}`;
+    return lineup.call("setLimit", { kind, scope: "tenant", name: tenant, value: weight }, by);
+  },
+);
+
 export const operating = {
   cancel,
   pause,
@@ -278,4 +303,5 @@ export const operating = {
   giveUp,
   dropLetter,
   leaf,
+  setLimit,
 };

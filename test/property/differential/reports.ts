@@ -39,6 +39,8 @@ export interface Deeds {
   readonly keyed: boolean;
   /** What is left waits for a limit. */
   readonly rest: Report["rest"];
+  /** Handler time that it claims, under the lease so far. */
+  readonly busyMs: number;
 }
 
 export const deeds: fc.Arbitrary<Deeds> = fc.record({
@@ -56,6 +58,7 @@ export const deeds: fc.Arbitrary<Deeds> = fc.record({
     }),
     { freq: 5 },
   ),
+  busyMs: fc.constantFrom(0, 1, 7, 100, 12.5),
 });
 
 interface Said {
@@ -110,6 +113,7 @@ export function composeReport(
     rest: drawn.rest,
     starting: lease.careful && drawn.intent === "keep" ? rest.slice(0, drawn.starts) : [],
     intent: drawn.intent,
+    busyMs: drawn.busyMs,
   };
 }
 

@@ -6,7 +6,7 @@
 import fc from "fast-check";
 import { isEnded } from "../../../src/core/batch.ts";
 import { type Batch, currentStep } from "../../../src/adapters/memory/state.ts";
-import { listDue, mayRun } from "../../../src/adapters/memory/working.ts";
+import { listDue, mayRun } from "../../../src/adapters/memory/leasing.ts";
 import type { PlanPart } from "../../../src/ports/conducting.ts";
 import { type LeaseRequest, nameLease, type Report } from "../../../src/ports/working.ts";
 import type { ManualClock } from "../../support/manual-clock.ts";
@@ -14,7 +14,7 @@ import { type Held, SimulatedWorker } from "../simulated-worker.ts";
 import type { Lineup } from "./lineup.ts";
 import { composeReport, type Deeds } from "./reports.ts";
 
-export const LANES = ["a", "b"] as const;
+export const LANES = ["a", "b", "c"] as const;
 export const PIPELINES = ["p", "q"] as const;
 export const VERSIONS = ["1", "2"] as const;
 export const READERS = ["mail", "hook"] as const;
@@ -118,7 +118,15 @@ export class Stage {
     const { pipeline, version } = batch?.submission ?? { pipeline: "p", version: "1" };
     const { only, ...rest } = limits;
     const step = batch?.step ?? 0;
-    return { worker, pipeline, versions: [version], step, batch: only ? id : null, ...rest };
+    const asked = { worker, pipeline, versions: [version], step, keeps: [] };
+    return { ...asked, batch: only ? id : null, ...rest };
+  }
+
+  /** The scopes of which a worker holds slots. */
+  listPermits(worker: number): string[] {
+    return [...this.lineup.reference.state.permits.values()]
+      .filter((row) => row.worker === worker)
+      .map(({ scope }) => scope);
   }
 
   async compareStates(): Promise<void> {
@@ -131,6 +139,7 @@ export interface LeaseLimits {
   readonly itemsMax: number;
   readonly chunksMax: number;
   readonly leaseMs: number;
+  readonly slots: number;
 }
 
 const SERVED = PIPELINES.flatMap((pipeline) => VERSIONS.map((version) => ({ pipeline, version })));

@@ -17,7 +17,7 @@ const { finishSlicing, reslice, runInline, add, seal, fail, claim } = conducting
 const { work, rush, stumble, finish, crash, haunt, die, renew, claimContents, beat } = working;
 const { hire, interrupt, cling, readStops, sweep, linger, advance, jump } = working;
 const { cancel, pause, resume, resumeAll, setPolicy, move, redrive, edit, discard } = operating;
-const { prune, follow, giveUp, dropLetter, leaf } = operating;
+const { prune, follow, giveUp, dropLetter, leaf, setLimit } = operating;
 
 const everything = [
   ...times(8, work),
@@ -90,6 +90,14 @@ const remains = [
   ...times(1, claimContents, fail),
 ];
 
+/** Tenants and caps. */
+const shares = [
+  ...times(12, work),
+  ...times(4, launch, setLimit, renew, advance),
+  ...times(2, sliceOn, rush, sweep, crash, runInline),
+  ...times(1, finish, die, hire, haunt, cancel, pause, resumeAll, redrive, linger, leaf),
+];
+
 const THEMES = [
   everything,
   slicing,
@@ -101,6 +109,7 @@ const THEMES = [
   letters,
   steps,
   remains,
+  shares,
 ];
 
 /** The commands of one run. */

@@ -50,7 +50,7 @@ export function nameOutcome(
 
 type Counted = { readonly [name: string]: string | number | undefined };
 type WorkAnswer = { readonly reports: readonly string[] } & {
-  readonly [Name in "leased" | "ended"]: readonly unknown[];
+  readonly [Name in "leased" | "ended" | "permits"]: readonly unknown[];
 };
 type SweepAnswer = { readonly lostLeases: number; readonly tended: number } & {
   readonly ended: readonly unknown[];
@@ -67,10 +67,11 @@ function nameCounts(counts: Counted, names: readonly string[]): string {
   return some.length === 0 ? "nothing" : some.join("+");
 }
 
-function nameWork({ reports, leased, ended }: WorkAnswer): string {
+function nameWork({ reports, leased, ended, permits }: WorkAnswer): string {
   const parts = [
     ...new Set(reports),
     ...(leased.length > 0 ? ["leased"] : []),
+    ...(permits.length > 0 ? ["permits"] : []),
     ...(ended.length > 0 ? ["ended"] : []),
   ];
   return parts.length === 0 ? "nothing" : parts.join("+");

@@ -25,15 +25,22 @@ const lease = fc.record({
   itemsMax: fc.constantFrom(8, 20, 3, 0),
   chunksMax: fc.constantFrom(2, 4, 1),
   leaseMs,
+  slots: fc.constantFrom(1, 2, 3, 8),
+  /** Of what the worker holds: how many slots of each it says that it needs; null says nothing. */
+  keeps: fc.array(fc.option(fc.nat(3)), { maxLength: 3 }),
 });
 
 type Lease = typeof lease extends fc.Arbitrary<infer T> ? T : never;
 
 function ask(stage: Stage, number: number, asked: Lease): LeaseRequest {
-  const { target: aim, astray, versions, ...limits } = asked;
+  const { target: aim, astray, versions, keeps, ...limits } = asked;
   const request = stage.requestOf(stage.choose(aim, stage.hasDueWork), number, limits);
   const step = request.step + (astray ? 1 : 0);
-  return { ...request, step, versions: versions ?? request.versions };
+  const kept = stage.listPermits(number).flatMap((scope, at) => {
+    const slots = keeps[at] ?? null;
+    return slots === null ? [] : [{ scope, slots }];
+  });
+  return { ...request, step, versions: versions ?? request.versions, keeps: kept };
 }
 
 const work = command(
@@ -91,7 +98,7 @@ const haunt = command(
 /** Takes all of a batch that is due, and says the same of every chunk. */
 async function take(stage: Stage, id: string, ms: number): Promise<SimulatedWorker> {
   const stranger = new SimulatedWorker(1);
-  const limits = { only: true, itemsMax: 1_000, chunksMax: 100, leaseMs: ms };
+  const limits = { only: true, itemsMax: 1_000, chunksMax: 100, leaseMs: ms, slots: 2 };
   const request = stage.requestOf(id, stranger.number, limits);
   const answer = await stage.lineup.call("work", [], request);
   if (answer !== null) stranger.take(answer, [], stage.clock.monotonicMs());
@@ -152,6 +159,7 @@ const SUCCESS: Deeds = {
   starts: 1,
   keyed: false,
   rest: null,
+  busyMs: 3,
 };
 
 export async function succeed(stage: Stage, id: string): Promise<void> {
@@ -197,7 +205,7 @@ const cling = command(
     const stranger = await take(stage, id, 20);
     await stage.lineup.call("cancel", id, { mode, by: "somebody", why: null });
     const leases = stranger.held.map((held) => referTo(held.lease));
-    await stage.lineup.call("renew", leases, 60);
+    await stage.lineup.call("renew", stranger.number, leases, 60);
     stage.clock.advance(ms);
     await stage.lineup.call("sweep", PATIENT);
   },
@@ -211,9 +219,9 @@ const renew = command(
   "renew",
   fc.record({ worker, leaseMs, ghosts: onceIn(3) }),
   (stage, { worker: nth, leaseMs: ms, ghosts }) => {
-    const { held, graveyard } = stage.worker(nth);
+    const { held, graveyard, number } = stage.worker(nth);
     const leases = [...held, ...(ghosts ? graveyard.slice(-3) : [])].map((one) => one.lease);
-    return stage.lineup.call("renew", leases.map(referTo), ms);
+    return stage.lineup.call("renew", number, leases.map(referTo), ms);
   },
 );
 
@@ -237,7 +245,7 @@ const claimContents = command(
   async (stage, { worker: n, target: aim, nth, ghost, indexes, shift }) => {
     const claimer = stage.worker(n);
     if (claimer.held.length === 0) {
-      const limits = { only: true, itemsMax: 8, chunksMax: 2, leaseMs: 60 };
+      const limits = { only: true, itemsMax: 8, chunksMax: 2, leaseMs: 60, slots: 2 };
       const request = stage.requestOf(stage.choose(aim, stage.hasDueWork), claimer.number, limits);
       const answer = await stage.lineup.call("work", [], request);
       if (answer !== null) claimer.take(answer, [], stage.clock.monotonicMs());

@@ -1,0 +1,89 @@
+/**
+ * Chunks in hand whose items may start, in order. One that must run carefully holds up those behind
+ * it; one whose batch, lane or pipeline is at its cap lets them pass.
+ */
+import type { ChunkRun } from "./chunk-run.ts";
+import type { SlotPermits } from "./slot-permits.ts";
+
+export class RunQueue {
+  readonly #permits: SlotPermits;
+  readonly #onUsedUp: (run: ChunkRun) => void;
+  readonly #runs: ChunkRun[] = [];
+  /** Items that may still be started. */
+  unstarted = 0;
+
+  constructor(permits: SlotPermits, onUsedUp: (run: ChunkRun) => void) {
+    this.#permits = permits;
+    this.#onUsedUp = onUsedUp;
+  }
+
+  get head(): ChunkRun | undefined {
+    return this.#runs[0];
+  }
+
+  add(run: ChunkRun): void {
+    this.#runs.push(run);
+    this.unstarted += run.unstarted;
+  }
+
+  /** Nothing more of the run is started from here. */
+  drop(run: ChunkRun): void {
+    if (run.arrived) this.unstarted -= run.unstarted;
+    run.skipRest();
+    this.leave(run);
+  }
+
+  /** It has nothing left to start. */
+  leave(run: ChunkRun): void {
+    const at = this.#runs.indexOf(run);
+    if (at !== -1) this.#runs.splice(at, 1);
+  }
+
+  takeHead(): ChunkRun | undefined {
+    const head = this.#runs.shift();
+    this.unstarted -= head?.unstarted ?? 0;
+    return head;
+  }
+
+  clear(): ChunkRun[] {
+    this.unstarted = 0;
+    return this.#runs.splice(0);
+  }
+
+  canTake(now: number): boolean {
+    if (this.unstarted === 0) return false;
+    return this.#findNext(now, 0) !== -1;
+  }
+
+  /** The run and the position of the next item to start; null when there is none. */
+  take(now: number): { readonly run: ChunkRun; readonly index: number } | null {
+    for (let at = this.#findNext(now, 0); at !== -1; at = this.#findNext(now, at)) {
+      const run = this.#runs[at] as ChunkRun;
+      const index = this.takeOf(run, now);
+      if (index !== -1) return { run, index };
+      this.#runs.splice(at, 1);
+      this.#onUsedUp(run);
+    }
+    return null;
+  }
+
+  /** The next item of a run; -1 when it has none. A worker checks its own lease before each start. */
+  takeOf(run: ChunkRun, now: number): number {
+    const before = run.unstarted;
+    if (now >= run.leaseUntil) run.lose();
+    if (run.lost) run.skipRest();
+    const index = run.takeNext();
+    this.unstarted -= before - run.unstarted;
+    return index;
+  }
+
+  #findNext(now: number, from: number): number {
+    const areCapped = this.#permits.areNeeded;
+    for (let at = from; at < this.#runs.length; at++) {
+      const run = this.#runs[at] as ChunkRun;
+      if (run.lease.careful) return -1;
+      if (!areCapped || this.#permits.mayStart(run, now)) return at;
+    }
+    return -1;
+  }
+}

@@ -1,0 +1,237 @@
+/** Caps: how many handlers run at once over all workers, by permits that last as long as leases. */
+import { expect } from "vitest";
+import type { Caps } from "../../src/core/caps.ts";
+import { explainBatch } from "../../src/core/why.ts";
+import type { Submission } from "../../src/ports/conducting.ts";
+import type { LeaseRequest, WorkResult } from "../../src/ports/working.ts";
+import { LEASE_MS, ME, type Rig, type Rule, STEP, SWEEP_POLICY } from "./rig.ts";
+
+const capped = (caps: Caps, changes: Partial<Submission> = {}): Partial<Submission> => ({
+  settings: { strict: false, steps: [STEP], caps },
+  ...changes,
+});
+
+/** Two workers beside each other. */
+const ONE = 1;
+const TWO = 2;
+
+const look = (rig: Rig, worker: number, changes: Partial<LeaseRequest> = {}): Promise<WorkResult> =>
+  rig.look({ worker, slots: 4, chunksMax: 1, ...changes });
+
+async function explain(rig: Rig, id: string): Promise<ReturnType<typeof explainBatch>> {
+  await rig.store.beat(ONE, [{ pipeline: "import", version: "1" }], 10 ** 9);
+  const waiting = await rig.store.readWaiting(id, 9);
+  return explainBatch(waiting!.batch);
+}
+
+const cap = (rig: Rig, scope: "batch" | "lane" | "pipeline", name: string, value: number | null) =>
+  rig.store.setLimit({ kind: "cap", scope, name, value }, ME);
+
+export function describeCaps(rule: Rule): void {
+  rule("without a cap there are no permits", async ({ rig }) => {
+    await rig.running([1]);
+    expect(await look(rig, ONE)).toMatchObject({ leased: [{}], permits: [] });
+  });
+
+  rule("a worker gets as many slots as it asks for, or as are free", async ({ rig }) => {
+    const id = await rig.running([1, 1, 1], capped({ batch: 6 }));
+    const scope = `batch/${id}`;
+    expect((await look(rig, ONE)).permits).toEqual([{ scope, slots: 4 }]);
+    expect((await look(rig, TWO)).permits).toEqual([{ scope, slots: 2 }]);
+    expect(await rig.store.listCapUse()).toEqual([{ scope, slots: 6 }]);
+  });
+
+  rule("a batch whose cap is reached is passed over, and others go on", async ({ rig }) => {
+    const full = await rig.running([1, 1], capped({ batch: 4 }));
+    const free = await rig.running([1]);
+    expect((await look(rig, ONE, { batch: full })).leased).toHaveLength(1);
+    expect((await look(rig, TWO)).leased).toMatchObject([{ batch: free }]);
+    expect(await look(rig, TWO)).toMatchObject({ leased: [], nextDueInMs: null, permits: [] });
+    // Who has slots there leases on.
+    expect((await look(rig, ONE)).leased).toMatchObject([{ batch: full }]);
+  });
+
+  rule("a cap of a lane and of a pipeline counts over all their batches", async ({ rig }) => {
+    const one = await rig.running([1], capped({ pipeline: 5 }));
+    const two = await rig.running([1], capped({ pipeline: 5, lane: 2 }, { lane: "north" }));
+    await look(rig, ONE, { batch: one });
+    expect((await look(rig, TWO, { batch: two })).permits).toEqual([
+      { scope: "lane/north", slots: 2 },
+      { scope: "pipeline/import", slots: 1 },
+    ]);
+  });
+
+  rule("slots are free again when the worker's last lease there is settled", async ({ rig }) => {
+    const id = await rig.running([1, 1, 1], capped({ batch: 4 }));
+    const { leased } = await look(rig, ONE);
+    expect((await look(rig, TWO)).leased).toEqual([]);
+    await rig.settle(leased[0]!);
+    const waits = { batch: "none" };
+    expect((await look(rig, ONE, waits)).permits).toEqual([]);
+    expect((await look(rig, TWO)).permits).toEqual([{ scope: `batch/${id}`, slots: 4 }]);
+  });
+
+  rule("what a worker says that it keeps is lowered at once", async ({ rig }) => {
+    const id = await rig.running([1, 1, 1], capped({ batch: 4 }));
+    const scope = `batch/${id}`;
+    await look(rig, ONE);
+    const kept = await look(rig, ONE, { batch: "none", keeps: [{ scope, slots: 1 }] });
+    expect(kept.permits).toEqual([{ scope, slots: 1 }]);
+    expect((await look(rig, TWO)).permits).toEqual([{ scope, slots: 3 }]);
+    expect((await look(rig, ONE, { batch: "none" })).permits).toEqual([{ scope, slots: 1 }]);
+  });
+
+  rule(
+    "a worker that keeps slots without a lease has them until it says otherwise",
+    async ({ rig }) => {
+      const id = await rig.running([1, 1], capped({ batch: 4 }));
+      const keeps = [{ scope: `batch/${id}`, slots: 4 }];
+      const { leased } = await look(rig, ONE);
+      await rig.settle(leased[0]!);
+      expect((await look(rig, ONE, { batch: "none", keeps })).permits).toEqual(keeps);
+      expect((await look(rig, TWO)).leased).toEqual([]);
+      const none = [{ scope: `batch/${id}`, slots: 0 }];
+      expect((await look(rig, ONE, { batch: "none", keeps: none })).permits).toEqual([]);
+      expect((await look(rig, TWO)).leased).toHaveLength(1);
+    },
+  );
+
+  rule("a permit runs out with its lease, and is prolonged with it", async ({ rig }) => {
+    const id = await rig.running([1, 1], capped({ batch: 4 }));
+    const scope = `batch/${id}`;
+    const { leased } = await look(rig, ONE);
+    rig.clock.advance(LEASE_MS - 1);
+    expect(await rig.store.renew(ONE, leased, LEASE_MS)).toEqual({
+      lost: [],
+      permits: [{ scope, slots: 4 }],
+    });
+    rig.clock.advance(LEASE_MS - 1);
+    await rig.sweep();
+    expect((await look(rig, TWO)).leased).toEqual([]);
+    rig.clock.advance(1);
+    expect((await look(rig, TWO)).permits).toEqual([{ scope, slots: 4 }]);
+    await rig.sweep();
+    expect(await rig.store.listCapUse()).toEqual([{ scope, slots: 4 }]);
+    expect((await rig.store.renew(ONE, leased, LEASE_MS)).permits).toEqual([]);
+  });
+
+  rule("an operator's cap is above the declared one, also if it is higher", async ({ rig }) => {
+    const id = await rig.running([1, 1], capped({ batch: 1 }));
+    await cap(rig, "batch", id, 3);
+    expect((await look(rig, ONE)).permits).toEqual([{ scope: `batch/${id}`, slots: 3 }]);
+    await cap(rig, "batch", id, null);
+    const { leased } = await look(rig, ONE);
+    const { permits } = await rig.store.renew(ONE, leased, LEASE_MS);
+    expect(permits).toEqual([{ scope: `batch/${id}`, slots: 1 }]);
+  });
+
+  rule("a cap that is lowered is kept to after each worker's renewal", async ({ rig }) => {
+    const id = await rig.running([1, 1], capped({ batch: 8 }));
+    const scope = `batch/${id}`;
+    const one = await look(rig, ONE);
+    const two = await look(rig, TWO);
+    await cap(rig, "batch", id, 5);
+    expect((await rig.store.renew(ONE, one.leased, LEASE_MS)).permits).toEqual([
+      { scope, slots: 1 },
+    ]);
+    expect((await rig.store.renew(TWO, two.leased, LEASE_MS)).permits).toEqual([
+      { scope, slots: 4 },
+    ]);
+  });
+
+  rule("a cap on what runs already is heard of with the next renewal", async ({ rig }) => {
+    await rig.running([1, 1]);
+    const one = await look(rig, ONE);
+    const two = await look(rig, TWO);
+    await cap(rig, "pipeline", "import", 3);
+    const scope = "pipeline/import";
+    expect((await rig.store.renew(ONE, one.leased, LEASE_MS)).permits).toEqual([
+      { scope, slots: 3 },
+    ]);
+    expect((await rig.store.renew(TWO, two.leased, LEASE_MS)).permits).toEqual([
+      { scope, slots: 0 },
+    ]);
+    // Its own count lowers what it took, and the other one has room.
+    await look(rig, ONE, { keeps: [{ scope, slots: 1 }] });
+    expect((await rig.store.renew(TWO, two.leased, LEASE_MS)).permits).toEqual([
+      { scope, slots: 2 },
+    ]);
+    await cap(rig, "pipeline", "import", null);
+    expect((await rig.store.renew(TWO, two.leased, LEASE_MS)).permits).toEqual([]);
+  });
+
+  rule("a batch that waits for a slot says so, with the cap and its use", async ({ rig }) => {
+    const one = await rig.running([1], capped({ lane: 2 }, { lane: "north" }));
+    expect((await explain(rig, one)).code).toBe("due");
+    await cap(rig, "pipeline", "import", 4);
+    const two = await rig.running([1]);
+    await look(rig, ONE, { batch: two });
+    expect(await explain(rig, one)).toEqual({
+      code: "cap",
+      message:
+        "its pipeline import has a cap of 4 handler calls at once, and 4 are taken; sluice limits shows and changes it",
+    });
+  });
+
+  rule("a batch whose cap is reached has not stalled", async ({ rig }) => {
+    await rig.store.beat(ONE, [{ pipeline: "import", version: "1" }], 10 ** 9);
+    await cap(rig, "pipeline", "import", 1);
+    const id = await rig.running([1]);
+    const keeps = [{ scope: "pipeline/import", slots: 1 }];
+    // Somebody has the only slot and works on nothing.
+    const { leased } = await look(rig, TWO, { leaseMs: 10 ** 9, keeps });
+    await rig.report(leased[0]!, {});
+    for (let nth = 0; nth < 9; nth++) {
+      rig.clock.advance(10 * 60_000);
+      await rig.store.sweep({ ...SWEEP_POLICY, stallsMax: 0 });
+    }
+    expect((await rig.get(id)).counts.failed).toBe(0);
+  });
+
+  rule("a freed slot is a change that wakes who waits", async ({ rig }) => {
+    const id = await rig.running([1, 1], capped({ batch: 1 }));
+    const scope = `batch/${id}`;
+    await look(rig, ONE);
+    let changes = 0;
+    const unwatch = rig.store.watch(() => void changes++);
+    await look(rig, ONE, { batch: "none", keeps: [{ scope, slots: 1 }] });
+    expect(changes).toBe(0);
+    await look(rig, ONE, { batch: "none", keeps: [{ scope, slots: 0 }] });
+    expect(changes).toBeGreaterThan(0);
+    unwatch();
+  });
+
+  rule("the end of a batch ends its permits", async ({ rig }) => {
+    const id = await rig.running([1, 1], capped({ batch: 4 }));
+    await look(rig, ONE);
+    await rig.store.fail(id, { code: "STOP", message: "enough" });
+    expect(await rig.store.listCapUse()).toEqual([]);
+  });
+
+  rule("limits are listed, and each change is kept with who made it", async ({ rig }) => {
+    const id = await rig.running([1]);
+    const by = { by: "ann", why: "the portal is slow" };
+    const rate = { kind: "rate", scope: "rate", name: "portal" } as const;
+    expect(await rig.store.setLimit({ ...rate, value: { perSecond: 5, burst: 10 } }, by)).toBe(
+      true,
+    );
+    expect(await rig.store.setLimit({ ...rate, value: { burst: 10, perSecond: 5 } }, by)).toBe(
+      false,
+    );
+    await cap(rig, "batch", id, 2);
+    await cap(rig, "batch", id, null);
+    expect(await rig.store.listLimits()).toEqual([{ ...rate, value: { perSecond: 5, burst: 10 } }]);
+    const at = rig.clock.wallMs();
+    const named = { kind: "cap", scope: "batch", name: id };
+    expect(await rig.store.listLimitChanges(0, 9)).toEqual([
+      { seq: 1, at, ...by, ...rate, before: null, after: { perSecond: 5, burst: 10 } },
+      { seq: 2, at, ...ME, ...named, before: null, after: 2 },
+      { seq: 3, at, ...ME, ...named, before: 2, after: null },
+    ]);
+    expect(await rig.store.listLimitChanges(1, 1)).toMatchObject([{ seq: 2 }]);
+  });
+
+  rule("a cap of a batch that is not there is refused", async ({ rig }) => {
+    await expect(cap(rig, "batch", "nobody", 2)).rejects.toMatchObject({ code: "UNKNOWN_BATCH" });
+  });
+}
