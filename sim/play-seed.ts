@@ -27,7 +27,8 @@ export async function playSeed(
   const coverage = new Coverage();
   const places: string[] = [];
   let happened = 0;
-  const { world, problems } = await playTraffic(applyCut(drawHour(seed), cut), {
+  const hour = drawHour(seed, cut.limits?.length !== 0);
+  const { world, problems } = await playTraffic(applyCut(hour, cut), {
     ...options,
     onStage: (stage) => {
       coverage.watch(stage);

@@ -6,6 +6,7 @@ import { checkCancelling } from "./cancelling.ts";
 import { checkChain } from "./chain.ts";
 import { checkCheckpoints } from "./checkpoints.ts";
 import type { MakeChecker } from "./checker.ts";
+import { checkClosedKeys } from "./closed-keys.ts";
 import { checkConservation } from "./conservation.ts";
 import { checkDedupe } from "./dedupe.ts";
 import { checkDeserved } from "./deserved.ts";
@@ -20,8 +21,11 @@ import { checkLaneOrder } from "./lane-order.ts";
 import { checkLimits } from "./limits.ts";
 import { checkOneEnding } from "./one-ending.ts";
 import { checkOneOutcome } from "./one-outcome.ts";
+import { checkPaces } from "./paces.ts";
 import { checkPassage } from "./passage.ts";
 import { checkPlan } from "./plan.ts";
+import { checkRates } from "./rates.ts";
+import { checkRests } from "./rests.ts";
 import { checkSoundNodes } from "./sound-nodes.ts";
 import { checkTransitions } from "./transitions.ts";
 import { checkVersions } from "./versions.ts";
@@ -36,6 +40,10 @@ export const CHECKERS: ReadonlyMap<string, MakeChecker> = new Map([
   ["one holder of a duty", checkDuties],
   ["lane order", checkLaneOrder],
   ["limits", checkLimits],
+  ["rates", checkRates],
+  ["paces", checkPaces],
+  ["closed keys", checkClosedKeys],
+  ["rests", checkRests],
   ["nothing after cancel", checkCancelling],
   ["attempts", checkAttempts],
   ["back-off", checkBackOff],

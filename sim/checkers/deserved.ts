@@ -87,6 +87,8 @@ function findWrongDeath(
       return doing.does === "refuse" ? null : said;
     case "STUMBLED":
       return stumbles && gaveUp ? null : said;
+    case "THROTTLED":
+      return doing.does === "throttle" && gaveUp ? null : said;
     case "TIME_LIMIT":
       // On a node that stands still, time passes for its handlers all the same.
       return (doing.does === "hang" || doing.does === "dawdle" || plot.byChunk || rough) && gaveUp

@@ -5,6 +5,7 @@
 import { playSeed } from "../play-seed.ts";
 import { type Cut, WHOLE } from "../traffic/cut.ts";
 import { drawHour } from "../traffic/draw-hour.ts";
+import { hasLimits } from "../traffic/draw-limits.ts";
 
 /** Plays that a failure is worth. */
 const PLAYS_MAX = 250;
@@ -35,12 +36,15 @@ export async function shrink(seed: number, promise: string): Promise<Shrunk> {
     happenings: hour.happenings.map((_, number) => number),
     faults: places,
     items: hour.errands.map(({ key, contents }) => `${key}:${contents.length}`),
+    limits: hour.pipelines.flatMap(({ steps }) =>
+      steps.filter((step) => hasLimits(step)).map(({ name }) => name),
+    ),
   };
   if (!(await breaks(whole))) return { cut: WHOLE, plays };
   let cut = whole;
   for (let before = ""; before !== JSON.stringify(cut); ) {
     before = JSON.stringify(cut);
-    for (const part of ["faults", "errands", "happenings", "acts"] as const) {
+    for (const part of ["faults", "errands", "happenings", "acts", "limits"] as const) {
       cut = await leaveOut(cut, part, breaks);
     }
     cut = await shorten(cut, breaks);
@@ -50,7 +54,7 @@ export async function shrink(seed: number, promise: string): Promise<Shrunk> {
 
 async function leaveOut(
   cut: Cut,
-  part: "faults" | "errands" | "happenings" | "acts",
+  part: "faults" | "errands" | "happenings" | "acts" | "limits",
   breaks: (cut: Cut) => Promise<boolean>,
 ): Promise<Cut> {
   let kept = cut;

@@ -19,8 +19,11 @@ describe("a cut", () => {
       happenings: [],
       faults: ["n1.2#37"],
       items: ["e0:3"],
+      limits: [],
     };
-    expect(writeCut(cut)).toBe("errands=e0,e3 acts=2 happenings= faults=n1.2#37 items=e0:3");
+    expect(writeCut(cut)).toBe(
+      "errands=e0,e3 acts=2 happenings= faults=n1.2#37 items=e0:3 limits=",
+    );
     expect(readCut(writeCut(cut))).toEqual(cut);
     expect(readCut("")).toEqual(WHOLE);
     expect(writeCut(WHOLE)).toBe("");

@@ -1,10 +1,10 @@
 /**
- * What is left of an hour: some of its batches, acts, happenings and faults, and of some batches only
- * their first items. A cut can be written on a command line.
+ * What is left of an hour: some of its batches, acts, happenings, faults and limits, and of some
+ * batches only their first items. A cut can be written on a command line.
  */
 import { swarmFaults } from "../faults.ts";
 import type { Hour } from "./draw-hour.ts";
-import type { Errand } from "./errand.ts";
+import type { Errand, PipelinePlot } from "./errand.ts";
 import type { TrafficPlot } from "./plot.ts";
 
 export interface Cut {
@@ -17,6 +17,8 @@ export interface Cut {
   readonly faults: readonly string[] | null;
   /** How many items a batch has, as `e1:3`. */
   readonly items: readonly string[] | null;
+  /** Steps that keep their rate and pace; with none the hour is one without limits. */
+  readonly limits: readonly string[] | null;
 }
 
 export const WHOLE: Cut = {
@@ -25,9 +27,10 @@ export const WHOLE: Cut = {
   happenings: null,
   faults: null,
   items: null,
+  limits: null,
 };
 
-const PARTS = ["errands", "acts", "happenings", "faults", "items"] as const;
+const PARTS = ["errands", "acts", "happenings", "faults", "items", "limits"] as const;
 
 export function applyCut(hour: Hour, cut: Cut): TrafficPlot {
   const { seed, swarm } = hour;
@@ -37,9 +40,21 @@ export function applyCut(hour: Hour, cut: Cut): TrafficPlot {
     ...hour,
     faults: swarmFaults({ seed, perMille, lateMaxMs, only }),
     errands: cutErrands(hour.errands, cut),
-    acts: hour.acts.filter((_, number) => cut.acts?.includes(number) ?? true),
+    pipelines: hour.pipelines.map((pipeline) => cutLimits(pipeline, cut)),
+    acts: hour.acts
+      .filter((_, number) => cut.acts?.includes(number) ?? true)
+      .toSorted((a, b) => a.atMs - b.atMs),
     happenings: hour.happenings.filter((_, number) => cut.happenings?.includes(number) ?? true),
   };
+}
+
+function cutLimits(pipeline: PipelinePlot, { limits }: Cut): PipelinePlot {
+  const steps = pipeline.steps.map((step) =>
+    (limits?.includes(step.name) ?? true)
+      ? step
+      : { ...step, rate: null, pace: null, checkMaxMs: null },
+  );
+  return { ...pipeline, steps };
 }
 
 /** Those that are left are submitted when they were before. */
@@ -76,7 +91,8 @@ export function readCut(text: string): Cut {
     const [part = "", list = ""] = word.split("=");
     const values = list === "" ? [] : list.split(",");
     if (part === "acts" || part === "happenings") cut[part] = values.map(Number);
-    else if (part === "errands" || part === "faults" || part === "items") cut[part] = values;
+    else if (part === "errands" || part === "faults" || part === "items" || part === "limits")
+      cut[part] = values;
     else throw new Error(`${JSON.stringify(part)} is no part of a cut: ${PARTS.join(", ")} are`);
   }
   return cut;

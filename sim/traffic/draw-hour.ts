@@ -7,11 +7,12 @@ import type { EngineSettings } from "../../src/runtime/settings.ts";
 import { FAULT_KINDS, type FaultRates, OPERATOR, swarmFaults } from "../faults.ts";
 import type { HintFaults } from "../world.ts";
 import { Draw } from "./draw.ts";
+import { drawLimits, hasLimits } from "./draw-limits.ts";
 import { drawDoings, drawErrand, drawPipeline } from "./draw-work.ts";
 import type { Errand, PipelinePlot } from "./errand.ts";
 import {
+  type ActName,
   type ActPlot,
-  ACTS,
   type HappeningName,
   type HappeningPlot,
   HAPPENINGS,
@@ -24,6 +25,20 @@ const FAULTS_UNTIL_MS = 2_100_000;
 const CALM_LIMIT_MS = 3_600_000;
 const SEAL_SOON_MS = 200_000;
 const YEARS_MS = 10 * 365 * 86_400_000;
+
+/** What is drawn where nothing has a limit. */
+const BATCH_ACTS = [
+  "cancel",
+  "pause",
+  "resume",
+  "redrive",
+  "discard",
+  "edit",
+  "move",
+  "policy",
+  "prune",
+  "look",
+] as const satisfies readonly ActName[];
 
 /** How often things go wrong in one world. */
 export interface Swarm {
@@ -42,7 +57,18 @@ export interface Hour extends TrafficPlot {
   readonly swarm: Swarm;
 }
 
-export function drawHour(seed: number): Hour {
+/** Without its limits an hour is otherwise the same. */
+export function drawHour(seed: number, withLimits = true): Hour {
+  const hour = drawPlainHour(seed);
+  const draw = new Draw(seed * 7_411 + 3);
+  const limited = withLimits ? drawLimits(draw, hour) : null;
+  if (limited === null) return hour;
+  // Behind the others, which keep their numbers.
+  const acts = [...hour.acts, ...drawKeyActs(draw, hour.errands)];
+  return { ...hour, ...limited, acts };
+}
+
+function drawPlainHour(seed: number): Hour {
   const draw = new Draw(seed * 6_007 + 11);
   const calm = draw.chance(0.12);
   const swarm = drawSwarm(draw, calm);
@@ -154,7 +180,7 @@ function drawMoment(draw: Draw, errands: readonly Errand[]): number {
 
 function drawActs(draw: Draw, count: number, errands: readonly Errand[]): ActPlot[] {
   const often = [
-    ...ACTS,
+    ...BATCH_ACTS,
     "pause",
     "resume",
     "redrive",
@@ -173,6 +199,15 @@ function drawActs(draw: Draw, count: number, errands: readonly Errand[]): ActPlo
     acts.push({ atMs, act: draw.pick(often), roll: sameRoll ?? draw.below(2 ** 31) });
   }
   return acts.toSorted((a, b) => a.atMs - b.atMs);
+}
+
+/** Operators close and open keys. */
+function drawKeyActs(draw: Draw, errands: readonly Errand[]): ActPlot[] {
+  return Array.from({ length: draw.pick([0, 3, 8]) }, () => ({
+    atMs: drawMoment(draw, errands),
+    act: draw.pick(["closeKey", "openKey"] as const),
+    roll: draw.below(2 ** 31),
+  }));
 }
 
 function drawHappenings(
@@ -235,5 +270,15 @@ export function describeSwarm({ seed, swarm, ...plot }: Hour): string {
     `  clocks wrong by up to ${swarm.skewMaxMs} ms; nodes start again within ${swarm.restartMaxMs} ms`,
     `  nodes: ${plot.submitters} submitters, ${plot.helpers} helpers; ${plot.errands.length} batches in ${plot.pipelines.length} pipelines`,
     `  settings: ${JSON.stringify(plot.settings)}`,
+    ...describeLimits(plot.pipelines),
   ].join("\n");
+}
+
+function describeLimits(pipelines: readonly PipelinePlot[]): string[] {
+  return pipelines
+    .flatMap(({ steps }) => steps)
+    .filter((step) => hasLimits(step))
+    .map(({ name, rate, pace, checkMaxMs }) => {
+      return `  limits of ${name}: ${JSON.stringify({ rate, pace, checkMaxMs })}`;
+    });
 }

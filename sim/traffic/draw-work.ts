@@ -58,6 +58,9 @@ function drawStep(draw: Draw, name: string, mayDedupe: boolean): StepPlot {
       { attempts: 4, baseMs: 500, capMs: 30_000 },
       { attempts: 1, baseMs: 40, capMs: 200 },
     ]),
+    rate: null,
+    pace: null,
+    checkMaxMs: null,
   };
 }
 

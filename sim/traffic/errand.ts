@@ -2,6 +2,7 @@
 import type { RetryPolicy } from "../../src/core/retry.ts";
 import type { ItemContext } from "../../src/runtime/contexts.ts";
 import type { Node } from "../world.ts";
+import type { PacePlot, RatePlot } from "./limits.ts";
 
 /** What an item does in one step. Whatever succeeds has a result, which the next step gets. */
 export type Doing =
@@ -16,6 +17,8 @@ export type Doing =
   | { readonly does: "dawdle"; readonly times: number }
   /** Records each of its stages, and fails once after one of them. */
   | { readonly does: "stages"; readonly stages: number; readonly failsAfter: number }
+  /** Is told the first few times to leave its key alone. */
+  | { readonly does: "throttle"; readonly times: number; readonly forMs: number }
   /** Has nothing to do the first few times. */
   | { readonly does: "later"; readonly times: number }
   /** Kills its node the first few times. */
@@ -38,6 +41,10 @@ export interface StepPlot {
   readonly itemMaxMs: number;
   readonly timeLimitMs: number;
   readonly retry: RetryPolicy;
+  readonly rate: RatePlot | null;
+  readonly pace: PacePlot | null;
+  /** Its items are looked at before they start, which takes up to so long; null when they are not. */
+  readonly checkMaxMs: number | null;
 }
 
 /** The code of a pipeline: what it calls itself, and which older batches it can go on with. */
@@ -110,6 +117,8 @@ export interface ErrandListener {
   onStart?(run: ErrandRun): void;
   /** It has ended, or was told to stop: it counts no longer. */
   onLeave?(run: ErrandRun): void;
+  /** It is about to say that its key is to be left alone. */
+  onThrottle?(run: ErrandRun, forMs: number): void;
   /** It begins after its last checkpoint, records one, or has recorded it. */
   onStage?(item: string, what: "begins" | "tries" | "has", stage: number): void;
 }

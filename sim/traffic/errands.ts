@@ -2,6 +2,7 @@
  * The items of many batches as handlers meet them: the pipelines that run them, what each item does
  * step after step, and a log of every run, to be held against what the store says.
  */
+import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { FatalError, PermanentError, TransientError } from "../../src/core/errors.ts";
 import type { ChunkContext, ChunkItem, ItemContext } from "../../src/runtime/contexts.ts";
 import {
@@ -14,6 +15,7 @@ import {
 } from "../../src/runtime/outcomes.ts";
 import { definePipeline, type Pipeline } from "../../src/runtime/pipeline.ts";
 import { never, type Node, type World } from "../world.ts";
+import { describePace, describeRate } from "./limits.ts";
 import { iterateParcels, makeRangedSource } from "./parcel-source.ts";
 import type {
   Doing,
@@ -34,6 +36,7 @@ const COUNT_TARGET = 5;
 interface Code {
   readonly node: Node;
   readonly release: Release;
+  readonly pipeline: string;
   readonly step: StepPlot;
   readonly number: number;
 }
@@ -85,7 +88,9 @@ export class Errands {
     const definitions = steps.map((step, number) => ({
       name: step.name,
       ...(number === 0 && !owned ? { source } : {}),
-      ...(step.waits ? this.#makeWait(node) : this.#makeWork({ node, release, step, number })),
+      ...(step.waits
+        ? this.#makeWait(node)
+        : this.#makeWork({ node, release, pipeline: name, step, number })),
     }));
     return definePipeline({
       name,
@@ -97,7 +102,7 @@ export class Errands {
 
   #makeWork(code: Code): object {
     const { chunkSize, concurrency, maxRedrives, failureBudget, canary } = code.step;
-    const { timeLimitMs, retry, dedupes, byChunk } = code.step;
+    const { timeLimitMs, retry, dedupes, byChunk, rate, pace, checkMaxMs } = code.step;
     const process = (parcel: Parcel, context: ItemContext): unknown =>
       this.#process(code, parcel, context);
     const processChunk = (
@@ -112,12 +117,24 @@ export class Errands {
       canary,
       timeLimitMs,
       retry,
+      rate: rate === null ? null : describeRate(rate, code.pipeline),
+      pace: pace === null ? null : describePace(pace),
+      ...(checkMaxMs === null ? {} : { item: this.#makeCheck(code.node, checkMaxMs) }),
       key: ({ key, n }: Parcel) => `${key}/${n}`,
       ...(dedupes
         ? { dedupe: { identity: (one: Parcel) => this.getContent(one), content: () => "same" } }
         : {}),
       ...(byChunk ? { processChunk } : { process }),
     };
+  }
+
+  /** Finds nothing wrong, but takes its time. */
+  #makeCheck(node: Node, checkMaxMs: number): StandardSchemaV1<unknown, unknown> {
+    const validate = async (value: unknown): Promise<{ readonly value: unknown }> => {
+      await this.#spend(node, checkMaxMs);
+      return { value };
+    };
+    return { "~standard": { version: 1, vendor: "traffic", validate } };
   }
 
   /** Rises with time, to be looked at a few times. */
@@ -208,7 +225,7 @@ export class Errands {
     const { attempt, drive, signal } = context;
     const result = { ...parcel };
     const id = `${parcel.key}/${number}/${parcel.n}`;
-    await this.#spend(node, step);
+    await this.#spend(node, step.itemMaxMs);
     switch (doing.does) {
       case "succeed":
         return result;
@@ -245,6 +262,12 @@ export class Errands {
         return result;
       case "stages":
         return this.#goThrough(doing, node, step, id, result, context);
+      case "throttle":
+        if (!this.#doOnce(id, doing.times)) return result;
+        if (!signal.aborted) {
+          for (const listener of this.listeners) listener.onThrottle?.(run, doing.forMs);
+        }
+        throw new TransientError("too many", { code: "THROTTLED", retryAfterMs: doing.forMs });
       case "later":
         return this.#doOnce(id, doing.times) ? later(LATER_MS) : result;
       default:
@@ -265,7 +288,7 @@ export class Errands {
       this.#tellStage(node, id, what, stage);
     const last = Number(lastCheckpoint?.data ?? 0);
     for (let stage = last + 1; stage <= stages; stage++) {
-      await this.#spend(node, step);
+      await this.#spend(node, step.itemMaxMs);
       if (!node.alive) return never();
       tell("tries", stage);
       await checkpoint("stage", stage);
@@ -289,8 +312,8 @@ export class Errands {
     return done < times;
   }
 
-  async #spend(node: Node, { itemMaxMs }: StepPlot): Promise<void> {
-    const tookMs = Math.floor(this.#world.random.next() * (itemMaxMs + 1));
+  async #spend(node: Node, mostMs: number): Promise<void> {
+    const tookMs = Math.floor(this.#world.random.next() * (mostMs + 1));
     // Some handlers are done within the same turn.
     if (tookMs > 0) await node.clock.dawdle(tookMs);
   }

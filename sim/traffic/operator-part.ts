@@ -9,6 +9,7 @@ import type { Engine } from "../../src/runtime/engine.ts";
 import type { Operator, Target } from "../../src/runtime/operator.ts";
 import { SeededRandom } from "../../src/testing/seeded-random.ts";
 import type { Node, World } from "../world.ts";
+import { listRateKeys } from "./limits.ts";
 import type { ActName, ActPlot, TrafficPlot } from "./plot.ts";
 
 /** What an operator may be told who comes too early or too late. */
@@ -108,11 +109,35 @@ export class OperatorPart {
         return operator.setLanePolicy(lane, choice.pick([...LANE_POLICIES, "park", "park"]));
       case "prune":
         return operator.prune({ keepMs: choice.pick([0, 60_000, 600_000]), keepEvidenceMs: 0 });
+      case "closeKey":
+      case "openKey":
+        return this.#actOnKey(operator, choice, act, pipeline);
       case "look":
         return lookAround(engine, batch, choice);
       default:
         throw new Error(`unknown act ${String(act)}`);
     }
+  }
+
+  /** One of the keys of the pipeline's rate, if it has any. */
+  async #actOnKey(
+    operator: Operator,
+    choice: Choice,
+    act: "closeKey" | "openKey",
+    pipeline: string,
+  ): Promise<unknown> {
+    const steps = this.#plot.pipelines.find(({ name }) => name === pipeline)?.steps ?? [];
+    const rates = steps.flatMap(({ rate }) => rate ?? []);
+    if (rates.length === 0) return undefined;
+    const rate = choice.pick(rates);
+    const key = choice.pick(listRateKeys(rate));
+    if (act === "closeKey") {
+      const forMs = choice.pick([500, 5_000, 30_000, 120_000]);
+      return operator.closeKey(rate.name, key, { forMs });
+    }
+    const closed = await operator.closedKeys();
+    const known = closed.length > 0 && choice.chance(0.8) ? choice.pick(closed) : null;
+    return operator.openKey(known?.rate ?? rate.name, known?.key ?? key);
   }
 
   /** Resumes what stands; true when nothing did and every batch has ended. */

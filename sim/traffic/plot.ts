@@ -16,6 +16,8 @@ export const ACTS = [
   "policy",
   "prune",
   "look",
+  "closeKey",
+  "openKey",
 ] as const;
 export type ActName = (typeof ACTS)[number];
 

@@ -16,6 +16,9 @@ const PLAIN_STEP: StepPlot = {
   itemMaxMs: 20,
   timeLimitMs: 400,
   retry: { attempts: 3, baseMs: 40, capMs: 200 },
+  rate: null,
+  pace: null,
+  checkMaxMs: null,
 };
 
 const SETTINGS = {

@@ -36,6 +36,7 @@ export async function runCarefully(run: ChunkRun, parts: CarefulParts): Promise<
     await parts.runner.runWave(run, {
       indexes,
       alone,
+      until,
       announce: async () => (await announce(run, indexes, parts)) && !parts.isLate(until),
       report: () => report(run, parts),
     });

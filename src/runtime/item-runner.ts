@@ -120,7 +120,7 @@ export class ItemRunner {
   }
 
   /** Runs a few items of a careful run at once. */
-  async runWave(run: ChunkRun, { indexes, alone, announce, report }: Wave): Promise<void> {
+  async runWave(run: ChunkRun, { indexes, alone, until, announce, report }: Wave): Promise<void> {
     if (this.#paused && !alone) {
       await new Promise<void>((resolve) => {
         this.#onResume.push(resolve);
@@ -133,7 +133,7 @@ export class ItemRunner {
       // `processChunk` gets the wave as one call, `process` gets its items side by side.
       const calls =
         this.#parts.step.processChunk === undefined ? indexes.map((index) => [index]) : [indexes];
-      await Promise.all(calls.map((positions) => this.#runNow(run, positions)));
+      await Promise.all(calls.map((positions) => this.#runNow(run, positions, until)));
       await report();
     } finally {
       this.#close(place);
@@ -141,13 +141,14 @@ export class ItemRunner {
   }
 
   /** One call beside the queue; resolves also when it is given up on. */
-  async #runNow(run: ChunkRun, [index = -1, ...more]: readonly number[]): Promise<void> {
-    let next = index;
+  async #runNow(run: ChunkRun, positions: readonly number[], until: number): Promise<void> {
+    let [next = -1] = positions;
     const take: Take = (slot) => {
       const taken = next;
       next = -1;
       slot.run = run;
-      slot.more = more;
+      slot.more = positions.slice(1);
+      slot.startUntil = until;
       return taken;
     };
     await new Promise<void>((resolve, reject) => {
@@ -171,6 +172,8 @@ export class ItemRunner {
       // Before anything is taken it may be another one's turn: no more slots than could find work.
       if (startable <= 0 && this.#turns.isDue(now)) break;
     }
+    // A slot that became free otherwise than by its handler's end has asked for nothing.
+    if (this.#slots.size < gauge.slots) rights.ask();
   }
 
   async #runHeadCarefully(): Promise<void> {
@@ -308,8 +311,8 @@ export class ItemRunner {
   }
 
   /** The right to start that its limits gave it has run out. */
-  #isLate({ startUntil }: Slot): boolean {
-    return startUntil !== null && this.#parts.clock.monotonicMs() >= startUntil;
+  #isLate({ startUntil, startedAt }: Slot): boolean {
+    return startUntil !== null && this.#parts.rights.isLate(startUntil, startedAt);
   }
 
   #takeRest(run: ChunkRun, now: number): number[] {

@@ -121,6 +121,11 @@ export class Limiter {
     return [...this.#lots.values()].some((lot) => lot.canTake(now));
   }
 
+  /** There is a free slot: whoever waits without a token may draw one. */
+  ask(): void {
+    void this.#ask();
+  }
+
   holds(run: ChunkRun): boolean {
     return this.#runs.has(run);
   }
@@ -204,9 +209,9 @@ export class Limiter {
     for (const { queue } of asked) queue.asking = true;
     try {
       const draws = asked.map(({ draw }) => draw);
-      const grants = await store.draw(draws, this.#computeSlackMs());
+      const grants = await store.draw(draws, this.computeSlackMs());
       const answeredAt = clock.monotonicMs();
-      this.#callMs = [...this.#callMs.slice(1 - CALLS_REMEMBERED), answeredAt - askedAt];
+      this.#remember(answeredAt - askedAt);
       for (const [at, { lot, queue }] of asked.entries()) {
         const grant = grants[at];
         if (grant === undefined) continue;
@@ -252,8 +257,21 @@ export class Limiter {
     return hungry;
   }
 
-  #computeSlackMs(): number {
+  /** How long what is drawn must be good for, as things are. */
+  computeSlackMs(): number {
     return SLACK_FACTOR * Math.max(1, ...this.#callMs);
+  }
+
+  /** What comes too late goes back; what is drawn next lasts longer, or none would ever be in time. */
+  isLate(until: number, since: number): boolean {
+    const now = this.#parts.clock.monotonicMs();
+    if (now < until) return false;
+    this.#remember(now - since);
+    return true;
+  }
+
+  #remember(tookMs: number): void {
+    this.#callMs = [...this.#callMs.slice(1 - CALLS_REMEMBERED), tookMs];
   }
 
   /** Wakes when the next token may be used, or is worth asking for. */

@@ -26,10 +26,14 @@ export interface StartRights {
   readonly soon: number;
   take(now: number, run?: ChunkRun | null): StartRight | null;
   canTake(now: number): boolean;
+  /** There is a free slot: what waits may draw. */
+  ask(): void;
   holds(run: ChunkRun): boolean;
   drop(run: ChunkRun): void;
   clear(): readonly ChunkRun[];
   review(): void;
+  /** Whether what has been on its way since then has lost its right to start. */
+  isLate(until: number, since: number): boolean;
 }
 
 export interface RunnerListener {
@@ -53,6 +57,8 @@ export interface Wave {
   readonly indexes: readonly number[];
   /** Runs while every runner of the process is paused. */
   readonly alone: boolean;
+  /** They must start before, as their limits say. */
+  readonly until: number;
   /** Says that the items start; false means that they must not. */
   readonly announce: () => Promise<boolean>;
   /** Says what became of them, before anything else may start. */

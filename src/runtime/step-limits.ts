@@ -126,7 +126,8 @@ export class StepLimits {
       const purse = new TokenPurse();
       const askedAt = clock.monotonicMs();
       try {
-        const [grant] = await store.draw([{ ...supply, count: 1 }], CAREFUL_SLACK_MS);
+        const slackMs = Math.max(CAREFUL_SLACK_MS, this.limiter.computeSlackMs());
+        const [grant] = await store.draw([{ ...supply, count: 1 }], slackMs);
         if (grant !== undefined) purse.add(grant, askedAt, clock.monotonicMs());
       } catch (error) {
         if (!(error instanceof SluiceError && error.retryable)) throw error;

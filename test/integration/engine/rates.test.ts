@@ -166,6 +166,29 @@ describe("a rate", () => {
   });
 });
 
+describe("an item that waits for a token", () => {
+  test("gets one when the only slot is free again, also after a handler that was given up", async () => {
+    const starts: string[] = [];
+    await inVirtualTime({}, async (world) => {
+      const pipeline = definePipeline({
+        name: "fetch",
+        concurrency: 1,
+        maxRedrives: 0,
+        timeLimitMs: 500,
+        retry: { attempts: 1 },
+        rate: { key: (item: string) => item, perSecond: 20, burst: 1 },
+        process: async (item: string) => {
+          starts.push(item);
+          if (item === "stuck") await world.sleep(60_000);
+        },
+      });
+      const ended = await runOn(world, 1, pipeline, ["stuck", "next", "last"]);
+      expect(ended.counts).toMatchObject({ succeeded: 2, failed: 1 });
+    });
+    expect(starts.toSorted()).toEqual(["last", "next", "stuck"]);
+  });
+});
+
 describe("a server that asks to be left alone", () => {
   test("is, by every worker, and only it", async () => {
     const starts: Start[] = [];

@@ -1,0 +1,117 @@
+/**
+ * A key that is closed is left alone: once the closing is committed, nothing of the key starts on any
+ * node until it opens again, but for what had the right to before; and whoever was told so by a server
+ * starts nothing with what it held.
+ */
+import type { TokenGrant } from "../../src/core/bucket.ts";
+import type { BucketRef, TokenDraw } from "../../src/ports/limiting.ts";
+import { nameRateBucket } from "../../src/runtime/step-rate.ts";
+import { type RatePlot, readRateKey } from "../traffic/limits.ts";
+import type { ErrandRun } from "../traffic/errand.ts";
+import type { Node } from "../world.ts";
+import { type Checker, describeRun, type Scene } from "./checker.ts";
+
+/** What is granted may begin so much later, and is good for so long. */
+const AHEAD_MS = 200;
+const USABLE_MS = 1_000;
+/** Who has waited long for answers gets what lasts longer, but no longer than this. */
+const SLACK_MS_MAX = 10_000;
+/** Answers of a store that nothing is wrong with are back within this time. */
+const ANSWER_MS = 10;
+
+interface Closing {
+  /** What was granted before has run out by then. */
+  readonly from: number;
+  readonly until: number;
+}
+
+export function checkClosedKeys(scene: Scene): Checker {
+  const { time } = scene.world;
+  const closings = new Map<string, Closing>();
+  const usableUntil = new Map<string, number>();
+  const own = checkOwn(scene);
+  const noteDraws = (draws: readonly TokenDraw[], slackMs: number): void => {
+    const goodMs = AHEAD_MS + Math.max(USABLE_MS, Math.min(slackMs, SLACK_MS_MAX));
+    for (const ref of draws) {
+      const name = nameKey(ref);
+      usableUntil.set(name, Math.max(usableUntil.get(name) ?? 0, time.nowMs + goodMs));
+    }
+  };
+  const noteClosing = (ref: BucketRef, forMs: number): void => {
+    const name = nameKey(ref);
+    const now = time.nowMs;
+    const before = closings.get(name);
+    const isClosed = before !== undefined && before.until > now;
+    const from = isClosed ? before.from : Math.max(now, usableUntil.get(name) ?? 0);
+    closings.set(name, { from, until: Math.max(before?.until ?? 0, now + forMs) });
+  };
+  return {
+    onCommit: (node, verb, answer, args) => {
+      if (verb === "draw") {
+        noteDraws(args[0] as readonly TokenDraw[], args[1] as number);
+        own.noteDraws(node, args[0] as readonly TokenDraw[], answer as readonly TokenGrant[]);
+      }
+      if (verb === "closeBucket") noteClosing(args[0] as BucketRef, args[1] as number);
+      if (verb === "openBucket") {
+        closings.delete(nameKey(args[0] as BucketRef));
+        own.open(nameKey(args[0] as BucketRef));
+      }
+    },
+    onThrottle: (run, forMs) => own.close(run, forMs),
+    onStart: (run) => {
+      const { rate } = run.plot;
+      if (rate === null) return;
+      const name = nameKeyOf(rate, run);
+      const closing = closings.get(name);
+      const now = time.nowMs;
+      if (closing !== undefined && now >= closing.from && now < closing.until) {
+        const leftMs = closing.until - now;
+        scene.say(`${describeRun(run)}, whose key ${name} is closed for ${leftMs} ms`);
+      }
+      own.check(run, name);
+    },
+  };
+}
+
+/** What a node was told itself it need not ask for; where all goes well, as answers may be late. */
+function checkOwn(scene: Scene) {
+  const { time } = scene.world;
+  const told = new Map<string, { readonly at: number; readonly until: number }>();
+  const grantedAt = new Map<string, number>();
+  const nameCode = ({ node, release, plot }: ErrandRun): string =>
+    `${node.name}.${node.life}/${release.version}/${plot.name}`;
+  return {
+    close: (run: ErrandRun, forMs: number): void => {
+      const { rate, byChunk } = run.plot;
+      // Of a whole chunk the engine hears when all of it is done.
+      if (rate === null || byChunk || !scene.plot.calm) return;
+      const now = time.nowMs;
+      told.set(`${nameCode(run)} ${nameKeyOf(rate, run)}`, { at: now, until: now + forMs });
+    },
+    open: (name: string): void => {
+      for (const one of told.keys()) if (one.endsWith(` ${name}`)) told.delete(one);
+    },
+    noteDraws: (node: Node, draws: readonly TokenDraw[], grants: readonly TokenGrant[]): void => {
+      for (const [at, ref] of draws.entries()) {
+        const isGranted = grants[at]?.open === true || (grants[at]?.inMs.length ?? 0) > 0;
+        if (isGranted) grantedAt.set(`${node.name}.${node.life} ${nameKey(ref)}`, time.nowMs);
+      }
+    },
+    check: (run: ErrandRun, name: string): void => {
+      const { node } = run;
+      const closing = told.get(`${nameCode(run)} ${name}`);
+      if (closing === undefined || time.nowMs <= closing.at || time.nowMs >= closing.until) return;
+      const newest = grantedAt.get(`${node.name}.${node.life} ${name}`) ?? 0;
+      if (newest > closing.at - ANSWER_MS) return;
+      scene.say(`${describeRun(run)} with what it held of ${name} when told to leave it alone`);
+    },
+  };
+}
+
+function nameKeyOf(rate: RatePlot, { parcel }: ErrandRun): string {
+  return nameKey({ bucket: nameRateBucket(rate.name), key: readRateKey(rate, parcel) });
+}
+
+function nameKey({ bucket, key }: BucketRef): string {
+  return `${bucket}#${key}`;
+}

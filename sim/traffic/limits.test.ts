@@ -1,0 +1,36 @@
+/** Limits in small worlds: items that are looked at for long before they start, and servers that refuse. */
+import { describe, expect, test } from "vitest";
+import type { Doing } from "./errand.ts";
+import type { RatePlot } from "./limits.ts";
+import { makeErrand, makeStepPlot, makeTraffic } from "./plots.ts";
+import { playTrafficRight } from "./traffic.ts";
+
+const RATE: RatePlot = {
+  name: "alpha",
+  keys: 1,
+  every: { perSecond: 2, burst: 1 },
+  own: {},
+  tokensMax: 1,
+};
+
+const succeed: Doing = { does: "succeed" };
+const items = (count: number): Doing[] => Array.from({ length: count }, () => succeed);
+
+describe("items that are looked at for longer than a token is good for", () => {
+  const step = makeStepPlot({ rate: RATE, checkMaxMs: 3_000, timeLimitMs: 20_000 });
+
+  test("start all the same, each within its rate", async () => {
+    const { errands } = await playTrafficRight(makeTraffic([step], [makeErrand([items(6)])]));
+    expect(errands.runs).toHaveLength(6);
+  });
+
+  test.each([1, 2, 3])(
+    "start within their rate also after a worker died of one, seed %i",
+    async (seed) => {
+      const doings: Doing[] = [{ does: "murder", times: 1 }, ...items(5)];
+      const plot = makeTraffic([step], [makeErrand([doings])], { seed, helpers: 2 });
+      const { errands } = await playTrafficRight(plot);
+      expect(new Set(errands.runs.map(({ index }) => index)).size).toBe(6);
+    },
+  );
+});

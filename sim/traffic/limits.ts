@@ -1,0 +1,86 @@
+/** Rates and paces of steps: as a plot says them, as a pipeline does, and as a checker reads them. */
+import type { Rate } from "../../src/core/token-bucket.ts";
+import type { Parcel } from "./errand.ts";
+
+export interface RatePlot {
+  /** Steps that say the same name share it; that of their pipeline need not be said. */
+  readonly name: string;
+  /** With one key there is none: all items are held to the same rate. */
+  readonly keys: number;
+  /** Null: a key can only be closed. */
+  readonly every: Rate | null;
+  /** Keys with a rate of their own. */
+  readonly own: { readonly [key: string]: Rate };
+  /** Items take from 1 to this many tokens. */
+  readonly tokensMax: number;
+}
+
+export interface PacePlot {
+  readonly items: number;
+  readonly everyMs: number;
+  readonly smooth: boolean;
+  readonly quiet: readonly QuietPlot[];
+}
+
+/** Minutes of the day in UTC, whatever zone they are said in. */
+export interface QuietPlot {
+  readonly fromMinute: number;
+  readonly toMinute: number;
+  readonly zone: QuietZone;
+}
+
+/** How far each zone is ahead of UTC, in minutes; all the year. */
+export const QUIET_ZONES = { UTC: 0, "Asia/Kolkata": 330, "Etc/GMT+1": -60 } as const;
+export type QuietZone = keyof typeof QUIET_ZONES;
+
+const DAY_MINUTES = 1_440;
+const MINUTE_MS = 60_000;
+
+/** The same for an item in every step. */
+export function readRateKey({ keys }: RatePlot, { n }: Parcel): string {
+  return keys === 1 ? "" : `k${n % keys}`;
+}
+
+export function listRateKeys({ keys }: RatePlot): string[] {
+  return keys === 1 ? [""] : Array.from({ length: keys }, (_, n) => `k${n}`);
+}
+
+export function readTokens({ tokensMax }: RatePlot, { n }: Parcel): number {
+  return 1 + (n % tokensMax);
+}
+
+export function findRate({ every, own }: RatePlot, key: string): Rate | null {
+  return own[key] ?? every;
+}
+
+/** What the pipeline's definition says. */
+export function describeRate(rate: RatePlot, pipeline: string): object {
+  const { name, keys, every, own, tokensMax } = rate;
+  return {
+    ...(name === pipeline ? {} : { name }),
+    ...(keys === 1 ? {} : { key: (item: Parcel) => readRateKey(rate, item), keys: own }),
+    ...(every ?? {}),
+    tokens: tokensMax === 1 ? 1 : (item: Parcel) => readTokens(rate, item),
+  };
+}
+
+export function describePace({ items, everyMs, smooth, quiet }: PacePlot): object {
+  const quietHours = quiet.map(({ fromMinute, toMinute, zone }) => ({
+    from: writeTime(fromMinute + QUIET_ZONES[zone]),
+    to: writeTime(toMinute + QUIET_ZONES[zone]),
+    timeZone: zone,
+  }));
+  return { items, everyMs, smooth, quietHours };
+}
+
+function writeTime(minute: number): string {
+  const ofDay = (minute + DAY_MINUTES) % DAY_MINUTES;
+  const two = (value: number): string => String(value).padStart(2, "0");
+  return `${two(Math.floor(ofDay / 60))}:${two(ofDay % 60)}`;
+}
+
+/** By hand: the engine's own way may be wrong. */
+export function isQuiet({ quiet }: PacePlot, wallMs: number): boolean {
+  const minute = (wallMs / MINUTE_MS) % DAY_MINUTES;
+  return quiet.some(({ fromMinute, toMinute }) => minute >= fromMinute && minute < toMinute);
+}
