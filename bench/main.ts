@@ -1,6 +1,7 @@
 /**
  * `node bench/main.ts heart`: measures Sluice beside a hand-written loop and a peer, in one run;
- * `life` measures what passes between batches: successors, lanes, cancels, redrives.
+ * `life` measures what passes between batches: successors, lanes, cancels, redrives; `limits` how much
+ * of a rate is used, and what limits cost.
  * Figures go to standard output, progress to standard error. The exit code is 1 when something could
  * not be measured, and says nothing about speed: a slow machine is not a failure.
  */
@@ -11,6 +12,7 @@ import { parseArgs } from "node:util";
 import { FULL_SIZES, listHeartQuestions, QUICK_SIZES } from "./heart.ts";
 import { writeItemsFile } from "./items-file.ts";
 import { FULL_LIFE_SIZES, listLifeQuestions, QUICK_LIFE_SIZES } from "./life.ts";
+import { FULL_LIMIT_SIZES, listLimitQuestions, QUICK_LIMIT_SIZES } from "./limits.ts";
 import { readMachineFacts } from "./machine.ts";
 import { measureInTurns } from "./measure.ts";
 import { installPeers } from "./peers.ts";
@@ -33,6 +35,11 @@ const SETS: { readonly [name: string]: QuestionSet } = {
     hasPeers: false,
     list: (quick) => listLifeQuestions(quick ? QUICK_LIFE_SIZES : FULL_LIFE_SIZES),
   },
+  limits: {
+    hasPeers: false,
+    list: (quick, pathOf) =>
+      listLimitQuestions(quick ? QUICK_LIMIT_SIZES : FULL_LIMIT_SIZES, pathOf),
+  },
 };
 
 interface Request {
@@ -45,7 +52,7 @@ interface Request {
   readonly only: readonly string[];
 }
 
-const USAGE = `Usage: node bench/main.ts heart|life [options]
+const USAGE = `Usage: node bench/main.ts heart|life|limits [options]
 
   --runs N      interleaved runs of each subject (default 3; 1 with --quick)
   --only a,c    only these questions

@@ -11,13 +11,17 @@ interface SluiceOptions {
   readonly itemsPath: string;
   readonly items: number;
   readonly chunkSize: number;
+  /** A rate, and as many at once; none when it is left out. */
+  readonly perSecond?: number;
 }
 
 async function measureSluice(
   options: SluiceOptions & { readonly folder: string },
 ): Promise<Figures> {
+  const { perSecond } = options;
   const pipeline = definePipeline({
     name: "bench",
+    ...(perSecond !== undefined && { rate: { perSecond, burst: perSecond } }),
     source: ({ input }) => jsonl(input),
     chunkSize: options.chunkSize,
     concurrency: 16,

@@ -48,6 +48,8 @@ const KINDS_OF_ARGUMENTS: Readonly<Record<string, ValueKind>> = {
   lane: "lane",
   item: "other",
   words: "other",
+  rate: "other",
+  key: "other",
 };
 
 export function readCommandTree(program: Command): CommandFacts[] {

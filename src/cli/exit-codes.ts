@@ -40,6 +40,7 @@ export function decideExitCode(state: EndedState): number {
 const USAGE_CODES: ReadonlySet<string> = new Set([
   "AMBIGUOUS_BATCH",
   "AMBIGUOUS_ITEM",
+  "BAD_CLOSING",
   "BAD_CONFIG",
   "BAD_DEADLINE",
   "BAD_DURATION",

@@ -16,6 +16,7 @@ import { addDoctorCommand } from "./commands/doctor.ts";
 import { addGcCommand } from "./commands/gc.ts";
 import { addInitCommand } from "./commands/init.ts";
 import { addItemsCommand } from "./commands/items.ts";
+import { addKeysCommand } from "./commands/keys.ts";
 import { addLanesCommand } from "./commands/lanes.ts";
 import { addLimitsCommand } from "./commands/limits.ts";
 import { addListCommand } from "./commands/list.ts";
@@ -126,6 +127,7 @@ function buildProgram(cli: Cli): Command {
     addResumeCommand,
     addLanesCommand,
     addLimitsCommand,
+    addKeysCommand,
     addDeliveriesCommand,
     addGcCommand,
     addBackupCommand,

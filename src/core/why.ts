@@ -186,12 +186,16 @@ function explainWait(who: string, rest: RestFacts | null, ms: number): Why {
     return { code: "back_off", message: `${who} waits for its next try in ${wait}` };
   }
   const { holdUp, key } = rest;
-  const name = key === null || key === "" ? "" : ` of key ${key}`;
+  const label = key === null || key === "" ? "" : ` ${key}`;
+  const name = label === "" ? "" : ` of key${label}`;
   switch (holdUp) {
     case "rate":
       return { code: "rate", message: `${who} waits for the rate${name}, for about ${wait}` };
     case "closed":
-      return { code: "closed", message: `${who} waits for a closed key${name}, for ${wait}` };
+      return {
+        code: "closed",
+        message: `${who} waits for the closed key${label}, for ${wait} at least`,
+      };
     case "pace":
       return { code: "pace", message: `${who} waits for the batch's pace, for about ${wait}` };
     case "quiet":

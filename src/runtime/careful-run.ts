@@ -30,9 +30,10 @@ export async function runCarefully(run: ChunkRun, parts: CarefulParts): Promise<
   for (let index = run.takeNext(); index !== -1; index = run.takeNext()) {
     (mustRunAlone(run.countDeaths(index)) ? suspects : crowd).push(index);
   }
-  const runWave = async (wanted: readonly number[], alone: boolean): Promise<void> => {
-    const { indexes, until } = await parts.admit(wanted);
-    if (indexes.length === 0) return;
+  /** Answers what may be tried again. */
+  const runWave = async (wanted: readonly number[], alone: boolean): Promise<readonly number[]> => {
+    const { indexes, later, until } = await parts.admit(wanted);
+    if (indexes.length === 0) return [];
     await parts.runner.runWave(run, {
       indexes,
       alone,
@@ -40,15 +41,19 @@ export async function runCarefully(run: ChunkRun, parts: CarefulParts): Promise<
       announce: async () => (await announce(run, indexes, parts)) && !parts.isLate(until),
       report: () => report(run, parts),
     });
+    return later;
   };
   // A runner that has been cleared lets no wave pass: nobody would call it.
-  // Nor does a cap that is full: what is left goes back with its chunk.
-  for (let room = parts.countRoom(); crowd.length > 0 && room > 0 && !parts.stopping(); ) {
-    await runWave(crowd.splice(0, room), false);
+  // Where a cap is full nothing starts either: what is left goes back with its chunk.
+  let left: readonly number[] = crowd;
+  for (let room = parts.countRoom(); left.length > 0 && room > 0 && !parts.stopping(); ) {
+    const later = await runWave(left.slice(0, room), false);
+    left = [...later, ...left.slice(room)];
     room = parts.countRoom();
   }
   for (const suspect of suspects) {
-    if (parts.countRoom() > 0) await parts.gate.runAlone(() => runWave([suspect], true));
+    if (parts.countRoom() === 0) break;
+    await parts.gate.runAlone(async () => void (await runWave([suspect], true)));
   }
 }
 

@@ -70,10 +70,7 @@ export class Executor {
       countStartable: (withinMs) => this.#countStartable(withinMs),
       onRights: () => this.#runner.advance(),
       onLost: (run) => this.#settleIfFinished(run),
-      onRest: (run, rest) => {
-        run.rest = rest;
-        this.#settleIfFinished(run);
-      },
+      onRest: (run) => this.#settleIfFinished(run),
       onBadItem: (...bad) => this.#runner.refuse(...bad),
     });
     this.#runner = new ItemRunner(
@@ -100,6 +97,8 @@ export class Executor {
 
   /** What has a free slot, or will have one by then. */
   #countStartable(withinMs: number): number {
+    // What is granted and cannot be used is lost.
+    if (!this.#runner.isOpen) return 0;
     const free = this.#gauge.slots - this.#runner.active;
     return Math.max(0, free) + Math.ceil(this.#speed.current.itemsPerMs * withinMs);
   }
@@ -375,7 +374,7 @@ export class Executor {
         gate,
         countRoom: () => Math.min(this.#gauge.slots, permits.countRoom(run, clock.monotonicMs())),
         admit: (indexes) => this.#limits.admit(run, indexes),
-        isLate: (until) => clock.monotonicMs() >= until,
+        isLate: (until) => this.#limits.isLate(until),
         // On a lease that has run out nothing is started: what is left goes back.
         stopping: () =>
           this.#stopping || run.stoppedAt !== null || clock.monotonicMs() >= run.leaseUntil,

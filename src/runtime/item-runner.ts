@@ -60,6 +60,11 @@ export class ItemRunner {
     this.#judge.fail(run, index, item, error, null);
   }
 
+  /** Whether a free slot may be used: not while something runs alone. */
+  get isOpen(): boolean {
+    return !this.#paused && !this.#carefulRuns;
+  }
+
   /** Handler calls under way. */
   get active(): number {
     return this.#slots.size;
@@ -245,7 +250,11 @@ export class ItemRunner {
     const limited = this.#takeLimited(slot, now);
     if (limited !== -1) return limited;
     const next = this.#queue.take(now);
-    if (next === null) return -1;
+    if (next === null) {
+      // All that is left waits for a limit: it may be time for other work.
+      if (this.#parts.rights.soon > 0) this.#listener.onUsedUp();
+      return -1;
+    }
     slot.run = next.run;
     if (this.#parts.step.processChunk !== undefined) slot.more = this.#takeRest(next.run, now);
     return next.index;
@@ -287,12 +296,8 @@ export class ItemRunner {
 
   #call(slot: Slot, run: ChunkRun, index: number, item: unknown): unknown {
     slot.item = item;
-    slot.call = this.#describeCall(run, index, item);
+    slot.call = new Call(run, this.#parts.step, item, index);
     return this.#parts.step.process?.(item, slot.call);
-  }
-
-  #describeCall(run: ChunkRun, index: number, item: unknown): Call {
-    return new Call(run, this.#parts.step, item, index);
   }
 
   /** A check that takes its time counts as the handler's: it can be stopped, and given up on. */
@@ -302,7 +307,7 @@ export class ItemRunner {
     index: number,
     checked: Promise<unknown>,
   ): Promise<unknown> {
-    const call = this.#describeCall(run, index, slot.item);
+    const call = new Call(run, this.#parts.step, slot.item, index);
     slot.call = call;
     const item = await checked;
     if (this.#isLate(slot)) call.stop(new StopSignal("its right to start has run out"));

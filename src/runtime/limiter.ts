@@ -3,7 +3,6 @@
  * right to start to whoever has a free slot, and gives back chunks whose items would only wait. What
  * waits holds no slot, and no lease for longer than a moment.
  */
-import type { Rest } from "../core/report.ts";
 import { SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { TokenDraw } from "../ports/limiting.ts";
@@ -32,7 +31,7 @@ export interface LimiterParts {
   /** Its lease has run out: nothing more of it starts. */
   readonly onLost: (run: ChunkRun) => void;
   /** All that is left of the run waits for a limit: it is to be given back. */
-  readonly onRest: (run: ChunkRun, rest: Rest) => void;
+  readonly onRest: (run: ChunkRun) => void;
   readonly onFatal: (error: unknown) => void;
 }
 
@@ -46,6 +45,8 @@ export interface Needs {
 const HOLD_MS = 1_000;
 /** For how long ahead tokens are asked for. */
 const AHEAD_MS = 200;
+/** What waits is looked at this often at least. */
+const LOOK_MS = 1_000;
 /** After a store that could not be asked. */
 const RETRY_MS = 250;
 /** Draws in one call. */
@@ -149,10 +150,10 @@ export class Limiter {
 
   /** Nothing of the key starts for so long. */
   close(bucket: string, key: string, forMs: number): void {
-    const until = this.#parts.clock.monotonicMs() + forMs;
+    const now = this.#parts.clock.monotonicMs();
     for (const { queues, pace } of this.#lots.values()) {
       for (const { supply, purse } of [...queues.values(), ...(pace === null ? [] : [pace])]) {
-        if (supply.bucket === bucket && supply.key === key) purse.close(until);
+        if (supply.bucket === bucket && supply.key === key) purse.close(now + forMs, now);
       }
     }
     this.review();
@@ -171,10 +172,10 @@ export class Limiter {
         else if (run.inFlight === 0) resting.push([run, turn]);
       }
       for (const [run, turn] of resting) {
-        const rest = planRest(turn, run, now);
+        run.rest = planRest(turn, run, now);
         this.#runs.delete(run);
         lot.drop(new Set([run]));
-        this.#parts.onRest(run, rest);
+        this.#parts.onRest(run);
       }
     }
     this.#tidy();
@@ -215,6 +216,8 @@ export class Limiter {
       for (const [at, { lot, queue }] of asked.entries()) {
         const grant = grants[at];
         if (grant === undefined) continue;
+        // What was planned for the end of its closing may come sooner.
+        if (queue.purse.holdUp === "closed" && grant.holdUp !== "closed") queue.backlogUntil = 0;
         queue.purse.add(grant, askedAt, answeredAt);
         if (lot.pace !== queue) lot.offer(queue);
       }
@@ -276,21 +279,7 @@ export class Limiter {
 
   /** Wakes when the next token may be used, or is worth asking for. */
   #setTimer(now: number): void {
-    let nextAt = Number.POSITIVE_INFINITY;
-    for (const lot of this.#lots.values()) {
-      if (lot.waiting === 0) continue;
-      if (lot.pace !== null) {
-        const at = lot.pace.purse.findNextAt(now);
-        if (at > now) {
-          nextAt = Math.min(nextAt, at);
-          continue;
-        }
-      }
-      for (const { entries, purse } of lot.queues.values()) {
-        const at = purse.findNextAt(now);
-        if (entries.length > 0 && at > now) nextAt = Math.min(nextAt, at);
-      }
-    }
+    const nextAt = this.#findLookAt(now);
     if (nextAt === this.#timerAt && this.#cancelTimer !== null) return;
     this.#cancelTimer?.();
     this.#cancelTimer = null;
@@ -301,6 +290,22 @@ export class Limiter {
       this.#timerAt = Number.POSITIVE_INFINITY;
       this.#wake();
     });
+  }
+
+  #findLookAt(now: number): number {
+    const hasSlot = this.#parts.countStartable(0) > 0;
+    let nextAt = Number.POSITIVE_INFINITY;
+    for (const lot of this.#lots.values()) {
+      if (lot.waiting === 0) continue;
+      // Whatever was overlooked: nothing waits for ever.
+      nextAt = Math.min(nextAt, now + LOOK_MS);
+      for (const at of lot.listNextAts(now)) {
+        // The clock goes on: what could not be taken a moment ago may be good by now.
+        if (at > now) nextAt = Math.min(nextAt, at);
+        else if (hasSlot) nextAt = now;
+      }
+    }
+    return nextAt;
   }
 
   #wake(): void {

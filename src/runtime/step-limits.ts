@@ -3,7 +3,7 @@
  * asks to be left alone, and what a careful run may start.
  */
 import { SluiceError } from "../core/errors.ts";
-import type { Rest } from "../core/report.ts";
+import { SLACK_MS_MAX } from "../core/token-bucket.ts";
 import { describeOutages, type StepPace } from "../core/step.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
 import { namePaceBucket } from "../ports/limiting.ts";
@@ -15,7 +15,7 @@ import { Limiter } from "./limiter.ts";
 import type { Log } from "./log.ts";
 import type { Step } from "./step.ts";
 import { TokenPurse } from "./token-purse.ts";
-import { planRest, Queue, type Supply } from "./waiting-items.ts";
+import { nameSupply, planRest, Queue, type Supply } from "./waiting-items.ts";
 
 export interface StepLimitsParts {
   readonly store: Store;
@@ -26,7 +26,7 @@ export interface StepLimitsParts {
   readonly countStartable: (withinMs: number) => number;
   readonly onRights: () => void;
   readonly onLost: (run: ChunkRun) => void;
-  readonly onRest: (run: ChunkRun, rest: Rest) => void;
+  readonly onRest: (run: ChunkRun) => void;
   readonly onBadItem: (run: ChunkRun, index: number, item: unknown, error: unknown) => void;
   readonly onFatal: (error: unknown) => void;
 }
@@ -34,17 +34,24 @@ export interface StepLimitsParts {
 /** What of a careful run may start, and until when. */
 export interface Admission {
   readonly indexes: readonly number[];
+  /** These may be asked for again, when the others have run. */
+  readonly later: readonly number[];
   readonly until: number;
 }
 
-/** A careful start is written down first, and that may take its time. */
-const CAREFUL_SLACK_MS = 2_000;
+/** A careful start is written down first, and that may take its time: as the last ones did. */
+const CAREFUL_SLACK_MS = 100;
+const CAREFUL_SLACK_MS_MIN = 20;
+const CAREFUL_SLACK_FACTOR = 4;
 /** A careful run waits this long for a token before it goes on without the item. */
 const CAREFUL_WAIT_MS = 1_000;
 
 export class StepLimits {
   readonly limiter: Limiter;
   readonly #parts: StepLimitsParts;
+  readonly #carefulPurses = new WeakMap<ChunkRun, Map<string, TokenPurse>>();
+  #carefulSlackMs = CAREFUL_SLACK_MS;
+  #admittedAt = 0;
 
   constructor(parts: StepLimitsParts) {
     this.#parts = parts;
@@ -99,54 +106,95 @@ export class StepLimits {
 
   /**
    * Which of a careful run's items may start now. They are started one wave at a time, after their
-   * starts were written: the others go back with their chunk.
+   * starts were written. Those that must wait until the first could not start any more come with a
+   * later wave; the others go back with their chunk.
    */
   async admit(run: ChunkRun, indexes: readonly number[]): Promise<Admission> {
-    if (!this.#applyTo(run)) return { indexes, until: Number.POSITIVE_INFINITY };
+    if (!this.#applyTo(run)) return { indexes, later: [], until: Number.POSITIVE_INFINITY };
     const pace = describePace(run);
     const admitted: number[] = [];
     let until = Number.POSITIVE_INFINITY;
-    for (const index of indexes) {
+    for (const [at, index] of indexes.entries()) {
       const supply = this.#readSupply(run, index);
       if (supply === undefined) continue;
       const needed = [pace, supply].filter((one) => one !== null);
-      const good = await this.#acquire(run, needed);
+      const good = await this.#acquire(run, needed, until - this.#carefulSlackMs / 2);
+      if (good === "later") {
+        return { indexes: admitted, later: indexes.slice(at), until: this.#note(until) };
+      }
       if (good === null) continue;
       admitted.push(index);
       until = Math.min(until, good);
     }
-    return { indexes: admitted, until };
+    return { indexes: admitted, later: [], until: this.#note(until) };
   }
 
-  /** Draws one token of each; until when they are good, or null when there is one that is not. */
-  async #acquire(run: ChunkRun, supplies: readonly Supply[]): Promise<number | null> {
-    const { store, clock, log } = this.#parts;
-    let until = Number.POSITIVE_INFINITY;
+  #note(until: number): number {
+    this.#admittedAt = this.#parts.clock.monotonicMs();
+    return until;
+  }
+
+  /** Whether it is too late to start what was admitted until then, now that it is written down. */
+  isLate(until: number): boolean {
+    const now = this.#parts.clock.monotonicMs();
+    if (until === Number.POSITIVE_INFINITY) return false;
+    // As long as it takes, and not longer: for so long nobody else gets these tokens.
+    const tookMs = Math.max(CAREFUL_SLACK_MS_MIN, CAREFUL_SLACK_FACTOR * (now - this.#admittedAt));
+    this.#carefulSlackMs = Math.min(SLACK_MS_MAX, Math.max(tookMs, this.#carefulSlackMs / 2));
+    return now >= until;
+  }
+
+  /**
+   * Takes one token of each; until when they are good, null when there is one that is not, and
+   * "later" when they are not good in time. What is drawn and not taken is kept for the next one.
+   */
+  async #acquire(
+    run: ChunkRun,
+    supplies: readonly Supply[],
+    inTime: number,
+  ): Promise<number | "later" | null> {
+    const { clock } = this.#parts;
+    const purses: TokenPurse[] = [];
+    let startAt = clock.monotonicMs();
     for (const supply of supplies) {
-      const purse = new TokenPurse();
-      const askedAt = clock.monotonicMs();
-      try {
-        const slackMs = Math.max(CAREFUL_SLACK_MS, this.limiter.computeSlackMs());
-        const [grant] = await store.draw([{ ...supply, count: 1 }], slackMs);
-        if (grant !== undefined) purse.add(grant, askedAt, clock.monotonicMs());
-      } catch (error) {
-        if (!(error instanceof SluiceError && error.retryable)) throw error;
-        log({ level: "warn", event: "limits.draw_failed", message: error.message, error });
-      }
+      const purse = await this.#fillPurse(run, supply);
       const now = clock.monotonicMs();
-      const startAt = purse.findNextAt(now);
-      if (purse.count(now) === 0 || startAt - now > CAREFUL_WAIT_MS) {
+      const nextAt = purse.findNextAt(now);
+      if (purse.count(now) === 0 || nextAt - now > CAREFUL_WAIT_MS) {
         const limit = new Queue(supply);
         limit.purse.holdUp = purse.holdUp;
-        run.rest = planRest({ startAt, limit }, run, now);
+        run.rest = planRest({ startAt: nextAt, limit }, run, now);
         return null;
       }
-      await sleep(clock, startAt - now);
-      const good = purse.take(clock.monotonicMs());
-      if (good === null) return null;
-      until = Math.min(until, good);
+      purses.push(purse);
+      startAt = Math.max(startAt, nextAt);
     }
-    return until;
+    if (startAt > inTime) return "later";
+    await sleep(clock, startAt - clock.monotonicMs());
+    const now = clock.monotonicMs();
+    if (purses.some((purse) => !purse.canTake(now))) return null;
+    return Math.min(...purses.map((purse) => purse.take(now) ?? now));
+  }
+
+  /** The tokens of one bucket that a careful run holds; draws one when there is none. */
+  async #fillPurse(run: ChunkRun, supply: Supply): Promise<TokenPurse> {
+    const { store, clock, log } = this.#parts;
+    const purses = this.#carefulPurses.get(run) ?? new Map<string, TokenPurse>();
+    this.#carefulPurses.set(run, purses);
+    const name = nameSupply(supply);
+    const purse = purses.get(name) ?? new TokenPurse();
+    purses.set(name, purse);
+    const askedAt = clock.monotonicMs();
+    if (purse.count(askedAt) > 0) return purse;
+    try {
+      const slackMs = Math.max(this.#carefulSlackMs, this.limiter.computeSlackMs());
+      const [grant] = await store.draw([{ ...supply, count: 1 }], slackMs);
+      if (grant !== undefined) purse.add(grant, askedAt, clock.monotonicMs());
+    } catch (error) {
+      if (!(error instanceof SluiceError && error.retryable)) throw error;
+      log({ level: "warn", event: "limits.draw_failed", message: error.message, error });
+    }
+    return purse;
   }
 
   /** Undefined when the item cannot be started, and has failed by that. */

@@ -10,6 +10,9 @@ interface Token {
   readonly until: number;
 }
 
+/** A closed key is not asked about more often; by then whoever closed it has said so to the store. */
+const CLOSED_LOOK_MS = 5_000;
+
 export class TokenPurse {
   /** In the order of their dates. */
   #tokens: Token[] = [];
@@ -17,6 +20,8 @@ export class TokenPurse {
   #openUntil = 0;
   /** It is not worth asking for more before. */
   askAt = 0;
+  /** One that is closed may have been opened meanwhile: it may be asked again from then on. */
+  #lookAt = 0;
   /** What kept the store from granting more. */
   holdUp: HoldUp | null = null;
 
@@ -29,6 +34,7 @@ export class TokenPurse {
       .filter(({ from, until }) => from < until);
     this.#tokens.push(...tokens);
     this.askAt = answeredAt + nextInMs;
+    this.#lookAt = answeredAt + CLOSED_LOOK_MS;
     this.holdUp = holdUp;
     return open ? this.#openUntil > answeredAt : tokens.length > 0 || inMs.length === 0;
   }
@@ -65,11 +71,17 @@ export class TokenPurse {
   }
 
   /** Nothing more starts before then. */
-  close(until: number): void {
+  close(until: number, now: number): void {
     this.#tokens = [];
     this.#openUntil = 0;
     this.askAt = Math.max(this.askAt, until);
+    this.#lookAt = now + CLOSED_LOOK_MS;
     this.holdUp = "closed";
+  }
+
+  /** Something comes that would need it: a closed key is asked about once more. */
+  lookAgain(): void {
+    if (this.holdUp === "closed") this.askAt = Math.min(this.askAt, this.#lookAt);
   }
 
   #dropPast(now: number): void {

@@ -54,6 +54,10 @@ export class Queue {
 /** Where nothing limits a key: its purse is open for ever. */
 export const UNLIMITED = "";
 
+export function nameSupply({ cost, bucket, key }: Supply): string {
+  return `${cost} ${bucket} ${key}`;
+}
+
 export class Lot {
   /** The tokens of the batch's own pace; null when it has none. */
   readonly pace: Queue | null;
@@ -71,13 +75,14 @@ export class Lot {
 
   /** With no supply the item needs no token of its own. */
   add(run: ChunkRun, index: number, supply: Supply | null, now: number): Queue {
-    const name = supply === null ? UNLIMITED : `${supply.cost} ${supply.bucket} ${supply.key}`;
+    const name = supply === null ? UNLIMITED : nameSupply(supply);
     let queue = this.queues.get(name);
     if (queue === undefined) {
       queue = new Queue(supply ?? { bucket: "", key: "", spec: { kind: "open" }, cost: 1 });
       if (supply === null) queue.purse.add(FOREVER, now, now);
       this.queues.set(name, queue);
     }
+    queue.purse.lookAgain();
     queue.entries.push({ run, index });
     run.waiting++;
     this.waiting++;
@@ -119,6 +124,15 @@ export class Lot {
     return this.#turns.some(({ entries: [entry], purse }) => {
       return entry !== undefined && purse.canTake(now) && this.#mayStart(entry.run, now);
     });
+  }
+
+  /** When something may start, or is worth asking for: of the pace, or else of each key. */
+  *listNextAts(now: number): Generator<number> {
+    const paceAt = this.pace?.purse.findNextAt(now) ?? now;
+    if (paceAt > now) return yield paceAt;
+    for (const { entries, purse } of this.queues.values()) {
+      if (entries.length > 0) yield purse.findNextAt(now);
+    }
   }
 
   /** Forgets what waits of these runs. */
@@ -184,8 +198,9 @@ export function planRest({ startAt, limit }: Turn, run: ChunkRun, now: number): 
   const at = run.hasStarted ? startAt : Math.max(startAt, limit.backlogUntil);
   limit.backlogUntil = Math.max(limit.backlogUntil, at) + run.waiting * limit.everyMs;
   const holdUp: HoldUp = purse.holdUp ?? (supply.spec.kind === "pace" ? "pace" : "rate");
+  const restMsMax = holdUp === "closed" ? CLOSED_REST_MS_MAX : REST_MS_MAX;
   return {
-    inMs: Math.ceil(Math.min(Math.max(at - now, 1), REST_MS_MAX)),
+    inMs: Math.ceil(Math.min(Math.max(at - now, 1), restMsMax)),
     holdUp,
     key: supply.key === "" ? null : supply.key,
   };
@@ -193,6 +208,8 @@ export function planRest({ startAt, limit }: Turn, run: ChunkRun, now: number): 
 
 /** A limit may be raised meanwhile: then nothing is left alone for longer than this. */
 const REST_MS_MAX = 300_000;
+/** A key may be opened by hand: somebody waits for that to be noticed. */
+const CLOSED_REST_MS_MAX = 30_000;
 
 const FOREVER = {
   inMs: [],

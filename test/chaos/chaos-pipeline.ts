@@ -17,10 +17,13 @@ export interface ChaosOptions {
   readonly ballastChars: number;
   /** What failed for the moment asks to be left alone for so long. */
   readonly retryAfterMs: number;
+  /** Null for as many as there are slots. */
+  readonly rate: { readonly perSecond: number; readonly burst: number } | null;
+  readonly pace: { readonly items: number; readonly everyMs: number } | null;
 }
 
 const options = JSON.parse(readFileSync("chaos.json", "utf8")) as ChaosOptions;
-const { chunkSize, concurrency, workMs, mixed, retryAfterMs } = options;
+const { chunkSize, concurrency, workMs, mixed, retryAfterMs, rate, pace } = options;
 const ballast = options.ballastChars > 0 ? { ballast: "x".repeat(options.ballastChars) } : {};
 const name = process.env["CHAOS_NAME"] ?? "unnamed";
 const log = new RunLog(RUNS_FOLDER, name);
@@ -40,6 +43,8 @@ export const chaosPipeline = definePipeline({
   source: ({ input }: { input: string }) => jsonl<{ id: string; n: number }>(input),
   key: ({ id }) => id,
   retry: { attempts: 4, baseMs: 50 },
+  ...(rate && { rate }),
+  ...(pace && { pace }),
   process: async ({ n }, context) => {
     log.start(context);
     if (workMs > 0) {

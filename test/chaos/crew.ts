@@ -82,6 +82,8 @@ export class Crew {
       mixed: false,
       ballastChars: 0,
       retryAfterMs: 0,
+      rate: null,
+      pace: null,
       ...options,
     };
     const { work } = this;

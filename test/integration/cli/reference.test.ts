@@ -14,18 +14,24 @@ const page = readFileSync(new URL("../../../docs/reference/cli.md", import.meta.
 const partOf = (heading: string): string =>
   new RegExp(`^## ${heading}\\n([\\s\\S]*?)(?=^## )`, "m").exec(page)?.[1] ?? "";
 
-test.each(["dead show", "dead edit", "dead discard", "lanes show", "lanes policy", "lanes move"])(
-  "%s has its usage and its options on the page",
-  async (name) => {
-    const { stdout } = await work.run(...name.split(" "), "--help");
-    const options = /^Options:\n((?: {2}.*\n)+)/m.exec(stdout)?.[1] ?? "";
-    const flags = [...options.matchAll(/^ {2}(-\S.*?)(?: {2,}|$)/gm)].map(([, one = ""]) => one);
-    const shown = [...partOf(name).matchAll(/^\| `(-[^`]*)` \|/gm)].map(([, one = ""]) => one);
-    expect(shown).toEqual(flags.filter((flag) => !flag.includes("--help")));
-    const usage = /^Usage: (.*)$/m.exec(stdout)?.[1]?.replace("[options] ", "") ?? "";
-    expect(partOf(name)).toContain(`\`${usage}\``);
-  },
-);
+test.each([
+  "dead show",
+  "dead edit",
+  "dead discard",
+  "lanes show",
+  "lanes policy",
+  "lanes move",
+  "keys close",
+  "keys open",
+])("%s has its usage and its options on the page", async (name) => {
+  const { stdout } = await work.run(...name.split(" "), "--help");
+  const options = /^Options:\n((?: {2}.*\n)+)/m.exec(stdout)?.[1] ?? "";
+  const flags = [...options.matchAll(/^ {2}(-\S.*?)(?: {2,}|$)/gm)].map(([, one = ""]) => one);
+  const shown = [...partOf(name).matchAll(/^\| `(-[^`]*)` \|/gm)].map(([, one = ""]) => one);
+  expect(shown).toEqual(flags.filter((flag) => !flag.includes("--help")));
+  const usage = /^Usage: (.*)$/m.exec(stdout)?.[1]?.replace("[options] ", "") ?? "";
+  expect(partOf(name)).toContain(`\`${usage}\``);
+});
 
 test("every answer of why is on the page, but for those of settled chunks", () => {
   const shown = [...partOf("why").matchAll(/^\| (`.*?`) \|/gm)].flatMap(([, cell = ""]) =>

@@ -17,6 +17,8 @@ const SUB_COMMANDS = [
   ["lanes", "show"],
   ["lanes", "policy"],
   ["lanes", "move"],
+  ["keys", "close"],
+  ["keys", "open"],
 ];
 
 const COMMANDS = [
@@ -34,6 +36,7 @@ const COMMANDS = [
   "pause",
   "resume",
   "lanes",
+  "keys",
   "deliveries",
   "gc",
   "deliveries",
@@ -274,6 +277,8 @@ describe("completion", () => {
     expect(await complete("lanes", "policy", "let")).toEqual(["letters"]);
     expect(await complete("lanes", "policy", "letters", "s")).toEqual(["skip"]);
     expect(await complete("lanes", "move", view.batch, "--before", "b-")).toEqual([view.batch]);
+    expect(await complete("keys", "cl")).toEqual(["close"]);
+    expect(await complete("keys", "close", "letters", "site", "--f")).toEqual(["--for"]);
   });
 
   test("for another shell is refused", async () => {

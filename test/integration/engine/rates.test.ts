@@ -3,10 +3,11 @@ import { describe, expect, test } from "vitest";
 import {
   type BatchProgress,
   definePipeline,
+  type Engine,
   type Pipeline,
   TransientError,
 } from "../../../src/index.ts";
-import { inVirtualTime, type World } from "../../../src/testing.ts";
+import { crash, inVirtualTime, type World } from "../../../src/testing.ts";
 
 interface Start {
   readonly key: string;
@@ -61,6 +62,33 @@ describe("a rate", () => {
     expect(findExcess(starts, 50, 10)).toBeLessThanOrEqual(1e-9);
     const tookMs = starts.at(-1)!.at - starts[0]!.at;
     expect(1_000 / (tookMs / 1_000)).toBeGreaterThan(0.95 * 50);
+  });
+
+  test("is nearly all used though a worker dies, and what it had runs carefully", async () => {
+    const starts: Start[] = [];
+    await inVirtualTime({ faults: [crash.before("settle", 9)] }, async (world) => {
+      const pipeline = definePipeline({
+        name: "fetch",
+        chunkSize: 20,
+        rate: { perSecond: 50, burst: 10 },
+        process: async (_item: number) => {
+          starts.push({ key: "", at: world.elapsedMs });
+          await world.sleep(30);
+        },
+      });
+      const workers = count(4).map((n) =>
+        world.start(`worker ${n}`, async (engine) => {
+          engine.work(pipeline);
+          const batch = await engine.submit(pipeline, count(1_500), { key: "one" });
+          return batch.wait();
+        }),
+      );
+      for (const { done } of workers) expect((await done).state).toBe("succeeded");
+      expect(workers.map(({ lives }) => lives).toSorted()).toEqual([1, 1, 1, 2]);
+    });
+    expect(findExcess(starts, 50, 10)).toBeLessThanOrEqual(1e-9);
+    const tookMs = starts.at(-1)!.at - starts[0]!.at;
+    expect(starts.length / (tookMs / 1_000)).toBeGreaterThan(0.9 * 50);
   });
 
   test("of a slow key holds nobody up but its own items", async () => {
@@ -220,6 +248,35 @@ describe("a server that asks to be left alone", () => {
       1_500,
     );
     expect(starts.filter(({ key, at }) => key === "a" && at >= closedAt + 2_000)).not.toEqual([]);
+  });
+});
+
+test("a key that is closed by hand starts nothing, and goes on soon after it is opened", async () => {
+  const starts: Start[] = [];
+  await inVirtualTime({}, async (world) => {
+    const pipeline = definePipeline({
+      name: "fetch",
+      chunkSize: 4,
+      rate: { key: (item: string) => item.slice(0, 1), perSecond: 50 },
+      process: (item: string) => void starts.push({ key: item.slice(0, 1), at: world.elapsedMs }),
+    });
+    const engines = [await world.startEngine(), await world.startEngine()];
+    const [{ operator }] = engines as [Engine, Engine];
+    await operator.closeKey("fetch", "a", { forMs: 3_600_000 });
+    for (const engine of engines) engine.work(pipeline);
+    const items = count(60).map((at) => `${at % 2 === 0 ? "a" : "b"}${at}`);
+    const batch = await engines[0]!.submit(pipeline, items);
+    await world.sleep(100_000);
+    expect(starts.filter(({ key }) => key === "a")).toEqual([]);
+    expect(starts).toHaveLength(30);
+    expect((await operator.closedKeys()).map(({ rate, key }) => ({ rate, key }))).toEqual([
+      { rate: "fetch", key: "a" },
+    ]);
+    expect((await batch.why()).message).toContain("waits for the closed key a");
+    expect(await operator.openKey("fetch", "a")).toBe(true);
+    const openedAt = world.elapsedMs;
+    expect((await batch.wait()).state).toBe("succeeded");
+    expect(world.elapsedMs - openedAt).toBeLessThan(40_000);
   });
 });
 

@@ -1,0 +1,115 @@
+/**
+ * The questions about rates: how much of one is really used, whom a slow key holds up, and what it
+ * costs where it limits nothing. README.md says in words what each means.
+ */
+import { count, divide, type Question } from "./question.ts";
+
+/** How large the questions are; the targets speak of the full size only. */
+export interface LimitSizes {
+  /** How long a rate is measured. */
+  readonly seconds: number;
+  /** Items of fast keys. */
+  readonly fastItems: number;
+  readonly items: number;
+}
+
+export const FULL_LIMIT_SIZES: LimitSizes = { seconds: 20, fastItems: 20_000, items: 1_000_000 };
+
+/** To see that everything runs, in seconds. */
+export const QUICK_LIMIT_SIZES: LimitSizes = { seconds: 3, fastItems: 2_000, items: 50_000 };
+
+const SCRIPTS = {
+  rate: new URL("./subjects/sluice-rate.ts", import.meta.url),
+  slowKey: new URL("./subjects/sluice-slow-key.ts", import.meta.url),
+  sluice: new URL("./subjects/sluice.ts", import.meta.url),
+};
+
+const PROCESSES = 4;
+const RATES = [
+  { perSecond: 50, burst: 10, shareMin: 0.95 },
+  { perSecond: 5, burst: 1, shareMin: null },
+  { perSecond: 1_000, burst: 100, shareMin: null },
+];
+const FAST_KEYS = 50;
+/** Far above what anything here reaches. */
+const HUGE_RATE = 1_000_000;
+
+export function listLimitQuestions(
+  sizes: LimitSizes,
+  pathOf: (items: number) => string,
+): readonly Question[] {
+  return [askAboutShare(sizes), askAboutSlowKey(sizes), askAboutCost(sizes, pathOf)];
+}
+
+function askAboutShare({ seconds }: LimitSizes): Question {
+  const nameOf = ({ perSecond, burst }: (typeof RATES)[number]) =>
+    `${count(perSecond)}/s, bursts of ${burst}`;
+  return {
+    key: "a",
+    title: `the share of a rate that is used, ${PROCESSES} processes`,
+    subjects: RATES.map((rate) => ({
+      name: nameOf(rate),
+      script: SCRIPTS.rate,
+      options: {
+        perSecond: rate.perSecond,
+        burst: rate.burst,
+        items: rate.burst + rate.perSecond * seconds,
+        processes: PROCESSES,
+      },
+    })),
+    shown: [{ name: "share", unit: "of the rate" }],
+    targets: RATES.map((rate) => ({
+      what: nameOf(rate),
+      compute: (median) => median(nameOf(rate), "share"),
+      bound: rate.shareMin === null ? null : { kind: "at least", limit: rate.shareMin },
+      unit: "x",
+    })),
+  };
+}
+
+function askAboutSlowKey({ fastItems }: LimitSizes): Question {
+  const alone = "fast keys alone";
+  const mixed = "with a slow key";
+  const options = { fastItems, fastKeys: FAST_KEYS };
+  return {
+    key: "b",
+    title: `${count(fastItems)} items of ${FAST_KEYS} fast keys, and one key of 1/s in the same chunks`,
+    subjects: [
+      { name: alone, script: SCRIPTS.slowKey, options: { ...options, slowKeys: 0 } },
+      { name: mixed, script: SCRIPTS.slowKey, options: { ...options, slowKeys: 1 } },
+    ],
+    shown: [{ name: "fastPerSecond", unit: "items/s of fast keys" }],
+    targets: [
+      {
+        what: `${mixed} / ${alone}`,
+        compute: (median) => divide(median(mixed, "fastPerSecond"), median(alone, "fastPerSecond")),
+        bound: { kind: "at least", limit: 0.95 },
+        unit: "x",
+      },
+    ],
+  };
+}
+
+function askAboutCost({ items }: LimitSizes, pathOf: (items: number) => string): Question {
+  const options = { itemsPath: pathOf(items), items, chunkSize: 1_000 };
+  const without = "without a rate";
+  const within = `with one of ${count(HUGE_RATE)}/s`;
+  return {
+    key: "c",
+    title: `${count(items)} items, chunk 1,000, FULL, and a rate that limits nothing`,
+    subjects: [
+      { name: without, script: SCRIPTS.sluice, options },
+      { name: within, script: SCRIPTS.sluice, options: { ...options, perSecond: HUGE_RATE } },
+    ],
+    shown: [{ name: "itemsPerSecond", unit: "items/s" }],
+    targets: [
+      {
+        what: `${within} / ${without}`,
+        compute: (median) =>
+          divide(median(within, "itemsPerSecond"), median(without, "itemsPerSecond")),
+        bound: null,
+        unit: "x",
+      },
+    ],
+  };
+}
