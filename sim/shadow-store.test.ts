@@ -88,7 +88,7 @@ describe("a shadow", () => {
   });
 
   test("tells of an act that left another state, also when it answered right", async () => {
-    const shadowed = pair({ savePosition: async () => undefined });
+    const shadowed = pair({ savePosition: async () => true });
     await shadowed.store.savePosition("reader", 3);
     await shadowed.settle();
     expect(shadowed.differences).toEqual([]);

@@ -22,6 +22,8 @@ export type { DeadLetter, LaneView } from "./ports/reading.ts";
 export type { Sink, SinkContext } from "./ports/sink.ts";
 export type { Slice, SliceItems, SliceRequest, Source, SourceLike } from "./ports/source.ts";
 export type { Store } from "./ports/store.ts";
+export type { TopicMessage } from "./ports/topic-message.ts";
+export type { GroupView, TopicView } from "./ports/topics.ts";
 export type { BatchHandle, BatchProgress, ItemResultView } from "./runtime/batch-handle.ts";
 export type { CloseOptions, Engine, EngineOptions, SubmitOptions } from "./runtime/engine.ts";
 export {
@@ -44,6 +46,13 @@ export type {
   StopOptions,
   Target,
 } from "./runtime/operator.ts";
+export type {
+  Consume,
+  ConsumeContext,
+  ConsumeOptions,
+  MessageHandler,
+  MessagesHandler,
+} from "./runtime/consumer.ts";
 export { failed, type ItemOutcome, later, skipped, succeeded } from "./runtime/outcomes.ts";
 export type { ChunkContext, ChunkItem, ItemContext, SourceContext } from "./runtime/contexts.ts";
 export {
@@ -54,6 +63,7 @@ export {
   type QuietHours,
 } from "./runtime/pipeline.ts";
 export type { EventHandler, SubscribeOptions } from "./runtime/subscriber.ts";
+export type { ReadOptions, Topic } from "./runtime/topic.ts";
 export type { WaitFor } from "./runtime/wait-step.ts";
 export { type CreateEngineOptions, createEngine } from "./create-engine.ts";
 export * from "./sinks/index.ts";

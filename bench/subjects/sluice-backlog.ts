@@ -89,6 +89,7 @@ function settleChunk({ batch, step, chunk, fence }: LeasedChunk): Report {
     deferrals: [],
     checkpoints: [],
     contents: [],
+    messages: [],
     abandoned: [],
     rest: null,
     starting: [],

@@ -31,9 +31,9 @@ export const eventBugs: readonly Bug[] = [
     what: "A reader's position is saved before its handler has the record: a crash in between loses it.",
     peers: ["celery#1789", "horizon#1512"],
     file: RELAY,
-    before: "      const end = await this.#handOver(readEvent(record));\n",
-    after: `      await store.savePosition(name, record.position);
-      const end = await this.#handOver(readEvent(record));
+    before: "      const end = await this.#handOver(group);\n",
+    after: `      await store.savePosition(name, last.position);
+      const end = await this.#handOver(group);
 `,
     rare: true,
   },

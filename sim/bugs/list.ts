@@ -15,6 +15,7 @@ import { retryingBugs } from "./retrying.ts";
 import { settlingBugs } from "./settling.ts";
 import { shutdownBugs } from "./shutdown.ts";
 import { slicingBugs } from "./slicing.ts";
+import { topicBugs } from "./topics.ts";
 import { watchingBugs } from "./watching.ts";
 
 export const bugs: readonly Bug[] = [
@@ -32,6 +33,7 @@ export const bugs: readonly Bug[] = [
   ...limitBugs,
   ...clockBugs,
   ...eventBugs,
+  ...topicBugs,
   ...watchingBugs,
   ...shutdownBugs,
 ];

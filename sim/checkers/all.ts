@@ -19,6 +19,7 @@ import { checkWatching } from "./watching.ts";
 import { checkHonestEnding } from "./honest-ending.ts";
 import { checkLaneOrder } from "./lane-order.ts";
 import { checkLimits } from "./limits.ts";
+import { checkMessages } from "./messages.ts";
 import { checkOneEnding } from "./one-ending.ts";
 import { checkOneOutcome } from "./one-outcome.ts";
 import { checkPaces } from "./paces.ts";
@@ -58,6 +59,7 @@ export const CHECKERS: ReadonlyMap<string, MakeChecker> = new Map([
   ["whole plan", checkPlan],
   ["de-duplication", checkDedupe],
   ["checkpoints", checkCheckpoints],
+  ["messages", checkMessages],
   ["versions", checkVersions],
   ["chain of records", checkChain],
   ["sound nodes", checkSoundNodes],

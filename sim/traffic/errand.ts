@@ -110,7 +110,14 @@ export type RunFacts = Pick<
   ItemContext,
   "batch" | "index" | "attempt" | "drive" | "fence" | "final" | "signal"
 > &
-  Partial<Pick<ItemContext, "checkpoint" | "lastCheckpoint">>;
+  Partial<Pick<ItemContext, "checkpoint" | "lastCheckpoint">> &
+  Pick<ItemContext, "emit">;
+
+/** Where every run leaves what it emits, and where items are told of that gave up. */
+export const PARCELS_TOPIC = "parcels";
+export const ERRORS_TOPIC = "errors";
+/** What each run emits: a message at its beginning, and one at its end. */
+export const EMITTED = 2;
 
 /** Who wants to know what handlers do. */
 export interface ErrandListener {

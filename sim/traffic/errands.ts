@@ -17,16 +17,18 @@ import { definePipeline, type Pipeline } from "../../src/runtime/pipeline.ts";
 import { never, type Node, type World } from "../world.ts";
 import { describePace, describeRate } from "./limits.ts";
 import { iterateParcels, makeRangedSource } from "./parcel-source.ts";
-import type {
-  Doing,
-  Errand,
-  ErrandListener,
-  ErrandRun,
-  Parcel,
-  PipelinePlot,
-  Release,
-  RunFacts,
-  StepPlot,
+import {
+  type Doing,
+  type Errand,
+  type ErrandListener,
+  type ErrandRun,
+  ERRORS_TOPIC,
+  type Parcel,
+  PARCELS_TOPIC,
+  type PipelinePlot,
+  type Release,
+  type RunFacts,
+  type StepPlot,
 } from "./errand.ts";
 
 const LATER_MS = 60;
@@ -120,6 +122,8 @@ export class Errands {
       rate: rate === null ? null : describeRate(rate, code.pipeline),
       pace: pace === null ? null : describePace(pace),
       ...(checkMaxMs === null ? {} : { item: this.#makeCheck(code.node, checkMaxMs) }),
+      topics: [PARCELS_TOPIC],
+      errorsTopic: ERRORS_TOPIC,
       key: ({ key, n }: Parcel) => `${key}/${n}`,
       ...(dedupes
         ? { dedupe: { identity: (one: Parcel) => this.getContent(one), content: () => "same" } }
@@ -153,11 +157,14 @@ export class Errands {
   #processChunk(
     code: Code,
     items: readonly ChunkItem<Parcel>[],
-    { batch, fence, final, signal }: ChunkContext,
+    context: ChunkContext,
   ): Promise<ItemOutcome[]> {
-    const answers = items.map(async ({ item, index, attempt, drive }): Promise<ItemOutcome> => {
+    const { batch, fence, final, signal } = context;
+    const answers = items.map(async (given): Promise<ItemOutcome> => {
+      const { item, index, attempt, drive } = given;
+      const emit = (topic: string, message: unknown): void => context.emit(given, topic, message);
       try {
-        const facts = { batch, index, attempt, drive, fence, final, signal };
+        const facts = { batch, index, attempt, drive, fence, final, signal, emit };
         const value = await this.#process(code, item, facts);
         return readOutcome(value) ?? succeeded(value);
       } catch (error) {
@@ -196,8 +203,10 @@ export class Errands {
       this.#tellStage(node, `${parcel.key}/${step}/${parcel.n}`, "begins", last);
     }
     const leave = this.#watchLeave(run, signal);
+    context.emit(PARCELS_TOPIC, { attempt });
     try {
       const value = await this.#do(code, run, context);
+      if (node.alive) context.emit(PARCELS_TOPIC, { attempt });
       return node.alive ? value : await never();
     } catch (error) {
       if (!node.alive) await never();

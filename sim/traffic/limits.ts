@@ -59,7 +59,7 @@ export function describeRate(rate: RatePlot, pipeline: string): object {
   return {
     ...(name === pipeline ? {} : { name }),
     ...(keys === 1 ? {} : { key: (item: Parcel) => readRateKey(rate, item), keys: own }),
-    ...(every ?? {}),
+    ...every,
     tokens: tokensMax === 1 ? 1 : (item: Parcel) => readTokens(rate, item),
   };
 }

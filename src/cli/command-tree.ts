@@ -2,7 +2,15 @@
 import type { Argument, Command, Option } from "commander";
 
 /** What a shell may offer for a value. */
-export const VALUE_KINDS = ["batch", "lane", "pipeline", "file", "choice", "other"] as const;
+export const VALUE_KINDS = [
+  "batch",
+  "lane",
+  "pipeline",
+  "topic",
+  "file",
+  "choice",
+  "other",
+] as const;
 export type ValueKind = (typeof VALUE_KINDS)[number];
 
 export interface ValueFacts {
@@ -46,6 +54,8 @@ const KINDS_OF_OPTIONS: Readonly<Record<string, ValueKind>> = {
 const KINDS_OF_ARGUMENTS: Readonly<Record<string, ValueKind>> = {
   batch: "batch",
   lane: "lane",
+  topic: "topic",
+  group: "other",
   item: "other",
   words: "other",
   rate: "other",

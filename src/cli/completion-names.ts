@@ -8,13 +8,20 @@ const FIELD = '\\([^"]*\\)';
 const LIST_IDS = listField(`{"batch":"${FIELD}`).replace(" | sort -u", "");
 const LIST_PIPELINES = listField(`{"batch":"[^"]*","pipeline":"${FIELD}`);
 const LIST_LANES = listField(`{"batch":"[^"]*","pipeline":"[^"]*","lane":"${FIELD}`);
+const LIST_TOPICS = `sluice topics --json 2>/dev/null | sed -n 's/^{"topic":"${FIELD}".*/\\1/p'`;
 
 /** The function of a script that prints or offers what a value may be. */
-export const LISTERS = { batch: "ids", lane: "lanes", pipeline: "pipelines" } as const;
+export const LISTERS = {
+  batch: "ids",
+  lane: "lanes",
+  pipeline: "pipelines",
+  topic: "topics",
+} as const;
 export const SCRIPTS: readonly (readonly [name: string, script: string])[] = [
   [LISTERS.batch, LIST_IDS],
   [LISTERS.lane, LIST_LANES],
   [LISTERS.pipeline, LIST_PIPELINES],
+  [LISTERS.topic, LIST_TOPICS],
 ];
 
 export function joinNames(commands: readonly CommandFacts[]): string {

@@ -6,6 +6,7 @@ import { SluiceError } from "../core/errors.ts";
 import { type EngineSettings, findSettingProblems } from "../runtime/settings.ts";
 import { importDefault } from "./import-module.ts";
 import type { CommonFlags } from "./common-flags.ts";
+import { checkConsume, type Consumed, readConsume } from "./consume-config.ts";
 import { checkNotify, type Notify, readNotify } from "./notify-config.ts";
 import {
   ENGINE_SETTINGS,
@@ -25,6 +26,8 @@ export interface Config {
   readonly engine: Partial<EngineSettings>;
   /** Sinks that are told of events. */
   readonly notify: Notify;
+  /** Sinks that take the messages of topics. */
+  readonly consume: readonly Consumed[];
   readonly warnings: readonly string[];
   /** What another command needs to find the same store: nothing, or ` --store path`. */
   readonly storeFlag: readonly string[];
@@ -59,6 +62,7 @@ export async function loadConfig(
     ...checkStoreSettings(values),
     ...checkEngineSettings(values),
     ...checkNotify(values.get("notify")),
+    ...checkConsume(values.get("consume")),
     ...numbers.flatMap(checkNumber),
   ];
   if (found.length > 0) {
@@ -82,6 +86,7 @@ function assemble(values: ReadonlyMap<string, GivenValue>, warnings: readonly st
     busyMs: (read("busyMs") as number | undefined) ?? DEFAULT_BUSY_MS,
     engine: readEngineSettings(values),
     notify: readNotify(values.get("notify")),
+    consume: readConsume(values.get("consume")),
     warnings,
     storeFlag: fromFlag ? ["--store", read("store") as string] : [],
   };

@@ -1,4 +1,4 @@
-/** Subscribes the sinks of the configuration, and gives them time before the command ends. */
+/** Subscribes the sinks of the configuration to events and topics, and gives them time before the command ends. */
 import type { Store } from "../ports/store.ts";
 import type { Engine } from "../runtime/engine.ts";
 import type { Config } from "./config.ts";
@@ -7,6 +7,9 @@ import type { StopRequest } from "./stop-request.ts";
 
 /** How long a command that is done waits for its notifications. */
 const NOTIFY_MS = 10_000;
+
+/** Messages that a sink is given at once, if it takes several. */
+const CONSUME_TOGETHER = 1_000;
 
 export interface NotifyParts {
   readonly engine: Engine;
@@ -23,8 +26,13 @@ export async function startNotified(store: Store, { notify }: Config): Promise<v
   for (const name of notify.keys()) await store.startReader(name, "now");
 }
 
-export function subscribeNotified(engine: Engine, { notify }: Config): void {
+export function subscribeNotified(engine: Engine, { notify, consume }: Config): void {
   for (const [name, sink] of notify) engine.subscribe(name, sink, { since: "now" });
+  for (const { topic, group, sink } of consume) {
+    // Messages are work that somebody is owed: a new group begins with the oldest.
+    if (sink.deliverAll === undefined) engine.consume(topic, group, sink);
+    else engine.consume(topic, group, sink, { batch: CONSUME_TOGETHER });
+  }
 }
 
 /** Waits until all is delivered, a signal comes or the time is over; what is left comes later. */
@@ -34,13 +42,13 @@ export async function finishNotifying({
   display,
   stop,
 }: NotifyParts): Promise<void> {
-  if (config.notify.size === 0 || stop.received !== null) return;
+  if (config.notify.size + config.consume.length === 0 || stop.received !== null) return;
   const isDone = await Promise.race([
     engine.waitForSubscribers({ withinMs: NOTIFY_MS }),
     stop.wait().then(() => false),
   ]);
   if (isDone) return;
   display.note(
-    "not all events are delivered yet: the next `sluice run` or `sluice work` goes on with them",
+    `not all ${config.consume.length > 0 ? "events and messages" : "events"} are delivered yet: the next \`sluice run\` or \`sluice work\` goes on with them`,
   );
 }

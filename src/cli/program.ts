@@ -26,6 +26,7 @@ import { addResultsCommand } from "./commands/results.ts";
 import { addRunCommand } from "./commands/run.ts";
 import { addStatusCommand } from "./commands/status.ts";
 import { addSubmitCommand } from "./commands/submit.ts";
+import { addTopicsCommand } from "./commands/topics.ts";
 import { addWatchCommand } from "./commands/watch.ts";
 import { addWhyCommand } from "./commands/why.ts";
 import { addWorkCommand } from "./commands/work.ts";
@@ -128,6 +129,7 @@ function buildProgram(cli: Cli): Command {
     addLanesCommand,
     addLimitsCommand,
     addKeysCommand,
+    addTopicsCommand,
     addDeliveriesCommand,
     addGcCommand,
     addBackupCommand,

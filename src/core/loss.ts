@@ -45,6 +45,7 @@ export function decideLoss(stored: StoredChunk, nowMs: number): ChunkEffect {
     track,
     untrack: [],
     results: [],
+    messages: [],
     tally: tallyDead(track.filter(({ dead }) => dead)),
     losses,
   };
@@ -71,6 +72,7 @@ export function failPending(stored: StoredChunk, error: ItemError): ChunkEffect 
     track,
     untrack: [],
     results: [],
+    messages: [],
     tally: tallyDead(track),
     losses: 0,
   };

@@ -25,6 +25,7 @@ function report(codes: readonly OutcomeCode[], changes: Partial<ReportFacts> = {
     deferrals: [],
     checkpoints: [],
     contents: [],
+    messages: [],
     abandoned: [],
     rest: null,
     starting: [],
@@ -52,6 +53,7 @@ describe("a report", () => {
       track: [],
       untrack: [],
       results: [],
+      messages: [],
       tally: { permanent: 0, transient: 0, unexpected: 0 },
       losses: 0,
       rest: null,
@@ -315,5 +317,35 @@ describe("a lost lease", () => {
     expect(decideLoss(stored([0, 0], [waiting]), NOW).dueAt).toBe(NOW);
     const due = tracked(1, { attempts: 1, dueAt: NOW - 500 });
     expect(decideLoss(stored([0, 0], [waiting, due]), NOW).dueAt).toBe(NOW);
+  });
+});
+
+describe("what items emitted", () => {
+  const message = (index: number, nth = 0) => ({ index, topic: "t", nth, body: `"${index}"` });
+
+  test("is kept of those that this report makes succeeded or skipped, and of no others", () => {
+    const messages = [0, 1, 2, 3, 4].map((index) => message(index));
+    const effect = decideReport(
+      stored([0, 0, 0, 0, 1]),
+      report([1, 2, 3, 0, 1], { messages }),
+      NOW,
+    );
+    expect(effect.messages.map(({ index }) => index)).toEqual([0, 1]);
+  });
+
+  test("has the drive of its item, 1 for one without a row", () => {
+    const chunk = stored([0, 0], [tracked(1, { drive: 3 })]);
+    const messages = [message(0), message(1), message(1, 1)];
+    const effect = decideReport(chunk, report([1, 1], { messages }), NOW);
+    expect(effect.messages.map(({ index, nth, drive }) => [index, nth, drive])).toEqual([
+      [0, 0, 1],
+      [1, 0, 3],
+      [1, 1, 3],
+    ]);
+  });
+
+  test("is nothing when a lease is lost or leftovers are given up", () => {
+    expect(decideLoss(stored([0, 0]), NOW).messages).toEqual([]);
+    expect(failPending(stored([0, 0]), STALLED).messages).toEqual([]);
   });
 });

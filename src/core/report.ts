@@ -6,7 +6,15 @@
 import type { HoldUp } from "./bucket.ts";
 import { decideAfterReport, type ReportIntent } from "./chunk.ts";
 import { NO_FAILURES } from "./failure-budget.ts";
-import { getOutcome, mergeOutcomes, type OutcomeMap, PENDING, SUCCEEDED } from "./outcome-map.ts";
+import {
+  FAILED,
+  getOutcome,
+  mergeOutcomes,
+  type OutcomeMap,
+  PENDING,
+  SUCCEEDED,
+} from "./outcome-map.ts";
+import type { DrivenMessage, ItemMessage } from "./topic.ts";
 import {
   type Checkpoint,
   type ChunkEffect,
@@ -65,6 +73,8 @@ export interface ReportFacts {
   readonly checkpoints: readonly ItemCheckpoint[];
   /** The contents of items that succeeded, where the pipeline asks for no repeats. */
   readonly contents: readonly ItemContent[];
+  /** What items emitted that succeeded or were skipped; of any other item nothing is written. */
+  readonly messages: readonly ItemMessage[];
   /** Items whose handlers ignored a stop and were left running. */
   readonly abandoned: readonly number[];
   /** Nothing of the chunk may start before, as a limit says; null when none does. */
@@ -81,8 +91,9 @@ export function decideReport(stored: StoredChunk, report: ReportFacts, nowMs: nu
   const end = ENDS[decideAfterReport(merged.pending, report.intent)];
   const rest = end === "yielded" ? report.rest : null;
   const restUntil = nowMs + (rest?.inMs ?? 0);
-  const common = { outcomes: merged.map, delta: merged.delta, end, rest, losses: 0 };
   const fresh = (index: number): boolean => getOutcome(stored.outcomes, index) === PENDING;
+  const messages = keepMessages(stored, report, merged.map);
+  const common = { outcomes: merged.map, delta: merged.delta, end, rest, messages, losses: 0 };
   const fruits = report.results.filter(
     ({ index }) => fresh(index) && getOutcome(merged.map, index) === SUCCEEDED,
   );
@@ -111,6 +122,25 @@ export function decideReport(stored: StoredChunk, report: ReportFacts, nowMs: nu
 export function countTried({ delta }: ChunkEffect, { failures, deferrals }: ReportFacts): number {
   const again = failures.filter(({ retryInMs }) => retryInMs !== null).length;
   return delta.succeeded + delta.skipped + delta.failed + again + deferrals.length;
+}
+
+const NO_MESSAGES: readonly DrivenMessage[] = [];
+
+/** What was emitted by the attempts that make an outcome with this report, and by no others. */
+function keepMessages(
+  stored: StoredChunk,
+  { messages }: ReportFacts,
+  merged: OutcomeMap,
+): readonly DrivenMessage[] {
+  if (messages.length === 0) return NO_MESSAGES;
+  const drives = new Map(stored.tracked.map(({ index, drive }) => [index, drive]));
+  return messages
+    .filter(({ index }) => {
+      const outcome = getOutcome(merged, index);
+      const isDone = outcome !== PENDING && outcome !== FAILED;
+      return isDone && getOutcome(stored.outcomes, index) === PENDING;
+    })
+    .map((message) => ({ ...message, drive: drives.get(message.index) ?? 1 }));
 }
 
 /** Nothing in it concerns a single item: the common case. */

@@ -22,6 +22,8 @@ export interface StepSettings {
   readonly canary: Canary | null;
   /** Within which pace a batch's items start; null, or missing in older batches, for none. */
   readonly pace?: StepPace | null;
+  /** Where items that give up are told of. Not there in batches of earlier releases. */
+  readonly errorsTopic?: string | null;
 }
 
 export interface StepPace extends Pace {

@@ -5,6 +5,7 @@ import type { ErrorClass } from "./errors.ts";
 import { type FailureTally, NO_FAILURES } from "./failure-budget.ts";
 import type { OutcomeMap } from "./outcome-map.ts";
 import type { Rest } from "./report.ts";
+import type { DrivenMessage } from "./topic.ts";
 
 /** Why an item's last attempt failed. */
 export interface ItemError {
@@ -64,6 +65,7 @@ export interface ChunkEffect {
   readonly track: readonly TrackedItem[];
   readonly untrack: readonly number[];
   readonly results: readonly ItemResult[];
+  readonly messages: readonly DrivenMessage[];
   /** How many items became dead letters, by the class of their error. */
   readonly tally: FailureTally;
   readonly losses: number;

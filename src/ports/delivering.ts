@@ -1,18 +1,19 @@
 /**
- * The store as the relay sees it, beside the records and its readers' positions: events that were
- * given up are kept as letters, so that giving up neither loses an event nor holds up the next.
+ * The store as the relay sees it, beside the records, the messages of topics and its readers'
+ * positions: what was given up is kept as a letter, so that giving up neither loses an event or a
+ * message nor holds up the next.
  */
 
 /** A delivery that was given up. */
 export interface NewLetter {
   /** The durable reader that it was for. */
   readonly reader: string;
-  /** The record's place among all records of the store. */
+  /** The place of the record among all records of the store, or of the message among its messages. */
   readonly position: number;
-  /** The event's id. */
+  /** The event's or message's id. */
   readonly event: string;
   readonly batch: string;
-  /** Of the event: a text, as a newer version may know more types than this one. */
+  /** Of the event, a text as a newer version may know more types than this one; or the topic. */
   readonly type: string;
   readonly attempts: number;
   readonly code: string;
@@ -34,20 +35,20 @@ export interface UndeliveredPage {
   readonly limit: number;
 }
 
-/** Where a reader begins that was never there before. */
-export type ReaderStart = "beginning" | "now";
+/** Where a reader begins that was never there before: a number is a position that it comes after. */
+export type ReaderStart = "beginning" | "now" | number;
 
 export interface DeliveringStore {
   /**
-   * Makes a reader known that is new, at the first record or behind the newest one, and answers its
-   * position. One that is known stays where it is.
+   * Makes a reader known that is new, at the beginning of its stream, behind the newest of it or
+   * after a position, and answers where it is. One that is known stays there.
    */
   startReader(reader: string, start: ReaderStart): Promise<number>;
   /**
-   * Keeps a letter and moves its reader past the record, in one commit. The same delivery again
-   * keeps its id and takes the newer cause.
+   * Keeps a letter and moves its reader past the record or message, in one commit. The same delivery
+   * again keeps its id and takes the newer cause. `from` is that of `savePosition`.
    */
-  keepUndelivered(letter: NewLetter): Promise<void>;
+  keepUndelivered(letter: NewLetter, from?: number): Promise<void>;
   /** Oldest first. */
   listUndelivered(page: UndeliveredPage): Promise<readonly UndeliveredLetter[]>;
   /**

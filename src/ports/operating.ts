@@ -84,11 +84,15 @@ export interface DiscardRequest extends Act {
 export type LaneMove = { readonly to: "front" | "back" } | { readonly before: string };
 
 export interface PrunePolicy {
-  /** Ended longer ago than this: scratch data goes (manifests, checkpoints, edited payloads). */
+  /**
+   * Ended longer ago than this: scratch data goes (manifests, checkpoints, edited payloads). Written
+   * longer ago, and acknowledged by every group of its topic: a message goes, unless it is the one of
+   * an undelivered letter.
+   */
   readonly scratchAgeMs: number | null;
   /** Ended longer ago than this: the batch goes with all its evidence. */
   readonly evidenceAgeMs: number | null;
-  /** Only this batch; default all. */
+  /** Only this batch, and no messages; default all. */
   readonly batch?: string;
   /** Counts only. */
   readonly dryRun: boolean;
@@ -99,6 +103,8 @@ export interface PruneResult {
   readonly scratched: number;
   /** Batches that went. */
   readonly removed: number;
+  /** Messages of topics that went. */
+  readonly messages: number;
   /** Old enough, but a subscriber has not been told of them yet. */
   readonly owed: number;
   /** There may be more: call again. */

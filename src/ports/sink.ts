@@ -1,12 +1,13 @@
 /**
- * Where events can be delivered to outside of the program: a web server, a command, a file. A sink
- * takes one event at a time, and may be given the same one again: it is delivered when `deliver`
- * has resolved and that was written down, and a crash may come in between.
+ * Where events and messages of topics can be delivered to outside of the program: a web server, a
+ * command, a file. A sink takes one at a time, and may be given the same one again: it is delivered
+ * when `deliver` has resolved and that was written down, and a crash may come in between.
  */
 import type { RecordType } from "../core/batch.ts";
 import type { RetryPolicy } from "../core/retry.ts";
 import type { BatchEvent } from "./batch-event.ts";
 import type { Clock } from "./clock.ts";
+import type { TopicMessage } from "./topic-message.ts";
 
 export interface SinkContext {
   readonly clock: Clock;
@@ -22,9 +23,13 @@ export interface Sink {
   /** The events that it takes; null for all. */
   readonly events: readonly RecordType[] | null;
   readonly retry: RetryPolicy;
+  /** It takes messages of topics and no events. */
+  readonly takesOnly?: "messages";
   /**
-   * Resolves when the event has arrived, within a bounded time. Throws a `PermanentError` when it
+   * Resolves when the event or message has arrived, within a bounded time. Throws a `PermanentError` when it
    * never will; whatever else it throws is tried again. No error may hold a secret.
    */
-  deliver(event: BatchEvent, context: SinkContext): Promise<void>;
+  deliver(event: BatchEvent | TopicMessage, context: SinkContext): Promise<void>;
+  /** The same for several messages of one topic, in their order: all of them, or it throws. */
+  deliverAll?(messages: readonly TopicMessage[], context: SinkContext): Promise<void>;
 }

@@ -56,6 +56,9 @@ export const STORE_VERBS = [
   "listUndelivered",
   "dropUndelivered",
   "forgetReader",
+  "readMessages",
+  "listTopics",
+  "rewindReader",
 ] as const satisfies readonly (keyof Store)[];
 
 export type StoreVerb = (typeof STORE_VERBS)[number];

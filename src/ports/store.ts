@@ -7,6 +7,7 @@ import type { DeliveringStore } from "./delivering.ts";
 import type { LimitingStore } from "./limiting.ts";
 import type { OperatingStore } from "./operating.ts";
 import type { ReadingStore } from "./reading.ts";
+import type { TopicStore } from "./topics.ts";
 import type { WorkingStore } from "./working.ts";
 
 export interface Store
@@ -15,7 +16,8 @@ export interface Store
     WorkingStore,
     LimitingStore,
     ReadingStore,
-    DeliveringStore {
+    DeliveringStore,
+    TopicStore {
   /** The name people see: a file, a server. */
   readonly name: string;
   /**
@@ -23,10 +25,13 @@ export interface Store
    * or for nothing, so the caller looks for itself and keeps a slow poll beneath it.
    */
   watch(onChange: () => void): () => void;
-  /** How far a durable reader of records has come; 0 when it is new. */
+  /** How far a durable reader has come; 0 when it is new. */
   readPosition(reader: string): Promise<number>;
-  /** Never moves a reader backwards. */
-  savePosition(reader: string, position: number): Promise<void>;
+  /**
+   * Never moves a reader backwards. With `from`, the position that the caller left it at, it does not
+   * move one that somebody has rewound meanwhile: then it answers false.
+   */
+  savePosition(reader: string, position: number, from?: number): Promise<boolean>;
   /** Writes a consistent copy of everything, while others go on working. */
   backup(path: string): Promise<void>;
   close(): Promise<void>;

@@ -4,7 +4,7 @@ import type { ChunkRun } from "./chunk-run.ts";
 import { checkItem } from "./item-check.ts";
 import { Call, makeIdempotencyKey } from "./item-context.ts";
 import { readOutcome } from "./outcomes.ts";
-import type { ChunkItem } from "./contexts.ts";
+import type { ChunkContext, ChunkItem } from "./contexts.ts";
 import type { Step } from "./step.ts";
 import type { Slot } from "./slot.ts";
 
@@ -44,6 +44,7 @@ export async function callForChunk(
     get signal(): AbortSignal {
       return call.signal;
     },
+    emit: makeEmit(call, run, entries),
   };
   let answers: readonly unknown[];
   try {
@@ -51,13 +52,31 @@ export async function callForChunk(
     answers = checkAnswers(await step.processChunk?.(given, context), given.length);
   } catch (error) {
     if (slot.abandoned) return;
+    call.end();
     for (const { position, given } of entries) listener.fail(position, given.item, error);
     return;
   }
   if (slot.abandoned) return;
+  call.end();
   for (const [at, { position, given }] of entries.entries()) {
     noteAnswer(position, given, answers[at], listener);
   }
+}
+
+/** An item is known by its number, so that a copy of what was handed over will do. */
+function makeEmit(call: Call, run: ChunkRun, entries: readonly Entry[]): ChunkContext["emit"] {
+  /** Made by the first that is emitted. */
+  let known: ReadonlySet<number> | null = null;
+  return (item, topic, message) => {
+    known ??= new Set(entries.map(({ position }) => position));
+    const at = Number((item as Partial<ChunkItem<unknown>> | null)?.index) - run.lease.start;
+    if (!known.has(at)) {
+      throw new PermanentError("emit takes one of the items that processChunk was called with", {
+        code: "BAD_MESSAGE",
+      });
+    }
+    call.emitFor(at, topic, message);
+  };
 }
 
 function noteAnswer(

@@ -7,11 +7,12 @@ import type {
   ItemFailure,
   ReportFacts,
 } from "../core/report.ts";
+import type { ItemMessage } from "../core/topic.ts";
 import type { Checkpoint, ItemResult } from "../core/tracked-item.ts";
 
 type Told = Pick<
   ReportFacts,
-  "failures" | "results" | "deferrals" | "checkpoints" | "contents" | "abandoned"
+  "failures" | "results" | "deferrals" | "checkpoints" | "contents" | "messages" | "abandoned"
 >;
 
 export const NOTHING_NOTED: Told = {
@@ -20,6 +21,7 @@ export const NOTHING_NOTED: Told = {
   deferrals: [],
   checkpoints: [],
   contents: [],
+  messages: [],
   abandoned: [],
 };
 
@@ -38,6 +40,7 @@ export class ChunkNotes {
   #deferrals: ItemDeferral[] = [];
   #checkpoints: (ItemCheckpoint & { readonly waiter: Waiter })[] = [];
   #contents: ItemContent[] = [];
+  #messages: ItemMessage[] = [];
   #abandoned: number[] = [];
 
   addFailure(failure: ItemFailure): void {
@@ -54,6 +57,10 @@ export class ChunkNotes {
 
   addContent(content: ItemContent): void {
     this.#contents.push(content);
+  }
+
+  addMessages(messages: readonly ItemMessage[]): void {
+    for (const message of messages) this.#messages.push(message);
   }
 
   addAbandoned(index: number): void {
@@ -88,6 +95,7 @@ export class ChunkNotes {
         data,
       })),
       contents: [...this.#contents],
+      messages: [...this.#messages],
       abandoned: [...this.#abandoned],
     };
   }
@@ -98,6 +106,7 @@ export class ChunkNotes {
     this.#results = this.#results.slice(told.results.length);
     this.#deferrals = this.#deferrals.slice(told.deferrals.length);
     this.#contents = this.#contents.slice(told.contents.length);
+    this.#messages = this.#messages.slice(told.messages.length);
     this.#abandoned = this.#abandoned.slice(told.abandoned.length);
     for (const { waiter } of this.#checkpoints.splice(0, told.checkpoints.length)) {
       waiter.resolve();
@@ -133,7 +142,7 @@ function writeResult(value: unknown): string {
   );
 }
 
-function writeJson(value: unknown, what: string, code: string): string {
+export function writeJson(value: unknown, what: string, code: string): string {
   const remedy = "return plain data or nothing, and keep large values elsewhere";
   let text: string | undefined;
   try {

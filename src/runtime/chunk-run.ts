@@ -15,12 +15,14 @@ import type { ReportIntent, ReportResult } from "../core/chunk.ts";
 import type { Rest } from "../core/report.ts";
 import type { StepPace } from "../core/step.ts";
 import type { Checkpoint, ItemError } from "../core/tracked-item.ts";
+import type { ItemMessage } from "../core/topic.ts";
 import type { SliceItems } from "../ports/source.ts";
 import type { ItemHistory, LeasedChunk, Report } from "../ports/working.ts";
 import { ChunkNotes, NOTHING_NOTED, writeCheckpoint } from "./chunk-notes.ts";
 import type { RunFacts } from "./item-context.ts";
 import { StopSignal } from "./stop-signals.ts";
 
+const NO_MESSAGES: readonly ItemMessage[] = [];
 const NO_ITEMS: SliceItems = { count: 0, at: () => undefined };
 
 export interface RunOptions {
@@ -163,8 +165,14 @@ export class ChunkRun {
     this.#contents.set(index, content);
   }
 
-  succeed(index: number, key: string | null = null, value?: unknown): void {
+  succeed(
+    index: number,
+    key: string | null = null,
+    value?: unknown,
+    messages: readonly ItemMessage[] = NO_MESSAGES,
+  ): void {
     if (value !== undefined) this.#note().addResult(index, key, value);
+    this.#addMessages(messages);
     setOutcome(this.#outcomes, index, SUCCEEDED);
     const content = this.#contents?.get(index);
     if (content !== undefined) this.#note().addContent({ index, content });
@@ -206,7 +214,8 @@ export class ChunkRun {
     this.#notes?.giveUp(new StopSignal("the lease on its chunk was lost"));
   }
 
-  skip(index: number): void {
+  skip(index: number, messages: readonly ItemMessage[] = NO_MESSAGES): void {
+    this.#addMessages(messages);
     setOutcome(this.#outcomes, index, SKIPPED);
     this.unreported++;
   }
@@ -221,6 +230,13 @@ export class ChunkRun {
     this.#note().addFailure({ index, key, attempts, errorClass, code, message, retryInMs });
     if (retryInMs === null) setOutcome(this.#outcomes, index, FAILED);
     this.unreported++;
+  }
+
+  /** They count as much as outcomes do, so that the store is told before there are too many. */
+  #addMessages(messages: readonly ItemMessage[]): void {
+    if (messages.length === 0) return;
+    this.#note().addMessages(messages);
+    this.unreported += messages.length;
   }
 
   #note(): ChunkNotes {

@@ -260,8 +260,9 @@ export class Conductor {
     this.#prunedAt = now;
     const { keepMs, keepEvidenceMs } = settings;
     const result = await pruneByAge(store, clock, { keepMs, keepEvidenceMs });
-    if (result.scratched + result.removed === 0) return;
-    const message = `retention: the scratch data of ${result.scratched} batches and ${result.removed} whole batches were removed`;
+    const { scratched, removed, messages } = result;
+    if (scratched + removed + messages === 0) return;
+    const message = `retention: the scratch data of ${scratched} batches, ${removed} whole batches and ${messages} messages were removed`;
     log({ level: "info", event: "retention.applied", message });
   }
 }

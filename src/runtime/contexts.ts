@@ -28,6 +28,11 @@ export interface ItemContext {
    */
   checkpoint(name: string, data?: unknown): Promise<void>;
   readonly lastCheckpoint: { readonly name: string; readonly data: unknown } | null;
+  /**
+   * Leaves a message in one of the step's `topics`. It is written in the commit that makes the item
+   * `succeeded` or `skipped`, and dropped if this attempt makes it neither.
+   */
+  emit(topic: string, message: unknown): void;
 }
 
 export interface ChunkItem<Item> {
@@ -48,6 +53,8 @@ export interface ChunkContext {
   /** No automatic pass over dead letters will follow. */
   readonly final: boolean;
   readonly signal: AbortSignal;
+  /** As `emit` of `process`, for one of the call's items. */
+  emit(item: ChunkItem<unknown>, topic: string, message: unknown): void;
 }
 
 export interface SourceContext<Input> {

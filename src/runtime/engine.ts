@@ -11,8 +11,10 @@ import type { UndeliveredLetter } from "../ports/delivering.ts";
 import type { Random } from "../ports/random.ts";
 import type { Sink } from "../ports/sink.ts";
 import type { Store } from "../ports/store.ts";
+import type { TopicView } from "../ports/topics.ts";
 import { BatchHandle, type HandleParts } from "./batch-handle.ts";
 import { Conductor } from "./conductor.ts";
+import type { Consume } from "./consumer.ts";
 import { guardLog, type Log, silentLog } from "./log.ts";
 import { OpenBatch } from "./open-batch.ts";
 import { Operator } from "./operator.ts";
@@ -35,6 +37,7 @@ import { Subscriptions } from "./subscriptions.ts";
 import { Sweeper } from "./sweeper.ts";
 import { systemClock } from "./system-clock.ts";
 import { systemRandom } from "./system-random.ts";
+import { Topic } from "./topic.ts";
 import { Worker } from "./worker.ts";
 
 export interface EngineOptions extends Partial<EngineSettings> {
@@ -213,7 +216,29 @@ export class Engine {
     this.#subscriptions.add(name, target, options);
   }
 
-  /** True when all subscribers have been handed what is recorded now; false when time ran out. */
+  /**
+   * Hands every message of a topic to a handler or a sink, in order and at least once, also those
+   * that were written while nobody listened. The group is the consumer's memory: of several engines
+   * that consume for it one does, and the others stand by.
+   */
+  get consume(): Consume {
+    return (topic, group, target, options) => {
+      this.#throwIfClosed();
+      this.#subscriptions.consume(topic, group, target, options);
+    };
+  }
+
+  /** A topic to read, acknowledge and replay by oneself. */
+  topic(name: string): Topic {
+    return new Topic(name, this.store);
+  }
+
+  /** Topics that have messages or groups, with how far each group has come. */
+  topics(): Promise<readonly TopicView[]> {
+    return this.store.listTopics();
+  }
+
+  /** True when all subscribers and consumers have been handed what there is now; false when time ran out. */
   waitForSubscribers({ withinMs }: { readonly withinMs: number }): Promise<boolean> {
     this.#throwIfClosed();
     return this.#subscriptions.wait(withinMs);

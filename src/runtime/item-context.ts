@@ -2,8 +2,11 @@
  * What one handler call is told, and the way to stop it. There is one for each of millions of
  * items, so what a handler does not ask for (a signal, a key) is not made.
  */
+import { SluiceError } from "../core/errors.ts";
+import type { ItemMessage } from "../core/topic.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import type { ItemContext } from "./contexts.ts";
+import { Emitted } from "./emitted.ts";
 import type { Step } from "./step.ts";
 import { StopSignal } from "./stop-signals.ts";
 
@@ -17,6 +20,8 @@ export interface RunFacts {
   readonly scopes: readonly string[];
 }
 
+const NO_MESSAGES: readonly ItemMessage[] = [];
+
 export class Call implements ItemContext {
   readonly #run: ChunkRun;
   readonly #step: Step;
@@ -26,6 +31,9 @@ export class Call implements ItemContext {
   #controller: AbortController | null = null;
   #stopReason: Error | null = null;
   #isGivenUp = false;
+  #isOver = false;
+  /** By position; made when something is emitted. */
+  #emitted: Map<number, Emitted> | null = null;
 
   constructor(run: ChunkRun, step: Step, item: unknown, position: number) {
     this.#run = run;
@@ -94,6 +102,37 @@ export class Call implements ItemContext {
       if (this.#isGivenUp) throw this.#stopReason ?? new StopSignal("nobody waits for it any more");
       await this.#run.saveCheckpoint(this.#position, this.key, name, data);
     };
+  }
+
+  /** Bound, as handlers take their context apart. */
+  get emit(): ItemContext["emit"] {
+    return (topic, message) => this.emitFor(this.#position, topic, message);
+  }
+
+  /** For one of the items that a `processChunk` call answers for. */
+  emitFor(position: number, topic: string, message: unknown): void {
+    if (this.#isGivenUp) throw this.#stopReason ?? new StopSignal("nobody waits for it any more");
+    if (this.#isOver) {
+      throw new SluiceError(
+        "LATE_EMIT",
+        `the handler of item ${this.#run.lease.start + position} of batch ${this.batch} emitted to ${topic} after it had returned`,
+        { hint: "Await everything that emits before the handler returns." },
+      );
+    }
+    this.#emitted ??= new Map();
+    const emitted = this.#emitted.get(position) ?? new Emitted(position, this.#step.topics);
+    this.#emitted.set(position, emitted);
+    emitted.add(topic, message);
+  }
+
+  listEmitted(position: number): readonly ItemMessage[] {
+    return this.#emitted?.get(position)?.list() ?? NO_MESSAGES;
+  }
+
+  /** The handler has come to its end: it has nothing more to say. Answers why it was stopped. */
+  end(): Error | null {
+    this.#isOver = true;
+    return this.#stopReason;
   }
 
   /** Tells the handler to stop; the first reason stands. */

@@ -2,8 +2,11 @@
 import { describeError, type ErrorFacts, TransientError } from "../core/errors.ts";
 import { unreachable } from "../core/invariant.ts";
 import { decideRetry } from "../core/retry.ts";
+import type { ItemMessage } from "../core/topic.ts";
 import type { Random } from "../ports/random.ts";
 import type { ChunkRun } from "./chunk-run.ts";
+import { writeMessage } from "./emitted.ts";
+import type { Call } from "./item-context.ts";
 import type { Log, LogEntry } from "./log.ts";
 import { readOutcome, readOutcomeKind } from "./outcomes.ts";
 import type { Step } from "./step.ts";
@@ -31,21 +34,33 @@ export class ItemJudge {
     this.#parts = parts;
   }
 
-  note(run: ChunkRun, index: number, item: unknown, value: unknown): void {
-    if (value === undefined) return run.succeed(index);
+  /** `call` is the one that came to its end; null when there was none. */
+  note(
+    run: ChunkRun,
+    index: number,
+    item: unknown,
+    value: unknown,
+    call: Call | null = null,
+  ): void {
+    call?.end();
+    if (value === undefined) return this.#succeed(run, index, item, undefined, call);
     const outcome = readOutcome(value);
     const { step } = this.#parts;
-    if (outcome === null) return run.succeed(index, step.readKey(item), value);
+    if (outcome === null) return this.#succeed(run, index, item, value, call);
     const kind = readOutcomeKind(outcome);
     switch (kind) {
-      case "succeeded": {
-        const result = "value" in outcome ? outcome.value : undefined;
-        return run.succeed(index, result === undefined ? null : step.readKey(item), result);
-      }
+      case "succeeded":
+        return this.#succeed(
+          run,
+          index,
+          item,
+          "value" in outcome ? outcome.value : undefined,
+          call,
+        );
       case "skipped":
         if ("reason" in outcome && outcome.reason !== null)
           this.#logSkip(run, index, outcome.reason);
-        return run.skip(index);
+        return run.skip(index, call?.listEmitted(index));
       case "later":
         return run.defer(index, readKeyOf(step, item), readDelay(outcome));
       case "failed":
@@ -53,6 +68,28 @@ export class ItemJudge {
       default:
         return unreachable(kind);
     }
+  }
+
+  #succeed(run: ChunkRun, index: number, item: unknown, result: unknown, call: Call | null): void {
+    const { step } = this.#parts;
+    const emitted = call?.listEmitted(index);
+    const messages =
+      step.route === undefined ? emitted : this.#route(index, item, result, emitted ?? []);
+    run.succeed(index, result === undefined ? null : step.readKey(item), result, messages);
+  }
+
+  /** What the step's route sends, behind what the handler emitted itself. */
+  #route(
+    index: number,
+    item: unknown,
+    result: unknown,
+    emitted: readonly ItemMessage[],
+  ): readonly ItemMessage[] {
+    const { step } = this.#parts;
+    const topic = step.route?.(item, result) ?? null;
+    if (topic === null) return emitted;
+    const message = result === undefined ? item : result;
+    return [...emitted, writeMessage(index, step.topics, { topic, nth: "route", message })];
   }
 
   #logSkip(run: ChunkRun, index: number, reason: string): void {

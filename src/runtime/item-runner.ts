@@ -216,10 +216,10 @@ export class ItemRunner {
           const returned = this.#begin(slot, run, index);
           const value = isThenable(returned) ? await returned : returned;
           if (slot.abandoned) return;
-          this.#judge.note(run, index, slot.item, value);
+          this.#judge.note(run, index, slot.item, value, slot.call);
         } catch (error) {
           if (slot.abandoned) return;
-          this.#judge.fail(run, index, slot.item, error, slot.call?.stopReason ?? null);
+          this.#judge.fail(run, index, slot.item, error, slot.call?.end() ?? null);
         }
       } else {
         await this.#callForChunk(slot, run);
@@ -336,7 +336,7 @@ export class ItemRunner {
   async #callForChunk(slot: Slot, run: ChunkRun): Promise<void> {
     await callForChunk(this.#parts.step, run, [slot.index, ...slot.more], slot, {
       isLate: () => this.#isLate(slot),
-      note: (index, item, outcome) => this.#judge.note(run, index, item, outcome),
+      note: (index, item, outcome) => this.#judge.note(run, index, item, outcome, slot.call),
       fail: (index, item, error) =>
         this.#judge.fail(run, index, item, error, slot.call?.stopReason ?? null),
     });

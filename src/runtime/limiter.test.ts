@@ -46,9 +46,18 @@ class CreepingClock implements Clock {
 
 function makeRun(): ChunkRun {
   const lease = {
-    ...{ batch: "b-1", step: 0, chunk: 0, fence: 1, start: 0, end: ITEMS, locator: null },
-    ...{ outcomes: createOutcomeMap(ITEMS), histories: [], overrides: [] },
-    ...{ careful: false, final: false },
+    batch: "b-1",
+    step: 0,
+    chunk: 0,
+    fence: 1,
+    start: 0,
+    end: ITEMS,
+    locator: null,
+    outcomes: createOutcomeMap(ITEMS),
+    histories: [],
+    overrides: [],
+    careful: false,
+    final: false,
   };
   return new ChunkRun(lease, { leaseUntil: Number.POSITIVE_INFINITY, now: 0 });
 }

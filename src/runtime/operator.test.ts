@@ -75,7 +75,7 @@ async function settle(chunk: LeasedChunk, wins = false): Promise<void> {
     ...error,
   }));
   const { batch, step, fence } = chunk;
-  const nothing = { results: [], deferrals: [], checkpoints: [], contents: [] };
+  const nothing = { results: [], deferrals: [], checkpoints: [], contents: [], messages: [] };
   const report: Report = {
     batch,
     step,

@@ -97,6 +97,15 @@ interface StepLimits<Item> {
     /** What it says; default all of it. */
     readonly content?: (item: Item) => string | Uint8Array;
   };
+  /** Where the handler may emit messages to. Default none. */
+  readonly topics?: readonly string[];
+  /**
+   * Sends what a succeeded item returned, or the item itself if it returned nothing, to one of the
+   * topics; null for none. Default none.
+   */
+  readonly route?: (item: Item, result: unknown) => string | null | undefined;
+  /** A topic that is told of each item that becomes a dead letter. Default none. */
+  readonly errorsTopic?: string | null;
 }
 
 interface PipelineCommon {
@@ -189,7 +198,8 @@ interface WithoutSchema {
   readonly item?: undefined;
 }
 
-interface WaitOptions extends Pick<StepLimits<unknown>, "retry" | "timeLimitMs" | "maxRedrives"> {
+interface WaitOptions
+  extends Pick<StepLimits<unknown>, "retry" | "timeLimitMs" | "maxRedrives" | "errorsTopic"> {
   readonly name: string;
   /** Wait for an outside count instead of working on items. */
   readonly waitFor: WaitFor;

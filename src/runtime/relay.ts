@@ -1,20 +1,19 @@
 /**
- * Hands the store's records to a subscriber, one at a time and in order, at least once: a reader's
- * position is saved after its handler returned, so a crash in between repeats a record and never
- * loses one. Each carries a stable id for de-duplication. One that the subscriber will not take is
- * given up into an undelivered letter, in the commit that moves the reader past it.
+ * Hands a stream (the store's records, or a topic's messages) to its recipient in order, at least
+ * once: a reader's position is saved after its handler returned, so a crash in between repeats a
+ * delivery and never loses one. Each carries a stable id for de-duplication. One that the recipient
+ * will not take is given up into an undelivered letter, in the commit that moves the reader past it.
  */
 import { decideDelivery } from "../core/delivery.ts";
 import { describeError, type ErrorFacts, SluiceError } from "../core/errors.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
-import type { StoredRecord } from "../ports/reading.ts";
 import type { Store } from "../ports/store.ts";
-import { type BatchEvent, readEvent } from "./batch-event.ts";
 import { renewClaim } from "./held-claim.ts";
 import type { Log } from "./log.ts";
 import type { EngineSettings } from "./settings.ts";
-import type { Subscriber } from "./subscriber.ts";
+import { type Delivery, readStream } from "./stream.ts";
+import type { Recipient } from "./subscriber.ts";
 import { Wake } from "./wake.ts";
 
 export interface RelayParts {
@@ -33,13 +32,22 @@ type HandOver =
   /** The relay stops first. */
   | { readonly kind: "stopped" };
 
-const RECORDS_PER_READ = 100;
+/** What is read at once; more where several are handed over together, as a page costs a claim. */
+const READ_LIMIT = 100;
+const GROUPS_PER_READ = 10;
+const READ_LIMIT_MAX = 10_000;
 const CLAIM_MS = 15_000;
 const RENEW_MS = 5_000;
 
+interface Page {
+  /** Where the reader was. */
+  readonly from: number;
+  readonly deliveries: readonly Delivery[];
+}
+
 export class Relay {
   readonly #parts: RelayParts;
-  readonly #subscriber: Subscriber;
+  readonly #recipient: Recipient;
   readonly #wake: Wake;
   readonly #unwatch: () => void;
   readonly #stop = new AbortController();
@@ -51,8 +59,8 @@ export class Relay {
   /** Who waits for a look that finds nothing more to deliver. */
   #waiting: (() => void)[] = [];
 
-  constructor(subscriber: Subscriber, parts: RelayParts) {
-    this.#subscriber = subscriber;
+  constructor(recipient: Recipient, parts: RelayParts) {
+    this.#recipient = recipient;
     this.#parts = parts;
     this.#wake = new Wake(parts.clock);
     this.#unwatch = parts.store.watch(() => this.#wake.notify());
@@ -81,8 +89,13 @@ export class Relay {
     await store.unclaim(this.#duty, worker);
   }
 
+  get #readLimit(): number {
+    const wanted = GROUPS_PER_READ * this.#recipient.batchMax;
+    return Math.min(Math.max(READ_LIMIT, wanted), READ_LIMIT_MAX);
+  }
+
   get #duty(): string {
-    return `relay/${this.#subscriber.name}`;
+    return `relay/${this.#recipient.name}`;
   }
 
   async #run(): Promise<void> {
@@ -103,7 +116,7 @@ export class Relay {
   }
 
   async #start(): Promise<void> {
-    const { name, since } = this.#subscriber;
+    const { name, since } = this.#recipient;
     await this.#parts.store.startReader(name, since);
   }
 
@@ -113,66 +126,80 @@ export class Relay {
     // Those who ask from here on may mean a record that this look does not see.
     const waiting = this.#waiting;
     this.#waiting = [];
-    if ((await this.#readNext()).length === 0) {
+    if ((await this.#readNext(1)).deliveries.length === 0) {
       for (const resolve of waiting) resolve();
       return false;
     }
     this.#waiting.push(...waiting);
     if (!(await store.claim(this.#duty, worker, CLAIM_MS))) return false;
     // Once more: whoever had the claim may have delivered them meanwhile.
-    const records = await this.#readNext();
+    const page = await this.#readNext(this.#readLimit);
     this.#release = renewClaim(this.#duty, {
       ...this.#parts,
       claimMs: CLAIM_MS,
       renewMs: RENEW_MS,
     });
     try {
-      return await this.#deliver(records);
+      return await this.#deliver(page);
     } finally {
       this.#release();
     }
   }
 
-  async #readNext(): Promise<readonly StoredRecord[]> {
+  async #readNext(limit: number): Promise<Page> {
     const { store } = this.#parts;
-    const position = await store.readPosition(this.#subscriber.name);
-    return store.readRecords(null, position, RECORDS_PER_READ);
+    const { name } = this.#recipient;
+    const from = await store.readPosition(name);
+    return { from, deliveries: await readStream(store, name, from, limit) };
   }
 
-  async #deliver(records: readonly StoredRecord[]): Promise<boolean> {
+  /** True when it came further, or somebody has moved its reader. */
+  async #deliver({ from, deliveries }: Page): Promise<boolean> {
     const { store } = this.#parts;
-    const { name } = this.#subscriber;
-    let moved = false;
-    /** The last record that nobody wants; those before the next wanted one need no commit. */
+    const { name, batchMax } = this.#recipient;
+    /** Where it left its reader: whoever rewinds it from there is heard. */
+    let left = from;
+    /** The last one that nobody wants; those before the next wanted one need no commit. */
     let passed: number | null = null;
-    for (const record of records) {
-      if (!this.#subscriber.wants(record.type)) {
-        passed = record.position;
+    /** Those of a group that was not taken whole are handed over one by one. */
+    let alone = 0;
+    for (let at = 0; at < deliveries.length; ) {
+      const group = deliveries.slice(at, at + (alone > 0 ? 1 : batchMax));
+      const last = group.at(-1) as Delivery;
+      if (!this.#recipient.wants(last.type)) {
+        passed = last.position;
+        at += group.length;
         continue;
       }
-      const end = await this.#handOver(readEvent(record));
-      if (end.kind === "stopped") return moved;
-      if (end.kind === "given_up") await this.#giveUp(record, end.attempts, end.facts);
-      else await store.savePosition(name, record.position);
-      moved = true;
+      const end = await this.#handOver(group);
+      if (end.kind === "stopped") return left > from;
+      if (end.kind === "given_up" && group.length > 1) {
+        alone = group.length;
+        continue;
+      }
+      if (end.kind === "given_up") await this.#giveUp(last, end.attempts, end.facts, left);
+      else if (!(await store.savePosition(name, last.position, left))) return true;
+      at += group.length;
+      alone = Math.max(0, alone - group.length);
+      left = last.position;
       passed = null;
     }
-    if (passed !== null) await store.savePosition(name, passed);
-    return moved || passed !== null;
+    if (passed !== null) await store.savePosition(name, passed, left);
+    return left > from || passed !== null;
   }
 
-  async #handOver(event: BatchEvent): Promise<HandOver> {
+  async #handOver(group: readonly Delivery[]): Promise<HandOver> {
     const { clock, random, log } = this.#parts;
-    const { name, retry } = this.#subscriber;
+    const { kind, name, retry } = this.#recipient;
     const context = { clock, signal: this.#over.signal };
     for (let attempts = 1; !this.#stop.signal.aborted; attempts++) {
       try {
-        await this.#subscriber.deliver(event, context);
+        await this.#recipient.deliver(group, context);
         return this.#over.signal.aborted ? { kind: "stopped" } : { kind: "taken" };
       } catch (error) {
         if (this.#over.signal.aborted) break;
         const facts = describeError(error);
-        const message = `subscriber ${name} failed on ${event.id}: ${facts.message}`;
+        const message = `${kind} ${name} failed on ${describeGroup(group)}: ${facts.message}`;
         log({ level: "warn", event: "relay.handler_failed", message, error });
         const decision = decideDelivery(retry, facts, attempts, random.next());
         if (decision.kind === "give_up") return { kind: "given_up", attempts, facts };
@@ -182,27 +209,26 @@ export class Relay {
     return { kind: "stopped" };
   }
 
-  async #giveUp(record: StoredRecord, attempts: number, facts: ErrorFacts): Promise<void> {
+  async #giveUp(
+    { position, id: event, batch, type }: Delivery,
+    attempts: number,
+    { code, message }: ErrorFacts,
+    left: number,
+  ): Promise<void> {
     const { store, log } = this.#parts;
-    const { name } = this.#subscriber;
-    const { position, batch, seq, type } = record;
-    const event = `${batch}/${seq}`;
-    const { code, message } = facts;
-    await store.keepUndelivered({
-      reader: name,
-      position,
-      event,
-      batch,
-      type,
-      attempts,
-      code,
-      message,
-    });
+    const { kind, name } = this.#recipient;
+    const letter = { reader: name, position, event, batch, type, attempts, code, message };
+    await store.keepUndelivered(letter, left);
     const tries = attempts === 1 ? "once" : `${attempts} times`;
     log({
       level: "error",
       event: "relay.given_up",
-      message: `subscriber ${name} gave up on ${event} (${type}) after trying ${tries}: it is kept as an undelivered letter (${code})`,
+      message: `${kind} ${name} gave up on ${event} (${type}) after trying ${tries}: it is kept as an undelivered letter (${code})`,
     });
   }
+}
+
+function describeGroup(group: readonly Delivery[]): string {
+  const [first] = group;
+  return group.length === 1 ? `${first?.id}` : `${group.length} from ${first?.id} on`;
 }

@@ -13,7 +13,7 @@ function makeStore(answers: readonly Partial<PruneResult>[]) {
   const prune = async (policy: PrunePolicy): Promise<PruneResult> => {
     const answer = answers[asked.length];
     asked.push(policy);
-    return { scratched: 0, removed: 0, owed: 0, more: false, ...answer };
+    return { scratched: 0, removed: 0, messages: 0, owed: 0, more: false, ...answer };
   };
   return { asked, store: { prune } as unknown as Store };
 }
@@ -42,12 +42,18 @@ describe("retention", () => {
 
   test("goes on while there is more, and adds up what went", async () => {
     const answers = [
-      { scratched: 3, removed: 1, more: true },
+      { scratched: 3, removed: 1, messages: 7, more: true },
       { scratched: 2, removed: 4, more: true },
       { removed: 1, owed: 2 },
     ];
     const { asked, result } = prune({ keepMs: 0, keepEvidenceMs: 0 }, answers);
-    expect(await result).toEqual({ scratched: 5, removed: 6, owed: 2, more: false });
+    expect(await result).toEqual({
+      scratched: 5,
+      removed: 6,
+      messages: 7,
+      owed: 2,
+      more: false,
+    });
     expect(asked).toHaveLength(3);
   });
 

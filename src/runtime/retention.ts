@@ -46,11 +46,13 @@ export async function pruneByAge(
   };
   let scratched = 0;
   let removed = 0;
+  let messages = 0;
   for (;;) {
     const step = await store.prune(request);
     scratched += step.scratched;
     removed += step.removed;
-    if (!step.more) return { ...step, scratched, removed };
+    messages += step.messages;
+    if (!step.more) return { ...step, scratched, removed, messages };
     await clock.turn();
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { SluiceError } from "../core/errors.ts";
 import { definePipeline, type Pipeline } from "./pipeline.ts";
-import type { Step } from "./step.ts";
+import { describeStep, type Step } from "./step.ts";
 
 const define = definePipeline as unknown as (options: object) => Pipeline;
 const process = (): void => undefined;
@@ -247,5 +247,27 @@ describe("several steps", () => {
     expect(refuse({ name: "p", process, steps: [step("a")] })).toContain(
       "process is not an option",
     );
+  });
+});
+
+describe("topics", () => {
+  test("are none by default, and recorded with a batch only as far as errors go", () => {
+    expect(defineStep({})).toMatchObject({ topics: [], errorsTopic: null });
+    expect(defineStep({}).route).toBeUndefined();
+    expect(describeStep(defineStep({ topics: ["a"] }))).not.toHaveProperty("errorsTopic");
+    expect(describeStep(defineStep({ errorsTopic: "e" }))).toHaveProperty("errorsTopic", "e");
+  });
+
+  test.each([
+    [{ topics: "email" }, "topics must be a list of topics"],
+    [{ topics: ["e mail"] }, "topics.0 must be 1 to 100 letters"],
+    [{ topics: [""] }, "topics.0 must be 1 to 100 letters"],
+    [{ topics: [7] }, "topics.0 must be 1 to 100 letters"],
+    [{ topics: ["a", "b", "a"] }, "topics.2 is in the list already"],
+    [{ errorsTopic: "no/such" }, "errorsTopic must be 1 to 100 letters"],
+    [{ route: () => "a" }, "route needs topics"],
+    [{ route: "a", topics: ["a"] }, "route must be a function"],
+  ])("cannot be %j", (options, problem) => {
+    expect(refuseStep(options)).toContain(problem);
   });
 });

@@ -6,6 +6,7 @@ import { DEFAULT_RETRY } from "../core/retry.ts";
 import { CHUNK_LIMIT_POLICIES } from "../core/slicing.ts";
 import type { Canary } from "../core/step.ts";
 import { paceShape, rateShape } from "./rate-check.ts";
+import { isTopicName, TOPIC_NAME_RULE } from "../core/topic.ts";
 import type { WaitFor } from "./wait-step.ts";
 
 export const CHUNK_SIZE_MAX = 100_000;
@@ -37,6 +38,8 @@ export const name: z.ZodType<string> = z
     message:
       "must be 1 to 100 letters, digits, dots, dashes or underscores, beginning with a letter or digit",
   });
+
+const topicName: z.ZodType<string> = z.any().refine(isTopicName, { message: TOPIC_NAME_RULE });
 
 export const yesOrNo = z.boolean({ error: "must be true or false" });
 
@@ -176,6 +179,11 @@ export const stepOptions = {
       content: oneFunction("(item) => item.text").optional(),
     })
     .optional(),
+  topics: z
+    .array(topicName, { error: 'must be a list of topics, for example ["email"]' })
+    .default([]),
+  route: oneFunction("(item) => item.channel").optional(),
+  errorsTopic: topicName.nullable().default(null),
   waitFor: waitFor.optional(),
   process: oneFunction("async (item) => { ... }").optional(),
   processChunk: oneFunction("async (items) => items.map(() => succeeded())").optional(),
@@ -200,6 +208,12 @@ export function checkTogether(value: CheckedStep, complain: Complain): void {
   }
   if (value.uniqueKeys && value.key === undefined) {
     complain(["uniqueKeys"], "needs a key: add key: (item) => item.id");
+  }
+  if (value.route !== undefined && value.topics.length === 0) {
+    complain(["route"], 'needs topics: add topics: ["..."] with those that it may answer');
+  }
+  for (const [at, topic] of value.topics.entries()) {
+    if (value.topics.indexOf(topic) < at) complain(["topics", at], "is in the list already");
   }
   if (value.retry.baseMs > value.retry.capMs) {
     complain(["retry", "baseMs"], "must not be above retry.capMs");

@@ -50,10 +50,14 @@ export interface Step<Item = unknown, Input = unknown> {
   readonly rate: StepRate | null;
   /** How many items of a batch may start in a time; recorded with each batch. */
   readonly pace: StepPace | null;
+  /** Where its handler may emit to. */
+  readonly topics: readonly string[];
+  readonly errorsTopic: string | null;
   /** It waits for an outside count instead of working on items. */
   readonly waits: boolean;
   // Methods, so that a step of one item type can be handled as one of any.
   readKey(item: Item): string | null;
+  route?(item: Item, result: unknown): string | null | undefined;
   process?(item: Item, context: ItemContext): unknown;
   processChunk?(items: readonly ChunkItem<Item>[], context: ChunkContext): unknown;
 }
@@ -76,6 +80,7 @@ export function makeStep(
     waitFor,
     rate,
     concurrency,
+    route,
     ...rest
   } = checked;
   const number = before.length;
@@ -99,6 +104,7 @@ export function makeStep(
   if (waitFor !== undefined) return { ...step, ...makeWaitStep(waitFor), carriesFrom: null };
   return {
     ...step,
+    ...(route === undefined ? {} : { route: route as NonNullable<Step["route"]> }),
     ...(process === undefined ? {} : { process }),
     ...(processChunk === undefined ? {} : { processChunk }),
   };
@@ -117,5 +123,7 @@ function fillDedupe(given: NonNullable<CheckedStep["dedupe"]>, pipeline: string)
 /** What the store must know of it. */
 export function describeStep(step: Step): StepSettings {
   const { name, chunkSize, maxRedrives, carriesFrom, failureBudget: budget, canary, pace } = step;
-  return { name, chunkSize, maxRedrives, carries: carriesFrom !== null, budget, canary, pace };
+  const carries = carriesFrom !== null;
+  const settings = { name, chunkSize, maxRedrives, carries, budget, canary, pace };
+  return step.errorsTopic === null ? settings : { ...settings, errorsTopic: step.errorsTopic };
 }

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import type { BatchEvent } from "../ports/batch-event.ts";
 import type { SinkContext } from "../ports/sink.ts";
+import type { Delivery } from "./stream.ts";
 import { Subscriber } from "./subscriber.ts";
 
 const listen = (): void => undefined;
@@ -62,6 +63,11 @@ test("everything that is wrong with a subscriber is told at once", () => {
   );
 });
 
+function makeDelivery(seq: number): Delivery {
+  const { id, batch, type } = makeEvent(seq);
+  return { position: seq, id, batch, type, open: () => makeEvent(seq) };
+}
+
 test("a subscriber takes one event at a time, also when two are handed over at once", async () => {
   const log: string[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -71,8 +77,8 @@ test("a subscriber takes one event at a time, also when two are handed over at o
     log.push(`out ${seq}`);
     if (seq === 1) throw new Error("not this one");
   });
-  const first = subscriber.deliver(makeEvent(1), CONTEXT);
-  const second = subscriber.deliver(makeEvent(2), CONTEXT);
+  const first = subscriber.deliver([makeDelivery(1)], CONTEXT);
+  const second = subscriber.deliver([makeDelivery(2)], CONTEXT);
   resolve();
   await expect(first).rejects.toThrow("not this one");
   await second;

@@ -9,6 +9,21 @@ import type { RetryPolicy } from "../core/retry.ts";
 import type { BatchEvent } from "../ports/batch-event.ts";
 import type { ReaderStart } from "../ports/delivering.ts";
 import type { Sink, SinkContext } from "../ports/sink.ts";
+import type { Delivery } from "./stream.ts";
+
+/** Who is handed a stream: a subscriber its events, a consumer the messages of a topic. */
+export interface Recipient {
+  /** A word for messages. */
+  readonly kind: "subscriber" | "consumer";
+  /** Of its durable reader. */
+  readonly name: string;
+  readonly since: ReaderStart;
+  readonly retry: RetryPolicy;
+  /** How many are handed over together, at most. */
+  readonly batchMax: number;
+  wants(type: string): boolean;
+  deliver(deliveries: readonly Delivery[], context: SinkContext): Promise<void>;
+}
 
 export type EventHandler = (event: BatchEvent) => void | Promise<void>;
 
@@ -20,11 +35,11 @@ export interface SubscribeOptions {
   /** Between two attempts; default 500 ms up to 30 s, or as the sink says. */
   readonly backoff?: { readonly baseMs?: number; readonly capMs?: number };
   /** Where a new name begins: with the oldest record of the store (default), or with the next one. */
-  readonly since?: ReaderStart;
+  readonly since?: Exclude<ReaderStart, number>;
 }
 
 /** A subscriber in code is asked for ever: the record is not its to drop. */
-const HANDLER_RETRY: RetryPolicy = {
+export const HANDLER_RETRY: RetryPolicy = {
   attempts: Number.POSITIVE_INFINITY,
   baseMs: 500,
   capMs: 30_000,
@@ -33,7 +48,9 @@ const OPTIONS = ["events", "attempts", "backoff", "since"];
 const STARTS: readonly unknown[] = ["beginning", "now"] satisfies readonly ReaderStart[];
 const NAME = /^[A-Za-z0-9._:@/-]{1,128}$/;
 
-export class Subscriber {
+export class Subscriber implements Recipient {
+  readonly kind = "subscriber";
+  readonly batchMax = 1;
   readonly name: string;
   readonly since: ReaderStart;
   readonly retry: RetryPolicy;
@@ -51,6 +68,9 @@ export class Subscriber {
     const sink = isSink(target) ? target : null;
     if (sink === null && typeof target !== "function") {
       problems.add("it must be a function or a sink");
+    }
+    if (sink?.takesOnly === "messages") {
+      problems.add(`a ${sink.kind} sink takes messages of a topic: give it to engine.consume`);
     }
     const events = problems.readEvents(given["events"]) ?? sink?.events ?? null;
     this.name = name;
@@ -79,8 +99,8 @@ export class Subscriber {
   }
 
   /** Hands one event over, after whatever is under way. */
-  deliver(event: BatchEvent, context: SinkContext): Promise<void> {
-    const turn = this.#turn.then(() => this.#call(event, context));
+  deliver([one]: readonly Delivery[], context: SinkContext): Promise<void> {
+    const turn = this.#turn.then(() => this.#call(one?.open() as BatchEvent, context));
     this.#turn = turn.catch(() => undefined);
     return turn;
   }

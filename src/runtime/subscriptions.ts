@@ -1,14 +1,26 @@
-/** The subscribers of an engine, a relay for each, and the letters of what they did not take. */
+/** The subscribers and consumers of an engine, a relay for each, and the letters of what they did not take. */
 import { SluiceError } from "../core/errors.ts";
+import { readGroupName } from "../core/reader-name.ts";
 import { sleep } from "../ports/clock.ts";
 import type { UndeliveredLetter } from "../ports/delivering.ts";
 import type { Sink } from "../ports/sink.ts";
+import {
+  type MessagesHandler,
+  type ConsumeOptions,
+  Consumer,
+  type MessageHandler,
+} from "./consumer.ts";
 import { Relay, type RelayParts } from "./relay.ts";
-import { type EventHandler, type SubscribeOptions, Subscriber } from "./subscriber.ts";
+import {
+  type EventHandler,
+  type Recipient,
+  type SubscribeOptions,
+  Subscriber,
+} from "./subscriber.ts";
 import { findLetter, listLetters, redeliverLetter } from "./undelivered.ts";
 
 interface Subscription {
-  readonly subscriber: Subscriber;
+  readonly recipient: Recipient;
   readonly relay: Relay;
 }
 
@@ -22,13 +34,26 @@ export class Subscriptions {
   }
 
   add(name: string, target: EventHandler | Sink, options?: SubscribeOptions): void {
-    const subscriber = new Subscriber(name, target, options);
+    this.#start(new Subscriber(name, target, options));
+  }
+
+  consume(
+    topic: string,
+    group: string,
+    target: MessageHandler | MessagesHandler | Sink,
+    options?: ConsumeOptions,
+  ): void {
+    this.#start(new Consumer(topic, group, target, options));
+  }
+
+  #start(recipient: Recipient): void {
+    const { kind, name } = recipient;
     if (this.#byName.has(name)) {
-      throw new SluiceError("SUBSCRIBER_TAKEN", `this engine has a subscriber ${name} already`, {
-        hint: "A name is one subscriber's memory: choose another one.",
+      throw new SluiceError("SUBSCRIBER_TAKEN", `this engine has a ${kind} ${name} already`, {
+        hint: `A name is one ${kind}'s memory: choose another one.`,
       });
     }
-    this.#byName.set(name, { subscriber, relay: new Relay(subscriber, this.#parts) });
+    this.#byName.set(name, { recipient, relay: new Relay(recipient, this.#parts) });
   }
 
   list(): AsyncGenerator<UndeliveredLetter, void, void> {
@@ -41,12 +66,12 @@ export class Subscriptions {
     if (subscription === undefined) {
       throw new SluiceError(
         "NO_SUBSCRIBER",
-        `the letter ${id} is for the subscriber ${letter.reader}, which this engine does not have`,
-        { hint: `Call engine.subscribe(${JSON.stringify(letter.reader)}, ...) first.` },
+        `the letter ${id} is for the ${describeReader(letter.reader)}, which this engine does not have`,
+        { hint: describeMissing(letter.reader) },
       );
     }
     const parts = { ...this.#parts, signal: this.#stop.signal };
-    await redeliverLetter(letter, subscription.subscriber, parts);
+    await redeliverLetter(letter, subscription.recipient, parts);
   }
 
   async discard(id: number): Promise<void> {
@@ -77,4 +102,14 @@ export class Subscriptions {
     await Promise.all([...this.#byName.values()].map(({ relay }) => relay.stop(drainMs)));
     this.#stop.abort();
   }
+}
+
+function describeReader(reader: string): string {
+  return readGroupName(reader) === null ? `subscriber ${reader}` : `consumer ${reader}`;
+}
+
+function describeMissing(reader: string): string {
+  const group = readGroupName(reader);
+  if (group === null) return `Call engine.subscribe(${JSON.stringify(reader)}, ...) first.`;
+  return `Call engine.consume(${JSON.stringify(group.topic)}, ${JSON.stringify(group.group)}, ...) first.`;
 }

@@ -1,11 +1,10 @@
-/** Letters of events that were given up: found, listed, and handed over once more. */
+/** Letters of events and messages that were given up: found, listed, and handed over once more. */
 import { describeError, SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { UndeliveredPage, UndeliveredLetter } from "../ports/delivering.ts";
-import type { StoredRecord } from "../ports/reading.ts";
 import type { Store } from "../ports/store.ts";
-import { readEvent } from "./batch-event.ts";
-import type { Subscriber } from "./subscriber.ts";
+import { type Delivery, readStream } from "./stream.ts";
+import type { Recipient } from "./subscriber.ts";
 
 export interface RedeliveryParts {
   readonly store: Store;
@@ -41,15 +40,15 @@ export async function findLetter(store: Store, id: number): Promise<UndeliveredL
   });
 }
 
-/** Hands the letter's event to its subscriber once, and drops the letter when that took it. */
+/** Hands the letter's event or message to whom it is for once, and drops the letter when that took it. */
 export async function redeliverLetter(
   letter: UndeliveredLetter,
-  subscriber: Subscriber,
+  recipient: Recipient,
   { store, clock, signal }: RedeliveryParts,
 ): Promise<void> {
-  const record = await readRecord(store, letter);
+  const delivery = await readDelivery(store, letter);
   try {
-    await subscriber.deliver(readEvent(record), { clock, signal });
+    await recipient.deliver([delivery], { clock, signal });
   } catch (error) {
     const { code, message } = describeError(error);
     const { id: _id, givenUpAt: _at, ...kept } = letter;
@@ -59,10 +58,10 @@ export async function redeliverLetter(
   await store.dropUndelivered(letter.id);
 }
 
-async function readRecord(store: Store, letter: UndeliveredLetter): Promise<StoredRecord> {
-  const [record] = await store.readRecords(letter.batch, letter.position - 1, 1);
-  if (record?.position === letter.position) return record;
-  throw new SluiceError("RECORD_GONE", `the record of the event ${letter.event} is gone`, {
+async function readDelivery(store: Store, letter: UndeliveredLetter): Promise<Delivery> {
+  const [delivery] = await readStream(store, letter.reader, letter.position - 1, 1);
+  if (delivery?.position === letter.position) return delivery;
+  throw new SluiceError("RECORD_GONE", `the record of ${letter.event} is gone`, {
     hint: "It cannot be delivered any more: discard the letter.",
   });
 }

@@ -129,7 +129,10 @@ export class Lot {
   /** When something may start, or is worth asking for: of the pace, or else of each key. */
   *listNextAts(now: number): Generator<number> {
     const paceAt = this.pace?.purse.findNextAt(now) ?? now;
-    if (paceAt > now) return yield paceAt;
+    if (paceAt > now) {
+      yield paceAt;
+      return;
+    }
     for (const { entries, purse } of this.queues.values()) {
       if (entries.length > 0) yield purse.findNextAt(now);
     }

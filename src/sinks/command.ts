@@ -1,6 +1,6 @@
 /**
- * Runs a command for each event, with the event on its standard input. There is no shell: what an
- * event says cannot become a command. It has its time, and is killed with all it started after it.
+ * Runs a command for each event or message, with that on its standard input. There is no shell: what
+ * an event says cannot become a command. It has its time, and is killed with all it started after it.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { RecordType } from "../core/batch.ts";
@@ -8,9 +8,8 @@ import { describeError, PermanentError, TransientError } from "../core/errors.ts
 import { makeInert } from "../core/inert-text.ts";
 import { OptionProblems } from "../core/option-problems.ts";
 import type { RetryPolicy } from "../core/retry.ts";
-import type { BatchEvent } from "../ports/batch-event.ts";
 import type { Sink, SinkContext } from "../ports/sink.ts";
-import { writeEventJson } from "./event-json.ts";
+import { type Delivered, isMessage, writeJson } from "./event-json.ts";
 import {
   DELIVERY_OPTIONS,
   type DeliveryOptions,
@@ -80,21 +79,19 @@ class CommandSink implements Sink {
     this.retry = retry;
   }
 
-  async deliver(event: BatchEvent, context: SinkContext): Promise<void> {
+  async deliver(event: Delivered, context: SinkContext): Promise<void> {
     const child = spawn(this.target, this.#args, {
       // A group of its own: it can be killed whole, and a Ctrl-C of the terminal is not for it.
       detached: process.platform !== "win32",
       stdio: ["pipe", "ignore", "pipe"],
       env: {
         ...process.env,
-        SLUICE_EVENT: event.type,
-        SLUICE_BATCH: event.batch,
-        SLUICE_EVENT_ID: event.id,
+        ...describeEnvironment(event),
       },
     });
     // A command that does not read its input ends before it is written.
     child.stdin?.on("error", () => undefined);
-    child.stdin?.end(`${writeEventJson(event)}\n`);
+    child.stdin?.end(`${writeJson(event)}\n`);
     await this.#waitFor(child, context);
   }
 
@@ -151,6 +148,14 @@ class CommandSink implements Sink {
       code: "COMMAND_FAILED",
     });
   }
+}
+
+/** What a script can go by without reading its input. */
+function describeEnvironment(event: Delivered): Record<string, string> {
+  const { id, batch } = event;
+  return isMessage(event)
+    ? { SLUICE_TOPIC: event.topic, SLUICE_BATCH: batch, SLUICE_MESSAGE_ID: id }
+    : { SLUICE_EVENT: event.type, SLUICE_BATCH: batch, SLUICE_EVENT_ID: id };
 }
 
 /** The end of what a process says, whatever it says and however much. */

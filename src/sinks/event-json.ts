@@ -1,6 +1,19 @@
-/** An event as receivers outside of the program see it: the same bytes for every delivery. */
+/** An event or a message as receivers outside of the program see it: the same bytes for every delivery. */
 import type { BatchEvent } from "../ports/batch-event.ts";
+import type { TopicMessage } from "../ports/topic-message.ts";
 
-export function writeEventJson({ id, type, batch, seq, at, data }: BatchEvent): string {
+/** What a sink is given. */
+export type Delivered = BatchEvent | TopicMessage;
+
+export function isMessage(delivered: Delivered): delivered is TopicMessage {
+  return "topic" in delivered;
+}
+
+export function writeJson(delivered: Delivered): string {
+  if (isMessage(delivered)) {
+    const { id, topic, position, batch, at, data } = delivered;
+    return JSON.stringify({ id, topic, position, batch, at, data });
+  }
+  const { id, type, batch, seq, at, data } = delivered;
   return JSON.stringify({ id, type, batch, seq, at, data });
 }

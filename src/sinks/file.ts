@@ -1,5 +1,5 @@
 /**
- * Appends events to a file, one line of JSON each, on disk when it is delivered. The file is opened
+ * Appends events or messages to a file, one line of JSON each, on disk when it is delivered. The file is opened
  * anew for each, so that a rotated one is left alone. A crash may leave half a line: the same event
  * comes again, and completes it.
  */
@@ -8,9 +8,8 @@ import { dirname, resolve } from "node:path";
 import type { RecordType } from "../core/batch.ts";
 import { OptionProblems } from "../core/option-problems.ts";
 import type { RetryPolicy } from "../core/retry.ts";
-import type { BatchEvent } from "../ports/batch-event.ts";
 import type { Sink } from "../ports/sink.ts";
-import { writeEventJson } from "./event-json.ts";
+import { type Delivered, writeJson } from "./event-json.ts";
 import { DELIVERY_OPTIONS, type DeliveryOptions, throwIfBad } from "./sink-options.ts";
 
 export interface FileSinkOptions extends DeliveryOptions {
@@ -48,8 +47,8 @@ class FileSink implements Sink {
     this.retry = retry;
   }
 
-  async deliver(event: BatchEvent): Promise<void> {
-    const line = Buffer.from(`${writeEventJson(event)}\n`);
+  async deliver(event: Delivered): Promise<void> {
+    const line = Buffer.from(`${writeJson(event)}\n`);
     await mkdir(dirname(this.target), { recursive: true });
     const file = await open(this.target, "a+");
     let size: number;

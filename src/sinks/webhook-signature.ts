@@ -6,6 +6,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { SluiceError } from "../core/errors.ts";
 import type { BatchEvent } from "../ports/batch-event.ts";
+import type { Delivered } from "./event-json.ts";
 
 const BASE64_SECRET = "whsec_";
 export const SECRET_BYTES_MIN = 24;
@@ -61,8 +62,13 @@ export interface WebhookToVerify {
   readonly nowMs: number;
 }
 
-/** For receivers: the event of a delivery that is genuine; throws `BAD_SIGNATURE` for any other. */
-export function verifyWebhook(delivery: WebhookToVerify): BatchEvent {
+/**
+ * For receivers: the event of a delivery that is genuine, or the message of a topic; throws
+ * `BAD_SIGNATURE` for any other.
+ */
+export function verifyWebhook<Delivery extends Delivered = BatchEvent>(
+  delivery: WebhookToVerify,
+): Delivery {
   const { body, toleranceMs = TOLERANCE_MS, nowMs } = delivery;
   const key = readSecret(delivery.secret);
   if (key === null) throw refuse(`the secret has fewer than ${SECRET_BYTES_MIN} bytes`);
@@ -78,7 +84,7 @@ export function verifyWebhook(delivery: WebhookToVerify): BatchEvent {
     .slice(0, SIGNATURES_MAX)
     .filter((signature) => isSame(expected, signature));
   if (fitting.length === 0) throw refuse("no signature fits");
-  return readBody(body);
+  return readBody(body) as Delivery;
 }
 
 function isSame(expected: Buffer, signature: string): boolean {
@@ -100,9 +106,9 @@ function isFetchHeaders(headers: NodeHeaders | FetchHeaders): headers is FetchHe
   return typeof headers["get"] === "function";
 }
 
-function readBody(body: string | Uint8Array): BatchEvent {
+function readBody(body: string | Uint8Array): Delivered {
   try {
-    return JSON.parse(typeof body === "string" ? body : Buffer.from(body).toString()) as BatchEvent;
+    return JSON.parse(typeof body === "string" ? body : Buffer.from(body).toString()) as Delivered;
   } catch {
     throw refuse("its body is not JSON");
   }

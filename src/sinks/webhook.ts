@@ -1,5 +1,5 @@
 /**
- * Delivers events to a web server: signed, bounded in time, and only to public addresses. The
+ * Delivers events or messages to a web server: signed, bounded in time, and only to public addresses. The
  * secret, the headers and the path of the URL never leave the sink but to its receiver: they are in
  * no error, no log and no letter.
  */
@@ -9,9 +9,8 @@ import type { RecordType } from "../core/batch.ts";
 import { PermanentError, TransientError } from "../core/errors.ts";
 import { OptionProblems } from "../core/option-problems.ts";
 import type { RetryPolicy } from "../core/retry.ts";
-import type { BatchEvent } from "../ports/batch-event.ts";
 import type { Sink, SinkContext } from "../ports/sink.ts";
-import { writeEventJson } from "./event-json.ts";
+import { type Delivered, writeJson } from "./event-json.ts";
 import { isClosedHost } from "./public-address.ts";
 import {
   DELIVERY_OPTIONS,
@@ -44,7 +43,7 @@ const RETRY: RetryPolicy = { attempts: 8, baseMs: 5_000, capMs: 300_000 };
 const OWN_HEADERS =
   /^(host|connection|content-length|content-type|transfer-encoding|upgrade|te|trailer|expect|webhook-.*)$/i;
 
-/** POSTs each event as JSON; delivered when the answer is 2xx. */
+/** POSTs each event or message as JSON; delivered when the answer is 2xx. */
 export function webhookSink(options: WebhookSinkOptions): Sink {
   const problems = new OptionProblems();
   const given = problems.readOptions(options, OPTIONS);
@@ -97,10 +96,10 @@ class WebhookSink implements Sink {
     this.#facts = facts;
   }
 
-  async deliver(event: BatchEvent, context: SinkContext): Promise<void> {
+  async deliver(event: Delivered, context: SinkContext): Promise<void> {
     const { url, key, timeoutMs, headers, lookup } = this.#facts;
     const { id } = event;
-    const body = writeEventJson(event);
+    const body = writeJson(event);
     const timestamp = String(Math.floor(context.clock.wallMs() / 1_000));
     const answer = await post(
       {

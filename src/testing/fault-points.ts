@@ -61,6 +61,11 @@ function hasEnded(call: AnsweredCall): boolean {
   return isDone(call) && isEnded((call.answer as ActResult).batch.state);
 }
 
+function hasPruned({ answer }: AnsweredCall): boolean {
+  const { scratched, removed, messages } = answer as PruneResult;
+  return scratched + removed + messages > 0;
+}
+
 /**
  * The verbs that change something, and when they did. Left out are those that only say who is at
  * work (`claim`, `beat`, `renew`): a death before or after one is a death before the next commit.
@@ -81,7 +86,7 @@ const CHANGES: { readonly [Verb in StoreVerb]?: (call: AnsweredCall) => boolean 
   redrive: isDone,
   editLetter: answersTrue,
   discardLetters: ({ answer }) => (answer as number) > 0,
-  prune: ({ answer }) => (answer as PruneResult).scratched + (answer as PruneResult).removed > 0,
+  prune: hasPruned,
   work: (call) => hasReport(call, ["settled", "kept", "yielded"]) || hasLeased(call),
   claimContents: ({ answer }) => answer !== null && (answer as readonly unknown[]).length > 0,
   sweep: hasSwept,
@@ -90,6 +95,7 @@ const CHANGES: { readonly [Verb in StoreVerb]?: (call: AnsweredCall) => boolean 
   keepUndelivered: always,
   dropUndelivered: always,
   forgetReader: answersTrue,
+  rewindReader: answersTrue,
 };
 
 const WORDS = {

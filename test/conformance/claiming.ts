@@ -51,4 +51,16 @@ export function describeClaiming(rule: Rule): void {
     await rig.store.claim(DUTY, 1, FOR_MS);
     expect(await rig.store.claim("slice batch-2", 2, FOR_MS)).toBe(true);
   });
+
+  rule("a claim that is refused wakes nobody who watches", async ({ rig }) => {
+    const other = await rig.store.registerWorker({ name: "other" });
+    await rig.store.claim("relay/hook", rig.worker, 1_000);
+    let told = 0;
+    const stop = rig.store.watch(() => told++);
+    expect(await rig.store.claim("relay/hook", other, 1_000)).toBe(false);
+    expect(told).toBe(0);
+    await rig.store.claim("relay/hook", rig.worker, 1_000);
+    expect(told).toBe(1);
+    stop();
+  });
 }

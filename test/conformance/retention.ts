@@ -37,6 +37,7 @@ export function describeRetention(rule: Rule): void {
     expect(await prune(rig, { scratchAgeMs: ANY_AGE_MS })).toEqual({
       scratched: 1,
       removed: 0,
+      messages: 0,
       owed: 0,
       more: false,
     });
@@ -80,6 +81,7 @@ export function describeRetention(rule: Rule): void {
     expect(await prune(rig, { evidenceAgeMs: 0 })).toEqual({
       scratched: 0,
       removed: 1,
+      messages: 0,
       owed: 0,
       more: false,
     });
@@ -131,7 +133,13 @@ export function describeRetention(rule: Rule): void {
     const before = await Promise.all(ids.map((id) => rig.observe(id)));
     rig.clock.advance(10 ** 6);
     const policy = { scratchAgeMs: ANY_AGE_MS, evidenceAgeMs: ANY_AGE_MS };
-    expect(await prune(rig, policy)).toEqual({ scratched: 0, removed: 0, owed: 0, more: false });
+    expect(await prune(rig, policy)).toEqual({
+      scratched: 0,
+      removed: 0,
+      messages: 0,
+      owed: 0,
+      more: false,
+    });
     expect(await Promise.all(ids.map((id) => rig.observe(id)))).toEqual(before);
     expect(await rig.store.readManifests(reopened, 0, 0, 9)).toHaveLength(1);
   });

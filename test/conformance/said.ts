@@ -32,6 +32,8 @@ export interface Said {
   readonly checkpoints?: Readonly<Record<number, string>>;
   /** Position to content. */
   readonly contents?: Readonly<Record<number, string>>;
+  /** Position to the topics that it emits to; the body is the topic and the message's number. */
+  readonly emits?: Readonly<Record<number, readonly string[]>>;
   readonly abandoned?: readonly number[];
   /** Handler time under the lease so far. */
   readonly busyMs?: number;
@@ -86,6 +88,9 @@ export function say(lease: LeasedChunk, said: Said): Report {
       data: JSON.stringify(name),
     })),
     contents: entriesOf(said.contents).map(([index, content]) => ({ index, content })),
+    messages: entriesOf(said.emits).flatMap(([index, topics]) =>
+      topics.map((topic, nth) => ({ index, topic, nth, body: `"${topic} ${nth}"` })),
+    ),
     abandoned: said.abandoned ?? [],
     rest: said.rest ?? null,
     starting: said.starting ?? [],

@@ -35,6 +35,7 @@ import { describeSteps } from "./steps.ts";
 import { describeLimiting } from "./limiting.ts";
 import { describeSubmitting } from "./submitting.ts";
 import { describeSweeping } from "./sweeping.ts";
+import { describeTopics } from "./topics.ts";
 import { describeWaiting } from "./waiting.ts";
 import { describeWatching } from "./watching.ts";
 
@@ -54,6 +55,7 @@ export function describeStore(name: string, open: OpenStore): void {
     describe("ending", () => describeEnding(rule));
     describe("records", () => describeRecords(rule));
     describe("deliveries", () => describeDeliveries(rule));
+    describe("topics", () => describeTopics(rule));
     describe("lanes", () => describeLanes(rule));
     describe("moves in a lane", () => describeLaneMoves(rule));
     describe("pausing", () => describePausing(rule));

@@ -15,6 +15,7 @@ import { Operator } from "../../src/runtime/operator.ts";
 import { definePipeline, type Pipeline } from "../../src/runtime/pipeline.ts";
 import { DEFAULT_SETTINGS, findSettingProblems } from "../../src/runtime/settings.ts";
 import { stepOptions } from "../../src/runtime/step-check.ts";
+import { Topic } from "../../src/runtime/topic.ts";
 import { type Page, readPage, ROOT } from "./markdown.ts";
 
 const plain = (cell: string): string => cell.replaceAll("`", "");
@@ -63,7 +64,7 @@ describe("engine-options.md", () => {
         .flatMap(({ prototype }) => Object.getOwnPropertyNames(prototype))
         .filter((name) => name !== "constructor");
     const shown = findRows(page, "method").map(([call = ""]) => plain(call).replace(/\(.*/, ""));
-    const real = listMethods(Engine, BatchHandle, OpenBatch, Operator);
+    const real = listMethods(Engine, BatchHandle, OpenBatch, Operator, Topic);
     expect(shown.toSorted()).toEqual(real.toSorted());
   });
 

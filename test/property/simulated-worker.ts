@@ -153,6 +153,7 @@ export function makeReport(held: Held, deeds: Deeds, now: number, witness: Witne
     deferrals: [],
     checkpoints: [],
     contents: [],
+    messages: [],
     abandoned: deeds.abandoned ?? [],
     rest: null,
   };

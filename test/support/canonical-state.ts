@@ -18,6 +18,7 @@ import type {
 } from "../../src/ports/reading.ts";
 import type { Store } from "../../src/ports/store.ts";
 import type { Permit, Stop } from "../../src/ports/working.ts";
+import type { StoredMessage, TopicView } from "../../src/ports/topics.ts";
 
 export interface CanonicalOptions {
   /** No port lists the durable readers: whoever started them knows their names. */
@@ -59,6 +60,7 @@ export interface CanonicalState {
   readonly lettersOf: { readonly [reader: string]: readonly UndeliveredLetter[] };
   readonly positions: { readonly [reader: string]: number };
   readonly limitChanges: readonly LimitChange[];
+  readonly messages: { readonly [topic: string]: readonly StoredMessage[] };
 }
 
 /** What is cheap to look at after every act. */
@@ -67,6 +69,7 @@ export interface CanonicalOutline {
   readonly batches: readonly (BatchSnapshot | null)[];
   readonly lanes: readonly LaneView[];
   readonly undelivered: readonly UndeliveredLetter[];
+  readonly topics: readonly TopicView[];
   readonly lastPosition: number;
   readonly limits: readonly LimitSetting[];
   readonly capUse: readonly Permit[];
@@ -83,6 +86,7 @@ export async function readOutline(store: Store, ids: readonly string[]): Promise
     batches,
     lanes: await store.listLanes(),
     undelivered: await store.listUndelivered({ afterId: 0, limit: LIMIT }),
+    topics: await store.listTopics(),
     lastPosition: await store.readLastPosition(),
     limits: await store.listLimits(),
     capUse: await store.listCapUse(),
@@ -125,6 +129,11 @@ export async function readCanonicalState(
       (reader) => store.readPosition(reader),
     ),
     limitChanges: await store.listLimitChanges(0, LIMIT),
+    messages: await table(
+      (await store.listTopics()).map(({ topic }) => topic),
+      (topic) => topic,
+      (topic) => store.readMessages(topic, 0, LIMIT),
+    ),
   };
 }
 

@@ -82,6 +82,7 @@ if (mode === "submit") {
             deferrals: [],
             checkpoints: [],
             contents: [],
+            messages: [],
             abandoned: [],
             rest: null,
             starting: [],

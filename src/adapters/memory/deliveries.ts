@@ -1,4 +1,5 @@
 /** Durable readers and undelivered letters on the reference model. */
+import { readGroupName } from "../../core/reader-name.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type {
   UndeliveredPage,
@@ -20,17 +21,35 @@ export class Deliveries {
   startReader(reader: string, start: ReaderStart): number {
     const known = this.#state.positions.get(reader);
     if (known !== undefined) return known;
-    const position = start === "now" ? (this.#state.records.at(-1)?.position ?? 0) : 0;
+    const position = this.#findStart(reader, start);
     this.#state.positions.set(reader, position);
     return position;
   }
 
-  savePosition(reader: string, position: number): void {
-    const { positions } = this.#state;
-    positions.set(reader, Math.max(position, positions.get(reader) ?? 0));
+  #findStart(reader: string, start: ReaderStart): number {
+    if (start === "beginning") return 0;
+    if (start !== "now") return start;
+    const group = readGroupName(reader);
+    if (group === null) return this.#state.records.at(-1)?.position ?? 0;
+    return this.#state.messages.findLast(({ topic }) => topic === group.topic)?.position ?? 0;
   }
 
-  keepUndelivered(letter: NewLetter): void {
+  savePosition(reader: string, position: number, from = 0): boolean {
+    const { positions } = this.#state;
+    const before = positions.get(reader);
+    if (before !== undefined && before < from) return false;
+    positions.set(reader, Math.max(position, before ?? 0));
+    return true;
+  }
+
+  rewindReader(reader: string, position: number): boolean {
+    const { positions } = this.#state;
+    const before = positions.get(reader);
+    if (before !== undefined) positions.set(reader, Math.min(position, before));
+    return before !== undefined;
+  }
+
+  keepUndelivered(letter: NewLetter, from?: number): void {
     const { letters } = this.#state;
     const at = letters.findIndex(
       ({ reader, position }) => reader === letter.reader && position === letter.position,
@@ -39,7 +58,7 @@ export class Deliveries {
     const kept = { ...letter, id, givenUpAt: this.#clock.wallMs() };
     if (at === -1) letters.push(kept);
     else letters[at] = kept;
-    this.savePosition(letter.reader, letter.position);
+    this.savePosition(letter.reader, letter.position, from);
   }
 
   listUndelivered({ reader, afterId, limit }: UndeliveredPage): UndeliveredLetter[] {

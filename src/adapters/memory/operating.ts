@@ -2,6 +2,7 @@
 import { type Act, describeAct, isEnded } from "../../core/batch.ts";
 import { reviveCancelled } from "../../core/counts.ts";
 import type { LanePolicy } from "../../core/lane.ts";
+import { readGroupName } from "../../core/reader-name.ts";
 import { computeRedriveDueAt, decideRevival, matchesLetter } from "../../core/redrive.ts";
 import { FIRST_LOOK } from "../../core/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -32,6 +33,7 @@ import {
   type Step,
   takeSnapshot,
 } from "./state.ts";
+import type { Topics } from "./topics.ts";
 
 export interface OperatingParts {
   readonly state: State;
@@ -39,6 +41,7 @@ export interface OperatingParts {
   readonly recorder: Recorder;
   readonly lanes: Lanes;
   readonly life: Life;
+  readonly topics: Topics;
 }
 
 export class Operating {
@@ -242,10 +245,11 @@ export class Operating {
   }
 
   prune({ scratchAgeMs, evidenceAgeMs, batch: only, dryRun }: PrunePolicy): PruneResult {
-    const { state, clock } = this.#parts;
+    const { state, clock, topics } = this.#parts;
     const scratchBefore = scratchAgeMs === null ? null : clock.wallMs() - scratchAgeMs;
     const evidenceBefore = evidenceAgeMs === null ? null : clock.wallMs() - evidenceAgeMs;
-    const told = Math.min(...state.positions.values());
+    const readers = [...state.positions].filter(([reader]) => readGroupName(reader) === null);
+    const told = Math.min(...readers.map(([, position]) => position));
     let scratched = 0;
     let removed = 0;
     let owed = 0;
@@ -271,7 +275,9 @@ export class Operating {
         this.#dropContents(id, true);
       }
     }
-    return { scratched, removed, owed, more: false };
+    const isAll = scratchBefore !== null && only === undefined;
+    const messages = isAll ? topics.prune(scratchBefore, dryRun) : 0;
+    return { scratched, removed, messages, owed, more: false };
   }
 
   #dropContents(batch: string, onlyClaims: boolean): void {

@@ -18,6 +18,7 @@ import type { BatchSnapshot, CancelFacts, Submission } from "../../ports/conduct
 import type { UndeliveredLetter } from "../../ports/delivering.ts";
 import type { PauseRequest, PauseScope } from "../../ports/operating.ts";
 import type { StoredRecord, StoredResult } from "../../ports/reading.ts";
+import type { StoredMessage } from "../../ports/topics.ts";
 import type { Served } from "../../ports/working.ts";
 
 export interface Chunk {
@@ -135,6 +136,10 @@ export interface State {
   readonly letters: UndeliveredLetter[];
   /** How many letters there ever were. */
   lettersKept: number;
+  /** Of all topics, by position. */
+  readonly messages: StoredMessage[];
+  /** How many messages there ever were: the position of the newest. */
+  messagesKept: number;
   readonly claims: Map<string, { readonly worker: number; readonly until: number }>;
   readonly pauses: Map<string, PauseRequest>;
   readonly lanePolicies: Map<string, LanePolicy>;
@@ -161,6 +166,8 @@ export function createState(): State {
     positions: new Map(),
     letters: [],
     lettersKept: 0,
+    messages: [],
+    messagesKept: 0,
     claims: new Map(),
     pauses: new Map(),
     lanePolicies: new Map(),

@@ -27,6 +27,7 @@ import { Recorder } from "./records.ts";
 import { Sweeping } from "./sweeping.ts";
 import { Shares } from "./shares.ts";
 import { type Batch, createState, type State, takeSnapshot } from "./state.ts";
+import { Topics } from "./topics.ts";
 import { Working } from "./working.ts";
 
 export interface MemoryStoreOptions {
@@ -54,6 +55,7 @@ class Parts {
   readonly reading: Reading;
   readonly deliveries: Deliveries;
   readonly limiting: Limiting;
+  readonly topics: Topics;
 
   constructor({ clock, sha256 }: MemoryStoreOptions) {
     const { state } = this;
@@ -67,8 +69,10 @@ class Parts {
     this.permits = permits;
     this.limits = new Limits(state, clock, permits);
     this.conducting = new Conducting(state, clock, recorder, lanes, life);
-    this.operating = new Operating({ state, clock, recorder, lanes, life });
-    const working = new Working({ state, clock, life, shares, permits, leasing });
+    const topics = new Topics(state, clock);
+    this.topics = topics;
+    this.operating = new Operating({ state, clock, recorder, lanes, life, topics });
+    const working = new Working({ state, clock, life, shares, permits, leasing, topics });
     this.working = working;
     this.sweeping = new Sweeping({ state, clock, lanes, life, working, permits });
     this.reading = new Reading(state, clock, lanes, permits);
@@ -95,7 +99,7 @@ class Parts {
 
 export function createMemoryStore(options: MemoryStoreOptions): MemoryStore {
   const parts = new Parts(options);
-  const { state, watchers, deliveries, limiting } = parts;
+  const { state, watchers, deliveries, limiting, topics } = parts;
   const act = <T>(change: () => T): Promise<T> => parts.act(change);
   return {
     name: "memory",
@@ -115,12 +119,16 @@ export function createMemoryStore(options: MemoryStoreOptions): MemoryStore {
       return () => void watchers.delete(onChange);
     },
     readPosition: async (reader) => state.positions.get(reader) ?? 0,
-    savePosition: (reader, position) => act(() => deliveries.savePosition(reader, position)),
+    savePosition: (reader, position, from) =>
+      act(() => deliveries.savePosition(reader, position, from)),
     startReader: (reader, start) => act(() => deliveries.startReader(reader, start)),
-    keepUndelivered: (letter) => act(() => deliveries.keepUndelivered(letter)),
+    keepUndelivered: (letter, from) => act(() => deliveries.keepUndelivered(letter, from)),
     listUndelivered: async (page) => deliveries.listUndelivered(page),
     dropUndelivered: (id) => act(() => deliveries.dropUndelivered(id)),
     forgetReader: (reader) => act(() => deliveries.forgetReader(reader)),
+    readMessages: async (topic, after, limit) => topics.read(topic, after, limit),
+    listTopics: async () => topics.list(),
+    rewindReader: (reader, position) => act(() => deliveries.rewindReader(reader, position)),
     backup: async () => {
       throw new SluiceError("NO_BACKUP", "a store in memory cannot be backed up", {
         hint: "Use a SQLite file.",
@@ -135,7 +143,12 @@ function composeConducting(parts: Parts): ConductingStore {
   const act = <T>(change: () => T): Promise<T> => parts.act(change);
   const find = (id: string): Batch => parts.find(id);
   return {
-    claim: (duty, worker, forMs) => act(() => conducting.claim(duty, worker, forMs)),
+    // One that is refused changes nothing: whoever stands by must not wake itself with it.
+    claim: (duty, worker, forMs) =>
+      parts.act(
+        () => conducting.claim(duty, worker, forMs),
+        (isClaimed) => isClaimed,
+      ),
     unclaim: (duty, worker) => act(() => conducting.unclaim(duty, worker)),
     submit: (submission) => act(() => conducting.submit(submission)),
     startSlicing: (id, afresh) => act(() => conducting.startSlicing(find(id), afresh)),

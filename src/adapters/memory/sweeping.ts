@@ -98,7 +98,7 @@ export class Sweeping {
     for (const { batch, step, number, at, chunk } of lost) {
       chunk.careful = true;
       if (batch.cancel !== null) noteAbandoned(batch, { step: number, chunk: at, items: null });
-      this.#working.apply(step, chunk, decideLoss(readStored(chunk), now));
+      this.#working.apply(batch, step, chunk, decideLoss(readStored(chunk), now));
     }
     const touched = new Set(lost.map(({ batch }) => batch));
     return { count: lost.length, ended: [...touched].flatMap((batch) => this.#life.goOn(batch)) };
@@ -163,7 +163,7 @@ export class Sweeping {
     for (const chunk of step.chunks) {
       if (chunk.state !== "planned" && chunk.state !== "waiting") continue;
       chunk.fence++;
-      this.#working.apply(step, chunk, failPending(readStored(chunk), STALLED));
+      this.#working.apply(batch, step, chunk, failPending(readStored(chunk), STALLED));
     }
     ended.push(...this.#life.goOn(batch));
     return true;

@@ -21,6 +21,7 @@ import type { Leasing } from "./leasing.ts";
 import { type Life, readStored } from "./life.ts";
 import type { Permits } from "./permits.ts";
 import type { Shares, Uses } from "./shares.ts";
+import type { Topics } from "./topics.ts";
 import {
   type Batch,
   type Chunk,
@@ -44,6 +45,7 @@ export interface WorkingParts {
   readonly shares: Shares;
   readonly permits: Permits;
   readonly leasing: Leasing;
+  readonly topics: Topics;
 }
 
 export class Working {
@@ -106,7 +108,7 @@ export class Working {
 
   #report({ batch, step, chunk }: Held, report: Report, now: number, uses: Uses): void {
     const effect = decideReport(readStored(chunk), report, now);
-    this.apply(step, chunk, effect);
+    this.apply(batch, step, chunk, effect);
     uses.add(batch, step, chunk, {
       busyMs: report.busyMs,
       ends: effect.end !== "kept",
@@ -190,7 +192,8 @@ export class Working {
   }
 
   /** Writes what a report, a loss or the end of a watch makes of a chunk. */
-  apply(step: Step, chunk: Chunk, effect: ChunkEffect): void {
+  apply(batch: Batch, step: Step, chunk: Chunk, effect: ChunkEffect): void {
+    this.#parts.topics.write(batch, step, chunk, effect);
     step.counts = applyOutcomes(step.counts, effect.delta);
     step.tally = {
       permanent: step.tally.permanent + effect.tally.permanent,

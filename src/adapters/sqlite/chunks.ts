@@ -5,6 +5,7 @@ import type { ChunkEffect, StoredChunk, TrackedItem } from "../../core/tracked-i
 import type { Clock } from "../../ports/clock.ts";
 import type { Connection } from "./connection.ts";
 import { ITEM_COLUMNS, type ItemRow, toTrackedItem } from "./rows.ts";
+import type { Topics } from "./topics.ts";
 
 export interface HeldRow {
   readonly batch: number;
@@ -63,6 +64,7 @@ export class StepChanges {
 
 export class Chunks {
   readonly #clock: Clock;
+  readonly #topics: Topics;
   readonly #selectHeld: StatementSync;
   readonly #selectTracked: StatementSync;
   readonly #update: StatementSync;
@@ -70,8 +72,9 @@ export class Chunks {
   readonly #deleteItem: StatementSync;
   readonly #updateStep: StatementSync;
 
-  constructor(connection: Connection, clock: Clock) {
+  constructor(connection: Connection, clock: Clock, topics: Topics) {
     this.#clock = clock;
+    this.#topics = topics;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     this.#selectHeld = prepare(
       `SELECT ${HELD_COLUMNS} FROM chunk
@@ -142,6 +145,7 @@ export class Chunks {
     this.#update.run(state, dueAt, outcomes, tracks, losses, ...spent, ...limit, ...place);
     for (const index of effect.untrack) this.#deleteItem.run(batch, step, start + index);
     for (const item of effect.track) this.#track(row, item);
+    this.#topics.write(row, effect);
     changes.add(row, effect);
   }
 

@@ -32,13 +32,21 @@ export class Claims {
   }
 
   claim(duty: string, worker: number, forMs: number): boolean {
-    const now = Math.floor(this.#clock.monotonicMs());
-    const held = this.#select.get(duty) as ClaimRow | undefined;
-    if (held !== undefined && held.worker !== worker && held.until > now && this.#lives(held)) {
-      return false;
-    }
-    this.#put.run(duty, worker, now + forMs);
+    if (this.isTaken(duty, worker)) return false;
+    this.#put.run(duty, worker, this.#now() + forMs);
     return true;
+  }
+
+  /** Another worker has it. */
+  isTaken(duty: string, worker: number): boolean {
+    const held = this.#select.get(duty) as ClaimRow | undefined;
+    return (
+      held !== undefined && held.worker !== worker && held.until > this.#now() && this.#lives(held)
+    );
+  }
+
+  #now(): number {
+    return Math.floor(this.#clock.monotonicMs());
   }
 
   #lives({ process }: ClaimRow): boolean {

@@ -1,5 +1,6 @@
 /** Durable readers and undelivered letters in SQL. */
 import type { StatementSync } from "node:sqlite";
+import { readGroupName } from "../../core/reader-name.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type {
   UndeliveredPage,
@@ -11,9 +12,16 @@ import type { Connection } from "./connection.ts";
 
 type LetterRow = Omit<UndeliveredLetter, "givenUpAt"> & { readonly given_up_at: number };
 
+interface PositionRow {
+  readonly position: number;
+}
+
 export class Deliveries {
   readonly #clock: Clock;
   readonly #startReader: StatementSync;
+  readonly #selectLastRecord: StatementSync;
+  readonly #selectLastMessage: StatementSync;
+  readonly #rewind: StatementSync;
   readonly #selectPosition: StatementSync;
   readonly #putPosition: StatementSync;
   readonly #updateLetter: StatementSync;
@@ -28,13 +36,16 @@ export class Deliveries {
     this.#clock = clock;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     this.#startReader = prepare(
-      `INSERT INTO reader (name, position)
-       VALUES (?, CASE WHEN ? = 'now' THEN (SELECT coalesce(max(position), 0) FROM record) ELSE 0 END)
-       ON CONFLICT (name) DO NOTHING`,
+      "INSERT INTO reader (name, topic, position) VALUES (?, ?, ?) ON CONFLICT (name) DO NOTHING",
     );
+    this.#selectLastRecord = prepare("SELECT coalesce(max(position), 0) AS position FROM record");
+    this.#selectLastMessage = prepare(
+      "SELECT coalesce(max(position), 0) AS position FROM message WHERE topic = ?",
+    );
+    this.#rewind = prepare("UPDATE reader SET position = min(position, ?) WHERE name = ?");
     this.#selectPosition = prepare("SELECT position FROM reader WHERE name = ?");
     this.#putPosition = prepare(
-      `INSERT INTO reader (name, position) VALUES (?, ?)
+      `INSERT INTO reader (name, topic, position) VALUES (?, ?, ?)
        ON CONFLICT (name) DO UPDATE SET position = max(position, excluded.position)`,
     );
     // Two statements: an upsert would spend an id also where the letter is known.
@@ -57,25 +68,41 @@ export class Deliveries {
   }
 
   startReader(reader: string, start: ReaderStart): number {
-    this.#startReader.run(reader, start);
+    const topic = readGroupName(reader)?.topic ?? null;
+    this.#startReader.run(reader, topic, this.#findStart(topic, start));
     return this.readPosition(reader);
   }
 
+  #findStart(topic: string | null, start: ReaderStart): number {
+    if (start === "beginning") return 0;
+    if (start !== "now") return start;
+    const row = topic === null ? this.#selectLastRecord.get() : this.#selectLastMessage.get(topic);
+    return (row as unknown as PositionRow).position;
+  }
+
   readPosition(reader: string): number {
-    const row = this.#selectPosition.get(reader) as { position: number } | undefined;
+    const row = this.#selectPosition.get(reader) as PositionRow | undefined;
     return row?.position ?? 0;
   }
 
-  savePosition(reader: string, position: number): void {
-    this.#putPosition.run(reader, position);
+  savePosition(reader: string, position: number, from = 0): boolean {
+    const row =
+      from > 0 ? (this.#selectPosition.get(reader) as PositionRow | undefined) : undefined;
+    if (row !== undefined && row.position < from) return false;
+    this.#putPosition.run(reader, readGroupName(reader)?.topic ?? null, position);
+    return true;
   }
 
-  keepUndelivered(letter: NewLetter): void {
+  rewindReader(reader: string, position: number): boolean {
+    return this.#rewind.run(position, reader).changes > 0;
+  }
+
+  keepUndelivered(letter: NewLetter, from?: number): void {
     const { reader, position, event, batch, type, attempts, code, message } = letter;
     const now = this.#clock.wallMs();
     const values = [event, batch, type, attempts, code, message, now, reader, position];
     if (this.#updateLetter.run(...values).changes === 0) this.#insertLetter.run(...values);
-    this.savePosition(reader, position);
+    this.savePosition(reader, position, from);
   }
 
   listUndelivered({ reader, afterId, limit }: UndeliveredPage): UndeliveredLetter[] {

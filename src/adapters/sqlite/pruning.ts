@@ -3,6 +3,7 @@ import type { StatementSync } from "node:sqlite";
 import type { Clock } from "../../ports/clock.ts";
 import type { PrunePolicy, PruneResult } from "../../ports/operating.ts";
 import type { Connection } from "./connection.ts";
+import type { Topics } from "./topics.ts";
 
 /** Ended batches looked at in one transaction. */
 const BATCHES_MAX = 20;
@@ -22,6 +23,7 @@ interface Cut {
 
 export class Pruning {
   readonly #clock: Clock;
+  readonly #topics: Topics;
   readonly #selectScratch: StatementSync;
   readonly #selectEvidence: StatementSync;
   readonly #countEvidence: StatementSync;
@@ -32,15 +34,16 @@ export class Pruning {
   readonly #dropEvidence: readonly StatementSync[];
   readonly #dropBatch: readonly StatementSync[];
 
-  constructor(connection: Connection, clock: Clock) {
+  constructor(connection: Connection, clock: Clock, topics: Topics) {
     this.#clock = clock;
+    this.#topics = topics;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     const ended = `SELECT num FROM batch INDEXED BY batch_ended
       WHERE ended_at IS NOT NULL AND (:batch IS NULL OR id = :batch)`;
     // The records of a batch are owed while a subscriber has not come as far as its last one, or
     // has refused one that may be delivered again.
     const owed = `(EXISTS (SELECT 1 FROM record r WHERE r.batch = batch.num
-      AND r.position > (SELECT min(position) FROM reader))
+      AND r.position > (SELECT min(position) FROM reader WHERE topic IS NULL))
       OR EXISTS (SELECT 1 FROM undelivered u WHERE u.batch = batch.id))`;
     this.#selectScratch = prepare(
       `${ended} AND ended_at < :before
@@ -88,6 +91,7 @@ export class Pruning {
       return {
         scratched: this.#listScratch(cut, -1).length,
         removed: evidenceBefore === null ? 0 : count(this.#countEvidence, evidenceBefore, batch),
+        messages: hasMessages(cut) ? this.#topics.countOld(cut.scratchBefore) : 0,
         owed,
         more: false,
       };
@@ -99,7 +103,7 @@ export class Pruning {
       // Said first: a batch of many rows goes in several steps, and is not redriven in between.
       this.#markPruned.run(num);
       rows += this.#drop([...this.#dropScratch, ...this.#dropEvidence], num, ROWS_MAX - rows);
-      if (rows >= ROWS_MAX) return { scratched: 0, removed, owed, more: true };
+      if (rows >= ROWS_MAX) return { scratched: 0, removed, messages: 0, owed, more: true };
       for (const statement of this.#dropBatch) statement.run(num);
       removed++;
     }
@@ -108,12 +112,14 @@ export class Pruning {
     for (const num of spent) {
       this.#markPruned.run(num);
       rows += this.#drop(this.#dropScratch, num, ROWS_MAX - rows);
-      if (rows >= ROWS_MAX) return { scratched, removed, owed, more: true };
+      if (rows >= ROWS_MAX) return { scratched, removed, messages: 0, owed, more: true };
       for (const statement of this.#dropCheckpoints) statement.run(num);
       scratched++;
     }
-    const more = old.length === BATCHES_MAX || spent.length === BATCHES_MAX;
-    return { scratched, removed, owed, more };
+    const budget = ROWS_MAX - rows;
+    const messages = hasMessages(cut) ? this.#topics.dropOld(cut.scratchBefore, budget) : 0;
+    const more = old.length === BATCHES_MAX || spent.length === BATCHES_MAX || messages === budget;
+    return { scratched, removed, messages, owed, more };
   }
 
   #listScratch(cut: Cut, limit: number): number[] {
@@ -135,6 +141,11 @@ export class Pruning {
     }
     return rows;
   }
+}
+
+/** Messages belong to their topics: who asks for one batch alone does not mean them. */
+function hasMessages(cut: Cut): cut is Cut & { readonly scratchBefore: number } {
+  return cut.scratchBefore !== null && cut.batch === null;
 }
 
 function keyOf(table: string): string {

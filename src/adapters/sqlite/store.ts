@@ -39,6 +39,7 @@ import { type BatchRow, readSteps, toSnapshot } from "./rows.ts";
 import { Shares } from "./shares.ts";
 import { Steps } from "./steps.ts";
 import { Sweeping } from "./sweeping.ts";
+import { Topics } from "./topics.ts";
 import { Waiting } from "./waiting.ts";
 import { ChangeWatch } from "./watch.ts";
 import { Workers } from "./workers.ts";
@@ -126,7 +127,8 @@ function composeParts(connection: Connection, clock: Clock, host: Host): Parts {
   const lanes = new Lanes(connection, clock, recorder, steps, workers);
   const letters = new Letters(connection, recorder, steps);
   const redriving = new Redriving(connection, steps);
-  const chunks = new Chunks(connection, clock);
+  const topics = new Topics(connection, clock);
+  const chunks = new Chunks(connection, clock, topics);
   const shares = new Shares(connection);
   const permits = new Permits(connection);
   const basis = { connection, clock, recorder, workers, lanes, steps, letters, redriving, chunks };
@@ -143,13 +145,14 @@ function composeParts(connection: Connection, clock: Clock, host: Host): Parts {
     claims: new Claims(connection, clock, host),
     conducting: new Conducting({ ...parts, life }),
     operating: new Operating({ ...parts, life }),
-    pruning: new Pruning(connection, clock),
+    pruning: new Pruning(connection, clock, topics),
     working: new Working({ ...parts, life }),
     sweeping: new Sweeping({ ...parts, life }),
     reading: new Reading(connection, letters, steps),
     waiting: new Waiting(parts),
     deliveries: new Deliveries(connection, clock),
     limiting: new Limiting(connection, clock),
+    topics,
     changes: new ChangeWatch(connection, clock),
   };
 }
@@ -172,12 +175,13 @@ interface Parts {
   readonly waiting: Waiting;
   readonly deliveries: Deliveries;
   readonly limiting: Limiting;
+  readonly topics: Topics;
   readonly changes: ChangeWatch;
 }
 
 function composeStore(connection: Connection, clock: Clock, host: Host): Store {
   const parts = composeParts(connection, clock, host);
-  const { deliveries, changes } = parts;
+  const { deliveries, topics, changes } = parts;
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   return {
@@ -189,12 +193,16 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
     ...composeLimiting(parts),
     watch: (onChange) => changes.watch(onChange),
     readPosition: (reader) => read(() => deliveries.readPosition(reader)),
-    savePosition: (reader, position) => write(() => deliveries.savePosition(reader, position)),
+    savePosition: (reader, position, from) =>
+      write(() => deliveries.savePosition(reader, position, from)),
     startReader: (reader, start) => write(() => deliveries.startReader(reader, start)),
-    keepUndelivered: (letter) => write(() => deliveries.keepUndelivered(letter)),
+    keepUndelivered: (letter, from) => write(() => deliveries.keepUndelivered(letter, from)),
     listUndelivered: (page) => read(() => deliveries.listUndelivered(page)),
     dropUndelivered: (id) => write(() => deliveries.dropUndelivered(id)),
     forgetReader: (reader) => write(() => deliveries.forgetReader(reader)),
+    readMessages: (topic, after, limit) => read(() => topics.read(topic, after, limit)),
+    listTopics: () => read(() => topics.list()),
+    rewindReader: (reader, position) => write(() => deliveries.rewindReader(reader, position)),
     backup: (path) => backUp(connection.path, path),
     close: async () => {
       changes.stop();
@@ -216,7 +224,10 @@ function composeConducting(parts: Parts): ConductingStore {
   const find = (id: string): BatchRow => findBatch(parts, id);
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   return {
-    claim: (duty, worker, forMs) => write(() => claims.claim(duty, worker, forMs)),
+    // A look that takes no lock and tells nobody: whoever stands by must not wake itself with it.
+    claim: async (duty, worker, forMs) =>
+      !(await connection.read(() => claims.isTaken(duty, worker))) &&
+      write(() => claims.claim(duty, worker, forMs)),
     unclaim: (duty, worker) => write(() => claims.unclaim(duty, worker)),
     submit: (submission) => write(() => conducting.submit(submission)),
     startSlicing: (id, afresh) => write(() => conducting.startSlicing(find(id), afresh)),

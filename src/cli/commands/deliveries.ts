@@ -1,9 +1,11 @@
 /** `sluice deliveries`: the events that were given up, and what is done about one of them. */
 import { type Command, Option } from "commander";
 import { describeError, SluiceError } from "../../core/errors.ts";
+import { readGroupName } from "../../core/reader-name.ts";
 import type { UndeliveredLetter } from "../../ports/delivering.ts";
 import type { Store } from "../../ports/store.ts";
-import { Subscriber } from "../../runtime/subscriber.ts";
+import { Consumer } from "../../runtime/consumer.ts";
+import { type Recipient, Subscriber } from "../../runtime/subscriber.ts";
 import { findLetter, listLetters, redeliverLetter } from "../../runtime/undelivered.ts";
 import type { Cli } from "../cli.ts";
 import { addExamples } from "../command-help.ts";
@@ -98,13 +100,13 @@ async function printTable(cli: Cli, store: Store, limit: number): Promise<void> 
 async function retryLetter(
   cli: Cli,
   store: Store,
-  { notify }: Config,
+  config: Config,
   id: number,
   isJson: boolean,
 ): Promise<number> {
   const letter = await findLetter(store, id);
-  const sink = notify.get(letter.reader);
-  if (sink === undefined) {
+  const recipient = findRecipient(config, letter.reader);
+  if (recipient === null) {
     throw new SluiceError(
       "NO_SUBSCRIBER",
       `the letter ${id} is for ${letter.reader}, which is not in notify of the configuration`,
@@ -113,8 +115,7 @@ async function retryLetter(
   }
   const { signal } = new AbortController();
   try {
-    const subscriber = new Subscriber(letter.reader, sink);
-    await redeliverLetter(letter, subscriber, { store, clock: cli.clock, signal });
+    await redeliverLetter(letter, recipient, { store, clock: cli.clock, signal });
   } catch (error) {
     const { code, message } = describeError(error);
     throw new SluiceError("REDELIVERY_FAILED", `the letter ${id} is kept: ${message} (${code})`, {
@@ -124,6 +125,16 @@ async function retryLetter(
   }
   report(cli, letter, "delivered", isJson);
   return EXIT.ok;
+}
+
+/** The sink of the configuration that a letter is for. */
+function findRecipient({ notify, consume }: Config, reader: string): Recipient | null {
+  const sink = notify.get(reader);
+  if (sink !== undefined) return new Subscriber(reader, sink);
+  const name = readGroupName(reader);
+  const consumed = consume.find((one) => one.topic === name?.topic && one.group === name.group);
+  if (consumed === undefined) return null;
+  return new Consumer(consumed.topic, consumed.group, consumed.sink);
 }
 
 async function discardLetter(

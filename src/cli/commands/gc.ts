@@ -61,14 +61,14 @@ function gc(cli: Cli, flags: GcFlags): Promise<number> {
     const operator = new Operator(parts.store, cli.clock);
     const planned = await operator.prune({ ...policy, dryRun: true });
     const isDry = flags.dryRun === true;
-    const hasWork = planned.scratched + planned.removed > 0;
+    const hasWork = planned.scratched + planned.removed + planned.messages > 0;
     if (!isDry && hasWork) await confirmAct(cli, flags, describeQuestion(planned));
     const result = isDry || !hasWork ? planned : await operator.prune(policy);
     if (flags.json === true) {
-      const { scratched, removed, owed } = result;
+      const { scratched, removed, messages, owed } = result;
       const { keepMs, keepEvidenceMs } = policy;
       const ages = { keepMs, keepEvidenceMs: keepEvidenceMs === 0 ? null : keepEvidenceMs };
-      cli.out.line(formatJson({ dryRun: isDry, scratched, removed, owed, ...ages }));
+      cli.out.line(formatJson({ dryRun: isDry, scratched, removed, messages, owed, ...ages }));
     } else printResult(cli, result, policy, isDry);
     return EXIT.ok;
   });
@@ -115,10 +115,11 @@ function readConfigured({ engine }: Config): Required<Ages> {
   return { keepMs, keepEvidenceMs };
 }
 
-function describeQuestion({ scratched, removed }: PruneResult): string {
+function describeQuestion({ scratched, removed, messages }: PruneResult): string {
   const parts = [
     ...(scratched > 0 ? [`what a redrive of ${nameBatches(scratched)} needs`] : []),
     ...(removed > 0 ? [`${nameBatches(removed)} with all evidence`] : []),
+    ...(messages > 0 ? [nameMessages(messages)] : []),
   ];
   return `Remove ${parts.join(", and ")}?`;
 }
@@ -127,9 +128,13 @@ function nameBatches(count: number): string {
   return countNoun(count, "batch", "batches");
 }
 
+function nameMessages(count: number): string {
+  return `${countNoun(count, "message", "messages")} of topics`;
+}
+
 function printResult(
   { out }: Cli,
-  { scratched, removed, owed }: PruneResult,
+  { scratched, removed, messages, owed }: PruneResult,
   { keepMs, keepEvidenceMs }: RetentionPolicy,
   isDry: boolean,
 ): void {
@@ -138,6 +143,8 @@ function printResult(
   const evidence = keepEvidenceMs === 0 ? "evidence is kept for ever" : since(keepEvidenceMs);
   out.line(`${verb}: what a redrive needs, of ${nameBatches(scratched)} (${since(keepMs)})`);
   out.line(`${verb}: ${nameBatches(removed)} with all evidence (${evidence})`);
+  if (messages > 0)
+    out.line(`${verb}: ${nameMessages(messages)} that all groups have acknowledged`);
   if (owed > 0) {
     out.line(`owed: ${nameBatches(owed)} old enough to go, of which a subscriber was not told yet`);
   }

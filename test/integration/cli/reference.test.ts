@@ -23,6 +23,9 @@ test.each([
   "lanes move",
   "keys close",
   "keys open",
+  "topics read",
+  "topics rewind",
+  "topics forget",
 ])("%s has its usage and its options on the page", async (name) => {
   const { stdout } = await work.run(...name.split(" "), "--help");
   const options = /^Options:\n((?: {2}.*\n)+)/m.exec(stdout)?.[1] ?? "";

@@ -29,6 +29,7 @@ test("keeps what is young: thirty days for redrives, evidence for ever", async (
     dryRun: false,
     scratched: 0,
     removed: 0,
+    messages: 0,
     owed: 0,
     keepMs: 30 * DAY_MS,
     keepEvidenceMs: null,

@@ -19,6 +19,9 @@ const SUB_COMMANDS = [
   ["lanes", "move"],
   ["keys", "close"],
   ["keys", "open"],
+  ["topics", "read"],
+  ["topics", "rewind"],
+  ["topics", "forget"],
 ];
 
 const COMMANDS = [
@@ -37,6 +40,7 @@ const COMMANDS = [
   "resume",
   "lanes",
   "keys",
+  "topics",
   "deliveries",
   "gc",
   "deliveries",
@@ -274,6 +278,8 @@ describe("completion", () => {
     expect(await complete("dead", "di")).toEqual(["discard"]);
     expect(await complete("dead", "show", "b-")).toEqual([view.batch]);
     expect(await complete("dead", "show", "--st")).toEqual(["--step", "--store"]);
+    expect(await complete("topics", "re")).toEqual(["read", "rewind"]);
+    expect(await complete("topics", "read", "--g")).toEqual(["--group"]);
     expect(await complete("lanes", "policy", "let")).toEqual(["letters"]);
     expect(await complete("lanes", "policy", "letters", "s")).toEqual(["skip"]);
     expect(await complete("lanes", "move", view.batch, "--before", "b-")).toEqual([view.batch]);

@@ -13,6 +13,7 @@ import {
   type Stage,
   target,
   VERSIONS,
+  TOPICS,
 } from "./stage.ts";
 
 const flag = fc.boolean();
@@ -41,6 +42,7 @@ const step: fc.Arbitrary<Omit<StepSettings, "name">> = fc.record({
       arbitrary: fc.constantFrom({ items: 2, failuresMax: 0 }, { items: 5, failuresMax: 1 }),
     },
   ),
+  errorsTopic: fc.constantFrom(null, null, ...TOPICS),
 });
 
 const common = {

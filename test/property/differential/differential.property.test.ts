@@ -40,11 +40,15 @@ const SEEN = [
   "moveInLane: done",
   "prune: removed",
   "prune: owed",
+  "prune: messages",
   "forgetReader: true",
   "work: leased+permits",
   "work: permits",
   "setLimit: true",
   "setLimit: false",
+  "savePosition: false",
+  "rewindReader: true",
+  "readMessages: some",
 ];
 
 test("every store answers and holds what the reference model does", {

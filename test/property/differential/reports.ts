@@ -10,6 +10,9 @@ const DEEDS = [
   "succeed",
   "bear fruit",
   "take content",
+  "emit",
+  "emit and skip",
+  "emit and despair",
   "skip",
   "give up",
   "despair",
@@ -68,6 +71,7 @@ interface Said {
   readonly deferrals: Report["deferrals"][number][];
   readonly checkpoints: Report["checkpoints"][number][];
   readonly contents: Report["contents"][number][];
+  readonly messages: Report["messages"][number][];
 }
 
 /** Contents that were claimed for items of a lease, by position. */
@@ -87,6 +91,7 @@ export function composeReport(
     deferrals: [],
     checkpoints: [],
     contents: [],
+    messages: [],
   };
   const open = listOpen(held, now);
   const runs = lease.careful ? open.filter((index) => held.started.includes(index)) : open;
@@ -139,6 +144,11 @@ function sayOf(held: Held, index: number, deed: Deed, keyed: boolean, said: Said
   };
   const saves = (): void =>
     void said.checkpoints.push({ index, key, name: `stage ${attempts}`, data: `{"at":${item}}` });
+  const emits = (): void => {
+    for (const [nth, topic] of ["t1", "t2", "t1"].slice(item % 3).entries()) {
+      said.messages.push({ index, topic, nth, body: `"☃ ${item} ${lease.fence}"` });
+    }
+  };
   switch (deed) {
     case "succeed":
       said.words[index] = "succeeded";
@@ -151,6 +161,17 @@ function sayOf(held: Held, index: number, deed: Deed, keyed: boolean, said: Said
       said.words[index] = "succeeded";
       said.contents.push({ index, content: CONTENTS[item % CONTENTS.length]! });
       break;
+    case "emit":
+      emits();
+      said.words[index] = "succeeded";
+      break;
+    case "emit and skip":
+      emits();
+      said.words[index] = "skipped";
+      break;
+    case "emit and despair":
+      emits();
+      return fails("transient", null);
     case "skip":
       said.words[index] = "skipped";
       break;
@@ -187,5 +208,6 @@ function contradict({ words }: Held, said: Said): void {
     said.words[index] = word === "succeeded" ? "failed" : "succeeded";
     said.results.push({ index, key: "contrary", value: '"contrary"' });
     said.checkpoints.push({ index, key: "contrary", name: "contrary", data: "0" });
+    said.messages.push({ index, topic: "t1", nth: "route", body: '"contrary"' });
   }
 }

@@ -18,6 +18,9 @@ export const LANES = ["a", "b", "c"] as const;
 export const PIPELINES = ["p", "q"] as const;
 export const VERSIONS = ["1", "2"] as const;
 export const READERS = ["mail", "hook"] as const;
+export const TOPICS = ["t1", "t2"] as const;
+/** Readers of topics. */
+export const GROUPS = ["t1#a", "t1#b", "t2#a"] as const;
 const WORKERS = 3;
 const UNFINISHED_MAX = 4;
 const BATCHES_MAX = 10;
@@ -130,7 +133,7 @@ export class Stage {
   }
 
   async compareStates(): Promise<void> {
-    await this.lineup.compareStates({ readers: READERS, gone: this.ids });
+    await this.lineup.compareStates({ readers: [...READERS, ...GROUPS], gone: this.ids });
   }
 }
 

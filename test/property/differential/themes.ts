@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { conducting } from "./conducting.ts";
 import { operating } from "./operating.ts";
 import type { Command } from "./stage.ts";
+import { topics } from "./topics.ts";
 import { working } from "./working.ts";
 
 /** By weight. */
@@ -18,6 +19,7 @@ const { work, rush, stumble, finish, crash, haunt, die, renew, claimContents, be
 const { hire, interrupt, cling, readStops, sweep, linger, advance, jump } = working;
 const { cancel, pause, resume, resumeAll, setPolicy, move, redrive, edit, discard } = operating;
 const { prune, follow, giveUp, dropLetter, leaf, setLimit } = operating;
+const { consume, refuse, readTopic, catchUp } = topics;
 
 const everything = [
   ...times(8, work),
@@ -26,6 +28,7 @@ const everything = [
   ...Object.values(conducting),
   ...Object.values(working),
   ...Object.values(operating),
+  ...Object.values(topics),
 ];
 
 const slicing = [
@@ -98,6 +101,14 @@ const shares = [
   ...times(1, finish, die, hire, haunt, cancel, pause, resumeAll, redrive, linger, leaf),
 ];
 
+/** Messages are written, read, given up and removed. */
+const outlets = [
+  ...times(5, work, stumble, rush),
+  ...times(3, consume, catchUp, prune, launch, redrive),
+  ...times(2, refuse, readTopic, advance, crash, haunt, linger, sliceOn),
+  ...times(1, dropLetter, follow, cancel, sweep, finish, discard, jump),
+];
+
 const THEMES = [
   everything,
   slicing,
@@ -110,6 +121,7 @@ const THEMES = [
   steps,
   remains,
   shares,
+  outlets,
 ];
 
 /** The commands of one run. */

@@ -39,7 +39,8 @@ export function nameOutcome(
   const { answer } = outcome;
   if (verb === "work") return nameWork(answer as WorkAnswer);
   if (verb === "sweep") return nameSweep(answer as SweepAnswer);
-  if (verb === "prune") return nameCounts(answer as Counted, ["scratched", "removed", "owed"]);
+  if (verb === "prune")
+    return nameCounts(answer as Counted, ["scratched", "removed", "messages", "owed"]);
   if (verb === "claimContents" && Array.isArray(answer)) return [...new Set(answer)].join("+");
   if (answer === null) return "nothing";
   if (Array.isArray(answer)) return answer.length === 0 ? "none" : "some";

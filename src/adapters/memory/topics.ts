@@ -1,0 +1,108 @@
+/** Messages of topics on the reference model. */
+import { readGroupName } from "../../core/reader-name.ts";
+import { listMessages } from "../../core/topic.ts";
+import type { ChunkEffect } from "../../core/tracked-item.ts";
+import type { Clock } from "../../ports/clock.ts";
+import { PAGE_CHARS_MAX, type StoredMessage, type TopicView } from "../../ports/topics.ts";
+import type { Batch, Chunk, State, Step } from "./state.ts";
+
+export class Topics {
+  readonly #state: State;
+  readonly #clock: Clock;
+
+  constructor(state: State, clock: Clock) {
+    this.#state = state;
+    this.#clock = clock;
+  }
+
+  /** What the items of a chunk leave, with the effect that makes their outcomes. */
+  write({ submission, steps }: Batch, step: Step, { start }: Chunk, effect: ChunkEffect): void {
+    const origin = {
+      batch: submission.id,
+      step: steps.indexOf(step),
+      stepName: step.settings.name,
+      errorsTopic: step.settings.errorsTopic ?? null,
+      start,
+    };
+    for (const message of listMessages(origin, effect)) {
+      const position = ++this.#state.messagesKept;
+      this.#state.messages.push({ position, ...message, at: this.#clock.wallMs() });
+    }
+  }
+
+  read(topic: string, after: number, limit: number): StoredMessage[] {
+    const found = this.#state.messages
+      .filter((message) => message.topic === topic && message.position > after)
+      .slice(0, limit);
+    let chars = 0;
+    const over = found.findIndex(({ body }, at) => {
+      chars += body.length;
+      return at > 0 && chars > PAGE_CHARS_MAX;
+    });
+    return over === -1 ? found : found.slice(0, over);
+  }
+
+  list(): TopicView[] {
+    const names = new Set(this.#state.messages.map(({ topic }) => topic));
+    for (const reader of this.#state.positions.keys()) {
+      const group = readGroupName(reader);
+      if (group !== null) names.add(group.topic);
+    }
+    return [...names].toSorted(byCode).map((topic) => this.#view(topic));
+  }
+
+  #view(topic: string): TopicView {
+    const messages = this.#state.messages.filter((message) => message.topic === topic);
+    return {
+      topic,
+      messages: messages.length,
+      firstPosition: messages[0]?.position ?? 0,
+      lastPosition: messages.at(-1)?.position ?? 0,
+      groups: this.#listGroups(topic)
+        .toSorted((a, b) => byCode(a.group, b.group))
+        .map(({ group, position }) => ({
+          group,
+          position,
+          lag: messages.filter((message) => message.position > position).length,
+        })),
+    };
+  }
+
+  #listGroups(topic: string): { readonly group: string; readonly position: number }[] {
+    return [...this.#state.positions].flatMap(([reader, position]) => {
+      const name = readGroupName(reader);
+      return name?.topic === topic ? [{ group: name.group, position }] : [];
+    });
+  }
+
+  /**
+   * Removes from the beginning of each topic what was written before a time and is owed to nobody;
+   * answers how many messages there were. The first that is too young ends it.
+   */
+  prune(before: number, dryRun: boolean): number {
+    const gone = new Set<StoredMessage>();
+    for (const { topic } of this.list()) {
+      const told = Math.min(...this.#listGroups(topic).map(({ position }) => position));
+      for (const message of this.#state.messages) {
+        if (message.topic !== topic) continue;
+        if (message.at >= before || message.position > told) break;
+        if (!this.#hasLetter(message)) gone.add(message);
+      }
+    }
+    if (dryRun) return gone.size;
+    const kept = this.#state.messages.filter((message) => !gone.has(message));
+    this.#state.messages.splice(0, this.#state.messages.length, ...kept);
+    return gone.size;
+  }
+
+  #hasLetter({ topic, position }: StoredMessage): boolean {
+    return this.#state.letters.some(
+      (letter) => letter.position === position && readGroupName(letter.reader)?.topic === topic,
+    );
+  }
+}
+
+/** As SQL compares texts. */
+function byCode(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,72 @@
+/**
+ * What one attempt at an item has emitted. Nothing of it counts before the attempt makes an outcome:
+ * of one that fails, is put off, given up or lost, it is dropped, and the next emits its own.
+ */
+import { PermanentError } from "../core/errors.ts";
+import {
+  describeUnknownTopic,
+  EMITTED_CHARS_MAX,
+  type ItemMessage,
+  MESSAGE_CHARS_MAX,
+  MESSAGES_PER_ITEM_MAX,
+} from "../core/topic.ts";
+import { writeJson } from "./chunk-notes.ts";
+
+export class Emitted {
+  /** Position in the chunk. */
+  readonly #index: number;
+  readonly #topics: readonly string[];
+  readonly #messages: ItemMessage[] = [];
+  #chars = 0;
+
+  constructor(index: number, topics: readonly string[]) {
+    this.#index = index;
+    this.#topics = topics;
+  }
+
+  add(topic: string, message: unknown): void {
+    const nth = this.#messages.length;
+    const emitted = writeMessage(this.#index, this.#topics, { topic, nth, message });
+    this.#chars += emitted.body.length;
+    if (nth >= MESSAGES_PER_ITEM_MAX) {
+      throw new PermanentError(
+        `it emits more than ${MESSAGES_PER_ITEM_MAX} messages; emit one that holds a list, or make several items of it`,
+        { code: "TOO_MANY_MESSAGES" },
+      );
+    }
+    if (this.#chars > EMITTED_CHARS_MAX) {
+      throw new PermanentError(
+        `its messages have more than ${EMITTED_CHARS_MAX} characters together; keep large values elsewhere and emit where they are`,
+        { code: "TOO_MANY_MESSAGES" },
+      );
+    }
+    this.#messages.push(emitted);
+  }
+
+  list(): readonly ItemMessage[] {
+    return this.#messages;
+  }
+}
+
+interface Given {
+  readonly topic: unknown;
+  readonly nth: ItemMessage["nth"];
+  readonly message: unknown;
+}
+
+/** Checks a message and turns it into text, so that what is changed afterwards changes nothing. */
+export function writeMessage(
+  index: number,
+  topics: readonly string[],
+  { topic, nth, message }: Given,
+): ItemMessage {
+  if (typeof topic !== "string" || !topics.includes(topic)) {
+    throw new PermanentError(describeUnknownTopic(topic, topics), { code: "UNKNOWN_TOPIC" });
+  }
+  const body = writeJson(message, `its message to ${topic}`, "BAD_MESSAGE");
+  if (body.length <= MESSAGE_CHARS_MAX) return { index, topic, nth, body };
+  throw new PermanentError(
+    `its message to ${topic} has ${body.length} characters, over the limit of ${MESSAGE_CHARS_MAX}; keep large values elsewhere and emit where they are`,
+    { code: "BAD_MESSAGE" },
+  );
+}
