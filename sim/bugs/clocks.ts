@@ -3,6 +3,7 @@ import type { Bug } from "./bug.ts";
 
 const WORKING = "src/adapters/memory/working.ts";
 const SWEEPING = "src/adapters/memory/sweeping.ts";
+const TIME_WATCH = "src/runtime/time-watch.ts";
 
 export const clockBugs: readonly Bug[] = [
   {
@@ -63,23 +64,22 @@ export const clockBugs: readonly Bug[] = [
     name: "time-limit-on-the-wall-clock",
     what: "A handler's time is measured on its node's wall clock: a jump of it ends healthy handlers.",
     peers: ["mlflow#25199"],
-    file: "src/runtime/item-runner.ts",
+    file: TIME_WATCH,
     before: "    const now = clock.monotonicMs();\n    for (const slot of this.#slots) {\n",
     after:
       "    const now = clock.wallMs() - this.#wallAheadMs;\n    for (const slot of this.#slots) {\n",
     also: [
       {
-        file: "src/runtime/item-runner.ts",
-        before: "    this.#parts = parts;\n    this.#listener = listener;\n",
+        file: TIME_WATCH,
+        before: "    this.#parts = parts;\n",
         after: `    this.#parts = parts;
     this.#wallAheadMs = parts.clock.wallMs() - parts.clock.monotonicMs();
-    this.#listener = listener;
 `,
       },
       {
-        file: "src/runtime/item-runner.ts",
-        before: "  readonly #listener: RunnerListener;\n",
-        after: "  readonly #listener: RunnerListener;\n  readonly #wallAheadMs: number;\n",
+        file: TIME_WATCH,
+        before: "  readonly #parts: TimeWatchParts;\n",
+        after: "  readonly #parts: TimeWatchParts;\n  readonly #wallAheadMs: number;\n",
       },
     ],
     rare: true,

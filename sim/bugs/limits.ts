@@ -39,9 +39,9 @@ export const limitBugs: readonly Bug[] = [
     name: "time-limit-not-enforced",
     what: "A handler that never answers is never given up.",
     peers: ["bullmq#4479", "bull#718"],
-    file: RUNNER,
-    before: "if (overMs >= abortGraceMs) this.#abandon(slot);",
-    after: "if (overMs >= abortGraceMs * 1_000_000) this.#abandon(slot);",
+    file: "src/runtime/time-watch.ts",
+    before: "if (overMs >= abortGraceMs) abandon(slot);",
+    after: "if (overMs >= abortGraceMs * 1_000_000) abandon(slot);",
   },
   {
     name: "late-answer-of-an-abandoned-handler",

@@ -10,6 +10,7 @@ import { laneBugs } from "./lanes.ts";
 import { leasingBugs } from "./leasing.ts";
 import { limitBugs } from "./limits.ts";
 import { poisonBugs } from "./poison.ts";
+import { rateBugs } from "./rates.ts";
 import { redrivingBugs } from "./redriving.ts";
 import { retryingBugs } from "./retrying.ts";
 import { settlingBugs } from "./settling.ts";
@@ -31,6 +32,7 @@ export const bugs: readonly Bug[] = [
   ...checkpointBugs,
   ...dedupeBugs,
   ...limitBugs,
+  ...rateBugs,
   ...clockBugs,
   ...eventBugs,
   ...topicBugs,

@@ -12,8 +12,8 @@ export const redrivingBugs: readonly Bug[] = [
     what: "A redriven item is pending again, in a chunk that nobody will lease.",
     peers: ["sidekiq#6250", "bull#2082"],
     file: LIFE,
-    before: '      chunk.state = "waiting";\n      step.counts = redriveItems',
-    after: "      step.counts = redriveItems",
+    before: '      chunk.state = "waiting";\n      chunk.rest = null;\n',
+    after: "      chunk.rest = null;\n",
   },
   {
     name: "redrive-keeps-the-drive",

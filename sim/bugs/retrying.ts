@@ -69,8 +69,8 @@ export const retryingBugs: readonly Bug[] = [
     what: "A chunk that is given back before anything of it failed is never due.",
     peers: ["graphile-worker#449", "sidekiq#5894"],
     file: TRACKED,
-    before: "  if (waiting.length < pending) return nowMs;\n",
-    after: "",
+    before: "waiting.length < pending ? restUntil : Number.POSITIVE_INFINITY",
+    after: "pending < 0 ? restUntil : Number.POSITIVE_INFINITY",
   },
   {
     name: "back-off-survives-a-redrive",

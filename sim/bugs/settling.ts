@@ -67,8 +67,8 @@ export const settlingBugs: readonly Bug[] = [
     also: [
       {
         file: PATIENT,
-        before: '"renew", "sweep", "redrive"]',
-        after: '"renew", "sweep", "redrive", "work"]',
+        before: '  "draw",\n]',
+        after: '  "draw",\n  "work",\n]',
       },
       {
         file: "src/runtime/executor.ts",
@@ -93,8 +93,8 @@ export const settlingBugs: readonly Bug[] = [
     also: [
       {
         file: PATIENT,
-        before: '"renew", "sweep", "redrive"]',
-        after: '"renew", "sweep", "redrive", "work"]',
+        before: '  "draw",\n]',
+        after: '  "draw",\n  "work",\n]',
       },
     ],
   },

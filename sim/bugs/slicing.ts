@@ -86,8 +86,8 @@ export const slicingBugs: readonly Bug[] = [
     also: [
       {
         file: "src/runtime/patient-store.ts",
-        before: '"renew", "sweep", "redrive"]',
-        after: '"renew", "sweep", "redrive", "plan"]',
+        before: '  "draw",\n]',
+        after: '  "draw",\n  "plan",\n]',
       },
       {
         file: CONDUCTING,

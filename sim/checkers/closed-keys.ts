@@ -16,6 +16,8 @@ const AHEAD_MS = 200;
 const USABLE_MS = 1_000;
 /** Who has waited long for answers gets what lasts longer, but no longer than this. */
 const SLACK_MS_MAX = 10_000;
+/** By then a closing has reached a store that nothing is wrong with. */
+const STORED_WITHIN_MS = 1_000;
 /** Answers of a store that nothing is wrong with are back within this time. */
 const ANSWER_MS = 10;
 
@@ -51,7 +53,11 @@ export function checkClosedKeys(scene: Scene): Checker {
         noteDraws(args[0] as readonly TokenDraw[], args[1] as number);
         own.noteDraws(node, args[0] as readonly TokenDraw[], answer as readonly TokenGrant[]);
       }
-      if (verb === "closeBucket") noteClosing(args[0] as BucketRef, args[1] as number);
+      if (verb === "closeBucket") {
+        noteClosing(args[0] as BucketRef, args[1] as number);
+        own.noteStored(node, nameKey(args[0] as BucketRef));
+      }
+      own.checkStored();
       if (verb === "openBucket") {
         closings.delete(nameKey(args[0] as BucketRef));
         own.open(nameKey(args[0] as BucketRef));
@@ -77,6 +83,8 @@ export function checkClosedKeys(scene: Scene): Checker {
 function checkOwn(scene: Scene) {
   const { time } = scene.world;
   const told = new Map<string, { readonly at: number; readonly until: number }>();
+  /** Closings that the store was not told of so far. */
+  const untold = new Map<string, { readonly run: ErrandRun; readonly at: number }>();
   const grantedAt = new Map<string, number>();
   const nameCode = ({ node, release, plot }: ErrandRun): string =>
     `${node.name}.${node.life}/${release.version}/${plot.name}`;
@@ -87,6 +95,16 @@ function checkOwn(scene: Scene) {
       if (rate === null || byChunk || !scene.plot.calm) return;
       const now = time.nowMs;
       told.set(`${nameCode(run)} ${nameKeyOf(rate, run)}`, { at: now, until: now + forMs });
+      untold.set(`${run.node.name} ${nameKeyOf(rate, run)}`, { run, at: now });
+    },
+    noteStored: ({ name }: Node, key: string): void => void untold.delete(`${name} ${key}`),
+    /** Others must know it soon. */
+    checkStored: (): void => {
+      for (const [name, { run, at }] of untold) {
+        if (time.nowMs - at <= STORED_WITHIN_MS) continue;
+        untold.delete(name);
+        if (run.node.alive) scene.say(`the store is not told that ${name} is to be left alone`);
+      }
     },
     open: (name: string): void => {
       for (const one of told.keys()) if (one.endsWith(` ${name}`)) told.delete(one);

@@ -56,7 +56,7 @@ export function hasLimits({ rate, pace, checkMaxMs }: StepPlot): boolean {
 function limitStep(draw: Draw, step: StepPlot, rate: RatePlot): StepPlot {
   if (step.waits) return step;
   const pace = drawPace(draw);
-  const checkMaxMs = draw.chance(0.25) ? draw.pick([20, 1_500]) : null;
+  const checkMaxMs = draw.chance(0.3) ? draw.pick([20, 1_500, 5_000]) : null;
   return {
     ...step,
     rate: draw.chance(0.7) ? rate : null,

@@ -24,6 +24,8 @@ export interface StepSettings {
   readonly pace?: StepPace | null;
   /** Where items that give up are told of. Not there in batches of earlier releases. */
   readonly errorsTopic?: string | null;
+  /** Where items are told of that an early end left undone. Not there in earlier batches either. */
+  readonly unsentTopic?: string | null;
 }
 
 export interface StepPace extends Pace {

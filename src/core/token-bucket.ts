@@ -36,7 +36,7 @@ export interface TokenPortion {
 /** Tokens of later than this are left to whoever asks then. */
 const HORIZON_MS = 200;
 /** Starts in one portion. */
-export const PORTION_MAX = 1_000;
+export const PORTION_MAX = 10_000;
 /** The longest that a token is good for, unless answers take longer than that. */
 const USABLE_MS_MAX = 250;
 /** How much of the time between two tokens may be spent on waiting for their use. */

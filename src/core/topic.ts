@@ -66,7 +66,7 @@ export function listMessages(
   const { batch, errorsTopic } = origin;
   const written = messages.map(({ index, topic, nth, body, drive }) => ({
     topic,
-    id: nameMessage(origin, index, drive, nth),
+    id: nameMessage(origin, origin.start + index, drive, nth),
     batch,
     body,
   }));
@@ -75,7 +75,7 @@ export function listMessages(
   for (const item of dead) {
     written.push({
       topic: errorsTopic,
-      id: nameMessage(origin, item.index, item.drive, "error"),
+      id: nameMessage(origin, origin.start + item.index, item.drive, "error"),
       batch,
       body: JSON.stringify(describeDead(origin, item)),
     });
@@ -88,13 +88,14 @@ export function hasMessages({ messages, track }: Pick<ChunkEffect, "messages" | 
   return messages.length > 0 || track.some(({ dead }) => dead);
 }
 
-function nameMessage(
-  { batch, step, start }: MessageOrigin,
-  index: number,
+/** The same for whatever else an item leaves: what it emitted, that it failed, that it never ran. */
+export function nameMessage(
+  { batch, step }: Pick<MessageOrigin, "batch" | "step">,
+  item: number,
   drive: number,
   what: number | string,
 ): string {
-  return `${batch}/${step}/${start + index}/${drive}/${what}`;
+  return `${batch}/${step}/${item}/${drive}/${what}`;
 }
 
 function describeDead(

@@ -32,7 +32,7 @@ export interface ItemContext {
    * Leaves a message in one of the step's `topics`. It is written in the commit that makes the item
    * `succeeded` or `skipped`, and dropped if this attempt makes it neither.
    */
-  emit(topic: string, message: unknown): void;
+  readonly emit: (topic: string, message: unknown) => void;
 }
 
 export interface ChunkItem<Item> {
@@ -54,7 +54,7 @@ export interface ChunkContext {
   readonly final: boolean;
   readonly signal: AbortSignal;
   /** As `emit` of `process`, for one of the call's items. */
-  emit(item: ChunkItem<unknown>, topic: string, message: unknown): void;
+  readonly emit: (item: ChunkItem<unknown>, topic: string, message: unknown) => void;
 }
 
 export interface SourceContext<Input> {

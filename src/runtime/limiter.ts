@@ -86,7 +86,8 @@ export class Limiter {
       this.#findLot(run, need.pace).add(run, index, need.supply, now);
       this.#soon++;
     }
-    void this.#ask();
+    // Several runs that come together are asked for together.
+    void Promise.resolve().then(() => this.#ask());
   }
 
   /** The next item that may start now, of this run or of any. */
@@ -134,6 +135,8 @@ export class Limiter {
   /** Forgets a run. */
   drop(run: ChunkRun): void {
     if (!this.#runs.delete(run)) return;
+    // Whoever still counted on it would lease nothing more.
+    this.#soon = this.#runs.size === 0 ? 0 : Math.max(0, this.#soon - run.waiting);
     const gone = new Set([run]);
     for (const lot of this.#lots.values()) lot.drop(gone);
     this.#tidy();
@@ -245,10 +248,12 @@ export class Limiter {
     const hungry: { lot: Lot; queue: Queue; draw: TokenDraw }[] = [];
     const want = (lot: Lot, queue: Queue, waiting: number): void => {
       const held = queue.purse.count(now);
-      const count = Math.min(waiting - held, startable);
-      if (count <= 0 || queue.purse.askAt > now || hungry.length >= DRAWS_MAX) return;
-      if (lot.pace !== queue) startable -= count;
-      hungry.push({ lot, queue, draw: { ...queue.supply, count } });
+      const mayAsk = queue.purse.askAt <= now && hungry.length < DRAWS_MAX;
+      const usable = Math.min(waiting, startable, mayAsk ? startable : held);
+      if (lot.pace !== queue) startable -= usable;
+      // What is held and more than could be started would be lost.
+      const count = usable - held;
+      if (count > 0) hungry.push({ lot, queue, draw: { ...queue.supply, count } });
     };
     for (const lot of this.#lots.values()) {
       const { pace } = lot;

@@ -106,6 +106,8 @@ interface StepLimits<Item> {
   readonly route?: (item: Item, result: unknown) => string | null | undefined;
   /** A topic that is told of each item that becomes a dead letter. Default none. */
   readonly errorsTopic?: string | null;
+  /** A topic that gets one message for each item that an early end of its batch left undone. */
+  readonly unsentTopic?: string | null;
 }
 
 interface PipelineCommon {

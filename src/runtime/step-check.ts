@@ -184,6 +184,7 @@ export const stepOptions = {
     .default([]),
   route: oneFunction("(item) => item.channel").optional(),
   errorsTopic: topicName.nullable().default(null),
+  unsentTopic: topicName.nullable().default(null),
   waitFor: waitFor.optional(),
   process: oneFunction("async (item) => { ... }").optional(),
   processChunk: oneFunction("async (items) => items.map(() => succeeded())").optional(),

@@ -53,6 +53,7 @@ export interface Step<Item = unknown, Input = unknown> {
   /** Where its handler may emit to. */
   readonly topics: readonly string[];
   readonly errorsTopic: string | null;
+  readonly unsentTopic: string | null;
   /** It waits for an outside count instead of working on items. */
   readonly waits: boolean;
   // Methods, so that a step of one item type can be handled as one of any.
@@ -125,5 +126,10 @@ export function describeStep(step: Step): StepSettings {
   const { name, chunkSize, maxRedrives, carriesFrom, failureBudget: budget, canary, pace } = step;
   const carries = carriesFrom !== null;
   const settings = { name, chunkSize, maxRedrives, carries, budget, canary, pace };
-  return step.errorsTopic === null ? settings : { ...settings, errorsTopic: step.errorsTopic };
+  const { errorsTopic, unsentTopic } = step;
+  return {
+    ...settings,
+    ...(errorsTopic === null ? {} : { errorsTopic }),
+    ...(unsentTopic === null ? {} : { unsentTopic }),
+  };
 }

@@ -36,6 +36,7 @@ import { describeLimiting } from "./limiting.ts";
 import { describeSubmitting } from "./submitting.ts";
 import { describeSweeping } from "./sweeping.ts";
 import { describeTopics } from "./topics.ts";
+import { describeUnsent } from "./unsent.ts";
 import { describeWaiting } from "./waiting.ts";
 import { describeWatching } from "./watching.ts";
 
@@ -72,6 +73,7 @@ export function describeStore(name: string, open: OpenStore): void {
     describe("watching", () => describeWatching(rule));
     describe("waiting", () => describeWaiting(rule));
     describe("limiting", () => describeLimiting(rule));
+    describe("the unsent", () => describeUnsent(rule));
     describe("retention", () => describeRetention(rule));
     describe("races with the ending", () => describeRaces(rule));
     describe("races of conductors, lanes and sweeps", () => describeMoreRaces(rule));

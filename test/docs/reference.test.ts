@@ -136,7 +136,7 @@ describe("pipeline-options.md", () => {
       const [, from, to] = /^([\d,]+) to ([\d,]+)$/.exec(limits) ?? [];
       return from === undefined || to === undefined ? [] : [{ name, from, to }];
     });
-    expect(limited).toHaveLength(9);
+    expect(limited).toHaveLength(10);
     for (const { name, from, to } of limited) {
       const refused = [toNumber(from) - 1, toNumber(from), toNumber(to), toNumber(to) + 1].map(
         (value) => isRefused(name, value),

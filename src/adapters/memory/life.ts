@@ -223,6 +223,7 @@ export class Life {
         if (chunk.state === "leased" || chunk.state === "waiting") chunk.state = "cancelled";
       }
     }
+    if ((currentStep(batch).settings.unsentTopic ?? null) !== null) batch.unsentAfter = -1;
     this.#end(batch, event, reason);
   }
 

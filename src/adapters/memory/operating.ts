@@ -196,6 +196,7 @@ export class Operating {
     batch.reason = null;
     batch.cancel = null;
     batch.abandoned = [];
+    batch.unsentAfter = null;
     batch.deadlineAt = null;
     batch.activityAt = clock.monotonicMs();
     recorder.record(batch, { type: "batch.reopened", data: { step, drive: batch.drive } });

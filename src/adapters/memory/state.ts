@@ -95,6 +95,8 @@ export interface Batch {
   sinceDrive: number;
   pruned: boolean;
   abandoned: Abandoned[];
+  /** The last item of which it was told that it was left undone; null when there is no telling. */
+  unsentAfter: number | null;
   step: number;
   readonly steps: Step[];
   head: ChainHead;
@@ -207,6 +209,7 @@ export function createBatch(submission: Submission, clock: Clock, place: number)
     sinceDrive: 1,
     pruned: false,
     abandoned: [],
+    unsentAfter: null,
     step: 0,
     steps: [createStep(submission.settings.steps[0] as StepSettings)],
     head: CHAIN_START,

@@ -203,7 +203,7 @@ function composeOperating(parts: Parts): OperatingStore {
 }
 
 function composeWorking(parts: Parts): WorkingStore {
-  const { state, working, sweeping, limiting } = parts;
+  const { state, working, sweeping, limiting, topics } = parts;
   const act = <T>(change: () => T): Promise<T> => parts.act(change);
   return {
     registerWorker: () => act(() => ++state.lastWorker),
@@ -220,6 +220,7 @@ function composeWorking(parts: Parts): WorkingStore {
     sweep: (policy) =>
       act(() => {
         limiting.forgetIdle();
+        topics.tellUnsent();
         return sweeping.sweep(policy);
       }),
   };

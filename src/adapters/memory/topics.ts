@@ -1,10 +1,11 @@
 /** Messages of topics on the reference model. */
 import { readGroupName } from "../../core/reader-name.ts";
-import { listMessages } from "../../core/topic.ts";
+import { listMessages, type NewMessage } from "../../core/topic.ts";
 import type { ChunkEffect } from "../../core/tracked-item.ts";
+import { listUnsent } from "../../core/unsent.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { PAGE_CHARS_MAX, type StoredMessage, type TopicView } from "../../ports/topics.ts";
-import type { Batch, Chunk, State, Step } from "./state.ts";
+import { type Batch, type Chunk, currentStep, type State, type Step } from "./state.ts";
 
 export class Topics {
   readonly #state: State;
@@ -24,7 +25,30 @@ export class Topics {
       errorsTopic: step.settings.errorsTopic ?? null,
       start,
     };
-    for (const message of listMessages(origin, effect)) {
+    this.#push(listMessages(origin, effect));
+  }
+
+  /** Goes on telling of items that ends of batches left undone; true when there were any. */
+  tellUnsent(): boolean {
+    const stopped = [...this.#state.batches.values()].filter((one) => one.unsentAfter !== null);
+    for (const batch of stopped) {
+      const { submission, step, drive, unsentAfter } = batch;
+      const { settings, chunks } = currentStep(batch);
+      const topic = settings.unsentTopic ?? "";
+      const origin = { batch: submission.id, step, stepName: settings.name, topic, drive };
+      const { messages, next } = listUnsent(
+        origin,
+        chunks.map((chunk) => ({ ...chunk, readLines: () => splitLines(chunk.manifest) })),
+        unsentAfter ?? -1,
+      );
+      this.#push(messages);
+      batch.unsentAfter = next;
+    }
+    return stopped.length > 0;
+  }
+
+  #push(messages: readonly NewMessage[]): void {
+    for (const message of messages) {
       const position = ++this.#state.messagesKept;
       this.#state.messages.push({ position, ...message, at: this.#clock.wallMs() });
     }
@@ -105,4 +129,8 @@ export class Topics {
 /** As SQL compares texts. */
 function byCode(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function splitLines(manifest: Uint8Array | null): readonly string[] | null {
+  return manifest === null ? null : new TextDecoder().decode(manifest).split("\n");
 }

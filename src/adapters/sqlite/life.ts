@@ -80,6 +80,8 @@ export class Life {
        WHERE state = 'leased' AND batch = ?`,
       `UPDATE chunk INDEXED BY chunk_due SET state = 'cancelled'
        WHERE state = 'waiting' AND batch = ?`,
+      `UPDATE batch SET unsent_after = -1
+       WHERE num = ? AND settings ->> ('$.steps[' || step || '].unsentTopic') IS NOT NULL`,
     ].map(prepare);
   }
 

@@ -101,7 +101,8 @@ export class Operating {
     this.#reopen = prepare(
       `UPDATE batch SET step = ?, place = ?, ended_at = NULL,
          reason_code = NULL, reason_message = NULL, cancel_mode = NULL, cancel_by = NULL,
-         cancel_why = NULL, cancel_at = NULL, deadline_at = NULL, activity_at = ?
+         cancel_why = NULL, cancel_at = NULL, deadline_at = NULL, activity_at = ?,
+         unsent_after = NULL
        WHERE num = ? RETURNING drive`,
     );
     this.#seal = prepare("UPDATE batch SET sealed = 1 WHERE num = ?");

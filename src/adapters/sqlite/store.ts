@@ -308,7 +308,7 @@ function composeLimiting(parts: Parts): LimitingStore {
 }
 
 function composeWorking(parts: Parts): WorkingStore {
-  const { connection, workers, working, sweeping, limiting } = parts;
+  const { connection, workers, working, sweeping, limiting, topics } = parts;
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   return {
@@ -325,9 +325,10 @@ function composeWorking(parts: Parts): WorkingStore {
     readStops: (ids) => read(() => working.readStops(ids)),
     renew: (worker, leases, leaseMs) => write(() => working.renew(worker, leases, leaseMs)),
     sweep: async (policy) =>
-      (await read(() => sweeping.hasWork(policy) || limiting.hasIdle()))
+      (await read(() => sweeping.hasWork(policy) || limiting.hasIdle() || topics.hasUnsent()))
         ? write(() => {
             limiting.forgetIdle();
+            topics.tellUnsent();
             return sweeping.sweep(policy);
           })
         : { lostLeases: 0, tended: 0, ended: [] },

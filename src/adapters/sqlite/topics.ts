@@ -3,6 +3,7 @@ import type { StatementSync } from "node:sqlite";
 import { readGroupName } from "../../core/reader-name.ts";
 import { hasMessages, listMessages } from "../../core/topic.ts";
 import type { ChunkEffect } from "../../core/tracked-item.ts";
+import { listUnsent, UNSENT_PER_COMMIT, type UnsentChunk } from "../../core/unsent.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { BatchSettings } from "../../ports/conducting.ts";
 import {
@@ -18,6 +19,16 @@ import type { Connection } from "./connection.ts";
 const KNOWN_BATCHES_MAX = 10_000;
 /** Above every position. */
 const NEVER = "9223372036854775807";
+
+/** Stopped batches that one sweep tells of. */
+const UNSENT_BATCHES_MAX = 8;
+
+interface StoppedRow {
+  readonly num: number;
+  readonly step: number;
+  readonly drive: number;
+  readonly unsent_after: number;
+}
 
 interface BatchFacts {
   readonly id: string;
@@ -35,6 +46,10 @@ export class Topics {
   readonly #selectNames: StatementSync;
   readonly #selectOldest: StatementSync;
   readonly #drop: StatementSync;
+  readonly #selectStopped: StatementSync;
+  readonly #selectChunks: StatementSync;
+  readonly #selectManifest: StatementSync;
+  readonly #saveUnsent: StatementSync;
 
   constructor(connection: Connection, clock: Clock) {
     this.#clock = clock;
@@ -70,6 +85,20 @@ export class Topics {
     this.#drop = prepare(
       `DELETE FROM message AS m WHERE topic = :topic AND position <= :last AND NOT ${held}`,
     );
+    this.#selectStopped = prepare(
+      `SELECT num, step, drive, unsent_after FROM batch INDEXED BY batch_unsent
+       WHERE unsent_after IS NOT NULL ORDER BY num LIMIT ?`,
+    );
+    // No more chunks than a page of messages can be of.
+    this.#selectChunks = prepare(
+      `SELECT chunk, start, finish AS "end", outcomes FROM chunk
+       WHERE batch = ? AND step = ? AND finish > ? AND state <> 'settled'
+       ORDER BY chunk LIMIT ${UNSENT_PER_COMMIT + 1}`,
+    );
+    this.#selectManifest = prepare(
+      "SELECT items FROM manifest WHERE batch = ? AND step = ? AND chunk = ?",
+    );
+    this.#saveUnsent = prepare("UPDATE batch SET unsent_after = ? WHERE num = ?");
     // A step from each name to the next one, as counting what is between them would be dear.
     this.#selectNames = prepare(
       `WITH RECURSIVE name (topic) AS (
@@ -90,6 +119,42 @@ export class Topics {
     const at = this.#clock.wallMs();
     for (const { topic, id: name, batch: of, body } of listMessages(origin, effect)) {
       this.#insert.run(topic, name, of, body, at);
+    }
+  }
+
+  /** Whether there are items left of which nobody was told that they were left undone. */
+  hasUnsent(): boolean {
+    return this.#selectStopped.get(1) !== undefined;
+  }
+
+  /** Goes on telling of items that ends of batches left undone. */
+  tellUnsent(): void {
+    const rows = this.#selectStopped.all(UNSENT_BATCHES_MAX) as unknown as StoppedRow[];
+    for (const { num, step, drive, unsent_after: after } of rows) {
+      const { id, steps } = this.#know(num);
+      const settings = steps[step];
+      const topic = settings?.unsentTopic ?? "";
+      const origin = { batch: id, step, stepName: settings?.name ?? "", topic, drive };
+      const { messages, next } = listUnsent(origin, this.#iterateChunks(num, step, after), after);
+      const at = this.#clock.wallMs();
+      for (const message of messages) {
+        this.#insert.run(message.topic, message.id, message.batch, message.body, at);
+      }
+      this.#saveUnsent.run(next, num);
+    }
+  }
+
+  *#iterateChunks(num: number, step: number, after: number): Generator<UnsentChunk> {
+    type Row = Omit<UnsentChunk, "readLines"> & { readonly chunk: number };
+    // All at once: other statements run meanwhile, and a page has few of them.
+    for (const row of this.#selectChunks.all(num, step, after + 1) as unknown as Row[]) {
+      const readLines = (): readonly string[] | null => {
+        const found = this.#selectManifest.get(num, step, row.chunk) as
+          | { items: Uint8Array }
+          | undefined;
+        return found === undefined ? null : new TextDecoder().decode(found.items).split("\n");
+      };
+      yield { ...row, readLines };
     }
   }
 

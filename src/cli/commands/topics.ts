@@ -55,7 +55,7 @@ export function addTopicsCommand(program: Command, cli: Cli): void {
     ["sluice topics", "a table"],
     ["sluice topics read email --limit 10", "the oldest messages that are kept"],
     ["sluice topics read email --group mailer", "what a group has before it"],
-    ["sluice topics rewind email mailer --to 1 --yes", "hand it everything once more"],
+    ["sluice topics rewind email mailer --to 1", "hand it everything once more"],
   ]);
   addReadCommand(command, cli);
   addRewindCommand(command, cli);
@@ -75,8 +75,8 @@ function addReadCommand(parent: Command, cli: Cli): void {
       cli.finish(await read(cli, topic, readSubFlags<ReadFlags>(command)));
     });
   addExamples(command, [
-    ["sluice topics read email --json", "all of them, one JSON object a line"],
-    ["sluice topics read email --from 1200 --limit 5", "a few from the middle"],
+    ["sluice topics read email --json", "one JSON object a line"],
+    ["sluice topics read email --from 12 --limit 5", "a few from the middle"],
   ]);
 }
 

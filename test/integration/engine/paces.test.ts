@@ -22,6 +22,7 @@ describe("what was not sent is known to the last one", () => {
         name: "send",
         chunkSize: 10,
         pace: { items: 5, everyMs: 60_000 },
+        unsentTopic: "not-sent",
         process: (item: number) => void sent.push(item),
       });
       const engine = await world.startEngine();
@@ -33,6 +34,12 @@ describe("what was not sent is known to the last one", () => {
       expect(sent.length).toBeGreaterThanOrEqual(20);
       expect(counts).toMatchObject({ succeeded: sent.length, cancelled: unsent.length });
       expect([...sent, ...unsent].toSorted((a, b) => Number(a) - Number(b))).toEqual(count(100));
+      const told: unknown[] = [];
+      engine.consume("not-sent", "audit", ({ data }) => {
+        told.push((data as { value: unknown }).value);
+      });
+      await world.sleep(20_000);
+      expect(told.toSorted((a, b) => Number(a) - Number(b))).toEqual(unsent);
     });
   });
 

@@ -217,6 +217,31 @@ describe("an item that waits for a token", () => {
   });
 });
 
+test("a batch that is cancelled while its items wait leaves its worker free for the next", async () => {
+  await inVirtualTime({}, async (world) => {
+    const started = Promise.withResolvers<void>();
+    const pipeline = definePipeline({
+      name: "fetch",
+      concurrency: 1,
+      inlineItems: 0,
+      rate: { perSecond: 5, burst: 1 },
+      process: async (item: string) => {
+        started.resolve();
+        if (item === "slow") await world.sleep(5_000);
+      },
+    });
+    const engine = await world.startEngine();
+    engine.work(pipeline);
+    const items = ["slow", ...count(99).map(String)];
+    const first = await engine.submit(pipeline, items, { lane: "one" });
+    await started.promise;
+    await engine.operator.cancel({ batch: first.id }, { mode: "now" });
+    expect((await first.wait()).state).toBe("cancelled");
+    const next = await engine.submit(pipeline, ["d", "e"], { lane: "two" });
+    expect(await next.wait()).toMatchObject({ state: "succeeded", counts: { succeeded: 2 } });
+  });
+});
+
 describe("a server that asks to be left alone", () => {
   test("is, by every worker, and only it", async () => {
     const starts: Start[] = [];

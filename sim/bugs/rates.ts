@@ -1,0 +1,197 @@
+/** Bugs of rates, paces and closed keys. */
+import type { Bug } from "./bug.ts";
+
+const TOKENS = "src/core/token-bucket.ts";
+const PACE = "src/core/pace.ts";
+const BUCKET = "src/core/bucket.ts";
+const PURSE = "src/runtime/token-purse.ts";
+const STEP_LIMITS = "src/runtime/step-limits.ts";
+const RUNNER = "src/runtime/item-runner.ts";
+const LIMITING = "src/adapters/memory/limiting.ts";
+
+export const rateBugs: readonly Bug[] = [
+  {
+    name: "token-good-from-the-question",
+    what: "A token is used before its date, as that is counted from the question.",
+    file: PURSE,
+    before: "from: answeredAt + at,",
+    after: "from: askedAt + at,",
+  },
+  {
+    name: "token-ends-after-the-answer",
+    what: "A token whose answer took long is used after its end.",
+    file: PURSE,
+    before: "until: askedAt + at + usableMs",
+    after: "until: answeredAt + at + usableMs",
+  },
+  {
+    name: "late-use-not-paid-for",
+    what: "A token counts as used at its date, and is used later than that.",
+    file: TOKENS,
+    before: "paid = Math.max(paid ?? 0, date + usableMs) + startMs;",
+    after: "paid = Math.max(paid ?? 0, date) + startMs;",
+  },
+  {
+    name: "burst-one-too-many",
+    what: "One token more than the burst is there at once.",
+    file: TOKENS,
+    before: "const aheadMs = (rate.burst - ask.cost) * tokenMs;",
+    after: "const aheadMs = (rate.burst + 1 - ask.cost) * tokenMs;",
+  },
+  {
+    name: "every-start-costs-one-token",
+    what: "A start that takes several tokens is charged for one.",
+    file: TOKENS,
+    before: "const startMs = ask.cost * tokenMs;",
+    after: "const startMs = tokenMs;",
+  },
+  {
+    name: "retries-take-no-token",
+    what: "An item's second try starts without a token.",
+    file: STEP_LIMITS,
+    before: "    if (step.rate === null) return null;\n    const raw",
+    after:
+      "    if (step.rate === null || run.countAttempts(index) > 0) return null;\n    const raw",
+  },
+  {
+    name: "careful-runs-take-no-token",
+    what: "What runs carefully after a loss starts whatever its limits say.",
+    file: STEP_LIMITS,
+    before: "    if (!this.#applyTo(run)) return { indexes, until: Number.POSITIVE_INFINITY };\n",
+    after: "    return { indexes, until: Number.POSITIVE_INFINITY };\n",
+  },
+  {
+    name: "lost-tokens-are-used",
+    what: "A token that nobody used in time is used by whoever comes next.",
+    file: PURSE,
+    before: "    while ((this.#tokens[0]?.until ?? now + 1) <= now) this.#tokens.shift();\n",
+    after: "    void now;\n",
+  },
+  {
+    name: "late-check-starts-all-the-same",
+    what: "An item that was looked at for longer than its token was good for starts.",
+    file: RUNNER,
+    before:
+      '    if (this.#isLate(slot)) call.stop(new StopSignal("its right to start has run out"));\n',
+    after: "",
+  },
+  {
+    name: "late-check-in-a-careful-run",
+    what: "The same, of items that run carefully.",
+    file: RUNNER,
+    before: "      slot.startUntil = until;\n",
+    after: "",
+  },
+  {
+    name: "slow-check-never-in-time",
+    what: "An item that is looked at for long never starts, as each of its tokens is lost by then.",
+    file: "src/runtime/limiter.ts",
+    before: "    if (now < until) return false;\n    this.#remember(now - since);\n",
+    after: "    if (now < until) return false;\n",
+  },
+  {
+    name: "free-slot-draws-nothing",
+    what: "After a handler that was given up nobody draws for what waits.",
+    file: RUNNER,
+    before: "    if (this.#slots.size < step.concurrency) rights.ask();\n",
+    after: "",
+  },
+  {
+    name: "keys-mixed-up",
+    what: "Items draw from the key of the first one that waited.",
+    file: "src/runtime/waiting-items.ts",
+    before: "`${supply.cost} ${supply.bucket} ${supply.key}`",
+    after: "`${supply.cost} ${supply.bucket}`",
+  },
+  {
+    name: "buckets-on-the-wall-clock",
+    what: "Buckets are filled by the store's time of day: somebody who sets it fills them all.",
+    file: LIMITING,
+    before: "    const time = { monotonicMs: this.#clock.monotonicMs(), wallMs:",
+    after: "    const time = { monotonicMs: this.#clock.wallMs() - 1.76e12, wallMs:",
+  },
+  {
+    name: "closing-ignored-by-those-who-hold-tokens",
+    what: "Who is told to leave a key alone starts what it holds tokens for.",
+    file: PURSE,
+    before: "    this.#tokens = [];\n    this.#openUntil = 0;\n",
+    after: "",
+  },
+  {
+    name: "closing-not-stored",
+    what: "Only the worker that was told to leave a key alone does.",
+    file: STEP_LIMITS,
+    before: "    store.closeBucket({ bucket, key }, forMs).catch(onFatal);\n",
+    after: "    void [store, onFatal];\n",
+  },
+  {
+    name: "closing-forgotten-by-a-sweep",
+    what: "A bucket that is closed counts as idle, and is forgotten with its closing.",
+    file: BUCKET,
+    before: "  return Math.max(spent, state.closedUntil);\n",
+    after: "  return spent;\n",
+  },
+  {
+    name: "shorter-closing-counts",
+    what: "A second closing opens a key before the end of the first.",
+    file: LIMITING,
+    before: "Math.max(before.closedUntil, this.#clock.monotonicMs() + forMs)",
+    after: "this.#clock.monotonicMs() + forMs",
+  },
+  {
+    name: "closed-key-grants",
+    what: "Nobody looks whether a key is closed.",
+    file: BUCKET,
+    before: "if (state.closedUntil > now) return refuse",
+    after: "if (state.closedUntil > now + 1e15) return refuse",
+  },
+  {
+    name: "pace-counted-from-the-grant",
+    what: "A start of a pace counts from its grant on, and takes place later.",
+    file: PACE,
+    before: "addPortion(counting, granted, nowMs + usableMs, everyMs)",
+    after: "addPortion(counting, granted, nowMs, everyMs)",
+  },
+  {
+    name: "pace-forgotten-by-a-sweep",
+    what: "What has started of a pace is forgotten before its time is over.",
+    file: PACE,
+    before: "last === undefined ? 0 : last.until + everyMs)",
+    after: "last === undefined ? 0 : last.until)",
+  },
+  {
+    name: "smooth-pace-begins-with-two",
+    what: "Of a smooth pace two items start at once.",
+    file: PACE,
+    before: "perSecond: (items * 1_000) / everyMs, burst: 1 }",
+    after: "perSecond: (items * 1_000) / everyMs, burst: 2 }",
+  },
+  {
+    name: "every-chunk-has-its-own-pace",
+    what: "A pace is kept within each chunk, and not within the batch.",
+    file: STEP_LIMITS,
+    before: "`pace/${lease.batch}/${lease.step}`",
+    after: "`pace/${lease.batch}/${lease.step}/${lease.chunk}`",
+  },
+  {
+    name: "granted-just-before-quiet-hours",
+    what: "What is granted in the last moment before quiet hours starts within them.",
+    file: BUCKET,
+    before: "  return soon === 0 ? 0 : aheadMs + (soon ?? LOOK_AGAIN_MS);\n",
+    after: "  return soon === null ? LOOK_AGAIN_MS : 0;\n",
+  },
+  {
+    name: "quiet-hours-in-utc",
+    what: "Quiet hours are read as if everybody lived in Greenwich.",
+    file: "src/core/quiet-hours.ts",
+    before: "    timeZone,\n    hourCycle",
+    after: '    timeZone: "UTC",\n    hourCycle',
+  },
+  {
+    name: "rest-ignored",
+    what: "A chunk that waits for a limit is leased again at once, over and over.",
+    file: "src/core/report.ts",
+    before: "const restUntil = nowMs + (rest?.inMs ?? 0);",
+    after: "const restUntil = nowMs;",
+  },
+];
