@@ -7,6 +7,7 @@ import { BATCH_STATES, type BatchState, ENDED_STATES, isEnded } from "../../src/
 import type { LimitChange, LimitSetting } from "../../src/core/limit.ts";
 import type { BatchSnapshot } from "../../src/ports/conducting.ts";
 import type { UndeliveredLetter } from "../../src/ports/delivering.ts";
+import type { ClosedBucket } from "../../src/ports/limiting.ts";
 import type {
   DeadLetter,
   ItemPlace,
@@ -73,6 +74,7 @@ export interface CanonicalOutline {
   readonly lastPosition: number;
   readonly limits: readonly LimitSetting[];
   readonly capUse: readonly Permit[];
+  readonly closed: readonly ClosedBucket[];
 }
 
 /** More than any test has of anything. */
@@ -90,6 +92,7 @@ export async function readOutline(store: Store, ids: readonly string[]): Promise
     lastPosition: await store.readLastPosition(),
     limits: await store.listLimits(),
     capUse: await store.listCapUse(),
+    closed: await store.listClosed(),
   };
 }
 

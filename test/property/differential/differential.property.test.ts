@@ -49,6 +49,13 @@ const SEEN = [
   "savePosition: false",
   "rewindReader: true",
   "readMessages: some",
+  "draw: granted",
+  "draw: rate",
+  "draw: pace",
+  "draw: quiet",
+  "draw: closed",
+  "openBucket: true",
+  "listClosed: some",
 ];
 
 test("every store answers and holds what the reference model does", {

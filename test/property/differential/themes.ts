@@ -4,6 +4,7 @@
  */
 import fc from "fast-check";
 import { conducting } from "./conducting.ts";
+import { limits } from "./limits.ts";
 import { operating } from "./operating.ts";
 import type { Command } from "./stage.ts";
 import { topics } from "./topics.ts";
@@ -20,6 +21,7 @@ const { hire, interrupt, cling, readStops, sweep, linger, advance, jump } = work
 const { cancel, pause, resume, resumeAll, setPolicy, move, redrive, edit, discard } = operating;
 const { prune, follow, giveUp, dropLetter, leaf, setLimit } = operating;
 const { consume, refuse, readTopic, catchUp } = topics;
+const { draw, closeBucket, openBucket, listClosed } = limits;
 
 const everything = [
   ...times(8, work),
@@ -29,6 +31,7 @@ const everything = [
   ...Object.values(working),
   ...Object.values(operating),
   ...Object.values(topics),
+  ...Object.values(limits),
 ];
 
 const slicing = [
@@ -109,6 +112,13 @@ const outlets = [
   ...times(1, dropLetter, follow, cancel, sweep, finish, discard, jump),
 ];
 
+/** Tokens, and keys that are closed. */
+const rights = [
+  ...times(8, draw),
+  ...times(2, closeBucket, openBucket, advance),
+  ...times(1, listClosed, sweep, jump, work, launch, linger),
+];
+
 const THEMES = [
   everything,
   slicing,
@@ -122,6 +132,7 @@ const THEMES = [
   remains,
   shares,
   outlets,
+  rights,
 ];
 
 /** The commands of one run. */

@@ -1,4 +1,5 @@
 /** Calls of a store and what came of them in words, short enough to be read as a story. */
+import type { TokenGrant } from "../../../src/core/bucket.ts";
 import type { StoreVerb } from "../../../src/ports/store-verbs.ts";
 import { toWords } from "../../support/outcome-words.ts";
 
@@ -41,6 +42,7 @@ export function nameOutcome(
   if (verb === "sweep") return nameSweep(answer as SweepAnswer);
   if (verb === "prune")
     return nameCounts(answer as Counted, ["scratched", "removed", "messages", "owed"]);
+  if (verb === "draw") return nameDraw(answer as readonly TokenGrant[]);
   if (verb === "claimContents" && Array.isArray(answer)) return [...new Set(answer)].join("+");
   if (answer === null) return "nothing";
   if (Array.isArray(answer)) return answer.length === 0 ? "none" : "some";
@@ -76,6 +78,12 @@ function nameWork({ reports, leased, ended, permits }: WorkAnswer): string {
     ...(ended.length > 0 ? ["ended"] : []),
   ];
   return parts.length === 0 ? "nothing" : parts.join("+");
+}
+
+function nameDraw(grants: readonly TokenGrant[]): string {
+  return [...new Set(grants.map(({ open, holdUp }) => (open ? "open" : (holdUp ?? "granted"))))]
+    .toSorted()
+    .join("+");
 }
 
 function nameSweep({ lostLeases, tended, ended }: SweepAnswer): string {
