@@ -5,7 +5,6 @@ const WORKING = "src/adapters/memory/working.ts";
 const LEASING = "src/adapters/memory/leasing.ts";
 const SWEEPING = "src/adapters/memory/sweeping.ts";
 const EXECUTOR = "src/runtime/executor.ts";
-const RUNNER = "src/runtime/item-runner.ts";
 
 export const leasingBugs: readonly Bug[] = [
   {
@@ -106,7 +105,7 @@ export const leasingBugs: readonly Bug[] = [
     name: "own-lease-not-watched",
     what: "A worker does not look at its own clock, and starts items on a lease that has run out.",
     peers: ["bull#412", "kombu#337"],
-    file: RUNNER,
+    file: "src/runtime/run-queue.ts",
     before: "if (now >= run.leaseUntil) run.lose();",
     after: "void now;",
     rare: true,

@@ -11,11 +11,19 @@ const LIMITING = "src/adapters/memory/limiting.ts";
 
 export const rateBugs: readonly Bug[] = [
   {
+    name: "token-used-before-its-date",
+    what: "A token that is good in a while is used at once.",
+    file: PURSE,
+    before: "from: answeredAt + at,",
+    after: "from: answeredAt,",
+  },
+  {
     name: "token-good-from-the-question",
     what: "A token is used before its date, as that is counted from the question.",
     file: PURSE,
     before: "from: answeredAt + at,",
     after: "from: askedAt + at,",
+    rare: true,
   },
   {
     name: "token-ends-after-the-answer",
@@ -57,8 +65,8 @@ export const rateBugs: readonly Bug[] = [
     name: "careful-runs-take-no-token",
     what: "What runs carefully after a loss starts whatever its limits say.",
     file: STEP_LIMITS,
-    before: "    if (!this.#applyTo(run)) return { indexes, until: Number.POSITIVE_INFINITY };\n",
-    after: "    return { indexes, until: Number.POSITIVE_INFINITY };\n",
+    before: "    if (!this.#applyTo(run)) return { indexes, later: [],",
+    after: "    if (indexes.length > 0) return { indexes, later: [],",
   },
   {
     name: "lost-tokens-are-used",
@@ -93,15 +101,23 @@ export const rateBugs: readonly Bug[] = [
     name: "free-slot-draws-nothing",
     what: "After a handler that was given up nobody draws for what waits.",
     file: RUNNER,
-    before: "    if (this.#slots.size < step.concurrency) rights.ask();\n",
+    before: "    if (this.#slots.size < gauge.slots) rights.ask();\n",
     after: "",
+  },
+  {
+    name: "dropped-items-counted-on",
+    what: "A worker waits for the turn of items that are not its own any more, and leases nothing.",
+    file: "src/runtime/limiter.ts",
+    before: "    this.#soon = this.#runs.size === 0 ? 0 : Math.max(0, this.#soon - run.waiting);\n",
+    after: "",
+    rare: true,
   },
   {
     name: "keys-mixed-up",
     what: "Items draw from the key of the first one that waited.",
     file: "src/runtime/waiting-items.ts",
-    before: "`${supply.cost} ${supply.bucket} ${supply.key}`",
-    after: "`${supply.cost} ${supply.bucket}`",
+    before: "  return `${cost} ${bucket} ${key}`;\n",
+    after: "  return `${cost} ${bucket} ${key.length}`;\n",
   },
   {
     name: "buckets-on-the-wall-clock",
@@ -128,7 +144,7 @@ export const rateBugs: readonly Bug[] = [
     name: "closing-forgotten-by-a-sweep",
     what: "A bucket that is closed counts as idle, and is forgotten with its closing.",
     file: BUCKET,
-    before: "  return Math.max(spent, state.closedUntil);\n",
+    before: "  return Math.max(spent, findClosingEnd(state));\n",
     after: "  return spent;\n",
   },
   {
@@ -170,15 +186,16 @@ export const rateBugs: readonly Bug[] = [
     name: "every-chunk-has-its-own-pace",
     what: "A pace is kept within each chunk, and not within the batch.",
     file: STEP_LIMITS,
-    before: "`pace/${lease.batch}/${lease.step}`",
-    after: "`pace/${lease.batch}/${lease.step}/${lease.chunk}`",
+    before: '  return { ...ref, spec: { kind: "pace", ...pace }, cost: 1 };\n',
+    after:
+      '  return { ...ref, key: `${lease.chunk}`, spec: { kind: "pace", ...pace }, cost: 1 };\n',
   },
   {
-    name: "granted-just-before-quiet-hours",
-    what: "What is granted in the last moment before quiet hours starts within them.",
+    name: "quiet-hours-ignored",
+    what: "What has a pace starts also in quiet hours.",
     file: BUCKET,
-    before: "  return soon === 0 ? 0 : aheadMs + (soon ?? LOOK_AGAIN_MS);\n",
-    after: "  return soon === null ? LOOK_AGAIN_MS : 0;\n",
+    before: 'if (quietMs > 0) return refuse(state, "quiet", quietMs);',
+    after: 'if (quietMs > 1e15) return refuse(state, "quiet", quietMs);',
   },
   {
     name: "quiet-hours-in-utc",

@@ -9,13 +9,15 @@ import { nameRateBucket } from "../../src/runtime/step-rate.ts";
 import { type RatePlot, readRateKey } from "../traffic/limits.ts";
 import type { ErrandRun } from "../traffic/errand.ts";
 import type { Node } from "../world.ts";
-import { type Checker, describeRun, type Scene } from "./checker.ts";
+import { type Checker, describeRun, findPlace, type Scene } from "./checker.ts";
 
 /** What is granted may begin so much later, and is good for so long. */
 const AHEAD_MS = 200;
 const USABLE_MS = 1_000;
 /** Who has waited long for answers gets what lasts longer, but no longer than this. */
 const SLACK_MS_MAX = 10_000;
+/** No answer is later than this. */
+const LATE_MS = 65_000;
 /** By then a closing has reached a store that nothing is wrong with. */
 const STORED_WITHIN_MS = 1_000;
 /** Answers of a store that nothing is wrong with are back within this time. */
@@ -63,6 +65,12 @@ export function checkClosedKeys(scene: Scene): Checker {
         own.open(nameKey(args[0] as BucketRef));
       }
     },
+    onFault: (kind, node) => {
+      if (kind === "late_reply") own.trouble(node);
+    },
+    onTrouble: (node) => {
+      for (const one of node === null ? scene.world.living : [node]) own.trouble(one);
+    },
     onThrottle: (run, forMs) => own.close(run, forMs),
     onStart: (run) => {
       const { rate } = run.plot;
@@ -79,23 +87,26 @@ export function checkClosedKeys(scene: Scene): Checker {
   };
 }
 
-/** What a node was told itself it need not ask for; where all goes well, as answers may be late. */
+/** What a node was told itself it need not ask for; unless an answer to what it asked before is late. */
 function checkOwn(scene: Scene) {
   const { time } = scene.world;
   const told = new Map<string, { readonly at: number; readonly until: number }>();
   /** Closings that the store was not told of so far. */
   const untold = new Map<string, { readonly run: ErrandRun; readonly at: number }>();
   const grantedAt = new Map<string, number>();
+  /** When each node last met something that holds up answers. */
+  const troubledAt = new Map<Node, number>();
   const nameCode = ({ node, release, plot }: ErrandRun): string =>
     `${node.name}.${node.life}/${release.version}/${plot.name}`;
   return {
     close: (run: ErrandRun, forMs: number): void => {
       const { rate, byChunk } = run.plot;
       // Of a whole chunk the engine hears when all of it is done.
-      if (rate === null || byChunk || !scene.plot.calm) return;
+      if (rate === null || byChunk) return;
       const now = time.nowMs;
       told.set(`${nameCode(run)} ${nameKeyOf(rate, run)}`, { at: now, until: now + forMs });
-      untold.set(`${run.node.name} ${nameKeyOf(rate, run)}`, { run, at: now });
+      // Elsewhere the call itself may be late, or be lost with its node.
+      if (scene.plot.calm) untold.set(`${run.node.name} ${nameKeyOf(rate, run)}`, { run, at: now });
     },
     noteStored: ({ name }: Node, key: string): void => void untold.delete(`${name} ${key}`),
     /** Others must know it soon. */
@@ -106,6 +117,7 @@ function checkOwn(scene: Scene) {
         if (run.node.alive) scene.say(`the store is not told that ${name} is to be left alone`);
       }
     },
+    trouble: (node: Node): void => void troubledAt.set(node, time.nowMs),
     open: (name: string): void => {
       for (const one of told.keys()) if (one.endsWith(` ${name}`)) told.delete(one);
     },
@@ -120,7 +132,10 @@ function checkOwn(scene: Scene) {
       const closing = told.get(`${nameCode(run)} ${name}`);
       if (closing === undefined || time.nowMs <= closing.at || time.nowMs >= closing.until) return;
       const newest = grantedAt.get(`${node.name}.${node.life} ${name}`) ?? 0;
-      if (newest > closing.at - ANSWER_MS) return;
+      const troubled = troubledAt.get(node) ?? Number.NEGATIVE_INFINITY;
+      // Those that are looked at or announced first were on their way when it was told.
+      if (run.plot.checkMaxMs !== null || findPlace(scene, run)?.chunk.careful !== false) return;
+      if (newest > closing.at - ANSWER_MS || time.nowMs - troubled < LATE_MS) return;
       scene.say(`${describeRun(run)} with what it held of ${name} when told to leave it alone`);
     },
   };

@@ -78,7 +78,7 @@ function drawRate(draw: Draw, name: string): RatePlot {
   return {
     name,
     keys,
-    every: draw.chance(0.15) ? null : every,
+    every: draw.chance(0.25) ? null : every,
     own: keys > 1 && draw.chance(0.5) ? { k0: slow } : {},
     tokensMax,
   };
@@ -95,8 +95,13 @@ function drawPace(draw: Draw): PacePlot {
   };
 }
 
-/** In the first part of the hour, where most is done. */
+/** In the first part of the hour, where most is done: a few times, or every other minute. */
 function drawQuiet(draw: Draw): QuietPlot[] {
+  if (draw.chance(0.4)) {
+    return [0, 2, 4, 6, 8, 10].map((after) => {
+      return { fromMinute: after + 1, toMinute: after + 2, zone: "Etc/GMT+1" };
+    });
+  }
   return Array.from({ length: draw.pick([1, 1, 2]) }, () => {
     const fromMinute = draw.pick([0, 1, 2, 5, 20, 55]);
     const toMinute = fromMinute + draw.pick([1, 2, 6, 15]);

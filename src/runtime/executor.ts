@@ -18,6 +18,7 @@ import { readChunks } from "./chunk-reading.ts";
 import { describeReason } from "./end-reason.ts";
 import type { ExecutorParts } from "./executor-parts.ts";
 import { ItemRunner } from "./item-runner.ts";
+import { describeLease } from "./lease-request.ts";
 import { SpeedMeter } from "./speed-meter.ts";
 import { ReaderPool } from "./reader-pool.ts";
 import type { InlineWork } from "./slicer.ts";
@@ -127,8 +128,14 @@ export class Executor {
   offerInline(batch: string): InlineWork {
     const { settings, clock } = this.#parts;
     const leaseUntil = clock.monotonicMs() + settings.leaseMs;
-    const lease = { ...this.#describeLease(1), batch, chunksMax: 1 };
-    return { lease, accept: (chunk) => this.#take([chunk], leaseUntil) };
+    const lease = { ...this.#describeLease(1, 1), batch };
+    return {
+      lease,
+      accept: (chunk, permits) => {
+        this.#parts.permits.grant(permits, lease.pipeline, leaseUntil);
+        this.#take([chunk], leaseUntil);
+      },
+    };
   }
 
   /** The leases to renew. */
@@ -225,26 +232,11 @@ export class Executor {
     // Half is refilled while the other half runs; a slow handler's next chunk waits until the last
     // one is used up.
     if (ahead > 0 && (ahead * 2 > wanted || chunksAhead * 2 > CHUNKS_HELD_MAX)) return null;
-    return {
-      ...this.#describeLease(wanted - ahead),
-      chunksMax: Math.max(1, CHUNKS_HELD_MAX - chunksAhead),
-    };
+    return this.#describeLease(wanted - ahead, Math.max(1, CHUNKS_HELD_MAX - chunksAhead));
   }
 
-  #describeLease(itemsMax: number): LeaseRequest {
-    const { worker, pipeline, step, batch, settings, permits } = this.#parts;
-    return {
-      worker,
-      pipeline: pipeline.name,
-      versions: [pipeline.version, ...pipeline.accepts],
-      step: step.number,
-      batch,
-      itemsMax,
-      chunksMax: CHUNKS_HELD_MAX,
-      leaseMs: settings.leaseMs,
-      slots: this.#gauge.slots,
-      keeps: permits.listKeeps(pipeline.name, this.#held, this.#gauge.slots),
-    };
+  #describeLease(itemsMax: number, chunksMax: number): LeaseRequest {
+    return describeLease(this.#parts, this.#held, this.#gauge.slots, { itemsMax, chunksMax });
   }
 
   /** What is worth telling now; a commit that leases anyway takes all finished chunks along. */

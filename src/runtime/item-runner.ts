@@ -35,7 +35,8 @@ export class ItemRunner {
   constructor(parts: RunnerParts, listener: RunnerListener) {
     this.#parts = parts;
     this.#listener = listener;
-    this.#queue = new RunQueue(parts.permits, (run) => this.#useUp(run));
+    const takesAll = parts.step.processChunk !== undefined;
+    this.#queue = new RunQueue(parts.permits, takesAll, (run) => this.#useUp(run));
     this.#turns = new TurnTaker(parts.clock);
     this.#watch = new TimeWatch(this.#slots, {
       ...parts,
@@ -244,20 +245,18 @@ export class ItemRunner {
 
   /** The next item that has the right to start, or that of the head of the queue. */
   readonly #takeFromQueue: Take = (slot, now) => {
+    if (this.#paused) return -1;
     slot.startUntil = null;
+    const { rights } = this.#parts;
     // A careful run waits until nothing else does.
-    if (this.#paused || this.#queue.head?.lease.careful === true) return -1;
-    const limited = this.#takeLimited(slot, now);
-    if (limited !== -1) return limited;
-    const next = this.#queue.take(now);
-    if (next === null) {
-      // All that is left waits for a limit: it may be time for other work.
-      if (this.#parts.rights.soon > 0) this.#listener.onUsedUp();
-      return -1;
+    if (!rights.isIdle && this.#queue.head?.lease.careful !== true) {
+      const limited = this.#takeLimited(slot, now);
+      if (limited !== -1) return limited;
     }
-    slot.run = next.run;
-    if (this.#parts.step.processChunk !== undefined) slot.more = this.#takeRest(next.run, now);
-    return next.index;
+    const index = this.#queue.take(slot, now);
+    // All that is left may wait for a limit: then it is time for other work.
+    if (index === -1 && rights.soon > 0) this.#listener.onUsedUp();
+    return index;
   };
 
   #takeLimited(slot: Slot, now: number): number {
@@ -310,22 +309,16 @@ export class ItemRunner {
     const call = new Call(run, this.#parts.step, slot.item, index);
     slot.call = call;
     const item = await checked;
-    if (this.#isLate(slot)) call.stop(new StopSignal("its right to start has run out"));
+    if (this.#isLate(slot, run)) call.stop(new StopSignal("its right to start has run out"));
     if (call.stopReason !== null) throw call.stopReason;
     return this.#call(slot, run, index, item);
   }
 
-  /** The right to start that its limits gave it has run out. */
-  #isLate({ startUntil, startedAt }: Slot): boolean {
+  /** While it was checked its lease has run out, or the right to start that its limits gave it. */
+  #isLate({ startUntil, startedAt }: Slot, run: ChunkRun): boolean {
+    if (this.#parts.clock.monotonicMs() >= run.leaseUntil) run.lose();
+    if (run.lost) return true;
     return startUntil !== null && this.#parts.rights.isLate(startUntil, startedAt);
-  }
-
-  #takeRest(run: ChunkRun, now: number): number[] {
-    const rest: number[] = [];
-    for (let at = this.#queue.takeOf(run, now); at !== -1; at = this.#queue.takeOf(run, now)) {
-      rest.push(at);
-    }
-    return rest;
   }
 
   #useUp(run: ChunkRun): void {
@@ -335,7 +328,7 @@ export class ItemRunner {
 
   async #callForChunk(slot: Slot, run: ChunkRun): Promise<void> {
     await callForChunk(this.#parts.step, run, [slot.index, ...slot.more], slot, {
-      isLate: () => this.#isLate(slot),
+      isLate: () => this.#isLate(slot, run),
       note: (index, item, outcome) => this.#judge.note(run, index, item, outcome, slot.call),
       fail: (index, item, error) =>
         this.#judge.fail(run, index, item, error, slot.call?.stopReason ?? null),

@@ -71,6 +71,11 @@ export class Limiter {
     this.#parts = parts;
   }
 
+  /** Nothing waits: steps without any limit pay for no more than this question. */
+  get isIdle(): boolean {
+    return this.#runs.size === 0;
+  }
+
   /** Items in hand that will start within a moment, as far as is known. */
   get soon(): number {
     return this.#soon;
@@ -120,12 +125,13 @@ export class Limiter {
   }
 
   canTake(now: number): boolean {
+    if (this.isIdle) return false;
     return [...this.#lots.values()].some((lot) => lot.canTake(now));
   }
 
   /** There is a free slot: whoever waits without a token may draw one. */
   ask(): void {
-    void this.#ask();
+    if (!this.isIdle) void this.#ask();
   }
 
   holds(run: ChunkRun): boolean {

@@ -3,17 +3,21 @@
  * it; one whose batch, lane or pipeline is at its cap lets them pass.
  */
 import type { ChunkRun } from "./chunk-run.ts";
+import type { Slot } from "./slot.ts";
 import type { SlotPermits } from "./slot-permits.ts";
 
 export class RunQueue {
   readonly #permits: SlotPermits;
+  readonly #takesAll: boolean;
   readonly #onUsedUp: (run: ChunkRun) => void;
   readonly #runs: ChunkRun[] = [];
   /** Items that may still be started. */
   unstarted = 0;
 
-  constructor(permits: SlotPermits, onUsedUp: (run: ChunkRun) => void) {
+  /** With `takesAll` a slot gets all that a run has left to start. */
+  constructor(permits: SlotPermits, takesAll: boolean, onUsedUp: (run: ChunkRun) => void) {
     this.#permits = permits;
+    this.#takesAll = takesAll;
     this.#onUsedUp = onUsedUp;
   }
 
@@ -55,20 +59,30 @@ export class RunQueue {
     return this.#findNext(now, 0) !== -1;
   }
 
-  /** The run and the position of the next item to start; null when there is none. */
-  take(now: number): { readonly run: ChunkRun; readonly index: number } | null {
+  /** Gives a slot the next item to start and answers its position; -1 when there is none. */
+  take(slot: Slot, now: number): number {
     for (let at = this.#findNext(now, 0); at !== -1; at = this.#findNext(now, at)) {
       const run = this.#runs[at] as ChunkRun;
-      const index = this.takeOf(run, now);
-      if (index !== -1) return { run, index };
+      const index = this.#takeOf(run, now);
+      if (index !== -1) {
+        slot.run = run;
+        if (this.#takesAll) slot.more = this.#takeRest(run, now);
+        return index;
+      }
       this.#runs.splice(at, 1);
       this.#onUsedUp(run);
     }
-    return null;
+    return -1;
+  }
+
+  #takeRest(run: ChunkRun, now: number): number[] {
+    const rest: number[] = [];
+    for (let at = this.#takeOf(run, now); at !== -1; at = this.#takeOf(run, now)) rest.push(at);
+    return rest;
   }
 
   /** The next item of a run; -1 when it has none. A worker checks its own lease before each start. */
-  takeOf(run: ChunkRun, now: number): number {
+  #takeOf(run: ChunkRun, now: number): number {
     const before = run.unstarted;
     if (now >= run.leaseUntil) run.lose();
     if (run.lost) run.skipRest();

@@ -22,6 +22,8 @@ export interface RunnerParts {
 
 /** Hands out the right to start items of limited steps: see limiter.ts. */
 export interface StartRights {
+  /** Nothing waits for a limit. */
+  readonly isIdle: boolean;
   /** Items in hand that will start within a moment. */
   readonly soon: number;
   take(now: number, run?: ChunkRun | null): StartRight | null;

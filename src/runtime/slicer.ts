@@ -11,7 +11,7 @@ import type { BatchSnapshot, PlannedChunk, PlanPart } from "../ports/conducting.
 import type { Random } from "../ports/random.ts";
 import type { Slice, Source, SourceLike } from "../ports/source.ts";
 import type { Store } from "../ports/store.ts";
-import type { LeasedChunk, LeaseRequest } from "../ports/working.ts";
+import type { LeasedChunk, LeaseRequest, Permit } from "../ports/working.ts";
 import { freezePieces, type Piece, readItems, SLICE_BYTES_MAX } from "./freeze.ts";
 import { describeReason } from "./end-reason.ts";
 import type { Log } from "./log.ts";
@@ -38,7 +38,7 @@ export interface SlicerParts {
 
 export interface InlineWork {
   readonly lease: LeaseRequest;
-  readonly accept: (chunk: LeasedChunk) => void;
+  readonly accept: (chunk: LeasedChunk, permits: readonly Permit[]) => void;
 }
 
 const CHUNKS_PER_PART_MAX = 1_000;
@@ -246,7 +246,7 @@ class Slicer {
     if (result.kind === "moved_on") return false;
     this.#ranInline = true;
     // Otherwise it is planned and finished all the same, and waits for its turn.
-    if (result.kind === "leased") accept(result.chunk);
+    if (result.kind === "leased") accept(result.chunk, result.permits);
     return true;
   }
 

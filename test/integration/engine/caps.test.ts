@@ -149,3 +149,23 @@ describe("handler calls at once", () => {
     });
   });
 });
+
+test("small batches that run where they were submitted keep to the cap as well", async () => {
+  const at = new Attendance();
+  await inVirtualTime({}, async (world) => {
+    const pipeline = definePipeline({
+      name: "call",
+      limits: { pipeline: 2 },
+      process: (_item: number) => at.during(["all"], () => world.sleep(50)),
+    });
+    const engines = await Promise.all(count(2).map(() => world.startEngine()));
+    const first = await engines[0]!.submit(pipeline, count(5), { lane: "first" });
+    expect((await first.wait()).state).toBe("succeeded");
+    for (const engine of engines) engine.work(pipeline);
+    const batches = await Promise.all(
+      count(8).map((n) => engines[n % 2]!.submit(pipeline, count(5), { lane: `lane-${n}` })),
+    );
+    for (const batch of batches) expect((await batch.wait()).state).toBe("succeeded");
+  });
+  expect(at.most.get("all")).toBe(2);
+});

@@ -1,0 +1,56 @@
+/** Items whose schema takes its time: they start under a live lease, or not at all. */
+import { expect, test } from "vitest";
+import { definePipeline, succeeded } from "../../../src/index.ts";
+import { inVirtualTime, refuse } from "../../../src/testing.ts";
+
+const LEASE_MS = 10_000;
+
+/** A schema that lets an item pass after a while. */
+function makeSlowCheck(wait: () => Promise<void>) {
+  return {
+    "~standard": {
+      version: 1 as const,
+      vendor: "test",
+      validate: async (value: unknown) => {
+        await wait();
+        return { value: value as number };
+      },
+    },
+  };
+}
+
+for (const kind of ["process", "processChunk"] as const) {
+  test(`an item is not started by ${kind} on a lease that ran out while it was checked`, async () => {
+    const renewals = [1, 2, 3, 4, 5, 6].map(() => refuse("store.renew", 1));
+    const engine = { leaseMs: LEASE_MS, renewMs: 3_000 };
+    await inVirtualTime({ faults: renewals, engine }, async (world) => {
+      const starts: number[] = [];
+      let checks = 0;
+      const pipeline = definePipeline({
+        name: "slow",
+        chunkSize: 2,
+        // The second one, who takes it up after ten seconds, is at work when the first check ends.
+        item: makeSlowCheck(() => world.sleep(checks++ === 0 ? 2 * LEASE_MS : 0.8 * LEASE_MS)),
+        ...(kind === "process"
+          ? {
+              process: () => {
+                starts.push(world.elapsedMs);
+                return world.sleep(1_500);
+              },
+            }
+          : {
+              processChunk: async (items: readonly unknown[]) => {
+                starts.push(world.elapsedMs);
+                await world.sleep(1_500);
+                return items.map(() => succeeded());
+              },
+            }),
+      });
+      const worker = await world.startEngine();
+      const batch = await worker.submit(pipeline, [1]);
+      expect((await batch.wait()).state).toBe("succeeded");
+      // Once, by whoever took it up again: what the first one still wanted to start came too late.
+      expect(starts).toHaveLength(1);
+    });
+  });
+}
