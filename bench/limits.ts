@@ -1,8 +1,10 @@
 /**
- * The questions about rates: how much of one is really used, whom a slow key holds up, and what it
- * costs where it limits nothing. README.md says in words what each means.
+ * The questions about limits: how much of a rate is really used, whom a slow key holds up, and what
+ * rates, caps, tenants and messages cost where they limit nothing. README.md says in words what each
+ * means.
  */
-import { count, divide, type Question } from "./question.ts";
+import type { Subject } from "./measure.ts";
+import { count, divide, type Question, type Target } from "./question.ts";
 
 /** How large the questions are; the targets speak of the full size only. */
 export interface LimitSizes {
@@ -33,12 +35,20 @@ const RATES = [
 const FAST_KEYS = 50;
 /** Far above what anything here reaches. */
 const HUGE_RATE = 1_000_000;
+const HUGE_CAP = 1_000_000;
+const TENANTS = 4;
+const EMIT_EVERY = 100;
 
 export function listLimitQuestions(
   sizes: LimitSizes,
   pathOf: (items: number) => string,
 ): readonly Question[] {
-  return [askAboutShare(sizes), askAboutSlowKey(sizes), askAboutCost(sizes, pathOf)];
+  return [
+    askAboutShare(sizes),
+    askAboutSlowKey(sizes),
+    askAboutCost(sizes, pathOf),
+    askAboutAll(sizes, pathOf),
+  ];
 }
 
 function askAboutShare({ seconds }: LimitSizes): Question {
@@ -111,5 +121,47 @@ function askAboutCost({ items }: LimitSizes, pathOf: (items: number) => string):
         unit: "x",
       },
     ],
+  };
+}
+
+/** Each alone, so that one sees where the time goes, and all of them together. */
+function askAboutAll({ items }: LimitSizes, pathOf: (items: number) => string): Question {
+  const whole = { itemsPath: pathOf(items), items, chunkSize: 1_000 };
+  const part = items / TENANTS;
+  const parts = { ...whole, itemsPath: pathOf(part), items: part, tenants: TENANTS };
+  const without = "without any";
+  const all = "all of them";
+  const extras: readonly (readonly [string, Subject["options"]])[] = [
+    [`a cap of ${count(HUGE_CAP)}`, { ...whole, cap: HUGE_CAP }],
+    [`a rate of ${count(HUGE_RATE)}/s`, { ...whole, perSecond: HUGE_RATE }],
+    [`${TENANTS} tenants`, parts],
+    [`a message for ${EMIT_EVERY} items`, { ...whole, emitEvery: EMIT_EVERY }],
+    [all, { ...parts, cap: HUGE_CAP, perSecond: HUGE_RATE, emitEvery: EMIT_EVERY }],
+  ];
+  return {
+    key: "d",
+    title: `${count(items)} items, chunk 1,000, FULL, and limits, tenants and messages`,
+    subjects: [[without, whole] as const, ...extras].map(([name, options]) => ({
+      name,
+      script: SCRIPTS.sluice,
+      options,
+    })),
+    shown: [
+      { name: "itemsPerSecond", unit: "items/s" },
+      { name: "itemsPerCpuSecond", unit: "items/s of CPU" },
+    ],
+    targets: extras.flatMap(([name]) => [
+      compareSpeed(name, without, "itemsPerSecond", name === all),
+      compareSpeed(name, without, "itemsPerCpuSecond", name === all),
+    ]),
+  };
+}
+
+function compareSpeed(name: string, without: string, figure: string, isJudged: boolean): Target {
+  return {
+    what: `${name} / ${without}${figure === "itemsPerCpuSecond" ? ", CPU" : ""}`,
+    compute: (median) => divide(median(name, figure), median(without, figure)),
+    bound: isJudged ? { kind: "at least", limit: 0.8 } : null,
+    unit: "x",
   };
 }

@@ -23,7 +23,6 @@ export const rateBugs: readonly Bug[] = [
     file: PURSE,
     before: "from: answeredAt + at,",
     after: "from: askedAt + at,",
-    rare: true,
   },
   {
     name: "token-ends-after-the-answer",
@@ -31,6 +30,7 @@ export const rateBugs: readonly Bug[] = [
     file: PURSE,
     before: "until: askedAt + at + usableMs",
     after: "until: answeredAt + at + usableMs",
+    rare: true,
   },
   {
     name: "late-use-not-paid-for",
@@ -57,9 +57,8 @@ export const rateBugs: readonly Bug[] = [
     name: "retries-take-no-token",
     what: "An item's second try starts without a token.",
     file: STEP_LIMITS,
-    before: "    if (step.rate === null) return null;\n    const raw",
-    after:
-      "    if (step.rate === null || run.countAttempts(index) > 0) return null;\n    const raw",
+    before: "    if (step.rate === null) return null;\n",
+    after: "    if (step.rate === null || run.countAttempts(index) > 0) return null;\n",
   },
   {
     name: "careful-runs-take-no-token",
@@ -80,8 +79,9 @@ export const rateBugs: readonly Bug[] = [
     what: "An item that was looked at for longer than its token was good for starts.",
     file: RUNNER,
     before:
-      '    if (this.#isLate(slot)) call.stop(new StopSignal("its right to start has run out"));\n',
+      '    if (this.#isLate(slot, run)) call.stop(new StopSignal("its right to start has run out"));\n',
     after: "",
+    rare: true,
   },
   {
     name: "late-check-in-a-careful-run",
@@ -89,6 +89,7 @@ export const rateBugs: readonly Bug[] = [
     file: RUNNER,
     before: "      slot.startUntil = until;\n",
     after: "",
+    rare: true,
   },
   {
     name: "slow-check-never-in-time",
@@ -96,6 +97,7 @@ export const rateBugs: readonly Bug[] = [
     file: "src/runtime/limiter.ts",
     before: "    if (now < until) return false;\n    this.#remember(now - since);\n",
     after: "    if (now < until) return false;\n",
+    rare: true,
   },
   {
     name: "free-slot-draws-nothing",
@@ -118,6 +120,7 @@ export const rateBugs: readonly Bug[] = [
     file: "src/runtime/waiting-items.ts",
     before: "  return `${cost} ${bucket} ${key}`;\n",
     after: "  return `${cost} ${bucket} ${key.length}`;\n",
+    rare: true,
   },
   {
     name: "buckets-on-the-wall-clock",
@@ -132,6 +135,7 @@ export const rateBugs: readonly Bug[] = [
     file: PURSE,
     before: "    this.#tokens = [];\n    this.#openUntil = 0;\n",
     after: "",
+    rare: true,
   },
   {
     name: "closing-not-stored",
@@ -139,6 +143,7 @@ export const rateBugs: readonly Bug[] = [
     file: STEP_LIMITS,
     before: "    store.closeBucket({ bucket, key }, forMs).catch(onFatal);\n",
     after: "    void [store, onFatal];\n",
+    rare: true,
   },
   {
     name: "closing-forgotten-by-a-sweep",
@@ -146,6 +151,7 @@ export const rateBugs: readonly Bug[] = [
     file: BUCKET,
     before: "  return Math.max(spent, findClosingEnd(state));\n",
     after: "  return spent;\n",
+    rare: true,
   },
   {
     name: "shorter-closing-counts",
@@ -153,6 +159,7 @@ export const rateBugs: readonly Bug[] = [
     file: LIMITING,
     before: "Math.max(before.closedUntil, this.#clock.monotonicMs() + forMs)",
     after: "this.#clock.monotonicMs() + forMs",
+    rare: true,
   },
   {
     name: "closed-key-grants",
@@ -210,5 +217,6 @@ export const rateBugs: readonly Bug[] = [
     file: "src/core/report.ts",
     before: "const restUntil = nowMs + (rest?.inMs ?? 0);",
     after: "const restUntil = nowMs;",
+    rare: true,
   },
 ];

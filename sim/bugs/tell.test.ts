@@ -21,7 +21,7 @@ test("a failing seed prints a short history, and a line that replays it", async 
   expect(out).toMatch(/^seed 3, made small in \d+ plays:$/m);
   const [, cut = ""] = /^replay: npm run sim -- --seed 3 --cut "(.*)"$/m.exec(out) ?? [];
   // Nothing is needed but one batch with an item that fails.
-  expect(cut).toMatch(/^errands=e\d+ acts= happenings= faults= items=e\d+:\d+$/);
+  expect(cut).toMatch(/^errands=e\d+ acts= happenings= faults= items=e\d+:\d+ limits=$/);
   const story = out.slice(out.indexOf("made small")).match(/^\d\d:\d\d\.\d\d\d {2}.*$/gm) ?? [];
   expect(story.length).toBeGreaterThan(3);
   expect(story.length).toBeLessThan(80);

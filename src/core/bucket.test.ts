@@ -56,6 +56,23 @@ describe("what may be started", () => {
     expect(draw("2026-03-04T13:30:00Z")).toMatchObject({ holdUp: "quiet", nextInMs: 1_800_000 });
     expect(draw("2026-03-04T14:00:00Z").holdUp).toBeNull();
   });
+
+  test("also of a smooth pace, whose next token is for later", () => {
+    const spec = { ...PACE, items: 1, everyMs: 5_000, smooth: true };
+    const quiet = [{ from: "13:00", to: "14:00", timeZone: "UTC" }];
+    const spent = { ...NEW_BUCKET, paidUntil: TIME.monotonicMs + 200 };
+    const time = { ...TIME, wallMs: Date.parse("2026-03-04T12:59:59.700Z") };
+    const { inMs, usableMs } = decideDraw(spent, spec, ASK, time).grant;
+    expect(inMs[0]! + usableMs).toBeGreaterThan(300);
+    expect(decideDraw(spent, { ...spec, quiet }, ASK, time).grant.holdUp).toBe("quiet");
+  });
+
+  test("for a bounded time, however long answers take: a key may be closed meanwhile", () => {
+    const ask = { ...ASK, slackMs: 120_000 };
+    for (const spec of [RATE, PACE, { kind: "open" } as const]) {
+      expect(decideDraw(NEW_BUCKET, spec, ask, TIME).grant.usableMs).toBe(10_000);
+    }
+  });
 });
 
 test("it is remembered until nothing of it makes a difference", () => {

@@ -6,7 +6,14 @@
 import { unreachable } from "./invariant.ts";
 import { drawPace, findPaceEnd, NEW_PACE, type Pace, type PaceState } from "./pace.ts";
 import { computeQuietMs, type QuietRange } from "./quiet-hours.ts";
-import { drawTokens, type Rate, type TokenAsk, type TokenPortion } from "./token-bucket.ts";
+import {
+  drawTokens,
+  HORIZON_MS,
+  type Rate,
+  SLACK_MS_MAX,
+  type TokenAsk,
+  type TokenPortion,
+} from "./token-bucket.ts";
 
 export type BucketSpec =
   | { readonly kind: "open" }
@@ -88,7 +95,7 @@ export function decideDraw(
   if (state.closedUntil > now) return refuse(state, "closed", state.closedUntil - now);
   switch (spec.kind) {
     case "open": {
-      const usableMs = Math.max(OPEN_MS, ask.slackMs);
+      const usableMs = Math.max(OPEN_MS, Math.min(ask.slackMs, SLACK_MS_MAX));
       return { state, grant: { inMs: [], usableMs, nextInMs: 0, open: true, holdUp: null } };
     }
     case "rate": {
@@ -106,7 +113,7 @@ export function decideDraw(
   }
 }
 
-/** The longest that a token of a pace is good for: what would be used when it is quiet is refused. */
+/** The longest that a token of a pace is good for, from its date on: none is to be used when it is quiet. */
 const PACE_USABLE_MS = 250;
 
 function computePauseMs(
@@ -117,7 +124,7 @@ function computePauseMs(
   if (quiet.length === 0) return 0;
   const now = computeQuietMs(quiet, wallMs);
   if (now !== 0) return now ?? LOOK_AGAIN_MS;
-  const aheadMs = Math.max(PACE_USABLE_MS, slackMs);
+  const aheadMs = HORIZON_MS + Math.max(PACE_USABLE_MS, Math.min(slackMs, SLACK_MS_MAX));
   const soon = computeQuietMs(quiet, wallMs + aheadMs);
   return soon === 0 ? 0 : aheadMs + (soon ?? LOOK_AGAIN_MS);
 }

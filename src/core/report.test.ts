@@ -95,6 +95,14 @@ describe("a report", () => {
     expect(decideReport(stored([0, 0, 0]), report([0, 0, 0], { failures }), NOW).dueAt).toBe(NOW);
   });
 
+  test("is due from now on, and before nobody who waits longer, when something of it never ran", () => {
+    const due = tracked(1, { attempts: 1, dueAt: NOW - 500 });
+    expect(decideReport(stored([0, 0], [due]), report([0, 0]), NOW).dueAt).toBe(NOW);
+    expect(decideReport(stored([0], [{ ...due, index: 0 }]), report([0]), NOW).dueAt).toBe(
+      NOW - 500,
+    );
+  });
+
   test("keeps what it knows of an item that fails again, and forgets one that succeeds", () => {
     const before = [tracked(0, { attempts: 2, deaths: 2 }), tracked(1, { attempts: 1 })];
     const effect = decideReport(

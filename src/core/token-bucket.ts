@@ -34,9 +34,9 @@ export interface TokenPortion {
 }
 
 /** Tokens of later than this are left to whoever asks then. */
-const HORIZON_MS = 200;
+export const HORIZON_MS = 200;
 /** Starts in one portion. */
-export const PORTION_MAX = 10_000;
+export const PORTION_MAX = 50_000;
 /** The longest that a token is good for, unless answers take longer than that. */
 const USABLE_MS_MAX = 250;
 /** How much of the time between two tokens may be spent on waiting for their use. */
@@ -56,14 +56,15 @@ export function drawTokens(
   const usableMs = computeUsableMs(startMs, aheadMs, ask.slackMs);
   const inMs: number[] = [];
   let paid = paidUntil;
-  const findDate = (): number => (paid === null ? nowMs : Math.max(nowMs, paid - aheadMs));
+  const findDate = (after: number | null): number =>
+    after === null ? nowMs : Math.max(nowMs, after - aheadMs);
   while (inMs.length < Math.min(ask.count, PORTION_MAX)) {
-    const date = findDate();
+    const date = findDate(paid);
     if (date - nowMs > HORIZON_MS) break;
     inMs.push(date - nowMs);
     paid = Math.max(paid ?? 0, date + usableMs) + startMs;
   }
-  const nextInMs = inMs.length < ask.count ? findDate() - nowMs : 0;
+  const nextInMs = inMs.length < ask.count ? findDate(paid) - nowMs : 0;
   return { inMs, usableMs, nextInMs, paidUntil: paid };
 }
 

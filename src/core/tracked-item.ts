@@ -118,8 +118,9 @@ export function earliestDue(
 ): number {
   const waiting = tracked.filter((item) => !item.dead);
   const first = waiting.length < pending ? restUntil : Number.POSITIVE_INFINITY;
-  return waiting.reduce(
+  const earliest = waiting.reduce(
     (due, { dueAt }) => Math.min(due, restUntil > nowMs && dueAt <= nowMs ? restUntil : dueAt),
     first,
   );
+  return waiting.length < pending ? Math.max(nowMs, earliest) : earliest;
 }

@@ -12,8 +12,10 @@ import type { Admission } from "./step-limits.ts";
 export interface CarefulParts {
   readonly runner: ItemRunner;
   readonly gate: Gate;
-  /** How many items may run at once now. */
-  readonly countRoom: () => number;
+  /** Keeps room for so many items or fewer; where there is none, 0 after a while. */
+  readonly reserve: (wanted: number) => Promise<number>;
+  /** Gives up what was kept and not used. */
+  readonly release: () => void;
   /** Which of these items may start now, as their limits say; the others go back. */
   readonly admit: (indexes: readonly number[]) => Promise<Admission>;
   /** Whether it is too late to start what was admitted until then. */
@@ -32,6 +34,16 @@ export async function runCarefully(run: ChunkRun, parts: CarefulParts): Promise<
   }
   /** Answers what may be tried again. */
   const runWave = async (wanted: readonly number[], alone: boolean): Promise<readonly number[]> => {
+    try {
+      return await startWave(wanted, alone);
+    } finally {
+      parts.release();
+    }
+  };
+  const startWave = async (
+    wanted: readonly number[],
+    alone: boolean,
+  ): Promise<readonly number[]> => {
     const { indexes, later, until } = await parts.admit(wanted);
     if (indexes.length === 0) return [];
     await parts.runner.runWave(run, {
@@ -44,15 +56,17 @@ export async function runCarefully(run: ChunkRun, parts: CarefulParts): Promise<
     return later;
   };
   // A runner that has been cleared lets no wave pass: nobody would call it.
-  // Where a cap is full nothing starts either: what is left goes back with its chunk.
+  // Where a cap stays full nothing starts either: what is left goes back with its chunk.
   let left: readonly number[] = crowd;
-  for (let room = parts.countRoom(); left.length > 0 && room > 0 && !parts.stopping(); ) {
+  while (left.length > 0) {
+    const room = await parts.reserve(left.length);
+    if (room === 0 || parts.stopping()) break;
     const later = await runWave(left.slice(0, room), false);
     left = [...later, ...left.slice(room)];
-    room = parts.countRoom();
   }
+  parts.release();
   for (const suspect of suspects) {
-    if (parts.countRoom() === 0) break;
+    if ((await parts.reserve(1)) === 0) break;
     await parts.gate.runAlone(async () => void (await runWave([suspect], true)));
   }
 }

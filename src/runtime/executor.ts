@@ -18,14 +18,16 @@ import { readChunks } from "./chunk-reading.ts";
 import { describeReason } from "./end-reason.ts";
 import type { ExecutorParts } from "./executor-parts.ts";
 import { ItemRunner } from "./item-runner.ts";
-import { describeLease } from "./lease-request.ts";
+import { describeLease, offerInline } from "./lease-request.ts";
 import { SpeedMeter } from "./speed-meter.ts";
 import { ReaderPool } from "./reader-pool.ts";
 import type { InlineWork } from "./slicer.ts";
+import { RoomWait } from "./room-wait.ts";
 import { SlotGauge } from "./slot-gauge.ts";
+import type { PermitQuestion } from "./slot-permits.ts";
 import { StepLimits } from "./step-limits.ts";
 import { StopSignal } from "./stop-signals.ts";
-import { collectFlushes, tell, type Telling, whileTelling } from "./telling.ts";
+import { collectFlushes, tell, type Telling, tellStarts, whileTelling } from "./telling.ts";
 import { Wake } from "./wake.ts";
 
 /** Chunks in hand at once: with tiny ones they are what memory is spent on. */
@@ -36,6 +38,7 @@ const LINGER_MS = 20;
 export class Executor {
   readonly #parts: ExecutorParts;
   readonly #wake: Wake;
+  readonly #room: RoomWait;
   readonly #runner: ItemRunner;
   readonly #limits: StepLimits;
   readonly #gauge: SlotGauge;
@@ -63,6 +66,7 @@ export class Executor {
   constructor(parts: ExecutorParts) {
     this.#parts = parts;
     this.#wake = new Wake(parts.clock);
+    this.#room = new RoomWait(parts.permits, parts.clock);
     this.#readers = new ReaderPool(parts);
     this.#gauge = new SlotGauge(parts.step.concurrency, parts.step.adaptive);
     this.#limits = new StepLimits({
@@ -91,8 +95,13 @@ export class Executor {
     );
     this.#leaveGate = parts.gate.join(this.#runner);
     this.#leavePermits = parts.permits.join({
+      pipeline: parts.pipeline.name,
+      countSlots: () => this.#gauge.slots,
       listRuns: () => this.#held,
-      onRoom: () => this.#runner.advance(),
+      onRoom: () => {
+        this.#room.notify();
+        this.#runner.advance();
+      },
     });
   }
 
@@ -126,16 +135,9 @@ export class Executor {
 
   /** A lease for the one chunk of a batch, which runs here as soon as it is granted. */
   offerInline(batch: string): InlineWork {
-    const { settings, clock } = this.#parts;
-    const leaseUntil = clock.monotonicMs() + settings.leaseMs;
-    const lease = { ...this.#describeLease(1, 1), batch };
-    return {
-      lease,
-      accept: (chunk, permits) => {
-        this.#parts.permits.grant(permits, lease.pipeline, leaseUntil);
-        this.#take([chunk], leaseUntil);
-      },
-    };
+    return offerInline({ ...this.#parts, batch }, this.#gauge.slots, (chunk, leaseUntil) =>
+      this.#take([chunk], leaseUntil),
+    );
   }
 
   /** The leases to renew. */
@@ -190,6 +192,7 @@ export class Executor {
   async stop(drainMs: number): Promise<void> {
     const { clock, settings } = this.#parts;
     this.#stopping = true;
+    this.#room.notify();
     this.#runner.clear();
     // A source may take its time: what it is being asked for is given back before it answers.
     for (const run of this.#held) if (!run.arrived) this.#giveBack(run);
@@ -232,11 +235,11 @@ export class Executor {
     // Half is refilled while the other half runs; a slow handler's next chunk waits until the last
     // one is used up.
     if (ahead > 0 && (ahead * 2 > wanted || chunksAhead * 2 > CHUNKS_HELD_MAX)) return null;
-    return this.#describeLease(wanted - ahead, Math.max(1, CHUNKS_HELD_MAX - chunksAhead));
-  }
-
-  #describeLease(itemsMax: number, chunksMax: number): LeaseRequest {
-    return describeLease(this.#parts, this.#held, this.#gauge.slots, { itemsMax, chunksMax });
+    return describeLease(this.#parts, {
+      itemsMax: wanted - ahead,
+      chunksMax: Math.max(1, CHUNKS_HELD_MAX - chunksAhead),
+      slots: this.#gauge.slots,
+    });
   }
 
   /** What is worth telling now; a commit that leases anyway takes all finished chunks along. */
@@ -262,7 +265,18 @@ export class Executor {
     return Math.max(0, Math.min(untilWork, untilFlush));
   }
 
-  async #commit(tellings: readonly Telling[], request: LeaseRequest | null): Promise<void> {
+  #commit(tellings: readonly Telling[], request: LeaseRequest | null): Promise<void> {
+    if (request === null) return this.#exchange(tellings, null, null);
+    return this.#parts.permits.whileAsking(request.pipeline, (question) =>
+      this.#exchange(tellings, { ...request, keeps: question.keeps }, question),
+    );
+  }
+
+  async #exchange(
+    tellings: readonly Telling[],
+    request: LeaseRequest | null,
+    question: PermitQuestion | null,
+  ): Promise<void> {
     const { store, clock, settings } = this.#parts;
     const asked = clock.monotonicMs();
     const wakeUps = this.#wakeUps;
@@ -277,9 +291,9 @@ export class Executor {
       if (result.reports[at] !== "kept") this.#lose(run);
     }
     if (tellings.length > 0) this.#dropLost();
-    if (request === null) return;
+    if (question === null) return;
     const leasedUntil = result.leased.length === 0 ? null : asked + settings.leaseMs;
-    this.#parts.permits.grant(result.permits, request.pipeline, leasedUntil);
+    this.#parts.permits.grant(question, result.permits, leasedUntil);
     if (result.leased.length === 0) {
       if (this.#wakeUps !== wakeUps) return;
       this.#dryUntil = now + Math.min(result.nextDueInMs ?? settings.pollMs, settings.pollMs);
@@ -358,27 +372,22 @@ export class Executor {
   }
 
   async #runCarefully(run: ChunkRun): Promise<void> {
-    const { store, clock, gate, permits } = this.#parts;
+    const { clock, gate, permits } = this.#parts;
+    // On a lease that has run out nothing is started: what is left goes back.
+    const isOver = (): boolean =>
+      this.#stopping || run.stoppedAt !== null || clock.monotonicMs() >= run.leaseUntil;
     this.#careful.add(run);
     try {
       await runCarefully(run, {
         runner: this.#runner,
         gate,
-        countRoom: () => Math.min(this.#gauge.slots, permits.countRoom(run, clock.monotonicMs())),
+        reserve: (wanted) =>
+          this.#room.reserve(run, Math.min(wanted, this.#gauge.slots), () => isOver() || run.lost),
+        release: () => permits.release(run),
         admit: (indexes) => this.#limits.admit(run, indexes),
         isLate: (until) => this.#limits.isLate(until),
-        // On a lease that has run out nothing is started: what is left goes back.
-        stopping: () =>
-          this.#stopping || run.stoppedAt !== null || clock.monotonicMs() >= run.leaseUntil,
-        announce: async () => {
-          while (run.telling !== null) await run.telling;
-          const telling = tell(run, "keep");
-          const { reports, ended } = await whileTelling([telling], clock, () =>
-            store.work([telling.report], null),
-          );
-          if (ended.length > 0) this.#parts.onEnded(ended);
-          return reports[0] ?? "lost";
-        },
+        stopping: isOver,
+        announce: () => tellStarts(run, this.#parts),
       });
     } catch (error) {
       this.#parts.onFatal(error);

@@ -149,7 +149,9 @@ export class ItemRunner {
   /** One call beside the queue; resolves also when it is given up on. */
   async #runNow(run: ChunkRun, positions: readonly number[], until: number): Promise<void> {
     let [next = -1] = positions;
-    const take: Take = (slot) => {
+    const { permits } = this.#parts;
+    const take: Take = (slot, now) => {
+      if (permits.areNeeded && !permits.mayStartReserved(run, now)) return -1;
       const taken = next;
       next = -1;
       slot.run = run;
@@ -164,6 +166,8 @@ export class ItemRunner {
 
   /** Starts what may be started. */
   advance(): void {
+    // Asked after every item where a cap is as large as the slots.
+    if (this.#slots.size >= this.#parts.gauge.slots) return;
     if (this.#paused || this.#carefulRuns) return;
     if (this.#queue.head?.lease.careful === true) {
       if (this.#slots.size === 0) void this.#runHeadCarefully();
@@ -337,6 +341,7 @@ export class ItemRunner {
 
   #leave(run: ChunkRun): void {
     run.inFlight--;
+    this.#parts.rights.ended++;
     if (this.#parts.permits.areNeeded) this.#parts.permits.end(run);
     if (run.finished) {
       // Out of the queue, where it would be found used up and finished once more.

@@ -45,10 +45,16 @@ export interface Needs {
 const HOLD_MS = 1_000;
 /** For how long ahead tokens are asked for. */
 const AHEAD_MS = 200;
+/** How much more may be asked for than was used since the last answer. */
+const GROWTH = 2;
 /** What waits is looked at this often at least. */
 const LOOK_MS = 1_000;
 /** After a store that could not be asked. */
 const RETRY_MS = 250;
+/** With so many, and half of what is wanted, nobody asks for more yet: each draw is a commit. */
+const HELD_ENOUGH = 256;
+/** So many starts in half the time that was asked for, and more are drawn than wait. */
+const QUICK_MIN = 1_000;
 /** Draws in one call. */
 const DRAWS_MAX = 500;
 /** Of the last calls the slowest says how long the next one may take. */
@@ -59,8 +65,13 @@ export class Limiter {
   readonly #parts: LimiterParts;
   /** By batch where it has a pace; all others are one lot. */
   readonly #lots = new Map<string, Lot>();
+  /** Where there is one, it is asked for every item without a walk. */
+  #only: Lot | null = null;
   readonly #runs = new Set<ChunkRun>();
   #asking = false;
+  /** Calls that have ended since the last answer: others could be started in their place. */
+  ended = 0;
+  #answeredAt = 0;
   #callMs: number[] = [];
   #cancelTimer: (() => void) | null = null;
   #timerAt = Number.POSITIVE_INFINITY;
@@ -81,16 +92,27 @@ export class Limiter {
     return this.#soon;
   }
 
-  /** Takes over what is left to start of a run; `needs` says for each item what it must draw. */
+  /**
+   * Takes over what is left to start of a run; `needs` says for each item what it must draw, and
+   * should answer the same object for neighbours with the same needs.
+   */
   add(run: ChunkRun, needs: (index: number) => Needs | null): void {
     const now = this.#parts.clock.monotonicMs();
     this.#runs.add(run);
+    let last: Needs | null = null;
+    let indexes: number[] = [];
     for (let index = run.takeNext(); index !== -1; index = run.takeNext()) {
       const need = needs(index);
       if (need === null) continue;
-      this.#findLot(run, need.pace).add(run, index, need.supply, now);
+      if (last !== null && need !== last) {
+        this.#findLot(run, last.pace).add(run, indexes, last.supply, now);
+        indexes = [];
+      }
+      last = need;
+      indexes.push(index);
       this.#soon++;
     }
+    if (last !== null) this.#findLot(run, last.pace).add(run, indexes, last.supply, now);
     // Several runs that come together are asked for together.
     void Promise.resolve().then(() => this.#ask());
   }
@@ -112,16 +134,27 @@ export class Limiter {
   }
 
   #takeAny(now: number, run: ChunkRun | null): StartRight | null {
+    const right = this.#only === null ? this.#takeInTurn(now, run) : this.#only.take(now, run);
+    if (right === null) return null;
+    this.#soon = Math.max(0, this.#soon - 1);
+    return right;
+  }
+
+  #takeInTurn(now: number, run: ChunkRun | null): StartRight | null {
     for (const [batch, lot] of this.#lots) {
       const right = lot.take(now, run);
       if (right === null) continue;
       // The next lot's turn.
       this.#lots.delete(batch);
       this.#lots.set(batch, lot);
-      this.#soon = Math.max(0, this.#soon - 1);
       return right;
     }
     return null;
+  }
+
+  #noteLots(): void {
+    const [only = null, ...others] = this.#lots.values();
+    this.#only = others.length === 0 ? only : null;
   }
 
   canTake(now: number): boolean {
@@ -143,8 +176,10 @@ export class Limiter {
     if (!this.#runs.delete(run)) return;
     // Whoever still counted on it would lease nothing more.
     this.#soon = this.#runs.size === 0 ? 0 : Math.max(0, this.#soon - run.waiting);
-    const gone = new Set([run]);
-    for (const lot of this.#lots.values()) lot.drop(gone);
+    if (run.waiting > 0) {
+      const gone = new Set([run]);
+      for (const lot of this.#lots.values()) lot.drop(gone);
+    }
     this.#tidy();
   }
 
@@ -197,6 +232,7 @@ export class Limiter {
     if (known !== undefined) return known;
     const lot = new Lot(pace, this.#parts.mayStart);
     this.#lots.set(name, lot);
+    this.#noteLots();
     return lot;
   }
 
@@ -207,11 +243,12 @@ export class Limiter {
       const isBusy = lot.pace?.asking === true || (lot.pace?.backlogUntil ?? 0) > now;
       if (lot.waiting === 0 && lot.queues.size === 0 && !isBusy) this.#lots.delete(batch);
     }
+    this.#noteLots();
   }
 
   async #ask(): Promise<void> {
     const { store, clock, onRights, onFatal } = this.#parts;
-    if (this.#asking) return;
+    if (this.#asking || this.#lots.size === 0) return;
     const askedAt = clock.monotonicMs();
     const asked = this.#listHungry(askedAt);
     if (asked.length === 0) return this.#setTimer(askedAt);
@@ -222,6 +259,8 @@ export class Limiter {
       const grants = await store.draw(draws, this.computeSlackMs());
       const answeredAt = clock.monotonicMs();
       this.#remember(answeredAt - askedAt);
+      this.#answeredAt = answeredAt;
+      this.ended = 0;
       for (const [at, { lot, queue }] of asked.entries()) {
         const grant = grants[at];
         if (grant === undefined) continue;
@@ -250,7 +289,7 @@ export class Limiter {
 
   /** Whoever waits without a token and may ask for one, within what could be started anyway. */
   #listHungry(now: number): { lot: Lot; queue: Queue; draw: TokenDraw }[] {
-    let startable = this.#parts.countStartable(AHEAD_MS);
+    let startable = this.#countStartable(now);
     const hungry: { lot: Lot; queue: Queue; draw: TokenDraw }[] = [];
     const want = (lot: Lot, queue: Queue, waiting: number): void => {
       const held = queue.purse.count(now);
@@ -259,16 +298,34 @@ export class Limiter {
       if (lot.pace !== queue) startable -= usable;
       // What is held and more than could be started would be lost.
       const count = usable - held;
-      if (count > 0) hungry.push({ lot, queue, draw: { ...queue.supply, count } });
+      const isEnough = held >= HELD_ENOUGH && held * 2 >= usable;
+      if (count > 0 && !isEnough) hungry.push({ lot, queue, draw: { ...queue.supply, count } });
     };
     for (const lot of this.#lots.values()) {
       const { pace } = lot;
       if (pace !== null) want(lot, pace, lot.waiting);
       // What its pace holds back anyway needs no tokens of its keys.
       if (pace !== null && pace.purse.count(now) === 0) continue;
-      for (const queue of lot.queues.values()) want(lot, queue, queue.entries.length);
+      for (const queue of lot.queues.values()) {
+        if (queue.waiting === 0) continue;
+        // Where thousands of one key go through in no time there will be more of them.
+        const isOnly = pace === null && this.#lots.size === 1 && lot.queues.size === 1;
+        const isQuick = this.ended >= QUICK_MIN && queue.purse.holdUp === null;
+        want(lot, queue, isOnly && isQuick ? startable : queue.waiting);
+      }
     }
     return hungry;
+  }
+
+  /** As many as the step's speed says; while that is unknown, as many as have just ended say. */
+  #countStartable(now: number): number {
+    const { countStartable } = this.#parts;
+    const free = countStartable(0);
+    const bySpeed = countStartable(AHEAD_MS);
+    if (free === 0) return bySpeed;
+    const endedPerMs = this.ended / Math.max(1, now - this.#answeredAt);
+    const soon = Math.min(GROWTH * this.ended, Math.ceil(endedPerMs * AHEAD_MS));
+    return Math.max(bySpeed, free + soon);
   }
 
   /** How long what is drawn must be good for, as things are. */
@@ -291,11 +348,13 @@ export class Limiter {
   /** Wakes when the next token may be used, or is worth asking for. */
   #setTimer(now: number): void {
     const nextAt = this.#findLookAt(now);
-    if (nextAt === this.#timerAt && this.#cancelTimer !== null) return;
+    const isNeeded = nextAt !== Number.POSITIVE_INFINITY;
+    // One that is set for earlier looks again then: another timer for each look would be dear.
+    if (isNeeded && this.#cancelTimer !== null && this.#timerAt <= nextAt) return;
     this.#cancelTimer?.();
     this.#cancelTimer = null;
     this.#timerAt = nextAt;
-    if (nextAt === Number.POSITIVE_INFINITY) return;
+    if (!isNeeded) return;
     this.#cancelTimer = this.#parts.clock.after(Math.max(1, Math.ceil(nextAt - now)), () => {
       this.#cancelTimer = null;
       this.#timerAt = Number.POSITIVE_INFINITY;

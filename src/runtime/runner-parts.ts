@@ -24,6 +24,8 @@ export interface RunnerParts {
 export interface StartRights {
   /** Nothing waits for a limit. */
   readonly isIdle: boolean;
+  /** Calls that have ended, since tokens were granted last. */
+  ended: number;
   /** Items in hand that will start within a moment. */
   readonly soon: number;
   take(now: number, run?: ChunkRun | null): StartRight | null;

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
+import type { Permit } from "../ports/working.ts";
 import { ChunkRun } from "./chunk-run.ts";
 import { nameScopes, SlotPermits } from "./slot-permits.ts";
 
@@ -14,36 +15,50 @@ function makeRun(batch: string, lane: string): ChunkRun {
 }
 
 describe("permits for handlers at once", () => {
-  const one = makeRun("b1", "l1");
-  const two = makeRun("b2", "l2");
+  let one = makeRun("b1", "l1");
+  let two = makeRun("b2", "l2");
+  let runs = [one, two];
   let permits = new SlotPermits();
   const onRoom = vi.fn();
 
   beforeEach(() => {
     permits = new SlotPermits();
     onRoom.mockReset();
-    for (const run of [one, two]) run.inFlight = 0;
-    permits.join({ listRuns: () => [one, two], onRoom });
+    one = makeRun("b1", "l1");
+    two = makeRun("b2", "l2");
+    runs = [one, two];
+    permits.join({ pipeline: "import", countSlots: () => 16, listRuns: () => runs, onRoom });
   });
+
+  const grant = (given: readonly Permit[], until: number | null): void => {
+    const question = permits.ask("import");
+    permits.grant(question, given, until);
+    permits.close(question);
+  };
+
+  const renew = (given: readonly Permit[], until: number): void => {
+    const question = permits.askAll();
+    permits.grant(question, given, until);
+    permits.close(question);
+  };
 
   test("are needed where there is a cap, and nowhere else", () => {
     expect(permits.areNeeded).toBe(false);
     expect(permits.mayStart(one, 0)).toBe(true);
-    permits.grant([{ scope: "lane/l1", slots: 0 }], "import", 100);
+    grant([{ scope: "lane/l1", slots: 0 }], 100);
     expect(permits.areNeeded).toBe(true);
     expect(permits.mayStart(one, 0)).toBe(false);
     expect(permits.mayStart(two, 0)).toBe(true);
-    permits.grant([], "import", 100);
+    grant([], 100);
     expect(permits.mayStart(one, 0)).toBe(true);
   });
 
   test("of the narrowest and of the widest scope both count", () => {
-    permits.grant(
+    grant(
       [
         { scope: "batch/b1", slots: 3 },
         { scope: "pipeline/import", slots: 4 },
       ],
-      "import",
       100,
     );
     permits.start(two);
@@ -59,40 +74,91 @@ describe("permits for handlers at once", () => {
   });
 
   test("run out with the leases beside which they were granted", () => {
-    permits.grant([{ scope: "batch/b1", slots: 3 }], "import", 100);
+    grant([{ scope: "batch/b1", slots: 3 }], 100);
     expect(permits.mayStart(one, 99)).toBe(true);
     expect(permits.mayStart(one, 100)).toBe(false);
-    permits.grant([{ scope: "batch/b1", slots: 3 }], "import", null);
+    grant([{ scope: "batch/b1", slots: 3 }], null);
     expect(permits.mayStart(one, 100)).toBe(false);
-    permits.renew([{ scope: "batch/b1", slots: 1 }], 200);
+    renew([{ scope: "batch/b1", slots: 1 }], 200);
     expect(permits.countRoom(one, 100)).toBe(1);
   });
 
   test("count what ran already when a cap was set", () => {
     one.inFlight = 2;
-    permits.renew([{ scope: "lane/l1", slots: 3 }], 100);
+    renew([{ scope: "lane/l1", slots: 3 }], 100);
     expect(permits.countRoom(one, 0)).toBe(1);
     permits.end(one);
     expect(permits.countRoom(one, 0)).toBe(2);
   });
 
-  test("that are not needed are given up, and no others", () => {
+  const BOTH = [
+    { scope: "batch/b1", slots: 16 },
+    { scope: "pipeline/import", slots: 16 },
+  ];
+
+  test("that are not needed are given up with the question, and no others", () => {
+    grant(BOTH, 100);
+    one.inFlight = 1;
+    const question = permits.ask("import");
+    expect(question.keeps).toEqual([{ scope: "batch/b1", slots: 10 }]);
+    expect(permits.countRoom(one, 0)).toBe(10);
+    permits.close(question);
+    expect(permits.ask("export").keeps).toEqual([]);
+    two.lose();
+    expect(permits.ask("import").keeps).toEqual([{ scope: "pipeline/import", slots: 10 }]);
+  });
+
+  test("are needed by all steps of the pipeline together", () => {
+    const other = makeRun("b1", "l1");
+    permits.join({ pipeline: "import", countSlots: () => 4, listRuns: () => [other], onRoom });
+    grant(BOTH, 100);
+    expect(permits.ask("import").keeps).toEqual([{ scope: "batch/b1", slots: 13 }]);
+  });
+
+  test("are needed for what runs, also where fewer are to run from now on, or its lease is lost", () => {
+    runs = [];
+    const other = makeRun("b1", "l1");
+    other.inFlight = 7;
+    permits.join({ pipeline: "import", countSlots: () => 3, listRuns: () => [other], onRoom });
+    grant(BOTH, 100);
+    expect(permits.ask("import").keeps.map(({ slots }) => slots)).toEqual([7, 7]);
+    other.lose();
+    expect(permits.ask("import").keeps).toEqual([]);
+  });
+
+  test("are needed for what is being read, whose lane is not known", () => {
+    const lease = { ...LEASE, ...REST, batch: "b3", outcomes: new Uint8Array(3) };
+    runs = [new ChunkRun(lease, { leaseUntil: 1_000, now: 0 })];
+    grant([{ scope: "lane/l1", slots: 5 }], 100);
+    expect(permits.ask("import").keeps).toEqual([]);
+  });
+
+  test("that two questions at once are answered with must agree", () => {
+    grant([{ scope: "batch/b1", slots: 5 }], 100);
+    const renewal = permits.askAll();
+    const lease = permits.ask("import");
     permits.grant(
+      lease,
       [
-        { scope: "batch/b1", slots: 16 },
-        { scope: "pipeline/import", slots: 16 },
+        { scope: "batch/b1", slots: 3 },
+        { scope: "batch/b2", slots: 2 },
       ],
-      "import",
       100,
     );
-    one.inFlight = 1;
-    expect(permits.listKeeps("import", [one], 16)).toEqual([
-      { scope: "batch/b1", slots: 10 },
-      { scope: "pipeline/import", slots: 10 },
-    ]);
-    expect(permits.listKeeps("import", [one, two], 16)).toEqual([{ scope: "batch/b1", slots: 10 }]);
-    expect(permits.listKeeps("export", [], 16)).toEqual([]);
-    one.lose();
-    expect(permits.listKeeps("import", [one], 16).map(({ slots }) => slots)).toEqual([0, 0]);
+    permits.close(lease);
+    // It was committed before the other, and comes back after it.
+    permits.grant(renewal, [{ scope: "batch/b1", slots: 5 }], 100);
+    permits.close(renewal);
+    expect([one, two].map((run) => permits.countRoom(run, 0))).toEqual([3, 2]);
+    renew([{ scope: "batch/b1", slots: 4 }], 100);
+    expect(permits.countRoom(one, 0)).toBe(4);
+    expect(permits.countRoom(two, 0)).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  test("that came with a batch's only chunk are not forgotten by an older answer", () => {
+    const renewal = permits.askAll();
+    permits.add([{ scope: "batch/b1", slots: 2 }], "import", 100);
+    permits.grant(renewal, [], 100);
+    expect(permits.countRoom(one, 0)).toBe(2);
   });
 });

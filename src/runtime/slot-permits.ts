@@ -12,20 +12,47 @@ interface Held {
   /** By this process's monotonic clock. */
   readonly until: number;
   readonly pipeline: string;
+  /** Handlers that run in the scope, or for which room is kept. */
+  active: number;
 }
 
 /** Somebody who runs handlers. */
 export interface PermitUser {
+  readonly pipeline: string;
+  /** Handlers that it would run at once. */
+  countSlots(): number;
   listRuns(): readonly ChunkRun[];
   /** Something may start that could not before. */
   onRoom(): void;
 }
 
+/**
+ * The store is being asked. What it answers to two questions at once may have become so in either
+ * order: then only what both of them permit is certain.
+ */
+export class PermitQuestion {
+  /** Those of one pipeline; null for all. */
+  readonly pipeline: string | null;
+  /** What is needed, where that is less than what was held. */
+  readonly keeps: readonly Permit[];
+  /** Another question was under way at the same time. */
+  isShared = false;
+
+  constructor(pipeline: string | null, keeps: readonly Permit[]) {
+    this.pipeline = pipeline;
+    this.keeps = keeps;
+  }
+}
+
 export class SlotPermits {
   readonly #held = new Map<string, Held>();
-  /** Handlers that run, by scope; counted only while there is a cap somewhere. */
-  readonly #active = new Map<string, number>();
   readonly #users = new Set<PermitUser>();
+  readonly #questions = new Set<PermitQuestion>();
+  /** Handlers of careful runs that are about to start. */
+  readonly #reserved = new Map<ChunkRun, number>();
+  /** What is held of the scopes that were asked about last: items of one chunk come together. */
+  #lastScopes: readonly string[] | null = null;
+  #lastHeld: readonly Held[] = [];
 
   join(user: PermitUser): () => void {
     this.#users.add(user);
@@ -38,39 +65,96 @@ export class SlotPermits {
   }
 
   /**
-   * What the store permits in scopes of a pipeline from now on, and nothing else there. `until` is
-   * null where nothing was leased: then permits last as long as they did.
+   * Before the store is asked about a pipeline; `close` follows in any case. What is not needed any
+   * more is given up with the question, as somebody else may have it before the answer is here.
    */
-  grant(permits: readonly Permit[], pipeline: string, until: number | null): void {
+  ask(pipeline: string): PermitQuestion {
+    const keeps = this.#listKeeps(pipeline);
+    for (const { scope, slots } of keeps) {
+      const held = this.#held.get(scope);
+      if (held !== undefined) this.#held.set(scope, { ...held, slots });
+    }
+    this.#lastScopes = null;
+    return this.#open(new PermitQuestion(pipeline, keeps));
+  }
+
+  /** The same, before a renewal: it is about all permits, and gives none up. */
+  askAll(): PermitQuestion {
+    return this.#open(new PermitQuestion(null, []));
+  }
+
+  #open(question: PermitQuestion): PermitQuestion {
+    if (this.#questions.size > 0) {
+      question.isShared = true;
+      for (const other of this.#questions) other.isShared = true;
+    }
+    this.#questions.add(question);
+    return question;
+  }
+
+  close(question: PermitQuestion): void {
+    this.#questions.delete(question);
+  }
+
+  /** The question is open until all is done with its answer. */
+  async whileAsking<T>(
+    pipeline: string | null,
+    act: (question: PermitQuestion) => Promise<T>,
+  ): Promise<T> {
+    const question = pipeline === null ? this.askAll() : this.ask(pipeline);
+    try {
+      return await act(question);
+    } finally {
+      this.close(question);
+    }
+  }
+
+  /**
+   * What the store permits from now on, and nothing else where it was asked about. `until` is null
+   * where nothing was leased: then permits last as long as they did.
+   */
+  grant(question: PermitQuestion, permits: readonly Permit[], until: number | null): void {
     if (permits.length === 0 && this.#held.size === 0) return;
-    const wereNeeded = this.areNeeded;
+    const { pipeline, isShared } = question;
+    if (isShared) return this.add(permits, pipeline, until);
     const named = new Set(permits.map(({ scope }) => scope));
     for (const [scope, held] of this.#held) {
-      if (held.pipeline === pipeline && !named.has(scope)) this.#held.delete(scope);
+      const isMeant = pipeline === null || held.pipeline === pipeline;
+      if (isMeant && !named.has(scope)) this.#held.delete(scope);
     }
-    for (const { scope, slots } of permits) {
-      const lasts = until ?? this.#held.get(scope)?.until ?? 0;
-      this.#held.set(scope, { slots, until: lasts, pipeline });
-    }
-    if (!wereNeeded) this.#recount();
+    for (const { scope, slots } of permits) this.#hold(scope, slots, pipeline, until);
+    this.#recount();
     this.#tell();
   }
 
-  /** After a renewal: all permits of this process. */
-  renew(permits: readonly Permit[], until: number): void {
-    if (permits.length === 0 && this.#held.size === 0) return;
-    const wereNeeded = this.areNeeded;
-    const slots = new Map(permits.map((one) => [one.scope, one.slots]));
-    for (const [scope, held] of this.#held) {
-      const now = slots.get(scope);
-      if (now === undefined) this.#held.delete(scope);
-      else this.#held.set(scope, { ...held, slots: now, until: Math.max(held.until, until) });
+  /** What was permitted beside other questions, with which it must agree. */
+  add(permits: readonly Permit[], pipeline: string | null, until: number | null): void {
+    if (permits.length === 0) return;
+    for (const question of this.#questions) question.isShared = true;
+    for (const { scope, slots } of permits) {
+      const held = this.#held.get(scope)?.slots ?? slots;
+      this.#hold(scope, Math.min(held, slots), pipeline, until);
     }
-    for (const { scope, slots: count } of permits) {
-      if (!this.#held.has(scope)) this.#held.set(scope, { slots: count, until, pipeline: "" });
-    }
-    if (!wereNeeded) this.#recount();
+    this.#recount();
     this.#tell();
+  }
+
+  #hold(scope: string, slots: number, pipeline: string | null, until: number | null): void {
+    const held = this.#held.get(scope);
+    this.#held.set(scope, {
+      slots,
+      until: Math.max(held?.until ?? 0, until ?? 0),
+      pipeline: pipeline ?? held?.pipeline ?? this.#findPipeline(scope),
+      active: 0,
+    });
+  }
+
+  /** A cap that somebody has set meanwhile. */
+  #findPipeline(scope: string): string {
+    for (const user of this.#users) {
+      if (user.listRuns().some(({ facts }) => facts.scopes.includes(scope))) return user.pipeline;
+    }
+    return "";
   }
 
   mayStart(run: ChunkRun, now: number): boolean {
@@ -79,55 +163,78 @@ export class SlotPermits {
 
   /** How many handlers of the run could start now. */
   countRoom({ facts }: ChunkRun, now: number): number {
-    const rooms = facts.scopes.map((scope) => {
-      const held = this.#held.get(scope);
-      if (held === undefined) return Number.POSITIVE_INFINITY;
-      return now < held.until ? held.slots - (this.#active.get(scope) ?? 0) : 0;
-    });
-    return Math.max(0, Math.min(Number.POSITIVE_INFINITY, ...rooms));
+    let room = Number.POSITIVE_INFINITY;
+    for (const held of this.#listHeld(facts.scopes)) {
+      room = Math.min(room, now < held.until ? held.slots - held.active : 0);
+    }
+    return Math.max(0, room);
+  }
+
+  /** Keeps room for handlers of the run that are to start soon, and says for how many there is. */
+  reserve(run: ChunkRun, wanted: number, now: number): number {
+    const room = Math.min(wanted, this.countRoom(run, now));
+    if (room === 0) return 0;
+    this.#reserved.set(run, room);
+    for (const held of this.#listHeld(run.facts.scopes)) held.active += room;
+    return room;
+  }
+
+  /** Whether one of those for which room was kept may start: it may have been taken away meanwhile. */
+  mayStartReserved({ facts }: ChunkRun, now: number): boolean {
+    return this.#listHeld(facts.scopes).every(
+      ({ slots, until, active }) => now < until && active <= slots,
+    );
+  }
+
+  /** Whatever was kept for the run and not used. */
+  release(run: ChunkRun): void {
+    if (!this.#reserved.delete(run)) return;
+    this.#recount();
+    this.#tell();
   }
 
   /** A handler of the run starts. */
-  start({ facts }: ChunkRun): void {
-    for (const scope of facts.scopes) this.#count(scope, 1);
+  start(run: ChunkRun): void {
+    const reserved = this.#reserved.get(run) ?? 0;
+    if (reserved > 0) this.#reserved.set(run, reserved - 1);
+    else for (const held of this.#listHeld(run.facts.scopes)) held.active++;
   }
 
   end({ facts }: ChunkRun): void {
-    const wasFull = facts.scopes.some(
-      (scope) => (this.#active.get(scope) ?? 0) >= (this.#held.get(scope)?.slots ?? Infinity),
-    );
-    for (const scope of facts.scopes) this.#count(scope, -1);
+    let wasFull = false;
+    for (const held of this.#listHeld(facts.scopes)) {
+      if (held.active >= held.slots) wasFull = true;
+      held.active = Math.max(0, held.active - 1);
+    }
     if (wasFull) this.#tell();
   }
 
-  #count(scope: string, change: number): void {
-    const active = (this.#active.get(scope) ?? 0) + change;
-    if (active > 0) this.#active.set(scope, active);
-    else this.#active.delete(scope);
+  #listHeld(scopes: readonly string[]): readonly Held[] {
+    if (scopes !== this.#lastScopes) {
+      this.#lastScopes = scopes;
+      this.#lastHeld = scopes.flatMap((scope) => this.#held.get(scope) ?? []);
+    }
+    return this.#lastHeld;
   }
 
-  /** What runs already counts from now on. */
+  /** What is held has changed: what runs already counts in each scope from now on. */
   #recount(): void {
-    this.#active.clear();
-    for (const user of this.#users) {
-      for (const { facts, inFlight } of user.listRuns()) {
-        for (const scope of facts.scopes) if (inFlight > 0) this.#count(scope, inFlight);
-      }
-    }
+    this.#lastScopes = null;
+    for (const held of this.#held.values()) held.active = 0;
+    const count = ({ facts }: ChunkRun, handlers: number): void => {
+      if (handlers === 0) return;
+      for (const held of this.#listHeld(facts.scopes)) held.active += handlers;
+    };
+    for (const user of this.#users) for (const run of user.listRuns()) count(run, run.inFlight);
+    for (const [run, slots] of this.#reserved) count(run, slots);
   }
 
   /** What is needed of the scopes of a pipeline, where that is less than what is held. */
-  listKeeps(pipeline: string, runs: readonly ChunkRun[], slots: number): Permit[] {
-    const scopes = [...this.#held].filter(([, held]) => held.pipeline === pipeline);
-    if (scopes.length === 0) return [];
-    const needs = new Map<string, number>();
-    for (const run of runs) {
-      if (run.lost) continue;
-      const items = run.inFlight + run.unstarted + run.waiting;
-      for (const scope of run.facts.scopes) needs.set(scope, (needs.get(scope) ?? 0) + items);
-    }
-    return scopes.flatMap(([scope, held]) => {
-      const needed = Math.min(slots, needs.get(scope) ?? 0);
+  #listKeeps(pipeline: string): Permit[] {
+    return [...this.#held].flatMap(([scope, held]) => {
+      if (held.pipeline !== pipeline) return [];
+      let needed = 0;
+      for (const user of this.#users) needed += countNeeded(user, scope);
       return needed < held.slots ? [{ scope, slots: needed }] : [];
     });
   }
@@ -135,6 +242,21 @@ export class SlotPermits {
   #tell(): void {
     for (const user of this.#users) user.onRoom();
   }
+}
+
+/** The handlers that somebody runs in a scope, and those that it would start. */
+function countNeeded(user: PermitUser, scope: string): number {
+  let running = 0;
+  let startable = 0;
+  for (const run of user.listRuns()) {
+    const { scopes } = run.facts;
+    // What is not read yet may be of any lane.
+    if (scopes.length > 0 && !scopes.includes(scope)) continue;
+    running += run.inFlight;
+    // A careful run has taken all of its items, and starts them later.
+    if (!run.lost) startable += run.lease.careful ? run.count : run.unstarted + run.waiting;
+  }
+  return Math.max(running, Math.min(user.countSlots(), running + startable));
 }
 
 /** The scopes of a chunk's items, named once for all of them. */

@@ -11,7 +11,7 @@ import type { Store } from "../ports/store.ts";
 import type { LeasedChunk } from "../ports/working.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import { checkItem } from "./item-check.ts";
-import { Limiter } from "./limiter.ts";
+import { Limiter, type Needs } from "./limiter.ts";
 import type { Log } from "./log.ts";
 import type { Step } from "./step.ts";
 import { TokenPurse } from "./token-purse.ts";
@@ -49,12 +49,16 @@ const CAREFUL_WAIT_MS = 1_000;
 export class StepLimits {
   readonly limiter: Limiter;
   readonly #parts: StepLimitsParts;
+  /** What every item draws, where no look at it is needed: reading one is most of what it costs. */
+  readonly #fixed: Supply | null;
   readonly #carefulPurses = new WeakMap<ChunkRun, Map<string, TokenPurse>>();
   #carefulSlackMs = CAREFUL_SLACK_MS;
   #admittedAt = 0;
 
   constructor(parts: StepLimitsParts) {
     this.#parts = parts;
+    const { rate, itemSchema } = parts.step;
+    this.#fixed = itemSchema === null ? (rate?.fixed ?? null) : null;
     this.limiter = new Limiter(parts);
   }
 
@@ -62,9 +66,12 @@ export class StepLimits {
   add(run: ChunkRun): boolean {
     if (!this.#applyTo(run)) return false;
     const pace = describePace(run);
+    let last: Needs | null = null;
     this.limiter.add(run, (index) => {
       const supply = this.#readSupply(run, index);
-      return supply === undefined ? null : { supply, pace };
+      if (supply === undefined) return null;
+      if (last?.supply !== supply) last = { supply, pace };
+      return last;
     });
     return true;
   }
@@ -201,7 +208,9 @@ export class StepLimits {
   #readSupply(run: ChunkRun, index: number): Supply | null | undefined {
     const { step, onBadItem } = this.#parts;
     if (step.rate === null) return null;
-    const raw = run.items.at(index);
+    if (this.#fixed !== null) return this.#fixed;
+    const raw = readItem(run, index);
+    if (raw === UNREADABLE) return null;
     let item = raw;
     try {
       const checked = step.itemSchema === null ? raw : checkItem(step.itemSchema, raw);
@@ -224,4 +233,15 @@ function describePace({ pace, lease }: ChunkRun): Supply | null {
   if (pace === null) return null;
   const ref = namePaceBucket(lease.batch, lease.step);
   return { ...ref, spec: { kind: "pace", ...pace }, cost: 1 };
+}
+
+const UNREADABLE = Symbol("unreadable");
+
+/** One that cannot be read will fail for that as soon as it is looked at: no token for that. */
+function readItem({ items }: ChunkRun, index: number): unknown {
+  try {
+    return items.at(index);
+  } catch {
+    return UNREADABLE;
+  }
 }

@@ -9,6 +9,8 @@ import type { Supply } from "./waiting-items.ts";
 export interface StepRate {
   /** `rate/<name>`: steps and pipelines that say the same name share it. */
   readonly bucket: string;
+  /** What every item draws, whatever it is; null where it depends on the item. */
+  readonly fixed: Supply | null;
   /** What an item draws; throws a `PermanentError` when it can never start. */
   readSupply(item: unknown): Supply;
 }
@@ -21,14 +23,18 @@ export function makeStepRate(checked: CheckedRate, pipeline: string): StepRate {
   const bucket = nameRateBucket(name);
   const specs = new Map(Object.entries(keys).map(([one, rate]) => [one, toSpec(rate)]));
   const usual = toSpec(every);
+  const isFixed = key === undefined && typeof tokens === "number";
   return {
     bucket,
+    fixed: isFixed
+      ? { bucket, key: ONE_KEY, spec: specs.get(ONE_KEY) ?? usual, cost: tokens }
+      : null,
     readSupply: (item) => {
       const itemKey = key === undefined ? ONE_KEY : checkKey(key(item));
-      const spec = specs.get(itemKey) ?? usual;
+      const own = specs.get(itemKey) ?? usual;
       const cost = typeof tokens === "number" ? tokens : tokens(item);
-      checkCost(cost, itemKey, spec);
-      return { bucket, key: itemKey, spec, cost };
+      checkCost(cost, itemKey, own);
+      return { bucket, key: itemKey, spec: own, cost };
     },
   };
 }

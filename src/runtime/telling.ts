@@ -2,7 +2,9 @@
  * Telling the store about chunks. Of one chunk there is one report on its way at a time: two at
  * once would tell some things twice and others never.
  */
+import type { ReportResult } from "../core/chunk.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { Store } from "../ports/store.ts";
 import type { Report, WorkResult } from "../ports/working.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 
@@ -63,4 +65,24 @@ export async function whileTelling(
     for (const { run } of tellings) run.telling = null;
     resolve();
   }
+}
+
+export interface StartTellers {
+  readonly store: Pick<Store, "work">;
+  readonly clock: Clock;
+  readonly onEnded: (batches: readonly string[]) => void;
+}
+
+/** Tells the store at once what a careful run knows, and which items it is about to start. */
+export async function tellStarts(
+  run: ChunkRun,
+  { store, clock, onEnded }: StartTellers,
+): Promise<ReportResult> {
+  while (run.telling !== null) await run.telling;
+  const telling = tell(run, "keep");
+  const { reports, ended } = await whileTelling([telling], clock, () =>
+    store.work([telling.report], null),
+  );
+  if (ended.length > 0) onEnded(ended);
+  return reports[0] ?? "lost";
 }

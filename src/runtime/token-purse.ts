@@ -5,9 +5,11 @@
  */
 import type { HoldUp, TokenGrant } from "../core/bucket.ts";
 
-interface Token {
+/** Tokens of one date: of a high rate thousands are held at once. */
+interface Tokens {
   readonly from: number;
   readonly until: number;
+  left: number;
 }
 
 /** A closed key is not asked about more often; by then whoever closed it has said so to the store. */
@@ -15,7 +17,7 @@ const CLOSED_LOOK_MS = 5_000;
 
 export class TokenPurse {
   /** In the order of their dates. */
-  #tokens: Token[] = [];
+  #tokens: Tokens[] = [];
   /** Any number may be started before. */
   #openUntil = 0;
   /** It is not worth asking for more before. */
@@ -29,8 +31,8 @@ export class TokenPurse {
   add(grant: TokenGrant, askedAt: number, answeredAt: number): boolean {
     const { inMs, usableMs, nextInMs, open, holdUp } = grant;
     if (open) this.#openUntil = askedAt + usableMs;
-    const tokens = inMs
-      .map((at) => ({ from: answeredAt + at, until: askedAt + at + usableMs }))
+    const tokens = groupDates(inMs)
+      .map(({ at, left }) => ({ from: answeredAt + at, until: askedAt + at + usableMs, left }))
       .filter(({ from, until }) => from < until);
     this.#tokens.push(...tokens);
     this.askAt = answeredAt + nextInMs;
@@ -43,22 +45,28 @@ export class TokenPurse {
   count(now: number): number {
     if (this.#openUntil > now) return Number.MAX_SAFE_INTEGER;
     this.#dropPast(now);
-    return this.#tokens.length;
+    return this.#tokens.reduce((sum, { left }) => sum + left, 0);
+  }
+
+  holdsTokens(now: number): boolean {
+    this.#dropPast(now);
+    return this.#tokens.length > 0;
   }
 
   /** From when on the next start may take place, as far as is known. */
   findNextAt(now: number): number {
-    if (this.count(now) === 0) return Math.max(now, this.askAt);
-    return this.#openUntil > now ? now : Math.max(now, this.#tokens[0]?.from ?? now);
+    if (this.#openUntil > now) return now;
+    this.#dropPast(now);
+    return Math.max(now, this.#tokens[0]?.from ?? this.askAt);
   }
 
   /** Uses a token; the moment at which it is lost, or null when there is none to use now. */
   take(now: number): number | null {
     if (this.#openUntil > now) return this.#openUntil;
     this.#dropPast(now);
-    const [next] = this.#tokens;
+    const next = this.#tokens[0];
     if (next === undefined || next.from > now) return null;
-    this.#tokens.shift();
+    if (--next.left === 0) this.#tokens.shift();
     return next.until;
   }
 
@@ -66,7 +74,7 @@ export class TokenPurse {
   canTake(now: number): boolean {
     if (this.#openUntil > now) return true;
     this.#dropPast(now);
-    const [next] = this.#tokens;
+    const next = this.#tokens[0];
     return next !== undefined && next.from <= now;
   }
 
@@ -87,4 +95,15 @@ export class TokenPurse {
   #dropPast(now: number): void {
     while ((this.#tokens[0]?.until ?? now + 1) <= now) this.#tokens.shift();
   }
+}
+
+/** Dates rise, so equal ones are neighbours. */
+function groupDates(inMs: readonly number[]): { readonly at: number; left: number }[] {
+  const groups: { readonly at: number; left: number }[] = [];
+  let last: { readonly at: number; left: number } | undefined;
+  for (const at of inMs) {
+    if (last?.at === at) last.left++;
+    else groups.push((last = { at, left: 1 }));
+  }
+  return groups;
 }

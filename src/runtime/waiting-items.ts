@@ -22,9 +22,12 @@ export interface StartRight {
   readonly until: number;
 }
 
+/** Items of one run that wait one after the other: without keys a chunk is one entry. */
 interface Entry {
   readonly run: ChunkRun;
-  readonly index: number;
+  readonly indexes: readonly number[];
+  /** Those before have started. */
+  next: number;
 }
 
 /** Something that tokens are asked for. */
@@ -32,6 +35,8 @@ export class Queue {
   readonly supply: Supply;
   readonly purse = new TokenPurse();
   entries: Entry[] = [];
+  /** Items in them. */
+  waiting = 0;
   /** The store is being asked. */
   asking = false;
   /** It is among those that take turns. */
@@ -73,8 +78,8 @@ export class Lot {
     this.#mayStart = mayStart;
   }
 
-  /** With no supply the item needs no token of its own. */
-  add(run: ChunkRun, index: number, supply: Supply | null, now: number): Queue {
+  /** Items that come one after the other; with no supply they need no token of their own. */
+  add(run: ChunkRun, indexes: readonly number[], supply: Supply | null, now: number): void {
     const name = supply === null ? UNLIMITED : nameSupply(supply);
     let queue = this.queues.get(name);
     if (queue === undefined) {
@@ -83,11 +88,11 @@ export class Lot {
       this.queues.set(name, queue);
     }
     queue.purse.lookAgain();
-    queue.entries.push({ run, index });
-    run.waiting++;
-    this.waiting++;
+    queue.entries.push({ run, indexes, next: 0 });
+    queue.waiting += indexes.length;
+    run.waiting += indexes.length;
+    this.waiting += indexes.length;
     this.offer(queue);
-    return queue;
   }
 
   /** The queue may have something to start. */
@@ -101,20 +106,27 @@ export class Lot {
   take(now: number, run: ChunkRun | null = null): StartRight | null {
     if (this.pace !== null && !this.pace.purse.canTake(now)) return null;
     for (let tries = this.#turns.length; tries > 0; tries--) {
-      const queue = this.#turns.shift();
+      // By index, as this is asked for every item.
+      const queue = this.#turns[0];
       if (queue === undefined) break;
-      const [entry] = queue.entries;
-      queue.listed = false;
-      if (entry === undefined || !queue.purse.canTake(now)) continue;
-      this.offer(queue);
+      const entry = queue.entries[0];
+      if (entry === undefined || !queue.purse.canTake(now)) {
+        queue.listed = false;
+        this.#turns.shift();
+        continue;
+      }
+      // The next queue's turn.
+      if (this.#turns.length > 1) this.#turns.push(...this.#turns.splice(0, 1));
       if (run !== null && entry.run !== run) continue;
       if (!this.#mayStart(entry.run, now)) continue;
       const until = queue.purse.take(now) ?? now;
       const paceUntil = this.pace?.purse.take(now) ?? until;
-      queue.entries.shift();
+      const index = entry.indexes[entry.next++] ?? -1;
+      if (entry.next === entry.indexes.length) queue.entries.shift();
+      queue.waiting--;
       entry.run.waiting--;
       this.waiting--;
-      return { ...entry, until: Math.min(until, paceUntil) };
+      return { run: entry.run, index, until: Math.min(until, paceUntil) };
     }
     return null;
   }
@@ -141,19 +153,22 @@ export class Lot {
   /** Forgets what waits of these runs. */
   drop(runs: ReadonlySet<ChunkRun>): void {
     for (const queue of this.queues.values()) {
-      const before = queue.entries.length;
+      const before = queue.waiting;
       if (queue.entries.some(({ run }) => runs.has(run))) {
         queue.entries = queue.entries.filter(({ run }) => !runs.has(run));
+        queue.waiting = queue.entries.reduce((sum, entry) => sum + countItems(entry), 0);
       }
-      this.waiting -= before - queue.entries.length;
+      this.waiting -= before - queue.waiting;
     }
     for (const run of runs) run.waiting = 0;
   }
 
   /** Forgets keys that nobody waits for, so that thousands of them cost nothing. */
   tidy(now: number): void {
-    for (const [name, { entries, asking, backlogUntil }] of this.queues) {
-      if (entries.length === 0 && !asking && backlogUntil <= now) this.queues.delete(name);
+    for (const [name, { entries, asking, backlogUntil, purse }] of this.queues) {
+      if (entries.length > 0 || asking || backlogUntil > now) continue;
+      // What was drawn ahead is for those that come next.
+      if (!purse.holdsTokens(now)) this.queues.delete(name);
     }
   }
 
@@ -164,9 +179,14 @@ export class Lot {
     let place = 0;
     for (const queue of this.queues.values()) {
       const queueAt = queue.purse.findNextAt(now);
-      for (const [at, { run }] of queue.entries.entries()) {
-        const byPace = lotAt + this.#computePaceMs(place++);
+      let at = 0;
+      for (const entry of queue.entries) {
+        const { run } = entry;
+        // The first of an entry is the first of its items to start.
+        const byPace = lotAt + this.#computePaceMs(place);
         const byRate = queueAt + at * queue.everyMs;
+        at += countItems(entry);
+        place += countItems(entry);
         const startAt = Math.max(byPace, byRate);
         const known = turns.get(run);
         if (known !== undefined && known.startAt <= startAt) continue;
@@ -183,6 +203,10 @@ export class Lot {
       ? (place * spec.everyMs) / spec.items
       : Math.floor(place / spec.items) * spec.everyMs;
   }
+}
+
+function countItems({ indexes, next }: Entry): number {
+  return indexes.length - next;
 }
 
 export interface Turn {

@@ -3,7 +3,7 @@ import { SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
-import type { Served } from "../ports/working.ts";
+import type { LeaseRef, Served } from "../ports/working.ts";
 import { Executor } from "./executor.ts";
 import { Gate } from "./gate.ts";
 import type { Log } from "./log.ts";
@@ -141,14 +141,13 @@ export class Worker {
   }
 
   async #renew(): Promise<void> {
-    const { store, clock, settings, log, id } = this.#parts;
+    const { store, clock, settings, log } = this.#parts;
     const executors = [...this.#executors.values()];
     const leases = executors.flatMap((executor) => executor.listLeases());
     if (leases.length === 0) return;
     const asked = clock.monotonicMs();
     try {
-      const { lost, permits } = await store.renew(id, leases, settings.leaseMs);
-      this.#permits.renew(permits, asked + settings.leaseMs);
+      const lost = await this.#renewWithPermits(leases, asked + settings.leaseMs);
       for (const executor of executors) executor.noteLost(lost);
       // That of a cancelled batch was not prolonged, whose end may come any moment: whoever believed
       // that it was would start items after it. Asked afterwards, so that none is missed.
@@ -164,6 +163,15 @@ export class Worker {
       if (!(error instanceof SluiceError && error.retryable)) throw error;
       log({ level: "warn", event: "lease.renewal_failed", message: error.message, error });
     }
+  }
+
+  #renewWithPermits(leases: readonly LeaseRef[], until: number): Promise<readonly LeaseRef[]> {
+    const { store, settings, id } = this.#parts;
+    return this.#permits.whileAsking(null, async (question) => {
+      const { lost, permits } = await store.renew(id, leases, settings.leaseMs);
+      this.#permits.grant(question, permits, until);
+      return lost;
+    });
   }
 }
 

@@ -142,16 +142,18 @@ export class Fleet {
   }
 }
 
-/** One process of a fleet. */
+/** One process of a fleet, or of another program that says when it is ready and closes when told. */
 export class Member {
   readonly #child: ChildProcess;
   readonly #exited: Promise<number | null>;
   readonly ready: Promise<unknown>;
   isAlive = true;
 
-  constructor(options: FleetOptions) {
-    this.#child = fork(PROCESS, [JSON.stringify(options)], { execArgv: [] });
+  constructor(options: object, program = PROCESS) {
+    this.#child = fork(program, [JSON.stringify(options)], { execArgv: [] });
     this.ready = this.#hear();
+    // Whoever kills it before need not wait for it.
+    this.ready.catch(() => undefined);
     this.#exited = once(this.#child, "exit").then(([code]) => {
       this.isAlive = false;
       return code as number | null;

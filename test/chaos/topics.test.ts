@@ -13,6 +13,7 @@ import type { Store } from "../../src/ports/store.ts";
 import { systemClock } from "../../src/runtime/system-clock.ts";
 import { systemRandom } from "../../src/runtime/system-random.ts";
 import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { checkMessages } from "./messages.ts";
 
 const ITEMS = 800;
 const KILLS = 6;
@@ -30,8 +31,13 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** Runs the process; it is killed when it has said `emitted` so often. Answers what it said. */
-function runProcess(killAfter: number): Promise<string> {
+interface Life {
+  readonly said: string;
+  readonly wasKilled: boolean;
+}
+
+/** Runs the process; it is killed when it has said `emitted` so often. */
+function runProcess(killAfter: number): Promise<Life> {
   const started = spawn(process.execPath, [PROGRAM, folder, String(ITEMS)]);
   child = started;
   let said = "";
@@ -42,7 +48,7 @@ function runProcess(killAfter: number): Promise<string> {
   started.stdout.on("data", hear);
   started.stderr.on("data", hear);
   return new Promise((resolve) => {
-    started.on("close", () => resolve(said));
+    started.on("close", (_code, signal) => resolve({ said, wasKilled: signal === "SIGKILL" }));
   });
 }
 
@@ -64,8 +70,12 @@ function readWritten(topic: string): string[] {
 
 test(`${KILLS} kills between emits: every message is there once, and every file has it`, async () => {
   const random = new SeededRandom(SEED);
-  for (let kill = 0; kill < KILLS; kill++) await runProcess(1 + Math.floor(random.next() * 3));
-  const said = await runProcess(Number.POSITIVE_INFINITY);
+  for (let kill = 0; kill < KILLS; kill++) {
+    const { said, wasKilled } = await runProcess(1 + Math.floor(random.next() * 3));
+    // One that came to its end before would prove nothing.
+    expect(wasKilled, `seed ${SEED}, life ${kill}: ${said}`).toBe(true);
+  }
+  const { said } = await runProcess(Number.POSITIVE_INFINITY);
   expect(said, `seed ${SEED}`).toContain("done");
   const store = await openSqliteStore(join(folder, "store.db"), {
     clock: systemClock,
@@ -83,3 +93,6 @@ test(`${KILLS} kills between emits: every message is there once, and every file 
     await store.close();
   }
 });
+
+test("three processes that emit and two that consume, killed in turn: each message is there once, and was consumed", () =>
+  checkMessages({ items: 20_000, killEveryMs: 200, killsMin: 3, seed: SEED }));

@@ -101,9 +101,13 @@ export class Permits {
   }
 
   #listScopes(batch: CappedRow): readonly CappedScope[] {
-    if (batch.caps === null && this.#hasOperators.get() === undefined) return NO_SCOPES;
+    // Asked several times a lease: mostly nobody has set anything, and one look tells.
+    const hasOperators = this.#hasOperators.get() !== undefined;
+    if (batch.caps === null && !hasOperators) return NO_SCOPES;
     const caps = batch.caps === null ? {} : (JSON.parse(batch.caps) as Caps);
-    return listCappedScopes(batch, caps, (scope, name) => this.#readOperators(scope, name));
+    return listCappedScopes(batch, caps, (scope, name) =>
+      hasOperators ? this.#readOperators(scope, name) : null,
+    );
   }
 
   #readOperators(scope: CapScope, name: string): number | null {

@@ -100,6 +100,52 @@ describe("handler calls at once", () => {
     expect(at.most.get("chunk")).toBe(2);
   });
 
+  test("hold for a batch of one chunk as well, which runs where it was submitted", async () => {
+    const at = new Attendance();
+    await inVirtualTime({}, async (world) => {
+      const pipeline = definePipeline({
+        name: "call",
+        chunkSize: 10,
+        limits: { pipeline: 2 },
+        process: (_item: number) => at.during(["all"], () => world.sleep(20)),
+      });
+      const engine = await world.startEngine();
+      engine.work(pipeline);
+      const batch = await engine.submit(pipeline, count(10));
+      expect((await batch.wait()).state).toBe("succeeded");
+    });
+    expect(at.most.get("all")).toBe(2);
+  });
+
+  test("hold over the steps of a pipeline together", async () => {
+    const at = new Attendance();
+    await inVirtualTime({}, async (world) => {
+      const step = (name: string) => ({
+        name,
+        chunkSize: 3,
+        process: async (item: number) => {
+          await at.during(["all"], () => world.sleep(20 + 7 * (item % 5)));
+          return item;
+        },
+      });
+      const pipeline = definePipeline({
+        name: "call",
+        limits: { pipeline: 4 },
+        steps: [
+          { ...step("one"), source: ({ input }: { input: number[] }) => input },
+          step("two"),
+        ] as never,
+      });
+      const engines = await Promise.all(count(3).map(() => world.startEngine()));
+      for (const engine of engines) engine.work(pipeline);
+      const batches = await Promise.all(
+        ["a", "b", "c"].map((lane) => engines[0]!.submit(pipeline, count(40) as never, { lane })),
+      );
+      for (const batch of batches) expect((await batch.wait()).state).toBe("succeeded");
+    });
+    expect(at.most.get("all")).toBe(4);
+  });
+
   test("of a worker that died are free again when its leases have run out", async () => {
     await inVirtualTime({ faults: [crash.after("lease", 2)] }, async (world) => {
       const pipeline = definePipeline({

@@ -1,9 +1,13 @@
 /** Rates and paces of the running engine, in virtual time: every start is seen, and when it was. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import {
   type BatchProgress,
   definePipeline,
   type Engine,
+  jsonl,
   type Pipeline,
   TransientError,
 } from "../../../src/index.ts";
@@ -43,6 +47,27 @@ async function runOn<Item>(
 }
 
 describe("a rate", () => {
+  test("of keys leaves a line that cannot be read to fail by itself", async () => {
+    await inVirtualTime({}, async (world) => {
+      const folder = mkdtempSync(join(tmpdir(), "sluice-rates-"));
+      const path = join(folder, "items.jsonl");
+      writeFileSync(path, '{"site":"a"}\nnot json\n{"site":"b"}\n');
+      const pipeline = definePipeline({
+        name: "fetch",
+        source: ({ input }: { input: string }) => jsonl<{ site: string }>(input),
+        rate: { perSecond: 50, key: ({ site }) => site },
+        process: () => undefined,
+      });
+      try {
+        const engine = await world.startEngine();
+        const batch = await engine.submit(pipeline, path);
+        expect((await batch.wait()).counts).toMatchObject({ succeeded: 2, failed: 1 });
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    });
+  });
+
   test("is kept by several workers together, and nearly all of it is used", async () => {
     const starts: Start[] = [];
     await inVirtualTime({}, async (world) => {

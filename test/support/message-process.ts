@@ -1,0 +1,95 @@
+/**
+ * One of several processes that emit or consume: `node message-process.ts <options as JSON>`. It goes
+ * on until it is told to close or is killed. Who emits leaves one message for each item. Who consumes
+ * writes down the number of each message's item, before it acknowledges.
+ */
+import { openSync, writeSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
+import { Engine } from "../../src/runtime/engine.ts";
+import { definePipeline } from "../../src/runtime/pipeline.ts";
+import { systemClock } from "../../src/runtime/system-clock.ts";
+import { systemRandom } from "../../src/runtime/system-random.ts";
+import type { TopicMessage } from "../../src/ports/topic-message.ts";
+
+export interface MessageOptions {
+  readonly role: "emit" | "consume";
+  readonly store: string;
+  /** Where a consumer writes what it was given, 4 bytes each. */
+  readonly log: string;
+}
+
+export const TOPIC = "numbers";
+export const GROUP = "counter";
+const BATCH = 200;
+/** Between writing down and acknowledging: whoever is killed then leaves messages that come again. */
+const WORK_MS = 10;
+
+export const emitting = definePipeline({
+  name: "emitting",
+  chunkSize: 200,
+  concurrency: 32,
+  topics: [TOPIC],
+  process: async (n: number, { emit }) => {
+    emit(TOPIC, { n });
+    await delay(1);
+  },
+});
+
+/** The number of the item that left a message, which its id and its data agree on. */
+export function readNumber({ id, n }: { readonly id: string; readonly n: unknown }): number {
+  const [, step, item, drive, nth] = id.split("/");
+  if (step !== "0" || item !== String(n) || drive !== "1" || nth !== "0") {
+    throw new Error(`a message that nobody left: ${id} with ${String(n)}`);
+  }
+  return Number(item);
+}
+
+function consume(engine: Engine, log: string): void {
+  const file = openSync(log, "a");
+  let last = 0;
+  const take = (messages: readonly TopicMessage[]): void => {
+    const numbers = messages.map(({ id, data, position }) => {
+      if (position <= last) throw new Error(`position ${position} after ${last}`);
+      last = position;
+      return readNumber({ id, n: (data as { n: unknown }).n });
+    });
+    writeSync(file, new Uint8Array(Uint32Array.from(numbers).buffer));
+  };
+  engine.consume(
+    TOPIC,
+    GROUP,
+    async (messages) => {
+      try {
+        take(messages);
+        await delay(WORK_MS);
+      } catch (error) {
+        // Not to be tried again: the test has found something.
+        console.error(error);
+        process.kill(process.pid, "SIGTERM");
+        throw error;
+      }
+    },
+    { batch: BATCH },
+  );
+}
+
+async function main({ role, store: path, log }: MessageOptions): Promise<void> {
+  const parts = { clock: systemClock, random: systemRandom, synchronous: "normal" as const };
+  const store = await openSqliteStore(path, parts);
+  const engine = await Engine.start(store, { ownsStore: true, sweepMs: 100 });
+  engine.onFailure((error) => {
+    throw error;
+  });
+  if (role === "emit") engine.work(emitting);
+  else consume(engine, log);
+  process.once("message", () => {
+    const closed = engine.close().then(() => process.disconnect());
+    closed.catch((error: unknown) => {
+      throw error;
+    });
+  });
+  process.send?.({ kind: "ready" });
+}
+
+if (import.meta.main) await main(JSON.parse(process.argv[2] ?? "") as MessageOptions);
