@@ -20,8 +20,9 @@ export interface FairnessOptions {
   readonly items: number;
   readonly lanes: number;
   readonly chunkSize: number;
-  /** Of the small one, which has one lane; its chunks are always the same. */
+  /** Of the small one, which has one lane. */
   readonly smallItems: number;
+  readonly smallChunkSize: number;
   /** The small one's; the large one has 1. */
   readonly weight: number;
 }
@@ -37,7 +38,6 @@ const PROGRAM = fileURLToPath(new URL("../support/tenant-process.ts", import.met
 const [LARGE, SMALL] = [0, 1];
 /** The small tenant's items are the quicker ones: who counted items would give it too little. */
 const WORK_MS = { large: 5, small: 2 };
-const SMALL_CHUNK = 20;
 /** Of the stretch in which both have work, this much at each end is not judged. */
 const CUT = 0.2;
 const FAIR_MIN = 0.9;
@@ -60,7 +60,7 @@ export async function checkFairness(options: FairnessOptions): Promise<number> {
     });
     const engine = await Engine.start(opened, { work: false, ownsStore: true });
     await submitLarge(engine, options, tenants);
-    const pipeline = makeTenantPipeline({ tenants, concurrency }, SMALL_CHUNK);
+    const pipeline = makeTenantPipeline({ tenants, concurrency }, options.smallChunkSize);
     const small = await engine.submit(pipeline, count(options.smallItems), { lane: "small.only" });
     for (let at = 0; at < PROCESSES; at++) {
       const log = join(folder, `calls-${at}`);

@@ -13,7 +13,6 @@ import type { Store } from "../../src/ports/store.ts";
 import { systemClock } from "../../src/runtime/system-clock.ts";
 import { systemRandom } from "../../src/runtime/system-random.ts";
 import { SeededRandom } from "../../src/testing/seeded-random.ts";
-import { checkMessages } from "./messages.ts";
 
 const ITEMS = 800;
 const KILLS = 6;
@@ -93,6 +92,3 @@ test(`${KILLS} kills between emits: every message is there once, and every file 
     await store.close();
   }
 });
-
-test("three processes that emit and two that consume, killed in turn: each message is there once, and was consumed", () =>
-  checkMessages({ items: 20_000, killEveryMs: 200, killsMin: 3, seed: SEED }));

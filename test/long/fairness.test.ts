@@ -2,7 +2,14 @@
 import { expect, test } from "vitest";
 import { checkFairness } from "../chaos/fairness.ts";
 
-const SIZES = { concurrency: 4, items: 1_000_000, lanes: 100, chunkSize: 100, smallItems: 20_000 };
+const SIZES = {
+  concurrency: 4,
+  items: 1_000_000,
+  lanes: 100,
+  chunkSize: 100,
+  smallItems: 20_000,
+  smallChunkSize: 20,
+};
 /** Two runs are never the same. */
 const NOT_LESS = 0.9;
 
