@@ -167,10 +167,6 @@ export class Limiter {
     if (!this.isIdle) void this.#ask();
   }
 
-  holds(run: ChunkRun): boolean {
-    return this.#runs.has(run);
-  }
-
   /** Forgets a run. */
   drop(run: ChunkRun): void {
     if (!this.#runs.delete(run)) return;

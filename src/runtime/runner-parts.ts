@@ -32,7 +32,6 @@ export interface StartRights {
   canTake(now: number): boolean;
   /** There is a free slot: what waits may draw. */
   ask(): void;
-  holds(run: ChunkRun): boolean;
   drop(run: ChunkRun): void;
   clear(): readonly ChunkRun[];
   review(): void;
