@@ -18,12 +18,14 @@ describe("permits for handlers at once", () => {
   let one = makeRun("b1", "l1");
   let two = makeRun("b2", "l2");
   let runs = [one, two];
-  let permits = new SlotPermits();
+  let permits = new SlotPermits(() => {});
   const onRoom = vi.fn();
+  const onDoubt = vi.fn();
 
   beforeEach(() => {
-    permits = new SlotPermits();
+    permits = new SlotPermits(onDoubt);
     onRoom.mockReset();
+    onDoubt.mockReset();
     one = makeRun("b1", "l1");
     two = makeRun("b2", "l2");
     runs = [one, two];
@@ -153,6 +155,38 @@ describe("permits for handlers at once", () => {
     renew([{ scope: "batch/b1", slots: 4 }], 100);
     expect(permits.countRoom(one, 0)).toBe(4);
     expect(permits.countRoom(two, 0)).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  describe("that two questions at once disagree about", () => {
+    /** One step needs nothing while the other is leased a chunk. */
+    const disagree = (): void => {
+      runs = [];
+      grant([{ scope: "batch/b1", slots: 2 }], 100);
+      const dry = permits.ask("import");
+      const lease = permits.ask("import");
+      expect(dry.keeps).toEqual([{ scope: "batch/b1", slots: 0 }]);
+      permits.grant(dry, [{ scope: "batch/b1", slots: 0 }], null);
+      permits.close(dry);
+      permits.grant(lease, [{ scope: "batch/b1", slots: 2 }], 100);
+      runs = [one];
+      expect(permits.countRoom(one, 0)).toBe(0);
+      expect(onDoubt).not.toHaveBeenCalled();
+      permits.close(lease);
+    };
+
+    test("are asked about once more when both are answered", () => {
+      disagree();
+      expect(onDoubt).toHaveBeenCalledTimes(1);
+      renew([{ scope: "batch/b1", slots: 2 }], 100);
+      expect(permits.countRoom(one, 0)).toBe(2);
+      expect(onDoubt).toHaveBeenCalledTimes(1);
+    });
+
+    test("are not asked about where nobody needs them", () => {
+      one.lose();
+      disagree();
+      expect(onDoubt).not.toHaveBeenCalled();
+    });
   });
 
   test("that came with a batch's only chunk are not forgotten by an older answer", () => {

@@ -50,9 +50,17 @@ export class SlotPermits {
   readonly #questions = new Set<PermitQuestion>();
   /** Handlers of careful runs that are about to start. */
   readonly #reserved = new Map<ChunkRun, number>();
+  /** About which questions at once were answered differently: there may be more than is held. */
+  readonly #doubtful = new Set<string>();
+  readonly #onDoubt: () => void;
   /** What is held of the scopes that were asked about last: items of one chunk come together. */
   #lastScopes: readonly string[] | null = null;
   #lastHeld: readonly Held[] = [];
+
+  /** `onDoubt`: the store is to be asked about all permits once more. */
+  constructor(onDoubt: () => void) {
+    this.#onDoubt = onDoubt;
+  }
 
   join(user: PermitUser): () => void {
     this.#users.add(user);
@@ -94,6 +102,12 @@ export class SlotPermits {
 
   close(question: PermitQuestion): void {
     this.#questions.delete(question);
+    if (this.#questions.size > 0 || this.#doubtful.size === 0) return;
+    const isMissed = [...this.#doubtful].some(
+      (scope) => this.#countNeeded(scope) > (this.#held.get(scope)?.slots ?? 0),
+    );
+    this.#doubtful.clear();
+    if (isMissed) this.#onDoubt();
   }
 
   /** The question is open until all is done with its answer. */
@@ -133,6 +147,7 @@ export class SlotPermits {
     for (const question of this.#questions) question.isShared = true;
     for (const { scope, slots } of permits) {
       const held = this.#held.get(scope)?.slots ?? slots;
+      if (held !== slots) this.#doubtful.add(scope);
       this.#hold(scope, Math.min(held, slots), pipeline, until);
     }
     this.#recount();
@@ -233,10 +248,15 @@ export class SlotPermits {
   #listKeeps(pipeline: string): Permit[] {
     return [...this.#held].flatMap(([scope, held]) => {
       if (held.pipeline !== pipeline) return [];
-      let needed = 0;
-      for (const user of this.#users) needed += countNeeded(user, scope);
+      const needed = this.#countNeeded(scope);
       return needed < held.slots ? [{ scope, slots: needed }] : [];
     });
+  }
+
+  #countNeeded(scope: string): number {
+    let needed = 0;
+    for (const user of this.#users) needed += countNeeded(user, scope);
+    return needed;
   }
 
   #tell(): void {
