@@ -8,9 +8,10 @@
  */
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
+import { JUDGED } from "./checkers/checker.ts";
 import { playSeed } from "./play-seed.ts";
 import { readRegressions } from "./regressions.ts";
-import { listCells } from "./swarm/coverage.ts";
+import { listCells, nameJudged } from "./swarm/coverage.ts";
 import { playSeeds, type SeedReport, type Totals } from "./swarm/play-seeds.ts";
 import { readPromise, shrink } from "./swarm/shrink.ts";
 import { tellStory } from "./swarm/story.ts";
@@ -113,12 +114,24 @@ async function conclude(
   const { seeds, failed, calls, faults, medianCalls, medianFaults, coverage } = totals;
   const empty = coverage.listEmpty();
   const met = listCells().length - empty.length;
-  const figures = { seeds, failed: failed.length, calls, faults, medianCalls, medianFaults };
+  const judged = Object.fromEntries(
+    JUDGED.map((what) => [what, coverage.cells.get(nameJudged(what)) ?? 0]),
+  );
+  const figures = {
+    seeds,
+    failed: failed.length,
+    calls,
+    faults,
+    medianCalls,
+    medianFaults,
+    judged,
+  };
   if (options.json) say(JSON.stringify({ ...figures, tookS, cells: met, empty }));
   else {
     say(
       `${seeds} seeds, ${totals.virtualHours.toFixed(0)} virtual hours in ${tookS.toFixed(0)} s: ${failed.length} failed`,
       `${calls} calls (median ${medianCalls} a seed), ${faults} faults (median ${medianFaults})`,
+      `judged: ${JUDGED.map((what) => `${judged[what]} ${what}`).join(", ")}`,
       `coverage: ${met} of ${listCells().length} cells of faults and states`,
     );
   }

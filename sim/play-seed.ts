@@ -1,5 +1,5 @@
 /** Plays the hour that a seed draws, or what a cut leaves of it. */
-import { Coverage } from "./swarm/coverage.ts";
+import { Coverage, nameJudged } from "./swarm/coverage.ts";
 import { applyCut, type Cut, WHOLE } from "./traffic/cut.ts";
 import { drawHour } from "./traffic/draw-hour.ts";
 import { playTraffic, type TrafficOptions } from "./traffic/traffic.ts";
@@ -28,7 +28,7 @@ export async function playSeed(
   const places: string[] = [];
   let happened = 0;
   const hour = drawHour(seed, cut.limits?.length !== 0);
-  const { world, problems } = await playTraffic(applyCut(hour, cut), {
+  const { world, problems, judged } = await playTraffic(applyCut(hour, cut), {
     ...options,
     onStage: (stage) => {
       coverage.watch(stage);
@@ -42,6 +42,7 @@ export async function playSeed(
       });
     },
   });
+  for (const [what, times] of judged) coverage.add(nameJudged(what), times);
   const faults = places.length + happened;
   return { seed, problems, world, calls: world.calls, faults, places, coverage };
 }

@@ -1,6 +1,7 @@
 /** All deliberate bugs: what the simulator must be able to see. */
 import type { Bug } from "./bug.ts";
 import { cancellingBugs } from "./cancelling.ts";
+import { capBugs } from "./caps.ts";
 import { checkpointBugs } from "./checkpoints.ts";
 import { clockBugs } from "./clocks.ts";
 import { dedupeBugs } from "./dedupe.ts";
@@ -14,6 +15,7 @@ import { rateBugs } from "./rates.ts";
 import { redrivingBugs } from "./redriving.ts";
 import { retryingBugs } from "./retrying.ts";
 import { settlingBugs } from "./settling.ts";
+import { shareBugs } from "./shares.ts";
 import { shutdownBugs } from "./shutdown.ts";
 import { slicingBugs } from "./slicing.ts";
 import { topicBugs } from "./topics.ts";
@@ -33,6 +35,8 @@ export const bugs: readonly Bug[] = [
   ...dedupeBugs,
   ...limitBugs,
   ...rateBugs,
+  ...capBugs,
+  ...shareBugs,
   ...clockBugs,
   ...eventBugs,
   ...topicBugs,

@@ -3,6 +3,7 @@ import { checkAttempts } from "./attempts.ts";
 import { checkBackOff } from "./back-off.ts";
 import { checkBudgets } from "./budgets.ts";
 import { checkCancelling } from "./cancelling.ts";
+import { checkCaps } from "./caps.ts";
 import { checkChain } from "./chain.ts";
 import { checkCheckpoints } from "./checkpoints.ts";
 import type { MakeChecker } from "./checker.ts";
@@ -27,6 +28,7 @@ import { checkPassage } from "./passage.ts";
 import { checkPlan } from "./plan.ts";
 import { checkRates } from "./rates.ts";
 import { checkRests } from "./rests.ts";
+import { checkShares } from "./shares.ts";
 import { checkSoundNodes } from "./sound-nodes.ts";
 import { checkTransitions } from "./transitions.ts";
 import { checkVersions } from "./versions.ts";
@@ -43,6 +45,8 @@ export const CHECKERS: ReadonlyMap<string, MakeChecker> = new Map([
   ["limits", checkLimits],
   ["rates", checkRates],
   ["paces", checkPaces],
+  ["caps", checkCaps],
+  ["shares", checkShares],
   ["closed keys", checkClosedKeys],
   ["rests", checkRests],
   ["nothing after cancel", checkCancelling],

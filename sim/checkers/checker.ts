@@ -10,12 +10,18 @@ import type { TrafficPlot } from "../traffic/plot.ts";
 import { readManifest } from "../../src/runtime/manifest.ts";
 import type { World, WorldListener } from "../world.ts";
 
+/** What is not there in every hour: a cap that is reached, tenants who had to share for long. */
+export const JUDGED = ["full caps", "shares"] as const;
+export type Judged = (typeof JUDGED)[number];
+
 export interface Scene {
   readonly world: World;
   readonly errands: Errands;
   readonly plot: TrafficPlot;
   /** Something is wrong. */
   say(problem: string, facts?: unknown): void;
+  /** Something was there to be judged: a promise that never is proves nothing. */
+  count(what: Judged): void;
 }
 
 export interface Checker extends WorldListener, ErrandListener {

@@ -1,11 +1,12 @@
 /**
  * How often each fault has met each state: a fault that never happens in some state proves nothing
- * about it. Three tables: faults of calls by what was called, happenings by the phases that batches
- * were in, and acts by the phase of the batch that they were aimed at.
+ * about it. Tables: faults of calls by what was called, happenings by the phases that batches
+ * were in, acts by the phase of the batch that they were aimed at, and what was there to be judged.
  */
 import { type Batch, currentStep, findPause, type State } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch.ts";
 import { STORE_VERBS } from "../../src/ports/store-verbs.ts";
+import { JUDGED, type Judged } from "../checkers/checker.ts";
 import { FAULT_KINDS } from "../faults.ts";
 import { ACTS, HAPPENINGS } from "../traffic/plot.ts";
 import type { Stage } from "../traffic/traffic.ts";
@@ -79,12 +80,17 @@ function nameCell(table: "call" | "happening" | "act", row: string, column: stri
   return `${table}: ${row} x ${column}`;
 }
 
+export function nameJudged(what: Judged): string {
+  return `judged: ${what}`;
+}
+
 export function listCells(): string[] {
   const called = STORE_VERBS.filter((verb) => UNCALLED[verb] === undefined);
   const happenings = [...HAPPENINGS, ...DEEDS.map((deed) => `item ${deed}`)];
   return [
     ...FAULT_KINDS.flatMap((kind) => called.map((verb) => nameCell("call", kind, verb))),
     ...happenings.flatMap((what) => PHASES.map((phase) => nameCell("happening", what, phase))),
+    ...JUDGED.map(nameJudged),
     ...ACTS.flatMap((act) => PHASES.map((phase) => nameCell("act", act, phase))),
   ].filter((cell) => UNREACHABLE[cell] === undefined);
 }

@@ -36,9 +36,10 @@ export async function shrink(seed: number, promise: string): Promise<Shrunk> {
     happenings: hour.happenings.map((_, number) => number),
     faults: places,
     items: hour.errands.map(({ key, contents }) => `${key}:${contents.length}`),
-    limits: hour.pipelines.flatMap(({ steps }) =>
-      steps.filter((step) => hasLimits(step)).map(({ name }) => name),
-    ),
+    limits: hour.pipelines.flatMap(({ name: pipeline, steps, sharing }) => [
+      ...(sharing === undefined ? [] : [pipeline]),
+      ...steps.filter((step) => hasLimits(step)).map(({ name }) => name),
+    ]),
   };
   if (!(await breaks(whole))) return { cut: WHOLE, plays };
   let cut = whole;

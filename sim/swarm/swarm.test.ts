@@ -6,6 +6,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import type { Judged } from "../checkers/checker.ts";
 import { playSeed } from "../play-seed.ts";
 import { readRegressions } from "../regressions.ts";
 import { Coverage, listCells } from "./coverage.ts";
@@ -22,6 +23,7 @@ interface Figures {
   readonly medianCalls: number;
   readonly medianFaults: number;
   readonly cells: number;
+  readonly judged: { readonly [What in Judged]: number };
 }
 
 /** What the command prints, whether it succeeds or not. */
@@ -45,6 +47,8 @@ describe("the swarm", () => {
       expect(figures).toMatchObject({ seeds: SEEDS, failed: 0 });
       expect(figures.medianCalls).toBeGreaterThanOrEqual(2_000);
       expect(figures.medianFaults).toBeGreaterThanOrEqual(20);
+      expect(figures.judged.shares).toBeGreaterThanOrEqual(SEEDS / 20);
+      expect(figures.judged["full caps"]).toBeGreaterThanOrEqual(SEEDS * 10);
     },
     LIMIT_MS,
   );

@@ -33,7 +33,8 @@ describe("a cut", () => {
     const { errands, acts, happenings } = applyCut(hour, WHOLE);
     expect({ errands, acts, happenings }).toEqual({
       errands: hour.errands,
-      acts: hour.acts,
+      // By their time; they are numbered as they were drawn.
+      acts: hour.acts.toSorted((a, b) => a.atMs - b.atMs),
       happenings: hour.happenings,
     });
   });

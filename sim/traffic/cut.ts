@@ -17,7 +17,10 @@ export interface Cut {
   readonly faults: readonly string[] | null;
   /** How many items a batch has, as `e1:3`. */
   readonly items: readonly string[] | null;
-  /** Steps that keep their rate and pace; with none the hour is one without limits. */
+  /**
+   * Steps that keep their rate and pace, and pipelines that keep their caps and weights; with none
+   * the hour is one without limits.
+   */
   readonly limits: readonly string[] | null;
 }
 
@@ -54,7 +57,9 @@ function cutLimits(pipeline: PipelinePlot, { limits }: Cut): PipelinePlot {
       ? step
       : { ...step, rate: null, pace: null, checkMaxMs: null },
   );
-  return { ...pipeline, steps };
+  if (limits?.includes(pipeline.name) ?? true) return { ...pipeline, steps };
+  const { sharing: _sharing, ...rest } = pipeline;
+  return { ...rest, steps };
 }
 
 /** Those that are left are submitted when they were before. */

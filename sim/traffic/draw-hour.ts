@@ -8,6 +8,7 @@ import { FAULT_KINDS, type FaultRates, OPERATOR, swarmFaults } from "../faults.t
 import type { HintFaults } from "../world.ts";
 import { Draw } from "./draw.ts";
 import { drawLimits, hasLimits } from "./draw-limits.ts";
+import { drawSharing } from "./draw-sharing.ts";
 import { drawDoings, drawErrand, drawPipeline } from "./draw-work.ts";
 import type { Errand, PipelinePlot } from "./errand.ts";
 import {
@@ -60,12 +61,28 @@ export interface Hour extends TrafficPlot {
 /** Without its limits an hour is otherwise the same. */
 export function drawHour(seed: number, withLimits = true): Hour {
   const hour = drawPlainHour(seed);
-  const draw = new Draw(seed * 7_411 + 3);
-  const limited = withLimits ? drawLimits(draw, hour) : null;
+  return withLimits ? share(hour) : hour;
+}
+
+/** Acts are added behind the others, which keep their numbers. */
+function share(hour: Hour): Hour {
+  const draw = new Draw(hour.seed * 8_513 + 7);
+  const shared = drawSharing(draw, hour);
+  if (shared === null) return limit(hour);
+  const { pipelines, errands, byWeight } = shared;
+  const acts = byWeight
+    ? drawLimitActs(draw, errands, [0, 1, 3], ["setWeight"])
+    : drawLimitActs(draw, errands, [4, 10, 20], ["setCap", "setCap", "setWeight"]);
+  const changed = { ...hour, pipelines, errands, acts: [...hour.acts, ...acts] };
+  return byWeight ? changed : limit(changed);
+}
+
+function limit(hour: Hour): Hour {
+  const draw = new Draw(hour.seed * 7_411 + 3);
+  const limited = drawLimits(draw, hour);
   if (limited === null) return hour;
-  // Behind the others, which keep their numbers.
-  const acts = [...hour.acts, ...drawKeyActs(draw, hour.errands)];
-  return { ...hour, ...limited, acts };
+  const acts = drawLimitActs(draw, hour.errands, [0, 3, 8], ["closeKey", "openKey"]);
+  return { ...hour, ...limited, acts: [...hour.acts, ...acts] };
 }
 
 function drawPlainHour(seed: number): Hour {
@@ -201,11 +218,16 @@ function drawActs(draw: Draw, count: number, errands: readonly Errand[]): ActPlo
   return acts.toSorted((a, b) => a.atMs - b.atMs);
 }
 
-/** Operators close and open keys. */
-function drawKeyActs(draw: Draw, errands: readonly Errand[]): ActPlot[] {
-  return Array.from({ length: draw.pick([0, 3, 8]) }, () => ({
+/** Operators close and open keys, and set caps and weights. */
+function drawLimitActs(
+  draw: Draw,
+  errands: readonly Errand[],
+  counts: readonly number[],
+  names: readonly ActName[],
+): ActPlot[] {
+  return Array.from({ length: draw.pick(counts) }, () => ({
     atMs: drawMoment(draw, errands),
-    act: draw.pick(["closeKey", "openKey"] as const),
+    act: draw.pick(names),
     roll: draw.below(2 ** 31),
   }));
 }
@@ -275,10 +297,14 @@ export function describeSwarm({ seed, swarm, ...plot }: Hour): string {
 }
 
 function describeLimits(pipelines: readonly PipelinePlot[]): string[] {
-  return pipelines
+  const sharing = pipelines
+    .filter((pipeline) => pipeline.sharing !== undefined)
+    .map((pipeline) => `  sharing of ${pipeline.name}: ${JSON.stringify(pipeline.sharing)}`);
+  const limits = pipelines
     .flatMap(({ steps }) => steps)
     .filter((step) => hasLimits(step))
     .map(({ name, rate, pace, checkMaxMs }) => {
       return `  limits of ${name}: ${JSON.stringify({ rate, pace, checkMaxMs })}`;
     });
+  return [...sharing, ...limits];
 }

@@ -46,6 +46,7 @@ function drawStep(draw: Draw, name: string, mayDedupe: boolean): StepPlot {
     waits: false,
     chunkSize: draw.pick([1, 3, 7]),
     concurrency: draw.pick([1, 4, 16]),
+    concurrencyMin: null,
     byChunk: draw.chance(0.2),
     maxRedrives: draw.pick([0, 1, 3]),
     failureBudget: draw.chance(0.1) ? draw.pick([0, 2]) : null,

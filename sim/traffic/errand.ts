@@ -1,4 +1,5 @@
 /** The words in which traffic is described: what items do, and how pipelines and batches are made. */
+import type { Caps } from "../../src/core/caps.ts";
 import type { RetryPolicy } from "../../src/core/retry.ts";
 import type { ItemContext } from "../../src/runtime/contexts.ts";
 import type { Node } from "../world.ts";
@@ -31,7 +32,10 @@ export interface StepPlot {
   /** Waits for an outside count instead. */
   readonly waits: boolean;
   readonly chunkSize: number;
+  /** Handlers at once on a node, at most. */
   readonly concurrency: number;
+  /** At least: how many of them are best is found out; null where it is fixed. */
+  readonly concurrencyMin: number | null;
   readonly byChunk: boolean;
   readonly maxRedrives: number;
   readonly failureBudget: number | null;
@@ -53,12 +57,22 @@ export interface Release {
   readonly accepts: readonly string[];
 }
 
+/** How the batches of a pipeline share its workers. */
+export interface SharingPlot {
+  /** Handlers at once over all nodes. */
+  readonly caps: Caps;
+  /** Whose work a lane's is; one that is not named is a tenant of its own. */
+  readonly tenants: { readonly [lane: string]: string };
+  readonly weights: { readonly [tenant: string]: number };
+}
+
 export interface PipelinePlot {
   readonly name: string;
   readonly supply: "ranged" | "iterable" | "handed_over" | "open";
   readonly steps: readonly StepPlot[];
   /** The first is what nodes begin with; the last is what a deployment brings. */
   readonly releases: readonly Release[];
+  readonly sharing?: SharingPlot;
 }
 
 /** One batch. */
@@ -74,6 +88,8 @@ export interface Errand {
   readonly doings: readonly (readonly Doing[])[];
   /** The content of each item; equal ones are duplicates where a step looks for them. */
   readonly contents: readonly string[];
+  /** How long an item runs at most, where that is not as its step says. */
+  readonly itemMaxMs?: number;
   /** An open batch's producer goes away without having sealed it. */
   readonly neverSealed: boolean;
 }
@@ -101,6 +117,8 @@ export interface ErrandRun {
   readonly drive: number;
   readonly fence: number;
   readonly final: boolean;
+  /** The handler's call, by number: with `processChunk` several items have the same. */
+  readonly call: number;
   readonly startedAt: number;
   /** Its handler came to an end while its node lived. */
   ended: boolean;

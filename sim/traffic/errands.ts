@@ -16,6 +16,7 @@ import {
 import { definePipeline, type Pipeline } from "../../src/runtime/pipeline.ts";
 import { never, type Node, type World } from "../world.ts";
 import { describePace, describeRate } from "./limits.ts";
+import { describeSharing } from "./sharing.ts";
 import { iterateParcels, makeRangedSource } from "./parcel-source.ts";
 import {
   type Doing,
@@ -50,6 +51,8 @@ export class Errands {
   readonly #world: World;
   /** How often an item did what it does only a few times. */
   readonly #done = new Map<string, number>();
+  /** Calls of handlers so far. */
+  #calls = 0;
   /** How often a source that is read once was opened. */
   #openings = 0;
   /** When an outside count was first looked at. */
@@ -80,7 +83,7 @@ export class Errands {
 
   /** The pipeline as this node has it: its handlers die with the node. */
   makePipeline(node: Node, plot: PipelinePlot, deployed: number): Pipeline<Parcel, string> {
-    const { name, supply, steps, releases } = plot;
+    const { name, supply, steps, releases, sharing } = plot;
     const release = releases[Math.min(deployed, releases.length - 1)] as Release;
     const source = ({ input }: { input: string }): unknown =>
       supply === "ranged"
@@ -98,22 +101,25 @@ export class Errands {
       name,
       version: release.version,
       accepts: release.accepts,
+      ...(sharing === undefined ? {} : describeSharing(sharing)),
       steps: definitions as never,
     }) as unknown as Pipeline<Parcel, string>;
   }
 
   #makeWork(code: Code): object {
-    const { chunkSize, concurrency, maxRedrives, failureBudget, canary } = code.step;
+    const { chunkSize, concurrency, concurrencyMin, maxRedrives, failureBudget, canary } =
+      code.step;
     const { timeLimitMs, retry, dedupes, byChunk, rate, pace, checkMaxMs } = code.step;
     const process = (parcel: Parcel, context: ItemContext): unknown =>
-      this.#process(code, parcel, context);
+      this.#process(code, parcel, context, ++this.#calls);
     const processChunk = (
       items: readonly ChunkItem<Parcel>[],
       context: ChunkContext,
     ): Promise<ItemOutcome[]> => this.#processChunk(code, items, context);
     return {
       chunkSize,
-      concurrency,
+      concurrency:
+        concurrencyMin === null ? concurrency : { min: concurrencyMin, max: concurrency },
       maxRedrives,
       failureBudget,
       canary,
@@ -160,12 +166,13 @@ export class Errands {
     context: ChunkContext,
   ): Promise<ItemOutcome[]> {
     const { batch, fence, final, signal } = context;
+    const call = ++this.#calls;
     const answers = items.map(async (given): Promise<ItemOutcome> => {
       const { item, index, attempt, drive } = given;
       const emit = (topic: string, message: unknown): void => context.emit(given, topic, message);
       try {
         const facts = { batch, index, attempt, drive, fence, final, signal, emit };
-        const value = await this.#process(code, item, facts);
+        const value = await this.#process(code, item, facts, call);
         return readOutcome(value) ?? succeeded(value);
       } catch (error) {
         return failed(error);
@@ -174,7 +181,7 @@ export class Errands {
     return Promise.all(answers);
   }
 
-  async #process(code: Code, parcel: Parcel, context: RunFacts): Promise<unknown> {
+  async #process(code: Code, parcel: Parcel, context: RunFacts, call: number): Promise<unknown> {
     const { node, release, step: plot, number: step } = code;
     if (!node.alive) return never();
     const { batch, index, attempt, drive, fence, final, signal } = context;
@@ -192,6 +199,7 @@ export class Errands {
       drive,
       fence,
       final,
+      call,
       startedAt: this.#world.time.nowMs,
       ended: false,
     };
@@ -234,7 +242,7 @@ export class Errands {
     const { attempt, drive, signal } = context;
     const result = { ...parcel };
     const id = `${parcel.key}/${number}/${parcel.n}`;
-    await this.#spend(node, step.itemMaxMs);
+    await this.#spend(node, this.errands.get(parcel.key)?.itemMaxMs ?? step.itemMaxMs);
     switch (doing.does) {
       case "succeed":
         return result;

@@ -112,6 +112,10 @@ export class OperatorPart {
       case "closeKey":
       case "openKey":
         return this.#actOnKey(operator, choice, act, pipeline);
+      case "setCap":
+        return setCap(engine, choice, batch);
+      case "setWeight":
+        return setWeight(operator, choice, batch);
       case "look":
         return lookAround(engine, batch, choice);
       default:
@@ -197,6 +201,23 @@ class Choice {
   chance(probability: number): boolean {
     return this.#random.next() < probability;
   }
+}
+
+/** Sets, lowers, raises or clears a cap of a batch, its lane or its pipeline. */
+async function setCap({ operator, store }: Engine, choice: Choice, batch: Batch): Promise<void> {
+  const { id, lane, pipeline } = batch.submission;
+  const names = { batch: id, lane, pipeline };
+  const scope = choice.pick(["batch", "lane", "pipeline", "pipeline"] as const);
+  const value = choice.chance(0.3) ? null : choice.pick([1, 2, 3, 5, 8, 12]);
+  await operator.setLimit({ kind: "cap", scope, name: names[scope], value }, BY);
+  if (choice.chance(0.3)) await store.listCapUse();
+}
+
+async function setWeight(operator: Operator, choice: Choice, batch: Batch): Promise<void> {
+  const name = `${batch.submission.pipeline}/${batch.tenant}`;
+  const value = choice.chance(0.3) ? null : choice.pick([0.5, 1, 2, 3]);
+  await operator.setLimit({ kind: "weight", scope: "tenant", name, value }, BY);
+  if (choice.chance(0.3)) await operator.listLimitChanges();
 }
 
 /** Mends the first letter that was refused, if its item is known. */

@@ -18,6 +18,8 @@ export const ACTS = [
   "look",
   "closeKey",
   "openKey",
+  "setCap",
+  "setWeight",
 ] as const;
 export type ActName = (typeof ACTS)[number];
 

@@ -8,6 +8,7 @@ const PLAIN_STEP: StepPlot = {
   waits: false,
   chunkSize: 3,
   concurrency: 4,
+  concurrencyMin: null,
   byChunk: false,
   maxRedrives: 0,
   failureBudget: null,

@@ -10,7 +10,7 @@ import type { BatchHandle } from "../../src/runtime/batch-handle.ts";
 import { Engine } from "../../src/runtime/engine.ts";
 import type { Pipeline } from "../../src/runtime/pipeline.ts";
 import { CHECKERS } from "../checkers/all.ts";
-import type { Checker, Scene } from "../checkers/checker.ts";
+import type { Checker, Judged, Scene } from "../checkers/checker.ts";
 import { checkDeliveries } from "../checkers/deliveries.ts";
 import { closeEngines } from "../closing.ts";
 import { type FaultPlan, OPERATOR } from "../faults.ts";
@@ -29,6 +29,8 @@ export interface Traffic {
   readonly world: World;
   readonly errands: Errands;
   readonly problems: readonly string[];
+  /** How often there was something to judge. */
+  readonly judged: ReadonlyMap<Judged, number>;
 }
 
 export interface TrafficOptions extends Pick<WorldOptions, "wrapStore"> {
@@ -75,6 +77,7 @@ class Play {
   /** Who waits for the end of a batch, and for which. */
   readonly #waiting = new Map<Node, Set<string>>();
   readonly #problems: string[] = [];
+  readonly #judged = new Map<Judged, number>();
   #starting = 0;
   /** When the last fault or act was. */
   #calmAt: number;
@@ -114,7 +117,9 @@ class Play {
       const tail = facts === undefined ? "" : `: ${JSON.stringify(facts)}`;
       this.#problems.push(`${promise}: at ${this.#world.time.elapsedMs} ms ${problem}${tail}`);
     };
-    return { world: this.#world, errands: this.#errands, plot: this.#plot, say };
+    const count = (what: Judged): void =>
+      void this.#judged.set(what, (this.#judged.get(what) ?? 0) + 1);
+    return { world: this.#world, errands: this.#errands, plot: this.#plot, say, count };
   }
 
   async run(): Promise<Traffic> {
@@ -135,7 +140,7 @@ class Play {
       process.off("unhandledRejection", onRejection);
     }
     for (const problem of this.#operator.problems) say(problem);
-    return { world, errands: this.#errands, problems: this.#problems };
+    return { world, errands: this.#errands, problems: this.#problems, judged: this.#judged };
   }
 
   #begin(): void {

@@ -1,0 +1,171 @@
+/** Bugs of caps: handlers at once over all workers. */
+import type { Bug } from "./bug.ts";
+
+const CAPS = "src/core/caps.ts";
+const STORE = "src/adapters/memory/permits.ts";
+const PERMITS = "src/runtime/slot-permits.ts";
+const RUNNER = "src/runtime/item-runner.ts";
+const QUEUE = "src/runtime/run-queue.ts";
+
+export const capBugs: readonly Bug[] = [
+  {
+    name: "permit-not-asked-for",
+    what: "An item starts, whatever its caps say.",
+    file: QUEUE,
+    before: "if (!areCapped || this.#permits.mayStart(run, now)) return at;",
+    after: "if (!areCapped || now >= 0) return at;",
+  },
+  {
+    name: "permits-of-others-not-summed",
+    what: "What the others hold of a cap is the most that one of them does.",
+    file: STORE,
+    before: ".reduce((sum, one) => sum + readSlots(one, now), 0);",
+    after: ".reduce((most, one) => Math.max(most, readSlots(one, now)), 0);",
+  },
+  {
+    name: "permit-not-renewed",
+    what: "A permit runs out although its holder renews its leases, and works on.",
+    file: STORE,
+    before: "slots: renewSlots(readSlots(row, now), room), until });",
+    after: "slots: renewSlots(row.slots, room), until: row.until || until });",
+  },
+  {
+    name: "renewal-takes-the-whole-cap",
+    what: "Who renews and holds nothing gets the whole cap, whoever else holds some of it.",
+    file: STORE,
+    before: "      const room = this.#room(row.scope, cap, worker, now);\n      this.#put",
+    after: "      const room = cap;\n      this.#put",
+  },
+  {
+    name: "lower-cap-not-heard-of",
+    what: "Who holds permits keeps them when somebody lowers the cap.",
+    file: CAPS,
+    before: "return own === 0 ? room : Math.min(own, room);",
+    after: "return own === 0 ? room : own;",
+    also: [
+      {
+        file: CAPS,
+        before: "return Math.max(Math.min(own, room), Math.min(wanted, room));",
+        after: "return Math.max(own, Math.min(wanted, room));",
+      },
+    ],
+  },
+  {
+    name: "declared-cap-above-the-operators",
+    what: "Where a pipeline declares a cap, that of an operator does not count.",
+    file: CAPS,
+    before: "const cap = findOperators(scope, names[scope]) ?? declared;",
+    after: "const cap = declared ?? findOperators(scope, names[scope]);",
+  },
+  {
+    name: "permits-in-use-are-given-up",
+    what: "A worker gives up the permits of what runs, and keeps those of what is to start.",
+    file: PERMITS,
+    before: "return Math.max(running, Math.min(user.countSlots(), running + startable));",
+    after: "return Math.min(user.countSlots(), startable);",
+  },
+  {
+    name: "fewer-slots-than-run",
+    what: "A worker that finds out that fewer handlers are better gives up those that run still.",
+    file: PERMITS,
+    before: "return Math.max(running, Math.min(user.countSlots(), running + startable));",
+    after: "return Math.min(user.countSlots(), running + startable);",
+  },
+  {
+    name: "each-step-speaks-for-all",
+    what: "A step that needs few permits gives up those of the other steps.",
+    file: PERMITS,
+    before: "needed += countNeeded(user, scope);",
+    after: "needed = Math.max(needed, countNeeded(user, scope));",
+  },
+  {
+    name: "given-up-with-the-answer",
+    what: "What a worker gives up it uses until it hears that somebody else may have it.",
+    file: PERMITS,
+    before: "if (held !== undefined) this.#held.set(scope, { ...held, slots });",
+    after: "void [held, slots];",
+  },
+  {
+    name: "last-answer-counts",
+    what: "Of two answers the one that comes last counts, also if it is the older one.",
+    file: PERMITS,
+    before: "if (isShared) return this.add(permits, pipeline, until);",
+    after: "void isShared;",
+  },
+  {
+    name: "batch-of-one-chunk-without-permits",
+    what: "A batch that runs where it was submitted needs no permits.",
+    file: "src/runtime/lease-request.ts",
+    before: "permits.add(permitted, pipeline.name, leaseUntil);",
+    after: "void [permits, permitted, pipeline];",
+  },
+  {
+    name: "careful-waves-above-the-cap",
+    what: "What runs carefully after a loss starts whatever its caps say.",
+    file: PERMITS,
+    before: "const room = Math.min(wanted, this.countRoom(run, now));",
+    after: "const room = Math.min(wanted, now + 1e9);",
+    also: [
+      {
+        file: RUNNER,
+        before: "if (permits.areNeeded && !permits.mayStartReserved(run, now)) return -1;",
+        after: "void [permits, now];",
+      },
+    ],
+  },
+  {
+    name: "room-of-a-wave-not-kept",
+    what: "While the starts of a wave are written, others take its place, and it starts all the same.",
+    file: PERMITS,
+    before: "for (const held of this.#listHeld(run.facts.scopes)) held.active += room;",
+    after: "",
+    also: [
+      {
+        file: PERMITS,
+        before: "    for (const [run, slots] of this.#reserved) count(run, slots);\n",
+        after: "",
+      },
+      {
+        file: RUNNER,
+        before: "if (permits.areNeeded && !permits.mayStartReserved(run, now)) return -1;",
+        after: "void [permits, now];",
+      },
+    ],
+  },
+  {
+    name: "careful-runs-without-room-come-back-at-once",
+    what: "A careful run that finds its cap full is given back, leased again, and so on.",
+    file: "src/runtime/room-wait.ts",
+    before: "if (room > 0 || now >= until || isOver()) return room;",
+    after: "if (room > 0 || now >= until - 1_000 || isOver()) return room;",
+  },
+  {
+    name: "limited-items-above-the-cap",
+    what: "An item that has a token starts, whatever its caps say.",
+    file: "src/runtime/executor.ts",
+    before: "mayStart: (run, now) => !parts.permits.areNeeded || parts.permits.mayStart(run, now),",
+    after: "mayStart: () => true,",
+  },
+  {
+    name: "retries-without-a-permit",
+    what: "The second try of an item needs no permit.",
+    file: QUEUE,
+    before: "if (!areCapped || this.#permits.mayStart(run, now)) return at;",
+    after:
+      "if (!areCapped || run.lease.histories.length > 0 || this.#permits.mayStart(run, now)) return at;",
+  },
+  {
+    name: "calls-for-chunks-not-counted",
+    what: "A call for a whole chunk takes no slot.",
+    file: RUNNER,
+    before: "if (permits.areNeeded) permits.start(run);",
+    after: "if (permits.areNeeded && step.processChunk === undefined) permits.start(run);",
+  },
+  {
+    name: "only-the-batch-is-counted",
+    what: "Handlers count against the cap of their batch, and not of their lane or pipeline.",
+    file: PERMITS,
+    before: "else for (const held of this.#listHeld(run.facts.scopes)) held.active++;",
+    after: "else for (const held of this.#listHeld(run.facts.scopes).slice(0, 1)) held.active++;",
+  },
+];

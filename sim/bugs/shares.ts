@@ -1,0 +1,91 @@
+/** Bugs of shares: whose work is leased next. */
+import type { Bug } from "./bug.ts";
+
+const SHARE = "src/core/fair-share.ts";
+
+export const shareBugs: readonly Bug[] = [
+  {
+    name: "leases-not-charged",
+    what: "A lease costs its tenant nothing.",
+    file: SHARE,
+    before: "const finish = computeStart(share, virtual) + items * computeCost(share);",
+    after: "const finish = computeStart(share, virtual) + 0 * items;",
+    also: [
+      {
+        file: SHARE,
+        before: "finish: Math.max(0, finish + use.moved),",
+        after: "finish: Math.max(0, finish),",
+      },
+    ],
+  },
+  {
+    name: "weight-inverted",
+    what: "Who has twice the weight gets half as much.",
+    file: SHARE,
+    before: "return itemMs / weight;",
+    after: "return itemMs * weight;",
+    also: [
+      {
+        file: SHARE,
+        before: "const used = total / weight;",
+        after: "const used = total * weight;",
+      },
+    ],
+  },
+  {
+    name: "weight-not-used-for-what-was-used",
+    what: "What a lease really took is charged without its tenant's weight.",
+    file: SHARE,
+    before: "const used = total / weight;",
+    after: "const used = total;",
+  },
+  {
+    name: "newcomer-with-credit",
+    what: "Who comes back has saved up all the time in which it had no work.",
+    file: SHARE,
+    before: "return Math.max(virtual - owed, finish);",
+    after: "return Math.max(0 * (virtual - owed), finish);",
+  },
+  {
+    name: "busy-time-charged-with-every-report",
+    what: "Each report of a lease charges all its time once more.",
+    file: SHARE,
+    before: "const total = Math.max(account.busyMs, busyMs);",
+    after: "const total = account.busyMs + busyMs;",
+  },
+  {
+    name: "charges-not-corrected",
+    what: "A lease stays charged as if all items took the same time.",
+    file: "src/adapters/memory/working.ts",
+    before: "    uses.apply();\n",
+    after: "",
+  },
+  {
+    name: "handler-time-not-measured",
+    what: "Tenants share numbers of items, and not the time that these take.",
+    file: "src/runtime/item-runner.ts",
+    before: "if (worked !== null) worked.busyMs += now - slot.startedAt;",
+    after: "void worked;",
+  },
+  {
+    name: "more-lanes-get-more",
+    what: "Each lane has a share of its own, whoever its tenant is.",
+    file: "src/runtime/submission-check.ts",
+    before: "if (tenant === null) return lane;",
+    after: 'if (lane !== "") return lane;',
+  },
+  {
+    name: "who-is-ahead-is-next",
+    what: "The tenant that had most gets more.",
+    file: SHARE,
+    before: "const at = starts.indexOf(Math.min(...starts));",
+    after: "const at = starts.indexOf(Math.max(...starts));",
+  },
+  {
+    name: "operators-weight-ignored",
+    what: "A weight that an operator sets is written down, and nothing else.",
+    file: "src/adapters/memory/shares.ts",
+    before: 'if (typeof set?.value === "number") return set.value;',
+    after: "void set;",
+  },
+];

@@ -1,0 +1,230 @@
+/**
+ * Promise 7, shares: two tenants of a pipeline that both have work to lease for a while get handler
+ * time by their weights, and differ by no more than a few leases of each node. Only times are judged
+ * in which nothing else held either of them back, and which were long enough to tell: if one of them
+ * had got all of it, that would have been too much.
+ */
+import type { Step } from "../../src/adapters/memory/state.ts";
+import type { LimitRequest } from "../../src/ports/operating.ts";
+import type { LeasedChunk, SweepResult } from "../../src/ports/working.ts";
+import type { ErrandRun, PipelinePlot, SharingPlot } from "../traffic/errand.ts";
+import { readTenant } from "../traffic/sharing.ts";
+import type { Node } from "../world.ts";
+import { type Checker, findPlace, listBatches, type Scene } from "./checker.ts";
+import { listLeased } from "./fencing.ts";
+import { listPauses } from "./pauses.ts";
+
+/** What each node may be ahead or behind with, for each of the two. */
+const LEASES = 1.5;
+
+/** A time in which two tenants had work of the same step to lease. */
+interface Stretch {
+  readonly pipeline: string;
+  readonly since: number;
+  readonly services: readonly [Service, Service];
+  /** Nodes that have leased anything. */
+  readonly nodes: Set<string>;
+  /** The most items that one lease had. */
+  itemsMax: number;
+}
+
+interface Service {
+  readonly tenant: string;
+  readonly weight: number;
+  /**
+   * What its leases from before the time count for in it: what was charged in advance, and what they
+   * really took, which is charged when it is reported.
+   */
+  ahead: number;
+  /** Handler time, and calls that it went to. */
+  ms: number;
+  calls: number;
+  /** Of the handlers, the longest. */
+  longestMs: number;
+}
+
+interface Running {
+  readonly pipeline: string;
+  readonly tenant: string;
+  /** When its chunk was leased. */
+  readonly leasedAt: number;
+}
+
+export function checkShares(scene: Scene): Checker {
+  const { world, plot } = scene;
+  const { time } = world;
+  const { state } = world.store;
+  const fair = plot.pipelines.filter(isShared);
+  if (fair.length === 0) return {};
+  /** By pipeline, step, version and the two tenants. */
+  const stretches = new Map<string, Stretch>();
+  const running = new Map<ErrandRun, Running>();
+  /** When each chunk was leased last. */
+  const leasedAt = new Map<string, number>();
+
+  const serve = (run: ErrandRun, where: Running, stretch: Stretch): void => {
+    const service = stretch.services.find(({ tenant }) => tenant === where.tenant);
+    if (service === undefined || stretch.pipeline !== where.pipeline) return;
+    const tookMs = time.nowMs - run.startedAt;
+    // Whoever was alone before has leased as much as it liked.
+    if (where.leasedAt < stretch.since) {
+      service.ahead += tookMs / service.weight;
+      return;
+    }
+    service.ms += tookMs;
+    service.calls++;
+    service.longestMs = Math.max(service.longestMs, tookMs);
+  };
+  const close = (id: string, stretch: Stretch): void => {
+    stretches.delete(id);
+    for (const [run, where] of running) if (run.node.alive) serve(run, where, stretch);
+    const facts = compare(stretch);
+    if (facts === null) return;
+    scene.count("shares");
+    if (facts.apart <= facts.allowed) return;
+    const [one, other] = stretch.services;
+    const lastedMs = time.nowMs - stretch.since;
+    const what = `${one.tenant} and ${other.tenant} of ${stretch.pipeline}`;
+    scene.say(`${what} are not served alike in ${lastedMs} ms`, { ...facts, one, other });
+  };
+  const closeAll = (): void => {
+    for (const [id, stretch] of stretches) close(id, stretch);
+    for (const run of running.keys()) if (!run.node.alive) running.delete(run);
+  };
+  const open = (pipeline: string, pair: readonly [string, string]): Stretch => {
+    const [one, other] = pair.map((tenant): Service => {
+      const weight = readWeight(scene, pipeline, tenant);
+      const finish = state.shares.get(`${pipeline}/${tenant}`)?.finish ?? 0;
+      const ahead = Math.max(0, finish - (state.shareClocks.get(pipeline)?.virtual ?? 0));
+      return { tenant, weight, ahead, ms: 0, calls: 0, longestMs: 0 };
+    }) as [Service, Service];
+    return { pipeline, since: time.nowMs, services: [one, other], nodes: new Set(), itemsMax: 0 };
+  };
+  const look = (): void => {
+    const found = new Map<string, { pipeline: string; pair: readonly [string, string] }>();
+    for (const { name, sharing } of fair) {
+      const backlog = findBacklog(scene, name, sharing);
+      for (const pair of listPairs(backlog.tenants)) {
+        found.set(`${name} ${backlog.id} ${pair.join(" ")}`, { pipeline: name, pair });
+      }
+    }
+    for (const [id, stretch] of stretches) if (!found.has(id)) close(id, stretch);
+    for (const [id, { pipeline, pair }] of found) {
+      if (!stretches.has(id)) stretches.set(id, open(pipeline, pair));
+    }
+  };
+  const noteLease = (node: Node, leased: readonly LeasedChunk[]): void => {
+    for (const { batch, step, chunk } of leased) {
+      leasedAt.set(`${batch}/${step}/${chunk}`, time.nowMs);
+    }
+    for (const stretch of stretches.values()) {
+      const ours = leased.filter(
+        ({ batch }) => state.batches.get(batch)?.submission.pipeline === stretch.pipeline,
+      );
+      if (ours.length === 0) continue;
+      stretch.nodes.add(node.name);
+      const items = ours.reduce((sum, { start, end }) => sum + end - start, 0);
+      stretch.itemsMax = Math.max(stretch.itemsMax, items);
+    }
+  };
+  return {
+    onCommit: (node, verb, answer, args) => {
+      noteLease(node, listLeased(verb, answer));
+      // What was lost stays as it was charged, whatever it took.
+      const isLoss = verb === "sweep" && (answer as SweepResult).lostLeases > 0;
+      const isWeight = verb === "setLimit" && (args[0] as LimitRequest).kind === "weight";
+      if (isLoss || isWeight) closeAll();
+      look();
+    },
+    onCrash: closeAll,
+    onRetire: closeAll,
+    onTrouble: closeAll,
+    onStart: (run) => {
+      const place = findPlace(scene, run);
+      if (place === null) return;
+      const { pipeline, lane } = place.batch.submission;
+      const sharing = fair.find(({ name }) => name === pipeline)?.sharing;
+      if (sharing === undefined) return;
+      const tenant = readTenant(sharing, lane);
+      const at = leasedAt.get(`${run.batch}/${run.step}/${place.at}`) ?? 0;
+      running.set(run, { pipeline, tenant, leasedAt: at });
+    },
+    onLeave: (run) => {
+      const where = running.get(run);
+      running.delete(run);
+      if (where === undefined) return;
+      for (const stretch of stretches.values()) serve(run, where, stretch);
+    },
+    atEnd: closeAll,
+  };
+}
+
+/** An operator's, or what the pipeline says. */
+function readWeight({ world, plot }: Scene, pipeline: string, tenant: string): number {
+  const limits = [...world.store.state.limits.values()];
+  const set = limits.find(
+    ({ kind, name }) => kind === "weight" && name === `${pipeline}/${tenant}`,
+  )?.value;
+  const declared = plot.pipelines.find(({ name }) => name === pipeline)?.sharing?.weights[tenant];
+  return typeof set === "number" ? set : (declared ?? 1);
+}
+
+function listPairs(tenants: readonly string[]): (readonly [string, string])[] {
+  return tenants.flatMap((one, at) => tenants.slice(at + 1).map((other) => [one, other] as const));
+}
+
+type Shared = PipelinePlot & { readonly sharing: SharingPlot };
+
+/** Nothing but weights says who is next. */
+function isShared(pipeline: PipelinePlot): pipeline is Shared {
+  const { steps, sharing } = pipeline;
+  if (sharing === undefined || Object.keys(sharing.caps).length > 0) return false;
+  return steps.every(({ rate, pace, byChunk }) => rate === null && pace === null && !byChunk);
+}
+
+/** Tenants who all have work to lease, of one step and for the same nodes. */
+function findBacklog(
+  scene: Scene,
+  pipeline: string,
+  sharing: SharingPlot,
+): { readonly id: string; readonly tenants: readonly string[] } {
+  const { state } = scene.world.store;
+  const batches = listBatches(scene).filter(
+    ({ submission, state: now }) => submission.pipeline === pipeline && now === "running",
+  );
+  const [first] = batches;
+  const isOdd = batches.some(
+    (batch) =>
+      batch.step !== first?.step ||
+      batch.submission.version !== first.submission.version ||
+      batch.cancel !== null ||
+      listPauses(state, batch).length > 0 ||
+      batch.steps[batch.step]?.canaryChunks !== null,
+  );
+  if (first === undefined || isOdd) return { id: "", tenants: [] };
+  const busy = batches.filter((batch) => hasWork(scene, batch.steps[batch.step]));
+  const tenants = new Set(busy.map(({ submission }) => readTenant(sharing, submission.lane)));
+  return { id: `${first.step} ${first.submission.version}`, tenants: [...tenants].toSorted() };
+}
+
+function hasWork({ world }: Scene, step: Step | undefined): boolean {
+  const now = world.time.nowMs;
+  return (step?.chunks ?? []).some(
+    ({ state, dueAt }) => state === "planned" || (state === "waiting" && dueAt <= now),
+  );
+}
+
+/** How far two are apart, by weight, and how far they may be; null when it was too short to tell. */
+function compare({
+  nodes,
+  itemsMax,
+  services: [one, other],
+}: Stretch): { readonly apart: number; readonly allowed: number } | null {
+  const lease = ({ ms, calls, longestMs, weight }: Service): number =>
+    ((itemsMax * ms) / Math.max(1, calls) + longestMs) / weight;
+  const allowed =
+    LEASES * nodes.size * (lease(one) + lease(other)) + Math.max(one.ahead, other.ahead);
+  const total = (one.ms + other.ms) / Math.max(one.weight, other.weight);
+  if (nodes.size === 0 || total <= 2 * allowed) return null;
+  return { apart: Math.abs(one.ms / one.weight - other.ms / other.weight), allowed };
+}
