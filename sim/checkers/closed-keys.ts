@@ -123,7 +123,9 @@ function checkOwn(scene: Scene) {
     },
     noteDraws: (node: Node, draws: readonly TokenDraw[], grants: readonly TokenGrant[]): void => {
       for (const [at, ref] of draws.entries()) {
-        const isGranted = grants[at]?.open === true || (grants[at]?.inMs.length ?? 0) > 0;
+        const grant = grants[at];
+        if (grant === undefined) continue;
+        const isGranted = grant.open || grant.atOnce > 0 || grant.inMs.length > 0;
         if (isGranted) grantedAt.set(`${node.name}.${node.life} ${nameKey(ref)}`, time.nowMs);
       }
     },

@@ -6,7 +6,7 @@
  */
 import type { Step } from "../../src/adapters/memory/state.ts";
 import type { LimitRequest } from "../../src/ports/operating.ts";
-import type { LeasedChunk, SweepResult } from "../../src/ports/working.ts";
+import type { LeasedChunk, Report, SweepResult } from "../../src/ports/working.ts";
 import type { ErrandRun, PipelinePlot, SharingPlot } from "../traffic/errand.ts";
 import { readTenant } from "../traffic/sharing.ts";
 import type { Node } from "../world.ts";
@@ -33,7 +33,7 @@ interface Service {
   readonly weight: number;
   /**
    * What its leases from before the time count for in it: what was charged in advance, and what they
-   * really took, which is charged when it is reported.
+   * really took, which is charged when it is reported, however long ago it was.
    */
   ahead: number;
   /** Handler time, and calls that it went to. */
@@ -65,12 +65,9 @@ export function checkShares(scene: Scene): Checker {
   const serve = (run: ErrandRun, where: Running, stretch: Stretch): void => {
     const service = stretch.services.find(({ tenant }) => tenant === where.tenant);
     if (service === undefined || stretch.pipeline !== where.pipeline) return;
-    const tookMs = time.nowMs - run.startedAt;
     // Whoever was alone before has leased as much as it liked.
-    if (where.leasedAt < stretch.since) {
-      service.ahead += tookMs / service.weight;
-      return;
-    }
+    if (where.leasedAt < stretch.since) return;
+    const tookMs = time.nowMs - run.startedAt;
     service.ms += tookMs;
     service.calls++;
     service.longestMs = Math.max(service.longestMs, tookMs);
@@ -113,6 +110,20 @@ export function checkShares(scene: Scene): Checker {
       if (!stretches.has(id)) stretches.set(id, open(pipeline, pair));
     }
   };
+  const noteReports = (reports: readonly Report[]): void => {
+    for (const { batch, step, chunk, busyMs } of reports) {
+      const submission = state.batches.get(batch)?.submission;
+      const sharing = fair.find(({ name }) => name === submission?.pipeline)?.sharing;
+      if (submission === undefined || sharing === undefined) continue;
+      const tenant = readTenant(sharing, submission.lane);
+      const at = leasedAt.get(`${batch}/${step}/${chunk}`) ?? 0;
+      for (const { pipeline, since, services } of stretches.values()) {
+        if (pipeline !== submission.pipeline || at >= since) continue;
+        const service = services.find((one) => one.tenant === tenant);
+        if (service !== undefined) service.ahead += busyMs / service.weight;
+      }
+    }
+  };
   const noteLease = (node: Node, leased: readonly LeasedChunk[]): void => {
     for (const { batch, step, chunk } of leased) {
       leasedAt.set(`${batch}/${step}/${chunk}`, time.nowMs);
@@ -129,6 +140,7 @@ export function checkShares(scene: Scene): Checker {
   };
   return {
     onCommit: (node, verb, answer, args) => {
+      if (verb === "work") noteReports(args[0] as readonly Report[]);
       noteLease(node, listLeased(verb, answer));
       // What was lost stays as it was charged, whatever it took.
       const isLoss = verb === "sweep" && (answer as SweepResult).lostLeases > 0;

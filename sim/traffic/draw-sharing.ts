@@ -93,7 +93,7 @@ function drawCrowd(draw: Draw, { name, steps }: PipelinePlot, byWeight: boolean)
   const ratio = draw.pick(CROWD_RATIOS);
   return Object.entries(CROWDED_LANES).map(([lane, tenant], number) => {
     // Of two lanes of a tenant each has half of the items.
-    const items = draw.pick(byWeight ? [60, 90] : [12, 20]) * (tenant === "bolt" ? 2 : 1);
+    const items = draw.pick(byWeight ? [120, 180] : [12, 20]) * (tenant === "bolt" ? 2 : 1);
     return {
       key: `c${number}`,
       pipeline: name,
