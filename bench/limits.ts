@@ -34,7 +34,7 @@ const RATES = [
 ];
 const FAST_KEYS = 50;
 /** Far above what anything here reaches. */
-const HUGE_RATE = 1_000_000;
+const HUGE_RATE = 100_000_000;
 const HUGE_CAP = 1_000_000;
 const TENANTS = 4;
 const EMIT_EVERY = 100;

@@ -16,14 +16,16 @@ const RATE: BucketSpec = { kind: "rate", perSecond: 10, burst: 1 };
 describe("what may be started", () => {
   test("by a rate, a pace, or by whatever there is where nothing limits it", () => {
     expect(decideDraw(NEW_BUCKET, RATE, ASK, TIME).grant).toMatchObject({
-      inMs: [0, 104],
+      atOnce: 1,
+      inMs: [104],
       open: false,
       holdUp: null,
     });
     expect(decideDraw(NEW_BUCKET, RATE, { ...ASK, count: 9 }, TIME).grant.holdUp).toBe("rate");
-    expect(decideDraw(NEW_BUCKET, PACE, ASK, TIME).grant.inMs).toEqual([0, 0]);
+    expect(decideDraw(NEW_BUCKET, PACE, ASK, TIME).grant.atOnce).toBe(2);
     expect(decideDraw(NEW_BUCKET, PACE, { ...ASK, count: 6 }, TIME).grant.holdUp).toBe("pace");
     expect(decideDraw(NEW_BUCKET, { kind: "open" }, ASK, TIME).grant).toEqual({
+      atOnce: 0,
       inMs: [],
       usableMs: 1_000,
       nextInMs: 0,
@@ -36,7 +38,13 @@ describe("what may be started", () => {
     const closed = { ...NEW_BUCKET, closedUntil: 5_700 };
     for (const spec of [RATE, PACE, { kind: "open" } as const]) {
       const { grant, state } = decideDraw(closed, spec, ASK, TIME);
-      expect(grant).toMatchObject({ inMs: [], open: false, nextInMs: 700, holdUp: "closed" });
+      expect(grant).toMatchObject({
+        atOnce: 0,
+        inMs: [],
+        open: false,
+        nextInMs: 700,
+        holdUp: "closed",
+      });
       expect(state).toBe(closed);
       const later = { ...TIME, monotonicMs: 5_700 };
       expect(decideDraw(closed, spec, ASK, later).grant.holdUp).not.toBe("closed");

@@ -80,6 +80,7 @@ export interface BucketTime {
   readonly wallMs: number;
 }
 
+const NO_STARTS = { atOnce: 0, inMs: [] } as const;
 /** For this long a bucket without a rate is known to be open. */
 const OPEN_MS = 1_000;
 /** What has no end is looked at again after this long. */
@@ -96,7 +97,7 @@ export function decideDraw(
   switch (spec.kind) {
     case "open": {
       const usableMs = Math.max(OPEN_MS, Math.min(ask.slackMs, SLACK_MS_MAX));
-      return { state, grant: { inMs: [], usableMs, nextInMs: 0, open: true, holdUp: null } };
+      return { state, grant: { ...NO_STARTS, usableMs, nextInMs: 0, open: true, holdUp: null } };
     }
     case "rate": {
       const { paidUntil, ...portion } = drawTokens(state.paidUntil, spec, ask, now);
@@ -138,7 +139,7 @@ function refuse(
   holdUp: HoldUp,
   nextInMs: number,
 ): { readonly state: BucketState; readonly grant: TokenGrant } {
-  return { state, grant: { inMs: [], usableMs: 0, nextInMs, open: false, holdUp } };
+  return { state, grant: { ...NO_STARTS, usableMs: 0, nextInMs, open: false, holdUp } };
 }
 
 /** From then on a bucket is as good as new, and need not be remembered. */

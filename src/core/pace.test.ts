@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { listStarts } from "../../test/support/list-starts.ts";
 import { drawPace, findPaceEnd, NEW_PACE, type Pace } from "./pace.ts";
 
 const BURSTS: Pace = { items: 100, everyMs: 200, smooth: false };
@@ -8,10 +9,10 @@ const ask = (count: number, slackMs = 0) => ({ cost: 1, count, slackMs });
 describe("a pace in bursts", () => {
   test("reserves its number at once, and the next when all of that may have been used", () => {
     const first = drawPace(NEW_PACE, BURSTS, ask(150), 1_000);
-    expect(first.inMs).toEqual(Array.from({ length: 100 }, () => 0));
+    expect(first).toMatchObject({ atOnce: 100, inMs: [] });
     expect(first).toMatchObject({ usableMs: 25, nextInMs: 225 });
-    expect(drawPace(first.state, BURSTS, ask(1), 1_224)).toMatchObject({ inMs: [], nextInMs: 1 });
-    expect(drawPace(first.state, BURSTS, ask(1), 1_225)).toMatchObject({ inMs: [0], nextInMs: 0 });
+    expect(drawPace(first.state, BURSTS, ask(1), 1_224)).toMatchObject({ atOnce: 0, nextInMs: 1 });
+    expect(drawPace(first.state, BURSTS, ask(1), 1_225)).toMatchObject({ atOnce: 1, nextInMs: 0 });
   });
 
   test("is remembered until its last start counts no more, and in few portions", () => {
@@ -25,15 +26,9 @@ describe("a pace in bursts", () => {
 });
 
 test("a smooth pace leaves the time of one item between any two starts", () => {
-  const { inMs, nextInMs, usableMs } = drawPace(
-    NEW_PACE,
-    { items: 10, everyMs: 1_000, smooth: true },
-    ask(9),
-    50,
-  );
-  expect(inMs).toEqual([0, 104]);
-  expect(usableMs).toBe(4);
-  expect(nextInMs).toBe(208);
+  const drawn = drawPace(NEW_PACE, { items: 10, everyMs: 1_000, smooth: true }, ask(9), 50);
+  expect(listStarts(drawn)).toEqual([0, 104]);
+  expect(drawn).toMatchObject({ usableMs: 4, nextInMs: 208 });
 });
 
 test("in any time of its length there are no more starts than its number, however late each is", () => {
@@ -60,7 +55,7 @@ test("in any time of its length there are no more starts than its number, howeve
           now += afterMs;
           const drawn = drawPace(state, pace, ask(count, slackMs), now);
           state = findPaceEnd(drawn.state, pace) <= now ? NEW_PACE : drawn.state;
-          return drawn.inMs.map((at) => now + at + drawn.usableMs * late);
+          return listStarts(drawn).map((at) => now + at + drawn.usableMs * late);
         });
         uses.sort((a, b) => a - b);
         for (const [at, use] of uses.entries()) {
@@ -80,7 +75,7 @@ test("whoever asks often enough gets nearly the whole of its number each time", 
   for (let now = 0; now < 600_000; now += 100) {
     const drawn = drawPace(state, pace, ask(16, 2), now);
     state = drawn.state;
-    granted += drawn.inMs.length;
+    granted += drawn.atOnce;
   }
   expect(granted).toBeGreaterThan(0.95 * 10 * 500);
 });

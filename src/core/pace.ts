@@ -72,7 +72,8 @@ function drawInBursts(
   const granted = Math.max(0, Math.min(count, items - reserved));
   const oldest = counting[0]?.until ?? nowMs + usableMs;
   return {
-    inMs: Array.from({ length: granted }, () => 0),
+    atOnce: granted,
+    inMs: [],
     usableMs,
     nextInMs: granted < count ? oldest + everyMs - nowMs : 0,
     state: {

@@ -1,39 +1,41 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { drawTokens, isBucketFull, PORTION_MAX, type Rate } from "./token-bucket.ts";
+import { listStarts } from "../../test/support/list-starts.ts";
 
 const ASK = { cost: 1, count: 100, slackMs: 0 };
 
 describe("a full bucket", () => {
   test("hands out what of its burst is not held back for late use, then one after the other", () => {
-    const { inMs, usableMs, nextInMs } = drawTokens(
+    const { atOnce, inMs, usableMs, nextInMs } = drawTokens(
       null,
       { perSecond: 50, burst: 10 },
       ASK,
       1_000_000,
     );
     expect(usableMs).toBe(90);
-    expect(inMs.filter((at) => at === 0)).toHaveLength(5);
-    expect(inMs.slice(4, 8)).toEqual([0, 10, 30, 50]);
+    expect(atOnce).toBe(5);
+    expect(inMs.slice(0, 3)).toEqual([10, 30, 50]);
     expect(inMs.at(-1)).toBeLessThanOrEqual(200);
     expect(nextInMs).toBeGreaterThan(200);
   });
 
   test("of a single token is empty after one", () => {
-    const { inMs, nextInMs, usableMs } = drawTokens(
+    const { atOnce, inMs, nextInMs, usableMs } = drawTokens(
       null,
       { perSecond: 5, burst: 1 },
       { ...ASK, count: 2 },
       7,
     );
-    expect(inMs).toEqual([0]);
+    expect([atOnce, inMs]).toEqual([1, []]);
     expect(nextInMs).toBe(200 + usableMs);
   });
 
   test("gives no more than was asked for, and then there is nothing to wait for", () => {
     const rate = { perSecond: 1_000, burst: 1_000 };
     expect(drawTokens(null, rate, { ...ASK, count: 3 }, 0)).toMatchObject({
-      inMs: [0, 0, 0],
+      atOnce: 3,
+      inMs: [],
       nextInMs: 0,
     });
     const all = drawTokens(
@@ -42,7 +44,7 @@ describe("a full bucket", () => {
       { ...ASK, count: 2 * PORTION_MAX },
       0,
     );
-    expect(all.inMs).toHaveLength(PORTION_MAX);
+    expect(all.atOnce).toBe(PORTION_MAX);
   });
 
   test("is full again once what was paid for has passed", () => {
@@ -56,7 +58,7 @@ describe("a full bucket", () => {
 test("a token lasts as long as answers may take, and the rate pays for it", () => {
   const rate = { perSecond: 5, burst: 1 };
   const slow = drawTokens(null, rate, { ...ASK, count: 2, slackMs: 1_500 }, 0);
-  expect(slow).toMatchObject({ inMs: [0], usableMs: 1_500, nextInMs: 1_700 });
+  expect(slow).toMatchObject({ atOnce: 1, inMs: [], usableMs: 1_500, nextInMs: 1_700 });
 });
 
 interface Draw {
@@ -85,10 +87,14 @@ function useAll(rate: Rate, drawn: readonly Draw[]): { at: number; cost: number 
   let paid: number | null = null;
   return drawn.flatMap(({ afterMs, cost, count, slackMs, lateness }) => {
     now += afterMs;
-    const { inMs, usableMs, paidUntil } = drawTokens(paid, rate, { cost, count, slackMs }, now);
+    const drawn = drawTokens(paid, rate, { cost, count, slackMs }, now);
+    const { usableMs, paidUntil } = drawn;
     // Forgotten as soon as that makes no difference.
     paid = isBucketFull(paidUntil, now) ? null : paidUntil;
-    return inMs.map((at, n) => ({ at: now + at + usableMs * (lateness[n] ?? 0), cost }));
+    return listStarts(drawn).map((at, n) => ({
+      at: now + at + usableMs * (lateness[n] ?? 0),
+      cost,
+    }));
   });
 }
 
@@ -131,7 +137,7 @@ test("whoever asks often enough gets nearly all of the rate", () => {
     for (let now = 0; now < 60_000; now += 20) {
       const drawn = drawTokens(paid, rate, { ...ASK, slackMs: 2 }, now);
       paid = drawn.paidUntil;
-      granted += drawn.inMs.length;
+      granted += listStarts(drawn).length;
     }
     expect(granted / (60 * rate.perSecond)).toBeGreaterThan(0.95);
   }

@@ -25,7 +25,9 @@ export interface TokenAsk {
 }
 
 export interface TokenPortion {
-  /** When each start may take place, in milliseconds from now; rising. */
+  /** Starts that may take place from now on: of a high rate there are thousands. */
+  readonly atOnce: number;
+  /** When each of the others may, in milliseconds from now; rising. */
   readonly inMs: readonly number[];
   /** For this long from its date on a token may be used; after that it is lost. */
   readonly usableMs: number;
@@ -49,23 +51,30 @@ export function drawTokens(
   rate: Rate,
   ask: TokenAsk,
   nowMs: number,
-): TokenPortion & { readonly paidUntil: number | null } {
+): TokenPortion & { readonly paidUntil: number } {
   const tokenMs = 1_000 / rate.perSecond;
   const startMs = ask.cost * tokenMs;
   const aheadMs = (rate.burst - ask.cost) * tokenMs;
   const usableMs = computeUsableMs(startMs, aheadMs, ask.slackMs);
+  const countMax = Math.min(ask.count, PORTION_MAX);
+  let paid = paidUntil ?? 0;
+  let atOnce = 0;
+  if (countMax > 0 && paid - aheadMs <= nowMs) {
+    const first = Math.max(paid, nowMs + usableMs);
+    const others = Math.max(0, Math.floor((nowMs + aheadMs - first) / startMs));
+    atOnce = Math.min(countMax, 1 + others);
+    paid = first + atOnce * startMs;
+  }
   const inMs: number[] = [];
-  let paid = paidUntil;
-  const findDate = (after: number | null): number =>
-    after === null ? nowMs : Math.max(nowMs, after - aheadMs);
-  while (inMs.length < Math.min(ask.count, PORTION_MAX)) {
-    const date = findDate(paid);
+  while (atOnce + inMs.length < countMax) {
+    const date = Math.max(nowMs, paid - aheadMs);
     if (date - nowMs > HORIZON_MS) break;
     inMs.push(date - nowMs);
-    paid = Math.max(paid ?? 0, date + usableMs) + startMs;
+    paid = Math.max(paid, date + usableMs) + startMs;
   }
-  const nextInMs = inMs.length < ask.count ? findDate(paid) - nowMs : 0;
-  return { inMs, usableMs, nextInMs, paidUntil: paid };
+  const isShort = atOnce + inMs.length < ask.count;
+  const nextInMs = isShort ? Math.max(0, paid - aheadMs - nowMs) : 0;
+  return { atOnce, inMs, usableMs, nextInMs, paidUntil: paid };
 }
 
 /** Long enough to be used, and short enough not to cost the rate much. */

@@ -63,6 +63,8 @@ export class ChunkRun {
   waiting = 0;
   /** Something of it was started by the right of a limit. */
   hasStarted = false;
+  /** All of it was given the right to start until then; see `Limiter.letThrough`. */
+  startUntil = Number.POSITIVE_INFINITY;
   /** What all that is left waits for; null when it waits for no limit. */
   rest: Rest | null = null;
   /** By this process's own monotonic clock. */
@@ -106,6 +108,13 @@ export class ChunkRun {
       return index;
     }
     return -1;
+  }
+
+  /** All that `takeNext` would answer. */
+  takeRest(): number[] {
+    const rest: number[] = [];
+    for (let index = this.takeNext(); index !== -1; index = this.takeNext()) rest.push(index);
+    return rest;
   }
 
   /** How many items may still be started, at most. */
@@ -211,7 +220,8 @@ export class ChunkRun {
   /** The lease is gone. */
   lose(): void {
     this.lost = true;
-    this.#notes?.giveUp(new StopSignal("the lease on its chunk was lost"));
+    // An error that nobody hears of would be dear for every chunk.
+    if (this.isUrgent) this.#notes?.giveUp(new StopSignal("the lease on its chunk was lost"));
   }
 
   skip(index: number, messages: readonly ItemMessage[] = NO_MESSAGES): void {

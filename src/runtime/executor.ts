@@ -3,7 +3,6 @@
  * what became of them. One loop does all commits, and each commit does as much as it can: settles
  * the chunks that are finished, flushes those that have been long at it, and leases the next.
  */
-import { computeItemsAhead } from "../core/lease-size.ts";
 import { sleep } from "../ports/clock.ts";
 import {
   type LeasedChunk,
@@ -18,7 +17,7 @@ import { readChunks } from "./chunk-reading.ts";
 import { describeReason } from "./end-reason.ts";
 import type { ExecutorParts } from "./executor-parts.ts";
 import { ItemRunner } from "./item-runner.ts";
-import { describeLease, offerInline } from "./lease-request.ts";
+import { offerInline, planLease } from "./lease-request.ts";
 import { SpeedMeter } from "./speed-meter.ts";
 import { ReaderPool } from "./reader-pool.ts";
 import type { InlineWork } from "./slicer.ts";
@@ -30,8 +29,6 @@ import { StopSignal } from "./stop-signals.ts";
 import { collectFlushes, tell, type Telling, tellStarts, whileTelling } from "./telling.ts";
 import { Wake } from "./wake.ts";
 
-/** Chunks in hand at once: with tiny ones they are what memory is spent on. */
-const CHUNKS_HELD_MAX = 1_000;
 /** A finished chunk waits at most this long to share its commit with others. */
 const LINGER_MS = 20;
 
@@ -71,11 +68,15 @@ export class Executor {
     this.#gauge = new SlotGauge(parts.step.concurrency, parts.step.adaptive);
     this.#limits = new StepLimits({
       ...parts,
-      mayStart: (run, now) => !parts.permits.areNeeded || parts.permits.mayStart(run, now),
+      mayStart: (run, now) => parts.permits.mayStart(run, now),
       countStartable: (withinMs) => this.#countStartable(withinMs),
       onRights: () => this.#runner.advance(),
       onLost: (run) => this.#settleIfFinished(run),
       onRest: (run) => this.#settleIfFinished(run),
+      onClosed: () => {
+        for (const run of this.#held)
+          if (run.startUntil !== Number.POSITIVE_INFINITY) run.startUntil = 0;
+      },
       onBadItem: (...bad) => this.#runner.refuse(...bad),
     });
     this.#runner = new ItemRunner(
@@ -87,6 +88,7 @@ export class Executor {
         },
         onOutage: (run) => this.#limits.noteOutage(run),
         onFinished: (run) => this.#finish(run),
+        onExpired: (run) => this.#limits.resume(run),
         onUsedUp: () => this.#wake.notify(),
         onMuchToTell: () => this.#flushSoon(),
         onFatal: parts.onFatal,
@@ -97,6 +99,7 @@ export class Executor {
     this.#leavePermits = parts.permits.join({
       pipeline: parts.pipeline.name,
       countSlots: () => this.#gauge.slots,
+      slotsMax: this.#gauge.slotsMax,
       listRuns: () => this.#held,
       onRoom: () => {
         this.#room.notify();
@@ -109,8 +112,13 @@ export class Executor {
   #countStartable(withinMs: number): number {
     // What is granted and cannot be used is lost.
     if (!this.#runner.isOpen) return 0;
-    const free = this.#gauge.slots - this.#runner.active;
-    return Math.max(0, free) + Math.ceil(this.#speed.current.itemsPerMs * withinMs);
+    const { permits, clock } = this.#parts;
+    const { active } = this.#runner;
+    const room = permits.countRoomOfAny(this.#held, clock.monotonicMs());
+    const free = Math.max(0, Math.min(this.#gauge.slots - active, room));
+    // Where others fill a cap, and nothing of ours will make room in it.
+    if (free === 0 && active === 0) return 0;
+    return free + Math.ceil(this.#speed.current.itemsPerMs * withinMs);
   }
 
   #settleIfFinished(run: ChunkRun): void {
@@ -225,20 +233,13 @@ export class Executor {
   }
 
   #planLease(): LeaseRequest | null {
-    const { settings, clock } = this.#parts;
     if (this.#stopping || this.#careful.size > 0) return null;
-    if (clock.monotonicMs() < this.#dryUntil) return null;
-    const limits = { targetMs: settings.leaseTargetMs, itemsMax: settings.leaseItemsMax };
-    const wanted = computeItemsAhead(this.#speed.current, this.#gauge.slots, limits);
-    const ahead = this.#runner.unstarted + this.#reading;
-    const chunksAhead = this.#held.length - this.#finished.length;
-    // Half is refilled while the other half runs; a slow handler's next chunk waits until the last
-    // one is used up.
-    if (ahead > 0 && (ahead * 2 > wanted || chunksAhead * 2 > CHUNKS_HELD_MAX)) return null;
-    return describeLease(this.#parts, {
-      itemsMax: wanted - ahead,
-      chunksMax: Math.max(1, CHUNKS_HELD_MAX - chunksAhead),
+    if (this.#parts.clock.monotonicMs() < this.#dryUntil) return null;
+    return planLease(this.#parts, {
+      speed: this.#speed.current,
       slots: this.#gauge.slots,
+      itemsAhead: this.#runner.unstarted + this.#reading,
+      chunksAhead: this.#held.length - this.#finished.length,
     });
   }
 
@@ -393,8 +394,7 @@ export class Executor {
       this.#parts.onFatal(error);
     } finally {
       this.#careful.delete(run);
-      run.skipRest();
-      this.#finish(run);
+      this.#giveBack(run);
     }
   }
 }

@@ -36,7 +36,10 @@ export class ItemRunner {
     this.#parts = parts;
     this.#listener = listener;
     const takesAll = parts.step.processChunk !== undefined;
-    this.#queue = new RunQueue(parts.permits, takesAll, (run) => this.#useUp(run));
+    this.#queue = new RunQueue(parts.permits, takesAll, {
+      onUsedUp: (run) => this.#useUp(run),
+      onExpired: (run) => listener.onExpired(run),
+    });
     this.#turns = new TurnTaker(parts.clock);
     this.#watch = new TimeWatch(this.#slots, {
       ...parts,

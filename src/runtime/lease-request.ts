@@ -1,11 +1,41 @@
 /** What a step's executor asks for when it leases, or is offered a batch of one chunk. */
+import { computeItemsAhead, type Speed } from "../core/lease-size.ts";
 import type { LeasedChunk, LeaseRequest } from "../ports/working.ts";
 import type { ExecutorParts } from "./executor-parts.ts";
 import type { InlineWork } from "./slicer.ts";
 
-export type LeaseAmounts = Pick<LeaseRequest, "itemsMax" | "chunksMax" | "slots">;
+/** Chunks in hand at once: with tiny ones they are what memory is spent on. */
+const CHUNKS_HELD_MAX = 1_000;
 
-export function describeLease(
+/** What is in hand. */
+export interface LeaseNeed {
+  readonly speed: Speed;
+  /** Handlers at once. */
+  readonly slots: number;
+  /** Not started yet. */
+  readonly itemsAhead: number;
+  readonly chunksAhead: number;
+}
+
+/** What to lease now; null while there is enough in hand. */
+export function planLease(
+  parts: ExecutorParts,
+  { speed, slots, itemsAhead, chunksAhead }: LeaseNeed,
+): LeaseRequest | null {
+  const { leaseTargetMs, leaseItemsMax } = parts.settings;
+  const limits = { targetMs: leaseTargetMs, itemsMax: leaseItemsMax };
+  const wanted = computeItemsAhead(speed, slots, limits);
+  // Half is refilled while the other half runs; a slow handler's next chunk waits until the last one
+  // is used up.
+  const isEnough = itemsAhead * 2 > wanted || chunksAhead * 2 > CHUNKS_HELD_MAX;
+  if (itemsAhead > 0 && isEnough) return null;
+  const chunksMax = Math.max(1, CHUNKS_HELD_MAX - chunksAhead);
+  return describeLease(parts, { itemsMax: wanted - itemsAhead, chunksMax, slots });
+}
+
+type LeaseAmounts = Pick<LeaseRequest, "itemsMax" | "chunksMax" | "slots">;
+
+function describeLease(
   { worker, pipeline, step, batch, settings }: ExecutorParts,
   amounts: LeaseAmounts,
 ): LeaseRequest {

@@ -89,6 +89,7 @@ function runOn(clock: Clock): { readonly limiter: Limiter; readonly started: num
     },
     onLost: () => undefined,
     onRest: () => undefined,
+    onClosed: () => undefined,
     onFatal: (error) => {
       throw error;
     },

@@ -5,12 +5,13 @@
  */
 import { SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { TokenDraw } from "../ports/limiting.ts";
 import type { Store } from "../ports/store.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import type { Log } from "./log.ts";
+import { listDemands } from "./token-demand.ts";
 import {
   Lot,
+  nameSupply,
   planRest,
   type Queue,
   type StartRight,
@@ -32,6 +33,8 @@ export interface LimiterParts {
   readonly onLost: (run: ChunkRun) => void;
   /** All that is left of the run waits for a limit: it is to be given back. */
   readonly onRest: (run: ChunkRun) => void;
+  /** A key was closed: nobody may start anything by what was granted before. */
+  readonly onClosed: () => void;
   readonly onFatal: (error: unknown) => void;
 }
 
@@ -51,12 +54,6 @@ const GROWTH = 2;
 const LOOK_MS = 1_000;
 /** After a store that could not be asked. */
 const RETRY_MS = 250;
-/** With so many, and half of what is wanted, nobody asks for more yet: each draw is a commit. */
-const HELD_ENOUGH = 256;
-/** So many starts in half the time that was asked for, and more are drawn than wait. */
-const QUICK_MIN = 1_000;
-/** Draws in one call. */
-const DRAWS_MAX = 500;
 /** Of the last calls the slowest says how long the next one may take. */
 const CALLS_REMEMBERED = 8;
 const SLACK_FACTOR = 2;
@@ -69,6 +66,7 @@ export class Limiter {
   #only: Lot | null = null;
   readonly #runs = new Set<ChunkRun>();
   #asking = false;
+  #isAskPlanned = false;
   /** Calls that have ended since the last answer: others could be started in their place. */
   ended = 0;
   #answeredAt = 0;
@@ -93,11 +91,33 @@ export class Limiter {
   }
 
   /**
+   * Where one key goes through by the thousand, a run that finds more tokens than those before it
+   * wait for may start all of its items, until these are lost: then what is left comes back here.
+   */
+  letThrough(run: ChunkRun, { supply, pace }: Needs): boolean {
+    if (supply === null || pace !== null) return false;
+    const queue = this.#only?.queues.get(nameSupply(supply));
+    const now = this.#parts.clock.monotonicMs();
+    const until = queue?.purse.takeMany(run.unstarted, queue.waiting, now) ?? null;
+    if (until === null) return false;
+    run.startUntil = until;
+    run.hasStarted = true;
+    this.#askSoon();
+    return true;
+  }
+
+  /** Takes over what is left to start of a run, all of which must draw the same. */
+  addAlike(run: ChunkRun, needs: Needs): void {
+    this.#runs.add(run);
+    this.#addItems(run, run.takeRest(), needs);
+    this.#askSoon();
+  }
+
+  /**
    * Takes over what is left to start of a run; `needs` says for each item what it must draw, and
    * should answer the same object for neighbours with the same needs.
    */
   add(run: ChunkRun, needs: (index: number) => Needs | null): void {
-    const now = this.#parts.clock.monotonicMs();
     this.#runs.add(run);
     let last: Needs | null = null;
     let indexes: number[] = [];
@@ -105,16 +125,30 @@ export class Limiter {
       const need = needs(index);
       if (need === null) continue;
       if (last !== null && need !== last) {
-        this.#findLot(run, last.pace).add(run, indexes, last.supply, now);
+        this.#addItems(run, indexes, last);
         indexes = [];
       }
       last = need;
       indexes.push(index);
-      this.#soon++;
     }
-    if (last !== null) this.#findLot(run, last.pace).add(run, indexes, last.supply, now);
-    // Several runs that come together are asked for together.
-    void Promise.resolve().then(() => this.#ask());
+    if (last !== null) this.#addItems(run, indexes, last);
+    this.#askSoon();
+  }
+
+  #addItems(run: ChunkRun, indexes: readonly number[], { supply, pace }: Needs): void {
+    if (indexes.length === 0) return;
+    this.#soon += indexes.length;
+    this.#findLot(run, pace).add(run, indexes, supply, this.#parts.clock.monotonicMs());
+  }
+
+  /** Runs that come together are asked for together, and so is all that has just ended. */
+  #askSoon(): void {
+    if (this.#isAskPlanned) return;
+    this.#isAskPlanned = true;
+    void this.#parts.clock.turn().then(() => {
+      this.#isAskPlanned = false;
+      return this.#ask();
+    });
   }
 
   /** The next item that may start now, of this run or of any. */
@@ -129,7 +163,7 @@ export class Limiter {
       this.drop(right.run);
       this.#parts.onLost(right.run);
     }
-    if (run === null) void this.#ask();
+    if (run === null) this.#askSoon();
     return null;
   }
 
@@ -196,6 +230,7 @@ export class Limiter {
         if (supply.bucket === bucket && supply.key === key) purse.close(now + forMs, now);
       }
     }
+    this.#parts.onClosed();
     this.review();
   }
 
@@ -246,7 +281,8 @@ export class Limiter {
     const { store, clock, onRights, onFatal } = this.#parts;
     if (this.#asking || this.#lots.size === 0) return;
     const askedAt = clock.monotonicMs();
-    const asked = this.#listHungry(askedAt);
+    const supply = { startable: this.#countStartable(askedAt), ended: this.ended };
+    const asked = listDemands([...this.#lots.values()], supply, askedAt);
     if (asked.length === 0) return this.#setTimer(askedAt);
     this.#asking = true;
     for (const { queue } of asked) queue.asking = true;
@@ -281,36 +317,6 @@ export class Limiter {
     const { clock, log } = this.#parts;
     log({ level: "warn", event: "limits.draw_failed", message: error.message, error });
     for (const { queue } of asked) queue.purse.askAt = clock.monotonicMs() + RETRY_MS;
-  }
-
-  /** Whoever waits without a token and may ask for one, within what could be started anyway. */
-  #listHungry(now: number): { lot: Lot; queue: Queue; draw: TokenDraw }[] {
-    let startable = this.#countStartable(now);
-    const hungry: { lot: Lot; queue: Queue; draw: TokenDraw }[] = [];
-    const want = (lot: Lot, queue: Queue, waiting: number): void => {
-      const held = queue.purse.count(now);
-      const mayAsk = queue.purse.askAt <= now && hungry.length < DRAWS_MAX;
-      const usable = Math.min(waiting, startable, mayAsk ? startable : held);
-      if (lot.pace !== queue) startable -= usable;
-      // What is held and more than could be started would be lost.
-      const count = usable - held;
-      const isEnough = held >= HELD_ENOUGH && held * 2 >= usable;
-      if (count > 0 && !isEnough) hungry.push({ lot, queue, draw: { ...queue.supply, count } });
-    };
-    for (const lot of this.#lots.values()) {
-      const { pace } = lot;
-      if (pace !== null) want(lot, pace, lot.waiting);
-      // What its pace holds back anyway needs no tokens of its keys.
-      if (pace !== null && pace.purse.count(now) === 0) continue;
-      for (const queue of lot.queues.values()) {
-        if (queue.waiting === 0) continue;
-        // Where thousands of one key go through in no time there will be more of them.
-        const isOnly = pace === null && this.#lots.size === 1 && lot.queues.size === 1;
-        const isQuick = this.ended >= QUICK_MIN && queue.purse.holdUp === null;
-        want(lot, queue, isOnly && isQuick ? startable : queue.waiting);
-      }
-    }
-    return hungry;
   }
 
   /** As many as the step's speed says; while that is unknown, as many as have just ended say. */

@@ -10,7 +10,7 @@ import {
 import type { Rate } from "../core/token-bucket.ts";
 import type { StepPace } from "../core/step.ts";
 
-const PER_SECOND_MAX = 1_000_000;
+const PER_SECOND_MAX = 1_000_000_000;
 const BURST_MAX = 1_000_000_000;
 const PACE_ITEMS_MAX = 1_000_000_000;
 const WEEK_MS = 7 * 86_400_000;
@@ -28,11 +28,15 @@ function numberFrom(least: number, most: number, message: string): z.ZodType<num
     });
 }
 
-const perSecond = numberFrom(0, PER_SECOND_MAX, "must be a number above 0, for example 5");
+const perSecond = numberFrom(
+  0,
+  PER_SECOND_MAX,
+  "must be a number above 0, and at most 1,000,000,000, for example 5",
+);
 const burst = numberFrom(
   1,
   BURST_MAX,
-  "must be a number from 1 on: the tokens that may be used at once",
+  "must be a number from 1 to 1,000,000,000: the tokens that may be used at once",
 );
 
 const oneRate = z

@@ -6,19 +6,26 @@ import type { ChunkRun } from "./chunk-run.ts";
 import type { Slot } from "./slot.ts";
 import type { SlotPermits } from "./slot-permits.ts";
 
+export interface QueueEvents {
+  /** Nothing of the run is left to start. */
+  onUsedUp(run: ChunkRun): void;
+  /** What is left of it may not start any more, by the limits of its step. */
+  onExpired(run: ChunkRun): void;
+}
+
 export class RunQueue {
   readonly #permits: SlotPermits;
   readonly #takesAll: boolean;
-  readonly #onUsedUp: (run: ChunkRun) => void;
+  readonly #events: QueueEvents;
   readonly #runs: ChunkRun[] = [];
   /** Items that may still be started. */
   unstarted = 0;
 
   /** With `takesAll` a slot gets all that a run has left to start. */
-  constructor(permits: SlotPermits, takesAll: boolean, onUsedUp: (run: ChunkRun) => void) {
+  constructor(permits: SlotPermits, takesAll: boolean, events: QueueEvents) {
     this.#permits = permits;
     this.#takesAll = takesAll;
-    this.#onUsedUp = onUsedUp;
+    this.#events = events;
   }
 
   get head(): ChunkRun | undefined {
@@ -63,22 +70,34 @@ export class RunQueue {
   take(slot: Slot, now: number): number {
     for (let at = this.#findNext(now, 0); at !== -1; at = this.#findNext(now, at)) {
       const run = this.#runs[at] as ChunkRun;
+      if (now >= run.startUntil) {
+        this.#expire(run);
+        continue;
+      }
       const index = this.#takeOf(run, now);
       if (index !== -1) {
         slot.run = run;
-        if (this.#takesAll) slot.more = this.#takeRest(run, now);
+        slot.startUntil = run.startUntil;
+        if (this.#takesAll) slot.more = this.#takeRest(run);
         return index;
       }
       this.#runs.splice(at, 1);
-      this.#onUsedUp(run);
+      this.#events.onUsedUp(run);
     }
     return -1;
   }
 
-  #takeRest(run: ChunkRun, now: number): number[] {
-    const rest: number[] = [];
-    for (let at = this.#takeOf(run, now); at !== -1; at = this.#takeOf(run, now)) rest.push(at);
-    return rest;
+  /** The right to start its items has run out. */
+  #expire(run: ChunkRun): void {
+    this.unstarted -= run.unstarted;
+    this.leave(run);
+    this.#events.onExpired(run);
+    if (run.waiting === 0) this.#events.onUsedUp(run);
+  }
+
+  #takeRest(run: ChunkRun): number[] {
+    this.unstarted -= run.unstarted;
+    return run.takeRest();
   }
 
   /** The next item of a run; -1 when it has none. A worker checks its own lease before each start. */

@@ -42,6 +42,8 @@ export interface StartRights {
 export interface RunnerListener {
   /** Nothing of the run is left to start and nothing of it runs. */
   onFinished(run: ChunkRun): void;
+  /** What is left of the run may not start any more, by the limits of its step. */
+  onExpired(run: ChunkRun): void;
   /** The last item of a chunk was started: it may be time to lease the next. */
   onUsedUp(): void;
   /** A chunk has many outcomes that the store does not know. */

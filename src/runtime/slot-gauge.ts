@@ -26,6 +26,11 @@ export class SlotGauge {
     return this.#state.slots;
   }
 
+  /** There are never more. */
+  get slotsMax(): number {
+    return this.#bounds?.max ?? this.#state.slots;
+  }
+
   /** Calls are worth measuring: a fixed number pays for no clock. */
   get isAdaptive(): boolean {
     return this.#bounds !== null;

@@ -29,7 +29,13 @@ describe("permits for handlers at once", () => {
     one = makeRun("b1", "l1");
     two = makeRun("b2", "l2");
     runs = [one, two];
-    permits.join({ pipeline: "import", countSlots: () => 16, listRuns: () => runs, onRoom });
+    permits.join({
+      pipeline: "import",
+      countSlots: () => 16,
+      slotsMax: 16,
+      listRuns: () => runs,
+      onRoom,
+    });
   });
 
   const grant = (given: readonly Permit[], until: number | null): void => {
@@ -43,6 +49,11 @@ describe("permits for handlers at once", () => {
     permits.grant(question, given, until);
     permits.close(question);
   };
+
+  const BOTH = [
+    { scope: "batch/b1", slots: 16 },
+    { scope: "pipeline/import", slots: 16 },
+  ];
 
   test("are needed where there is a cap, and nowhere else", () => {
     expect(permits.areNeeded).toBe(false);
@@ -85,6 +96,38 @@ describe("permits for handlers at once", () => {
     expect(permits.countRoom(one, 100)).toBe(1);
   });
 
+  test("for more than could ever run are not counted, until they run out or are given up", () => {
+    grant(BOTH, 100);
+    for (let n = 0; n < 16; n++) permits.start(one);
+    expect(permits.countRoom(one, 0)).toBe(Number.POSITIVE_INFINITY);
+    expect(permits.countRoom(one, 100)).toBe(0);
+    one.inFlight = 3;
+    permits.join({
+      pipeline: "import",
+      countSlots: () => 0,
+      slotsMax: 1,
+      listRuns: () => [],
+      onRoom,
+    });
+    expect(permits.countRoom(one, 0)).toBe(13);
+    expect(permits.countRoomOfAny([two, one], 0)).toBe(13);
+    expect(permits.countRoomOfAny([], 0)).toBe(0);
+  });
+
+  test("of a lane are shared with other pipelines", () => {
+    permits.join({
+      pipeline: "export",
+      countSlots: () => 1,
+      slotsMax: 1,
+      listRuns: () => [],
+      onRoom,
+    });
+    grant([{ scope: "batch/b1", slots: 16 }], 100);
+    expect(permits.countRoom(one, 0)).toBe(Number.POSITIVE_INFINITY);
+    grant([{ scope: "lane/l1", slots: 16 }], 100);
+    expect(permits.countRoom(one, 0)).toBe(16);
+  });
+
   test("count what ran already when a cap was set", () => {
     one.inFlight = 2;
     renew([{ scope: "lane/l1", slots: 3 }], 100);
@@ -93,17 +136,12 @@ describe("permits for handlers at once", () => {
     expect(permits.countRoom(one, 0)).toBe(2);
   });
 
-  const BOTH = [
-    { scope: "batch/b1", slots: 16 },
-    { scope: "pipeline/import", slots: 16 },
-  ];
-
   test("that are not needed are given up with the question, and no others", () => {
     grant(BOTH, 100);
     one.inFlight = 1;
     const question = permits.ask("import");
     expect(question.keeps).toEqual([{ scope: "batch/b1", slots: 10 }]);
-    expect(permits.countRoom(one, 0)).toBe(10);
+    expect(permits.countRoom(one, 0)).toBe(9);
     permits.close(question);
     expect(permits.ask("export").keeps).toEqual([]);
     two.lose();
@@ -112,7 +150,13 @@ describe("permits for handlers at once", () => {
 
   test("are needed by all steps of the pipeline together", () => {
     const other = makeRun("b1", "l1");
-    permits.join({ pipeline: "import", countSlots: () => 4, listRuns: () => [other], onRoom });
+    permits.join({
+      pipeline: "import",
+      countSlots: () => 4,
+      slotsMax: 4,
+      listRuns: () => [other],
+      onRoom,
+    });
     grant(BOTH, 100);
     expect(permits.ask("import").keeps).toEqual([{ scope: "batch/b1", slots: 13 }]);
   });
@@ -121,7 +165,13 @@ describe("permits for handlers at once", () => {
     runs = [];
     const other = makeRun("b1", "l1");
     other.inFlight = 7;
-    permits.join({ pipeline: "import", countSlots: () => 3, listRuns: () => [other], onRoom });
+    permits.join({
+      pipeline: "import",
+      countSlots: () => 3,
+      slotsMax: 3,
+      listRuns: () => [other],
+      onRoom,
+    });
     grant(BOTH, 100);
     expect(permits.ask("import").keeps.map(({ slots }) => slots)).toEqual([7, 7]);
     other.lose();

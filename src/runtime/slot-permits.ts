@@ -7,6 +7,8 @@ import { nameCapScope } from "../core/caps.ts";
 import type { Permit } from "../ports/working.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 
+const LANES = nameCapScope("lane", "");
+
 interface Held {
   readonly slots: number;
   /** By this process's monotonic clock. */
@@ -21,6 +23,8 @@ export interface PermitUser {
   readonly pipeline: string;
   /** Handlers that it would run at once. */
   countSlots(): number;
+  /** It never runs more. */
+  readonly slotsMax: number;
   listRuns(): readonly ChunkRun[];
   /** Something may start that could not before. */
   onRoom(): void;
@@ -56,6 +60,12 @@ export class SlotPermits {
   /** What is held of the scopes that were asked about last: items of one chunk come together. */
   #lastScopes: readonly string[] | null = null;
   #lastHeld: readonly Held[] = [];
+  /**
+   * Of each scope so many slots are held that all users together could not fill them: until they run
+   * out nobody needs to be counted.
+   */
+  #isRoomy = false;
+  #roomyUntil = 0;
 
   /** `onDoubt`: the store is to be asked about all permits once more. */
   constructor(onDoubt: () => void) {
@@ -64,7 +74,11 @@ export class SlotPermits {
 
   join(user: PermitUser): () => void {
     this.#users.add(user);
-    return () => void this.#users.delete(user);
+    this.#recount();
+    return () => {
+      this.#users.delete(user);
+      this.#recount();
+    };
   }
 
   /** Whether anything is capped: nobody pays for what there is not. */
@@ -82,7 +96,7 @@ export class SlotPermits {
       const held = this.#held.get(scope);
       if (held !== undefined) this.#held.set(scope, { ...held, slots });
     }
-    this.#lastScopes = null;
+    if (keeps.length > 0) this.#recount();
     return this.#open(new PermitQuestion(pipeline, keeps));
   }
 
@@ -178,11 +192,18 @@ export class SlotPermits {
 
   /** How many handlers of the run could start now. */
   countRoom({ facts }: ChunkRun, now: number): number {
+    if (this.#isRoomy && now < this.#roomyUntil) return Number.POSITIVE_INFINITY;
     let room = Number.POSITIVE_INFINITY;
     for (const held of this.#listHeld(facts.scopes)) {
       room = Math.min(room, now < held.until ? held.slots - held.active : 0);
     }
     return Math.max(0, room);
+  }
+
+  /** The same for that of the runs which has the most. */
+  countRoomOfAny(runs: readonly ChunkRun[], now: number): number {
+    if (!this.areNeeded) return Number.POSITIVE_INFINITY;
+    return Math.max(0, ...runs.map((run) => (run.lost ? 0 : this.countRoom(run, now))));
   }
 
   /** Keeps room for handlers of the run that are to start soon, and says for how many there is. */
@@ -210,12 +231,14 @@ export class SlotPermits {
 
   /** A handler of the run starts. */
   start(run: ChunkRun): void {
-    const reserved = this.#reserved.get(run) ?? 0;
+    // Asked for every item, and mostly nothing is reserved.
+    const reserved = this.#reserved.size === 0 ? 0 : (this.#reserved.get(run) ?? 0);
     if (reserved > 0) this.#reserved.set(run, reserved - 1);
-    else for (const held of this.#listHeld(run.facts.scopes)) held.active++;
+    else if (!this.#isRoomy) for (const held of this.#listHeld(run.facts.scopes)) held.active++;
   }
 
   end({ facts }: ChunkRun): void {
+    if (this.#isRoomy) return;
     let wasFull = false;
     for (const held of this.#listHeld(facts.scopes)) {
       if (held.active >= held.slots) wasFull = true;
@@ -235,13 +258,29 @@ export class SlotPermits {
   /** What is held has changed: what runs already counts in each scope from now on. */
   #recount(): void {
     this.#lastScopes = null;
-    for (const held of this.#held.values()) held.active = 0;
+    this.#isRoomy = true;
+    this.#roomyUntil = Number.POSITIVE_INFINITY;
+    for (const [scope, held] of this.#held) {
+      held.active = 0;
+      if (held.slots < this.#countSlotsMax(scope, held)) this.#isRoomy = false;
+      this.#roomyUntil = Math.min(this.#roomyUntil, held.until);
+    }
     const count = ({ facts }: ChunkRun, handlers: number): void => {
       if (handlers === 0) return;
       for (const held of this.#listHeld(facts.scopes)) held.active += handlers;
     };
     for (const user of this.#users) for (const run of user.listRuns()) count(run, run.inFlight);
     for (const [run, slots] of this.#reserved) count(run, slots);
+  }
+
+  /** The handlers of this process that may ever run in a scope at once; pipelines share lanes. */
+  #countSlotsMax(scope: string, { pipeline }: Held): number {
+    let slots = 0;
+    for (const user of this.#users) {
+      const isMeant = pipeline === "" || user.pipeline === pipeline || scope.startsWith(LANES);
+      if (isMeant) slots += user.slotsMax;
+    }
+    return slots;
   }
 
   /** What is needed of the scopes of a pipeline, where that is less than what is held. */

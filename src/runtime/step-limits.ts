@@ -27,6 +27,7 @@ export interface StepLimitsParts {
   readonly onRights: () => void;
   readonly onLost: (run: ChunkRun) => void;
   readonly onRest: (run: ChunkRun) => void;
+  readonly onClosed: () => void;
   readonly onBadItem: (run: ChunkRun, index: number, item: unknown, error: unknown) => void;
   readonly onFatal: (error: unknown) => void;
 }
@@ -62,10 +63,16 @@ export class StepLimits {
     this.limiter = new Limiter(parts);
   }
 
-  /** Takes over what is left to start of a run; false when nothing limits it. */
+  /** Takes over what is left to start of a run; false when it may all start as it is. */
   add(run: ChunkRun): boolean {
     if (!this.#applyTo(run)) return false;
     const pace = describePace(run);
+    if (this.#parts.step.rate === null || this.#fixed !== null) {
+      const needs = { supply: this.#fixed, pace };
+      if (this.limiter.letThrough(run, needs)) return false;
+      this.limiter.addAlike(run, needs);
+      return true;
+    }
     let last: Needs | null = null;
     this.limiter.add(run, (index) => {
       const supply = this.#readSupply(run, index);
@@ -74,6 +81,12 @@ export class StepLimits {
       return last;
     });
     return true;
+  }
+
+  /** What is left of one that could not start all of its items in time. */
+  resume(run: ChunkRun): void {
+    run.startUntil = Number.POSITIVE_INFINITY;
+    this.limiter.addAlike(run, { supply: this.#fixed, pace: describePace(run) });
   }
 
   /** Whether its items need anything to be started. */

@@ -22,23 +22,26 @@ export class TokenPurse {
   #openUntil = 0;
   /** It is not worth asking for more before. */
   askAt = 0;
+  #closedAt = Number.NEGATIVE_INFINITY;
   /** One that is closed may have been opened meanwhile: it may be asked again from then on. */
   #lookAt = 0;
   /** What kept the store from granting more. */
   holdUp: HoldUp | null = null;
 
-  /** True when something of it can be used. */
-  add(grant: TokenGrant, askedAt: number, answeredAt: number): boolean {
-    const { inMs, usableMs, nextInMs, open, holdUp } = grant;
+  add(grant: TokenGrant, askedAt: number, answeredAt: number): void {
+    const { atOnce, inMs, usableMs, nextInMs, open, holdUp } = grant;
+    // Asked before it was closed here: the store did not know of that.
+    if (askedAt <= this.#closedAt && holdUp !== "closed") return;
     if (open) this.#openUntil = askedAt + usableMs;
-    const tokens = groupDates(inMs)
-      .map(({ at, left }) => ({ from: answeredAt + at, until: askedAt + at + usableMs, left }))
-      .filter(({ from, until }) => from < until);
-    this.#tokens.push(...tokens);
+    const hold = (left: number, at: number): void => {
+      const [from, until] = [answeredAt + at, askedAt + at + usableMs];
+      if (from < until) this.#tokens.push({ from, until, left });
+    };
+    if (atOnce > 0) hold(atOnce, 0);
+    for (const at of inMs) hold(1, at);
     this.askAt = answeredAt + nextInMs;
     this.#lookAt = answeredAt + CLOSED_LOOK_MS;
     this.holdUp = holdUp;
-    return open ? this.#openUntil > answeredAt : tokens.length > 0 || inMs.length === 0;
   }
 
   /** Tokens that may be used now or later; more than anybody needs where nothing limits it. */
@@ -48,9 +51,10 @@ export class TokenPurse {
     return this.#tokens.reduce((sum, { left }) => sum + left, 0);
   }
 
-  holdsTokens(now: number): boolean {
+  /** There are tokens, or a closing of which the store may not know yet. */
+  isWorthKeeping(now: number): boolean {
     this.#dropPast(now);
-    return this.#tokens.length > 0;
+    return this.#tokens.length > 0 || (this.holdUp === "closed" && now < this.#lookAt);
   }
 
   /** From when on the next start may take place, as far as is known. */
@@ -63,10 +67,23 @@ export class TokenPurse {
   /** Uses a token; the moment at which it is lost, or null when there is none to use now. */
   take(now: number): number | null {
     if (this.#openUntil > now) return this.#openUntil;
-    this.#dropPast(now);
-    const next = this.#tokens[0];
+    let next = this.#tokens[0];
+    if (next !== undefined && next.until <= now) {
+      this.#dropPast(now);
+      next = this.#tokens[0];
+    }
     if (next === undefined || next.from > now) return null;
     if (--next.left === 0) this.#tokens.shift();
+    return next.until;
+  }
+
+  /** Uses as many of one date, and leaves some; the moment at which they are lost, or null. */
+  takeMany(count: number, leaves: number, now: number): number | null {
+    if (!this.canTake(now)) return null;
+    if (this.#openUntil > now) return this.#openUntil;
+    const next = this.#tokens[0];
+    if (next === undefined || next.left <= count + leaves) return null;
+    next.left -= count;
     return next.until;
   }
 
@@ -80,6 +97,7 @@ export class TokenPurse {
 
   /** Nothing more starts before then. */
   close(until: number, now: number): void {
+    this.#closedAt = now;
     this.#tokens = [];
     this.#openUntil = 0;
     this.askAt = Math.max(this.askAt, until);
@@ -95,15 +113,4 @@ export class TokenPurse {
   #dropPast(now: number): void {
     while ((this.#tokens[0]?.until ?? now + 1) <= now) this.#tokens.shift();
   }
-}
-
-/** Dates rise, so equal ones are neighbours. */
-function groupDates(inMs: readonly number[]): { readonly at: number; left: number }[] {
-  const groups: { readonly at: number; left: number }[] = [];
-  let last: { readonly at: number; left: number } | undefined;
-  for (const at of inMs) {
-    if (last?.at === at) last.left++;
-    else groups.push((last = { at, left: 1 }));
-  }
-  return groups;
 }

@@ -110,25 +110,31 @@ export class Lot {
       const queue = this.#turns[0];
       if (queue === undefined) break;
       const entry = queue.entries[0];
-      if (entry === undefined || !queue.purse.canTake(now)) {
+      const isHeldUp =
+        entry !== undefined &&
+        ((run !== null && entry.run !== run) || !this.#mayStart(entry.run, now));
+      const until = entry === undefined || isHeldUp ? null : queue.purse.take(now);
+      if (!isHeldUp && until === null) {
         queue.listed = false;
         this.#turns.shift();
         continue;
       }
       // The next queue's turn.
       if (this.#turns.length > 1) this.#turns.push(...this.#turns.splice(0, 1));
-      if (run !== null && entry.run !== run) continue;
-      if (!this.#mayStart(entry.run, now)) continue;
-      const until = queue.purse.take(now) ?? now;
-      const paceUntil = this.pace?.purse.take(now) ?? until;
-      const index = entry.indexes[entry.next++] ?? -1;
-      if (entry.next === entry.indexes.length) queue.entries.shift();
-      queue.waiting--;
-      entry.run.waiting--;
-      this.waiting--;
-      return { run: entry.run, index, until: Math.min(until, paceUntil) };
+      if (entry === undefined || until === null) continue;
+      return this.#start(queue, entry, Math.min(until, this.pace?.purse.take(now) ?? until));
     }
     return null;
+  }
+
+  #start(queue: Queue, entry: Entry, until: number): StartRight {
+    const { run, indexes } = entry;
+    const index = indexes[entry.next++] ?? -1;
+    if (entry.next === indexes.length) queue.entries.shift();
+    queue.waiting--;
+    run.waiting--;
+    this.waiting--;
+    return { run, index, until };
   }
 
   canTake(now: number): boolean {
@@ -168,7 +174,7 @@ export class Lot {
     for (const [name, { entries, asking, backlogUntil, purse }] of this.queues) {
       if (entries.length > 0 || asking || backlogUntil > now) continue;
       // What was drawn ahead is for those that come next.
-      if (!purse.holdsTokens(now)) this.queues.delete(name);
+      if (!purse.isWorthKeeping(now)) this.queues.delete(name);
     }
   }
 
@@ -239,6 +245,7 @@ const REST_MS_MAX = 300_000;
 const CLOSED_REST_MS_MAX = 30_000;
 
 const FOREVER = {
+  atOnce: 0,
   inMs: [],
   usableMs: Number.POSITIVE_INFINITY,
   nextInMs: 0,

@@ -30,7 +30,7 @@ export interface WorkerParts {
 export class Worker {
   readonly #parts: WorkerParts;
   readonly #gate = new Gate();
-  readonly #permits = new SlotPermits(() => this.#renew().catch(this.#parts.onFatal));
+  readonly #permits = new SlotPermits(() => void this.#renew().catch(this.#parts.onFatal));
   readonly #executors = new Map<string, Executor>();
   readonly #served = new Map<string, Served>();
   readonly #stops: StopLook;

@@ -1,7 +1,8 @@
 /** Limiting: what all workers may start together, drawn from buckets; and chunks that wait for it. */
 import { expect } from "vitest";
-import type { BucketSpec } from "../../src/core/bucket.ts";
+import type { BucketSpec, TokenGrant } from "../../src/core/bucket.ts";
 import type { TokenDraw } from "../../src/ports/limiting.ts";
+import { listStarts } from "../support/list-starts.ts";
 import { ME, type Rig, type Rule } from "./rig.ts";
 
 const RATE: BucketSpec = { kind: "rate", perSecond: 10, burst: 1 };
@@ -16,6 +17,10 @@ const ask = (changes: Partial<TokenDraw> = {}): TokenDraw => ({
   ...changes,
 });
 
+/** When each start that was granted may take place; nothing was when there is no grant. */
+const list = (grant: TokenGrant | undefined): number[] =>
+  listStarts(grant ?? { atOnce: 0, inMs: [] });
+
 export function describeLimiting(rule: Rule): void {
   describeDraws(rule);
   describeClosing(rule);
@@ -26,12 +31,12 @@ export function describeLimiting(rule: Rule): void {
 function describeDraws(rule: Rule): void {
   rule("what one draws, another cannot", async ({ rig }) => {
     const [first] = await rig.store.draw([ask({ count: 9 })], 0);
-    expect(first).toMatchObject({ inMs: [0, 104], holdUp: "rate", open: false });
+    expect(first).toMatchObject({ atOnce: 1, inMs: [104], holdUp: "rate", open: false });
     const [second] = await rig.store.draw([ask()], 0);
-    expect(second).toMatchObject({ inMs: [], holdUp: "rate" });
+    expect(second).toMatchObject({ atOnce: 0, inMs: [], holdUp: "rate" });
     expect(second?.nextInMs).toBe(208);
     rig.clock.advance(208);
-    expect((await rig.store.draw([ask()], 0))[0]?.inMs).toEqual([0]);
+    expect(list((await rig.store.draw([ask()], 0))[0])).toEqual([0]);
   });
 
   rule("keys and buckets are limited each for itself, in one call", async ({ rig }) => {
@@ -45,23 +50,30 @@ function describeDraws(rule: Rule): void {
       ],
       0,
     );
-    expect(grants.map(({ inMs }) => inMs)).toEqual([[0], [0], [0], [104], [0]]);
+    expect(grants.map(list)).toEqual([[0], [0], [0], [104], [0]]);
   });
 
   rule("a pace counts what was granted, used or not, until its time is over", async ({ rig }) => {
     const draw = async (count: number) =>
       (await rig.store.draw([ask({ bucket: "pace/1", spec: PACE, count })], 0))[0];
-    expect((await draw(2))?.inMs).toEqual([0, 0]);
-    expect(await draw(2)).toMatchObject({ inMs: [0], holdUp: "pace", nextInMs: 1_125 });
+    expect(list(await draw(2))).toEqual([0, 0]);
+    expect(await draw(2)).toMatchObject({ atOnce: 1, holdUp: "pace", nextInMs: 1_125 });
     rig.clock.advance(1_124);
-    expect((await draw(1))?.inMs).toEqual([]);
+    expect(list(await draw(1))).toEqual([]);
     rig.clock.advance(1);
-    expect((await draw(9))?.inMs).toEqual([0, 0, 0]);
+    expect(list(await draw(9))).toEqual([0, 0, 0]);
   });
 
   rule("without a rate anything goes", async ({ rig }) => {
     const [grant] = await rig.store.draw([ask({ spec: { kind: "open" } })], 0);
-    expect(grant).toEqual({ inMs: [], usableMs: 1_000, nextInMs: 0, open: true, holdUp: null });
+    expect(grant).toEqual({
+      atOnce: 0,
+      inMs: [],
+      usableMs: 1_000,
+      nextInMs: 0,
+      open: true,
+      holdUp: null,
+    });
   });
 
   rule(
@@ -78,7 +90,7 @@ function describeDraws(rule: Rule): void {
           ME,
         );
       const draw = async (changes: Partial<TokenDraw> = {}) =>
-        (await rig.store.draw([ask({ count: 9, ...changes })], 0))[0]?.inMs.length;
+        list((await rig.store.draw([ask({ count: 9, ...changes })], 0))[0]).length;
       await set("import", 100);
       await set("import/slow", 1);
       expect(await draw()).toBeGreaterThan(9 - 1);
@@ -96,17 +108,17 @@ function describeDraws(rule: Rule): void {
     for (const byMs of [86_400_000, -200_000_000]) {
       rig.clock.jumpWall(byMs);
       const grants = await rig.store.draw(both, 0);
-      expect(grants.map(({ inMs }) => inMs)).toEqual([[], []]);
+      expect(grants.map(list)).toEqual([[], []]);
     }
   });
 
   rule("a bucket that is full again is forgotten, and nobody can tell", async ({ rig }) => {
     await rig.store.draw([ask({ count: 2 })], 0);
     await rig.sweep();
-    expect((await rig.store.draw([ask()], 0))[0]?.inMs).toEqual([]);
+    expect(list((await rig.store.draw([ask()], 0))[0])).toEqual([]);
     rig.clock.advance(10_000);
     await rig.sweep();
-    expect((await rig.store.draw([ask({ count: 2 })], 0))[0]?.inMs).toEqual([0, 104]);
+    expect(list((await rig.store.draw([ask({ count: 2 })], 0))[0])).toEqual([0, 104]);
   });
 }
 
@@ -114,13 +126,13 @@ function describeClosing(rule: Rule): void {
   rule("a closed key grants nothing until it opens, and other keys go on", async ({ rig }) => {
     await rig.store.closeBucket(SITE, 2_000);
     const [closed, other] = await rig.store.draw([ask(), ask({ key: "other" })], 0);
-    expect(closed).toMatchObject({ inMs: [], holdUp: "closed", nextInMs: 2_000 });
-    expect(other?.inMs).toEqual([0]);
+    expect(closed).toMatchObject({ atOnce: 0, inMs: [], holdUp: "closed", nextInMs: 2_000 });
+    expect(list(other)).toEqual([0]);
     expect(await rig.store.listClosed()).toEqual([{ ...SITE, forMs: 2_000 }]);
     rig.clock.advance(1_999);
     expect((await rig.store.draw([ask()], 0))[0]?.holdUp).toBe("closed");
     rig.clock.advance(1);
-    expect((await rig.store.draw([ask()], 0))[0]?.inMs).toEqual([0]);
+    expect(list((await rig.store.draw([ask()], 0))[0])).toEqual([0]);
     expect(await rig.store.listClosed()).toEqual([]);
   });
 
@@ -135,7 +147,11 @@ function describeClosing(rule: Rule): void {
     await rig.store.closeBucket(SITE, 60_000);
     expect(await rig.store.openBucket(SITE)).toBe(true);
     expect(await rig.store.openBucket(SITE)).toBe(false);
-    expect((await rig.store.draw([ask()], 0))[0]).toMatchObject({ inMs: [], holdUp: "rate" });
+    expect((await rig.store.draw([ask()], 0))[0]).toMatchObject({
+      atOnce: 0,
+      inMs: [],
+      holdUp: "rate",
+    });
   });
 
   rule("a sweep forgets no key that is closed still", async ({ rig }) => {
@@ -156,9 +172,14 @@ function describeOutages(rule: Rule): void {
         (await rig.store.draw([ask({ bucket: `pace/${id}/0`, key: "", spec: PACE })], 0))[0];
       expect(await rig.store.noteOutage(id, 0, 1_000)).toBe(1);
       expect(await rig.store.noteOutage(id, 0, 1_000)).toBe(1);
-      expect(await draw()).toMatchObject({ inMs: [], holdUp: "closed", nextInMs: 1_000 });
+      expect(await draw()).toMatchObject({
+        atOnce: 0,
+        inMs: [],
+        holdUp: "closed",
+        nextInMs: 1_000,
+      });
       rig.clock.advance(1_000);
-      expect((await draw())?.inMs).toEqual([0]);
+      expect(list(await draw())).toEqual([0]);
       expect(await rig.store.noteOutage(id, 0, 1_000)).toBe(2);
       rig.clock.advance(1_000);
       await rig.sweep();

@@ -215,3 +215,22 @@ test("small batches that run where they were submitted keep to the cap as well",
   });
   expect(at.most.get("all")).toBe(2);
 });
+
+test("whoever may start nothing below a full cap takes no part of a pace from those who may", async () => {
+  await inVirtualTime({}, async (world) => {
+    const pipeline = definePipeline({
+      name: "send",
+      chunkSize: 30,
+      pace: { items: 2, everyMs: 1_000 },
+      process: (_item: number) => world.sleep(400),
+    });
+    const engines = await Promise.all(count(2).map(() => world.startEngine()));
+    for (const engine of engines) engine.work(pipeline);
+    const batch = await engines[0]!.submit(pipeline, count(60));
+    await world.sleep(3_000);
+    await engines[0]!.operator.setLimit({ kind: "cap", scope: "pipeline", name: "send", value: 1 });
+    expect((await batch.wait()).state).toBe("succeeded");
+    // At two a second it takes 30 s.
+    expect(world.elapsedMs).toBeLessThan(40_000);
+  });
+});

@@ -12,6 +12,7 @@ import {
   TransientError,
 } from "../../../src/index.ts";
 import { crash, inVirtualTime, type World } from "../../../src/testing.ts";
+import { findRateExcess } from "../../chaos/black-box/windows.ts";
 
 interface Start {
   readonly key: string;
@@ -20,18 +21,7 @@ interface Start {
 
 const count = (n: number): number[] => Array.from({ length: n }, (_, at) => at);
 
-/** The most starts in any time of this length, beyond what a rate allows: never above 0. */
-function findExcess(starts: readonly Start[], perSecond: number, burst: number): number {
-  const times = starts.map(({ at }) => at).toSorted((a, b) => a - b);
-  let worst = Number.NEGATIVE_INFINITY;
-  for (const [from, first] of times.entries()) {
-    for (const [more, last] of times.slice(from).entries()) {
-      const allowed = burst + ((last - first) / 1_000) * perSecond;
-      worst = Math.max(worst, more + 1 - allowed);
-    }
-  }
-  return worst;
-}
+const timesOf = (starts: readonly Start[]): number[] => starts.map(({ at }) => at);
 
 /** Runs a batch on as many engines; answers how it ended. */
 async function runOn<Item>(
@@ -84,7 +74,7 @@ describe("a rate", () => {
       expect(ended).toMatchObject({ state: "succeeded", counts: { succeeded: 1_000 } });
     });
     expect(starts).toHaveLength(1_000);
-    expect(findExcess(starts, 50, 10)).toBeLessThanOrEqual(1e-9);
+    expect(findRateExcess(timesOf(starts), { perSecond: 50, burst: 10 })).toBeLessThanOrEqual(0);
     const tookMs = starts.at(-1)!.at - starts[0]!.at;
     expect(1_000 / (tookMs / 1_000)).toBeGreaterThan(0.95 * 50);
   });
@@ -111,7 +101,7 @@ describe("a rate", () => {
       for (const { done } of workers) expect((await done).state).toBe("succeeded");
       expect(workers.map(({ lives }) => lives).toSorted((a, b) => a - b)).toEqual([1, 1, 1, 2]);
     });
-    expect(findExcess(starts, 50, 10)).toBeLessThanOrEqual(1e-9);
+    expect(findRateExcess(timesOf(starts), { perSecond: 50, burst: 10 })).toBeLessThanOrEqual(0);
     const tookMs = starts.at(-1)!.at - starts[0]!.at;
     expect(starts.length / (tookMs / 1_000)).toBeGreaterThan(0.9 * 50);
   });
@@ -142,7 +132,7 @@ describe("a rate", () => {
     const alone = await run(count(2_040).filter((item) => item % 51 !== 0));
     const slow = mixed.filter(({ key }) => key === "site-0");
     const fast = mixed.filter(({ key }) => key !== "site-0");
-    expect(findExcess(slow, 1, 1)).toBeLessThanOrEqual(1e-9);
+    expect(findRateExcess(timesOf(slow), { perSecond: 1, burst: 1 })).toBeLessThanOrEqual(0);
     expect(slow).toHaveLength(40);
     expect(fast.at(-1)!.at).toBeLessThan(alone.at(-1)!.at * 1.05);
   });
@@ -187,7 +177,7 @@ describe("a rate", () => {
       await runOn(world, 2, pipeline, count(20));
     });
     expect(starts).toHaveLength(90);
-    expect(findExcess(starts, 10, 5)).toBeLessThanOrEqual(1e-9);
+    expect(findRateExcess(timesOf(starts), { perSecond: 10, burst: 5 })).toBeLessThanOrEqual(0);
   });
 
   test("an item that needs more than the burst fails with the remedy; others go on", async () => {
@@ -413,7 +403,8 @@ test.each([
   [{ rate: { perSecond: 0 } }, "rate.perSecond must be a number above 0"],
   [{ rate: { perSecond: Number.NaN } }, "rate.perSecond must be a number above 0"],
   [{ rate: { perSecond: -1 } }, "rate.perSecond must be a number above 0"],
-  [{ rate: { perSecond: 5, burst: 0 } }, "rate.burst must be a number from 1 on"],
+  [{ rate: { perSecond: 1e10 } }, "at most 1,000,000,000"],
+  [{ rate: { perSecond: 5, burst: 0 } }, "rate.burst must be a number from 1 to"],
   [{ rate: { burst: 5 } }, "rate.burst needs a perSecond"],
   [{ rate: { perSecond: 5, burst: 2, tokens: 3 } }, "below the 3 tokens of one attempt (it is 2)"],
   [{ rate: { perSecond: 5, keys: { a: { perSecond: -2 } } } }, "rate.keys.a.perSecond"],

@@ -1,0 +1,68 @@
+/**
+ * Rates of thousands a second, in virtual time. Where one key goes through by the thousand a chunk
+ * gets the right to start as a whole: its items keep to the rate all the same.
+ */
+import { describe, expect, test } from "vitest";
+import { definePipeline } from "../../../src/index.ts";
+import { inVirtualTime, type World } from "../../../src/testing.ts";
+import { findRateExcess } from "../../chaos/black-box/windows.ts";
+
+const RATE = { perSecond: 20_000, burst: 20_000 };
+const ITEMS = Array.from({ length: 60_000 }, (_, at) => at);
+
+/** Runs all items; answers when each was started. */
+async function runAll(
+  workers: number,
+  handle: (nth: number, world: World) => Promise<void>,
+): Promise<readonly number[]> {
+  const starts: number[] = [];
+  await inVirtualTime({}, async (world) => {
+    const pipeline = definePipeline({
+      name: "send",
+      chunkSize: 500,
+      concurrency: 32,
+      rate: RATE,
+      process: async (_item: number) => {
+        starts.push(world.elapsedMs);
+        await handle(starts.length, world);
+      },
+    });
+    const names = Array.from({ length: workers });
+    const engines = await Promise.all(names.map(() => world.startEngine()));
+    for (const engine of engines) engine.work(pipeline);
+    const batch = await engines[0]!.submit(pipeline, ITEMS);
+    expect(await batch.wait()).toMatchObject({ state: "succeeded" });
+  });
+  expect(starts.length).toBeGreaterThanOrEqual(ITEMS.length);
+  return starts;
+}
+
+describe("a rate of thousands a second", () => {
+  test("is kept in every window, and nearly all of it is used", async () => {
+    const starts = await runAll(2, (_nth, world) => world.sleep(1));
+    expect(findRateExcess(starts, RATE)).toBeLessThanOrEqual(0);
+    const tookMs = starts.at(-1)! - starts[0]!;
+    // Beyond the first burst.
+    expect(tookMs).toBeLessThan(((ITEMS.length - RATE.burst) / RATE.perSecond) * 1_000 * 1.2);
+  });
+
+  test("is kept when handlers take long all of a sudden: the right to start runs out", async () => {
+    const starts = await runAll(2, async (nth, world) => {
+      if (nth > 5_000 && nth <= 5_100) await world.sleep(2_000);
+      else if (nth % 16 === 0) await world.sleep(1);
+    });
+    expect(findRateExcess(starts, RATE)).toBeLessThanOrEqual(0);
+  });
+
+  test("starts nothing more once its server asks to be left alone", async () => {
+    let closedAt = Number.POSITIVE_INFINITY;
+    const starts = await runAll(1, async (nth, world) => {
+      await world.sleep(1);
+      if (nth !== 10_000) return;
+      closedAt = world.elapsedMs;
+      throw Object.assign(new Error("too many"), { retryAfterMs: 5_000 });
+    });
+    expect(starts.filter((at) => at > closedAt && at < closedAt + 5_000)).toEqual([]);
+    expect(starts.at(-1)).toBeGreaterThanOrEqual(closedAt + 5_000);
+  });
+});
