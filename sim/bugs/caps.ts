@@ -143,7 +143,7 @@ export const capBugs: readonly Bug[] = [
     name: "limited-items-above-the-cap",
     what: "An item that has a token starts, whatever its caps say.",
     file: "src/runtime/executor.ts",
-    before: "mayStart: (run, now) => !parts.permits.areNeeded || parts.permits.mayStart(run, now),",
+    before: "mayStart: (run, now) => parts.permits.mayStart(run, now),",
     after: "mayStart: () => true,",
   },
   {
@@ -165,7 +165,8 @@ export const capBugs: readonly Bug[] = [
     name: "only-the-batch-is-counted",
     what: "Handlers count against the cap of their batch, and not of their lane or pipeline.",
     file: PERMITS,
-    before: "else for (const held of this.#listHeld(run.facts.scopes)) held.active++;",
+    before:
+      "else if (!this.#isRoomy) for (const held of this.#listHeld(run.facts.scopes)) held.active++;",
     after: "else for (const held of this.#listHeld(run.facts.scopes).slice(0, 1)) held.active++;",
   },
 ];

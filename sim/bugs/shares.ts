@@ -17,6 +17,7 @@ export const shareBugs: readonly Bug[] = [
         after: "finish: Math.max(0, finish),",
       },
     ],
+    rare: true,
   },
   {
     name: "weight-inverted",
@@ -31,6 +32,7 @@ export const shareBugs: readonly Bug[] = [
         after: "const used = total * weight;",
       },
     ],
+    rare: true,
   },
   {
     name: "weight-not-used-for-what-was-used",
@@ -38,6 +40,7 @@ export const shareBugs: readonly Bug[] = [
     file: SHARE,
     before: "const used = total / weight;",
     after: "const used = total;",
+    rare: true,
   },
   {
     name: "newcomer-with-credit",
@@ -45,6 +48,7 @@ export const shareBugs: readonly Bug[] = [
     file: SHARE,
     before: "return Math.max(virtual - owed, finish);",
     after: "return Math.max(0 * (virtual - owed), finish);",
+    rare: true,
   },
   {
     name: "busy-time-charged-with-every-report",
@@ -52,6 +56,7 @@ export const shareBugs: readonly Bug[] = [
     file: SHARE,
     before: "const total = Math.max(account.busyMs, busyMs);",
     after: "const total = account.busyMs + busyMs;",
+    rare: true,
   },
   {
     name: "charges-not-corrected",
@@ -59,6 +64,7 @@ export const shareBugs: readonly Bug[] = [
     file: "src/adapters/memory/working.ts",
     before: "    uses.apply();\n",
     after: "",
+    rare: true,
   },
   {
     name: "handler-time-not-measured",
@@ -66,6 +72,7 @@ export const shareBugs: readonly Bug[] = [
     file: "src/runtime/item-runner.ts",
     before: "if (worked !== null) worked.busyMs += now - slot.startedAt;",
     after: "void worked;",
+    rare: true,
   },
   {
     name: "more-lanes-get-more",
@@ -73,6 +80,7 @@ export const shareBugs: readonly Bug[] = [
     file: "src/runtime/submission-check.ts",
     before: "if (tenant === null) return lane;",
     after: 'if (lane !== "") return lane;',
+    rare: true,
   },
   {
     name: "who-is-ahead-is-next",
@@ -80,6 +88,7 @@ export const shareBugs: readonly Bug[] = [
     file: SHARE,
     before: "const at = starts.indexOf(Math.min(...starts));",
     after: "const at = starts.indexOf(Math.max(...starts));",
+    rare: true,
   },
   {
     name: "operators-weight-ignored",
@@ -87,5 +96,6 @@ export const shareBugs: readonly Bug[] = [
     file: "src/adapters/memory/shares.ts",
     before: 'if (typeof set?.value === "number") return set.value;',
     after: "void set;",
+    rare: true,
   },
 ];

@@ -34,7 +34,8 @@ export class TokenPurse {
     if (askedAt <= this.#closedAt && holdUp !== "closed") return;
     if (open) this.#openUntil = askedAt + usableMs;
     const hold = (left: number, at: number): void => {
-      const [from, until] = [answeredAt + at, askedAt + at + usableMs];
+      const from = answeredAt + at;
+      const until = askedAt + at + usableMs;
       if (from < until) this.#tokens.push({ from, until, left });
     };
     if (atOnce > 0) hold(atOnce, 0);
