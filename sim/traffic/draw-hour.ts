@@ -14,6 +14,7 @@ import type { Errand, PipelinePlot } from "./errand.ts";
 import {
   type ActName,
   type ActPlot,
+  BATCH_ACTS,
   type HappeningName,
   type HappeningPlot,
   HAPPENINGS,
@@ -26,20 +27,6 @@ const FAULTS_UNTIL_MS = 2_100_000;
 const CALM_LIMIT_MS = 3_600_000;
 const SEAL_SOON_MS = 200_000;
 const YEARS_MS = 10 * 365 * 86_400_000;
-
-/** What is drawn where nothing has a limit. */
-const BATCH_ACTS = [
-  "cancel",
-  "pause",
-  "resume",
-  "redrive",
-  "discard",
-  "edit",
-  "move",
-  "policy",
-  "prune",
-  "look",
-] as const satisfies readonly ActName[];
 
 /** How often things go wrong in one world. */
 export interface Swarm {

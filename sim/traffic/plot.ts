@@ -4,8 +4,8 @@ import type { FaultPlan } from "../faults.ts";
 import type { HintFaults } from "../world.ts";
 import type { Errand, PipelinePlot } from "./errand.ts";
 
-/** What operators do. */
-export const ACTS = [
+/** What operators do with batches. */
+export const BATCH_ACTS = [
   "cancel",
   "pause",
   "resume",
@@ -16,11 +16,9 @@ export const ACTS = [
   "policy",
   "prune",
   "look",
-  "closeKey",
-  "openKey",
-  "setCap",
-  "setWeight",
 ] as const;
+/** What operators do. */
+export const ACTS = [...BATCH_ACTS, "closeKey", "openKey", "setCap", "setWeight"] as const;
 export type ActName = (typeof ACTS)[number];
 
 export interface ActPlot {

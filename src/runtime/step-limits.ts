@@ -5,31 +5,21 @@
 import { SluiceError } from "../core/errors.ts";
 import { SLACK_MS_MAX } from "../core/token-bucket.ts";
 import { describeOutages, type StepPace } from "../core/step.ts";
-import { type Clock, sleep } from "../ports/clock.ts";
+import { sleep } from "../ports/clock.ts";
 import { namePaceBucket } from "../ports/limiting.ts";
 import type { Store } from "../ports/store.ts";
 import type { LeasedChunk } from "../ports/working.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import { checkItem } from "./item-check.ts";
-import { Limiter, type Needs } from "./limiter.ts";
-import type { Log } from "./log.ts";
+import { Limiter, type LimiterParts, type Needs } from "./limiter.ts";
 import type { Step } from "./step.ts";
 import { TokenPurse } from "./token-purse.ts";
 import { nameSupply, planRest, Queue, type Supply } from "./waiting-items.ts";
 
-export interface StepLimitsParts {
+export interface StepLimitsParts extends LimiterParts {
   readonly store: Store;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly step: Step;
-  readonly mayStart: (run: ChunkRun, now: number) => boolean;
-  readonly countStartable: (withinMs: number) => number;
-  readonly onRights: () => void;
-  readonly onLost: (run: ChunkRun) => void;
-  readonly onRest: (run: ChunkRun) => void;
-  readonly onClosed: () => void;
   readonly onBadItem: (run: ChunkRun, index: number, item: unknown, error: unknown) => void;
-  readonly onFatal: (error: unknown) => void;
 }
 
 /** What of a careful run may start, and until when. */

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { definePipeline, succeeded } from "../../../src/index.ts";
 import { crash, inVirtualTime } from "../../../src/testing.ts";
+import { startWorkers, waitForAll } from "../../support/workers.ts";
 
 const count = (n: number): number[] => Array.from({ length: n }, (_, at) => at);
 
@@ -35,13 +36,12 @@ describe("handler calls at once", () => {
         limits: { pipeline: 10 },
         process: (_item: number) => at.during(["all"], () => world.sleep(50)),
       });
-      const engines = await Promise.all(count(4).map(() => world.startEngine()));
-      for (const engine of engines) engine.work(pipeline);
+      const [engine] = await startWorkers(world, 4, pipeline);
       const lanes = ["a", "b", "c"];
       const batches = await Promise.all(
-        lanes.map((lane) => engines[0]!.submit(pipeline, count(100), { lane })),
+        lanes.map((lane) => engine.submit(pipeline, count(100), { lane })),
       );
-      for (const batch of batches) expect((await batch.wait()).state).toBe("succeeded");
+      await waitForAll(batches);
       // 300 calls of 50 ms, ten at a time, take 1.5 s at best.
       expect(world.elapsedMs).toBeLessThan(4_000);
     });
@@ -58,12 +58,11 @@ describe("handler calls at once", () => {
         process: (_item: number, { lane, batch }) =>
           at.during(["all", lane, batch], () => world.sleep(20)),
       });
-      const engines = await Promise.all(count(2).map(() => world.startEngine()));
-      for (const engine of engines) engine.work(pipeline);
+      const [engine] = await startWorkers(world, 2, pipeline);
       const batches = await Promise.all(
-        ["a", "b", "c", "d"].map((lane) => engines[0]!.submit(pipeline, count(60), { lane })),
+        ["a", "b", "c", "d"].map((lane) => engine.submit(pipeline, count(60), { lane })),
       );
-      for (const batch of batches) expect((await batch.wait()).state).toBe("succeeded");
+      await waitForAll(batches);
     });
     for (const lane of ["a", "b", "c", "d"]) expect(at.most.get(lane)).toBe(3);
     expect(at.most.get("all")).toBeGreaterThan(6);
@@ -88,13 +87,10 @@ describe("handler calls at once", () => {
           return items.map(() => succeeded());
         },
       });
-      const engines = await Promise.all(count(3).map(() => world.startEngine()));
-      for (const engine of engines) engine.work(limited);
-      for (const engine of engines) engine.work(chunked);
-      const one = await engines[0]!.submit(limited, count(100));
-      const two = await engines[0]!.submit(chunked, count(60));
-      expect((await one.wait()).state).toBe("succeeded");
-      expect((await two.wait()).state).toBe("succeeded");
+      const [engine] = await startWorkers(world, 3, limited, chunked);
+      const one = await engine.submit(limited, count(100));
+      const two = await engine.submit(chunked, count(60));
+      await waitForAll([one, two]);
     });
     expect(at.most.get("rate")).toBe(4);
     expect(at.most.get("chunk")).toBe(2);
@@ -109,10 +105,9 @@ describe("handler calls at once", () => {
         limits: { pipeline: 2 },
         process: (_item: number) => at.during(["all"], () => world.sleep(20)),
       });
-      const engine = await world.startEngine();
-      engine.work(pipeline);
+      const [engine] = await startWorkers(world, 1, pipeline);
       const batch = await engine.submit(pipeline, count(10));
-      expect((await batch.wait()).state).toBe("succeeded");
+      await waitForAll([batch]);
     });
     expect(at.most.get("all")).toBe(2);
   });
@@ -136,12 +131,11 @@ describe("handler calls at once", () => {
           step("two"),
         ] as never,
       });
-      const engines = await Promise.all(count(3).map(() => world.startEngine()));
-      for (const engine of engines) engine.work(pipeline);
+      const [engine] = await startWorkers(world, 3, pipeline);
       const batches = await Promise.all(
-        ["a", "b", "c"].map((lane) => engines[0]!.submit(pipeline, count(40) as never, { lane })),
+        ["a", "b", "c"].map((lane) => engine.submit(pipeline, count(40) as never, { lane })),
       );
-      for (const batch of batches) expect((await batch.wait()).state).toBe("succeeded");
+      await waitForAll(batches);
     });
     expect(at.most.get("all")).toBe(4);
   });
@@ -178,18 +172,17 @@ describe("handler calls at once", () => {
         process: (_item: number) =>
           at.during([world.elapsedMs < 20_000 ? "early" : "late"], () => world.sleep(100)),
       });
-      const engines = await Promise.all(count(2).map(() => world.startEngine()));
-      for (const engine of engines) engine.work(pipeline);
-      const batch = await engines[0]!.submit(pipeline, count(4_000));
+      const [engine] = await startWorkers(world, 2, pipeline);
+      const batch = await engine.submit(pipeline, count(4_000));
       await world.sleep(5_000);
-      await engines[0]!.operator.setLimit(
+      await engine.operator.setLimit(
         { kind: "cap", scope: "pipeline", name: "call", value: 3 },
         { why: "the neighbours complain" },
       );
       await world.sleep(40_000);
       expect(at.most.get("early")).toBe(16);
       expect(at.most.get("late")).toBe(3);
-      const { code, message } = await engines[0]!.operator.why(batch.id);
+      const { code, message } = await engine.operator.why(batch.id);
       expect(`${code} ${message}`).toMatch(/working|cap/u);
       await batch.cancel();
     });
@@ -204,14 +197,16 @@ test("small batches that run where they were submitted keep to the cap as well",
       limits: { pipeline: 2 },
       process: (_item: number) => at.during(["all"], () => world.sleep(50)),
     });
-    const engines = await Promise.all(count(2).map(() => world.startEngine()));
-    const first = await engines[0]!.submit(pipeline, count(5), { lane: "first" });
-    expect((await first.wait()).state).toBe("succeeded");
-    for (const engine of engines) engine.work(pipeline);
+    const [engine, other] = await startWorkers(world, 2);
+    const first = await engine.submit(pipeline, count(5), { lane: "first" });
+    await waitForAll([first]);
+    for (const one of [engine, other!]) one.work(pipeline);
     const batches = await Promise.all(
-      count(8).map((n) => engines[n % 2]!.submit(pipeline, count(5), { lane: `lane-${n}` })),
+      count(8).map((n) =>
+        [engine, other!][n % 2]!.submit(pipeline, count(5), { lane: `lane-${n}` }),
+      ),
     );
-    for (const batch of batches) expect((await batch.wait()).state).toBe("succeeded");
+    await waitForAll(batches);
   });
   expect(at.most.get("all")).toBe(2);
 });
@@ -224,12 +219,11 @@ test("whoever may start nothing below a full cap takes no part of a pace from th
       pace: { items: 2, everyMs: 1_000 },
       process: (_item: number) => world.sleep(400),
     });
-    const engines = await Promise.all(count(2).map(() => world.startEngine()));
-    for (const engine of engines) engine.work(pipeline);
-    const batch = await engines[0]!.submit(pipeline, count(60));
+    const [engine] = await startWorkers(world, 2, pipeline);
+    const batch = await engine.submit(pipeline, count(60));
     await world.sleep(3_000);
-    await engines[0]!.operator.setLimit({ kind: "cap", scope: "pipeline", name: "send", value: 1 });
-    expect((await batch.wait()).state).toBe("succeeded");
+    await engine.operator.setLimit({ kind: "cap", scope: "pipeline", name: "send", value: 1 });
+    await waitForAll([batch]);
     // At two a second it takes 30 s.
     expect(world.elapsedMs).toBeLessThan(40_000);
   });

@@ -5,6 +5,7 @@
 import { describe, expect, test } from "vitest";
 import { definePipeline } from "../../../src/index.ts";
 import { inVirtualTime, type World } from "../../../src/testing.ts";
+import { startWorkers, waitForAll } from "../../support/workers.ts";
 import { findRateExcess } from "../../chaos/black-box/windows.ts";
 
 const RATE = { perSecond: 20_000, burst: 20_000 };
@@ -27,11 +28,8 @@ async function runAll(
         await handle(starts.length, world);
       },
     });
-    const names = Array.from({ length: workers });
-    const engines = await Promise.all(names.map(() => world.startEngine()));
-    for (const engine of engines) engine.work(pipeline);
-    const batch = await engines[0]!.submit(pipeline, ITEMS);
-    expect(await batch.wait()).toMatchObject({ state: "succeeded" });
+    const [engine] = await startWorkers(world, workers, pipeline);
+    await waitForAll([await engine.submit(pipeline, ITEMS)]);
   });
   expect(starts.length).toBeGreaterThanOrEqual(ITEMS.length);
   return starts;

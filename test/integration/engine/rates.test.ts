@@ -12,6 +12,7 @@ import {
   TransientError,
 } from "../../../src/index.ts";
 import { crash, inVirtualTime, type World } from "../../../src/testing.ts";
+import { startWorkers } from "../../support/workers.ts";
 import { findRateExcess } from "../../chaos/black-box/windows.ts";
 
 interface Start {
@@ -30,9 +31,8 @@ async function runOn<Item>(
   pipeline: Pipeline<Item, Iterable<Item> | AsyncIterable<Item>>,
   items: readonly Item[],
 ): Promise<BatchProgress> {
-  const all = await Promise.all(count(engines).map(() => world.startEngine()));
-  for (const engine of all) engine.work(pipeline);
-  const batch = await all[0]!.submit(pipeline, items);
+  const [engine] = await startWorkers(world, engines, pipeline);
+  const batch = await engine.submit(pipeline, items);
   return batch.wait();
 }
 
