@@ -73,6 +73,8 @@ export async function checkMessages(options: MessagesOptions): Promise<void> {
     ).toEqual([]);
     expect(crew.kills.emit + crew.kills.consume).toBeGreaterThanOrEqual(options.killsMin);
     expect(crew.kills.consume).toBeGreaterThan(0);
+    // Or the kills have shown nothing about messages that come again.
+    expect(repeated).toBeGreaterThan(0);
   } finally {
     await crew.dispose();
     await store.close();
