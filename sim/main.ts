@@ -54,7 +54,7 @@ function say(...lines: readonly string[]): void {
 async function playOne(seed: number, cut: Cut, options: ReturnType<typeof parse>): Promise<number> {
   say(describeSwarm(drawHour(seed)));
   const { problems, world, calls, faults } = await playSeed(seed, cut);
-  if (options.trace) say(...world.trace.lines.map(({ atMs, text }) => `${atMs} ${text}`));
+  if (options.trace) for (const { atMs, text } of world.trace.lines) say(`${atMs} ${text}`);
   say(`${calls} calls, ${faults} faults, trace ${world.trace.digest}`);
   if (problems.length === 0) {
     say("every promise held");

@@ -97,8 +97,9 @@ export function checkCancelling(scene: Scene): Checker {
 /** A cancel is acknowledged with the names of those who ignored it. */
 function checkNamed(scene: Scene, batch: Batch, run: ErrandRun): void {
   const { node, ended, startedAt, plot, step, index } = run;
-  // One that is past its time limit is given up on for that.
-  const overdue = scene.world.time.nowMs - startedAt >= plot.timeLimitMs;
+  // One that is past its time limit is given up on for that; looking at its item is part of it.
+  const tookMs = scene.world.time.nowMs - startedAt + (plot.checkMaxMs ?? 0);
+  const overdue = tookMs >= plot.timeLimitMs;
   if (ended || !node.alive || overdue || batch.state !== "cancelled") return;
   const at = findPlace(scene, run)?.at;
   const named = batch.abandoned.some((one) => one.step === step && one.chunk === at);

@@ -10,7 +10,7 @@ import { listLeased } from "./fencing.ts";
 
 export function checkKeptLeases(scene: Scene): Checker {
   const { world, errands } = scene;
-  const leaseMs = scene.plot.settings?.leaseMs ?? 2_000;
+  const { leaseMs, sweepMs } = { leaseMs: 2_000, sweepMs: 300, ...scene.plot.settings };
   /** When each node last met something that may have cost it a lease. */
   const troubledAt = new Map<Node, number>();
   const states = new Map<Chunk, string>();
@@ -19,7 +19,7 @@ export function checkKeptLeases(scene: Scene): Checker {
   const isTroubled = (node: Node): boolean => {
     const weather = world.weather.some((one) => one.node === null || one.node === node.name);
     const sinceMs = world.time.nowMs - (troubledAt.get(node) ?? Number.NEGATIVE_INFINITY);
-    return !node.alive || node.clock.isFrozen || weather || sinceMs < leaseMs * 3;
+    return !node.alive || node.clock.isFrozen || weather || sinceMs < leaseMs * 3 + sweepMs;
   };
   const checkSweep = (): void => {
     for (const run of errands.runs) {

@@ -159,10 +159,10 @@ export class Executor {
     this.#dropLost();
   }
 
-  /** Its leases last longer now, but for those of batches that are ending. */
-  noteRenewal(ending: ReadonlySet<string>, until: number): void {
+  /** These leases, as `listLeases` answered them, last longer now. */
+  noteRenewal(renewed: ReadonlySet<LeaseRef>, until: number): void {
     for (const run of this.#held) {
-      if (!ending.has(run.lease.batch)) run.leaseUntil = Math.max(run.leaseUntil, until);
+      if (renewed.has(run.lease)) run.leaseUntil = Math.max(run.leaseUntil, until);
     }
   }
 

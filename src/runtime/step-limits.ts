@@ -182,7 +182,11 @@ export class StepLimits {
     if (startAt > inTime) return "later";
     await sleep(clock, startAt - clock.monotonicMs());
     const now = clock.monotonicMs();
-    if (purses.some((purse) => !purse.canTake(now))) return null;
+    if (purses.some((purse) => !purse.canTake(now))) {
+      // One was lost while another was waited for, and would be the next time: they must last longer.
+      this.#carefulSlackMs = Math.min(SLACK_MS_MAX, 2 * this.#carefulSlackMs);
+      return null;
+    }
     return Math.min(...purses.map((purse) => purse.take(now) ?? now));
   }
 

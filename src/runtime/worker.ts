@@ -157,7 +157,9 @@ export class Worker {
           .filter(({ kind, mode }) => kind !== "pause" && mode === "now")
           .map((one) => one.batch),
       );
-      for (const executor of executors) executor.noteRenewal(ending, asked + settings.leaseMs);
+      // What was leased while this was under way has not been renewed.
+      const renewed = new Set(leases.filter(({ batch }) => !ending.has(batch)));
+      for (const executor of executors) executor.noteRenewal(renewed, asked + settings.leaseMs);
     } catch (error) {
       // The leases hold on for a while; the next renewal may still come in time.
       if (!(error instanceof SluiceError && error.retryable)) throw error;
