@@ -106,6 +106,25 @@ describe("a rate", () => {
     expect(starts.length / (tookMs / 1_000)).toBeGreaterThan(0.9 * 50);
   });
 
+  test("beside a smooth pace lets a careful run go on, though their tokens are good at other times", async () => {
+    await inVirtualTime({ faults: [crash.before("settle", 2)] }, async (world) => {
+      const pipeline = definePipeline({
+        name: "fetch",
+        chunkSize: 10,
+        rate: { perSecond: 100, burst: 7, tokens: 3 },
+        pace: { items: 20, everyMs: 1_000, smooth: true },
+        process: async (_item: number) => world.sleep(5),
+      });
+      const main = world.start("main", async (engine) => {
+        engine.work(pipeline);
+        const batch = await engine.submit(pipeline, count(40), { key: "one" });
+        return batch.wait();
+      });
+      expect(await main.done).toMatchObject({ state: "succeeded", counts: { succeeded: 40 } });
+      expect(world.elapsedMs).toBeLessThan(60_000);
+    });
+  });
+
   test("of a slow key holds nobody up but its own items", async () => {
     const run = async (items: readonly number[]): Promise<Start[]> => {
       const starts: Start[] = [];
