@@ -292,6 +292,8 @@ export class Executor {
       if (result.reports[at] !== "kept") this.#lose(run);
     }
     if (tellings.length > 0) this.#dropLost();
+    // Whoever has nothing in hand asks once more, and so gives up what it holds of a cap.
+    if (this.#held.length === 0 && this.#parts.permits.areNeeded) this.#dryUntil = 0;
     if (question === null) return;
     const leasedUntil = result.leased.length === 0 ? null : asked + settings.leaseMs;
     this.#parts.permits.grant(question, result.permits, leasedUntil);
@@ -307,9 +309,7 @@ export class Executor {
   #lose(run: ChunkRun): void {
     run.lose();
     this.#runner.skipRest(run);
-    if (run.inFlight > 0) {
-      this.#runner.stop(new StopSignal("the lease on its chunk was lost"), run);
-    }
+    if (run.inFlight > 0) this.#runner.stop(new StopSignal("the lease on its chunk was lost"), run);
   }
 
   #dropLost(): void {
