@@ -49,7 +49,7 @@ export function drawSharing(draw: Draw, { pipelines, errands }: Work): SharedWor
   const [crowded = shared[0], ...others] = shared;
   if (crowded === undefined) return null;
   // A producer that waits for room would take hours to add so many, where hints are lost.
-  const supply = crowded.supply === "open" ? "handed_over" : crowded.supply;
+  const supply = crowded.supply === "open" ? "iterable" : crowded.supply;
   const patient = { ...crowded, supply, steps: crowded.steps.map(waitFor) };
   const slow = byWeight ? { ...patient, steps: patient.steps.map(thin(draw)) } : patient;
   const crowd = drawCrowd(draw, slow, byWeight);
