@@ -229,11 +229,13 @@ function drawHappenings(
 ): HappeningPlot[] {
   // Where new code cannot go on with old batches, one node keeps the old code.
   const strict = pipelines.some(({ releases }) => releases.at(-1)?.accepts.length === 0);
+  // Whoever began to hand over items must be able to finish it: else that is waited for until tomorrow.
+  const handsOver = pipelines.some(({ supply }) => supply === "handed_over");
   const plots: HappeningPlot[] = [];
   for (let n = 0; n < swarm.happeningsCount; n++) {
     const what = draw.pick(swarm.happenings);
     const number = 1 + draw.below(nodes);
-    if (what === "deploy" && strict && number === 1) continue;
+    if (what === "deploy" && strict && (number === 1 || handsOver)) continue;
     plots.push({
       atMs: drawMoment(draw, errands),
       what,
