@@ -148,6 +148,10 @@ export function checkShares(scene: Scene): Checker {
       if (isLoss || isWeight) closeAll();
       look();
     },
+    // What was leased and never came is charged all the same.
+    onFault: (_kind, _node, verb) => {
+      if (verb === "work" || verb === "planInline") closeAll();
+    },
     onCrash: closeAll,
     onRetire: closeAll,
     onTrouble: closeAll,
