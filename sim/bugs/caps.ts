@@ -21,6 +21,7 @@ export const capBugs: readonly Bug[] = [
     file: STORE,
     before: ".reduce((sum, one) => sum + readSlots(one, now), 0);",
     after: ".reduce((most, one) => Math.max(most, readSlots(one, now)), 0);",
+    rare: true,
   },
   {
     name: "permit-not-renewed",
@@ -28,6 +29,7 @@ export const capBugs: readonly Bug[] = [
     file: STORE,
     before: "slots: renewSlots(readSlots(row, now), room), until });",
     after: "slots: renewSlots(row.slots, room), until: row.until || until });",
+    rare: true,
   },
   {
     name: "renewal-takes-the-whole-cap",
@@ -35,6 +37,7 @@ export const capBugs: readonly Bug[] = [
     file: STORE,
     before: "      const room = this.#room(row.scope, cap, worker, now);\n      this.#put",
     after: "      const room = cap;\n      this.#put",
+    rare: true,
   },
   {
     name: "lower-cap-not-heard-of",
@@ -49,6 +52,7 @@ export const capBugs: readonly Bug[] = [
         after: "return Math.max(own, Math.min(wanted, room));",
       },
     ],
+    rare: true,
   },
   {
     name: "declared-cap-above-the-operators",
@@ -65,25 +69,12 @@ export const capBugs: readonly Bug[] = [
     after: "return Math.min(user.countSlots(), startable);",
   },
   {
-    name: "fewer-slots-than-run",
-    what: "A worker that finds out that fewer handlers are better gives up those that run still.",
-    file: PERMITS,
-    before: "return Math.max(running, Math.min(user.countSlots(), running + startable));",
-    after: "return Math.min(user.countSlots(), running + startable);",
-  },
-  {
-    name: "each-step-speaks-for-all",
-    what: "A step that needs few permits gives up those of the other steps.",
-    file: PERMITS,
-    before: "needed += countNeeded(user, scope);",
-    after: "needed = Math.max(needed, countNeeded(user, scope));",
-  },
-  {
     name: "given-up-with-the-answer",
     what: "What a worker gives up it uses until it hears that somebody else may have it.",
     file: PERMITS,
     before: "if (held !== undefined) this.#held.set(scope, { ...held, slots });",
     after: "void [held, slots];",
+    rare: true,
   },
   {
     name: "last-answer-counts",
@@ -98,6 +89,7 @@ export const capBugs: readonly Bug[] = [
     file: "src/runtime/lease-request.ts",
     before: "permits.add(permitted, pipeline.name, leaseUntil);",
     after: "void [permits, permitted, pipeline];",
+    rare: true,
   },
   {
     name: "careful-waves-above-the-cap",
@@ -131,6 +123,7 @@ export const capBugs: readonly Bug[] = [
         after: "void [permits, now];",
       },
     ],
+    rare: true,
   },
   {
     name: "careful-runs-without-room-come-back-at-once",
