@@ -51,14 +51,6 @@ export const shareBugs: readonly Bug[] = [
     rare: true,
   },
   {
-    name: "busy-time-charged-with-every-report",
-    what: "Each report of a lease charges all its time once more.",
-    file: SHARE,
-    before: "const total = Math.max(account.busyMs, busyMs);",
-    after: "const total = account.busyMs + busyMs;",
-    rare: true,
-  },
-  {
     name: "charges-not-corrected",
     what: "A lease stays charged as if all items took the same time.",
     file: "src/adapters/memory/working.ts",
