@@ -1,7 +1,7 @@
 /** The traffic of the real runtime under faults, given to the reference model and to SQLite at once. */
 import { afterEach, describe, expect, test } from "vitest";
 import { createMemoryStore, type MemoryStore } from "../src/adapters/memory/store.ts";
-import type { Host } from "../src/adapters/sqlite/host.ts";
+import type { Host } from "../src/adapters/sql/host.ts";
 import { openSqliteStore } from "../src/adapters/sqlite/store.ts";
 import type { Clock } from "../src/ports/clock.ts";
 import type { Store } from "../src/ports/store.ts";

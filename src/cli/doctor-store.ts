@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { translateError } from "../adapters/sqlite/errors.ts";
 import { nameNetworkFileSystem } from "../adapters/sqlite/file-system.ts";
-import { describeHost } from "../adapters/sqlite/host.ts";
+import { describeHost } from "../adapters/sql/host.ts";
 import { bad, type Check, good, warn } from "./doctor-check.ts";
 import { viewError } from "./error-report.ts";
 import { countNoun, formatBytes } from "./format-number.ts";

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Host } from "../../src/adapters/sqlite/host.ts";
+import type { Host } from "../../src/adapters/sql/host.ts";
 import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import { systemClock } from "../../src/runtime/system-clock.ts";

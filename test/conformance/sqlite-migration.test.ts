@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Host } from "../../src/adapters/sqlite/host.ts";
+import type { Host } from "../../src/adapters/sql/host.ts";
 import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
 import { verifyChain } from "../../src/core/chain.ts";
 import type { LeasedChunk } from "../../src/ports/working.ts";

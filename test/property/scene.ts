@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { createMemoryStore } from "../../src/adapters/memory/store.ts";
-import type { Host } from "../../src/adapters/sqlite/host.ts";
+import type { Host } from "../../src/adapters/sql/host.ts";
 import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
 import { ENDED_STATES } from "../../src/core/batch.ts";
 import type { InlineResult, PlanPart, PlanResult, Submission } from "../../src/ports/conducting.ts";

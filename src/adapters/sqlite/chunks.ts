@@ -4,7 +4,8 @@ import type { LeaseAccount } from "../../core/fair-share.ts";
 import type { ChunkEffect, StoredChunk, TrackedItem } from "../../core/tracked-item.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Connection } from "./connection.ts";
-import { ITEM_COLUMNS, type ItemRow, toTrackedItem } from "./rows.ts";
+import { type ItemRow, toTrackedItem } from "../sql/rows.ts";
+import { ITEM_COLUMNS } from "./rows.ts";
 import type { Topics } from "./topics.ts";
 
 export interface HeldRow {

@@ -2,7 +2,7 @@
 import type { StatementSync } from "node:sqlite";
 import type { Clock } from "../../ports/clock.ts";
 import type { Connection } from "./connection.ts";
-import type { Host } from "./host.ts";
+import type { Host } from "../sql/host.ts";
 
 interface ClaimRow {
   readonly worker: number;

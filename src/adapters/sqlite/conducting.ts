@@ -17,7 +17,8 @@ import type { Connection } from "./connection.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Life } from "./life.ts";
 import type { Recorder } from "./records.ts";
-import { type BatchRow, readSettings, SELECT_BATCH, toSnapshot } from "./rows.ts";
+import { type BatchRow, readSettings, toSnapshot } from "../sql/rows.ts";
+import { SELECT_BATCH } from "./rows.ts";
 import type { Steps } from "./steps.ts";
 
 export interface ConductingParts {

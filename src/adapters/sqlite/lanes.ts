@@ -11,7 +11,8 @@ import type { Clock } from "../../ports/clock.ts";
 import type { LaneMove } from "../../ports/operating.ts";
 import type { Connection } from "./connection.ts";
 import type { Recorder } from "./records.ts";
-import { type BatchRow, PAUSE_OF_BATCH, readPause } from "./rows.ts";
+import { type BatchRow, readPause } from "../sql/rows.ts";
+import { PAUSE_OF_BATCH } from "./rows.ts";
 import type { Steps } from "./steps.ts";
 import type { Workers } from "./workers.ts";
 

@@ -22,7 +22,7 @@ import { countPending } from "../../core/outcome-map.ts";
 import type { LeasedChunk, LeaseRequest } from "../../ports/working.ts";
 import type { Connection } from "./connection.ts";
 import type { CappedRow, Permits } from "./permits.ts";
-import { type ItemRow, readCheckpoint } from "./rows.ts";
+import { type ItemRow, readCheckpoint } from "../sql/rows.ts";
 import { readShare, type ShareRow, type Shares } from "./shares.ts";
 import { FRESH_LIMIT } from "./steps.ts";
 

@@ -7,7 +7,7 @@ import type { DiscardRequest, EditRequest } from "../../ports/operating.ts";
 import type { DeadLetter, LetterPage } from "../../ports/reading.ts";
 import type { Connection } from "./connection.ts";
 import type { Recorder } from "./records.ts";
-import type { BatchRow, ItemRow } from "./rows.ts";
+import type { BatchRow, ItemRow } from "../sql/rows.ts";
 import type { Steps } from "./steps.ts";
 
 type LetterRow = ItemRow & {

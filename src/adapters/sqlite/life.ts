@@ -23,7 +23,7 @@ import type { Lanes } from "./lanes.ts";
 import type { Permits } from "./permits.ts";
 import type { Recorder } from "./records.ts";
 import type { RedrivenItem, Redriving } from "./redriving.ts";
-import { type BatchRow, countAll, readCounts, readSettings, readTally } from "./rows.ts";
+import { type BatchRow, countAll, readCounts, readSettings, readTally } from "../sql/rows.ts";
 import type { Shares } from "./shares.ts";
 import type { Steps } from "./steps.ts";
 

@@ -19,7 +19,7 @@ import type { Letters } from "./letters.ts";
 import type { Life } from "./life.ts";
 import type { Recorder } from "./records.ts";
 import type { RedrivenItem, Redriving } from "./redriving.ts";
-import { type BatchRow, countAll, readSteps, toSnapshot } from "./rows.ts";
+import { type BatchRow, countAll, readSteps, toSnapshot } from "../sql/rows.ts";
 import type { Steps } from "./steps.ts";
 
 export interface OperatingParts {

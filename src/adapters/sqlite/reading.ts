@@ -22,15 +22,8 @@ import {
 } from "../../ports/reading.ts";
 import type { Connection } from "./connection.ts";
 import type { Letters } from "./letters.ts";
-import {
-  type BatchRow,
-  countAll,
-  type ItemRow,
-  PAUSE_OF_BATCH,
-  readCheckpoint,
-  SELECT_BATCH,
-  toSnapshot,
-} from "./rows.ts";
+import { type BatchRow, countAll, type ItemRow, readCheckpoint, toSnapshot } from "../sql/rows.ts";
+import { PAUSE_OF_BATCH, SELECT_BATCH } from "./rows.ts";
 import type { Steps } from "./steps.ts";
 
 export class Reading {

@@ -10,7 +10,8 @@ import { chainRecord, type Sha256 } from "../../core/chain.ts";
 import { invariant } from "../../core/invariant.ts";
 import { type Clock, formatInstant } from "../../ports/clock.ts";
 import type { Connection } from "./connection.ts";
-import { type BatchRow, SELECT_BATCH } from "./rows.ts";
+import type { BatchRow } from "../sql/rows.ts";
+import { SELECT_BATCH } from "./rows.ts";
 
 export class Recorder {
   readonly #clock: Clock;

@@ -4,7 +4,8 @@ import { invariant } from "../../core/invariant.ts";
 import { decideRedrive, decideRevival } from "../../core/redrive.ts";
 import type { TrackedItem } from "../../core/tracked-item.ts";
 import type { Connection } from "./connection.ts";
-import { ITEM_COLUMNS, type ItemRow, toTrackedItem } from "./rows.ts";
+import { type ItemRow, toTrackedItem } from "../sql/rows.ts";
+import { ITEM_COLUMNS } from "./rows.ts";
 import type { Steps } from "./steps.ts";
 
 interface ChunkRow {

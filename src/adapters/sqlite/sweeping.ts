@@ -22,7 +22,8 @@ import type { Lanes } from "./lanes.ts";
 import type { Life } from "./life.ts";
 import type { Permits } from "./permits.ts";
 import type { Recorder } from "./records.ts";
-import { type BatchRow, PAUSE_OF_BATCH, readPause } from "./rows.ts";
+import { type BatchRow, readPause } from "../sql/rows.ts";
+import { PAUSE_OF_BATCH } from "./rows.ts";
 import { FRESH_LIMIT, type Steps } from "./steps.ts";
 import type { Workers } from "./workers.ts";
 

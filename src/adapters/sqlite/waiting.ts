@@ -8,7 +8,7 @@ import type { LaneView, WaitingFacts } from "../../ports/reading.ts";
 import type { Connection } from "./connection.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Permits } from "./permits.ts";
-import { type BatchRow, countAll, readPause } from "./rows.ts";
+import { type BatchRow, countAll, readPause } from "../sql/rows.ts";
 import type { Workers } from "./workers.ts";
 
 interface RestRow {

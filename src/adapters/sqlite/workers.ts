@@ -3,8 +3,8 @@ import type { StatementSync } from "node:sqlite";
 import type { Clock } from "../../ports/clock.ts";
 import type { Served, WorkerFacts } from "../../ports/working.ts";
 import type { Connection } from "./connection.ts";
-import type { Host } from "./host.ts";
-import type { BatchRow } from "./rows.ts";
+import type { Host } from "../sql/host.ts";
+import type { BatchRow } from "../sql/rows.ts";
 
 interface WorkerRow {
   readonly id: number;

@@ -22,7 +22,8 @@ import type { Connection } from "./connection.ts";
 import { Leasing } from "./leasing.ts";
 import type { Life } from "./life.ts";
 import type { Permits } from "./permits.ts";
-import { PAUSE_OF_BATCH, readPause } from "./rows.ts";
+import { readPause } from "../sql/rows.ts";
+import { PAUSE_OF_BATCH } from "./rows.ts";
 import type { Shares, Uses } from "./shares.ts";
 
 /** Batches whose number is remembered. */

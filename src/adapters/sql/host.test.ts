@@ -6,10 +6,10 @@ import { describeHost } from "./host.ts";
 
 /** The words for another process of this host, as it would describe itself. */
 function describeOther(pid: number): string {
-  const [namespace] = describeHost().process.split("/");
+  const [boot, namespace] = describeHost().process.split("/");
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   const ticks = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
-  return `${namespace}/${pid}/${ticks}`;
+  return `${boot}/${namespace}/${pid}/${ticks}`;
 }
 
 describe.skipIf(process.platform !== "linux")("processes, as Linux tells of them", () => {
@@ -33,13 +33,15 @@ describe.skipIf(process.platform !== "linux")("processes, as Linux tells of them
   });
 
   test("a later process with the same number is not the one that is gone", () => {
-    const [namespace, pid, ticks] = host.process.split("/");
-    expect(host.isGone(`${namespace}/${pid}/${Number(ticks) - 1}`)).toBe(true);
+    const [boot, namespace, pid, ticks] = host.process.split("/");
+    expect(host.isGone(`${boot}/${namespace}/${pid}/${Number(ticks) - 1}`)).toBe(true);
   });
 
-  test("nothing is said of a process in another container, or of one that is not understood", () => {
-    const [namespace] = host.process.split("/");
-    for (const other of [`pid:[1]/1/1`, `pid:[1]/999999999/5`, `${namespace}/999999999/?`, ""]) {
+  test("nothing is said of a process elsewhere, or of one that is not understood", () => {
+    const [boot, namespace] = host.process.split("/");
+    const elsewhere = [`${boot}/pid:[1]/1/1`, `${boot}/pid:[1]/999999999/5`];
+    const onOtherHost = `00000000-0000-0000-0000-000000000000/${namespace}/999999999/5`;
+    for (const other of [...elsewhere, onOtherHost, `${boot}/${namespace}/999999999/?`, ""]) {
       expect(host.isGone(other)).toBe(false);
     }
   });

@@ -1,6 +1,6 @@
 /**
- * Which process on which boot of which host. A SQLite file lives on one host, so a lease whose
- * process is gone need not run out: it can be given to the next one at once.
+ * Which process on which boot of which host. Whoever works on the same host as a process that is gone
+ * can see that: its leases need not run out, but can be given to the next one at once.
  */
 import { readFileSync, readlinkSync } from "node:fs";
 
@@ -16,13 +16,15 @@ export interface Host {
 export function describeHost(): Host {
   const bootId = readText("/proc/sys/kernel/random/boot_id") ?? "unknown";
   const namespace = readPidNamespace();
-  const self = `${namespace}/${process.pid}/${readStartTicks(process.pid) ?? "?"}`;
+  const self = `${bootId}/${namespace}/${process.pid}/${readStartTicks(process.pid) ?? "?"}`;
   return {
     bootId,
     process: self,
     isGone(other) {
-      const [theirNamespace, pid, ticks] = other.split("/");
-      // A process in another container has its own numbers: nothing can be said of it here.
+      const [theirBoot, theirNamespace, pid, ticks] = other.split("/");
+      // A process on another host or in another container has its own numbers: nothing can be said
+      // of it here.
+      if (theirBoot !== bootId || bootId === "unknown") return false;
       if (theirNamespace !== namespace || namespace === "?" || ticks === "?") return false;
       return readStartTicks(Number(pid)) !== ticks;
     },

@@ -1,0 +1,151 @@
+/** What PostgreSQL and the way to it complain of, in words that name the server and the remedy. */
+import { SluiceError } from "../../core/errors.ts";
+import { LockTaken } from "./transaction.ts";
+
+/** SQLSTATE codes; two characters stand for a whole class. */
+const SQLSTATE = {
+  serializationFailure: "40001",
+  deadlock: "40P01",
+  lockNotAvailable: "55P03",
+  uniqueViolation: "23505",
+  readOnly: "25006",
+  idleInTransaction: "25P03",
+  tooManyConnections: "53300",
+  diskFull: "53100",
+  insufficientResources: "53",
+  invalidPassword: "28",
+  noSuchDatabase: "3D000",
+  privilege: "42501",
+  undefinedTable: "42P01",
+  undefinedColumn: "42703",
+  connection: "08",
+  operatorIntervention: "57",
+} as const;
+
+/** What sockets and names say when nobody is there. */
+const NETWORK = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ETIMEDOUT",
+  "ENOENT",
+]);
+
+function readCode(error: unknown): string {
+  return error instanceof Error && "code" in error && typeof error.code === "string"
+    ? error.code
+    : "";
+}
+
+/** Two met at the same rows, and neither is to blame: the same again will do. */
+export function isContention(error: unknown): boolean {
+  const code = readCode(error);
+  return (
+    error instanceof LockTaken ||
+    code === SQLSTATE.serializationFailure ||
+    code === SQLSTATE.deadlock ||
+    code === SQLSTATE.lockNotAvailable ||
+    code === SQLSTATE.uniqueViolation
+  );
+}
+
+/** The connection is of no use any more, whatever the fault was. */
+export function isBroken(error: unknown): boolean {
+  const code = readCode(error);
+  return (
+    NETWORK.has(code) ||
+    code.startsWith(SQLSTATE.connection) ||
+    code.startsWith(SQLSTATE.operatorIntervention) ||
+    code === SQLSTATE.idleInTransaction ||
+    code === SQLSTATE.readOnly ||
+    code === SQLSTATE.tooManyConnections ||
+    (error instanceof Error && !("severity" in error) && isDriverFault(error.message))
+  );
+}
+
+/** The driver has no codes for these. */
+function isDriverFault(message: string): boolean {
+  return /^(Connection terminated|Query read timeout|timeout|Client has encountered|Client was closed|Cannot use a pool|Connection ended|The server does not support SSL|write after end)/i.test(
+    message,
+  );
+}
+
+/** Turns an error of the driver or the server into one a person can act on; others pass through. */
+export function translateError(error: unknown, name: string): unknown {
+  const say = (code: string, message: string, hint: string, retryable = false): SluiceError =>
+    new SluiceError(code, message, { hint, retryable, cause: error });
+  const code = readCode(error);
+  const detail = error instanceof Error ? error.message : String(error);
+  if (error instanceof SluiceError) return error;
+  if (isContention(error)) {
+    return say(
+      "STORE_BUSY",
+      `the database ${name} had too many at the same rows at once: ${detail}`,
+      "Try again. Nothing was lost.",
+      true,
+    );
+  }
+  switch (code) {
+    case SQLSTATE.readOnly:
+      return say(
+        "STORE_READ_ONLY",
+        `the server ${name} is read-only, as a standby is`,
+        "Point the store at the primary. After a failover that comes by itself once its name leads there.",
+        true,
+      );
+    case SQLSTATE.diskFull:
+      return say(
+        "STORE_FULL",
+        `the disk of the server ${name} is full`,
+        "Free some space on the server: what was under way goes on then.",
+        true,
+      );
+    case SQLSTATE.noSuchDatabase:
+      return say(
+        "STORE_UNREACHABLE",
+        `there is no such database at ${name}`,
+        "Create it (CREATE DATABASE), or correct the name at the end of the store's address.",
+      );
+    case SQLSTATE.privilege:
+      return say(
+        "STORE_FORBIDDEN",
+        `the server ${name} refuses: ${detail}`,
+        "Give the role the rights that docs/operating/postgres.md lists, or run `sluice migrate` as a role that has them.",
+      );
+    case SQLSTATE.undefinedTable:
+    case SQLSTATE.undefinedColumn:
+      return say(
+        "STORE_MISSING",
+        `the schema at ${name} is not there, or not this version's: ${detail}`,
+        "Run `sluice migrate` against it, or correct the schema in the store's address.",
+      );
+    default:
+  }
+  if (code.startsWith(SQLSTATE.invalidPassword)) {
+    return say(
+      "STORE_FORBIDDEN",
+      `the server ${name} does not let this user in: ${detail}`,
+      "Correct the user and the password in the store's address, or PGPASSWORD, or ~/.pgpass.",
+    );
+  }
+  if (isBroken(error) || code.startsWith(SQLSTATE.insufficientResources)) {
+    return say(
+      "STORE_UNREACHABLE",
+      `the server ${name} cannot be reached: ${detail}`,
+      "Check that it runs, its address and port, and its max_connections. Workers go on by themselves once it is back.",
+      true,
+    );
+  }
+  if (/certificate|self[- ]signed|SSL/i.test(detail)) {
+    return say(
+      "STORE_UNTRUSTED",
+      `the server ${name} could not prove who it is: ${detail}`,
+      "Name the certificate of its authority with sslrootcert=<file> in the store's address; sslmode=no-verify or sslmode=disable only on a network that you trust.",
+    );
+  }
+  return error;
+}

@@ -1,0 +1,49 @@
+/** A statement that the server prepares once a connection, and values as it can hold them. */
+import { hash } from "node:crypto";
+
+export interface Statement {
+  /** The same in every process: a pooler may give its connection to any of them. */
+  readonly name: string;
+  readonly text: string;
+}
+
+const NAME_CHARS = 20;
+
+export function statement(text: string): Statement {
+  return { name: `sluice_${hash("sha256", text).slice(0, NAME_CHARS)}`, text };
+}
+
+export type Value =
+  | string
+  | number
+  | null
+  | Uint8Array
+  | readonly (string | number | null | Uint8Array)[];
+
+/** PostgreSQL's text has every character but NUL, which keys and messages of users may hold. */
+const NUL = "\0";
+/** From the area for private use: it stands before a digit that says what was meant. */
+const ESCAPE = "\uE000";
+const NEEDS_ESCAPE = new RegExp(`[${NUL}${ESCAPE}]`, "g");
+const ESCAPED = new RegExp(`${ESCAPE}([01])`, "g");
+
+export function encodeValue(value: Value): unknown {
+  if (typeof value === "string") return encodeText(value);
+  if (value instanceof Uint8Array) return encodeBytes(value);
+  return Array.isArray(value) ? value.map((one: Value) => encodeValue(one)) : value;
+}
+
+function encodeText(text: string): string {
+  if (!text.includes(NUL) && !text.includes(ESCAPE)) return text;
+  return text.replace(NEEDS_ESCAPE, (found) => ESCAPE + (found === NUL ? "0" : "1"));
+}
+
+/** The driver knows no other bytes in a list. */
+function encodeBytes(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+export function decodeText(text: string): string {
+  if (!text.includes(ESCAPE)) return text;
+  return text.replace(ESCAPED, (_found, meant) => (meant === "0" ? NUL : ESCAPE));
+}
