@@ -122,16 +122,23 @@ export interface Taken {
   readonly pending: number;
 }
 
+/** What is to be leased of a tenant next. */
+export interface LeasePart<Candidate> {
+  readonly candidate: Candidate;
+  readonly itemsMax: number;
+  readonly chunksMax: number;
+}
+
 /**
- * Serves a lease request: allots it, has it taken, and allots what somebody could not use anew.
- * `candidates` are changed to what they were charged. Answers the virtual time after it.
+ * Divides a lease request: allots it, asks for each part what could be taken of it, and allots what
+ * somebody could not use anew. `candidates` are changed to what they were charged. Answers the
+ * virtual time after it. Whoever takes may have to wait for a store meanwhile: hence no callback.
  */
-export function shareLease<Candidate extends LeaseCandidate & { share: TenantShare }>(
+export function* divideLease<Candidate extends LeaseCandidate & { share: TenantShare }>(
   candidates: readonly Candidate[],
   limits: { readonly itemsMax: number; readonly chunksMax: number },
   virtual: number,
-  take: (candidate: Candidate, itemsMax: number, chunksMax: number) => Taken,
-): number {
+): Generator<LeasePart<Candidate>, number, Taken> {
   let latest = virtual;
   // Those who were left out of a full list come after its last one.
   const last = candidates[TENANTS_PER_LEASE_MAX - 1]?.share.finish ?? Number.POSITIVE_INFINITY;
@@ -146,7 +153,7 @@ export function shareLease<Candidate extends LeaseCandidate & { share: TenantSha
     for (const [at, candidate] of open.entries()) {
       const wanted = Math.min(allotted.items[at] ?? 0, items);
       if (wanted <= 0 || chunks <= 0) continue;
-      const taken = take(candidate, wanted, chunks);
+      const taken = yield { candidate, itemsMax: wanted, chunksMax: chunks };
       candidate.share = chargeLease(candidate.share, taken.pending, virtual);
       items -= taken.items;
       chunks -= taken.chunks;
@@ -158,6 +165,22 @@ export function shareLease<Candidate extends LeaseCandidate & { share: TenantSha
   // not pass whoever still has work: he would lose that for good.
   const waiting = open.map(({ share }) => share.finish);
   return Math.max(virtual, Math.min(latest, last, ...waiting));
+}
+
+/** The same, where what is asked for is taken at once. */
+export function shareLease<Candidate extends LeaseCandidate & { share: TenantShare }>(
+  candidates: readonly Candidate[],
+  limits: { readonly itemsMax: number; readonly chunksMax: number },
+  virtual: number,
+  take: (candidate: Candidate, itemsMax: number, chunksMax: number) => Taken,
+): number {
+  const parts = divideLease(candidates, limits, virtual);
+  let next = parts.next();
+  while (!next.done) {
+    const { candidate, itemsMax, chunksMax } = next.value;
+    next = parts.next(take(candidate, itemsMax, chunksMax));
+  }
+  return next.value;
 }
 
 /** A lease as its chunk remembers it. */

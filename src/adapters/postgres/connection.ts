@@ -92,6 +92,38 @@ export class Connection {
     this.#pool.on("error", ignore);
   }
 
+  /** One question outside of any transaction. */
+  async ask<Row extends pg.QueryResultRow>(
+    text: string,
+    values: unknown[],
+  ): Promise<pg.QueryResult<Row>> {
+    try {
+      const client = await this.#connect();
+      try {
+        return await client.query<Row>(text, values);
+      } finally {
+        client.release();
+      }
+    } catch (error) {
+      throw this.#translate(error);
+    }
+  }
+
+  /** A transaction on a plain connection, which is closed after it: for changes of the schema. */
+  async alone(change: (client: pg.Client) => Promise<void>): Promise<void> {
+    const client = this.createClient();
+    try {
+      await client.connect();
+      await client.query("BEGIN");
+      await change(client);
+      await client.query("COMMIT");
+    } catch (error) {
+      throw this.#translate(error);
+    } finally {
+      await client.end().catch(ignore);
+    }
+  }
+
   /** A connection of one's own, for notifications. */
   createClient(): pg.Client {
     return new pg.Client(composeConfig(this.#options.address));

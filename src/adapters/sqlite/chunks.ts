@@ -3,65 +3,14 @@ import type { StatementSync } from "node:sqlite";
 import type { LeaseAccount } from "../../core/fair-share.ts";
 import type { ChunkEffect, StoredChunk, TrackedItem } from "../../core/tracked-item.ts";
 import type { Clock } from "../../ports/clock.ts";
+import type { HeldRow, StepChanges } from "../sql/step-changes.ts";
 import type { Connection } from "./connection.ts";
 import { type ItemRow, toTrackedItem } from "../sql/rows.ts";
 import { ITEM_COLUMNS } from "./rows.ts";
 import type { Topics } from "./topics.ts";
 
-export interface HeldRow {
-  readonly batch: number;
-  readonly step: number;
-  readonly chunk: number;
-  readonly start: number;
-  readonly finish: number;
-  readonly tracked: number;
-  readonly losses: number;
-  readonly outcomes: Uint8Array;
-  readonly charge: number;
-  readonly busy_ms: number;
-}
-
 export const HELD_COLUMNS =
   "batch, step, chunk, start, finish, tracked, losses, outcomes, charge, busy_ms";
-
-interface StepChange {
-  readonly batch: number;
-  readonly step: number;
-  succeeded: number;
-  skipped: number;
-  failed: number;
-  permanent: number;
-  transient: number;
-  unexpected: number;
-  /** The earliest due time of the chunks that were given back. */
-  dueAt: number | null;
-}
-
-/** What a commit does to the counters of the steps that it touches. */
-export class StepChanges {
-  readonly #changes = new Map<string, StepChange>();
-
-  add({ batch, step }: HeldRow, { delta, tally, end, dueAt }: ChunkEffect): void {
-    const name = `${batch}/${step}`;
-    let change = this.#changes.get(name);
-    if (change === undefined) {
-      const none = { succeeded: 0, skipped: 0, failed: 0, permanent: 0, transient: 0 };
-      change = { batch, step, ...none, unexpected: 0, dueAt: null };
-      this.#changes.set(name, change);
-    }
-    change.succeeded += delta.succeeded;
-    change.skipped += delta.skipped;
-    change.failed += delta.failed;
-    change.permanent += tally.permanent;
-    change.transient += tally.transient;
-    change.unexpected += tally.unexpected;
-    if (end === "yielded") change.dueAt = Math.min(change.dueAt ?? dueAt, dueAt);
-  }
-
-  list(): Iterable<StepChange> {
-    return this.#changes.values();
-  }
-}
 
 export class Chunks {
   readonly #clock: Clock;

@@ -23,7 +23,15 @@ import type { LeasedChunk, LeaseRequest } from "../../ports/working.ts";
 import type { Connection } from "./connection.ts";
 import type { CappedRow, Permits } from "./permits.ts";
 import { type ItemRow, readCheckpoint } from "../sql/rows.ts";
-import { readShare, type ShareRow, type Shares } from "./shares.ts";
+import {
+  type Budget,
+  type ChunkRow,
+  CHUNK_COLUMNS,
+  listVersions,
+  takeWithin,
+} from "../sql/leasable.ts";
+import { readShare, type ShareRow } from "../sql/uses.ts";
+import type { Shares } from "./shares.ts";
 import { FRESH_LIMIT } from "./steps.ts";
 
 interface StepRow extends CappedRow {
@@ -37,30 +45,8 @@ interface StepRow extends CappedRow {
   readonly max_redrives: number;
 }
 
-interface ChunkRow {
-  readonly chunk: number;
-  readonly start: number;
-  readonly finish: number;
-  readonly fence: number;
-  readonly careful: number;
-  readonly tracked: number;
-  readonly edited: number;
-  readonly outcomes: Uint8Array;
-  readonly locator: string | null;
-}
-
-const CHUNK_COLUMNS = "chunk, start, finish, fence, careful, tracked, edited, outcomes, locator";
-
 /** Most chunks have nothing special about their items: one list serves them all. */
 const NONE: readonly never[] = [];
-
-/** What is left of a tenant's part of a request while its steps are walked. */
-interface Budget {
-  items: number;
-  chunks: number;
-  /** What each item is charged. */
-  readonly cost: number;
-}
 
 interface Candidate extends LeaseCandidate {
   readonly tenant: string;
@@ -334,24 +320,4 @@ export class Leasing {
       value,
     }));
   }
-}
-
-/** A version that is named twice must not lease its chunks twice in one act. */
-function listVersions({ versions }: LeaseRequest): readonly string[] {
-  if (versions.length === 1) return versions;
-  // No batch has the empty version.
-  return versions.length === 0 ? [""] : [...new Set(versions)];
-}
-
-/** Chunks are taken while fewer items than asked for are, and no row more is read than that. */
-function takeWithin(rows: Iterable<unknown>, budget: Budget): ChunkRow[] {
-  const taken: ChunkRow[] = [];
-  if (budget.chunks <= 0 || budget.items <= 0) return taken;
-  for (const row of rows as Iterable<ChunkRow>) {
-    taken.push(row);
-    budget.items -= row.finish - row.start;
-    budget.chunks--;
-    if (budget.chunks <= 0 || budget.items <= 0) break;
-  }
-  return taken;
 }

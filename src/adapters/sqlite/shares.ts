@@ -1,41 +1,8 @@
 /** How far each tenant has been served, in SQL. Every method runs inside the caller's transaction. */
 import type { StatementSync } from "node:sqlite";
-import {
-  addUse,
-  applyUse,
-  createUse,
-  FIRST_CLOCK,
-  type LeaseAccount,
-  type LeaseUse,
-  type ShareClock,
-  type ShareUse,
-  settleUse,
-  smoothItemMs,
-  type TenantShare,
-} from "../../core/fair-share.ts";
-import { nameTenant } from "../../core/limit.ts";
+import { FIRST_CLOCK, type ShareClock, type TenantShare } from "../../core/fair-share.ts";
+import { type StepShareRow, Uses } from "../sql/uses.ts";
 import type { Connection } from "./connection.ts";
-
-export interface ShareRow {
-  readonly tenant: string;
-  readonly finish: number;
-  readonly owed: number;
-  /** NULL before its first lease. */
-  readonly item_ms: number | null;
-  readonly weight: number;
-}
-
-interface StepShareRow extends ShareRow {
-  readonly pipeline: string;
-}
-
-/** The part of a chunk's row that its account is kept in. */
-export interface AccountRow {
-  readonly batch: number;
-  readonly step: number;
-  readonly charge: number;
-  readonly busy_ms: number;
-}
 
 export class Shares {
   readonly #selectClock: StatementSync;
@@ -93,10 +60,6 @@ export class Shares {
     this.#update.run(finish, owed, itemMs, weight, pipeline, tenant);
   }
 
-  findOfStep(batch: number, step: number): StepShareRow | undefined {
-    return this.#selectOfStep.get(batch, step) as StepShareRow | undefined;
-  }
-
   /**
    * Forgets tenants that have nothing left to do, once their tag says no more than the present. Not
    * before: one batch after the other would each begin anew, and their tenant would gain by that.
@@ -108,60 +71,15 @@ export class Shares {
 
   /** Reports of one commit, step by step. */
   beginUses(): Uses {
-    return new Uses(this);
-  }
-}
-
-export function readShare(row: ShareRow, { itemMs }: ShareClock): TenantShare {
-  const { finish, owed, item_ms: known, weight } = row;
-  return { finish, owed, itemMs: known ?? itemMs, weight };
-}
-
-interface StepUse {
-  /** Undefined when nothing is known of the tenant. */
-  readonly row: StepShareRow | undefined;
-  readonly use: ShareUse;
-}
-
-/** What the reports of one commit say of their tenants' work: one update a step and commit. */
-export class Uses {
-  readonly #shares: Shares;
-  readonly #uses = new Map<string, StepUse>();
-
-  constructor(shares: Shares) {
-    this.#shares = shares;
+    return new Uses(
+      ({ batch, step }) => this.#selectOfStep.get(batch, step) as StepShareRow | undefined,
+      (pipeline) => this.getClock(pipeline),
+    );
   }
 
-  add(row: AccountRow, said: LeaseUse & { readonly tried: number }): LeaseAccount {
-    const entry = this.#open(row);
-    const before = { charge: row.charge, busyMs: row.busy_ms };
-    const after = settleUse(before, said, entry.row?.weight ?? 1);
-    addUse(entry.use, before, after, said.tried);
-    return after;
-  }
-
-  #open({ batch, step }: AccountRow): StepUse {
-    const name = `${batch}/${step}`;
-    const known = this.#uses.get(name);
-    if (known !== undefined) return known;
-    const entry = { row: this.#shares.findOfStep(batch, step), use: createUse() };
-    this.#uses.set(name, entry);
-    return entry;
-  }
-
-  apply(): void {
-    const shares = new Map<string, TenantShare>();
-    const clocks = new Map<string, ShareClock>();
-    for (const { row, use } of this.#uses.values()) {
-      if (row === undefined) continue;
-      const { pipeline, tenant } = row;
-      const clock = clocks.get(pipeline) ?? this.#shares.getClock(pipeline);
-      const name = nameTenant(pipeline, tenant);
-      const share = applyUse(shares.get(name) ?? readShare(row, clock), use);
-      shares.set(name, share);
-      this.#shares.save(pipeline, tenant, share);
-      clocks.set(pipeline, { ...clock, itemMs: smoothItemMs(clock.itemMs, use) });
-    }
-    for (const [pipeline, clock] of clocks) this.#shares.saveClock(pipeline, clock);
+  saveUses(uses: Uses): void {
+    const { shares, clocks } = uses.total();
+    for (const { pipeline, tenant, share } of shares) this.save(pipeline, tenant, share);
+    for (const [pipeline, clock] of clocks) this.saveClock(pipeline, clock);
   }
 }

@@ -16,7 +16,8 @@ import {
 import type { Clock } from "../../ports/clock.ts";
 import { nameSlicingDuty } from "../../ports/conducting.ts";
 import type { SweepPolicy, SweepResult } from "../../ports/working.ts";
-import { type Chunks, HELD_COLUMNS, type HeldRow, StepChanges } from "./chunks.ts";
+import { type HeldRow, StepChanges } from "../sql/step-changes.ts";
+import { type Chunks, HELD_COLUMNS } from "./chunks.ts";
 import type { Connection } from "./connection.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Life } from "./life.ts";

@@ -12,7 +12,7 @@ import {
   type StoredMessage,
   type TopicView,
 } from "../../ports/topics.ts";
-import type { HeldRow } from "./chunks.ts";
+import type { HeldRow } from "../sql/step-changes.ts";
 import type { Connection } from "./connection.ts";
 
 /** Batches of which it is remembered where their messages go. */

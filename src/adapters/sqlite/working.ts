@@ -17,14 +17,16 @@ import {
   type WorkResult,
   describeStop,
 } from "../../ports/working.ts";
-import { Chunks, type HeldRow, StepChanges } from "./chunks.ts";
+import { type HeldRow, StepChanges } from "../sql/step-changes.ts";
+import type { Chunks } from "./chunks.ts";
 import type { Connection } from "./connection.ts";
 import { Leasing } from "./leasing.ts";
 import type { Life } from "./life.ts";
 import type { Permits } from "./permits.ts";
 import { readPause } from "../sql/rows.ts";
 import { PAUSE_OF_BATCH } from "./rows.ts";
-import type { Shares, Uses } from "./shares.ts";
+import type { Uses } from "../sql/uses.ts";
+import type { Shares } from "./shares.ts";
 
 /** Batches whose number is remembered. */
 const KNOWN_BATCHES_MAX = 10_000;
@@ -129,7 +131,7 @@ export class Working {
     const changes = new StepChanges();
     const uses = this.#shares.beginUses();
     const results = reports.map((report) => this.#report(report, changes, uses, now));
-    uses.apply();
+    this.#shares.saveUses(uses);
     const ended = this.#chunks.applyChanges(changes).flatMap((num) => this.#life.goOn(num));
     return { reports: results, ended, ...this.#lease(request, now) };
   }

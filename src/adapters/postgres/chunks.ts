@@ -1,0 +1,290 @@
+/**
+ * What reports and losses make of chunks and of their steps' counters, in SQL: any number of chunks
+ * in one statement each.
+ */
+import type { LeaseAccount } from "../../core/fair-share.ts";
+import type { ChunkEffect, StoredChunk, TrackedItem } from "../../core/tracked-item.ts";
+import type { LeaseRef } from "../../ports/working.ts";
+import { type ItemRow, toTrackedItem } from "../sql/rows.ts";
+import type { HeldRow, StepChanges } from "../sql/step-changes.ts";
+import { ITEM_COLUMNS } from "./rows.ts";
+import { statement } from "./statement.ts";
+import type { Topics } from "./topics.ts";
+import type { Transaction } from "./transaction.ts";
+
+export const HELD_COLUMNS =
+  "batch, step, chunk, start, finish, tracked, losses, outcomes, charge, busy_ms";
+
+const prefixed = (columns: string, table: string): string =>
+  columns.replaceAll(/\w+/g, (column) => `${table}.${column}`);
+
+const LEASES = `unnest($1::text[], $2::int[], $3::int[], $4::bigint[]) WITH ORDINALITY
+  AS l(id, step, chunk, fence, nth) JOIN batch b ON b.id = l.id
+  JOIN chunk c ON c.batch = b.num AND c.step = l.step AND c.chunk = l.chunk
+    AND c.state = 'leased' AND c.fence = l.fence`;
+const SELECT_HELD = statement(`SELECT l.nth, ${prefixed(HELD_COLUMNS, "c")} FROM ${LEASES}`);
+const SELECT_TRACKED = statement(
+  `SELECT c.batch AS batch_num, c.step AS step_num, c.chunk AS chunk_num,
+     ${prefixed(ITEM_COLUMNS, "i")}
+   FROM ${LEASES} AND c.tracked = 1
+   JOIN item i ON i.batch = c.batch AND i.step = c.step AND i.item >= c.start AND i.item < c.finish
+   ORDER BY i.item`,
+);
+const SELECT_TRACKED_OF = statement(
+  `SELECT c.batch AS batch_num, c.step AS step_num, c.chunk AS chunk_num,
+     ${prefixed(ITEM_COLUMNS, "i")}
+   FROM unnest($1::bigint[], $2::int[], $3::int[]) AS l(batch, step, chunk)
+   JOIN chunk c ON c.batch = l.batch AND c.step = l.step AND c.chunk = l.chunk AND c.tracked = 1
+   JOIN item i ON i.batch = c.batch AND i.step = c.step AND i.item >= c.start AND i.item < c.finish
+   ORDER BY i.item`,
+);
+const UPDATE = statement(
+  `UPDATE chunk c SET state = n.state, due_at = n.due_at, outcomes = n.outcomes,
+     tracked = greatest(c.tracked, n.tracks), losses = n.losses, charge = n.charge,
+     busy_ms = n.busy_ms, rest_hold_up = n.hold_up, rest_key = n.key
+   FROM unnest($1::bigint[], $2::int[], $3::int[], $4::text[], $5::bigint[], $6::bytea[],
+     $7::smallint[], $8::int[], $9::float8[], $10::float8[], $11::text[], $12::text[])
+     AS n(batch, step, chunk, state, due_at, outcomes, tracks, losses, charge, busy_ms, hold_up, key)
+   WHERE c.batch = n.batch AND c.step = n.step AND c.chunk = n.chunk`,
+);
+const PUT_ITEMS = statement(
+  `INSERT INTO item (batch, step, item, key, attempts, deaths, started, dead, due_at,
+     error_class, code, message, failed_at, checkpoint_name, checkpoint_data, drive)
+   SELECT * FROM unnest($1::bigint[], $2::int[], $3::bigint[], $4::text[], $5::int[], $6::int[],
+     $7::smallint[], $8::smallint[], $9::bigint[], $10::text[], $11::text[], $12::text[],
+     $13::bigint[], $14::text[], $15::text[], $16::int[])
+   ON CONFLICT (batch, step, item) DO UPDATE SET key = excluded.key,
+     attempts = excluded.attempts, deaths = excluded.deaths, started = excluded.started,
+     dead = excluded.dead, due_at = excluded.due_at, error_class = excluded.error_class,
+     code = excluded.code, message = excluded.message, failed_at = excluded.failed_at,
+     checkpoint_name = excluded.checkpoint_name, checkpoint_data = excluded.checkpoint_data,
+     drive = excluded.drive`,
+);
+const DELETE_ITEMS = statement(
+  `DELETE FROM item i USING unnest($1::bigint[], $2::int[], $3::bigint[]) AS n(batch, step, item)
+   WHERE i.batch = n.batch AND i.step = n.step AND i.item = n.item`,
+);
+const UPDATE_STEPS = statement(
+  // The earlier of two times, of which either may be NULL: `least` passes over NULL.
+  `UPDATE step s SET succeeded = s.succeeded + n.succeeded, skipped = s.skipped + n.skipped,
+     failed = s.failed + n.failed, pending = s.pending - n.succeeded - n.skipped - n.failed,
+     failed_permanent = s.failed_permanent + n.permanent,
+     failed_transient = s.failed_transient + n.transient,
+     failed_unexpected = s.failed_unexpected + n.unexpected,
+     leasable_at = least(s.leasable_at, n.due_at)
+   FROM unnest($1::bigint[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
+     $7::bigint[], $8::bigint[], $9::bigint[])
+     AS n(batch, step, succeeded, skipped, failed, permanent, transient, unexpected, due_at)
+   WHERE s.batch = n.batch AND s.step = n.step
+   RETURNING s.batch, s.pending, s.running, s.canary_chunks,
+     s.watched_failures = 1 AND n.failed > 0 AS spends`,
+);
+
+/** A chunk with the rows of its items. */
+export interface HeldChunk {
+  readonly row: HeldRow;
+  readonly tracked: readonly TrackedItem[];
+}
+
+type TrackedRow = ItemRow & {
+  readonly batch_num: number;
+  readonly step_num: number;
+  readonly chunk_num: number;
+};
+
+export class Chunks {
+  readonly #topics: Topics;
+
+  constructor(topics: Topics) {
+    this.#topics = topics;
+  }
+
+  /** The chunks that these leases still hold, each in its place: the fence decides, not the clock. */
+  async readHeld(
+    tx: Transaction,
+    leases: readonly LeaseRef[],
+  ): Promise<readonly (HeldChunk | undefined)[]> {
+    const named = [
+      leases.map(({ batch }) => batch),
+      leases.map(({ step }) => step),
+      leases.map(({ chunk }) => chunk),
+      leases.map(({ fence }) => fence),
+    ] as const;
+    const [rows, items] = await Promise.all([
+      tx.all<HeldRow & { readonly nth: number }>(SELECT_HELD, ...named),
+      tx.all<TrackedRow>(SELECT_TRACKED, ...named),
+    ]);
+    const tracked = groupByChunk(items);
+    const held = new Array<HeldChunk | undefined>(leases.length);
+    for (const row of rows) held[row.nth - 1] = { row, tracked: pickItems(tracked, row) };
+    return held;
+  }
+
+  /** The same for rows that were found otherwise. */
+  async readItems(tx: Transaction, rows: readonly HeldRow[]): Promise<readonly HeldChunk[]> {
+    const items = rows.some(({ tracked }) => tracked === 1)
+      ? await tx.all<TrackedRow>(
+          SELECT_TRACKED_OF,
+          rows.map(({ batch }) => batch),
+          rows.map(({ step }) => step),
+          rows.map(({ chunk }) => chunk),
+        )
+      : [];
+    const tracked = groupByChunk(items);
+    return rows.map((row) => ({ row, tracked: pickItems(tracked, row) }));
+  }
+
+  readStored({ row, tracked }: HeldChunk): StoredChunk {
+    const { start, finish, outcomes, losses } = row;
+    return { items: finish - start, outcomes, tracked, losses };
+  }
+
+  /** What one commit does to chunks, to be written together. */
+  begin(): ChunkWrites {
+    return new ChunkWrites(this.#topics);
+  }
+
+  /**
+   * One update for all steps, however many of their chunks were reported; answers the batches that
+   * must be looked at. Most need not: a success that is not the last changes nothing but counters.
+   */
+  async applyChanges(tx: Transaction, changes: StepChanges): Promise<number[]> {
+    const all = [...changes.list()];
+    if (all.length === 0) return [];
+    type Row = {
+      readonly batch: number;
+      readonly pending: number;
+      readonly running: number;
+      readonly canary_chunks: number | null;
+      readonly spends: boolean;
+    };
+    const rows = await tx.all<Row>(
+      UPDATE_STEPS,
+      all.map(({ batch }) => batch),
+      all.map(({ step }) => step),
+      all.map(({ succeeded }) => succeeded),
+      all.map(({ skipped }) => skipped),
+      all.map(({ failed }) => failed),
+      all.map(({ permanent }) => permanent),
+      all.map(({ transient }) => transient),
+      all.map(({ unexpected }) => unexpected),
+      all.map(({ dueAt }) => dueAt),
+    );
+    const due = rows.filter(
+      ({ pending, running, canary_chunks: canary, spends }) =>
+        pending === 0 || running === 0 || canary !== null || spends,
+    );
+    return [...new Set(due.map(({ batch }) => batch))].toSorted((a, b) => a - b);
+  }
+}
+
+function nameChunk(batch: number, step: number, chunk: number): string {
+  return `${batch}/${step}/${chunk}`;
+}
+
+function groupByChunk(rows: readonly TrackedRow[]): Map<string, TrackedRow[]> {
+  return Map.groupBy(rows, (row) => nameChunk(row.batch_num, row.step_num, row.chunk_num));
+}
+
+function pickItems(
+  items: ReadonlyMap<string, readonly TrackedRow[]>,
+  { batch, step, chunk, start }: HeldRow,
+): TrackedItem[] {
+  const rows = items.get(nameChunk(batch, step, chunk)) ?? [];
+  return rows.map((row) => toTrackedItem(row, start));
+}
+
+interface ChunkWrite {
+  readonly row: HeldRow;
+  readonly effect: ChunkEffect;
+  readonly account: LeaseAccount;
+}
+
+const STATES = { settled: "settled", kept: "leased", yielded: "waiting" } as const;
+
+export class ChunkWrites {
+  readonly #topics: Topics;
+  readonly #writes: ChunkWrite[] = [];
+
+  constructor(topics: Topics) {
+    this.#topics = topics;
+  }
+
+  /** `account`: what the lease counts as from now on, where a report says so. */
+  apply(
+    row: HeldRow,
+    effect: ChunkEffect,
+    changes: StepChanges,
+    account: LeaseAccount = { charge: row.charge, busyMs: row.busy_ms },
+  ): void {
+    this.#writes.push({ row, effect, account });
+    changes.add(row, effect);
+  }
+
+  async send(tx: Transaction): Promise<void> {
+    const all = this.#writes;
+    if (all.length === 0) return;
+    tx.send(
+      UPDATE,
+      all.map(({ row }) => row.batch),
+      all.map(({ row }) => row.step),
+      all.map(({ row }) => row.chunk),
+      all.map(({ effect }) => STATES[effect.end]),
+      all.map(({ effect }) => (effect.end === "yielded" ? effect.dueAt : 0)),
+      all.map(({ effect }) => effect.outcomes),
+      all.map(({ effect }) => (effect.track.length > 0 ? 1 : 0)),
+      all.map(({ effect }) => effect.losses),
+      all.map(({ account }) => account.charge),
+      all.map(({ account }) => account.busyMs),
+      all.map(({ effect }) => effect.rest?.holdUp ?? null),
+      all.map(({ effect }) => effect.rest?.key ?? null),
+    );
+    this.#sendItems(tx);
+    const drafts = this.#topics.begin();
+    for (const { row, effect } of all) drafts.add(row, effect);
+    await drafts.send(tx);
+  }
+
+  #sendItems(tx: Transaction): void {
+    const gone = this.#writes.flatMap(({ row, effect }) =>
+      effect.untrack.map((index) => ({ row, item: row.start + index })),
+    );
+    if (gone.length > 0) {
+      tx.send(
+        DELETE_ITEMS,
+        gone.map(({ row }) => row.batch),
+        gone.map(({ row }) => row.step),
+        gone.map(({ item }) => item),
+      );
+    }
+    const kept = this.#writes.flatMap(({ row, effect }) =>
+      effect.track.map((item) => ({ row, item })),
+    );
+    if (kept.length > 0) putItems(tx, kept);
+  }
+}
+
+function putItems(
+  tx: Transaction,
+  kept: readonly { readonly row: HeldRow; readonly item: TrackedItem }[],
+): void {
+  tx.send(
+    PUT_ITEMS,
+    kept.map(({ row }) => row.batch),
+    kept.map(({ row }) => row.step),
+    kept.map(({ row, item }) => row.start + item.index),
+    kept.map(({ item }) => item.key),
+    kept.map(({ item }) => item.attempts),
+    kept.map(({ item }) => item.deaths),
+    kept.map(({ item }) => (item.started ? 1 : 0)),
+    kept.map(({ item }) => (item.dead ? 1 : 0)),
+    kept.map(({ item }) => item.dueAt),
+    kept.map(({ item }) => item.error?.errorClass ?? null),
+    kept.map(({ item }) => item.error?.code ?? null),
+    kept.map(({ item }) => item.error?.message ?? null),
+    kept.map(({ item }) => (item.dead ? tx.wallMs : null)),
+    kept.map(({ item }) => item.checkpoint?.name ?? null),
+    kept.map(({ item }) => item.checkpoint?.data ?? null),
+    kept.map(({ item }) => item.drive),
+  );
+}

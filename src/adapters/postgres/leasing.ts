@@ -1,0 +1,375 @@
+/**
+ * Choosing and taking the next chunks. Tenants are walked in the order of their tags, each with its
+ * steps that have something to lease; chunks that never ran are taken as one range from `next_chunk`
+ * on, so a backlog of a million costs what a backlog of ten does.
+ *
+ * Who is leased from is decided on what was read without a lock, by core's rules. Then that batch and
+ * its tenant's share are locked, unless somebody else has them: he is about to lease from it, so it is
+ * passed over, and the next in line is served. Only when nothing else is there is a batch waited for,
+ * and only by someone who holds nothing that others wait for.
+ */
+import {
+  computeCost,
+  divideLease,
+  type LeaseCandidate,
+  type Taken,
+  type TenantShare,
+  TENANTS_PER_LEASE_MAX,
+} from "../../core/fair-share.ts";
+import { countPending } from "../../core/outcome-map.ts";
+import type { LeasedChunk, LeaseRequest } from "../../ports/working.ts";
+import {
+  type Budget,
+  CHUNK_COLUMNS,
+  type ChunkRow,
+  listVersions,
+  takeWithin,
+} from "../sql/leasable.ts";
+import { type ItemRow, readCheckpoint } from "../sql/rows.ts";
+import { readShare, type ShareRow } from "../sql/uses.ts";
+import type { CappedRow, PermitBook, Permits } from "./permits.ts";
+import type { Shares } from "./shares.ts";
+import { statement } from "./statement.ts";
+import { FRESH_LIMIT } from "./steps.ts";
+import type { Transaction } from "./transaction.ts";
+
+/** Steps of one tenant that one lease can look at. */
+const STEPS_PER_TENANT_MAX = 64;
+
+/** A leasable step with its tenant's share, as one row. */
+interface CandidateRow extends ShareRow, CappedRow {
+  readonly batch: number;
+  readonly step: number;
+  readonly chunk_size: number;
+}
+
+/** A step that is locked. */
+interface StepRow {
+  readonly next_chunk: number;
+  readonly fresh_limit: number;
+  readonly passes: number;
+  readonly max_redrives: number;
+}
+
+const LEASABLE = `s.pipeline = $1 AND s.version = ANY($2::text[]) AND s.step = $3
+  AND s.running = 1 AND s.leasable_at IS NOT NULL`;
+/** Whether the request is for this batch only. */
+const ASKED = "($4::text IS NULL OR b.id = $4)";
+
+const SELECT_CANDIDATES = statement(
+  `SELECT t.tenant, t.finish, t.owed, t.item_ms, t.weight, s.batch, s.step, s.chunk_size, s.id,
+     s.lane, s.pipeline, s.caps
+   FROM (
+     SELECT h.tenant, h.finish, h.owed, h.item_ms, coalesce(
+       (SELECT l.value::float8 FROM limit_setting l WHERE l.kind = 'weight'
+          AND l.scope = 'tenant' AND l.name = h.pipeline || '/' || h.tenant),
+       (SELECT b.weight FROM batch b
+        WHERE b.pipeline = h.pipeline AND b.tenant = h.tenant AND b.ended_at IS NULL
+        ORDER BY b.num DESC LIMIT 1), 1) AS weight
+     FROM share h WHERE h.pipeline = $1 AND EXISTS (
+       SELECT 1 FROM step s JOIN batch b ON b.num = s.batch
+       WHERE ${LEASABLE} AND s.tenant = h.tenant AND s.leasable_at <= $5 AND ${ASKED})
+     ORDER BY h.finish, h.tenant LIMIT ${TENANTS_PER_LEASE_MAX}) AS t
+   CROSS JOIN LATERAL (
+     SELECT s.batch, s.step, s.turn, s.chunk_size, b.id, b.lane, b.pipeline, b.caps
+     FROM step s JOIN batch b ON b.num = s.batch
+     WHERE ${LEASABLE} AND s.tenant = t.tenant AND s.leasable_at <= $5 AND ${ASKED}
+     ORDER BY s.turn, s.batch LIMIT ${STEPS_PER_TENANT_MAX}) AS s
+   ORDER BY t.finish, t.tenant, s.turn, s.batch`,
+);
+// What is due already could not be leased, as a cap is reached: what comes later counts.
+const SELECT_NEXT_DUE = statement(
+  `SELECT min(s.leasable_at) AS due FROM step s JOIN batch b ON b.num = s.batch
+   WHERE ${LEASABLE} AND s.leasable_at > $5 AND ${ASKED}`,
+);
+const TRY_LOCK_BATCH = statement(
+  "SELECT num FROM batch WHERE num = $1 FOR NO KEY UPDATE SKIP LOCKED",
+);
+const LOCK_BATCH = statement("SELECT num FROM batch WHERE num = $1 FOR NO KEY UPDATE");
+const SELECT_STEP = statement(
+  `SELECT next_chunk, ${FRESH_LIMIT} AS fresh_limit, passes, max_redrives FROM step s
+   WHERE batch = $1 AND step = $2 AND running = 1 AND leasable_at <= $3`,
+);
+const SELECT_DUE = statement(
+  `SELECT ${CHUNK_COLUMNS} FROM chunk
+   WHERE state = 'waiting' AND batch = $1 AND step = $2 AND due_at <= $3
+   ORDER BY due_at, chunk LIMIT $4`,
+);
+const SELECT_FRESH = statement(
+  `SELECT ${CHUNK_COLUMNS} FROM chunk c WHERE batch = $1 AND step = $2
+     AND chunk >= (SELECT next_chunk FROM step WHERE batch = $1 AND step = $2)
+     AND chunk < (SELECT ${FRESH_LIMIT} FROM step WHERE batch = $1 AND step = $2)
+   ORDER BY chunk LIMIT $3`,
+);
+const LEASE_DUE = statement(
+  `UPDATE chunk c SET state = 'leased', fence = fence + 1, worker = $1, lease_until = $2,
+     charge = n.charge, busy_ms = 0
+   FROM unnest($5::int[], $6::float8[]) AS n(chunk, charge)
+   WHERE c.batch = $3 AND c.step = $4 AND c.chunk = n.chunk`,
+);
+const LEASE_RUN = statement(
+  `UPDATE chunk SET state = 'leased', fence = fence + 1, worker = $1, lease_until = $2,
+     charge = (finish - start) * $3::float8, busy_ms = 0
+   WHERE batch = $4 AND step = $5 AND chunk >= $6 AND chunk < $7`,
+);
+const UPDATE_STEP = statement(
+  // What somebody takes up has not stalled, whatever the watch saw before.
+  `UPDATE step SET next_chunk = $3, leasable_at = CASE WHEN $3 < ${FRESH_LIMIT} THEN 0 ELSE (
+     SELECT min(due_at) FROM chunk WHERE state = 'waiting' AND batch = $1 AND step = $2) END,
+     watch_previous = NULL, watch_stalls = 0, turn = nextval('lease_turn')
+   WHERE batch = $1 AND step = $2`,
+);
+const SELECT_HISTORIES = statement(
+  `SELECT item, attempts, deaths, due_at, checkpoint_name, checkpoint_data, drive FROM item
+   WHERE batch = $1 AND step = $2 AND item >= $3 AND item < $4 AND dead = 0 ORDER BY item`,
+);
+const SELECT_OVERRIDES = statement(
+  `SELECT item, value FROM override WHERE batch = $1 AND step = $2 AND item >= $3 AND item < $4
+   ORDER BY item`,
+);
+
+/** Most chunks have nothing special about their items: one list serves them all. */
+const NONE: readonly never[] = [];
+
+interface Candidate extends LeaseCandidate {
+  readonly tenant: string;
+  share: TenantShare;
+  readonly steps: readonly CandidateRow[];
+  served: boolean;
+}
+
+/** One lease while it is being made. */
+interface Course {
+  readonly tx: Transaction;
+  readonly request: LeaseRequest;
+  readonly now: number;
+  readonly book: PermitBook | null;
+  /** What an item of anybody takes. */
+  readonly itemMs: number;
+  readonly leased: Promise<LeasedChunk>[];
+  /** Batches that are locked already. */
+  readonly held: Set<number>;
+  /** Batches that somebody else has. */
+  readonly taken: Set<number>;
+  /** Batches whose lock is waited for. */
+  readonly waits: boolean;
+}
+
+export interface Leased {
+  readonly chunks: LeasedChunk[];
+  /** Something was due, but others were at it. */
+  readonly isContended: boolean;
+  readonly book: PermitBook | null;
+}
+
+export class Leasing {
+  readonly #shares: Shares;
+  readonly #permits: Permits;
+
+  constructor(shares: Shares, permits: Permits) {
+    this.#shares = shares;
+    this.#permits = permits;
+  }
+
+  /** True when a request made now would find something: asked before anything is locked. */
+  async hasDue(tx: Transaction, request: LeaseRequest): Promise<boolean> {
+    await tx.begin();
+    const rows = await this.#listRows(tx, request);
+    return (await this.#permits.listAllowed(tx, request.worker, rows)).length > 0;
+  }
+
+  /**
+   * `held`: the batches that the transaction has locked, for their reports. Whoever holds one does
+   * not wait for another, or two would wait for each other.
+   */
+  async lease(tx: Transaction, request: LeaseRequest, held: readonly number[]): Promise<Leased> {
+    const { pipeline, worker } = request;
+    const [rows, clock] = await Promise.all([
+      this.#listRows(tx, request),
+      this.#shares.getClock(tx, pipeline),
+    ]);
+    const book = await this.#permits.open(tx, worker, rows);
+    book?.keep(request);
+    const allowed = book === null ? rows : rows.filter((row) => book.allows(row));
+    const common = { tx, request, now: Math.floor(tx.now), book, itemMs: clock.itemMs };
+    const known = { leased: [], held: new Set(held), taken: new Set<number>() };
+    const course: Course = { ...common, ...known, waits: false };
+    let candidates = groupByTenant(allowed, clock.itemMs);
+    let virtual = await this.#divide(candidates, course, clock.virtual);
+    const isContended = course.leased.length === 0 && course.taken.size > 0;
+    if (isContended && held.length === 0) {
+      candidates = groupByTenant(allowed.slice(0, 1), clock.itemMs);
+      virtual = await this.#divide(
+        candidates,
+        { ...course, taken: new Set(), waits: true },
+        clock.virtual,
+      );
+    }
+    const served = candidates.filter((candidate) => candidate.served);
+    this.#shares.save(
+      tx,
+      served.map(({ tenant, share }) => ({ pipeline, tenant, share })),
+    );
+    if (course.leased.length > 0) {
+      this.#shares.saveClock(tx, pipeline, { ...clock, virtual });
+      book?.prolong(request);
+    }
+    book?.free(request);
+    book?.close(tx);
+    return { chunks: await Promise.all(course.leased), isContended, book };
+  }
+
+  async #divide(candidates: Candidate[], course: Course, virtual: number): Promise<number> {
+    const parts = divideLease(candidates, course.request, virtual);
+    let next = parts.next();
+    while (!next.done) {
+      const { candidate, itemsMax, chunksMax } = next.value;
+      next = parts.next(await this.#take(candidate, itemsMax, chunksMax, course));
+    }
+    return next.value;
+  }
+
+  #listRows(tx: Transaction, request: LeaseRequest): Promise<CandidateRow[]> {
+    const { pipeline, step, batch } = request;
+    const versions = listVersions(request);
+    const now = Math.floor(tx.now);
+    return tx.all<CandidateRow>(SELECT_CANDIDATES, pipeline, versions, step, batch, now);
+  }
+
+  async computeNextDue(tx: Transaction, request: LeaseRequest): Promise<number | null> {
+    const { pipeline, step, batch } = request;
+    const now = Math.floor(tx.now);
+    const asked = [pipeline, listVersions(request), step, batch, now] as const;
+    const row = await tx.get<{ due: number | null }>(SELECT_NEXT_DUE, ...asked);
+    const due = row?.due ?? null;
+    return due === null ? null : due - now;
+  }
+
+  async #take(candidate: Candidate, items: number, chunks: number, course: Course): Promise<Taken> {
+    const left = { items, chunks };
+    let pending = 0;
+    for (const step of candidate.steps) {
+      if (left.chunks <= 0 || left.items <= 0) break;
+      if (course.taken.has(step.batch)) continue;
+      pending += await this.#leaseFrom(step, candidate, left, course);
+    }
+    return { items: items - left.items, chunks: chunks - left.chunks, pending };
+  }
+
+  /** Answers how many items are to run. */
+  async #leaseFrom(
+    step: CandidateRow,
+    candidate: Candidate,
+    left: { items: number; chunks: number },
+    course: Course,
+  ): Promise<number> {
+    const { tx, request, now, book } = course;
+    const { batch, step: number, pipeline, tenant } = step;
+    const isHeld = course.held.has(batch);
+    const max = Math.min(left.chunks, left.items);
+    const [locked, share, row, dueRows, freshRows] = await Promise.all([
+      isHeld ? { num: batch } : tx.get(course.waits ? LOCK_BATCH : TRY_LOCK_BATCH, batch),
+      this.#shares.tryLock(tx, pipeline, tenant),
+      tx.get<StepRow>(SELECT_STEP, batch, number, now),
+      tx.all<ChunkRow>(SELECT_DUE, batch, number, now, max),
+      tx.all<ChunkRow>(SELECT_FRESH, batch, number, max),
+    ]);
+    if (locked === undefined || share === undefined) {
+      course.taken.add(batch);
+      return 0;
+    }
+    course.held.add(batch);
+    // Somebody was quicker.
+    if (row === undefined) return 0;
+    if (!candidate.served) {
+      const { weight } = candidate.share;
+      candidate.share = {
+        ...readShare(share, { itemMs: course.itemMs, virtual: 0, turns: 0 }),
+        weight,
+      };
+    }
+    const budget: Budget = { ...left, cost: computeCost(candidate.share) };
+    const due = takeWithin(dueRows, budget);
+    const fresh = takeWithin(freshRows, budget);
+    left.items = budget.items;
+    left.chunks = budget.chunks;
+    candidate.served = true;
+    book?.take(step, request);
+    return this.#write(step, row, due, fresh, budget.cost, course);
+  }
+
+  #write(
+    step: CandidateRow,
+    row: StepRow,
+    due: readonly ChunkRow[],
+    fresh: readonly ChunkRow[],
+    cost: number,
+    { tx, request, now, leased }: Course,
+  ): number {
+    const { batch, step: number } = step;
+    const holder = [request.worker, now + request.leaseMs] as const;
+    let pending = 0;
+    if (due.length > 0) {
+      const left = due.map(({ outcomes, start, finish }) => countPending(outcomes, finish - start));
+      const numbers = due.map(({ chunk }) => chunk);
+      const charges = left.map((items) => items * cost);
+      tx.send(LEASE_DUE, ...holder, batch, number, numbers, charges);
+      for (const items of left) pending += items;
+    }
+    const end = row.next_chunk + fresh.length;
+    if (fresh.length > 0) {
+      tx.send(LEASE_RUN, ...holder, cost, batch, number, row.next_chunk, end);
+      for (const { start, finish } of fresh) pending += finish - start;
+    }
+    tx.send(UPDATE_STEP, batch, number, end);
+    for (const chunk of [...due, ...fresh]) leased.push(this.#describe(tx, step, row, chunk, now));
+    return pending;
+  }
+
+  async #describe(
+    tx: Transaction,
+    { id, batch, step }: CandidateRow,
+    { passes, max_redrives: maxRedrives }: StepRow,
+    row: ChunkRow,
+    now: number,
+  ): Promise<LeasedChunk> {
+    const { chunk, start, finish, locator, outcomes } = row;
+    const range = [batch, step, start, finish] as const;
+    const [histories, overrides] = await Promise.all([
+      row.tracked === 0 ? NONE : tx.all<ItemRow>(SELECT_HISTORIES, ...range),
+      row.edited === 0 ? NONE : tx.all<{ item: number; value: string }>(SELECT_OVERRIDES, ...range),
+    ]);
+    return {
+      batch: id,
+      step,
+      chunk,
+      fence: row.fence + 1,
+      start,
+      end: finish,
+      locator,
+      outcomes,
+      careful: row.careful === 1,
+      final: passes >= maxRedrives,
+      histories: histories.map((item) => ({
+        index: item.item - start,
+        attempts: item.attempts,
+        deaths: item.deaths,
+        dueInMs: Math.max(0, item.due_at - now),
+        checkpoint: readCheckpoint(item),
+        drive: item.drive,
+      })),
+      overrides: overrides.map(({ item, value }) => ({ index: item - start, value })),
+    };
+  }
+}
+
+/** Tenants with something to lease, who is furthest behind first. */
+function groupByTenant(rows: readonly CandidateRow[], itemMs: number): Candidate[] {
+  const clock = { itemMs, virtual: 0, turns: 0 };
+  const groups = Map.groupBy(rows, ({ tenant }) => tenant);
+  return [...groups.values()].map((steps): Candidate => {
+    const [first] = steps as [CandidateRow, ...CandidateRow[]];
+    const share = readShare(first, clock);
+    return { tenant: first.tenant, share, chunkItems: first.chunk_size, steps, served: false };
+  });
+}

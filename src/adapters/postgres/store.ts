@@ -1,0 +1,371 @@
+/**
+ * The store for many machines: one schema of a PostgreSQL database. Every write to a batch happens
+ * under the lock of its row, so there is one point of serialisation a batch and none across batches
+ * (docs/decisions/0023). Leases go by the server's clock.
+ */
+import { hash } from "node:crypto";
+import { SluiceError } from "../../core/errors.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { ConductingStore } from "../../ports/conducting.ts";
+import type { DeliveringStore } from "../../ports/delivering.ts";
+import type { LimitingStore } from "../../ports/limiting.ts";
+import type { OperatingStore } from "../../ports/operating.ts";
+import type { Random } from "../../ports/random.ts";
+import type { ReadingStore } from "../../ports/reading.ts";
+import type { Store } from "../../ports/store.ts";
+import type { TopicStore } from "../../ports/topics.ts";
+import type { WorkingStore } from "../../ports/working.ts";
+import { describeHost, type Host } from "../sql/host.ts";
+import { type BatchRow, readSteps, toSnapshot } from "../sql/rows.ts";
+import { readAddress } from "./address.ts";
+import { Chunks } from "./chunks.ts";
+import { Claims } from "./claims.ts";
+import { Conducting } from "./conducting.ts";
+import { Connection } from "./connection.ts";
+import { Contents } from "./contents.ts";
+import { Deliveries } from "./deliveries.ts";
+import { Lanes } from "./lanes.ts";
+import { Letters } from "./letters.ts";
+import { Life } from "./life.ts";
+import { Limiting } from "./limiting.ts";
+import { Limits } from "./limits.ts";
+import { migrate } from "./migrate.ts";
+import { Operating } from "./operating.ts";
+import { Permits } from "./permits.ts";
+import { numberMessages, numberRecords } from "./positions.ts";
+import { Pruning } from "./pruning.ts";
+import { Reading } from "./reading.ts";
+import { Recorder } from "./records.ts";
+import { Redriving } from "./redriving.ts";
+import { Shares } from "./shares.ts";
+import { Steps } from "./steps.ts";
+import { Sweeping } from "./sweeping.ts";
+import { Topics } from "./topics.ts";
+import type { Transaction } from "./transaction.ts";
+import { Waiting } from "./waiting.ts";
+import { ChangeWatch } from "./watch.ts";
+import { Workers } from "./workers.ts";
+import { Working } from "./working.ts";
+
+export interface PostgresStoreOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** How long a change is tried again while others are at the same rows. Default 10 s. */
+  readonly busyMs?: number;
+  /** Connections of this process at most. Default 8. */
+  readonly connectionsMax?: number;
+  /** For tests: the time is that of `clock` and not the server's. */
+  readonly timeOfClock?: boolean;
+  /** For tests: which processes live. */
+  readonly host?: Host;
+}
+
+const BUSY_MS = 10_000;
+const CONNECTIONS_MAX = 8;
+
+export async function openPostgresStore(
+  address: string,
+  options: PostgresStoreOptions,
+): Promise<Store> {
+  const { clock, random, busyMs = BUSY_MS, connectionsMax = CONNECTIONS_MAX } = options;
+  checkNumber("busyMs", busyMs, 0);
+  checkNumber("connectionsMax", connectionsMax, 1);
+  const connection = new Connection({
+    address: readAddress(address),
+    busyMs,
+    connectionsMax,
+    clock,
+    random,
+    timeOfClock: options.timeOfClock ?? false,
+  });
+  try {
+    await migrate(connection);
+    return composeStore(connection, clock, options.host ?? describeHost());
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+}
+
+function checkNumber(name: string, value: number, min: number): void {
+  if (Number.isInteger(value) && value >= min) return;
+  throw new SluiceError("BAD_SETTINGS", `${name} is ${String(value)}`, {
+    hint: `It is a whole number from ${min} on.`,
+  });
+}
+
+/** The parts that stand behind the store's verbs, each made from those before it. */
+function composeParts(connection: Connection, clock: Clock, host: Host) {
+  const recorder = new Recorder((text) => hash("sha256", text));
+  const workers = new Workers(host);
+  const steps = new Steps();
+  const lanes = new Lanes(recorder, steps, workers);
+  const letters = new Letters(recorder, steps);
+  const redriving = new Redriving(steps);
+  const topics = new Topics();
+  const chunks = new Chunks(topics);
+  const shares = new Shares();
+  const permits = new Permits();
+  const basis = { recorder, workers, lanes, steps, letters, redriving, chunks, shares, permits };
+  const life = new Life(basis);
+  const parts = { ...basis, connection, topics, life };
+  return {
+    ...parts,
+    limits: new Limits(permits),
+    claims: new Claims(host),
+    conducting: new Conducting(parts),
+    operating: new Operating(parts),
+    pruning: new Pruning(topics),
+    working: new Working(parts),
+    contents: new Contents(chunks),
+    sweeping: new Sweeping(parts),
+    reading: new Reading(letters, steps),
+    waiting: new Waiting(parts),
+    deliveries: new Deliveries(),
+    limiting: new Limiting(),
+    changes: new ChangeWatch(connection, clock),
+  };
+}
+
+type Parts = ReturnType<typeof composeParts>;
+
+function composeStore(connection: Connection, clock: Clock, host: Host): Store {
+  const parts = composeParts(connection, clock, host);
+  const { changes } = parts;
+  return {
+    name: connection.name,
+    ...composeConducting(parts),
+    ...composeOperating(parts),
+    ...composeWorking(parts),
+    ...composeReading(parts),
+    ...composeLimiting(parts),
+    ...composeDelivering(parts),
+    watch: (onChange) => changes.watch(onChange),
+    backup: async () => {
+      throw new SluiceError("NO_BACKUP", `${connection.name} is not backed up by Sluice`, {
+        hint: "Use pg_dump, or your server's base backups: a store is one schema.",
+      });
+    },
+    close: async () => {
+      await changes.stop();
+      await connection.close();
+    },
+  };
+}
+
+function refuseUnknown(id: string, { connection }: Parts): SluiceError {
+  return new SluiceError("UNKNOWN_BATCH", `there is no batch ${id} in ${connection.name}`, {
+    hint: "`sluice list` shows the batches that there are.",
+  });
+}
+
+/** The batch to be changed: under its lock. */
+async function lockBatch(parts: Parts, tx: Transaction, id: string): Promise<BatchRow> {
+  const row = await parts.conducting.lock(tx, id);
+  if (row === undefined) throw refuseUnknown(id, parts);
+  return row;
+}
+
+async function findBatch(parts: Parts, tx: Transaction, id: string): Promise<BatchRow> {
+  const row = await parts.conducting.find(tx, id);
+  if (row === undefined) throw refuseUnknown(id, parts);
+  return row;
+}
+
+function composeConducting(parts: Parts): ConductingStore {
+  const { connection, claims, conducting, working } = parts;
+  const write = <T>(change: (tx: Transaction) => Promise<T>): Promise<T> =>
+    connection.write(change);
+  /** A change of one batch. */
+  const change = <T>(id: string, act: (tx: Transaction, row: BatchRow) => Promise<T>): Promise<T> =>
+    write(async (tx) => act(tx, await lockBatch(parts, tx, id)));
+  return {
+    // A look that takes no lock and tells nobody: whoever stands by must not wake itself with it.
+    claim: async (duty, worker, forMs) =>
+      !(await connection.read((tx) => claims.isTaken(tx, duty, worker))) &&
+      write((tx) => claims.claim(tx, duty, worker, forMs)),
+    unclaim: (duty, worker) => write((tx) => claims.unclaim(tx, duty, worker)),
+    submit: (submission) => write((tx) => conducting.submit(tx, submission)),
+    startSlicing: (id, afresh) => change(id, (tx, row) => conducting.startSlicing(tx, row, afresh)),
+    plan: (part) => change(part.batch, (tx, row) => conducting.plan(tx, row, part)),
+    finishSlicing: (id, chunks, fence) =>
+      change(id, (tx, row) => conducting.finishSlicing(tx, row, chunks, fence)),
+    planInline: (part, lease) =>
+      change(part.batch, async (tx, row) => {
+        const planned = await conducting.plan(tx, row, part);
+        if (planned.kind !== "planned") return { planned, work: null };
+        const ready = await conducting.find(tx, part.batch);
+        if (ready === undefined) throw refuseUnknown(part.batch, parts);
+        await conducting.finishSlicing(tx, ready, planned.chunks, part.fence);
+        const work = await working.work(tx, [], { ...lease, batch: part.batch });
+        return { planned, work };
+      }),
+    seal: (id) => change(id, (tx, row) => conducting.seal(tx, row)),
+    fail: (id, reason) => change(id, (tx, row) => conducting.fail(tx, row, reason)),
+  };
+}
+
+function composeOperating(parts: Parts): OperatingStore {
+  const { connection, operating, lanes, letters, pruning, limits, recorder } = parts;
+  const write = <T>(change: (tx: Transaction) => Promise<T>): Promise<T> =>
+    connection.write(change);
+  const change = <T>(id: string, act: (tx: Transaction, row: BatchRow) => Promise<T>): Promise<T> =>
+    write(async (tx) => act(tx, await lockBatch(parts, tx, id)));
+  const check = async (tx: Transaction, scope: string, name: string): Promise<void> => {
+    if (scope === "batch") await findBatch(parts, tx, name);
+  };
+  return {
+    cancel: (id, request) => change(id, (tx, row) => operating.cancel(tx, row, request)),
+    pause: (request) =>
+      write(async (tx) => {
+        await check(tx, request.scope, request.name);
+        return operating.pause(tx, request);
+      }),
+    resume: (scope, act) =>
+      write(async (tx) => {
+        await check(tx, scope.scope, scope.name);
+        return operating.resume(tx, scope, act);
+      }),
+    setLanePolicy: (lane, policy) => write((tx) => operating.setLanePolicy(tx, lane, policy)),
+    moveInLane: (id, move, act) =>
+      change(id, async (tx, row) => {
+        const kind = (await lanes.move(tx, row, move, act)) ? "done" : "moved_on";
+        return { kind, batch: toSnapshot(await recorder.get(tx, row.num)) };
+      }),
+    redrive: (id, request) => change(id, (tx, row) => operating.redrive(tx, row, request)),
+    editLetter: (id, request) => change(id, (tx, row) => letters.edit(tx, row, request)),
+    discardLetters: (id, request) =>
+      change(id, (tx, row) => letters.discard(tx, row, readSteps(row).length, request)),
+    prune: async (policy) => {
+      await numberRecords(connection);
+      return policy.dryRun
+        ? connection.read((tx) => pruning.prune(tx, policy))
+        : write((tx) => pruning.prune(tx, policy));
+    },
+    setLimit: (request, act) =>
+      write(async (tx) => {
+        if (request.kind === "cap") await check(tx, request.scope, request.name);
+        return limits.set(tx, request, act);
+      }),
+  };
+}
+
+function composeLimiting(parts: Parts): LimitingStore {
+  const { connection, limiting } = parts;
+  return {
+    draw: async (draws, slackMs) => {
+      // Where nothing is limited nothing is written: it costs no lock.
+      const isOpen = draws.every(({ spec }) => spec.kind === "open");
+      const look = isOpen && !(await connection.read((tx) => limiting.hasRates(tx)));
+      return look
+        ? connection.read((tx) => limiting.draw(tx, draws, slackMs))
+        : connection.write((tx) => limiting.draw(tx, draws, slackMs));
+    },
+    closeBucket: (bucket, forMs) => connection.write((tx) => limiting.close(tx, bucket, forMs)),
+    noteOutage: (id, step, forMs) =>
+      connection.write(async (tx) => {
+        const { num } = await findBatch(parts, tx, id);
+        return limiting.noteOutage(tx, id, num, step, forMs);
+      }),
+    openBucket: (bucket) => connection.write((tx) => limiting.open(tx, bucket)),
+    listClosed: () => connection.read((tx) => limiting.listClosed(tx)),
+  };
+}
+
+function composeWorking(parts: Parts): WorkingStore {
+  const { connection, workers, working, contents, sweeping } = parts;
+  const write = <T>(change: (tx: Transaction) => Promise<T>): Promise<T> =>
+    connection.write(change);
+  return {
+    registerWorker: (facts) => write((tx) => workers.register(tx, facts)),
+    beat: (worker, serves, forMs) => write((tx) => workers.beat(tx, worker, serves, forMs)),
+    work: async (reports, lease) => {
+      // A look that finds nothing takes no lock, so idle workers do not disturb busy ones.
+      if (reports.length === 0 && lease !== null) {
+        const nothing = await connection.read((tx) => working.findNothingDue(tx, lease));
+        if (nothing !== null) return nothing;
+      }
+      return write((tx) => working.work(tx, reports, lease));
+    },
+    claimContents: (lease, wanted) => write((tx) => contents.claim(tx, lease, wanted)),
+    readStops: (ids) => connection.read((tx) => working.readStops(tx, ids)),
+    renew: (worker, leases, leaseMs) => write((tx) => working.renew(tx, worker, leases, leaseMs)),
+    sweep: (policy) => sweeping.sweep(policy),
+  };
+}
+
+function composeReading(parts: Parts): ReadingStore {
+  const { connection, conducting, reading, waiting, letters, limits, permits } = parts;
+  const read = <T>(look: (tx: Transaction) => Promise<T>): Promise<T> => connection.read(look);
+  const readOf = <T>(
+    id: string,
+    look: (tx: Transaction, row: BatchRow) => Promise<T>,
+  ): Promise<T> => read(async (tx) => look(tx, await findBatch(parts, tx, id)));
+  const readIfThere = <T>(
+    id: string,
+    look: (tx: Transaction, row: BatchRow) => T | Promise<T>,
+  ): Promise<T | null> =>
+    read(async (tx) => {
+      const row = await conducting.find(tx, id);
+      return row === undefined ? null : look(tx, row);
+    });
+  return {
+    getBatch: (id) => readIfThere(id, (_tx, row) => toSnapshot(row)),
+    listBatches: (filter) => read((tx) => reading.listBatches(tx, filter)),
+    listUnsliced: (pipeline, limit) => read((tx) => reading.listUnsliced(tx, pipeline, limit)),
+    listLanes: () => read((tx) => waiting.listLanes(tx)),
+    listItems: (id, page) => readOf(id, (tx, row) => reading.listItems(tx, row, page)),
+    findItem: (id, step, item) =>
+      readOf(id, (tx, { num }) => reading.findItem(tx, num, step, item)),
+    readWaiting: (id, chunksMax) =>
+      readIfThere(id, (tx, row) => waiting.explain(tx, row, chunksMax)),
+    readManifests: (id, step, from, to) =>
+      readOf(id, (tx, { num }) => reading.readManifests(tx, num, step, from, to)),
+    readResults: (id, page) => readOf(id, (tx, { num }) => reading.readResults(tx, num, page)),
+    readDeadLetters: (id, page) => readOf(id, (tx, { num }) => letters.read(tx, num, page)),
+    readRecords: async (id, after, limit) => {
+      await numberRecords(connection);
+      return read((tx) => reading.readRecords(tx, id, after, limit));
+    },
+    readLastPosition: async () => {
+      await numberRecords(connection);
+      return read((tx) => reading.readLastPosition(tx));
+    },
+    recount: (id) => readIfThere(id, (tx, row) => reading.recount(tx, row)),
+    listLimits: () => read((tx) => limits.list(tx)),
+    listLimitChanges: (afterSeq, limit) => read((tx) => limits.listChanges(tx, afterSeq, limit)),
+    listCapUse: () => read((tx) => permits.listUse(tx)),
+  };
+}
+
+type Deliver = DeliveringStore & TopicStore & Pick<Store, "readPosition" | "savePosition">;
+
+function composeDelivering({ connection, deliveries, topics }: Parts): Deliver {
+  const write = <T>(change: (tx: Transaction) => Promise<T>): Promise<T> =>
+    connection.write(change);
+  const read = <T>(look: (tx: Transaction) => Promise<T>): Promise<T> => connection.read(look);
+  return {
+    readPosition: (reader) => read((tx) => deliveries.readPosition(tx, reader)),
+    savePosition: (reader, position, from) =>
+      write((tx) => deliveries.savePosition(tx, reader, position, from)),
+    startReader: async (reader, start) => {
+      await numberRecords(connection);
+      await numberMessages(connection);
+      return write((tx) => deliveries.startReader(tx, reader, start));
+    },
+    keepUndelivered: (letter, from) => write((tx) => deliveries.keepUndelivered(tx, letter, from)),
+    listUndelivered: (page) => read((tx) => deliveries.listUndelivered(tx, page)),
+    dropUndelivered: (id) => write((tx) => deliveries.dropUndelivered(tx, id)),
+    forgetReader: (reader) => write((tx) => deliveries.forgetReader(tx, reader)),
+    readMessages: async (topic, after, limit) => {
+      await numberMessages(connection);
+      return read((tx) => topics.read(tx, topic, after, limit));
+    },
+    listTopics: async () => {
+      await numberMessages(connection);
+      return read((tx) => topics.list(tx));
+    },
+    rewindReader: (reader, position) =>
+      write((tx) => deliveries.rewindReader(tx, reader, position)),
+  };
+}

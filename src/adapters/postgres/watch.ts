@@ -1,0 +1,101 @@
+/**
+ * Wake-ups. Commits of this process are told at once; those of others by LISTEN and NOTIFY, which are
+ * only a hint: whoever watches keeps a slow poll beneath it, and everything ends without them. A
+ * notification is sent beside the commit and not in it, as the server lets those in only one after
+ * the other, and at most so many a second. Behind a pooler in transaction mode nothing can be heard:
+ * then it looks by itself every now and then.
+ */
+import type { Client } from "pg";
+import type { Clock } from "../../ports/clock.ts";
+import type { Connection } from "./connection.ts";
+
+/** Between two notifications of one process. */
+const TELL_EVERY_MS = 20;
+/** After it could not be listened, it is tried again. */
+const AGAIN_MS = 1_000;
+
+export class ChangeWatch {
+  readonly #connection: Connection;
+  readonly #clock: Clock;
+  readonly #watchers = new Set<() => void>();
+  readonly #stopListening: () => void;
+  #listener: Client | null = null;
+  #cancelTelling: (() => void) | null = null;
+  #cancelRetry: (() => void) | null = null;
+  #isStopped = false;
+
+  constructor(connection: Connection, clock: Clock) {
+    this.#connection = connection;
+    this.#clock = clock;
+    this.#stopListening = connection.onCommit((tells) => {
+      this.#tell();
+      if (tells) this.#tellOthers();
+    });
+  }
+
+  get #channel(): string {
+    return `sluice_${this.#connection.schema}`;
+  }
+
+  watch(onChange: () => void): () => void {
+    // Each call is its own subscription, also when the same function watches twice.
+    const watcher = (): void => onChange();
+    this.#watchers.add(watcher);
+    if (this.#listener === null) this.#listen();
+    return () => {
+      this.#watchers.delete(watcher);
+      if (this.#watchers.size === 0) this.#hangUp();
+    };
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#watchers.clear();
+    this.#stopListening();
+    this.#cancelTelling?.();
+    this.#hangUp();
+  }
+
+  #tell(): void {
+    for (const watcher of this.#watchers) watcher();
+  }
+
+  #tellOthers(): void {
+    if (this.#cancelTelling !== null || this.#isStopped) return;
+    this.#cancelTelling = this.#clock.after(TELL_EVERY_MS, () => {
+      this.#cancelTelling = null;
+      // It is only a hint: who does not hear it looks later.
+      this.#connection.ask("SELECT pg_notify($1, '')", [this.#channel]).catch(ignore);
+    });
+  }
+
+  #listen(): void {
+    const client = this.#connection.createClient();
+    this.#listener = client;
+    const onLost = (): void => {
+      if (this.#listener !== client) return;
+      this.#listener = null;
+      void client.end().catch(ignore);
+      if (this.#isStopped || this.#watchers.size === 0) return;
+      this.#cancelRetry = this.#clock.after(AGAIN_MS, () => this.#listen());
+    };
+    client.on("notification", () => this.#tell());
+    client.on("error", onLost);
+    client.on("end", onLost);
+    client
+      .connect()
+      .then(() => client.query(`LISTEN ${client.escapeIdentifier(this.#channel)}`))
+      // What happened before it could listen.
+      .then(() => this.#tell())
+      .catch(onLost);
+  }
+
+  #hangUp(): void {
+    this.#cancelRetry?.();
+    const client = this.#listener;
+    this.#listener = null;
+    void client?.end().catch(ignore);
+  }
+}
+
+function ignore(): void {}

@@ -1,0 +1,297 @@
+/**
+ * Reporting, renewing and claiming in SQL. Every method runs inside the caller's transaction. A
+ * commit takes three round trips, however many chunks it settles and leases: lock and read what is
+ * reported on; write that and read what may be leased; take it and commit.
+ */
+import type { BatchState } from "../../core/batch.ts";
+import { isEnded } from "../../core/batch.ts";
+import type { ReportResult, StopMode } from "../../core/chunk.ts";
+import { getOutcome, SUCCEEDED } from "../../core/outcome-map.ts";
+import { countTried, decideReport } from "../../core/report.ts";
+import type { ChunkEffect } from "../../core/tracked-item.ts";
+import {
+  type LeaseRef,
+  type LeaseRequest,
+  nameLease,
+  type RenewResult,
+  type Report,
+  type Stop,
+  type WorkResult,
+  describeStop,
+} from "../../ports/working.ts";
+import { readPause } from "../sql/rows.ts";
+import { type HeldRow, StepChanges } from "../sql/step-changes.ts";
+import type { Chunks } from "./chunks.ts";
+import { Leasing } from "./leasing.ts";
+import type { Life } from "./life.ts";
+import type { Permits } from "./permits.ts";
+import { PAUSE_OF_BATCH } from "./rows.ts";
+import type { Shares } from "./shares.ts";
+import { statement } from "./statement.ts";
+import type { Transaction } from "./transaction.ts";
+
+/** In their order, so that two who want several never wait for each other. */
+const LOCK_BATCHES = statement(
+  "SELECT num FROM batch WHERE id = ANY($1::text[]) ORDER BY num FOR NO KEY UPDATE",
+);
+const PUT_RESULTS = statement(
+  // With the batch's drive and not the item's: an item that a rescued one left to this step is in its
+  // first drive, and new to the step after it all the same.
+  `INSERT INTO result (batch, step, item, key, value, drive)
+   SELECT n.batch, n.step, n.item, n.key, n.value, b.drive
+   FROM unnest($1::bigint[], $2::int[], $3::bigint[], $4::text[], $5::text[])
+     AS n(batch, step, item, key, value) JOIN batch b ON b.num = n.batch`,
+);
+const FINISH_CONTENTS = statement(
+  `WITH locked AS MATERIALIZED (
+     SELECT content FROM content WHERE content = ANY($1::text[]) ORDER BY content FOR UPDATE)
+   UPDATE content c SET final = 1
+   FROM unnest($1::text[], $2::bigint[], $3::int[], $4::bigint[]) AS n(content, batch, step, item)
+   JOIN locked l ON l.content = n.content
+   WHERE c.content = n.content AND c.batch = n.batch AND c.step = n.step AND c.item = n.item`,
+);
+const PUT_ABANDONED = statement(
+  `INSERT INTO abandoned (batch, step, chunk, items)
+   SELECT num, $2, $3, $4 FROM batch WHERE num = $1 AND cancel_mode IS NOT NULL
+   ON CONFLICT (batch, step, chunk) DO UPDATE SET items = excluded.items`,
+);
+const RENEW = statement(
+  // That of a cancelled batch runs out, so that the end of a cancel has a bound.
+  `UPDATE chunk c SET lease_until = CASE WHEN b.cancel_mode = 'now' THEN c.lease_until ELSE $5 END
+   FROM unnest($1::text[], $2::int[], $3::int[], $4::bigint[]) WITH ORDINALITY
+     AS l(id, step, chunk, fence, nth) JOIN batch b ON b.id = l.id
+   WHERE c.batch = b.num AND c.step = l.step AND c.chunk = l.chunk AND c.state = 'leased'
+     AND c.fence = l.fence
+   RETURNING l.nth, c.batch, c.worker`,
+);
+const SELECT_STOPS = statement(
+  `SELECT b.id, b.state, b.cancel_mode, ${PAUSE_OF_BATCH} AS pause FROM batch b
+   WHERE b.id = ANY($1::text[])`,
+);
+
+/** Others are at what is due: they will be through in a moment. */
+const CONTENDED_MS = 1;
+
+export interface WorkingParts {
+  readonly life: Life;
+  readonly chunks: Chunks;
+  readonly shares: Shares;
+  readonly permits: Permits;
+}
+
+export class Working {
+  readonly #life: Life;
+  readonly #chunks: Chunks;
+  readonly #shares: Shares;
+  readonly #permits: Permits;
+  readonly #leasing: Leasing;
+
+  constructor({ life, chunks, shares, permits }: WorkingParts) {
+    this.#life = life;
+    this.#chunks = chunks;
+    this.#shares = shares;
+    this.#permits = permits;
+    this.#leasing = new Leasing(shares, permits);
+  }
+
+  /** What a lease would find, where it would find and free nothing; null otherwise. */
+  async findNothingDue(tx: Transaction, request: LeaseRequest): Promise<WorkResult | null> {
+    await tx.begin();
+    const [hasDue, wouldChange, nextDueInMs, permits] = await Promise.all([
+      this.#leasing.hasDue(tx, request),
+      this.#permits.wouldChange(tx, request),
+      this.#leasing.computeNextDue(tx, request),
+      this.#permits.list(tx, request.worker, request.pipeline),
+    ]);
+    if (hasDue || wouldChange) return null;
+    return { reports: [], leased: [], nextDueInMs, ended: [], permits };
+  }
+
+  async work(
+    tx: Transaction,
+    reports: readonly Report[],
+    request: LeaseRequest | null,
+  ): Promise<WorkResult> {
+    const held = new Set<number>();
+    const results = new Array<ReportResult>(reports.length);
+    const ended: string[] = [];
+    for (const round of splitRounds(reports)) {
+      const said = round.map(({ report }) => report);
+      const answers = await this.#report(tx, said, held, ended);
+      for (const [nth, { at }] of round.entries()) results[at] = answers[nth] ?? "lost";
+    }
+    if (reports.length === 0) await tx.begin();
+    return { reports: results, ended, ...(await this.#lease(tx, request, [...held])) };
+  }
+
+  async #lease(
+    tx: Transaction,
+    request: LeaseRequest | null,
+    held: readonly number[],
+  ): Promise<Pick<WorkResult, "leased" | "nextDueInMs" | "permits">> {
+    if (request === null) return { leased: [], nextDueInMs: null, permits: [] };
+    const { chunks: leased, isContended, book } = await this.#leasing.lease(tx, request, held);
+    const permits = book?.list(request.pipeline) ?? [];
+    if (leased.length > 0) return { leased, nextDueInMs: null, permits };
+    const nextDueInMs = isContended
+      ? CONTENDED_MS
+      : await this.#leasing.computeNextDue(tx, request);
+    return { leased, nextDueInMs, permits };
+  }
+
+  /** Reports of different chunks, in one go. */
+  async #report(
+    tx: Transaction,
+    reports: readonly Report[],
+    held: Set<number>,
+    ended: string[],
+  ): Promise<ReportResult[]> {
+    const batches = [...new Set(reports.map(({ batch }) => batch))];
+    const [locked, shares, rows] = await Promise.all([
+      tx.all<{ num: number }>(LOCK_BATCHES, batches),
+      this.#shares.lockOfSteps(tx, reports),
+      this.#chunks.readHeld(tx, reports),
+    ]);
+    for (const { num } of locked) held.add(num);
+    const uses = await this.#shares.beginUses(tx, shares);
+    const changes = new StepChanges();
+    const writes = this.#chunks.begin();
+    const done: Settled[] = [];
+    const now = Math.floor(tx.now);
+    const results = reports.map((report, nth): ReportResult => {
+      const found = rows[nth];
+      if (found === undefined) return "lost";
+      const { row } = found;
+      const effect = decideReport(this.#chunks.readStored(found), report, now);
+      const account = uses.add(row, {
+        busyMs: report.busyMs,
+        ends: effect.end !== "kept",
+        items: row.finish - row.start,
+        tried: countTried(effect, report),
+      });
+      writes.apply(row, effect, changes, account);
+      if (effect.end === "yielded") tx.tell();
+      done.push({ row, report, effect });
+      return effect.end;
+    });
+    await writes.send(tx);
+    sendResults(tx, done);
+    sendContents(tx, done);
+    sendAbandoned(tx, done);
+    this.#shares.saveUses(tx, uses);
+    for (const num of await this.#chunks.applyChanges(tx, changes)) {
+      ended.push(...(await this.#life.goOn(tx, num)));
+    }
+    return results;
+  }
+
+  async readStops(tx: Transaction, batches: readonly string[]): Promise<Stop[]> {
+    type Row = {
+      readonly id: string;
+      readonly state: BatchState;
+      readonly cancel_mode: StopMode | null;
+      readonly pause: string | null;
+    };
+    const rows = await tx.all<Row>(SELECT_STOPS, batches);
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    return batches.flatMap((batch): Stop[] => {
+      const row = byId.get(batch);
+      if (row === undefined || isEnded(row.state)) return [{ batch, kind: "over", mode: "now" }];
+      return describeStop(batch, row.cancel_mode, readPause(row.pause)?.mode ?? null);
+    });
+  }
+
+  async renew(
+    tx: Transaction,
+    worker: number,
+    leases: readonly LeaseRef[],
+    leaseMs: number,
+  ): Promise<RenewResult> {
+    await Promise.all([
+      tx.begin(),
+      tx.all(LOCK_BATCHES, [...new Set(leases.map(({ batch }) => batch))]),
+    ]);
+    const until = Math.floor(tx.now) + leaseMs;
+    type Row = { readonly nth: number; readonly batch: number; readonly worker: number };
+    const renewed = await tx.all<Row>(
+      RENEW,
+      leases.map(({ batch }) => batch),
+      leases.map(({ step }) => step),
+      leases.map(({ chunk }) => chunk),
+      leases.map(({ fence }) => fence),
+      until,
+    );
+    const kept = new Set(renewed.map(({ nth }) => nth - 1));
+    const lost = leases.filter((_lease, nth) => !kept.has(nth));
+    const own = renewed.filter((row) => row.worker === worker).map(({ batch }) => batch);
+    const permits = await this.#permits.renew(tx, worker, [...new Set(own)], until);
+    return { lost, permits };
+  }
+}
+
+/** A report that was taken. */
+interface Settled {
+  readonly row: HeldRow;
+  readonly report: Report;
+  readonly effect: ChunkEffect;
+}
+
+function sendResults(tx: Transaction, done: readonly Settled[]): void {
+  const all = done.flatMap(({ row, effect }) =>
+    effect.results.map(({ index, key, value }) => ({ row, item: row.start + index, key, value })),
+  );
+  if (all.length === 0) return;
+  tx.send(
+    PUT_RESULTS,
+    all.map(({ row }) => row.batch),
+    all.map(({ row }) => row.step),
+    all.map(({ item }) => item),
+    all.map(({ key }) => key),
+    all.map(({ value }) => value),
+  );
+}
+
+function sendContents(tx: Transaction, done: readonly Settled[]): void {
+  const all = done.flatMap(({ row, report, effect }) =>
+    report.contents
+      .filter(({ index }) => getOutcome(effect.outcomes, index) === SUCCEEDED)
+      .map(({ index, content }) => ({ row, item: row.start + index, content })),
+  );
+  if (all.length === 0) return;
+  tx.send(
+    FINISH_CONTENTS,
+    all.map(({ content }) => content),
+    all.map(({ row }) => row.batch),
+    all.map(({ row }) => row.step),
+    all.map(({ item }) => item),
+  );
+}
+
+function sendAbandoned(tx: Transaction, done: readonly Settled[]): void {
+  for (const { row, report } of done) {
+    if (report.abandoned.length === 0) continue;
+    const items = report.abandoned.map((index) => row.start + index);
+    tx.send(PUT_ABANDONED, row.batch, row.step, row.chunk, JSON.stringify(items));
+  }
+}
+
+interface Said {
+  readonly report: Report;
+  /** Its place in the call. */
+  readonly at: number;
+}
+
+/** A lease that is reported on twice in one call: what is said first counts first. */
+function splitRounds(reports: readonly Report[]): Said[][] {
+  const rounds: Said[][] = [];
+  const times = new Map<string, number>();
+  for (const [at, report] of reports.entries()) {
+    const name = nameLease(report);
+    const nth = times.get(name) ?? 0;
+    times.set(name, nth + 1);
+    const round = rounds[nth];
+    if (round === undefined) rounds.push([{ report, at }]);
+    else round.push({ report, at });
+  }
+  return rounds;
+}

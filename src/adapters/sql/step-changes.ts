@@ -1,0 +1,55 @@
+/** What reports and losses of chunks add up to in the counters of their steps. */
+import type { ChunkEffect } from "../../core/tracked-item.ts";
+
+/** A chunk that is leased, as its row says. */
+export interface HeldRow {
+  readonly batch: number;
+  readonly step: number;
+  readonly chunk: number;
+  readonly start: number;
+  readonly finish: number;
+  readonly tracked: number;
+  readonly losses: number;
+  readonly outcomes: Uint8Array;
+  readonly charge: number;
+  readonly busy_ms: number;
+}
+
+export interface StepChange {
+  readonly batch: number;
+  readonly step: number;
+  succeeded: number;
+  skipped: number;
+  failed: number;
+  permanent: number;
+  transient: number;
+  unexpected: number;
+  /** The earliest due time of the chunks that were given back. */
+  dueAt: number | null;
+}
+
+/** What a commit does to the counters of the steps that it touches. */
+export class StepChanges {
+  readonly #changes = new Map<string, StepChange>();
+
+  add({ batch, step }: HeldRow, { delta, tally, end, dueAt }: ChunkEffect): void {
+    const name = `${batch}/${step}`;
+    let change = this.#changes.get(name);
+    if (change === undefined) {
+      const none = { succeeded: 0, skipped: 0, failed: 0, permanent: 0, transient: 0 };
+      change = { batch, step, ...none, unexpected: 0, dueAt: null };
+      this.#changes.set(name, change);
+    }
+    change.succeeded += delta.succeeded;
+    change.skipped += delta.skipped;
+    change.failed += delta.failed;
+    change.permanent += tally.permanent;
+    change.transient += tally.transient;
+    change.unexpected += tally.unexpected;
+    if (end === "yielded") change.dueAt = Math.min(change.dueAt ?? dueAt, dueAt);
+  }
+
+  list(): Iterable<StepChange> {
+    return this.#changes.values();
+  }
+}
