@@ -1,26 +1,36 @@
-/** The engine as most programs want it: on a SQLite file that it opens and closes itself. */
+/** The engine as most programs want it: on a store that it opens and closes itself. */
 import type { SynchronousMode } from "./adapters/sqlite/connection.ts";
 import type { Store } from "./ports/store.ts";
 import { Engine, type EngineOptions } from "./runtime/engine.ts";
-import { openSqlite } from "./sqlite.ts";
+import { systemClock } from "./runtime/system-clock.ts";
+import { systemRandom } from "./runtime/system-random.ts";
+import { openStore } from "./stores/open-store.ts";
 
 export interface CreateEngineOptions extends EngineOptions {
-  /** A path for a SQLite file, or a store that is open already. Default `.sluice/sluice.db`. */
+  /**
+   * A path for a SQLite file, the address of a PostgreSQL server (postgres://user@host/database), or
+   * a store that is open already. Default `.sluice/sluice.db`.
+   */
   readonly store?: string | Store;
   /** For a SQLite file; default `full`: what is committed survives a power cut. */
   readonly synchronous?: SynchronousMode;
-  /** For a SQLite file: how long a write waits for another process's lock. Default 10 s. */
+  /** How long a write waits while others are in its way. Default 10 s. */
   readonly busyMs?: number;
+  /** For a server: connections of this process at most. Default 8. */
+  readonly connectionsMax?: number;
 }
 
 export const DEFAULT_STORE = ".sluice/sluice.db";
 
 export async function createEngine(options: CreateEngineOptions = {}): Promise<Engine> {
-  const { store = DEFAULT_STORE, synchronous, busyMs, ...rest } = options;
+  const { store = DEFAULT_STORE, synchronous, busyMs, connectionsMax, ...rest } = options;
   if (typeof store !== "string") return Engine.start(store, rest);
-  const opened = await openSqlite(store, {
+  const opened = await openStore(store, {
+    clock: systemClock,
+    random: systemRandom,
     ...(synchronous === undefined ? {} : { synchronous }),
     ...(busyMs === undefined ? {} : { busyMs }),
+    ...(connectionsMax === undefined ? {} : { connectionsMax }),
   });
   try {
     return await Engine.start(opened, { ...rest, ownsStore: true });

@@ -3,7 +3,7 @@ import { SluiceError } from "../core/errors.ts";
 import { askDidYouMean, findSimilar } from "../core/similar-words.ts";
 import type { BatchSnapshot } from "../ports/conducting.ts";
 import type { Store } from "../ports/store.ts";
-import { showPath } from "./show-path.ts";
+import { showStore } from "./show-path.ts";
 
 const PREFIX_CHARS_MIN = "b-".length + 3;
 /** How many of the newest batches a beginning is looked for in. */
@@ -29,7 +29,7 @@ export async function findBatch(store: Store, given: string): Promise<BatchSnaps
     ...batches.map(({ id }) => id),
   ]);
   const close = matches.length > 0 ? matches.slice(0, 3).map(({ id }) => id) : meant;
-  throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${given} in ${showPath(store.name)}`, {
+  throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${given} in ${showStore(store.name)}`, {
     hint: `${askDidYouMean(close)} \`sluice list\` shows the batches that there are; the first 5 characters of an id are enough.`.trim(),
   });
 }

@@ -2,7 +2,9 @@
 import { existsSync } from "node:fs";
 import { dirname, relative, resolve } from "node:path";
 import { type SynchronousMode, SYNCHRONOUS_MODES } from "../adapters/sqlite/connection.ts";
+import { isAddress, readAddress } from "../adapters/postgres/address.ts";
 import { SluiceError } from "../core/errors.ts";
+import { nameStore } from "../stores/open-store.ts";
 import { type EngineSettings, findSettingProblems } from "../runtime/settings.ts";
 import { importDefault } from "./import-module.ts";
 import type { CommonFlags } from "./common-flags.ts";
@@ -19,7 +21,7 @@ import {
 } from "./settings-layers.ts";
 
 export interface Config {
-  /** Absolute, so that a pipeline that changes the directory changes nothing. */
+  /** The address of a server, or a path: absolute, so that changing the directory changes nothing. */
   readonly store: string;
   readonly synchronous: SynchronousMode;
   readonly busyMs: number;
@@ -78,17 +80,17 @@ export async function loadConfig(
 
 function assemble(values: ReadonlyMap<string, GivenValue>, warnings: readonly string[]): Config {
   const read = (name: string): unknown => values.get(name)?.value;
-  const store = resolve((read("store") as string | undefined) ?? DEFAULT_STORE);
+  const given = (read("store") as string | undefined) ?? DEFAULT_STORE;
   const fromFlag = values.get("store")?.place === FLAG_PLACE;
   return {
-    store,
+    store: isAddress(given) ? given : resolve(given),
     synchronous: (read("synchronous") as SynchronousMode | undefined) ?? "full",
     busyMs: (read("busyMs") as number | undefined) ?? DEFAULT_BUSY_MS,
     engine: readEngineSettings(values),
     notify: readNotify(values.get("notify")),
     consume: readConsume(values.get("consume")),
     warnings,
-    storeFlag: fromFlag ? ["--store", read("store") as string] : [],
+    storeFlag: fromFlag ? ["--store", nameStore(given)] : [],
   };
 }
 
@@ -109,6 +111,7 @@ async function readFileLayer(given: string | undefined): Promise<Layer> {
   const layer = readExportLayer(exported, name);
   const store = layer.values.get("store");
   if (typeof store?.value !== "string" || store.value === "") return layer;
+  if (isAddress(store.value)) return layer;
   // A path in a file means the same wherever the command is called from.
   const path = resolve(dirname(resolve(file)), store.value);
   return { ...layer, values: new Map([...layer.values, ["store", { ...store, value: path }]]) };
@@ -142,7 +145,15 @@ function checkStoreSettings(values: ReadonlyMap<string, GivenValue>): string[] {
     const given = values.get(name);
     if (given !== undefined && !fits(given.value)) problems.push(describe(name, rule, given));
   };
-  check("store", (value) => typeof value === "string" && value !== "", "must be a path");
+  const store = values.get("store");
+  check(
+    "store",
+    (value) => typeof value === "string" && value !== "",
+    "must be a path or an address",
+  );
+  if (typeof store?.value === "string" && isAddress(store.value)) {
+    problems.push(...checkAddress(store.value));
+  }
   check(
     "synchronous",
     (value) => SYNCHRONOUS_MODES.includes(value as SynchronousMode),
@@ -155,6 +166,17 @@ function checkStoreSettings(values: ReadonlyMap<string, GivenValue>): string[] {
     `must be a whole number from 0 to ${BUSY_MS_MAX}`,
   );
   return problems;
+}
+
+/** Without the address itself, which may hold a password. */
+function checkAddress(address: string): string[] {
+  try {
+    readAddress(address);
+    return [];
+  } catch (error) {
+    if (!(error instanceof SluiceError)) throw error;
+    return [`${error.message}. ${error.hint ?? ""}`];
+  }
 }
 
 function checkEngineSettings(values: ReadonlyMap<string, GivenValue>): string[] {

@@ -1,12 +1,13 @@
 /** Composes store and engine as the configuration says. The only place where the CLI does. */
 import { existsSync } from "node:fs";
-import { openSqliteStore } from "../adapters/sqlite/store.ts";
+import { isAddress } from "../adapters/postgres/address.ts";
 import { SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
 import { Engine } from "../runtime/engine.ts";
 import type { Log } from "../runtime/log.ts";
 import { systemRandom } from "../runtime/system-random.ts";
+import { openStore } from "../stores/open-store.ts";
 import type { Config } from "./config.ts";
 import { startNotified } from "./notifying.ts";
 import { showPath } from "./show-path.ts";
@@ -22,7 +23,7 @@ export interface EngineParts {
 export async function openEngine(parts: EngineParts): Promise<Engine> {
   const { config, clock, log } = parts;
   keepMemoryFlat();
-  const store = await openStore(config, clock);
+  const store = await open(config, clock);
   try {
     await startNotified(store, config);
     return await Engine.start(store, { ...config.engine, work: false, clock, log });
@@ -34,14 +35,18 @@ export async function openEngine(parts: EngineParts): Promise<Engine> {
 
 /** A store that must be there already: looking must not make one. */
 export async function openExistingStore(config: Config, clock: Clock): Promise<Store> {
-  if (!existsSync(config.store)) {
+  if (!isAddress(config.store) && !existsSync(config.store)) {
     throw new SluiceError("STORE_MISSING", `there is no store ${showPath(config.store)}`, {
       hint: "The first `sluice run` makes it. Is it in another folder? Then say --store <path>.",
     });
   }
-  return openStore(config, clock);
+  return open(config, clock, true);
 }
 
-function openStore({ store, synchronous, busyMs }: Config, clock: Clock): Promise<Store> {
-  return openSqliteStore(store, { clock, random: systemRandom, synchronous, busyMs });
+function open(
+  { store, synchronous, busyMs }: Config,
+  clock: Clock,
+  mustExist = false,
+): Promise<Store> {
+  return openStore(store, { clock, random: systemRandom, synchronous, busyMs, mustExist });
 }

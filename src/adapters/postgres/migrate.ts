@@ -24,6 +24,13 @@ export async function readVersion(connection: Connection): Promise<number> {
   return interpret(connection, rows[0]);
 }
 
+export async function refuseMissing(connection: Connection): Promise<void> {
+  if ((await readVersion(connection)) > 0) return;
+  throw new SluiceError("STORE_MISSING", `there is no store ${connection.name}`, {
+    hint: "The first `sluice run` or `sluice migrate` makes it. Is it in another schema? Then say so in the store's address.",
+  });
+}
+
 export async function migrate(connection: Connection): Promise<void> {
   const files = listMigrations();
   if (check(connection, await readVersion(connection), files.length)) return;

@@ -29,7 +29,7 @@ import { Letters } from "./letters.ts";
 import { Life } from "./life.ts";
 import { Limiting } from "./limiting.ts";
 import { Limits } from "./limits.ts";
-import { migrate } from "./migrate.ts";
+import { migrate, refuseMissing } from "./migrate.ts";
 import { Operating } from "./operating.ts";
 import { Permits } from "./permits.ts";
 import { numberMessages, numberRecords } from "./positions.ts";
@@ -54,6 +54,8 @@ export interface PostgresStoreOptions {
   readonly busyMs?: number;
   /** Connections of this process at most. Default 8. */
   readonly connectionsMax?: number;
+  /** Whoever only looks makes no schema: there must be one. */
+  readonly mustExist?: boolean;
   /** For tests: the time is that of `clock` and not the server's. */
   readonly timeOfClock?: boolean;
   /** For tests: which processes live. */
@@ -79,6 +81,7 @@ export async function openPostgresStore(
     timeOfClock: options.timeOfClock ?? false,
   });
   try {
+    if (options.mustExist === true) await refuseMissing(connection);
     await migrate(connection);
     return composeStore(connection, clock, options.host ?? describeHost());
   } catch (error) {
@@ -193,12 +196,14 @@ function composeConducting(parts: Parts): ConductingStore {
     planInline: (part, lease) =>
       change(part.batch, async (tx, row) => {
         const planned = await conducting.plan(tx, row, part);
-        if (planned.kind !== "planned") return { planned, work: null };
-        const ready = await conducting.find(tx, part.batch);
-        if (ready === undefined) throw refuseUnknown(part.batch, parts);
-        await conducting.finishSlicing(tx, ready, planned.chunks, part.fence);
+        if (planned.kind !== "planned") return planned;
+        const ready = await findBatch(parts, tx, part.batch);
+        const finished = await conducting.finishSlicing(tx, ready, planned.chunks, part.fence);
+        if (finished.kind === "moved_on") return { kind: "moved_on", batch: finished.batch };
         const work = await working.work(tx, [], { ...lease, batch: part.batch });
-        return { planned, work };
+        const [chunk] = work.leased;
+        // Its lane may be another batch's, somebody paused it, or a cap is reached.
+        return chunk === undefined ? planned : { kind: "leased", chunk, permits: work.permits };
       }),
     seal: (id) => change(id, (tx, row) => conducting.seal(tx, row)),
     fail: (id, reason) => change(id, (tx, row) => conducting.fail(tx, row, reason)),

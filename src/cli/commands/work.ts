@@ -28,7 +28,7 @@ import { loadPipelines } from "../load-pipeline.ts";
 import { finishNotifying, subscribeNotified } from "../notifying.ts";
 import { openEngine } from "../open-engine.ts";
 import { ProgressDisplay } from "../progress-display.ts";
-import { showPath } from "../show-path.ts";
+import { showStore } from "../show-path.ts";
 import { StopRequest } from "../stop-request.ts";
 import { closeEngine } from "../submit-batch.ts";
 
@@ -75,7 +75,7 @@ async function work(cli: Cli, files: readonly string[], flags: WorkFlags): Promi
     subscribeNotified(engine, config);
     for (const pipeline of pipelines) engine.work(pipeline);
     const names = pipelines.map(({ name }) => name).join(", ");
-    display.note(`working on ${names} from ${showPath(config.store)}`);
+    display.note(`working on ${names} from ${showStore(config.store)}`);
     await watchOver(cli, { engine, pipelines, stop, display }, flags);
     if (stop.received !== null) {
       display.note(`${stop.received}: finishing what is in hand; once more stops at once`);

@@ -1,0 +1,54 @@
+/** Opens the store that a name means: a SQLite file, or a schema of a PostgreSQL server. */
+import { SluiceError } from "../core/errors.ts";
+import { isAddress, readAddress } from "../adapters/postgres/address.ts";
+import type { SynchronousMode } from "../adapters/sqlite/connection.ts";
+import { openSqliteStore } from "../adapters/sqlite/store.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Random } from "../ports/random.ts";
+import type { Store } from "../ports/store.ts";
+
+export interface OpenStoreOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** For a SQLite file. */
+  readonly synchronous?: SynchronousMode;
+  readonly busyMs?: number;
+  /** For a server: connections of this process at most. */
+  readonly connectionsMax?: number;
+  /** For a server: looking must not make a store. */
+  readonly mustExist?: boolean;
+}
+
+export async function openStore(store: string, options: OpenStoreOptions): Promise<Store> {
+  const { synchronous, connectionsMax, mustExist, ...common } = options;
+  if (!isAddress(store)) {
+    return openSqliteStore(store, {
+      ...common,
+      ...(synchronous === undefined ? {} : { synchronous }),
+    });
+  }
+  const { openPostgresStore } = await importPostgres();
+  return openPostgresStore(store, {
+    ...common,
+    ...(connectionsMax === undefined ? {} : { connectionsMax }),
+    ...(mustExist === undefined ? {} : { mustExist }),
+  });
+}
+
+/** The driver is loaded only where it is needed, so that nobody else must install it. */
+async function importPostgres(): Promise<typeof import("../adapters/postgres/store.ts")> {
+  try {
+    return await import("../adapters/postgres/store.ts");
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    throw new SluiceError("DRIVER_MISSING", "the driver for PostgreSQL is not installed", {
+      hint: "npm install pg",
+      cause: error,
+    });
+  }
+}
+
+/** As it may be shown: without a password. */
+export function nameStore(store: string): string {
+  return isAddress(store) ? readAddress(store).name : store;
+}
