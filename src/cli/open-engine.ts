@@ -23,7 +23,7 @@ export interface EngineParts {
 export async function openEngine(parts: EngineParts): Promise<Engine> {
   const { config, clock, log } = parts;
   keepMemoryFlat();
-  const store = await open(config, clock);
+  const store = await openStoreOf(config, clock);
   try {
     await startNotified(store, config);
     return await Engine.start(store, { ...config.engine, work: false, clock, log });
@@ -40,10 +40,10 @@ export async function openExistingStore(config: Config, clock: Clock): Promise<S
       hint: "The first `sluice run` makes it. Is it in another folder? Then say --store <path>.",
     });
   }
-  return open(config, clock, true);
+  return openStoreOf(config, clock, true);
 }
 
-function open(
+export function openStoreOf(
   { store, synchronous, busyMs }: Config,
   clock: Clock,
   mustExist = false,

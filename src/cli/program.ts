@@ -13,6 +13,7 @@ import { addCompletionCommand } from "./commands/completion.ts";
 import { addDeadCommand } from "./commands/dead.ts";
 import { addDeliveriesCommand } from "./commands/deliveries.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
+import { addMigrateCommand } from "./commands/migrate.ts";
 import { addGcCommand } from "./commands/gc.ts";
 import { addInitCommand } from "./commands/init.ts";
 import { addItemsCommand } from "./commands/items.ts";
@@ -133,6 +134,7 @@ function buildProgram(cli: Cli): Command {
     addDeliveriesCommand,
     addGcCommand,
     addBackupCommand,
+    addMigrateCommand,
     addDoctorCommand,
     addCompletionCommand,
     addInitCommand,

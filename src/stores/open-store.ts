@@ -1,6 +1,7 @@
 /** Opens the store that a name means: a SQLite file, or a schema of a PostgreSQL server. */
 import { SluiceError } from "../core/errors.ts";
 import { isAddress, readAddress } from "../adapters/postgres/address.ts";
+import type { ServerFacts } from "../adapters/postgres/inspect.ts";
 import type { SynchronousMode } from "../adapters/sqlite/connection.ts";
 import { openSqliteStore } from "../adapters/sqlite/store.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -27,7 +28,7 @@ export async function openStore(store: string, options: OpenStoreOptions): Promi
       ...(synchronous === undefined ? {} : { synchronous }),
     });
   }
-  const { openPostgresStore } = await importPostgres();
+  const { openPostgresStore } = await load(() => import("../adapters/postgres/store.ts"));
   return openPostgresStore(store, {
     ...common,
     ...(connectionsMax === undefined ? {} : { connectionsMax }),
@@ -35,10 +36,16 @@ export async function openStore(store: string, options: OpenStoreOptions): Promi
   });
 }
 
+/** What a server says of itself. */
+export async function inspectServer(address: string, wallMs: () => number): Promise<ServerFacts> {
+  const inspecting = await load(() => import("../adapters/postgres/inspect.ts"));
+  return inspecting.inspectServer(address, wallMs);
+}
+
 /** The driver is loaded only where it is needed, so that nobody else must install it. */
-async function importPostgres(): Promise<typeof import("../adapters/postgres/store.ts")> {
+async function load<Module>(importIt: () => Promise<Module>): Promise<Module> {
   try {
-    return await import("../adapters/postgres/store.ts");
+    return await importIt();
   } catch (error) {
     if ((error as { code?: unknown }).code !== "ERR_MODULE_NOT_FOUND") throw error;
     throw new SluiceError("DRIVER_MISSING", "the driver for PostgreSQL is not installed", {

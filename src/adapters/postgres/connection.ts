@@ -126,7 +126,7 @@ export class Connection {
 
   /** A connection of one's own, for notifications. */
   createClient(): pg.Client {
-    return new pg.Client(composeConfig(this.#options.address));
+    return createClient(this.#options.address);
   }
 
   /** Runs a change in one transaction; it is done again whole while others are in its way. */
@@ -272,6 +272,11 @@ export class Connection {
     this.#onCommit.clear();
     await this.#pool.end();
   }
+}
+
+/** A plain connection, without pipelining. */
+export function createClient(address: Address): pg.Client {
+  return new pg.Client(composeConfig(address));
 }
 
 function composeConfig({ host, port, database, user, password, ssl }: Address): pg.ClientConfig {

@@ -20,8 +20,8 @@ export function listMigrations(): string[] {
 
 /** The version of the schema; 0 when there is none yet. */
 export async function readVersion(connection: Connection): Promise<number> {
-  const { rows } = await connection.ask(FIND, [connection.schema]);
-  return interpret(connection, rows[0]);
+  const { rows } = await connection.ask<FoundRow>(SELECT_MARK, [connection.schema]);
+  return interpretVersion(connection, rows[0]);
 }
 
 export async function refuseMissing(connection: Connection): Promise<void> {
@@ -39,8 +39,8 @@ export async function migrate(connection: Connection): Promise<void> {
     await client.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [
       `sluice/migrate/${connection.schema}`,
     ]);
-    const { rows } = await client.query<FoundRow>(FIND, [connection.schema]);
-    const version = interpret(connection, rows[0]);
+    const { rows } = await client.query<FoundRow>(SELECT_MARK, [connection.schema]);
+    const version = interpretVersion(connection, rows[0]);
     if (check(connection, version, files.length)) return;
     const schema = pg.escapeIdentifier(connection.schema);
     await client.query(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
@@ -58,21 +58,22 @@ interface FoundRow {
   readonly tables: number;
 }
 
-const FIND = `SELECT obj_description(n.oid, 'pg_namespace') AS mark,
+export const SELECT_MARK = `SELECT obj_description(n.oid, 'pg_namespace') AS mark,
     (SELECT count(*)::int FROM pg_class c WHERE c.relnamespace = n.oid AND c.relkind = 'r') AS tables
   FROM pg_namespace n WHERE n.nspname = $1`;
 
-function interpret(connection: Connection, row: FoundRow | undefined): number {
+export function interpretVersion(
+  { name, schema }: { readonly name: string; readonly schema: string },
+  row: FoundRow | undefined,
+): number {
   if (row === undefined || (row.mark === null && row.tables === 0)) return 0;
   const version = row.mark?.startsWith(MARK) ? Number(row.mark.slice(MARK.length)) : Number.NaN;
   // An empty schema may carry a comment of whoever made it.
   if (Number.isInteger(version)) return version;
   if (row.tables === 0) return 0;
-  throw new SluiceError(
-    "STORE_FOREIGN",
-    `the schema ${connection.schema} of ${connection.name} is another program's`,
-    { hint: "Choose another one with ?schema=<name> in the store's address." },
-  );
+  throw new SluiceError("STORE_FOREIGN", `the schema ${schema} of ${name} is another program's`, {
+    hint: "Choose another one with ?schema=<name> in the store's address.",
+  });
 }
 
 /** True when there is nothing to do. */

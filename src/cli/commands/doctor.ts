@@ -1,11 +1,14 @@
 /** `sluice doctor`: looks for what could go wrong before it does. */
 import type { Command } from "commander";
+import { isAddress } from "../../adapters/postgres/address.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { Cli } from "../cli.ts";
 import { addExamples } from "../command-help.ts";
 import type { CommonFlags } from "../common-flags.ts";
 import { loadConfig } from "../config.ts";
 import { renderCheck } from "../doctor-check.ts";
 import { checkMachine } from "../doctor-machine.ts";
+import { checkServer, type ServerChecks } from "../doctor-server.ts";
 import { checkStore } from "../doctor-store.ts";
 import { checkWorkers } from "../doctor-workers.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -28,15 +31,22 @@ export function addDoctorCommand(program: Command, cli: Cli): void {
 async function doctor(cli: Cli, flags: CommonFlags): Promise<number> {
   const config = await loadConfig(flags, cli.env);
   for (const message of config.warnings) cli.err.line(`warn: ${makeInert(message)}`);
-  const checks = [...(await checkMachine(cli.clock)), ...checkStore(config.store)];
-  const canOpen = (name: string): boolean =>
-    checks.some((check) => check.name === name && check.level === "ok");
-  if (["store", "schema", "lock"].every(canOpen))
-    checks.push(await checkWorkers(config, cli.clock));
+  const store = await inspectStore(config.store, cli.clock);
+  const checks = [...(await checkMachine(cli.clock)), ...store.checks];
+  if (store.canOpen) checks.push(await checkWorkers(config, cli.clock));
   for (const check of checks) {
     const inert = { ...check, text: makeInert(check.text) };
     if (flags.json === true) cli.out.line(formatJson(check));
     else for (const line of renderCheck(inert, cli.out)) cli.out.line(line);
   }
   return checks.some(({ level }) => level === "bad") ? EXIT.failed : EXIT.ok;
+}
+
+/** Looking must neither make a store nor bring it up to date. */
+async function inspectStore(store: string, clock: Clock): Promise<ServerChecks> {
+  if (isAddress(store)) return checkServer(store, clock);
+  const checks = checkStore(store);
+  const isGood = (name: string): boolean =>
+    checks.some((check) => check.name === name && check.level === "ok");
+  return { checks, canOpen: ["store", "schema", "lock"].every(isGood) };
 }
