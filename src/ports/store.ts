@@ -20,6 +20,8 @@ export interface Store
     TopicStore {
   /** The name people see: a file, a server. */
   readonly name: string;
+  /** How often whoever waits should look, unless he says otherwise; a server has many who wait. */
+  readonly looks?: { readonly pollMs: number; readonly sweepMs: number };
   /**
    * Calls back when something may have changed, by whomever. Only a hint: it may come late, often
    * or for nothing, so the caller looks for itself and keeps a slow poll beneath it.

@@ -147,8 +147,12 @@ function findContradictions(settings: EngineSettings): SettingProblem[] {
   return problems;
 }
 
-/** Fills in defaults; throws one error that lists everything that is wrong. */
-export function resolveSettings(given: Partial<EngineSettings>): EngineSettings {
+/** Fills in defaults, those of the store first; throws one error that lists everything that is wrong. */
+export function resolveSettings(
+  explicit: Partial<EngineSettings>,
+  ofStore: Partial<EngineSettings> = {},
+): EngineSettings {
+  const given = { ...ofStore, ...dropUndefined(explicit) };
   const problems = findSettingProblems(given);
   if (problems.length > 0) {
     const list = problems.map(({ problem }) => `  - ${problem}`).join("\n");

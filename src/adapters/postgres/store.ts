@@ -64,6 +64,8 @@ export interface PostgresStoreOptions {
 
 const BUSY_MS = 10_000;
 const CONNECTIONS_MAX = 8;
+/** A waiting worker asks less than one question a second: it is told of changes. */
+const LOOKS = { pollMs: 5_000, sweepMs: 5_000 };
 
 export async function openPostgresStore(
   address: string,
@@ -137,6 +139,7 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
   const { changes } = parts;
   return {
     name: connection.name,
+    looks: LOOKS,
     ...composeConducting(parts),
     ...composeOperating(parts),
     ...composeWorking(parts),

@@ -1,0 +1,28 @@
+import { expect, test } from "vitest";
+import { decodeText, encodeValue, statement } from "./statement.ts";
+
+const roundTrip = (text: string): string => decodeText(encodeValue(text) as string);
+
+test.each(["", "plain", "a\0b", "\0", "\uE000", "\uE0000", "\uE000\0\uE0001", "é😀\0"])(
+  "text of any characters comes back as it was: %j",
+  (text) => {
+    expect(encodeValue(text)).not.toContain("\0");
+    expect(roundTrip(text)).toBe(text);
+  },
+);
+
+test("bytes go as buffers, also in lists, and numbers and null as they are", () => {
+  const bytes = new Uint8Array([9, 1, 2, 9]).subarray(1, 3);
+  expect(encodeValue(bytes)).toEqual(Buffer.from([1, 2]));
+  expect(encodeValue([bytes, null, 1, "a\0"])).toEqual([
+    Buffer.from([1, 2]),
+    null,
+    1,
+    encodeValue("a\0"),
+  ]);
+});
+
+test("a statement has the same name in every process, and another one than its neighbour", () => {
+  expect(statement("SELECT 1").name).toBe(statement("SELECT 1").name);
+  expect(statement("SELECT 1").name).not.toBe(statement("SELECT 2").name);
+});
