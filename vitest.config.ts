@@ -6,6 +6,12 @@ const project = (name: string, include: string[], timeoutMs: number) => ({
   test: { name, include, testTimeout: timeoutMs, hookTimeout: timeoutMs },
 });
 
+/** One whose tests may ask for a PostgreSQL server: it starts when the first of them does. */
+const withPostgres = (name: string, include: string[], timeoutMs: number) => {
+  const { test, ...rest } = project(name, include, timeoutMs);
+  return { ...rest, test: { ...test, globalSetup: ["test/support/postgres-setup.ts"] } };
+};
+
 export default defineConfig({
   test: {
     environment: "node",
@@ -23,10 +29,14 @@ export default defineConfig({
     },
     projects: [
       project("unit", ["src/**/*.test.ts"], 5_000),
-      project("conformance", ["test/conformance/**/*.test.ts"], 20_000),
-      project("property", ["test/property/**/*.test.ts"], 60_000),
+      withPostgres("conformance", ["test/conformance/**/*.test.ts"], 20_000),
+      withPostgres("property", ["test/property/**/*.test.ts"], 60_000),
       project("world", ["sim/**/*.test.ts"], 120_000),
-      project("integration", ["test/integration/**/*.test.ts", "test/chaos/**/*.test.ts"], 120_000),
+      withPostgres(
+        "integration",
+        ["test/integration/**/*.test.ts", "test/chaos/**/*.test.ts"],
+        120_000,
+      ),
       project("tidy", ["test/tidy/**/*.test.ts"], 20_000),
       project("docs", ["test/docs/**/*.test.ts"], 60_000),
     ],

@@ -34,6 +34,9 @@ export interface ItemNumbers {
   readonly next: number | null;
 }
 
+/** Chunks that are looked through for one page. */
+export const CHUNKS_SCANNED_MAX = 10_000;
+
 /** Items after one, of chunks in order; no more chunks are looked through than for one page. */
 export function collectItems(
   chunks: Iterable<MappedChunk>,
@@ -53,5 +56,3 @@ export function collectItems(
   }
   return { items, next: null };
 }
-
-const CHUNKS_SCANNED_MAX = 10_000;

@@ -238,13 +238,13 @@ export class Connection {
 
   #open(client: pg.PoolClient, begin: string, facts: pg.QueryConfig): Transaction {
     client.query(begin).catch(ignore);
+    const { clock, timeOfClock } = this.#options;
     const begun = client.query<Instant & { id: string | null }>(facts).then(({ rows: [row] }) => {
-      const { clock, timeOfClock } = this.#options;
       const { id, now } = row as Instant & { id: string | null };
       if (timeOfClock) return { id, now: clock.monotonicMs(), wallMs: clock.wallMs() };
       return { id, now, wallMs: now };
     });
-    return new Transaction(client, this.schema, begun);
+    return new Transaction(client, this.schema, begun, timeOfClock);
   }
 
   async #connect(): Promise<pg.PoolClient> {

@@ -111,9 +111,10 @@ function composeParts(connection: Connection, clock: Clock, host: Host) {
   const chunks = new Chunks(topics);
   const shares = new Shares();
   const permits = new Permits();
+  const limiting = new Limiting();
   const basis = { recorder, workers, lanes, steps, letters, redriving, chunks, shares, permits };
   const life = new Life(basis);
-  const parts = { ...basis, connection, topics, life };
+  const parts = { ...basis, connection, topics, limiting, life };
   return {
     ...parts,
     limits: new Limits(permits),
@@ -127,7 +128,6 @@ function composeParts(connection: Connection, clock: Clock, host: Host) {
     reading: new Reading(letters, steps),
     waiting: new Waiting(parts),
     deliveries: new Deliveries(),
-    limiting: new Limiting(),
     changes: new ChangeWatch(connection, clock),
   };
 }

@@ -18,7 +18,7 @@ export class LockTaken extends Error {
 }
 
 /** What the locks of a store are for, so that their names do not meet. */
-export type LockKind = "lane" | "pauses" | "scope" | "numbering";
+export type LockKind = "lane" | "pauses" | "scope" | "numbering" | "limits";
 
 export interface Instant {
   /** Milliseconds by which leases, back-off and limits go, with a fraction. */
@@ -31,6 +31,8 @@ export class Transaction {
   readonly #line: Line;
   readonly #schema: string;
   readonly #begun: Promise<Instant & { readonly id: string | null }>;
+  /** For tests: time does not go on within a transaction. */
+  readonly #timeOfClock: boolean;
   #instant: (Instant & { readonly id: string | null }) | null = null;
   #fault: unknown = null;
   #tells = false;
@@ -39,9 +41,11 @@ export class Transaction {
     line: Line,
     schema: string,
     begun: Promise<Instant & { readonly id: string | null }>,
+    timeOfClock = false,
   ) {
     this.#line = line;
     this.#schema = schema;
+    this.#timeOfClock = timeOfClock;
     this.#begun = begun.then((instant) => {
       this.#instant = instant;
       return instant;
@@ -73,13 +77,23 @@ export class Transaction {
     await this.#begun;
   }
 
+  /** The store's clock behind all that was asked for before: after the locks that were waited for. */
+  async readNow(): Promise<Instant> {
+    if (this.#timeOfClock) return this.#begun;
+    const { now } = (await this.get<{ now: number }>(READ_NOW)) as { now: number };
+    return { now, wallMs: now };
+  }
+
   async #query({ name, text }: Statement, values: readonly Value[]): Promise<QueryResult> {
     const query = this.#line.query({ name, text, values: values.map(encodeValue) });
-    // Whoever asked may still wait for the answer of one before it, which fails first.
-    query.catch((error: unknown) => {
+    const answer = query.catch((error: unknown) => {
+      // Of those behind one that failed the server says only that they come too late.
       this.#fault ??= error;
+      throw this.#fault as Error;
     });
-    return query;
+    // Whoever asked may still wait for the answer of one before it, which fails first.
+    answer.catch(ignore);
+    return answer;
   }
 
   async all<Row>(statement: Statement, ...values: readonly Value[]): Promise<Row[]> {
@@ -141,6 +155,10 @@ export class Transaction {
   }
 }
 
+const READ_NOW: Statement = {
+  name: "sluice_now",
+  text: "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now",
+};
 const KEY = "hashtextextended($1, 0)";
 const LOCK: Statement = { name: "sluice_lock", text: `SELECT pg_advisory_xact_lock(${KEY})` };
 const TRY_LOCK_SHARED: Statement = {

@@ -12,7 +12,6 @@ import {
   type TokenGrant,
 } from "../../core/bucket.ts";
 import type { Rate } from "../../core/token-bucket.ts";
-import type { PacePortion } from "../../core/pace.ts";
 import type { Clock } from "../../ports/clock.ts";
 import {
   type BucketRef,
@@ -20,16 +19,8 @@ import {
   namePaceBucket,
   type TokenDraw,
 } from "../../ports/limiting.ts";
+import { type BucketRow, toBucketState } from "../sql/bucket-rows.ts";
 import type { Connection } from "./connection.ts";
-
-interface BucketRow {
-  readonly paid_until: number | null;
-  readonly portions: string;
-  readonly closed_until: number;
-  readonly outages: number;
-  readonly outage_mark: number;
-  readonly idle_at: number;
-}
 
 const PUT = `INSERT INTO bucket (bucket, key, paid_until, portions, closed_until, outages,
     outage_mark, idle_at, saved_at, saved_at_monotonic)
@@ -86,7 +77,7 @@ export class Limiting {
       const { cost, count } = draw;
       const spec = overrideRate(draw.spec, this.#findRate(draw), cost);
       const row = this.#find(draw);
-      const before = row === undefined ? NEW_BUCKET : toState(row);
+      const before = row === undefined ? NEW_BUCKET : toBucketState(row);
       const { state, grant } = decideDraw(before, spec, { cost, count, slackMs }, time);
       if (state !== before) this.#save(draw, state, findBucketEnd(state, spec));
       return grant;
@@ -104,7 +95,7 @@ export class Limiting {
 
   close(ref: BucketRef, forMs: number): void {
     const row = this.#find(ref);
-    const before = row === undefined ? NEW_BUCKET : toState(row);
+    const before = row === undefined ? NEW_BUCKET : toBucketState(row);
     const until = Math.max(before.closedUntil, this.#clock.monotonicMs() + forMs);
     const state = { ...before, closedUntil: until };
     this.#save(ref, state, Math.max(row?.idle_at ?? 0, until));
@@ -113,7 +104,7 @@ export class Limiting {
   noteOutage(batch: string, num: number, step: number, forMs: number): number {
     const ref = namePaceBucket(batch, step);
     const row = this.#find(ref);
-    const before = row === undefined ? NEW_BUCKET : toState(row);
+    const before = row === undefined ? NEW_BUCKET : toBucketState(row);
     const { ended } = (this.#countEnded.get(num, step) as { ended: number } | undefined) ?? {
       ended: 0,
     };
@@ -125,7 +116,7 @@ export class Limiting {
   open(ref: BucketRef): boolean {
     const row = this.#find(ref);
     if (row === undefined || row.closed_until <= this.#clock.monotonicMs()) return false;
-    this.#save(ref, { ...toState(row), closedUntil: 0 }, row.idle_at);
+    this.#save(ref, { ...toBucketState(row), closedUntil: 0 }, row.idle_at);
     return true;
   }
 
@@ -173,16 +164,6 @@ function save(
   put.run(bucket, key, paidUntil, spent, ...closing, idleAt, ...clocks);
 }
 
-function toState(row: BucketRow): BucketState {
-  return {
-    paidUntil: row.paid_until,
-    portions: JSON.parse(row.portions) as PacePortion[],
-    closedUntil: row.closed_until,
-    outages: row.outages,
-    outageMark: row.outage_mark,
-  };
-}
-
 /**
  * After a reboot monotonic times begin anew: of each the rest is left, by the wall clock. Should that
  * have been set back meanwhile, it lasts longer, never shorter.
@@ -195,7 +176,7 @@ export function adoptBuckets(connection: Connection, clock: Clock): void {
     const elapsedMs = Math.max(0, clock.wallMs() - row.saved_at);
     const translate = (at: number): number =>
       clock.monotonicMs() + Math.max(0, at - row.saved_at_monotonic - elapsedMs);
-    const before = toState(row);
+    const before = toBucketState(row);
     const { paidUntil, portions, closedUntil } = before;
     const state = {
       ...before,

@@ -3,18 +3,12 @@ import type { StatementSync } from "node:sqlite";
 import type { Act } from "../../core/batch.ts";
 import { canonicalize, type Json } from "../../core/canonical-json.ts";
 import { nameCapScope } from "../../core/caps.ts";
-import type { LimitChange, LimitSetting, LimitValue } from "../../core/limit.ts";
+import type { LimitChange, LimitSetting } from "../../core/limit.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { LimitRequest } from "../../ports/operating.ts";
+import { type ChangeRow, type SettingRow, toChange, toSetting } from "../sql/limit-rows.ts";
 import type { Connection } from "./connection.ts";
 import type { Permits } from "./permits.ts";
-
-type SettingRow = Omit<LimitSetting, "value"> & { readonly value: string };
-type ChangeRow = Omit<LimitChange, "by" | "before" | "after"> & {
-  readonly changed_by: string;
-  readonly before: string | null;
-  readonly after: string | null;
-};
 
 export class Limits {
   readonly #clock: Clock;
@@ -66,23 +60,10 @@ export class Limits {
   }
 
   list(): LimitSetting[] {
-    return (this.#selectAll.all() as unknown as SettingRow[]).map(({ value, ...setting }) => ({
-      ...setting,
-      value: JSON.parse(value) as LimitValue,
-    }));
+    return (this.#selectAll.all() as unknown as SettingRow[]).map(toSetting);
   }
 
   listChanges(afterSeq: number, limit: number): LimitChange[] {
-    const rows = this.#selectChanges.all(afterSeq, limit) as unknown as ChangeRow[];
-    return rows.map(({ changed_by: by, before, after, ...change }) => ({
-      ...change,
-      by,
-      before: readValue(before),
-      after: readValue(after),
-    }));
+    return (this.#selectChanges.all(afterSeq, limit) as unknown as ChangeRow[]).map(toChange);
   }
-}
-
-function readValue(text: string | null): LimitValue | null {
-  return text === null ? null : (JSON.parse(text) as LimitValue);
 }

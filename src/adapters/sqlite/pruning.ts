@@ -2,6 +2,7 @@
 import type { StatementSync } from "node:sqlite";
 import type { Clock } from "../../ports/clock.ts";
 import type { PrunePolicy, PruneResult } from "../../ports/operating.ts";
+import { computeCut, type Cut, hasMessages } from "../sql/retention-cut.ts";
 import type { Connection } from "./connection.ts";
 import type { Topics } from "./topics.ts";
 
@@ -13,13 +14,6 @@ const ROWS_MAX = 10_000;
 /** What a redrive would need, and nobody else. */
 const SCRATCH_TABLES = ["manifest", "override", "item_key"] as const;
 const EVIDENCE_TABLES = ["chunk", "item", "result", "abandoned", "content", "record"] as const;
-
-/** A policy at an instant: what ended before these times. */
-interface Cut {
-  readonly scratchBefore: number | null;
-  readonly evidenceBefore: number | null;
-  readonly batch: string | null;
-}
 
 export class Pruning {
   readonly #clock: Clock;
@@ -81,13 +75,10 @@ export class Pruning {
   }
 
   prune(policy: PrunePolicy): PruneResult {
-    const { scratchAgeMs, evidenceAgeMs, batch = null, dryRun } = policy;
-    const now = this.#clock.wallMs();
-    const scratchBefore = scratchAgeMs === null ? null : now - scratchAgeMs;
-    const evidenceBefore = evidenceAgeMs === null ? null : now - evidenceAgeMs;
-    const cut: Cut = { scratchBefore, evidenceBefore, batch };
+    const cut = computeCut(policy, this.#clock.wallMs());
+    const { evidenceBefore, batch } = cut;
     const owed = evidenceBefore === null ? 0 : count(this.#selectOwed, evidenceBefore, batch);
-    if (dryRun) {
+    if (policy.dryRun) {
       return {
         scratched: this.#listScratch(cut, -1).length,
         removed: evidenceBefore === null ? 0 : count(this.#countEvidence, evidenceBefore, batch),
@@ -141,11 +132,6 @@ export class Pruning {
     }
     return rows;
   }
-}
-
-/** Messages belong to their topics: who asks for one batch alone does not mean them. */
-function hasMessages(cut: Cut): cut is Cut & { readonly scratchBefore: number } {
-  return cut.scratchBefore !== null && cut.batch === null;
 }
 
 function keyOf(table: string): string {

@@ -1,14 +1,12 @@
 /** Looking at batches in SQL. */
 import type { StatementSync } from "node:sqlite";
-import { isEnded } from "../../core/batch.ts";
-import { cancelPending } from "../../core/counts.ts";
 import {
   collectItems,
   findOutcomeCode,
   type ItemNumbers,
   type MappedChunk,
 } from "../../core/outcome-list.ts";
-import { countOutcomes, getOutcome } from "../../core/outcome-map.ts";
+import { getOutcome } from "../../core/outcome-map.ts";
 import type { BatchSnapshot } from "../../ports/conducting.ts";
 import {
   type BatchFilter,
@@ -22,7 +20,8 @@ import {
 } from "../../ports/reading.ts";
 import type { Connection } from "./connection.ts";
 import type { Letters } from "./letters.ts";
-import { type BatchRow, countAll, type ItemRow, readCheckpoint, toSnapshot } from "../sql/rows.ts";
+import { type MapRow, Recounting } from "../sql/recounting.ts";
+import { type BatchRow, type ItemRow, readCheckpoint, toSnapshot } from "../sql/rows.ts";
 import { PAUSE_OF_BATCH, SELECT_BATCH } from "./rows.ts";
 import type { Steps } from "./steps.ts";
 
@@ -175,20 +174,10 @@ export class Reading {
   }
 
   recount(batch: BatchRow): Recount {
-    const sum = { planned: 0, succeeded: 0, skipped: 0, failed: 0 };
+    const recounting = new Recounting();
     for (const row of this.#selectMaps.iterate(batch.num)) {
-      const { items, outcomes } = row as unknown as { items: number; outcomes: Uint8Array };
-      const counted = countOutcomes(outcomes);
-      sum.planned += items;
-      sum.succeeded += counted.succeeded;
-      sum.skipped += counted.skipped;
-      sum.failed += counted.failed;
+      recounting.add(row as unknown as MapRow);
     }
-    const pending = sum.planned - sum.succeeded - sum.skipped - sum.failed;
-    const recounted = { ...sum, cancelled: 0, pending };
-    return {
-      counters: countAll(batch),
-      recounted: isEnded(batch.state) ? cancelPending(recounted) : recounted,
-    };
+    return recounting.finish(batch);
   }
 }

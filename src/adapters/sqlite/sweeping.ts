@@ -5,25 +5,26 @@
 import type { StatementSync } from "node:sqlite";
 import type { EndReason } from "../../core/batch.ts";
 import { decideLoss, failPending, STALLED } from "../../core/loss.ts";
-import {
-  computeWatchDelayMs,
-  countsAsStall,
-  decideWatch,
-  FIRST_LOOK,
-  isWithoutProgress,
-  noteLook,
-} from "../../core/watch.ts";
+import { FIRST_LOOK } from "../../core/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { nameSlicingDuty } from "../../ports/conducting.ts";
 import type { SweepPolicy, SweepResult } from "../../ports/working.ts";
 import { type HeldRow, StepChanges } from "../sql/step-changes.ts";
+import {
+  DEADLINE,
+  describeStuck,
+  judgeLook,
+  SEAL_DEADLINE,
+  STALE,
+  type WatchedRow,
+} from "../sql/sweep-rules.ts";
 import { type Chunks, HELD_COLUMNS } from "./chunks.ts";
 import type { Connection } from "./connection.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Life } from "./life.ts";
 import type { Permits } from "./permits.ts";
 import type { Recorder } from "./records.ts";
-import { type BatchRow, readPause } from "../sql/rows.ts";
+import type { BatchRow } from "../sql/rows.ts";
 import { PAUSE_OF_BATCH } from "./rows.ts";
 import { FRESH_LIMIT, type Steps } from "./steps.ts";
 import type { Workers } from "./workers.ts";
@@ -41,18 +42,6 @@ export interface SweepingParts {
   readonly life: Life;
   readonly chunks: Chunks;
   readonly permits: Permits;
-}
-
-interface WatchedRow {
-  readonly batch: number;
-  readonly step: number;
-  readonly id: string;
-  readonly pipeline: string;
-  readonly version: string;
-  readonly pending: number;
-  readonly has_due: number;
-  readonly watch_previous: number | null;
-  readonly watch_stalls: number;
 }
 
 export class Sweeping {
@@ -230,14 +219,6 @@ export class Sweeping {
     const { steps, workers, permits } = this.#parts;
     const { batch, step } = row;
     const now = this.#now();
-    const look = {
-      previous: row.watch_previous,
-      stalls: row.watch_stalls,
-      current: row.pending,
-      target: 0,
-      stallsMax: policy.stallsMax,
-    };
-    const decision = decideWatch(look);
     const facts = {
       hasDueWork: row.has_due === 1,
       hasLiveLease: steps.hasLeases(batch),
@@ -246,21 +227,12 @@ export class Sweeping {
       areWorkersBusy: this.#selectBusy.get(row.pipeline, now) !== undefined,
       isAtLimit: permits.findFull(batch, now) !== null,
     };
-    if (decision === "progress_made" || facts.hasLiveLease) this.#touch.run(now, batch);
-    const stalls = isWithoutProgress(decision) && countsAsStall(facts);
-    const { previous, stalls: count } = noteLook(look, decision, facts);
-    const delayMs = computeWatchDelayMs(
-      row.pending,
-      stalls ? decision : "progress_made",
-      policy.watchDelays,
-    );
-    this.#updateWatch.run(previous, count, now + delayMs, batch, step);
-    if (!stalls) return false;
-    if (decision !== "retries_exhausted") {
-      steps.offerAgain(batch, step);
-      return true;
-    }
-    this.#giveUp(batch, step, now + delayMs, ended);
+    const { isActive, isStall, isOver, next, nextInMs } = judgeLook(row, facts, policy);
+    if (isActive) this.#touch.run(now, batch);
+    this.#updateWatch.run(next.previous, next.stalls, now + nextInMs, batch, step);
+    if (!isStall) return false;
+    if (isOver) this.#giveUp(batch, step, now + nextInMs, ended);
+    else steps.offerAgain(batch, step);
     return true;
   }
 
@@ -308,14 +280,8 @@ export class Sweeping {
     type Row = Pick<BatchRow, Facts>;
     return (this.#selectHolders.all() as unknown as Row[]).flatMap((row) => {
       const { num } = row;
-      const pause = readPause(row.pause);
       const unserved = row.activity_at <= idleBefore && !steps.hasLeases(num) && !workers.has(row);
-      const stuck =
-        pause === null
-          ? unserved
-            ? "no worker has its pipeline"
-            : null
-          : `its ${pause.scope} is paused`;
+      const stuck = describeStuck(row.pause, unserved);
       return stuck === null || !lanes.canMakeWay(num, row.lane) ? [] : [{ num, stuck }];
     });
   }
@@ -324,16 +290,3 @@ export class Sweeping {
     return Math.floor(this.#parts.clock.monotonicMs());
   }
 }
-
-const DEADLINE: EndReason = {
-  code: "DEADLINE",
-  message: "it did not end before its deadline",
-};
-const SEAL_DEADLINE: EndReason = {
-  code: "SEAL_DEADLINE",
-  message: "its producer did not seal it in time",
-};
-const STALE: EndReason = {
-  code: "STALE",
-  message: "its items were never planned whole, and nobody has gone on with it for hours",
-};

@@ -5,39 +5,31 @@ import { hasMessages, listMessages } from "../../core/topic.ts";
 import type { ChunkEffect } from "../../core/tracked-item.ts";
 import { listUnsent, UNSENT_PER_COMMIT, type UnsentChunk } from "../../core/unsent.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { BatchSettings } from "../../ports/conducting.ts";
 import {
   type GroupView,
   PAGE_CHARS_MAX,
   type StoredMessage,
   type TopicView,
 } from "../../ports/topics.ts";
+import {
+  type BatchFacts,
+  describeOrigin,
+  describeUnsentOrigin,
+  KnownBatches,
+  type StoppedRow,
+} from "../sql/message-origin.ts";
 import type { HeldRow } from "../sql/step-changes.ts";
 import type { Connection } from "./connection.ts";
 
-/** Batches of which it is remembered where their messages go. */
-const KNOWN_BATCHES_MAX = 10_000;
 /** Above every position. */
 const NEVER = "9223372036854775807";
 
 /** Stopped batches that one sweep tells of. */
 const UNSENT_BATCHES_MAX = 8;
 
-interface StoppedRow {
-  readonly num: number;
-  readonly step: number;
-  readonly drive: number;
-  readonly unsent_after: number;
-}
-
-interface BatchFacts {
-  readonly id: string;
-  readonly steps: BatchSettings["steps"];
-}
-
 export class Topics {
   readonly #clock: Clock;
-  readonly #known = new Map<number, BatchFacts>();
+  readonly #known = new KnownBatches();
   readonly #selectBatch: StatementSync;
   readonly #insert: StatementSync;
   readonly #select: StatementSync;
@@ -110,12 +102,9 @@ export class Topics {
   }
 
   /** What the items of a chunk leave, with the effect that makes their outcomes. */
-  write({ batch, step, start }: HeldRow, effect: ChunkEffect): void {
+  write(row: HeldRow, effect: ChunkEffect): void {
     if (!hasMessages(effect)) return;
-    const { id, steps } = this.#know(batch);
-    const settings = steps[step];
-    const errorsTopic = settings?.errorsTopic ?? null;
-    const origin = { batch: id, step, stepName: settings?.name ?? "", errorsTopic, start };
+    const origin = describeOrigin(this.#know(row.batch), row);
     const at = this.#clock.wallMs();
     for (const { topic, id: name, batch: of, body } of listMessages(origin, effect)) {
       this.#insert.run(topic, name, of, body, at);
@@ -130,11 +119,9 @@ export class Topics {
   /** Goes on telling of items that ends of batches left undone. */
   tellUnsent(): void {
     const rows = this.#selectStopped.all(UNSENT_BATCHES_MAX) as unknown as StoppedRow[];
-    for (const { num, step, drive, unsent_after: after } of rows) {
-      const { id, steps } = this.#know(num);
-      const settings = steps[step];
-      const topic = settings?.unsentTopic ?? "";
-      const origin = { batch: id, step, stepName: settings?.name ?? "", topic, drive };
+    for (const row of rows) {
+      const { num, step, unsent_after: after } = row;
+      const origin = describeUnsentOrigin(this.#know(num), row);
       const { messages, next } = listUnsent(origin, this.#iterateChunks(num, step, after), after);
       const at = this.#clock.wallMs();
       for (const message of messages) {
@@ -158,15 +145,11 @@ export class Topics {
     }
   }
 
-  /** A batch's settings never change, and its number is never given to another. */
   #know(num: number): BatchFacts {
-    const known = this.#known.get(num);
+    const known = this.#known.find(num);
     if (known !== undefined) return known;
     const row = this.#selectBatch.get(num) as { id: string; settings: string };
-    const facts = { id: row.id, steps: (JSON.parse(row.settings) as BatchSettings).steps };
-    if (this.#known.size >= KNOWN_BATCHES_MAX) this.#known.clear();
-    this.#known.set(num, facts);
-    return facts;
+    return this.#known.remember(num, row);
   }
 
   read(topic: string, after: number, limit: number): StoredMessage[] {

@@ -1,27 +1,21 @@
 /** What lanes, batches and chunks wait for, in SQL. */
 import type { StatementSync } from "node:sqlite";
-import type { ChunkState } from "../../core/chunk.ts";
-import type { HoldUp } from "../../core/bucket.ts";
-import type { ChunkFacts, RestFacts } from "../../core/why.ts";
+import type { ChunkFacts } from "../../core/why.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { LaneView, WaitingFacts } from "../../ports/reading.ts";
 import type { Connection } from "./connection.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Permits } from "./permits.ts";
 import { type BatchRow, countAll, readPause } from "../sql/rows.ts";
+import {
+  computeNextDue,
+  type DueRow,
+  readRest,
+  type RestRow,
+  toChunkFacts,
+  type WaitingChunkRow,
+} from "../sql/waiting-rows.ts";
 import type { Workers } from "./workers.ts";
-
-interface RestRow {
-  readonly rest_hold_up: HoldUp | null;
-  readonly rest_key: string | null;
-}
-
-interface ChunkRow extends RestRow {
-  readonly chunk: number;
-  readonly state: ChunkState;
-  readonly worker: number;
-  readonly due_at: number;
-}
 
 export interface WaitingParts {
   readonly connection: Connection;
@@ -123,7 +117,7 @@ export class Waiting {
         pending: countAll(batch).pending,
         leased: count(this.#countLeased.get(num, step)),
         inCanary: batch.canary_chunks !== null,
-        nextDueInMs: this.#computeNextDue(num, step, now),
+        nextDueInMs: computeNextDue(this.#selectDue.get(num, step) as unknown as DueRow, now),
         nextRest: readRest(this.#selectNextRest.get(num, step) as RestRow | undefined),
         cap: this.#permits.findFull(num, now),
       },
@@ -131,29 +125,10 @@ export class Waiting {
     };
   }
 
-  #computeNextDue(num: number, step: number, now: number): number | null {
-    const row = this.#selectDue.get(num, step) as { fresh: number; due: number | null };
-    if (row.fresh === 1) return 0;
-    return row.due === null ? null : Math.max(0, row.due - now);
-  }
-
   #listChunks(batch: BatchRow, now: number, chunksMax: number): ChunkFacts[] {
     const rows = this.#selectChunks.all(batch.num, batch.step, chunksMax);
-    const canary = batch.canary_chunks ?? Number.POSITIVE_INFINITY;
-    return (rows as unknown as ChunkRow[]).map(({ chunk, state, worker, ...row }) => ({
-      chunk,
-      state,
-      worker: state === "leased" ? `${worker}` : null,
-      dueInMs: state === "waiting" ? Math.max(0, row.due_at - now) : 0,
-      rest: state === "waiting" ? readRest(row) : null,
-      behindCanary: state === "planned" && chunk >= canary,
-    }));
+    return (rows as unknown as WaitingChunkRow[]).map((row) => toChunkFacts(row, batch, now));
   }
-}
-
-function readRest(row: RestRow | undefined): RestFacts | null {
-  if (row === undefined || row.rest_hold_up === null) return null;
-  return { holdUp: row.rest_hold_up, key: row.rest_key };
 }
 
 function count(row: unknown): number {

@@ -1,0 +1,121 @@
+/** What lanes, batches and chunks wait for, in SQL. */
+import { DEFAULT_LANE_POLICY, type LanePolicy } from "../../core/lane.ts";
+import type { LaneView, WaitingFacts } from "../../ports/reading.ts";
+import { type BatchRow, countAll, readPause } from "../sql/rows.ts";
+import {
+  computeNextDue,
+  type DueRow,
+  readRest,
+  type RestRow,
+  toChunkFacts,
+  type WaitingChunkRow,
+} from "../sql/waiting-rows.ts";
+import type { Permits } from "./permits.ts";
+import { statement } from "./statement.ts";
+import { FRESH_LIMIT } from "./steps.ts";
+import type { Transaction } from "./transaction.ts";
+import type { Workers } from "./workers.ts";
+
+const SELECT_LANES = statement(
+  `SELECT b.lane, max(CASE WHEN b.active = 1 THEN b.id END) AS holder,
+     count(*) FILTER (WHERE b.active = 0 AND b.parked_code IS NULL) AS waiting,
+     count(*) FILTER (WHERE b.parked_code IS NOT NULL) AS parked,
+     (SELECT policy FROM lane WHERE name = b.lane) AS policy,
+     (SELECT json_build_array(scope, name, mode, paused_by, why)::text FROM pause
+      WHERE scope = 'lane' AND name = b.lane) AS pause
+   FROM batch b WHERE b.ended_at IS NULL GROUP BY b.lane ORDER BY b.lane`,
+);
+const SELECT_HOLDER = statement("SELECT id FROM batch WHERE lane = $1 AND active = 1");
+const COUNT_AHEAD = statement(
+  `SELECT count(*) AS n FROM batch
+   WHERE lane = $1 AND active = 0 AND ended_at IS NULL AND parked_code IS NULL AND place < $2`,
+);
+const COUNT_LEASED = statement(
+  "SELECT count(*) AS n FROM chunk WHERE state = 'leased' AND batch = $1 AND step = $2",
+);
+const SELECT_DUE = statement(
+  `SELECT (next_chunk < ${FRESH_LIMIT})::int AS fresh, (
+     SELECT min(due_at) FROM chunk
+     WHERE state = 'waiting' AND batch = s.batch AND step = s.step) AS due
+   FROM step s WHERE s.batch = $1 AND s.step = $2`,
+);
+const SELECT_NEXT_REST = statement(
+  `SELECT rest_hold_up, rest_key FROM chunk
+   WHERE state = 'waiting' AND batch = $1 AND step = $2 ORDER BY due_at, chunk LIMIT 1`,
+);
+const SELECT_CHUNKS = statement(
+  `SELECT chunk, state, worker, due_at, rest_hold_up, rest_key FROM chunk
+   WHERE batch = $1 AND step = $2 AND state <> 'settled'
+   ORDER BY CASE state WHEN 'leased' THEN 0 WHEN 'waiting' THEN 1 WHEN 'planned' THEN 2
+     ELSE 3 END, CASE WHEN state = 'waiting' THEN due_at ELSE 0 END, chunk LIMIT $3`,
+);
+
+export interface WaitingParts {
+  readonly workers: Workers;
+  readonly permits: Permits;
+}
+
+export class Waiting {
+  readonly #workers: Workers;
+  readonly #permits: Permits;
+
+  constructor({ workers, permits }: WaitingParts) {
+    this.#workers = workers;
+    this.#permits = permits;
+  }
+
+  async listLanes(tx: Transaction): Promise<LaneView[]> {
+    type Row = Pick<LaneView, "lane" | "holder" | "waiting" | "parked"> & {
+      readonly policy: LanePolicy | null;
+      readonly pause: string | null;
+    };
+    return (await tx.all<Row>(SELECT_LANES)).map(({ lane, policy, pause, ...row }) => ({
+      lane,
+      policy: policy ?? DEFAULT_LANE_POLICY,
+      pause: readPause(pause),
+      holder: row.holder,
+      waiting: row.waiting,
+      parked: row.parked,
+    }));
+  }
+
+  async explain(tx: Transaction, batch: BatchRow, chunksMax: number): Promise<WaitingFacts> {
+    const { num, step, lane, pipeline, version, active } = batch;
+    const now = Math.floor(tx.now);
+    const waits = active === 0 && batch.ended_at === null && batch.parked_code === null;
+    type Count = { readonly n: number };
+    const [holder, behind, hasWorker, leased, due, nextRest, cap, chunks] = await Promise.all([
+      active === 1 ? undefined : tx.get<{ readonly id: string }>(SELECT_HOLDER, lane),
+      waits ? tx.get<Count>(COUNT_AHEAD, lane, batch.place) : undefined,
+      this.#workers.has(tx, batch),
+      tx.get<Count>(COUNT_LEASED, num, step),
+      tx.get<DueRow>(SELECT_DUE, num, step) as Promise<DueRow>,
+      tx.get<RestRow>(SELECT_NEXT_REST, num, step),
+      this.#permits.findFull(tx, num),
+      tx.all<WaitingChunkRow>(SELECT_CHUNKS, num, step, chunksMax),
+    ]);
+    return {
+      batch: {
+        state: batch.state,
+        pipeline,
+        version,
+        lane,
+        active: active === 1,
+        laneHolder: holder?.id ?? null,
+        ahead: active === 1 ? 0 : (behind?.n ?? 0) + (holder === undefined ? 0 : 1),
+        parked: batch.parked_code === null ? null : batch.parked_message,
+        pause: readPause(batch.pause),
+        cancelMode: batch.cancel_mode,
+        hasWorker,
+        sealed: batch.sealed === 1,
+        pending: countAll(batch).pending,
+        leased: leased?.n ?? 0,
+        inCanary: batch.canary_chunks !== null,
+        nextDueInMs: computeNextDue(due, now),
+        nextRest: readRest(nextRest),
+        cap,
+      },
+      chunks: chunks.map((row) => toChunkFacts(row, batch, now)),
+    };
+  }
+}

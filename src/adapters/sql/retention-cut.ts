@@ -1,0 +1,20 @@
+/** What a retention policy means at an instant: the times before which things ended. */
+import type { PrunePolicy } from "../../ports/operating.ts";
+
+export interface Cut {
+  readonly scratchBefore: number | null;
+  readonly evidenceBefore: number | null;
+  readonly batch: string | null;
+}
+
+export function computeCut(policy: PrunePolicy, wallMs: number): Cut {
+  const { scratchAgeMs, evidenceAgeMs, batch = null } = policy;
+  const scratchBefore = scratchAgeMs === null ? null : wallMs - scratchAgeMs;
+  const evidenceBefore = evidenceAgeMs === null ? null : wallMs - evidenceAgeMs;
+  return { scratchBefore, evidenceBefore, batch };
+}
+
+/** Messages belong to their topics: who asks for one batch alone does not mean them. */
+export function hasMessages(cut: Cut): cut is Cut & { readonly scratchBefore: number } {
+  return cut.scratchBefore !== null && cut.batch === null;
+}

@@ -1,0 +1,88 @@
+/** A PostgreSQL store in a schema of its own, and the schema as another program would see it. */
+import { randomBytes } from "node:crypto";
+import pg from "pg";
+import { onTestFinished } from "vitest";
+import { openPostgresStore, type PostgresStoreOptions } from "../../src/adapters/postgres/store.ts";
+import type { Store } from "../../src/ports/store.ts";
+import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { askForPostgres } from "../support/postgres-setup.ts";
+import { Rig } from "./rig.ts";
+
+/** Where a store of its own is, until it is dropped. */
+export interface Place {
+  readonly address: string;
+  readonly schema: string;
+  readonly drop: () => Promise<void>;
+}
+
+const NAME_BYTES = 8;
+
+/** The store that is opened there makes the schema. */
+export async function findPlace(): Promise<Place> {
+  const url = new URL(await askForPostgres());
+  const server = url.href;
+  const schema = `test_${randomBytes(NAME_BYTES).toString("hex")}`;
+  url.searchParams.set("schema", schema);
+  return { address: url.href, schema, drop: () => dropSchema(server, schema) };
+}
+
+async function dropSchema(server: string, schema: string): Promise<void> {
+  const client = new pg.Client(server);
+  await client.connect();
+  try {
+    await client.query("SET client_min_messages = warning");
+    await client.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
+  } finally {
+    await client.end();
+  }
+}
+
+/** As it is opened in all tests whose clock is not the server's. */
+export async function openAt(
+  address: string,
+  clock: ManualClock,
+  options: Partial<PostgresStoreOptions> = {},
+): Promise<Store> {
+  const random = new SeededRandom();
+  return openPostgresStore(address, { clock, random, timeOfClock: true, ...options });
+}
+
+/** A place that is dropped when the test has finished. */
+export async function makePlace(): Promise<Place> {
+  const place = await findPlace();
+  onTestFinished(() => place.drop());
+  return place;
+}
+
+export async function openStore(
+  { address }: Place,
+  clock: ManualClock,
+  options: Partial<PostgresStoreOptions> = {},
+): Promise<Store> {
+  const store = await openAt(address, clock, options);
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** A store in a new schema, with its worker. */
+export async function makeRig(
+  options: Partial<PostgresStoreOptions> = {},
+): Promise<Rig & { place: Place }> {
+  const place = await makePlace();
+  const clock = new ManualClock();
+  const store = await openStore(place, clock, options);
+  const worker = await store.registerWorker({ name: "worker" });
+  return Object.assign(new Rig(store, clock, worker), { place });
+}
+
+/** The schema by the driver alone. */
+export async function openRaw({ address, schema }: Place): Promise<pg.Client> {
+  const url = new URL(address);
+  url.searchParams.delete("schema");
+  const raw = new pg.Client(url.href);
+  await raw.connect();
+  onTestFinished(() => raw.end());
+  await raw.query(`SET search_path = ${schema}`);
+  return raw;
+}

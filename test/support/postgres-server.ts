@@ -1,0 +1,180 @@
+/**
+ * A real PostgreSQL server for tests, on a free port of the loopback and in a temporary folder. It
+ * lets everybody on this host in, and is gone with all that it held when it is stopped or when
+ * whoever started it has died. With SLUICE_TEST_POSTGRES the tests use the server at that address
+ * instead; SLUICE_TEST_POSTGRES_BIN names the programs to use.
+ */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { chown, mkdtemp, open, readFile, realpath } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { chooseUser, findPrograms, type RunsAs } from "./postgres-programs.ts";
+
+export interface PostgresServer {
+  /** postgres://user@host:port/database */
+  readonly address: string;
+  /** Of its first process; null where it was there before. */
+  readonly pid: number | null;
+  stop(): Promise<void>;
+}
+
+export interface PostgresServerOptions {
+  /** What is committed outlives the server's host. Default false: tests go faster without. */
+  readonly durable?: boolean;
+  /** More settings of the server. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+const USER = "postgres";
+const START_MS = 30_000;
+const LOOK_EVERY_MS = 10;
+/** Somebody else may take a free port before the server does. */
+const STARTS_MAX = 3;
+
+const SETTINGS = {
+  listen_addresses: "127.0.0.1",
+  max_connections: "200",
+  // The errors that tests provoke say nothing about the server.
+  log_min_messages: "log",
+  log_checkpoints: "off",
+};
+const FORGETFUL = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
+
+export async function startPostgres(options: PostgresServerOptions = {}): Promise<PostgresServer> {
+  const given = process.env["SLUICE_TEST_POSTGRES"];
+  if (given !== undefined && given !== "") {
+    return { address: given, pid: null, stop: () => Promise.resolve() };
+  }
+  const user = chooseUser();
+  const folder = await makeFolder(user);
+  const watchdog = startWatchdog(folder);
+  try {
+    const bin = await findPrograms(folder, user);
+    initialize(bin, folder, user);
+    const { server, port } = await start({ bin, folder, user, options });
+    return {
+      address: `postgres://${USER}@127.0.0.1:${port}/postgres`,
+      pid: server.pid ?? null,
+      stop: async () => {
+        await end(server);
+        await end(watchdog);
+      },
+    };
+  } catch (error) {
+    await end(watchdog);
+    throw error;
+  }
+}
+
+async function makeFolder({ uid, gid }: RunsAs): Promise<string> {
+  // Short: the path of a socket in it may not be long.
+  const folder = await mkdtemp(join(await realpath(tmpdir()), "sluice-pg-"));
+  if (uid !== undefined && gid !== undefined) await chown(folder, uid, gid);
+  return folder;
+}
+
+/** First of all, so that nothing is left behind whenever this process dies. */
+function startWatchdog(folder: string): ChildProcess {
+  const program = fileURLToPath(new URL("postgres-watchdog.ts", import.meta.url));
+  // In a group of its own: what interrupts the tests at the terminal must not interrupt it.
+  return spawn(process.execPath, [program, folder], {
+    stdio: ["pipe", "ignore", "inherit"],
+    detached: true,
+  });
+}
+
+function initialize(bin: string, folder: string, user: RunsAs): void {
+  const args = ["-D", join(folder, "data"), "-U", USER, "-A", "trust", "-E", "UTF8"];
+  const { status, error, stderr } = spawnSync(
+    join(bin, "initdb"),
+    [...args, "--locale=C", "--no-sync", "--no-instructions"],
+    { ...user, cwd: folder, encoding: "utf8" },
+  );
+  if (status === 0) return;
+  throw new Error(`initdb of ${bin} failed: ${error?.message ?? stderr.trim()}`);
+}
+
+interface Start {
+  readonly bin: string;
+  readonly folder: string;
+  readonly user: RunsAs;
+  readonly options: PostgresServerOptions;
+}
+
+async function start(
+  how: Start,
+): Promise<{ readonly server: ChildProcess; readonly port: number }> {
+  for (let starts = 1; ; starts++) {
+    const port = await findFreePort();
+    const server = await launch(how, port);
+    const problem = await waitUntilReady(server, how.folder);
+    if (problem === null) return { server, port };
+    await end(server);
+    if (starts === STARTS_MAX) throw new Error(`PostgreSQL does not start: ${problem}`);
+  }
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("no port was given");
+  return address.port;
+}
+
+async function launch({ bin, folder, user, options }: Start, port: number): Promise<ChildProcess> {
+  const settings = {
+    ...SETTINGS,
+    ...(options.durable === true ? {} : FORGETFUL),
+    unix_socket_directories: folder,
+    port: String(port),
+    ...options.settings,
+  };
+  const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+  const log = await open(join(folder, "server.log"), "a");
+  try {
+    return spawn(join(bin, "postgres"), ["-D", join(folder, "data"), ...args], {
+      ...user,
+      cwd: folder,
+      stdio: ["ignore", log.fd, log.fd],
+      detached: true,
+    });
+  } finally {
+    await log.close();
+  }
+}
+
+/** Null when it takes connections; else what it said instead. */
+async function waitUntilReady(server: ChildProcess, folder: string): Promise<string | null> {
+  let failure: string | null = null;
+  server.once("error", (error) => {
+    failure = error.message;
+  });
+  for (let waitedMs = 0; waitedMs < START_MS; waitedMs += LOOK_EVERY_MS) {
+    if (failure !== null) return failure;
+    if (hasEnded(server)) return readFile(join(folder, "server.log"), "utf8");
+    const state = await readFile(join(folder, "data", "postmaster.pid"), "utf8").catch(() => "");
+    if (/^ready\b/m.test(state)) return null;
+    await setTimeout(LOOK_EVERY_MS);
+  }
+  return `it is not ready after ${START_MS} ms`;
+}
+
+function hasEnded({ exitCode, signalCode, pid }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null || pid === undefined;
+}
+
+/** The server at once, with its clients; the watchdog by the end of its input. */
+async function end(child: ChildProcess): Promise<void> {
+  if (hasEnded(child)) return;
+  const ended = once(child, "exit");
+  if (child.stdin === null) child.kill("SIGINT");
+  else child.stdin.end();
+  await ended;
+}
