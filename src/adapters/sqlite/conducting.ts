@@ -1,6 +1,6 @@
 /** Submitting, slicing, sealing and ending in SQL. Every method runs inside the caller's transaction. */
 import type { StatementSync } from "node:sqlite";
-import { type BatchState, type EndReason, isEnded } from "../../core/batch.ts";
+import { type EndReason, isEnded } from "../../core/batch.ts";
 import { canonicalize, type Json } from "../../core/canonical-json.ts";
 import { CHAIN_START } from "../../core/chain.ts";
 import { createOutcomeMap } from "../../core/outcome-map.ts";
@@ -17,6 +17,7 @@ import type { Connection } from "./connection.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Life } from "./life.ts";
 import type { Recorder } from "./records.ts";
+import { fitsPlan, gatherKeys, isOpen } from "../sql/plan-part.ts";
 import { type BatchRow, readSettings, toSnapshot } from "../sql/rows.ts";
 import { SELECT_BATCH } from "./rows.ts";
 import type { Steps } from "./steps.ts";
@@ -181,11 +182,8 @@ export class Conducting {
   }
 
   plan(batch: BatchRow, part: PlanPart): PlanResult {
-    const { num, state } = batch;
-    const slices = state === "slicing" && batch.slice_fence === part.fence;
-    const accepts = slices || (isOpen(state) && batch.sealed === 0);
-    const fits = part.step === batch.step && batch.chunks === part.afterChunks;
-    if (!accepts || !fits) {
+    const { num } = batch;
+    if (!fitsPlan(batch, part)) {
       return this.#isThere(batch, part)
         ? { kind: "planned", chunks: part.afterChunks + part.chunks.length }
         : this.#movedOn(batch);
@@ -215,20 +213,12 @@ export class Conducting {
 
   /** Finds a key that is there twice before anything of the part is written. */
   #claimKeys(batch: BatchRow, part: PlanPart): PlanResult | null {
-    const claimed = new Map<string, number>();
-    let item = batch.planned;
-    for (const chunk of part.chunks) {
-      for (const [position, key] of (chunk.keys ?? []).entries()) {
-        if (key === null) continue;
-        const secondItem = item + position;
-        const known = this.#findKey.get(batch.num, key) as { item: number } | undefined;
-        const firstItem = known?.item ?? claimed.get(key);
-        if (firstItem !== undefined) return { kind: "duplicate_key", key, firstItem, secondItem };
-        claimed.set(key, secondItem);
-      }
-      item += chunk.items;
-    }
-    for (const [key, index] of claimed) this.#insertKey.run(batch.num, key, index);
+    const { num, planned } = batch;
+    const find = (key: string): { item: number } | undefined =>
+      this.#findKey.get(num, key) as { item: number } | undefined;
+    const keys = gatherKeys(part, planned, (key) => find(key)?.item);
+    if (!(keys instanceof Map)) return keys;
+    for (const [key, item] of keys) this.#insertKey.run(num, key, item);
     return null;
   }
 
@@ -286,9 +276,4 @@ export class Conducting {
   #movedOn(batch: BatchRow): ActResult & { kind: "moved_on" } {
     return { kind: "moved_on", batch: toSnapshot(batch) };
   }
-}
-
-/** Planned as far as its producer has come. */
-function isOpen(state: BatchState): boolean {
-  return state === "running" || state === "ready";
 }

@@ -1,22 +1,14 @@
 /** Dead letters in SQL: finding, editing and discarding them. */
 import type { StatementSync } from "node:sqlite";
-import { type Act, describeAct } from "../../core/batch.ts";
-import type { ErrorClass } from "../../core/errors.ts";
+import { describeAct } from "../../core/batch.ts";
 import { type LetterFilter, matchesLetter } from "../../core/redrive.ts";
 import type { DiscardRequest, EditRequest } from "../../ports/operating.ts";
 import type { DeadLetter, LetterPage } from "../../ports/reading.ts";
 import type { Connection } from "./connection.ts";
 import type { Recorder } from "./records.ts";
-import type { BatchRow, ItemRow } from "../sql/rows.ts";
+import { type LetterRow, toLetter } from "../sql/dead-letters.ts";
+import type { BatchRow } from "../sql/rows.ts";
 import type { Steps } from "./steps.ts";
-
-type LetterRow = ItemRow & {
-  readonly step: number;
-  readonly failed_at: number;
-  readonly discarded_by: string | null;
-  readonly discarded_why: string | null;
-  readonly edited: number;
-};
 
 const SELECT_LETTERS = `
   SELECT i.step, i.item, i.key, i.attempts, i.deaths, i.error_class, i.code, i.message,
@@ -131,24 +123,4 @@ export class Letters {
     }
     return discarded;
   }
-}
-
-function toLetter(row: LetterRow): DeadLetter {
-  const { step, item, key, attempts, deaths, drive } = row;
-  const discarded: Act | null =
-    row.discarded_by === null ? null : { by: row.discarded_by, why: row.discarded_why };
-  return {
-    step,
-    item,
-    key,
-    attempts,
-    deaths,
-    errorClass: row.error_class as ErrorClass,
-    code: row.code ?? "",
-    message: row.message ?? "",
-    failedAt: row.failed_at,
-    drive,
-    discarded,
-    edited: row.edited === 1,
-  };
 }

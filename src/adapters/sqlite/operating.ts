@@ -18,7 +18,8 @@ import type { Lanes } from "./lanes.ts";
 import type { Letters } from "./letters.ts";
 import type { Life } from "./life.ts";
 import type { Recorder } from "./records.ts";
-import type { RedrivenItem, Redriving } from "./redriving.ts";
+import type { Redriving } from "./redriving.ts";
+import { type RedrivenItem, refuseRedrive, type Survey } from "../sql/redrive.ts";
 import { type BatchRow, countAll, readSteps, toSnapshot } from "../sql/rows.ts";
 import type { Steps } from "./steps.ts";
 
@@ -31,17 +32,6 @@ export interface OperatingParts {
   readonly life: Life;
   readonly letters: Letters;
   readonly redriving: Redriving;
-}
-
-/** What a redrive would take. */
-interface Survey {
-  readonly matching: number;
-  readonly busy: number;
-  /** Those that go back to work. */
-  readonly redriven: number;
-  /** The first and the last step that one of these belongs to; null when there is none. */
-  readonly firstStep: number | null;
-  readonly lastStep: number | null;
 }
 
 const UNDER = {
@@ -286,15 +276,4 @@ export class Operating {
     }
     life.giveTurn(lane);
   }
-}
-
-function refuseRedrive(batch: BatchRow, { withCancelled }: RedriveRequest): RedriveRefusal | null {
-  if (batch.pruned === 1) return "pruned";
-  if (isEnded(batch.state)) {
-    if (batch.state === "succeeded" || batch.state === "completed_with_errors") return null;
-    if (batch.sliced === 0) return "never_planned";
-    return withCancelled ? null : "stopped_early";
-  }
-  if (batch.cancel_mode !== null) return "cancelling";
-  return batch.state === "running" || batch.state === "ready" ? null : "not_running";
 }

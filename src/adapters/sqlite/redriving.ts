@@ -4,24 +4,10 @@ import { invariant } from "../../core/invariant.ts";
 import { decideRedrive, decideRevival } from "../../core/redrive.ts";
 import type { TrackedItem } from "../../core/tracked-item.ts";
 import type { Connection } from "./connection.ts";
+import type { RedrivenChunkRow, RedrivenItem } from "../sql/redrive.ts";
 import { type ItemRow, toTrackedItem } from "../sql/rows.ts";
 import { ITEM_COLUMNS } from "./rows.ts";
 import type { Steps } from "./steps.ts";
-
-interface ChunkRow {
-  readonly chunk: number;
-  readonly start: number;
-  readonly finish: number;
-  readonly outcomes: Uint8Array;
-  readonly losses: number;
-}
-
-export interface RedrivenItem {
-  /** The item's number in its step. */
-  readonly item: number;
-  /** Monotonic. */
-  readonly dueAt: number;
-}
 
 export class Redriving {
   readonly #steps: Steps;
@@ -88,7 +74,7 @@ export class Redriving {
 
   /** What an early end cancelled is pending again. */
   revive(num: number, now: number): void {
-    type Row = ChunkRow & { readonly step: number };
+    type Row = RedrivenChunkRow & { readonly step: number };
     for (const row of this.#selectCancelled.all(num) as unknown as Row[]) {
       const { step, chunk, start, finish, outcomes, losses } = row;
       const rows = this.#selectLiving.all(num, step, start, finish) as unknown as ItemRow[];
@@ -107,7 +93,7 @@ export class Redriving {
    * is leased. It holds the letters of one chunk at a time, however many there are.
    */
   putBack(num: number, step: number, items: Iterable<RedrivenItem>, drive: number): void {
-    let chunk: ChunkRow | null = null;
+    let chunk: RedrivenChunkRow | null = null;
     let ofChunk: RedrivenItem[] = [];
     for (const item of items) {
       if (chunk === null || item.item >= chunk.finish) {
@@ -125,7 +111,7 @@ export class Redriving {
   #putBackChunk(
     num: number,
     step: number,
-    chunk: ChunkRow,
+    chunk: RedrivenChunkRow,
     items: readonly RedrivenItem[],
     drive: number,
   ): void {
@@ -147,9 +133,9 @@ export class Redriving {
     this.#updateStep.run(count, count, permanent, transient, unexpected, num, step);
   }
 
-  #findChunkOf(num: number, step: number, item: number): ChunkRow {
+  #findChunkOf(num: number, step: number, item: number): RedrivenChunkRow {
     const chunk = this.#steps.findChunk(num, step, item);
     invariant(chunk !== null, `item ${item} has a chunk`);
-    return this.#findChunk.get(num, step, chunk) as unknown as ChunkRow;
+    return this.#findChunk.get(num, step, chunk) as unknown as RedrivenChunkRow;
   }
 }

@@ -1,0 +1,33 @@
+/** How the row of a dead letter reads as a value, in every store that speaks SQL. */
+import type { Act } from "../../core/batch.ts";
+import type { ErrorClass } from "../../core/errors.ts";
+import type { DeadLetter } from "../../ports/reading.ts";
+import type { ItemRow } from "./rows.ts";
+
+export type LetterRow = ItemRow & {
+  readonly step: number;
+  readonly failed_at: number;
+  readonly discarded_by: string | null;
+  readonly discarded_why: string | null;
+  readonly edited: number;
+};
+
+export function toLetter(row: LetterRow): DeadLetter {
+  const { step, item, key, attempts, deaths, drive } = row;
+  const discarded: Act | null =
+    row.discarded_by === null ? null : { by: row.discarded_by, why: row.discarded_why };
+  return {
+    step,
+    item,
+    key,
+    attempts,
+    deaths,
+    errorClass: row.error_class as ErrorClass,
+    code: row.code ?? "",
+    message: row.message ?? "",
+    failedAt: row.failed_at,
+    drive,
+    discarded,
+    edited: row.edited === 1,
+  };
+}
