@@ -4,6 +4,7 @@ import pg from "pg";
 import { onTestFinished } from "vitest";
 import { openPostgresStore, type PostgresStoreOptions } from "../../src/adapters/postgres/store.ts";
 import type { Store } from "../../src/ports/store.ts";
+import { systemClock } from "../../src/runtime/system-clock.ts";
 import { SeededRandom } from "../../src/testing/seeded-random.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { askForPostgres } from "../support/postgres-setup.ts";
@@ -45,7 +46,7 @@ export async function openAt(
   options: Partial<PostgresStoreOptions> = {},
 ): Promise<Store> {
   const random = new SeededRandom();
-  return openPostgresStore(address, { clock, random, timeOfClock: true, ...options });
+  return openPostgresStore(address, { clock: systemClock, random, time: clock, ...options });
 }
 
 /** A place that is dropped when the test has finished. */

@@ -19,8 +19,8 @@ export interface ConnectionOptions {
   readonly connectionsMax: number;
   readonly clock: Clock;
   readonly random: Random;
-  /** For tests: the time is that of `clock` and not the server's. */
-  readonly timeOfClock: boolean;
+  /** For tests: the store's time, in place of the server's. */
+  readonly time: Pick<Clock, "monotonicMs" | "wallMs"> | null;
 }
 
 const CONNECT_MS = 5_000;
@@ -41,6 +41,8 @@ const FATE_EVERY_MS = 100;
 
 const INT8 = 20;
 const NUMERIC = 1700;
+const BYTEA = 17;
+const BYTEA_PREFIX = "\\x";
 const TEXTS = [25, 1043];
 
 const { types } = pg;
@@ -48,6 +50,7 @@ type Parse = (text: string) => unknown;
 const PARSERS = new Map<number, Parse>([
   [INT8, Number],
   [NUMERIC, Number],
+  [BYTEA, readBytes],
   ...TEXTS.map((type): [number, Parse] => [type, decodeText]),
 ]);
 
@@ -238,13 +241,13 @@ export class Connection {
 
   #open(client: pg.PoolClient, begin: string, facts: pg.QueryConfig): Transaction {
     client.query(begin).catch(ignore);
-    const { clock, timeOfClock } = this.#options;
+    const { time } = this.#options;
     const begun = client.query<Instant & { id: string | null }>(facts).then(({ rows: [row] }) => {
       const { id, now } = row as Instant & { id: string | null };
-      if (timeOfClock) return { id, now: clock.monotonicMs(), wallMs: clock.wallMs() };
+      if (time !== null) return { id, now: time.monotonicMs(), wallMs: time.wallMs() };
       return { id, now, wallMs: now };
     });
-    return new Transaction(client, this.schema, begun, timeOfClock);
+    return new Transaction(client, this.schema, begun, time !== null);
   }
 
   async #connect(): Promise<pg.PoolClient> {
@@ -297,6 +300,11 @@ function composeConfig({ host, port, database, user, password, ssl }: Address): 
 function findParser(type: number, format?: string): Parse {
   const own = format === "binary" ? undefined : PARSERS.get(type);
   return own ?? (types.getTypeParser(type, format as "text") as Parse);
+}
+
+/** As plain bytes, which are the reader's own. */
+function readBytes(text: string): Uint8Array {
+  return Uint8Array.from(Buffer.from(text.slice(BYTEA_PREFIX.length), "hex"));
 }
 
 function ignore(): void {}

@@ -56,8 +56,8 @@ export interface PostgresStoreOptions {
   readonly connectionsMax?: number;
   /** Whoever only looks makes no schema: there must be one. */
   readonly mustExist?: boolean;
-  /** For tests: the time is that of `clock` and not the server's. */
-  readonly timeOfClock?: boolean;
+  /** For tests: the store's time, in place of the server's. */
+  readonly time?: Pick<Clock, "monotonicMs" | "wallMs">;
   /** For tests: which processes live. */
   readonly host?: Host;
 }
@@ -80,7 +80,7 @@ export async function openPostgresStore(
     connectionsMax,
     clock,
     random,
-    timeOfClock: options.timeOfClock ?? false,
+    time: options.time ?? null,
   });
   try {
     if (options.mustExist === true) await refuseMissing(connection);
@@ -245,7 +245,9 @@ function composeOperating(parts: Parts): OperatingStore {
     discardLetters: (id, request) =>
       change(id, (tx, row) => letters.discard(tx, row, readSteps(row).length, request)),
     prune: async (policy) => {
+      // Who is owed what goes by positions.
       await numberRecords(connection);
+      await numberMessages(connection);
       return policy.dryRun
         ? connection.read((tx) => pruning.prune(tx, policy))
         : write((tx) => pruning.prune(tx, policy));

@@ -32,7 +32,7 @@ export class Transaction {
   readonly #schema: string;
   readonly #begun: Promise<Instant & { readonly id: string | null }>;
   /** For tests: time does not go on within a transaction. */
-  readonly #timeOfClock: boolean;
+  readonly #isTimeStill: boolean;
   #instant: (Instant & { readonly id: string | null }) | null = null;
   #fault: unknown = null;
   #tells = false;
@@ -41,11 +41,11 @@ export class Transaction {
     line: Line,
     schema: string,
     begun: Promise<Instant & { readonly id: string | null }>,
-    timeOfClock = false,
+    isTimeStill = false,
   ) {
     this.#line = line;
     this.#schema = schema;
-    this.#timeOfClock = timeOfClock;
+    this.#isTimeStill = isTimeStill;
     this.#begun = begun.then((instant) => {
       this.#instant = instant;
       return instant;
@@ -79,7 +79,7 @@ export class Transaction {
 
   /** The store's clock behind all that was asked for before: after the locks that were waited for. */
   async readNow(): Promise<Instant> {
-    if (this.#timeOfClock) return this.#begun;
+    if (this.#isTimeStill) return this.#begun;
     const { now } = (await this.get<{ now: number }>(READ_NOW)) as { now: number };
     return { now, wallMs: now };
   }

@@ -5,6 +5,7 @@
  * the other, and at most so many a second. Behind a pooler in transaction mode nothing can be heard:
  * then it looks by itself every now and then.
  */
+import { randomUUID } from "node:crypto";
 import type { Client } from "pg";
 import type { Clock } from "../../ports/clock.ts";
 import type { Connection } from "./connection.ts";
@@ -18,6 +19,8 @@ export class ChangeWatch {
   readonly #connection: Connection;
   readonly #clock: Clock;
   readonly #watchers = new Set<() => void>();
+  /** By which its own notifications are known: those commits were told of at once. */
+  readonly #name = randomUUID();
   readonly #stopListening: () => void;
   #listener: Client | null = null;
   #cancelTelling: (() => void) | null = null;
@@ -41,7 +44,7 @@ export class ChangeWatch {
     // Each call is its own subscription, also when the same function watches twice.
     const watcher = (): void => onChange();
     this.#watchers.add(watcher);
-    if (this.#listener === null) this.#listen();
+    if (this.#listener === null) this.#listen(false);
     return () => {
       this.#watchers.delete(watcher);
       if (this.#watchers.size === 0) this.#hangUp();
@@ -65,11 +68,12 @@ export class ChangeWatch {
     this.#cancelTelling = this.#clock.after(TELL_EVERY_MS, () => {
       this.#cancelTelling = null;
       // It is only a hint: who does not hear it looks later.
-      this.#connection.ask("SELECT pg_notify($1, '')", [this.#channel]).catch(ignore);
+      this.#connection.ask("SELECT pg_notify($1, $2)", [this.#channel, this.#name]).catch(ignore);
     });
   }
 
-  #listen(): void {
+  /** `again`: what happened while it could not listen may have been missed. */
+  #listen(again: boolean): void {
     const client = this.#connection.createClient();
     this.#listener = client;
     const onLost = (): void => {
@@ -77,16 +81,17 @@ export class ChangeWatch {
       this.#listener = null;
       void client.end().catch(ignore);
       if (this.#isStopped || this.#watchers.size === 0) return;
-      this.#cancelRetry = this.#clock.after(AGAIN_MS, () => this.#listen());
+      this.#cancelRetry = this.#clock.after(AGAIN_MS, () => this.#listen(true));
     };
-    client.on("notification", () => this.#tell());
+    client.on("notification", ({ payload }) => {
+      if (payload !== this.#name) this.#tell();
+    });
     client.on("error", onLost);
     client.on("end", onLost);
     client
       .connect()
       .then(() => client.query(`LISTEN ${client.escapeIdentifier(this.#channel)}`))
-      // What happened before it could listen.
-      .then(() => this.#tell())
+      .then(() => (again ? this.#tell() : undefined))
       .catch(onLost);
   }
 
