@@ -3,6 +3,7 @@ import type { Host } from "../../../src/adapters/sql/host.ts";
 import { openSqliteStore } from "../../../src/adapters/sqlite/store.ts";
 import type { Clock } from "../../../src/ports/clock.ts";
 import type { Store } from "../../../src/ports/store.ts";
+import { openEmptied } from "../../support/emptied-postgres.ts";
 import { SeededRandom } from "../../../src/testing/seeded-random.ts";
 
 export interface Rival {
@@ -17,4 +18,7 @@ const HOST: Host = { bootId: "boot", process: "here", isGone: () => false };
 const openInMemory = (clock: Clock): Promise<Store> =>
   openSqliteStore(":memory:", { clock, random: new SeededRandom(), host: HOST });
 
-export const RIVALS: readonly Rival[] = [{ name: "SQLite", open: openInMemory }];
+export const RIVALS: readonly Rival[] = [
+  { name: "SQLite", open: openInMemory },
+  { name: "PostgreSQL", open: openEmptied },
+];
