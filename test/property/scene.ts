@@ -6,8 +6,6 @@
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { createMemoryStore } from "../../src/adapters/memory/store.ts";
-import type { Host } from "../../src/adapters/sql/host.ts";
-import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
 import { ENDED_STATES } from "../../src/core/batch.ts";
 import type { InlineResult, PlanPart, PlanResult, Submission } from "../../src/ports/conducting.ts";
 import type { Store } from "../../src/ports/store.ts";
@@ -20,20 +18,18 @@ import type {
   RenewResult,
 } from "../../src/ports/working.ts";
 import { ManualClock } from "../support/manual-clock.ts";
-import { SeededRandom } from "../../src/testing/seeded-random.ts";
 import { type Batch, hasEnded, lettersOf } from "./oracle-batch.ts";
 import { OperatedOracle } from "./oracle-operator.ts";
 import { ChainReader, hush } from "./chain-reader.ts";
+import type { Rival } from "./rivals.ts";
 import { Witness } from "./witness.ts";
 import type { BatchView } from "./witness-checks.ts";
 
 export interface Pair {
   readonly memory: Store;
-  readonly sqlite: Store;
+  readonly rival: Store;
 }
 
-/** Nobody is ever gone: what runs out here does so by the clock. */
-const HOST: Host = { bootId: "boot", process: "here", isGone: () => false };
 const EVERYTHING = { afterItem: -1, limit: 1_000, sinceDrive: 1, filter: {} };
 /** Looks for why things wait are dear: every so many is enough over many runs. */
 const LOOKS_AROUND_EVERY = 4;
@@ -49,20 +45,20 @@ const SERVED = ["p", "q"].flatMap((pipeline) =>
   ["1", "2"].map((version) => ({ pipeline, version })),
 );
 
-export async function openPair(clock: ManualClock): Promise<Pair> {
+export async function openPair(clock: ManualClock, { open }: Rival): Promise<Pair> {
   const pair = {
     memory: createMemoryStore({ clock, sha256: (text) => hash("sha256", text) }),
-    sqlite: await openSqliteStore(":memory:", { clock, random: new SeededRandom(), host: HOST }),
+    rival: await open(clock),
   };
-  for (const store of [pair.memory, pair.sqlite]) {
+  for (const store of [pair.memory, pair.rival]) {
     await store.beat(await store.registerWorker({ name: "everybody" }), SERVED, LONG_MS);
   }
   return pair;
 }
 
-export async function closePair({ memory, sqlite }: Pair): Promise<void> {
+export async function closePair({ memory, rival }: Pair): Promise<void> {
   await memory.close();
-  await sqlite.close();
+  await rival.close();
 }
 
 export class Scene {
@@ -140,7 +136,7 @@ export class Scene {
   ): Promise<WorkResult> {
     const now = this.clock.monotonicMs();
     const stale = reports.length > 0 && request === null;
-    const before = stale ? await this.#look(pair.sqlite) : null;
+    const before = stale ? await this.#look(pair.rival) : null;
     const answer = await this.compare(
       pair,
       (store) => store.work(reports, request),
@@ -152,7 +148,7 @@ export class Scene {
     for (const lease of answer.leased) this.witness.seeLease(lease, now, request?.leaseMs ?? 0);
     await this.lookAtBoth(pair);
     if (before !== null && answer.reports.every((one) => one === "lost")) {
-      assert.deepEqual(await this.#look(pair.sqlite), before, "lost reports change nothing");
+      assert.deepEqual(await this.#look(pair.rival), before, "lost reports change nothing");
     }
     return answer;
   }
@@ -192,11 +188,11 @@ export class Scene {
   }
 
   /** Lists of several batches, and pages of lists: dear to look at, so looked at once in a run. */
-  async checkLists({ memory, sqlite }: Pair): Promise<void> {
+  async checkLists({ memory, rival }: Pair): Promise<void> {
     const newestFirst = this.oracle.batches
       .map((batch) => this.oracle.describe(batch))
       .toReversed();
-    for (const store of [memory, sqlite]) {
+    for (const store of [memory, rival]) {
       assert.deepEqual(hush(await store.listBatches({ limit: 3 })), newestFirst.slice(0, 3));
       const ended = newestFirst.filter(({ endedAt }) => endedAt !== null);
       const states = ENDED_STATES;
@@ -207,7 +203,7 @@ export class Scene {
     }
     this.#settled.clear();
     this.#chains = new ChainReader();
-    await this.lookAtBoth({ memory, sqlite });
+    await this.lookAtBoth({ memory, rival });
   }
 
   protected async act<T>(pair: Pair, call: (store: Store) => Promise<T>, expected: T): Promise<T> {
@@ -222,8 +218,8 @@ export class Scene {
     expected: T | ((answer: T) => T),
   ): Promise<T> {
     const fromMemory = await call(pair.memory);
-    const fromSqlite = await call(pair.sqlite);
-    assert.deepEqual(fromSqlite, fromMemory, "SQLite answers as the reference model does");
+    const fromRival = await call(pair.rival);
+    assert.deepEqual(fromRival, fromMemory, "SQLite answers as the reference model does");
     const foretold =
       typeof expected === "function" ? (expected as (answer: T) => T)(fromMemory) : expected;
     assert.deepEqual(hush(fromMemory), foretold, "the reference model answers as the oracle does");
@@ -231,12 +227,12 @@ export class Scene {
   }
 
   protected async lookAtBoth(pair: Pair): Promise<void> {
-    const [inMemory, inSqlite] = [await this.#look(pair.memory), await this.#look(pair.sqlite)];
-    assert.deepEqual(inSqlite, inMemory, "SQLite holds what the reference model holds");
+    const [inMemory, inRival] = [await this.#look(pair.memory), await this.#look(pair.rival)];
+    assert.deepEqual(inRival, inMemory, "SQLite holds what the reference model holds");
     assert.deepEqual(inMemory, this.#predict(), "the reference model holds what the oracle holds");
     if (this.#looks++ % LOOKS_AROUND_EVERY === 0) {
-      const [bySqlite, byMemory] = [this.#lookAround(pair.sqlite), this.#lookAround(pair.memory)];
-      assert.deepEqual(await bySqlite, await byMemory, "both know alike why things wait");
+      const [byRival, byMemory] = [this.#lookAround(pair.rival), this.#lookAround(pair.memory)];
+      assert.deepEqual(await byRival, await byMemory, "both know alike why things wait");
     }
     this.witness.checkAll(inMemory);
     for (const batch of this.oracle.batches) {

@@ -174,7 +174,8 @@ export class Chunks {
       ({ pending, running, canary_chunks: canary, spends }) =>
         pending === 0 || running === 0 || canary !== null || spends,
     );
-    return [...new Set(due.map(({ batch }) => batch))].toSorted((a, b) => a - b);
+    const batches = new Set(due.map(({ batch }) => batch));
+    return [...new Set(all.map(({ batch }) => batch))].filter((batch) => batches.has(batch));
   }
 }
 

@@ -112,6 +112,8 @@ export class LaneTending {
   async tendHolder(tx: Transaction, num: number, policy: SweepPolicy): Promise<Done> {
     const { lanes, life, recorder } = this.#parts;
     if (!(await lockBatch(tx, num))) return NOTHING;
+    // Or one that is being resumed would be taken for paused.
+    await tx.tryLockShared("pauses", "");
     const batch = await recorder.get(tx, num);
     if (batch.active === 0 || batch.cancel_mode !== null) return NOTHING;
     await tx.lock("lane", batch.lane);

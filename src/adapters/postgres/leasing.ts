@@ -5,8 +5,8 @@
  *
  * Who is leased from is decided on what was read without a lock, by core's rules. Then that batch and
  * its tenant's share are locked, unless somebody else has them: he is about to lease from it, so it is
- * passed over, and the next in line is served. Only when nothing else is there is a batch waited for,
- * and only by someone who holds nothing that others wait for.
+ * passed over, and the next in line is served. When nothing else is there, the caller is told which
+ * batch to wait for: in a transaction that holds nothing yet.
  */
 import {
   computeCost,
@@ -85,7 +85,6 @@ const SELECT_NEXT_DUE = statement(
 const TRY_LOCK_BATCH = statement(
   "SELECT num FROM batch WHERE num = $1 FOR NO KEY UPDATE SKIP LOCKED",
 );
-const LOCK_BATCH = statement("SELECT num FROM batch WHERE num = $1 FOR NO KEY UPDATE");
 const SELECT_STEP = statement(
   `SELECT next_chunk, ${FRESH_LIMIT} AS fresh_limit, passes, max_redrives FROM step s
    WHERE batch = $1 AND step = $2 AND running = 1 AND leasable_at <= $3`,
@@ -151,14 +150,12 @@ interface Course {
   readonly held: Set<number>;
   /** Batches that somebody else has. */
   readonly taken: Set<number>;
-  /** Batches whose lock is waited for. */
-  readonly waits: boolean;
 }
 
 export interface Leased {
   readonly chunks: LeasedChunk[];
-  /** Something was due, but others were at it. */
-  readonly isContended: boolean;
+  /** The number of a batch in which something was due, where others were at all there is. */
+  readonly contended: number | null;
   readonly book: PermitBook | null;
 }
 
@@ -178,10 +175,7 @@ export class Leasing {
     return (await this.#permits.listAllowed(tx, request.worker, rows)).length > 0;
   }
 
-  /**
-   * `held`: the batches that the transaction has locked, for their reports. Whoever holds one does
-   * not wait for another, or two would wait for each other.
-   */
+  /** `held`: the batches that the transaction has locked already. */
   async lease(tx: Transaction, request: LeaseRequest, held: readonly number[]): Promise<Leased> {
     const { pipeline, worker } = request;
     const [rows, clock] = await Promise.all([
@@ -193,18 +187,10 @@ export class Leasing {
     const allowed = book === null ? rows : rows.filter((row) => book.allows(row));
     const common = { tx, request, now: Math.floor(tx.now), book, itemMs: clock.itemMs };
     const known = { leased: [], held: new Set(held), taken: new Set<number>() };
-    const course: Course = { ...common, ...known, waits: false };
-    let candidates = groupByTenant(allowed, clock.itemMs);
-    let virtual = await this.#divide(candidates, course, clock.virtual);
-    const isContended = course.leased.length === 0 && course.taken.size > 0;
-    if (isContended && held.length === 0) {
-      candidates = groupByTenant(allowed.slice(0, 1), clock.itemMs);
-      virtual = await this.#divide(
-        candidates,
-        { ...course, taken: new Set(), waits: true },
-        clock.virtual,
-      );
-    }
+    const course: Course = { ...common, ...known };
+    const candidates = groupByTenant(allowed, clock.itemMs);
+    const virtual = await this.#divide(candidates, course, clock.virtual);
+    const [first = null] = course.leased.length === 0 ? course.taken : [];
     const served = candidates.filter((candidate) => candidate.served);
     this.#shares.save(
       tx,
@@ -216,7 +202,7 @@ export class Leasing {
     }
     book?.free(request);
     book?.close(tx);
-    return { chunks: await Promise.all(course.leased), isContended, book };
+    return { chunks: await Promise.all(course.leased), contended: first, book };
   }
 
   async #divide(candidates: Candidate[], course: Course, virtual: number): Promise<number> {
@@ -268,7 +254,7 @@ export class Leasing {
     const isHeld = course.held.has(batch);
     const max = Math.min(left.chunks, left.items);
     const [locked, share, row, dueRows, freshRows] = await Promise.all([
-      isHeld ? { num: batch } : tx.get(course.waits ? LOCK_BATCH : TRY_LOCK_BATCH, batch),
+      isHeld ? { num: batch } : tx.get(TRY_LOCK_BATCH, batch),
       this.#shares.tryLock(tx, pipeline, tenant),
       tx.get<StepRow>(SELECT_STEP, batch, number, now),
       tx.all<ChunkRow>(SELECT_DUE, batch, number, now, max),

@@ -27,25 +27,24 @@ const LOCK_OF_STEPS = statement(
    FROM (SELECT DISTINCT id, step FROM unnest($1::text[], $2::int[]) AS r(id, step)) AS r
    JOIN batch b ON b.id = r.id JOIN step s ON s.batch = b.num AND s.step = r.step
    JOIN share h ON h.pipeline = s.pipeline AND h.tenant = s.tenant
-   ORDER BY h.pipeline, h.tenant FOR UPDATE OF h`,
+   ORDER BY h.pipeline, h.tenant FOR NO KEY UPDATE OF h`,
 );
 const TRY_LOCK = statement(
   `SELECT tenant, finish, owed, item_ms, weight FROM share
-   WHERE pipeline = $1 AND tenant = $2 FOR UPDATE SKIP LOCKED`,
+   WHERE pipeline = $1 AND tenant = $2 FOR NO KEY UPDATE SKIP LOCKED`,
 );
-const DROP_ALL = statement(
-  `DELETE FROM share WHERE (pipeline, tenant) IN (
-     SELECT pipeline, tenant FROM share h WHERE pipeline = $1 AND NOT EXISTS (
-       SELECT 1 FROM batch b WHERE b.pipeline = h.pipeline AND b.ended_at IS NULL)
-     FOR UPDATE SKIP LOCKED)`,
+/** Nothing of the tenant, or of the whole pipeline, is left to do. */
+const IS_DONE = `(NOT EXISTS (SELECT 1 FROM batch b
+    WHERE b.pipeline = h.pipeline AND b.ended_at IS NULL)
+  OR h.finish <= (SELECT c.virtual FROM share_clock c WHERE c.pipeline = h.pipeline)
+    AND NOT EXISTS (SELECT 1 FROM batch b
+      WHERE b.pipeline = h.pipeline AND b.tenant = h.tenant AND b.ended_at IS NULL))`;
+const LOCK_DONE = statement(
+  `SELECT h.tenant FROM share h WHERE h.pipeline = $1 AND ${IS_DONE} FOR UPDATE SKIP LOCKED`,
 );
-const DROP_PASSED = statement(
-  `DELETE FROM share WHERE (pipeline, tenant) IN (
-     SELECT pipeline, tenant FROM share h WHERE pipeline = $1
-       AND finish <= (SELECT c.virtual FROM share_clock c WHERE c.pipeline = $1)
-       AND NOT EXISTS (SELECT 1 FROM batch b WHERE b.pipeline = h.pipeline
-         AND b.tenant = h.tenant AND b.ended_at IS NULL)
-     FOR UPDATE SKIP LOCKED)`,
+// Once more, as a batch may have come before the lock did.
+const DROP_DONE = statement(
+  `DELETE FROM share h WHERE h.pipeline = $1 AND h.tenant = ANY($2::text[]) AND ${IS_DONE}`,
 );
 
 interface ClockRow {
@@ -117,8 +116,10 @@ export class Shares {
    * before: one batch after the other would each begin anew, and their tenant would gain by that.
    */
   async tidy(tx: Transaction, pipeline: string): Promise<void> {
-    tx.send(DROP_ALL, pipeline);
-    tx.send(DROP_PASSED, pipeline);
+    const done = await tx.all<{ tenant: string }>(LOCK_DONE, pipeline);
+    if (done.length === 0) return;
+    const tenants = done.map(({ tenant }) => tenant);
+    tx.send(DROP_DONE, pipeline, tenants);
   }
 
   /** Reports of one commit, step by step. */

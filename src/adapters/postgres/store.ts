@@ -203,10 +203,10 @@ function composeConducting(parts: Parts): ConductingStore {
         const ready = await findBatch(parts, tx, part.batch);
         const finished = await conducting.finishSlicing(tx, ready, planned.chunks, part.fence);
         if (finished.kind === "moved_on") return { kind: "moved_on", batch: finished.batch };
-        const work = await working.work(tx, [], { ...lease, batch: part.batch });
-        const [chunk] = work.leased;
+        const { result } = await working.work(tx, [], { ...lease, batch: part.batch });
+        const [chunk] = result.leased;
         // Its lane may be another batch's, somebody paused it, or a cap is reached.
-        return chunk === undefined ? planned : { kind: "leased", chunk, permits: work.permits };
+        return chunk === undefined ? planned : { kind: "leased", chunk, permits: result.permits };
       }),
     seal: (id) => change(id, (tx, row) => conducting.seal(tx, row)),
     fail: (id, reason) => change(id, (tx, row) => conducting.fail(tx, row, reason)),
@@ -295,7 +295,9 @@ function composeWorking(parts: Parts): WorkingStore {
         const nothing = await connection.read((tx) => working.findNothingDue(tx, lease));
         if (nothing !== null) return nothing;
       }
-      return write((tx) => working.work(tx, reports, lease));
+      const { result, contended } = await write((tx) => working.work(tx, reports, lease));
+      if (contended === null || reports.length > 0) return result;
+      return (await write((tx) => working.work(tx, [], lease, contended))).result;
     },
     claimContents: (lease, wanted) => write((tx) => contents.claim(tx, lease, wanted)),
     readStops: (ids) => connection.read((tx) => working.readStops(tx, ids)),

@@ -5,6 +5,9 @@ import type { BatchRow } from "../sql/rows.ts";
 import { statement } from "./statement.ts";
 import type { Transaction } from "./transaction.ts";
 
+/** Who has not been heard of for so long is gone, on whatever host he was. */
+const SILENT_MS = 86_400_000;
+
 interface WorkerRow {
   readonly id: number;
   readonly process: string;
@@ -19,7 +22,7 @@ const DELETE_CLAIMS = statement(
      SELECT duty FROM claim WHERE until <= $1 FOR UPDATE SKIP LOCKED)`,
 );
 const SELECT_IDLE = statement(
-  `SELECT id, process FROM worker WHERE id NOT IN (SELECT worker FROM claim) AND id NOT IN (
+  `SELECT id, process, greatest(until, registered_at) AS seen_at FROM worker WHERE id NOT IN (SELECT worker FROM claim) AND id NOT IN (
      SELECT worker FROM chunk WHERE state = 'leased') FOR UPDATE SKIP LOCKED`,
 );
 const DELETE = [
@@ -56,11 +59,13 @@ export class Workers {
     this.#host = host;
   }
 
-  /** Also forgets workers whose process is gone and who hold nothing: their rows would pile up. */
+  /** Also forgets workers that are gone and hold nothing: their rows would pile up. */
   async register(tx: Transaction, { name }: WorkerFacts): Promise<number> {
     await tx.begin();
     tx.send(DELETE_CLAIMS, Math.floor(tx.now));
-    const gone = this.#listGone(await tx.all<WorkerRow>(SELECT_IDLE));
+    const idle = await tx.all<WorkerRow & { readonly seen_at: number }>(SELECT_IDLE);
+    const silent = idle.filter(({ seen_at: seenAt }) => tx.now - seenAt > SILENT_MS);
+    const gone = [...new Set([...this.#listGone(idle), ...silent.map(({ id }) => id)])];
     if (gone.length > 0) for (const drop of DELETE) tx.send(drop, gone);
     const row = await tx.get(INSERT, name, this.#host.process, tx.wallMs);
     return (row as { id: number }).id;

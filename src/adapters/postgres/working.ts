@@ -69,8 +69,16 @@ const SELECT_STOPS = statement(
    WHERE b.id = ANY($1::text[])`,
 );
 
+const LOCK_BATCH = statement("SELECT num FROM batch WHERE num = $1 FOR NO KEY UPDATE");
+
 /** Others are at what is due: they will be through in a moment. */
 const CONTENDED_MS = 1;
+
+/** What a call did; `contended` is the number of a batch that was due and that others were at. */
+export interface Worked {
+  readonly result: WorkResult;
+  readonly contended: number | null;
+}
 
 export interface WorkingParts {
   readonly life: Life;
@@ -107,12 +115,18 @@ export class Working {
     return { reports: [], leased: [], nextDueInMs, ended: [], permits };
   }
 
+  /** `waitsFor`: the number of a batch that is waited for first of all. */
   async work(
     tx: Transaction,
     reports: readonly Report[],
     request: LeaseRequest | null,
-  ): Promise<WorkResult> {
+    waitsFor: number | null = null,
+  ): Promise<Worked> {
     const held = new Set<number>();
+    if (waitsFor !== null) {
+      await tx.get(LOCK_BATCH, waitsFor);
+      held.add(waitsFor);
+    }
     const results = new Array<ReportResult>(reports.length);
     const ended: string[] = [];
     for (const round of splitRounds(reports)) {
@@ -120,23 +134,23 @@ export class Working {
       const answers = await this.#report(tx, said, held, ended);
       for (const [nth, { at }] of round.entries()) results[at] = answers[nth] ?? "lost";
     }
-    if (reports.length === 0) await tx.begin();
-    return { reports: results, ended, ...(await this.#lease(tx, request, [...held])) };
+    await tx.begin();
+    const { contended, ...leased } = await this.#lease(tx, request, [...held]);
+    return { result: { reports: results, ended, ...leased }, contended };
   }
 
   async #lease(
     tx: Transaction,
     request: LeaseRequest | null,
     held: readonly number[],
-  ): Promise<Pick<WorkResult, "leased" | "nextDueInMs" | "permits">> {
-    if (request === null) return { leased: [], nextDueInMs: null, permits: [] };
-    const { chunks: leased, isContended, book } = await this.#leasing.lease(tx, request, held);
+  ): Promise<Pick<WorkResult, "leased" | "nextDueInMs" | "permits"> & Pick<Worked, "contended">> {
+    if (request === null) return { leased: [], nextDueInMs: null, permits: [], contended: null };
+    const { chunks: leased, contended, book } = await this.#leasing.lease(tx, request, held);
     const permits = book?.list(request.pipeline) ?? [];
-    if (leased.length > 0) return { leased, nextDueInMs: null, permits };
-    const nextDueInMs = isContended
-      ? CONTENDED_MS
-      : await this.#leasing.computeNextDue(tx, request);
-    return { leased, nextDueInMs, permits };
+    if (leased.length > 0) return { leased, nextDueInMs: null, permits, contended };
+    const nextDueInMs =
+      contended === null ? await this.#leasing.computeNextDue(tx, request) : CONTENDED_MS;
+    return { leased, nextDueInMs, permits, contended };
   }
 
   /** Reports of different chunks, in one go. */

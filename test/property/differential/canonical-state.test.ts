@@ -4,7 +4,7 @@ import { describeDifference, findFirstDifference } from "../../support/canonical
 import { ManualClock } from "../../support/manual-clock.ts";
 import { Lineup } from "./lineup.ts";
 import { Stage } from "./stage.ts";
-import { type Rival, RIVALS } from "./stores.ts";
+import { type Rival, RIVALS } from "../rivals.ts";
 
 const describe = (one: unknown, other: unknown): string | null => {
   const difference = findFirstDifference(one, other);

@@ -15,7 +15,7 @@ import {
   readCanonicalState,
   readOutline,
 } from "../../support/canonical-state.ts";
-import type { Rival } from "./stores.ts";
+import type { Rival } from "../rivals.ts";
 import { describeCall, nameOutcome } from "./words.ts";
 
 type Args<Verb extends StoreVerb> = Parameters<Store[Verb]>;

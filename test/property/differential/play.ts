@@ -5,7 +5,7 @@ import { launch, type Shape, slice } from "./conducting.ts";
 import { Lineup } from "./lineup.ts";
 import { resumeEverything } from "./operating.ts";
 import { type Command, isRunning, isUnfinished, isUnsliced, Stage } from "./stage.ts";
-import { RIVALS } from "./stores.ts";
+import { RIVALS } from "../rivals.ts";
 import { drawScript } from "./themes.ts";
 import { BRISK, succeed } from "./working.ts";
 

@@ -1,10 +1,10 @@
 /** The stores that must do as the reference model does. A new one is one more line in the list. */
-import type { Host } from "../../../src/adapters/sql/host.ts";
-import { openSqliteStore } from "../../../src/adapters/sqlite/store.ts";
-import type { Clock } from "../../../src/ports/clock.ts";
-import type { Store } from "../../../src/ports/store.ts";
-import { openEmptied } from "../../support/emptied-postgres.ts";
-import { SeededRandom } from "../../../src/testing/seeded-random.ts";
+import type { Host } from "../../src/adapters/sql/host.ts";
+import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
+import type { Clock } from "../../src/ports/clock.ts";
+import type { Store } from "../../src/ports/store.ts";
+import { openEmptied } from "../support/emptied-postgres.ts";
+import { SeededRandom } from "../../src/testing/seeded-random.ts";
 
 export interface Rival {
   readonly name: string;
