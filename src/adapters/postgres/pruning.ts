@@ -91,7 +91,7 @@ export class Pruning {
       tx.send(MARK_PRUNED, num);
       rows += await drop(tx, [...DROP_SCRATCH, ...DROP_EVIDENCE], num, ROWS_MAX - rows);
       if (rows >= ROWS_MAX) return { scratched: 0, removed, messages: 0, owed, more: true };
-      for (const statement of DROP_BATCH) tx.send(statement, num);
+      for (const removal of DROP_BATCH) tx.send(removal, num);
       removed++;
     }
     let scratched = 0;
@@ -100,7 +100,7 @@ export class Pruning {
       tx.send(MARK_PRUNED, num);
       rows += await drop(tx, DROP_SCRATCH, num, ROWS_MAX - rows);
       if (rows >= ROWS_MAX) return { scratched, removed, messages: 0, owed, more: true };
-      for (const statement of DROP_CHECKPOINTS) tx.send(statement, num);
+      for (const removal of DROP_CHECKPOINTS) tx.send(removal, num);
       scratched++;
     }
     const budget = ROWS_MAX - rows;
@@ -144,22 +144,22 @@ function list(rows: readonly { readonly num: number }[]): number[] {
 
 async function count(
   tx: Transaction,
-  statement: Statement,
+  question: Statement,
   ...values: readonly (string | number | null)[]
 ): Promise<number> {
-  return (await tx.get<{ readonly n: number }>(statement, ...values))?.n ?? 0;
+  return (await tx.get<{ readonly n: number }>(question, ...values))?.n ?? 0;
 }
 
 async function drop(
   tx: Transaction,
-  statements: readonly Statement[],
+  removals: readonly Statement[],
   num: number,
   budget: number,
 ): Promise<number> {
   let rows = 0;
-  for (const statement of statements) {
+  for (const removal of removals) {
     if (rows >= budget) break;
-    rows += await tx.run(statement, num, budget - rows);
+    rows += await tx.run(removal, num, budget - rows);
   }
   return rows;
 }

@@ -99,6 +99,10 @@ export interface SweepingParts extends LaneTendingParts {
   readonly limiting: Limiting;
 }
 
+interface LostRow {
+  readonly batch: number;
+}
+
 export class Sweeping {
   readonly #parts: SweepingParts;
   readonly #tending: LaneTending;
@@ -162,15 +166,12 @@ export class Sweeping {
 
   async #sweepLeases(): Promise<Done> {
     const { connection, workers, permits } = this.#parts;
-    const { gone, lost, expired } = await connection.read(async (tx) => {
-      const gone = await workers.listGoneHolders(tx);
-      const [lost, expired] = await Promise.all([
-        tx.all<{ batch: number }>(SELECT_LOST, Math.floor(tx.now), gone, CHUNKS_MAX),
-        permits.hasExpired(tx),
-      ]);
-      return { gone, lost, expired };
+    const { gone, lost, hasExpired } = await connection.read(async (tx) => {
+      const holders = await workers.listGoneHolders(tx);
+      const rows = tx.all<LostRow>(SELECT_LOST, Math.floor(tx.now), holders, CHUNKS_MAX);
+      return { gone: holders, hasExpired: await permits.hasExpired(tx), lost: await rows };
     });
-    if (gone.length > 0 || expired) {
+    if (gone.length > 0 || hasExpired) {
       await connection.write(async (tx) => {
         for (const holder of gone) await permits.forgetHolder(tx, holder);
         await permits.sweep(tx);

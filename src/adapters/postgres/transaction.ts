@@ -151,7 +151,8 @@ export class Transaction {
   async commit(): Promise<void> {
     const { command } = await this.#line.query({ text: "COMMIT" });
     // After a statement that failed the server answers a COMMIT with a rollback.
-    if (command !== "COMMIT") throw this.#fault ?? new Error("the server rolled back");
+    if (command !== "COMMIT")
+      throw (this.#fault as Error | null) ?? new Error("the server rolled back");
   }
 }
 
