@@ -1,6 +1,7 @@
 /** What the doctor sees of a PostgreSQL server, without changing anything in it. */
 import type { ServerFacts } from "../adapters/postgres/inspect.ts";
 import type { Clock } from "../ports/clock.ts";
+import { systemRandom } from "../runtime/system-random.ts";
 import { inspectServer } from "../stores/open-store.ts";
 import { bad, type Check, good, warn } from "./doctor-check.ts";
 import { viewError } from "./error-report.ts";
@@ -19,7 +20,7 @@ export interface ServerChecks {
 export async function checkServer(address: string, clock: Clock): Promise<ServerChecks> {
   let facts: ServerFacts;
   try {
-    facts = await inspectServer(address, () => clock.wallMs());
+    facts = await inspectServer(address, { clock, random: systemRandom });
   } catch (error) {
     const { code, message, hint } = viewError(error);
     const failure = bad("store", `${code}: ${message}`, hint ?? "See the message.");

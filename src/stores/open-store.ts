@@ -37,9 +37,12 @@ export async function openStore(store: string, options: OpenStoreOptions): Promi
 }
 
 /** What a server says of itself. */
-export async function inspectServer(address: string, wallMs: () => number): Promise<ServerFacts> {
+export async function inspectServer(
+  address: string,
+  parts: { readonly clock: Clock; readonly random: Random },
+): Promise<ServerFacts> {
   const inspecting = await load(() => import("../adapters/postgres/inspect.ts"));
-  return inspecting.inspectServer(address, wallMs);
+  return inspecting.inspectServer(address, parts);
 }
 
 /** The driver is loaded only where it is needed, so that nobody else must install it. */

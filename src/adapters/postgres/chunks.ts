@@ -115,7 +115,7 @@ export class Chunks {
       tx.all<TrackedRow>(SELECT_TRACKED, ...named),
     ]);
     const tracked = groupByChunk(items);
-    const held = new Array<HeldChunk | undefined>(leases.length);
+    const held = Array.from(leases, (): HeldChunk | undefined => undefined);
     for (const row of rows) held[row.nth - 1] = { row, tracked: pickItems(tracked, row) };
     return held;
   }

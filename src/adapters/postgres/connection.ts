@@ -90,7 +90,7 @@ export class Connection {
       max: options.connectionsMax,
       query_timeout: ANSWER_MS,
       pipeline: true,
-    } as pg.PoolConfig);
+    });
     // An idle connection that breaks is replaced when the next one is asked for.
     this.#pool.on("error", ignore);
   }

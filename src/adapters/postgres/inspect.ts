@@ -1,10 +1,11 @@
 /** What a server says of itself, without changing anything in it. */
-import { randomUUID } from "node:crypto";
 import type pg from "pg";
+import type { Clock } from "../../ports/clock.ts";
+import type { Random } from "../../ports/random.ts";
 import { readAddress } from "./address.ts";
 import { createClient } from "./connection.ts";
 import { translateError } from "./errors.ts";
-import { interpretVersion, listMigrations, SELECT_MARK } from "./migrate.ts";
+import { interpretVersion, listMigrations, type MarkRow, SELECT_MARK } from "./migrate.ts";
 
 export interface ServerFacts {
   readonly name: string;
@@ -54,20 +55,28 @@ interface FactsRow {
   readonly may_create: boolean;
 }
 
-export async function inspectServer(address: string, wallMs: () => number): Promise<ServerFacts> {
+export interface InspectParts {
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+export async function inspectServer(
+  address: string,
+  { clock, random }: InspectParts,
+): Promise<ServerFacts> {
   const where = readAddress(address);
   const [client, other] = [createClient(where), createClient(where)];
   try {
     await client.connect();
     await other.connect();
     const [facts] = (await client.query<FactsRow>(FACTS)).rows as [FactsRow];
-    const marks = await client.query(SELECT_MARK, [where.schema]);
+    const marks = await client.query<MarkRow>(SELECT_MARK, [where.schema]);
     const [rights] = (await client.query(RIGHTS, [where.schema])).rows as [
       { readonly owns: boolean; readonly may_use: boolean }?,
     ];
-    const asked = wallMs();
-    const clock = await client.query<{ now: number }>(CLOCK);
-    const roundTripMs = wallMs() - asked;
+    const asked = clock.wallMs();
+    const time = await client.query<{ now: number }>(CLOCK);
+    const roundTripMs = clock.wallMs() - asked;
     const { version, read_only: isReadOnly, fsync, max, used } = facts;
     return {
       name: where.name,
@@ -82,9 +91,9 @@ export async function inspectServer(address: string, wallMs: () => number): Prom
       synchronousCommit: facts.synchronous_commit,
       fsync,
       connections: { used, max },
-      clockAheadMs: (clock.rows[0]?.now ?? asked) - asked - roundTripMs / 2,
+      clockAheadMs: (time.rows[0]?.now ?? asked) - asked - roundTripMs / 2,
       roundTripMs,
-      isPooled: await detectPooler(client, other),
+      isPooled: await detectPooler(client, other, random.id()),
     };
   } catch (error) {
     throw translateError(error, where.name);
@@ -94,11 +103,11 @@ export async function inspectServer(address: string, wallMs: () => number): Prom
 }
 
 /** What is set on one connection must be there the next time, and on no other. */
-async function detectPooler(client: pg.Client, other: pg.Client): Promise<boolean> {
-  const probe = randomUUID();
+async function detectPooler(client: pg.Client, other: pg.Client, probe: string): Promise<boolean> {
+  type Row = { readonly probe: string | null };
   const read = "SELECT current_setting('sluice.probe', true) AS probe";
   await client.query("SELECT set_config('sluice.probe', $1, false)", [probe]);
-  const [there, here] = [await other.query(read), await client.query(read)];
+  const [there, here] = [await other.query<Row>(read), await client.query<Row>(read)];
   await client.query("SELECT set_config('sluice.probe', '', false)");
   return there.rows[0]?.probe === probe || here.rows[0]?.probe !== probe;
 }

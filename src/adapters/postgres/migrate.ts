@@ -20,7 +20,7 @@ export function listMigrations(): string[] {
 
 /** The version of the schema; 0 when there is none yet. */
 export async function readVersion(connection: Connection): Promise<number> {
-  const { rows } = await connection.ask<FoundRow>(SELECT_MARK, [connection.schema]);
+  const { rows } = await connection.ask<MarkRow>(SELECT_MARK, [connection.schema]);
   return interpretVersion(connection, rows[0]);
 }
 
@@ -39,7 +39,7 @@ export async function migrate(connection: Connection): Promise<void> {
     await client.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [
       `sluice/migrate/${connection.schema}`,
     ]);
-    const { rows } = await client.query<FoundRow>(SELECT_MARK, [connection.schema]);
+    const { rows } = await client.query<MarkRow>(SELECT_MARK, [connection.schema]);
     const version = interpretVersion(connection, rows[0]);
     if (check(connection, version, files.length)) return;
     const schema = pg.escapeIdentifier(connection.schema);
@@ -53,7 +53,7 @@ export async function migrate(connection: Connection): Promise<void> {
   });
 }
 
-interface FoundRow {
+export interface MarkRow {
   readonly mark: string | null;
   readonly tables: number;
 }
@@ -64,7 +64,7 @@ export const SELECT_MARK = `SELECT obj_description(n.oid, 'pg_namespace') AS mar
 
 export function interpretVersion(
   { name, schema }: { readonly name: string; readonly schema: string },
-  row: FoundRow | undefined,
+  row: MarkRow | undefined,
 ): number {
   if (row === undefined || (row.mark === null && row.tables === 0)) return 0;
   const version = row.mark?.startsWith(MARK) ? Number(row.mark.slice(MARK.length)) : Number.NaN;

@@ -259,6 +259,11 @@ export class PermitBook {
     }
   }
 
+  /** As they are now: what is saved meanwhile is not walked over again. */
+  #list(): PermitRow[] {
+    return [...this.#own.values()];
+  }
+
   #save(row: PermitRow): void {
     this.#own.set(row.scope, row);
   }
@@ -283,7 +288,7 @@ export class PermitBook {
 
   /** Frees what the worker neither needs nor has leases for. */
   free(request: LeaseRequest): void {
-    for (const row of [...this.#own.values()]) {
+    for (const row of this.#list()) {
       if (this.#isFree(row, request)) this.#own.delete(row.scope);
     }
   }
@@ -301,7 +306,7 @@ export class PermitBook {
 
   /** They last as long as the leases that were granted beside them. */
   prolong({ pipeline, leaseMs }: LeaseRequest): void {
-    for (const row of [...this.#own.values()]) {
+    for (const row of this.#list()) {
       if (row.pipeline !== pipeline) continue;
       this.#save({ ...row, slots: readSlots(row, this.#now), until: this.#now + leaseMs });
     }
@@ -315,7 +320,7 @@ export class PermitBook {
         this.#save({ scope, worker: this.#worker, pipeline, slots: 0, declared, until: 0 });
       }
     }
-    for (const row of [...this.#own.values()]) {
+    for (const row of this.#list()) {
       const cap = this.#findCap(row);
       if (cap === null) this.#own.delete(row.scope);
       else {
@@ -326,7 +331,7 @@ export class PermitBook {
   }
 
   list(pipeline: string | null): Permit[] {
-    const rows = [...this.#own.values()].toSorted((a, b) => (a.scope < b.scope ? -1 : 1));
+    const rows = this.#list().toSorted((a, b) => (a.scope < b.scope ? -1 : 1));
     return describe(rows, pipeline, this.#now);
   }
 
@@ -342,7 +347,7 @@ export class PermitBook {
 
   #listChanges(): { readonly put: PermitRow[]; readonly drop: string[] } {
     return {
-      put: [...this.#own.values()].filter((row) => this.#before.get(row.scope) !== row),
+      put: this.#list().filter((row) => this.#before.get(row.scope) !== row),
       drop: [...this.#before.keys()].filter((scope) => !this.#own.has(scope)),
     };
   }

@@ -125,7 +125,7 @@ export class Shares {
   /** Reports of one commit, step by step. */
   async beginUses(tx: Transaction, rows: LockedShares["rows"]): Promise<Uses> {
     const pipelines = [...new Set(rows.map(({ pipeline }) => pipeline))];
-    const clocks = pipelines.length === 0 ? new Map() : await this.#readClocks(tx, pipelines);
+    const clocks = await this.#readClocks(tx, pipelines);
     const byStep = new Map(rows.map((row) => [`${row.batch}/${row.step}`, row]));
     return new Uses(
       ({ batch, step }) => byStep.get(`${batch}/${step}`),

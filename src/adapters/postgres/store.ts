@@ -85,7 +85,7 @@ export async function openPostgresStore(
   try {
     if (options.mustExist === true) await refuseMissing(connection);
     await migrate(connection);
-    return composeStore(connection, clock, options.host ?? describeHost());
+    return composeStore(connection, { clock, random, host: options.host ?? describeHost() });
   } catch (error) {
     await connection.close();
     throw error;
@@ -99,8 +99,14 @@ function checkNumber(name: string, value: number, min: number): void {
   });
 }
 
+interface Surroundings {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly host: Host;
+}
+
 /** The parts that stand behind the store's verbs, each made from those before it. */
-function composeParts(connection: Connection, clock: Clock, host: Host) {
+function composeParts(connection: Connection, { clock, random, host }: Surroundings) {
   const recorder = new Recorder((text) => hash("sha256", text));
   const workers = new Workers(host);
   const steps = new Steps();
@@ -128,14 +134,14 @@ function composeParts(connection: Connection, clock: Clock, host: Host) {
     reading: new Reading(letters, steps),
     waiting: new Waiting(parts),
     deliveries: new Deliveries(),
-    changes: new ChangeWatch(connection, clock),
+    changes: new ChangeWatch(connection, clock, random),
   };
 }
 
 type Parts = ReturnType<typeof composeParts>;
 
-function composeStore(connection: Connection, clock: Clock, host: Host): Store {
-  const parts = composeParts(connection, clock, host);
+function composeStore(connection: Connection, surroundings: Surroundings): Store {
+  const parts = composeParts(connection, surroundings);
   const { changes } = parts;
   return {
     name: connection.name,

@@ -5,9 +5,9 @@
  * the other, and at most so many a second. Behind a pooler in transaction mode nothing can be heard:
  * then it looks by itself every now and then.
  */
-import { randomUUID } from "node:crypto";
 import type { Client } from "pg";
 import type { Clock } from "../../ports/clock.ts";
+import type { Random } from "../../ports/random.ts";
 import type { Connection } from "./connection.ts";
 
 /** Between two notifications of one process. */
@@ -20,14 +20,15 @@ export class ChangeWatch {
   readonly #clock: Clock;
   readonly #watchers = new Set<() => void>();
   /** By which its own notifications are known: those commits were told of at once. */
-  readonly #name = randomUUID();
+  readonly #name: string;
   readonly #stopListening: () => void;
   #listener: Client | null = null;
   #cancelTelling: (() => void) | null = null;
   #cancelRetry: (() => void) | null = null;
   #isStopped = false;
 
-  constructor(connection: Connection, clock: Clock) {
+  constructor(connection: Connection, clock: Clock, random: Random) {
+    this.#name = random.id();
     this.#connection = connection;
     this.#clock = clock;
     this.#stopListening = connection.onCommit((tells) => {

@@ -127,7 +127,7 @@ export class Working {
       await tx.get(LOCK_BATCH, waitsFor);
       held.add(waitsFor);
     }
-    const results = new Array<ReportResult>(reports.length);
+    const results: ReportResult[] = Array.from(reports, () => "lost");
     const ended: string[] = [];
     for (const round of splitRounds(reports)) {
       const said = round.map(({ report }) => report);
