@@ -73,7 +73,7 @@ export class Connection {
   readonly #pool: pg.Pool;
   readonly #options: ConnectionOptions;
   readonly #begin: { readonly write: pg.QueryConfig; readonly read: pg.QueryConfig };
-  readonly #onCommit = new Set<(tells: boolean) => void>();
+  readonly #onCommit = new Set<() => void>();
   #closed = false;
 
   constructor(options: ConnectionOptions) {
@@ -152,7 +152,7 @@ export class Connection {
     try {
       const transaction = this.#open(client, "BEGIN", this.#begin.write);
       const result = await this.#settle(client, transaction, change);
-      for (const listener of this.#onCommit) listener(transaction.tells);
+      if (transaction.tells) for (const listener of this.#onCommit) listener();
       return result;
     } catch (error) {
       failed = error;
@@ -263,8 +263,8 @@ export class Connection {
     return translateError(error, this.name);
   }
 
-  /** Calls back after each commit of this process, with whether others should look. */
-  onCommit(listener: (tells: boolean) => void): () => void {
+  /** Calls back after each commit of this process after which others should look. */
+  onCommit(listener: () => void): () => void {
     this.#onCommit.add(listener);
     return () => void this.#onCommit.delete(listener);
   }

@@ -355,6 +355,10 @@ export class PermitBook {
   /** Writes what has changed. */
   close(tx: Transaction): void {
     const { put, drop } = this.#listChanges();
+    // Somebody may wait for a slot.
+    const isLower = ({ scope, slots }: PermitRow): boolean =>
+      slots < (this.#readBefore(scope) ?? 0);
+    if (drop.length > 0 || put.some(isLower)) tx.tell();
     if (drop.length > 0) tx.send(DROP, this.#worker, drop);
     if (put.length === 0) return;
     tx.send(

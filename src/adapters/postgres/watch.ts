@@ -1,6 +1,6 @@
 /**
- * Wake-ups. Commits of this process are told at once; those of others by LISTEN and NOTIFY, which are
- * only a hint: whoever watches keeps a slow poll beneath it, and everything ends without them. A
+ * Wake-ups, of commits that leave something new to do or to see. Those of this process are told at
+ * once; those of others by LISTEN and NOTIFY, which are only a hint: whoever watches keeps a slow poll beneath it, and everything ends without them. A
  * notification is sent beside the commit and not in it, as the server lets those in only one after
  * the other, and at most so many a second. Behind a pooler in transaction mode nothing can be heard:
  * then it looks by itself every now and then.
@@ -31,9 +31,9 @@ export class ChangeWatch {
     this.#name = random.id();
     this.#connection = connection;
     this.#clock = clock;
-    this.#stopListening = connection.onCommit((tells) => {
+    this.#stopListening = connection.onCommit(() => {
       this.#tell();
-      if (tells) this.#tellOthers();
+      this.#tellOthers();
     });
   }
 
