@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { askForPostgres } from "../support/postgres-setup.ts";
 import { listLinkedPages, listPages, type Page, readPage, ROOT } from "./markdown.ts";
 import { nameScript, PageRun } from "./page-run.ts";
 import { makeReadersFolder } from "./readers-folder.ts";
@@ -20,10 +21,25 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const slug = ({ path }: Page): string =>
   path.replace(/\.md$/, "").replaceAll("/", "-").toLowerCase();
 
+/** Where `postgres:///` leads, as a reader would say it. */
+async function describeServer(): Promise<Record<string, string>> {
+  const { hostname, port, username, password, pathname } = new URL(await askForPostgres());
+  return {
+    PGHOST: hostname,
+    PGPORT: port,
+    PGUSER: username,
+    PGPASSWORD: password,
+    PGDATABASE: pathname.slice(1),
+  };
+}
+
 describe.concurrent("the blocks of a page, run from top to bottom, do what the page says", () => {
   for (const page of pages.filter(({ blocks }) => blocks.length > 0)) {
     test(page.path, async () => {
-      await new PageRun(page, folder, slug(page)).run();
+      const env = page.blocks.some(({ text }) => text.includes("postgres:///"))
+        ? await describeServer()
+        : {};
+      await new PageRun(page, folder, slug(page), env).run();
     });
   }
 });

@@ -20,10 +20,17 @@ export class PageRun {
   readonly #folder: string;
   readonly #bin: string;
   readonly #ids: KnownIds = new Map();
+  readonly #env: Readonly<Record<string, string>>;
 
   /** `name` is the page's own folder within the reader's. */
-  constructor(page: Pick<Page, "path" | "blocks">, readersFolder: string, name: string) {
+  constructor(
+    page: Pick<Page, "path" | "blocks">,
+    readersFolder: string,
+    name: string,
+    env: Readonly<Record<string, string>> = {},
+  ) {
     this.#page = page;
+    this.#env = env;
     this.#folder = join(readersFolder, "run", name);
     this.#bin = join(readersFolder, "bin");
     mkdirSync(this.#folder, { recursive: true });
@@ -123,7 +130,7 @@ export class PageRun {
     const child = spawn(command, args, {
       cwd: this.#folder,
       // Node 22 warns of SQLite in every program; the pages show what Node 24 prints.
-      env: { ...env, PATH: path, NODE_NO_WARNINGS: "1" },
+      env: { ...env, ...this.#env, PATH: path, NODE_NO_WARNINGS: "1" },
       stdio: ["ignore", "pipe", "pipe"],
     });
     return collect(child);

@@ -12,7 +12,7 @@ export function makeReadersFolder(): string {
   const modules = join(folder, "node_modules");
   mkdirSync(join(modules, "@types"), { recursive: true });
   symlinkSync(ROOT, join(modules, "sluice"));
-  for (const name of ["zod", "@types/node"]) {
+  for (const name of ["zod", "pg", "@types/node"]) {
     symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
   }
   writeFileSync(join(folder, "package.json"), '{ "type": "module", "private": true }\n');

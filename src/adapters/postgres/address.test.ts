@@ -48,6 +48,13 @@ test("a server elsewhere must prove who it is, unless the address says otherwise
   });
 });
 
+test("a server that only the environment names must prove who it is as well", () => {
+  expect(readAddress("postgres:///jobs", { PGHOST: "db.example" }).ssl).toEqual({
+    rejectUnauthorized: true,
+  });
+  expect(readAddress("postgres:///jobs", { PGHOST: "localhost" }).ssl).toBe(false);
+});
+
 test.each([
   ["postgres://db.example/jobs?sslmode=require", /sslmode is "require"/],
   ["postgres://db.example/jobs?schema=Robert'); DROP", /schema .* has no plain name/],

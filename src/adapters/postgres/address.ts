@@ -28,7 +28,7 @@ export function isAddress(store: string): boolean {
   return /^postgres(ql)?:\/\//.test(store);
 }
 
-export function readAddress(text: string): Address {
+export function readAddress(text: string, env: NodeJS.ProcessEnv = process.env): Address {
   const url = parse(text);
   const get = (name: string): string | undefined => url.searchParams.get(name) ?? undefined;
   for (const name of url.searchParams.keys()) {
@@ -51,7 +51,8 @@ export function readAddress(text: string): Address {
     ...(database === "" ? {} : { database: decode(database) }),
     ...(user === "" ? {} : { user: decode(user) }),
     ...(password === "" ? {} : { password: decode(password) }),
-    ssl: readSsl(host, get("sslmode"), get("sslrootcert")),
+    // The driver goes where PGHOST says, if the address does not.
+    ssl: readSsl(host || (env["PGHOST"] ?? ""), get("sslmode"), get("sslrootcert")),
   };
 }
 
