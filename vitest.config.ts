@@ -31,7 +31,7 @@ export default defineConfig({
       project("unit", ["src/**/*.test.ts"], 5_000),
       withPostgres("conformance", ["test/conformance/**/*.test.ts"], 20_000),
       withPostgres("property", ["test/property/**/*.test.ts"], 60_000),
-      project("world", ["sim/**/*.test.ts"], 120_000),
+      withPostgres("world", ["sim/**/*.test.ts"], 120_000),
       withPostgres(
         "integration",
         ["test/integration/**/*.test.ts", "test/chaos/**/*.test.ts"],

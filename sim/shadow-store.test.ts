@@ -1,4 +1,4 @@
-/** The traffic of the real runtime under faults, given to the reference model and to SQLite at once. */
+/** The traffic of the real runtime under faults, given to the reference model and to another store. */
 import { afterEach, describe, expect, test } from "vitest";
 import { createMemoryStore, type MemoryStore } from "../src/adapters/memory/store.ts";
 import type { Host } from "../src/adapters/sql/host.ts";
@@ -6,14 +6,19 @@ import { openSqliteStore } from "../src/adapters/sqlite/store.ts";
 import type { Clock } from "../src/ports/clock.ts";
 import type { Store } from "../src/ports/store.ts";
 import { SeededRandom } from "../src/testing/seeded-random.ts";
+import { openEmptied } from "../test/support/emptied-postgres.ts";
 import { ManualClock } from "../test/support/manual-clock.ts";
 import { type Played, playSeed } from "./play-seed.ts";
-import { BorrowedClock, type ShadowedStore, shadowStore } from "./shadow-store.ts";
+import { BorrowedClock, SetClock, type ShadowedStore, shadowStore } from "./shadow-store.ts";
 import { WHOLE } from "./traffic/cut.ts";
 
-const SEEDS = Number(process.env["SLUICE_SHADOW_SEEDS"] ?? 10);
+const wanted = process.env["SLUICE_SHADOW_SEEDS"];
+const SEEDS = Number(wanted ?? 10);
+/** A server is asked some ten thousand times for each. */
+const SERVER_SEEDS = Number(wanted ?? 2);
 /** Of real time, on a machine that does other things too. */
 const SEED_LIMIT_MS = 20_000;
+const SERVER_SEED_LIMIT_MS = 240_000;
 /** Nodes of the world are no processes: none of them is ever seen to be gone. */
 const HOST: Host = { bootId: "boot", process: "here", isGone: () => false };
 
@@ -57,6 +62,24 @@ describe("SQLite beneath the real runtime", () => {
     const { world } = await playShadowed(3);
     expect(world.trace.digest).toBe((await playSeed(3)).world.trace.digest);
   });
+});
+
+test(`${SERVER_SEEDS} seeds of traffic: PostgreSQL answers and holds what the reference model does`, {
+  timeout: SERVER_SEEDS * SERVER_SEED_LIMIT_MS,
+}, async () => {
+  for (let seed = 1; seed <= SERVER_SEEDS; seed++) {
+    const time = new SetClock();
+    const postgres = await openEmptied(time);
+    let shadowed: ShadowedStore | null = null;
+    const wrapStore = (memory: MemoryStore, world: Clock): Store => {
+      shadowed = shadowStore(memory, postgres, { world, shadow: time });
+      return shadowed.store;
+    };
+    await playSeed(seed, WHOLE, { wrapStore });
+    const { compare } = shadowed as unknown as ShadowedStore;
+    expect(await compare.call(shadowed), `seed ${seed}`).toEqual([]);
+    await postgres.close();
+  }
 });
 
 describe("a shadow", () => {

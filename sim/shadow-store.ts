@@ -2,6 +2,9 @@
  * A store with a shadow: each call is done to the primary, the reference model, and then to another
  * store at the same virtual time and in the same order. The caller hears the primary alone, so that a
  * history does not depend on whether somebody compares; where the two differ, the shadow tells.
+ *
+ * A shadow that answers from elsewhere cannot keep up, as virtual time does not wait for it: it lives
+ * by a clock of its own, which is set to the time of each call before that is made.
  */
 import type { MemoryStore } from "../src/adapters/memory/store.ts";
 import type { Clock } from "../src/ports/clock.ts";
@@ -43,8 +46,19 @@ export interface ShadowedStore {
 /** What came of a call: an answer, or an error by its name and code. */
 type Outcome = { readonly answer: unknown } | { readonly threw: string };
 
-export function shadowStore(primary: MemoryStore, shadow: Store): ShadowedStore {
-  return new Shadowing(primary, shadow);
+/** The times of a world, for a shadow that comes after it. */
+export interface LateTimes {
+  readonly world: Clock;
+  /** What the shadow takes for the time. */
+  readonly shadow: SetClock;
+}
+
+export function shadowStore(
+  primary: MemoryStore,
+  shadow: Store,
+  times: LateTimes | null = null,
+): ShadowedStore {
+  return new Shadowing(primary, shadow, times);
 }
 
 class Shadowing implements ShadowedStore {
@@ -53,6 +67,7 @@ class Shadowing implements ShadowedStore {
   calls = 0;
   readonly #primary: MemoryStore;
   readonly #shadow: Store;
+  readonly #times: LateTimes | null;
   /** Names that no port lists. */
   readonly #readers = new Set<string>();
   readonly #batches = new Set<string>();
@@ -60,9 +75,10 @@ class Shadowing implements ShadowedStore {
   #busy = 0;
   #compared: Promise<void> = Promise.resolve();
 
-  constructor(primary: MemoryStore, shadow: Store) {
+  constructor(primary: MemoryStore, shadow: Store, times: LateTimes | null) {
     this.#primary = primary;
     this.#shadow = shadow;
+    this.#times = times;
     type Call = (...args: readonly unknown[]) => Promise<unknown>;
     const calls: Record<string, Call> = {};
     for (const verb of STORE_VERBS) {
@@ -85,17 +101,31 @@ class Shadowing implements ShadowedStore {
     const call = ++this.calls;
     this.#note(verb, args);
     const answer = invoke(this.#primary, verb, args);
-    const expected = settle(answer);
-    const given = this.#busy > 0 ? structuredClone(args) : args;
-    const actual =
-      this.#busy++ === 0
-        ? settle(invoke(this.#shadow, verb, given))
-        : this.#compared.then(() => settle(invoke(this.#shadow, verb, given)));
+    const isLate = this.#busy > 0 || this.#times !== null;
+    // Before the caller changes what is his own now.
+    const expected = settle(isLate ? answer.then((value) => structuredClone(value)) : answer);
+    const given = isLate ? structuredClone(args) : args;
+    const setTime = this.#noteTime();
+    this.#busy++;
+    const actual = isLate
+      ? this.#compared.then(() => {
+          setTime();
+          return settle(invoke(this.#shadow, verb, given));
+        })
+      : settle(invoke(this.#shadow, verb, given));
     this.#compared = Promise.all([expected, actual]).then(([one, other]) => {
       this.#busy--;
       this.#weigh(call, verb, given, one, other);
     });
     return answer;
+  }
+
+  /** Answers how to make it for the shadow what it is now. */
+  #noteTime(): () => void {
+    if (this.#times === null) return () => undefined;
+    const { world, shadow } = this.#times;
+    const [wallMs, monotonicMs] = [world.wallMs(), world.monotonicMs()];
+    return () => shadow.set(wallMs, monotonicMs);
   }
 
   #weigh(
@@ -155,6 +185,25 @@ function settle(answer: Promise<unknown>): Promise<Outcome> {
       return { threw: code ?? name ?? String(error) };
     },
   );
+}
+
+/** Stands where it is set. */
+export class SetClock {
+  #wallMs = 0;
+  #monotonicMs = 0;
+
+  set(wallMs: number, monotonicMs: number): void {
+    this.#wallMs = wallMs;
+    this.#monotonicMs = monotonicMs;
+  }
+
+  wallMs(): number {
+    return this.#wallMs;
+  }
+
+  monotonicMs(): number {
+    return this.#monotonicMs;
+  }
 }
 
 /** Lets a store be opened before the world is there whose time it keeps. */

@@ -111,8 +111,10 @@ export function describeRaces(rule: Rule): void {
       () => rig.store.cancel(id, { mode: "now", by: "bob", why: null }),
     );
     expect((await rig.get(id)).cancel).toMatchObject({ mode: "now", by: "bob" });
-    const asked = order === "two first" ? 1 : 2;
-    expect(await rig.recorded(id, "batch.cancel_requested")).toHaveLength(asked);
+    const { length: asked } = await rig.recorded(id, "batch.cancel_requested");
+    // Whoever asks for no more than is asked for already is not recorded.
+    const possible = { "one first": [2], "two first": [1], "at once": [1, 2] }[order];
+    expect(possible).toContain(asked);
     await rig.report(lease, {});
     await expectHonest(rig, id);
   });

@@ -18,7 +18,7 @@ const HOST: Host = { bootId: "boot", process: "here", isGone: () => false };
 const free: string[] = [];
 let made = 0;
 
-export async function openEmptied(time: Clock): Promise<Store> {
+export async function openEmptied(time: Pick<Clock, "monotonicMs" | "wallMs">): Promise<Store> {
   const address = new URL(await askForPostgres());
   const schema = free.pop() ?? `emptied_${process.pid}_${++made}`;
   await empty(address.href, schema);
