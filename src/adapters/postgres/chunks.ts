@@ -18,19 +18,15 @@ export const HELD_COLUMNS =
 const prefixed = (columns: string, table: string): string =>
   columns.replaceAll(/\w+/g, (column) => `${table}.${column}`);
 
+// Each by its primary key (OFFSET 0 keeps it so): an index of what is leased has been left by
+// everything that was, and is walked over from its beginning.
 const LEASES = `unnest($1::text[], $2::int[], $3::int[], $4::bigint[]) WITH ORDINALITY
   AS l(id, step, chunk, fence, nth) JOIN batch b ON b.id = l.id
-  JOIN chunk c ON c.batch = b.num AND c.step = l.step AND c.chunk = l.chunk
-    AND c.state = 'leased' AND c.fence = l.fence`;
+  JOIN LATERAL (SELECT * FROM chunk o
+    WHERE o.batch = b.num AND o.step = l.step AND o.chunk = l.chunk OFFSET 0) AS c
+    ON c.state = 'leased' AND c.fence = l.fence`;
 const SELECT_HELD = statement(`SELECT l.nth, ${prefixed(HELD_COLUMNS, "c")} FROM ${LEASES}`);
 const SELECT_TRACKED = statement(
-  `SELECT c.batch AS batch_num, c.step AS step_num, c.chunk AS chunk_num,
-     ${prefixed(ITEM_COLUMNS, "i")}
-   FROM ${LEASES} AND c.tracked = 1
-   JOIN item i ON i.batch = c.batch AND i.step = c.step AND i.item >= c.start AND i.item < c.finish
-   ORDER BY i.item`,
-);
-const SELECT_TRACKED_OF = statement(
   `SELECT c.batch AS batch_num, c.step AS step_num, c.chunk AS chunk_num,
      ${prefixed(ITEM_COLUMNS, "i")}
    FROM unnest($1::bigint[], $2::int[], $3::int[]) AS l(batch, step, chunk)
@@ -104,27 +100,25 @@ export class Chunks {
     tx: Transaction,
     leases: readonly LeaseRef[],
   ): Promise<readonly (HeldChunk | undefined)[]> {
-    const named = [
+    const rows = await tx.all<HeldRow & { readonly nth: number }>(
+      SELECT_HELD,
       leases.map(({ batch }) => batch),
       leases.map(({ step }) => step),
       leases.map(({ chunk }) => chunk),
       leases.map(({ fence }) => fence),
-    ] as const;
-    const [rows, items] = await Promise.all([
-      tx.all<HeldRow & { readonly nth: number }>(SELECT_HELD, ...named),
-      tx.all<TrackedRow>(SELECT_TRACKED, ...named),
-    ]);
-    const tracked = groupByChunk(items);
+    );
     const held = Array.from(leases, (): HeldChunk | undefined => undefined);
-    for (const row of rows) held[row.nth - 1] = { row, tracked: pickItems(tracked, row) };
+    for (const [at, chunk] of (await this.readItems(tx, rows)).entries()) {
+      held[(rows[at]?.nth ?? 0) - 1] = chunk;
+    }
     return held;
   }
 
-  /** The same for rows that were found otherwise. */
+  /** Most chunks have no such items, and it costs nothing then. */
   async readItems(tx: Transaction, rows: readonly HeldRow[]): Promise<readonly HeldChunk[]> {
     const items = rows.some(({ tracked }) => tracked === 1)
       ? await tx.all<TrackedRow>(
-          SELECT_TRACKED_OF,
+          SELECT_TRACKED,
           rows.map(({ batch }) => batch),
           rows.map(({ step }) => step),
           rows.map(({ chunk }) => chunk),
