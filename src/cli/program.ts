@@ -13,6 +13,7 @@ import { addCompletionCommand } from "./commands/completion.ts";
 import { addDeadCommand } from "./commands/dead.ts";
 import { addDeliveriesCommand } from "./commands/deliveries.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
+import { addCopyCommand } from "./commands/copy.ts";
 import { addMigrateCommand } from "./commands/migrate.ts";
 import { addGcCommand } from "./commands/gc.ts";
 import { addInitCommand } from "./commands/init.ts";
@@ -135,6 +136,7 @@ function buildProgram(cli: Cli): Command {
     addGcCommand,
     addBackupCommand,
     addMigrateCommand,
+    addCopyCommand,
     addDoctorCommand,
     addCompletionCommand,
     addInitCommand,

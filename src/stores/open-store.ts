@@ -28,7 +28,7 @@ export async function openStore(store: string, options: OpenStoreOptions): Promi
       ...(synchronous === undefined ? {} : { synchronous }),
     });
   }
-  const { openPostgresStore } = await load(() => import("../adapters/postgres/store.ts"));
+  const { openPostgresStore } = await loadPostgres(() => import("../adapters/postgres/store.ts"));
   return openPostgresStore(store, {
     ...common,
     ...(connectionsMax === undefined ? {} : { connectionsMax }),
@@ -41,12 +41,12 @@ export async function inspectServer(
   address: string,
   parts: { readonly clock: Clock; readonly random: Random },
 ): Promise<ServerFacts> {
-  const inspecting = await load(() => import("../adapters/postgres/inspect.ts"));
+  const inspecting = await loadPostgres(() => import("../adapters/postgres/inspect.ts"));
   return inspecting.inspectServer(address, parts);
 }
 
 /** The driver is loaded only where it is needed, so that nobody else must install it. */
-async function load<Module>(importIt: () => Promise<Module>): Promise<Module> {
+export async function loadPostgres<Module>(importIt: () => Promise<Module>): Promise<Module> {
   try {
     return await importIt();
   } catch (error) {

@@ -49,7 +49,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
 /** What one SQL adapter has and the other has no use for. */
 const onlyIn = {
   // A file is copied, and lives on a disk.
-  sqlite: ["backup.ts", "file-system.ts"],
+  sqlite: ["backup.ts", "dump.ts", "file-system.ts"],
   // A server has an address and a state of its own; many write to it at once.
   postgres: [
     "address.ts",
@@ -58,6 +58,7 @@ const onlyIn = {
     "inspect.ts",
     "lane-tending.ts",
     "positions.ts",
+    "restore.ts",
     "statement.ts",
     "transaction.ts",
   ],

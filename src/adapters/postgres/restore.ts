@@ -1,0 +1,154 @@
+/**
+ * Takes over all that another store holds, in one transaction: either everything is there, or nothing.
+ * Only a store without any batch does, so that nothing can be mixed up.
+ */
+import pg from "pg";
+import { SluiceError } from "../../core/errors.ts";
+import type { StepSettings } from "../../core/step.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { BatchSettings } from "../../ports/conducting.ts";
+import type { StoreDump } from "../../ports/dump.ts";
+import type { Random } from "../../ports/random.ts";
+import { readAddress } from "./address.ts";
+import { Connection } from "./connection.ts";
+import { encodeValue, type Value } from "./statement.ts";
+
+type Row = Record<string, unknown>;
+
+/** What this schema keeps beside a batch's settings, for statements. */
+const DERIVED: Readonly<Record<string, (row: Row, settings: SettingsOf) => Row>> = {
+  batch: ({ settings }) => {
+    const { caps, maxRunMs } = JSON.parse(settings as string) as BatchSettings;
+    return {
+      caps: caps === undefined ? null : JSON.stringify(caps),
+      max_run_ms: maxRunMs ?? null,
+    };
+  },
+  step: ({ batch, step }, settings) => {
+    const { chunkSize, maxRedrives, budget, canary } = settings(batch as number, step as number);
+    return {
+      chunk_size: chunkSize,
+      max_redrives: maxRedrives,
+      watched_failures: budget !== null || canary !== null ? 1 : 0,
+    };
+  },
+};
+
+type SettingsOf = (batch: number, step: number) => StepSettings;
+
+const COLUMNS = `SELECT a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type
+  FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE n.nspname = $1 AND c.relname = $2 AND a.attnum > 0 AND NOT a.attisdropped`;
+
+interface Column {
+  readonly name: string;
+  readonly type: string;
+}
+
+/** Where a number that is never given twice goes on: [sequence, table, column]. */
+const SEQUENCES = [
+  ["record_positions", "record", "position"],
+  ["message_positions", "message", "position"],
+  ["lease_turn", "step", "turn"],
+] as const;
+
+/** Answers how many rows each table was given. The schema is there, and up to date. */
+export async function restoreInto(
+  address: string,
+  dump: StoreDump,
+  { clock, random }: { readonly clock: Clock; readonly random: Random },
+): Promise<ReadonlyMap<string, number>> {
+  const options = { busyMs: 0, connectionsMax: 1, time: null };
+  const connection = new Connection({ address: readAddress(address), clock, random, ...options });
+  try {
+    return await restore(connection, dump);
+  } finally {
+    await connection.close();
+  }
+}
+
+async function restore(
+  connection: Connection,
+  dump: StoreDump,
+): Promise<ReadonlyMap<string, number>> {
+  const counts = new Map<string, number>();
+  await connection.alone(async (client) => {
+    await client.query(`SET LOCAL search_path TO ${pg.escapeIdentifier(connection.schema)}`);
+    await client.query("LOCK TABLE batch IN EXCLUSIVE MODE");
+    await refuseUsed(client, connection.name);
+    const settings = new Map<number, BatchSettings["steps"]>();
+    const settingsOf: SettingsOf = (batch, step) =>
+      (settings.get(batch) ?? [])[step] as StepSettings;
+    // Batches first: what is derived of their steps needs their settings.
+    const tables = dump.tables.toSorted((a, b) => rank(a.name) - rank(b.name));
+    for (const { name, readPages } of tables) {
+      const { rows: columns } = await client.query<Column>(COLUMNS, [connection.schema, name]);
+      let count = 0;
+      for (const page of readPages()) {
+        const full = page.map((row) => ({ ...row, ...DERIVED[name]?.(row, settingsOf) }));
+        if (name === "batch") for (const row of full) noteSettings(settings, row);
+        await insert(client, name, columns, full);
+        count += full.length;
+      }
+      counts.set(name, count);
+    }
+    await goOnCounting(client, connection.schema);
+  });
+  return counts;
+}
+
+function rank(table: string): number {
+  return table === "batch" ? 0 : 1;
+}
+
+function noteSettings(settings: Map<number, BatchSettings["steps"]>, row: Row): void {
+  const { steps } = JSON.parse(row["settings"] as string) as BatchSettings;
+  settings.set(row["num"] as number, steps);
+}
+
+async function refuseUsed(client: pg.Client, name: string): Promise<void> {
+  const { rowCount } = await client.query("SELECT 1 FROM batch LIMIT 1");
+  if (rowCount === 0) return;
+  throw new SluiceError("STORE_NOT_EMPTY", `${name} holds batches already`, {
+    hint: "Copy into a schema of its own: ?schema=<name> in the address.",
+  });
+}
+
+/** Columns that only one of the two stores has are left out, or keep their default. */
+async function insert(
+  client: pg.Client,
+  table: string,
+  columns: readonly Column[],
+  rows: readonly Row[],
+): Promise<void> {
+  const [first = {}] = rows;
+  const shared = columns.filter(({ name }) => name in first);
+  const names = shared.map(({ name }) => pg.escapeIdentifier(name)).join(", ");
+  const lists = shared.map(({ type }, at) => `$${at + 1}::${type}[]`).join(", ");
+  await client.query(
+    `INSERT INTO ${pg.escapeIdentifier(table)} (${names}) OVERRIDING SYSTEM VALUE
+     SELECT * FROM unnest(${lists})`,
+    shared.map(({ name }) => encodeValue(rows.map((row) => row[name]) as Value)),
+  );
+}
+
+async function goOnCounting(client: pg.Client, schema: string): Promise<void> {
+  for (const [sequence, table, column] of SEQUENCES) {
+    await client.query(
+      `SELECT setval('${sequence}', max(${column}), true) FROM ${table} HAVING max(${column}) > 0`,
+    );
+  }
+  const { rows } = await client.query<{ table: string; column: string }>(
+    `SELECT table_name AS table, column_name AS column FROM information_schema.columns
+     WHERE table_schema = $1 AND is_identity = 'YES'`,
+    [schema],
+  );
+  for (const { table, column } of rows) {
+    await client.query(
+      `SELECT setval(pg_get_serial_sequence($1, $2), max(${column}), true) FROM ${table}
+       HAVING max(${column}) > 0`,
+      [`${schema}.${table}`, column],
+    );
+  }
+}

@@ -1,0 +1,31 @@
+/** Copies all that a SQLite file holds into a fresh store on a server. */
+import { isAddress, readAddress } from "../adapters/postgres/address.ts";
+import { openDump } from "../adapters/sqlite/dump.ts";
+import { SluiceError } from "../core/errors.ts";
+import { loadPostgres, openStore, type OpenStoreOptions } from "./open-store.ts";
+
+const FILE_PREFIX = /^sqlite:(\/\/)?/;
+
+/** Answers how many rows of each table were copied. */
+export async function copyStore(
+  from: string,
+  to: string,
+  options: OpenStoreOptions,
+): Promise<ReadonlyMap<string, number>> {
+  const path = from.replace(FILE_PREFIX, "");
+  if (isAddress(from) || !isAddress(to)) {
+    throw new SluiceError("BAD_COPY", "a copy goes from a SQLite file to a PostgreSQL server", {
+      hint: "sluice copy --from .sluice/sluice.db --to postgres://user@host/database",
+    });
+  }
+  readAddress(to);
+  // Opening brings both up to date, so that they have the same columns.
+  for (const store of [path, to]) await (await openStore(store, options)).close();
+  const dump = openDump(path, options.clock);
+  try {
+    const { restoreInto } = await loadPostgres(() => import("../adapters/postgres/restore.ts"));
+    return await restoreInto(to, dump, options);
+  } finally {
+    dump.close();
+  }
+}

@@ -1,0 +1,127 @@
+/** What a SQLite file holds is the same on a server: all that can be asked, and what comes of it. */
+import { readFileSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { expect, test } from "vitest";
+import { describeHost } from "../../src/adapters/sql/host.ts";
+import { copyStore } from "../../src/stores/copy-store.ts";
+import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import {
+  describeDifference,
+  findFirstDifference,
+  readCanonicalState,
+} from "../support/canonical-state.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { makePlace, openAt } from "./postgres-rig.ts";
+import { allOf, ME, Rig, steps } from "./rig.ts";
+import { makeRig } from "./sqlite-rig.ts";
+
+const HOOK = "hook";
+const EVERYTHING = { readers: [HOOK] };
+const FIVE_A_SECOND = { kind: "rate", perSecond: 5, burst: 10 } as const;
+
+/** One of everything that a file can hold. */
+async function fill(rig: Rig): Promise<void> {
+  const { store, clock } = rig;
+  await store.startReader(HOOK, "beginning");
+  const mixed = await rig.running([4, 2], {
+    key: "a\0key",
+    settings: steps({ errorsTopic: "oops" }),
+  });
+  const [first, second] = await rig.lease({ batch: mixed, chunksMax: 2 });
+  if (first === undefined || second === undefined) throw new Error("there are two chunks");
+  const results = { 0: '{"text":"nul \\u0000 and 😀"}' };
+  await rig.report(first, { succeeded: [0, 1], failed: [2, 3], results, emits: { 1: ["mail"] } });
+  await store.claimContents(second, [{ index: 0, content: "scope/id/hash" }]);
+  await rig.report(second, { succeeded: [0, 1], contents: { 0: "scope/id/hash" } });
+  await rig.edit(mixed, 2, '{"better":true}');
+  await rig.discard(mixed, { items: [3] });
+  await store.keepUndelivered({
+    reader: HOOK,
+    position: 1,
+    event: `${mixed}/1`,
+    batch: mixed,
+    type: "batch.submitted",
+    attempts: 3,
+    code: "NO",
+    message: "it said no",
+  });
+  const busy = await rig.running([2, 2, 2], { settings: steps({ maxRedrives: 2 }) });
+  const [waits] = await rig.lease({ batch: busy });
+  if (waits === undefined) throw new Error("there are three chunks");
+  await rig.report(waits, { succeeded: [0], retryInMs: { 1: 9_000 }, checkpoints: { 1: "half" } });
+  const one = await rig.slicing({ lane: "shared", open: true });
+  await rig.submit({ lane: "shared" });
+  await rig.pause("batch", one);
+  await store.setLanePolicy("shared", "park");
+  await store.setLimit({ kind: "cap", scope: "lane", name: "shared", value: 3 }, ME);
+  await store.draw([{ bucket: "rate/x", key: "k", spec: FIVE_A_SECOND, cost: 1, count: 9 }], 0);
+  await store.closeBucket({ bucket: "rate/x", key: "closed" }, 60_000);
+  clock.advance(1_000);
+}
+
+test("a copy tells what its original does, and goes on where that stopped", async () => {
+  const rig = await makeRig();
+  await fill(rig);
+  const before = await readCanonicalState(rig.store, EVERYTHING);
+  await rig.store.close();
+  const place = await makePlace();
+  const options = { clock: rig.clock, random: new SeededRandom() };
+  const rows = await copyStore(`sqlite:${rig.path}`, place.address, options);
+  expect(rows.get("batch")).toBe(4);
+  expect(rows.get("message")).toBe(3);
+
+  // What was monotonic time in the file is the server's time now.
+  const time = { wallMs: () => rig.clock.wallMs(), monotonicMs: () => rig.clock.wallMs() };
+  const copy = await openAt(place.address, rig.clock, { time });
+  try {
+    const difference = findFirstDifference(before, await readCanonicalState(copy, EVERYTHING));
+    const told = difference && describeDifference(difference, ["the file", "its copy"]);
+    expect(told).toBeNull();
+
+    const worker = await copy.registerWorker({ name: "newcomer" });
+    const after = new Rig(copy, rig.clock, worker);
+    const fresh = await after.submit();
+    expect(fresh.id).not.toBe("");
+    rig.clock.advance(9_000);
+    const leased = await after.lease({ chunksMax: 100 });
+    expect(leased.map(({ batch, chunk }) => `${batch}/${chunk}`)).toContain("batch-2/0");
+    for (const lease of leased)
+      expect(await after.report(lease, { succeeded: allOf(lease) })).toBe("settled");
+    const records = await copy.readRecords(null, 0, 1_000);
+    const positions = records.map(({ position }) => position);
+    expect(positions).toEqual([...new Set(positions)].toSorted((a, b) => a - b));
+  } finally {
+    await copy.close();
+  }
+});
+
+test("nothing is copied into a store that holds batches, or to a file", async () => {
+  const rig = await makeRig();
+  await rig.running([1]);
+  await rig.store.close();
+  const place = await makePlace();
+  const options = { clock: new ManualClock(), random: new SeededRandom() };
+  await copyStore(rig.path, place.address, options);
+  await expect(copyStore(rig.path, place.address, options)).rejects.toMatchObject({
+    code: "STORE_NOT_EMPTY",
+  });
+  await expect(copyStore(rig.path, "other.db", options)).rejects.toMatchObject({
+    code: "BAD_COPY",
+  });
+});
+
+test("a file that a living process has open is not copied", async () => {
+  const rig = await makeRig();
+  const [boot, namespace] = describeHost().process.split("/");
+  const stat = readFileSync(`/proc/${process.ppid}/stat`, "utf8");
+  const ticks = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+  const raw = new DatabaseSync(rig.path);
+  raw.prepare("UPDATE worker SET process = ?").run(`${boot}/${namespace}/${process.ppid}/${ticks}`);
+  raw.close();
+  await rig.store.close();
+  const options = { clock: new ManualClock(), random: new SeededRandom() };
+  const { address } = await makePlace();
+  await expect(copyStore(rig.path, address, options)).rejects.toMatchObject({
+    code: "STORE_IN_USE",
+  });
+});
