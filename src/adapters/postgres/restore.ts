@@ -82,10 +82,11 @@ async function restore(
       (settings.get(batch) ?? [])[step] as StepSettings;
     // Batches first: what is derived of their steps needs their settings.
     const tables = dump.tables.toSorted((a, b) => rank(a.name) - rank(b.name));
-    for (const { name, readPages } of tables) {
+    for (const table of tables) {
+      const { name } = table;
       const { rows: columns } = await client.query<Column>(COLUMNS, [connection.schema, name]);
       let count = 0;
-      for (const page of readPages()) {
+      for (const page of table.readPages()) {
         const full = page.map((row) => ({ ...row, ...DERIVED[name]?.(row, settingsOf) }));
         if (name === "batch") for (const row of full) noteSettings(settings, row);
         await insert(client, name, columns, full);
