@@ -93,6 +93,8 @@ export class Connection {
     });
     // An idle connection that breaks is replaced when the next one is asked for.
     this.#pool.on("error", ignore);
+    // One that breaks in use tells it by its answers as well. Nobody listening would end the process.
+    this.#pool.on("connect", (client) => client.on("error", ignore));
   }
 
   /** One question outside of any transaction. */
