@@ -280,7 +280,7 @@ interface Attempt<T> {
   readonly result: T;
   readonly begun: Begun;
   readonly tells: boolean;
-  readonly doubt: unknown;
+  readonly doubt: Error | null;
 }
 
 async function settle<T>(
@@ -296,12 +296,12 @@ async function settle<T>(
     if (!isBroken(error)) await client.query("ROLLBACK").catch(ignore);
     throw error;
   }
-  let doubt: unknown = null;
+  let doubt: Error | null = null;
   try {
     await transaction.commit();
   } catch (error) {
     if (!isBroken(error)) throw error;
-    doubt = error;
+    doubt = error as Error;
   }
   return { result, begun: { id: transaction.id, life: null }, tells: transaction.tells, doubt };
 }
