@@ -1,10 +1,11 @@
 /**
- * Several processes of the built command at work on one batch in one SQLite file, to be killed,
+ * Several processes of the built command at work on one batch in one store, to be killed,
  * stopped and started again; and what anybody can see of it all.
  */
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, vi } from "vitest";
+import { isAddress } from "../../src/adapters/postgres/address.ts";
 import { COMMAND, type Running, Workspace } from "../support/command-line.ts";
 import type { Evidence } from "./black-box/evidence.ts";
 import { markCaught, type Nap } from "./black-box/naps.ts";
@@ -18,7 +19,7 @@ export interface CrewOptions extends Partial<ChaosOptions> {
   readonly items: number;
   /** Settings of every engine; leases that a busy machine does not lose, and quick sweeps. */
   readonly settings?: Readonly<Record<string, number>>;
-  /** Where the store is, from the working folder. */
+  /** Where the store is: a path from the working folder, or the address of a server. */
   readonly store?: string;
   /** A file that events are delivered to, from the working folder. Default none. */
   readonly events?: string;
@@ -87,7 +88,7 @@ export class Crew {
       ...options,
     };
     const { work } = this;
-    this.#store = work.at(store);
+    this.#store = isAddress(store) ? store : work.at(store);
     this.#leaseMs = settings["leaseMs"] ?? LEASE_MS;
     this.#isNotified = events !== null;
     this.onlooker = new Onlooker({ work, store: this.#store, events });

@@ -2,11 +2,8 @@
  * Somebody who looks at a batch from outside: with the built command, at the file that events are
  * delivered to, and at what the handlers have written down.
  */
-import { hash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
 import { expect, vi } from "vitest";
-import { verifyChain } from "../../src/core/chain.ts";
 import { type BatchLine, readLines, type Workspace } from "../support/command-line.ts";
 import type {
   DeliveredEvent,
@@ -17,22 +14,17 @@ import type {
   StatusLine,
 } from "./black-box/evidence.ts";
 import { countLines, readMonotonicMs, readRuns, RUNS_FOLDER } from "./black-box/run-log.ts";
+import { checkStoredChains } from "./stored-chains.ts";
 
 export interface OnlookerParts {
   readonly work: Workspace;
-  /** The path of the store. */
+  /** The path of the store, or its address. */
   readonly store: string;
   /** The file that events are delivered to, from the working folder; null where nobody listens. */
   readonly events: string | null;
 }
 
 type Seen = Pick<Evidence, "runs" | "looks" | "status" | "results" | "letters" | "delivered">;
-
-interface ChainRow {
-  readonly batch: number;
-  readonly body: string;
-  readonly hash: string;
-}
 
 /** For whatever is waited for: generous, as the machine may be busy with something else. */
 export const WAIT_MS = 60_000;
@@ -111,7 +103,7 @@ export class Onlooker {
       const { elapsedMs: _elapsedMs, ...ending } = this.#ending;
       expect(status, "watch and status differ").toMatchObject(ending);
     }
-    this.#checkChains();
+    await checkStoredChains(this.#parts.store);
     return {
       runs: readRuns(work.at(RUNS_FOLDER), batch),
       looks: this.looks,
@@ -148,20 +140,6 @@ export class Onlooker {
     const lines = readFileSync(work.at(file), "utf8").split("\n");
     const results = lines.filter((line) => line !== "");
     return shareValues(results.map((line) => JSON.parse(line) as ResultLine));
-  }
-
-  /** The records of the whole store: anybody can check their chains, as the pages about it show. */
-  #checkChains(): void {
-    const database = new DatabaseSync(this.#parts.store, { readOnly: true });
-    try {
-      const sql = "SELECT batch, body, hash FROM record ORDER BY batch, seq";
-      const rows = database.prepare(sql).all() as unknown as ChainRow[];
-      for (const [, records] of Map.groupBy(rows, ({ batch }) => batch)) {
-        expect(verifyChain(records, (text) => hash("sha256", text)).kind).toBe("intact");
-      }
-    } finally {
-      database.close();
-    }
   }
 }
 

@@ -1,10 +1,11 @@
 /** A crew of which one is killed every two seconds and started again at once, until the batch ends. */
-import { expect } from "vitest";
+import { expect, vi } from "vitest";
 import { SeededRandom } from "../../src/testing/seeded-random.ts";
 import { seclude } from "../support/pid-namespace.ts";
 import { findFaults } from "./black-box/find-faults.ts";
 import { Crew, isOverWithin, LEASE_MS, type MemberOptions, SWEEP_MS } from "./crew.ts";
 import { shuffle } from "./draw.ts";
+import { WAIT_MS } from "./onlooker.ts";
 import { describeRecoveries, measureRecoveries } from "./recovery.ts";
 
 export interface StormOptions {
@@ -17,6 +18,18 @@ export interface StormOptions {
   /** How often everything that was reported so far is written down. */
   readonly lookEveryMs: number;
   readonly seed: number;
+  /** Default a file of SQLite. */
+  readonly store?: string;
+  /** What else goes wrong until the end. */
+  readonly disturb?: (storm: Storm) => Promise<void>;
+  /** In what a process says that may end by itself and is started again. */
+  readonly mayEnd?: RegExp;
+}
+
+export interface Storm {
+  readonly crew: Crew;
+  readonly ended: Promise<unknown>;
+  readonly random: SeededRandom;
 }
 
 const KILL_EVERY_MS = 2_000;
@@ -25,7 +38,14 @@ const RECOVERY_MAX_MS = LEASE_MS + SWEEP_MS + 2_000;
 
 export async function checkStorm(options: StormOptions): Promise<void> {
   const { items, workers, workMs, killsMin, seed } = options;
-  const crew = new Crew({ items, workMs, mixed: true, events: "events.jsonl" });
+  const { store, disturb } = options;
+  const crew = new Crew({
+    items,
+    workMs,
+    mixed: true,
+    events: "events.jsonl",
+    ...(store === undefined ? {} : { store }),
+  });
   try {
     const before = seclude();
     crew.start("run");
@@ -33,9 +53,12 @@ export async function checkStorm(options: StormOptions): Promise<void> {
     for (let at = 0; at < workers; at++) crew.start("work", at % 2 === 0 ? { before } : {});
     await crew.onlooker.findBatch();
     const ended = crew.onlooker.waitForEnd();
-    const looking = lookAgainAndAgain(crew, ended, options.lookEveryMs);
-    await killOneByOne(crew, ended, new SeededRandom(seed));
-    await looking;
+    const storm = { crew, ended, random: new SeededRandom(seed) };
+    await Promise.all([
+      lookAgainAndAgain(storm, options),
+      killOneByOne(storm, options.mayEnd),
+      disturb?.({ ...storm, random: new SeededRandom(seed + 1) }),
+    ]);
     const { kills } = crew;
     const evidence = await crew.gather();
     expect(findFaults(evidence), `seed ${seed}`).toEqual([]);
@@ -57,14 +80,10 @@ export async function checkStorm(options: StormOptions): Promise<void> {
 }
 
 /** Each of them once a round, in another order every time. */
-async function killOneByOne(
-  crew: Crew,
-  ended: Promise<unknown>,
-  random: SeededRandom,
-): Promise<void> {
+async function killOneByOne({ crew, ended, random }: Storm, mayEnd?: RegExp): Promise<void> {
   let round: MemberOptions[] = [];
   while (!(await isOverWithin(ended, KILL_EVERY_MS))) {
-    crew.supervise();
+    crew.supervise(mayEnd);
     if (round.length === 0)
       round = shuffle(
         crew.members.map(({ options }) => options),
@@ -78,10 +97,13 @@ async function killOneByOne(
   }
 }
 
+/** Whoever looks while the store cannot be reached looks again. */
 async function lookAgainAndAgain(
-  crew: Crew,
-  ended: Promise<unknown>,
-  everyMs: number,
+  { crew, ended }: Storm,
+  { lookEveryMs, disturb }: StormOptions,
 ): Promise<void> {
-  while (!(await isOverWithin(ended, everyMs))) await crew.onlooker.look({ withResults: true });
+  const look = (): Promise<unknown> => crew.onlooker.look({ withResults: true });
+  while (!(await isOverWithin(ended, lookEveryMs))) {
+    await (disturb === undefined ? look() : vi.waitFor(look, { timeout: WAIT_MS }));
+  }
 }

@@ -6,7 +6,7 @@
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chown, mkdtemp, open, readFile, realpath } from "node:fs/promises";
+import { appendFile, chown, mkdtemp, open, readFile, realpath } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,13 +22,27 @@ export interface PostgresServer {
   stop(): Promise<void>;
 }
 
+/** One that a test may do with as it likes: nobody else is on it. */
+export interface OwnPostgresServer extends PostgresServer {
+  /**
+   * Ends it and starts it again with the same data at the same port; resolves when it takes
+   * connections. `immediate` is as a crash: nothing is written out, and it recovers from its log.
+   */
+  restart(mode: StopMode, whileDown?: () => void | Promise<void>): Promise<void>;
+}
+
+export type StopMode = "fast" | "immediate";
+
 export interface PostgresServerOptions {
   /** What is committed outlives the server's host. Default false: tests go faster without. */
   readonly durable?: boolean;
+  /** Networks, as 10.1.2.0/24, from which it lets everybody in, too. */
+  readonly networks?: readonly string[];
   /** More settings of the server. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 
+const STOP_SIGNALS = { fast: "SIGINT", immediate: "SIGQUIT" } as const;
 const USER = "postgres";
 const START_MS = 30_000;
 const LOOK_EVERY_MS = 10;
@@ -49,16 +63,36 @@ export async function startPostgres(options: PostgresServerOptions = {}): Promis
   if (given !== undefined && given !== "") {
     return { address: given, pid: null, stop: () => Promise.resolve() };
   }
+  return startOwnPostgres(options);
+}
+
+/** Also where the tests are given a server: that one is not ours to disturb. */
+export async function startOwnPostgres(
+  options: PostgresServerOptions = {},
+): Promise<OwnPostgresServer> {
   const user = chooseUser();
   const folder = await makeFolder(user);
   const watchdog = startWatchdog(folder);
   try {
     const bin = await findPrograms(folder, user);
     initialize(bin, folder, user);
-    const { server, port } = await start({ bin, folder, user, options });
+    await letIn(folder, options.networks ?? []);
+    const how = { bin, folder, user, options };
+    const started = await start(how);
+    const { port } = started;
+    let { server } = started;
     return {
       address: `postgres://${USER}@127.0.0.1:${port}/postgres`,
-      pid: server.pid ?? null,
+      get pid() {
+        return server.pid ?? null;
+      },
+      restart: async (mode, whileDown) => {
+        await end(server, STOP_SIGNALS[mode]);
+        await whileDown?.();
+        server = await launch(how, port);
+        const problem = await waitUntilReady(server, folder);
+        if (problem !== null) throw new Error(`PostgreSQL does not start again: ${problem}`);
+      },
       stop: async () => {
         await end(server);
         await end(watchdog);
@@ -96,6 +130,11 @@ function initialize(bin: string, folder: string, user: RunsAs): void {
   );
   if (status === 0) return;
   throw new Error(`initdb of ${bin} failed: ${error?.message ?? stderr.trim()}`);
+}
+
+async function letIn(folder: string, networks: readonly string[]): Promise<void> {
+  const lines = networks.map((network) => `host all all ${network} trust\n`);
+  await appendFile(join(folder, "data", "pg_hba.conf"), lines.join(""));
 }
 
 interface Start {
@@ -160,7 +199,8 @@ async function waitUntilReady(server: ChildProcess, folder: string): Promise<str
     if (failure !== null) return failure;
     if (hasEnded(server)) return readFile(join(folder, "server.log"), "utf8");
     const state = await readFile(join(folder, "data", "postmaster.pid"), "utf8").catch(() => "");
-    if (/^ready\b/m.test(state)) return null;
+    // One that ended without ado leaves its file behind.
+    if (/^ready\b/m.test(state) && state.startsWith(`${server.pid}\n`)) return null;
     await setTimeout(LOOK_EVERY_MS);
   }
   return `it is not ready after ${START_MS} ms`;
@@ -171,10 +211,10 @@ function hasEnded({ exitCode, signalCode, pid }: ChildProcess): boolean {
 }
 
 /** The server at once, with its clients; the watchdog by the end of its input. */
-async function end(child: ChildProcess): Promise<void> {
+async function end(child: ChildProcess, signal: NodeJS.Signals = "SIGINT"): Promise<void> {
   if (hasEnded(child)) return;
   const ended = once(child, "exit");
-  if (child.stdin === null) child.kill("SIGINT");
+  if (child.stdin === null) child.kill(signal);
   else child.stdin.end();
   await ended;
 }

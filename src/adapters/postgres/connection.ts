@@ -1,14 +1,16 @@
 /**
  * Connections to a PostgreSQL server, and transactions on them. What met others at the same rows is
  * done again; what broke off before its COMMIT was sent surely did not happen; and of what broke off
- * after it the server is asked whether it did, by the transaction's id. Nobody guesses.
+ * after it the server is asked whether it did, by the transaction's id (fate.ts). Nobody guesses.
  */
 import pg from "pg";
 import { type Clock, sleep } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
 import { SluiceError } from "../../core/errors.ts";
+import { invariant } from "../../core/invariant.ts";
 import type { Address } from "./address.ts";
 import { isBroken, isContention, translateError } from "./errors.ts";
+import { type Begun, decideFate, type Fate, readStatus, SELECT_LIFE } from "./fate.ts";
 import { decodeText } from "./statement.ts";
 import { type Instant, Transaction } from "./transaction.ts";
 
@@ -74,6 +76,7 @@ export class Connection {
   readonly #options: ConnectionOptions;
   readonly #begin: { readonly write: pg.QueryConfig; readonly read: pg.QueryConfig };
   readonly #onCommit = new Set<() => void>();
+  readonly #lives = new WeakMap<pg.PoolClient, Promise<string | null>>();
   #closed = false;
 
   constructor(options: ConnectionOptions) {
@@ -93,6 +96,8 @@ export class Connection {
     });
     // An idle connection that breaks is replaced when the next one is asked for.
     this.#pool.on("error", ignore);
+    // One that breaks in use tells it by its answers as well. Nobody listening would end the process.
+    this.#pool.on("connect", (client) => client.on("error", ignore));
   }
 
   /** One question outside of any transaction. */
@@ -149,52 +154,47 @@ export class Connection {
   async #writeOnce<T>(change: (transaction: Transaction) => Promise<T>): Promise<T> {
     const client = await this.#connect();
     let failed: unknown = null;
+    let attempt: Attempt<T>;
     try {
+      const life = this.#readLife(client);
       const transaction = this.#open(client, "BEGIN", this.#begin.write);
-      const result = await this.#settle(client, transaction, change);
-      if (transaction.tells) for (const listener of this.#onCommit) listener();
-      return result;
+      attempt = await settle(client, transaction, change);
+      failed = attempt.doubt;
+      if (failed !== null) attempt = { ...attempt, begun: { ...attempt.begun, life: await life } };
     } catch (error) {
       failed = error;
       throw error;
     } finally {
       client.release(failed !== null && isBroken(failed) ? true : undefined);
     }
+    // By now it holds no connection: many whose way broke at once would wait for each other.
+    if (attempt.doubt !== null && !(await this.#wasCommitted(attempt.begun))) throw attempt.doubt;
+    if (attempt.tells) for (const listener of this.#onCommit) listener();
+    return attempt.result;
   }
 
-  async #settle<T>(
-    client: pg.PoolClient,
-    transaction: Transaction,
-    change: (transaction: Transaction) => Promise<T>,
-  ): Promise<T> {
-    let result: T;
-    try {
-      result = await change(transaction);
-      await transaction.begin();
-    } catch (error) {
-      if (!isBroken(error)) await client.query("ROLLBACK").catch(ignore);
-      throw error;
+  /** Once a connection, which does not outlive its server. */
+  #readLife(client: pg.PoolClient): Promise<string | null> {
+    let life = this.#lives.get(client);
+    if (life === undefined) {
+      life = client.query<{ life: string }>(SELECT_LIFE).then(
+        ({ rows }) => rows[0]?.life ?? null,
+        () => null,
+      );
+      this.#lives.set(client, life);
     }
-    try {
-      await transaction.commit();
-    } catch (error) {
-      if (!isBroken(error) || !(await this.#wasCommitted(transaction.id))) throw error;
-    }
-    return result;
+    return life;
   }
 
-  /**
-   * Whether a transaction whose COMMIT was not answered has been committed. The server may not have
-   * noticed yet that its client is gone, so it is asked until it knows.
-   */
-  async #wasCommitted(id: string | null): Promise<boolean> {
+  /** Whether a transaction whose COMMIT was not answered has been committed: asked until it is known. */
+  async #wasCommitted(begun: Begun): Promise<boolean> {
     const { clock } = this.#options;
     const giveUpAt = clock.monotonicMs() + FATE_MS;
     for (;;) {
-      const status = await this.#askStatus(id).catch(() => "unknown");
-      if (status === "committed") return true;
-      if (status === "aborted" || status === null) return false;
-      if (clock.monotonicMs() >= giveUpAt) {
+      const fate = await this.#askFate(begun).catch(() => "ask_again");
+      if (fate === "committed") return true;
+      if (fate === "not_committed") return false;
+      if (fate === "unknowable" || clock.monotonicMs() >= giveUpAt) {
         throw new SluiceError(
           "STORE_UNREACHABLE",
           `the server ${this.name} broke off in the middle of a commit and cannot be asked whether it took place`,
@@ -205,18 +205,16 @@ export class Connection {
     }
   }
 
-  async #askStatus(id: string | null): Promise<string | null> {
-    const client = await this.#pool.connect();
+  /** On a connection of its own: those of the pool may all be waiting for something. */
+  async #askFate(begun: Begun): Promise<Fate> {
+    const { id } = begun;
+    invariant(id !== null, "a transaction that writes has a number");
+    const client = createClient(this.#options.address, { query_timeout: CONNECT_MS });
     try {
-      const { rows } = await client.query<{ status: string | null }>(
-        "SELECT pg_xact_status($1::xid8) AS status",
-        [id],
-      );
-      client.release();
-      return rows[0]?.status ?? null;
-    } catch (error) {
-      client.release(true);
-      throw error;
+      await client.connect();
+      return decideFate(begun, await readStatus(client, id));
+    } finally {
+      await client.end().catch(ignore);
     }
   }
 
@@ -277,9 +275,43 @@ export class Connection {
   }
 }
 
+/** A change as far as it got: in doubt when its COMMIT was sent and not answered. */
+interface Attempt<T> {
+  readonly result: T;
+  readonly begun: Begun;
+  readonly tells: boolean;
+  readonly doubt: Error | null;
+}
+
+async function settle<T>(
+  client: pg.PoolClient,
+  transaction: Transaction,
+  change: (transaction: Transaction) => Promise<T>,
+): Promise<Attempt<T>> {
+  let result: T;
+  try {
+    result = await change(transaction);
+    await transaction.begin();
+  } catch (error) {
+    if (!isBroken(error)) await client.query("ROLLBACK").catch(ignore);
+    throw error;
+  }
+  let doubt: Error | null = null;
+  try {
+    await transaction.commit();
+  } catch (error) {
+    if (!isBroken(error)) throw error;
+    doubt = error as Error;
+  }
+  return { result, begun: { id: transaction.id, life: null }, tells: transaction.tells, doubt };
+}
+
 /** A plain connection, without pipelining. */
-export function createClient(address: Address): pg.Client {
-  return new pg.Client(composeConfig(address));
+export function createClient(address: Address, more: pg.ClientConfig = {}): pg.Client {
+  const client = new pg.Client({ ...composeConfig(address), ...more });
+  // Whoever asks something on it is told by the answer; without a listener it would end the process.
+  client.on("error", ignore);
+  return client;
 }
 
 function composeConfig({ host, port, database, user, password, ssl }: Address): pg.ClientConfig {

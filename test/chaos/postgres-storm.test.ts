@@ -1,0 +1,18 @@
+/** Workers that are killed all the time, on a server that crashes. The long version is in test/long. */
+import { test } from "vitest";
+import { checkPostgresStorm } from "./postgres-storm.ts";
+
+const SEED = Number(process.env["SLUICE_SEED"] ?? 1);
+
+test("20,000 items on a server that crashes, by a way that breaks, under kills every two seconds: none lost, none done twice, one ending, and work goes on in time", () =>
+  checkPostgresStorm({
+    items: 20_000,
+    workers: 4,
+    workMs: 14,
+    killsMin: 3,
+    crashesAt: [0.4],
+    disturbEveryMs: 500,
+    cutsMin: 5,
+    lookEveryMs: 3_000,
+    seed: SEED,
+  }));

@@ -1,0 +1,138 @@
+/**
+ * The storm on a PostgreSQL server that crashes and comes back, by a way that breaks in the middle of
+ * commits, is cut for everybody, and falls silent for a while.
+ */
+import pg from "pg";
+import { expect, vi } from "vitest";
+import type { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { CuttingProxy } from "../support/cutting-proxy.ts";
+import { type OwnPostgresServer, startOwnPostgres } from "../support/postgres-server.ts";
+import { readMonotonicMs } from "./black-box/run-log.ts";
+import { type Crew, isOverWithin } from "./crew.ts";
+import { pick } from "./draw.ts";
+import { WAIT_MS } from "./onlooker.ts";
+import { checkStorm, type Storm, type StormOptions } from "./storm.ts";
+
+export interface PostgresStormOptions extends StormOptions {
+  /** When the server crashes, each a share of the starts and ends of all items. */
+  readonly crashesAt: readonly number[];
+  /** Between two disturbances of the way. */
+  readonly disturbEveryMs: number;
+  readonly cutsMin: number;
+}
+
+/** What the promise allows after the server is back. */
+const RETURN_MS = 5_000;
+/** A machine that is busy with something else may take longer. */
+const SLACK = 3;
+const SILENT_MS = 1_000;
+/** Whoever starts while the server is away is refused; whoever is at work waits for it. */
+const REFUSED_AT_START = /^(?![\s\S]*working on)[\s\S]*(cannot be reached|broke off)/;
+
+const DISTURBANCES = ["cut", "lose_answer", "lose_request", "silence"] as const;
+type Disturbance = (typeof DISTURBANCES)[number];
+
+interface Damage {
+  readonly done: Map<Disturbance, number>;
+  /** How long it took from the server's return until items were settled again. */
+  readonly returnsMs: number[];
+}
+
+export async function checkPostgresStorm(options: PostgresStormOptions): Promise<void> {
+  const server = await startOwnPostgres({ durable: true });
+  const proxy = await CuttingProxy.start(server.address);
+  const damage: Damage = { done: new Map(), returnsMs: [] };
+  try {
+    await checkStorm({
+      ...options,
+      store: proxy.address,
+      mayEnd: REFUSED_AT_START,
+      disturb: async (storm) => {
+        await Promise.all([
+          crash(storm, server, options, damage),
+          disturbWay(storm, proxy, options, damage),
+        ]);
+      },
+    });
+  } finally {
+    await proxy.close();
+    await server.stop();
+  }
+  const done = [...damage.done].map(([what, times]) => `${times} x ${what}`).join(", ");
+  const returns = damage.returnsMs.map((ms) => `${Math.round(ms)} ms`).join(", ");
+  console.log(`${done}; first items settled after the server's return: ${returns}`);
+  expect(damage.returnsMs).toHaveLength(options.crashesAt.length);
+  expect(Math.max(...damage.returnsMs)).toBeLessThan(RETURN_MS * SLACK);
+  const cuts = [...damage.done.values()].reduce((sum, times) => sum + times, 0);
+  expect(cuts).toBeGreaterThanOrEqual(options.cutsMin);
+}
+
+async function crash(
+  { crew, ended }: Storm,
+  server: OwnPostgresServer,
+  { crashesAt, items }: PostgresStormOptions,
+  { returnsMs }: Damage,
+): Promise<void> {
+  for (const share of crashesAt) {
+    await Promise.race([ended, crew.onlooker.waitForLines(share * 2 * items)]);
+    noteDisturbed(crew);
+    await server.restart("immediate");
+    returnsMs.push(await measureReturn(server));
+  }
+}
+
+/** From now until an item is settled. */
+async function measureReturn(server: OwnPostgresServer): Promise<number> {
+  const backAt = readMonotonicMs();
+  const client = new pg.Client(server.address);
+  await client.connect();
+  try {
+    const before = await countSettled(client);
+    const isMoving = async (): Promise<boolean> => (await countSettled(client)) > before;
+    await vi.waitUntil(isMoving, { timeout: WAIT_MS, interval: 20 });
+    return readMonotonicMs() - backAt;
+  } finally {
+    await client.end();
+  }
+}
+
+async function countSettled(client: pg.Client): Promise<number> {
+  const { rows } = await client.query<{ settled: string }>(
+    "SELECT coalesce(sum(succeeded + skipped + failed), 0) AS settled FROM sluice.step",
+  );
+  return Number(rows[0]?.settled);
+}
+
+async function disturbWay(
+  { crew, ended, random }: Storm,
+  proxy: CuttingProxy,
+  { disturbEveryMs }: PostgresStormOptions,
+  { done }: Damage,
+): Promise<void> {
+  while (!(await isOverWithin(ended, disturbEveryMs))) {
+    noteDisturbed(crew);
+    const what = await disturbOnce(proxy, ended, random);
+    done.set(what, (done.get(what) ?? 0) + 1);
+  }
+  proxy.leaveAlone();
+}
+
+async function disturbOnce(
+  proxy: CuttingProxy,
+  ended: Promise<unknown>,
+  random: SeededRandom,
+): Promise<Disturbance> {
+  const what = pick(DISTURBANCES, random);
+  if (what === "cut") proxy.cut();
+  else if (what === "silence") {
+    proxy.fallSilent();
+    await isOverWithin(ended, SILENT_MS);
+    proxy.speak();
+  } else await Promise.race([proxy.breakCommit(what), ended]);
+  return what;
+}
+
+/** What they do around it may be lost, and done again. */
+function noteDisturbed(crew: Crew): void {
+  for (const { name } of crew.members) crew.disturbed.add(name);
+}

@@ -1,0 +1,248 @@
+/**
+ * A way to a PostgreSQL server that can be cut where it hurts: between the COMMIT of a client and its
+ * answer, before the COMMIT has reached the server, everywhere at once; and that can fall silent
+ * without anybody being told. It reads just enough of the protocol to know what passes: messages in
+ * both directions are a letter, a length and a body, but for a client's first one, which has no letter.
+ */
+import { once } from "node:events";
+import { createServer, type Server, Socket } from "node:net";
+
+/** What becomes of the COMMIT of a transaction that writes. */
+export type CommitFate =
+  /** The server commits, and the client never hears of it. */
+  | "lose_answer"
+  /** The server never hears of it. */
+  | "lose_request";
+
+/** A COMMIT that has not reached the server, on a connection that is open on both sides. */
+export interface HeldCommit {
+  /** Cuts the connection on the client's side; the server's has been left to itself. */
+  drop(): void;
+}
+
+type Way = "to_server" | "to_client";
+
+const HEADER_BYTES = 5;
+/** With these our transactions begin; readers have nothing to lose. */
+const WRITES = "sluice_begin\0";
+const READS = "sluice_begin_look\0";
+const COMMIT = "COMMIT\0";
+
+export class CuttingProxy {
+  readonly #listener: Server;
+  readonly #server: URL;
+  readonly #lines = new Set<Line>();
+  #port = 0;
+  #isSilent = false;
+  #waiting: { readonly fate: CommitFate | "hold"; tell(line: Line): void } | null = null;
+  /** Notifications are not passed on. */
+  isDeaf = false;
+
+  private constructor(address: string) {
+    this.#server = new URL(address);
+    this.#listener = createServer((client) => this.#connect(client));
+  }
+
+  /** In front of the server at this address. */
+  static async start(address: string): Promise<CuttingProxy> {
+    const proxy = new CuttingProxy(address);
+    proxy.#listener.listen(0, "127.0.0.1");
+    await once(proxy.#listener, "listening");
+    const bound = proxy.#listener.address();
+    if (bound === null || typeof bound === "string") throw new Error("no port was given");
+    proxy.#port = bound.port;
+    return proxy;
+  }
+
+  /** The server's address by this way. */
+  get address(): string {
+    const url = new URL(this.#server);
+    url.port = String(this.#port);
+    return url.href;
+  }
+
+  get connections(): number {
+    return this.#lines.size;
+  }
+
+  /** Resets every connection, for both sides. */
+  cut(): void {
+    for (const line of this.#lines) line.cut();
+  }
+
+  /** Takes connections and bytes, and answers none of them: nobody can see that the way is broken. */
+  fallSilent(): void {
+    this.#isSilent = true;
+  }
+
+  /** What came in the meantime is passed on. */
+  speak(): void {
+    this.#isSilent = false;
+    for (const line of this.#lines) line.flush();
+  }
+
+  get isSilent(): boolean {
+    return this.#isSilent;
+  }
+
+  /** Breaks the connection at the next COMMIT of anybody who writes; resolves when it is done. */
+  breakCommit(fate: CommitFate): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting = { fate, tell: () => resolve() };
+    });
+  }
+
+  /** Keeps the next such COMMIT from the server; resolves when it has been sent. */
+  holdCommit(): Promise<HeldCommit> {
+    return new Promise((resolve) => {
+      this.#waiting = { fate: "hold", tell: (line) => resolve({ drop: () => line.cut() }) };
+    });
+  }
+
+  /** Nobody is waited for any more. */
+  leaveAlone(): void {
+    this.#waiting = null;
+  }
+
+  async close(): Promise<void> {
+    this.#listener.close();
+    this.cut();
+    await once(this.#listener, "close");
+  }
+
+  /** Only one of several that commit at once. */
+  takeWaiting(line: Line, way: Way): CommitFate | "hold" | null {
+    const waiting = this.#waiting;
+    const isDue = waiting !== null && (waiting.fate === "lose_answer") === (way === "to_client");
+    if (!isDue) return null;
+    this.#waiting = null;
+    waiting.tell(line);
+    return waiting.fate;
+  }
+
+  #connect(client: Socket): void {
+    const server = new Socket().connect(Number(this.#server.port), this.#server.hostname);
+    const line = new Line(this, client, server);
+    this.#lines.add(line);
+    line.onEnd = () => this.#lines.delete(line);
+  }
+}
+
+/** One connection, from its client to the server and back. */
+class Line {
+  readonly #proxy: CuttingProxy;
+  readonly #client: Socket;
+  readonly #server: Socket;
+  readonly #unread: Record<Way, Buffer> = {
+    to_server: Buffer.alloc(0),
+    to_client: Buffer.alloc(0),
+  };
+  #hasBegun = false;
+  #writes = false;
+  #isHeld = false;
+  onEnd: () => void = () => undefined;
+
+  constructor(proxy: CuttingProxy, client: Socket, server: Socket) {
+    this.#proxy = proxy;
+    this.#client = client;
+    this.#server = server;
+    client.setNoDelay(true);
+    server.setNoDelay(true);
+    client.on("data", (bytes) => this.#take("to_server", bytes));
+    server.on("data", (bytes) => this.#take("to_client", bytes));
+    for (const [from, to] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      from.on("error", () => to.resetAndDestroy());
+      // A way that is silent does not tell of an end, either.
+      from.on("end", () => (proxy.isSilent ? undefined : to.end()));
+      from.on("close", () => (proxy.isSilent || this.#isHeld ? undefined : this.#end(to)));
+    }
+  }
+
+  cut(): void {
+    this.#client.resetAndDestroy();
+    this.#server.resetAndDestroy();
+    this.onEnd();
+  }
+
+  flush(): void {
+    this.#take("to_server", Buffer.alloc(0));
+    this.#take("to_client", Buffer.alloc(0));
+  }
+
+  #end(other: Socket): void {
+    other.destroySoon();
+    this.onEnd();
+  }
+
+  #take(way: Way, bytes: Buffer): void {
+    this.#unread[way] = Buffer.concat([this.#unread[way], bytes]);
+    if (this.#proxy.isSilent || this.#isHeld) return;
+    const passed: Buffer[] = [];
+    for (;;) {
+      const message = this.#next(way);
+      if (message === null) break;
+      const fate = this.#judge(way, message);
+      if (fate === "pass") passed.push(message);
+      else if (fate === "cut") return this.#cutBehind(way, passed);
+      else if (fate === "hold") {
+        this.#isHeld = true;
+        break;
+      }
+    }
+    this.#send(way, passed);
+  }
+
+  /** What came before it arrives; then both sides see a reset. */
+  #cutBehind(way: Way, passed: readonly Buffer[]): void {
+    this.#send(way, passed);
+    this.cut();
+  }
+
+  #send(way: Way, messages: readonly Buffer[]): void {
+    const to = way === "to_server" ? this.#server : this.#client;
+    if (messages.length > 0 && to.writable) to.write(Buffer.concat(messages));
+  }
+
+  #next(way: Way): Buffer | null {
+    const unread = this.#unread[way];
+    const isFirst = way === "to_server" && !this.#hasBegun;
+    const headerBytes = isFirst ? HEADER_BYTES - 1 : HEADER_BYTES;
+    if (unread.length < headerBytes) return null;
+    const length = unread.readUInt32BE(headerBytes - 4) + headerBytes - 4;
+    if (unread.length < length) return null;
+    if (isFirst) this.#hasBegun = true;
+    this.#unread[way] = unread.subarray(length);
+    return unread.subarray(0, length);
+  }
+
+  #judge(way: Way, message: Buffer): "pass" | "cut" | "hold" | "swallow" {
+    const letter = String.fromCharCode(message[0] ?? 0);
+    if (way === "to_client" && letter === "A") return this.#proxy.isDeaf ? "swallow" : "pass";
+    if (way === "to_server" && letter === "B") this.#noteBegin(message);
+    const isCommit = isCommitMessage(way, letter, message);
+    if (!isCommit || !this.#writes) return "pass";
+    const fate = this.#proxy.takeWaiting(this, way);
+    if (fate === null) return "pass";
+    return fate === "hold" ? "hold" : "cut";
+  }
+
+  #noteBegin(bind: Buffer): void {
+    const names = bind.toString("latin1", HEADER_BYTES, HEADER_BYTES + READS.length + 1);
+    if (names.includes(READS)) this.#writes = false;
+    else if (names.includes(WRITES)) this.#writes = true;
+  }
+}
+
+/** A client's as a plain query or as a statement to be parsed; a server's as the name of what it did. */
+function isCommitMessage(way: Way, letter: string, message: Buffer): boolean {
+  if (way === "to_client") return letter === "C" && readBody(message).startsWith(COMMIT);
+  if (letter === "Q") return readBody(message).startsWith(COMMIT);
+  return letter === "P" && readBody(message).includes(`\0${COMMIT}`);
+}
+
+function readBody(message: Buffer): string {
+  return message.toString("latin1", HEADER_BYTES, HEADER_BYTES + 64);
+}
