@@ -64,12 +64,19 @@ export class Onlooker {
     return countLines(this.#parts.work.at(RUNS_FOLDER));
   }
 
-  /** Resolves when the batch has ended, however. */
+  /** Resolves when the batch has ended, however. Whoever cannot reach the store comes again. */
   async waitForEnd(): Promise<void> {
-    const watching = await this.#parts.work.run("watch", await this.findBatch(), "--json");
-    const [line] = readLines<BatchLine>(watching.stdout);
-    if (line === undefined) throw new Error(`watch saw no end: ${watching.stderr}`);
-    this.#ending = line;
+    const batch = await this.findBatch();
+    for (;;) {
+      const { stdout, stderr } = await this.#parts.work.run("watch", batch, "--json");
+      const [line] = readLines<BatchLine & { readonly error?: { readonly code: string } }>(stdout);
+      if (line?.error?.code === "STORE_UNREACHABLE") continue;
+      if (line === undefined || line.error !== undefined) {
+        throw new Error(`watch saw no end: ${stdout}${stderr}`);
+      }
+      this.#ending = line;
+      return;
+    }
   }
 
   /** Writes down how the batch is now, with its results if they are asked for. */

@@ -11,7 +11,7 @@ test("20,000 items on a server that crashes, by a way that breaks, under kills e
     workMs: 14,
     killsMin: 3,
     crashesAt: [0.4],
-    disturbEveryMs: 500,
+    disturbEveryMs: 1_000,
     cutsMin: 5,
     lookEveryMs: 3_000,
     seed: SEED,

@@ -34,6 +34,7 @@ export class CuttingProxy {
   readonly #lines = new Set<Line>();
   #port = 0;
   #isSilent = false;
+  #isRefusing = false;
   #waiting: { readonly fate: CommitFate | "hold"; tell(line: Line): void } | null = null;
   /** Notifications are not passed on. */
   isDeaf = false;
@@ -70,12 +71,22 @@ export class CuttingProxy {
     for (const line of this.#lines) line.cut();
   }
 
+  /** Resets every connection, also those that come, as if nobody were there. */
+  refuse(): void {
+    this.#isRefusing = true;
+    this.cut();
+  }
+
+  accept(): void {
+    this.#isRefusing = false;
+  }
+
   /** Takes connections and bytes, and answers none of them: nobody can see that the way is broken. */
   fallSilent(): void {
     this.#isSilent = true;
   }
 
-  /** What came in the meantime is passed on. */
+  /** What came in the meantime is passed on, and who has gone is missed. */
   speak(): void {
     this.#isSilent = false;
     for (const line of this.#lines) line.flush();
@@ -121,6 +132,7 @@ export class CuttingProxy {
   }
 
   #connect(client: Socket): void {
+    if (this.#isRefusing) return void client.resetAndDestroy();
     const server = new Socket().connect(Number(this.#server.port), this.#server.hostname);
     const line = new Line(this, client, server);
     this.#lines.add(line);
@@ -154,7 +166,7 @@ class Line {
       [client, server],
       [server, client],
     ] as const) {
-      from.on("error", () => to.resetAndDestroy());
+      from.on("error", () => (proxy.isSilent ? undefined : to.resetAndDestroy()));
       // A way that is silent does not tell of an end, either.
       from.on("end", () => (proxy.isSilent ? undefined : to.end()));
       from.on("close", () => (proxy.isSilent || this.#isHeld ? undefined : this.#end(to)));
@@ -167,9 +179,12 @@ class Line {
     this.onEnd();
   }
 
+  /** Tells each side what the other one has said and done in the meantime. */
   flush(): void {
     this.#take("to_server", Buffer.alloc(0));
     this.#take("to_client", Buffer.alloc(0));
+    if (this.#client.readableEnded || this.#client.destroyed) this.#end(this.#server);
+    else if (this.#server.readableEnded || this.#server.destroyed) this.#end(this.#client);
   }
 
   #end(other: Socket): void {

@@ -254,7 +254,12 @@ export class Connection {
         hint: "Look before the engine closes.",
       });
     }
-    return this.#pool.connect();
+    try {
+      return await this.#pool.connect();
+    } catch (error) {
+      // Of looks as well: whoever is told what the driver says takes it for the end.
+      throw this.#translate(error);
+    }
   }
 
   #translate(error: unknown): unknown {
