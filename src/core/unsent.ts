@@ -3,6 +3,7 @@
  * time after its end, so that an end costs the same however many are left.
  */
 import { getOutcome, type OutcomeMap, PENDING } from "./outcome-map.ts";
+import { isUnreadable } from "./frozen-line.ts";
 import { nameMessage, type NewMessage } from "./topic.ts";
 
 export interface UnsentOrigin {
@@ -52,7 +53,8 @@ export function listUnsent(
 
 function describeUnsent(origin: UnsentOrigin, item: number, line: string | undefined): NewMessage {
   const { batch, step, stepName, topic, drive } = origin;
-  const value = line === undefined ? "" : `,"value":${line}`;
+  const isReadable = line !== undefined && !isUnreadable(line);
+  const value = isReadable ? `,"value":${line}` : "";
   return {
     topic,
     id: nameMessage({ batch, step }, item, drive, "unsent"),

@@ -36,6 +36,8 @@ export interface SliceItems {
 export interface Source<Item = unknown> {
   /** A word for messages: `jsonl`, `csv`, `paged`. */
   readonly kind: string;
+  /** Only processes of this host can read it: where workers may be elsewhere it is frozen. */
+  readonly isLocal?: boolean;
   /**
    * Yields the slices of the whole source in order, with nothing between them left out, in memory
    * that does not grow with its size.

@@ -20,6 +20,8 @@ export interface Store
     TopicStore {
   /** The name people see: a file, a server. */
   readonly name: string;
+  /** Whether whoever works on it may be on other hosts. */
+  readonly spansHosts?: boolean;
   /** How often whoever waits should look, unless he says otherwise; a server has many who wait. */
   readonly looks?: { readonly pollMs: number; readonly sweepMs: number };
   /**

@@ -4,8 +4,8 @@
  */
 import { SluiceError } from "../core/errors.ts";
 import type { PlannedChunk } from "../ports/conducting.ts";
-import type { Source } from "../ports/source.ts";
-import { freezeItem, writeManifest } from "./manifest.ts";
+import type { SliceItems, Source } from "../ports/source.ts";
+import { freezeItem, UnreadableItem, writeManifest } from "./manifest.ts";
 
 /** A chunk's bytes end it early, so that a worker's memory stays bounded. */
 export const SLICE_BYTES_MAX = 4 * 1_048_576;
@@ -40,7 +40,7 @@ export async function* freezePieces(
   if (lines.length > 0) yield pack();
 }
 
-/** All items of a source, in order; one that cannot be read ends it. */
+/** All items of a source, in order; one that cannot be read is frozen as what it is, and fails alone. */
 export async function* readItems(
   source: Source,
   chunkSize: number,
@@ -48,9 +48,17 @@ export async function* readItems(
   const request = { chunkSize, sliceBytesMax: SLICE_BYTES_MAX, after: null };
   for await (const { locator } of source.slice(request)) {
     for (const items of await source.read([locator])) {
-      for (let at = 0; at < items.count; at++) yield items.at(at);
+      for (let at = 0; at < items.count; at++) yield readItem(items, at);
       items.release?.();
     }
+  }
+}
+
+function readItem(items: SliceItems, at: number): unknown {
+  try {
+    return items.at(at);
+  } catch (error) {
+    return new UnreadableItem(error);
   }
 }
 

@@ -1,14 +1,28 @@
 /**
  * Items that a batch owns, frozen as JSON lines. What an item was when it was frozen is what every
- * try of it sees, whatever became of the array or the API that it came from.
+ * try of it sees, whatever became of the array or the API that it came from. An item that could not
+ * be read when it was frozen has a line that no JSON text is, with the error that it fails with.
  */
-import { PermanentError, SluiceError } from "../core/errors.ts";
+import { describeError, PermanentError, SluiceError } from "../core/errors.ts";
+import { isUnreadable, readUnreadable, writeUnreadable } from "../core/frozen-line.ts";
 import type { SliceItems } from "../ports/source.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
+/** What a source has in an item's place when that cannot be read. */
+export class UnreadableItem {
+  readonly error: unknown;
+
+  constructor(error: unknown) {
+    this.error = error;
+  }
+}
+
 export function freezeItem(item: unknown, index: number): string {
+  if (item instanceof UnreadableItem) {
+    return writeUnreadable(describeError(item.error));
+  }
   let text: string | undefined;
   let cause: unknown;
   try {
@@ -38,7 +52,13 @@ export function readManifest(bytes: Uint8Array): SliceItems {
       if (line === undefined) {
         throw new PermanentError(`the manifest has no item ${position}`, { code: "BAD_MANIFEST" });
       }
+      if (isUnreadable(line)) throw readError(line);
       return JSON.parse(line) as unknown;
     },
   };
+}
+
+function readError(line: string): PermanentError {
+  const { code, message } = readUnreadable(line);
+  return new PermanentError(message, { code });
 }

@@ -113,15 +113,20 @@ class Slicer {
     return this.#batch.settings.steps[this.#step.number]?.chunkSize ?? this.#step.chunkSize;
   }
 
-  /** Whom a paced batch is sent to is settled before the first is: what changes later is not. */
-  get #mustFreeze(): boolean {
-    return (this.#batch.settings.steps[this.#step.number]?.pace ?? null) !== null;
+  /**
+   * Whom a paced batch is sent to is settled before the first is: what changes later is not. And what
+   * lies on this host alone cannot be read by workers elsewhere.
+   */
+  #mustFreeze({ isLocal = false }: Source): boolean {
+    const isPaced = (this.#batch.settings.steps[this.#step.number]?.pace ?? null) !== null;
+    return isPaced || (isLocal && this.#parts.store.spansHosts === true);
   }
 
   /** True when the whole plan is written. */
   async #plan(chunkSize: number, again: boolean): Promise<boolean> {
     const opened = this.#open();
-    const source = this.#mustFreeze && isSource(opened) ? readItems(opened, chunkSize) : opened;
+    const isFrozen = isSource(opened) && this.#mustFreeze(opened);
+    const source = isFrozen ? readItems(opened, chunkSize) : opened;
     // Keys that must be unique are in the store already for what is planned; items that must be
     // checked are not remembered as checked, so a strict batch begins anew.
     const strict = this.#batch.settings.strict && this.#step.number === 0;

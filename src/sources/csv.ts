@@ -55,6 +55,7 @@ export function csv<Item = Record<string, string>>(
 
 class CsvSource implements Source<never> {
   readonly kind = KIND;
+  readonly isLocal: boolean;
   readonly #file: SourceFile;
   readonly #rules: HeaderRules;
   readonly #buffers = new ReadBuffers();
@@ -70,6 +71,7 @@ class CsvSource implements Source<never> {
     this.#file = new SourceFile(path);
     this.#rules = rules;
     this.#options = options;
+    this.isLocal = !options.shared;
   }
 
   async *slice(request: SliceRequest): AsyncGenerator<Slice> {

@@ -1,5 +1,5 @@
 /** The options that every source of records in a file has. */
-import { checkSize } from "./option-checks.ts";
+import { checkFlag, checkSize } from "./option-checks.ts";
 
 export interface FileOptions {
   /**
@@ -9,9 +9,14 @@ export interface FileOptions {
   readonly itemBytesMax?: number;
   /** What is read at once while the file is sliced; default 1 MiB. */
   readonly bufferBytes?: number;
+  /**
+   * Every host that works on the batch finds the same file at this path, as on a shared disk; default
+   * false. Where workers may be on other hosts, a file that is not shared is frozen into the store.
+   */
+  readonly shared?: boolean;
 }
 
-export const FILE_OPTION_NAMES = ["itemBytesMax", "bufferBytes"] as const;
+export const FILE_OPTION_NAMES = ["itemBytesMax", "bufferBytes", "shared"] as const;
 
 const ITEM_BYTES = 1 << 20;
 /** V8 has no text longer than 512 MiB, and a slice may hold other items beside its longest. */
@@ -35,5 +40,6 @@ export function checkFileOptions(source: string, options: FileOptions): Required
       BUFFER_BYTES,
       BUFFER_BYTES_MAX,
     ),
+    shared: checkFlag(source, "shared", options.shared),
   };
 }

@@ -38,6 +38,7 @@ export function jsonl<Item = unknown>(path: string, options: JsonlOptions = {}):
 
 class JsonlSource implements Source<never> {
   readonly kind = KIND;
+  readonly isLocal: boolean;
   readonly #file: SourceFile;
   readonly #options: Required<FileOptions>;
   readonly #buffers = new ReadBuffers();
@@ -45,6 +46,7 @@ class JsonlSource implements Source<never> {
   constructor(path: string, options: Required<FileOptions>) {
     this.#file = new SourceFile(path);
     this.#options = options;
+    this.isLocal = !options.shared;
   }
 
   async *slice(request: SliceRequest): AsyncGenerator<Slice> {

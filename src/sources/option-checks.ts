@@ -29,6 +29,14 @@ export function checkSize(
   });
 }
 
+/** A choice that was made or left out: then it is not made. */
+export function checkFlag(source: string, name: string, value: unknown): boolean {
+  if (value === undefined || typeof value === "boolean") return value ?? false;
+  throw new SluiceError("BAD_OPTION", `${source}(): ${name} is ${String(value)}`, {
+    hint: `Give ${name} as true or false, or leave it out.`,
+  });
+}
+
 /** A path to open: text that is not empty and holds no NUL, which no file system takes. */
 export function checkPath(source: string, path: unknown): string {
   if (typeof path === "string" && path !== "" && !path.includes("\0")) return path;
