@@ -32,7 +32,7 @@ export function checkSize(
 /** A choice that was made or left out: then it is not made. */
 export function checkFlag(source: string, name: string, value: unknown): boolean {
   if (value === undefined || typeof value === "boolean") return value ?? false;
-  throw new SluiceError("BAD_OPTION", `${source}(): ${name} is ${String(value)}`, {
+  throw new SluiceError("BAD_OPTION", `${source}(): ${name} is ${JSON.stringify(value)}`, {
     hint: `Give ${name} as true or false, or leave it out.`,
   });
 }

@@ -68,7 +68,7 @@ test("a local file is frozen for workers elsewhere, and a line that cannot be re
       state: "completed_with_errors",
       counts: { succeeded: 2, failed: 1 },
     });
-    expect(seen.toSorted()).toEqual([1, 3]);
+    expect(seen.toSorted((a, b) => a - b)).toEqual([1, 3]);
     const letters: unknown[] = [];
     for await (const { item, code } of batch.deadLetters()) letters.push([item, code]);
     expect(letters).toEqual([[1, "MALFORMED_LINE"]]);
