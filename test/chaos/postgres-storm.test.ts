@@ -8,11 +8,11 @@ test("20,000 items on a server that crashes, by a way that breaks, under kills e
   checkPostgresStorm({
     items: 20_000,
     workers: 4,
-    workMs: 14,
+    workMs: 10,
     killsMin: 3,
     crashesAt: [0.4],
-    disturbEveryMs: 1_000,
-    cutsMin: 5,
+    disturbEveryMs: 2_500,
+    cutsMin: 3,
     lookEveryMs: 3_000,
     seed: SEED,
   }));

@@ -36,6 +36,7 @@ export class CuttingProxy {
   #isSilent = false;
   #isRefusing = false;
   #waiting: { readonly fate: CommitFate | "hold"; tell(line: Line): void } | null = null;
+  #cutting: { left: number; readonly tell: () => void } | null = null;
   /** Notifications are not passed on. */
   isDeaf = false;
 
@@ -110,9 +111,29 @@ export class CuttingProxy {
     });
   }
 
+  /**
+   * Cuts everybody at the n-th statement from now, which does not reach the server; the promise that
+   * is answered resolves then.
+   */
+  cutAtStatement(n: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#cutting = { left: n, tell: resolve };
+    });
+  }
+
   /** Nobody is waited for any more. */
   leaveAlone(): void {
     this.#waiting = null;
+    this.#cutting = null;
+  }
+
+  /** True when this one is where everybody is cut. */
+  countStatement(): boolean {
+    const cutting = this.#cutting;
+    if (cutting === null || --cutting.left > 0) return false;
+    this.#cutting = null;
+    cutting.tell();
+    return true;
   }
 
   async close(): Promise<void> {
@@ -151,6 +172,7 @@ class Line {
   };
   #hasBegun = false;
   #writes = false;
+  #tells = false;
   #isHeld = false;
   onEnd: () => void = () => undefined;
 
@@ -237,11 +259,20 @@ class Line {
     const letter = String.fromCharCode(message[0] ?? 0);
     if (way === "to_client" && letter === "A") return this.#proxy.isDeaf ? "swallow" : "pass";
     if (way === "to_server" && letter === "B") this.#noteBegin(message);
+    if (way === "to_server" && this.#isStatement(letter, message) && this.#proxy.countStatement()) {
+      return "cut";
+    }
     const isCommit = isCommitMessage(way, letter, message);
     if (!isCommit || !this.#writes) return "pass";
     const fate = this.#proxy.takeWaiting(this, way);
     if (fate === null) return "pass";
     return fate === "hold" ? "hold" : "cut";
+  }
+
+  /** Notifications come at any time, and nobody waits for their answer. */
+  #isStatement(letter: string, message: Buffer): boolean {
+    if (letter === "P") this.#tells = message.includes("pg_notify");
+    return letter === "Q" || (letter === "B" && !this.#tells);
   }
 
   #noteBegin(bind: Buffer): void {
