@@ -2,6 +2,9 @@
  * A server that is away, full, silent, read-only or busy: every call says so in time and in words that
  * let its caller wait, and all is well as soon as the server is.
  */
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { PostgresStoreOptions } from "../../src/adapters/postgres/store.ts";
@@ -12,6 +15,10 @@ import { CuttingProxy } from "../support/cutting-proxy.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { type OwnPostgresServer, startOwnPostgres } from "../support/postgres-server.ts";
 import { WAIT_MS } from "./onlooker.ts";
+
+const HELD = fileURLToPath(new URL("../support/held-transaction.ts", import.meta.url));
+/** Five seconds of silence, and what a busy machine adds. */
+const LOCKS_MAX_MS = 9_000;
 
 let place: Place;
 let proxy: CuttingProxy;
@@ -230,4 +237,27 @@ describe("others at the same rows", () => {
       expect((await rig.store.listBatches({ limit: 10 } as never)).length).toBe(1);
     });
   }
+});
+
+describe("a process that is stopped in the middle of a transaction", () => {
+  test("loses its locks to the others within seconds, and when it goes on it fails and has changed nothing", async () => {
+    const rig = await openBehindProxy();
+    const { id } = await rig.submit();
+    const child = fork(HELD, [place.address, id], { execArgv: [] });
+    onTestFinished(() => void child.kill("SIGKILL"));
+    const hear = async (): Promise<unknown> => ((await once(child, "message")) as [unknown])[0];
+    expect(await hear()).toEqual({ kind: "inside" });
+    child.kill("SIGSTOP");
+    const from = performance.now();
+    expect((await rig.cancel(id)).kind).toBe("done");
+    const waitedMs = performance.now() - from;
+    console.log(`the locks of a stopped process were free after ${Math.round(waitedMs)} ms`);
+    expect(waitedMs).toBeLessThan(LOCKS_MAX_MS);
+    const before = await rig.observe(id);
+    child.kill("SIGCONT");
+    const said = hear();
+    child.send("go on");
+    expect(await said).toEqual({ kind: "failed", code: "STORE_UNREACHABLE", retryable: true });
+    expect(await rig.observe(id)).toEqual(before);
+  });
 });

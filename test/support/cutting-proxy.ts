@@ -36,7 +36,7 @@ export class CuttingProxy {
   #isSilent = false;
   #isRefusing = false;
   #waiting: { readonly fate: CommitFate | "hold"; tell(line: Line): void } | null = null;
-  #cutting: { left: number; readonly tell: () => void } | null = null;
+  #cutting: { left: number; readonly act: "cut" | "hold"; tell(): void } | null = null;
   /** Notifications are not passed on. */
   isDeaf = false;
 
@@ -116,8 +116,17 @@ export class CuttingProxy {
    * is answered resolves then.
    */
   cutAtStatement(n: number): Promise<void> {
+    return this.#actAtStatement(n, "cut");
+  }
+
+  /** Keeps the n-th statement from now from the server, with all behind it on its connection. */
+  holdStatement(n: number): Promise<void> {
+    return this.#actAtStatement(n, "hold");
+  }
+
+  #actAtStatement(n: number, act: "cut" | "hold"): Promise<void> {
     return new Promise((resolve) => {
-      this.#cutting = { left: n, tell: resolve };
+      this.#cutting = { left: n, act, tell: resolve };
     });
   }
 
@@ -127,13 +136,13 @@ export class CuttingProxy {
     this.#cutting = null;
   }
 
-  /** True when this one is where everybody is cut. */
-  countStatement(): boolean {
+  /** What is to be done at this one. */
+  countStatement(): "cut" | "hold" | null {
     const cutting = this.#cutting;
-    if (cutting === null || --cutting.left > 0) return false;
+    if (cutting === null || --cutting.left > 0) return null;
     this.#cutting = null;
     cutting.tell();
-    return true;
+    return cutting.act;
   }
 
   async close(): Promise<void> {
@@ -259,8 +268,9 @@ class Line {
     const letter = String.fromCharCode(message[0] ?? 0);
     if (way === "to_client" && letter === "A") return this.#proxy.isDeaf ? "swallow" : "pass";
     if (way === "to_server" && letter === "B") this.#noteBegin(message);
-    if (way === "to_server" && this.#isStatement(letter, message) && this.#proxy.countStatement()) {
-      return "cut";
+    if (way === "to_server" && this.#isStatement(letter, message)) {
+      const act = this.#proxy.countStatement();
+      if (act !== null) return act;
     }
     const isCommit = isCommitMessage(way, letter, message);
     if (!isCommit || !this.#writes) return "pass";
