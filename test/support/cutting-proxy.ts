@@ -181,7 +181,7 @@ class Line {
   };
   #hasBegun = false;
   #writes = false;
-  #tells = false;
+  #isParsed = false;
   #isHeld = false;
   onEnd: () => void = () => undefined;
 
@@ -279,10 +279,20 @@ class Line {
     return fate === "hold" ? "hold" : "cut";
   }
 
-  /** Notifications come at any time, and nobody waits for their answer. */
+  /**
+   * Whether one begins here: where it is parsed, or where one that is known is bound. Notifications do
+   * not count: they come at any time, and nobody waits for their answer.
+   */
   #isStatement(letter: string, message: Buffer): boolean {
-    if (letter === "P") this.#tells = message.includes("pg_notify");
-    return letter === "Q" || (letter === "B" && !this.#tells);
+    if (letter === "Q") return true;
+    if (letter === "P") {
+      this.#isParsed = true;
+      return !message.includes("pg_notify");
+    }
+    if (letter !== "B") return false;
+    const isKnown = !this.#isParsed;
+    this.#isParsed = false;
+    return isKnown;
   }
 
   #noteBegin(bind: Buffer): void {
