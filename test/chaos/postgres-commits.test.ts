@@ -122,6 +122,53 @@ describe("a COMMIT does not reach the server", () => {
   });
 });
 
+describe("the connection breaks at any statement", () => {
+  /** More statements than any call has. */
+  const STATEMENTS_MAX = 200;
+
+  /** Breaks it at the first one, the second one and so on, until the call gets through. */
+  async function breakEverywhere<T>(verb: string, act: () => Promise<T>): Promise<T> {
+    for (let n = 1; n <= STATEMENTS_MAX; n++) {
+      let isCut = false;
+      void proxy.cutAtStatement(n).then(() => (isCut = true));
+      try {
+        const answer = await act();
+        proxy.leaveAlone();
+        if (!isCut) return answer;
+        throw new Error(`${verb} answered although its statement ${n} never arrived`);
+      } catch (error) {
+        expect(error, `${verb} at ${n}`).toMatchObject({
+          code: "STORE_UNREACHABLE",
+          retryable: true,
+        });
+      }
+    }
+    throw new Error(`${verb} has no end`);
+  }
+
+  test("every verb has changed nothing until it gets through, and then answers as if nothing had been", async () => {
+    const expected = await liveUndisturbed();
+    const rig = await openBehindProxy();
+    const answers = await live(rig, breakEverywhere);
+    expect(answers).toEqual(expected.answers);
+    expect(await observeFromElsewhere(rig)).toEqual(expected.seen);
+  });
+
+  test("a lease of several batches with items that were tried before is granted once, and a sweep goes through", async () => {
+    const rig = await openBehindProxy();
+    const ids = [await rig.running([2]), await rig.running([2]), await rig.running([2])];
+    for (const lease of await rig.lease({ chunksMax: 10 })) {
+      await rig.report(lease, { succeeded: [0], retryInMs: { 1: 10 } });
+    }
+    rig.clock.advance(20);
+    const leased = await breakEverywhere("lease", () => rig.lease({ chunksMax: 10 }));
+    expect(leased.map(({ batch }) => batch).toSorted()).toEqual(ids.toSorted());
+    rig.clock.advance(60_000);
+    await breakEverywhere("sweep", () => rig.sweep());
+    expect(await rig.lease({ chunksMax: 10 })).toHaveLength(3);
+  });
+});
+
 /**
  * The server forgets a number that it has given out when it crashes before anything under that number
  * is on its disk, and gives it to somebody else afterwards.

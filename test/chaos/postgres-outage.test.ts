@@ -2,13 +2,23 @@
  * A server that is away, full, silent, read-only or busy: every call says so in time and in words that
  * let its caller wait, and all is well as soon as the server is.
  */
-import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import pg from "pg";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { PostgresStoreOptions } from "../../src/adapters/postgres/store.ts";
 
-import { makePlace, openAt, type Place } from "../conformance/postgres-rig.ts";
-import { Rig, SWEEP_POLICY } from "../conformance/rig.ts";
+import { makePlace, openAt, openRaw, type Place } from "../conformance/postgres-rig.ts";
+import { Rig, say, SWEEP_POLICY } from "../conformance/rig.ts";
 import { CuttingProxy } from "../support/cutting-proxy.ts";
 import { ManualClock } from "../support/manual-clock.ts";
+import { type OwnPostgresServer, startOwnPostgres } from "../support/postgres-server.ts";
+import { WAIT_MS } from "./onlooker.ts";
+
+const HELD = fileURLToPath(new URL("../support/held-transaction.ts", import.meta.url));
+/** Five seconds of silence, and what a busy machine adds. */
+const LOCKS_MAX_MS = 9_000;
 
 let place: Place;
 let proxy: CuttingProxy;
@@ -23,6 +33,60 @@ async function openBehindProxy(options: Partial<PostgresStoreOptions> = {}): Pro
   const store = await openAt(proxy.address, clock, options);
   onTestFinished(() => store.close());
   return new Rig(store, clock, await store.registerWorker({ name: "worker" }));
+}
+
+interface Own {
+  readonly server: OwnPostgresServer;
+  readonly rig: Rig;
+  /** Sees the server as its operator does. */
+  readonly raw: pg.Client;
+}
+
+/** A store on a server of its own, which may be turned upside down. */
+async function openOwn(settings: Readonly<Record<string, string>> = {}): Promise<Own> {
+  const server = await startOwnPostgres({ settings });
+  onTestFinished(() => server.stop());
+  const clock = new ManualClock();
+  const store = await openAt(server.address, clock);
+  onTestFinished(() => store.close());
+  const rig = new Rig(store, clock, await store.registerWorker({ name: "worker" }));
+  return { server, rig, raw: await connect(server.address) };
+}
+
+async function connect(address: string): Promise<pg.Client> {
+  const client = new pg.Client(address);
+  client.on("error", () => undefined);
+  await client.connect();
+  onTestFinished(() => client.end().catch(() => undefined));
+  return client;
+}
+
+/** Every session sees a changed setting when it looks next. */
+async function setForAll(raw: pg.Client, name: string, value: "on" | "off"): Promise<void> {
+  await raw.query("SET default_transaction_read_only = off");
+  await raw.query(`ALTER SYSTEM SET ${name} = ${value}`);
+  await raw.query("SELECT pg_reload_conf()");
+  const other = await connect(
+    raw.host === undefined ? "" : `postgres://${raw.user}@${raw.host}:${raw.port}/${raw.database}`,
+  );
+  await vi.waitFor(async () => {
+    const { rows } = await other.query(`SHOW ${name}`);
+    expect(rows).toEqual([{ [name]: value }]);
+  });
+}
+
+async function lockBatch(raw: pg.Client, id: string): Promise<void> {
+  await raw.query("SELECT 1 FROM sluice.batch WHERE id = $1 FOR UPDATE", [id]);
+}
+
+/** Resolves when somebody waits for a lock. */
+async function waitUntilBlocked(raw: pg.Client): Promise<void> {
+  await vi.waitFor(async () => {
+    const { rowCount } = await raw.query(
+      "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+    );
+    expect(rowCount).toBe(1);
+  }, WAIT_MS);
 }
 
 /** One call of each kind: looks, changes, and those that are both. */
@@ -51,5 +115,149 @@ describe("a server that cannot be reached", () => {
     await expectAll(rig, AWAY);
     proxy.accept();
     for (const call of Object.values(CALLS)) await call(rig);
+  });
+});
+
+describe("a server that is silent", () => {
+  test("keeps nobody from being answered once it speaks again, and nothing is done twice", async () => {
+    const rig = await openBehindProxy();
+    proxy.fallSilent();
+    const submitting = rig.submit({ id: "patient" });
+    const looking = rig.store.listLimits();
+    proxy.speak();
+    expect((await submitting).id).toBe("patient");
+    await looking;
+    expect(await rig.recordTypes("patient")).toEqual(["batch.submitted", "batch.started"]);
+  });
+
+  test("is given up by whoever connects to it within seconds", async () => {
+    const rig = await openBehindProxy({ connectionsMax: 8 });
+    proxy.fallSilent();
+    // Those that are open are taken; this one needs a new one.
+    proxy.cut();
+    const from = Date.now();
+    await expect(rig.store.listLimits()).rejects.toMatchObject(AWAY);
+    expect(Date.now() - from).toBeLessThan(20_000);
+    proxy.speak();
+    await rig.store.listLimits();
+  });
+});
+
+describe("a server that is read-only, as a standby is", () => {
+  test("refuses changes for the moment, answers looks, and takes changes as soon as it may", async () => {
+    const { rig, raw } = await openOwn();
+    const id = await rig.running([1]);
+    await setForAll(raw, "default_transaction_read_only", "on");
+    const refused = { code: "STORE_READ_ONLY", retryable: true };
+    await expect(rig.submit()).rejects.toMatchObject(refused);
+    await expect(rig.cancel(id)).rejects.toMatchObject(refused);
+    expect(await rig.state(id)).toBe("running");
+    await setForAll(raw, "default_transaction_read_only", "off");
+    expect((await rig.cancel(id)).kind).toBe("done");
+  });
+});
+
+describe("too few connections", () => {
+  test("of a process: calls wait for their turn, and fail for the moment when it does not come", async () => {
+    const clock = new ManualClock();
+    const store = await openAt(place.address, clock, { connectionsMax: 1 });
+    onTestFinished(() => store.close());
+    const rig = new Rig(store, clock, await store.registerWorker({ name: "worker" }));
+    const { id } = await rig.submit();
+    const raw = await openRaw(place);
+    await raw.query("BEGIN");
+    await raw.query("SELECT 1 FROM batch FOR UPDATE");
+    const cancelling = rig.cancel(id);
+    await expect(store.listLimits()).rejects.toMatchObject(AWAY);
+    const turns = [store.getBatch(id), store.listLimits()];
+    await raw.query("ROLLBACK");
+    expect((await cancelling).kind).toBe("done");
+    await Promise.all(turns);
+  });
+
+  test("of a server: calls fail for the moment, and go on when there is one", async () => {
+    const { server, rig } = await openOwn({ max_connections: "10" });
+    const others: pg.Client[] = [];
+    await expect(async () => {
+      for (;;) others.push(await connect(server.address));
+    }).rejects.toThrow("too many clients");
+    // Whoever has one goes on; who needs another one is told.
+    const calls = Array.from({ length: 8 }, () => rig.submit());
+    const ended = await Promise.allSettled(calls);
+    const failures = ended.filter(({ status }) => status === "rejected");
+    expect(failures.length).toBeGreaterThan(0);
+    for (const failure of failures) expect(failure).toMatchObject({ reason: AWAY });
+    for (const other of others) await other.end();
+    await vi.waitFor(() => rig.submit({ id: "after" }));
+  });
+});
+
+describe("others at the same rows", () => {
+  test("who is chosen as the victim of a deadlock does it again, once", async () => {
+    // This one notices no deadlock by itself, so that the other one is the victim.
+    const { server, rig, raw } = await openOwn({ deadlock_timeout: "50ms" });
+    await raw.query("SET deadlock_timeout = '1h'");
+    const ids = [await rig.running([1]), await rig.running([1])];
+    const leases = [await rig.leaseOne({ batch: ids[0]! }), await rig.leaseOne({ batch: ids[1]! })];
+    await raw.query("BEGIN");
+    await lockBatch(raw, ids[1]!);
+    // It waits in the order of their numbers; the other one comes from behind.
+    const settling = rig.store.work(
+      leases.map((lease) => say(lease, { succeeded: [0] })),
+      null,
+    );
+    await waitUntilBlocked(await connect(server.address));
+    await lockBatch(raw, ids[0]!);
+    await raw.query("COMMIT");
+    expect((await settling).reports).toEqual(["settled", "settled"]);
+    for (const id of ids) expect(await rig.recorded(id, "batch.ended")).toHaveLength(1);
+    const { rows } = await raw.query<{ deadlocks: string }>(
+      "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()",
+    );
+    expect(Number(rows[0]?.deadlocks)).toBe(1);
+  });
+
+  for (const code of ["40001", "40P01", "55P03"]) {
+    test(`a change that fails with ${code} is done again until it succeeds, and counts once`, async () => {
+      const { rig, raw } = await openOwn();
+      await raw.query(`CREATE SEQUENCE sluice.failures`);
+      // What a sequence has given stays given, whatever becomes of the transaction.
+      await raw.query(`CREATE FUNCTION sluice.fail_thrice() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+          IF nextval('sluice.failures') <= 3 THEN
+            RAISE EXCEPTION 'not now' USING ERRCODE = '${code}';
+          END IF;
+          RETURN NEW;
+        END $$`);
+      await raw.query(
+        "CREATE TRIGGER failing BEFORE INSERT ON sluice.record FOR EACH ROW EXECUTE FUNCTION sluice.fail_thrice()",
+      );
+      const { id } = await rig.submit();
+      expect(await rig.recorded(id, "batch.submitted")).toHaveLength(1);
+      expect((await rig.store.listBatches({ limit: 10 } as never)).length).toBe(1);
+    });
+  }
+});
+
+describe("a process that is stopped in the middle of a transaction", () => {
+  test("loses its locks to the others within seconds, and when it goes on it fails and has changed nothing", async () => {
+    const rig = await openBehindProxy();
+    const { id } = await rig.submit();
+    const child = fork(HELD, [place.address, id], { execArgv: [] });
+    onTestFinished(() => void child.kill("SIGKILL"));
+    const hear = async (): Promise<unknown> => ((await once(child, "message")) as [unknown])[0];
+    expect(await hear()).toEqual({ kind: "inside" });
+    child.kill("SIGSTOP");
+    const from = performance.now();
+    expect((await rig.cancel(id)).kind).toBe("done");
+    const waitedMs = performance.now() - from;
+    console.log(`the locks of a stopped process were free after ${Math.round(waitedMs)} ms`);
+    expect(waitedMs).toBeLessThan(LOCKS_MAX_MS);
+    const before = await rig.observe(id);
+    child.kill("SIGCONT");
+    const said = hear();
+    child.send("go on");
+    expect(await said).toEqual({ kind: "failed", code: "STORE_UNREACHABLE", retryable: true });
+    expect(await rig.observe(id)).toEqual(before);
   });
 });

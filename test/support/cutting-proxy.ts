@@ -36,6 +36,7 @@ export class CuttingProxy {
   #isSilent = false;
   #isRefusing = false;
   #waiting: { readonly fate: CommitFate | "hold"; tell(line: Line): void } | null = null;
+  #cutting: { left: number; readonly act: "cut" | "hold"; tell(): void } | null = null;
   /** Notifications are not passed on. */
   isDeaf = false;
 
@@ -110,9 +111,38 @@ export class CuttingProxy {
     });
   }
 
+  /**
+   * Cuts everybody at the n-th statement from now, which does not reach the server; the promise that
+   * is answered resolves then.
+   */
+  cutAtStatement(n: number): Promise<void> {
+    return this.#actAtStatement(n, "cut");
+  }
+
+  /** Keeps the n-th statement from now from the server, with all behind it on its connection. */
+  holdStatement(n: number): Promise<void> {
+    return this.#actAtStatement(n, "hold");
+  }
+
+  #actAtStatement(n: number, act: "cut" | "hold"): Promise<void> {
+    return new Promise((resolve) => {
+      this.#cutting = { left: n, act, tell: resolve };
+    });
+  }
+
   /** Nobody is waited for any more. */
   leaveAlone(): void {
     this.#waiting = null;
+    this.#cutting = null;
+  }
+
+  /** What is to be done at this one. */
+  countStatement(): "cut" | "hold" | null {
+    const cutting = this.#cutting;
+    if (cutting === null || --cutting.left > 0) return null;
+    this.#cutting = null;
+    cutting.tell();
+    return cutting.act;
   }
 
   async close(): Promise<void> {
@@ -151,6 +181,7 @@ class Line {
   };
   #hasBegun = false;
   #writes = false;
+  #isParsed = false;
   #isHeld = false;
   onEnd: () => void = () => undefined;
 
@@ -237,11 +268,31 @@ class Line {
     const letter = String.fromCharCode(message[0] ?? 0);
     if (way === "to_client" && letter === "A") return this.#proxy.isDeaf ? "swallow" : "pass";
     if (way === "to_server" && letter === "B") this.#noteBegin(message);
+    if (way === "to_server" && this.#isStatement(letter, message)) {
+      const act = this.#proxy.countStatement();
+      if (act !== null) return act;
+    }
     const isCommit = isCommitMessage(way, letter, message);
     if (!isCommit || !this.#writes) return "pass";
     const fate = this.#proxy.takeWaiting(this, way);
     if (fate === null) return "pass";
     return fate === "hold" ? "hold" : "cut";
+  }
+
+  /**
+   * Whether one begins here: where it is parsed, or where one that is known is bound. Notifications do
+   * not count: they come at any time, and nobody waits for their answer.
+   */
+  #isStatement(letter: string, message: Buffer): boolean {
+    if (letter === "Q") return true;
+    if (letter === "P") {
+      this.#isParsed = true;
+      return !message.includes("pg_notify");
+    }
+    if (letter !== "B") return false;
+    const isKnown = !this.#isParsed;
+    this.#isParsed = false;
+    return isKnown;
   }
 
   #noteBegin(bind: Buffer): void {

@@ -123,6 +123,8 @@ export class Connection {
     try {
       await client.connect();
       await client.query("BEGIN");
+      // Whoever stops in the middle of it must not keep the others from ever beginning.
+      await client.query(`SET LOCAL idle_in_transaction_session_timeout = ${SILENT_MS}`);
       await change(client);
       await client.query("COMMIT");
     } catch (error) {

@@ -31,7 +31,7 @@ import type { CappedRow, PermitBook, Permits } from "./permits.ts";
 import type { Shares } from "./shares.ts";
 import { statement } from "./statement.ts";
 import { FRESH_LIMIT } from "./steps.ts";
-import type { Transaction } from "./transaction.ts";
+import { awaitLater, type Transaction } from "./transaction.ts";
 
 /** Steps of one tenant that one lease can look at. */
 const STEPS_PER_TENANT_MAX = 64;
@@ -308,7 +308,9 @@ export class Leasing {
       for (const { start, finish } of fresh) pending += finish - start;
     }
     tx.send(UPDATE_STEP, batch, number, end);
-    for (const chunk of [...due, ...fresh]) leased.push(this.#describe(tx, step, row, chunk, now));
+    for (const chunk of [...due, ...fresh]) {
+      leased.push(awaitLater(this.#describe(tx, step, row, chunk, now)));
+    }
     return pending;
   }
 

@@ -85,28 +85,28 @@ export class Transaction {
   }
 
   async #query({ name, text }: Statement, values: readonly Value[]): Promise<QueryResult> {
-    const query = this.#line.query({ name, text, values: values.map(encodeValue) });
-    const answer = query.catch((error: unknown) => {
+    try {
+      return await this.#line.query({ name, text, values: values.map(encodeValue) });
+    } catch (error) {
       // Of those behind one that failed the server says only that they come too late.
       this.#fault ??= error;
       throw this.#fault as Error;
-    });
-    // Whoever asked may still wait for the answer of one before it, which fails first.
-    answer.catch(ignore);
-    return answer;
+    }
   }
 
-  async all<Row>(statement: Statement, ...values: readonly Value[]): Promise<Row[]> {
-    return (await this.#query(statement, values)).rows as Row[];
+  all<Row>(statement: Statement, ...values: readonly Value[]): Promise<Row[]> {
+    return awaitLater(this.#query(statement, values).then(({ rows }) => rows as Row[]));
   }
 
-  async get<Row>(statement: Statement, ...values: readonly Value[]): Promise<Row | undefined> {
-    return (await this.#query(statement, values)).rows[0] as Row | undefined;
+  get<Row>(statement: Statement, ...values: readonly Value[]): Promise<Row | undefined> {
+    return awaitLater(
+      this.#query(statement, values).then(({ rows }) => rows[0] as Row | undefined),
+    );
   }
 
   /** Answers how many rows it changed. */
-  async run(statement: Statement, ...values: readonly Value[]): Promise<number> {
-    return (await this.#query(statement, values)).rowCount ?? 0;
+  run(statement: Statement, ...values: readonly Value[]): Promise<number> {
+    return awaitLater(this.#query(statement, values).then(({ rowCount }) => rowCount ?? 0));
   }
 
   /** A change whose answer nobody needs: that it fails shows at the end, which it shares a round trip with. */
@@ -172,5 +172,14 @@ const LOCK_ALL: Statement = {
     SELECT DISTINCT hashtextextended(name, 0) AS key FROM unnest($1::text[]) AS name
     ORDER BY key OFFSET 0) AS keys`,
 };
+
+/**
+ * For an answer that is asked for now and waited for behind others. When one of those fails nobody
+ * waits for it any more; that it fails as well must not end the process.
+ */
+export function awaitLater<T>(answer: Promise<T>): Promise<T> {
+  answer.catch(ignore);
+  return answer;
+}
 
 function ignore(): void {}

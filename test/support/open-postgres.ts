@@ -1,0 +1,16 @@
+/** Opens a store on PostgreSQL, says how that went, and ends: `node open-postgres.ts <address>`. */
+import { openPostgresStore } from "../../src/adapters/postgres/store.ts";
+import { describeError } from "../../src/core/errors.ts";
+import { systemClock } from "../../src/runtime/system-clock.ts";
+import { systemRandom } from "../../src/runtime/system-random.ts";
+
+const parts = { clock: systemClock, random: systemRandom };
+try {
+  const store = await openPostgresStore(process.argv[2] ?? "", parts);
+  await store.registerWorker({ name: "opener" });
+  await store.close();
+  process.send?.("open");
+} catch (error) {
+  process.send?.(describeError(error).message);
+}
+process.disconnect();
