@@ -10,6 +10,9 @@ import type { ReadingStore } from "./reading.ts";
 import type { TopicStore } from "./topics.ts";
 import type { WorkingStore } from "./working.ts";
 
+export const SQL_DIALECTS = ["sqlite", "postgres"] as const;
+export type SqlDialect = (typeof SQL_DIALECTS)[number];
+
 export interface Store
   extends ConductingStore,
     OperatingStore,
@@ -20,6 +23,8 @@ export interface Store
     TopicStore {
   /** The name people see: a file, a server. */
   readonly name: string;
+  /** In which SQL handlers may queue statements for the commits of their items; missing for none. */
+  readonly dialect?: SqlDialect;
   /** How often whoever waits should look, unless he says otherwise; a server has many who wait. */
   readonly looks?: { readonly pollMs: number; readonly sweepMs: number };
   /**

@@ -53,6 +53,7 @@ export function makePatientStore(store: Store, parts: PatienceParts): Store {
     // Those that are listed: with one missing there this does not compile.
     ...(calls as unknown as Pick<Store, StoreVerb>),
     name: store.name,
+    ...(store.dialect === undefined ? {} : { dialect: store.dialect }),
     watch: (onChange) => store.watch(onChange),
     backup: (path) => store.backup(path),
     close: () => store.close(),

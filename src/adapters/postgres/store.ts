@@ -145,6 +145,7 @@ function composeStore(connection: Connection, surroundings: Surroundings): Store
   const { changes } = parts;
   return {
     name: connection.name,
+    dialect: "postgres",
     looks: LOOKS,
     ...composeConducting(parts),
     ...composeOperating(parts),

@@ -114,6 +114,19 @@ export class Transaction {
     void this.#query(statement, values).catch(ignore);
   }
 
+  /**
+   * For statements whose failure does not end the transaction, as whoever sends them goes back to a
+   * savepoint then. Without a name: what users write is not worth keeping on the server.
+   */
+  async attempt(text: string, values?: readonly unknown[]): Promise<void> {
+    await this.#line.query(values === undefined ? { text } : { text, values: [...values] });
+  }
+
+  /** Where the store's own tables are. */
+  get schema(): string {
+    return this.#schema;
+  }
+
   /** Waits for a lock that is held until the end. */
   async lock(kind: LockKind, name: string): Promise<void> {
     await this.run(LOCK, this.#nameLock(kind, name));

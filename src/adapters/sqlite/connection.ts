@@ -70,6 +70,11 @@ export class Connection {
     this.#db.exec(sql);
   }
 
+  /** A statement that failed may have ended it. */
+  get isInTransaction(): boolean {
+    return this.#db.isTransaction;
+  }
+
   /** Runs a change in one transaction of its own; it is retried whole while the file is locked. */
   async write<T>(change: () => T): Promise<T> {
     const result = await this.#persevere(() => {

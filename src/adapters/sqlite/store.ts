@@ -23,6 +23,7 @@ import { Connection, SYNCHRONOUS_MODES, type SynchronousMode } from "./connectio
 import { Deliveries } from "./deliveries.ts";
 import { prepareFolder } from "./file-system.ts";
 import { describeHost, type Host } from "../sql/host.ts";
+import { commitWithCaution } from "./item-statements.ts";
 import { Lanes } from "./lanes.ts";
 import { Letters } from "./letters.ts";
 import { Life } from "./life.ts";
@@ -186,6 +187,7 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   return {
     name: connection.path,
+    dialect: "sqlite",
     ...composeConducting(parts),
     ...composeOperating(parts),
     ...composeWorking(parts),
@@ -319,7 +321,12 @@ function composeWorking(parts: Parts): WorkingStore {
       const idle =
         reports.length === 0 && lease !== null && !(await read(() => working.hasDue(lease)));
       if (idle) return read(() => working.describeNothingDue(lease));
-      return write(() => working.work(reports, lease));
+      const statements = reports.reduce((sum, { commits }) => sum + commits.length, 0);
+      if (statements === 0) return write(() => working.work(reports, lease));
+      return commitWithCaution(
+        (caution) => write(() => working.work(reports, lease, caution)),
+        statements,
+      );
     },
     claimContents: (lease, contents) => write(() => working.claimContents(lease, contents)),
     readStops: (ids) => read(() => working.readStops(ids)),
