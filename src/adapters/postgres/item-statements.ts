@@ -13,8 +13,12 @@ import type { CommitFault, ItemCommit, ItemStatement } from "../../core/item-com
 import { describeItemFault, isItemsFault } from "./errors.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** Statements that are on their way at once: what follows one that fails goes twice. */
-const AHEAD_STATEMENTS_MAX = 200;
+/**
+ * Statements that are on their way at once: few after one that failed, as what follows it goes twice,
+ * and twice as many with every time that none does.
+ */
+const AHEAD_STATEMENTS_MIN = 8;
+const AHEAD_STATEMENTS_MAX = 256;
 /** Well before the answer to a statement is given up, and its connection with it. */
 const STATEMENT_MS = 20_000;
 
@@ -38,13 +42,18 @@ export async function runItemStatements(
   await tx.attempt(
     `SET LOCAL search_path TO DEFAULT; SET LOCAL statement_timeout = ${STATEMENT_MS}`,
   );
+  let statementsMax = AHEAD_STATEMENTS_MAX;
   for (let next = 0; next < due.length; ) {
-    const ahead = takeAhead(due, next);
+    const ahead = takeAhead(due, next, statementsMax);
     const answers = await Promise.all(ahead.map(({ commit }) => runItem(tx, commit)));
     const at = answers.findIndex((error) => error !== null);
     next += at === -1 ? ahead.length : at + 1;
     const failed = ahead[at];
-    if (failed === undefined) continue;
+    if (failed === undefined) {
+      statementsMax = Math.min(statementsMax * 2, AHEAD_STATEMENTS_MAX);
+      continue;
+    }
+    statementsMax = AHEAD_STATEMENTS_MIN;
     const error = answers[at];
     if (!isItemsFault(error)) throw error as Error;
     await tx.attempt(UNDO);
@@ -58,12 +67,16 @@ export async function runItemStatements(
 }
 
 /** One at least, however many statements it has. */
-function takeAhead(due: readonly DueCommit[], from: number): readonly DueCommit[] {
+function takeAhead(
+  due: readonly DueCommit[],
+  from: number,
+  statementsMax: number,
+): readonly DueCommit[] {
   let statements = 0;
   let to = from;
   while (to < due.length) {
     statements += due[to]?.commit.statements.length ?? 0;
-    if (statements > AHEAD_STATEMENTS_MAX && to > from) break;
+    if (statements > statementsMax && to > from) break;
     to++;
   }
   return due.slice(from, to);

@@ -9,7 +9,12 @@ import { encodeValue, type Statement, type Value } from "./statement.ts";
 
 /** What a transaction needs of a connection. */
 export interface Line {
-  query(query: { name?: string; text: string; values?: unknown[] }): Promise<QueryResult>;
+  query(query: {
+    name?: string;
+    text: string;
+    values?: unknown[];
+    queryMode?: string;
+  }): Promise<QueryResult>;
 }
 
 /** A lock that somebody else has and that must not be waited for: all begins anew. */
@@ -116,10 +121,13 @@ export class Transaction {
 
   /**
    * For statements whose failure does not end the transaction, as whoever sends them goes back to a
-   * savepoint then. Without a name: what users write is not worth keeping on the server.
+   * savepoint then. With values, also with none of them, it is one statement and no more: the server
+   * takes several only where there cannot be any. Without a name: what users write is not worth
+   * keeping on the server.
    */
   async attempt(text: string, values?: readonly unknown[]): Promise<void> {
-    await this.#line.query(values === undefined ? { text } : { text, values: [...values] });
+    const one = { text, values: [...(values ?? [])], queryMode: "extended" };
+    await this.#line.query(values === undefined ? { text } : one);
   }
 
   /** Where the store's own tables are. */
