@@ -44,8 +44,6 @@ export interface ItemCommit {
   readonly statements: readonly ItemStatement[];
 }
 
-export const COMMIT_WITH_FAILED = "COMMIT_WITH_FAILED";
-
 /** Why the statements of an item failed, as their database says. */
 export interface CommitFault {
   readonly errorClass: Extract<ErrorClass, "permanent" | "transient">;
@@ -106,7 +104,7 @@ export function listRefusals(
 }
 
 function describeFault({ errorClass, message }: CommitFault): ItemError {
-  return { errorClass, code: COMMIT_WITH_FAILED, message };
+  return { errorClass, code: "COMMIT_WITH_FAILED", message };
 }
 
 /** What may stand at the beginning: whatever ends a transaction, or changes more than data, may not. */

@@ -118,7 +118,7 @@ export class Call implements ItemContext {
 
   /** For one of the items that a `processChunk` call answers for. */
   emitFor(position: number, topic: string, message: unknown): void {
-    this.#refuseLate(position, "LATE_EMIT", `emitted to ${topic}`);
+    this.#refuseLate(position, { code: "LATE_EMIT", deed: `emitted to ${topic}` });
     this.#emitted ??= new Map();
     const emitted = this.#emitted.get(position) ?? new Emitted(position, this.#step.topics);
     this.#emitted.set(position, emitted);
@@ -136,7 +136,7 @@ export class Call implements ItemContext {
 
   /** For one of the items that a `processChunk` call answers for. */
   commitFor(position: number, sql: string, values?: readonly unknown[]): void {
-    this.#refuseLate(position, "LATE_STATEMENT", "called commitWith");
+    this.#refuseLate(position, { code: "LATE_STATEMENT", deed: "called commitWith" });
     if (!this.#run.facts.hasSql) throw refuseWithoutSql();
     this.#queued ??= new Map();
     const queued = this.#queued.get(position) ?? new QueuedStatements();
@@ -148,12 +148,12 @@ export class Call implements ItemContext {
     return this.#queued?.get(position)?.list() ?? NO_STATEMENTS;
   }
 
-  #refuseLate(position: number, code: string, what: string): void {
+  #refuseLate(position: number, { code, deed }: Record<"code" | "deed", string>): void {
     if (this.#isGivenUp) throw this.#stopReason ?? new StopSignal("nobody waits for it any more");
     if (!this.#isOver) return;
     throw new SluiceError(
       code,
-      `the handler of item ${this.#run.lease.start + position} of batch ${this.batch} ${what} after it had returned`,
+      `the handler of item ${this.#run.lease.start + position} of batch ${this.batch} ${deed} after it had returned`,
       { hint: "Await everything that does so before the handler returns." },
     );
   }
