@@ -8,6 +8,7 @@ import type { LimitingStore } from "./limiting.ts";
 import type { OperatingStore } from "./operating.ts";
 import type { ReadingStore } from "./reading.ts";
 import type { TopicStore } from "./topics.ts";
+import type { TransactionalStore } from "./within.ts";
 import type { WorkingStore } from "./working.ts";
 
 export const SQL_DIALECTS = ["sqlite", "postgres"] as const;
@@ -20,7 +21,8 @@ export interface Store
     LimitingStore,
     ReadingStore,
     DeliveringStore,
-    TopicStore {
+    TopicStore,
+    TransactionalStore {
   /** The name people see: a file, a server. */
   readonly name: string;
   /** In which SQL handlers may queue statements for the commits of their items; missing for none. */

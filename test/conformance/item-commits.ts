@@ -64,7 +64,7 @@ function describeRunning(rule: SqlRule): void {
     await rig.report(await rig.leaseOne(), { succeeded: [0], commits: { 0: [statement] } });
     const [row] = await sql.all(`SELECT key, note, data FROM ${sql.table}`);
     expect(row).toMatchObject({ key: text, note: null });
-    expect([...(row?.["data"] as Uint8Array)]).toEqual([0, 1, 255]);
+    expect(Uint8Array.from(row?.["data"] as Uint8Array)).toEqual(Uint8Array.of(0, 1, 255));
   });
 
   rule("those of items that failed, wait or have no outcome are dropped", async (rig, sql) => {

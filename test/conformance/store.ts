@@ -38,6 +38,7 @@ import { describeSubmitting } from "./submitting.ts";
 import { describeSweeping } from "./sweeping.ts";
 import { describeTopics } from "./topics.ts";
 import { describeUnsent } from "./unsent.ts";
+import { describeWithin } from "./within.ts";
 import { describeWaiting } from "./waiting.ts";
 import { describeWatching } from "./watching.ts";
 
@@ -59,6 +60,7 @@ export function describeStore(name: string, open: OpenStore): void {
     describe("deliveries", () => describeDeliveries(rule));
     describe("topics", () => describeTopics(rule));
     describe("commits of items", () => describeItemCommits(rule));
+    describe("within a transaction of the caller's", () => describeWithin(rule));
     describe("lanes", () => describeLanes(rule));
     describe("moves in a lane", () => describeLaneMoves(rule));
     describe("pausing", () => describePausing(rule));

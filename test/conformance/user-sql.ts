@@ -12,8 +12,18 @@ export interface UserSql {
   place(nth: number): string;
   /** A statement that fails for the moment; null where there is none. */
   readonly fleeting: string | null;
+  /** A connection of the user's own, with a transaction open on it. */
+  begin(): Promise<UserTransaction>;
   all(sql: string): Promise<readonly Record<string, unknown>[]>;
   close(): Promise<void>;
+}
+
+export interface UserTransaction {
+  /** As it is handed to a store. */
+  readonly transaction: unknown;
+  run(sql: string): Promise<unknown>;
+  /** Ends it and closes the connection. */
+  end(how: "COMMIT" | "ROLLBACK"): Promise<void>;
 }
 
 const DEFERRED = "DEFERRABLE INITIALLY DEFERRED";
@@ -27,6 +37,18 @@ export function openSqliteTables(path: string): UserSql {
     child: "child",
     place: () => "?",
     fleeting: null,
+    begin: async () => {
+      const own = new DatabaseSync(path, { timeout: 1_000 });
+      own.exec("BEGIN IMMEDIATE");
+      return {
+        transaction: own,
+        run: async (sql) => own.exec(sql),
+        end: async (how) => {
+          own.exec(how);
+          own.close();
+        },
+      };
+    },
     all: async (sql) => db.prepare(sql).all(),
     close: async () => db.close(),
   };
@@ -47,6 +69,19 @@ export async function openPostgresTables(server: string, name: string): Promise<
     child,
     place: (nth) => `$${nth}`,
     fleeting: `SELECT fail_${name}()`,
+    begin: async () => {
+      const own = new pg.Client(server);
+      await own.connect();
+      await own.query("BEGIN");
+      return {
+        transaction: own,
+        run: (sql) => own.query(sql),
+        end: async (how) => {
+          await own.query(how);
+          await own.end();
+        },
+      };
+    },
     all: async (sql) => (await client.query<Record<string, unknown>>(sql)).rows,
     close: async () => {
       await client.query(`DROP TABLE ${child}, ${table}`);

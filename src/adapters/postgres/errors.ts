@@ -43,7 +43,7 @@ const NETWORK = new Set([
   "ENOENT",
 ]);
 
-function readCode(error: unknown): string {
+export function readCode(error: unknown): string {
   return error instanceof Error && "code" in error && typeof error.code === "string"
     ? error.code
     : "";

@@ -14,6 +14,7 @@ import { planInline } from "../../ports/plan-inline.ts";
 import type { Random } from "../../ports/random.ts";
 import type { ReadingStore } from "../../ports/reading.ts";
 import type { Store } from "../../ports/store.ts";
+import type { TransactionalStore } from "../../ports/within.ts";
 import type { WorkingStore } from "../../ports/working.ts";
 import { backUp } from "./backup.ts";
 import { Chunks } from "./chunks.ts";
@@ -43,6 +44,7 @@ import { Sweeping } from "./sweeping.ts";
 import { Topics } from "./topics.ts";
 import { Waiting } from "./waiting.ts";
 import { ChangeWatch } from "./watch.ts";
+import { Within } from "./within.ts";
 import { Workers } from "./workers.ts";
 import { Working } from "./working.ts";
 
@@ -63,14 +65,22 @@ export async function openSqliteStore(path: string, options: SqliteStoreOptions)
   const { clock, random, synchronous = "full", busyMs = BUSY_MS } = options;
   checkOptions(synchronous, busyMs);
   if (path !== ":memory:") prepareFolder(path);
-  const connection = Connection.open({ path, busyMs, clock, random });
+  const connectionOptions = { path, busyMs, clock, random };
+  const connection = Connection.open(connectionOptions);
   try {
     await refuseForeign(connection);
     await connection.configure(synchronous);
     await migrate(connection);
     const host = options.host ?? describeHost();
     await adoptBoot(connection, clock, host);
-    return composeStore(connection, clock, host);
+    const within = new Within({
+      options: connectionOptions,
+      compose: (callers) => composeParts(callers, clock, host).conducting,
+    });
+    const transactional: TransactionalStore = {
+      within: (transaction, act) => within.run(transaction, act),
+    };
+    return { ...composeStore(connection, clock, host), ...transactional };
   } catch (error) {
     connection.close();
     throw error;
