@@ -25,7 +25,7 @@ export interface ConnectionOptions {
 
 const CONNECT_MS = 5_000;
 /** A statement that is not answered by then never will be: the way is broken. */
-const ANSWER_MS = 30_000;
+export const ANSWER_MS = 30_000;
 /**
  * How long somebody may be silent in the middle of a transaction: a process that was stopped or cut
  * off must not keep its locks from the others.
@@ -93,6 +93,8 @@ export class Connection {
     });
     // An idle connection that breaks is replaced when the next one is asked for.
     this.#pool.on("error", ignore);
+    // One that breaks while it is in use says so to its queries; unheard, it would end the process.
+    this.#pool.on("connect", (client) => client.on("error", ignore));
   }
 
   /** One question outside of any transaction. */
