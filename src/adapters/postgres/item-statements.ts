@@ -9,7 +9,8 @@
  * statements have run: at the COMMIT they would fail everybody.
  */
 import pg from "pg";
-import type { CommitFault, ItemCommit, ItemStatement } from "../../core/item-commit.ts";
+import type { CommitFault, ItemCommit, SqlValue } from "../../core/item-commit.ts";
+import { ANSWER_MS } from "./connection.ts";
 import { describeItemFault, isItemsFault } from "./errors.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -18,9 +19,12 @@ import type { Transaction } from "./transaction.ts";
  * and twice as many with every time that none does.
  */
 const AHEAD_STATEMENTS_MIN = 8;
-const AHEAD_STATEMENTS_MAX = 256;
-/** Well before the answer to a statement is given up, and its connection with it. */
-const STATEMENT_MS = 20_000;
+const AHEAD_STATEMENTS_MAX = 64;
+/**
+ * How long a statement may take, with the locks that it waits for. The answers to those behind it are
+ * waited for as much longer, so that a slow one is not taken for a connection that is gone.
+ */
+const STATEMENT_MS = 5_000;
 
 const BEGIN = "SAVEPOINT sluice_item; SET CONSTRAINTS ALL DEFERRED";
 const END = "SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT sluice_item";
@@ -45,7 +49,7 @@ export async function runItemStatements(
   let statementsMax = AHEAD_STATEMENTS_MAX;
   for (let next = 0; next < due.length; ) {
     const ahead = takeAhead(due, next, statementsMax);
-    const answers = await Promise.all(ahead.map(({ commit }) => runItem(tx, commit)));
+    const answers = await runAhead(tx, ahead);
     const at = answers.findIndex((error) => error !== null);
     next += at === -1 ? ahead.length : at + 1;
     const failed = ahead[at];
@@ -82,21 +86,28 @@ function takeAhead(
   return due.slice(from, to);
 }
 
-/** Answers what went wrong first; null when nothing did. */
-async function runItem(tx: Transaction, { statements }: ItemCommit): Promise<unknown> {
+/** Answers what went wrong first with each; null when nothing did. */
+function runAhead(tx: Transaction, ahead: readonly DueCommit[]): Promise<readonly unknown[]> {
+  let sent = 0;
+  const send = (text: string, values?: readonly unknown[]): Promise<void> =>
+    tx.attempt(text, values, ANSWER_MS + ++sent * STATEMENT_MS);
+  return Promise.all(ahead.map(({ commit }) => runItem(commit, send)));
+}
+
+async function runItem(
+  { statements }: ItemCommit,
+  send: (text: string, values?: readonly unknown[]) => Promise<void>,
+): Promise<unknown> {
   const sent = [
-    tx.attempt(BEGIN),
-    ...statements.map((statement) => runOne(tx, statement)),
-    tx.attempt(END),
+    send(BEGIN),
+    ...statements.map(({ sql, values }) => send(sql, values.map(toSent))),
+    send(END),
   ];
   const answers = await Promise.allSettled(sent);
   const failed = answers.find((answer) => answer.status === "rejected");
   return failed === undefined ? null : failed.reason;
 }
 
-function runOne(tx: Transaction, { sql, values }: ItemStatement): Promise<void> {
-  return tx.attempt(
-    sql,
-    values.map((value) => (value instanceof Uint8Array ? Buffer.from(value) : value)),
-  );
+function toSent(value: SqlValue): unknown {
+  return value instanceof Uint8Array ? Buffer.from(value) : value;
 }

@@ -14,6 +14,7 @@ export interface Line {
     text: string;
     values?: unknown[];
     queryMode?: string;
+    query_timeout?: number;
   }): Promise<QueryResult>;
 }
 
@@ -123,11 +124,12 @@ export class Transaction {
    * For statements whose failure does not end the transaction, as whoever sends them goes back to a
    * savepoint then. With values, also with none of them, it is one statement and no more: the server
    * takes several only where there cannot be any. Without a name: what users write is not worth
-   * keeping on the server.
+   * keeping on the server. `answerMs`: how long it is waited for, if not as for any other.
    */
-  async attempt(text: string, values?: readonly unknown[]): Promise<void> {
-    const one = { text, values: [...(values ?? [])], queryMode: "extended" };
-    await this.#line.query(values === undefined ? { text } : one);
+  async attempt(text: string, values?: readonly unknown[], answerMs?: number): Promise<void> {
+    const common = { text, ...(answerMs === undefined ? {} : { query_timeout: answerMs }) };
+    const one = { ...common, values: [...(values ?? [])], queryMode: "extended" };
+    await this.#line.query(values === undefined ? common : one);
   }
 
   /** Where the store's own tables are. */
