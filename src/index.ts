@@ -54,7 +54,13 @@ export type {
   MessagesHandler,
 } from "./runtime/consumer.ts";
 export { failed, type ItemOutcome, later, skipped, succeeded } from "./runtime/outcomes.ts";
-export type { ChunkContext, ChunkItem, ItemContext, SourceContext } from "./runtime/contexts.ts";
+export type {
+  ChunkContext,
+  ChunkItem,
+  CommitValue,
+  ItemContext,
+  SourceContext,
+} from "./runtime/contexts.ts";
 export {
   type DefinedStep,
   definePipeline,

@@ -90,6 +90,7 @@ function settleChunk({ batch, step, chunk, fence }: LeasedChunk): Report {
     checkpoints: [],
     contents: [],
     messages: [],
+    commits: [],
     abandoned: [],
     rest: null,
     starting: [],

@@ -26,6 +26,7 @@ function report(codes: readonly OutcomeCode[], changes: Partial<ReportFacts> = {
     checkpoints: [],
     contents: [],
     messages: [],
+    commits: [],
     abandoned: [],
     rest: null,
     starting: [],

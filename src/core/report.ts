@@ -6,6 +6,7 @@
 import type { HoldUp } from "./bucket.ts";
 import { decideAfterReport, type ReportIntent } from "./chunk.ts";
 import { NO_FAILURES } from "./failure-budget.ts";
+import type { ItemCommit } from "./item-commit.ts";
 import {
   FAILED,
   getOutcome,
@@ -75,6 +76,8 @@ export interface ReportFacts {
   readonly contents: readonly ItemContent[];
   /** What items emitted that succeeded or were skipped; of any other item nothing is written. */
   readonly messages: readonly ItemMessage[];
+  /** What items that succeeded or were skipped want done in the same commit: see item-commit.ts. */
+  readonly commits: readonly ItemCommit[];
   /** Items whose handlers ignored a stop and were left running. */
   readonly abandoned: readonly number[];
   /** Nothing of the chunk may start before, as a limit says; null when none does. */

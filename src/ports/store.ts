@@ -8,7 +8,11 @@ import type { LimitingStore } from "./limiting.ts";
 import type { OperatingStore } from "./operating.ts";
 import type { ReadingStore } from "./reading.ts";
 import type { TopicStore } from "./topics.ts";
+import type { TransactionalStore } from "./within.ts";
 import type { WorkingStore } from "./working.ts";
+
+export const SQL_DIALECTS = ["sqlite", "postgres"] as const;
+export type SqlDialect = (typeof SQL_DIALECTS)[number];
 
 export interface Store
   extends ConductingStore,
@@ -17,11 +21,14 @@ export interface Store
     LimitingStore,
     ReadingStore,
     DeliveringStore,
-    TopicStore {
+    TopicStore,
+    TransactionalStore {
   /** The name people see: a file, a server. */
   readonly name: string;
   /** Whether whoever works on it may be on other hosts. */
   readonly spansHosts?: boolean;
+  /** In which SQL handlers may queue statements for the commits of their items; missing for none. */
+  readonly dialect?: SqlDialect;
   /** How often whoever waits should look, unless he says otherwise; a server has many who wait. */
   readonly looks?: { readonly pollMs: number; readonly sweepMs: number };
   /**

@@ -4,6 +4,7 @@
  * stale holder cannot forge. A lost race is a returned value, never an exception.
  */
 import type { ReportResult, StopMode } from "../core/chunk.ts";
+import type { ItemRefusal } from "../core/item-commit.ts";
 import type { OutcomeMap } from "../core/outcome-map.ts";
 import type { ItemContent, ReportFacts } from "../core/report.ts";
 import type { Checkpoint } from "../core/tracked-item.ts";
@@ -113,6 +114,17 @@ export interface WorkResult {
    * long as those leases, otherwise as long as they did. Empty without a request.
    */
   readonly permits: readonly Permit[];
+  /**
+   * Items whose statements failed, so that they are not what their reports said; missing where there
+   * are none. Whoever keeps the lease must not say the same of them again: that would make successes
+   * of them without what they wanted done.
+   */
+  readonly refused?: readonly RefusedItem[];
+}
+
+export interface RefusedItem extends ItemRefusal {
+  /** The number of the report in its call. */
+  readonly report: number;
 }
 
 export interface RenewResult {
@@ -189,7 +201,8 @@ export interface WorkingStore {
   /**
    * Commits any number of reports (a settle, a flush of partial outcomes, a give-back) and leases
    * the next chunks, in one transaction. Outcomes, counters, dead letters, results, checkpoints and,
-   * with the last item, the ending of the step or batch are written together or not at all.
+   * with the last item, the ending of the step or batch are written together or not at all. So are
+   * the statements of items, in a store that has a `dialect`; one that has none throws NO_SQL.
    *
    * What is leased is divided between the pipeline's tenants by their weights (core/fair-share.ts),
    * and within a tenant goes to the batch that was leased from least recently. A batch in a capped

@@ -34,7 +34,8 @@ export async function callForChunk(
   const entries = await readEntries(step, run, indexes, slot, listener);
   if (entries.length === 0 || slot.abandoned || call.stopReason !== null) return;
   if (listener.isLate()) return;
-  const context = {
+  const find = makeFinder(run, entries);
+  const context: ChunkContext = {
     batch: run.facts.batch,
     lane: run.facts.lane,
     step: step.name,
@@ -44,7 +45,8 @@ export async function callForChunk(
     get signal(): AbortSignal {
       return call.signal;
     },
-    emit: makeEmit(call, run, entries),
+    emit: (item, topic, message) => call.emitFor(find("emit", item), topic, message),
+    commitWith: (item, sql, values) => call.commitFor(find("commitWith", item), sql, values),
   };
   let answers: readonly unknown[];
   try {
@@ -63,19 +65,20 @@ export async function callForChunk(
   }
 }
 
+/** The position of an item that a handler names. */
+type Find = (what: "emit" | "commitWith", item: unknown) => number;
+
 /** An item is known by its number, so that a copy of what was handed over will do. */
-function makeEmit(call: Call, run: ChunkRun, entries: readonly Entry[]): ChunkContext["emit"] {
-  /** Made by the first that is emitted. */
+function makeFinder(run: ChunkRun, entries: readonly Entry[]): Find {
+  /** Made by the first that is asked for. */
   let known: ReadonlySet<number> | null = null;
-  return (item, topic, message) => {
+  return (what, item) => {
     known ??= new Set(entries.map(({ position }) => position));
     const at = Number((item as Partial<ChunkItem<unknown>> | null)?.index) - run.lease.start;
-    if (!known.has(at)) {
-      throw new PermanentError("emit takes one of the items that processChunk was called with", {
-        code: "BAD_MESSAGE",
-      });
-    }
-    call.emitFor(at, topic, message);
+    if (known.has(at)) return at;
+    throw new PermanentError(`${what} takes one of the items that processChunk was called with`, {
+      code: what === "emit" ? "BAD_MESSAGE" : "BAD_STATEMENT",
+    });
   };
 }
 

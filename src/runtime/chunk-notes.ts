@@ -7,12 +7,20 @@ import type {
   ItemFailure,
   ReportFacts,
 } from "../core/report.ts";
+import type { ItemCommit } from "../core/item-commit.ts";
 import type { ItemMessage } from "../core/topic.ts";
 import type { Checkpoint, ItemResult } from "../core/tracked-item.ts";
 
 type Told = Pick<
   ReportFacts,
-  "failures" | "results" | "deferrals" | "checkpoints" | "contents" | "messages" | "abandoned"
+  | "failures"
+  | "results"
+  | "deferrals"
+  | "checkpoints"
+  | "contents"
+  | "messages"
+  | "commits"
+  | "abandoned"
 >;
 
 export const NOTHING_NOTED: Told = {
@@ -22,6 +30,7 @@ export const NOTHING_NOTED: Told = {
   checkpoints: [],
   contents: [],
   messages: [],
+  commits: [],
   abandoned: [],
 };
 
@@ -41,6 +50,7 @@ export class ChunkNotes {
   #checkpoints: (ItemCheckpoint & { readonly waiter: Waiter })[] = [];
   #contents: ItemContent[] = [];
   #messages: ItemMessage[] = [];
+  #commits: ItemCommit[] = [];
   #abandoned: number[] = [];
 
   addFailure(failure: ItemFailure): void {
@@ -61,6 +71,10 @@ export class ChunkNotes {
 
   addMessages(messages: readonly ItemMessage[]): void {
     for (const message of messages) this.#messages.push(message);
+  }
+
+  addCommit(commit: ItemCommit): void {
+    this.#commits.push(commit);
   }
 
   addAbandoned(index: number): void {
@@ -96,6 +110,7 @@ export class ChunkNotes {
       })),
       contents: [...this.#contents],
       messages: [...this.#messages],
+      commits: [...this.#commits],
       abandoned: [...this.#abandoned],
     };
   }
@@ -107,6 +122,7 @@ export class ChunkNotes {
     this.#deferrals = this.#deferrals.slice(told.deferrals.length);
     this.#contents = this.#contents.slice(told.contents.length);
     this.#messages = this.#messages.slice(told.messages.length);
+    this.#commits = this.#commits.slice(told.commits.length);
     this.#abandoned = this.#abandoned.slice(told.abandoned.length);
     for (const { waiter } of this.#checkpoints.splice(0, told.checkpoints.length)) {
       waiter.resolve();

@@ -33,8 +33,9 @@ export async function readChunks(
     return { kind: "failed", error };
   }
   const scopes = nameScopes(id, batch.lane, batch.pipeline);
+  const hasSql = store.dialect !== undefined;
   for (const [at, run] of runs.entries()) {
-    run.receive(batch.lane, contents[at] as SliceItems, scopes);
+    run.receive(batch.lane, contents[at] as SliceItems, { scopes, hasSql });
     run.pace = batch.settings.steps[step.number]?.pace ?? null;
     if (step.dedupe !== null) await claimContents(run, step, store);
   }

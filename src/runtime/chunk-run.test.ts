@@ -90,6 +90,28 @@ describe("a chunk in hand", () => {
     ]);
   });
 
+  test("does not say again what the store refused, and starts it no more", () => {
+    const run = makeRun(3);
+    const statements = [{ sql: "SELECT 1", values: [] }];
+    const commit = (index: number) => ({ index, key: null, attempts: 1, retryInMs: 5, statements });
+    run.takeNext();
+    run.takeNext();
+    run.succeed(0, null, undefined, [], commit(0));
+    run.skip(1, [], commit(1));
+    const first = run.makeReport("keep");
+    expect(first.commits).toEqual([commit(0), commit(1)]);
+    const refused = [
+      { index: 0, dead: false },
+      { index: 1, dead: true },
+    ];
+    run.markReported(first, "kept", 100, refused);
+    expect(run.unreported).toBe(0);
+    expect(takeAll(run)).toEqual([2]);
+    const second = run.makeReport("yield");
+    expect(toWords(second.outcomes, 3)).toEqual(["pending", "failed", "pending"]);
+    expect(second.commits).toEqual([]);
+  });
+
   test("keeps what happened while a report was under way for the next one", () => {
     const run = makeRun(4);
     run.succeed(0, null, 1);

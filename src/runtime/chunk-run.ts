@@ -3,6 +3,7 @@
  * what of that the store does not know yet.
  */
 import {
+  clearOutcome,
   FAILED,
   getOutcome,
   type OutcomeMap,
@@ -11,6 +12,7 @@ import {
   SUCCEEDED,
   setOutcome,
 } from "../core/outcome-map.ts";
+import type { ItemCommit, ItemRefusal } from "../core/item-commit.ts";
 import type { ReportIntent, ReportResult } from "../core/chunk.ts";
 import type { Rest } from "../core/report.ts";
 import type { StepPace } from "../core/step.ts";
@@ -23,6 +25,7 @@ import type { RunFacts } from "./item-context.ts";
 import { StopSignal } from "./stop-signals.ts";
 
 const NO_MESSAGES: readonly ItemMessage[] = [];
+const NONE_REFUSED: readonly ItemRefusal[] = [];
 const NO_ITEMS: SliceItems = { count: 0, at: () => undefined };
 
 export interface RunOptions {
@@ -81,7 +84,14 @@ export class ChunkRun {
   constructor(lease: LeasedChunk, { leaseUntil, now, onUrgent }: RunOptions) {
     this.#onUrgent = onUrgent ?? (() => undefined);
     this.lease = lease;
-    this.facts = { batch: lease.batch, lane: "", step: lease.step, fence: lease.fence, scopes: [] };
+    this.facts = {
+      batch: lease.batch,
+      lane: "",
+      step: lease.step,
+      fence: lease.fence,
+      scopes: [],
+      hasSql: false,
+    };
     this.count = lease.end - lease.start;
     this.#outcomes = lease.outcomes;
     this.#histories =
@@ -93,8 +103,12 @@ export class ChunkRun {
   }
 
   /** The items are here; it has arrived when it may run. */
-  receive(lane: string, items: SliceItems, scopes: readonly string[] = []): void {
-    this.facts = { ...this.facts, lane, scopes };
+  receive(
+    lane: string,
+    items: SliceItems,
+    { scopes = [], hasSql = false }: Partial<Pick<RunFacts, "scopes" | "hasSql">> = {},
+  ): void {
+    this.facts = { ...this.facts, lane, scopes, hasSql };
     this.items = this.lease.overrides.length === 0 ? items : override(items, this.lease);
   }
 
@@ -179,9 +193,11 @@ export class ChunkRun {
     key: string | null = null,
     value?: unknown,
     messages: readonly ItemMessage[] = NO_MESSAGES,
+    commit: ItemCommit | null = null,
   ): void {
     if (value !== undefined) this.#note().addResult(index, key, value);
     this.#addMessages(messages);
+    this.#addCommit(commit);
     setOutcome(this.#outcomes, index, SUCCEEDED);
     const content = this.#contents?.get(index);
     if (content !== undefined) this.#note().addContent({ index, content });
@@ -224,8 +240,13 @@ export class ChunkRun {
     if (this.isUrgent) this.#notes?.giveUp(new StopSignal("the lease on its chunk was lost"));
   }
 
-  skip(index: number, messages: readonly ItemMessage[] = NO_MESSAGES): void {
+  skip(
+    index: number,
+    messages: readonly ItemMessage[] = NO_MESSAGES,
+    commit: ItemCommit | null = null,
+  ): void {
     this.#addMessages(messages);
+    this.#addCommit(commit);
     setOutcome(this.#outcomes, index, SKIPPED);
     this.unreported++;
   }
@@ -247,6 +268,20 @@ export class ChunkRun {
     if (messages.length === 0) return;
     this.#note().addMessages(messages);
     this.unreported += messages.length;
+  }
+
+  #addCommit(commit: ItemCommit | null): void {
+    if (commit === null) return;
+    this.#note().addCommit(commit);
+    this.unreported += commit.statements.length;
+  }
+
+  /** What an item wanted done could not be: it is not what was noted, and not started again here. */
+  #takeBack({ index, dead }: ItemRefusal): void {
+    clearOutcome(this.#outcomes, index);
+    if (dead) return setOutcome(this.#outcomes, index, FAILED);
+    this.#deferred ??= new Set();
+    this.#deferred.add(index);
   }
 
   #note(): ChunkNotes {
@@ -279,8 +314,14 @@ export class ChunkRun {
   }
 
   /** The store has answered; what it refused was told in vain. */
-  markReported(report: Report, result: ReportResult, now: number): void {
+  markReported(
+    report: Report,
+    result: ReportResult,
+    now: number,
+    refused: readonly ItemRefusal[] = NONE_REFUSED,
+  ): void {
     if (result === "lost") this.lose();
+    for (const refusal of refused) this.#takeBack(refusal);
     this.#notes?.forget(report);
     this.unreported -= this.#reporting;
     this.reportedAt = now;

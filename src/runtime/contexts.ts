@@ -1,5 +1,8 @@
 /** What handlers and sources are told beside their items. */
 
+/** A date is handed on as its ISO text, in UTC. */
+export type CommitValue = string | number | boolean | null | Date | Uint8Array;
+
 /** What a handler is told beside its item. */
 export interface ItemContext {
   readonly batch: string;
@@ -33,6 +36,13 @@ export interface ItemContext {
    * `succeeded` or `skipped`, and dropped if this attempt makes it neither.
    */
   readonly emit: (topic: string, message: unknown) => void;
+  /**
+   * Queues a statement for the store's own transaction that makes the item `succeeded` or `skipped`,
+   * so that data in the same database changes exactly if the item is done. With `?` on SQLite and
+   * `$1` on PostgreSQL; dropped if this attempt makes the item neither. If the statement fails, so
+   * has the item, and nothing of what it queued is done.
+   */
+  readonly commitWith: (sql: string, values?: readonly CommitValue[]) => void;
 }
 
 export interface ChunkItem<Item> {
@@ -55,6 +65,12 @@ export interface ChunkContext {
   readonly signal: AbortSignal;
   /** As `emit` of `process`, for one of the call's items. */
   readonly emit: (item: ChunkItem<unknown>, topic: string, message: unknown) => void;
+  /** As `commitWith` of `process`, for one of the call's items. */
+  readonly commitWith: (
+    item: ChunkItem<unknown>,
+    sql: string,
+    values?: readonly CommitValue[],
+  ) => void;
 }
 
 export interface SourceContext<Input> {

@@ -6,12 +6,13 @@ import { hash } from "node:crypto";
 import { isEnded } from "../core/batch.ts";
 import { SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { BatchSnapshot, Submission } from "../ports/conducting.ts";
+import type { Submission } from "../ports/conducting.ts";
 import type { UndeliveredLetter } from "../ports/delivering.ts";
 import type { Random } from "../ports/random.ts";
 import type { Sink } from "../ports/sink.ts";
 import type { Store } from "../ports/store.ts";
 import type { TopicView } from "../ports/topics.ts";
+import type { WithinStore } from "../ports/within.ts";
 import { BatchHandle, type HandleParts } from "./batch-handle.ts";
 import { Conductor } from "./conductor.ts";
 import type { Consume } from "./consumer.ts";
@@ -32,6 +33,7 @@ import {
   nameTenant,
   writeInput,
 } from "./submission-check.ts";
+import { isUnplanned, type Recorded, submitWithin } from "./submit-within.ts";
 import type { EventHandler, SubscribeOptions } from "./subscriber.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import { Sweeper } from "./sweeper.ts";
@@ -59,6 +61,11 @@ export interface SubmitOptions {
   readonly resume?: boolean;
   /** Refuse the batch before anything runs if one item is bad; default as the pipeline says. */
   readonly strict?: boolean;
+  /**
+   * Your own connection to the store's database with a transaction open on it: the batch is there if
+   * you commit. A `DatabaseSync` of node:sqlite, or a client of `pg`.
+   */
+  readonly transaction?: unknown;
   /** When it expires if it has not ended: what did not run by then is cancelled. Default never. */
   readonly deadline?: Date;
 }
@@ -156,10 +163,17 @@ export class Engine {
     const erased = pipeline as unknown as Pipeline;
     const items = erased.steps[0].source === null ? checkItems(erased, input) : null;
     const submission = this.#describe(erased, input, options, false);
-    const { batch, takenUp } = await this.#record(submission, erased);
+    const { transaction } = options;
+    const record = (store?: WithinStore): Promise<Recorded> =>
+      this.#record(submission, erased, store);
+    const { batch, takenUp } =
+      transaction === undefined
+        ? await record()
+        : await submitWithin({ transaction, pipeline: erased, items, record }, this.#parts);
     if (this.#works) this.work(erased);
     else this.#conductor.add(erased);
-    if (isUnplanned(batch)) {
+    // Until the caller has committed, nobody but he sees the batch.
+    if (isUnplanned(batch) && transaction === undefined) {
       // Items that were handed over are the batch's own when this returns.
       if (items !== null) await this.#conductor.sliceOwned(batch, erased, items);
       else if (batch.active) {
@@ -172,7 +186,7 @@ export class Engine {
   /** Opens a batch to which items are added until it is sealed. */
   async open<Item, Input, Result>(
     pipeline: Pipeline<Item, Input, Result>,
-    options: SubmitOptions = {},
+    options: Omit<SubmitOptions, "transaction"> = {},
   ): Promise<OpenBatch<Item, Result>> {
     this.#throwIfClosed();
     const erased = pipeline as unknown as Pipeline;
@@ -318,8 +332,9 @@ export class Engine {
   async #record(
     submission: Submission,
     pipeline: Pipeline,
-  ): Promise<{ readonly batch: BatchSnapshot; readonly takenUp: BatchSnapshot | null }> {
-    const { kind, batch } = await this.store.submit(submission);
+    store: Pick<Store, "submit"> = this.store,
+  ): Promise<Recorded> {
+    const { kind, batch } = await store.submit(submission);
     if (kind === "key_taken") {
       throw new SluiceError(
         "KEY_TAKEN",
@@ -374,9 +389,4 @@ export class Engine {
     for (const listener of this.#failureListeners) listener();
     void this.#stopWorker();
   }
-}
-
-/** What it was submitted with is not planned yet: the items of later steps are none of it. */
-function isUnplanned({ state, step }: BatchSnapshot): boolean {
-  return step === 0 && (state === "submitted" || state === "slicing");
 }

@@ -2,11 +2,13 @@
  * What one handler call is told, and the way to stop it. There is one for each of millions of
  * items, so what a handler does not ask for (a signal, a key) is not made.
  */
-import { SluiceError } from "../core/errors.ts";
+import { PermanentError, SluiceError } from "../core/errors.ts";
+import type { ItemStatement } from "../core/item-commit.ts";
 import type { ItemMessage } from "../core/topic.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import type { ItemContext } from "./contexts.ts";
 import { Emitted } from "./emitted.ts";
+import { QueuedStatements } from "./queued-statements.ts";
 import type { Step } from "./step.ts";
 import { StopSignal } from "./stop-signals.ts";
 
@@ -18,9 +20,12 @@ export interface RunFacts {
   readonly fence: number;
   /** Where a cap may be: its batch, its lane, its pipeline. */
   readonly scopes: readonly string[];
+  /** Whether there is a database to run statements of handlers in. */
+  readonly hasSql: boolean;
 }
 
 const NO_MESSAGES: readonly ItemMessage[] = [];
+const NO_STATEMENTS: readonly ItemStatement[] = [];
 
 export class Call implements ItemContext {
   readonly #run: ChunkRun;
@@ -34,6 +39,8 @@ export class Call implements ItemContext {
   #isOver = false;
   /** By position; made when something is emitted. */
   #emitted: Map<number, Emitted> | null = null;
+  /** By position; made when a statement is queued. */
+  #queued: Map<number, QueuedStatements> | null = null;
 
   constructor(run: ChunkRun, step: Step, item: unknown, position: number) {
     this.#run = run;
@@ -111,14 +118,7 @@ export class Call implements ItemContext {
 
   /** For one of the items that a `processChunk` call answers for. */
   emitFor(position: number, topic: string, message: unknown): void {
-    if (this.#isGivenUp) throw this.#stopReason ?? new StopSignal("nobody waits for it any more");
-    if (this.#isOver) {
-      throw new SluiceError(
-        "LATE_EMIT",
-        `the handler of item ${this.#run.lease.start + position} of batch ${this.batch} emitted to ${topic} after it had returned`,
-        { hint: "Await everything that emits before the handler returns." },
-      );
-    }
+    this.#refuseLate(position, { code: "LATE_EMIT", deed: `emitted to ${topic}` });
     this.#emitted ??= new Map();
     const emitted = this.#emitted.get(position) ?? new Emitted(position, this.#step.topics);
     this.#emitted.set(position, emitted);
@@ -127,6 +127,35 @@ export class Call implements ItemContext {
 
   listEmitted(position: number): readonly ItemMessage[] {
     return this.#emitted?.get(position)?.list() ?? NO_MESSAGES;
+  }
+
+  /** Bound, as handlers take their context apart. */
+  get commitWith(): ItemContext["commitWith"] {
+    return (sql, values) => this.commitFor(this.#position, sql, values);
+  }
+
+  /** For one of the items that a `processChunk` call answers for. */
+  commitFor(position: number, sql: string, values?: readonly unknown[]): void {
+    this.#refuseLate(position, { code: "LATE_STATEMENT", deed: "called commitWith" });
+    if (!this.#run.facts.hasSql) throw refuseWithoutSql();
+    this.#queued ??= new Map();
+    const queued = this.#queued.get(position) ?? new QueuedStatements();
+    this.#queued.set(position, queued);
+    queued.add(sql, values);
+  }
+
+  listStatements(position: number): readonly ItemStatement[] {
+    return this.#queued?.get(position)?.list() ?? NO_STATEMENTS;
+  }
+
+  #refuseLate(position: number, { code, deed }: Record<"code" | "deed", string>): void {
+    if (this.#isGivenUp) throw this.#stopReason ?? new StopSignal("nobody waits for it any more");
+    if (!this.#isOver) return;
+    throw new SluiceError(
+      code,
+      `the handler of item ${this.#run.lease.start + position} of batch ${this.batch} ${deed} after it had returned`,
+      { hint: "Await everything that does so before the handler returns." },
+    );
   }
 
   /** The handler has come to its end: it has nothing more to say. Answers why it was stopped. */
@@ -150,6 +179,15 @@ export class Call implements ItemContext {
   get stopReason(): Error | null {
     return this.#stopReason;
   }
+}
+
+/** Its cause says that another try would do no better. */
+function refuseWithoutSql(): SluiceError {
+  const message = "commitWith needs a store on SQLite or PostgreSQL; this one has no SQL to run";
+  return new SluiceError("NO_SQL", message, {
+    hint: "Open the engine on a SQLite file or a PostgreSQL database, also in tests of this handler.",
+    cause: new PermanentError(message),
+  });
 }
 
 /** Stable over every try of an item, and different for every other item. */

@@ -1,6 +1,7 @@
 /** Decides what became of an item from what its handler returned or threw, and notes it. */
 import { describeError, type ErrorFacts, TransientError } from "../core/errors.ts";
 import { unreachable } from "../core/invariant.ts";
+import type { ItemCommit } from "../core/item-commit.ts";
 import { decideRetry } from "../core/retry.ts";
 import type { ItemMessage } from "../core/topic.ts";
 import type { Random } from "../ports/random.ts";
@@ -60,7 +61,11 @@ export class ItemJudge {
       case "skipped":
         if ("reason" in outcome && outcome.reason !== null)
           this.#logSkip(run, index, outcome.reason);
-        return run.skip(index, call?.listEmitted(index));
+        return run.skip(
+          index,
+          call?.listEmitted(index),
+          this.#describeCommit(run, index, item, call),
+        );
       case "later":
         return run.defer(index, readKeyOf(step, item), readDelay(outcome));
       case "failed":
@@ -75,7 +80,25 @@ export class ItemJudge {
     const emitted = call?.listEmitted(index);
     const messages =
       step.route === undefined ? emitted : this.#route(index, item, result, emitted ?? []);
-    run.succeed(index, result === undefined ? null : step.readKey(item), result, messages);
+    const key = result === undefined ? null : step.readKey(item);
+    run.succeed(index, key, result, messages, this.#describeCommit(run, index, item, call));
+  }
+
+  /** What it queued for its commit, and what becomes of it should that fail for the moment. */
+  #describeCommit(
+    run: ChunkRun,
+    index: number,
+    item: unknown,
+    call: Call | null,
+  ): ItemCommit | null {
+    const statements = call?.listStatements(index) ?? [];
+    if (statements.length === 0) return null;
+    const { step, random } = this.#parts;
+    const attempts = run.countAttempts(index) + 1;
+    const failed = { errorClass: "transient", attempts, retryAfterMs: null } as const;
+    const decision = decideRetry(step.retry, failed, random.next());
+    const retryInMs = decision.kind === "retry" ? decision.delayMs : null;
+    return { index, key: readKeyOf(step, item), attempts, retryInMs, statements };
   }
 
   /** What the step's route sends, behind what the handler emitted itself. */

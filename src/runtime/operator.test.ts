@@ -75,7 +75,14 @@ async function settle(chunk: LeasedChunk, wins = false): Promise<void> {
     ...error,
   }));
   const { batch, step, fence } = chunk;
-  const nothing = { results: [], deferrals: [], checkpoints: [], contents: [], messages: [] };
+  const nothing = {
+    results: [],
+    deferrals: [],
+    checkpoints: [],
+    contents: [],
+    messages: [],
+    commits: [],
+  };
   const report: Report = {
     batch,
     step,

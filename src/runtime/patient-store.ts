@@ -54,6 +54,9 @@ export function makePatientStore(store: Store, parts: PatienceParts): Store {
     ...(calls as unknown as Pick<Store, StoreVerb>),
     name: store.name,
     ...(store.spansHosts === undefined ? {} : { spansHosts: store.spansHosts }),
+    ...(store.dialect === undefined ? {} : { dialect: store.dialect }),
+    // Never again by itself: the transaction is the caller's, and what to do about it, too.
+    ...(store.within === undefined ? {} : { within: store.within.bind(store) }),
     watch: (onChange) => store.watch(onChange),
     backup: (path) => store.backup(path),
     close: () => store.close(),

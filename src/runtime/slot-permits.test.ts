@@ -10,7 +10,7 @@ function makeRun(batch: string, lane: string): ChunkRun {
   const lease = { ...LEASE, ...REST, batch, outcomes: new Uint8Array(3) };
   const run = new ChunkRun(lease, { leaseUntil: 1_000, now: 0 });
   const items = { count: 9, at: (position: number) => position };
-  run.receive(lane, items, nameScopes(batch, lane, "import"));
+  run.receive(lane, items, { scopes: nameScopes(batch, lane, "import") });
   return run;
 }
 

@@ -13,6 +13,8 @@ import { Rig } from "./rig.ts";
 /** Where a store of its own is, until it is dropped. */
 export interface Place {
   readonly address: string;
+  /** The same without the schema. */
+  readonly server: string;
   readonly schema: string;
   readonly drop: () => Promise<void>;
 }
@@ -25,7 +27,7 @@ export async function findPlace(): Promise<Place> {
   const server = url.href;
   const schema = `test_${randomBytes(NAME_BYTES).toString("hex")}`;
   url.searchParams.set("schema", schema);
-  return { address: url.href, schema, drop: () => dropSchema(server, schema) };
+  return { address: url.href, server, schema, drop: () => dropSchema(server, schema) };
 }
 
 async function dropSchema(server: string, schema: string): Promise<void> {

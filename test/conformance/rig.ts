@@ -36,6 +36,7 @@ import type {
   WorkResult,
 } from "../../src/ports/working.ts";
 import { ManualClock } from "../support/manual-clock.ts";
+import type { UserSql } from "./user-sql.ts";
 import { allOf, manifests, type Said, say } from "./said.ts";
 
 export { allOf, FIRST_DRIVE, manifests, type Said, say, wordsOf } from "./said.ts";
@@ -43,6 +44,8 @@ export { allOf, FIRST_DRIVE, manifests, type Said, say, wordsOf } from "./said.t
 /** Opens a fresh, empty store on the given clock; `dispose` closes and removes it. */
 export type OpenStore = (clock: ManualClock) => Promise<{
   readonly store: Store;
+  /** A user's tables beside the store's own, where it has SQL. */
+  readonly openSql?: () => Promise<UserSql>;
   readonly dispose: () => Promise<void>;
 }>;
 
@@ -78,13 +81,16 @@ export class Rig<C extends Clock = ManualClock> {
   readonly store: Store;
   readonly clock: C;
   readonly worker: number;
+  /** Null where the store has no SQL. */
+  readonly openSql: (() => Promise<UserSql>) | null;
   #submitted = 0;
   #parts = 0;
 
-  constructor(store: Store, clock: C, worker: number) {
+  constructor(store: Store, clock: C, worker: number, openSql: Rig["openSql"] = null) {
     this.store = store;
     this.clock = clock;
     this.worker = worker;
+    this.openSql = openSql;
   }
 
   /** A submission that differs from every other one in its id, its input and its lane. */
@@ -311,10 +317,10 @@ export function makeRule(open: OpenStore): Rule {
     // oxlint-disable-next-line no-empty-pattern -- vitest reads the fixtures that are asked for here
     rig: async ({}, use) => {
       const clock = new ManualClock();
-      const { store, dispose } = await open(clock);
+      const { store, openSql = null, dispose } = await open(clock);
       try {
         const worker = await store.registerWorker({ name: "worker" });
-        await use(new Rig(store, clock, worker));
+        await use(new Rig(store, clock, worker, openSql));
       } finally {
         await dispose();
       }

@@ -1,5 +1,6 @@
 /** A worker's report in the words of a test, and chunks to report on. */
 import type { ErrorClass } from "../../src/core/errors.ts";
+import type { ItemStatement } from "../../src/core/item-commit.ts";
 import type { PlannedChunk } from "../../src/ports/conducting.ts";
 import type { LeasedChunk, Report } from "../../src/ports/working.ts";
 import { toMap, toWords, type Word } from "../support/outcome-words.ts";
@@ -34,6 +35,10 @@ export interface Said {
   readonly contents?: Readonly<Record<number, string>>;
   /** Position to the topics that it emits to; the body is the topic and the message's number. */
   readonly emits?: Readonly<Record<number, readonly string[]>>;
+  /** Position to what it wants done with its outcome. */
+  readonly commits?: Readonly<Record<number, readonly ItemStatement[]>>;
+  /** When such an item is tried again; 0 unless it is said otherwise, null for never. */
+  readonly commitRetryInMs?: number | null;
   readonly abandoned?: readonly number[];
   /** Handler time under the lease so far. */
   readonly busyMs?: number;
@@ -91,6 +96,13 @@ export function say(lease: LeasedChunk, said: Said): Report {
     messages: entriesOf(said.emits).flatMap(([index, topics]) =>
       topics.map((topic, nth) => ({ index, topic, nth, body: `"${topic} ${nth}"` })),
     ),
+    commits: entriesOf(said.commits).map(([index, statements]) => ({
+      index,
+      key: nameKey(index),
+      attempts,
+      retryInMs: said.commitRetryInMs === undefined ? 0 : said.commitRetryInMs,
+      statements,
+    })),
     abandoned: said.abandoned ?? [],
     rest: said.rest ?? null,
     starting: said.starting ?? [],

@@ -16,6 +16,7 @@ import { describeDeliveries } from "./deliveries.ts";
 import { describeEnding } from "./ending.ts";
 import { describeFailureBudget } from "./failure-budget.ts";
 import { describeFairShares } from "./fair-shares.ts";
+import { describeItemCommits } from "./item-commits.ts";
 import { describeLaneMoves } from "./lane-moves.ts";
 import { describeLanes } from "./lanes.ts";
 import { describeLeasing } from "./leasing.ts";
@@ -37,6 +38,7 @@ import { describeSubmitting } from "./submitting.ts";
 import { describeSweeping } from "./sweeping.ts";
 import { describeTopics } from "./topics.ts";
 import { describeUnsent } from "./unsent.ts";
+import { describeWithin } from "./within.ts";
 import { describeWaiting } from "./waiting.ts";
 import { describeWatching } from "./watching.ts";
 
@@ -57,6 +59,8 @@ export function describeStore(name: string, open: OpenStore): void {
     describe("records", () => describeRecords(rule));
     describe("deliveries", () => describeDeliveries(rule));
     describe("topics", () => describeTopics(rule));
+    describe("commits of items", () => describeItemCommits(rule));
+    describe("within a transaction of the caller's", () => describeWithin(rule));
     describe("lanes", () => describeLanes(rule));
     describe("moves in a lane", () => describeLaneMoves(rule));
     describe("pausing", () => describePausing(rule));

@@ -154,6 +154,7 @@ export function makeReport(held: Held, deeds: Deeds, now: number, witness: Witne
     checkpoints: [],
     contents: [],
     messages: [],
+    commits: [],
     abandoned: deeds.abandoned ?? [],
     rest: null,
   };

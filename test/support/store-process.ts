@@ -83,6 +83,7 @@ if (mode === "submit") {
             checkpoints: [],
             contents: [],
             messages: [],
+            commits: [],
             abandoned: [],
             rest: null,
             starting: [],

@@ -2,6 +2,7 @@
 import { isEnded } from "../../core/batch.ts";
 import type { ReportResult } from "../../core/chunk.ts";
 import { applyOutcomes } from "../../core/counts.ts";
+import { SluiceError } from "../../core/errors.ts";
 import { getOutcome, PENDING, SUCCEEDED } from "../../core/outcome-map.ts";
 import { countTried, decideReport, type ItemContent } from "../../core/report.ts";
 import type { ChunkEffect } from "../../core/tracked-item.ts";
@@ -31,6 +32,14 @@ import {
   type State,
   type Step,
 } from "./state.ts";
+
+/** Before anything is changed, as a transaction would be. */
+function refuseStatements(reports: readonly Report[]): void {
+  if (reports.every(({ commits }) => commits.length === 0)) return;
+  throw new SluiceError("NO_SQL", "a store in memory has no SQL to run statements of items", {
+    hint: "Open the engine on a SQLite file or a PostgreSQL database.",
+  });
+}
 
 interface Held {
   readonly batch: Batch;
@@ -71,6 +80,7 @@ export class Working {
     const now = this.#clock.monotonicMs();
     const touched = new Set<Batch>();
     const uses = this.#parts.shares.beginUses();
+    refuseStatements(reports);
     const results = reports.map((report): ReportResult => {
       const held = this.#findHeld(report);
       if (held === null) return "lost";

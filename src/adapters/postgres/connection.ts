@@ -12,7 +12,7 @@ import type { Address } from "./address.ts";
 import { isBroken, isContention, translateError } from "./errors.ts";
 import { type Begun, decideFate, type Fate, readStatus, SELECT_LIFE } from "./fate.ts";
 import { decodeText } from "./statement.ts";
-import { type Instant, Transaction } from "./transaction.ts";
+import { type Instant, type Line, Transaction } from "./transaction.ts";
 
 export interface ConnectionOptions {
   readonly address: Address;
@@ -27,7 +27,7 @@ export interface ConnectionOptions {
 
 const CONNECT_MS = 5_000;
 /** A statement that is not answered by then never will be: the way is broken. */
-const ANSWER_MS = 30_000;
+export const ANSWER_MS = 30_000;
 /**
  * How long somebody may be silent in the middle of a transaction: a process that was stopped or cut
  * off must not keep its locks from the others.
@@ -250,6 +250,19 @@ export class Connection {
     return new Transaction(client, this.schema, begun, time !== null);
   }
 
+  /** A transaction that somebody else has begun, and will end. */
+  adopt(line: Line, now: number): Transaction {
+    const { time } = this.#options;
+    const instant =
+      time === null ? { now, wallMs: now } : { now: time.monotonicMs(), wallMs: time.wallMs() };
+    return new Transaction(
+      line,
+      this.schema,
+      Promise.resolve({ id: null, ...instant }),
+      time !== null,
+    );
+  }
+
   async #connect(): Promise<pg.PoolClient> {
     if (this.#closed) {
       throw new SluiceError("STORE_CLOSED", `the connection to ${this.name} has been closed`, {
@@ -336,7 +349,7 @@ function composeConfig({ host, port, database, user, password, ssl }: Address): 
   };
 }
 
-function findParser(type: number, format?: string): Parse {
+export function findParser(type: number, format?: string): Parse {
   const own = format === "binary" ? undefined : PARSERS.get(type);
   return own ?? (types.getTypeParser(type, format as "text") as Parse);
 }

@@ -1,6 +1,12 @@
 import { expect, test } from "vitest";
 import { SluiceError } from "../../core/errors.ts";
-import { isBroken, isContention, translateError } from "./errors.ts";
+import {
+  describeItemFault,
+  isBroken,
+  isContention,
+  isItemsFault,
+  translateError,
+} from "./errors.ts";
 import { LockTaken } from "./transaction.ts";
 
 const fromServer = (code: string): Error =>
@@ -54,4 +60,30 @@ test.each([
 test("an error that says nothing of the store stays as it is", () => {
   const error = new TypeError("x is not a function");
   expect(translateError(error, "a store")).toBe(error);
+});
+
+test("what a user's statement says or meets is its item's affair, and nobody else's", () => {
+  for (const code of ["23505", "22012", "42601", "42P01", "08P01", "55P03", "57014", "P0001"]) {
+    expect(isItemsFault(fromServer(code)), code).toBe(true);
+  }
+  for (const code of ["40001", "40P01", "25006", "53100", "57P01", "58030"]) {
+    expect(isItemsFault(fromServer(code)), code).toBe(false);
+  }
+  const fatal = Object.assign(new Error("shutting down"), { code: "23505", severity: "FATAL" });
+  expect(isItemsFault(fatal)).toBe(false);
+  expect(isItemsFault(fromNetwork("ECONNRESET"))).toBe(false);
+  expect(isItemsFault(new Error("Query read timeout"))).toBe(false);
+});
+
+test("data, integrity, syntax and names will not do better the next time", () => {
+  for (const code of ["22012", "23505", "42601", "08P01"]) {
+    expect(describeItemFault(fromServer(code)).errorClass, code).toBe("permanent");
+  }
+  for (const code of ["55P03", "57014", "P0001"]) {
+    expect(describeItemFault(fromServer(code)).errorClass, code).toBe("transient");
+  }
+  const detailed = Object.assign(fromServer("23505"), { detail: "Key (id)=(1) already exists." });
+  expect(describeItemFault(detailed).message).toBe(
+    "the server's words: Key (id)=(1) already exists.",
+  );
 });

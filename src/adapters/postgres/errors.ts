@@ -1,5 +1,6 @@
 /** What PostgreSQL and the way to it complain of, in words that name the server and the remedy. */
 import { SluiceError } from "../../core/errors.ts";
+import type { CommitFault } from "../../core/item-commit.ts";
 import { LockTaken } from "./transaction.ts";
 
 /** SQLSTATE codes; two characters stand for a whole class. */
@@ -20,7 +21,14 @@ const SQLSTATE = {
   undefinedColumn: "42703",
   connection: "08",
   operatorIntervention: "57",
+  queryCanceled: "57014",
 } as const;
+
+/** Two that met, a server that is no primary, has no room left, or stops. */
+const STORES_FAULTS: readonly string[] = ["25", "40", "53", "57", "58"];
+/** Data, integrity, syntax and names, the number of values: the same again would fail again. */
+const PERMANENT: readonly string[] = ["22", "23", "42", "08P01"];
+const MESSAGE_CHARS_MAX = 2_000;
 
 /** What sockets and names say when nobody is there. */
 const NETWORK = new Set([
@@ -35,7 +43,7 @@ const NETWORK = new Set([
   "ENOENT",
 ]);
 
-function readCode(error: unknown): string {
+export function readCode(error: unknown): string {
   return error instanceof Error && "code" in error && typeof error.code === "string"
     ? error.code
     : "";
@@ -65,6 +73,30 @@ export function isBroken(error: unknown): boolean {
     code === SQLSTATE.tooManyConnections ||
     (error instanceof Error && !("severity" in error) && isDriverFault(error.message))
   );
+}
+
+/**
+ * What a user's statement is to blame for, or what it met: the transaction can go on from a savepoint.
+ * It may wait too long for somebody else's lock, or for itself: that must not hold up everything else.
+ */
+export function isItemsFault(error: unknown): boolean {
+  if (!(error instanceof Error) || !("severity" in error) || error.severity !== "ERROR")
+    return false;
+  const code = readCode(error);
+  return code === SQLSTATE.queryCanceled || !STORES_FAULTS.some((one) => code.startsWith(one));
+}
+
+/** In the words of the server, which name the table and the constraint. */
+export function describeItemFault(error: unknown): CommitFault {
+  const code = readCode(error);
+  const isPermanent = PERMANENT.some((one) => code.startsWith(one));
+  const message = error instanceof Error ? error.message : String(error);
+  const detail = error instanceof Error && "detail" in error ? error.detail : undefined;
+  const text = typeof detail === "string" ? `${message}: ${detail}` : message;
+  return {
+    errorClass: isPermanent ? "permanent" : "transient",
+    message: text.slice(0, MESSAGE_CHARS_MAX).toWellFormed(),
+  };
 }
 
 /** The driver has no codes for these. */

@@ -44,6 +44,7 @@ import { Topics } from "./topics.ts";
 import type { Transaction } from "./transaction.ts";
 import { Waiting } from "./waiting.ts";
 import { ChangeWatch } from "./watch.ts";
+import { runWithin } from "./within.ts";
 import { Workers } from "./workers.ts";
 import { Working } from "./working.ts";
 
@@ -146,6 +147,7 @@ function composeStore(connection: Connection, surroundings: Surroundings): Store
   return {
     name: connection.name,
     spansHosts: true,
+    dialect: "postgres",
     looks: LOOKS,
     ...composeConducting(parts),
     ...composeOperating(parts),
@@ -154,6 +156,7 @@ function composeStore(connection: Connection, surroundings: Surroundings): Store
     ...composeLimiting(parts),
     ...composeDelivering(parts),
     watch: (onChange) => changes.watch(onChange),
+    within: (transaction, act) => runWithin(connection, parts.conducting, transaction, act),
     backup: async () => {
       throw new SluiceError("NO_BACKUP", `${connection.name} is not backed up by Sluice`, {
         hint: "Use pg_dump, or your server's base backups: a store is one schema.",

@@ -9,7 +9,13 @@ import { encodeValue, type Statement, type Value } from "./statement.ts";
 
 /** What a transaction needs of a connection. */
 export interface Line {
-  query(query: { name?: string; text: string; values?: unknown[] }): Promise<QueryResult>;
+  query(query: {
+    name?: string;
+    text: string;
+    values?: unknown[];
+    queryMode?: string;
+    query_timeout?: number;
+  }): Promise<QueryResult>;
 }
 
 /** A lock that somebody else has and that must not be waited for: all begins anew. */
@@ -112,6 +118,23 @@ export class Transaction {
   /** A change whose answer nobody needs: that it fails shows at the end, which it shares a round trip with. */
   send(statement: Statement, ...values: readonly Value[]): void {
     void this.#query(statement, values).catch(ignore);
+  }
+
+  /**
+   * For statements whose failure does not end the transaction, as whoever sends them goes back to a
+   * savepoint then. With values, also with none of them, it is one statement and no more: the server
+   * takes several only where there cannot be any. Without a name: what users write is not worth
+   * keeping on the server. `answerMs`: how long it is waited for, if not as for any other.
+   */
+  async attempt(text: string, values?: readonly unknown[], answerMs?: number): Promise<void> {
+    const common = { text, ...(answerMs === undefined ? {} : { query_timeout: answerMs }) };
+    const one = { ...common, values: [...(values ?? [])], queryMode: "extended" };
+    await this.#line.query(values === undefined ? common : one);
+  }
+
+  /** Where the store's own tables are. */
+  get schema(): string {
+    return this.#schema;
   }
 
   /** Waits for a lock that is held until the end. */

@@ -15,6 +15,11 @@ const TELL_EVERY_MS = 20;
 /** After it could not be listened, it is tried again. */
 const AGAIN_MS = 1_000;
 
+/** On which the commits of a store are told of. */
+export function nameChannel(schema: string): string {
+  return `sluice_${schema}`;
+}
+
 export class ChangeWatch {
   readonly #connection: Connection;
   readonly #clock: Clock;
@@ -38,7 +43,7 @@ export class ChangeWatch {
   }
 
   get #channel(): string {
-    return `sluice_${this.#connection.schema}`;
+    return nameChannel(this.#connection.schema);
   }
 
   watch(onChange: () => void): () => void {

@@ -6,6 +6,7 @@
 import type { BatchState } from "../../core/batch.ts";
 import { isEnded } from "../../core/batch.ts";
 import type { ReportResult, StopMode } from "../../core/chunk.ts";
+import { decideCommits, listDueCommits, listRefusals } from "../../core/item-commit.ts";
 import { getOutcome, SUCCEEDED } from "../../core/outcome-map.ts";
 import { countTried, decideReport } from "../../core/report.ts";
 import type { ChunkEffect } from "../../core/tracked-item.ts";
@@ -13,6 +14,7 @@ import {
   type LeaseRef,
   type LeaseRequest,
   nameLease,
+  type RefusedItem,
   type RenewResult,
   type Report,
   type Stop,
@@ -21,7 +23,8 @@ import {
 } from "../../ports/working.ts";
 import { readPause } from "../sql/rows.ts";
 import { type HeldRow, StepChanges } from "../sql/step-changes.ts";
-import type { Chunks } from "./chunks.ts";
+import type { Chunks, HeldChunk } from "./chunks.ts";
+import { runItemStatements } from "./item-statements.ts";
 import { Leasing } from "./leasing.ts";
 import type { Life } from "./life.ts";
 import type { Permits } from "./permits.ts";
@@ -129,14 +132,15 @@ export class Working {
     }
     const results: ReportResult[] = Array.from(reports, () => "lost");
     const ended: string[] = [];
+    const refused: RefusedItem[] = [];
     for (const round of splitRounds(reports)) {
-      const said = round.map(({ report }) => report);
-      const answers = await this.#report(tx, said, held, ended);
+      const answers = await this.#report(tx, round, held, { ended, refused });
       for (const [nth, { at }] of round.entries()) results[at] = answers[nth] ?? "lost";
     }
     await tx.begin();
     const { contended, ...leased } = await this.#lease(tx, request, [...held]);
-    return { result: { reports: results, ended, ...leased }, contended };
+    const result = { reports: results, ended, ...leased };
+    return { result: refused.length === 0 ? result : { ...result, refused }, contended };
   }
 
   async #lease(
@@ -156,15 +160,22 @@ export class Working {
   /** Reports of different chunks, in one go. */
   async #report(
     tx: Transaction,
-    reports: readonly Report[],
+    round: readonly Said[],
     held: Set<number>,
-    ended: string[],
+    { ended, refused }: { readonly ended: string[]; readonly refused: RefusedItem[] },
   ): Promise<ReportResult[]> {
-    const batches = [...new Set(reports.map(({ batch }) => batch))];
-    const [locked, shares, rows] = await Promise.all([
+    const said = round.map(({ report }) => report);
+    const batches = [...new Set(said.map(({ batch }) => batch))];
+    const found = Promise.all([
       tx.all<{ num: number }>(LOCK_BATCHES, batches),
+      this.#chunks.readHeld(tx, said),
+    ]);
+    // Nobody's share is held while statements of users run: they may take their time.
+    const isPlain = said.every(({ commits }) => commits.length === 0);
+    const reports = isPlain ? said : await runStatements(tx, round, (await found)[1], refused);
+    const [[locked, rows], shares] = await Promise.all([
+      found,
       this.#shares.lockOfSteps(tx, reports),
-      this.#chunks.readHeld(tx, reports),
     ]);
     for (const { num } of locked) held.add(num);
     const uses = await this.#shares.beginUses(tx, shares);
@@ -173,10 +184,10 @@ export class Working {
     const done: Settled[] = [];
     const now = Math.floor(tx.now);
     const results = reports.map((report, nth): ReportResult => {
-      const found = rows[nth];
-      if (found === undefined) return "lost";
-      const { row } = found;
-      const effect = decideReport(this.#chunks.readStored(found), report, now);
+      const chunk = rows[nth];
+      if (chunk === undefined) return "lost";
+      const { row } = chunk;
+      const effect = decideReport(this.#chunks.readStored(chunk), report, now);
       const account = uses.add(row, {
         busyMs: report.busyMs,
         ends: effect.end !== "kept",
@@ -241,6 +252,27 @@ export class Working {
     const permits = await this.#permits.renew(tx, worker, [...new Set(own)], until);
     return { lost, permits };
   }
+}
+
+/** The reports as they are true once the statements of their items have been run. */
+async function runStatements(
+  tx: Transaction,
+  round: readonly Said[],
+  rows: readonly (HeldChunk | undefined)[],
+  refused: RefusedItem[],
+): Promise<Report[]> {
+  const due = round.flatMap(({ report }, nth) => {
+    const held = rows[nth];
+    const commits = held === undefined ? [] : listDueCommits(held.row, report);
+    return commits.map((commit) => ({ report: nth, commit }));
+  });
+  const faults = await runItemStatements(tx, due);
+  return round.map(({ report, at }, nth) => {
+    const ofReport = faults.get(nth);
+    if (ofReport === undefined) return report;
+    for (const refusal of listRefusals(report, ofReport)) refused.push({ report: at, ...refusal });
+    return decideCommits(report, ofReport);
+  });
 }
 
 /** A report that was taken. */

@@ -52,6 +52,11 @@ export class Connection {
     return new Connection(db, options);
   }
 
+  /** One that somebody else has opened and will close. */
+  static adopt(db: DatabaseSync, options: ConnectionOptions): Connection {
+    return new Connection(db, options);
+  }
+
   /** Settles how the file is written. It changes the file, so it comes after a look at whose it is. */
   async configure(synchronous: SynchronousMode): Promise<void> {
     await this.#persevere(() => {
@@ -68,6 +73,11 @@ export class Connection {
 
   exec(sql: string): void {
     this.#db.exec(sql);
+  }
+
+  /** A statement that failed may have ended it. */
+  get isInTransaction(): boolean {
+    return this.#db.isTransaction;
   }
 
   /** Runs a change in one transaction of its own; it is retried whole while the file is locked. */

@@ -7,11 +7,30 @@ const SQLITE = {
   locked: 6,
   readonly: 8,
   ioError: 10,
+  noMemory: 7,
+  interrupted: 9,
   corrupt: 11,
   full: 13,
   cannotOpen: 14,
+  range: 25,
   notADatabase: 26,
 } as const;
+
+/** SQLITE_CONSTRAINT_FOREIGNKEY. */
+const FOREIGN_KEY = 19 | (3 << 8);
+
+const STORES_FAULTS: readonly number[] = [
+  SQLITE.busy,
+  SQLITE.locked,
+  SQLITE.noMemory,
+  SQLITE.readonly,
+  SQLITE.interrupted,
+  SQLITE.ioError,
+  SQLITE.corrupt,
+  SQLITE.full,
+  SQLITE.cannotOpen,
+  SQLITE.notADatabase,
+];
 
 /** SQLITE_IOERR_SHMSIZE: there is no room for the memory that processes share beside the file. */
 const NO_ROOM_TO_SHARE = SQLITE.ioError | (19 << 8);
@@ -26,6 +45,22 @@ export function readResultCode(error: unknown): number | null {
 export function isBusy(error: unknown): boolean {
   const code = readResultCode(error);
   return code === SQLITE.busy || code === SQLITE.locked;
+}
+
+/** Not what a statement says, but what the file, the disk or another process is in the way of. */
+export function isStoresFault(error: unknown): boolean {
+  const code = readResultCode(error);
+  return isClosed(error) || STORES_FAULTS.some((one) => one === code);
+}
+
+/** There are more values than a statement has places for. */
+export function isValuesFault(error: unknown): boolean {
+  return readResultCode(error) === SQLITE.range;
+}
+
+/** A reference to a row that is not there; a COMMIT says so of those that are checked late. */
+export function isForeignKeyFault(error: unknown): boolean {
+  return error instanceof Error && "errcode" in error && error.errcode === FOREIGN_KEY;
 }
 
 function isClosed(error: unknown): boolean {

@@ -14,6 +14,7 @@ import { planInline } from "../../ports/plan-inline.ts";
 import type { Random } from "../../ports/random.ts";
 import type { ReadingStore } from "../../ports/reading.ts";
 import type { Store } from "../../ports/store.ts";
+import type { TransactionalStore } from "../../ports/within.ts";
 import type { WorkingStore } from "../../ports/working.ts";
 import { backUp } from "./backup.ts";
 import { Chunks } from "./chunks.ts";
@@ -23,6 +24,7 @@ import { Connection, SYNCHRONOUS_MODES, type SynchronousMode } from "./connectio
 import { Deliveries } from "./deliveries.ts";
 import { prepareFolder } from "./file-system.ts";
 import { describeHost, type Host } from "../sql/host.ts";
+import { commitWithCaution } from "./item-statements.ts";
 import { Lanes } from "./lanes.ts";
 import { Letters } from "./letters.ts";
 import { Life } from "./life.ts";
@@ -42,6 +44,7 @@ import { Sweeping } from "./sweeping.ts";
 import { Topics } from "./topics.ts";
 import { Waiting } from "./waiting.ts";
 import { ChangeWatch } from "./watch.ts";
+import { Within } from "./within.ts";
 import { Workers } from "./workers.ts";
 import { Working } from "./working.ts";
 
@@ -62,14 +65,22 @@ export async function openSqliteStore(path: string, options: SqliteStoreOptions)
   const { clock, random, synchronous = "full", busyMs = BUSY_MS } = options;
   checkOptions(synchronous, busyMs);
   if (path !== ":memory:") prepareFolder(path);
-  const connection = Connection.open({ path, busyMs, clock, random });
+  const connectionOptions = { path, busyMs, clock, random };
+  const connection = Connection.open(connectionOptions);
   try {
     await refuseForeign(connection);
     await connection.configure(synchronous);
     await migrate(connection);
     const host = options.host ?? describeHost();
     await adoptBoot(connection, clock, host);
-    return composeStore(connection, clock, host);
+    const within = new Within({
+      options: connectionOptions,
+      compose: (callers) => composeParts(callers, clock, host).conducting,
+    });
+    const transactional: TransactionalStore = {
+      within: (transaction, act) => within.run(transaction, act),
+    };
+    return { ...composeStore(connection, clock, host), ...transactional };
   } catch (error) {
     connection.close();
     throw error;
@@ -186,6 +197,7 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   return {
     name: connection.path,
+    dialect: "sqlite",
     ...composeConducting(parts),
     ...composeOperating(parts),
     ...composeWorking(parts),
@@ -319,7 +331,12 @@ function composeWorking(parts: Parts): WorkingStore {
       const idle =
         reports.length === 0 && lease !== null && !(await read(() => working.hasDue(lease)));
       if (idle) return read(() => working.describeNothingDue(lease));
-      return write(() => working.work(reports, lease));
+      const statements = reports.reduce((sum, { commits }) => sum + commits.length, 0);
+      if (statements === 0) return write(() => working.work(reports, lease));
+      return commitWithCaution(
+        (caution) => write(() => working.work(reports, lease, caution)),
+        statements,
+      );
     },
     claimContents: (lease, contents) => write(() => working.claimContents(lease, contents)),
     readStops: (ids) => read(() => working.readStops(ids)),

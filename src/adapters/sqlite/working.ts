@@ -3,6 +3,7 @@ import type { StatementSync } from "node:sqlite";
 import type { BatchState } from "../../core/batch.ts";
 import { isEnded } from "../../core/batch.ts";
 import type { ReportResult, StopMode } from "../../core/chunk.ts";
+import { decideCommits, listDueCommits, listRefusals } from "../../core/item-commit.ts";
 import { getOutcome, PENDING, SUCCEEDED } from "../../core/outcome-map.ts";
 import { countTried, decideReport, type ItemContent } from "../../core/report.ts";
 import type { ChunkEffect } from "../../core/tracked-item.ts";
@@ -11,6 +12,7 @@ import {
   type ContentClaim,
   type LeaseRef,
   type LeaseRequest,
+  type RefusedItem,
   type RenewResult,
   type Report,
   type Stop,
@@ -20,6 +22,7 @@ import {
 import { type HeldRow, StepChanges } from "../sql/step-changes.ts";
 import type { Chunks } from "./chunks.ts";
 import type { Connection } from "./connection.ts";
+import { Caution, ItemStatements } from "./item-statements.ts";
 import { Leasing } from "./leasing.ts";
 import type { Life } from "./life.ts";
 import type { Permits } from "./permits.ts";
@@ -56,6 +59,7 @@ export class Working {
   readonly #shares: Shares;
   readonly #permits: Permits;
   readonly #leasing: Leasing;
+  readonly #statements: ItemStatements;
   readonly #numbers = new Map<string, number>();
   readonly #findNumber: StatementSync;
   readonly #findDrive: StatementSync;
@@ -74,6 +78,7 @@ export class Working {
     this.#shares = shares;
     this.#permits = permits;
     this.#leasing = new Leasing(connection, shares, permits);
+    this.#statements = new ItemStatements(connection);
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     this.#findNumber = prepare("SELECT num FROM batch WHERE id = ?");
     this.#findDrive = prepare("SELECT drive FROM batch WHERE num = ?");
@@ -126,14 +131,23 @@ export class Working {
     };
   }
 
-  work(reports: readonly Report[], request: LeaseRequest | null): WorkResult {
+  work(
+    reports: readonly Report[],
+    request: LeaseRequest | null,
+    caution = new Caution(),
+  ): WorkResult {
     const now = this.#now();
     const changes = new StepChanges();
     const uses = this.#shares.beginUses();
-    const results = reports.map((report) => this.#report(report, changes, uses, now));
+    const refused: RefusedItem[] = [];
+    const results = reports.map((said, at) => {
+      const report = this.#runStatements(said, at, caution, refused);
+      return this.#report(report, changes, uses, now);
+    });
     this.#shares.saveUses(uses);
     const ended = this.#chunks.applyChanges(changes).flatMap((num) => this.#life.goOn(num));
-    return { reports: results, ended, ...this.#lease(request, now) };
+    const worked = { reports: results, ended, ...this.#lease(request, now) };
+    return refused.length === 0 ? worked : { ...worked, refused };
   }
 
   #lease(
@@ -150,6 +164,17 @@ export class Working {
       nextDueInMs: leased.length > 0 ? null : this.#leasing.computeNextDue(request, now),
       permits: this.#permits.list(request.worker, request.pipeline, now),
     };
+  }
+
+  /** The report as it is true once the statements of its items have been run. */
+  #runStatements(report: Report, at: number, caution: Caution, refused: RefusedItem[]): Report {
+    if (report.commits.length === 0) return report;
+    const row = this.#findHeld(report);
+    if (row === undefined) return report;
+    const due = listDueCommits(row, report);
+    const faults = this.#statements.run(report, due, caution);
+    for (const refusal of listRefusals(report, faults)) refused.push({ report: at, ...refusal });
+    return decideCommits(report, faults);
   }
 
   #report(report: Report, changes: StepChanges, uses: Uses, now: number): ReportResult {

@@ -114,6 +114,7 @@ export function composeReport(
     fence,
     outcomes: toMap(words),
     ...facts,
+    commits: [],
     abandoned: drawn.abandons ? [0] : [],
     rest: drawn.rest,
     starting: lease.careful && drawn.intent === "keep" ? rest.slice(0, drawn.starts) : [],
