@@ -4,9 +4,9 @@
  * job per item that row is the item's outcome; jobs that are completed count the batch down, many by
  * one statement.
  */
-import { handleItem, importPeer, type Load, type OpenQueue, runQueue } from "./queue-run.ts";
-import { SharedWrites } from "./outcome-book.ts";
 import pg from "pg";
+import { SharedWrites } from "./outcome-book.ts";
+import { handleItem, importPeer, type Load, type OpenQueue, runQueue } from "./queue-run.ts";
 
 interface BullQueue {
   addBulk(jobs: readonly { name: string; data: Load; opts?: object }[]): Promise<unknown>;
@@ -28,7 +28,7 @@ interface BullModule {
     options: object,
     backend: unknown,
   ) => BullWorker;
-  runMigrations(client: pg.Client): Promise<unknown>;
+  readonly runMigrations: (client: pg.Client) => Promise<unknown>;
 }
 
 const QUEUE = "items";

@@ -27,8 +27,8 @@ interface WorkerUtils {
 }
 interface GraphileModule {
   readonly Logger: new (create: () => () => void) => unknown;
-  run(options: object): Promise<Runner>;
-  makeWorkerUtils(options: object): Promise<WorkerUtils>;
+  readonly run: (options: object) => Promise<Runner>;
+  readonly makeWorkerUtils: (options: object) => Promise<WorkerUtils>;
 }
 
 const TASK = "item";

@@ -3,6 +3,7 @@
  * counter of what is left, from which anybody sees the end. Both are written by one statement for any
  * number of items. The outcome's key makes a job that is run twice harmless.
  */
+import { setImmediate, setTimeout } from "node:timers/promises";
 import pg from "pg";
 
 const CREATE = `CREATE TABLE outcome (item bigint PRIMARY KEY, outcome smallint NOT NULL);
@@ -43,7 +44,7 @@ export class OutcomeBook {
       const { rows } = await this.#pool.query<{ todo: number }>(READ_TODO);
       if (rows[0]?.todo === 0) return;
       signal.throwIfAborted();
-      await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+      await setTimeout(LOOK_EVERY_MS);
     }
   }
 
@@ -85,7 +86,7 @@ export class SharedWrites<Part> {
   async #writeAll(): Promise<void> {
     this.#isWriting = true;
     // So that jobs which begin in the same turn of the loop go together.
-    await new Promise((resolve) => setImmediate(resolve));
+    await setImmediate();
     while (this.#waiting.length > 0) {
       const taken = this.#waiting;
       this.#waiting = [];

@@ -46,7 +46,11 @@ export interface Queue {
   /** Makes its tables. */
   install(options: QueueOptions): Promise<void>;
   /** `fail` ends the run. */
-  open(options: QueueOptions, book: OutcomeBook, fail: (error: unknown) => void): Promise<OpenQueue>;
+  open(
+    options: QueueOptions,
+    book: OutcomeBook,
+    fail: (error: unknown) => void,
+  ): Promise<OpenQueue>;
 }
 
 /** Items, not jobs: so many are in one call that adds. */
