@@ -12,6 +12,8 @@ export interface MachineFacts {
   readonly load: number;
   readonly node: string;
   readonly sqlite: string;
+  /** The database server that was measured on, with what a commit survives there. */
+  readonly server: string | null;
   readonly peers: string;
   readonly fileSystem: string;
   readonly syncMs: number;
@@ -22,7 +24,7 @@ const SYNC_SAMPLES = 100;
 const SYNC_BYTES = 4_096;
 
 /** `folder` is where the databases will be. */
-export function readMachineFacts(folder: string): MachineFacts {
+export function readMachineFacts(folder: string, server: string | null): MachineFacts {
   const fileSystem = readFileSystemType(folder);
   const [loadNow = 0] = loadavg();
   return {
@@ -33,6 +35,7 @@ export function readMachineFacts(folder: string): MachineFacts {
     load: Number(loadNow.toFixed(1)),
     node: process.versions.node,
     sqlite: process.versions["sqlite"] ?? "unknown",
+    server,
     peers: readPeerVersions(),
     fileSystem,
     syncMs: Number(measureSyncMs(folder).toPrecision(2)),

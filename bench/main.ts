@@ -1,7 +1,8 @@
 /**
  * `node bench/main.ts heart`: measures Sluice beside a hand-written loop and a peer, in one run;
  * `life` measures what passes between batches: successors, lanes, cancels, redrives; `limits` how much
- * of a rate is used, and what limits cost.
+ * of a rate is used, and what limits cost; `postgres` the store for many machines beside the queues
+ * that live on the same server.
  * Figures go to standard output, progress to standard error. The exit code is 1 when something could
  * not be measured, and says nothing about speed: a slow machine is not a failure.
  */
@@ -16,12 +17,18 @@ import { FULL_LIMIT_SIZES, listLimitQuestions, QUICK_LIMIT_SIZES } from "./limit
 import { readMachineFacts } from "./machine.ts";
 import { measureInTurns } from "./measure.ts";
 import { installPeers } from "./peers.ts";
+import { FULL_POSTGRES_SIZES, listPostgresQuestions, QUICK_POSTGRES_SIZES } from "./postgres.ts";
+import { type BenchServer, startBenchServer } from "./postgres-server.ts";
 import type { Question } from "./question.ts";
 import { saveResults } from "./saved-results.ts";
 import { type Answers, answerQuestion, formatReport, type RunReport } from "./table.ts";
 
 interface QuestionSet {
   readonly hasPeers: boolean;
+  /** Of each subject, unless it is said otherwise. */
+  readonly runs: number;
+  /** Null: every subject has a file of its own. */
+  readonly startServer: (() => Promise<BenchServer>) | null;
   /** `pathOf` gives a JSONL file with that many items. */
   readonly list: (quick: boolean, pathOf: (items: number) => string) => readonly Question[];
 }
@@ -29,16 +36,29 @@ interface QuestionSet {
 const SETS: { readonly [name: string]: QuestionSet } = {
   heart: {
     hasPeers: true,
+    runs: 3,
+    startServer: null,
     list: (quick, pathOf) => listHeartQuestions(quick ? QUICK_SIZES : FULL_SIZES, pathOf),
   },
   life: {
     hasPeers: false,
+    runs: 3,
+    startServer: null,
     list: (quick) => listLifeQuestions(quick ? QUICK_LIFE_SIZES : FULL_LIFE_SIZES),
   },
   limits: {
     hasPeers: false,
+    runs: 3,
+    startServer: null,
     list: (quick, pathOf) =>
       listLimitQuestions(quick ? QUICK_LIMIT_SIZES : FULL_LIMIT_SIZES, pathOf),
+  },
+  postgres: {
+    hasPeers: true,
+    runs: 5,
+    startServer: startBenchServer,
+    list: (quick, pathOf) =>
+      listPostgresQuestions(quick ? QUICK_POSTGRES_SIZES : FULL_POSTGRES_SIZES, pathOf),
   },
 };
 
@@ -52,9 +72,9 @@ interface Request {
   readonly only: readonly string[];
 }
 
-const USAGE = `Usage: node bench/main.ts heart|life|limits [options]
+const USAGE = `Usage: node bench/main.ts heart|life|limits|postgres [options]
 
-  --runs N      interleaved runs of each subject (default 3; 1 with --quick)
+  --runs N      interleaved runs of each subject (default 3, postgres 5; 1 with --quick)
   --only a,c    only these questions
   --quick       small sizes: does everything run? Nothing is judged
   --json        one JSON document instead of tables
@@ -85,9 +105,9 @@ function readRequest(args: readonly string[]): Request | { readonly problems: re
     return { problems: [error instanceof Error ? error.message : String(error)] };
   }
   const { values, positionals } = parsed;
-  const runs = Number(values.runs ?? (values.quick ? 1 : 3));
   const only = values.only?.split(",").map((key) => key.trim()) ?? [];
   const [set = ""] = positionals;
+  const runs = Number(values.runs ?? (values.quick ? 1 : (SETS[set]?.runs ?? 1)));
   const known = SETS[set]?.list(true, () => "").map(({ key }) => key) ?? only;
   const problems: string[] = [];
   if (positionals.length !== 1 || SETS[set] === undefined) {
@@ -107,16 +127,34 @@ function readRequest(args: readonly string[]): Request | { readonly problems: re
     : { set, runs, only, quick: values.quick, json: values.json, save: values.save };
 }
 
+function onProgress(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
 async function measureSet(
-  { hasPeers, list }: QuestionSet,
+  set: QuestionSet,
   request: Request,
   folder: string,
   signal: AbortSignal,
 ): Promise<RunReport> {
-  const onProgress = (text: string) => process.stderr.write(`${text}\n`);
-  if (hasPeers) installPeers(onProgress);
+  if (set.hasPeers) installPeers(onProgress);
+  const server = (await set.startServer?.()) ?? null;
+  try {
+    return await measureOn(server, set, request, folder, signal);
+  } finally {
+    await server?.stop();
+  }
+}
+
+async function measureOn(
+  server: BenchServer | null,
+  { list }: QuestionSet,
+  request: Request,
+  folder: string,
+  signal: AbortSignal,
+): Promise<RunReport> {
   const takenAt = `${new Date().toISOString().slice(0, 16).replace("T", " ")} UTC`;
-  const machine = readMachineFacts(folder);
+  const machine = readMachineFacts(folder, server?.description ?? null);
   const questions = list(request.quick, (items) => join(folder, `items-${items}.jsonl`));
   const asked = questions.filter(
     ({ key }) => request.only.length === 0 || request.only.includes(key),
@@ -136,6 +174,7 @@ async function measureSet(
       folder: runsFolder,
       runs: request.runs,
       signal,
+      server,
       onProgress: (text) => onProgress(`${question.key}: ${text}`),
     });
     answers.push(answerQuestion(question, measured, !request.quick));

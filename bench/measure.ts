@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Figures, SubjectReply } from "./subject-process.ts";
+import type { Figures, SubjectPlace, SubjectReply } from "./subject-process.ts";
 
 export interface Subject {
   readonly name: string;
@@ -33,6 +33,18 @@ export interface RunContext {
   readonly runs: number;
   readonly signal: AbortSignal;
   readonly onProgress: (text: string) => void;
+  /** The server that all subjects use; null where each has a file of its own. */
+  readonly server: SharedServer | null;
+}
+
+/** A database server, which gives every run a database of its own. */
+export interface SharedServer {
+  openDatabase(): Promise<RunDatabase>;
+}
+
+export interface RunDatabase {
+  readonly address: string;
+  drop(): Promise<void>;
 }
 
 const RUN_MS_MAX = 30 * 60_000;
@@ -67,19 +79,29 @@ export async function measureInTurns(
 async function runOnce(subject: Subject, context: RunContext): Promise<SubjectReply> {
   const folder = mkdtempSync(join(context.folder, "run-"));
   try {
-    return await runChild(subject, folder, context.signal);
+    if (context.server === null) return await runChild(subject, { folder }, context.signal);
+    const database = await context.server.openDatabase();
+    try {
+      return await runChild(subject, { folder, server: database.address }, context.signal);
+    } finally {
+      await database.drop();
+    }
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function runChild(subject: Subject, folder: string, signal: AbortSignal): Promise<SubjectReply> {
+function runChild(
+  subject: Subject,
+  place: SubjectPlace,
+  signal: AbortSignal,
+): Promise<SubjectReply> {
   const child = spawn(
     process.execPath,
     [
       "--disable-warning=ExperimentalWarning",
       fileURLToPath(subject.script),
-      JSON.stringify({ ...subject.options, folder }),
+      JSON.stringify({ ...subject.options, ...place }),
     ],
     { stdio: ["ignore", "pipe", "pipe"], signal, timeout: RUN_MS_MAX, killSignal: "SIGKILL" },
   );

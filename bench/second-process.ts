@@ -19,13 +19,17 @@ export async function startHelper<Note>(script: string, options: object): Promis
     // What it prints is no reply of this subject's.
     silent: true,
   });
-  await once(child, "message");
+  const exit = once(child, "exit");
+  const endsEarly = exit.then(([code]): never => {
+    throw new Error(`the second process ended early (exit code ${code})`);
+  });
+  await Promise.race([once(child, "message"), endsEarly]);
   return {
     finish: async () => {
       const answer = once(child, "message");
       child.send("finish");
-      const [notes] = (await answer) as [readonly Note[]];
-      await once(child, "exit");
+      const [notes] = (await Promise.race([answer, endsEarly])) as [readonly Note[]];
+      await exit;
       return notes;
     },
   };

@@ -17,6 +17,8 @@ export type SubjectReply =
 export interface SubjectPlace {
   /** A fresh folder on disk for its database, removed afterwards. */
   readonly folder: string;
+  /** The address of a fresh database, where the subjects share a server. */
+  readonly server?: string;
 }
 
 export async function runSubject<Options>(

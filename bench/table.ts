@@ -97,7 +97,7 @@ function formatHeading(report: RunReport): string {
   const lines = [
     `${report.takenAt}, ${size}, medians of ${report.runs} interleaved ${report.runs === 1 ? "run" : "runs"}.`,
     `${machine.cores} cores (${machine.processor}), ${machine.memoryGb} GB, ${machine.system}, load ${machine.load} at the start.`,
-    `Node ${machine.node}, SQLite ${machine.sqlite}, ${machine.peers}.`,
+    `Node ${machine.node}, ${machine.server ?? `SQLite ${machine.sqlite}`}, ${machine.peers}.`,
     `Databases on ${machine.fileSystem}; a synced append of 4 KiB takes ${machine.syncMs} ms (median).`,
   ];
   if (machine.warning !== null) lines.push(`**${machine.warning}**`);

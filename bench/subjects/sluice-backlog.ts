@@ -9,6 +9,7 @@ import { createOutcomeMap, SUCCEEDED, setOutcome } from "../../src/core/outcome-
 import type { StepSettings } from "../../src/core/step.ts";
 import type { Store } from "../../src/ports/store.ts";
 import type { LeasedChunk, LeaseRequest, Report } from "../../src/ports/working.ts";
+import { openPostgres } from "../../dist/postgres.js";
 import { openSqlite } from "../../dist/sqlite.js";
 import { checkCount, type Figures, runSubject } from "../subject-process.ts";
 
@@ -18,6 +19,8 @@ interface BacklogOptions {
   readonly perCommit: number;
   /** Chunks to settle in all. */
   readonly settled: number;
+  /** The store is a database there; else it is a file. */
+  readonly server?: string;
 }
 
 const BATCH = "backlog";
@@ -115,7 +118,10 @@ async function runRound(store: Store, lease: LeaseRequest): Promise<number> {
 async function measureBacklog(
   options: BacklogOptions & { readonly folder: string },
 ): Promise<Figures> {
-  const store = await openSqlite(join(options.folder, "sluice.db"));
+  const store =
+    options.server === undefined
+      ? await openSqlite(join(options.folder, "sluice.db"))
+      : await openPostgres(options.server);
   try {
     await openBatch(store);
     await addChunks(store, 0, options.waiting);
