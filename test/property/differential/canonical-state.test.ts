@@ -60,6 +60,7 @@ test("a store that does otherwise is caught, with the calls that led to it in wo
   const [sqlite] = RIVALS;
   const spoilt: Rival = {
     name: "spoilt",
+    slowness: 1,
     open: async (clock) => {
       const store = await sqlite!.open(clock);
       return { ...store, setLanePolicy: async () => undefined };
