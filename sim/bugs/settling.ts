@@ -57,7 +57,8 @@ export const settlingBugs: readonly Bug[] = [
     before: `    const result = await act();
     const now = clock.monotonicMs();
     for (const [at, { run, report }] of tellings.entries()) {
-      run.markReported(report, result.reports[at] ?? "lost", now);
+      const refused = result.refused?.filter((refusal) => refusal.report === at);
+      run.markReported(report, result.reports[at] ?? "lost", now, refused);
     }
     return result;`,
     after: `    for (const { run, report } of tellings) {

@@ -94,11 +94,11 @@ export class ItemJudge {
     const statements = call?.listStatements(index) ?? [];
     if (statements.length === 0) return null;
     const { step, random } = this.#parts;
-    const attempts = run.countAttempts(index) + 1;
-    const failed = { errorClass: "transient", attempts, retryAfterMs: null } as const;
+    const counted = { attempts: run.countAttempts(index) + 1 };
+    const failed = { ...counted, errorClass: "transient", retryAfterMs: null } as const;
     const decision = decideRetry(step.retry, failed, random.next());
     const retryInMs = decision.kind === "retry" ? decision.delayMs : null;
-    return { index, key: readKeyOf(step, item), attempts, retryInMs, statements };
+    return { index, key: readKeyOf(step, item), ...counted, retryInMs, statements };
   }
 
   /** What the step's route sends, behind what the handler emitted itself. */
