@@ -2,8 +2,8 @@
  * graphile-worker 0.18. Its best documented settings: jobs are added by `addJobs`, the local queue
  * fetches 500 at once, completions go in batches (`completeJobBatchDelay: 0`) and 24 run at a time;
  * these are the settings of its own page on performance. It deletes a job that is completed, so
- * outcomes go to a table. Handlers with one item each share the statements that write them, which
- * only pays with more of them at once than 24: 500, as many as are fetched.
+ * outcomes go to a table. Handlers with one item each share the statements that write them, so
+ * 500 run at a time there, as many as are fetched: with 24 it was half as quick.
  */
 import {
   handleItem,
