@@ -23,8 +23,9 @@ import {
 
 const HOUR_MS = 3_600_000;
 const FAULTS_UNTIL_MS = 2_100_000;
-/** After the last fault: the slowest mixes wait for many polls, batch after batch. */
+/** After the last fault; and so many looks, where hardly any word of a change arrives. */
 const CALM_LIMIT_MS = 3_600_000;
+const CALM_LIMIT_POLLS = 90;
 const SEAL_SOON_MS = 200_000;
 const YEARS_MS = 10 * 365 * 86_400_000;
 
@@ -113,7 +114,7 @@ function drawPlainHour(seed: number): Hour {
     calm,
     faultsUntilMs: FAULTS_UNTIL_MS,
     lastsMs: HOUR_MS,
-    calmLimitMs: CALM_LIMIT_MS,
+    calmLimitMs: computeCalmLimit(hints, settings),
     restartMaxMs,
     settings,
   };
@@ -170,6 +171,11 @@ function drawSettings(draw: Draw, hintLoss: number): Partial<EngineSettings> {
     orphanMs: draw.pick([10_000, 900_000]),
     staleMs: draw.pick([900_000, 21_600_000]),
   };
+}
+
+/** The slowest mixes wait for a look before every pass of every step, batch after batch of a lane. */
+function computeCalmLimit({ loss }: HintFaults, { pollMs = 0 }: Partial<EngineSettings>): number {
+  return loss < 0.8 ? CALM_LIMIT_MS : Math.max(CALM_LIMIT_MS, CALM_LIMIT_POLLS * pollMs);
 }
 
 /** Soon after some batch was submitted: later everything has ended. */
