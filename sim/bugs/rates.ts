@@ -219,4 +219,27 @@ export const rateBugs: readonly Bug[] = [
     after: "const restUntil = nowMs;",
     rare: true,
   },
+  {
+    name: "outage-closes-nothing",
+    what: "What a batch goes out through is away, and its other items start all the same.",
+    file: "src/adapters/memory/limiting.ts",
+    before: "planned - pending, forMs, now);",
+    after: "planned - pending, 0 * forMs, now);",
+    rare: true,
+  },
+  {
+    name: "outage-counts-as-a-try",
+    what: "An item that found nobody at the other end has failed.",
+    file: "src/runtime/item-judge.ts",
+    before: "if (facts.isOutage && run.pace !== null) {",
+    after: "if (facts.isOutage && run.pace === null) {",
+    also: [
+      {
+        file: "src/runtime/item-judge.ts",
+        before: "return run.defer(index, readKeyOf(step, item), run.pace.outageMs);",
+        after: "return run.defer(index, readKeyOf(step, item), 0);",
+      },
+    ],
+    rare: true,
+  },
 ];

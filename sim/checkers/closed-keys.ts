@@ -1,10 +1,10 @@
 /**
  * A key that is closed is left alone: once the closing is committed, nothing of the key starts on any
  * node until it opens again, but for what had the right to before; and whoever was told so by a server
- * starts nothing with what it held.
+ * starts nothing with what it held. So is a paced batch whose items found nobody at the other end.
  */
 import type { TokenGrant } from "../../src/core/bucket.ts";
-import type { BucketRef, TokenDraw } from "../../src/ports/limiting.ts";
+import { type BucketRef, namePaceBucket, type TokenDraw } from "../../src/ports/limiting.ts";
 import { nameRateBucket } from "../../src/runtime/step-rate.ts";
 import { type RatePlot, readRateKey } from "../traffic/limits.ts";
 import type { ErrandRun } from "../traffic/errand.ts";
@@ -49,6 +49,16 @@ export function checkClosedKeys(scene: Scene): Checker {
     const from = isClosed ? before.from : Math.max(now, usableUntil.get(name) ?? 0);
     closings.set(name, { from, until: Math.max(before?.until ?? 0, now + forMs) });
   };
+  /** Those who find out while it is closed do not make it longer. */
+  const noteOutage = (ref: BucketRef, forMs: number): void => {
+    if ((closings.get(nameKey(ref))?.until ?? 0) <= time.nowMs) noteClosing(ref, forMs);
+  };
+  const checkOpen = (run: ErrandRun, name: string): void => {
+    const closing = closings.get(name);
+    const now = time.nowMs;
+    if (closing === undefined || now < closing.from || now >= closing.until) return;
+    scene.say(`${describeRun(run)}, whose key ${name} is closed for ${closing.until - now} ms`);
+  };
   return {
     onCommit: (node, verb, answer, args) => {
       if (verb === "draw") {
@@ -58,6 +68,10 @@ export function checkClosedKeys(scene: Scene): Checker {
       if (verb === "closeBucket") {
         noteClosing(args[0] as BucketRef, args[1] as number);
         own.noteStored(node, nameKey(args[0] as BucketRef));
+      }
+      if (verb === "noteOutage") {
+        const [batch, step, forMs] = args as [string, number, number];
+        noteOutage(namePaceBucket(batch, step), forMs);
       }
       own.checkStored();
       if (verb === "openBucket") {
@@ -73,16 +87,11 @@ export function checkClosedKeys(scene: Scene): Checker {
     },
     onThrottle: (run, forMs) => own.close(run, forMs),
     onStart: (run) => {
-      const { rate } = run.plot;
+      const { rate, pace } = run.plot;
+      if (pace !== null) checkOpen(run, nameKey(namePaceBucket(run.batch, run.step)));
       if (rate === null) return;
-      const name = nameKeyOf(rate, run);
-      const closing = closings.get(name);
-      const now = time.nowMs;
-      if (closing !== undefined && now >= closing.from && now < closing.until) {
-        const leftMs = closing.until - now;
-        scene.say(`${describeRun(run)}, whose key ${name} is closed for ${leftMs} ms`);
-      }
-      own.check(run, name);
+      checkOpen(run, nameKeyOf(rate, run));
+      own.check(run, nameKeyOf(rate, run));
     },
   };
 }

@@ -6,7 +6,13 @@
  */
 import type { Step } from "../../src/adapters/memory/state.ts";
 import type { LimitRequest } from "../../src/ports/operating.ts";
-import type { LeasedChunk, Report, SweepResult } from "../../src/ports/working.ts";
+import type {
+  ContentClaim,
+  LeasedChunk,
+  LeaseRef,
+  Report,
+  SweepResult,
+} from "../../src/ports/working.ts";
 import type { ErrandRun, PipelinePlot, SharingPlot } from "../traffic/errand.ts";
 import { readTenant } from "../traffic/sharing.ts";
 import type { Node } from "../world.ts";
@@ -62,6 +68,32 @@ export function checkShares(scene: Scene): Checker {
   /** When each chunk was leased last. */
   const leasedAt = new Map<string, number>();
 
+  /** Whose a batch is, if its pipeline is judged. */
+  const findOwner = (id: string): { pipeline: string; tenant: string } | null => {
+    const { pipeline, lane } = state.batches.get(id)?.submission ?? {};
+    const sharing = fair.find(({ name }) => name === pipeline)?.sharing;
+    if (pipeline === undefined || lane === undefined || sharing === undefined) return null;
+    return { pipeline, tenant: readTenant(sharing, lane) };
+  };
+  /** What leases of the time that are not over were charged, beyond what their handlers had so far. */
+  const computeOpen = (stretch: Stretch, { tenant, weight }: Service): number => {
+    const isMeant = (owner: { pipeline: string; tenant: string } | null): boolean =>
+      owner?.pipeline === stretch.pipeline && owner.tenant === tenant;
+    let charged = 0;
+    for (const { submission, step, steps } of listBatches(scene)) {
+      if (!isMeant(findOwner(submission.id))) continue;
+      for (const [at, chunk] of (steps[step]?.chunks ?? []).entries()) {
+        const since = leasedAt.get(`${submission.id}/${step}/${at}`) ?? 0;
+        if (chunk.state === "leased" && since >= stretch.since) charged += chunk.account.charge;
+      }
+    }
+    for (const [run, where] of running) {
+      if (!isMeant(where) || where.leasedAt < stretch.since || !run.node.alive) continue;
+      charged -= (time.nowMs - run.startedAt) / weight;
+    }
+    return Math.max(0, charged);
+  };
+
   const serve = (run: ErrandRun, where: Running, stretch: Stretch): void => {
     const service = stretch.services.find(({ tenant }) => tenant === where.tenant);
     if (service === undefined || stretch.pipeline !== where.pipeline) return;
@@ -75,7 +107,10 @@ export function checkShares(scene: Scene): Checker {
   const close = (id: string, stretch: Stretch): void => {
     stretches.delete(id);
     for (const [run, where] of running) if (run.node.alive) serve(run, where, stretch);
-    const facts = compare(stretch);
+    const facts = compare(
+      stretch,
+      stretch.services.map((service) => computeOpen(stretch, service)),
+    );
     if (facts === null) return;
     scene.count("shares");
     if (facts.apart <= facts.allowed) return;
@@ -112,16 +147,22 @@ export function checkShares(scene: Scene): Checker {
   };
   const noteReports = (reports: readonly Report[]): void => {
     for (const { batch, step, chunk, busyMs } of reports) {
-      const submission = state.batches.get(batch)?.submission;
-      const sharing = fair.find(({ name }) => name === submission?.pipeline)?.sharing;
-      if (submission === undefined || sharing === undefined) continue;
-      const tenant = readTenant(sharing, submission.lane);
+      const owner = findOwner(batch);
       const at = leasedAt.get(`${batch}/${step}/${chunk}`) ?? 0;
       for (const { pipeline, since, services } of stretches.values()) {
-        if (pipeline !== submission.pipeline || at >= since) continue;
-        const service = services.find((one) => one.tenant === tenant);
+        if (pipeline !== owner?.pipeline || at >= since) continue;
+        const service = services.find((one) => one.tenant === owner.tenant);
         if (service !== undefined) service.ahead += busyMs / service.weight;
       }
+    }
+  };
+  /** Whose content is under way, or done, has work that costs nothing, however often it is leased. */
+  const noteClaims = ({ batch }: LeaseRef, claims: readonly ContentClaim[] | null): void => {
+    if (claims === null || claims.every((claim) => claim === "claimed")) return;
+    const owner = findOwner(batch);
+    for (const [id, stretch] of stretches) {
+      if (stretch.pipeline !== owner?.pipeline) continue;
+      if (stretch.services.some(({ tenant }) => tenant === owner.tenant)) close(id, stretch);
     }
   };
   const noteLease = (node: Node, leased: readonly LeasedChunk[]): void => {
@@ -141,6 +182,9 @@ export function checkShares(scene: Scene): Checker {
   return {
     onCommit: (node, verb, answer, args) => {
       if (verb === "work") noteReports(args[0] as readonly Report[]);
+      if (verb === "claimContents") {
+        noteClaims(args[0] as LeaseRef, answer as readonly ContentClaim[] | null);
+      }
       noteLease(node, listLeased(verb, answer));
       // What was lost stays as it was charged, whatever it took.
       const isLoss = verb === "sweep" && (answer as SweepResult).lostLeases > 0;
@@ -158,12 +202,10 @@ export function checkShares(scene: Scene): Checker {
     onStart: (run) => {
       const place = findPlace(scene, run);
       if (place === null) return;
-      const { pipeline, lane } = place.batch.submission;
-      const sharing = fair.find(({ name }) => name === pipeline)?.sharing;
-      if (sharing === undefined) return;
-      const tenant = readTenant(sharing, lane);
+      const owner = findOwner(run.batch);
+      if (owner === null) return;
       const at = leasedAt.get(`${run.batch}/${run.step}/${place.at}`) ?? 0;
-      running.set(run, { pipeline, tenant, leasedAt: at });
+      running.set(run, { ...owner, leasedAt: at });
     },
     onLeave: (run) => {
       const where = running.get(run);
@@ -230,16 +272,21 @@ function hasWork({ world }: Scene, step: Step | undefined): boolean {
   );
 }
 
-/** How far two are apart, by weight, and how far they may be; null when it was too short to tell. */
-function compare({
-  nodes,
-  itemsMax,
-  services: [one, other],
-}: Stretch): { readonly apart: number; readonly allowed: number } | null {
+/**
+ * How far two are apart, by weight, and how far they may be; null when it was too short to tell.
+ * `open` is what each was charged in advance for leases that are not over: a node that died, or waits
+ * for an answer, has used none of it yet.
+ */
+function compare(
+  { nodes, itemsMax, services: [one, other] }: Stretch,
+  open: readonly number[],
+): { readonly apart: number; readonly allowed: number } | null {
   const lease = ({ ms, calls, longestMs, weight }: Service): number =>
     ((itemsMax * ms) / Math.max(1, calls) + longestMs) / weight;
   const allowed =
-    LEASES * nodes.size * (lease(one) + lease(other)) + Math.max(one.ahead, other.ahead);
+    LEASES * nodes.size * (lease(one) + lease(other)) +
+    Math.max(one.ahead, other.ahead) +
+    Math.max(...open);
   const total = (one.ms + other.ms) / Math.max(one.weight, other.weight);
   if (nodes.size === 0 || total <= 2 * allowed) return null;
   return { apart: Math.abs(one.ms / one.weight - other.ms / other.weight), allowed };

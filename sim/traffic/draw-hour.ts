@@ -7,7 +7,7 @@ import type { EngineSettings } from "../../src/runtime/settings.ts";
 import { FAULT_KINDS, type FaultRates, OPERATOR, swarmFaults } from "../faults.ts";
 import type { HintFaults } from "../world.ts";
 import { Draw } from "./draw.ts";
-import { drawLimits, hasLimits } from "./draw-limits.ts";
+import { drawLimits, drawOutages, hasLimits } from "./draw-limits.ts";
 import { drawSharing } from "./draw-sharing.ts";
 import { drawDoings, drawErrand, drawPipeline } from "./draw-work.ts";
 import type { Errand, PipelinePlot } from "./errand.ts";
@@ -23,8 +23,11 @@ import {
 
 const HOUR_MS = 3_600_000;
 const FAULTS_UNTIL_MS = 2_100_000;
-/** After the last fault: the slowest mixes wait for many polls, batch after batch. */
+/** After the last fault; and so many looks, where hardly any word of a change arrives. */
 const CALM_LIMIT_MS = 3_600_000;
+const CALM_LIMIT_POLLS = 90;
+/** How many hours have a reader beside the operator's other acts. */
+const READ = 0.2;
 const SEAL_SOON_MS = 200_000;
 const YEARS_MS = 10 * 365 * 86_400_000;
 
@@ -48,7 +51,14 @@ export interface Hour extends TrafficPlot {
 /** Without its limits an hour is otherwise the same. */
 export function drawHour(seed: number, withLimits = true): Hour {
   const hour = drawPlainHour(seed);
-  return withLimits ? share(hour) : hour;
+  return withLimits ? read(share(hour)) : hour;
+}
+
+/** In some hours somebody reads what there is to read, over and over. */
+function read(hour: Hour): Hour {
+  const draw = new Draw(hour.seed * 9_413 + 1);
+  if (!draw.chance(READ)) return hour;
+  return { ...hour, acts: [...hour.acts, ...drawLimitActs(draw, hour.errands, [2, 6], ["read"])] };
 }
 
 /** Acts are added behind the others, which keep their numbers. */
@@ -69,7 +79,8 @@ function limit(hour: Hour): Hour {
   const limited = drawLimits(draw, hour);
   if (limited === null) return hour;
   const acts = drawLimitActs(draw, hour.errands, [0, 3, 8], ["closeKey", "openKey"]);
-  return { ...hour, ...limited, acts: [...hour.acts, ...acts] };
+  const away = drawOutages(new Draw(hour.seed * 9_209 + 13), limited);
+  return { ...hour, ...(away ?? limited), acts: [...hour.acts, ...acts] };
 }
 
 function drawPlainHour(seed: number): Hour {
@@ -113,7 +124,7 @@ function drawPlainHour(seed: number): Hour {
     calm,
     faultsUntilMs: FAULTS_UNTIL_MS,
     lastsMs: HOUR_MS,
-    calmLimitMs: CALM_LIMIT_MS,
+    calmLimitMs: computeCalmLimit(hints, settings),
     restartMaxMs,
     settings,
   };
@@ -172,6 +183,11 @@ function drawSettings(draw: Draw, hintLoss: number): Partial<EngineSettings> {
   };
 }
 
+/** The slowest mixes wait for a look before every pass of every step, batch after batch of a lane. */
+function computeCalmLimit({ loss }: HintFaults, { pollMs = 0 }: Partial<EngineSettings>): number {
+  return loss < 0.8 ? CALM_LIMIT_MS : Math.max(CALM_LIMIT_MS, CALM_LIMIT_POLLS * pollMs);
+}
+
 /** Soon after some batch was submitted: later everything has ended. */
 function drawMoment(draw: Draw, errands: readonly Errand[]): number {
   const upTo = 1 + draw.below(errands.length);
@@ -205,7 +221,7 @@ function drawActs(draw: Draw, count: number, errands: readonly Errand[]): ActPlo
   return acts.toSorted((a, b) => a.atMs - b.atMs);
 }
 
-/** Operators close and open keys, and set caps and weights. */
+/** Operators close and open keys, set caps and weights, and read. */
 function drawLimitActs(
   draw: Draw,
   errands: readonly Errand[],

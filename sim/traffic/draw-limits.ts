@@ -25,6 +25,9 @@ const TURNS_WITHIN_MS = 900_000;
 const TRIES = 3;
 /** Of the items of steps with a rate. */
 const THROTTLED = 0.08;
+/** How many hours have outages, if anything has a pace; and of the items of steps with one. */
+const AWAY = 0.5;
+const HELD_UP = 0.1;
 
 export interface Work {
   readonly pipelines: readonly PipelinePlot[];
@@ -157,6 +160,29 @@ function fitLimits(
       pace: step.pace === null ? null : fitPace(step.pace),
     })),
   }));
+}
+
+/** The same work, with some items that find nobody at the other end; null when there are none. */
+export function drawOutages(draw: Draw, { pipelines, errands }: Work): Work | null {
+  if (!draw.chance(AWAY)) return null;
+  const outageMs = draw.pick([300, 2_000, 20_000]);
+  const weak = pipelines.map((pipeline) => ({
+    ...pipeline,
+    steps: pipeline.steps.map((step) =>
+      step.pace === null ? step : { ...step, pace: { ...step.pace, outageMs } },
+    ),
+  }));
+  const cutOff = errands.map((errand) => {
+    const steps = weak.find(({ name }) => name === errand.pipeline)?.steps ?? [];
+    const doings = errand.doings.map((step, number) =>
+      step.map((doing): Doing => {
+        const isAway = draw.chance(HELD_UP) && (steps[number]?.pace ?? null) !== null;
+        return isAway ? { does: "outage", times: draw.pick([1, 2]) } : doing;
+      }),
+    );
+    return { ...errand, doings };
+  });
+  return { pipelines: weak, errands: cutOff };
 }
 
 /** Some items are told by their server to leave it alone. */

@@ -20,6 +20,8 @@ export type Doing =
   | { readonly does: "stages"; readonly stages: number; readonly failsAfter: number }
   /** Is told the first few times to leave its key alone. */
   | { readonly does: "throttle"; readonly times: number; readonly forMs: number }
+  /** Finds the first few times that what its batch goes out through is away. */
+  | { readonly does: "outage"; readonly times: number }
   /** Has nothing to do the first few times. */
   | { readonly does: "later"; readonly times: number }
   /** Kills its node the first few times. */

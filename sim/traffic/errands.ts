@@ -3,7 +3,7 @@
  * step after step, and a log of every run, to be held against what the store says.
  */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { FatalError, PermanentError, TransientError } from "../../src/core/errors.ts";
+import { FatalError, OutageError, PermanentError, TransientError } from "../../src/core/errors.ts";
 import type { ChunkContext, ChunkItem, ItemContext } from "../../src/runtime/contexts.ts";
 import {
   failed,
@@ -285,6 +285,10 @@ export class Errands {
           for (const listener of this.listeners) listener.onThrottle?.(run, doing.forMs);
         }
         throw new TransientError("too many", { code: "THROTTLED", retryAfterMs: doing.forMs });
+      case "outage":
+        // Without a pace it would be a failure like others.
+        if (step.pace === null || !this.#doOnce(id, doing.times)) return result;
+        throw new OutageError("nobody answers");
       case "later":
         return this.#doOnce(id, doing.times) ? later(LATER_MS) : result;
       default:

@@ -34,3 +34,23 @@ describe("items that are looked at for longer than a token is good for", () => {
     },
   );
 });
+
+describe("a paced batch whose items find nobody at the other end", () => {
+  const pace = { items: 1, everyMs: 200, smooth: false, quiet: [], outageMs: 5_000 };
+  const retry = { attempts: 1, baseMs: 40, capMs: 200 };
+
+  test.each([false, true])(
+    "starts nothing for a while, and no try counts, by chunk %s",
+    async (byChunk) => {
+      const step = makeStepPlot({ pace, retry, byChunk, timeLimitMs: 20_000 });
+      const doings: Doing[] = [{ does: "outage", times: 2 }, ...items(3)];
+      const { errands, world } = await playTrafficRight(
+        makeTraffic([step], [makeErrand([doings])]),
+      );
+      const tries = errands.runs.filter(({ parcel }) => parcel.n === 0);
+      expect(tries.map(({ attempt }) => attempt)).toEqual([1, 1, 1]);
+      const [batch] = world.store.state.batches.values();
+      expect(batch?.state).toBe("succeeded");
+    },
+  );
+});

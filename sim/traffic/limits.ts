@@ -20,6 +20,8 @@ export interface PacePlot {
   readonly everyMs: number;
   readonly smooth: boolean;
   readonly quiet: readonly QuietPlot[];
+  /** How long nothing starts after an outage, where there are any. */
+  readonly outageMs?: number;
 }
 
 /** Minutes of the day in UTC, whatever zone they are said in. */
@@ -64,13 +66,14 @@ export function describeRate(rate: RatePlot, pipeline: string): object {
   };
 }
 
-export function describePace({ items, everyMs, smooth, quiet }: PacePlot): object {
+export function describePace({ items, everyMs, smooth, quiet, outageMs }: PacePlot): object {
   const quietHours = quiet.map(({ fromMinute, toMinute, zone }) => ({
     from: writeTime(fromMinute + QUIET_ZONES[zone]),
     to: writeTime(toMinute + QUIET_ZONES[zone]),
     timeZone: zone,
   }));
-  return { items, everyMs, smooth, quietHours };
+  const outages = outageMs === undefined ? {} : { outages: { everyMs: outageMs } };
+  return { items, everyMs, smooth, quietHours, ...outages };
 }
 
 function writeTime(minute: number): string {

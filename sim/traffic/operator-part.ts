@@ -2,6 +2,7 @@
 import { type Batch, findPause } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch.ts";
 import { SluiceError } from "../../src/core/errors.ts";
+import { ITEM_OUTCOMES } from "../../src/core/outcome-list.ts";
 import { LANE_POLICIES } from "../../src/core/lane.ts";
 import { sleep } from "../../src/ports/clock.ts";
 import type { Store } from "../../src/ports/store.ts";
@@ -10,6 +11,7 @@ import type { Operator, Target } from "../../src/runtime/operator.ts";
 import { SeededRandom } from "../../src/testing/seeded-random.ts";
 import type { Node, World } from "../world.ts";
 import { listRateKeys } from "./limits.ts";
+import { PARCELS_TOPIC } from "./errand.ts";
 import type { ActName, ActPlot, TrafficPlot } from "./plot.ts";
 
 /** What an operator may be told who comes too early or too late. */
@@ -23,6 +25,8 @@ const EXPECTED_CODES = [
 ];
 const TIDY_EVERY_MS = 400;
 const BY = { by: "op" };
+/** The group that the operator reads for. */
+const DESK = "desk";
 
 export interface OperatorListener {
   /** An act on a batch is about to be done. */
@@ -118,6 +122,8 @@ export class OperatorPart {
         return setWeight(operator, choice, batch);
       case "look":
         return lookAround(engine, batch, choice);
+      case "read":
+        return readAround(engine, batch, choice);
       default:
         throw new Error(`unknown act ${String(act)}`);
     }
@@ -240,4 +246,24 @@ async function lookAround(engine: Engine, batch: Batch, choice: Choice): Promise
   for await (const letter of engine.undelivered()) {
     if (choice.chance(0.5)) await engine.discardUndelivered(letter.id);
   }
+}
+
+/** Reads who has which outcome, and a topic for a group of its own, which it has replayed now and then. */
+async function readAround(engine: Engine, batch: Batch, choice: Choice): Promise<void> {
+  const handle = await engine.get(batch.submission.id);
+  let before = -1;
+  for await (const { item } of handle.items(choice.pick(ITEM_OUTCOMES))) {
+    if (item <= before) throw new Error(`item ${item} is listed after ${before}`);
+    before = item;
+  }
+  const topic = engine.topic(PARCELS_TOPIC);
+  const messages = await topic.read({ group: DESK, limit: choice.pick([1, 10, 100]) });
+  const positions = messages.map(({ position }) => position);
+  if (positions.some((position, at) => position <= (positions[at - 1] ?? 0))) {
+    throw new Error(`messages are out of order: ${positions.join()}`);
+  }
+  const last = positions.at(-1);
+  if (last !== undefined && choice.chance(0.7)) await topic.acknowledge(DESK, last);
+  if (choice.chance(0.5)) await topic.replay(DESK, choice.pick([0, last ?? 0]));
+  await topic.look();
 }

@@ -18,7 +18,7 @@ export const BATCH_ACTS = [
   "look",
 ] as const;
 /** What operators do. */
-export const ACTS = [...BATCH_ACTS, "closeKey", "openKey", "setCap", "setWeight"] as const;
+export const ACTS = [...BATCH_ACTS, "closeKey", "openKey", "setCap", "setWeight", "read"] as const;
 export type ActName = (typeof ACTS)[number];
 
 export interface ActPlot {
