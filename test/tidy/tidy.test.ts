@@ -55,6 +55,7 @@ const onlyIn = {
     "address.ts",
     "batch-lock.ts",
     "contents.ts",
+    "fate.ts",
     "inspect.ts",
     "lane-tending.ts",
     "positions.ts",
