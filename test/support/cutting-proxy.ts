@@ -39,6 +39,8 @@ export class CuttingProxy {
   #cutting: { left: number; readonly act: "cut" | "hold"; tell(): void } | null = null;
   /** Notifications are not passed on. */
   isDeaf = false;
+  /** How many were not. */
+  swallowed = 0;
 
   private constructor(address: string) {
     this.#server = new URL(address);
@@ -266,7 +268,10 @@ class Line {
 
   #judge(way: Way, message: Buffer): "pass" | "cut" | "hold" | "swallow" {
     const letter = String.fromCharCode(message[0] ?? 0);
-    if (way === "to_client" && letter === "A") return this.#proxy.isDeaf ? "swallow" : "pass";
+    if (way === "to_client" && letter === "A" && this.#proxy.isDeaf) {
+      this.#proxy.swallowed++;
+      return "swallow";
+    }
     if (way === "to_server" && letter === "B") this.#noteBegin(message);
     if (way === "to_server" && this.#isStatement(letter, message)) {
       const act = this.#proxy.countStatement();
