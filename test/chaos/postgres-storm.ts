@@ -11,7 +11,7 @@ import { readMonotonicMs } from "./black-box/run-log.ts";
 import { type Crew, isOverWithin } from "./crew.ts";
 import { pick } from "./draw.ts";
 import { WAIT_MS } from "./onlooker.ts";
-import { checkStorm, type Storm, type StormOptions } from "./storm.ts";
+import { checkStorm, RECOVERY_MAX_MS, type Storm, type StormOptions } from "./storm.ts";
 
 export interface PostgresStormOptions extends StormOptions {
   /** When the server crashes, each a share of the starts and ends of all items. */
@@ -47,6 +47,8 @@ export async function checkPostgresStorm(options: PostgresStormOptions): Promise
       ...options,
       store: proxy.address,
       mayEnd: REFUSED_AT_START,
+      // Nobody can take over while the server is away: that time comes on top.
+      recoveryMaxMs: RECOVERY_MAX_MS + RETURN_MS,
       disturb: async (storm) => {
         await Promise.all([
           crash(storm, server, options, damage),
@@ -57,14 +59,18 @@ export async function checkPostgresStorm(options: PostgresStormOptions): Promise
   } finally {
     await proxy.close();
     await server.stop();
+    tellOf(damage);
   }
-  const done = [...damage.done].map(([what, times]) => `${times} x ${what}`).join(", ");
-  const returns = damage.returnsMs.map((ms) => `${Math.round(ms)} ms`).join(", ");
-  console.log(`${done}; first items settled after the server's return: ${returns}`);
   expect(damage.returnsMs).toHaveLength(options.crashesAt.length);
   expect(Math.max(...damage.returnsMs)).toBeLessThan(RETURN_MS * SLACK);
   const cuts = [...damage.done.values()].reduce((sum, times) => sum + times, 0);
   expect(cuts).toBeGreaterThanOrEqual(options.cutsMin);
+}
+
+function tellOf(damage: Damage): void {
+  const done = [...damage.done].map(([what, times]) => `${times} x ${what}`).join(", ");
+  const returns = damage.returnsMs.map((ms) => `${Math.round(ms)} ms`).join(", ");
+  console.log(`${done}; first items settled after the server's return: ${returns}`);
 }
 
 async function crash(

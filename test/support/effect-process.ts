@@ -1,26 +1,27 @@
 /**
  * A process of its own that runs one batch whose items each leave a row in a table beside the store:
- *   node effect-process.ts <folder> <items>
+ *   node effect-process.ts <store> <table> <items>
  * Nothing about the table keeps a row from being there twice. Some items fail at first. It says
  * `started` now and then while it works and `done` at the end; started again, it goes on.
  */
-import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { setTimeout as wait } from "node:timers/promises";
-import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
 import { Engine } from "../../src/runtime/engine.ts";
 import { definePipeline } from "../../src/runtime/pipeline.ts";
 import { systemClock } from "../../src/runtime/system-clock.ts";
 import { systemRandom } from "../../src/runtime/system-random.ts";
+import { openStore } from "../../src/stores/open-store.ts";
 
-const [folder = ".", items = "100"] = process.argv.slice(2);
-const path = join(folder, "store.db");
-const store = await openSqliteStore(path, { clock: systemClock, random: systemRandom });
-const tables = new DatabaseSync(path, { timeout: 10_000 });
-tables.exec("CREATE TABLE IF NOT EXISTS effect (key TEXT, n INTEGER CHECK (n % 50 <> 7))");
-tables.close();
+const [address = "", table = "", items = "100"] = process.argv.slice(2);
+const store = await openStore(address, { clock: systemClock, random: systemRandom });
+const places = store.dialect === "postgres" ? "$1, $2" : "?, ?";
 // Flushed often, so that kills meet many commits.
-const engine = await Engine.start(store, { sweepMs: 50, flushMs: 10 });
+const engine = await Engine.start(store, {
+  sweepMs: 50,
+  flushMs: 10,
+  pollMs: 50,
+  leaseMs: 1_000,
+  renewMs: 300,
+});
 
 let started = 0;
 const pipeline = definePipeline({
@@ -32,7 +33,7 @@ const pipeline = definePipeline({
   key: (n: number) => `k${n}`,
   process: async (n: number, { commitWith, key, attempt }) => {
     if (++started % 40 === 0) console.log("started");
-    commitWith("INSERT INTO effect (key, n) VALUES (?, ?)", [key, n]);
+    commitWith(`INSERT INTO ${table} (key, n) VALUES (${places})`, [key, n]);
     await wait(1);
     if (n % 10 === 3 && attempt === 1) throw new Error("not at the first time");
   },

@@ -75,6 +75,11 @@ export class Connection {
     this.#db.exec(sql);
   }
 
+  /** The file as it was when it was opened; null for a database in memory. */
+  get location(): string | null {
+    return this.#db.location();
+  }
+
   /** A statement that failed may have ended it. */
   get isInTransaction(): boolean {
     return this.#db.isTransaction;

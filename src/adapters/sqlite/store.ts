@@ -74,6 +74,7 @@ export async function openSqliteStore(path: string, options: SqliteStoreOptions)
     const host = options.host ?? describeHost();
     await adoptBoot(connection, clock, host);
     const within = new Within({
+      connection,
       options: connectionOptions,
       compose: (callers) => composeParts(callers, clock, host).conducting,
     });

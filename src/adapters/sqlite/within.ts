@@ -13,6 +13,8 @@ import { Connection, type ConnectionOptions } from "./connection.ts";
 import { translateError } from "./errors.ts";
 
 export interface WithinParts {
+  /** The store's own. */
+  readonly connection: Connection;
   readonly options: ConnectionOptions;
   readonly compose: (connection: Connection) => Conducting;
 }
@@ -54,9 +56,10 @@ export class Within {
       throw refuse("is no open DatabaseSync of node:sqlite", path);
     }
     if (!transaction.isTransaction) throw refuse("has no transaction open", path);
-    const location = transaction.location();
-    if (location === null || realpathSync(location) !== realpathSync(path)) {
-      throw refuse(`is a connection to ${location ?? "a database in memory"}`, path);
+    const theirs = transaction.location();
+    const ours = this.#parts.connection.location;
+    if (theirs === null || ours === null || realpathSync(theirs) !== realpathSync(ours)) {
+      throw refuse(`is a connection to ${theirs ?? "a database in memory"}`, path);
     }
     return transaction;
   }
