@@ -38,7 +38,7 @@ export default defineConfig({
         120_000,
       ),
       project("tidy", ["test/tidy/**/*.test.ts"], 20_000),
-      withPostgres("docs", ["test/docs/**/*.test.ts"], 60_000),
+      withPostgres("docs", ["test/docs/**/*.test.ts"], 120_000),
     ],
   },
 });

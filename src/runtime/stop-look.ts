@@ -10,9 +10,6 @@ import type { Stop } from "../ports/working.ts";
 import type { Log } from "./log.ts";
 import type { EngineSettings } from "./settings.ts";
 
-/** Whoever works hears of a cancel or a pause within this, however seldom idle workers look. */
-const STOP_KNOWN_MS = 1_000;
-
 export interface StopLookParts {
   readonly store: Store;
   readonly clock: Clock;
@@ -45,9 +42,9 @@ export class StopLook {
     this.#cancelNext = this.#lookAfter(this.#pollMs);
   }
 
-  /** Twice in the time within which whoever is to stop knows it: `pollMs`, or a second. */
+  /** Twice as often as work is looked for: within `pollMs` whoever is to stop knows it. */
   get #pollMs(): number {
-    return Math.min(this.#parts.settings.pollMs, STOP_KNOWN_MS) / 2;
+    return this.#parts.settings.pollMs / 2;
   }
 
   /** Something changed in the store. */

@@ -192,6 +192,8 @@ describe("too few connections", () => {
   });
 });
 
+const STATISTICS = { timeout: 20_000, interval: 200 };
+
 describe("others at the same rows", () => {
   test("who is chosen as the victim of a deadlock does it again, once", async () => {
     // This one notices no deadlock by itself, so that the other one is the victim.
@@ -211,10 +213,13 @@ describe("others at the same rows", () => {
     await raw.query("COMMIT");
     expect((await settling).reports).toEqual(["settled", "settled"]);
     for (const id of ids) expect(await rig.recorded(id, "batch.ended")).toHaveLength(1);
-    const { rows } = await raw.query<{ deadlocks: string }>(
-      "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()",
-    );
-    expect(Number(rows[0]?.deadlocks)).toBe(1);
+    // What a connection counted is told a moment after it has nothing to do.
+    await vi.waitFor(async () => {
+      const { rows } = await raw.query<{ deadlocks: string }>(
+        "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()",
+      );
+      expect(Number(rows[0]?.deadlocks)).toBe(1);
+    }, STATISTICS);
   });
 
   for (const code of ["40001", "40P01", "55P03"]) {

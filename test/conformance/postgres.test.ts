@@ -1,16 +1,17 @@
-import { findPlace, openAt } from "./postgres-rig.ts";
+import { findEmptied } from "../support/emptied-postgres.ts";
+import { openAt } from "./postgres-rig.ts";
 import { describeStore } from "./store.ts";
 import { openPostgresTables } from "./user-sql.ts";
 
 describeStore("PostgreSQL", async (clock) => {
-  const place = await findPlace();
+  const place = await findEmptied();
   const store = await openAt(place.address, clock);
   return {
     store,
     openSql: () => openPostgresTables(place.server, place.schema),
     dispose: async () => {
       await store.close();
-      await place.drop();
+      place.release();
     },
   };
 });
