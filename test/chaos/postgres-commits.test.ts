@@ -4,10 +4,10 @@
  */
 import pg from "pg";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import type { PostgresStoreOptions } from "../../src/adapters/postgres/store.ts";
 import { makePlace, openAt, openStore, type Place } from "../conformance/postgres-rig.ts";
 import { manifests, Rig, say, steps } from "../conformance/rig.ts";
 import { CuttingProxy } from "../support/cutting-proxy.ts";
+import { BehindProxy } from "./behind-proxy.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { startOwnPostgres } from "../support/postgres-server.ts";
 
@@ -18,19 +18,11 @@ const BATCH = "batch-1";
 
 let place: Place;
 let proxy: CuttingProxy;
+let behind: BehindProxy;
 beforeEach(async () => {
-  place = await makePlace();
-  proxy = await CuttingProxy.start(place.address);
-  onTestFinished(() => proxy.close());
+  behind = await BehindProxy.start();
+  ({ place, proxy } = behind);
 });
-
-/** A store whose way leads through the proxy. */
-async function openBehindProxy(options: Partial<PostgresStoreOptions> = {}): Promise<Rig> {
-  const clock = new ManualClock();
-  const store = await openAt(proxy.address, clock, options);
-  onTestFinished(() => store.close());
-  return new Rig(store, clock, await store.registerWorker({ name: "worker" }));
-}
 
 /** The life of a batch in all its verbs; answers what each of them answered. */
 async function live(rig: Rig, around: Around): Promise<unknown[]> {
@@ -86,7 +78,7 @@ describe("the answer to a COMMIT is lost", () => {
   for (const connectionsMax of [8, 1]) {
     test(`every verb answers what it would have answered, and is done once: ${connectionsMax} connections`, async () => {
       const expected = await liveUndisturbed();
-      const rig = await openBehindProxy({ connectionsMax });
+      const rig = await behind.open({ connectionsMax });
       const broken: string[] = [];
       const answers = await live(rig, async (verb, act) => {
         const cut = proxy.breakCommit("lose_answer");
@@ -104,7 +96,7 @@ describe("the answer to a COMMIT is lost", () => {
 describe("a COMMIT does not reach the server", () => {
   test("every verb says that it failed for the moment, has changed nothing, and can be done again", async () => {
     const expected = await liveUndisturbed();
-    const rig = await openBehindProxy();
+    const rig = await behind.open();
     let broken = 0;
     const answers = await live(rig, async (verb, act) => {
       const before = await observeFromElsewhere(rig);
@@ -148,14 +140,14 @@ describe("the connection breaks at any statement", () => {
 
   test("every verb has changed nothing until it gets through, and then answers as if nothing had been", async () => {
     const expected = await liveUndisturbed();
-    const rig = await openBehindProxy();
+    const rig = await behind.open();
     const answers = await live(rig, breakEverywhere);
     expect(answers).toEqual(expected.answers);
     expect(await observeFromElsewhere(rig)).toEqual(expected.seen);
   });
 
   test("a lease of several batches with items that were tried before is granted once, and a sweep goes through", async () => {
-    const rig = await openBehindProxy();
+    const rig = await behind.open();
     const ids = [await rig.running([2]), await rig.running([2]), await rig.running([2])];
     for (const lease of await rig.lease({ chunksMax: 10 })) {
       await rig.report(lease, { succeeded: [0], retryInMs: { 1: 10 } });

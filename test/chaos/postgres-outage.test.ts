@@ -7,11 +7,10 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import type { PostgresStoreOptions } from "../../src/adapters/postgres/store.ts";
-
-import { makePlace, openAt, openRaw, type Place } from "../conformance/postgres-rig.ts";
+import { openAt, openRaw, type Place } from "../conformance/postgres-rig.ts";
 import { Rig, say, SWEEP_POLICY } from "../conformance/rig.ts";
 import { CuttingProxy } from "../support/cutting-proxy.ts";
+import { BehindProxy } from "./behind-proxy.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { type OwnPostgresServer, startOwnPostgres } from "../support/postgres-server.ts";
 import { WAIT_MS } from "./onlooker.ts";
@@ -22,18 +21,11 @@ const LOCKS_MAX_MS = 9_000;
 
 let place: Place;
 let proxy: CuttingProxy;
+let behind: BehindProxy;
 beforeEach(async () => {
-  place = await makePlace();
-  proxy = await CuttingProxy.start(place.address);
-  onTestFinished(() => proxy.close());
+  behind = await BehindProxy.start();
+  ({ place, proxy } = behind);
 });
-
-async function openBehindProxy(options: Partial<PostgresStoreOptions> = {}): Promise<Rig> {
-  const clock = new ManualClock();
-  const store = await openAt(proxy.address, clock, options);
-  onTestFinished(() => store.close());
-  return new Rig(store, clock, await store.registerWorker({ name: "worker" }));
-}
 
 interface Own {
   readonly server: OwnPostgresServer;
@@ -110,7 +102,7 @@ async function expectAll(rig: Rig, failure: object): Promise<void> {
 
 describe("a server that cannot be reached", () => {
   test("makes every call fail for the moment, looks as well as changes", async () => {
-    const rig = await openBehindProxy();
+    const rig = await behind.open();
     proxy.refuse();
     await expectAll(rig, AWAY);
     proxy.accept();
@@ -120,7 +112,7 @@ describe("a server that cannot be reached", () => {
 
 describe("a server that is silent", () => {
   test("keeps nobody from being answered once it speaks again, and nothing is done twice", async () => {
-    const rig = await openBehindProxy();
+    const rig = await behind.open();
     proxy.fallSilent();
     const submitting = rig.submit({ id: "patient" });
     const looking = rig.store.listLimits();
@@ -131,7 +123,7 @@ describe("a server that is silent", () => {
   });
 
   test("is given up by whoever connects to it within seconds", async () => {
-    const rig = await openBehindProxy({ connectionsMax: 8 });
+    const rig = await behind.open({ connectionsMax: 8 });
     proxy.fallSilent();
     // Those that are open are taken; this one needs a new one.
     proxy.cut();
@@ -246,7 +238,7 @@ describe("others at the same rows", () => {
 
 describe("a process that is stopped in the middle of a transaction", () => {
   test("loses its locks to the others within seconds, and when it goes on it fails and has changed nothing", async () => {
-    const rig = await openBehindProxy();
+    const rig = await behind.open();
     const { id } = await rig.submit();
     const child = fork(HELD, [place.address, id], { execArgv: [] });
     onTestFinished(() => void child.kill("SIGKILL"));

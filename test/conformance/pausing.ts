@@ -55,6 +55,19 @@ export function describePausing(rule: Rule): void {
     );
   }
 
+  rule(
+    "who paused and why comes back as it was given, whatever characters it has",
+    async ({ rig }) => {
+      const id = await rig.running([1]);
+      const words = { by: 'ann "\0\uE000"', why: "a\0b\uE0000\n" };
+      const paused = { scope: "lane", name: (await rig.get(id)).lane } as const;
+      await rig.store.pause({ ...paused, mode: "drain", ...words });
+      expect((await rig.get(id)).pause).toMatchObject(words);
+      expect(await rig.store.listLanes()).toMatchObject([{ pause: words }]);
+      expect((await rig.store.readWaiting(id, 1))?.batch.pause).toMatchObject(words);
+    },
+  );
+
   rule("what one pause or resume does is recorded in the order of submission", async ({ rig }) => {
     const lanes = ["c", "a", "b"];
     const ids: string[] = [];

@@ -20,12 +20,14 @@ const prefixed = (columns: string, table: string): string =>
 
 // Each by its primary key (OFFSET 0 keeps it so): an index of what is leased has been left by
 // everything that was, and is walked over from its beginning.
-const LEASES = `unnest($1::text[], $2::int[], $3::int[], $4::bigint[]) WITH ORDINALITY
-  AS l(id, step, chunk, fence, nth) JOIN batch b ON b.id = l.id
-  JOIN LATERAL (SELECT * FROM chunk o
-    WHERE o.batch = b.num AND o.step = l.step AND o.chunk = l.chunk OFFSET 0) AS c
-    ON c.state = 'leased' AND c.fence = l.fence`;
-const SELECT_HELD = statement(`SELECT l.nth, ${prefixed(HELD_COLUMNS, "c")} FROM ${LEASES}`);
+const SELECT_HELD = statement(
+  `SELECT l.nth, ${prefixed(HELD_COLUMNS, "c")}
+   FROM unnest($1::text[], $2::int[], $3::int[], $4::bigint[]) WITH ORDINALITY
+     AS l(id, step, chunk, fence, nth) JOIN batch b ON b.id = l.id
+   JOIN LATERAL (SELECT * FROM chunk o
+     WHERE o.batch = b.num AND o.step = l.step AND o.chunk = l.chunk OFFSET 0) AS c
+     ON c.state = 'leased' AND c.fence = l.fence`,
+);
 const SELECT_TRACKED = statement(
   `SELECT c.batch AS batch_num, c.step AS step_num, c.chunk AS chunk_num,
      ${prefixed(ITEM_COLUMNS, "i")}

@@ -11,7 +11,7 @@ import { invariant } from "../../core/invariant.ts";
 import type { Address } from "./address.ts";
 import { isBroken, isContention, translateError } from "./errors.ts";
 import { type Begun, decideFate, type Fate, readStatus, SELECT_LIFE } from "./fate.ts";
-import { decodeText } from "./statement.ts";
+import { decodeJson, decodeText } from "./statement.ts";
 import { type Instant, type Line, Transaction } from "./transaction.ts";
 
 export interface ConnectionOptions {
@@ -44,6 +44,7 @@ const FATE_EVERY_MS = 100;
 const INT8 = 20;
 const NUMERIC = 1700;
 const BYTEA = 17;
+const JSON_TYPE = 114;
 const BYTEA_PREFIX = "\\x";
 const TEXTS = [25, 1043];
 
@@ -53,6 +54,7 @@ const PARSERS = new Map<number, Parse>([
   [INT8, Number],
   [NUMERIC, Number],
   [BYTEA, readBytes],
+  [JSON_TYPE, decodeJson],
   ...TEXTS.map((type): [number, Parse] => [type, decodeText]),
 ]);
 

@@ -1,6 +1,6 @@
 /** What is read of a batch and of an item, in SQL. */
 
-const PAUSE = "SELECT json_build_array(scope, name, mode, paused_by, why)::text FROM pause";
+const PAUSE = "SELECT json_build_array(scope, name, mode, paused_by, why) FROM pause";
 /** The pause that holds a batch `b`, the narrowest first, as JSON; NULL when it may run. */
 export const PAUSE_OF_BATCH = `coalesce(
   (${PAUSE} WHERE scope = 'batch' AND name = b.id),
@@ -15,7 +15,7 @@ export const SELECT_BATCH = `
     ${PAUSE_OF_BATCH} AS pause, (
       SELECT CASE WHEN count(*) > 1 OR max(a.step) > 0 THEN json_agg(json_build_array(a.name,
         a.chunks, a.passes, a.planned, a.succeeded, a.skipped, a.failed, a.cancelled, a.pending)
-        ORDER BY a.step)::text END
+        ORDER BY a.step) END
       FROM step a WHERE a.batch = b.num) AS all_steps
   FROM batch b JOIN step s ON s.batch = b.num AND s.step = b.step`;
 

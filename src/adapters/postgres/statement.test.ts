@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { decodeText, encodeValue, statement } from "./statement.ts";
+import { decodeJson, decodeText, encodeValue, statement } from "./statement.ts";
 
 const roundTrip = (text: string): string => decodeText(encodeValue(text) as string);
 
@@ -10,6 +10,12 @@ test.each(["", "plain", "a\0b", "\0", "\uE000", "\uE0000", "\uE000\0\uE0001", "Ã
     expect(roundTrip(text)).toBe(text);
   },
 );
+
+test("JSON that the server makes of such text is JSON, and means the same", () => {
+  const text = 'a\0"\uE000\uE0001';
+  const made = JSON.stringify([encodeValue(text)]);
+  expect(JSON.parse(decodeJson(made))).toEqual([text]);
+});
 
 test("bytes go as buffers, also in lists, and numbers and null as they are", () => {
   const bytes = new Uint8Array([9, 1, 2, 9]).subarray(1, 3);

@@ -44,6 +44,15 @@ function encodeBytes(bytes: Uint8Array): Buffer {
 }
 
 export function decodeText(text: string): string {
+  return decode(text, NUL);
+}
+
+/** JSON that the server made of such text, still as JSON: there a NUL is spelt. */
+export function decodeJson(text: string): string {
+  return decode(text, "\\u0000");
+}
+
+function decode(text: string, nul: string): string {
   if (!text.includes(ESCAPE)) return text;
-  return text.replace(ESCAPED, (_found, meant) => (meant === "0" ? NUL : ESCAPE));
+  return text.replace(ESCAPED, (_found, meant) => (meant === "0" ? nul : ESCAPE));
 }

@@ -21,7 +21,7 @@ const SELECT_LANES = statement(
      count(*) FILTER (WHERE b.active = 0 AND b.parked_code IS NULL) AS waiting,
      count(*) FILTER (WHERE b.parked_code IS NOT NULL) AS parked,
      (SELECT policy FROM lane WHERE name = b.lane) AS policy,
-     (SELECT json_build_array(scope, name, mode, paused_by, why)::text FROM pause
+     (SELECT json_build_array(scope, name, mode, paused_by, why) FROM pause
       WHERE scope = 'lane' AND name = b.lane) AS pause
    FROM batch b WHERE b.ended_at IS NULL GROUP BY b.lane ORDER BY b.lane`,
 );
