@@ -29,7 +29,7 @@ export default defineConfig({
     },
     projects: [
       project("unit", ["src/**/*.test.ts"], 5_000),
-      withPostgres("conformance", ["test/conformance/**/*.test.ts"], 20_000),
+      withPostgres("conformance", ["test/conformance/**/*.test.ts"], 60_000),
       withPostgres("property", ["test/property/**/*.test.ts"], 60_000),
       withPostgres("world", ["sim/**/*.test.ts"], 120_000),
       withPostgres(

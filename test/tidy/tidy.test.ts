@@ -54,6 +54,7 @@ const onlyIn = {
   postgres: [
     "address.ts",
     "batch-lock.ts",
+    "by-key.ts",
     "contents.ts",
     "fate.ts",
     "inspect.ts",

@@ -7,6 +7,7 @@ import type { ChunkEffect, StoredChunk, TrackedItem } from "../../core/tracked-i
 import type { LeaseRef } from "../../ports/working.ts";
 import { type ItemRow, toTrackedItem } from "../sql/rows.ts";
 import type { HeldRow, StepChanges } from "../sql/step-changes.ts";
+import { byKey } from "./by-key.ts";
 import { ITEM_COLUMNS } from "./rows.ts";
 import { statement } from "./statement.ts";
 import type { Topics } from "./topics.ts";
@@ -32,8 +33,11 @@ const SELECT_TRACKED = statement(
   `SELECT c.batch AS batch_num, c.step AS step_num, c.chunk AS chunk_num,
      ${prefixed(ITEM_COLUMNS, "i")}
    FROM unnest($1::bigint[], $2::int[], $3::int[]) AS l(batch, step, chunk)
-   JOIN chunk c ON c.batch = l.batch AND c.step = l.step AND c.chunk = l.chunk AND c.tracked = 1
-   JOIN item i ON i.batch = c.batch AND i.step = c.step AND i.item >= c.start AND i.item < c.finish
+   CROSS JOIN LATERAL (SELECT * FROM chunk o
+     WHERE o.batch = l.batch AND o.step = l.step AND o.chunk = l.chunk AND o.tracked = 1
+     OFFSET 0) AS c
+   CROSS JOIN LATERAL (SELECT * FROM item o WHERE o.batch = c.batch AND o.step = c.step
+     AND o.item >= c.start AND o.item < c.finish OFFSET 0) AS i
    ORDER BY i.item`,
 );
 const UPDATE = statement(
@@ -43,7 +47,8 @@ const UPDATE = statement(
    FROM unnest($1::bigint[], $2::int[], $3::int[], $4::text[], $5::bigint[], $6::bytea[],
      $7::smallint[], $8::int[], $9::float8[], $10::float8[], $11::text[], $12::text[])
      AS n(batch, step, chunk, state, due_at, outcomes, tracks, losses, charge, busy_ms, hold_up, key)
-   WHERE c.batch = n.batch AND c.step = n.step AND c.chunk = n.chunk`,
+   ${byKey("chunk", "batch = n.batch AND step = n.step AND chunk = n.chunk")}
+   WHERE c.ctid = found.ctid`,
 );
 const PUT_ITEMS = statement(
   `INSERT INTO item (batch, step, item, key, attempts, deaths, started, dead, due_at,
@@ -60,7 +65,8 @@ const PUT_ITEMS = statement(
 );
 const DELETE_ITEMS = statement(
   `DELETE FROM item i USING unnest($1::bigint[], $2::int[], $3::bigint[]) AS n(batch, step, item)
-   WHERE i.batch = n.batch AND i.step = n.step AND i.item = n.item`,
+   ${byKey("item", "batch = n.batch AND step = n.step AND item = n.item")}
+   WHERE i.ctid = found.ctid`,
 );
 const UPDATE_STEPS = statement(
   // The earlier of two times, of which either may be NULL: `least` passes over NULL.
@@ -73,7 +79,8 @@ const UPDATE_STEPS = statement(
    FROM unnest($1::bigint[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
      $7::bigint[], $8::bigint[], $9::bigint[])
      AS n(batch, step, succeeded, skipped, failed, permanent, transient, unexpected, due_at)
-   WHERE s.batch = n.batch AND s.step = n.step
+   ${byKey("step", "batch = n.batch AND step = n.step")}
+   WHERE s.ctid = found.ctid
    RETURNING s.batch, s.pending, s.running, s.canary_chunks,
      s.watched_failures = 1 AND n.failed > 0 AS spends`,
 );

@@ -58,14 +58,19 @@ const PARSERS = new Map<number, Parse>([
   ...TEXTS.map((type): [number, Parse] => [type, decodeText]),
 ]);
 
-/** Begun transactions know their time and, when they write, their id. */
+/**
+ * Every statement goes by an index. Plans are kept, and one that was made while a table was empty would
+ * read the whole of it long after it has been filled.
+ *
+ * Begun transactions know their time and, when they write, their id. */
 function composeBegin(schema: string, writes: boolean): pg.QueryConfig {
   const id = writes ? "pg_current_xact_id()::text" : "NULL";
   return {
     name: writes ? "sluice_begin" : "sluice_begin_look",
     text: `SELECT set_config('search_path', $1, true),
       set_config('idle_in_transaction_session_timeout', '${SILENT_MS}', true),
-      set_config('lock_timeout', '${LOCK_MS}', true), ${id} AS id,
+      set_config('lock_timeout', '${LOCK_MS}', true),
+      set_config('enable_seqscan', 'off', true), ${id} AS id,
       (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now`,
     values: [`${pg.escapeIdentifier(schema)}, pg_catalog`],
   };

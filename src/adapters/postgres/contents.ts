@@ -19,15 +19,17 @@ const LOCK_CONTENTS = statement(
 );
 const SELECT_UNDER_WAY = statement(
   `SELECT t.content, c.outcomes, t.item - c.start AS index FROM content t
-   JOIN chunk c ON c.batch = t.batch AND c.step = t.step AND c.chunk = t.chunk
-     AND c.fence = t.fence AND c.state = 'leased'
-   WHERE t.content = ANY($1::text[]) AND t.final = 0`,
+   CROSS JOIN LATERAL (SELECT * FROM chunk o
+     WHERE o.batch = t.batch AND o.step = t.step AND o.chunk = t.chunk OFFSET 0) AS c
+   WHERE t.content = ANY($1::text[]) AND t.final = 0
+     AND c.fence = t.fence AND c.state = 'leased'`,
 );
 const TAKE_OVER = statement(
   `UPDATE content c SET batch = n.batch, step = n.step, chunk = n.chunk, item = n.item,
      fence = n.fence
    FROM unnest($1::text[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::bigint[])
-     AS n(content, batch, step, chunk, item, fence) WHERE c.content = n.content`,
+     AS n(content, batch, step, chunk, item, fence)
+   WHERE c.content = n.content AND c.content = ANY($1::text[])`,
 );
 
 interface ContentRow {

@@ -27,6 +27,7 @@ import {
 } from "../sql/leasable.ts";
 import { type ItemRow, readCheckpoint } from "../sql/rows.ts";
 import { readShare, type ShareRow } from "../sql/uses.ts";
+import { byKey } from "./by-key.ts";
 import type { CappedRow, PermitBook, Permits } from "./permits.ts";
 import type { Shares } from "./shares.ts";
 import { statement } from "./statement.ts";
@@ -104,7 +105,8 @@ const LEASE_DUE = statement(
   `UPDATE chunk c SET state = 'leased', fence = fence + 1, worker = $1, lease_until = $2,
      charge = n.charge, busy_ms = 0
    FROM unnest($5::int[], $6::float8[]) AS n(chunk, charge)
-   WHERE c.batch = $3 AND c.step = $4 AND c.chunk = n.chunk`,
+   ${byKey("chunk", "batch = $3 AND step = $4 AND chunk = n.chunk")}
+   WHERE c.ctid = found.ctid`,
 );
 const LEASE_RUN = statement(
   `UPDATE chunk SET state = 'leased', fence = fence + 1, worker = $1, lease_until = $2,

@@ -23,6 +23,7 @@ import {
   type TokenDraw,
 } from "../../ports/limiting.ts";
 import { type BucketRow, toBucketState } from "../sql/bucket-rows.ts";
+import { byKey } from "./by-key.ts";
 import { statement } from "./statement.ts";
 import { LockTaken, type Transaction } from "./transaction.ts";
 
@@ -32,7 +33,8 @@ const IDLE_MAX = 1_000;
 const NAMED = "unnest($1::text[], $2::text[]) AS n(bucket, key)";
 const KNOWN = `SELECT b.bucket, b.key, b.paid_until, b.portions, b.closed_until, b.outages,
     b.outage_mark, b.idle_at
-  FROM ${NAMED} JOIN bucket b ON b.bucket = n.bucket AND b.key = n.key`;
+  FROM ${NAMED} JOIN bucket b ON b.bucket = n.bucket AND b.key = n.key
+  WHERE b.bucket = ANY($1::text[]) AND b.key = ANY($2::text[])`;
 const SELECT = statement(KNOWN);
 // In one order for all, so that two who draw from several never wait for each other.
 const LOCK = statement(`${KNOWN} ORDER BY b.bucket, b.key FOR UPDATE OF b`);
@@ -48,10 +50,12 @@ const UPDATE = statement(
    FROM unnest($1::text[], $2::text[], $3::float8[], $4::text[], $5::float8[], $6::int[],
      $7::bigint[], $8::float8[])
      AS n(bucket, key, paid_until, portions, closed_until, outages, outage_mark, idle_at)
-   WHERE b.bucket = n.bucket AND b.key = n.key`,
+   ${byKey("bucket", "bucket = n.bucket AND key = n.key")}
+   WHERE b.ctid = found.ctid`,
 );
 const DROP = statement(
-  `DELETE FROM bucket b USING ${NAMED} WHERE b.bucket = n.bucket AND b.key = n.key`,
+  `DELETE FROM bucket b USING ${NAMED}
+   ${byKey("bucket", "bucket = n.bucket AND key = n.key")} WHERE b.ctid = found.ctid`,
 );
 const SELECT_RATES = statement(
   `SELECT name, value FROM limit_setting
@@ -68,9 +72,8 @@ const SELECT_CLOSED = statement(
 const FIND_IDLE = statement("SELECT 1 FROM bucket WHERE idle_at <= $1 LIMIT 1");
 const DROP_IDLE = statement(
   // One that somebody draws from is not idle any more.
-  `DELETE FROM bucket WHERE (bucket, key) IN (
-     SELECT bucket, key FROM bucket WHERE idle_at <= $1
-     LIMIT ${IDLE_MAX} FOR UPDATE SKIP LOCKED)`,
+  `DELETE FROM bucket WHERE ctid = ANY(ARRAY(
+     SELECT ctid FROM bucket WHERE idle_at <= $1 LIMIT ${IDLE_MAX} FOR UPDATE SKIP LOCKED))`,
 );
 
 /** A bucket while one transaction works on it. */

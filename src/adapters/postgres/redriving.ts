@@ -4,6 +4,7 @@ import { decideRedrive, decideRevival } from "../../core/redrive.ts";
 import type { TrackedItem } from "../../core/tracked-item.ts";
 import type { RedrivenChunkRow, RedrivenItem } from "../sql/redrive.ts";
 import { type ItemRow, toTrackedItem } from "../sql/rows.ts";
+import { byKey } from "./by-key.ts";
 import { ITEM_COLUMNS } from "./rows.ts";
 import { statement } from "./statement.ts";
 import { CHUNK_OF_ITEM, type Steps } from "./steps.ts";
@@ -34,7 +35,8 @@ const UPDATE_ITEMS = statement(
   `UPDATE item SET attempts = 0, deaths = 0, started = 0, dead = 0, due_at = n.due_at,
      error_class = NULL, code = NULL, message = NULL, failed_at = NULL, drive = $3
    FROM unnest($4::bigint[], $5::bigint[]) AS n(item, due_at)
-   WHERE item.batch = $1 AND item.step = $2 AND item.item = n.item`,
+   ${byKey("item", "batch = $1 AND step = $2 AND item = n.item")}
+   WHERE item.ctid = found.ctid`,
 );
 const UPDATE_STEP = statement(
   `UPDATE step SET failed = failed - $3, pending = pending + $3,
@@ -55,18 +57,22 @@ const SELECT_LIVING = statement(
        AND item.item >= r.start AND item.item < r.finish AND item.dead = 0
      ORDER BY item.item) AS i`,
 );
+const ITEM = "batch = $1 AND step = n.step AND item = n.item";
 const DELETE_ITEMS = statement(
   `DELETE FROM item USING unnest($2::int[], $3::bigint[]) AS n(step, item)
-   WHERE item.batch = $1 AND item.step = n.step AND item.item = n.item`,
+   ${byKey("item", ITEM)}
+   WHERE item.ctid = found.ctid`,
 );
 const FORGET_STARTS = statement(
   `UPDATE item SET started = 0 FROM unnest($2::int[], $3::bigint[]) AS n(step, item)
-   WHERE item.batch = $1 AND item.step = n.step AND item.item = n.item`,
+   ${byKey("item", ITEM)}
+   WHERE item.ctid = found.ctid`,
 );
 const REVIVE_CHUNKS = statement(
   `UPDATE chunk SET state = 'waiting', due_at = n.due_at, rest_hold_up = NULL, rest_key = NULL
    FROM unnest($2::int[], $3::int[], $4::bigint[]) AS n(step, chunk, due_at)
-   WHERE chunk.batch = $1 AND chunk.step = n.step AND chunk.chunk = n.chunk`,
+   ${byKey("chunk", "batch = $1 AND step = n.step AND chunk = n.chunk")}
+   WHERE chunk.ctid = found.ctid`,
 );
 const REVIVE_STEPS = statement(
   "UPDATE step SET pending = pending + cancelled, cancelled = 0 WHERE batch = $1",

@@ -6,6 +6,7 @@
  */
 import { FIRST_CLOCK, type ShareClock } from "../../core/fair-share.ts";
 import { type NamedShare, type ShareRow, type StepShareRow, Uses } from "../sql/uses.ts";
+import { byKey } from "./by-key.ts";
 import { statement } from "./statement.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -20,7 +21,8 @@ const SAVE = statement(
   `UPDATE share h SET finish = n.finish, owed = n.owed, item_ms = n.item_ms, weight = n.weight
    FROM unnest($1::text[], $2::text[], $3::float8[], $4::float8[], $5::float8[], $6::float8[])
      AS n(pipeline, tenant, finish, owed, item_ms, weight)
-   WHERE h.pipeline = n.pipeline AND h.tenant = n.tenant`,
+   ${byKey("share", "pipeline = n.pipeline AND tenant = n.tenant")}
+   WHERE h.ctid = found.ctid`,
 );
 const LOCK_OF_STEPS = statement(
   `SELECT s.batch, s.step, s.pipeline, h.tenant, h.finish, h.owed, h.item_ms, h.weight

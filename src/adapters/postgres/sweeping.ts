@@ -9,6 +9,7 @@ import type { SweepPolicy, SweepResult } from "../../ports/working.ts";
 import { type HeldRow, StepChanges } from "../sql/step-changes.ts";
 import { DEADLINE, judgeLook, SEAL_DEADLINE, type WatchedRow } from "../sql/sweep-rules.ts";
 import { lockBatch } from "./batch-lock.ts";
+import { byKey } from "./by-key.ts";
 import { type Chunks, HELD_COLUMNS } from "./chunks.ts";
 import type { Connection } from "./connection.ts";
 import { type Done, LaneTending, type LaneTendingParts, NOTHING } from "./lane-tending.ts";
@@ -37,7 +38,8 @@ const SELECT_LOST_OF = statement(
 const PLACES = "unnest($2::int[], $3::int[]) AS n(step, chunk)";
 const MARK_CAREFUL = statement(
   `UPDATE chunk c SET careful = 1 FROM ${PLACES}
-   WHERE c.batch = $1 AND c.step = n.step AND c.chunk = n.chunk`,
+   ${byKey("chunk", "batch = $1 AND step = n.step AND chunk = n.chunk")}
+   WHERE c.ctid = found.ctid`,
 );
 const PUT_ABANDONED = statement(
   `INSERT INTO abandoned (batch, step, chunk, items)

@@ -88,8 +88,8 @@ const OLD = `FROM oldest WHERE NOT held
 const COUNT_OLD = statement(`WITH oldest AS MATERIALIZED (${OLDEST}) SELECT count(*) AS n ${OLD}`);
 const DROP_OLD = statement(
   `WITH oldest AS MATERIALIZED (${OLDEST} LIMIT $3 + (SELECT count(*) FROM ${LETTERS}))
-   DELETE FROM message WHERE topic = $1 AND position IN (
-     SELECT position ${OLD} ORDER BY position LIMIT $3)`,
+   DELETE FROM message WHERE topic = $1 AND position = ANY(ARRAY(
+     SELECT position ${OLD} ORDER BY position LIMIT $3))`,
 );
 const STOPPED = "SELECT num, step, drive, unsent_after FROM batch WHERE unsent_after IS NOT NULL";
 const SELECT_STOPPED = statement(`${STOPPED} ORDER BY num LIMIT $1`);

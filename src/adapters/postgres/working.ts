@@ -23,6 +23,7 @@ import {
 } from "../../ports/working.ts";
 import { readPause } from "../sql/rows.ts";
 import { type HeldRow, StepChanges } from "../sql/step-changes.ts";
+import { byKey } from "./by-key.ts";
 import type { Chunks, HeldChunk } from "./chunks.ts";
 import { runItemStatements } from "./item-statements.ts";
 import { Leasing } from "./leasing.ts";
@@ -51,20 +52,23 @@ const FINISH_CONTENTS = statement(
    UPDATE content c SET final = 1
    FROM unnest($1::text[], $2::bigint[], $3::int[], $4::bigint[]) AS n(content, batch, step, item)
    JOIN locked l ON l.content = n.content
-   WHERE c.content = n.content AND c.batch = n.batch AND c.step = n.step AND c.item = n.item`,
+   WHERE c.content = n.content AND c.batch = n.batch AND c.step = n.step AND c.item = n.item
+     AND c.content = ANY($1::text[])`,
 );
 const PUT_ABANDONED = statement(
   `INSERT INTO abandoned (batch, step, chunk, items)
    SELECT num, $2, $3, $4 FROM batch WHERE num = $1 AND cancel_mode IS NOT NULL
    ON CONFLICT (batch, step, chunk) DO UPDATE SET items = excluded.items`,
 );
+const HELD =
+  "batch = b.num AND step = l.step AND chunk = l.chunk AND state = 'leased' AND fence = l.fence";
 const RENEW = statement(
   // That of a cancelled batch runs out, so that the end of a cancel has a bound.
   `UPDATE chunk c SET lease_until = CASE WHEN b.cancel_mode = 'now' THEN c.lease_until ELSE $5 END
    FROM unnest($1::text[], $2::int[], $3::int[], $4::bigint[]) WITH ORDINALITY
      AS l(id, step, chunk, fence, nth) JOIN batch b ON b.id = l.id
-   WHERE c.batch = b.num AND c.step = l.step AND c.chunk = l.chunk AND c.state = 'leased'
-     AND c.fence = l.fence
+   ${byKey("chunk", HELD)}
+   WHERE c.ctid = found.ctid AND b.id = ANY($1::text[])
    RETURNING l.nth, c.batch, c.worker`,
 );
 const SELECT_STOPS = statement(

@@ -1,0 +1,91 @@
+/**
+ * What a call reads must not depend on what the server believes of its tables. It counts them now and
+ * then, keeps the plans that it made, and after everything was pruned it takes the next batch of a
+ * million chunks for an empty table. Told by the rows that were read, not by time.
+ */
+import type pg from "pg";
+import { expect, test } from "vitest";
+import { type Place, makePlace, openAt, openRaw } from "./postgres-rig.ts";
+import { allOf, LEASE_MS, Rig, say } from "./rig.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+
+const CHUNKS = 3_000;
+const ROUND_CHUNKS = 50;
+/** Rows that one chunk may cost in any of the tables, in all that happens to it here. */
+const READS_PER_CHUNK_MAX = 40;
+const LOSE_EVERY = 10;
+const EMPTIED = ["batch", "step", "chunk", "manifest", "item", "record", "content", "share"];
+
+async function open(place: Place): Promise<Rig> {
+  const clock = new ManualClock();
+  const store = await openAt(place.address, clock);
+  return new Rig(store, clock, await store.registerWorker({ name: "worker" }));
+}
+
+/** Everything that can befall chunks, in many small calls. */
+async function runThrough(rig: Rig, chunks: number): Promise<void> {
+  const rounds = chunks / ROUND_CHUNKS;
+  const request = { chunksMax: ROUND_CHUNKS, itemsMax: 10 ** 6 };
+  const id = await rig.running(Array.from({ length: chunks }, () => 2));
+  for (let round = 0; round < rounds; round++) {
+    const [first, ...others] = await rig.lease(request);
+    const leased = [first!, ...others];
+    await rig.renew(leased, LEASE_MS);
+    const content = `content-${round}`;
+    await rig.store.claimContents(first!, [{ index: 0, content }]);
+    const failed = say(first!, { succeeded: [0], failed: [1], contents: { 0: content } });
+    const done = others.map((lease) => say(lease, { succeeded: allOf(lease) }));
+    await rig.store.work([failed, ...done], null);
+  }
+  await rig.redrive(id);
+  await rig.runAll(id, () => ({ succeeded: [1] }));
+  expect(await rig.state(id)).toBe("succeeded");
+  const lost = await rig.running(Array.from({ length: chunks }, () => 1));
+  for (let round = 0; round < rounds; round++) {
+    await rig.lease(request);
+    if (round % LOSE_EVERY === 0) await rig.lose();
+  }
+  await rig.cancel(lost);
+  await rig.lose();
+  expect(await rig.state(lost)).toBe("cancelled");
+}
+
+async function prune(rig: Rig): Promise<void> {
+  const policy = { scratchAgeMs: null, evidenceAgeMs: -(10 ** 6), dryRun: false };
+  while ((await rig.store.prune(policy)).more);
+}
+
+async function countReads(raw: pg.Client, { schema }: Place): Promise<Record<string, number>> {
+  const { rows } = await raw.query<{ name: string; reads: string }>(
+    `SELECT relname AS name, seq_tup_read + coalesce(idx_tup_fetch, 0) AS reads
+     FROM pg_stat_user_tables WHERE schemaname = $1`,
+    [schema],
+  );
+  return Object.fromEntries(rows.map(({ name, reads }) => [name, Number(reads)]));
+}
+
+test.each(["DELETE FROM", "TRUNCATE"])(
+  "after a %s of everything, and a count of what is left, a batch costs what it did before",
+  async (emptying) => {
+    const place = await makePlace();
+    const rig = await open(place);
+    const raw = await openRaw(place);
+    await runThrough(rig, ROUND_CHUNKS * 10);
+    await prune(rig);
+    for (const table of EMPTIED) await raw.query(`${emptying} ${table}`);
+    await raw.query(`ANALYZE ${EMPTIED.join(", ")}`);
+    await rig.store.close();
+    const before = await countReads(raw, place);
+    const again = await open(place);
+    await runThrough(again, CHUNKS);
+    await prune(again);
+    // A server's process tells what it read when its client has left.
+    await again.store.close();
+    const after = await countReads(raw, place);
+    const reads = Object.entries(after).map(
+      ([table, n]) => [table, n - (before[table] ?? 0)] as const,
+    );
+    expect(reads.find(([table]) => table === "chunk")?.[1]).toBeGreaterThan(CHUNKS);
+    expect(reads.filter(([, count]) => count > CHUNKS * READS_PER_CHUNK_MAX)).toEqual([]);
+  },
+);
