@@ -27,6 +27,8 @@ export class ItemRunner {
   readonly #slots = new Set<Slot>();
   readonly #turns: TurnTaker;
   #paused = false;
+  /** Nothing is started any more. */
+  #cleared = false;
   #carefulRuns = false;
   readonly #watch: TimeWatch;
   #onQuiet: (() => void)[] = [];
@@ -108,7 +110,9 @@ export class ItemRunner {
       run.skipRest();
       if (run.finished) this.#listener.onFinished(run);
     }
-    // A careful run between two waves must see that there is nothing more to wait for.
+    // A careful run between two waves must see that there is nothing more to wait for, and so must
+    // one that is about to begin its next one.
+    this.#cleared = true;
     for (const resolve of this.#onResume.splice(0)) resolve();
   }
 
@@ -130,7 +134,7 @@ export class ItemRunner {
 
   /** Runs a few items of a careful run at once. */
   async runWave(run: ChunkRun, { indexes, alone, until, announce, report }: Wave): Promise<void> {
-    if (this.#paused && !alone) {
+    if (this.#paused && !alone && !this.#cleared) {
       await new Promise<void>((resolve) => {
         this.#onResume.push(resolve);
       });

@@ -20,7 +20,7 @@ class Rig {
   readonly look: StopLook;
   readonly #startedAt = this.clock.monotonicMs();
 
-  constructor() {
+  constructor(pollMs = 1_000) {
     const store = {
       readStops: (batches: readonly string[]) => {
         this.asked.push(batches);
@@ -33,7 +33,7 @@ class Rig {
         store,
         clock: this.clock,
         log: (entry) => void this.logs.push(entry),
-        settings: { pollMs: 1_000 },
+        settings: { pollMs },
         onFatal: (error) => void this.fatal.push(error),
       },
       { listBatches: () => this.held, onStops: (stops) => void this.heard.push(stops) },
@@ -42,12 +42,15 @@ class Rig {
 }
 
 describe("looking for stops", () => {
-  test("with every word lost, a stop is found within a second", async () => {
-    const rig = new Rig();
-    await rig.clock.run(1_000);
-    expect(rig.asked).toEqual([["b-1"], ["b-1"]]);
-    expect(rig.heard[0]).toEqual([STOP]);
-  });
+  test.each([1_000, 5_000, 300_000])(
+    "with every word lost, and work looked for every %i ms, a stop is found within a second",
+    async (pollMs) => {
+      const rig = new Rig(pollMs);
+      await rig.clock.run(1_000);
+      expect(rig.asked).toEqual([["b-1"], ["b-1"]]);
+      expect(rig.heard[0]).toEqual([STOP]);
+    },
+  );
 
   test("a store that has changed is looked at soon", async () => {
     const rig = new Rig();

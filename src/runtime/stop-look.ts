@@ -1,7 +1,7 @@
 /**
  * Looks whether somebody wants batches stopped of which this worker holds chunks: cancelled, paused,
  * or over. A store that says it has changed is looked at soon; should every word be lost, a slow
- * poll finds it, within a second by default.
+ * poll finds it within a second.
  */
 import { describeError, SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -9,6 +9,9 @@ import type { Store } from "../ports/store.ts";
 import type { Stop } from "../ports/working.ts";
 import type { Log } from "./log.ts";
 import type { EngineSettings } from "./settings.ts";
+
+/** Whoever works hears of a cancel or a pause within this, however seldom idle workers look. */
+const STOP_KNOWN_MS = 1_000;
 
 export interface StopLookParts {
   readonly store: Store;
@@ -42,9 +45,9 @@ export class StopLook {
     this.#cancelNext = this.#lookAfter(this.#pollMs);
   }
 
-  /** Twice as often as work is looked for: within `pollMs` whoever is to stop knows it. */
+  /** Twice in the time within which whoever is to stop knows it: `pollMs`, or a second. */
   get #pollMs(): number {
-    return this.#parts.settings.pollMs / 2;
+    return Math.min(this.#parts.settings.pollMs, STOP_KNOWN_MS) / 2;
   }
 
   /** Something changed in the store. */
