@@ -129,9 +129,10 @@ CREATE TABLE chunk (
   worker bigint NOT NULL DEFAULT 0,
   lease_until bigint NOT NULL DEFAULT 0,
   due_at bigint NOT NULL DEFAULT 0,
-  careful smallint NOT NULL DEFAULT 0 CHECK (careful IN (0, 1)),
-  tracked smallint NOT NULL DEFAULT 0 CHECK (tracked IN (0, 1)),  -- some item has a row
-  edited smallint NOT NULL DEFAULT 0 CHECK (edited IN (0, 1)),    -- some item has an override
+  -- Flags, without a CHECK each: a row is written three times in the life of a chunk.
+  careful smallint NOT NULL DEFAULT 0,
+  tracked smallint NOT NULL DEFAULT 0,  -- some item has a row
+  edited smallint NOT NULL DEFAULT 0,   -- some item has an override
   losses integer NOT NULL DEFAULT 0,   -- leases lost in a row without a sign of life
   charge double precision NOT NULL DEFAULT 0,   -- what its lease counts as in its tenant's tag
   busy_ms double precision NOT NULL DEFAULT 0,  -- the handler time that was reported under it

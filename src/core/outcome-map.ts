@@ -19,7 +19,11 @@ export type OutcomeCode = typeof PENDING | typeof SUCCEEDED | typeof SKIPPED | t
 export type OutcomeMap = Uint8Array;
 
 export function createOutcomeMap(items: number): OutcomeMap {
-  return new Uint8Array((items + 3) >> 2);
+  return new Uint8Array(countMapBytes(items));
+}
+
+export function countMapBytes(items: number): number {
+  return (items + 3) >> 2;
 }
 
 export function getOutcome(map: OutcomeMap, item: number): OutcomeCode {

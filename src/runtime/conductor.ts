@@ -144,7 +144,7 @@ export class Conductor {
     const store = items === null ? this.#parts.store : this.#parts.callersStore;
     const step = pipeline.steps[batch.step];
     if (step === undefined) return this.#failUnknownStep(batch, pipeline);
-    const keepClaim = (): Promise<boolean> => this.#claim(batch.id);
+    const keepClaim = this.#keepClaim(batch.id);
     const startedElsewhere = !(await keepClaim());
     const { leaseMs: claimMs, renewMs } = settings;
     const release = renewClaim(nameSlicingDuty(batch.id), { ...this.#parts, claimMs, renewMs });
@@ -193,10 +193,18 @@ export class Conductor {
   }
 
   /** False when somebody else slices it, or when this conductor stops: then it goes on elsewhere. */
-  async #claim(batch: string): Promise<boolean> {
-    const { store, settings, worker } = this.#parts;
-    if (this.#stop.signal.aborted) return false;
-    return store.claim(nameSlicingDuty(batch), worker, settings.leaseMs);
+  /** It is renewed beside the slicing: it need not be asked for with every part of a plan. */
+  #keepClaim(batch: string): () => Promise<boolean> {
+    const { store, clock, settings, worker } = this.#parts;
+    let heldAt = Number.NEGATIVE_INFINITY;
+    return async () => {
+      if (this.#stop.signal.aborted) return false;
+      const askedAt = clock.monotonicMs();
+      if (askedAt - heldAt < settings.renewMs) return true;
+      const isOurs = await store.claim(nameSlicingDuty(batch), worker, settings.leaseMs);
+      if (isOurs) heldAt = askedAt;
+      return isOurs;
+    };
   }
 
   async #run(): Promise<void> {

@@ -43,6 +43,7 @@ export interface InlineWork {
 
 const CHUNKS_PER_PART_MAX = 1_000;
 const BYTES_PER_PART_MAX = 4 * 1_048_576;
+const TURN_EVERY_CHUNKS = 100;
 
 /** What comes of it: the batch as it is now, or null when another slicer has taken over. */
 export async function sliceBatch(
@@ -82,6 +83,10 @@ class Slicer {
   readonly #parts: SlicerParts;
   #chunks = 0;
   #planned = 0;
+  /** The part that is being written while the source is read on; false when somebody was quicker. */
+  #underWay: Promise<boolean> = Promise.resolve(true);
+  /** Its chunks. */
+  #ahead = 0;
   #fence = 0;
   #ranInline = false;
   readonly #guardian: StallGuard;
@@ -151,6 +156,8 @@ class Slicer {
     } finally {
       this.#guardian.stop();
       await this.#closeSource(pieces, opened, answers);
+      // Whatever comes next must not meet it. What is wrong with it, if anything, was thrown.
+      await this.#underWay.catch(() => false);
     }
   }
 
@@ -209,26 +216,31 @@ class Slicer {
     let part: PlannedChunk[] = [];
     let partBytes = 0;
     let cursor: string | null = null;
-    const { stop } = this.#parts;
-    const take = (): Promise<IteratorResult<Piece>> => takeNext(pieces, stop);
+    const { stop, clock } = this.#parts;
+    const take = takeUntil(pieces, stop);
     // A whole slice of a source is one answer; an iterable answers item by item, and is guarded so.
     const ask = (): Promise<IteratorResult<Piece>> =>
       askSource(() => (source === null ? take() : this.#guardian.ask(take)));
     for (let next = await ask(); !next.done; next = await ask()) {
       const { chunk } = next.value;
-      if (this.#chunks + part.length >= this.#step.maxChunks) {
+      if (this.#chunks + this.#ahead + part.length >= this.#step.maxChunks) {
+        if (!(await this.#underWay)) return false;
         return this.#exceed(chunkSize, part, chunk, pieces);
       }
       const keys = check.isNeeded ? await check.readKeys(chunk, source) : null;
       part.push({ ...chunk, keys });
       cursor = next.value.cursor;
       partBytes += chunk.manifest?.length ?? 0;
+      // The part before it is being written: what the store answers must be heard in between.
+      if (part.length % TURN_EVERY_CHUNKS === 0) await clock.turn();
       if (part.length < CHUNKS_PER_PART_MAX && partBytes < BYTES_PER_PART_MAX) continue;
-      if (!(await this.#commit(part, cursor, check))) return false;
+      if (!(await this.#underWay)) return false;
+      this.#ahead = part.length;
+      this.#underWay = awaitLater(this.#commit(part, cursor, check));
       part = [];
       partBytes = 0;
     }
-    if (stop.aborted) return false;
+    if (!(await this.#underWay) || stop.aborted) return false;
     check.throwIfBad();
     if (part.length === 0) return true;
     const chunks = this.#chunks + part.length;
@@ -275,6 +287,7 @@ class Slicer {
     if (result.kind === "duplicate_key") throw check.describeDuplicate(result);
     if (result.kind === "moved_on") return false;
     this.#chunks = result.chunks;
+    this.#ahead = 0;
     this.#planned += countItems(chunks);
     return true;
   }
@@ -311,18 +324,28 @@ function countItems(chunks: readonly PlannedChunk[]): number {
   return chunks.reduce((sum, { items }) => sum + items, 0);
 }
 
-/** The next piece, or the end when the process stops before it comes. */
-function takeNext(
+/** For what is waited for only later: that it fails before must not end the process. */
+function awaitLater<T>(answer: Promise<T>): Promise<T> {
+  answer.catch(() => undefined);
+  return answer;
+}
+
+/** Answers the next piece, or the end when the process stops before it comes. */
+function takeUntil(
   pieces: AsyncGenerator<Piece>,
   stop: AbortSignal,
-): Promise<IteratorResult<Piece>> {
-  if (stop.aborted) return Promise.resolve({ done: true, value: undefined });
-  return new Promise((resolve, reject) => {
-    const end = (): void => resolve({ done: true, value: undefined });
-    stop.addEventListener("abort", end);
-    const leave = (): void => stop.removeEventListener("abort", end);
-    void pieces.next().then(resolve, reject).finally(leave);
-  });
+): () => Promise<IteratorResult<Piece>> {
+  const end: IteratorResult<Piece> = { done: true, value: undefined };
+  // One listener for all pieces, of which there may be a million.
+  let giveUp = (): void => undefined;
+  stop.addEventListener("abort", () => giveUp(), { once: true });
+  return () => {
+    if (stop.aborted) return Promise.resolve(end);
+    return new Promise((resolve, reject) => {
+      giveUp = () => resolve(end);
+      pieces.next().then(resolve, reject);
+    });
+  };
 }
 
 async function* slicePieces(

@@ -55,6 +55,8 @@ const onlyIn = {
     "address.ts",
     "batch-lock.ts",
     "by-key.ts",
+    "leasable-chunks.ts",
+    "runs.ts",
     "contents.ts",
     "fate.ts",
     "inspect.ts",

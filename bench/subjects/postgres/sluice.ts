@@ -29,7 +29,8 @@ async function measureSluice(options: SluiceOptions): Promise<Figures> {
   const { waitMs, items, batches } = options;
   const pipeline = definePipeline({
     name: "bench",
-    source: ({ input }) => jsonl(input),
+    // Every worker is on this host: the file is read where it is.
+    source: ({ input }) => jsonl(input, { shared: true }),
     chunkSize: options.chunkSize,
     concurrency: CONCURRENCY,
     process: waitMs > 0 ? () => delay(waitMs) : async () => {},

@@ -9,6 +9,7 @@ import { type ItemRow, toTrackedItem } from "../sql/rows.ts";
 import type { HeldRow, StepChanges } from "../sql/step-changes.ts";
 import { byKey } from "./by-key.ts";
 import { ITEM_COLUMNS } from "./rows.ts";
+import { type AlikeRow, composeAlike, findRuns, listPlaces, type Place } from "./runs.ts";
 import { statement } from "./statement.ts";
 import type { Topics } from "./topics.ts";
 import type { Transaction } from "./transaction.ts";
@@ -19,15 +20,21 @@ export const HELD_COLUMNS =
 const prefixed = (columns: string, table: string): string =>
   columns.replaceAll(/\w+/g, (column) => `${table}.${column}`);
 
-// Each by its primary key (OFFSET 0 keeps it so): an index of what is leased has been left by
-// everything that was, and is walked over from its beginning.
+/** What neighbours have in common when they are read as one. */
+const HELD_ALIKE = "run, batch, step, tracked, losses, outcomes, charge, busy_ms";
+// By the primary key (OFFSET 0 keeps it so): an index of what is leased has been left by everything
+// that was, and is walked over.
 const SELECT_HELD = statement(
-  `SELECT l.nth, ${prefixed(HELD_COLUMNS, "c")}
-   FROM unnest($1::text[], $2::int[], $3::int[], $4::bigint[]) WITH ORDINALITY
-     AS l(id, step, chunk, fence, nth) JOIN batch b ON b.id = l.id
-   JOIN LATERAL (SELECT * FROM chunk o
-     WHERE o.batch = b.num AND o.step = l.step AND o.chunk = l.chunk OFFSET 0) AS c
-     ON c.state = 'leased' AND c.fence = l.fence`,
+  composeAlike(
+    `SELECT l.nth AS run, ${prefixed(HELD_COLUMNS, "c")}, c.finish - c.start AS size
+     FROM unnest($1::text[], $2::int[], $3::int[], $4::int[], $5::bigint[]) WITH ORDINALITY
+       AS l(id, step, first, finish, fence, nth) JOIN batch b ON b.id = l.id
+     JOIN LATERAL (SELECT * FROM chunk o WHERE o.batch = b.num AND o.step = l.step
+       AND o.chunk >= l.first AND o.chunk < l.finish OFFSET 0) AS c
+       ON c.state = 'leased' AND c.fence = l.fence
+     WHERE b.id = ANY($1::text[])`,
+    HELD_ALIKE,
+  ),
 );
 const SELECT_TRACKED = statement(
   `SELECT c.batch AS batch_num, c.step AS step_num, c.chunk AS chunk_num,
@@ -40,14 +47,18 @@ const SELECT_TRACKED = statement(
      AND o.item >= c.start AND o.item < c.finish OFFSET 0) AS i
    ORDER BY i.item`,
 );
+// Of a lease that is over nobody asks any more what it counted as.
 const UPDATE = statement(
   `UPDATE chunk c SET state = n.state, due_at = n.due_at, outcomes = n.outcomes,
-     tracked = greatest(c.tracked, n.tracks), losses = n.losses, charge = n.charge,
-     busy_ms = n.busy_ms, rest_hold_up = n.hold_up, rest_key = n.key
-   FROM unnest($1::bigint[], $2::int[], $3::int[], $4::text[], $5::bigint[], $6::bytea[],
-     $7::smallint[], $8::int[], $9::float8[], $10::float8[], $11::text[], $12::text[])
-     AS n(batch, step, chunk, state, due_at, outcomes, tracks, losses, charge, busy_ms, hold_up, key)
-   ${byKey("chunk", "batch = n.batch AND step = n.step AND chunk = n.chunk")}
+     tracked = greatest(c.tracked, n.tracks), losses = n.losses,
+     charge = coalesce(n.charge, c.charge), busy_ms = coalesce(n.busy_ms, c.busy_ms),
+     rest_hold_up = n.hold_up, rest_key = n.key
+   FROM unnest($1::bigint[], $2::int[], $3::int[], $4::int[], $5::text[], $6::bigint[],
+     $7::bytea[], $8::smallint[], $9::int[], $10::float8[], $11::float8[], $12::text[],
+     $13::text[])
+     AS n(batch, step, first, finish, state, due_at, outcomes, tracks, losses, charge, busy_ms,
+       hold_up, key)
+   ${byKey("chunk", "batch = n.batch AND step = n.step AND chunk >= n.first AND chunk < n.finish")}
    WHERE c.ctid = found.ctid`,
 );
 const PUT_ITEMS = statement(
@@ -91,6 +102,9 @@ export interface HeldChunk {
   readonly tracked: readonly TrackedItem[];
 }
 
+/** Neighbours that are held by one lease and alike. */
+type HeldRunRow = AlikeRow & Omit<HeldRow, "chunk" | "start" | "finish"> & { readonly run: number };
+
 type TrackedRow = ItemRow & {
   readonly batch_num: number;
   readonly step_num: number;
@@ -109,16 +123,34 @@ export class Chunks {
     tx: Transaction,
     leases: readonly LeaseRef[],
   ): Promise<readonly (HeldChunk | undefined)[]> {
-    const rows = await tx.all<HeldRow & { readonly nth: number }>(
+    const asked = leases.map((lease, at) => ({
+      batch: lease.batch,
+      step: lease.step,
+      chunk: lease.chunk,
+      fence: lease.fence,
+      at,
+    }));
+    const runs = findRuns(asked, (one, other) => one.fence === other.fence);
+    const found = await tx.all<HeldRunRow>(
       SELECT_HELD,
-      leases.map(({ batch }) => batch),
-      leases.map(({ step }) => step),
-      leases.map(({ chunk }) => chunk),
-      leases.map(({ fence }) => fence),
+      runs.map(([{ batch }]) => batch),
+      runs.map(([{ step }]) => step),
+      runs.map(([{ chunk }]) => chunk),
+      runs.map((run) => run[0].chunk + run.length),
+      runs.map(([{ fence }]) => fence),
     );
+    const places: number[] = [];
+    const rows: HeldRow[] = [];
+    for (const alike of found) {
+      const run = runs[alike.run - 1];
+      for (const place of listPlaces(alike)) {
+        rows.push({ ...alike, ...place });
+        places.push(run?.[place.chunk - run[0].chunk]?.at ?? -1);
+      }
+    }
     const held = Array.from(leases, (): HeldChunk | undefined => undefined);
     for (const [at, chunk] of (await this.readItems(tx, rows)).entries()) {
-      held[(rows[at]?.nth ?? 0) - 1] = chunk;
+      held[places[at] ?? -1] = chunk;
     }
     return held;
   }
@@ -198,10 +230,11 @@ function pickItems(
   return rows.map((row) => toTrackedItem(row, start));
 }
 
-interface ChunkWrite {
+interface ChunkWrite extends Place {
   readonly row: HeldRow;
   readonly effect: ChunkEffect;
-  readonly account: LeaseAccount;
+  /** What the lease counts as from now on; null when it is over. */
+  readonly account: LeaseAccount | null;
 }
 
 const STATES = { settled: "settled", kept: "leased", yielded: "waiting" } as const;
@@ -221,27 +254,32 @@ export class ChunkWrites {
     changes: StepChanges,
     account: LeaseAccount = { charge: row.charge, busyMs: row.busy_ms },
   ): void {
-    this.#writes.push({ row, effect, account });
+    const { batch, step, chunk } = row;
+    const kept = effect.end === "kept" ? account : null;
+    this.#writes.push({ batch, step, chunk, row, effect, account: kept });
     changes.add(row, effect);
   }
 
   async send(tx: Transaction): Promise<void> {
     const all = this.#writes;
     if (all.length === 0) return;
+    const runs = findRuns(all, areAlike);
+    const firsts = runs.map(([first]) => first);
     tx.send(
       UPDATE,
-      all.map(({ row }) => row.batch),
-      all.map(({ row }) => row.step),
-      all.map(({ row }) => row.chunk),
-      all.map(({ effect }) => STATES[effect.end]),
-      all.map(({ effect }) => (effect.end === "yielded" ? effect.dueAt : 0)),
-      all.map(({ effect }) => effect.outcomes),
-      all.map(({ effect }) => (effect.track.length > 0 ? 1 : 0)),
-      all.map(({ effect }) => effect.losses),
-      all.map(({ account }) => account.charge),
-      all.map(({ account }) => account.busyMs),
-      all.map(({ effect }) => effect.rest?.holdUp ?? null),
-      all.map(({ effect }) => effect.rest?.key ?? null),
+      firsts.map(({ batch }) => batch as number),
+      firsts.map(({ step }) => step),
+      firsts.map(({ chunk }) => chunk),
+      runs.map((run) => run[0].chunk + run.length),
+      firsts.map(({ effect }) => STATES[effect.end]),
+      firsts.map(({ effect }) => computeDue(effect)),
+      firsts.map(({ effect }) => effect.outcomes),
+      firsts.map(({ effect }) => (effect.track.length > 0 ? 1 : 0)),
+      firsts.map(({ effect }) => effect.losses),
+      firsts.map(({ account }) => account?.charge ?? null),
+      firsts.map(({ account }) => account?.busyMs ?? null),
+      firsts.map(({ effect }) => effect.rest?.holdUp ?? null),
+      firsts.map(({ effect }) => effect.rest?.key ?? null),
     );
     this.#sendItems(tx);
     const drafts = this.#topics.begin();
@@ -291,4 +329,31 @@ function putItems(
     kept.map(({ item }) => item.checkpoint?.data ?? null),
     kept.map(({ item }) => item.drive),
   );
+}
+
+/** When its chunk is due again. */
+function computeDue({ end, dueAt }: ChunkEffect): number {
+  return end === "yielded" ? dueAt : 0;
+}
+
+/** The rows of the two become the same. */
+function areAlike(one: ChunkWrite, other: ChunkWrite): boolean {
+  const [a, b] = [one.effect, other.effect];
+  return (
+    a.end === b.end &&
+    one.account === null &&
+    other.account === null &&
+    computeDue(a) === computeDue(b) &&
+    a.losses === b.losses &&
+    a.track.length > 0 === b.track.length > 0 &&
+    a.rest?.holdUp === b.rest?.holdUp &&
+    a.rest?.key === b.rest?.key &&
+    areEqual(a.outcomes, b.outcomes)
+  );
+}
+
+function areEqual(one: Uint8Array, other: Uint8Array): boolean {
+  if (one.length !== other.length) return false;
+  for (let at = 0; at < one.length; at++) if (one[at] !== other[at]) return false;
+  return true;
 }

@@ -2,7 +2,7 @@
 import { type EndReason, isEnded } from "../../core/batch.ts";
 import { canonicalize, type Json } from "../../core/canonical-json.ts";
 import { CHAIN_START } from "../../core/chain.ts";
-import { createOutcomeMap } from "../../core/outcome-map.ts";
+import { countMapBytes, createOutcomeMap } from "../../core/outcome-map.ts";
 import { computeCanaryChunks, type StepSettings } from "../../core/step.ts";
 import type {
   ActResult,
@@ -62,11 +62,12 @@ const DROP_PLAN = [
 const FIND_PART = statement(
   "SELECT part FROM manifest WHERE batch = $1 AND step = $2 AND chunk = $3",
 );
+// No item has an outcome yet: one map serves all, of which each gets as much as it needs.
 const INSERT_CHUNKS = statement(
   `INSERT INTO chunk (batch, step, chunk, start, finish, outcomes, locator)
-   SELECT $1, $2, n.chunk, n.start, n.finish, n.outcomes, n.locator
-   FROM unnest($3::int[], $4::bigint[], $5::bigint[], $6::bytea[], $7::text[])
-     AS n(chunk, start, finish, outcomes, locator)`,
+   SELECT $1, $2, n.chunk, n.start, n.finish, substring($6::bytea FROM 1 FOR n.bytes), n.locator
+   FROM unnest($3::int[], $4::bigint[], $5::bigint[], $7::int[], $8::text[])
+     AS n(chunk, start, finish, bytes, locator)`,
 );
 // Their bytes come as one value, which goes over the wire as it is: a list of bytes is sent as text.
 const INSERT_MANIFESTS = statement(
@@ -233,7 +234,8 @@ export class Conducting {
       chunks.map((_chunk, offset) => afterChunks + offset),
       bounds.slice(0, -1),
       bounds.slice(1),
-      chunks.map(({ items }) => createOutcomeMap(items)),
+      createOutcomeMap(Math.max(...chunks.map(({ items }) => items))),
+      chunks.map(({ items }) => countMapBytes(items)),
       chunks.map(({ locator }) => locator),
     );
     return (bounds.at(-1) as number) - planned;

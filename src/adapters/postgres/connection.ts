@@ -59,8 +59,9 @@ const PARSERS = new Map<number, Parse>([
 ]);
 
 /**
- * Every statement goes by an index. Plans are kept, and one that was made while a table was empty would
- * read the whole of it long after it has been filled.
+ * Every statement goes by an index, whatever its values are: it is planned once, and not with every
+ * call. One that was planned while a table was empty would read the whole of it otherwise, long after
+ * it has been filled.
  *
  * Begun transactions know their time and, when they write, their id. */
 function composeBegin(schema: string, writes: boolean): pg.QueryConfig {
@@ -70,7 +71,8 @@ function composeBegin(schema: string, writes: boolean): pg.QueryConfig {
     text: `SELECT set_config('search_path', $1, true),
       set_config('idle_in_transaction_session_timeout', '${SILENT_MS}', true),
       set_config('lock_timeout', '${LOCK_MS}', true),
-      set_config('enable_seqscan', 'off', true), ${id} AS id,
+      set_config('enable_seqscan', 'off', true),
+      set_config('plan_cache_mode', 'force_generic_plan', true), ${id} AS id,
       (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now`,
     values: [`${pg.escapeIdentifier(schema)}, pg_catalog`],
   };

@@ -18,17 +18,12 @@ import {
 } from "../../core/fair-share.ts";
 import { countPending } from "../../core/outcome-map.ts";
 import type { LeasedChunk, LeaseRequest } from "../../ports/working.ts";
-import {
-  type Budget,
-  CHUNK_COLUMNS,
-  type ChunkRow,
-  listVersions,
-  takeWithin,
-} from "../sql/leasable.ts";
+import { type Budget, type ChunkRow, listVersions } from "../sql/leasable.ts";
 import { type ItemRow, readCheckpoint } from "../sql/rows.ts";
 import { readShare, type ShareRow } from "../sql/uses.ts";
 import { byKey } from "./by-key.ts";
 import type { CappedRow, PermitBook, Permits } from "./permits.ts";
+import { readLeasable } from "./leasable-chunks.ts";
 import type { Shares } from "./shares.ts";
 import { statement } from "./statement.ts";
 import { FRESH_LIMIT } from "./steps.ts";
@@ -90,17 +85,6 @@ const SELECT_STEP = statement(
   `SELECT next_chunk, ${FRESH_LIMIT} AS fresh_limit, passes, max_redrives FROM step s
    WHERE batch = $1 AND step = $2 AND running = 1 AND leasable_at <= $3`,
 );
-const SELECT_DUE = statement(
-  `SELECT ${CHUNK_COLUMNS} FROM chunk
-   WHERE state = 'waiting' AND batch = $1 AND step = $2 AND due_at <= $3
-   ORDER BY due_at, chunk LIMIT $4`,
-);
-const SELECT_FRESH = statement(
-  `SELECT ${CHUNK_COLUMNS} FROM chunk c WHERE batch = $1 AND step = $2
-     AND chunk >= (SELECT next_chunk FROM step WHERE batch = $1 AND step = $2)
-     AND chunk < (SELECT ${FRESH_LIMIT} FROM step WHERE batch = $1 AND step = $2)
-   ORDER BY chunk LIMIT $3`,
-);
 const LEASE_DUE = statement(
   `UPDATE chunk c SET state = 'leased', fence = fence + 1, worker = $1, lease_until = $2,
      charge = n.charge, busy_ms = 0
@@ -147,7 +131,7 @@ interface Course {
   readonly book: PermitBook | null;
   /** What an item of anybody takes. */
   readonly itemMs: number;
-  readonly leased: Promise<LeasedChunk>[];
+  readonly leased: (LeasedChunk | Promise<LeasedChunk>)[];
   /** Batches that are locked already. */
   readonly held: Set<number>;
   /** Batches that somebody else has. */
@@ -254,13 +238,11 @@ export class Leasing {
     const { tx, request, now, book } = course;
     const { batch, step: number, pipeline, tenant } = step;
     const isHeld = course.held.has(batch);
-    const max = Math.min(left.chunks, left.items);
-    const [locked, share, row, dueRows, freshRows] = await Promise.all([
+    const [locked, share, row, take] = await Promise.all([
       isHeld ? { num: batch } : tx.get(TRY_LOCK_BATCH, batch),
       this.#shares.tryLock(tx, pipeline, tenant),
       tx.get<StepRow>(SELECT_STEP, batch, number, now),
-      tx.all<ChunkRow>(SELECT_DUE, batch, number, now, max),
-      tx.all<ChunkRow>(SELECT_FRESH, batch, number, max),
+      readLeasable(tx, step, now, left),
     ]);
     if (locked === undefined || share === undefined) {
       course.taken.add(batch);
@@ -277,8 +259,7 @@ export class Leasing {
       };
     }
     const budget: Budget = { ...left, cost: computeCost(candidate.share) };
-    const due = takeWithin(dueRows, budget);
-    const fresh = takeWithin(freshRows, budget);
+    const { due, fresh } = await take(budget);
     left.items = budget.items;
     left.chunks = budget.chunks;
     candidate.served = true;
@@ -311,35 +292,31 @@ export class Leasing {
     }
     tx.send(UPDATE_STEP, batch, number, end);
     for (const chunk of [...due, ...fresh]) {
-      leased.push(awaitLater(this.#describe(tx, step, row, chunk, now)));
+      const isPlain = chunk.tracked === 0 && chunk.edited === 0;
+      leased.push(
+        isPlain
+          ? describeChunk(step, row, chunk)
+          : awaitLater(this.#describe(tx, step, row, chunk, now)),
+      );
     }
     return pending;
   }
 
   async #describe(
     tx: Transaction,
-    { id, batch, step }: CandidateRow,
-    { passes, max_redrives: maxRedrives }: StepRow,
+    candidate: CandidateRow,
+    step: StepRow,
     row: ChunkRow,
     now: number,
   ): Promise<LeasedChunk> {
-    const { chunk, start, finish, locator, outcomes } = row;
-    const range = [batch, step, start, finish] as const;
+    const { start, finish } = row;
+    const range = [candidate.batch, candidate.step, start, finish] as const;
     const [histories, overrides] = await Promise.all([
       row.tracked === 0 ? NONE : tx.all<ItemRow>(SELECT_HISTORIES, ...range),
       row.edited === 0 ? NONE : tx.all<{ item: number; value: string }>(SELECT_OVERRIDES, ...range),
     ]);
     return {
-      batch: id,
-      step,
-      chunk,
-      fence: row.fence + 1,
-      start,
-      end: finish,
-      locator,
-      outcomes,
-      careful: row.careful === 1,
-      final: passes >= maxRedrives,
+      ...describeChunk(candidate, step, row),
       histories: histories.map((item) => ({
         index: item.item - start,
         attempts: item.attempts,
@@ -351,6 +328,28 @@ export class Leasing {
       overrides: overrides.map(({ item, value }) => ({ index: item - start, value })),
     };
   }
+}
+
+/** Of one of whose items nothing special is known. */
+function describeChunk(
+  { id, step }: CandidateRow,
+  { passes, max_redrives: maxRedrives }: StepRow,
+  { chunk, start, finish, fence, locator, outcomes, careful }: ChunkRow,
+): LeasedChunk {
+  return {
+    batch: id,
+    step,
+    chunk,
+    fence: fence + 1,
+    start,
+    end: finish,
+    locator,
+    outcomes,
+    careful: careful === 1,
+    final: passes >= maxRedrives,
+    histories: NONE,
+    overrides: NONE,
+  };
 }
 
 /** Tenants with something to lease, who is furthest behind first. */

@@ -17,15 +17,22 @@ test("JSON that the server makes of such text is JSON, and means the same", () =
   expect(JSON.parse(decodeJson(made))).toEqual([text]);
 });
 
-test("bytes go as buffers, also in lists, and numbers and null as they are", () => {
+test("bytes go as buffers, and numbers and null as they are", () => {
   const bytes = new Uint8Array([9, 1, 2, 9]).subarray(1, 3);
   expect(encodeValue(bytes)).toEqual(Buffer.from([1, 2]));
-  expect(encodeValue([bytes, null, 1, "a\0"])).toEqual([
-    Buffer.from([1, 2]),
-    null,
-    1,
-    encodeValue("a\0"),
-  ]);
+  expect([encodeValue(1), encodeValue(null)]).toEqual([1, null]);
+});
+
+test.each([
+  [[], "{}"],
+  [[1, 2.5, -3, 1e300], "{1,2.5,-3,1e+300}"],
+  [[1, null], "{1,NULL}"],
+  [["", "a", "null", "a b,{}"], '{"","a","null","a b,{}"}'],
+  [['"', "\\", '\\"'], String.raw`{"\"","\\","\\\""}`],
+  [["a\0"], `{"${encodeValue("a\0") as string}"}`],
+  [[new Uint8Array([9, 1, 255]).subarray(1), new Uint8Array()], String.raw`{"\\x01ff","\\x"}`],
+])("a list goes as the server reads it: %j", (list, text) => {
+  expect(encodeValue(list)).toBe(text);
 });
 
 test("a statement has the same name in every process, and another one than its neighbour", () => {

@@ -30,7 +30,7 @@ const ESCAPED = new RegExp(`${ESCAPE}([01])`, "g");
 export function encodeValue(value: Value): unknown {
   if (typeof value === "string") return encodeText(value);
   if (value instanceof Uint8Array) return encodeBytes(value);
-  return Array.isArray(value) ? value.map((one: Value) => encodeValue(one)) : value;
+  return Array.isArray(value) ? encodeList(value) : value;
 }
 
 function encodeText(text: string): string {
@@ -38,9 +38,25 @@ function encodeText(text: string): string {
   return text.replace(NEEDS_ESCAPE, (found) => ESCAPE + (found === NUL ? "0" : "1"));
 }
 
-/** The driver knows no other bytes in a list. */
 function encodeBytes(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** As the server reads it. The driver would look at every number for what needs no look. */
+function encodeList(list: readonly (string | number | null | Uint8Array)[]): string {
+  if (typeof list[0] === "number" && list.every((entry) => typeof entry === "number")) {
+    return `{${list.join(",")}}`;
+  }
+  return `{${list.map(encodeEntry).join(",")}}`;
+}
+
+const NEEDS_BACKSLASH = /["\\]/g;
+
+function encodeEntry(entry: string | number | null | Uint8Array): string {
+  if (entry === null) return "NULL";
+  if (typeof entry === "number") return String(entry);
+  if (typeof entry !== "string") return `"\\\\x${encodeBytes(entry).toString("hex")}"`;
+  return `"${encodeText(entry).replace(NEEDS_BACKSLASH, "\\$&")}"`;
 }
 
 export function decodeText(text: string): string {
