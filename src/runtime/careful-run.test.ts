@@ -36,8 +36,7 @@ test("an engine that is closed while a careful run waits for its tokens closes, 
       leased += (await store.work([], { ...request, ...limits })).leased.length;
     }
     await sleep(clock, SETTINGS.leaseMs);
-    let onDraw = (): void => undefined;
-    const asked = new Promise<void>((resolve) => (onDraw = resolve));
+    const { promise: asked, resolve: onDraw } = Promise.withResolvers<void>();
     const slow: Store = {
       ...store,
       draw: async (...given) => {

@@ -16,7 +16,7 @@ const SELECT_DUE = statement(
 );
 const FRESH_ALIKE = "fence, careful, tracked, edited, outcomes";
 const SELECT_FRESH = statement(
-  `${composeAlike(
+  composeAlike(
     `SELECT chunk, start, finish - start AS size, ${FRESH_ALIKE}, locator
      FROM chunk WHERE batch = $1 AND step = $2
        AND chunk >= (SELECT next_chunk FROM step WHERE batch = $1 AND step = $2) + $4
@@ -24,7 +24,7 @@ const SELECT_FRESH = statement(
      ORDER BY chunk LIMIT $3`,
     FRESH_ALIKE,
     ", CASE WHEN count(locator) > 0 THEN json_agg(locator) END AS locators",
-  )}`,
+  ),
 );
 
 /** A step, and how many items its chunks have as a rule. */

@@ -188,7 +188,9 @@ export class Leasing {
     }
     book?.free(request);
     book?.close(tx);
-    return { chunks: await Promise.all(course.leased), contended: first, book };
+    const chunks: LeasedChunk[] = [];
+    for (const one of course.leased) chunks.push(one instanceof Promise ? await one : one);
+    return { chunks, contended: first, book };
   }
 
   async #divide(candidates: Candidate[], course: Course, virtual: number): Promise<number> {
