@@ -69,7 +69,8 @@ export function compareTenants(
 
 export function chargeLease(share: TenantShare, items: number, virtual: number): TenantShare {
   const finish = computeStart(share, virtual) + items * computeCost(share);
-  return { ...share, finish, owed: 0 };
+  // It is behind by no more than it is owed, and that is not lost by being served.
+  return { ...share, finish, owed: Math.max(0, virtual - finish) };
 }
 
 export interface Allotment {
