@@ -1,0 +1,58 @@
+/** Tables that batches come and go through must not grow with the batches that there have ever been. */
+import type pg from "pg";
+import { expect, test } from "vitest";
+import { makeRig, openRaw, type Place } from "./postgres-rig.ts";
+import { allOf, type Rig, say } from "./rig.ts";
+
+const CHUNKS = 1_000;
+/** Until then the room for what is there is made; from there on it is used again. */
+const WARM_ROUNDS = 4;
+const ROUNDS = 12;
+
+/** A batch with results, records and dead letters that runs, ends and is removed. */
+async function comeAndGo(rig: Rig): Promise<void> {
+  const id = await rig.running(Array.from({ length: CHUNKS }, () => 2));
+  const leased = await rig.lease({ chunksMax: CHUNKS, itemsMax: 10 ** 6 });
+  const reports = leased.map((lease, at) =>
+    at % 10 === 0
+      ? say(lease, { succeeded: [0], failed: [1], results: { 0: "1" } })
+      : say(lease, { succeeded: allOf(lease), results: { 0: "1", 1: "2" } }),
+  );
+  await rig.store.work(reports, null);
+  expect(await rig.state(id)).toBe("completed_with_errors");
+  const policy = { scratchAgeMs: null, evidenceAgeMs: -(10 ** 6), dryRun: false };
+  while ((await rig.store.prune(policy)).more);
+  expect(await rig.store.getBatch(id)).toBeNull();
+}
+
+async function measure(raw: pg.Client, { schema }: Place): Promise<Map<string, number>> {
+  // As the server does by itself after a while.
+  for (const table of ["batch", "step", "chunk", "manifest", "item", "result", "record"]) {
+    await raw.query(`VACUUM ${table}`);
+  }
+  const { rows } = await raw.query<{ name: string; pages: string }>(
+    `SELECT relname AS name, pg_total_relation_size(relid) / 8192 AS pages
+     FROM pg_stat_user_tables WHERE schemaname = $1`,
+    [schema],
+  );
+  return new Map(rows.map(({ name, pages }) => [name, Number(pages)]));
+}
+
+test("however many batches come and go, no table takes more room than a few of them do", async () => {
+  const rig = await makeRig();
+  const raw = await openRaw(rig.place);
+  for (let round = 0; round < WARM_ROUNDS; round++) {
+    await comeAndGo(rig);
+    await measure(raw, rig.place);
+  }
+  const warm = await measure(raw, rig.place);
+  for (let round = WARM_ROUNDS; round < ROUNDS; round++) {
+    await comeAndGo(rig);
+    await measure(raw, rig.place);
+  }
+  const after = await measure(raw, rig.place);
+  const grown = [...after].filter(([name, pages]) => pages > 1.5 * (warm.get(name) ?? 0) + 16);
+  expect(Object.fromEntries(grown)).toEqual({});
+  // It was used at all.
+  expect(warm.get("chunk")).toBeGreaterThan(16);
+});
