@@ -5,11 +5,10 @@
  */
 import { existsSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { trySystemProgram } from "./system-program.ts";
+import { installProgram } from "./installed-program.ts";
 
 const LIBRARY = "faketime/libfaketimeMT.so.1";
 const FOLDERS = ["/usr/lib", "/usr/lib64", "/usr/local/lib"];
-const INSTALL = ["install", "-y", "-o", "DPkg::Lock::Timeout=60", "faketime"];
 
 /** As libfaketime writes them: for ever from the real time. */
 export type Jump = "+0" | "+1h" | "-1h" | "+10y";
@@ -40,21 +39,9 @@ export class MovableClock {
   }
 }
 
-/** Installs it where it is missing and may be installed. */
 function findLibrary(): string {
-  const found = lookForLibrary() ?? (process.getuid?.() === 0 ? installLibrary() : null);
-  if (found !== null) return found;
-  throw new Error(
-    "these tests move the clock with libfaketime, which is not there and could not be installed: run `apt-get install faketime` as root",
-  );
-}
-
-function installLibrary(): string | null {
-  if (trySystemProgram("apt-get", ...INSTALL) !== null) {
-    trySystemProgram("apt-get", "update");
-    trySystemProgram("apt-get", ...INSTALL);
-  }
-  return lookForLibrary();
+  installProgram("libfaketime", "faketime", () => lookForLibrary() !== null);
+  return lookForLibrary() ?? "";
 }
 
 /** Debian has it in a folder for the machine's architecture. */

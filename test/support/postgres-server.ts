@@ -7,11 +7,11 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { appendFile, chown, mkdtemp, open, readFile, realpath } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { findFreePort } from "./free-port.ts";
 import { chooseUser, findPrograms, type RunsAs } from "./postgres-programs.ts";
 
 export interface PostgresServer {
@@ -155,16 +155,6 @@ async function start(
     await end(server);
     if (starts === STARTS_MAX) throw new Error(`PostgreSQL does not start: ${problem}`);
   }
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no port was given");
-  return address.port;
 }
 
 async function launch({ bin, folder, user, options }: Start, port: number): Promise<ChildProcess> {

@@ -9,10 +9,10 @@ import type { Random } from "../../ports/random.ts";
 import { SluiceError } from "../../core/errors.ts";
 import { invariant } from "../../core/invariant.ts";
 import type { Address } from "./address.ts";
-import { isBroken, isContention, translateError } from "./errors.ts";
+import { isBroken, isContention, isPoolersFault, translateError } from "./errors.ts";
 import { type Begun, decideFate, type Fate, readStatus, SELECT_LIFE } from "./fate.ts";
 import { decodeJson, decodeText } from "./statement.ts";
-import { type Instant, type Line, Transaction } from "./transaction.ts";
+import { type Instant, type Line, type Question, Transaction } from "./transaction.ts";
 
 export interface ConnectionOptions {
   readonly address: Address;
@@ -64,7 +64,7 @@ const PARSERS = new Map<number, Parse>([
  * it has been filled.
  *
  * Begun transactions know their time and, when they write, their id. */
-function composeBegin(schema: string, writes: boolean): pg.QueryConfig {
+function composeBegin(schema: string, writes: boolean): Question {
   const id = writes ? "pg_current_xact_id()::text" : "NULL";
   return {
     name: writes ? "sluice_begin" : "sluice_begin_look",
@@ -83,9 +83,11 @@ export class Connection {
   readonly schema: string;
   readonly #pool: pg.Pool;
   readonly #options: ConnectionOptions;
-  readonly #begin: { readonly write: pg.QueryConfig; readonly read: pg.QueryConfig };
+  readonly #begin: { readonly write: Question; readonly read: Question };
   readonly #onCommit = new Set<() => void>();
   readonly #lives = new WeakMap<pg.PoolClient, Promise<string | null>>();
+  /** A pooler does not know of prepared statements: then they are sent whole, each time. */
+  #isNameless = false;
   #closed = false;
 
   constructor(options: ConnectionOptions) {
@@ -153,9 +155,11 @@ export class Connection {
     const { clock, random, busyMs } = this.#options;
     const giveUpAt = clock.monotonicMs() + busyMs;
     for (let waitMs = RETRY_MIN_MS; ; waitMs = Math.min(waitMs * 2, RETRY_MAX_MS)) {
+      const named = !this.#isNameless;
       try {
         return await this.#writeOnce(change);
       } catch (error) {
+        if (named && this.#goesNameless(error)) continue;
         if (!isContention(error) || clock.monotonicMs() >= giveUpAt) throw this.#translate(error);
       }
       await sleep(clock, RETRY_MIN_MS + waitMs * random.next());
@@ -229,8 +233,24 @@ export class Connection {
     }
   }
 
+  /** True when that is why it failed, and the same again will do without names. */
+  #goesNameless(error: unknown): boolean {
+    this.#isNameless ||= isPoolersFault(error);
+    return isPoolersFault(error);
+  }
+
   /** Several looks at one instant of the store. */
   async read<T>(look: (transaction: Transaction) => Promise<T>): Promise<T> {
+    const named = !this.#isNameless;
+    try {
+      return await this.#readOnce(look);
+    } catch (error) {
+      if (named && this.#goesNameless(error)) return this.read(look);
+      throw this.#translate(error);
+    }
+  }
+
+  async #readOnce<T>(look: (transaction: Transaction) => Promise<T>): Promise<T> {
     const client = await this.#connect();
     let failed: unknown = null;
     try {
@@ -242,21 +262,22 @@ export class Connection {
     } catch (error) {
       failed = error;
       if (!isBroken(error)) await client.query("ROLLBACK").catch(ignore);
-      throw this.#translate(error);
+      throw error;
     } finally {
       client.release(failed !== null && isBroken(failed) ? true : undefined);
     }
   }
 
-  #open(client: pg.PoolClient, begin: string, facts: pg.QueryConfig): Transaction {
+  #open(client: pg.PoolClient, begin: string, facts: Question): Transaction {
     client.query(begin).catch(ignore);
     const { time } = this.#options;
-    const begun = client.query<Instant & { id: string | null }>(facts).then(({ rows: [row] }) => {
+    const line: Line = this.#isNameless ? withoutNames(client) : client;
+    const begun = line.query(facts).then(({ rows: [row] }) => {
       const { id, now } = row as Instant & { id: string | null };
       if (time !== null) return { id, now: time.monotonicMs(), wallMs: time.wallMs() };
       return { id, now, wallMs: now };
     });
-    return new Transaction(client, this.schema, begun, time !== null);
+    return new Transaction(line, this.schema, begun, time !== null);
   }
 
   /** A transaction that somebody else has begun, and will end. */
@@ -265,7 +286,8 @@ export class Connection {
     const instant =
       time === null ? { now, wallMs: now } : { now: time.monotonicMs(), wallMs: time.wallMs() };
     return new Transaction(
-      line,
+      // Whatever is between it and the server.
+      withoutNames(line),
       this.schema,
       Promise.resolve({ id: null, ...instant }),
       time !== null,
@@ -333,6 +355,10 @@ async function settle<T>(
     doubt = error as Error;
   }
   return { result, begun: { id: transaction.id, life: null }, tells: transaction.tells, doubt };
+}
+
+function withoutNames(line: Line): Line {
+  return { query: ({ name: _name, ...query }) => line.query(query) };
 }
 
 /** A plain connection, without pipelining. */

@@ -22,6 +22,8 @@ const SQLSTATE = {
   connection: "08",
   operatorIntervention: "57",
   queryCanceled: "57014",
+  noSuchStatement: "26000",
+  duplicateStatement: "42P05",
 } as const;
 
 /** Two that met, a server that is no primary, has no room left, or stops. */
@@ -59,6 +61,15 @@ export function isContention(error: unknown): boolean {
     code === SQLSTATE.lockNotAvailable ||
     code === SQLSTATE.uniqueViolation
   );
+}
+
+/**
+ * A statement that was prepared is not there, or one that was not is: a pooler between us and the
+ * server gives every transaction another connection, and does not know of statements.
+ */
+export function isPoolersFault(error: unknown): boolean {
+  const code = readCode(error);
+  return code === SQLSTATE.noSuchStatement || code === SQLSTATE.duplicateStatement;
 }
 
 /** The connection is of no use any more, whatever the fault was. */

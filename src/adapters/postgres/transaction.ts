@@ -9,13 +9,16 @@ import { encodeValue, type Statement, type Value } from "./statement.ts";
 
 /** What a transaction needs of a connection. */
 export interface Line {
-  query(query: {
-    name?: string;
-    text: string;
-    values?: unknown[];
-    queryMode?: string;
-    query_timeout?: number;
-  }): Promise<QueryResult>;
+  query(question: Question): Promise<QueryResult>;
+}
+
+export interface Question {
+  /** Prepared under it, and asked by it from then on. */
+  name?: string;
+  text: string;
+  values?: unknown[];
+  queryMode?: string;
+  query_timeout?: number;
 }
 
 /** A lock that somebody else has and that must not be waited for: all begins anew. */
@@ -94,7 +97,9 @@ export class Transaction {
     try {
       return await this.#line.query({ name, text, values: values.map(encodeValue) });
     } catch (error) {
-      // Of those behind one that failed the server says only that they come too late.
+      // Of those behind one that failed the server says only that they come too late. The beginning
+      // may be the one, and its failure is heard of in a moment.
+      if (this.#fault === null) await this.#begun;
       this.#fault ??= error;
       throw this.#fault as Error;
     }
