@@ -117,6 +117,11 @@ function isDriverFault(message: string): boolean {
   );
 }
 
+/** Told in words only. That a server has no certificate at all will not pass by itself either. */
+function isUntrusted(message: string): boolean {
+  return /certificate|self[- ]signed|does not support SSL/i.test(message);
+}
+
 /** Turns an error of the driver or the server into one a person can act on; others pass through. */
 export function translateError(error: unknown, name: string): unknown {
   const say = (code: string, message: string, hint: string, retryable = false): SluiceError =>
@@ -175,19 +180,19 @@ export function translateError(error: unknown, name: string): unknown {
       "Correct the user and the password in the store's address, or PGPASSWORD, or ~/.pgpass.",
     );
   }
+  if (isUntrusted(detail) || (!isBroken(error) && /SSL/i.test(detail))) {
+    return say(
+      "STORE_UNTRUSTED",
+      `the server ${name} could not prove who it is: ${detail}`,
+      "Name the certificate of its authority with sslrootcert=<file> in the store's address; sslmode=no-verify or sslmode=disable only on a network that you trust.",
+    );
+  }
   if (isBroken(error) || code.startsWith(SQLSTATE.insufficientResources)) {
     return say(
       "STORE_UNREACHABLE",
       `the server ${name} cannot be reached: ${detail}`,
       "Check that it runs, its address and port, and its max_connections. Workers go on by themselves once it is back.",
       true,
-    );
-  }
-  if (/certificate|self[- ]signed|SSL/i.test(detail)) {
-    return say(
-      "STORE_UNTRUSTED",
-      `the server ${name} could not prove who it is: ${detail}`,
-      "Name the certificate of its authority with sslrootcert=<file> in the store's address; sslmode=no-verify or sslmode=disable only on a network that you trust.",
     );
   }
   return error;
