@@ -30,7 +30,7 @@ const COMMIT = "COMMIT\0";
 
 export class CuttingProxy {
   readonly #listener: Server;
-  readonly #server: URL;
+  #server: URL;
   readonly #lines = new Set<Line>();
   #port = 0;
   #isSilent = false;
@@ -63,6 +63,12 @@ export class CuttingProxy {
     const url = new URL(this.#server);
     url.port = String(this.#port);
     return url.href;
+  }
+
+  /** From now on it leads to another server; who is connected is cut off. */
+  pointTo(address: string): void {
+    this.#server = new URL(address);
+    this.cut();
   }
 
   get connections(): number {

@@ -6,7 +6,7 @@
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { appendFile, chown, mkdtemp, open, readFile, realpath } from "node:fs/promises";
+import { appendFile, chown, mkdtemp, open, readFile, realpath, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
@@ -29,6 +29,8 @@ export interface OwnPostgresServer extends PostgresServer {
    * connections. `immediate` is as a crash: nothing is written out, and it recovers from its log.
    */
   restart(mode: StopMode, whileDown?: () => void | Promise<void>): Promise<void>;
+  /** A copy of it that follows every change, and can only be read until it is promoted. */
+  startStandby(): Promise<PostgresServer>;
 }
 
 export type StopMode = "fast" | "immediate";
@@ -81,18 +83,20 @@ export async function startOwnPostgres(
     const started = await start(how);
     const { port } = started;
     let { server } = started;
+    const restart: OwnPostgresServer["restart"] = async (mode, whileDown) => {
+      await end(server, STOP_SIGNALS[mode]);
+      await whileDown?.();
+      server = await launch(how, port);
+      const problem = await waitUntilReady(server, folder);
+      if (problem !== null) throw new Error(`PostgreSQL does not start again: ${problem}`);
+    };
     return {
-      address: `postgres://${USER}@127.0.0.1:${port}/postgres`,
+      address: composeAddress(port),
       get pid() {
         return server.pid ?? null;
       },
-      restart: async (mode, whileDown) => {
-        await end(server, STOP_SIGNALS[mode]);
-        await whileDown?.();
-        server = await launch(how, port);
-        const problem = await waitUntilReady(server, folder);
-        if (problem !== null) throw new Error(`PostgreSQL does not start again: ${problem}`);
-      },
+      restart,
+      startStandby: () => startStandby(how, port, (copy) => restart("fast", copy)),
       stop: async () => {
         await end(server);
         await end(watchdog);
@@ -102,6 +106,37 @@ export async function startOwnPostgres(
     await end(watchdog);
     throw error;
   }
+}
+
+function composeAddress(port: number): string {
+  return `postgres://${USER}@127.0.0.1:${port}/postgres`;
+}
+
+/** Its data is copied while the first one is down. */
+async function startStandby(
+  primary: Start,
+  port: number,
+  whileDown: (copy: () => Promise<void>) => Promise<void>,
+): Promise<PostgresServer> {
+  const { user, bin } = primary;
+  const folder = await makeFolder(user);
+  const watchdog = startWatchdog(folder);
+  const data = join(folder, "data");
+  await whileDown(async () => {
+    const copied = spawnSync("cp", ["-a", join(primary.folder, "data"), data], { ...user });
+    if (copied.status !== 0) throw new Error(`the data could not be copied: ${copied.stderr}`);
+    await writeFile(join(data, "standby.signal"), "");
+  });
+  const settings = { primary_conninfo: `host=127.0.0.1 port=${port} user=${USER}` };
+  const started = await start({ bin, folder, user, options: { ...primary.options, settings } });
+  return {
+    address: composeAddress(started.port),
+    pid: started.server.pid ?? null,
+    stop: async () => {
+      await end(started.server);
+      await end(watchdog);
+    },
+  };
 }
 
 async function makeFolder({ uid, gid }: RunsAs): Promise<string> {
@@ -190,7 +225,7 @@ async function waitUntilReady(server: ChildProcess, folder: string): Promise<str
     if (hasEnded(server)) return readFile(join(folder, "server.log"), "utf8");
     const state = await readFile(join(folder, "data", "postmaster.pid"), "utf8").catch(() => "");
     // One that ended without ado leaves its file behind.
-    if (/^ready\b/m.test(state) && state.startsWith(`${server.pid}\n`)) return null;
+    if (/^(ready|standby)\b/m.test(state) && state.startsWith(`${server.pid}\n`)) return null;
     await setTimeout(LOOK_EVERY_MS);
   }
   return `it is not ready after ${START_MS} ms`;

@@ -1,0 +1,85 @@
+/**
+ * The server is lost, and a standby takes its place: first it can only be read, then it is promoted.
+ * Workers outlast both, and what was acknowledged is there.
+ */
+import pg from "pg";
+import { expect, test } from "vitest";
+import { createEngine, definePipeline, type LogEntry, SluiceError } from "../../src/index.ts";
+import { CuttingProxy } from "../support/cutting-proxy.ts";
+import { startOwnPostgres } from "../support/postgres-server.ts";
+
+const ITEMS = 2_000;
+const WAIT_MS = 4;
+const LEASE = { leaseMs: 3_000, renewMs: 1_000, pollMs: 200, sweepMs: 500 };
+
+async function run(address: string, ...statements: readonly string[]): Promise<void> {
+  const client = new pg.Client(address);
+  await client.connect();
+  try {
+    for (const statement of statements) await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+test("after a failover to a standby the batch goes on there, and nothing acknowledged is lost", async () => {
+  const primary = await startOwnPostgres();
+  const standby = await primary.startStandby();
+  const proxy = await CuttingProxy.start(primary.address);
+  const done = Promise.withResolvers<void>();
+  let finished = 0;
+  const refused = Promise.withResolvers<void>();
+  const slow = definePipeline({
+    name: "slow",
+    chunkSize: 20,
+    process: async (n: number) => {
+      await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
+      if (++finished === ITEMS / 4) done.resolve();
+      return n;
+    },
+  });
+  try {
+    // A commit is answered when the standby shows it.
+    await run(
+      primary.address,
+      "ALTER SYSTEM SET synchronous_standby_names = '*'",
+      "ALTER SYSTEM SET synchronous_commit = 'remote_apply'",
+      "SELECT pg_reload_conf()",
+    );
+    const log = ({ error }: LogEntry): void => {
+      if (error instanceof SluiceError && error.code === "STORE_READ_ONLY") refused.resolve();
+    };
+    const engine = await createEngine({ store: proxy.address, log, ...LEASE });
+    try {
+      const batch = await engine.submit(
+        slow,
+        Array.from({ length: ITEMS }, (_, n) => n),
+      );
+      await done.promise;
+      const before = await batch.progress();
+      await primary.stop();
+      proxy.pointTo(standby.address);
+      await expect(createEngine({ store: standby.address, ...LEASE })).rejects.toMatchObject({
+        code: "STORE_READ_ONLY",
+        retryable: true,
+        hint: expect.stringMatching(/primary/) as string,
+      });
+      await refused.promise;
+      await run(standby.address, "SELECT pg_promote()");
+      const { state, counts } = await batch.wait();
+      expect({ state, counts }).toMatchObject({ state: "succeeded", counts: { succeeded: ITEMS } });
+      expect(before.counts.succeeded).toBeGreaterThan(0);
+      const values = new Set<unknown>();
+      for await (const { value } of batch.results()) values.add(value);
+      expect(values.size).toBe(ITEMS);
+      // How much ran again is bounded by what was in hand.
+      expect(finished).toBeLessThan(2 * ITEMS);
+    } finally {
+      await engine.close();
+    }
+  } finally {
+    await proxy.close();
+    await standby.stop();
+    await primary.stop();
+  }
+});
