@@ -2,6 +2,7 @@
  * The server is lost, and a standby takes its place: first it can only be read, then it is promoted.
  * Workers outlast both, and what was acknowledged is there.
  */
+import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { expect, test } from "vitest";
 import { createEngine, definePipeline, type LogEntry, SluiceError } from "../../src/index.ts";
@@ -33,7 +34,7 @@ test("after a failover to a standby the batch goes on there, and nothing acknowl
     name: "slow",
     chunkSize: 20,
     process: async (n: number) => {
-      await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
+      await setTimeout(WAIT_MS);
       if (++finished === ITEMS / 4) done.resolve();
       return n;
     },

@@ -123,8 +123,9 @@ async function startStandby(
   const watchdog = startWatchdog(folder);
   const data = join(folder, "data");
   await whileDown(async () => {
-    const copied = spawnSync("cp", ["-a", join(primary.folder, "data"), data], { ...user });
-    if (copied.status !== 0) throw new Error(`the data could not be copied: ${copied.stderr}`);
+    const copy = ["-a", join(primary.folder, "data"), data];
+    const { status, stderr } = spawnSync("cp", copy, { ...user, encoding: "utf8" });
+    if (status !== 0) throw new Error(`the data could not be copied: ${stderr}`);
     await writeFile(join(data, "standby.signal"), "");
   });
   const settings = { primary_conninfo: `host=127.0.0.1 port=${port} user=${USER}` };
