@@ -147,13 +147,15 @@ class Slicer {
     const pieces = isSource(source)
       ? slicePieces(source, chunkSize, started.batch.sliceCursor)
       : freezePieces(this.#guard(source), chunkSize);
+    const taker = new PieceTaker(pieces, this.#parts.stop);
     let answers = false;
     try {
       const ranged = isSource(source) ? source : null;
-      const planned = await this.#commitParts(pieces, check, ranged, chunkSize);
+      const planned = await this.#commitParts(taker, check, ranged, chunkSize);
       answers = !this.#parts.stop.aborted;
       return planned;
     } finally {
+      taker.leave();
       this.#guardian.stop();
       await this.#closeSource(pieces, opened, answers);
       // Whatever comes next must not meet it. What is wrong with it, if anything, was thrown.
@@ -208,7 +210,7 @@ class Slicer {
   }
 
   async #commitParts(
-    pieces: AsyncGenerator<Piece>,
+    taker: PieceTaker,
     check: PlanCheck,
     source: Source | null,
     chunkSize: number,
@@ -217,7 +219,7 @@ class Slicer {
     let partBytes = 0;
     let cursor: string | null = null;
     const { stop, clock } = this.#parts;
-    const take = takeUntil(pieces, stop);
+    const take = (): Promise<IteratorResult<Piece>> => taker.take();
     // A whole slice of a source is one answer; an iterable answers item by item, and is guarded so.
     const ask = (): Promise<IteratorResult<Piece>> =>
       askSource(() => (source === null ? take() : this.#guardian.ask(take)));
@@ -225,7 +227,7 @@ class Slicer {
       const { chunk } = next.value;
       if (this.#chunks + this.#ahead + part.length >= this.#step.maxChunks) {
         if (!(await this.#underWay)) return false;
-        return this.#exceed(chunkSize, part, chunk, pieces);
+        return this.#exceed(chunkSize, part, chunk, taker.pieces);
       }
       const keys = check.isNeeded ? await check.readKeys(chunk, source) : null;
       part.push({ ...chunk, keys });
@@ -330,23 +332,35 @@ function awaitLater<T>(answer: Promise<T>): Promise<T> {
   return answer;
 }
 
-/** Answers the next piece, or the end when the process stops before it comes. */
-function takeUntil(
-  pieces: AsyncGenerator<Piece>,
-  stop: AbortSignal,
-): () => Promise<IteratorResult<Piece>> {
-  const end: IteratorResult<Piece> = { done: true, value: undefined };
-  // One listener for all pieces, of which there may be a million.
-  let giveUp = (): void => undefined;
-  stop.addEventListener("abort", () => giveUp(), { once: true });
-  return () => {
-    if (stop.aborted) return Promise.resolve(end);
+/** The pieces one by one; it ends when the process stops before the next one comes. */
+class PieceTaker {
+  readonly pieces: AsyncGenerator<Piece>;
+  readonly #stop: AbortSignal;
+  #resolve: ((end: IteratorResult<Piece>) => void) | null = null;
+
+  constructor(pieces: AsyncGenerator<Piece>, stop: AbortSignal) {
+    this.pieces = pieces;
+    this.#stop = stop;
+    // One listener for all pieces, of which there may be a million.
+    stop.addEventListener("abort", this.#end);
+  }
+
+  take(): Promise<IteratorResult<Piece>> {
+    if (this.#stop.aborted) return Promise.resolve(END);
     return new Promise((resolve, reject) => {
-      giveUp = () => resolve(end);
-      pieces.next().then(resolve, reject);
+      this.#resolve = resolve;
+      this.pieces.next().then(resolve, reject);
     });
-  };
+  }
+
+  leave(): void {
+    this.#stop.removeEventListener("abort", this.#end);
+  }
+
+  readonly #end = (): void => this.#resolve?.(END);
 }
+
+const END: IteratorResult<Piece> = { done: true, value: undefined };
 
 async function* slicePieces(
   source: Source,
