@@ -77,6 +77,7 @@ export class Conductor {
 
   async stop(): Promise<void> {
     this.#stop.abort();
+    for (const { over } of this.#slicing.values()) over.abort();
     this.#wake.notify();
     this.#unwatch();
     await this.#loop;
@@ -94,9 +95,11 @@ export class Conductor {
   ): Promise<BatchSnapshot | null> {
     const running = this.#slicing.get(batch.id);
     if (running !== undefined) return running.done;
+    // A signal of its own, which is told of the stop, and none that follows several: such a one is
+    // kept for ever where somebody who listens to it never comes back.
     const over = new AbortController();
-    const stop = AbortSignal.any([this.#stop.signal, over.signal]);
-    const done = this.#slice(batch, pipeline, items, stop).finally(() =>
+    if (this.#stop.signal.aborted) over.abort();
+    const done = this.#slice(batch, pipeline, items, over.signal).finally(() =>
       this.#slicing.delete(batch.id),
     );
     this.#slicing.set(batch.id, { done, over });
