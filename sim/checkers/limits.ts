@@ -45,7 +45,10 @@ export function checkLimits(scene: Scene): Checker {
     },
     onCommit: (_node, verb, answer, args) => {
       if (scene.plot.calm) checkTimes();
-      if (verb !== "redrive" || (answer as RedriveResult).kind !== "done") return;
+      if (verb !== "redrive") return;
+      const result = answer as RedriveResult;
+      // Where nothing was, no drive has begun.
+      if (result.kind !== "done" || result.redriven === 0) return;
       checkRate(scene, args[0] as string, args[1] as RedriveRequest);
     },
   };
