@@ -12,6 +12,21 @@ const withPostgres = (name: string, include: string[], timeoutMs: number) => {
   return { ...rest, test: { ...test, globalSetup: ["test/support/postgres-setup.ts"] } };
 };
 
+type Project = ReturnType<typeof withPostgres>;
+
+const without = ({ test, ...rest }: Project, exclude: string) => ({
+  ...rest,
+  test: { ...test, exclude: [exclude] },
+});
+
+/** After all others and one by one: their processes alone are more than two cores can bear. */
+const alone = ({ test, ...rest }: Project) => ({
+  ...rest,
+  test: { ...test, maxWorkers: 1, sequence: { groupOrder: 1 } },
+});
+
+const STORMS = "test/chaos/*storm.test.ts";
+
 export default defineConfig({
   test: {
     environment: "node",
@@ -32,11 +47,15 @@ export default defineConfig({
       withPostgres("conformance", ["test/conformance/**/*.test.ts"], 60_000),
       withPostgres("property", ["test/property/**/*.test.ts"], 60_000),
       withPostgres("world", ["sim/**/*.test.ts"], 120_000),
-      withPostgres(
-        "integration",
-        ["test/integration/**/*.test.ts", "test/chaos/**/*.test.ts"],
-        120_000,
+      without(
+        withPostgres(
+          "integration",
+          ["test/integration/**/*.test.ts", "test/chaos/**/*.test.ts"],
+          120_000,
+        ),
+        STORMS,
       ),
+      alone(withPostgres("storm", [STORMS], 300_000)),
       project("tidy", ["test/tidy/**/*.test.ts"], 20_000),
       withPostgres("docs", ["test/docs/**/*.test.ts"], 120_000),
     ],

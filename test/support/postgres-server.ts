@@ -46,7 +46,8 @@ export interface PostgresServerOptions {
 
 const STOP_SIGNALS = { fast: "SIGINT", immediate: "SIGQUIT" } as const;
 const USER = "postgres";
-const START_MS = 30_000;
+/** After a crash the server syncs all of its files first, and a busy disk takes its time. */
+const START_MS = 120_000;
 const LOOK_EVERY_MS = 10;
 /** Somebody else may take a free port before the server does. */
 const STARTS_MAX = 3;
