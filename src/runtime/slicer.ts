@@ -238,7 +238,9 @@ class Slicer {
       if (part.length < CHUNKS_PER_PART_MAX && partBytes < BYTES_PER_PART_MAX) continue;
       if (!(await this.#underWay)) return false;
       this.#ahead = part.length;
-      this.#underWay = awaitLater(this.#commit(part, cursor, check));
+      this.#underWay = this.#commit(part, cursor, check);
+      // It is waited for only later: that it fails before must not end the process.
+      this.#underWay.catch(() => undefined);
       part = [];
       partBytes = 0;
     }
@@ -324,12 +326,6 @@ class Slicer {
 
 function countItems(chunks: readonly PlannedChunk[]): number {
   return chunks.reduce((sum, { items }) => sum + items, 0);
-}
-
-/** For what is waited for only later: that it fails before must not end the process. */
-function awaitLater<T>(answer: Promise<T>): Promise<T> {
-  answer.catch(() => undefined);
-  return answer;
 }
 
 /** The pieces one by one; it ends when the process stops before the next one comes. */

@@ -267,7 +267,7 @@ export class ChunkWrites {
     const firsts = runs.map(([first]) => first);
     tx.send(
       UPDATE,
-      firsts.map(({ batch }) => batch as number),
+      firsts.map(({ row }) => row.batch),
       firsts.map(({ step }) => step),
       firsts.map(({ chunk }) => chunk),
       runs.map((run) => run[0].chunk + run.length),

@@ -11,7 +11,7 @@ import type { Random } from "../../ports/random.ts";
 import type { Connection } from "./connection.ts";
 
 /** Between two notifications of one process. */
-const TELL_EVERY_MS = 50;
+const TELL_EVERY_MS = 20;
 /** After it could not be listened, it is tried again. */
 const AGAIN_MS = 1_000;
 
