@@ -46,8 +46,9 @@ export class Onlooker {
     this.#batch ??= await vi.waitFor(
       async () => {
         const { stdout, stderr } = await this.#parts.work.run("list", "--json");
-        const [line] = readLines<BatchLine>(stdout);
-        if (line === undefined) throw new Error(`no batch yet: ${stderr}`);
+        // Before the store is there the line says so, and names no batch.
+        const [line] = readLines<Partial<BatchLine>>(stdout);
+        if (line?.batch === undefined) throw new Error(`no batch yet: ${stderr}`);
         return line.batch;
       },
       { timeout: WAIT_MS, interval: 50 },
