@@ -126,10 +126,10 @@ CREATE TABLE chunk (
   state text COLLATE "C" NOT NULL DEFAULT 'planned'
     CHECK (state IN ('planned', 'leased', 'waiting', 'settled', 'cancelled')),
   fence bigint NOT NULL DEFAULT 0,
-  worker bigint NOT NULL DEFAULT 0,
+  worker bigint NOT NULL DEFAULT 0,    -- who has it; 0 unless it is leased by itself
   lease_until bigint NOT NULL DEFAULT 0,
-  due_at bigint NOT NULL DEFAULT 0,
-  -- Flags, without a CHECK each: a row is written three times in the life of a chunk.
+  due_at bigint,                       -- NULL unless it waits
+  -- Flags, without a CHECK each: with small chunks most of the work is writing this row.
   careful smallint NOT NULL DEFAULT 0,
   tracked smallint NOT NULL DEFAULT 0,  -- some item has a row
   edited smallint NOT NULL DEFAULT 0,   -- some item has an override
@@ -144,8 +144,26 @@ CREATE TABLE chunk (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02,
   autovacuum_vacuum_threshold = 5000);
 
-CREATE INDEX chunk_leased ON chunk (batch, step, chunk) WHERE state = 'leased';
-CREATE INDEX chunk_due ON chunk (batch, step, due_at, chunk) WHERE state = 'waiting';
+-- By columns that a chunk which is planned and settled never changes: then its row is written within
+-- its page, and no index is touched.
+CREATE INDEX chunk_leased ON chunk (batch, step, chunk) WHERE worker > 0;
+CREATE INDEX chunk_due ON chunk (batch, step, due_at, chunk) WHERE due_at IS NOT NULL;
+
+-- Chunks that were leased together and for the first time: one row for [first, finish), and none of
+-- theirs is written. They say `planned` still, are leased all the same, and their fence is one higher
+-- than they say; each leaves the run when it is written. See src/adapters/postgres/lease-runs.ts.
+CREATE TABLE lease (
+  batch bigint NOT NULL,
+  step integer NOT NULL,
+  first integer NOT NULL,
+  finish integer NOT NULL,
+  left_chunks integer NOT NULL CHECK (left_chunks > 0),  -- those that have not left it
+  worker bigint NOT NULL CHECK (worker > 0),
+  until bigint NOT NULL,
+  item_cost double precision NOT NULL, -- what each item counts as in its tenant's tag
+  PRIMARY KEY (batch, step, first)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX lease_of_worker ON lease (worker);
 
 -- Items that the batch owns, one blob of JSON lines a chunk.
 CREATE TABLE manifest (

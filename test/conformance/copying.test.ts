@@ -10,6 +10,7 @@ import {
   findFirstDifference,
   readCanonicalState,
 } from "../support/canonical-state.ts";
+import { findBrokenLeases } from "../support/lease-rows.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { makePlace, openAt } from "./postgres-rig.ts";
 import { allOf, ME, Rig, steps } from "./rig.ts";
@@ -93,6 +94,35 @@ test("a copy tells what its original does, and goes on where that stopped", asyn
   } finally {
     await copy.close();
   }
+});
+
+test("what was leased in the file is run carefully in its copy, whoever had it", async () => {
+  const rig = await makeRig();
+  const id = await rig.running([2, 2, 2, 2, 2]);
+  const [settled, waits, flushed] = await rig.lease({ chunksMax: 4 });
+  await rig.settle(settled!);
+  await rig.report(waits!, { retryInMs: { 0: 500, 1: 500 } });
+  await rig.report(flushed!, { succeeded: [0], intent: "keep" });
+  await rig.store.close();
+  const place = await makePlace();
+  const options = { clock: rig.clock, random: new SeededRandom() };
+  await copyStore(`sqlite:${rig.path}`, place.address, options);
+  expect(await findBrokenLeases(place.server, place.schema)).toEqual([]);
+  const time = { wallMs: () => rig.clock.wallMs(), monotonicMs: () => rig.clock.wallMs() };
+  const copy = await openAt(place.address, rig.clock, { time });
+  try {
+    const after = new Rig(copy, rig.clock, await copy.registerWorker({ name: "newcomer" }));
+    expect(await after.sweep()).toMatchObject({ lostLeases: 2 });
+    rig.clock.advance(500);
+    const leased = await after.lease({ batch: id, chunksMax: 9 });
+    const seen = leased.map(({ chunk, careful }) => `${chunk} ${careful ? "careful" : "plain"}`);
+    expect(seen.toSorted()).toEqual(["1 plain", "2 careful", "3 careful", "4 plain"]);
+    for (const lease of leased) expect(await after.settle(lease)).toBe("settled");
+    expect(await after.state(id)).toBe("succeeded");
+  } finally {
+    await copy.close();
+  }
+  expect(await findBrokenLeases(place.server, place.schema)).toEqual([]);
 });
 
 test("nothing is copied into a store that holds batches, or to a file", async () => {

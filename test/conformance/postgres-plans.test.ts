@@ -14,7 +14,17 @@ const ROUND_CHUNKS = 50;
 /** Rows that one chunk may cost in any of the tables, in all that happens to it here. */
 const READS_PER_CHUNK_MAX = 40;
 const LOSE_EVERY = 10;
-const EMPTIED = ["batch", "step", "chunk", "manifest", "item", "record", "content", "share"];
+const EMPTIED = [
+  "batch",
+  "step",
+  "chunk",
+  "lease",
+  "manifest",
+  "item",
+  "record",
+  "content",
+  "share",
+];
 
 async function open(place: Place): Promise<Rig> {
   const clock = new ManualClock();

@@ -1,4 +1,6 @@
+import { expect } from "vitest";
 import { findEmptied } from "../support/emptied-postgres.ts";
+import { findBrokenLeases } from "../support/lease-rows.ts";
 import { openAt } from "./postgres-rig.ts";
 import { describeStore } from "./store.ts";
 import { openPostgresTables } from "./user-sql.ts";
@@ -11,7 +13,9 @@ describeStore("PostgreSQL", async (clock) => {
     openSql: () => openPostgresTables(place.server, place.schema),
     dispose: async () => {
       await store.close();
+      const broken = await findBrokenLeases(place.server, place.schema);
       place.release();
+      expect(broken).toEqual([]);
     },
   };
 });

@@ -19,6 +19,7 @@ import { describeFairShares } from "./fair-shares.ts";
 import { describeItemCommits } from "./item-commits.ts";
 import { describeLaneMoves } from "./lane-moves.ts";
 import { describeLanes } from "./lanes.ts";
+import { describeLeaseRuns } from "./lease-runs.ts";
 import { describeLeasing } from "./leasing.ts";
 import { describeMoreRaces } from "./more-races.ts";
 import { describePausing } from "./pausing.ts";
@@ -49,6 +50,7 @@ export function describeStore(name: string, open: OpenStore): void {
     describe("slicing", () => describeSlicing(rule));
     describe("planning inline", () => describePlanningInline(rule));
     describe("leasing", () => describeLeasing(rule));
+    describe("leases of several chunks", () => describeLeaseRuns(rule));
     describe("fair shares", () => describeFairShares(rule));
     describe("caps", () => describeCaps(rule));
     describe("reporting", () => describeReporting(rule));

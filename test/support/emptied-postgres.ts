@@ -9,6 +9,7 @@ import type { Clock } from "../../src/ports/clock.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { systemClock } from "../../src/runtime/system-clock.ts";
 import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { findBrokenLeases } from "./lease-rows.ts";
 import { askForPostgres } from "./postgres-setup.ts";
 
 /** Nobody is ever gone: what runs out here does so by the clock. */
@@ -39,14 +40,16 @@ export async function findEmptied(): Promise<EmptiedPlace> {
 }
 
 export async function openEmptied(time: Pick<Clock, "monotonicMs" | "wallMs">): Promise<Store> {
-  const { address, release } = await findEmptied();
+  const { address, server, schema, release } = await findEmptied();
   const random = new SeededRandom();
   const store = await openPostgresStore(address, { clock: systemClock, random, time, host: HOST });
   return {
     ...store,
     close: async () => {
       await store.close();
+      const broken = await findBrokenLeases(server, schema);
       release();
+      if (broken.length > 0) throw new Error(broken.join("\n"));
     },
   };
 }

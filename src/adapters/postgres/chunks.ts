@@ -8,37 +8,17 @@ import type { LeaseRef } from "../../ports/working.ts";
 import { type ItemRow, toTrackedItem } from "../sql/rows.ts";
 import type { HeldRow, StepChanges } from "../sql/step-changes.ts";
 import { byKey } from "./by-key.ts";
+import { findHeld, type Held, prefix } from "./held-chunks.ts";
+import { type LeaseRun, leaveRuns } from "./lease-runs.ts";
 import { ITEM_COLUMNS } from "./rows.ts";
-import { type AlikeRow, composeAlike, findRuns, listPlaces, type Place } from "./runs.ts";
+import { findRuns, type Place } from "./runs.ts";
 import { statement } from "./statement.ts";
 import type { Topics } from "./topics.ts";
 import type { Transaction } from "./transaction.ts";
 
-export const HELD_COLUMNS =
-  "batch, step, chunk, start, finish, tracked, losses, outcomes, charge, busy_ms";
-
-const prefixed = (columns: string, table: string): string =>
-  columns.replaceAll(/\w+/g, (column) => `${table}.${column}`);
-
-/** What neighbours have in common when they are read as one. */
-const HELD_ALIKE = "run, batch, step, tracked, losses, outcomes, charge, busy_ms";
-// By the primary key (OFFSET 0 keeps it so): an index of what is leased has been left by everything
-// that was, and is walked over.
-const SELECT_HELD = statement(
-  composeAlike(
-    `SELECT l.nth AS run, ${prefixed(HELD_COLUMNS, "c")}, c.finish - c.start AS size
-     FROM unnest($1::text[], $2::int[], $3::int[], $4::int[], $5::bigint[]) WITH ORDINALITY
-       AS l(id, step, first, finish, fence, nth) JOIN batch b ON b.id = l.id
-     JOIN LATERAL (SELECT * FROM chunk o WHERE o.batch = b.num AND o.step = l.step
-       AND o.chunk >= l.first AND o.chunk < l.finish OFFSET 0) AS c
-       ON c.state = 'leased' AND c.fence = l.fence
-     WHERE b.id = ANY($1::text[])`,
-    HELD_ALIKE,
-  ),
-);
 const SELECT_TRACKED = statement(
   `SELECT c.batch AS batch_num, c.step AS step_num, c.chunk AS chunk_num,
-     ${prefixed(ITEM_COLUMNS, "i")}
+     ${prefix(ITEM_COLUMNS, "i")}
    FROM unnest($1::bigint[], $2::int[], $3::int[]) AS l(batch, step, chunk)
    CROSS JOIN LATERAL (SELECT * FROM chunk o
      WHERE o.batch = l.batch AND o.step = l.step AND o.chunk = l.chunk AND o.tracked = 1
@@ -52,12 +32,14 @@ const UPDATE = statement(
   `UPDATE chunk c SET state = n.state, due_at = n.due_at, outcomes = n.outcomes,
      tracked = greatest(c.tracked, n.tracks), losses = n.losses,
      charge = coalesce(n.charge, c.charge), busy_ms = coalesce(n.busy_ms, c.busy_ms),
-     rest_hold_up = n.hold_up, rest_key = n.key
+     rest_hold_up = n.hold_up, rest_key = n.key, fence = c.fence + n.raise,
+     worker = CASE n.state WHEN 'leased' THEN coalesce(n.worker, c.worker) ELSE 0 END,
+     lease_until = coalesce(n.until, c.lease_until)
    FROM unnest($1::bigint[], $2::int[], $3::int[], $4::int[], $5::text[], $6::bigint[],
      $7::bytea[], $8::smallint[], $9::int[], $10::float8[], $11::float8[], $12::text[],
-     $13::text[])
+     $13::text[], $14::int[], $15::bigint[], $16::bigint[])
      AS n(batch, step, first, finish, state, due_at, outcomes, tracks, losses, charge, busy_ms,
-       hold_up, key)
+       hold_up, key, raise, worker, until)
    ${byKey("chunk", "batch = n.batch AND step = n.step AND chunk >= n.first AND chunk < n.finish")}
    WHERE c.ctid = found.ctid`,
 );
@@ -96,14 +78,10 @@ const UPDATE_STEPS = statement(
      s.watched_failures = 1 AND n.failed > 0 AS spends`,
 );
 
-/** A chunk with the rows of its items. */
-export interface HeldChunk {
-  readonly row: HeldRow;
+/** With the rows of its items. */
+export interface HeldChunk extends Held {
   readonly tracked: readonly TrackedItem[];
 }
-
-/** Neighbours that are held by one lease and alike. */
-type HeldRunRow = AlikeRow & Omit<HeldRow, "chunk" | "start" | "finish"> & { readonly run: number };
 
 type TrackedRow = ItemRow & {
   readonly batch_num: number;
@@ -123,50 +101,27 @@ export class Chunks {
     tx: Transaction,
     leases: readonly LeaseRef[],
   ): Promise<readonly (HeldChunk | undefined)[]> {
-    const asked = leases.map((lease, at) => ({
-      batch: lease.batch,
-      step: lease.step,
-      chunk: lease.chunk,
-      fence: lease.fence,
-      at,
-    }));
-    const runs = findRuns(asked, (one, other) => one.fence === other.fence);
-    const found = await tx.all<HeldRunRow>(
-      SELECT_HELD,
-      runs.map(([{ batch }]) => batch),
-      runs.map(([{ step }]) => step),
-      runs.map(([{ chunk }]) => chunk),
-      runs.map((run) => run[0].chunk + run.length),
-      runs.map(([{ fence }]) => fence),
-    );
-    const places: number[] = [];
-    const rows: HeldRow[] = [];
-    for (const alike of found) {
-      const run = runs[alike.run - 1];
-      for (const place of listPlaces(alike)) {
-        rows.push({ ...alike, ...place });
-        places.push(run?.[place.chunk - run[0].chunk]?.at ?? -1);
-      }
-    }
+    const found = await findHeld(tx, leases);
+    const places = [...found.keys()];
     const held = Array.from(leases, (): HeldChunk | undefined => undefined);
-    for (const [at, chunk] of (await this.readItems(tx, rows)).entries()) {
+    for (const [at, chunk] of (await this.readItems(tx, [...found.values()])).entries()) {
       held[places[at] ?? -1] = chunk;
     }
     return held;
   }
 
   /** Most chunks have no such items, and it costs nothing then. */
-  async readItems(tx: Transaction, rows: readonly HeldRow[]): Promise<readonly HeldChunk[]> {
-    const items = rows.some(({ tracked }) => tracked === 1)
+  async readItems(tx: Transaction, held: readonly Held[]): Promise<readonly HeldChunk[]> {
+    const items = held.some(({ row }) => row.tracked === 1)
       ? await tx.all<TrackedRow>(
           SELECT_TRACKED,
-          rows.map(({ batch }) => batch),
-          rows.map(({ step }) => step),
-          rows.map(({ chunk }) => chunk),
+          held.map(({ row }) => row.batch),
+          held.map(({ row }) => row.step),
+          held.map(({ row }) => row.chunk),
         )
       : [];
     const tracked = groupByChunk(items);
-    return rows.map((row) => ({ row, tracked: pickItems(tracked, row) }));
+    return held.map(({ row, run }) => ({ row, run, tracked: pickItems(tracked, row) }));
   }
 
   readStored({ row, tracked }: HeldChunk): StoredChunk {
@@ -232,6 +187,8 @@ function pickItems(
 
 interface ChunkWrite extends Place {
   readonly row: HeldRow;
+  /** The run that it leaves. */
+  readonly run: LeaseRun | null;
   readonly effect: ChunkEffect;
   /** What the lease counts as from now on; null when it is over. */
   readonly account: LeaseAccount | null;
@@ -249,14 +206,14 @@ export class ChunkWrites {
 
   /** `account`: what the lease counts as from now on, where a report says so. */
   apply(
-    row: HeldRow,
+    { row, run }: Held,
     effect: ChunkEffect,
     changes: StepChanges,
     account: LeaseAccount = { charge: row.charge, busyMs: row.busy_ms },
   ): void {
     const { batch, step, chunk } = row;
     const kept = effect.end === "kept" ? account : null;
-    this.#writes.push({ batch, step, chunk, row, effect, account: kept });
+    this.#writes.push({ batch, step, chunk, row, run, effect, account: kept });
     changes.add(row, effect);
   }
 
@@ -280,6 +237,13 @@ export class ChunkWrites {
       firsts.map(({ account }) => account?.busyMs ?? null),
       firsts.map(({ effect }) => effect.rest?.holdUp ?? null),
       firsts.map(({ effect }) => effect.rest?.key ?? null),
+      firsts.map(({ run }) => (run === null ? 0 : 1)),
+      firsts.map(({ run }) => run?.worker ?? null),
+      firsts.map(({ run }) => run?.until ?? null),
+    );
+    leaveRuns(
+      tx,
+      all.flatMap(({ run }) => run ?? []),
     );
     this.#sendItems(tx);
     const drafts = this.#topics.begin();
@@ -331,9 +295,9 @@ function putItems(
   );
 }
 
-/** When its chunk is due again. */
-function computeDue({ end, dueAt }: ChunkEffect): number {
-  return end === "yielded" ? dueAt : 0;
+/** When its chunk is due again; null when it does not wait. */
+function computeDue({ end, dueAt }: ChunkEffect): number | null {
+  return end === "yielded" ? dueAt : null;
 }
 
 /** The rows of the two become the same. */
@@ -341,6 +305,7 @@ function areAlike(one: ChunkWrite, other: ChunkWrite): boolean {
   const [a, b] = [one.effect, other.effect];
   return (
     a.end === b.end &&
+    (one.run === null) === (other.run === null) &&
     one.account === null &&
     other.account === null &&
     computeDue(a) === computeDue(b) &&

@@ -4,6 +4,7 @@ import type { ItemContent } from "../../core/report.ts";
 import type { ContentClaim, LeaseRef } from "../../ports/working.ts";
 import type { HeldRow } from "../sql/step-changes.ts";
 import type { Chunks, HeldChunk } from "./chunks.ts";
+import { composeRunOf } from "./lease-runs.ts";
 import { statement } from "./statement.ts";
 import { LockTaken, type Transaction } from "./transaction.ts";
 
@@ -22,7 +23,8 @@ const SELECT_UNDER_WAY = statement(
    CROSS JOIN LATERAL (SELECT * FROM chunk o
      WHERE o.batch = t.batch AND o.step = t.step AND o.chunk = t.chunk OFFSET 0) AS c
    WHERE t.content = ANY($1::text[]) AND t.final = 0
-     AND c.fence = t.fence AND c.state = 'leased'`,
+     AND (c.state = 'leased' AND c.fence = t.fence
+       OR c.state = 'planned' AND c.fence + 1 = t.fence AND EXISTS (${composeRunOf("true")}))`,
 );
 const TAKE_OVER = statement(
   `UPDATE content c SET batch = n.batch, step = n.step, chunk = n.chunk, item = n.item,

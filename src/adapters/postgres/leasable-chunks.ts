@@ -11,7 +11,7 @@ import type { Transaction } from "./transaction.ts";
 
 const SELECT_DUE = statement(
   `SELECT ${CHUNK_COLUMNS} FROM chunk
-   WHERE state = 'waiting' AND batch = $1 AND step = $2 AND due_at <= $3
+   WHERE batch = $1 AND step = $2 AND due_at IS NOT NULL AND due_at <= $3
    ORDER BY due_at, chunk LIMIT $4 OFFSET $5`,
 );
 const FRESH_ALIKE = "fence, careful, tracked, edited, outcomes";

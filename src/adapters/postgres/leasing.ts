@@ -1,7 +1,7 @@
 /**
  * Choosing and taking the next chunks. Tenants are walked in the order of their tags, each with its
  * steps that have something to lease; chunks that never ran are taken as one range from `next_chunk`
- * on, so a backlog of a million costs what a backlog of ten does.
+ * on, so a backlog of a million costs what a backlog of ten does, and none of them is written.
  *
  * Who is leased from is decided on what was read without a lock, by core's rules. Then that batch and
  * its tenant's share are locked, unless somebody else has them: he is about to lease from it, so it is
@@ -24,6 +24,7 @@ import { readShare, type ShareRow } from "../sql/uses.ts";
 import { byKey } from "./by-key.ts";
 import type { CappedRow, PermitBook, Permits } from "./permits.ts";
 import { readLeasable } from "./leasable-chunks.ts";
+import { insertRun } from "./lease-runs.ts";
 import type { Shares } from "./shares.ts";
 import { statement } from "./statement.ts";
 import { FRESH_LIMIT } from "./steps.ts";
@@ -87,20 +88,15 @@ const SELECT_STEP = statement(
 );
 const LEASE_DUE = statement(
   `UPDATE chunk c SET state = 'leased', fence = fence + 1, worker = $1, lease_until = $2,
-     charge = n.charge, busy_ms = 0
+     due_at = NULL, charge = n.charge, busy_ms = 0
    FROM unnest($5::int[], $6::float8[]) AS n(chunk, charge)
    ${byKey("chunk", "batch = $3 AND step = $4 AND chunk = n.chunk")}
    WHERE c.ctid = found.ctid`,
 );
-const LEASE_RUN = statement(
-  `UPDATE chunk SET state = 'leased', fence = fence + 1, worker = $1, lease_until = $2,
-     charge = (finish - start) * $3::float8, busy_ms = 0
-   WHERE batch = $4 AND step = $5 AND chunk >= $6 AND chunk < $7`,
-);
 const UPDATE_STEP = statement(
   // What somebody takes up has not stalled, whatever the watch saw before.
   `UPDATE step SET next_chunk = $3, leasable_at = CASE WHEN $3 < ${FRESH_LIMIT} THEN 0 ELSE (
-     SELECT min(due_at) FROM chunk WHERE state = 'waiting' AND batch = $1 AND step = $2) END,
+     SELECT min(due_at) FROM chunk WHERE due_at IS NOT NULL AND batch = $1 AND step = $2) END,
      watch_previous = NULL, watch_stalls = 0, turn = nextval('lease_turn')
    WHERE batch = $1 AND step = $2`,
 );
@@ -278,18 +274,20 @@ export class Leasing {
     { tx, request, now, leased }: Course,
   ): number {
     const { batch, step: number } = step;
-    const holder = [request.worker, now + request.leaseMs] as const;
+    const { worker } = request;
+    const until = now + request.leaseMs;
     let pending = 0;
     if (due.length > 0) {
       const left = due.map(({ outcomes, start, finish }) => countPending(outcomes, finish - start));
       const numbers = due.map(({ chunk }) => chunk);
       const charges = left.map((items) => items * cost);
-      tx.send(LEASE_DUE, ...holder, batch, number, numbers, charges);
+      tx.send(LEASE_DUE, worker, until, batch, number, numbers, charges);
       for (const items of left) pending += items;
     }
     const end = row.next_chunk + fresh.length;
     if (fresh.length > 0) {
-      tx.send(LEASE_RUN, ...holder, cost, batch, number, row.next_chunk, end);
+      const range = { batch, step: number, first: row.next_chunk, finish: end };
+      insertRun(tx, { ...range, worker, until, item_cost: cost });
       for (const { start, finish } of fresh) pending += finish - start;
     }
     tx.send(UPDATE_STEP, batch, number, end);

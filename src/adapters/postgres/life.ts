@@ -19,6 +19,7 @@ import {
 import type { RedrivenItem } from "../sql/redrive.ts";
 import { type BatchRow, countAll, readCounts, readSettings, readTally } from "../sql/rows.ts";
 import type { Lanes } from "./lanes.ts";
+import { materialise } from "./lease-runs.ts";
 import type { Permits } from "./permits.ts";
 import type { Recorder } from "./records.ts";
 import type { Redriving } from "./redriving.ts";
@@ -60,8 +61,9 @@ const TOUCH = statement("UPDATE batch SET activity_at = $2 WHERE num = $1");
 const DROP_KEYS = statement("DELETE FROM item_key WHERE batch = $1");
 const STOP = [
   "UPDATE step SET cancelled = cancelled + pending, pending = 0 WHERE batch = $1",
-  "UPDATE chunk SET state = 'cancelled' WHERE state = 'leased' AND batch = $1",
-  "UPDATE chunk SET state = 'cancelled' WHERE state = 'waiting' AND batch = $1",
+  `UPDATE chunk SET state = 'cancelled', worker = 0
+   WHERE state = 'leased' AND worker > 0 AND batch = $1`,
+  "UPDATE chunk SET state = 'cancelled', due_at = NULL WHERE due_at IS NOT NULL AND batch = $1",
 ].map(statement);
 const TELL_UNSENT = statement("UPDATE batch SET unsent_after = -1 WHERE num = $1");
 
@@ -243,6 +245,7 @@ export class Life {
     reason: EndReason | null,
   ): Promise<void> {
     const { num, step } = batch;
+    materialise(tx, num);
     for (const stop of STOP) tx.send(stop, num);
     const { unsentTopic = null } = readSettings(batch).steps[step] as StepSettings;
     if (unsentTopic !== null) tx.send(TELL_UNSENT, num);

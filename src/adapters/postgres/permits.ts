@@ -46,10 +46,11 @@ const SELECT_IN = statement(`SELECT ${COLUMNS} FROM permit WHERE scope = ANY($1:
 const SELECT_BATCHES = statement(
   "SELECT id, lane, pipeline, caps FROM batch WHERE num = ANY($1::bigint[]) ORDER BY num",
 );
-/** Walks over the leases of the store, which are as many as workers hold chunks. */
+/** Walks over the chunks that are leased by themselves, which are as many as workers hold. */
 const SELECT_LEASED = statement(
-  `SELECT DISTINCT b.id, b.lane, b.pipeline, b.caps FROM chunk c JOIN batch b ON b.num = c.batch
-   WHERE c.state = 'leased' AND c.worker = $1`,
+  `SELECT b.id, b.lane, b.pipeline, b.caps FROM (
+     SELECT batch FROM chunk WHERE state = 'leased' AND worker > 0 AND worker = $1
+     UNION SELECT batch FROM lease WHERE worker = $1) AS l JOIN batch b ON b.num = l.batch`,
 );
 const PUT = statement(
   `INSERT INTO permit (${COLUMNS}) SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[],

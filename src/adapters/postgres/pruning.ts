@@ -12,7 +12,15 @@ const ROWS_MAX = 10_000;
 
 /** What a redrive would need, and nobody else. */
 const SCRATCH_TABLES = ["manifest", "override", "item_key"] as const;
-const EVIDENCE_TABLES = ["chunk", "item", "result", "abandoned", "content", "record"] as const;
+const EVIDENCE_TABLES = [
+  "lease",
+  "chunk",
+  "item",
+  "result",
+  "abandoned",
+  "content",
+  "record",
+] as const;
 
 /** Ended before $1; $2 names one alone. */
 const ENDED = `FROM batch WHERE ended_at IS NOT NULL AND ended_at < $1

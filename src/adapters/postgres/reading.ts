@@ -20,6 +20,7 @@ import {
 } from "../../ports/reading.ts";
 import { type MapRow, Recounting } from "../sql/recounting.ts";
 import { type BatchRow, type ItemRow, readCheckpoint, toSnapshot } from "../sql/rows.ts";
+import { composeRunOf } from "./lease-runs.ts";
 import type { Letters } from "./letters.ts";
 import { PAUSE_OF_BATCH, SELECT_BATCH } from "./rows.ts";
 import { type Statement, statement, type Value } from "./statement.ts";
@@ -48,8 +49,9 @@ const SELECT_NEW_RESULTS = statement(
    ORDER BY item LIMIT $5`,
 );
 const SELECT_PLACE = statement(
-  `SELECT start, finish, locator, state, outcomes FROM chunk
-   WHERE batch = $1 AND step = $2 AND chunk = $3`,
+  `SELECT c.start, c.finish, c.locator, c.outcomes, CASE WHEN EXISTS (
+     ${composeRunOf("c.state = 'planned'")}) THEN 'leased' ELSE c.state END AS state
+   FROM chunk c WHERE c.batch = $1 AND c.step = $2 AND c.chunk = $3`,
 );
 const SELECT_CHECKPOINT = statement(
   `SELECT checkpoint_name, checkpoint_data FROM item

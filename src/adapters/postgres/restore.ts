@@ -15,7 +15,7 @@ import { encodeValue, type Value } from "./statement.ts";
 
 type Row = Record<string, unknown>;
 
-/** What this schema keeps beside a batch's settings, for statements. */
+/** What this schema keeps beside a batch's settings, for statements, or keeps otherwise. */
 const DERIVED: Readonly<Record<string, (row: Row, settings: SettingsOf) => Row>> = {
   batch: ({ settings }) => {
     const { caps, maxRunMs } = JSON.parse(settings as string) as BatchSettings;
@@ -32,6 +32,11 @@ const DERIVED: Readonly<Record<string, (row: Row, settings: SettingsOf) => Row>>
       watched_failures: budget !== null || canary !== null ? 1 : 0,
     };
   },
+  // Here a chunk has a holder only while it is leased, and a time only while it waits.
+  chunk: ({ state, worker, due_at: dueAt }) => ({
+    worker: state === "leased" ? worker : 0,
+    due_at: state === "waiting" ? dueAt : null,
+  }),
 };
 
 type SettingsOf = (batch: number, step: number) => StepSettings;

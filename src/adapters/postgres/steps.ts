@@ -11,7 +11,7 @@ export const FRESH_LIMIT = "least(chunks, coalesce(canary_chunks, chunks))";
 /** When the step that is being updated has something to lease. */
 const LEASABLE_AT = `CASE WHEN next_chunk < ${FRESH_LIMIT} THEN 0 ELSE (
   SELECT min(c.due_at) FROM chunk c
-  WHERE c.state = 'waiting' AND c.batch = step.batch AND c.step = step.step) END`;
+  WHERE c.due_at IS NOT NULL AND c.batch = step.batch AND c.step = step.step) END`;
 
 /**
  * The chunk that item $3 of batch $1 and step $2 is in; NULL when there is none. Chunks are in the
@@ -87,7 +87,10 @@ const PASS_CANARY = statement(
 const HAS_UNSETTLED = statement(
   `SELECT 1 FROM chunk WHERE batch = $1 AND step = $2 AND chunk < $3 AND state <> 'settled' LIMIT 1`,
 );
-const HAS_LEASED = statement("SELECT 1 FROM chunk WHERE state = 'leased' AND batch = $1 LIMIT 1");
+const HAS_LEASED = statement(
+  `SELECT 1 WHERE EXISTS (SELECT 1 FROM lease WHERE batch = $1)
+     OR EXISTS (SELECT 1 FROM chunk WHERE state = 'leased' AND worker > 0 AND batch = $1)`,
+);
 const FIND_CHUNK = statement(`SELECT (${CHUNK_OF_ITEM}) AS chunk`);
 const FORGET_WATCH = statement(
   "UPDATE step SET watch_previous = NULL, watch_stalls = 0 WHERE batch = $1",

@@ -10,9 +10,11 @@ import { type HeldRow, StepChanges } from "../sql/step-changes.ts";
 import { DEADLINE, judgeLook, SEAL_DEADLINE, type WatchedRow } from "../sql/sweep-rules.ts";
 import { lockBatch } from "./batch-lock.ts";
 import { byKey } from "./by-key.ts";
-import { type Chunks, HELD_COLUMNS } from "./chunks.ts";
+import type { Chunks } from "./chunks.ts";
 import type { Connection } from "./connection.ts";
+import { type Held, HELD_COLUMNS } from "./held-chunks.ts";
 import { type Done, LaneTending, type LaneTendingParts, NOTHING } from "./lane-tending.ts";
+import { LOST_RUN, materialise, materialiseLost } from "./lease-runs.ts";
 import type { Limiting } from "./limiting.ts";
 import type { Permits } from "./permits.ts";
 import { statement } from "./statement.ts";
@@ -26,11 +28,15 @@ const BATCHES_MAX = 100;
 const STALLS_MAX = 2_147_483_647;
 
 /** A lease that has run out by $1, or whose holder is one of $2: those come first. */
-const LOST = "state = 'leased' AND (lease_until <= $1 OR worker = ANY($2::bigint[]))";
+const LOST = `state = 'leased' AND worker > 0
+  AND (lease_until <= $1 OR worker = ANY($2::bigint[]))`;
 const LOST_ORDER =
   "CASE WHEN worker = ANY($2::bigint[]) THEN 0 ELSE lease_until END, batch, step, chunk";
 const SELECT_LOST = statement(
-  `SELECT batch FROM chunk WHERE ${LOST} ORDER BY ${LOST_ORDER} LIMIT $3`,
+  `SELECT batch, chunks FROM (
+     SELECT batch, step, chunk, 1 AS chunks, worker, lease_until FROM chunk WHERE ${LOST}
+     UNION ALL SELECT r.batch, r.step, r.first, r.left_chunks, r.worker, r.until FROM lease r
+     WHERE r.worker > 0 AND ${LOST_RUN}) AS lost ORDER BY ${LOST_ORDER} LIMIT $3`,
 );
 const SELECT_LOST_OF = statement(
   `SELECT ${HELD_COLUMNS} FROM chunk WHERE ${LOST} AND batch = $3 ORDER BY ${LOST_ORDER} LIMIT $4`,
@@ -69,13 +75,15 @@ const FIND_WATCHED = statement(
   `SELECT batch, step, (SELECT b.id FROM batch b WHERE b.num = step.batch) AS id, pipeline,
      version, pending, watch_previous, watch_stalls,
      (next_chunk < ${FRESH_LIMIT} OR EXISTS (
-       SELECT 1 FROM chunk c WHERE c.state = 'waiting'
+       SELECT 1 FROM chunk c WHERE c.due_at IS NOT NULL
          AND c.batch = step.batch AND c.step = step.step AND c.due_at <= $1))::int AS has_due
    ${WATCHED} AND batch = $2 AND step = $3`,
 );
 const FIND_BUSY = statement(
-  `SELECT 1 FROM chunk c JOIN batch b ON b.num = c.batch
-   WHERE b.pipeline = $1 AND c.state = 'leased' AND c.lease_until > $2 LIMIT 1`,
+  `SELECT 1 FROM (
+     SELECT batch FROM lease WHERE worker > 0 AND until > $2
+     UNION ALL SELECT batch FROM chunk WHERE state = 'leased' AND worker > 0 AND lease_until > $2
+   ) AS l JOIN batch b ON b.num = l.batch WHERE b.pipeline = $1 LIMIT 1`,
 );
 const UPDATE_WATCH = statement(
   `UPDATE step SET watch_previous = $1, watch_stalls = $2, watch_due_at = $3
@@ -101,8 +109,10 @@ export interface SweepingParts extends LaneTendingParts {
   readonly limiting: Limiting;
 }
 
+/** A chunk, or a run of them. */
 interface LostRow {
   readonly batch: number;
+  readonly chunks: number;
 }
 
 export class Sweeping {
@@ -179,8 +189,7 @@ export class Sweeping {
         await permits.sweep(tx);
       });
     }
-    const batches = Map.groupBy(lost, ({ batch }) => batch);
-    return this.#each(batches, (tx, [num, { length }]) => this.#lose(tx, num, gone, length));
+    return this.#each(countLost(lost), (tx, [num, chunks]) => this.#lose(tx, num, gone, chunks));
   }
 
   async #lose(
@@ -192,6 +201,7 @@ export class Sweeping {
     const { chunks } = this.#parts;
     if (!(await lockBatch(tx, num))) return NOTHING;
     const now = Math.floor(tx.now);
+    materialiseLost(tx, num, now, gone);
     const rows = await tx.all<HeldRow>(SELECT_LOST_OF, now, gone, num, chunksMax);
     if (rows.length === 0) return NOTHING;
     const places = [rows.map(({ step }) => step), rows.map(({ chunk }) => chunk)] as const;
@@ -199,8 +209,8 @@ export class Sweeping {
     tx.send(PUT_ABANDONED, num, ...places);
     const changes = new StepChanges();
     const writes = chunks.begin();
-    for (const held of await chunks.readItems(tx, rows)) {
-      writes.apply(held.row, decideLoss(chunks.readStored(held), now), changes);
+    for (const held of await chunks.readItems(tx, rows.map(toAlone))) {
+      writes.apply(held, decideLoss(chunks.readStored(held), now), changes);
     }
     await writes.send(tx);
     tx.tell();
@@ -280,13 +290,15 @@ export class Sweeping {
   /** Leftovers fail, so that the step goes on with what it has. */
   async #giveUp(tx: Transaction, num: number, step: number, nextAt: number): Promise<string[]> {
     const { chunks, steps } = this.#parts;
+    // What is leased is no leftover.
+    materialise(tx, num);
     const rows = await tx.all<HeldRow>(SELECT_LEFTOVERS, num, step, CHUNKS_MAX);
     const changes = new StepChanges();
     const writes = chunks.begin();
     const numbers = rows.map(({ chunk }) => chunk);
     tx.send(RAISE_FENCES, num, step, numbers);
-    for (const held of await chunks.readItems(tx, rows)) {
-      writes.apply(held.row, failPending(chunks.readStored(held), STALLED), changes);
+    for (const held of await chunks.readItems(tx, rows.map(toAlone))) {
+      writes.apply(held, failPending(chunks.readStored(held), STALLED), changes);
     }
     await writes.send(tx);
     tx.send(PASS_FRESH, (numbers.at(-1) ?? -1) + 1, num, step);
@@ -320,4 +332,22 @@ export class Sweeping {
       return { count: 0, ended: await life.giveTurn(tx, lane) };
     });
   }
+}
+
+/** How many chunks of each batch are lost, of the first ones that one sweep takes. */
+function countLost(lost: readonly LostRow[]): ReadonlyMap<number, number> {
+  const counts = new Map<number, number>();
+  let left = CHUNKS_MAX;
+  for (const { batch, chunks } of lost) {
+    if (left <= 0) break;
+    const taken = Math.min(chunks, left);
+    left -= taken;
+    counts.set(batch, (counts.get(batch) ?? 0) + taken);
+  }
+  return counts;
+}
+
+/** One that has been written out, or that nobody has leased. */
+function toAlone(row: HeldRow): Held {
+  return { row, run: null };
 }

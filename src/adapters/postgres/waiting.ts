@@ -10,6 +10,7 @@ import {
   toChunkFacts,
   type WaitingChunkRow,
 } from "../sql/waiting-rows.ts";
+import { composeRunOf } from "./lease-runs.ts";
 import type { Permits } from "./permits.ts";
 import { statement } from "./statement.ts";
 import { FRESH_LIMIT } from "./steps.ts";
@@ -31,23 +32,29 @@ const COUNT_AHEAD = statement(
    WHERE lane = $1 AND active = 0 AND ended_at IS NULL AND parked_code IS NULL AND place < $2`,
 );
 const COUNT_LEASED = statement(
-  "SELECT count(*) AS n FROM chunk WHERE state = 'leased' AND batch = $1 AND step = $2",
+  `SELECT (SELECT count(*) FROM chunk
+      WHERE state = 'leased' AND worker > 0 AND batch = $1 AND step = $2)
+     + (SELECT coalesce(sum(left_chunks), 0) FROM lease WHERE batch = $1 AND step = $2) AS n`,
 );
 const SELECT_DUE = statement(
   `SELECT (next_chunk < ${FRESH_LIMIT})::int AS fresh, (
      SELECT min(due_at) FROM chunk
-     WHERE state = 'waiting' AND batch = s.batch AND step = s.step) AS due
+     WHERE due_at IS NOT NULL AND batch = s.batch AND step = s.step) AS due
    FROM step s WHERE s.batch = $1 AND s.step = $2`,
 );
 const SELECT_NEXT_REST = statement(
   `SELECT rest_hold_up, rest_key FROM chunk
-   WHERE state = 'waiting' AND batch = $1 AND step = $2 ORDER BY due_at, chunk LIMIT 1`,
+   WHERE due_at IS NOT NULL AND batch = $1 AND step = $2 ORDER BY due_at, chunk LIMIT 1`,
 );
 const SELECT_CHUNKS = statement(
-  `SELECT chunk, state, worker, due_at, rest_hold_up, rest_key FROM chunk
-   WHERE batch = $1 AND step = $2 AND state <> 'settled'
-   ORDER BY CASE state WHEN 'leased' THEN 0 WHEN 'waiting' THEN 1 WHEN 'planned' THEN 2
-     ELSE 3 END, CASE WHEN state = 'waiting' THEN due_at ELSE 0 END, chunk LIMIT $3`,
+  `SELECT c.chunk, CASE WHEN r.worker IS NULL THEN c.state ELSE 'leased' END AS state,
+     coalesce(r.worker, c.worker) AS worker, c.due_at, c.rest_hold_up, c.rest_key
+   FROM step s JOIN chunk c ON c.batch = s.batch AND c.step = s.step
+   LEFT JOIN LATERAL (${composeRunOf("c.state = 'planned' AND c.chunk < s.next_chunk")}) AS r ON true
+   WHERE s.batch = $1 AND s.step = $2 AND c.state <> 'settled'
+   ORDER BY CASE WHEN r.worker IS NOT NULL THEN 0 WHEN c.state = 'leased' THEN 0
+     WHEN c.state = 'waiting' THEN 1 WHEN c.state = 'planned' THEN 2 ELSE 3 END,
+     coalesce(c.due_at, 0), c.chunk LIMIT $3`,
 );
 
 export interface WaitingParts {

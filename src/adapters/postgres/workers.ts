@@ -22,8 +22,10 @@ const DELETE_CLAIMS = statement(
      SELECT duty FROM claim WHERE until <= $1 FOR UPDATE SKIP LOCKED)`,
 );
 const SELECT_IDLE = statement(
-  `SELECT id, process, greatest(until, registered_at) AS seen_at FROM worker WHERE id NOT IN (SELECT worker FROM claim) AND id NOT IN (
-     SELECT worker FROM chunk WHERE state = 'leased') FOR UPDATE SKIP LOCKED`,
+  `SELECT id, process, greatest(until, registered_at) AS seen_at FROM worker
+   WHERE id NOT IN (SELECT worker FROM claim) AND id NOT IN (SELECT worker FROM lease)
+     AND id NOT IN (SELECT worker FROM chunk WHERE state = 'leased' AND worker > 0)
+   FOR UPDATE SKIP LOCKED`,
 );
 const DELETE = [
   "DELETE FROM worker WHERE id = ANY($1::bigint[])",
@@ -48,7 +50,8 @@ const SELECT_SERVING = statement(
 );
 const SELECT_HOLDERS = statement(
   `SELECT c.worker AS id, w.process FROM chunk c JOIN worker w ON w.id = c.worker
-   WHERE c.state = 'leased'
+   WHERE c.state = 'leased' AND c.worker > 0
+   UNION SELECT w.id, w.process FROM lease l JOIN worker w ON w.id = l.worker
    UNION SELECT w.id, w.process FROM permit p JOIN worker w ON w.id = p.worker`,
 );
 

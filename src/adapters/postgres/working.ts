@@ -25,11 +25,14 @@ import { readPause } from "../sql/rows.ts";
 import { type HeldRow, StepChanges } from "../sql/step-changes.ts";
 import { byKey } from "./by-key.ts";
 import type { Chunks, HeldChunk } from "./chunks.ts";
+import { findHeld, type Held } from "./held-chunks.ts";
 import { runItemStatements } from "./item-statements.ts";
+import { type LeaseRun, materialiseRuns, renewRuns } from "./lease-runs.ts";
 import { Leasing } from "./leasing.ts";
 import type { Life } from "./life.ts";
 import type { Permits } from "./permits.ts";
 import { PAUSE_OF_BATCH } from "./rows.ts";
+import { findRuns } from "./runs.ts";
 import type { Shares } from "./shares.ts";
 import { statement } from "./statement.ts";
 import type { Transaction } from "./transaction.ts";
@@ -60,16 +63,13 @@ const PUT_ABANDONED = statement(
    SELECT num, $2, $3, $4 FROM batch WHERE num = $1 AND cancel_mode IS NOT NULL
    ON CONFLICT (batch, step, chunk) DO UPDATE SET items = excluded.items`,
 );
-const HELD =
-  "batch = b.num AND step = l.step AND chunk = l.chunk AND state = 'leased' AND fence = l.fence";
 const RENEW = statement(
   // That of a cancelled batch runs out, so that the end of a cancel has a bound.
-  `UPDATE chunk c SET lease_until = CASE WHEN b.cancel_mode = 'now' THEN c.lease_until ELSE $5 END
-   FROM unnest($1::text[], $2::int[], $3::int[], $4::bigint[]) WITH ORDINALITY
-     AS l(id, step, chunk, fence, nth) JOIN batch b ON b.id = l.id
-   ${byKey("chunk", HELD)}
-   WHERE c.ctid = found.ctid AND b.id = ANY($1::text[])
-   RETURNING l.nth, c.batch, c.worker`,
+  `UPDATE chunk c SET lease_until = $5
+   FROM unnest($1::bigint[], $2::int[], $3::int[], $4::int[]) AS n(batch, step, first, finish)
+   JOIN batch b ON b.num = n.batch AND b.cancel_mode IS DISTINCT FROM 'now'
+   ${byKey("chunk", "batch = n.batch AND step = n.step AND chunk >= n.first AND chunk < n.finish")}
+   WHERE c.ctid = found.ctid AND b.num = ANY($1::bigint[])`,
 );
 const SELECT_STOPS = statement(
   `SELECT b.id, b.state, b.cancel_mode, ${PAUSE_OF_BATCH} AS pause FROM batch b
@@ -198,7 +198,7 @@ export class Working {
         items: row.finish - row.start,
         tried: countTried(effect, report),
       });
-      writes.apply(row, effect, changes, account);
+      writes.apply(chunk, effect, changes, account);
       if (effect.end === "yielded") tx.tell();
       done.push({ row, report, effect });
       return effect.end;
@@ -236,26 +236,47 @@ export class Working {
     leases: readonly LeaseRef[],
     leaseMs: number,
   ): Promise<RenewResult> {
-    await Promise.all([
+    const [, , held] = await Promise.all([
       tx.begin(),
       tx.all(LOCK_BATCHES, [...new Set(leases.map(({ batch }) => batch))]),
+      findHeld(tx, leases),
     ]);
     const until = Math.floor(tx.now) + leaseMs;
-    type Row = { readonly nth: number; readonly batch: number; readonly worker: number };
-    const renewed = await tx.all<Row>(
-      RENEW,
-      leases.map(({ batch }) => batch),
-      leases.map(({ step }) => step),
-      leases.map(({ chunk }) => chunk),
-      leases.map(({ fence }) => fence),
-      until,
-    );
-    const kept = new Set(renewed.map(({ nth }) => nth - 1));
-    const lost = leases.filter((_lease, nth) => !kept.has(nth));
-    const own = renewed.filter((row) => row.worker === worker).map(({ batch }) => batch);
+    const all = [...held.values()];
+    sendRenewal(tx, all, until);
+    const lost = leases.filter((_lease, nth) => !held.has(nth));
+    const own = all.filter((chunk) => chunk.worker === worker).map(({ row }) => row.batch);
     const permits = await this.#permits.renew(tx, worker, [...new Set(own)], until);
     return { lost, permits };
   }
+}
+
+/** Runs are renewed whole. Of one that is renewed in part the rest must run out, so it is taken apart. */
+function sendRenewal(tx: Transaction, held: readonly Held[], until: number): void {
+  const named = new Map<LeaseRun, Set<number>>();
+  for (const { run, row } of held) {
+    if (run === null) continue;
+    const chunks = named.get(run) ?? new Set();
+    named.set(run, chunks.add(row.chunk));
+  }
+  const isWhole = (run: LeaseRun): boolean => named.get(run)?.size === run.left_chunks;
+  const runs = [...named.keys()];
+  renewRuns(tx, runs.filter(isWhole), until);
+  materialiseRuns(
+    tx,
+    runs.filter((run) => !isWhole(run)),
+  );
+  const alone = held.filter(({ run }) => run === null || !isWhole(run)).map(({ row }) => row);
+  const ranges = findRuns(alone, () => true);
+  if (ranges.length === 0) return;
+  tx.send(
+    RENEW,
+    ranges.map(([{ batch }]) => batch),
+    ranges.map(([{ step }]) => step),
+    ranges.map(([{ chunk }]) => chunk),
+    ranges.map((range) => range[0].chunk + range.length),
+    until,
+  );
 }
 
 /** The reports as they are true once the statements of their items have been run. */

@@ -13,7 +13,8 @@ export interface WaitingChunkRow extends RestRow {
   readonly chunk: number;
   readonly state: ChunkState;
   readonly worker: number;
-  readonly due_at: number;
+  /** That of one that does not wait says nothing. */
+  readonly due_at: number | null;
 }
 
 /** What the step of a batch has to lease. */
@@ -40,7 +41,7 @@ export function toChunkFacts(row: WaitingChunkRow, batch: BatchRow, now: number)
     chunk,
     state,
     worker: state === "leased" ? `${worker}` : null,
-    dueInMs: state === "waiting" ? Math.max(0, row.due_at - now) : 0,
+    dueInMs: state === "waiting" ? Math.max(0, (row.due_at ?? 0) - now) : 0,
     rest: state === "waiting" ? readRest(row) : null,
     behindCanary: state === "planned" && chunk >= canary,
   };

@@ -1,0 +1,309 @@
+/** Chunks that are leased together are leased each for itself, whatever becomes of the others. */
+import { expect } from "vitest";
+import type { LeasedChunk } from "../../src/ports/working.ts";
+import { allOf, LEASE_MS, ME, type Rig, type Rule, say, steps } from "./rig.ts";
+
+/** A batch of chunks of two items, and the first of them, leased together. */
+async function leaseRun(
+  rig: Rig,
+  chunks: number,
+  leased = chunks,
+): Promise<{ readonly id: string; readonly run: readonly LeasedChunk[] }> {
+  const id = await rig.running(Array.from({ length: chunks }, () => 2));
+  return { id, run: await leaseMore(rig, leased) };
+}
+
+async function leaseMore(rig: Rig, chunksMax: number, worker = rig.worker) {
+  const run = await rig.lease({ chunksMax, worker });
+  expect(run).toHaveLength(chunksMax);
+  return run;
+}
+
+function settleAll(run: readonly LeasedChunk[]) {
+  return run.map((lease) => say(lease, { succeeded: allOf(lease) }));
+}
+
+const numbersOf = (leases: readonly { readonly chunk: number }[]) =>
+  leases.map(({ chunk }) => chunk);
+
+/** The chunks that observers are told of, each with what it is told to be. */
+async function look(rig: Rig, id: string): Promise<string[]> {
+  const facts = await rig.store.readWaiting(id, 100);
+  const chunks = facts?.chunks ?? [];
+  const leased = chunks.filter(({ state }) => state === "leased");
+  expect(facts?.batch.leased).toBe(leased.length);
+  for (const { chunk, state } of chunks) {
+    expect((await rig.store.findItem(id, 0, chunk * 2))?.state).toBe(state);
+  }
+  return chunks.map(({ chunk, state, worker }) => `${chunk} ${state} ${worker ?? "-"}`);
+}
+
+export function describeLeaseRuns(rule: Rule): void {
+  rule("whoever looks is told which chunks are leased, and by whom", async ({ rig }) => {
+    const { id, run } = await leaseRun(rig, 6, 3);
+    const other = await rig.store.registerWorker({ name: "other" });
+    const [theirs] = await leaseMore(rig, 1, other);
+    await rig.settle(run[1]!);
+    await rig.report(run[2]!, { succeeded: [0], intent: "keep" });
+    expect(await look(rig, id)).toEqual([
+      `0 leased ${rig.worker}`,
+      `2 leased ${rig.worker}`,
+      `3 leased ${other}`,
+      "4 planned -",
+      "5 planned -",
+    ]);
+    await rig.store.work(settleAll([run[0]!, theirs!]), null);
+    await rig.report(run[2]!, { retryInMs: { 1: 5 } });
+    expect(await look(rig, id)).toEqual(["2 waiting -", "4 planned -", "5 planned -"]);
+  });
+
+  rule("of a run whose worker dies half-way the rest is lost, and no more", async ({ rig }) => {
+    const { id, run } = await leaseRun(rig, 7, 6);
+    const reports = settleAll([run[0]!, run[1]!, run[4]!]);
+    expect((await rig.store.work(reports, null)).reports).toEqual(Array(3).fill("settled"));
+    rig.clock.advance(LEASE_MS);
+    expect(await rig.sweep()).toMatchObject({ lostLeases: 3 });
+    const again = await leaseMore(rig, 4);
+    expect(numbersOf(again)).toEqual([2, 3, 5, 6]);
+    expect(again.map(({ careful }) => careful)).toEqual([true, true, true, false]);
+    expect(again.map(({ fence }) => fence)).toEqual([2, 2, 2, 1]);
+    await rig.store.work(settleAll(again), null);
+    expect(await rig.get(id)).toMatchObject({ state: "succeeded", counts: { succeeded: 14 } });
+  });
+
+  rule(
+    "a report on a run that was swept is lost, before and after the next lease",
+    async ({ rig }) => {
+      const { id, run } = await leaseRun(rig, 3);
+      await rig.settle(run[0]!);
+      await rig.lose();
+      const late = [...settleAll(run), say(run[1]!, { succeeded: [0], intent: "keep" })];
+      expect((await rig.store.work(late, null)).reports).toEqual(Array(4).fill("lost"));
+      expect(await rig.renew(run, LEASE_MS)).toEqual(run);
+      const again = await leaseMore(rig, 2);
+      expect((await rig.store.work(late, null)).reports).toEqual(Array(4).fill("lost"));
+      expect(await rig.renew([...run, ...again], LEASE_MS)).toEqual(run);
+      await rig.store.work(settleAll(again), null);
+      expect(await rig.state(id)).toBe("succeeded");
+    },
+  );
+
+  rule("chunks of a run end each in its own way, in one report", async ({ rig }) => {
+    const { id, run } = await leaseRun(rig, 6);
+    const { reports } = await rig.store.work(
+      [
+        say(run[4]!, { succeeded: [0], failed: [1] }),
+        say(run[0]!, { succeeded: [0, 1] }),
+        say(run[1]!, { succeeded: [0], intent: "keep" }),
+        say(run[2]!, { succeeded: [0], retryInMs: { 1: 1_000 } }),
+        say(run[3]!, {}),
+      ],
+      null,
+    );
+    expect(reports).toEqual(["settled", "settled", "kept", "yielded", "yielded"]);
+    // What was flushed lasts as long as before, with the one of which nothing was said.
+    rig.clock.advance(LEASE_MS - 1);
+    expect(await rig.sweep()).toMatchObject({ lostLeases: 0 });
+    const back = await leaseMore(rig, 2);
+    expect(back.map(({ chunk, fence, careful }) => [chunk, fence, careful])).toEqual([
+      [3, 2, false],
+      [2, 2, false],
+    ]);
+    expect(await rig.renew([run[1]!, run[5]!, run[2]!], LEASE_MS)).toEqual([run[2]!]);
+    rig.clock.advance(LEASE_MS - 1);
+    expect(await rig.report(run[1]!, { succeeded: [0, 1] })).toBe("settled");
+    expect(await rig.settle(run[5]!)).toBe("settled");
+    await rig.store.work(
+      back.map((lease) => say(lease, { succeeded: allOf(lease) })),
+      null,
+    );
+    expect(await rig.get(id)).toMatchObject({
+      state: "completed_with_errors",
+      counts: { succeeded: 11, failed: 1, pending: 0 },
+    });
+  });
+
+  rule("a chunk that is flushed and settled in one call leaves its run once", async ({ rig }) => {
+    const { id, run } = await leaseRun(rig, 2);
+    const { reports } = await rig.store.work(
+      [
+        say(run[0]!, { succeeded: [0], intent: "keep" }),
+        say(run[0]!, { succeeded: [0, 1] }),
+        say(run[0]!, { succeeded: [0, 1] }),
+      ],
+      null,
+    );
+    expect(reports).toEqual(["kept", "settled", "lost"]);
+    expect(await look(rig, id)).toEqual([`1 leased ${rig.worker}`]);
+    await rig.settle(run[1]!);
+    expect(await rig.state(id)).toBe("succeeded");
+  });
+
+  rule("runs that are neighbours are reported on together", async ({ rig }) => {
+    const { id, run } = await leaseRun(rig, 6, 2);
+    const others = [await leaseMore(rig, 2), await leaseMore(rig, 2)].flat();
+    const mixed = [others[1]!, run[1]!, others[0]!];
+    expect((await rig.store.work(settleAll(mixed), null)).reports).toEqual(
+      Array(3).fill("settled"),
+    );
+    const left = [0, 4, 5].map((chunk) => `${chunk} leased ${rig.worker}`);
+    expect(await look(rig, id)).toEqual(left);
+    const rest = settleAll([run[0]!, others[2]!, others[3]!]);
+    expect((await rig.store.work(rest, null)).ended).toEqual([id]);
+    expect(await rig.get(id)).toMatchObject({ counts: { succeeded: 12, pending: 0 } });
+  });
+
+  rule("a chunk that nobody leased cannot be reported on or renewed", async ({ rig }) => {
+    const { id, run } = await leaseRun(rig, 3, 1);
+    const forged = { ...run[0]!, chunk: 1, start: 2, end: 4 };
+    expect(await rig.settle(forged)).toBe("lost");
+    expect(await rig.renew([forged], LEASE_MS)).toEqual([forged]);
+    expect(await rig.store.claimContents(forged, [{ index: 0, content: "a" }])).toBeNull();
+    const zero = { ...run[0]!, fence: 0 };
+    expect(await rig.settle(zero)).toBe("lost");
+    expect(await rig.get(id)).toMatchObject({ counts: { succeeded: 0, pending: 6 } });
+  });
+
+  rule("of a run that is renewed in part the rest runs out", async ({ rig }) => {
+    const { id, run } = await leaseRun(rig, 5, 4);
+    rig.clock.advance(LEASE_MS - 1);
+    expect(await rig.renew([run[3]!, run[1]!, run[1]!], LEASE_MS)).toEqual([]);
+    rig.clock.advance(1);
+    expect(await rig.sweep()).toMatchObject({ lostLeases: 2 });
+    const kept = [run[1]!, run[3]!];
+    expect(await rig.renew(run, LEASE_MS)).toEqual([run[0]!, run[2]!]);
+    expect((await rig.store.work(settleAll(kept), null)).reports).toEqual(["settled", "settled"]);
+    expect(numbersOf(await leaseMore(rig, 3))).toEqual([0, 2, 4]);
+    expect(await rig.state(id)).toBe("running");
+  });
+
+  rule("a run that is renewed with all that is left of it lasts", async ({ rig }) => {
+    const { run } = await leaseRun(rig, 4);
+    await rig.settle(run[2]!);
+    rig.clock.advance(LEASE_MS - 1);
+    expect(await rig.renew(run, LEASE_MS)).toEqual([run[2]!]);
+    rig.clock.advance(LEASE_MS - 1);
+    expect(await rig.sweep()).toMatchObject({ lostLeases: 0 });
+    rig.clock.advance(1);
+    expect(await rig.sweep()).toMatchObject({ lostLeases: 3 });
+  });
+
+  rule("of two runs in a batch only the one that ran out is lost", async ({ rig }) => {
+    const { id, run } = await leaseRun(rig, 4, 2);
+    rig.clock.advance(1);
+    const other = await rig.store.registerWorker({ name: "other" });
+    const theirs = await leaseMore(rig, 2, other);
+    rig.clock.advance(LEASE_MS - 1);
+    expect(await rig.sweep()).toMatchObject({ lostLeases: 2 });
+    expect(await look(rig, id)).toEqual([
+      `2 leased ${other}`,
+      `3 leased ${other}`,
+      "0 waiting -",
+      "1 waiting -",
+    ]);
+    const { reports } = await rig.store.work(settleAll([...run, ...theirs]), null);
+    expect(reports).toEqual(["lost", "lost", "settled", "settled"]);
+  });
+
+  rule("a sweep takes a thousand chunks of a run, and the next one the rest", async ({ rig }) => {
+    const id = await rig.running(Array.from({ length: 1_200 }, () => 1));
+    const run = await rig.lease({ chunksMax: 1_100, itemsMax: 2_000 });
+    expect(run).toHaveLength(1_100);
+    rig.clock.advance(LEASE_MS);
+    expect((await rig.sweep()).lostLeases + (await rig.sweep()).lostLeases).toBe(1_100);
+    expect(await rig.lease({ chunksMax: 2_000, itemsMax: 2_000 })).toHaveLength(1_200);
+    expect(await rig.get(id)).toMatchObject({ counts: { pending: 1_200 } });
+  });
+
+  rule("a drained cancel waits for every chunk of a run", async ({ rig }) => {
+    const { id, run } = await leaseRun(rig, 5, 3);
+    await rig.cancel(id, "drain");
+    expect((await rig.store.work(settleAll([run[1]!]), null)).ended).toEqual([]);
+    expect((await rig.store.work([say(run[0]!, { succeeded: [0] })], null)).ended).toEqual([]);
+    expect(await rig.renew([run[2]!], LEASE_MS)).toEqual([]);
+    expect((await rig.store.work(settleAll([run[2]!]), null)).ended).toEqual([id]);
+    expect(await rig.get(id)).toMatchObject({
+      state: "cancelled",
+      counts: { succeeded: 5, cancelled: 5, pending: 0 },
+    });
+  });
+
+  rule(
+    "a run of a batch that is cancelled now is not renewed, and its end names it",
+    async ({ rig }) => {
+      const { id, run } = await leaseRun(rig, 4, 3);
+      await rig.cancel(id, "now");
+      await rig.settle(run[0]!);
+      rig.clock.advance(LEASE_MS - 1);
+      expect(await rig.renew([run[1]!, run[2]!], LEASE_MS)).toEqual([]);
+      expect(await rig.renew([run[1]!], LEASE_MS)).toEqual([]);
+      rig.clock.advance(1);
+      expect(await rig.sweep()).toMatchObject({ lostLeases: 2, ended: [id] });
+      const [ended] = await rig.recorded(id, "batch.ended");
+      expect(ended).toMatchObject({
+        abandoned: [
+          { step: 0, chunk: 1, items: null },
+          { step: 0, chunk: 2, items: null },
+        ],
+      });
+      expect((await rig.store.work(settleAll(run), null)).reports).toEqual(Array(3).fill("lost"));
+    },
+  );
+
+  rule(
+    "after an early end a run's reports are lost, and what it had can be revived",
+    async ({ rig }) => {
+      const { id, run } = await leaseRun(rig, 4, 3);
+      await rig.settle(run[1]!);
+      await rig.store.fail(id, { code: "NO", message: "not any more" });
+      expect((await rig.store.work(settleAll(run), null)).reports).toEqual(Array(3).fill("lost"));
+      expect(await rig.renew(run, LEASE_MS)).toEqual(run);
+      expect(await look(rig, id)).toEqual(["3 planned -", "0 cancelled -", "2 cancelled -"]);
+      expect(await rig.redrive(id, { withCancelled: true, ...ME })).toMatchObject({ revived: 6 });
+      const again = await leaseMore(rig, 3);
+      expect(again.map(({ chunk, fence }) => [chunk, fence])).toEqual([
+        [0, 2],
+        [2, 2],
+        [3, 1],
+      ]);
+      expect((await rig.store.work(settleAll(run), null)).reports).toEqual(Array(3).fill("lost"));
+      await rig.store.work(settleAll(again), null);
+      expect(await rig.state(id)).toBe("succeeded");
+    },
+  );
+
+  rule("a spent budget ends a batch with runs under way", async ({ rig }) => {
+    const settings = steps({ budget: { any: { count: 0 } } });
+    const id = await rig.running([2, 2, 2], { settings });
+    const run = await leaseMore(rig, 2);
+    const { ended } = await rig.store.work([say(run[0]!, { succeeded: [0], failed: [1] })], null);
+    expect(ended).toEqual([id]);
+    expect(await rig.settle(run[1]!)).toBe("lost");
+  });
+
+  rule("a content that a run has claimed is held while it lasts", async ({ rig }) => {
+    const { run } = await leaseRun(rig, 3);
+    const wanted = [{ index: 0, content: "a" }];
+    expect(await rig.store.claimContents(run[0]!, wanted)).toEqual(["claimed"]);
+    expect(await rig.store.claimContents(run[1]!, wanted)).toEqual(["held"]);
+    rig.clock.advance(LEASE_MS - 1);
+    await rig.renew([run[1]!], LEASE_MS);
+    expect(await rig.store.claimContents(run[1]!, wanted)).toEqual(["held"]);
+    rig.clock.advance(1);
+    await rig.sweep();
+    expect(await rig.store.claimContents(run[0]!, wanted)).toBeNull();
+    expect(await rig.store.claimContents(run[1]!, wanted)).toEqual(["claimed"]);
+  });
+
+  rule("a canary is over when the last chunk of its run is settled", async ({ rig }) => {
+    const settings = steps({ chunkSize: 2, canary: { items: 4, failuresMax: 0 } });
+    const id = await rig.running([2, 2, 2], { settings });
+    const run = await rig.lease({ chunksMax: 9 });
+    expect(numbersOf(run)).toEqual([0, 1]);
+    await rig.settle(run[1]!);
+    expect(await rig.lease({ chunksMax: 9 })).toEqual([]);
+    await rig.settle(run[0]!);
+    expect(numbersOf(await rig.lease({ chunksMax: 9 }))).toEqual([2]);
+    expect(await rig.state(id)).toBe("running");
+  });
+}
