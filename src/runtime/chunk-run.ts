@@ -61,6 +61,8 @@ export class ChunkRun {
   reportedAt: number;
   /** What handlers have spent on its items under this lease, of all slots together. */
   busyMs = 0;
+  /** Items of which an attempt has ended under this lease. */
+  tried = 0;
   inFlight = 0;
   /** Items that were taken to be started and wait for a limit. */
   waiting = 0;

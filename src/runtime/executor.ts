@@ -3,6 +3,7 @@
  * what became of them. One loop does all commits, and each commit does as much as it can: settles
  * the chunks that are finished, flushes those that have been long at it, and leases the next.
  */
+import { computeItemsPerMs } from "../core/lease-size.ts";
 import { sleep } from "../ports/clock.ts";
 import {
   type LeasedChunk,
@@ -49,7 +50,7 @@ export class Executor {
   readonly #readers: ReaderPool;
   /** Items of chunks that are being read. */
   #reading = 0;
-  readonly #speed = new SpeedMeter();
+  readonly #speed: SpeedMeter;
   #committedAt = 0;
   /** When the chunks in hand are next looked through for outcomes to flush. */
   #flushLookAt = 0;
@@ -63,6 +64,7 @@ export class Executor {
   constructor(parts: ExecutorParts) {
     this.#parts = parts;
     this.#wake = new Wake(parts.clock);
+    this.#speed = new SpeedMeter(parts.clock);
     this.#room = new RoomWait(parts.permits, parts.clock);
     this.#readers = new ReaderPool(parts);
     this.#gauge = new SlotGauge(parts.step.concurrency, parts.step.adaptive);
@@ -90,7 +92,7 @@ export class Executor {
         onFinished: (run) => this.#finish(run),
         onExpired: (run) => this.#limits.resume(run),
         onUsedUp: () => this.#wake.notify(),
-        onMuchToTell: () => this.#flushSoon(),
+        onMuchToTell: this.#flushSoon,
         onFatal: parts.onFatal,
         runCarefully: (run) => this.#runCarefully(run),
       },
@@ -118,17 +120,17 @@ export class Executor {
     const free = Math.max(0, Math.min(this.#gauge.slots - active, room));
     // Where others fill a cap, and nothing of ours will make room in it.
     if (free === 0 && active === 0) return 0;
-    return free + Math.ceil(this.#speed.current.itemsPerMs * withinMs);
+    return free + Math.ceil(computeItemsPerMs(this.#speed.current) * withinMs);
   }
 
   #settleIfFinished(run: ChunkRun): void {
     if (run.finished && !this.#finished.includes(run)) this.#finish(run);
   }
 
-  #flushSoon(): void {
+  readonly #flushSoon = (): void => {
     this.#flushLookAt = 0;
     this.#wake.notify();
-  }
+  };
 
   start(): void {
     this.#loop = this.#run().catch((error: unknown) => this.#parts.onFatal(error));
@@ -187,7 +189,7 @@ export class Executor {
       if (!run.arrived) return this.#giveBack(run);
       this.#runner.skipRest(run);
       this.#runner.stop(new StopSignal("its batch is being stopped"), run);
-      if (run.finished && !this.#finished.includes(run)) this.#finish(run);
+      this.#settleIfFinished(run);
     } else if (now - run.stoppedAt >= settings.cancelMs && run.inFlight > 0) {
       this.#runner.abandon(run);
     }
@@ -286,7 +288,7 @@ export class Executor {
     const now = clock.monotonicMs();
     this.#committedAt = now;
     if (result.ended.length > 0) this.#parts.onEnded(result.ended);
-    this.#speed.observe(now);
+    this.#speed.observe();
     for (const [at, { run }] of tellings.entries()) {
       // Settled, given back or lost: in each case it is no longer ours.
       if (result.reports[at] !== "kept") this.#lose(run);
@@ -297,12 +299,9 @@ export class Executor {
     if (question === null) return;
     const leasedUntil = result.leased.length === 0 ? null : asked + settings.leaseMs;
     this.#parts.permits.grant(question, result.permits, leasedUntil);
-    if (result.leased.length === 0) {
-      if (this.#wakeUps !== wakeUps) return;
-      this.#dryUntil = now + Math.min(result.nextDueInMs ?? settings.pollMs, settings.pollMs);
-      return;
-    }
-    this.#take(result.leased, asked + settings.leaseMs);
+    if (result.leased.length > 0) return this.#take(result.leased, asked + settings.leaseMs);
+    if (this.#wakeUps !== wakeUps) return;
+    this.#dryUntil = now + Math.min(result.nextDueInMs ?? settings.pollMs, settings.pollMs);
   }
 
   /** The run is no longer ours: what it does from here on counts for nothing. */
@@ -320,19 +319,20 @@ export class Executor {
   #finish(run: ChunkRun): void {
     if (this.#careful.has(run)) return;
     run.release();
-    this.#speed.add(run.count);
     if (run.lost) this.#dropLost();
     else this.#finished.push(run);
+    this.#speed.add(run.tried, this.#finished.length === this.#held.length);
     this.#wake.notify();
   }
 
   /** Reads the leased chunks, batch by batch, and hands them to the runner. */
   #take(leased: readonly LeasedChunk[], leaseUntil: number): void {
     const now = this.#parts.clock.monotonicMs();
+    this.#speed.begin();
     for (const [batch, chunks] of Map.groupBy(leased, (chunk) => chunk.batch)) {
       // In hand from now on, so that their leases are renewed while they are read.
-      const onUrgent = (): void => this.#flushSoon();
-      const runs = chunks.map((lease) => new ChunkRun(lease, { leaseUntil, now, onUrgent }));
+      const options = { leaseUntil, now, onUrgent: this.#flushSoon };
+      const runs = chunks.map((lease) => new ChunkRun(lease, options));
       this.#held.push(...runs);
       if (this.#stopping) {
         for (const run of runs) this.#giveBack(run);

@@ -240,7 +240,7 @@ export class ItemRunner {
       slot.call = null;
       slot.item = undefined;
       worked = run;
-      this.#leave(run);
+      this.#leave(slot, run);
       if (gauge.isAdaptive && !this.#mayGoOn(slot)) break;
     }
     this.#close(slot);
@@ -346,8 +346,9 @@ export class ItemRunner {
     });
   }
 
-  #leave(run: ChunkRun): void {
+  #leave({ more }: Slot, run: ChunkRun): void {
     run.inFlight--;
+    run.tried += 1 + more.length;
     this.#parts.rights.ended++;
     if (this.#parts.permits.areNeeded) this.#parts.permits.end(run);
     if (run.finished) {
@@ -392,7 +393,7 @@ export class ItemRunner {
         this.#judge.fail(run, index, undefined, call.stopReason, call.stopReason);
       }
     }
-    this.#leave(run);
+    this.#leave(slot, run);
     this.advance();
   }
 }
