@@ -32,6 +32,29 @@ test("statements look where their connection looks by itself, and the store wher
   expect(await listKeys(sql)).toEqual(["b"]);
 });
 
+test("statements run under their connection's own settings, and what the store does after them under its", async () => {
+  const rig = await makeRig();
+  const sql = await openTables(rig.place);
+  const note = (when: string): string => `INSERT INTO public.${sql.table} (key, note) SELECT
+    '${when} ' || name, setting FROM pg_settings
+    WHERE name IN ('enable_seqscan', 'plan_cache_mode')
+    ON CONFLICT (key) DO UPDATE SET note = excluded.note`;
+  const watch = `${rig.place.schema}.watch`;
+  await sql.all(`CREATE FUNCTION ${watch}() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN ${note("after")}; RETURN NULL; END $$`);
+  await rig.running([1]);
+  const lease = await rig.leaseOne();
+  await sql.all(`CREATE TRIGGER watch AFTER UPDATE ON ${rig.place.schema}.step
+    FOR EACH STATEMENT EXECUTE FUNCTION ${watch}()`);
+  await rig.report(lease, { succeeded: [0], commits: { 0: [ask(note("in"))] } });
+  expect(await sql.all(`SELECT key, note FROM ${sql.table} ORDER BY key`)).toEqual([
+    { key: "after enable_seqscan", note: "off" },
+    { key: "after plan_cache_mode", note: "force_generic_plan" },
+    { key: "in enable_seqscan", note: "on" },
+    { key: "in plan_cache_mode", note: "auto" },
+  ]);
+});
+
 test("who waits too long for somebody else's lock is tried again, and holds up nobody", async () => {
   const rig = await makeRig();
   const sql = await openTables(rig.place);

@@ -63,6 +63,7 @@ const onlyIn = {
     "fate.ts",
     "inspect.ts",
     "lane-tending.ts",
+    "own-settings.ts",
     "positions.ts",
     "restore.ts",
     "statement.ts",

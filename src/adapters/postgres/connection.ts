@@ -11,6 +11,7 @@ import { invariant } from "../../core/invariant.ts";
 import type { Address } from "./address.ts";
 import { isBroken, isContention, isPoolersFault, translateError } from "./errors.ts";
 import { type Begun, decideFate, type Fate, readStatus, SELECT_LIFE } from "./fate.ts";
+import { listOwnSettings } from "./own-settings.ts";
 import { decodeJson, decodeText } from "./statement.ts";
 import { type Instant, type Line, type Question, Transaction } from "./transaction.ts";
 
@@ -58,23 +59,18 @@ const PARSERS = new Map<number, Parse>([
   ...TEXTS.map((type): [number, Parse] => [type, decodeText]),
 ]);
 
-/**
- * Every statement goes by an index, whatever its values are: it is planned once, and not with every
- * call. One that was planned while a table was empty would read the whole of it otherwise, long after
- * it has been filled.
- *
- * Begun transactions know their time and, when they write, their id. */
+/** Begun transactions know their time and, when they write, their id. */
 function composeBegin(schema: string, writes: boolean): Question {
   const id = writes ? "pg_current_xact_id()::text" : "NULL";
+  const own = listOwnSettings(schema);
+  const set = own.map(([name], at) => `set_config('${name}', $${at + 1}, true)`).join(", ");
   return {
     name: writes ? "sluice_begin" : "sluice_begin_look",
-    text: `SELECT set_config('search_path', $1, true),
+    text: `SELECT ${set},
       set_config('idle_in_transaction_session_timeout', '${SILENT_MS}', true),
-      set_config('lock_timeout', '${LOCK_MS}', true),
-      set_config('enable_seqscan', 'off', true),
-      set_config('plan_cache_mode', 'force_generic_plan', true), ${id} AS id,
+      set_config('lock_timeout', '${LOCK_MS}', true), ${id} AS id,
       (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now`,
-    values: [`${pg.escapeIdentifier(schema)}, pg_catalog`],
+    values: own.map(([, value]) => value),
   };
 }
 

@@ -5,13 +5,13 @@
  * until the savepoint is gone back to, so what follows it is sent once more.
  *
  * They run with the search path of the connection's own default, as whoever wrote them expects, and
- * not with that of Sluice's schema. Constraints that are checked late are checked when the item's
- * statements have run: at the COMMIT they would fail everybody.
+ * not with that of Sluice's schema, and are planned as on any other connection. Constraints that are
+ * checked late are checked when the item's statements have run: at the COMMIT they would fail everybody.
  */
-import pg from "pg";
 import type { CommitFault, ItemCommit, SqlValue } from "../../core/item-commit.ts";
 import { ANSWER_MS } from "./connection.ts";
 import { describeItemFault, isItemsFault } from "./errors.ts";
+import { listOwnSettings } from "./own-settings.ts";
 import type { Transaction } from "./transaction.ts";
 
 /**
@@ -43,9 +43,9 @@ export async function runItemStatements(
 ): Promise<ReadonlyMap<number, ReadonlyMap<number, CommitFault>>> {
   const faults = new Map<number, Map<number, CommitFault>>();
   if (due.length === 0) return faults;
-  await tx.attempt(
-    `SET LOCAL search_path TO DEFAULT; SET LOCAL statement_timeout = ${STATEMENT_MS}`,
-  );
+  const own = listOwnSettings(tx.schema);
+  const leave = own.map(([name]) => `SET LOCAL ${name} TO DEFAULT`).join("; ");
+  await tx.attempt(`${leave}; SET LOCAL statement_timeout = ${STATEMENT_MS}`);
   let statementsMax = AHEAD_STATEMENTS_MAX;
   for (let next = 0; next < due.length; ) {
     const ahead = takeAhead(due, next, statementsMax);
@@ -65,8 +65,8 @@ export async function runItemStatements(
     faults.set(failed.report, ofReport);
     ofReport.set(failed.commit.index, describeItemFault(error));
   }
-  const path = `${pg.escapeIdentifier(tx.schema)}, pg_catalog`;
-  await tx.attempt(`SET LOCAL statement_timeout TO DEFAULT; SET LOCAL search_path TO ${path}`);
+  const back = own.map(([name, value]) => `SET LOCAL ${name} TO ${value}`).join("; ");
+  await tx.attempt(`SET LOCAL statement_timeout TO DEFAULT; ${back}`);
   return faults;
 }
 
