@@ -66,7 +66,7 @@ export class ItemRunner {
     this.#judge.fail(run, index, item, error, null);
   }
 
-  /** Whether a free slot may be used: not while something runs alone. */
+  /** Whether a free slot may be used: not while something runs alone or carefully. */
   get isOpen(): boolean {
     return !this.#paused && !this.#carefulRuns;
   }
@@ -174,8 +174,7 @@ export class ItemRunner {
   /** Starts what may be started. */
   advance(): void {
     // Asked after every item where a cap is as large as the slots.
-    if (this.#slots.size >= this.#parts.gauge.slots) return;
-    if (this.#paused || this.#carefulRuns) return;
+    if (this.#slots.size >= this.#parts.gauge.slots || !this.isOpen) return;
     if (this.#queue.head?.lease.careful === true) {
       if (this.#slots.size === 0) void this.#runHeadCarefully();
       return;
@@ -183,7 +182,9 @@ export class ItemRunner {
     const { rights, clock, gauge } = this.#parts;
     const now = clock.monotonicMs();
     let startable = this.unstarted;
-    while (this.#slots.size < gauge.slots && (rights.canTake(now) || this.#queue.canTake(now))) {
+    // A slot that found nothing may have made way for a careful run.
+    while (this.isOpen && this.#slots.size < gauge.slots) {
+      if (!rights.canTake(now) && !this.#queue.canTake(now)) break;
       void this.#serve(this.#open(), this.#takeFromQueue);
       startable--;
       // Before anything is taken it may be another one's turn: no more slots than could find work.
