@@ -80,7 +80,8 @@ function findWrongDeath(
   const limit = plot.retry.attempts;
   const gaveUp = attempts >= limit && attempts <= limit + deaths;
   const stumbles = ["stumble", "recover", "stages"].includes(doing.does);
-  const kills = doing.does === "kill" || doing.does === "murder";
+  // A node whose worker is told to stop for good ends at once, and gives nothing back.
+  const kills = ["kill", "murder", "stop_worker"].includes(doing.does);
   switch (code) {
     case "REFUSED":
       // It may have been mended since, and not been redriven.
