@@ -32,8 +32,8 @@ export const limitBugs: readonly Bug[] = [
     what: "One handler more than the limit runs at once.",
     peers: ["bull#2777", "solid_queue#761"],
     file: RUNNER,
-    before: "while (this.#slots.size < gauge.slots &&",
-    after: "while (this.#slots.size <= gauge.slots &&",
+    before: "while (this.isOpen && this.#slots.size < gauge.slots) {",
+    after: "while (this.isOpen && this.#slots.size <= gauge.slots) {",
   },
   {
     name: "time-limit-not-enforced",
