@@ -29,6 +29,9 @@ type Seen = Pick<Evidence, "runs" | "looks" | "status" | "results" | "letters" |
 /** For whatever is waited for: generous, as the machine may be busy with something else. */
 export const WAIT_MS = 60_000;
 
+/** As many come within any wait, if anything moves at all. */
+const LINES_AT_ONCE = 10_000;
+
 export class Onlooker {
   readonly looks: Look[] = [];
   readonly #parts: OnlookerParts;
@@ -56,9 +59,13 @@ export class Onlooker {
     return this.#batch;
   }
 
-  /** Resolves when that many starts and ends of items were written down. */
+  /** Resolves when that many starts and ends of items were written down, for as long as they become more. */
   async waitForLines(lines: number): Promise<void> {
-    await vi.waitUntil(() => this.countLines() >= lines, { timeout: 2 * WAIT_MS, interval: 5 });
+    const limits = { timeout: 2 * WAIT_MS, interval: 5 };
+    for (let seen = 0; seen < lines; seen = this.countLines()) {
+      const enough = Math.min(lines, seen + LINES_AT_ONCE);
+      await vi.waitUntil(() => this.countLines() >= enough, limits);
+    }
   }
 
   countLines(): number {
