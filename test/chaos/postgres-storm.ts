@@ -4,6 +4,7 @@
  */
 import pg from "pg";
 import { expect, vi } from "vitest";
+import { ANSWER_MS } from "../../src/adapters/postgres/connection.ts";
 import type { SeededRandom } from "../../src/testing/seeded-random.ts";
 import { CuttingProxy } from "../support/cutting-proxy.ts";
 import { type OwnPostgresServer, startOwnPostgres } from "../support/postgres-server.ts";
@@ -47,8 +48,9 @@ export async function checkPostgresStorm(options: PostgresStormOptions): Promise
       ...options,
       store: proxy.address,
       mayEnd: REFUSED_AT_START,
-      // Nobody can take over while the server is away: that time comes on top.
-      recoveryMaxMs: RECOVERY_MAX_MS + RETURN_MS,
+      // Nobody can take over while the server is away, and whoever asked by a way that swallowed it
+      // knows that only when no answer has come: both times come on top.
+      recoveryMaxMs: RECOVERY_MAX_MS + RETURN_MS + ANSWER_MS,
       disturb: async (storm) => {
         await Promise.all([
           crash(storm, server, options, damage),
