@@ -14,6 +14,10 @@ const ROUND_CHUNKS = 50;
 /** Rows that one chunk may cost in any of the tables, in all that happens to it here. */
 const READS_PER_CHUNK_MAX = 40;
 const LOSE_EVERY = 10;
+/** As many as one sweep finds lost. */
+const DUE_CHUNKS = 1_000;
+/** So few that reading all that is due with every lease would show. */
+const FEW_CHUNKS = 5;
 const EMPTIED = [
   "batch",
   "step",
@@ -73,6 +77,31 @@ async function countReads(raw: pg.Client, { schema }: Place): Promise<Record<str
   );
   return Object.fromEntries(rows.map(({ name, reads }) => [name, Number(reads)]));
 }
+
+test("when all chunks are due at once, no lease reads more of them than it takes", async () => {
+  const place = await makePlace();
+  const rig = await open(place);
+  const raw = await openRaw(place);
+  const id = await rig.running(Array.from({ length: DUE_CHUNKS }, () => 1));
+  // As it is counted now, hardly any chunk waits.
+  await raw.query("ANALYZE chunk");
+  while ((await rig.lease({ chunksMax: DUE_CHUNKS, itemsMax: DUE_CHUNKS })).length > 0);
+  await rig.lose();
+  await rig.store.close();
+  const before = await countReads(raw, place);
+  const again = await open(place);
+  again.clock.advance(rig.clock.monotonicMs() - again.clock.monotonicMs());
+  for (;;) {
+    const leased = await again.lease({ chunksMax: FEW_CHUNKS, itemsMax: FEW_CHUNKS });
+    if (leased.length === 0) break;
+    const reports = leased.map((lease) => say(lease, { succeeded: allOf(lease) }));
+    await again.store.work(reports, null);
+  }
+  expect(await again.state(id)).toBe("succeeded");
+  await again.store.close();
+  const after = await countReads(raw, place);
+  expect(after["chunk"]! - before["chunk"]!).toBeLessThan(DUE_CHUNKS * READS_PER_CHUNK_MAX);
+});
 
 test.each(["DELETE FROM", "TRUNCATE"])(
   "after a %s of everything, and a count of what is left, a batch costs what it did before",

@@ -37,7 +37,8 @@ test("statements run under their connection's own settings, and what the store d
   const sql = await openTables(rig.place);
   const note = (when: string): string => `INSERT INTO public.${sql.table} (key, note) SELECT
     '${when} ' || name, setting FROM pg_settings
-    WHERE name IN ('enable_seqscan', 'plan_cache_mode')
+    WHERE name IN ('enable_bitmapscan', 'enable_seqscan', 'max_parallel_workers_per_gather',
+      'plan_cache_mode')
     ON CONFLICT (key) DO UPDATE SET note = excluded.note`;
   const watch = `${rig.place.schema}.watch`;
   await sql.all(`CREATE FUNCTION ${watch}() RETURNS trigger LANGUAGE plpgsql AS
@@ -48,9 +49,13 @@ test("statements run under their connection's own settings, and what the store d
     FOR EACH STATEMENT EXECUTE FUNCTION ${watch}()`);
   await rig.report(lease, { succeeded: [0], commits: { 0: [ask(note("in"))] } });
   expect(await sql.all(`SELECT key, note FROM ${sql.table} ORDER BY key`)).toEqual([
+    { key: "after enable_bitmapscan", note: "off" },
     { key: "after enable_seqscan", note: "off" },
+    { key: "after max_parallel_workers_per_gather", note: "0" },
     { key: "after plan_cache_mode", note: "force_generic_plan" },
+    { key: "in enable_bitmapscan", note: "on" },
     { key: "in enable_seqscan", note: "on" },
+    { key: "in max_parallel_workers_per_gather", note: "2" },
     { key: "in plan_cache_mode", note: "auto" },
   ]);
 });
