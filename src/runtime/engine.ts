@@ -113,7 +113,7 @@ export class Engine {
     const parts = {
       ...this.#parts,
       // Who asks for something gets an answer in time; the work itself outlasts any outage.
-      store: makePatientStore(raw, { ...this.#parts, isTireless: () => this.#isOpen }),
+      store: makePatientStore(raw, { ...this.#parts, settings, isTireless: () => this.#isOpen }),
       settings,
       onFatal: (error: unknown) => this.#fail(error),
     };
@@ -136,7 +136,13 @@ export class Engine {
     const { work: _w, log: _l, clock: _c, random: _r, ownsStore: _o, ...settings } = options;
     const resolved = resolveSettings(settings, store.looks);
     const { clock = systemClock, random = systemRandom, log = silentLog } = options;
-    const patience = { clock, random, log: guardLog(log), isTireless: () => false };
+    const patience = {
+      clock,
+      random,
+      log: guardLog(log),
+      settings: resolved,
+      isTireless: () => false,
+    };
     const patient = makePatientStore(store, patience);
     const workerId = await patient.registerWorker({ name: "engine" });
     const engine = new Engine(store, patient, workerId, resolved, options);
