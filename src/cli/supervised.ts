@@ -14,8 +14,14 @@ export interface EndingNotice {
   readonly line: string;
 }
 
+/** Whether it is one of several: such a one never supervises others. */
+export function isOneOfSeveral(env: NodeJS.ProcessEnv): boolean {
+  return env[PROCESS_VARIABLE] !== undefined;
+}
+
+/** Whether a supervisor started it, though that may be gone by now. */
 export function isSupervised(env: NodeJS.ProcessEnv): boolean {
-  return env[PROCESS_VARIABLE] !== undefined && process.channel !== undefined;
+  return isOneOfSeveral(env) && process.send !== undefined;
 }
 
 /** Calls back when nobody supervises this process any more. */

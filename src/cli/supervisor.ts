@@ -3,6 +3,7 @@
  * each death in a row; signals are passed on; all stop when one of them cannot go on.
  */
 import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
 import { DEFAULT_RESTART, decideRestart } from "../core/restart.ts";
 import { sleep } from "../ports/clock.ts";
 import { systemRandom } from "../runtime/system-random.ts";
@@ -28,6 +29,8 @@ interface End {
 
 /** Endings that are remembered so that each is printed once. */
 const ENDINGS_MAX = 10_000;
+/** How long the last words of a process that has ended are waited for. */
+const OUTPUT_MS = 1_000;
 /** They would end the same way again: fatal, or used wrongly. */
 const HOPELESS: readonly number[] = [EXIT.fatal, EXIT.usage];
 
@@ -98,31 +101,32 @@ export class Supervisor {
     }
   }
 
-  /** Resolves when it has ended. */
-  #start(number: number): Promise<End> {
-    const { env, argv } = this.#cli;
+  /** Resolves when it has ended and all that it said has been heard. */
+  async #start(number: number): Promise<End> {
+    const { env, argv, clock } = this.#cli;
     const colours = this.#hasColours ? { FORCE_COLOR: "1" } : {};
     const child = fork(process.argv[1] ?? "", [...argv], {
       env: { ...env, ...colours, [PROCESS_VARIABLE]: String(number) },
       stdio: ["ignore", "pipe", "pipe", "ipc"],
     });
     this.#children.add(child);
-    child.on("message", (message) => this.#hear(message));
+    const heard = this.#listen(child, number);
+    const end = await awaitEnd(child);
+    this.#children.delete(child);
+    // Somebody whom it has started may hold its output open for ever.
+    await Promise.race([heard, sleep(clock, OUTPUT_MS)]);
+    return end;
+  }
+
+  async #listen(child: ChildProcess, number: number): Promise<void> {
+    const { stdout, stderr } = child;
     const prefix = this.#cli.err.colours.dim(`[${number}] `);
-    // A pipe that breaks with its process is no news.
-    if (child.stdout !== null) void this.#out.relay(child.stdout, "").catch(ignore);
-    if (child.stderr !== null) void this.#err.relay(child.stderr, prefix).catch(ignore);
-    return new Promise((resolve) => {
-      const end = (code: number | null, signal: NodeJS.Signals | null): void => {
-        this.#children.delete(child);
-        resolve({ code, signal });
-      };
-      child.on("exit", end);
-      // It could not be started at all: that is a death as any other.
-      child.on("error", () => {
-        if (child.pid === undefined) end(EXIT.failed, null);
-      });
-    });
+    child.on("message", (message) => this.#hear(message));
+    await Promise.allSettled([
+      stdout === null ? null : this.#out.relay(stdout, ""),
+      stderr === null ? null : this.#err.relay(stderr, prefix),
+      once(child, "disconnect"),
+    ]);
   }
 
   get #hasColours(): boolean {
@@ -171,4 +175,12 @@ export class Supervisor {
   }
 }
 
-function ignore(): void {}
+function awaitEnd(child: ChildProcess): Promise<End> {
+  return new Promise((resolve) => {
+    child.on("exit", (code, signal) => resolve({ code, signal }));
+    // It could not be started at all: that is a death as any other.
+    child.on("error", () => {
+      if (child.pid === undefined) resolve({ code: EXIT.failed, signal: null });
+    });
+  });
+}

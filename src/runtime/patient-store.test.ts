@@ -105,7 +105,9 @@ describe("a patient store", () => {
     const answer = patient.getBatch("b-1");
     await clock.run(10_000);
     expect(await answer).toBeNull();
-    expect(logs).toMatchObject(Array.from({ length: 3 }, () => ({ error: odd })));
+    expect(logs).toMatchObject(
+      Array.from({ length: 3 }, () => ({ event: "store.unexpected_error", error: odd })),
+    );
     const lasting = makeRig(1_000, odd, () => true);
     const refused = lasting.patient.getBatch("b-1");
     refused.catch(() => undefined);

@@ -13,13 +13,13 @@
  * is worth less than the next. So is `redrive`: one that was committed would take the next letters under its
  * ceiling.
  */
-import { classifyPortError, describeError } from "../core/errors.ts";
+import { classifyPortError, describeError, type ErrorClass } from "../core/errors.ts";
 import { InvariantError } from "../core/invariant.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
 import { STORE_VERBS, type StoreVerb } from "../ports/store-verbs.ts";
-import type { Log } from "./log.ts";
+import type { Log, LogEntry } from "./log.ts";
 import type { EngineSettings } from "./settings.ts";
 
 export interface PatienceParts {
@@ -112,21 +112,30 @@ async function persist<T>(
       return await call();
     } catch (error) {
       const outages = attempt - ATTEMPTS_MAX + 1;
-      if (!mayTryAgain(error, outages > 0, parts.isTireless())) throw error;
-      const { message } = describeError(error);
-      parts.log({ level: "warn", event: "store.retry", message, error });
+      const errorClass = classifyPortError(error);
+      const isDue = outages <= 0 || (errorClass === "transient" && parts.isTireless());
+      if (!isDue || !mayTryAgain(error, errorClass, parts)) throw error;
+      parts.log(describeRetry(error, errorClass));
       if (outages > 0) await outage.wait(outages);
       else await sleep(parts.clock, RETRY_MS * (0.5 + parts.random.next()));
     }
   }
 }
 
-function mayTryAgain(error: unknown, isOutage: boolean, isTireless: boolean): boolean {
-  // A mistake of ours stays one.
-  if (error instanceof InvariantError) return false;
-  const errorClass = classifyPortError(error);
-  if (errorClass === "transient") return !isOutage || isTireless;
+function mayTryAgain(
+  error: unknown,
+  errorClass: ErrorClass,
+  { isTireless }: PatienceParts,
+): boolean {
   // What nobody has thought of may pass, as when a driver stumbles over a broken connection; but
-  // whoever asked by himself is told at once.
-  return errorClass === "unexpected" && isTireless && !isOutage;
+  // whoever asked by himself is told at once, and a mistake of ours stays one.
+  if (errorClass === "unexpected") return isTireless() && !(error instanceof InvariantError);
+  return errorClass === "transient";
+}
+
+function describeRetry(error: unknown, errorClass: ErrorClass): LogEntry {
+  const { message } = describeError(error);
+  return errorClass === "unexpected"
+    ? { level: "warn", event: "store.unexpected_error", message, error }
+    : { level: "warn", event: "store.retry", message, error };
 }

@@ -34,7 +34,7 @@ import { ProgressDisplay } from "../progress-display.ts";
 import { showStore } from "../show-path.ts";
 import { StopRequest } from "../stop-request.ts";
 import { closeEngine } from "../submit-batch.ts";
-import { isSupervised, onSupervisorGone, tellSupervisor } from "../supervised.ts";
+import { isOneOfSeveral, isSupervised, onSupervisorGone, tellSupervisor } from "../supervised.ts";
 import { Supervisor } from "../supervisor.ts";
 
 interface WorkFlags extends BatchFlags {
@@ -66,7 +66,7 @@ export function addWorkCommand(program: Command, cli: Cli): void {
     .option("--processes <n>", "keep so many processes at work, and start again those that die");
   addConcurrencyFlag(command).action(async (files: string[]) => {
     const flags = command.optsWithGlobals<WorkFlags>();
-    const isOne = flags.processes === undefined || isSupervised(cli.env);
+    const isOne = flags.processes === undefined || isOneOfSeveral(cli.env);
     cli.finish(await (isOne ? work(cli, files, flags) : supervise(cli, flags)));
   });
   addExamples(command, [
