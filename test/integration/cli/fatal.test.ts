@@ -1,6 +1,6 @@
 /** Errors by their class, as the command tells of them. */
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type BatchLine, readLines, Workspace } from "../../support/command-line.ts";
+import { readLines, Workspace } from "../../support/command-line.ts";
 
 let work: Workspace;
 beforeEach(() => {
@@ -28,7 +28,7 @@ test("a fatal error stops a worker with 70: leases are given back at once, and n
   expect(code, stderr).toBe(70);
   expect(stderr).toMatch(/^error NO_ACCESS: credentials are gone\nhint: Mend it, then start/m);
   expect(readLines(stdout).at(-1)).toMatchObject({ error: { code: "NO_ACCESS" } });
-  const left = await work.runJson<BatchLine>("status", id);
+  const left = await work.runJson("status", id);
   expect(left.view).toMatchObject({ state: "running", failed: 0 });
   work.write("mended", "");
   // Nobody waits for the lease of an hour.
