@@ -19,7 +19,7 @@ export const EXIT_CODES_HELP = [
   "2    bad usage: an option, a setting, a pipeline file or a batch id",
   "3    the batch completed with errors: some items failed",
   "4    the batch was cancelled, or expired",
-  "70   a fatal error: mend it before a worker is started again. The batch is kept",
+  "70   a fatal error: mend it before starting again. The batch is kept",
   "130  stopped by Ctrl-C; 143 by SIGTERM. The batch is kept",
 ];
 
