@@ -25,19 +25,24 @@ export function isSluiceError(error: unknown): error is Error & { code: string; 
   );
 }
 
-export function viewError(error: unknown): ErrorView {
+/** `otherwise` is the remedy for one that has none of its own. */
+export function viewError(error: unknown, otherwise: string | null = null): ErrorView {
   const { code, message } = describeError(error);
   if (isSluiceError(error)) {
-    return { code: error.code, message: error.message, hint: error.hint ?? null };
+    return { code: error.code, message: error.message, hint: error.hint ?? otherwise };
   }
-  return { code, message, hint: null };
+  return { code, message, hint: otherwise };
 }
 
-export function printError(error: unknown, screen: Screen, verbose: boolean): void {
-  const { code, message, hint } = viewError(error);
-  printErrorView({ code, message, hint }, screen);
+export function printError(
+  error: unknown,
+  screen: Screen,
+  verbose: boolean,
+  view: ErrorView = viewError(error),
+): void {
+  printErrorView(view, screen);
   if (verbose) printCauses(error, screen);
-  else if (hint === null)
+  else if (view.hint === null)
     screen.line(screen.colours.dim("hint: --verbose shows where it came from."));
 }
 

@@ -40,6 +40,7 @@ import {
   viewError,
 } from "./error-report.ts";
 import { decideErrorExitCode, EXIT } from "./exit-codes.ts";
+import { FATAL_HINT, FatalFailure } from "./fatal-failure.ts";
 import { readPackageVersion } from "./package-version.ts";
 import { Screen } from "./screen.ts";
 
@@ -155,19 +156,21 @@ function styleHelp({ colours }: Screen): object {
   };
 }
 
-function reportError(cli: Cli, error: unknown): number {
+function reportError(cli: Cli, thrown: unknown): number {
+  const isFatal = thrown instanceof FatalFailure;
+  const error = isFatal ? thrown.cause : thrown;
   const usage = error instanceof CommanderError ? readUsageError(error) : null;
   // Help and version are asked for and no errors, though commander throws them.
   if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok;
-  const view = usage ?? viewError(error);
+  const view = usage ?? viewError(error, isFatal ? FATAL_HINT : null);
   if (usage === null) {
     const verbose = cli.argv.includes("--verbose") || isSet(cli.env["SLUICE_DEBUG"]);
-    printError(error, cli.err, verbose);
+    printError(error, cli.err, verbose, view);
   } else {
     printErrorView(usage, cli.err);
   }
   if (cli.argv.includes("--json")) cli.out.line(formatJson({ error: view }));
-  return decideErrorExitCode(view.code);
+  return isFatal ? EXIT.fatal : decideErrorExitCode(view.code);
 }
 
 function readUsageError(error: CommanderError): ErrorView {

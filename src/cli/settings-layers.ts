@@ -25,9 +25,10 @@ const FILE_SETTINGS: readonly string[] = [...SETTINGS, "notify", "consume"];
 const TEXT_SETTINGS: ReadonlySet<string> = new Set(["store", "synchronous"]);
 
 const PREFIX = "SLUICE_";
-/** Variables that are no settings; all but the first are what a command sink gives its command. */
+/** Variables that are no settings; all but the first two are what a command sink gives its command. */
 const OTHER_VARIABLES = [
   "SLUICE_DEBUG",
+  "SLUICE_PROCESS",
   "SLUICE_EVENT",
   "SLUICE_BATCH",
   "SLUICE_EVENT_ID",

@@ -3,7 +3,6 @@
  * that it was given. It gets its store from outside and leaves it open.
  */
 import { hash } from "node:crypto";
-import { isEnded } from "../core/batch.ts";
 import { SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Submission } from "../ports/conducting.ts";
@@ -12,7 +11,6 @@ import type { Random } from "../ports/random.ts";
 import type { Sink } from "../ports/sink.ts";
 import type { Store } from "../ports/store.ts";
 import type { TopicView } from "../ports/topics.ts";
-import type { WithinStore } from "../ports/within.ts";
 import { BatchHandle, type HandleParts } from "./batch-handle.ts";
 import { Conductor } from "./conductor.ts";
 import type { Consume } from "./consumer.ts";
@@ -20,7 +18,8 @@ import { guardLog, type Log, silentLog } from "./log.ts";
 import { OpenBatch } from "./open-batch.ts";
 import { Operator } from "./operator.ts";
 import { makePatientStore } from "./patient-store.ts";
-import { acceptsVersion, type Pipeline } from "./pipeline.ts";
+import type { Pipeline } from "./pipeline.ts";
+import { recordSubmission } from "./record-submission.ts";
 import { RecordTail } from "./record-tail.ts";
 import { type EngineSettings, resolveSettings } from "./settings.ts";
 import { describeStep } from "./step.ts";
@@ -113,7 +112,7 @@ export class Engine {
     const parts = {
       ...this.#parts,
       // Who asks for something gets an answer in time; the work itself outlasts any outage.
-      store: makePatientStore(raw, { ...this.#parts, isTireless: () => this.#isOpen }),
+      store: makePatientStore(raw, { ...this.#parts, settings, isTireless: () => this.#isOpen }),
       settings,
       onFatal: (error: unknown) => this.#fail(error),
     };
@@ -136,7 +135,13 @@ export class Engine {
     const { work: _w, log: _l, clock: _c, random: _r, ownsStore: _o, ...settings } = options;
     const resolved = resolveSettings(settings, store.looks);
     const { clock = systemClock, random = systemRandom, log = silentLog } = options;
-    const patience = { clock, random, log: guardLog(log), isTireless: () => false };
+    const patience = {
+      clock,
+      random,
+      log: guardLog(log),
+      settings: resolved,
+      isTireless: () => false,
+    };
     const patient = makePatientStore(store, patience);
     const workerId = await patient.registerWorker({ name: "engine" });
     const engine = new Engine(store, patient, workerId, resolved, options);
@@ -164,8 +169,8 @@ export class Engine {
     const items = erased.steps[0].source === null ? checkItems(erased, input) : null;
     const submission = this.#describe(erased, input, options, false);
     const { transaction } = options;
-    const record = (store?: WithinStore): Promise<Recorded> =>
-      this.#record(submission, erased, store);
+    const record = (store: Pick<Store, "submit"> = this.store): Promise<Recorded> =>
+      recordSubmission(submission, erased, store);
     const { batch, takenUp } =
       transaction === undefined
         ? await record()
@@ -191,7 +196,7 @@ export class Engine {
     this.#throwIfClosed();
     const erased = pipeline as unknown as Pipeline;
     const submission = this.#describe(erased, null, options, true);
-    const { batch } = await this.#record(submission, erased);
+    const { batch } = await recordSubmission(submission, erased, this.store);
     if (isUnplanned(batch)) {
       const started = await this.store.startSlicing(batch.id, false);
       const { step, sliceFence } = started.batch;
@@ -294,8 +299,10 @@ export class Engine {
   }
 
   async #close(drainMs: number): Promise<void> {
+    const until = this.#clock.monotonicMs() + drainMs;
     await this.#worker.stop(drainMs);
-    await this.#subscriptions.stop(drainMs);
+    // What is delivered last may be of the items that were finished last: they share the time.
+    await this.#subscriptions.stop(Math.max(0, until - this.#clock.monotonicMs()));
     await this.#conductor.stop();
     await this.#sweeper.stop();
     if (this.#ownsStore) await this.store.close();
@@ -327,31 +334,6 @@ export class Engine {
         ...describeShare(pipeline, tenant),
       },
     };
-  }
-
-  async #record(
-    submission: Submission,
-    pipeline: Pipeline,
-    store: Pick<Store, "submit"> = this.store,
-  ): Promise<Recorded> {
-    const { kind, batch } = await store.submit(submission);
-    if (kind === "key_taken") {
-      throw new SluiceError(
-        "KEY_TAKEN",
-        `the key ${JSON.stringify(submission.key)} belongs to batch ${batch.id}, which has another input`,
-        { hint: "Use another key, or the input of that batch." },
-      );
-    }
-    if (!isEnded(batch.state) && !acceptsVersion(pipeline, batch.version)) {
-      throw new SluiceError(
-        "OTHER_VERSION",
-        `batch ${batch.id} is unfinished and belongs to version ${batch.version} of ${pipeline.name}; this is version ${pipeline.version}`,
-        {
-          hint: `Finish it with the code of version ${batch.version}. If this code can do that too, add accepts: [${JSON.stringify(batch.version)}]. For a batch beside it, give another key.`,
-        },
-      );
-    }
-    return { batch, takenUp: kind === "existing" ? batch : null };
   }
 
   #handleParts(): HandleParts {

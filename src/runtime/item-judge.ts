@@ -1,5 +1,11 @@
 /** Decides what became of an item from what its handler returned or threw, and notes it. */
-import { describeError, type ErrorFacts, TransientError } from "../core/errors.ts";
+import {
+  describeError,
+  ERROR_CLASSES,
+  type ErrorClass,
+  type ErrorFacts,
+  TransientError,
+} from "../core/errors.ts";
 import { unreachable } from "../core/invariant.ts";
 import type { ItemCommit } from "../core/item-commit.ts";
 import { decideRetry } from "../core/retry.ts";
@@ -126,11 +132,27 @@ export class ItemJudge {
     this.fail(run, index, item, error, isOurs ? error : null);
   }
 
+  /** The step's own word for an error comes before what its shape says. */
+  #describe(thrown: unknown): ErrorFacts {
+    const { step, log } = this.#parts;
+    const facts = describeError(thrown);
+    if (step.classify === undefined) return facts;
+    try {
+      return { ...facts, errorClass: readClass(step.classify(thrown)) ?? facts.errorClass };
+    } catch (error) {
+      // It must not hide the failure that it is asked about.
+      const message = `classify of step ${step.name} threw: ${describeError(error).message}`;
+      log({ level: "warn", event: "item.classify_failed", message, error });
+      return facts;
+    }
+  }
+
   fail(run: ChunkRun, index: number, item: unknown, thrown: unknown, stop: Error | null): void {
     // Told to stop by us: the item did not fail, it was not run. It goes back with its chunk.
     if (stop instanceof StopSignal) return;
     const { step, random, log } = this.#parts;
-    const facts = describeError(stop instanceof TimeLimitSignal ? asTimeout(stop) : thrown);
+    const facts =
+      stop instanceof TimeLimitSignal ? describeError(asTimeout(stop)) : this.#describe(thrown);
     if (facts.isOutage && run.pace !== null) {
       this.#parts.onOutage(run);
       return run.defer(index, readKeyOf(step, item), run.pace.outageMs);
@@ -150,6 +172,11 @@ export class ItemJudge {
         return unreachable(decision);
     }
   }
+}
+
+/** A class that the step's own function has a word for, or null. */
+function readClass(answer: unknown): ErrorClass | null {
+  return ERROR_CLASSES.find((one) => one === answer) ?? null;
 }
 
 /** Whole, as stores keep times in whole milliseconds, and bounded, as nothing waits for ever. */

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../test/support/manual-clock.ts";
 import { createMemoryStore } from "../adapters/memory/store.ts";
 import { SluiceError } from "../core/errors.ts";
+import { InvariantError } from "../core/invariant.ts";
 import { DEFAULT_WATCH_DELAYS } from "../core/watch.ts";
 import type { Store } from "../ports/store.ts";
 import type { LogEntry } from "./log.ts";
@@ -35,7 +36,13 @@ function makeRig(failures: number, error: Error = busy, isTireless = (): boolean
   };
   const random = { next: () => 0.5, id: () => "aaaaaaaaaaaa" };
   const log = (entry: LogEntry): void => void logs.push(entry);
-  const patient = makePatientStore(shaky, { clock, random, log, isTireless });
+  const patient = makePatientStore(shaky, {
+    clock,
+    random,
+    log,
+    settings: { outageRetryMs: 5_000 },
+    isTireless,
+  });
   return { clock, patient, logs, countCalls: () => calls };
 }
 
@@ -59,12 +66,63 @@ describe("a patient store", () => {
   });
 
   test("one that is tireless goes on for as long as it takes, and does not fill the log", async () => {
-    const { clock, patient, logs, countCalls } = makeRig(1_000, busy, () => true);
+    const { clock, patient, logs, countCalls } = makeRig(70, busy, () => true);
     const answer = patient.getBatch("b-1");
     await clock.run(3_600_000);
     expect(await answer).toBeNull();
-    expect(countCalls()).toBe(1_001);
-    expect(logs.length).toBeLessThan(60);
+    expect(countCalls()).toBe(71);
+    expect(logs.length).toBeLessThan(80);
+  });
+
+  test("waits longer each time while the store is down, up to a minute", async () => {
+    const { clock, patient, countCalls } = makeRig(1_000, busy, () => true);
+    void patient.getBatch("b-1");
+    await clock.run(4_900);
+    const calls: number[] = [];
+    for (const waitMs of [5_000, 10_000, 20_000, 40_000, 60_000, 60_000]) {
+      await clock.run(waitMs);
+      calls.push(countCalls());
+    }
+    expect(calls).toEqual([21, 22, 23, 24, 25, 26]);
+  });
+
+  test("goes on at once when a beat gets through to a store that was down", async () => {
+    const { clock, patient, countCalls } = makeRig(23, busy, () => true);
+    const answer = patient.getBatch("b-1");
+    await clock.run(25_000);
+    expect(countCalls()).toBe(22);
+    await expect(patient.beat(1, [], 1_000)).rejects.toBe(busy);
+    await clock.run(0);
+    expect(countCalls()).toBe(23);
+    await patient.beat(1, [], 1_000);
+    await clock.run(0);
+    expect(await answer).toBeNull();
+  });
+
+  test("tries again what nobody has thought of, for some seconds and only where the engine works", async () => {
+    const odd = new TypeError("cannot read properties of undefined");
+    const { clock, patient, logs } = makeRig(3, odd, () => true);
+    const answer = patient.getBatch("b-1");
+    await clock.run(10_000);
+    expect(await answer).toBeNull();
+    expect(logs).toMatchObject(
+      Array.from({ length: 3 }, () => ({ event: "store.unexpected_error", error: odd })),
+    );
+    const lasting = makeRig(1_000, odd, () => true);
+    const refused = lasting.patient.getBatch("b-1");
+    refused.catch(() => undefined);
+    await lasting.clock.run(60_000);
+    await expect(refused).rejects.toBe(odd);
+    expect(lasting.countCalls()).toBe(20);
+    const asked = makeRig(1_000, odd);
+    await expect(asked.patient.getBatch("b-1")).rejects.toBe(odd);
+    expect(asked.countCalls()).toBe(1);
+  });
+
+  test("does not try again what is a mistake of ours", async () => {
+    const { patient, countCalls } = makeRig(1_000, new InvariantError("broken"), () => true);
+    await expect(patient.getBatch("b-1")).rejects.toThrow("broken");
+    expect(countCalls()).toBe(1);
   });
 
   test("one that was tireless gives up when it is to stop", async () => {

@@ -1,6 +1,7 @@
 /** A user's pipeline: one step or several, under a name and a version. */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Caps } from "../core/caps.ts";
+import type { ErrorClass } from "../core/errors.ts";
 import type { BudgetScope } from "../core/failure-budget.ts";
 import type { Weekday } from "../core/quiet-hours.ts";
 import type { RetryPolicy } from "../core/retry.ts";
@@ -52,6 +53,8 @@ interface StepLimits<Item> {
    */
   readonly concurrency?: number | { readonly min?: number; readonly max: number };
   readonly retry?: Partial<RetryPolicy>;
+  /** What class an error of the handler has; nothing where that is to be told by its shape. */
+  readonly classify?: (error: unknown) => ErrorClass | null | undefined;
   /** How long one handler call may take. Default 5 minutes. */
   readonly timeLimitMs?: number;
   /** Automatic passes over the step's dead letters before it ends. Default 3. */
@@ -201,7 +204,10 @@ interface WithoutSchema {
 }
 
 interface WaitOptions
-  extends Pick<StepLimits<unknown>, "retry" | "timeLimitMs" | "maxRedrives" | "errorsTopic"> {
+  extends Pick<
+    StepLimits<unknown>,
+    "retry" | "classify" | "timeLimitMs" | "maxRedrives" | "errorsTopic"
+  > {
   readonly name: string;
   /** Wait for an outside count instead of working on items. */
   readonly waitFor: WaitFor;

@@ -14,6 +14,8 @@ export interface EngineSettings {
   readonly flushMs: number;
   /** ...or when there are this many. */
   readonly flushItems: number;
+  /** How long to wait for a store that is down before it is asked again; longer with each time. */
+  readonly outageRetryMs: number;
   /** How long a stop waits for the items in hand. */
   readonly drainMs: number;
   /** How long a handler that ignores its signal is waited for. */
@@ -53,6 +55,7 @@ export const DEFAULT_SETTINGS: EngineSettings = {
   pollMs: 1_000,
   flushMs: 250,
   flushItems: 1_000,
+  outageRetryMs: 5_000,
   drainMs: 25_000,
   abortGraceMs: 1_000,
   cancelMs: 10_000,
@@ -84,6 +87,7 @@ const shape = z.strictObject({
   pollMs: setting(10, DAY_MS),
   flushMs: setting(1, DAY_MS),
   flushItems: setting(1, 1_000_000),
+  outageRetryMs: setting(10, DAY_MS),
   drainMs: setting(0, DAY_MS),
   abortGraceMs: setting(0, DAY_MS),
   cancelMs: setting(0, DAY_MS),

@@ -166,6 +166,7 @@ export const stepOptions = {
       capMs: wholeNumber(0, DAY_MS).default(DEFAULT_RETRY.capMs),
     })
     .prefault({}),
+  classify: oneFunction('(error) => (error.code === "E_LATE" ? "transient" : null)').optional(),
   timeLimitMs: wholeNumber(1, DAY_MS).default(300_000),
   maxRedrives: wholeNumber(0, REDRIVES_MAX).default(DEFAULT_MAX_REDRIVES),
   failureBudget: budget.nullable().default(null),

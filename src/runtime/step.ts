@@ -58,6 +58,7 @@ export interface Step<Item = unknown, Input = unknown> {
   readonly waits: boolean;
   // Methods, so that a step of one item type can be handled as one of any.
   readKey(item: Item): string | null;
+  classify?(error: unknown): unknown;
   route?(item: Item, result: unknown): string | null | undefined;
   process?(item: Item, context: ItemContext): unknown;
   processChunk?(items: readonly ChunkItem<Item>[], context: ChunkContext): unknown;
@@ -82,6 +83,7 @@ export function makeStep(
     rate,
     concurrency,
     route,
+    classify,
     ...rest
   } = checked;
   const number = before.length;
@@ -101,6 +103,7 @@ export function makeStep(
     rate: rate === null ? null : makeStepRate(rate, pipeline),
     waits: waitFor !== undefined,
     readKey: (value: unknown) => (key === undefined ? null : checkKey(key(value))),
+    ...(classify === undefined ? {} : { classify }),
   };
   if (waitFor !== undefined) return { ...step, ...makeWaitStep(waitFor), carriesFrom: null };
   return {

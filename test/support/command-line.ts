@@ -75,6 +75,10 @@ export class Running {
     });
   }
 
+  get pid(): number {
+    return this.#child.pid ?? -1;
+  }
+
   get isOver(): boolean {
     return this.#isOver;
   }

@@ -8,6 +8,7 @@ import { viewBatch, countRun } from "../batch-view.ts";
 import type { Cli } from "../cli.ts";
 import { addExamples } from "../command-help.ts";
 import { decideSignalExitCode } from "../exit-codes.ts";
+import { markFatal } from "../fatal-failure.ts";
 import { followBatch } from "../follow-batch.ts";
 import { formatDuration } from "../format-duration.ts";
 import { formatCount } from "../format-number.ts";
@@ -56,7 +57,7 @@ async function run(cli: Cli, file: string, flags: BatchFlags): Promise<number> {
     if (submitted.handle.takenUp !== null) display.note(describeTakenUp(batch));
     else display.note(cli.err.colours.dim(`batch ${batch.id}`));
     const startedAt = cli.clock.monotonicMs();
-    const ended = await workUntilEnded(cli, submitted, stop);
+    const ended = await markFatal(() => workUntilEnded(cli, submitted, stop));
     if (ended === null) return await leaveUnfinished(cli, submitted, stop, json);
     const tookMs = Math.max(1, cli.clock.monotonicMs() - startedAt);
     const itemsPerSecond = ((countRun(ended.counts) - countRun(batch.counts)) * 1_000) / tookMs;
