@@ -15,6 +15,7 @@ import { type Clock, sleep } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
 import { STORE_VERBS, type StoreVerb } from "../ports/store-verbs.ts";
+import type { Heart } from "./heart.ts";
 import type { Log } from "./log.ts";
 
 export interface PatienceParts {
@@ -23,6 +24,8 @@ export interface PatienceParts {
   readonly log: Log;
   /** Whether calls are made again without end. */
   readonly isTireless: () => boolean;
+  /** Is told when a call failed and is made again. */
+  readonly heart?: Heart | undefined;
 }
 
 const IMPATIENT_VERBS: ReadonlySet<StoreVerb> = new Set([
@@ -75,6 +78,7 @@ async function persist<T>(call: () => Promise<T>, parts: PatienceParts): Promise
         const { message } = describeError(error);
         parts.log({ level: "warn", event: "store.retry", message, error });
       }
+      parts.heart?.noteTrouble();
       const delayMs = isOutage ? OUTAGE_RETRY_MS : RETRY_MS;
       await sleep(parts.clock, delayMs * (0.5 + parts.random.next()));
     }

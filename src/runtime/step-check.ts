@@ -167,6 +167,7 @@ export const stepOptions = {
     })
     .prefault({}),
   timeLimitMs: wholeNumber(1, DAY_MS).default(300_000),
+  expectedMs: wholeNumber(1, DAY_MS).nullable().default(null),
   maxRedrives: wholeNumber(0, REDRIVES_MAX).default(DEFAULT_MAX_REDRIVES),
   failureBudget: budget.nullable().default(null),
   canary: canary.nullable().default(null),
