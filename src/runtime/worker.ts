@@ -9,6 +9,7 @@ import { Gate } from "./gate.ts";
 import type { Heart } from "./heart.ts";
 import type { Log } from "./log.ts";
 import type { Pipeline } from "./pipeline.ts";
+import { computeBeatMs, findEndingBatches } from "./renewal.ts";
 import type { EngineSettings } from "./settings.ts";
 import type { InlineWork } from "./slicer.ts";
 import { SlotPermits } from "./slot-permits.ts";
@@ -143,7 +144,7 @@ export class Worker {
     const { store, id, settings, log } = this.#parts;
     if (this.#stopped !== null || this.#served.size === 0) return;
     try {
-      await store.beat(id, [...this.#served.values()], settings.renewMs * 3);
+      await store.beat(id, [...this.#served.values()], computeBeatMs(settings.renewMs));
     } catch (error) {
       if (!(error instanceof SluiceError && error.retryable)) throw error;
       log({ level: "warn", event: "worker.beat_failed", message: error.message, error });
@@ -160,14 +161,7 @@ export class Worker {
       const lost = await this.#renewWithPermits(leases, asked + settings.leaseMs);
       heart?.noteRenewal(asked);
       for (const executor of executors) executor.noteLost(lost);
-      // That of a cancelled batch was not prolonged, whose end may come any moment: whoever believed
-      // that it was would start items after it. Asked afterwards, so that none is missed.
-      const stops = await store.readStops(this.#listBatches());
-      const ending = new Set(
-        stops
-          .filter(({ kind, mode }) => kind !== "pause" && mode === "now")
-          .map((one) => one.batch),
-      );
+      const ending = await findEndingBatches(store, this.#listBatches());
       // What was leased while this was under way has not been renewed.
       const renewed = new Set(leases.filter(({ batch }) => !ending.has(batch)));
       for (const executor of executors) executor.noteRenewal(renewed, asked + settings.leaseMs);
