@@ -81,9 +81,7 @@ async function answer(request: IncomingMessage): Promise<PageAnswer> {
     return answerUnknown([...HEALTH_PATHS, ...Object.keys(orders.pages)]);
   }
   const found = await shelf.read(path);
-  return found === null
-    ? answerNothingYet(path)
-    : answerText(contentType, found.text, found.ageMs);
+  return found === null ? answerNothingYet(path) : answerText(contentType, found.text, found.ageMs);
 }
 
 async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -139,8 +139,15 @@ export class Engine {
   }
 
   static async start(store: Store, options: EngineOptions = {}): Promise<Engine> {
-    const { work: _w, log: _l, clock: _c, random: _r, heart: _h, ownsStore: _o, ...settings } =
-      options;
+    const {
+      work: _w,
+      log: _l,
+      clock: _c,
+      random: _r,
+      heart: _h,
+      ownsStore: _o,
+      ...settings
+    } = options;
     const resolved = resolveSettings(settings, store.looks);
     const { clock = systemClock, random = systemRandom, log = silentLog } = options;
     const patience = { clock, random, log: guardLog(log), isTireless: () => false };

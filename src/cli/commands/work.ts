@@ -4,7 +4,10 @@ import { BATCH_STATES, type BatchState, isEnded } from "../../core/batch.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { BatchSnapshot } from "../../ports/conducting.ts";
 import type { Store } from "../../ports/store.ts";
+import type { Vigil } from "../../http/vigil.ts";
 import type { Engine } from "../../runtime/engine.ts";
+import { Heart } from "../../runtime/heart.ts";
+import type { Log } from "../../runtime/log.ts";
 import { canWorkOn, type Pipeline } from "../../runtime/pipeline.ts";
 import { Wake } from "../../runtime/wake.ts";
 import {
@@ -18,9 +21,10 @@ import { paintState } from "../batch-summary.ts";
 import { computeElapsedMs, viewBatch } from "../batch-view.ts";
 import type { Cli } from "../cli.ts";
 import { addExamples } from "../command-help.ts";
-import { loadConfig } from "../config.ts";
+import { type Config, loadConfig } from "../config.ts";
 import { EndedBatches } from "../ended-batches.ts";
 import { EXIT } from "../exit-codes.ts";
+import { DEFAULT_HEALTH_PORT } from "../health-config.ts";
 import { formatDuration } from "../format-duration.ts";
 import { countNoun, formatCount } from "../format-number.ts";
 import { formatJson, makeInert } from "../inert-text.ts";
@@ -31,9 +35,11 @@ import { ProgressDisplay } from "../progress-display.ts";
 import { showStore } from "../show-path.ts";
 import { StopRequest } from "../stop-request.ts";
 import { closeEngine } from "../submit-batch.ts";
+import { startVigil } from "../work-vigil.ts";
 
 interface WorkFlags extends BatchFlags {
   readonly untilIdle?: boolean;
+  readonly healthPort?: string;
 }
 
 const POLL_MS = 1_000;
@@ -53,7 +59,8 @@ export function addWorkCommand(program: Command, cli: Cli): void {
         "of workers may share a store on one host.",
     )
     .argument("<pipeline.ts...>", "files that export a pipeline by default")
-    .option("--until-idle", "stop when no batch of these pipelines is unfinished (for cron)");
+    .option("--until-idle", "stop when no batch of these pipelines is unfinished (for cron)")
+    .option("--health-port <port>", `serves /health and /ready (default: ${DEFAULT_HEALTH_PORT})`);
   addConcurrencyFlag(command).action(async (files: string[]) => {
     cli.finish(await work(cli, files, command.optsWithGlobals<WorkFlags>()));
   });
@@ -69,8 +76,11 @@ async function work(cli: Cli, files: readonly string[], flags: WorkFlags): Promi
   const pipelines = loaded.map((pipeline) => adjustPipeline(pipeline, flags));
   const display = new ProgressDisplay(cli.err, cli.clock);
   for (const message of config.warnings) display.log({ level: "warn", event: "config", message });
-  const engine = await openEngine({ config, clock: cli.clock, log: (entry) => display.log(entry) });
-  const stop = new StopRequest(cli.clock, cli.exitNow);
+  const { clock, env } = cli;
+  const heart = new Heart(clock);
+  const vigil = await startVigil({ config, heart, clock, display, env });
+  const engine = await openWatched(cli, config, display, { heart, vigil });
+  const stop = new StopRequest(clock, cli.exitNow);
   try {
     subscribeNotified(engine, config);
     for (const pipeline of pipelines) engine.work(pipeline);
@@ -84,7 +94,25 @@ async function work(cli: Cli, files: readonly string[], flags: WorkFlags): Promi
     return EXIT.ok;
   } finally {
     await closeEngine(engine);
+    await vigil.close();
     stop.release();
+  }
+}
+
+async function openWatched(
+  { clock }: Cli,
+  config: Config,
+  display: ProgressDisplay,
+  { heart, vigil }: { readonly heart: Heart; readonly vigil: Vigil },
+): Promise<Engine> {
+  const { pollWaitMs } = config.health;
+  const engine = { ...config.engine, ...(pollWaitMs === null ? {} : { pollMs: pollWaitMs }) };
+  try {
+    const log: Log = (entry) => display.log(entry);
+    return await openEngine({ config: { ...config, engine }, clock, log, heart });
+  } catch (error) {
+    await vigil.close();
+    throw error;
   }
 }
 
