@@ -20,7 +20,7 @@ export interface Layer {
 
 export const ENGINE_SETTINGS = Object.keys(DEFAULT_SETTINGS) as readonly (keyof EngineSettings)[];
 /** How a worker process is watched over. */
-const HEALTH_SETTINGS = [
+export const HEALTH_SETTINGS: readonly string[] = [
   "healthPort",
   "healthHost",
   "heartbeatTimeout",

@@ -69,7 +69,12 @@ export class Vigil {
         Object.entries(pages).map(([path, { contentType }]) => [path, contentType]),
       ),
     };
-    const thread = new Worker(ENTRY, { workerData: orders, name: "sluice-vigil" });
+    const thread = new Worker(ENTRY, {
+      workerData: orders,
+      name: "sluice-vigil",
+      // Node 22 would warn of its SQLite once more.
+      execArgv: ["--disable-warning=ExperimentalWarning"],
+    });
     const vigil = new Vigil(thread, options);
     try {
       vigil.#port = await vigil.#ready.promise;
