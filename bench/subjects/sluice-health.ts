@@ -73,9 +73,9 @@ async function end(child: ChildProcess): Promise<void> {
 async function askUntilEnd(child: ChildProcess): Promise<readonly number[]> {
   const tookMs: number[] = [];
   const url = await readAddress(child);
-  let isOver = false;
-  const ended = end(child).finally(() => (isOver = true));
-  while (!isOver) {
+  const over = new AbortController();
+  const ended = end(child).finally(() => over.abort());
+  while (!over.signal.aborted) {
     const askedAt = performance.now();
     const answer = await ask(url);
     if (answer?.ok === true) tookMs.push(performance.now() - askedAt);

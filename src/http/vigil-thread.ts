@@ -32,7 +32,7 @@ const REQUEST_MS = 5_000;
 const orders = workerData as VigilOrders;
 const port = parentPort;
 invariant(port !== null, "it is started as a thread");
-const say = (message: FromThread): void => port.postMessage(message);
+const say = (message: FromThread): void => port.postMessage(message, []);
 const pulse = new PulsePage(orders.pulse);
 const leases = new LeasePage(orders.leases);
 const shelf = new PageShelf({

@@ -104,7 +104,7 @@ export class Vigil {
   }
 
   #say(message: ToThread): void {
-    this.#thread.postMessage(message);
+    this.#thread.postMessage(message, []);
   }
 
   #hear(message: FromThread): void {

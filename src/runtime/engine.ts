@@ -139,17 +139,9 @@ export class Engine {
   }
 
   static async start(store: Store, options: EngineOptions = {}): Promise<Engine> {
-    const {
-      work: _w,
-      log: _l,
-      clock: _c,
-      random: _r,
-      heart: _h,
-      ownsStore: _o,
-      ...settings
-    } = options;
+    const { clock = systemClock, random = systemRandom, log = silentLog, ...others } = options;
+    const { work: _w, heart: _h, ownsStore: _o, ...settings } = others;
     const resolved = resolveSettings(settings, store.looks);
-    const { clock = systemClock, random = systemRandom, log = silentLog } = options;
     const patience = { clock, random, log: guardLog(log), isTireless: () => false };
     const patient = makePatientStore(store, patience);
     const workerId = await patient.registerWorker({ name: "engine" });

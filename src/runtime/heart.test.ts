@@ -9,7 +9,7 @@ import type { Step } from "./step.ts";
 const GRACE_MS = 1_000;
 
 function makeStep(options: { readonly expectedMs?: number; readonly timeLimitMs?: number }): Step {
-  return definePipeline({ name: "p", process: () => undefined, ...options }).steps[0] as Step;
+  return definePipeline({ name: "p", process: () => undefined, ...options }).steps[0];
 }
 
 function start(): { readonly heart: Heart; readonly clock: ManualClock; readonly page: PulsePage } {

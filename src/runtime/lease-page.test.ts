@@ -1,6 +1,7 @@
+import { setImmediate as turn } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { describe, expect, test } from "vitest";
-import { LeasePage } from "./lease-page.ts";
+import { type LeaseHold, LeasePage } from "./lease-page.ts";
 
 const lease = (chunk: number, fence = 1, batch = "b-abc") => ({ batch, step: 0, chunk, fence });
 
@@ -87,17 +88,20 @@ describe("a page of leases", () => {
       reader.on("error", reject);
       reader.on("exit", () => resolve());
     });
-    let ended = false;
-    void isOver.finally(() => (ended = true));
-    for (let round = 0; !ended; round++) {
+    const holds: (LeaseHold | null)[] = [];
+    const ended = new AbortController();
+    void isOver.finally(() => ended.abort());
+    for (let round = 0; !ended.signal.aborted; round++) {
       for (let at = 0; at < 200; at++) {
         const n = round * 200 + at;
-        page.enter({ batch: String(n), step: n, chunk: n, fence: n })?.release();
+        holds.push(page.enter({ batch: String(n), step: n, chunk: n, fence: n }));
+        if (holds.length > 20) holds.shift()?.release();
       }
-      await new Promise((resolve) => setImmediate(resolve));
+      await turn();
     }
     await isOver;
     expect(answers[0]).toBe("ready");
     expect(answers[1]).toMatchObject({ torn: 0 });
+    expect((answers[1] as { seen: number }).seen).toBeGreaterThan(0);
   });
 });

@@ -1,9 +1,11 @@
+/** The thread beside a worker, started from its sources: what it answers, and what it serves for others. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
-import { DEFAULT_HEALTH_LIMITS } from "../core/health.ts";
-import { SluiceError } from "../core/errors.ts";
-import { Heart } from "../runtime/heart.ts";
-import { systemClock } from "../runtime/system-clock.ts";
-import { Vigil, type VigilPage } from "./vigil.ts";
+import { DEFAULT_HEALTH_LIMITS } from "../../../src/core/health.ts";
+import { SluiceError } from "../../../src/core/errors.ts";
+import { Heart } from "../../../src/runtime/heart.ts";
+import { systemClock } from "../../../src/runtime/system-clock.ts";
+import { Vigil, type VigilPage } from "../../../src/http/vigil.ts";
 
 const open: Vigil[] = [];
 afterEach(async () => {
@@ -72,11 +74,11 @@ describe("a vigil", () => {
   test("serves the last text, with its age, when the main thread does not come to it", async () => {
     let isBusy = false;
     const read = (): Promise<string> =>
-      isBusy ? new Promise<string>(() => undefined) : Promise.resolve("x 1\n");
+      isBusy ? Promise.withResolvers<string>().promise : Promise.resolve("x 1\n");
     const { url } = await start({ "/metrics": { contentType: "text/plain", read } });
     expect(await (await fetch(`${url}/metrics`)).text()).toBe("x 1\n");
     isBusy = true;
-    await new Promise((resolve) => setTimeout(resolve, 700));
+    await sleep(700);
     const old = await fetch(`${url}/metrics`);
     expect(await old.text()).toBe("x 1\n");
     expect(Number(old.headers.get("age"))).toBeGreaterThanOrEqual(1);
