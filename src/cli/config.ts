@@ -8,6 +8,7 @@ import { nameStore } from "../stores/open-store.ts";
 import { type EngineSettings, findSettingProblems } from "../runtime/settings.ts";
 import { importDefault } from "./import-module.ts";
 import type { CommonFlags } from "./common-flags.ts";
+import { checkHealth, type HealthConfig, readHealth } from "./health-config.ts";
 import { checkConsume, type Consumed, readConsume } from "./consume-config.ts";
 import { checkNotify, type Notify, readNotify } from "./notify-config.ts";
 import {
@@ -26,6 +27,8 @@ export interface Config {
   readonly synchronous: SynchronousMode;
   readonly busyMs: number;
   readonly engine: Partial<EngineSettings>;
+  /** How a worker process is watched over. */
+  readonly health: HealthConfig;
   /** Sinks that are told of events. */
   readonly notify: Notify;
   /** Sinks that take the messages of topics. */
@@ -34,6 +37,9 @@ export interface Config {
   /** What another command needs to find the same store: nothing, or ` --store path`. */
   readonly storeFlag: readonly string[];
 }
+
+/** The options that are settings. */
+type ConfigFlags = CommonFlags & { readonly healthPort?: string };
 
 /** A number that a command takes as an option of its own. */
 export interface NumberFlag {
@@ -53,7 +59,7 @@ const FILE_NAMES = [
 ];
 
 export async function loadConfig(
-  flags: CommonFlags,
+  flags: ConfigFlags,
   env: NodeJS.ProcessEnv,
   numbers: readonly NumberFlag[] = [],
 ): Promise<Config> {
@@ -63,6 +69,7 @@ export async function loadConfig(
     ...problems,
     ...checkStoreSettings(values),
     ...checkEngineSettings(values),
+    ...checkHealth(values),
     ...checkNotify(values.get("notify")),
     ...checkConsume(values.get("consume")),
     ...numbers.flatMap(checkNumber),
@@ -87,6 +94,7 @@ function assemble(values: ReadonlyMap<string, GivenValue>, warnings: readonly st
     synchronous: (read("synchronous") as SynchronousMode | undefined) ?? "full",
     busyMs: (read("busyMs") as number | undefined) ?? DEFAULT_BUSY_MS,
     engine: readEngineSettings(values),
+    health: readHealth(values),
     notify: readNotify(values.get("notify")),
     consume: readConsume(values.get("consume")),
     warnings,
@@ -133,10 +141,14 @@ function findConfigFile(): string | null {
 
 const FLAG_PLACE = "after --store";
 
-function readFlags({ store }: CommonFlags): Layer {
-  const given: [string, GivenValue][] =
-    store === undefined ? [] : [["store", { value: store, place: FLAG_PLACE }]];
-  return { values: new Map(given), problems: [], warnings: [] };
+function readFlags({ store, healthPort }: ConfigFlags): Layer {
+  const values = new Map<string, GivenValue>();
+  if (store !== undefined) values.set("store", { value: store, place: FLAG_PLACE });
+  if (healthPort !== undefined) {
+    const value = /^\d+$/.test(healthPort) ? Number(healthPort) : healthPort;
+    values.set("healthPort", { value, place: "after --health-port" });
+  }
+  return { values, problems: [], warnings: [] };
 }
 
 function checkStoreSettings(values: ReadonlyMap<string, GivenValue>): string[] {

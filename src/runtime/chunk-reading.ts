@@ -4,6 +4,7 @@ import type { SliceItems } from "../ports/source.ts";
 import type { Store } from "../ports/store.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import { claimContents } from "./content-claims.ts";
+import type { Heart } from "./heart.ts";
 import type { ReaderPool } from "./reader-pool.ts";
 import { nameScopes } from "./slot-permits.ts";
 import type { Step } from "./step.ts";
@@ -12,6 +13,7 @@ export interface ChunkReadingParts {
   readonly store: Store;
   readonly step: Step;
   readonly readers: ReaderPool;
+  readonly heart?: Heart | undefined;
 }
 
 /** `failed`: the source cannot give them. */
@@ -22,13 +24,15 @@ export type ReadResult =
 export async function readChunks(
   id: string,
   runs: readonly ChunkRun[],
-  { store, step, readers }: ChunkReadingParts,
+  { store, step, readers, heart }: ChunkReadingParts,
 ): Promise<ReadResult> {
   const batch = readers.find(id)?.batch ?? (await store.getBatch(id));
   if (batch === null) throw new SluiceError("UNKNOWN_BATCH", `batch ${id} has vanished`);
   let contents: readonly SliceItems[];
   try {
-    contents = await readers.open(batch).read(runs.map(({ lease }) => lease));
+    const read = (): Promise<readonly SliceItems[]> =>
+      readers.open(batch).read(runs.map(({ lease }) => lease));
+    contents = await (heart === undefined ? read() : heart.during(read));
   } catch (error) {
     return { kind: "failed", error };
   }

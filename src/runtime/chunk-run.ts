@@ -21,7 +21,9 @@ import type { ItemMessage } from "../core/topic.ts";
 import type { SliceItems } from "../ports/source.ts";
 import type { ItemHistory, LeasedChunk, Report } from "../ports/working.ts";
 import { ChunkNotes, NOTHING_NOTED, writeCheckpoint } from "./chunk-notes.ts";
+import type { Heart } from "./heart.ts";
 import type { RunFacts } from "./item-context.ts";
+import type { LeaseHold } from "./lease-page.ts";
 import { StopSignal } from "./stop-signals.ts";
 
 const NO_MESSAGES: readonly ItemMessage[] = [];
@@ -33,6 +35,8 @@ export interface RunOptions {
   readonly now: number;
   /** A handler waits for the store to be told. */
   readonly onUrgent?: () => void;
+  /** Where its lease is entered, so that it is renewed also while the loop is busy. */
+  readonly heart?: Heart | undefined;
 }
 
 export class ChunkRun {
@@ -48,6 +52,7 @@ export class ChunkRun {
   readonly #outcomes: OutcomeMap;
   readonly #histories: ReadonlyMap<number, ItemHistory> | null;
   readonly #onUrgent: () => void;
+  readonly #hold: LeaseHold | null;
   /** Made when there is something to note: of most chunks there is not. */
   #notes: ChunkNotes | null = null;
   #next = 0;
@@ -83,7 +88,8 @@ export class ChunkRun {
   /** A report that is on its way. */
   telling: Promise<void> | null = null;
 
-  constructor(lease: LeasedChunk, { leaseUntil, now, onUrgent }: RunOptions) {
+  constructor(lease: LeasedChunk, { leaseUntil, now, onUrgent, heart }: RunOptions) {
+    this.#hold = heart?.leases.enter(lease) ?? null;
     this.#onUrgent = onUrgent ?? (() => undefined);
     this.lease = lease;
     this.facts = {
@@ -235,9 +241,24 @@ export class ChunkRun {
     return this.#notes?.hasCheckpoints === true;
   }
 
+  /** Whether its lease has run out, by this process's own clock. */
+  isExpired(now: number): boolean {
+    if (now < this.leaseUntil) return false;
+    // While the loop was busy somebody else may have renewed it.
+    this.leaseUntil = Math.max(this.leaseUntil, this.#hold?.readRenewedUntil() ?? 0);
+    return now >= this.leaseUntil;
+  }
+
+  /** A worker checks its own lease before each start: one that has run out is lost. */
+  isLostAt(now: number): boolean {
+    if (!this.lost && this.isExpired(now)) this.lose();
+    return this.lost;
+  }
+
   /** The lease is gone. */
   lose(): void {
     this.lost = true;
+    this.#hold?.release();
     // An error that nobody hears of would be dear for every chunk.
     if (this.isUrgent) this.#notes?.giveUp(new StopSignal("the lease on its chunk was lost"));
   }

@@ -14,6 +14,7 @@ import type { TopicView } from "../ports/topics.ts";
 import { BatchHandle, type HandleParts } from "./batch-handle.ts";
 import { Conductor } from "./conductor.ts";
 import type { Consume } from "./consumer.ts";
+import type { Heart } from "./heart.ts";
 import { guardLog, type Log, silentLog } from "./log.ts";
 import { OpenBatch } from "./open-batch.ts";
 import { Operator } from "./operator.ts";
@@ -47,6 +48,8 @@ export interface EngineOptions extends Partial<EngineSettings> {
   readonly log?: Log;
   readonly clock?: Clock;
   readonly random?: Random;
+  /** Is told how the worker is, for a thread that answers for its health. */
+  readonly heart?: Heart;
   /** Close the store with the engine. Default false. */
   readonly ownsStore?: boolean;
 }
@@ -109,10 +112,17 @@ export class Engine {
     this.#log = options.log === undefined ? silentLog : guardLog(options.log);
     this.#works = options.work ?? true;
     this.#ownsStore = options.ownsStore ?? false;
+    const { heart } = options;
+    this.onFailure((error) => heart?.noteFatal(error));
     const parts = {
       ...this.#parts,
       // Who asks for something gets an answer in time; the work itself outlasts any outage.
-      store: makePatientStore(raw, { ...this.#parts, settings, isTireless: () => this.#isOpen }),
+      store: makePatientStore(raw, {
+        ...this.#parts,
+        settings,
+        isTireless: () => this.#isOpen,
+        heart,
+      }),
       settings,
       onFatal: (error: unknown) => this.#fail(error),
     };
@@ -126,15 +136,16 @@ export class Engine {
     });
     this.#worker = new Worker({
       ...parts,
+      heart,
       id: workerId,
       onEnded: (batches) => this.#sweeper.noteEnded(batches),
     });
   }
 
   static async start(store: Store, options: EngineOptions = {}): Promise<Engine> {
-    const { work: _w, log: _l, clock: _c, random: _r, ownsStore: _o, ...settings } = options;
+    const { clock = systemClock, random = systemRandom, log = silentLog, ...others } = options;
+    const { work: _w, heart: _h, ownsStore: _o, ...settings } = others;
     const resolved = resolveSettings(settings, store.looks);
-    const { clock = systemClock, random = systemRandom, log = silentLog } = options;
     const patience = {
       clock,
       random,

@@ -3,6 +3,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
 import type { Gate } from "./gate.ts";
+import type { HandlerPulse, Heart } from "./heart.ts";
 import type { Log } from "./log.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { EngineSettings } from "./settings.ts";
@@ -18,6 +19,9 @@ export interface ExecutorParts {
   readonly gate: Gate;
   /** Shared by all executors of a worker. */
   readonly permits: SlotPermits;
+  /** Where somebody watches over the worker: is told of what it holds and does. */
+  readonly heart?: Heart | undefined;
+  readonly pulse?: HandlerPulse | undefined;
   readonly worker: number;
   readonly pipeline: Pipeline;
   readonly step: Step;

@@ -331,7 +331,7 @@ export class Executor {
     this.#speed.begin();
     for (const [batch, chunks] of Map.groupBy(leased, (chunk) => chunk.batch)) {
       // In hand from now on, so that their leases are renewed while they are read.
-      const options = { leaseUntil, now, onUrgent: this.#flushSoon };
+      const options = { leaseUntil, now, onUrgent: this.#flushSoon, heart: this.#parts.heart };
       const runs = chunks.map((lease) => new ChunkRun(lease, options));
       this.#held.push(...runs);
       if (this.#stopping) {
@@ -376,7 +376,7 @@ export class Executor {
     const { clock, gate, permits } = this.#parts;
     // On a lease that has run out nothing is started: what is left goes back.
     const isOver = (): boolean =>
-      this.#stopping || run.stoppedAt !== null || clock.monotonicMs() >= run.leaseUntil;
+      this.#stopping || run.stoppedAt !== null || run.isExpired(clock.monotonicMs());
     this.#careful.add(run);
     try {
       await runCarefully(run, {

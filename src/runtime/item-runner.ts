@@ -205,7 +205,7 @@ export class ItemRunner {
 
   /** One slot's life: item after item until there is none for it. */
   async #serve(slot: Slot, take: Take): Promise<void> {
-    const { clock, step, gauge, permits } = this.#parts;
+    const { clock, step, gauge, permits, pulse } = this.#parts;
     let worked: ChunkRun | null = null;
     while (!slot.abandoned) {
       const now = clock.monotonicMs();
@@ -220,6 +220,7 @@ export class ItemRunner {
       const run = slot.run;
       if (index === -1 || run === null) break;
       slot.startedAt = now;
+      pulse?.begin(now);
       slot.index = index;
       run.inFlight++;
       if (permits.areNeeded) permits.start(run);
@@ -297,12 +298,10 @@ export class ItemRunner {
   #begin(slot: Slot, run: ChunkRun, index: number): unknown {
     const { itemSchema } = this.#parts.step;
     slot.item = run.items.at(index);
-    if (itemSchema !== null) {
-      const checked = checkItem(itemSchema, slot.item);
-      if (checked instanceof Promise) return this.#callWhenChecked(slot, run, index, checked);
-      return this.#call(slot, run, index, checked);
-    }
-    return this.#call(slot, run, index, slot.item);
+    if (itemSchema === null) return this.#call(slot, run, index, slot.item);
+    const checked = checkItem(itemSchema, slot.item);
+    if (checked instanceof Promise) return this.#callWhenChecked(slot, run, index, checked);
+    return this.#call(slot, run, index, checked);
   }
 
   #call(slot: Slot, run: ChunkRun, index: number, item: unknown): unknown {
@@ -328,8 +327,7 @@ export class ItemRunner {
 
   /** While it was checked its lease has run out, or the right to start that its limits gave it. */
   #isLate({ startUntil, startedAt }: Slot, run: ChunkRun): boolean {
-    if (this.#parts.clock.monotonicMs() >= run.leaseUntil) run.lose();
-    if (run.lost) return true;
+    if (run.isLostAt(this.#parts.clock.monotonicMs())) return true;
     return startUntil !== null && this.#parts.rights.isLate(startUntil, startedAt);
   }
 
@@ -347,7 +345,8 @@ export class ItemRunner {
     });
   }
 
-  #leave({ more }: Slot, run: ChunkRun): void {
+  #leave({ more, startedAt }: Slot, run: ChunkRun): void {
+    this.#parts.pulse?.end(startedAt, this.#parts.clock.monotonicMs());
     run.inFlight--;
     run.tried += 1 + more.length;
     this.#parts.rights.ended++;

@@ -154,9 +154,7 @@ export class Limiter {
   /** The next item that may start now, of this run or of any. */
   take(now: number, run: ChunkRun | null = null): StartRight | null {
     for (let right = this.#takeAny(now, run); right !== null; right = this.#takeAny(now, run)) {
-      // A worker checks its own lease before each start.
-      if (now >= right.run.leaseUntil) right.run.lose();
-      if (!right.run.lost) {
+      if (!right.run.isLostAt(now)) {
         right.run.hasStarted = true;
         return right;
       }

@@ -19,6 +19,7 @@ import { type Clock, sleep } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
 import { STORE_VERBS, type StoreVerb } from "../ports/store-verbs.ts";
+import type { Heart } from "./heart.ts";
 import type { Log, LogEntry } from "./log.ts";
 import type { EngineSettings } from "./settings.ts";
 
@@ -29,6 +30,8 @@ export interface PatienceParts {
   readonly settings: Pick<EngineSettings, "outageRetryMs">;
   /** Whether calls are made again without end. */
   readonly isTireless: () => boolean;
+  /** Is told when a call failed and is made again. */
+  readonly heart?: Heart | undefined;
 }
 
 const IMPATIENT_VERBS: ReadonlySet<StoreVerb> = new Set([
@@ -116,6 +119,7 @@ async function persist<T>(
       const isDue = outages <= 0 || (errorClass === "transient" && parts.isTireless());
       if (!isDue || !mayTryAgain(error, errorClass, parts)) throw error;
       parts.log(describeRetry(error, errorClass));
+      parts.heart?.noteTrouble();
       if (outages > 0) await outage.wait(outages);
       else await sleep(parts.clock, RETRY_MS * (0.5 + parts.random.next()));
     }

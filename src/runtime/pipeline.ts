@@ -57,6 +57,11 @@ interface StepLimits<Item> {
   readonly classify?: (error: unknown) => ErrorClass | null | undefined;
   /** How long one handler call may take. Default 5 minutes. */
   readonly timeLimitMs?: number;
+  /**
+   * How long one handler call usually takes. A worker that is at one for longer than half as much
+   * again, and longer than its heartbeat allows, is not well. Default learned from the calls.
+   */
+  readonly expectedMs?: number | null;
   /** Automatic passes over the step's dead letters before it ends. Default 3. */
   readonly maxRedrives?: number;
   /** More failures than this stop the batch: of all errors, or of each class. Default none. */

@@ -168,6 +168,7 @@ export const stepOptions = {
     .prefault({}),
   classify: oneFunction('(error) => (error.code === "E_LATE" ? "transient" : null)').optional(),
   timeLimitMs: wholeNumber(1, DAY_MS).default(300_000),
+  expectedMs: wholeNumber(1, DAY_MS).nullable().default(null),
   maxRedrives: wholeNumber(0, REDRIVES_MAX).default(DEFAULT_MAX_REDRIVES),
   failureBudget: budget.nullable().default(null),
   canary: canary.nullable().default(null),

@@ -42,6 +42,8 @@ export interface Step<Item = unknown, Input = unknown> {
   readonly adaptive: ConcurrencyBounds | null;
   readonly retry: RetryPolicy;
   readonly timeLimitMs: number;
+  /** How long a call usually takes; null where that is to be found out. */
+  readonly expectedMs: number | null;
   readonly maxRedrives: number;
   readonly failureBudget: FailureBudget | null;
   readonly canary: Canary | null;

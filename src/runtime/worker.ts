@@ -6,8 +6,10 @@ import type { Store } from "../ports/store.ts";
 import type { LeaseRef, Served } from "../ports/working.ts";
 import { Executor } from "./executor.ts";
 import { Gate } from "./gate.ts";
+import type { Heart } from "./heart.ts";
 import type { Log } from "./log.ts";
 import type { Pipeline } from "./pipeline.ts";
+import { computeBeatMs, findEndingBatches } from "./renewal.ts";
 import type { EngineSettings } from "./settings.ts";
 import type { InlineWork } from "./slicer.ts";
 import { SlotPermits } from "./slot-permits.ts";
@@ -22,6 +24,8 @@ export interface WorkerParts {
   readonly settings: EngineSettings;
   /** The worker's number in the store. */
   readonly id: number;
+  /** Where somebody watches over the worker. */
+  readonly heart?: Heart | undefined;
   readonly onFatal: (error: unknown) => void;
   /** These batches ended with a commit of this worker. */
   readonly onEnded: (batches: readonly string[]) => void;
@@ -39,7 +43,9 @@ export class Worker {
   #stopped: Promise<void> | null = null;
 
   constructor(parts: WorkerParts) {
-    this.#parts = parts;
+    const { heart, settings } = parts;
+    heart?.start({ worker: parts.id, leaseMs: settings.leaseMs, renewMs: settings.renewMs });
+    this.#parts = heart === undefined ? parts : { ...parts, store: heart.watchStore(parts.store) };
     this.#stops = new StopLook(parts, {
       listBatches: () => this.#listBatches(),
       onStops: (stops) => {
@@ -60,6 +66,7 @@ export class Worker {
       this.#served.set(`${pipeline.name}@${version}/${batch ?? "*"}`, served);
     }
     if (this.#served.size === known) return;
+    this.#parts.heart?.noteServed([...this.#served.values()]);
     this.#beat().catch((error: unknown) => this.#parts.onFatal(error));
   }
 
@@ -69,7 +76,9 @@ export class Worker {
     const covering = nameExecutor(pipeline, step, null);
     if (this.#executors.has(name) || this.#executors.has(covering)) return;
     const { id, ...parts } = this.#parts;
-    const shared = { gate: this.#gate, permits: this.#permits };
+    const { abortGraceMs } = this.#parts.settings;
+    const pulse = this.#parts.heart?.watchHandler(pipeline.name, step, abortGraceMs);
+    const shared = { gate: this.#gate, permits: this.#permits, pulse };
     const executor = new Executor({ ...parts, worker: id, pipeline, step, batch, ...shared });
     this.#executors.set(name, executor);
     executor.start();
@@ -91,10 +100,12 @@ export class Worker {
   }
 
   async #stop(drainMs: number): Promise<void> {
+    this.#parts.heart?.noteStopping();
     await Promise.all([...this.#executors.values()].map((executor) => executor.stop(drainMs)));
     this.#cancelRenewal();
     this.#unwatch();
     this.#stops.stop();
+    this.#parts.heart?.noteStopped();
     await this.#sayGoodbye();
   }
 
@@ -133,7 +144,7 @@ export class Worker {
     const { store, id, settings, log } = this.#parts;
     if (this.#stopped !== null || this.#served.size === 0) return;
     try {
-      await store.beat(id, [...this.#served.values()], settings.renewMs * 3);
+      await store.beat(id, [...this.#served.values()], computeBeatMs(settings.renewMs));
     } catch (error) {
       if (!(error instanceof SluiceError && error.retryable)) throw error;
       log({ level: "warn", event: "worker.beat_failed", message: error.message, error });
@@ -141,22 +152,16 @@ export class Worker {
   }
 
   async #renew(): Promise<void> {
-    const { store, clock, settings, log } = this.#parts;
+    const { store, clock, settings, log, heart } = this.#parts;
     const executors = [...this.#executors.values()];
     const leases = executors.flatMap((executor) => executor.listLeases());
-    if (leases.length === 0) return;
     const asked = clock.monotonicMs();
+    if (leases.length === 0) return heart?.noteRenewal(asked);
     try {
       const lost = await this.#renewWithPermits(leases, asked + settings.leaseMs);
+      heart?.noteRenewal(asked);
       for (const executor of executors) executor.noteLost(lost);
-      // That of a cancelled batch was not prolonged, whose end may come any moment: whoever believed
-      // that it was would start items after it. Asked afterwards, so that none is missed.
-      const stops = await store.readStops(this.#listBatches());
-      const ending = new Set(
-        stops
-          .filter(({ kind, mode }) => kind !== "pause" && mode === "now")
-          .map((one) => one.batch),
-      );
+      const ending = await findEndingBatches(store, this.#listBatches());
       // What was leased while this was under way has not been renewed.
       const renewed = new Set(leases.filter(({ batch }) => !ending.has(batch)));
       for (const executor of executors) executor.noteRenewal(renewed, asked + settings.leaseMs);

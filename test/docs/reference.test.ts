@@ -7,7 +7,7 @@ import { BATCH_STATES, RECORD_TYPES } from "../../src/core/batch.ts";
 import { DEFAULT_LANE_POLICY, LANE_POLICIES } from "../../src/core/lane.ts";
 import { WHY_CODES } from "../../src/core/why.ts";
 import { EXIT_CODES_HELP } from "../../src/cli/exit-codes.ts";
-import { ENGINE_SETTINGS, nameVariable } from "../../src/cli/settings-layers.ts";
+import { ENGINE_SETTINGS, HEALTH_SETTINGS, nameVariable } from "../../src/cli/settings-layers.ts";
 import { BatchHandle } from "../../src/runtime/batch-handle.ts";
 import { Engine } from "../../src/runtime/engine.ts";
 import { OpenBatch } from "../../src/runtime/open-batch.ts";
@@ -136,7 +136,7 @@ describe("pipeline-options.md", () => {
       const [, from, to] = /^([\d,]+) to ([\d,]+)$/.exec(limits) ?? [];
       return from === undefined || to === undefined ? [] : [{ name, from, to }];
     });
-    expect(limited).toHaveLength(10);
+    expect(limited).toHaveLength(11);
     for (const { name, from, to } of limited) {
       const refused = [toNumber(from) - 1, toNumber(from), toNumber(to), toNumber(to) + 1].map(
         (value) => isRefused(name, value),
@@ -173,9 +173,11 @@ describe("lanes.md", () => {
 test("running.md has every event that the engine logs", () => {
   const page = readPage("docs/operating/running.md");
   const shown = findRows(page, "level", "event").map(([, event = ""]) => plain(event));
-  const real = listSources("src/runtime").flatMap(({ text }) =>
-    [...text.matchAll(/\bevent: "([a-z_.]+)"/g)].map(([, event = ""]) => event),
-  );
+  const real = ["src/runtime", "src/http"]
+    .flatMap(listSources)
+    .flatMap(({ text }) =>
+      [...text.matchAll(/\bevent: "([a-z_.]+)"/g)].map(([, event = ""]) => event),
+    );
   expect(shown.toSorted()).toEqual([...new Set(real)].toSorted());
 });
 
@@ -311,6 +313,8 @@ describe("the command line", () => {
     expect(shown).toEqual([
       ...own,
       `${nameVariable("leaseMs")} and others`,
+      ...HEALTH_SETTINGS.map(nameVariable),
+      "SLUICE_PROCESS",
       "SLUICE_DEBUG",
       "NO_COLOR, FORCE_COLOR",
     ]);

@@ -6,6 +6,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { BatchSnapshot } from "../../ports/conducting.ts";
 import type { Store } from "../../ports/store.ts";
 import type { Engine } from "../../runtime/engine.ts";
+import { Heart } from "../../runtime/heart.ts";
 import type { Log } from "../../runtime/log.ts";
 import { canWorkOn, type Pipeline } from "../../runtime/pipeline.ts";
 import { Wake } from "../../runtime/wake.ts";
@@ -24,6 +25,7 @@ import { type Config, loadConfig, readNumber } from "../config.ts";
 import { EndedBatches } from "../ended-batches.ts";
 import { decideSignalExitCode, EXIT } from "../exit-codes.ts";
 import { markFatal } from "../fatal-failure.ts";
+import { DEFAULT_HEALTH_PORT } from "../health-config.ts";
 import { formatDuration } from "../format-duration.ts";
 import { countNoun, formatCount } from "../format-number.ts";
 import { formatJson, makeInert } from "../inert-text.ts";
@@ -36,10 +38,12 @@ import { StopRequest } from "../stop-request.ts";
 import { closeEngine } from "../submit-batch.ts";
 import { isOneOfSeveral, isSupervised, onSupervisorGone, tellSupervisor } from "../supervised.ts";
 import { Supervisor } from "../supervisor.ts";
+import { startVigil } from "../work-vigil.ts";
 
 interface WorkFlags extends BatchFlags {
   readonly untilIdle?: boolean;
   readonly processes?: string;
+  readonly healthPort?: string;
 }
 
 /** More than any machine has cores to run. */
@@ -63,7 +67,8 @@ export function addWorkCommand(program: Command, cli: Cli): void {
     )
     .argument("<pipeline.ts...>", "files that export a pipeline by default")
     .option("--until-idle", "stop when no batch of these pipelines is unfinished (for cron)")
-    .option("--processes <n>", "keep so many processes at work, and start again those that die");
+    .option("--processes <n>", "keep so many processes at work, and start again those that die")
+    .option("--health-port <port>", `serves /health and /ready (default: ${DEFAULT_HEALTH_PORT})`);
   addConcurrencyFlag(command).action(async (files: string[]) => {
     const flags = command.optsWithGlobals<WorkFlags>();
     const isOne = flags.processes === undefined || isOneOfSeveral(cli.env);
@@ -132,9 +137,30 @@ function makeTeller({ out }: Cli, supervised: boolean): TellEnding {
 }
 
 async function workUntilStopped(cli: Cli, parts: WorkParts, flags: WorkFlags): Promise<void> {
+  const { config, display } = parts;
+  const { clock, env } = cli;
+  const heart = new Heart(clock);
+  const vigil = await startVigil({ config, heart, clock, display, env });
+  try {
+    await workWatched(cli, parts, flags, heart);
+  } finally {
+    await vigil.close();
+  }
+}
+
+/** Another thread sees by its heart how it is. */
+async function workWatched(
+  cli: Cli,
+  parts: WorkParts,
+  flags: WorkFlags,
+  heart: Heart,
+): Promise<void> {
   const { config, pipelines, display, stop } = parts;
+  const { pollWaitMs } = config.health;
+  const settings = { ...config.engine, ...(pollWaitMs === null ? {} : { pollMs: pollWaitMs }) };
   const log: Log = (entry) => display.log(entry);
-  const engine = await openEngine({ config, clock: cli.clock, log });
+  const watched = { ...config, engine: settings };
+  const engine = await openEngine({ config: watched, clock: cli.clock, log, heart });
   try {
     subscribeNotified(engine, config);
     for (const pipeline of pipelines) engine.work(pipeline);

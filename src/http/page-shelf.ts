@@ -1,0 +1,81 @@
+/**
+ * Texts that only the main thread can make, kept by the thread that serves them: while the main thread
+ * is busy the last one is served, with its age.
+ */
+import type { Clock } from "../ports/clock.ts";
+
+export interface ShelfParts {
+  readonly clock: Clock;
+  readonly paths: readonly string[];
+  /** Asks the main thread for a text, which comes with `put` when it has the time. */
+  readonly ask: (path: string) => void;
+}
+
+export interface ShelvedText {
+  readonly text: string;
+  readonly ageMs: number;
+}
+
+/** How long a reader waits for a fresh text. */
+const FRESH_WITHIN_MS = 500;
+/** So that there is something to serve, however soon the main thread becomes busy. */
+const REFRESH_MS = 15_000;
+
+export class PageShelf {
+  readonly #parts: ShelfParts;
+  readonly #texts = new Map<string, { readonly text: string; readonly madeAt: number }>();
+  readonly #waiting = new Map<string, (() => void)[]>();
+  #cancel: () => void = () => undefined;
+
+  constructor(parts: ShelfParts) {
+    this.#parts = parts;
+    if (parts.paths.length > 0) this.#refresh();
+  }
+
+  #refresh(): void {
+    for (const path of this.#parts.paths) this.#ask(path);
+    this.#cancel = this.#parts.clock.after(REFRESH_MS, () => this.#refresh());
+  }
+
+  /** One question at a time: a busy main thread finds no pile of them. */
+  #ask(path: string): (() => void)[] {
+    const known = this.#waiting.get(path);
+    if (known !== undefined) return known;
+    const waiting: (() => void)[] = [];
+    this.#waiting.set(path, waiting);
+    this.#parts.ask(path);
+    return waiting;
+  }
+
+  /** Null: it could not be made this time. */
+  put(path: string, text: string | null): void {
+    if (text !== null) this.#texts.set(path, { text, madeAt: this.#parts.clock.monotonicMs() });
+    const waiting = this.#waiting.get(path) ?? [];
+    this.#waiting.delete(path);
+    for (const wake of waiting) wake();
+  }
+
+  /** Null when the main thread has never made one. */
+  async read(path: string): Promise<ShelvedText | null> {
+    const { clock } = this.#parts;
+    const waiting = this.#ask(path);
+    await new Promise<void>((resolve) => {
+      const cancel = clock.after(FRESH_WITHIN_MS, () => {
+        waiting.splice(waiting.indexOf(wake), 1);
+        resolve();
+      });
+      const wake = (): void => {
+        cancel();
+        resolve();
+      };
+      waiting.push(wake);
+    });
+    const found = this.#texts.get(path);
+    if (found === undefined) return null;
+    return { text: found.text, ageMs: clock.monotonicMs() - found.madeAt };
+  }
+
+  close(): void {
+    this.#cancel();
+  }
+}
