@@ -21,6 +21,7 @@ import type { ItemMessage } from "../core/topic.ts";
 import type { SliceItems } from "../ports/source.ts";
 import type { ItemHistory, LeasedChunk, Report } from "../ports/working.ts";
 import { ChunkNotes, NOTHING_NOTED, writeCheckpoint } from "./chunk-notes.ts";
+import type { CpuPools } from "./cpu/cpu-pools.ts";
 import type { RunFacts } from "./item-context.ts";
 import { StopSignal } from "./stop-signals.ts";
 
@@ -31,6 +32,8 @@ const NO_ITEMS: SliceItems = { count: 0, at: () => undefined };
 export interface RunOptions {
   readonly leaseUntil: number;
   readonly now: number;
+  /** Where its handlers have something computed. */
+  readonly cpu: CpuPools;
   /** A handler waits for the store to be told. */
   readonly onUrgent?: () => void;
 }
@@ -45,6 +48,7 @@ export class ChunkRun {
   /** Its items have been read: it may run. */
   arrived = false;
   readonly count: number;
+  readonly cpu: CpuPools;
   readonly #outcomes: OutcomeMap;
   readonly #histories: ReadonlyMap<number, ItemHistory> | null;
   readonly #onUrgent: () => void;
@@ -83,9 +87,10 @@ export class ChunkRun {
   /** A report that is on its way. */
   telling: Promise<void> | null = null;
 
-  constructor(lease: LeasedChunk, { leaseUntil, now, onUrgent }: RunOptions) {
+  constructor(lease: LeasedChunk, { leaseUntil, now, cpu, onUrgent }: RunOptions) {
     this.#onUrgent = onUrgent ?? (() => undefined);
     this.lease = lease;
+    this.cpu = cpu;
     this.facts = {
       batch: lease.batch,
       lane: "",
@@ -124,6 +129,11 @@ export class ChunkRun {
       return index;
     }
     return -1;
+  }
+
+  /** If all of it was given the right to start, that is over. */
+  forfeitRight(): void {
+    if (this.startUntil !== Number.POSITIVE_INFINITY) this.startUntil = 0;
   }
 
   /** All that `takeNext` would answer. */

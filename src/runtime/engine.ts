@@ -16,6 +16,7 @@ import type { WithinStore } from "../ports/within.ts";
 import { BatchHandle, type HandleParts } from "./batch-handle.ts";
 import { Conductor } from "./conductor.ts";
 import type { Consume } from "./consumer.ts";
+import { CpuPools } from "./cpu/cpu-pools.ts";
 import { guardLog, type Log, silentLog } from "./log.ts";
 import { OpenBatch } from "./open-batch.ts";
 import { Operator } from "./operator.ts";
@@ -87,6 +88,7 @@ export class Engine {
   readonly #works: boolean;
   readonly #ownsStore: boolean;
   readonly #worker: Worker;
+  readonly #cpu: CpuPools;
   readonly #conductor: Conductor;
   readonly #sweeper: Sweeper;
   readonly #subscriptions: Subscriptions;
@@ -125,8 +127,10 @@ export class Engine {
       worker: workerId,
       offerInline: (batch, pipeline, step) => this.#worker.offerInline(batch.id, pipeline, step),
     });
+    this.#cpu = new CpuPools(this.#clock, this.#log);
     this.#worker = new Worker({
       ...parts,
+      cpu: this.#cpu,
       id: workerId,
       onEnded: (batches) => this.#sweeper.noteEnded(batches),
     });
@@ -295,6 +299,7 @@ export class Engine {
 
   async #close(drainMs: number): Promise<void> {
     await this.#worker.stop(drainMs);
+    await this.#cpu.close();
     await this.#subscriptions.stop(drainMs);
     await this.#conductor.stop();
     await this.#sweeper.stop();
