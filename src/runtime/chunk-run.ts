@@ -33,7 +33,7 @@ export interface RunOptions {
   readonly leaseUntil: number;
   readonly now: number;
   /** Where its handlers have something computed. */
-  readonly cpu: CpuPools;
+  readonly cpu?: CpuPools;
   /** A handler waits for the store to be told. */
   readonly onUrgent?: () => void;
 }
@@ -48,7 +48,7 @@ export class ChunkRun {
   /** Its items have been read: it may run. */
   arrived = false;
   readonly count: number;
-  readonly cpu: CpuPools;
+  readonly cpu: CpuPools | null;
   readonly #outcomes: OutcomeMap;
   readonly #histories: ReadonlyMap<number, ItemHistory> | null;
   readonly #onUrgent: () => void;
@@ -90,7 +90,7 @@ export class ChunkRun {
   constructor(lease: LeasedChunk, { leaseUntil, now, cpu, onUrgent }: RunOptions) {
     this.#onUrgent = onUrgent ?? (() => undefined);
     this.lease = lease;
-    this.cpu = cpu;
+    this.cpu = cpu ?? null;
     this.facts = {
       batch: lease.batch,
       lane: "",

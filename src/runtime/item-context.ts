@@ -3,6 +3,7 @@
  * items, so what a handler does not ask for (a signal, a key) is not made.
  */
 import { PermanentError, SluiceError } from "../core/errors.ts";
+import { invariant } from "../core/invariant.ts";
 import type { ItemStatement } from "../core/item-commit.ts";
 import type { ItemMessage } from "../core/topic.ts";
 import type { ChunkRun } from "./chunk-run.ts";
@@ -154,7 +155,9 @@ export class Call implements ItemContext {
 
   get cpu(): ItemContext["cpu"] {
     this.#refuseLate(this.#position, { code: "LATE_CPU", deed: "called cpu" });
-    this.#cpu ??= new CpuCall(this.#run.cpu, this.#step, this.signal);
+    const { cpu } = this.#run;
+    invariant(cpu !== null, "a run of an executor has pools");
+    this.#cpu ??= new CpuCall(cpu, this.#step, this.signal);
     return this.#cpu.run;
   }
 

@@ -23,6 +23,9 @@ const MIB = 1_048_576;
 const OWN_FLAGS = /^--(inspect|debug|max-old-space-size|cpu-prof|heap-prof|watch|test|title)/;
 const PROGRAM_FLAGS = new Set(["-e", "--eval", "-p", "--print", "-pe", "-c", "--check"]);
 
+/** How long one may live without a channel. */
+const SILENCE_MS_MAX = 500;
+
 interface Asked {
   readonly id: number;
   readonly resolve: (answer: CpuAnswer) => void;
@@ -56,10 +59,7 @@ export class ProcessMember implements Member {
     };
     this.#ready.promise.catch(() => undefined);
     child.on("message", (message) => this.#hear(message as FromMember));
-    // A task that closes the channel can never answer.
-    child.on("disconnect", () => {
-      if (this.#asked !== null) this.kill("closed the channel to its worker");
-    });
+    child.on("disconnect", () => this.#noteSilence());
     child.once("exit", (code, signal) => leave(describeExit(code, signal)));
     // One that could not be started has no exit; one that cannot be reached is of no use.
     child.on("error", (error) => {
@@ -116,6 +116,15 @@ export class ProcessMember implements Member {
     await sleep(this.#clock, END_MS_MAX, ended.signal);
     if (!this.#isGone) this.kill("would not end");
     await this.gone;
+  }
+
+  /** One that is dying closes its channel first; a task that closes it can never answer. */
+  #noteSilence(): void {
+    if (this.#asked === null) return;
+    const cancel = this.#clock.after(SILENCE_MS_MAX, () =>
+      this.kill("closed the channel to its worker"),
+    );
+    void this.gone.then(cancel);
   }
 
   #hear(message: FromMember): void {

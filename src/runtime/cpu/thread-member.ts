@@ -4,6 +4,7 @@
  * along: for trusted code only.
  */
 import type { Piscina } from "piscina";
+import { deserialize } from "node:v8";
 import type { Transferable } from "node:worker_threads";
 import { FatalError } from "../../core/errors.ts";
 import type { CpuSettings } from "./cpu-settings.ts";
@@ -34,7 +35,7 @@ export class ThreadMember implements Member {
     const Pool = await loadPiscina();
     const thread = new Pool({
       filename: nextTo(import.meta.url, "thread-main").href,
-      name: "runModule",
+      name: "serve",
       minThreads: 1,
       maxThreads: 1,
       // What a task left behind (a stream, a timer) goes on between tasks.
@@ -49,7 +50,8 @@ export class ThreadMember implements Member {
     const { signal } = this.#kill;
     try {
       const transferList = [...transfer] as never;
-      return (await this.#thread.run(request, { signal, transferList })) as CpuAnswer;
+      const written = (await this.#thread.run(request, { signal, transferList })) as Uint8Array;
+      return deserialize(written) as CpuAnswer;
     } catch (error) {
       // The task itself never rejects: see run-module.ts.
       if ((error as Error).name === "DataCloneError") throw refuseData("data", error);
