@@ -12,6 +12,6 @@ export function hashContent(content: string | Uint8Array): string | Promise<stri
 /** The platform's own threads do it. */
 async function hashElsewhere(content: string | Uint8Array): Promise<string> {
   const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
-  const digest = await webcrypto.subtle.digest("SHA-256", bytes as Uint8Array<ArrayBuffer>);
+  const digest = await webcrypto.subtle.digest("SHA-256", bytes);
   return Buffer.from(digest).toString("hex");
 }

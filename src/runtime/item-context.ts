@@ -154,10 +154,10 @@ export class Call implements ItemContext {
   }
 
   get cpu(): ItemContext["cpu"] {
-    this.#refuseLate(this.#position, { code: "LATE_CPU", deed: "called cpu" });
     const { cpu } = this.#run;
     invariant(cpu !== null, "a run of an executor has pools");
     this.#cpu ??= new CpuCall(cpu, this.#step, this.signal);
+    if (this.#isOver) this.#cpu.end();
     return this.#cpu.run;
   }
 

@@ -2,8 +2,7 @@
 import type { Transferable } from "node:worker_threads";
 import { isAbsolute, dirname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { PermanentError } from "../../core/errors.ts";
-import { StopSignal } from "../stop-signals.ts";
+import { PermanentError, SluiceError } from "../../core/errors.ts";
 import { DEFAULT_CPU, type CpuSettings } from "./cpu-settings.ts";
 import type { CpuPools } from "./cpu-pools.ts";
 
@@ -43,11 +42,22 @@ export class CpuCall {
   }
 
   /** Bound, as handlers take their context apart. */
-  readonly run: RunCpu = async <Result>(
+  readonly run: RunCpu = <Result>(
     module: string | URL,
     data?: unknown,
     options: CpuCallOptions = {},
   ) => {
+    const running = this.#run(module, data, options);
+    // Nobody may be waiting for it: its end must not be the end of the worker.
+    running.catch(() => undefined);
+    return running as Promise<Result>;
+  };
+
+  async #run(
+    module: string | URL,
+    data: unknown,
+    options: CpuCallOptions,
+  ): Promise<unknown> {
     const settings = this.#place.cpu ?? DEFAULT_CPU;
     const { export: exportName = "default", transfer = [] } = options;
     const task = {
@@ -58,12 +68,17 @@ export class CpuCall {
       timeLimitMs: options.timeLimitMs ?? settings.timeLimitMs,
       signal: this.#signal,
     };
-    return (await this.#pools.run(task, settings)) as Result;
-  };
+    return this.#pools.run(task, settings);
+  }
 
   /** The handler has come to its end: what it did not wait for is not worth going on with. */
   end(): void {
-    this.#ended.abort(new StopSignal("its handler has ended"));
+    if (this.#ended.signal.aborted) return;
+    this.#ended.abort(
+      new SluiceError("LATE_CPU", "a CPU task was not done when its handler had returned", {
+        hint: "Await every call of cpu before the handler returns.",
+      }),
+    );
   }
 }
 

@@ -13,5 +13,4 @@ export interface CpuTask extends CpuRequest {
 /** The pool cannot start anything: nobody's fault who waits for it, and no attempt of theirs. */
 export class CpuPoolBroken extends Error {
   override readonly name = "CpuPoolBroken";
-  readonly code = "CPU_POOL_BROKEN";
 }

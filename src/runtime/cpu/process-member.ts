@@ -74,6 +74,8 @@ export class ProcessMember implements Member {
       serialization: "advanced",
       execArgv: listFlags(settings),
       stdio: ["ignore", 2, 2, "ipc"],
+      // A group of its own, so that a kill reaches what a task has started.
+      detached: process.platform !== "win32",
     });
     const member = new ProcessMember(child, clock);
     const cancel = clock.after(START_MS_MAX, () => member.kill("took too long to start"));
@@ -104,8 +106,9 @@ export class ProcessMember implements Member {
   }
 
   kill(how: string): void {
+    if (this.#isGone) return;
     this.#killedAs ??= how;
-    this.#child.kill("SIGKILL");
+    killGroup(this.#child);
   }
 
   async end(): Promise<void> {
@@ -134,6 +137,16 @@ export class ProcessMember implements Member {
     if (message.kind !== "answer" || asked?.id !== message.id) return;
     this.#asked = null;
     asked.resolve(message.answer);
+  }
+}
+
+/** The process, and whatever it has started that is still of its group. */
+function killGroup(child: ChildProcess): void {
+  try {
+    if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+  } catch {
+    // There are no groups here.
+    child.kill("SIGKILL");
   }
 }
 

@@ -10,4 +10,5 @@ const pause = new Int32Array(new SharedArrayBuffer(4));
 
 // An orphan gets another parent.
 while (process.ppid === worker) Atomics.wait(pause, 0, 0, LOOK_MS);
-process.kill(process.pid, "SIGKILL");
+// With what its task has started: see process-member.ts.
+process.kill(process.platform === "win32" ? process.pid : -process.pid, "SIGKILL");

@@ -16,7 +16,7 @@ for (const kind of CPU_KINDS) {
       cpu: { kind, size: 2 },
       retry: { attempts: 1 },
       maxRedrives: 0,
-      process: (data: unknown, { cpu }) => cpu<unknown>(TASKS, data, { export: task }),
+      process: (data: unknown, { cpu }) => cpu(TASKS, data, { export: task }),
     });
 
   describe(`tasks in ${kind}`, () => {

@@ -10,7 +10,7 @@ import { TASKS, withEngine } from "./cpu-rig.ts";
 
 interface Case {
   readonly task: string;
-  readonly data?: unknown;
+  readonly data?: string | number;
   readonly how: RegExp;
 }
 
@@ -36,7 +36,7 @@ const DEATHS_OF_PROCESSES: readonly Case[] = [
 function describeDeaths(kind: CpuKind, cases: readonly Case[]): void {
   describe(`tasks that ruin their ${kind}`, () => {
     for (const { task, data, how } of cases) {
-      const called = data === undefined ? task : `${task} ${String(data)}`;
+      const called = data === undefined ? task : `${task} ${data}`;
       test(`${called}: three deaths make its item a dead letter, and no other`, async () => {
         await withEngine({ leaseMs: 2_000, renewMs: 300 }, async ({ run, logs }) => {
           const good = Array.from({ length: 20 }, (_, n) => n);

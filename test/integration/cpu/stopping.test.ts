@@ -94,6 +94,60 @@ for (const kind of CPU_KINDS) {
   });
 }
 
+test("a task is killed together with the program that it has started", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "sluice-group-"));
+  try {
+    await withEngine({}, async ({ run }) => {
+      const note = join(folder, "pid");
+      const pipeline = definePipeline({
+        name: "programs",
+        cpu: { size: 1, timeLimitMs: 1_500 },
+        process: (path: string, { cpu }) => cpu(TASKS, path, { export: "startProgram" }),
+      });
+      const { letters } = await run(pipeline, [note]);
+      expect(letters).toMatchObject([{ code: "POISON" }]);
+      const pid = Number(await readFile(note, "utf8"));
+      expect(pid).toBeGreaterThan(1);
+      await until(() => !isAlive(pid));
+    });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+test("a task that nobody waits for does not end the worker when it is killed", async () => {
+  await withEngine({}, async ({ run }) => {
+    const heedless = definePipeline({
+      name: "heedless",
+      cpu: { size: 1 },
+      process: (_: number, { cpu }) => {
+        void cpu(TASKS, null, { export: "loopForEver" });
+      },
+    });
+    expect((await run(heedless, [1, 2])).progress.state).toBe("succeeded");
+  });
+});
+
+test("a handler that asks after it has returned is refused", async () => {
+  await withEngine({}, async ({ run }) => {
+    const asked = Promise.withResolvers<unknown>();
+    const late = definePipeline({
+      name: "late",
+      cpu: { size: 1 },
+      process: (n: number, context) => {
+        const { cpu } = context;
+        setImmediate(() => {
+          const both = [cpu, context.cpu].map((ask) => ask(TASKS, n, { export: "double" }));
+          void Promise.allSettled(both).then(asked.resolve);
+        });
+      },
+    });
+    await run(late, [1]);
+    const refused = { status: "rejected", reason: { code: "LATE_CPU" } };
+    expect(await asked.promise).toMatchObject([refused, refused]);
+  });
+});
+
 /** A worker as a program of its own, which writes down where its task runs. */
 const PROGRAM = `
 import { writeFileSync } from "node:fs";

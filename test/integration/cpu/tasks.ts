@@ -1,4 +1,5 @@
 /** Tasks for the pool: well-behaved ones, and one for each way to ruin a process. */
+import { execFileSync } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isMainThread, threadId } from "node:worker_threads";
 import { PermanentError } from "../../../src/core/errors.ts";
@@ -64,10 +65,8 @@ export function loopForEver(): never {
 }
 
 /** Never comes back, but its process is not busy. */
-export async function waitForEver(): Promise<void> {
-  const hold = setInterval(() => undefined, 1_000);
-  await new Promise(() => undefined);
-  clearInterval(hold);
+export async function waitForEver(): Promise<never> {
+  for (;;) await sleep(1_000);
 }
 
 /** Outside of the heap, as buffers of images are. */
@@ -87,6 +86,11 @@ const kept: Buffer[] = [];
 export function keepBytes(bytes: number): number {
   kept.push(Buffer.alloc(bytes, 1));
   return process.pid;
+}
+
+/** Waits for a program that takes far too long. */
+export function startProgram(note: string): void {
+  execFileSync("sh", ["-c", `echo $$ > '${note}'; exec sleep 600`]);
 }
 
 export function exit(code: number): never {
