@@ -30,7 +30,10 @@ async function measureCpu({ folder, kind, size, tasks }: CpuOptions): Promise<Fi
   });
   const engine = await createEngine({ store: join(folder, "sluice.db") });
   const run = async (items: number): Promise<void> => {
-    const handle = await engine.submit(pipeline, Array.from({ length: items }, () => BELOW));
+    const handle = await engine.submit(
+      pipeline,
+      Array.from({ length: items }, () => BELOW),
+    );
     checkCount("items that succeeded", (await handle.wait()).counts.succeeded, items);
   };
   try {

@@ -53,11 +53,7 @@ export class CpuCall {
     return running as Promise<Result>;
   };
 
-  async #run(
-    module: string | URL,
-    data: unknown,
-    options: CpuCallOptions,
-  ): Promise<unknown> {
+  async #run(module: string | URL, data: unknown, options: CpuCallOptions): Promise<unknown> {
     const settings = this.#place.cpu ?? DEFAULT_CPU;
     const { export: exportName = "default", transfer = [] } = options;
     const task = {
