@@ -46,7 +46,7 @@ for (const kind of CPU_KINDS) {
   });
 }
 
-test("Ctrl-C reaches the processes of a pool too, and they finish what is in hand", async () => {
+test("Ctrl-C lets the processes of a pool finish what is in hand", async () => {
   work.write(
     "task.mjs",
     `export default (ms) => { const until = performance.now() + ms; while (performance.now() < until); return ms; };`,

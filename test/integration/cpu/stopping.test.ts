@@ -115,6 +115,27 @@ test("a task is killed together with the program that it has started", async () 
   }
 });
 
+test("a process of the pool ignores a stop that is meant for its worker", async () => {
+  await withEngine({}, async ({ run, logs }) => {
+    const deaf = definePipeline({
+      name: "deaf",
+      cpu: { size: 1 },
+      process: async (ms: number, { cpu }) => {
+        const { pid } = await cpu<Place>(TASKS, null, { export: "tellPlace" });
+        const computing = cpu<number>(TASKS, ms, { export: "compute" });
+        // As a service manager does it, which tells every process of a service.
+        for (const name of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.kill(pid, name);
+        await computing;
+        return pid;
+      },
+    });
+    const { progress, results } = await run(deaf, [300, 300]);
+    expect(progress.state).toBe("succeeded");
+    expect(new Set(results).size).toBe(1);
+    expect(logs.filter(({ event }) => event === "cpu.member_died")).toEqual([]);
+  });
+});
+
 test("a task that nobody waits for does not end the worker when it is killed", async () => {
   await withEngine({}, async ({ run }) => {
     const heedless = definePipeline({
