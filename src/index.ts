@@ -62,12 +62,14 @@ export type {
   SourceContext,
 } from "./runtime/contexts.ts";
 export {
+  type CpuOptions,
   type DefinedStep,
   definePipeline,
   defineStep,
   type Pipeline,
   type QuietHours,
 } from "./runtime/pipeline.ts";
+export type { CpuCallOptions, RunCpu } from "./runtime/cpu/cpu-call.ts";
 export type { EventHandler, SubscribeOptions } from "./runtime/subscriber.ts";
 export type { ReadOptions, Topic } from "./runtime/topic.ts";
 export type { WaitFor } from "./runtime/wait-step.ts";

@@ -45,6 +45,9 @@ export async function callForChunk(
     get signal(): AbortSignal {
       return call.signal;
     },
+    get cpu(): ChunkContext["cpu"] {
+      return call.cpu;
+    },
     emit: (item, topic, message) => call.emitFor(find("emit", item), topic, message),
     commitWith: (item, sql, values) => call.commitFor(find("commitWith", item), sql, values),
   };

@@ -21,6 +21,7 @@ import type { ItemMessage } from "../core/topic.ts";
 import type { SliceItems } from "../ports/source.ts";
 import type { ItemHistory, LeasedChunk, Report } from "../ports/working.ts";
 import { ChunkNotes, NOTHING_NOTED, writeCheckpoint } from "./chunk-notes.ts";
+import type { CpuPools } from "./cpu/cpu-pools.ts";
 import type { Heart } from "./heart.ts";
 import type { RunFacts } from "./item-context.ts";
 import type { LeaseHold } from "./lease-page.ts";
@@ -33,6 +34,8 @@ const NO_ITEMS: SliceItems = { count: 0, at: () => undefined };
 export interface RunOptions {
   readonly leaseUntil: number;
   readonly now: number;
+  /** Where its handlers have something computed. */
+  readonly cpu?: CpuPools;
   /** A handler waits for the store to be told. */
   readonly onUrgent?: () => void;
   /** Where its lease is entered, so that it is renewed also while the loop is busy. */
@@ -49,6 +52,7 @@ export class ChunkRun {
   /** Its items have been read: it may run. */
   arrived = false;
   readonly count: number;
+  readonly cpu: CpuPools | null;
   readonly #outcomes: OutcomeMap;
   readonly #histories: ReadonlyMap<number, ItemHistory> | null;
   readonly #onUrgent: () => void;
@@ -88,10 +92,11 @@ export class ChunkRun {
   /** A report that is on its way. */
   telling: Promise<void> | null = null;
 
-  constructor(lease: LeasedChunk, { leaseUntil, now, onUrgent, heart }: RunOptions) {
+  constructor(lease: LeasedChunk, { leaseUntil, now, cpu, onUrgent, heart }: RunOptions) {
     this.#hold = heart?.leases.enter(lease) ?? null;
     this.#onUrgent = onUrgent ?? (() => undefined);
     this.lease = lease;
+    this.cpu = cpu ?? null;
     this.facts = {
       batch: lease.batch,
       lane: "",
@@ -130,6 +135,11 @@ export class ChunkRun {
       return index;
     }
     return -1;
+  }
+
+  /** If all of it was given the right to start, that is over. */
+  forfeitRight(): void {
+    if (this.startUntil !== Number.POSITIVE_INFINITY) this.startUntil = 0;
   }
 
   /** All that `takeNext` would answer. */

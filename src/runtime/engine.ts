@@ -14,6 +14,7 @@ import type { TopicView } from "../ports/topics.ts";
 import { BatchHandle, type HandleParts } from "./batch-handle.ts";
 import { Conductor } from "./conductor.ts";
 import type { Consume } from "./consumer.ts";
+import { CpuPools } from "./cpu/cpu-pools.ts";
 import type { Heart } from "./heart.ts";
 import { guardLog, type Log, silentLog } from "./log.ts";
 import { OpenBatch } from "./open-batch.ts";
@@ -89,6 +90,7 @@ export class Engine {
   readonly #works: boolean;
   readonly #ownsStore: boolean;
   readonly #worker: Worker;
+  readonly #cpu: CpuPools;
   readonly #conductor: Conductor;
   readonly #sweeper: Sweeper;
   readonly #subscriptions: Subscriptions;
@@ -134,9 +136,11 @@ export class Engine {
       worker: workerId,
       offerInline: (batch, pipeline, step) => this.#worker.offerInline(batch.id, pipeline, step),
     });
+    this.#cpu = new CpuPools(this.#clock, this.#log);
     this.#worker = new Worker({
       ...parts,
       heart,
+      cpu: this.#cpu,
       id: workerId,
       onEnded: (batches) => this.#sweeper.noteEnded(batches),
     });
@@ -312,6 +316,7 @@ export class Engine {
   async #close(drainMs: number): Promise<void> {
     const until = this.#clock.monotonicMs() + drainMs;
     await this.#worker.stop(drainMs);
+    await this.#cpu.close();
     // What is delivered last may be of the items that were finished last: they share the time.
     await this.#subscriptions.stop(Math.max(0, until - this.#clock.monotonicMs()));
     await this.#conductor.stop();

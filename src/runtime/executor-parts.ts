@@ -2,6 +2,7 @@
 import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
+import type { CpuPools } from "./cpu/cpu-pools.ts";
 import type { Gate } from "./gate.ts";
 import type { HandlerPulse, Heart } from "./heart.ts";
 import type { Log } from "./log.ts";
@@ -16,6 +17,7 @@ export interface ExecutorParts {
   readonly random: Random;
   readonly log: Log;
   readonly settings: EngineSettings;
+  readonly cpu: CpuPools;
   readonly gate: Gate;
   /** Shared by all executors of a worker. */
   readonly permits: SlotPermits;

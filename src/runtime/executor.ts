@@ -18,7 +18,7 @@ import { readChunks } from "./chunk-reading.ts";
 import { describeReason } from "./end-reason.ts";
 import type { ExecutorParts } from "./executor-parts.ts";
 import { ItemRunner } from "./item-runner.ts";
-import { offerInline, planLease } from "./lease-request.ts";
+import { hasChunksEnough, offerInline, planLease } from "./lease-request.ts";
 import { SpeedMeter } from "./speed-meter.ts";
 import { ReaderPool } from "./reader-pool.ts";
 import type { InlineWork } from "./slicer.ts";
@@ -76,8 +76,7 @@ export class Executor {
       onLost: (run) => this.#settleIfFinished(run),
       onRest: (run) => this.#settleIfFinished(run),
       onClosed: () => {
-        for (const run of this.#held)
-          if (run.startUntil !== Number.POSITIVE_INFINITY) run.startUntil = 0;
+        for (const run of this.#held) run.forfeitRight();
       },
       onBadItem: (...bad) => this.#runner.refuse(...bad),
     });
@@ -144,7 +143,8 @@ export class Executor {
   }
 
   /** A lease for the one chunk of a batch, which runs here as soon as it is granted. */
-  offerInline(batch: string): InlineWork {
+  offerInline(batch: string): InlineWork | null {
+    if (hasChunksEnough(this.#parts.step, this.#held.length - this.#finished.length)) return null;
     return offerInline({ ...this.#parts, batch }, this.#gauge.slots, (chunk, leaseUntil) =>
       this.#take([chunk], leaseUntil),
     );
@@ -327,11 +327,11 @@ export class Executor {
 
   /** Reads the leased chunks, batch by batch, and hands them to the runner. */
   #take(leased: readonly LeasedChunk[], leaseUntil: number): void {
-    const now = this.#parts.clock.monotonicMs();
+    const { clock, heart, cpu } = this.#parts;
+    const options = { leaseUntil, now: clock.monotonicMs(), cpu, onUrgent: this.#flushSoon, heart };
     this.#speed.begin();
     for (const [batch, chunks] of Map.groupBy(leased, (chunk) => chunk.batch)) {
       // In hand from now on, so that their leases are renewed while they are read.
-      const options = { leaseUntil, now, onUrgent: this.#flushSoon, heart: this.#parts.heart };
       const runs = chunks.map((lease) => new ChunkRun(lease, options));
       this.#held.push(...runs);
       if (this.#stopping) {

@@ -3,10 +3,12 @@
  * items, so what a handler does not ask for (a signal, a key) is not made.
  */
 import { PermanentError, SluiceError } from "../core/errors.ts";
+import { invariant } from "../core/invariant.ts";
 import type { ItemStatement } from "../core/item-commit.ts";
 import type { ItemMessage } from "../core/topic.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import type { ItemContext } from "./contexts.ts";
+import { CpuCall } from "./cpu/cpu-call.ts";
 import { Emitted } from "./emitted.ts";
 import { QueuedStatements } from "./queued-statements.ts";
 import type { Step } from "./step.ts";
@@ -41,6 +43,9 @@ export class Call implements ItemContext {
   #emitted: Map<number, Emitted> | null = null;
   /** By position; made when a statement is queued. */
   #queued: Map<number, QueuedStatements> | null = null;
+
+  /** Made when something is to be computed. */
+  #cpu: CpuCall | null = null;
 
   constructor(run: ChunkRun, step: Step, item: unknown, position: number) {
     this.#run = run;
@@ -148,6 +153,14 @@ export class Call implements ItemContext {
     return this.#queued?.get(position)?.list() ?? NO_STATEMENTS;
   }
 
+  get cpu(): ItemContext["cpu"] {
+    const { cpu } = this.#run;
+    invariant(cpu !== null, "a run of an executor has pools");
+    this.#cpu ??= new CpuCall(cpu, this.#step, this.signal);
+    if (this.#isOver) this.#cpu.end();
+    return this.#cpu.run;
+  }
+
   #refuseLate(position: number, { code, deed }: Record<"code" | "deed", string>): void {
     if (this.#isGivenUp) throw this.#stopReason ?? new StopSignal("nobody waits for it any more");
     if (!this.#isOver) return;
@@ -161,6 +174,7 @@ export class Call implements ItemContext {
   /** The handler has come to its end: it has nothing more to say. Answers why it was stopped. */
   end(): Error | null {
     this.#isOver = true;
+    this.#cpu?.end();
     return this.#stopReason;
   }
 

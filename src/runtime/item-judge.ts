@@ -13,6 +13,7 @@ import type { ItemMessage } from "../core/topic.ts";
 import type { Random } from "../ports/random.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import { writeMessage } from "./emitted.ts";
+import { CpuPoolBroken } from "./cpu/cpu-task.ts";
 import type { Call } from "./item-context.ts";
 import type { Log, LogEntry } from "./log.ts";
 import { readOutcome, readOutcomeKind } from "./outcomes.ts";
@@ -21,6 +22,8 @@ import { StopSignal, TimeLimitSignal } from "./stop-signals.ts";
 
 /** The longest that an item may ask to be left alone. */
 const LATER_MS_MAX = 86_400_000;
+/** When an item comes again that found the CPU pool broken. */
+const BROKEN_POOL_MS = 5_000;
 
 export interface JudgeParts {
   readonly step: Step;
@@ -151,6 +154,10 @@ export class ItemJudge {
     // Told to stop by us: the item did not fail, it was not run. It goes back with its chunk.
     if (stop instanceof StopSignal) return;
     const { step, random, log } = this.#parts;
+    // Not the item's affair: no attempt counts.
+    if (thrown instanceof CpuPoolBroken) {
+      return run.defer(index, readKeyOf(step, item), BROKEN_POOL_MS);
+    }
     const facts =
       stop instanceof TimeLimitSignal ? describeError(asTimeout(stop)) : this.#describe(thrown);
     if (facts.isOutage && run.pace !== null) {

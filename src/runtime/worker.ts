@@ -4,6 +4,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
 import type { LeaseRef, Served } from "../ports/working.ts";
+import type { CpuPools } from "./cpu/cpu-pools.ts";
 import { Executor } from "./executor.ts";
 import { Gate } from "./gate.ts";
 import type { Heart } from "./heart.ts";
@@ -22,6 +23,7 @@ export interface WorkerParts {
   readonly random: Random;
   readonly log: Log;
   readonly settings: EngineSettings;
+  readonly cpu: CpuPools;
   /** The worker's number in the store. */
   readonly id: number;
   /** Where somebody watches over the worker. */

@@ -9,6 +9,7 @@ import { WHY_CODES } from "../../src/core/why.ts";
 import { EXIT_CODES_HELP } from "../../src/cli/exit-codes.ts";
 import { ENGINE_SETTINGS, HEALTH_SETTINGS, nameVariable } from "../../src/cli/settings-layers.ts";
 import { BatchHandle } from "../../src/runtime/batch-handle.ts";
+import { cpuOptions, type CpuSettings } from "../../src/runtime/cpu/cpu-settings.ts";
 import { Engine } from "../../src/runtime/engine.ts";
 import { OpenBatch } from "../../src/runtime/open-batch.ts";
 import { Operator } from "../../src/runtime/operator.ts";
@@ -142,6 +143,34 @@ describe("pipeline-options.md", () => {
         (value) => isRefused(name, value),
       );
       expect(refused, name).toEqual([true, false, false, true]);
+    }
+  });
+});
+
+describe("cpu-work.md", () => {
+  const rows = findRows(readPage("docs/guide/cpu-work.md"), "cpu option").map((row) =>
+    row.map(plain),
+  );
+  const define = (cpu: object): CpuSettings | null =>
+    definePipeline({ name: "p", process: (n: number) => n, cpu }).steps[0].cpu;
+
+  test("has every option of cpu with its default", () => {
+    expect(rows.map(([name]) => name)).toEqual(Object.keys(cpuOptions));
+    for (const [name = "", shown = ""] of rows) {
+      // That of the machine.
+      if (name === "size") continue;
+      const value = /^[\d,]+$/.test(shown) ? toNumber(shown) : (JSON.parse(shown) as unknown);
+      expect({ [name]: value }).toEqual({ [name]: define({})?.[name as keyof CpuSettings] });
+    }
+  });
+
+  test("has the limits that are enforced", () => {
+    for (const [name = "", , limits = ""] of rows) {
+      const [, from, to] = /^([\d,]+) to ([\d,]+)$/.exec(limits) ?? [];
+      if (from === undefined || to === undefined) continue;
+      expect(() => define({ [name]: toNumber(from) - 1 }), name).toThrow("whole number");
+      expect(() => define({ [name]: toNumber(to) + 1 }), name).toThrow("whole number");
+      for (const value of [from, to]) define({ [name]: toNumber(value) });
     }
   });
 });

@@ -1,0 +1,58 @@
+/** Looks at what the busy processes of a pool hold in memory, and kills those that hold too much. */
+import type { Clock } from "../../ports/clock.ts";
+import type { Member } from "./member.ts";
+import { LOOK_MS, readResidentBytes } from "./resident-memory.ts";
+
+const MIB = 1_048_576;
+/** A member that holds more than this share when a task has ended makes way for a fresh one. */
+const HIGH_SHARE = 0.75;
+
+export class MemoryWatch {
+  readonly #clock: Clock;
+  readonly #bytesMax: number;
+  readonly #busy = new Map<number, Member>();
+  #cancel: (() => void) | null = null;
+
+  constructor(clock: Clock, bytesMax: number) {
+    this.#clock = clock;
+    this.#bytesMax = bytesMax;
+  }
+
+  /** While it runs a task. */
+  add(member: Member): void {
+    if (member.pid === null) return;
+    this.#busy.set(member.pid, member);
+    this.#cancel ??= this.#lookLater();
+  }
+
+  remove({ pid }: Member): void {
+    if (pid === null) return;
+    this.#busy.delete(pid);
+    if (this.#busy.size > 0) return;
+    this.#cancel?.();
+    this.#cancel = null;
+  }
+
+  /** Whether it is better replaced, though its task has ended. */
+  async isHigh({ pid }: Member): Promise<boolean> {
+    if (pid === null) return false;
+    const resident = (await readResidentBytes([pid])).get(pid) ?? 0;
+    return resident > this.#bytesMax * HIGH_SHARE;
+  }
+
+  #lookLater(): () => void {
+    return this.#clock.after(LOOK_MS, () => {
+      this.#cancel = this.#lookLater();
+      void this.#look();
+    });
+  }
+
+  async #look(): Promise<void> {
+    for (const [pid, resident] of await readResidentBytes([...this.#busy.keys()])) {
+      if (resident <= this.#bytesMax) continue;
+      const held = `${Math.ceil(resident / MIB)} MiB`;
+      const ceiling = `${Math.floor(this.#bytesMax / MIB)} MiB`;
+      this.#busy.get(pid)?.kill(`held ${held} of memory, above its ceiling of ${ceiling}`);
+    }
+  }
+}
