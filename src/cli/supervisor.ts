@@ -11,6 +11,7 @@ import type { Cli } from "./cli.ts";
 import { EXIT } from "./exit-codes.ts";
 import { formatDuration } from "./format-duration.ts";
 import { countNoun } from "./format-number.ts";
+import { onParentGone } from "./parent-watch.ts";
 import type { ProgressDisplay } from "./progress-display.ts";
 import { RelayedOutput } from "./relayed-output.ts";
 import { StopRequest } from "./stop-request.ts";
@@ -65,6 +66,7 @@ export class Supervisor {
       );
       this.#stopAll(signal);
     });
+    onParentGone(this.#cli.env, this.#cli.clock, () => stop.request("SIGTERM"));
     this.#display.note(`supervising ${countNoun(processes, "process", "processes")}`);
     const numbers = Array.from({ length: processes }, (_, at) => at + 1);
     await Promise.all(numbers.map((number) => this.#keep(number)));

@@ -32,6 +32,7 @@ import { formatJson, makeInert } from "../inert-text.ts";
 import { loadPipelines } from "../load-pipeline.ts";
 import { finishNotifying, subscribeNotified } from "../notifying.ts";
 import { openEngine } from "../open-engine.ts";
+import { onParentGone } from "../parent-watch.ts";
 import { ProgressDisplay } from "../progress-display.ts";
 import { showStore } from "../show-path.ts";
 import { StopRequest } from "../stop-request.ts";
@@ -96,11 +97,12 @@ function loadWorkConfig(cli: Cli, flags: WorkFlags): Promise<Config> {
 
 async function work(cli: Cli, files: readonly string[], flags: WorkFlags): Promise<number> {
   const supervised = isSupervised(cli.env);
-  let stop: StopRequest | null = null;
+  /** Null while it is being loaded, when there is nothing to finish. */
+  let heeded: StopRequest | null = null;
   if (supervised) {
     onSupervisorGone(() => {
-      if (stop === null) cli.exitNow(decideSignalExitCode("SIGTERM"));
-      else stop.request("SIGTERM");
+      if (heeded === null) cli.exitNow(decideSignalExitCode("SIGTERM"));
+      else heeded.request("SIGTERM");
     });
   }
   const config = await loadWorkConfig(cli, flags);
@@ -109,7 +111,9 @@ async function work(cli: Cli, files: readonly string[], flags: WorkFlags): Promi
   const display = new ProgressDisplay(cli.err, cli.clock);
   for (const message of config.warnings) display.log({ level: "warn", event: "config", message });
   // The supervisor has the last word: whatever else comes twice was meant for it.
-  stop = new StopRequest(cli.clock, supervised ? () => undefined : cli.exitNow);
+  const stop = new StopRequest(cli.clock, supervised ? () => undefined : cli.exitNow);
+  heeded = stop;
+  onParentGone(cli.env, cli.clock, () => stop.request("SIGTERM"));
   const parts = { config, pipelines, display, stop, tell: makeTeller(cli, supervised) };
   try {
     await markFatal(() => workUntilStopped(cli, parts, flags));

@@ -1,5 +1,6 @@
 /** Workers as they are started in containers: as process 1, and by npm. */
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { dirname } from "node:path";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { type BatchLine, COMMAND, readLines, Workspace } from "../../support/command-line.ts";
 import { trySystemProgram } from "../../support/system-program.ts";
 
@@ -29,6 +30,23 @@ async function readOnly(): Promise<BatchLine | undefined> {
   return readLines<BatchLine>((await work.run("list", "--json")).stdout)[0];
 }
 
+/** Items in hand. */
+function countPids(): number {
+  try {
+    return work.read("pids.txt").trim().split("\n").length;
+  } catch {
+    return 0;
+  }
+}
+
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
 /** The program that a process has started, as the system has it. */
 async function findChild(parent: number): Promise<number> {
   const { stdout } = await work.startProgram("ps", ["-o", "pid=", "--ppid", String(parent)]).ended;
@@ -46,13 +64,7 @@ for (const processes of [null, "2"]) {
     const line = [process.execPath, COMMAND, "work", "pipeline.ts", ...flags];
     const running = work.startProgram(program, [...args, ...line]);
     const hands = processes === null ? 1 : 2;
-    await vi.waitUntil(() => {
-      try {
-        return work.read("pids.txt").trim().split("\n").length === hands;
-      } catch {
-        return false;
-      }
-    }, WAIT_MS);
+    await vi.waitUntil(() => countPids() === hands, WAIT_MS);
     if (processes === null) expect(work.read("pids.txt")).toBe("1\n");
     process.kill(await findChild(running.pid), "SIGTERM");
     await running.waitFor(new RegExp(`(?:SIGTERM: finishing what is in hand[^]*){${hands}}`));
@@ -80,32 +92,67 @@ test("one that is process 1 can be stopped while it is being loaded", async (con
   expect(await running.ended).toMatchObject({ code: 143 });
 });
 
-for (const signal of ["SIGTERM", "SIGINT"] as const) {
-  test(`under npm a ${signal} to all of them, which npm hands on once more, is one and not two`, async () => {
+const UNDER_NPM = [
+  // The shell between them does not pass it on.
+  ["a SIGTERM to npm alone, as of a container that is stopped", "SIGTERM", false, ""],
+  ["a SIGTERM to npm alone that has no shell beneath it", "SIGTERM", false, "exec "],
+  // Which npm hands on once more.
+  ["a SIGINT to the whole group, as of a terminal", "SIGINT", true, "exec "],
+] as const;
+
+for (const [what, signal, grouped, prefix] of UNDER_NPM) {
+  test(`under npm ${what}, ends the worker in good order`, async () => {
     await submit();
-    const command = `node "${COMMAND}" work pipeline.ts`;
+    const command = `${prefix}node "${COMMAND}" work pipeline.ts`;
     work.write("package.json", JSON.stringify({ private: true, scripts: { work: command } }));
-    const path = { PATH: `${process.execPath.replace(/\/[^/]*$/, "")}:${process.env["PATH"]}` };
-    // As a terminal does it for Ctrl-C.
-    const npm = work.startProgram("npm", ["run", "work"], path, { grouped: true });
-    await vi.waitUntil(() => {
-      try {
-        return work.read("pids.txt").includes("\n");
-      } catch {
-        return false;
-      }
-    }, WAIT_MS);
+    const path = { PATH: `${dirname(process.execPath)}:${process.env["PATH"]}` };
+    const npm = work.startProgram("npm", ["run", "work"], path, { grouped });
+    await vi.waitUntil(() => countPids() === 1, WAIT_MS);
+    const worker = Number(work.read("pids.txt"));
+    onTestFinished(() => {
+      if (isThere(worker)) process.kill(worker, "SIGKILL");
+    });
     npm.signal(signal);
     await npm.waitFor(new RegExp(`${signal}: finishing what is in hand`));
-    const worker = Number(work.read("pids.txt"));
-    // It is still there: the echo has not ended it.
-    await new Promise((resolve) => {
-      setTimeout(resolve, 300);
-    });
-    expect(() => process.kill(worker, 0)).not.toThrow();
+    expect(isThere(worker)).toBe(true);
     work.write("go", "");
     await npm.ended;
-    await vi.waitUntil(async () => (await readOnly())?.succeeded === 1, WAIT_MS);
+    await vi.waitUntil(() => !isThere(worker), WAIT_MS);
     expect(await readOnly()).toMatchObject({ succeeded: 1, failed: 0, pending: 19 });
   });
 }
+
+test("the same signal within half a second is an echo; another one, or a later one, ends it at once", async () => {
+  work.write(
+    "signals.ts",
+    `import { StopRequest } from "./node_modules/sluice/dist/cli/stop-request.js";
+     let now = 0;
+     const stop = new StopRequest({ monotonicMs: () => now } as any, (code) => console.log("ends", code));
+     const send = (at: number, signal: NodeJS.Signals) => new Promise<void>((resolve) => {
+       now = at;
+       process.once(signal, () => setImmediate(() => { console.log(at, signal, stop.received); resolve(); }));
+       process.kill(process.pid, signal);
+     });
+     setInterval(() => {}, 3_600_000);
+     await send(0, "SIGTERM");
+     await send(499, "SIGTERM");
+     await send(499, "SIGINT");
+     await send(500, "SIGTERM");
+     stop.release();
+     await send(100, "SIGTERM");
+     await send(600, "SIGTERM");
+     process.exit(0);`,
+  );
+  const { stdout, stderr } = await work.startProgram(process.execPath, ["signals.ts"]).ended;
+  expect(stdout.trim().split("\n"), stderr).toEqual([
+    "0 SIGTERM SIGTERM",
+    "499 SIGTERM SIGTERM",
+    "ends 130",
+    "499 SIGINT SIGTERM",
+    "ends 143",
+    "500 SIGTERM SIGTERM",
+    "100 SIGTERM SIGTERM",
+    "ends 143",
+    "600 SIGTERM SIGTERM",
+  ]);
+});
