@@ -26,7 +26,13 @@ export async function openEngine(parts: EngineParts): Promise<Engine> {
   const store = await openStoreOf(config, clock);
   try {
     await startNotified(store, config);
-    return await Engine.start(store, { ...config.engine, work: false, clock, log });
+    return await Engine.start(store, {
+      ...config.engine,
+      redact: config.secrets,
+      work: false,
+      clock,
+      log,
+    });
   } catch (error) {
     await store.close();
     throw error;

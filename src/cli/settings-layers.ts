@@ -21,13 +21,14 @@ export interface Layer {
 export const ENGINE_SETTINGS = Object.keys(DEFAULT_SETTINGS) as readonly (keyof EngineSettings)[];
 const SETTINGS: readonly string[] = ["store", "synchronous", "busyMs", ...ENGINE_SETTINGS];
 /** Those that only a file can give. */
-const FILE_SETTINGS: readonly string[] = [...SETTINGS, "notify", "consume"];
+const FILE_SETTINGS: readonly string[] = [...SETTINGS, "notify", "consume", "redact"];
 const TEXT_SETTINGS: ReadonlySet<string> = new Set(["store", "synchronous"]);
 
 const PREFIX = "SLUICE_";
-/** Variables that are no settings; all but the first are what a command sink gives its command. */
+/** Variables that are no settings; all but the first two are what a command sink gives its command. */
 const OTHER_VARIABLES = [
   "SLUICE_DEBUG",
+  "SLUICE_LOG",
   "SLUICE_EVENT",
   "SLUICE_BATCH",
   "SLUICE_EVENT_ID",

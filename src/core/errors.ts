@@ -3,6 +3,7 @@
  * a message that names the place, a hint that names the remedy. The other classes are how a handler
  * steers its item; anything else that it throws is classified by its shape, never by its text.
  */
+import { redactText } from "./redact.ts";
 
 export const ERROR_CLASSES = ["permanent", "transient", "fatal", "unexpected"] as const;
 export type ErrorClass = (typeof ERROR_CLASSES)[number];
@@ -132,6 +133,8 @@ const TRANSIENT_CODES: ReadonlySet<string> = new Set([
 ]);
 
 const MESSAGE_CHARS_MAX = 2_000;
+/** What of a message is searched for secrets; the rest is cut off anyway. */
+const REDACTED_CHARS_MAX = 16_384;
 /** How deep `cause` is followed: fetch hides the socket's code one level down. */
 const CAUSE_DEPTH_MAX = 5;
 /** What a server may ask for at most: nothing waits without a bound. */
@@ -266,7 +269,9 @@ function isHttpStatus(value: unknown): value is number {
  * Cutting may halve a pair of surrogates, and a message may hold a lone one: records take neither.
  * A NUL ends a text for some databases, so its picture stands in its place.
  */
-function clip(text: string): string {
+function clip(whole: string): string {
+  // Before it is cut: half a secret would no longer be known for one.
+  const text = redactText(whole.slice(0, REDACTED_CHARS_MAX));
   const clipped =
     text.length <= MESSAGE_CHARS_MAX ? text : `${text.slice(0, MESSAGE_CHARS_MAX - 1)}…`;
   return clipped.toWellFormed().replaceAll("\0", "\u2400");

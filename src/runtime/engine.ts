@@ -2,9 +2,8 @@
  * The engine composes the parts: it submits batches, conducts, sweeps, and works on the pipelines
  * that it was given. It gets its store from outside and leaves it open.
  */
-import { hash } from "node:crypto";
-import { isEnded } from "../core/batch.ts";
 import { SluiceError } from "../core/errors.ts";
+import { makeRedact } from "../core/redact.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Submission } from "../ports/conducting.ts";
 import type { UndeliveredLetter } from "../ports/delivering.ts";
@@ -16,23 +15,16 @@ import type { WithinStore } from "../ports/within.ts";
 import { BatchHandle, type HandleParts } from "./batch-handle.ts";
 import { Conductor } from "./conductor.ts";
 import type { Consume } from "./consumer.ts";
-import { guardLog, type Log, silentLog } from "./log.ts";
+import { addFacts, guardLog, type Log, silentLog } from "./log.ts";
 import { OpenBatch } from "./open-batch.ts";
 import { Operator } from "./operator.ts";
 import { makePatientStore } from "./patient-store.ts";
-import { acceptsVersion, type Pipeline } from "./pipeline.ts";
+import type { Pipeline } from "./pipeline.ts";
 import { RecordTail } from "./record-tail.ts";
+import { makeRedactingStore } from "./redacting-store.ts";
 import { type EngineSettings, resolveSettings } from "./settings.ts";
-import { describeStep } from "./step.ts";
-import {
-  checkDeadline,
-  checkItems,
-  checkNames,
-  describeOwned,
-  describeShare,
-  nameTenant,
-  writeInput,
-} from "./submission-check.ts";
+import { describeSubmission, readSubmitted } from "./submission.ts";
+import { checkItems } from "./submission-check.ts";
 import { isUnplanned, type Recorded, submitWithin } from "./submit-within.ts";
 import type { EventHandler, SubscribeOptions } from "./subscriber.ts";
 import { Subscriptions } from "./subscriptions.ts";
@@ -48,6 +40,11 @@ export interface EngineOptions extends Partial<EngineSettings> {
   readonly log?: Log;
   readonly clock?: Clock;
   readonly random?: Random;
+  /**
+   * Secrets that no log, metric, dead letter or record may hold, beside those that are known by their
+   * shape (passwords in addresses, tokens, values of names like `password`).
+   */
+  readonly redact?: readonly string[];
   /** Close the store with the engine. Default false. */
   readonly ownsStore?: boolean;
 }
@@ -107,13 +104,17 @@ export class Engine {
     this.operator = new Operator(store, this.#clock);
     this.#tail = new RecordTail(store, this.#clock, settings.pollMs);
     this.#random = options.random ?? systemRandom;
-    this.#log = options.log === undefined ? silentLog : guardLog(options.log);
+    const redact = makeRedact(options.redact ?? []);
+    this.#log = guardLog(addFacts(options.log ?? silentLog, { worker: workerId }), redact);
     this.#works = options.work ?? true;
     this.#ownsStore = options.ownsStore ?? false;
     const parts = {
       ...this.#parts,
       // Who asks for something gets an answer in time; the work itself outlasts any outage.
-      store: makePatientStore(raw, { ...this.#parts, isTireless: () => this.#isOpen }),
+      store: makeRedactingStore(
+        makePatientStore(raw, { ...this.#parts, isTireless: () => this.#isOpen }),
+        redact,
+      ),
       settings,
       onFatal: (error: unknown) => this.#fail(error),
     };
@@ -128,15 +129,28 @@ export class Engine {
     this.#worker = new Worker({
       ...parts,
       id: workerId,
-      onEnded: (batches) => this.#sweeper.noteEnded(batches),
+      onEnded: (batches) => this.#noteEnded(batches),
     });
   }
 
   static async start(store: Store, options: EngineOptions = {}): Promise<Engine> {
-    const { work: _w, log: _l, clock: _c, random: _r, ownsStore: _o, ...settings } = options;
+    const {
+      work: _w,
+      log: _l,
+      clock: _c,
+      random: _r,
+      ownsStore: _o,
+      redact: _s,
+      ...settings
+    } = options;
     const resolved = resolveSettings(settings, store.looks);
     const { clock = systemClock, random = systemRandom, log = silentLog } = options;
-    const patience = { clock, random, log: guardLog(log), isTireless: () => false };
+    const patience = {
+      clock,
+      random,
+      log: guardLog(log, makeRedact(options.redact ?? [])),
+      isTireless: () => false,
+    };
     const patient = makePatientStore(store, patience);
     const workerId = await patient.registerWorker({ name: "engine" });
     const engine = new Engine(store, patient, workerId, resolved, options);
@@ -302,31 +316,8 @@ export class Engine {
   }
 
   #describe(pipeline: Pipeline, input: unknown, options: SubmitOptions, open: boolean): Submission {
-    const { key, lane = pipeline.name, resume = false, deadline } = options;
-    checkNames(key, lane);
-    const tenant = nameTenant(pipeline, lane);
-    const owned = open || pipeline.steps[0].source === null;
-    const text = owned ? null : writeInput(pipeline, input);
-    return {
-      id: `b-${this.#random.id()}`,
-      pipeline: pipeline.name,
-      version: pipeline.version,
-      lane,
-      tenant,
-      key: key ?? null,
-      input: text,
-      inputHash: hash("sha256", text ?? describeOwned(input, open, key !== undefined, resume)),
-      resume,
-      open,
-      sealWithinMs: this.#settings.sealWithinMs,
-      deadlineAt: deadline === undefined ? null : checkDeadline(deadline, this.#clock.wallMs()),
-      settings: {
-        strict: options.strict ?? pipeline.strict,
-        steps: pipeline.steps.map(describeStep),
-        maxRunMs: pipeline.maxRunMs,
-        ...describeShare(pipeline, tenant),
-      },
-    };
+    const { sealWithinMs } = this.#settings;
+    return describeSubmission({ pipeline, input, options, open }, { ...this.#parts, sealWithinMs });
   }
 
   async #record(
@@ -334,24 +325,7 @@ export class Engine {
     pipeline: Pipeline,
     store: Pick<Store, "submit"> = this.store,
   ): Promise<Recorded> {
-    const { kind, batch } = await store.submit(submission);
-    if (kind === "key_taken") {
-      throw new SluiceError(
-        "KEY_TAKEN",
-        `the key ${JSON.stringify(submission.key)} belongs to batch ${batch.id}, which has another input`,
-        { hint: "Use another key, or the input of that batch." },
-      );
-    }
-    if (!isEnded(batch.state) && !acceptsVersion(pipeline, batch.version)) {
-      throw new SluiceError(
-        "OTHER_VERSION",
-        `batch ${batch.id} is unfinished and belongs to version ${batch.version} of ${pipeline.name}; this is version ${pipeline.version}`,
-        {
-          hint: `Finish it with the code of version ${batch.version}. If this code can do that too, add accepts: [${JSON.stringify(batch.version)}]. For a batch beside it, give another key.`,
-        },
-      );
-    }
-    return { batch, takenUp: kind === "existing" ? batch : null };
+    return readSubmitted(await store.submit(submission), submission, pipeline);
   }
 
   #handleParts(): HandleParts {
@@ -367,6 +341,13 @@ export class Engine {
       },
       onFailure: (listener) => this.onFailure(listener),
     };
+  }
+
+  #noteEnded(batches: readonly string[]): void {
+    this.#sweeper.noteEnded(batches);
+    for (const batch of batches) {
+      this.#log({ level: "info", event: "batch.ended", message: `batch ${batch} has ended`, batch });
+    }
   }
 
   #throwIfClosed(): void {

@@ -2,6 +2,7 @@
 import { describeError, type ErrorFacts, TransientError } from "../core/errors.ts";
 import { unreachable } from "../core/invariant.ts";
 import type { ItemCommit } from "../core/item-commit.ts";
+import { listSecrets, orderSecrets, redactText } from "../core/redact.ts";
 import { decideRetry } from "../core/retry.ts";
 import type { ItemMessage } from "../core/topic.ts";
 import type { Random } from "../ports/random.ts";
@@ -117,7 +118,7 @@ export class ItemJudge {
 
   #logSkip(run: ChunkRun, index: number, reason: string): void {
     const message = `item ${run.lease.start + index} of batch ${run.lease.batch} was skipped: ${reason}`;
-    this.#parts.log({ level: "debug", event: "item.skipped", message });
+    this.#parts.log({ level: "debug", event: "item.skipped", message, ...locate(run, index) });
   }
 
   /** A handler may hand on what its signal said: that is us again, and no failure of the item. */
@@ -130,7 +131,9 @@ export class ItemJudge {
     // Told to stop by us: the item did not fail, it was not run. It goes back with its chunk.
     if (stop instanceof StopSignal) return;
     const { step, random, log } = this.#parts;
-    const facts = describeError(stop instanceof TimeLimitSignal ? asTimeout(stop) : thrown);
+    const told = describeError(stop instanceof TimeLimitSignal ? asTimeout(stop) : thrown);
+    // An error may quote its item: what that calls a password must not be in the message.
+    const facts = { ...told, message: redactText(told.message, orderSecrets(listSecrets(item))) };
     if (facts.isOutage && run.pace !== null) {
       this.#parts.onOutage(run);
       return run.defer(index, readKeyOf(step, item), run.pace.outageMs);
@@ -145,6 +148,7 @@ export class ItemJudge {
       case "retry":
         return run.fail(index, readKeyOf(step, item), attempts, facts, decision.delayMs);
       case "give_up":
+        log(describeGivenUp(run, index, attempts, facts));
         return run.fail(index, readKeyOf(step, item), attempts, facts, null);
       default:
         return unreachable(decision);
@@ -174,6 +178,26 @@ function readKeyOf(step: Step, item: unknown): string | null {
   }
 }
 
+/** What an item's log entries are found by. */
+function locate({ lease }: ChunkRun, index: number): Pick<LogEntry, "batch" | "chunk" | "item"> {
+  return { batch: lease.batch, chunk: lease.chunk, item: lease.start + index };
+}
+
+function describeGivenUp(
+  run: ChunkRun,
+  index: number,
+  attempts: number,
+  { code, message }: ErrorFacts,
+): LogEntry {
+  const tries = attempts === 1 ? "one attempt" : `${attempts} attempts`;
+  return {
+    level: "warn",
+    event: "item.gave_up",
+    message: `item ${run.lease.start + index} of batch ${run.lease.batch} gave up after ${tries}: ${code}: ${message}`,
+    ...locate(run, index),
+  };
+}
+
 function describeUnexpected(
   run: ChunkRun,
   index: number,
@@ -185,5 +209,6 @@ function describeUnexpected(
     event: "item.unexpected_error",
     message: `item ${run.lease.start + index} of batch ${run.lease.batch}: ${code}: ${message}`,
     error: thrown,
+    ...locate(run, index),
   };
 }

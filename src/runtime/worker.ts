@@ -6,7 +6,7 @@ import type { Store } from "../ports/store.ts";
 import type { LeaseRef, Served } from "../ports/working.ts";
 import { Executor } from "./executor.ts";
 import { Gate } from "./gate.ts";
-import type { Log } from "./log.ts";
+import { addFacts, type Log } from "./log.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { EngineSettings } from "./settings.ts";
 import type { InlineWork } from "./slicer.ts";
@@ -70,7 +70,8 @@ export class Worker {
     if (this.#executors.has(name) || this.#executors.has(covering)) return;
     const { id, ...parts } = this.#parts;
     const shared = { gate: this.#gate, permits: this.#permits };
-    const executor = new Executor({ ...parts, worker: id, pipeline, step, batch, ...shared });
+    const log = addFacts(parts.log, { pipeline: pipeline.name, step: step.name });
+    const executor = new Executor({ ...parts, log, worker: id, pipeline, step, batch, ...shared });
     this.#executors.set(name, executor);
     executor.start();
   }

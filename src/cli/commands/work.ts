@@ -27,7 +27,8 @@ import { formatJson, makeInert } from "../inert-text.ts";
 import { loadPipelines } from "../load-pipeline.ts";
 import { finishNotifying, subscribeNotified } from "../notifying.ts";
 import { openEngine } from "../open-engine.ts";
-import { ProgressDisplay } from "../progress-display.ts";
+import { openDisplay } from "../open-display.ts";
+import type { ProgressDisplay } from "../progress-display.ts";
 import { showStore } from "../show-path.ts";
 import { StopRequest } from "../stop-request.ts";
 import { closeEngine } from "../submit-batch.ts";
@@ -67,8 +68,7 @@ async function work(cli: Cli, files: readonly string[], flags: WorkFlags): Promi
   const config = await loadConfig(flags, cli.env, listNumberFlags(flags));
   const loaded = await loadPipelines(files);
   const pipelines = loaded.map((pipeline) => adjustPipeline(pipeline, flags));
-  const display = new ProgressDisplay(cli.err, cli.clock);
-  for (const message of config.warnings) display.log({ level: "warn", event: "config", message });
+  const display = openDisplay(cli, config);
   const engine = await openEngine({ config, clock: cli.clock, log: (entry) => display.log(entry) });
   const stop = new StopRequest(cli.clock, cli.exitNow);
   try {
