@@ -5,7 +5,10 @@ const load = { pipeline: "p", ...NO_LOAD };
 
 describe("depth", () => {
   it("what never ran is ready", () => {
-    expect(computeDepth({ ...load, pending: 50, fresh: 50 })).toMatchObject({ ready: 50, leased: 0 });
+    expect(computeDepth({ ...load, pending: 50, fresh: 50 })).toMatchObject({
+      ready: 50,
+      leased: 0,
+    });
   });
 
   it("with nothing that waits, what has begun is leased, however much of its chunks is done", () => {
@@ -37,14 +40,21 @@ describe("depth", () => {
 });
 
 describe("answers about one pipeline", () => {
-  it("become one, and what is counted in several places is added up", () => {
+  it("become one, in the order of names", () => {
     const merged = mergeLoads([
       { pipeline: "b", planned: 3, done: 1 },
       { pipeline: "a", workers: 2 },
-      { pipeline: "b", planned: 4, done: 4 },
+      { pipeline: "b", plannedEnded: 4, doneEnded: 4 },
       { pipeline: "b", leasedChunks: 1, leasedItems: 10 },
     ]);
     expect(merged.map(({ pipeline }) => pipeline)).toEqual(["a", "b"]);
-    expect(merged[1]).toMatchObject({ planned: 7, done: 5, leasedChunks: 1, leasedItems: 10 });
+    expect(merged[1]).toMatchObject({
+      planned: 3,
+      done: 1,
+      plannedEnded: 4,
+      doneEnded: 4,
+      leasedChunks: 1,
+      leasedItems: 10,
+    });
   });
 });

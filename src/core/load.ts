@@ -16,10 +16,13 @@ export interface PipelineLoad {
   readonly unsliced: number;
   /** When the oldest of them was submitted, in wall-clock milliseconds. */
   readonly oldestAt: number | null;
-  /** Items of batches that have not ended, or did since the time that was asked for. */
+  /** Items of batches that have not ended. */
   readonly planned: number;
   /** Of those, the ones that have their outcome. */
   readonly done: number;
+  /** The same of batches that ended since the time that was asked for. */
+  readonly plannedEnded: number;
+  readonly doneEnded: number;
   /** Items without an outcome in steps that run. */
   readonly pending: number;
   /** Of those, the ones in chunks that were never leased and may be. */
@@ -52,6 +55,8 @@ export const NO_LOAD: Omit<PipelineLoad, "pipeline"> = {
   oldestAt: null,
   planned: 0,
   done: 0,
+  plannedEnded: 0,
+  doneEnded: 0,
   pending: 0,
   fresh: 0,
   held: 0,
@@ -89,19 +94,14 @@ export function computeDepth(load: PipelineLoad): Depth {
   return { ready: fresh + due, delayed: waiting - due, leased, held, dead };
 }
 
-/** Merges what several questions said of pipelines, by name. */
-export function mergeLoads(parts: readonly (Partial<PipelineLoad> & { pipeline: string })[]): PipelineLoad[] {
+/** Puts together what several questions said of pipelines, by name. */
+export function mergeLoads(
+  parts: readonly (Partial<PipelineLoad> & { pipeline: string })[],
+): PipelineLoad[] {
   const merged = new Map<string, PipelineLoad>();
   for (const part of parts) {
     const known = merged.get(part.pipeline) ?? { pipeline: part.pipeline, ...NO_LOAD };
-    merged.set(part.pipeline, {
-      ...known,
-      ...part,
-      planned: known.planned + (part.planned ?? 0),
-      done: known.done + (part.done ?? 0),
-      leasedChunks: known.leasedChunks + (part.leasedChunks ?? 0),
-      leasedItems: known.leasedItems + (part.leasedItems ?? 0),
-    });
+    merged.set(part.pipeline, { ...known, ...part });
   }
   return [...merged.values()].toSorted((a, b) => (a.pipeline < b.pipeline ? -1 : 1));
 }

@@ -29,7 +29,13 @@ describe("recommended workers", () => {
 
   it("by rate: what arrives, with room to spare", () => {
     // One worker does 10 a second, and 80 arrive: 8 would be full, 10 are at 80 %.
-    const facts = { ...IDLE, workers: 4, busyWorkers: 4, servicePerSecond: 40, arrivalPerSecond: 80 };
+    const facts = {
+      ...IDLE,
+      workers: 4,
+      busyWorkers: 4,
+      servicePerSecond: 40,
+      arrivalPerSecond: 80,
+    };
     expect(computeWorkers(facts, target)).toEqual({ workers: 10, byRate: 10, byDrain: 8 });
   });
 
@@ -63,7 +69,9 @@ describe("recommended workers", () => {
 
 describe("time to drain", () => {
   it("is the backlog over what is gained on it", () => {
-    expect(computeDrainMs({ backlog: 100, servicePerSecond: 15, arrivalPerSecond: 5 })).toBe(10_000);
+    expect(computeDrainMs({ backlog: 100, servicePerSecond: 15, arrivalPerSecond: 5 })).toBe(
+      10_000,
+    );
     expect(computeDrainMs({ backlog: 0, servicePerSecond: null, arrivalPerSecond: null })).toBe(0);
   });
 

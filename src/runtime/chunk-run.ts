@@ -22,6 +22,7 @@ import type { SliceItems } from "../ports/source.ts";
 import type { ItemHistory, LeasedChunk, Report } from "../ports/working.ts";
 import { ChunkNotes, NOTHING_NOTED, writeCheckpoint } from "./chunk-notes.ts";
 import type { RunFacts } from "./item-context.ts";
+import { markRun, type RunMark, type StepMeter } from "./meter.ts";
 import { StopSignal } from "./stop-signals.ts";
 
 const NO_MESSAGES: readonly ItemMessage[] = [];
@@ -33,6 +34,8 @@ export interface RunOptions {
   readonly now: number;
   /** A handler waits for the store to be told. */
   readonly onUrgent?: () => void;
+  /** Who counts what becomes of it. */
+  readonly meter?: StepMeter;
 }
 
 export class ChunkRun {
@@ -48,6 +51,8 @@ export class ChunkRun {
   readonly #outcomes: OutcomeMap;
   readonly #histories: ReadonlyMap<number, ItemHistory> | null;
   readonly #onUrgent: () => void;
+  readonly #meter: StepMeter | null;
+  readonly #mark: RunMark;
   /** Made when there is something to note: of most chunks there is not. */
   #notes: ChunkNotes | null = null;
   #next = 0;
@@ -83,7 +88,9 @@ export class ChunkRun {
   /** A report that is on its way. */
   telling: Promise<void> | null = null;
 
-  constructor(lease: LeasedChunk, { leaseUntil, now, onUrgent }: RunOptions) {
+  constructor(lease: LeasedChunk, { leaseUntil, now, onUrgent, meter }: RunOptions) {
+    this.#meter = meter ?? null;
+    this.#mark = markRun(lease.outcomes, now);
     this.#onUrgent = onUrgent ?? (() => undefined);
     this.lease = lease;
     this.facts = {
@@ -155,6 +162,12 @@ export class ChunkRun {
   release(): void {
     this.items.release?.();
     this.items = NO_ITEMS;
+  }
+
+  /** A handler has spent this long on an item of it, or on several together. */
+  work(ms: number): void {
+    this.busyMs += ms;
+    this.#meter?.items.observe(ms);
   }
 
   isPending(index: number): boolean {
@@ -322,6 +335,8 @@ export class ChunkRun {
     now: number,
     refused: readonly ItemRefusal[] = NONE_REFUSED,
   ): void {
+    if (result === "lost" && !this.lost && this.#meter !== null) this.#meter.leasesLost++;
+    this.#meter?.noteReport(this.#mark, report, result, refused, now);
     if (result === "lost") this.lose();
     for (const refusal of refused) this.#takeBack(refusal);
     this.#notes?.forget(report);

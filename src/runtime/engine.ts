@@ -15,13 +15,16 @@ import type { WithinStore } from "../ports/within.ts";
 import { BatchHandle, type HandleParts } from "./batch-handle.ts";
 import { Conductor } from "./conductor.ts";
 import type { Consume } from "./consumer.ts";
+import type { CloseOptions, EngineOptions, SubmitOptions } from "./engine-options.ts";
 import { addFacts, guardLog, type Log, silentLog } from "./log.ts";
+import { Observatory, type ScalingOptions } from "./observatory.ts";
 import { OpenBatch } from "./open-batch.ts";
 import { Operator } from "./operator.ts";
 import { makePatientStore } from "./patient-store.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { RecordTail } from "./record-tail.ts";
 import { makeRedactingStore } from "./redacting-store.ts";
+import type { ScalingView } from "./scaling-view.ts";
 import { type EngineSettings, resolveSettings } from "./settings.ts";
 import { describeSubmission, readSubmitted } from "./submission.ts";
 import { checkItems } from "./submission-check.ts";
@@ -34,49 +37,14 @@ import { systemRandom } from "./system-random.ts";
 import { Topic } from "./topic.ts";
 import { Worker } from "./worker.ts";
 
-export interface EngineOptions extends Partial<EngineSettings> {
-  /** Work on the pipelines whose batches are submitted here. Default true. */
-  readonly work?: boolean;
-  readonly log?: Log;
-  readonly clock?: Clock;
-  readonly random?: Random;
-  /**
-   * Secrets that no log, metric, dead letter or record may hold, beside those that are known by their
-   * shape (passwords in addresses, tokens, values of names like `password`).
-   */
-  readonly redact?: readonly string[];
-  /** Close the store with the engine. Default false. */
-  readonly ownsStore?: boolean;
-}
-
-export interface SubmitOptions {
-  /** The same key twice gives the same batch. */
-  readonly key?: string;
-  /** Whose batch it is; default the pipeline's name. */
-  readonly lane?: string;
-  /** Take up an unfinished batch of the same pipeline and input, if there is one. */
-  readonly resume?: boolean;
-  /** Refuse the batch before anything runs if one item is bad; default as the pipeline says. */
-  readonly strict?: boolean;
-  /**
-   * Your own connection to the store's database with a transaction open on it: the batch is there if
-   * you commit. A `DatabaseSync` of node:sqlite, or a client of `pg`.
-   */
-  readonly transaction?: unknown;
-  /** When it expires if it has not ended: what did not run by then is cancelled. Default never. */
-  readonly deadline?: Date;
-}
-
-export interface CloseOptions {
-  /** How long items in hand may take; default the setting `drainMs`. */
-  readonly drainMs?: number;
-}
+export type { CloseOptions, EngineOptions, SubmitOptions };
 
 export class Engine {
   readonly store: Store;
   /** Cancel, pause, move, redrive, and ask why something waits. */
   readonly operator: Operator;
   readonly #settings: EngineSettings;
+  readonly #observatory: Observatory;
   readonly #tail: RecordTail;
   readonly #clock: Clock;
   readonly #random: Random;
@@ -104,6 +72,7 @@ export class Engine {
     this.operator = new Operator(store, this.#clock);
     this.#tail = new RecordTail(store, this.#clock, settings.pollMs);
     this.#random = options.random ?? systemRandom;
+    this.#observatory = new Observatory({ store: raw, clock: this.#clock, settings });
     const redact = makeRedact(options.redact ?? []);
     this.#log = guardLog(addFacts(options.log ?? silentLog, { worker: workerId }), redact);
     this.#works = options.work ?? true;
@@ -112,10 +81,15 @@ export class Engine {
       ...this.#parts,
       // Who asks for something gets an answer in time; the work itself outlasts any outage.
       store: makeRedactingStore(
-        makePatientStore(raw, { ...this.#parts, isTireless: () => this.#isOpen }),
+        makePatientStore(raw, {
+          ...this.#parts,
+          isTireless: () => this.#isOpen,
+          onError: () => this.#observatory.meter.storeErrors++,
+        }),
         redact,
       ),
       settings,
+      meter: this.#observatory.meter,
       onFatal: (error: unknown) => this.#fail(error),
     };
     this.#sweeper = new Sweeper(parts);
@@ -232,6 +206,7 @@ export class Engine {
     this.#throwIfClosed();
     const erased = pipeline as unknown as Pipeline;
     this.#conductor.add(erased);
+    this.#observatory.serve(erased.name);
     this.#worker.add(erased, batch ?? null);
   }
 
@@ -293,6 +268,16 @@ export class Engine {
     return this.#subscriptions.forget(name);
   }
 
+  /** What Prometheus reads: its text format, of this worker and of what the store knows of all. */
+  metrics(): Promise<string> {
+    return this.#observatory.renderMetrics();
+  }
+
+  /** What an autoscaler reads: depth, age and rates over all workers, and how many are wanted. */
+  scaling(options: ScalingOptions = {}): Promise<ScalingView> {
+    return this.#observatory.viewScaling(options);
+  }
+
   /** Calls back if the engine cannot go on (the store is gone, a handler said so). */
   onFailure(listener: (error: unknown) => void): () => void {
     const listen = (): void => listener(this.#failure?.error);
@@ -312,6 +297,7 @@ export class Engine {
     await this.#subscriptions.stop(drainMs);
     await this.#conductor.stop();
     await this.#sweeper.stop();
+    this.#observatory.close();
     if (this.#ownsStore) await this.store.close();
   }
 
@@ -346,7 +332,12 @@ export class Engine {
   #noteEnded(batches: readonly string[]): void {
     this.#sweeper.noteEnded(batches);
     for (const batch of batches) {
-      this.#log({ level: "info", event: "batch.ended", message: `batch ${batch} has ended`, batch });
+      this.#log({
+        level: "info",
+        event: "batch.ended",
+        message: `batch ${batch} has ended`,
+        batch,
+      });
     }
   }
 

@@ -4,6 +4,7 @@ import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
 import type { Gate } from "./gate.ts";
 import type { Log } from "./log.ts";
+import type { StepMeter } from "./meter.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { EngineSettings } from "./settings.ts";
 import type { SlotPermits } from "./slot-permits.ts";
@@ -18,6 +19,8 @@ export interface ExecutorParts {
   readonly gate: Gate;
   /** Shared by all executors of a worker. */
   readonly permits: SlotPermits;
+  /** Counts what becomes of the step's items here. */
+  readonly meter: StepMeter;
   readonly worker: number;
   readonly pipeline: Pipeline;
   readonly step: Step;

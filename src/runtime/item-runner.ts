@@ -210,7 +210,7 @@ export class ItemRunner {
     while (!slot.abandoned) {
       const now = clock.monotonicMs();
       // The time that is read for the next item is also the end of the last one.
-      if (worked !== null) worked.busyMs += now - slot.startedAt;
+      if (worked !== null) worked.work(now - slot.startedAt);
       worked = null;
       if (this.#turns.isDue(now)) {
         await this.#turns.take();
@@ -387,7 +387,7 @@ export class ItemRunner {
     slot.onAbandon();
     this.#close(slot);
     if (run === null || call === null) return;
-    run.busyMs += this.#parts.clock.monotonicMs() - slot.startedAt;
+    run.work(this.#parts.clock.monotonicMs() - slot.startedAt);
     for (const index of [slot.index, ...slot.more]) {
       // Of a chunk's items some may have been found bad before its handler was called.
       if (run.isPending(index)) {

@@ -23,6 +23,8 @@ export interface PatienceParts {
   readonly log: Log;
   /** Whether calls are made again without end. */
   readonly isTireless: () => boolean;
+  /** A call has failed, whether or not it is made again. */
+  readonly onError?: () => void;
 }
 
 const IMPATIENT_VERBS: ReadonlySet<StoreVerb> = new Set([
@@ -68,6 +70,7 @@ async function persist<T>(call: () => Promise<T>, parts: PatienceParts): Promise
     try {
       return await call();
     } catch (error) {
+      parts.onError?.();
       const mayRetry = error instanceof SluiceError && error.retryable;
       const isOutage = attempt >= ATTEMPTS_MAX;
       if (!mayRetry || (isOutage && !parts.isTireless())) throw error;

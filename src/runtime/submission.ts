@@ -5,7 +5,7 @@ import { SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Submission, SubmitResult } from "../ports/conducting.ts";
 import type { Random } from "../ports/random.ts";
-import type { SubmitOptions } from "./engine.ts";
+import type { SubmitOptions } from "./engine-options.ts";
 import { acceptsVersion, type Pipeline } from "./pipeline.ts";
 import { describeStep } from "./step.ts";
 import {

@@ -7,6 +7,7 @@ import type { LeaseRef, Served } from "../ports/working.ts";
 import { Executor } from "./executor.ts";
 import { Gate } from "./gate.ts";
 import { addFacts, type Log } from "./log.ts";
+import type { Meter } from "./meter.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { EngineSettings } from "./settings.ts";
 import type { InlineWork } from "./slicer.ts";
@@ -20,6 +21,7 @@ export interface WorkerParts {
   readonly random: Random;
   readonly log: Log;
   readonly settings: EngineSettings;
+  readonly meter: Meter;
   /** The worker's number in the store. */
   readonly id: number;
   readonly onFatal: (error: unknown) => void;
@@ -69,7 +71,8 @@ export class Worker {
     const covering = nameExecutor(pipeline, step, null);
     if (this.#executors.has(name) || this.#executors.has(covering)) return;
     const { id, ...parts } = this.#parts;
-    const shared = { gate: this.#gate, permits: this.#permits };
+    const meter = this.#parts.meter.step(pipeline.name, step.name);
+    const shared = { gate: this.#gate, permits: this.#permits, meter };
     const log = addFacts(parts.log, { pipeline: pipeline.name, step: step.name });
     const executor = new Executor({ ...parts, log, worker: id, pipeline, step, batch, ...shared });
     this.#executors.set(name, executor);

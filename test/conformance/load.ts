@@ -44,14 +44,17 @@ export function describeLoad(rule: Rule): void {
     expect(computeDepth(load)).toMatchObject({ ready: 0, leased: 3 });
   });
 
-  rule("what waits for another try is delayed, and ready when its time has come", async ({ rig }) => {
-    await rig.running([4]);
-    const lease = await rig.leaseOne();
-    await rig.report(lease, { succeeded: [0, 1], retryInMs: { 2: 5_000, 3: 5_000 } });
-    expect(computeDepth(await readOne(rig))).toMatchObject({ ready: 0, leased: 0, delayed: 2 });
-    rig.clock.advance(5_001);
-    expect(computeDepth(await readOne(rig))).toMatchObject({ ready: 2, leased: 0, delayed: 0 });
-  });
+  rule(
+    "what waits for another try is delayed, and ready when its time has come",
+    async ({ rig }) => {
+      await rig.running([4]);
+      const lease = await rig.leaseOne();
+      await rig.report(lease, { succeeded: [0, 1], retryInMs: { 2: 5_000, 3: 5_000 } });
+      expect(computeDepth(await readOne(rig))).toMatchObject({ ready: 0, leased: 0, delayed: 2 });
+      rig.clock.advance(5_001);
+      expect(computeDepth(await readOne(rig))).toMatchObject({ ready: 2, leased: 0, delayed: 0 });
+    },
+  );
 
   rule("batches that wait for their lane's turn or are paused are held", async ({ rig }) => {
     const first = await rig.running([7], { lane: "one" });
@@ -107,9 +110,11 @@ export function describeLoad(rule: Rule): void {
     await rig.running([3]);
     await rig.settle(await rig.leaseOne());
     expect((await rig.store.readLoad(since)).pipelines).toMatchObject([
-      { pipeline: "import", batches: 0, planned: 3, done: 3, oldestAt: null },
+      { pipeline: "import", batches: 0, planned: 0, plannedEnded: 3, doneEnded: 3, oldestAt: null },
     ]);
-    expect((await rig.store.readLoad(0)).pipelines).toMatchObject([{ planned: 8, done: 8 }]);
+    expect((await rig.store.readLoad(0)).pipelines).toMatchObject([
+      { plannedEnded: 8, doneEnded: 8 },
+    ]);
     rig.clock.advance(1);
     expect((await rig.store.readLoad(rig.clock.wallMs())).pipelines).toEqual([]);
   });

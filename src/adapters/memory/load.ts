@@ -19,15 +19,19 @@ export function readLoad(state: State, clock: Clock, endedSince: number): Load {
       pipeline,
       ...describeOpen(state, batches, clock.monotonicMs()),
     })),
-    ...ended.map((batch) => ({ pipeline: batch.submission.pipeline, ...countDone(batch) })),
+    ...describeEnded(ended),
     ...listWorkers(state, clock.monotonicMs()),
   ];
   return { at: clock.wallMs(), pipelines: mergeLoads(parts) };
 }
 
-function countDone(batch: Batch): { readonly planned: number; readonly done: number } {
-  const { planned, pending } = countAll(batch);
-  return { planned, done: planned - pending };
+function describeEnded(batches: readonly Batch[]): Part[] {
+  return [...Map.groupBy(batches, ({ submission }) => submission.pipeline)].map(
+    ([pipeline, ended]) => {
+      const { planned, pending } = addCounts(ended.map(countAll));
+      return { pipeline, plannedEnded: planned, doneEnded: planned - pending };
+    },
+  );
 }
 
 function describeOpen(
@@ -73,7 +77,12 @@ type Sum = {
     | "dueChunks"]: number;
 };
 
-function addStep(sum: Sum, { chunks, counts, canaryChunks }: Step, runs: boolean, now: number): void {
+function addStep(
+  sum: Sum,
+  { chunks, counts, canaryChunks }: Step,
+  runs: boolean,
+  now: number,
+): void {
   for (const { state, start, end } of chunks) {
     if (state !== "leased") continue;
     sum.leasedChunks++;

@@ -35,8 +35,8 @@ const SELECT_UNSLICED = statement(
      AND b.cancel_mode IS NULL AND ${PAUSE_OF_BATCH} IS NULL GROUP BY b.pipeline`,
 );
 const SELECT_ENDED = statement(
-  `SELECT b.pipeline, sum(s.planned)::bigint AS planned,
-     sum(s.planned - s.pending)::bigint AS done
+  `SELECT b.pipeline, sum(s.planned)::bigint AS "plannedEnded",
+     sum(s.planned - s.pending)::bigint AS "doneEnded"
    FROM batch b JOIN step s ON s.batch = b.num
    WHERE b.ended_at IS NOT NULL AND b.ended_at >= $1 GROUP BY b.pipeline`,
 );

@@ -45,7 +45,7 @@ export class Loads {
          AND b.cancel_mode IS NULL AND ${PAUSE_OF_BATCH} IS NULL GROUP BY b.pipeline`,
     );
     this.#selectEnded = prepare(
-      `SELECT b.pipeline, sum(s.planned) AS planned, sum(s.planned - s.pending) AS done
+      `SELECT b.pipeline, sum(s.planned) AS plannedEnded, sum(s.planned - s.pending) AS doneEnded
        FROM batch b INDEXED BY batch_ended JOIN step s ON s.batch = b.num
        WHERE b.ended_at IS NOT NULL AND b.ended_at >= ? GROUP BY b.pipeline`,
     );

@@ -357,7 +357,8 @@ function composeWorking(parts: Parts): WorkingStore {
 }
 
 function composeReading(parts: Parts): ReadingStore {
-  const { connection, conducting, reading, waiting, letters, limits, permits, clock, loads } = parts;
+  const { connection, conducting, reading, waiting, letters, limits, permits, clock, loads } =
+    parts;
   const find = (id: string): BatchRow => findBatch(parts, id);
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   const readIfThere = <T>(id: string, look: (row: BatchRow) => T): Promise<T | null> =>
