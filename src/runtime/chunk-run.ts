@@ -24,6 +24,7 @@ import { ChunkNotes, NOTHING_NOTED, writeCheckpoint } from "./chunk-notes.ts";
 import type { RunFacts } from "./item-context.ts";
 import { markRun, type RunMark, type StepMeter } from "./meter.ts";
 import { StopSignal } from "./stop-signals.ts";
+import type { Trace } from "./tracing.ts";
 
 const NO_MESSAGES: readonly ItemMessage[] = [];
 const NONE_REFUSED: readonly ItemRefusal[] = [];
@@ -85,6 +86,8 @@ export class ChunkRun {
   stoppedAt: number | null = null;
   /** Careful runs only: what was announced and has not ended. */
   starting: readonly number[] = [];
+  /** Its span, where somebody traces. */
+  trace: Trace | null = null;
   /** A report that is on its way. */
   telling: Promise<void> | null = null;
 
@@ -251,6 +254,7 @@ export class ChunkRun {
   /** The lease is gone. */
   lose(): void {
     this.lost = true;
+    this.#endTrace("lost");
     // An error that nobody hears of would be dear for every chunk.
     if (this.isUrgent) this.#notes?.giveUp(new StopSignal("the lease on its chunk was lost"));
   }
@@ -309,6 +313,14 @@ export class ChunkRun {
     return starting.length === 0 ? starting : starting.filter((index) => this.isPending(index));
   }
 
+  /** The first word stands: a run that was settled is let go of as if it were lost. */
+  #endTrace(result: ReportResult): void {
+    if (this.trace === null) return;
+    this.trace.set({ "sluice.chunk.result": result });
+    this.trace.end();
+    this.trace = null;
+  }
+
   /** What the store is to be told; `markReported` follows when it has been. */
   makeReport(intent: ReportIntent): Report {
     const { batch, step, chunk, fence } = this.lease;
@@ -338,6 +350,7 @@ export class ChunkRun {
     if (result === "lost" && !this.lost && this.#meter !== null) this.#meter.leasesLost++;
     this.#meter?.noteReport(this.#mark, report, result, refused, now);
     if (result === "lost") this.lose();
+    else if (result !== "kept") this.#endTrace(result);
     for (const refusal of refused) this.#takeBack(refusal);
     this.#notes?.forget(report);
     this.unreported -= this.#reporting;

@@ -12,6 +12,7 @@ import type { Sink } from "../ports/sink.ts";
 import type { Store } from "../ports/store.ts";
 import type { TopicView } from "../ports/topics.ts";
 import type { WithinStore } from "../ports/within.ts";
+import { BatchTraces } from "./batch-traces.ts";
 import { BatchHandle, type HandleParts } from "./batch-handle.ts";
 import { Conductor } from "./conductor.ts";
 import type { Consume } from "./consumer.ts";
@@ -45,6 +46,7 @@ export class Engine {
   readonly operator: Operator;
   readonly #settings: EngineSettings;
   readonly #observatory: Observatory;
+  readonly #traces = new BatchTraces();
   readonly #tail: RecordTail;
   readonly #clock: Clock;
   readonly #random: Random;
@@ -150,7 +152,7 @@ export class Engine {
     this.#throwIfClosed();
     const erased = pipeline as unknown as Pipeline;
     const items = erased.steps[0].source === null ? checkItems(erased, input) : null;
-    const submission = this.#describe(erased, input, options, false);
+    const { submission, trace } = this.#traces.begin(this.#describe(erased, input, options, false));
     const { transaction } = options;
     const record = (store?: WithinStore): Promise<Recorded> =>
       this.#record(submission, erased, store);
@@ -158,6 +160,7 @@ export class Engine {
       transaction === undefined
         ? await record()
         : await submitWithin({ transaction, pipeline: erased, items, record }, this.#parts);
+    this.#traces.keep(batch.id, trace, takenUp === null && this.#works);
     if (this.#works) this.work(erased);
     else this.#conductor.add(erased);
     // Until the caller has committed, nobody but he sees the batch.
@@ -178,8 +181,9 @@ export class Engine {
   ): Promise<OpenBatch<Item, Result>> {
     this.#throwIfClosed();
     const erased = pipeline as unknown as Pipeline;
-    const submission = this.#describe(erased, null, options, true);
-    const { batch } = await this.#record(submission, erased);
+    const { submission, trace } = this.#traces.begin(this.#describe(erased, null, options, true));
+    const { batch, takenUp } = await this.#record(submission, erased);
+    this.#traces.keep(batch.id, trace, takenUp === null && this.#works);
     if (isUnplanned(batch)) {
       const started = await this.store.startSlicing(batch.id, false);
       const { step, sliceFence } = started.batch;
@@ -298,6 +302,7 @@ export class Engine {
     await this.#conductor.stop();
     await this.#sweeper.stop();
     this.#observatory.close();
+    this.#traces.close();
     if (this.#ownsStore) await this.store.close();
   }
 
@@ -331,6 +336,7 @@ export class Engine {
 
   #noteEnded(batches: readonly string[]): void {
     this.#sweeper.noteEnded(batches);
+    this.#traces.noteEnded(batches);
     for (const batch of batches) {
       this.#log({
         level: "info",

@@ -44,9 +44,9 @@ export class ItemJudge {
     value: unknown,
     call: Call | null = null,
   ): void {
-    call?.end();
+    const outcome = value === undefined ? null : readOutcome(value);
+    call?.end(outcome !== null && "error" in outcome ? outcome.error : undefined);
     if (value === undefined) return this.#succeed(run, index, item, undefined, call);
-    const outcome = readOutcome(value);
     const { step } = this.#parts;
     if (outcome === null) return this.#succeed(run, index, item, value, call);
     const kind = readOutcomeKind(outcome);
@@ -80,7 +80,9 @@ export class ItemJudge {
     const { step } = this.#parts;
     const emitted = call?.listEmitted(index);
     const messages =
-      step.route === undefined ? emitted : this.#route(index, item, result, emitted ?? []);
+      step.route === undefined
+        ? emitted
+        : this.#route(index, item, result, emitted ?? [], call?.traceparent ?? null);
     const key = result === undefined ? null : step.readKey(item);
     run.succeed(index, key, result, messages, this.#describeCommit(run, index, item, call));
   }
@@ -108,12 +110,16 @@ export class ItemJudge {
     item: unknown,
     result: unknown,
     emitted: readonly ItemMessage[],
+    traceparent: string | null,
   ): readonly ItemMessage[] {
     const { step } = this.#parts;
     const topic = step.route?.(item, result) ?? null;
     if (topic === null) return emitted;
     const message = result === undefined ? item : result;
-    return [...emitted, writeMessage(index, step.topics, { topic, nth: "route", message })];
+    return [
+      ...emitted,
+      writeMessage(index, step.topics, { topic, nth: "route", message, traceparent }),
+    ];
   }
 
   #logSkip(run: ChunkRun, index: number, reason: string): void {

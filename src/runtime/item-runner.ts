@@ -232,7 +232,7 @@ export class ItemRunner {
           this.#judge.note(run, index, slot.item, value, slot.call);
         } catch (error) {
           if (slot.abandoned) return;
-          this.#judge.fail(run, index, slot.item, error, slot.call?.end() ?? null);
+          this.#judge.fail(run, index, slot.item, error, slot.call?.end(error) ?? null);
         }
       } else {
         await this.#callForChunk(slot, run);
@@ -308,7 +308,7 @@ export class ItemRunner {
   #call(slot: Slot, run: ChunkRun, index: number, item: unknown): unknown {
     slot.item = item;
     slot.call = new Call(run, this.#parts.step, item, index);
-    return this.#parts.step.process?.(item, slot.call);
+    return slot.call.invoke(this.#parts.step.process);
   }
 
   /** A check that takes its time counts as the handler's: it can be stopped, and given up on. */

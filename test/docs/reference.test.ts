@@ -312,6 +312,7 @@ describe("the command line", () => {
       ...own,
       `${nameVariable("leaseMs")} and others`,
       "SLUICE_DEBUG",
+      "SLUICE_LOG",
       "NO_COLOR, FORCE_COLOR",
     ]);
   });
