@@ -7,7 +7,7 @@ it("variables whose names say so hold secrets, unless they are paths, switches o
     PGPASSWORD: "hunter2-hunter2",
     TOKEN_LIMIT: "12345678",
     API_KEY: "short",
-    SSH_PRIVATE_KEY: "/home/somebody/.ssh/id",
+    SSH_PRIVATE_KEY: "/etc/keys/id",
     PATH: "/usr/bin:/usr/local/bin",
     EMPTY_SECRET: undefined,
   };

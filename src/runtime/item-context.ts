@@ -162,12 +162,12 @@ export class Call implements ItemContext {
   }
 
   /** Calls the handler of the item. */
-  invoke(process: Step["process"]): unknown {
+  invoke(): unknown {
     const run = this.#run.trace;
-    if (run === null) return process?.(this.#item as never, this);
+    if (run === null) return this.#step.process?.(this.#item, this);
     const attributes = { "sluice.item": this.index, "sluice.attempt": this.attempt };
     return this.#traced(run.startInner("sluice.item", attributes), () =>
-      process?.(this.#item as never, this),
+      this.#step.process?.(this.#item, this),
     );
   }
 

@@ -308,7 +308,7 @@ export class ItemRunner {
   #call(slot: Slot, run: ChunkRun, index: number, item: unknown): unknown {
     slot.item = item;
     slot.call = new Call(run, this.#parts.step, item, index);
-    return slot.call.invoke(this.#parts.step.process);
+    return slot.call.invoke();
   }
 
   /** A check that takes its time counts as the handler's: it can be stopped, and given up on. */

@@ -12,6 +12,7 @@ function makeWatch() {
     monotonicMs: () => now,
     wallMs: () => 1_000_000 + now,
     after: () => () => undefined,
+    turn: () => Promise.resolve(),
   };
   const store = {
     readLoad: async (endedSince: number): Promise<Load> => {

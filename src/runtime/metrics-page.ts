@@ -3,7 +3,7 @@
  * plain numbers: work itself pays for no metric. Labels are names of pipelines and steps, which are
  * as many as programs have, and never a batch, an item or a lane.
  */
-import { type ELDHistogram, monitorEventLoopDelay } from "node:perf_hooks";
+import { type ELDHistogram, monitorEventLoopDelay, performance } from "node:perf_hooks";
 import type { Metric, Registry } from "prom-client";
 import type { DurationHistogram } from "../core/histogram.ts";
 import type { Meter, StepMeter } from "./meter.ts";
@@ -182,7 +182,7 @@ export class MetricsPage {
       process.memoryUsage.rss(),
     );
     one("gauge", "process_start_time_seconds", "Start of the process since 1970.", () =>
-      Math.round(Date.now() / 1_000 - process.uptime()),
+      Math.round(performance.timeOrigin / 1_000),
     );
     one(
       "gauge",
