@@ -76,7 +76,10 @@ export class Engine {
     this.#random = options.random ?? systemRandom;
     this.#observatory = new Observatory({ store: raw, clock: this.#clock, settings });
     const redact = makeRedact(options.redact ?? []);
-    this.#log = guardLog(addFacts(options.log ?? silentLog, { worker: workerId }), redact);
+    this.#log =
+      options.log === undefined
+        ? silentLog
+        : guardLog(addFacts(options.log, { worker: workerId }), redact);
     this.#works = options.work ?? true;
     this.#ownsStore = options.ownsStore ?? false;
     const parts = {
@@ -124,7 +127,7 @@ export class Engine {
     const patience = {
       clock,
       random,
-      log: guardLog(log, makeRedact(options.redact ?? [])),
+      log: log === silentLog ? log : guardLog(log, makeRedact(options.redact ?? [])),
       isTireless: () => false,
     };
     const patient = makePatientStore(store, patience);
