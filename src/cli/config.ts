@@ -4,12 +4,14 @@ import { dirname, relative, resolve } from "node:path";
 import { type SynchronousMode, SYNCHRONOUS_MODES } from "../adapters/sqlite/connection.ts";
 import { isAddress, readAddress } from "../adapters/postgres/address.ts";
 import { SluiceError } from "../core/errors.ts";
+import { SECRET_CHARS_MIN } from "../core/redact.ts";
 import { nameStore } from "../stores/open-store.ts";
 import { type EngineSettings, findSettingProblems } from "../runtime/settings.ts";
 import { importDefault } from "./import-module.ts";
 import type { CommonFlags } from "./common-flags.ts";
 import { checkHealth, type HealthConfig, readHealth } from "./health-config.ts";
 import { checkConsume, type Consumed, readConsume } from "./consume-config.ts";
+import { listAddressSecrets, listEnvironmentSecrets } from "./known-secrets.ts";
 import { checkNotify, type Notify, readNotify } from "./notify-config.ts";
 import {
   ENGINE_SETTINGS,
@@ -33,6 +35,8 @@ export interface Config {
   readonly notify: Notify;
   /** Sinks that take the messages of topics. */
   readonly consume: readonly Consumed[];
+  /** What must not be printed or kept: from the environment, the store's address, `redact`. */
+  readonly secrets: readonly string[];
   readonly warnings: readonly string[];
   /** What another command needs to find the same store: nothing, or ` --store path`. */
   readonly storeFlag: readonly string[];
@@ -72,6 +76,7 @@ export async function loadConfig(
     ...checkHealth(values),
     ...checkNotify(values.get("notify")),
     ...checkConsume(values.get("consume")),
+    ...checkRedact(values.get("redact")),
     ...numbers.flatMap(checkNumber),
   ];
   if (found.length > 0) {
@@ -82,10 +87,14 @@ export async function loadConfig(
       { hint: "Options are stronger than SLUICE_ variables, and those than the file." },
     );
   }
-  return assemble(values, warnings);
+  return assemble(values, warnings, env);
 }
 
-function assemble(values: ReadonlyMap<string, GivenValue>, warnings: readonly string[]): Config {
+function assemble(
+  values: ReadonlyMap<string, GivenValue>,
+  warnings: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Config {
   const read = (name: string): unknown => values.get(name)?.value;
   const given = (read("store") as string | undefined) ?? DEFAULT_STORE;
   const fromFlag = values.get("store")?.place === FLAG_PLACE;
@@ -97,6 +106,11 @@ function assemble(values: ReadonlyMap<string, GivenValue>, warnings: readonly st
     health: readHealth(values),
     notify: readNotify(values.get("notify")),
     consume: readConsume(values.get("consume")),
+    secrets: [
+      ...listEnvironmentSecrets(env),
+      ...listAddressSecrets(given),
+      ...((read("redact") as readonly string[] | undefined) ?? []),
+    ],
     warnings,
     storeFlag: fromFlag ? ["--store", nameStore(given)] : [],
   };
@@ -209,6 +223,20 @@ function readEngineSettings(values: ReadonlyMap<string, GivenValue>): Partial<En
     return one === undefined ? [] : [[name, one.value] as const];
   });
   return Object.fromEntries(given);
+}
+
+/** Without the values themselves. */
+function checkRedact(given: GivenValue | undefined): string[] {
+  if (given === undefined) return [];
+  const { value, place } = given;
+  const isGood = Array.isArray(value) && value.every((one) => typeof one === "string");
+  if (!isGood) return [`redact ${place} must be a list of texts that must not be shown`];
+  const short = value.filter((one: string) => one.length < SECRET_CHARS_MIN).length;
+  return short === 0
+    ? []
+    : [
+        `redact ${place} has texts of less than ${SECRET_CHARS_MIN} characters, which ordinary words hold, too`,
+      ];
 }
 
 function checkNumber({ name, given, max }: NumberFlag): string[] {

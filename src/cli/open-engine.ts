@@ -30,7 +30,14 @@ export async function openEngine(parts: EngineParts): Promise<Engine> {
   try {
     await startNotified(store, config);
     const watched = heart === undefined ? {} : { heart };
-    return await Engine.start(store, { ...config.engine, work: false, clock, log, ...watched });
+    return await Engine.start(store, {
+      ...config.engine,
+      redact: config.secrets,
+      work: false,
+      clock,
+      log,
+      ...watched,
+    });
   } catch (error) {
     await store.close();
     throw error;

@@ -41,6 +41,9 @@ import {
 } from "./error-report.ts";
 import { decideErrorExitCode, EXIT } from "./exit-codes.ts";
 import { FATAL_HINT, FatalFailure } from "./fatal-failure.ts";
+import { formatLogLine } from "./json-log.ts";
+import { listEnvironmentSecrets } from "./known-secrets.ts";
+import { readLogFormat, refuseBadFormat } from "./log-format.ts";
 import { readPackageVersion } from "./package-version.ts";
 import { Screen } from "./screen.ts";
 
@@ -53,7 +56,8 @@ export async function runProgram(
 ): Promise<number> {
   let exitCode: number = EXIT.ok;
   const { env } = process;
-  const noColour = argv.includes("--no-color");
+  const logFormat = readLogFormat(argv, env);
+  const noColour = argv.includes("--no-color") || logFormat === "json";
   const cli: Cli = {
     out: new Screen(process.stdout, env, noColour),
     err: new Screen(process.stderr, env, noColour),
@@ -61,12 +65,15 @@ export async function runProgram(
     env,
     argv,
     clock: systemClock,
+    logFormat,
     exitNow,
     finish: (code) => {
       exitCode = code;
     },
   };
+  cli.err.hide(listEnvironmentSecrets(env));
   try {
+    refuseBadFormat(env);
     await buildProgram(cli).parseAsync(argv, { from: "user" });
   } catch (error) {
     exitCode = reportError(cli, error);
@@ -84,6 +91,7 @@ export async function runProgram(
 /** For what no command can catch: an error in a callback or a promise of the user's own. */
 export function reportCrash(error: unknown): void {
   const screen = new Screen(process.stderr, process.env, process.argv.includes("--no-color"));
+  screen.hide(listEnvironmentSecrets(process.env));
   const crash = new SluiceError("CRASHED", `outside of any handler: ${viewError(error).message}`, {
     hint: "A callback or an unawaited promise failed. The batch is kept: the same command goes on with it.",
     cause: error,
@@ -163,13 +171,17 @@ function reportError(cli: Cli, thrown: unknown): number {
   // Help and version are asked for and no errors, though commander throws them.
   if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok;
   const view = usage ?? viewError(error, isFatal ? FATAL_HINT : null);
-  if (usage === null) {
+  if (cli.logFormat === "json") {
+    const { message, ...facts } = view;
+    const failed = { level: "error", event: "command.failed", message, error } as const;
+    cli.err.line(formatLogLine(failed, cli.clock.wallMs(), facts));
+  } else if (usage === null) {
     const verbose = cli.argv.includes("--verbose") || isSet(cli.env["SLUICE_DEBUG"]);
     printError(error, cli.err, verbose, view);
   } else {
     printErrorView(usage, cli.err);
   }
-  if (cli.argv.includes("--json")) cli.out.line(formatJson({ error: view }));
+  if (cli.argv.includes("--json")) cli.out.line(cli.err.conceal(formatJson({ error: view })));
   return isFatal ? EXIT.fatal : decideErrorExitCode(view.code);
 }
 

@@ -3,7 +3,7 @@
  * few seconds. Other lines go through it as well, so that they do not tear the bar.
  */
 import type { Clock } from "../ports/clock.ts";
-import type { LogEntry } from "../runtime/log.ts";
+import { EVENTS_FOR_MACHINES, type LogEntry } from "../runtime/log.ts";
 import { makeInert } from "./inert-text.ts";
 import { describeProgress, type ProgressView, renderProgress } from "./progress-line.ts";
 import type { Screen } from "./screen.ts";
@@ -56,7 +56,7 @@ export class ProgressDisplay {
 
   /** What the engine has to say. */
   log({ level, event, message, error }: LogEntry): void {
-    if (level === "debug") return;
+    if (level === "debug" || EVENTS_FOR_MACHINES.has(event)) return;
     // How the engine ends is the command's to report.
     if (event === "engine.failed") return;
     const now = this.#clock.monotonicMs();

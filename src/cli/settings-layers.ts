@@ -35,13 +35,14 @@ const SETTINGS: readonly string[] = [
   ...HEALTH_SETTINGS,
 ];
 /** Those that only a file can give. */
-const FILE_SETTINGS: readonly string[] = [...SETTINGS, "notify", "consume"];
+const FILE_SETTINGS: readonly string[] = [...SETTINGS, "notify", "consume", "redact"];
 const TEXT_SETTINGS: ReadonlySet<string> = new Set(["store", "synchronous", "healthHost"]);
 
 const PREFIX = "SLUICE_";
 /** Variables that are no settings; all but the first two are what a command sink gives its command. */
 const OTHER_VARIABLES = [
   "SLUICE_DEBUG",
+  "SLUICE_LOG",
   // Which one it is of the processes of a supervisor.
   "SLUICE_PROCESS",
   "SLUICE_EVENT",

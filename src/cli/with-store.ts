@@ -6,7 +6,8 @@ import type { Cli } from "./cli.ts";
 import type { CommonFlags } from "./common-flags.ts";
 import { type Config, loadConfig, type NumberFlag } from "./config.ts";
 import { openExistingStore } from "./open-engine.ts";
-import { ProgressDisplay } from "./progress-display.ts";
+import { openDisplay } from "./open-display.ts";
+import type { ProgressDisplay } from "./progress-display.ts";
 
 export interface StoreLook {
   readonly store: Store;
@@ -21,8 +22,7 @@ export async function withStore(
   look: (parts: StoreLook) => Promise<number>,
 ): Promise<number> {
   const config = await loadConfig(flags, cli.env, numbers);
-  const display = new ProgressDisplay(cli.err, cli.clock);
-  for (const message of config.warnings) display.log({ level: "warn", event: "config", message });
+  const display = openDisplay(cli, config);
   const store = await openExistingStore(config, cli.clock);
   try {
     return await look({ store, config, display });

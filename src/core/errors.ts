@@ -5,6 +5,7 @@
  */
 import { type ErrorShape, isObject, readProperty, readShape } from "./error-shape.ts";
 import { unreachable } from "./invariant.ts";
+import { redactText } from "./redact.ts";
 
 export const ERROR_CLASSES = ["permanent", "transient", "fatal", "unexpected"] as const;
 export type ErrorClass = (typeof ERROR_CLASSES)[number];
@@ -117,6 +118,8 @@ export interface ErrorFacts {
 }
 
 const MESSAGE_CHARS_MAX = 2_000;
+/** What of a message is searched for secrets; the rest is cut off anyway. */
+const REDACTED_CHARS_MAX = 16_384;
 
 /** Classifies whatever a handler threw. Never throws itself, whatever it is given. */
 export function describeError(thrown: unknown): ErrorFacts {
@@ -186,7 +189,9 @@ function isErrorClass(value: unknown): value is ErrorClass {
  * Cutting may halve a pair of surrogates, and a message may hold a lone one: records take neither.
  * A NUL ends a text for some databases, so its picture stands in its place.
  */
-function clip(text: string): string {
+function clip(whole: string): string {
+  // Before it is cut: half a secret would no longer be known for one.
+  const text = redactText(whole.slice(0, REDACTED_CHARS_MAX));
   const clipped =
     text.length <= MESSAGE_CHARS_MAX ? text : `${text.slice(0, MESSAGE_CHARS_MAX - 1)}…`;
   return clipped.toWellFormed().replaceAll("\0", "\u2400");

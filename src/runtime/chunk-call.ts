@@ -54,10 +54,11 @@ export async function callForChunk(
   let answers: readonly unknown[];
   try {
     const given = entries.map((entry) => entry.given);
-    answers = checkAnswers(await step.processChunk?.(given, context), given.length);
+    const answered = call.invokeForMany(given.length, () => step.processChunk?.(given, context));
+    answers = checkAnswers(await answered, given.length);
   } catch (error) {
     if (slot.abandoned) return;
-    call.end();
+    call.end(error);
     for (const { position, given } of entries) listener.fail(position, given.item, error);
     return;
   }

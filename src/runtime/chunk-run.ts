@@ -25,7 +25,9 @@ import type { CpuPools } from "./cpu/cpu-pools.ts";
 import type { Heart } from "./heart.ts";
 import type { RunFacts } from "./item-context.ts";
 import type { LeaseHold } from "./lease-page.ts";
+import { markRun, type RunMark, type StepMeter } from "./meter.ts";
 import { StopSignal } from "./stop-signals.ts";
+import type { Trace } from "./tracing.ts";
 
 const NO_MESSAGES: readonly ItemMessage[] = [];
 const NONE_REFUSED: readonly ItemRefusal[] = [];
@@ -40,6 +42,8 @@ export interface RunOptions {
   readonly onUrgent?: () => void;
   /** Where its lease is entered, so that it is renewed also while the loop is busy. */
   readonly heart?: Heart | undefined;
+  /** Who counts what becomes of it. */
+  readonly meter?: StepMeter;
 }
 
 export class ChunkRun {
@@ -57,6 +61,8 @@ export class ChunkRun {
   readonly #histories: ReadonlyMap<number, ItemHistory> | null;
   readonly #onUrgent: () => void;
   readonly #hold: LeaseHold | null;
+  readonly #meter: StepMeter | null;
+  readonly #mark: RunMark;
   /** Made when there is something to note: of most chunks there is not. */
   #notes: ChunkNotes | null = null;
   #next = 0;
@@ -89,11 +95,15 @@ export class ChunkRun {
   stoppedAt: number | null = null;
   /** Careful runs only: what was announced and has not ended. */
   starting: readonly number[] = [];
+  /** Its span, where somebody traces. */
+  trace: Trace | null = null;
   /** A report that is on its way. */
   telling: Promise<void> | null = null;
 
-  constructor(lease: LeasedChunk, { leaseUntil, now, cpu, onUrgent, heart }: RunOptions) {
+  constructor(lease: LeasedChunk, { leaseUntil, now, cpu, onUrgent, heart, meter }: RunOptions) {
     this.#hold = heart?.leases.enter(lease) ?? null;
+    this.#meter = meter ?? null;
+    this.#mark = markRun(lease.outcomes, now);
     this.#onUrgent = onUrgent ?? (() => undefined);
     this.lease = lease;
     this.cpu = cpu ?? null;
@@ -171,6 +181,12 @@ export class ChunkRun {
   release(): void {
     this.items.release?.();
     this.items = NO_ITEMS;
+  }
+
+  /** A handler has spent this long on an item of it, or on several together. */
+  work(ms: number): void {
+    this.busyMs += ms;
+    this.#meter?.items.observe(ms);
   }
 
   isPending(index: number): boolean {
@@ -269,6 +285,7 @@ export class ChunkRun {
   lose(): void {
     this.lost = true;
     this.#hold?.release();
+    this.#endTrace("lost");
     // An error that nobody hears of would be dear for every chunk.
     if (this.isUrgent) this.#notes?.giveUp(new StopSignal("the lease on its chunk was lost"));
   }
@@ -327,6 +344,14 @@ export class ChunkRun {
     return starting.length === 0 ? starting : starting.filter((index) => this.isPending(index));
   }
 
+  /** The first word stands: a run that was settled is let go of as if it were lost. */
+  #endTrace(result: ReportResult): void {
+    if (this.trace === null) return;
+    this.trace.set({ "sluice.chunk.result": result });
+    this.trace.end();
+    this.trace = null;
+  }
+
   /** What the store is to be told; `markReported` follows when it has been. */
   makeReport(intent: ReportIntent): Report {
     const { batch, step, chunk, fence } = this.lease;
@@ -353,7 +378,10 @@ export class ChunkRun {
     now: number,
     refused: readonly ItemRefusal[] = NONE_REFUSED,
   ): void {
+    if (result === "lost" && !this.lost && this.#meter !== null) this.#meter.leasesLost++;
+    this.#meter?.noteReport(this.#mark, report, result, refused, now);
     if (result === "lost") this.lose();
+    else if (result !== "kept") this.#endTrace(result);
     for (const refusal of refused) this.#takeBack(refusal);
     this.#notes?.forget(report);
     this.unreported -= this.#reporting;

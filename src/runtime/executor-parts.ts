@@ -6,6 +6,7 @@ import type { CpuPools } from "./cpu/cpu-pools.ts";
 import type { Gate } from "./gate.ts";
 import type { HandlerPulse, Heart } from "./heart.ts";
 import type { Log } from "./log.ts";
+import type { StepMeter } from "./meter.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { EngineSettings } from "./settings.ts";
 import type { SlotPermits } from "./slot-permits.ts";
@@ -24,6 +25,8 @@ export interface ExecutorParts {
   /** Where somebody watches over the worker: is told of what it holds and does. */
   readonly heart?: Heart | undefined;
   readonly pulse?: HandlerPulse | undefined;
+  /** Counts what becomes of the step's items here. */
+  readonly meter: StepMeter;
   readonly worker: number;
   readonly pipeline: Pipeline;
   readonly step: Step;

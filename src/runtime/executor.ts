@@ -5,18 +5,13 @@
  */
 import { computeItemsPerMs } from "../core/lease-size.ts";
 import { sleep } from "../ports/clock.ts";
-import {
-  type LeasedChunk,
-  type LeaseRef,
-  type LeaseRequest,
-  nameLease,
-  type Stop,
-} from "../ports/working.ts";
+import type { LeasedChunk, LeaseRef, LeaseRequest, Stop } from "../ports/working.ts";
 import { runCarefully } from "./careful-run.ts";
 import { ChunkRun } from "./chunk-run.ts";
 import { readChunks } from "./chunk-reading.ts";
 import { describeReason } from "./end-reason.ts";
 import type { ExecutorParts } from "./executor-parts.ts";
+import { findLost } from "./held-leases.ts";
 import { ItemRunner } from "./item-runner.ts";
 import { hasChunksEnough, offerInline, planLease } from "./lease-request.ts";
 import { SpeedMeter } from "./speed-meter.ts";
@@ -156,8 +151,7 @@ export class Executor {
   }
 
   noteLost(lost: readonly LeaseRef[]): void {
-    const gone = new Set(lost.map(nameLease));
-    for (const run of this.#held) if (gone.has(nameLease(run.lease))) this.#lose(run);
+    for (const run of findLost(this.#held, lost, this.#parts)) this.#lose(run);
     this.#dropLost();
   }
 
@@ -327,8 +321,9 @@ export class Executor {
 
   /** Reads the leased chunks, batch by batch, and hands them to the runner. */
   #take(leased: readonly LeasedChunk[], leaseUntil: number): void {
-    const { clock, heart, cpu } = this.#parts;
-    const options = { leaseUntil, now: clock.monotonicMs(), cpu, onUrgent: this.#flushSoon, heart };
+    const { clock, heart, cpu, meter } = this.#parts;
+    const own = { leaseUntil, now: clock.monotonicMs(), onUrgent: this.#flushSoon };
+    const options = { ...own, heart, cpu, meter };
     this.#speed.begin();
     for (const [batch, chunks] of Map.groupBy(leased, (chunk) => chunk.batch)) {
       // In hand from now on, so that their leases are renewed while they are read.

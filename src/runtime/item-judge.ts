@@ -8,6 +8,7 @@ import {
 } from "../core/errors.ts";
 import { unreachable } from "../core/invariant.ts";
 import type { ItemCommit } from "../core/item-commit.ts";
+import { listSecrets, orderSecrets, redactText } from "../core/redact.ts";
 import { decideRetry } from "../core/retry.ts";
 import type { ItemMessage } from "../core/topic.ts";
 import type { Random } from "../ports/random.ts";
@@ -52,9 +53,9 @@ export class ItemJudge {
     value: unknown,
     call: Call | null = null,
   ): void {
-    call?.end();
+    const outcome = value === undefined ? null : readOutcome(value);
+    call?.end(outcome !== null && "error" in outcome ? outcome.error : undefined);
     if (value === undefined) return this.#succeed(run, index, item, undefined, call);
-    const outcome = readOutcome(value);
     const { step } = this.#parts;
     if (outcome === null) return this.#succeed(run, index, item, value, call);
     const kind = readOutcomeKind(outcome);
@@ -88,7 +89,9 @@ export class ItemJudge {
     const { step } = this.#parts;
     const emitted = call?.listEmitted(index);
     const messages =
-      step.route === undefined ? emitted : this.#route(index, item, result, emitted ?? []);
+      step.route === undefined
+        ? emitted
+        : this.#route(index, item, result, emitted ?? [], call?.traceparent ?? null);
     const key = result === undefined ? null : step.readKey(item);
     run.succeed(index, key, result, messages, this.#describeCommit(run, index, item, call));
   }
@@ -116,17 +119,21 @@ export class ItemJudge {
     item: unknown,
     result: unknown,
     emitted: readonly ItemMessage[],
+    traceparent: string | null,
   ): readonly ItemMessage[] {
     const { step } = this.#parts;
     const topic = step.route?.(item, result) ?? null;
     if (topic === null) return emitted;
     const message = result === undefined ? item : result;
-    return [...emitted, writeMessage(index, step.topics, { topic, nth: "route", message })];
+    return [
+      ...emitted,
+      writeMessage(index, step.topics, { topic, nth: "route", message, traceparent }),
+    ];
   }
 
   #logSkip(run: ChunkRun, index: number, reason: string): void {
     const message = `item ${run.lease.start + index} of batch ${run.lease.batch} was skipped: ${reason}`;
-    this.#parts.log({ level: "debug", event: "item.skipped", message });
+    this.#parts.log({ level: "debug", event: "item.skipped", message, ...locate(run, index) });
   }
 
   /** A handler may hand on what its signal said: that is us again, and no failure of the item. */
@@ -158,8 +165,10 @@ export class ItemJudge {
     if (thrown instanceof CpuPoolBroken) {
       return run.defer(index, readKeyOf(step, item), BROKEN_POOL_MS);
     }
-    const facts =
+    const told =
       stop instanceof TimeLimitSignal ? describeError(asTimeout(stop)) : this.#describe(thrown);
+    // An error may quote its item: what that calls a password must not be in the message.
+    const facts = { ...told, message: redactText(told.message, orderSecrets(listSecrets(item))) };
     if (facts.isOutage && run.pace !== null) {
       this.#parts.onOutage(run);
       return run.defer(index, readKeyOf(step, item), run.pace.outageMs);
@@ -174,6 +183,7 @@ export class ItemJudge {
       case "retry":
         return run.fail(index, readKeyOf(step, item), attempts, facts, decision.delayMs);
       case "give_up":
+        log(describeGivenUp(run, index, attempts, facts));
         return run.fail(index, readKeyOf(step, item), attempts, facts, null);
       default:
         return unreachable(decision);
@@ -208,6 +218,26 @@ function readKeyOf(step: Step, item: unknown): string | null {
   }
 }
 
+/** What an item's log entries are found by. */
+function locate({ lease }: ChunkRun, index: number): Pick<LogEntry, "batch" | "chunk" | "item"> {
+  return { batch: lease.batch, chunk: lease.chunk, item: lease.start + index };
+}
+
+function describeGivenUp(
+  run: ChunkRun,
+  index: number,
+  attempts: number,
+  { code, message }: ErrorFacts,
+): LogEntry {
+  const tries = attempts === 1 ? "one attempt" : `${attempts} attempts`;
+  return {
+    level: "warn",
+    event: "item.gave_up",
+    message: `item ${run.lease.start + index} of batch ${run.lease.batch} gave up after ${tries}: ${code}: ${message}`,
+    ...locate(run, index),
+  };
+}
+
 function describeUnexpected(
   run: ChunkRun,
   index: number,
@@ -219,5 +249,6 @@ function describeUnexpected(
     event: "item.unexpected_error",
     message: `item ${run.lease.start + index} of batch ${run.lease.batch}: ${code}: ${message}`,
     error: thrown,
+    ...locate(run, index),
   };
 }

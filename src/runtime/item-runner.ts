@@ -210,7 +210,7 @@ export class ItemRunner {
     while (!slot.abandoned) {
       const now = clock.monotonicMs();
       // The time that is read for the next item is also the end of the last one.
-      if (worked !== null) worked.busyMs += now - slot.startedAt;
+      if (worked !== null) worked.work(now - slot.startedAt);
       worked = null;
       if (this.#turns.isDue(now)) {
         await this.#turns.take();
@@ -233,7 +233,7 @@ export class ItemRunner {
           this.#judge.note(run, index, slot.item, value, slot.call);
         } catch (error) {
           if (slot.abandoned) return;
-          this.#judge.fail(run, index, slot.item, error, slot.call?.end() ?? null);
+          this.#judge.fail(run, index, slot.item, error, slot.call?.end(error) ?? null);
         }
       } else {
         await this.#callForChunk(slot, run);
@@ -307,7 +307,7 @@ export class ItemRunner {
   #call(slot: Slot, run: ChunkRun, index: number, item: unknown): unknown {
     slot.item = item;
     slot.call = new Call(run, this.#parts.step, item, index);
-    return this.#parts.step.process?.(item, slot.call);
+    return slot.call.invoke();
   }
 
   /** A check that takes its time counts as the handler's: it can be stopped, and given up on. */
@@ -386,7 +386,7 @@ export class ItemRunner {
     slot.onAbandon();
     this.#close(slot);
     if (run === null || call === null) return;
-    run.busyMs += this.#parts.clock.monotonicMs() - slot.startedAt;
+    run.work(this.#parts.clock.monotonicMs() - slot.startedAt);
     for (const index of [slot.index, ...slot.more]) {
       // Of a chunk's items some may have been found bad before its handler was called.
       if (run.isPending(index)) {

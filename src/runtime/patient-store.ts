@@ -32,6 +32,8 @@ export interface PatienceParts {
   readonly isTireless: () => boolean;
   /** Is told when a call failed and is made again. */
   readonly heart?: Heart | undefined;
+  /** A call has failed, whether or not it is made again. */
+  readonly onError?: () => void;
 }
 
 const IMPATIENT_VERBS: ReadonlySet<StoreVerb> = new Set([
@@ -114,6 +116,7 @@ async function persist<T>(
     try {
       return await call();
     } catch (error) {
+      parts.onError?.();
       const outages = attempt - ATTEMPTS_MAX + 1;
       const errorClass = classifyPortError(error);
       const isDue = outages <= 0 || (errorClass === "transient" && parts.isTireless());

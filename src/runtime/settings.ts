@@ -44,6 +44,12 @@ export interface EngineSettings {
   readonly keepMs: number;
   /** How long an ended batch is known at all; 0 for ever. */
   readonly keepEvidenceMs: number;
+  /** Within which time the recommended number of workers takes the backlog away. */
+  readonly scaleDrainMs: number;
+  /** The recommended number of workers is never lower than this... */
+  readonly scaleMin: number;
+  /** ...and never higher than this. */
+  readonly scaleMax: number;
 }
 
 const DAY_MS = 86_400_000;
@@ -70,6 +76,9 @@ export const DEFAULT_SETTINGS: EngineSettings = {
   staleMs: 6 * 3_600_000,
   keepMs: 30 * DAY_MS,
   keepEvidenceMs: 0,
+  scaleDrainMs: 10 * 60_000,
+  scaleMin: 0,
+  scaleMax: 100,
 };
 
 const setting = (min: number, max: number): z.ZodOptional<z.ZodType<number>> => {
@@ -102,6 +111,9 @@ const shape = z.strictObject({
   staleMs: setting(100, 365 * DAY_MS),
   keepMs: setting(0, 36_500 * DAY_MS),
   keepEvidenceMs: setting(0, 36_500 * DAY_MS),
+  scaleDrainMs: setting(1_000, 365 * DAY_MS),
+  scaleMin: setting(0, 100_000),
+  scaleMax: setting(0, 100_000),
 });
 
 export interface SettingProblem {
@@ -130,7 +142,7 @@ export function findSettingProblems(given: Partial<EngineSettings>): SettingProb
 
 function findContradictions(settings: EngineSettings): SettingProblem[] {
   const { renewMs, leaseMs, pollMs, stallMs, orphanMs, staleMs } = settings;
-  const { keepMs, keepEvidenceMs } = settings;
+  const { keepMs, keepEvidenceMs, scaleMin, scaleMax } = settings;
   const problems: SettingProblem[] = [];
   if (renewMs * 2 > leaseMs) {
     const problem = `renewMs (${renewMs}) must be at most half of leaseMs (${leaseMs}), or a late renewal loses the lease`;
@@ -147,6 +159,10 @@ function findContradictions(settings: EngineSettings): SettingProblem[] {
   if (keepEvidenceMs > 0 && keepEvidenceMs < keepMs) {
     const problem = `keepEvidenceMs (${keepEvidenceMs}) must not be below keepMs (${keepMs}): a batch that can be redriven needs its evidence`;
     problems.push({ settings: ["keepEvidenceMs", "keepMs"], problem });
+  }
+  if (scaleMin > scaleMax) {
+    const problem = `scaleMin (${scaleMin}) must not be above scaleMax (${scaleMax})`;
+    problems.push({ settings: ["scaleMin", "scaleMax"], problem });
   }
   return problems;
 }

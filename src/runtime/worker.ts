@@ -8,7 +8,8 @@ import type { CpuPools } from "./cpu/cpu-pools.ts";
 import { Executor } from "./executor.ts";
 import { Gate } from "./gate.ts";
 import type { Heart } from "./heart.ts";
-import type { Log } from "./log.ts";
+import { addFacts, type Log } from "./log.ts";
+import type { Meter } from "./meter.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { computeBeatMs, findEndingBatches } from "./renewal.ts";
 import type { EngineSettings } from "./settings.ts";
@@ -24,6 +25,7 @@ export interface WorkerParts {
   readonly log: Log;
   readonly settings: EngineSettings;
   readonly cpu: CpuPools;
+  readonly meter: Meter;
   /** The worker's number in the store. */
   readonly id: number;
   /** Where somebody watches over the worker. */
@@ -80,8 +82,10 @@ export class Worker {
     const { id, ...parts } = this.#parts;
     const { abortGraceMs } = this.#parts.settings;
     const pulse = this.#parts.heart?.watchHandler(pipeline.name, step, abortGraceMs);
-    const shared = { gate: this.#gate, permits: this.#permits, pulse };
-    const executor = new Executor({ ...parts, worker: id, pipeline, step, batch, ...shared });
+    const meter = this.#parts.meter.step(pipeline.name, step.name);
+    const shared = { gate: this.#gate, permits: this.#permits, pulse, meter };
+    const log = addFacts(parts.log, { pipeline: pipeline.name, step: step.name });
+    const executor = new Executor({ ...parts, log, worker: id, pipeline, step, batch, ...shared });
     this.#executors.set(name, executor);
     executor.start();
   }

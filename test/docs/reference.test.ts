@@ -345,6 +345,7 @@ describe("the command line", () => {
       ...HEALTH_SETTINGS.map(nameVariable),
       "SLUICE_PROCESS",
       "SLUICE_DEBUG",
+      "SLUICE_LOG",
       "NO_COLOR, FORCE_COLOR",
     ]);
   });

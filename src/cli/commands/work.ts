@@ -8,6 +8,7 @@ import type { Store } from "../../ports/store.ts";
 import type { Engine } from "../../runtime/engine.ts";
 import { Heart } from "../../runtime/heart.ts";
 import type { Log } from "../../runtime/log.ts";
+import { listPages } from "../../runtime/pages.ts";
 import { canWorkOn, type Pipeline } from "../../runtime/pipeline.ts";
 import { Wake } from "../../runtime/wake.ts";
 import {
@@ -32,8 +33,9 @@ import { formatJson, makeInert } from "../inert-text.ts";
 import { loadPipelines } from "../load-pipeline.ts";
 import { finishNotifying, subscribeNotified } from "../notifying.ts";
 import { openEngine } from "../open-engine.ts";
+import { openDisplay } from "../open-display.ts";
 import { onParentGone } from "../parent-watch.ts";
-import { ProgressDisplay } from "../progress-display.ts";
+import type { ProgressDisplay } from "../progress-display.ts";
 import { showStore } from "../show-path.ts";
 import { StopRequest } from "../stop-request.ts";
 import { closeEngine } from "../submit-batch.ts";
@@ -84,8 +86,7 @@ export function addWorkCommand(program: Command, cli: Cli): void {
 
 /** Everything that can be wrong with the settings is told once, before there are processes. */
 async function supervise(cli: Cli, flags: WorkFlags): Promise<number> {
-  await loadWorkConfig(cli, flags);
-  const display = new ProgressDisplay(cli.err, cli.clock);
+  const display = openDisplay(cli, await loadWorkConfig(cli, flags));
   const processes = readNumber(flags.processes) ?? 1;
   return new Supervisor(cli, display, { processes, untilIdle: flags.untilIdle === true }).run();
 }
@@ -108,8 +109,7 @@ async function work(cli: Cli, files: readonly string[], flags: WorkFlags): Promi
   const config = await loadWorkConfig(cli, flags);
   const loaded = await loadPipelines(files);
   const pipelines = loaded.map((pipeline) => adjustPipeline(pipeline, flags));
-  const display = new ProgressDisplay(cli.err, cli.clock);
-  for (const message of config.warnings) display.log({ level: "warn", event: "config", message });
+  const display = openDisplay(cli, config);
   // The supervisor has the last word: whatever else comes twice was meant for it.
   const stop = new StopRequest(cli.clock, supervised ? () => undefined : cli.exitNow);
   heeded = stop;
@@ -144,27 +144,34 @@ async function workUntilStopped(cli: Cli, parts: WorkParts, flags: WorkFlags): P
   const { config, display } = parts;
   const { clock, env } = cli;
   const heart = new Heart(clock);
-  const vigil = await startVigil({ config, heart, clock, display, env });
+  // Its pages are asked for from the start; those that need an engine wait for it.
+  const opened = Promise.withResolvers<Engine>();
+  const pages = listPages({
+    metrics: async () => (await opened.promise).metrics(),
+    scaling: async (options) => (await opened.promise).scaling(options),
+  });
+  const vigil = await startVigil({ config, heart, clock, display, env, pages });
   try {
-    await workWatched(cli, parts, flags, heart);
+    await workWatched(cli, { ...parts, heart, onOpened: opened.resolve }, flags);
   } finally {
     await vigil.close();
   }
 }
 
-/** Another thread sees by its heart how it is. */
-async function workWatched(
-  cli: Cli,
-  parts: WorkParts,
-  flags: WorkFlags,
-  heart: Heart,
-): Promise<void> {
-  const { config, pipelines, display, stop } = parts;
+interface WatchedParts extends WorkParts {
+  /** By which another thread sees how it is. */
+  readonly heart: Heart;
+  readonly onOpened: (engine: Engine) => void;
+}
+
+async function workWatched(cli: Cli, parts: WatchedParts, flags: WorkFlags): Promise<void> {
+  const { config, pipelines, display, stop, heart } = parts;
   const { pollWaitMs } = config.health;
   const settings = { ...config.engine, ...(pollWaitMs === null ? {} : { pollMs: pollWaitMs }) };
   const log: Log = (entry) => display.log(entry);
   const watched = { ...config, engine: settings };
   const engine = await openEngine({ config: watched, clock: cli.clock, log, heart });
+  parts.onOpened(engine);
   try {
     subscribeNotified(engine, config);
     for (const pipeline of pipelines) engine.work(pipeline);
