@@ -26,6 +26,7 @@ import type { Heart } from "./heart.ts";
 import type { RunFacts } from "./item-context.ts";
 import type { LeaseHold } from "./lease-page.ts";
 import { markRun, type RunMark, type StepMeter } from "./meter.ts";
+import { putInPlace } from "./put-in-place.ts";
 import { StopSignal } from "./stop-signals.ts";
 import type { Trace } from "./tracing.ts";
 
@@ -132,7 +133,7 @@ export class ChunkRun {
     { scopes = [], hasSql = false }: Partial<Pick<RunFacts, "scopes" | "hasSql">> = {},
   ): void {
     this.facts = { ...this.facts, lane, scopes, hasSql };
-    this.items = this.lease.overrides.length === 0 ? items : override(items, this.lease);
+    this.items = this.lease.overrides.length === 0 ? items : putInPlace(items, this.lease);
   }
 
   /** The next item to run, or -1: finished items and those in back-off are passed over. */
@@ -387,17 +388,4 @@ export class ChunkRun {
     this.unreported -= this.#reporting;
     this.reportedAt = now;
   }
-}
-
-/** What somebody put in place of items' own contents. */
-function override(items: SliceItems, { overrides }: LeasedChunk): SliceItems {
-  const values = new Map(overrides.map(({ index, value }) => [index, value]));
-  return {
-    count: items.count,
-    at: (position) => {
-      const value = values.get(position);
-      return value === undefined ? items.at(position) : (JSON.parse(value) as unknown);
-    },
-    release: () => items.release?.(),
-  };
 }
