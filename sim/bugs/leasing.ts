@@ -106,8 +106,8 @@ export const leasingBugs: readonly Bug[] = [
     what: "A worker does not look at its own clock, and starts items on a lease that has run out.",
     peers: ["bull#412", "kombu#337"],
     file: "src/runtime/run-queue.ts",
-    before: "if (now >= run.leaseUntil) run.lose();",
-    after: "void now;",
+    before: "if (run.isLostAt(now)) run.skipRest();",
+    after: "if (run.lost) run.skipRest();",
     rare: true,
   },
   {
