@@ -233,7 +233,7 @@ test("a fatal error turns 503 with status -1 and the error's code", async () => 
   expect(red.status).toBe(503);
   expect(red.body.reasons).toMatchObject([{ code: "FATAL" }]);
   expect(red.body.reasons[0]?.message).toContain("INDEX_GONE");
-  expect((await worker.ended).code).not.toBe(0);
+  expect((await worker.ended).code).toBe(70);
 });
 
 test("a worker that stops is alive and not ready, and closes its pages", async () => {
