@@ -63,12 +63,12 @@ export class Trace {
     this.#span.setAttributes(attributes);
   }
 
-  /** With the error that it ended with, as it is kept of it elsewhere: without secrets. */
+  /** With the code of the error that it ended with: its message could hold what only others know for a secret. */
   end(error?: unknown): void {
     if (error !== undefined) {
-      const { code, message } = describeError(error);
+      const { code } = describeError(error);
       this.#span.setAttribute("error.type", code);
-      this.#span.setStatus({ code: SpanStatusCode.ERROR, message: `${code}: ${message}` });
+      this.#span.setStatus({ code: SpanStatusCode.ERROR, message: code });
     }
     this.#span.end();
   }

@@ -14,6 +14,7 @@ import {
   succeeded,
   type TopicMessage,
 } from "../../../src/index.ts";
+import { writeJson } from "../../../src/sinks/event-json.ts";
 import { describeOnStores, makeSignal } from "./engine-rig.ts";
 
 let exporter: InMemorySpanExporter;
@@ -97,7 +98,8 @@ describeOnStores("tracing", (check) => {
     const failed = find("sluice.item").filter(({ status }) => status.code === SpanStatusCode.ERROR);
     expect(failed).toHaveLength(1);
     expect(failed[0]?.attributes).toMatchObject({ "sluice.item": 2, "sluice.attempt": 1 });
-    expect(failed[0]?.status.message).toBe("PERMANENT: broken, password=[redacted]");
+    // What the message says is with the dead letter; here it could tell what is nobody's business.
+    expect(failed[0]?.status.message).toBe("PERMANENT");
   });
 
   check("chunks that another process runs belong to the submitter's trace", async ({ rig }) => {
@@ -149,6 +151,8 @@ describeOnStores("tracing", (check) => {
     const within = find("delivery").map((span) => span.parentSpanContext?.spanId ?? "");
     expect(within.toSorted()).toEqual(consumed.map(idOf).toSorted());
     expect(taken[0]?.traceparent).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
+    const written = JSON.parse(writeJson(taken[0] as TopicMessage)) as TopicMessage;
+    expect(written.traceparent).toBe(taken[0]?.traceparent);
     expect(items.map(idOf)).toContain(routed?.traceparent?.split("-")[2]);
   });
 
