@@ -49,7 +49,7 @@ function startKeeper(kept: KeptStore): LeaseKeeper {
     clock: systemClock,
     limits: orders.limits,
     log: ({ level, event, message }) => say({ kind: "log", entry: { level, event, message } }),
-    // Loaded when it is needed: most workers are never that busy.
+    // Loaded here, so that the pages are there before the store is.
     openStore: async () => {
       const { openStore } = await import("../stores/open-store.ts");
       const { store, synchronous, busyMs } = kept;

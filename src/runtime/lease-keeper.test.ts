@@ -79,7 +79,8 @@ describe("a keeper of leases", () => {
     const hold = rig.hold(1);
     await rig.clock.run(7_000);
     expect(rig.renewed).toEqual([]);
-    expect(rig.opened).toBe(0);
+    // There may be no time for it when it is needed.
+    expect(rig.opened).toBe(1);
     await rig.clock.run(24_000);
     const [first] = rig.renewed;
     expect(first?.at).toBeGreaterThanOrEqual(7_500);
@@ -102,7 +103,7 @@ describe("a keeper of leases", () => {
       await rig.clock.run(5_000);
       rig.heart.noteRenewal(rig.clock.monotonicMs());
     }
-    expect(rig.opened).toBe(0);
+    expect(rig.renewed).toEqual([]);
   });
 
   test("stops when the loop has hung for longer than it may", async () => {

@@ -25,7 +25,10 @@ export interface KeeperParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly limits: HealthLimits;
-  /** Opens the worker's store once more, when that is needed for the first time. */
+  /**
+   * Opens the worker's store once more. It is done as soon as there is a worker: when it is needed, on
+   * a machine whose cores are all busy, there may be no time for it.
+   */
   readonly openStore: () => Promise<KeeperStore>;
 }
 
@@ -79,11 +82,12 @@ export class LeaseKeeper {
     const terms = pulse.readTerms();
     const now = clock.monotonicMs();
     if (terms === null || !isLoopAlive(pulse.read(), now, limits)) return;
-    const renewedAt = Math.max(pulse.get("renewedAt"), this.#renewedAt);
-    if (now - renewedAt < terms.renewMs * LATE_AFTER) return;
     try {
       this.#store ??= this.#parts.openStore();
-      await this.#renew(await this.#store, terms);
+      const store = await this.#store;
+      const renewedAt = Math.max(pulse.get("renewedAt"), this.#renewedAt);
+      if (clock.monotonicMs() - renewedAt < terms.renewMs * LATE_AFTER) return;
+      await this.#renew(store, terms);
     } catch (error) {
       // The leases hold on for a while; the next look may still come in time.
       const { message } = describeError(error);

@@ -85,13 +85,13 @@ function listRan(): string[] {
 }
 
 describe("while handlers hold the loop for longer than a lease lasts", () => {
-  const OPTIONS = `chunkSize: 2, process: (item) => {
+  const blockFor = (ms: number): string => `chunkSize: 2, process: (item) => {
     appendFileSync("ran.txt", item.id + "\\n");
-    block(4_000);
+    block(${ms});
   }`;
 
   test("with all cores at work no lease is lost, each item runs once, and /health answers", async () => {
-    writePipeline(BLOCK, OPTIONS);
+    writePipeline(BLOCK, blockFor(4_000));
     work.writePipeline(`process: () => {}`, "other.ts");
     work.write("other.ts", work.read("other.ts").replace('"letters"', '"other"'));
     work.writeItems(8);
@@ -129,11 +129,12 @@ describe("while handlers hold the loop for longer than a lease lasts", () => {
   test("the same on a server", async () => {
     const url = new URL(await askForPostgres());
     url.searchParams.set("schema", `health_${randomBytes(6).toString("hex")}`);
-    const env = { ...SHORT, SLUICE_STORE: url.href };
-    writePipeline(BLOCK, OPTIONS);
+    const lease = { SLUICE_LEASE_MS: "4500", SLUICE_RENEW_MS: "1500" };
+    const env = { ...SHORT, ...lease, SLUICE_STORE: url.href };
+    writePipeline(BLOCK, blockFor(10_000));
     work.writePipeline(`process: () => {}`, "other.ts");
     work.write("other.ts", work.read("other.ts").replace('"letters"', '"other"'));
-    work.writeItems(4);
+    work.writeItems(3);
     await work.start(SUBMIT, { env }).ended;
     const sweeper = work.start(["work", "other.ts"], { env });
     await sweeper.waitFor(/working on other/);
@@ -143,7 +144,7 @@ describe("while handlers hold the loop for longer than a lease lasts", () => {
     sweeper.signal("SIGTERM");
     const swept = await sweeper.ended;
     expect(code, stderr).toBe(0);
-    expect(listRan()).toEqual(["i0", "i1", "i2", "i3"]);
+    expect(listRan()).toEqual(["i0", "i1", "i2"]);
     expect(`${stderr}${swept.stderr}`).not.toContain("lease.lost");
   });
 });
@@ -220,6 +221,20 @@ test("a declared duration gives a handler that holds the loop more time", async 
   expect(await worker.ended).toMatchObject({ code: 0 });
 });
 
+test("how long a handler takes is learned from its calls", async () => {
+  work.writePipeline(
+    `concurrency: 1, process: async () => { await new Promise((r) => setTimeout(r, 50)); }`,
+  );
+  work.writeItems(2_000);
+  await work.run(...SUBMIT);
+  const { url } = await startWorker();
+  const first = await askUntil(url, ({ body }) => body.task !== null);
+  expect(first.body.task).toMatchObject({ expectedMs: null });
+  const { body } = await askUntil(url, (answer) => answer.body.task?.expectedMs != null);
+  expect(body.task?.expectedMs).toBeGreaterThan(40);
+  expect(body.task?.expectedMs).toBeLessThan(20_000);
+});
+
 test("a fatal error turns 503 with status -1 and the error's code", async () => {
   work.writePipeline(`concurrency: 2, chunkSize: 1, process: async (item) => {
     if (item.n === 0) await new Promise((r) => setTimeout(r, 6_000));
@@ -293,12 +308,18 @@ describe("the port", () => {
 
   test("and the limits are refused together when they are wrong", async () => {
     work.writePipeline();
-    const env = { SLUICE_HEARTBEAT_TIMEOUT: "soon", SLUICE_TASK_TIMEOUT_BUFFER: "0.5" };
+    const env = {
+      SLUICE_HEARTBEAT_TIMEOUT: "soon",
+      SLUICE_TASK_TIMEOUT_BUFFER: "0.5",
+      SLUICE_POLL_WAIT: "20s",
+      SLUICE_POLL_MS: "1000",
+    };
     const args = ["work", "pipeline.ts", "--health-port", "70000"];
     const { code, stderr } = await work.start(args, { env }).ended;
     expect(code).toBe(2);
     expect(stderr).toContain("healthPort must be a port from 0 to 65535");
     expect(stderr).toContain('it is "soon" in SLUICE_HEARTBEAT_TIMEOUT');
     expect(stderr).toContain("taskTimeoutBuffer must be a number from 1 to 100");
+    expect(stderr).toContain("pollWait in SLUICE_POLL_WAIT and pollMs in SLUICE_POLL_MS mean the");
   });
 });
