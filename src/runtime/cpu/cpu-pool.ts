@@ -69,7 +69,7 @@ export class CpuPool {
   /** What runs is killed; resolves when all members are gone. */
   async close(): Promise<void> {
     this.#closed = true;
-    for (const waiter of this.#waiting.splice(0)) waiter.reject(makeStop());
+    this.#refuseWaiting(makeStop());
     const members = [...this.#members.keys()];
     for (const member of members) {
       if (this.#idle.has(member)) this.#retire(member);
@@ -197,20 +197,22 @@ export class CpuPool {
   /** What starts nothing now may do so in a moment; those who wait are not kept for ever. */
   async #noteStartFailure(error: unknown): Promise<void> {
     const { clock, log } = this.#parts;
+    if (error instanceof FatalError) return this.#refuseWaiting(error);
     const how = error instanceof Error ? error.message : String(error);
     const message = `a member of the CPU pool ${how}`;
     log({ level: "error", event: "cpu.start_failed", message, error });
     this.#startFailures++;
-    if (error instanceof FatalError || this.#startFailures >= START_FAILURES_MAX) {
-      const reason =
-        error instanceof FatalError ? error : new CpuPoolBroken(message, { cause: error });
-      for (const waiter of this.#waiting.splice(0)) waiter.reject(reason);
-      return;
+    if (this.#startFailures >= START_FAILURES_MAX) {
+      return this.#refuseWaiting(new CpuPoolBroken(message, { cause: error }));
     }
     const delayMs = START_RETRY_MS * 2 ** this.#startFailures;
     await new Promise<void>((resolve) => {
       clock.after(delayMs, resolve);
     });
+  }
+
+  #refuseWaiting(reason: Error): void {
+    for (const waiter of this.#waiting.splice(0)) waiter.reject(reason);
   }
 
   #tellDeath({ module }: CpuTask, death: MemberDeath, deaths: number): void {

@@ -129,12 +129,14 @@ describe("while handlers hold the loop for longer than a lease lasts", () => {
   test("the same on a server", async () => {
     const url = new URL(await askForPostgres());
     url.searchParams.set("schema", `health_${randomBytes(6).toString("hex")}`);
-    const lease = { SLUICE_LEASE_MS: "4500", SLUICE_RENEW_MS: "1500" };
+    // Not as short as elsewhere: a commit that was under way when the handler took the loop holds the
+    // lock of its batch until the server gives up on it, after five seconds.
+    const lease = { SLUICE_LEASE_MS: "12000", SLUICE_RENEW_MS: "4000" };
     const env = { ...SHORT, ...lease, SLUICE_STORE: url.href };
-    writePipeline(BLOCK, blockFor(10_000));
+    writePipeline(BLOCK, blockFor(16_000));
     work.writePipeline(`process: () => {}`, "other.ts");
     work.write("other.ts", work.read("other.ts").replace('"letters"', '"other"'));
-    work.writeItems(3);
+    work.writeItems(2);
     await work.start(SUBMIT, { env }).ended;
     const sweeper = work.start(["work", "other.ts"], { env });
     await sweeper.waitFor(/working on other/);
@@ -144,7 +146,7 @@ describe("while handlers hold the loop for longer than a lease lasts", () => {
     sweeper.signal("SIGTERM");
     const swept = await sweeper.ended;
     expect(code, stderr).toBe(0);
-    expect(listRan()).toEqual(["i0", "i1", "i2"]);
+    expect(listRan()).toEqual(["i0", "i1"]);
     expect(`${stderr}${swept.stderr}`).not.toContain("lease.lost");
   });
 });
