@@ -127,7 +127,7 @@ describe("a step that classifies errors itself", () => {
       const { run, judge, logged } = makeRig({ classify: answer as () => null });
       judge.fail(run, 0, "item", Object.assign(new Error("x"), { status: 404 }), null);
       expect(run.makeReport("yield").failures).toMatchObject([{ errorClass: "permanent" }]);
-      expect(logged).toEqual([]);
+      expect(logged).toEqual(["item.gave_up"]);
     }
   });
 
@@ -145,7 +145,7 @@ describe("a step that classifies errors itself", () => {
     });
     judge.fail(run, 0, "item", Object.assign(new Error("x"), { status: 404 }), null);
     expect(run.makeReport("yield").failures).toMatchObject([{ errorClass: "permanent" }]);
-    expect(logged).toEqual(["item.classify_failed"]);
+    expect(logged).toEqual(["item.classify_failed", "item.gave_up"]);
   });
 });
 

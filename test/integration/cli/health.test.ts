@@ -232,7 +232,9 @@ test("how long a handler takes is learned from its calls", async () => {
   const { url } = await startWorker();
   const first = await askUntil(url, ({ body }) => body.task !== null);
   expect(first.body.task).toMatchObject({ expectedMs: null });
-  const { body } = await askUntil(url, (answer) => answer.body.task?.expectedMs != null);
+  const isLearned = ({ body: { task } }: Answer): boolean =>
+    task !== null && task.expectedMs !== null;
+  const { body } = await askUntil(url, isLearned);
   expect(body.task?.expectedMs).toBeGreaterThan(40);
   expect(body.task?.expectedMs).toBeLessThan(20_000);
 });
