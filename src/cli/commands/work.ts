@@ -80,7 +80,7 @@ export function addWorkCommand(program: Command, cli: Cli): void {
   addExamples(command, [
     ["sluice work import.ts", "until a signal comes"],
     ["sluice work import.ts export.ts --until-idle", "until nothing is left to do"],
-    ["sluice work import.ts --processes 4", "four, and each may die"],
+    ["sluice work import.ts --processes 4", "four processes, kept at work"],
   ]);
 }
 
