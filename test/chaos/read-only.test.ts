@@ -28,7 +28,7 @@ function listFiles(): string[] {
 /** It ended by itself, with an error that names the file and what to do. */
 async function readFailure({ running, name }: Member): Promise<string> {
   const { code, stdout, stderr } = await running.ended;
-  expect(code, `${name}: ${stderr}`).toBe(1);
+  expect(code, `${name}: ${stderr}`).toBe(70);
   expect(stderr).toContain(`${FOLDER}/store.db`);
   expect(stderr).toContain("hint:");
   const [failure] = readLines<Failure>(stdout);

@@ -116,7 +116,7 @@ async function work(cli: Cli, files: readonly string[], flags: WorkFlags): Promi
   onParentGone(cli.env, cli.clock, () => stop.request("SIGTERM"));
   const parts = { config, pipelines, display, stop, tell: makeTeller(cli, supervised) };
   try {
-    await markFatal(() => workUntilStopped(cli, parts, flags));
+    await workUntilStopped(cli, parts, flags);
     return EXIT.ok;
   } finally {
     stop.release();
@@ -152,7 +152,8 @@ async function workUntilStopped(cli: Cli, parts: WorkParts, flags: WorkFlags): P
   });
   const vigil = await startVigil({ config, heart, clock, display, env, pages });
   try {
-    await workWatched(cli, { ...parts, heart, onOpened: opened.resolve }, flags);
+    const watched = { ...parts, heart, onOpened: opened.resolve };
+    await markFatal(() => workWatched(cli, watched, flags));
   } finally {
     await vigil.close();
   }
