@@ -1,8 +1,8 @@
 /**
  * What a worker costs the server that has nothing to do: transactions of its database, as the server
  * counts them. Sluice looks by a transaction of several statements that go out together, so this is
- * the number of its questions. The one who reads is in another database, and not among them; a visit
- * of autovacuum is.
+ * the number of its questions. The one who reads is in another database, and not among them. Visits of
+ * autovacuum would be: it is off meanwhile.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
@@ -32,6 +32,8 @@ async function measureIdle({ server, seconds }: IdleOptions): Promise<Figures> {
     return rows[0]?.transactions ?? Number.NaN;
   };
   try {
+    await client.query("ALTER SYSTEM SET autovacuum = off");
+    await client.query("SELECT pg_reload_conf()");
     engine.work(pipeline);
     await (await engine.submit(pipeline, [1, 2, 3])).wait();
     await delay(SETTLE_MS);
@@ -40,6 +42,8 @@ async function measureIdle({ server, seconds }: IdleOptions): Promise<Figures> {
     await delay(seconds * 1_000);
     return { transactionsPerSecond: ((await read()) - before) / elapsedSeconds(startedAt) };
   } finally {
+    await client.query("ALTER SYSTEM RESET autovacuum");
+    await client.query("SELECT pg_reload_conf()");
     await client.end();
     await engine.close();
   }
