@@ -37,8 +37,8 @@ export interface TokenPortion {
 
 /** Tokens of later than this are left to whoever asks then. */
 export const HORIZON_MS = 200;
-/** Starts in one portion. */
-export const PORTION_MAX = 50_000;
+/** Starts in one portion: what the quickest of workers starts in the time that it asks ahead for. */
+export const PORTION_MAX = 250_000;
 /** The longest that a token is good for, unless answers take longer than that. */
 const USABLE_MS_MAX = 250;
 /** How much of the time between two tokens may be spent on waiting for their use. */

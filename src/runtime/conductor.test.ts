@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { ManualClock } from "../../test/support/manual-clock.ts";
 import { SluiceError } from "../core/errors.ts";
 import { SeededRandom } from "../testing/seeded-random.ts";
@@ -111,6 +111,18 @@ describe("before a batch is sliced", () => {
     expect(await conductor.slice(batch, sourced, null)).toBeNull();
     expect(decisions()).toEqual(["skip_duplicate"]);
     expect(store.state.batches.get("b-1")?.state).toBe("submitted");
+  });
+
+  test("whoever slices it hears nothing of those who looked", async () => {
+    const batch = await submit("b-1");
+    await store.claim("slicing/b-1", WORKER + 1, 60_000);
+    const claim = vi.spyOn(store, "claim");
+    const unclaim = vi.spyOn(store, "unclaim");
+    expect(await conductor.slice(batch, sourced, null)).toBeNull();
+    clock.advance(DEFAULT_SETTINGS.leaseMs * 2);
+    await Promise.resolve();
+    expect(claim).toHaveBeenCalledOnce();
+    expect(unclaim).not.toHaveBeenCalled();
   });
 
   test("one that was left lying for hours is skipped, also by whoever has its items", async () => {

@@ -148,11 +148,16 @@ export class Conductor {
     const step = pipeline.steps[batch.step];
     if (step === undefined) return this.#failUnknownStep(batch, pipeline);
     const keepClaim = this.#keepClaim(batch.id);
-    const startedElsewhere = !(await keepClaim());
+    const owned = items !== null;
+    if (!(await keepClaim())) {
+      await this.#mayStart(batch.id, true, owned);
+      // There is nothing to give up, which would wake all who stand by for it, this one among them.
+      return null;
+    }
     const { leaseMs: claimMs, renewMs } = settings;
     const release = renewClaim(nameSlicingDuty(batch.id), { ...this.#parts, claimMs, renewMs });
     try {
-      if (!(await this.#mayStart(batch.id, startedElsewhere, items !== null))) return null;
+      if (!(await this.#mayStart(batch.id, false, owned))) return null;
       const offerInline = (): InlineWork | null => this.#parts.offerInline(batch, pipeline, step);
       const pause = (ms: number): Promise<void> => sleep(clock, ms, stop);
       const parts = { store, clock, random, log, keepClaim, offerInline, stop, pause };
@@ -163,7 +168,7 @@ export class Conductor {
     }
   }
 
-  /** A last look before the start: what happened since it was found. */
+  /** A last look before the start: what happened since it was found. Why it is not started is logged. */
   async #mayStart(id: string, startedElsewhere: boolean, owned: boolean): Promise<boolean> {
     const { store, log } = this.#parts;
     const found = await store.getBatch(id);
@@ -195,8 +200,10 @@ export class Conductor {
     return (await this.#parts.store.fail(batch.id, reason)).batch;
   }
 
-  /** False when somebody else slices it, or when this conductor stops: then it goes on elsewhere. */
-  /** It is renewed beside the slicing: it need not be asked for with every part of a plan. */
+  /**
+   * False when somebody else slices it, or when this conductor stops: then it goes on elsewhere. It is
+   * renewed beside the slicing: it need not be asked for with every part of a plan.
+   */
   #keepClaim(batch: string): () => Promise<boolean> {
     const { store, clock, settings, worker } = this.#parts;
     let heldAt = Number.NEGATIVE_INFINITY;

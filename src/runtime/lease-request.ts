@@ -6,7 +6,7 @@ import type { InlineWork } from "./slicer.ts";
 import type { Step } from "./step.ts";
 
 /** Chunks in hand at once: with tiny ones they are what memory is spent on. */
-const CHUNKS_HELD_MAX = 1_000;
+const CHUNKS_HELD_MAX = 4_000;
 
 /** What is in hand. */
 export interface LeaseNeed {

@@ -68,7 +68,7 @@ export const DEFAULT_SETTINGS: EngineSettings = {
   sealWithinMs: DAY_MS,
   addAheadItems: 10_000,
   leaseTargetMs: 50,
-  leaseItemsMax: 8_192,
+  leaseItemsMax: 32_768,
   watchMs: 60_000,
   stallsMax: 3,
   stallMs: 120_000,

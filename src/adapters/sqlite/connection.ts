@@ -25,6 +25,8 @@ const BLOCKING_WAIT_MS = 5;
 const RETRY_MIN_MS = 1;
 const RETRY_MAX_MS = 25;
 const CACHE_KIB = 2_048;
+/** 16 MiB of the log: a page that many commits write is copied into the file once for all of them. */
+const PAGES_PER_CHECKPOINT = 4_000;
 
 export class Connection {
   readonly path: string;
@@ -64,6 +66,7 @@ export class Connection {
       this.#db.exec(`PRAGMA synchronous = ${synchronous.toUpperCase()}`);
       this.#db.exec("PRAGMA foreign_keys = ON");
       this.#db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
+      this.#db.exec(`PRAGMA wal_autocheckpoint = ${PAGES_PER_CHECKPOINT}`);
     });
   }
 

@@ -29,6 +29,7 @@ export class Reading {
   readonly #connection: Connection;
   readonly #letters: Letters;
   readonly #steps: Steps;
+  readonly #hasUnsliced: StatementSync;
   readonly #selectUnsliced: StatementSync;
   readonly #selectManifests: StatementSync;
   readonly #selectResults: StatementSync;
@@ -47,6 +48,10 @@ export class Reading {
     this.#connection = connection;
     this.#letters = letters;
     this.#steps = steps;
+    this.#hasUnsliced = prepare(
+      `SELECT 1 FROM batch INDEXED BY batch_unsliced
+       WHERE pipeline = ? AND state IN ('submitted', 'slicing') AND active = 1 LIMIT 1`,
+    );
     this.#selectUnsliced = prepare(
       `${SELECT_BATCH.replace("FROM batch b", "FROM batch b INDEXED BY batch_unsliced")}
        WHERE b.pipeline = ? AND b.state IN ('submitted', 'slicing') AND b.active = 1
@@ -107,6 +112,8 @@ export class Reading {
   }
 
   listUnsliced(pipeline: string, limit: number): BatchSnapshot[] {
+    // It is asked after every commit, and there is hardly ever one.
+    if (this.#hasUnsliced.get(pipeline) === undefined) return [];
     return (this.#selectUnsliced.all(pipeline, limit) as unknown as BatchRow[]).map(toSnapshot);
   }
 
