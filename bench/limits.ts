@@ -38,6 +38,8 @@ const HUGE_RATE = 100_000_000;
 const HUGE_CAP = 1_000_000;
 const TENANTS = 4;
 const EMIT_EVERY = 100;
+/** What is asked is some percent of a run of one second; single runs differ by more. */
+const SHORT_RUN_REPEATS = 5;
 
 export function listLimitQuestions(
   sizes: LimitSizes,
@@ -140,7 +142,8 @@ function askAboutAll({ items }: LimitSizes, pathOf: (items: number) => string): 
   ];
   return {
     key: "d",
-    title: `${count(items)} items, chunk 1,000, FULL, and limits, tenants and messages`,
+    title: `${count(items)} items, chunk 1,000, FULL, and limits, tenants and messages; ${SHORT_RUN_REPEATS} times the runs`,
+    repeats: SHORT_RUN_REPEATS,
     subjects: [[without, whole] as const, ...extras].map(([name, options]) => ({
       name,
       script: SCRIPTS.sluice,
@@ -161,7 +164,7 @@ function compareSpeed(name: string, without: string, figure: string, isJudged: b
   return {
     what: `${name} / ${without}${figure === "itemsPerCpuSecond" ? ", CPU" : ""}`,
     compute: (median) => divide(median(name, figure), median(without, figure)),
-    bound: isJudged ? { kind: "at least", limit: 0.8 } : null,
+    bound: isJudged && figure === "itemsPerSecond" ? { kind: "at least", limit: 0.8 } : null,
     unit: "x",
   };
 }

@@ -184,7 +184,7 @@ async function measureOn(
     }
     const measured = await measureInTurns(question.subjects, {
       folder: runsFolder,
-      runs: request.runs,
+      runs: request.runs * (request.quick ? 1 : (question.repeats ?? 1)),
       signal,
       server,
       onProgress: (text) => onProgress(`${question.key}: ${text}`),

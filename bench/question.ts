@@ -24,6 +24,8 @@ export interface Question {
   readonly subjects: readonly Subject[];
   readonly shown: readonly FigureShown[];
   readonly targets: readonly Target[];
+  /** How often each of the runs is repeated: more than once where it is short, and so noisy. */
+  readonly repeats?: number;
 }
 
 export function divide(above: number | undefined, below: number | undefined): number | undefined {
