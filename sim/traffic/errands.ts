@@ -214,7 +214,7 @@ export class Errands {
     context.emit(PARCELS_TOPIC, { attempt });
     try {
       const value = await this.#do(code, run, context);
-      if (node.alive) context.emit(PARCELS_TOPIC, { attempt });
+      if (node.alive) emitLast(context);
       return node.alive ? value : await never();
     } catch (error) {
       if (!node.alive) await never();
@@ -337,5 +337,14 @@ export class Errands {
     const tookMs = Math.floor(this.#world.random.next() * (mostMs + 1));
     // Some handlers are done within the same turn.
     if (tookMs > 0) await node.clock.dawdle(tookMs);
+  }
+}
+
+/** One that was given up on may emit nothing any more, and answers all the same. */
+function emitLast({ emit, attempt, signal }: RunFacts): void {
+  try {
+    emit(PARCELS_TOPIC, { attempt });
+  } catch (error) {
+    if (!signal.aborted) throw error;
   }
 }
