@@ -3,8 +3,10 @@ import { SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import { Vigil, type VigilPage } from "../http/vigil.ts";
 import type { Heart } from "../runtime/heart.ts";
+import { DEFAULT_SETTINGS } from "../runtime/settings.ts";
 import type { Config } from "./config.ts";
 import type { ProgressDisplay } from "./progress-display.ts";
+import { isSupervised } from "./supervised.ts";
 
 export interface WorkVigilParts {
   readonly config: Config;
@@ -16,6 +18,9 @@ export interface WorkVigilParts {
   readonly pages?: Readonly<Record<string, VigilPage>>;
 }
 
+/** In which a slow store is told what was done. */
+const LAST_WORDS_MS = 10_000;
+
 /**
  * A port that somebody chose must be free. The default one may be another worker's on the same host:
  * then this one does without, and says so.
@@ -23,6 +28,7 @@ export interface WorkVigilParts {
 export async function startVigil(parts: WorkVigilParts): Promise<Vigil> {
   const { config, heart, clock, display, env, pages = {} } = parts;
   const { health, store, synchronous, busyMs } = config;
+  const { drainMs, abortGraceMs } = { ...DEFAULT_SETTINGS, ...config.engine };
   const options = {
     heart,
     clock,
@@ -30,6 +36,7 @@ export async function startVigil(parts: WorkVigilParts): Promise<Vigil> {
     limits: health.limits,
     log: (entry: Parameters<ProgressDisplay["log"]>[0]) => display.log(entry),
     keptStore: { store, synchronous, busyMs },
+    ...(isSupervised(env) ? { orphanMs: drainMs + abortGraceMs + LAST_WORDS_MS } : {}),
   };
   if (health.port === null) return Vigil.start({ ...options, listening: null });
   const port = computePort(health.port, env);

@@ -111,17 +111,18 @@ function readSqlState(word: string): ErrorMeaning | null {
 const AWS_MEANINGS = readVocabulary({
   passing: `
     idpcommunicationerror internalerror internalfailure internalserver internalservererror
-    internalservice networkingerror priorrequestnotcomplete queuedeletedrecently requesttimeout
-    requesttimetooskewed serviceunavailable transactioninprogress`,
+    internalservice kmsinternal networkingerror priorrequestnotcomplete queuedeletedrecently
+    requestexpired requestinthefuture requesttimeout requesttimetooskewed serviceunavailable
+    transactioninprogress`,
   throttled: `
     bandwidthlimitexceeded ec2throttled kmsthrottled kmsthrottling limitexceeded overlimit
     provisionedthroughputexceeded requestlimitexceeded requestthrottled slowdown throttled throttling
     toomanyrequests`,
   refused: `
     accessdenied authfailure authorizationerror credentialsprovidererror expiredtoken
-    incompletesignature invalidaccesskeyid invalidclienttokenid invalidsecurity invalidsignature
-    invalidtoken missingauthenticationtoken notauthorized optinrequired signaturedoesnotmatch
-    tokenrefreshrequired unauthorizedoperation unrecognizedclient`,
+    idprejectedclaim incompletesignature invalidaccesskeyid invalidclienttokenid
+    invalididentitytoken invalidsecurity invalidsignature invalidtoken missingauthenticationtoken notauthorized optinrequired signaturedoesnotmatch
+    tokenprovidererror tokenrefreshrequired unauthorizedoperation unrecognizedclient`,
   gone: "nonexistentqueue nosuchbucket notfound queuedoesnotexist resourcenotfound",
   bad: `
     invalidmessagecontents invalidparametervalue nosuchkey receipthandleisinvalid validation`,

@@ -2,6 +2,7 @@
 import type { HealthLimits } from "../core/health.ts";
 import type { Served } from "../ports/working.ts";
 import type { LogEntry } from "../runtime/log.ts";
+import type { Orphanhood } from "./orphan-watch.ts";
 
 /** Where a page is served. */
 export interface Listening {
@@ -25,6 +26,8 @@ export interface VigilOrders {
   readonly listening: Listening | null;
   /** Null: nobody can renew its leases but the worker itself. */
   readonly keptStore: KeptStore | null;
+  /** Null where nobody supervises. */
+  readonly orphanhood: Orphanhood | null;
   /** Pages whose text the main thread has, by path, with their content types. */
   readonly pages: Readonly<Record<string, string>>;
 }

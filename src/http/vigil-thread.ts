@@ -1,6 +1,6 @@
 /**
  * The thread that answers for a worker's health and renews its leases while the worker's own loop is
- * busy. It shares two pages of memory with the loop and never waits for it: see vigil.ts, which
+ * busy, and ends the worker where it would outlive its supervisor. It shares two pages of memory with the loop and never waits for it: see vigil.ts, which
  * starts it.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -22,6 +22,7 @@ import {
   HEALTH_PATHS,
   type PageAnswer,
 } from "./health-pages.ts";
+import { watchForOrphanhood } from "./orphan-watch.ts";
 import { PageShelf } from "./page-shelf.ts";
 import type { FromThread, KeptStore, Listening, ToThread, VigilOrders } from "./vigil-messages.ts";
 
@@ -40,6 +41,8 @@ const shelf = new PageShelf({
   paths: Object.keys(orders.pages),
   ask: (path) => say({ kind: "ask", path }),
 });
+const leaveOrphan =
+  orders.orphanhood === null ? null : watchForOrphanhood(orders.orphanhood, systemClock);
 const keeper = orders.keptStore === null ? null : startKeeper(orders.keptStore);
 
 function startKeeper(kept: KeptStore): LeaseKeeper {
@@ -124,6 +127,7 @@ port.on("message", (message: ToThread) => {
 
 /** With nothing left to do the thread ends by itself. */
 async function close(): Promise<void> {
+  leaveOrphan?.();
   shelf.close();
   server?.close();
   server?.closeAllConnections();

@@ -25,6 +25,8 @@ export interface VigilOptions {
   readonly listening: Listening | null;
   /** Null: a store in memory, which no other thread sees. */
   readonly keptStore: KeptStore | null;
+  /** For a process that must not outlive whoever started it: how long it has then to end by itself. */
+  readonly orphanMs?: number;
   /** By path, beside /health and /ready. */
   readonly pages?: Readonly<Record<string, VigilPage>>;
 }
@@ -58,13 +60,14 @@ export class Vigil {
 
   /** Resolves when it listens; throws HEALTH_PORT if it cannot. */
   static async start(options: VigilOptions): Promise<Vigil> {
-    const { heart, limits, listening, keptStore, pages = {} } = options;
+    const { heart, limits, listening, keptStore, orphanMs, pages = {} } = options;
     const orders: VigilOrders = {
       pulse: heart.pulse.buffer,
       leases: heart.leases.buffer,
       limits,
       listening,
       keptStore,
+      orphanhood: orphanMs === undefined ? null : { parent: process.ppid, graceMs: orphanMs },
       pages: Object.fromEntries(
         Object.entries(pages).map(([path, { contentType }]) => [path, contentType]),
       ),

@@ -172,9 +172,7 @@ export class Engine {
     if (isUnplanned(batch) && transaction === undefined) {
       // Items that were handed over are the batch's own when this returns.
       if (items !== null) await this.#conductor.sliceOwned(batch, erased, items);
-      else if (batch.active) {
-        this.#conductor.slice(batch, erased, null).catch((error: unknown) => this.#fail(error));
-      }
+      else if (batch.active) this.#conductor.sliceSoon(batch, erased);
     }
     return new BatchHandle(batch.id, this.#handleParts(), takenUp);
   }

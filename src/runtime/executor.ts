@@ -14,6 +14,7 @@ import type { ExecutorParts } from "./executor-parts.ts";
 import { findLost } from "./held-leases.ts";
 import { ItemRunner } from "./item-runner.ts";
 import { hasChunksEnough, offerInline, planLease } from "./lease-request.ts";
+import { isStoresFault } from "./source-failure.ts";
 import { SpeedMeter } from "./speed-meter.ts";
 import { ReaderPool } from "./reader-pool.ts";
 import type { InlineWork } from "./slicer.ts";
@@ -348,6 +349,7 @@ export class Executor {
     const result = await readChunks(id, runs, { ...this.#parts, readers: this.#readers });
     if (result.kind === "failed") {
       if (this.#stopping) return;
+      if (isStoresFault(result.error)) throw result.error;
       await this.#parts.store.fail(id, describeReason(result.error));
       for (const run of runs) this.#lose(run);
       return this.#dropLost();

@@ -18,6 +18,8 @@ const POLICY = {
 };
 const broken = new SluiceError("STORE_CORRUPT", "damaged");
 
+type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
+
 /** A store whose calls fail this often before they succeed. */
 function makeRig(failures: number, error: Error = busy, isTireless = (): boolean => false) {
   const clock = new ManualClock();
@@ -26,7 +28,7 @@ function makeRig(failures: number, error: Error = busy, isTireless = (): boolean
   let calls = 0;
   const fail = <T>(call: () => Promise<T>): Promise<T> =>
     ++calls <= failures ? Promise.reject(error) : call();
-  const shaky: Store = {
+  const shaky: Mutable<Store> = {
     ...store,
     getBatch: (id) => fail(() => store.getBatch(id)),
     renew: (worker, leases, leaseMs) => fail(() => store.renew(worker, leases, leaseMs)),
@@ -43,7 +45,7 @@ function makeRig(failures: number, error: Error = busy, isTireless = (): boolean
     settings: { outageRetryMs: 5_000 },
     isTireless,
   });
-  return { clock, patient, logs, countCalls: () => calls };
+  return { clock, patient, store: shaky, logs, countCalls: () => calls };
 }
 
 describe("a patient store", () => {
@@ -99,21 +101,41 @@ describe("a patient store", () => {
     expect(await answer).toBeNull();
   });
 
-  test("tries again what nobody has thought of, for some seconds and only where the engine works", async () => {
+  test("whoever gets through to a store that was down wakes the others, also where nobody beats", async () => {
+    const { clock, patient, countCalls } = makeRig(49, busy, () => true);
+    const answers = [patient.getBatch("b-1"), patient.getBatch("b-2")];
+    await clock.run(25_000);
+    expect(countCalls()).toBe(44);
+    for (let time = 0; time < 5; time++) await expect(patient.sweep(POLICY)).rejects.toBe(busy);
+    await clock.run(0);
+    expect(countCalls()).toBe(49);
+    await patient.sweep(POLICY);
+    await clock.run(0);
+    expect(await Promise.all(answers)).toEqual([null, null]);
+  });
+
+  test("a look that never failed does not end the wait for a store that cannot be written", async () => {
+    const { clock, patient, countCalls, store } = makeRig(1_000, busy, () => true);
+    void patient.getBatch("b-1");
+    await clock.run(25_000);
+    expect(countCalls()).toBe(22);
+    store.sweep = () => Promise.resolve({ lostLeases: 0, tended: 0, ended: [] });
+    await patient.sweep(POLICY);
+    await clock.run(0);
+    expect(countCalls()).toBe(22);
+  });
+
+  test("tries again what nobody has thought of, later with each time and only where the engine works", async () => {
     const odd = new TypeError("cannot read properties of undefined");
-    const { clock, patient, logs } = makeRig(3, odd, () => true);
+    const { clock, patient, logs, countCalls } = makeRig(24, odd, () => true);
     const answer = patient.getBatch("b-1");
-    await clock.run(10_000);
+    await clock.run(60_000);
+    expect(countCalls()).toBe(23);
+    await clock.run(600_000);
     expect(await answer).toBeNull();
     expect(logs).toMatchObject(
-      Array.from({ length: 3 }, () => ({ event: "store.unexpected_error", error: odd })),
+      Array.from({ length: 24 }, () => ({ event: "store.unexpected_error", error: odd })),
     );
-    const lasting = makeRig(1_000, odd, () => true);
-    const refused = lasting.patient.getBatch("b-1");
-    refused.catch(() => undefined);
-    await lasting.clock.run(60_000);
-    await expect(refused).rejects.toBe(odd);
-    expect(lasting.countCalls()).toBe(20);
     const asked = makeRig(1_000, odd);
     await expect(asked.patient.getBatch("b-1")).rejects.toBe(odd);
     expect(asked.countCalls()).toBe(1);

@@ -6,8 +6,12 @@
  * its own name, so one that was committed already changes nothing the second time. At worst a lease
  * is granted that nobody knows of, and runs out.
  *
- * After some seconds the store is down, and not merely busy: the waits grow. A beat that gets through
- * ends them all, for it is the one call that comes by itself and always writes.
+ * After some seconds the store is down, and not merely busy: the waits grow. They all end as soon as it
+ * is known to be back. A beat that gets through says so, for it is the one call that comes by itself
+ * and always writes; and so does any other call that gets through after it has failed, for an engine
+ * that works on nothing has no beat.
+ *
+ * What nobody has thought of is told with its stack and tried again in the same way.
  *
  * `beat`, `renew`, `sweep` and `draw` are left alone: they come again by themselves, and a late one
  * is worth less than the next. So is `redrive`: one that was committed would take the next letters under its
@@ -59,13 +63,9 @@ export function makePatientStore(store: Store, parts: PatienceParts): Store {
   for (const verb of STORE_VERBS) {
     const call: Call = (...args) => (store[verb] as Call)(...args);
     calls[verb] = IMPATIENT_VERBS.has(verb)
-      ? call
+      ? outage.listen(verb, call)
       : (...args) => persist(() => call(...args), parts, outage);
   }
-  calls["beat"] = async (...args) => {
-    await (store.beat as Call)(...args);
-    outage.end();
-  };
   return {
     // Those that are listed: with one missing there this does not compile.
     ...(calls as unknown as Pick<Store, StoreVerb>),
@@ -89,12 +89,15 @@ class Outage {
     this.#parts = parts;
   }
 
-  /** Longer with each time; at most until the store is known to be there, or the engine stops. */
-  async wait(times: number): Promise<void> {
+  /**
+   * Longer with each time; at most until the engine stops, or the store is known to be back. That says
+   * nothing about an error that nobody has thought of.
+   */
+  async wait(times: number, errorClass: ErrorClass): Promise<void> {
     const { clock, random, settings, isTireless } = this.#parts;
     const growth = Math.min(2 ** (times - 1), OUTAGE_GROWTH_MAX);
     const over = new AbortController();
-    this.#waiting.add(over);
+    if (errorClass === "transient") this.#waiting.add(over);
     let leftMs = settings.outageRetryMs * growth * (0.5 + random.next());
     for (; leftMs > 0 && isTireless() && !over.signal.aborted; leftMs -= STOP_LOOK_MS) {
       await sleep(clock, Math.min(leftMs, STOP_LOOK_MS), over.signal);
@@ -105,6 +108,23 @@ class Outage {
   end(): void {
     for (const waiting of this.#waiting) waiting.abort();
   }
+
+  /** A call that comes again by itself: it tells when the store is back. */
+  listen(verb: StoreVerb, call: Call): Call {
+    let hasFailed = false;
+    return async (...args) => {
+      try {
+        const answer = await call(...args);
+        // Others may find nothing to write, and get through to a store that cannot be written.
+        if (verb === "beat" || hasFailed) this.end();
+        hasFailed = false;
+        return answer;
+      } catch (error) {
+        if (classifyPortError(error) === "transient") hasFailed = true;
+        throw error;
+      }
+    };
+  }
 }
 
 async function persist<T>(
@@ -114,16 +134,19 @@ async function persist<T>(
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await call();
+      const answer = await call();
+      if (attempt > ATTEMPTS_MAX) outage.end();
+      return answer;
     } catch (error) {
       parts.onError?.();
       const outages = attempt - ATTEMPTS_MAX + 1;
       const errorClass = classifyPortError(error);
-      const isDue = outages <= 0 || (errorClass === "transient" && parts.isTireless());
-      if (!isDue || !mayTryAgain(error, errorClass, parts)) throw error;
+      if (outages > 0 && !parts.isTireless()) throw error;
+      if (!mayTryAgain(error, errorClass, parts)) throw error;
       parts.log(describeRetry(error, errorClass));
-      parts.heart?.noteTrouble();
-      if (outages > 0) await outage.wait(outages);
+      // A store that is away is no illness of the worker. What nobody has thought of may be one.
+      if (errorClass === "transient") parts.heart?.noteTrouble();
+      if (outages > 0) await outage.wait(outages, errorClass);
       else await sleep(parts.clock, RETRY_MS * (0.5 + parts.random.next()));
     }
   }

@@ -5,12 +5,13 @@
  * will not take is given up into an undelivered letter, in the commit that moves the reader past it.
  */
 import { decideDelivery } from "../core/delivery.ts";
-import { describeError, type ErrorFacts, SluiceError } from "../core/errors.ts";
+import { describeError, type ErrorFacts } from "../core/errors.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
 import { renewClaim } from "./held-claim.ts";
 import type { Log } from "./log.ts";
+import { Setbacks } from "./setbacks.ts";
 import type { EngineSettings } from "./settings.ts";
 import { type Delivery, readStream } from "./stream.ts";
 import type { Recipient } from "./subscriber.ts";
@@ -99,7 +100,8 @@ export class Relay {
   }
 
   async #run(): Promise<void> {
-    const { log, settings } = this.#parts;
+    const { clock, settings } = this.#parts;
+    const setbacks = new Setbacks({ event: "relay.retry" }, this.#parts);
     let isStarted = false;
     while (!this.#stop.signal.aborted) {
       let moved = false;
@@ -107,9 +109,11 @@ export class Relay {
         if (!isStarted) await this.#start();
         isStarted = true;
         moved = await this.#look();
+        setbacks.clear();
       } catch (error) {
-        if (!(error instanceof SluiceError && error.retryable)) throw error;
-        log({ level: "warn", event: "relay.retry", message: describeError(error).message, error });
+        const waitMs = setbacks.note(error);
+        if (waitMs === null) throw error;
+        await sleep(clock, waitMs, this.#stop.signal);
       }
       if (!moved) await this.#wake.wait(settings.pollMs);
     }

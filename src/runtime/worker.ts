@@ -12,6 +12,7 @@ import { addFacts, type Log } from "./log.ts";
 import type { Meter } from "./meter.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { computeBeatMs, findEndingBatches } from "./renewal.ts";
+import { Setbacks } from "./setbacks.ts";
 import type { EngineSettings } from "./settings.ts";
 import type { InlineWork } from "./slicer.ts";
 import { SlotPermits } from "./slot-permits.ts";
@@ -35,14 +36,21 @@ export interface WorkerParts {
   readonly onEnded: (batches: readonly string[]) => void;
 }
 
+/** Each is as patient as the store is away for; the next renewal asks anew. */
+const CHECKS_MAX = 4;
+
 export class Worker {
   readonly #parts: WorkerParts;
   readonly #gate = new Gate();
-  readonly #permits = new SlotPermits(() => void this.#renew().catch(this.#parts.onFatal));
+  readonly #permits = new SlotPermits(() => void this.#renew());
+  readonly #beatSetbacks: Setbacks;
+  readonly #renewalSetbacks: Setbacks;
   readonly #executors = new Map<string, Executor>();
   readonly #served = new Map<string, Served>();
   readonly #stops: StopLook;
   readonly #unwatch: () => void;
+  /** Renewals that wait for the answer whether their batches are ending. */
+  #checks = 0;
   #cancelRenewal: () => void;
   #stopped: Promise<void> | null = null;
 
@@ -50,6 +58,8 @@ export class Worker {
     const { heart, settings } = parts;
     heart?.start({ worker: parts.id, leaseMs: settings.leaseMs, renewMs: settings.renewMs });
     this.#parts = heart === undefined ? parts : { ...parts, store: heart.watchStore(parts.store) };
+    this.#beatSetbacks = new Setbacks({ event: "worker.beat_failed" }, parts);
+    this.#renewalSetbacks = new Setbacks({ event: "lease.renewal_failed" }, parts);
     this.#stops = new StopLook(parts, {
       listBatches: () => this.#listBatches(),
       onStops: (stops) => {
@@ -71,7 +81,7 @@ export class Worker {
     }
     if (this.#served.size === known) return;
     this.#parts.heart?.noteServed([...this.#served.values()]);
-    this.#beat().catch((error: unknown) => this.#parts.onFatal(error));
+    void this.#beat();
   }
 
   #addStep(pipeline: Pipeline, step: Step, batch: string | null): void {
@@ -137,28 +147,32 @@ export class Worker {
   }
 
   #renewLater(): () => void {
-    const { clock, settings, onFatal } = this.#parts;
+    const { clock, settings } = this.#parts;
     return clock.after(settings.renewMs, () => {
       this.#cancelRenewal = this.#renewLater();
-      this.#renew().catch(onFatal);
-      this.#beat().catch(onFatal);
+      void this.#renew();
+      void this.#beat();
     });
   }
 
   /** Says which pipelines this worker has, for as long as two beats may be missed. */
   async #beat(): Promise<void> {
-    const { store, id, settings, log } = this.#parts;
+    const { store, id, settings } = this.#parts;
     if (this.#stopped !== null || this.#served.size === 0) return;
     try {
       await store.beat(id, [...this.#served.values()], computeBeatMs(settings.renewMs));
     } catch (error) {
-      if (!(error instanceof SluiceError && error.retryable)) throw error;
-      log({ level: "warn", event: "worker.beat_failed", message: error.message, error });
+      this.#noteSetback(this.#beatSetbacks, error);
     }
   }
 
+  /** Both come again soon by themselves, and leases do not wait: so neither waits any longer. */
+  #noteSetback(setbacks: Setbacks, error: unknown): void {
+    if (setbacks.note(error) === null) this.#parts.onFatal(error);
+  }
+
   async #renew(): Promise<void> {
-    const { store, clock, settings, log, heart } = this.#parts;
+    const { clock, settings, heart } = this.#parts;
     const executors = [...this.#executors.values()];
     const leases = executors.flatMap((executor) => executor.listLeases());
     const asked = clock.monotonicMs();
@@ -167,14 +181,22 @@ export class Worker {
       const lost = await this.#renewWithPermits(leases, asked + settings.leaseMs);
       heart?.noteRenewal(asked);
       for (const executor of executors) executor.noteLost(lost);
-      const ending = await findEndingBatches(store, this.#listBatches());
-      // What was leased while this was under way has not been renewed.
-      const renewed = new Set(leases.filter(({ batch }) => !ending.has(batch)));
-      for (const executor of executors) executor.noteRenewal(renewed, asked + settings.leaseMs);
+      if (this.#checks < CHECKS_MAX) await this.#noteRenewed(leases, asked + settings.leaseMs);
     } catch (error) {
       // The leases hold on for a while; the next renewal may still come in time.
-      if (!(error instanceof SluiceError && error.retryable)) throw error;
-      log({ level: "warn", event: "lease.renewal_failed", message: error.message, error });
+      this.#noteSetback(this.#renewalSetbacks, error);
+    }
+  }
+
+  async #noteRenewed(leases: readonly LeaseRef[], until: number): Promise<void> {
+    this.#checks++;
+    try {
+      const ending = await findEndingBatches(this.#parts.store, this.#listBatches());
+      // What was leased while this was under way has not been renewed.
+      const renewed = new Set(leases.filter(({ batch }) => !ending.has(batch)));
+      for (const executor of this.#executors.values()) executor.noteRenewal(renewed, until);
+    } finally {
+      this.#checks--;
     }
   }
 

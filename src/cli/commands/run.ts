@@ -12,11 +12,13 @@ import { markFatal } from "../fatal-failure.ts";
 import { followBatch } from "../follow-batch.ts";
 import { formatDuration } from "../format-duration.ts";
 import { formatCount } from "../format-number.ts";
+import { outlast } from "../outlast.ts";
 import { finishNotifying, subscribeNotified } from "../notifying.ts";
 import { reportEnding } from "../report-ending.ts";
 import { quoteCommand } from "../shell-words.ts";
 import { StopRequest } from "../stop-request.ts";
 import { closeEngine, describeTakenUp, submitBatch, type SubmittedBatch } from "../submit-batch.ts";
+import type { LogEntry } from "../../runtime/log.ts";
 import { DEFAULT_SETTINGS } from "../../runtime/settings.ts";
 
 export function addRunCommand(program: Command, cli: Cli): void {
@@ -85,14 +87,19 @@ async function workUntilEnded(
   const { store } = engine;
   const watching = new AbortController();
   engine.work(pipeline, handle.id);
-  const follow = followBatch(handle.id, { store, clock: cli.clock, display }, watching.signal);
+  const { clock } = cli;
+  const { signal } = watching;
+  const patient = { clock, signal, log: (entry: LogEntry) => display.log(entry) };
+  const look = (): Promise<unknown> => followBatch(handle.id, { store, clock, display }, signal);
+  // What is wrong for good the engine meets itself: whoever draws the bar has nothing to say about it.
+  const follow = outlast(look, { ...patient, log: () => undefined }).catch(() => null);
   try {
-    const ended = handle.wait().then(() => true);
+    const ended = outlast(() => handle.wait(), patient).then(() => true);
     const stopped = stop.wait().then(() => false);
     const isEnd = await Promise.race([ended, stopped]);
     // Whoever lost the race may reject later, when the engine is closed under it.
     ended.catch(() => undefined);
-    return isEnd ? await store.getBatch(handle.id) : null;
+    return isEnd ? await outlast(() => store.getBatch(handle.id), patient) : null;
   } finally {
     watching.abort();
     await follow;

@@ -1,8 +1,7 @@
 /** `sluice work`: a worker on the shared store, for the pipelines that it has loaded. */
 import type { Command } from "commander";
 import { BATCH_STATES, type BatchState, isEnded } from "../../core/batch.ts";
-import { classifyPortError, describeError } from "../../core/errors.ts";
-import type { Clock } from "../../ports/clock.ts";
+import { sleep } from "../../ports/clock.ts";
 import type { BatchSnapshot } from "../../ports/conducting.ts";
 import type { Store } from "../../ports/store.ts";
 import type { Engine } from "../../runtime/engine.ts";
@@ -10,6 +9,8 @@ import { Heart } from "../../runtime/heart.ts";
 import type { Log } from "../../runtime/log.ts";
 import { listPages } from "../../runtime/pages.ts";
 import { canWorkOn, type Pipeline } from "../../runtime/pipeline.ts";
+import { Setbacks } from "../../runtime/setbacks.ts";
+import { systemRandom } from "../../runtime/system-random.ts";
 import { Wake } from "../../runtime/wake.ts";
 import {
   adjustPipeline,
@@ -200,29 +201,38 @@ async function watchOver(cli: Cli, parts: WatchParts, flags: WorkFlags): Promise
   const { clock } = cli;
   let failure: { readonly error: unknown } | null = null;
   const wake = new Wake(clock);
+  const over = new AbortController();
+  const end = (): void => {
+    over.abort();
+    wake.notify();
+  };
   const unlisten = [
     store.watch(() => wake.notify()),
     engine.onFailure((error) => {
       failure = { error };
-      wake.notify();
+      end();
     }),
   ];
-  stop.signal.addEventListener("abort", () => wake.notify());
+  stop.signal.addEventListener("abort", end);
+  const log: Log = (entry) => display.log(entry);
+  const setbacks = new Setbacks({ event: "store.retry" }, { random: systemRandom, log });
   const readFailure = (): { readonly error: unknown } | null => failure;
   const look = await makeLook(cli, parts, flags);
   try {
     while (!stop.signal.aborted) {
       const failed = readFailure();
       if (failed !== null) throw failed.error;
+      let waitMs: number | null = 0;
       try {
         if (await look()) return;
+        setbacks.clear();
       } catch (error) {
         // The engine outlasts a store that is away, and so does whoever looks on.
-        if (classifyPortError(error) !== "transient") throw error;
-        const { message } = describeError(error);
-        display.log({ level: "warn", event: "store.retry", message, error });
+        waitMs = setbacks.note(error);
+        if (waitMs === null) throw error;
       }
-      await pause(wake, clock);
+      await sleep(clock, LOOK_AT_MOST_EVERY_MS + waitMs, over.signal);
+      await wake.wait(POLL_MS);
     }
   } finally {
     for (const stopListening of unlisten) stopListening();
@@ -250,13 +260,6 @@ async function makeLook(
     lastNote = note ?? lastNote;
     return false;
   };
-}
-
-async function pause(wake: Wake, clock: Clock): Promise<void> {
-  await new Promise<void>((resolve) => {
-    clock.after(LOOK_AT_MOST_EVERY_MS, resolve);
-  });
-  await wake.wait(POLL_MS);
 }
 
 /** A batch that this worker can finish: one that waits for its turn is unfinished, too. */

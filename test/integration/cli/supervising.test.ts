@@ -149,6 +149,18 @@ test("no process outlives a supervisor that was killed, and what they had in han
   expect(new Set(work.read("attempts.txt").trim().split("\n"))).toEqual(new Set(["1"]));
 });
 
+test("nor does one that computes without end, and so hears of nothing", async () => {
+  work.writePipeline(`concurrency: 1, process: () => { ${PID} for (;;); }`);
+  work.writeItems(1);
+  await work.run(...SUBMIT);
+  const env = { SLUICE_DRAIN_MS: "50", SLUICE_ABORT_GRACE_MS: "50" };
+  const supervisor = work.start([...WORK, "1"], { env });
+  const pids = await waitForPids(1);
+  supervisor.signal("SIGKILL");
+  await supervisor.ended;
+  await vi.waitUntil(() => pids.every((pid) => !isAlive(pid)), WAIT_MS);
+});
+
 test("a process that cannot go on stops all of them with 70", async () => {
   work.writePipeline(`chunkSize: 1, concurrency: 1, process: async (item) => {
     ${PID}

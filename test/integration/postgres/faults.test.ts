@@ -88,3 +88,42 @@ test("a server that is away is waited for, and the same process goes on when it 
   const { stdout } = await work.run("list", "--json", "--store", place.address);
   expect(readLines<BatchLine>(stdout)).toMatchObject([{ succeeded: 300, failed: 0 }]);
 });
+
+test("a run outlasts its server as a worker does, and says how its batch ended", async () => {
+  const proxy = await CuttingProxy.start(place.address);
+  onTestFinished(() => proxy.close());
+  work.writePipeline(SLOW);
+  work.writeItems(300);
+  const args = ["run", "pipeline.ts", "--input", "items.jsonl", "--json", "--store", proxy.address];
+  const run = work.start(args);
+  await vi.waitUntil(() => countRan() >= 20 || run.isOver, WAIT_MS);
+  proxy.refuse();
+  await run.waitFor(/warn: the server .* cannot be reached/);
+  await new Promise((resolve) => {
+    setTimeout(resolve, OUTAGE_MS);
+  });
+  expect(run.isOver, run.stderr).toBe(false);
+  proxy.accept();
+  const { code, stdout, stderr } = await run.ended;
+  expect(code, stderr).toBe(0);
+  expect(readLines<BatchLine>(stdout)).toMatchObject([{ state: "succeeded", succeeded: 300 }]);
+});
+
+test("a schema that is dropped under a run is fatal, and no crash", async () => {
+  work.writePipeline(SLOW);
+  work.writeItems(5_000);
+  const run = work.start([
+    "run",
+    "pipeline.ts",
+    "--input",
+    "items.jsonl",
+    "--store",
+    place.address,
+  ]);
+  await vi.waitUntil(() => countRan() >= 20 || run.isOver, WAIT_MS);
+  const raw = await openRaw(place);
+  await raw.query(`DROP SCHEMA ${place.schema} CASCADE`);
+  const { code, stderr } = await run.ended;
+  expect(code, stderr).toBe(70);
+  expect(stderr).toMatch(/^error STORE_MISSING: the schema at .* is not there/m);
+});
