@@ -38,7 +38,7 @@ export interface CpuOptions {
   readonly kind?: CpuKind;
   /** Tasks at once in one worker. Default one for each core. */
   readonly size?: number;
-  /** How long a task may take; then it is killed. Default 60 s. */
+  /** How long a task may take; then it is killed. Default 15 s. */
   readonly timeLimitMs?: number;
   /** How much memory a task may take; then it is killed. Default 1 GiB. */
   readonly memoryBytesMax?: number;

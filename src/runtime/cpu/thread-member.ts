@@ -54,7 +54,7 @@ export class ThreadMember implements Member {
       return deserialize(written) as CpuAnswer;
     } catch (error) {
       // The task itself never rejects: see run-module.ts.
-      if ((error as Error).name === "DataCloneError") throw refuseData("data", error);
+      if (this.#killedAs === null && !canBeCopied(request.data)) throw refuseData("data", error);
       await this.end();
       throw new MemberDeath(this.#killedAs ?? `ended: ${(error as Error).message}`);
     }
@@ -68,6 +68,16 @@ export class ThreadMember implements Member {
   async end(): Promise<void> {
     await this.#thread.destroy();
     this.#leave();
+  }
+}
+
+/** Copying it may run code of its own, so what that throws may be anything. */
+function canBeCopied(data: unknown): boolean {
+  try {
+    structuredClone(data);
+    return true;
+  } catch {
+    return false;
   }
 }
 

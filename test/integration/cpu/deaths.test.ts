@@ -27,6 +27,8 @@ const DEATHS: readonly Case[] = [
 /** What only a process survives. */
 const DEATHS_OF_PROCESSES: readonly Case[] = [
   { task: "allocateBuffers", how: /held \d+ MiB of memory, above its ceiling of 200 MiB/ },
+  { task: "allocateWasm", how: /held \d+ MiB of memory, above its ceiling of 200 MiB/ },
+  { task: "raise", data: "SIGSTOP", how: /ran into its time limit of 1500 ms/ },
   { task: "abort", how: /was ended by SIGABRT/ },
   { task: "raise", data: "SIGSEGV", how: /was ended by SIGSEGV/ },
   { task: "raise", data: "SIGKILL", how: /was ended by SIGKILL/ },
