@@ -27,7 +27,7 @@ export interface Pulse {
   readonly callLimitMs: number | null;
   /** Handler calls, reads and questions to the store that are under way. */
   readonly pending: number;
-  /** When one of those last began or ended. */
+  /** When one of those last began or ended; a question that found no work does not count. */
   readonly progressAt: number;
   /** When the store last refused, or could not be reached, and is asked again; 0 for never. */
   readonly troubleAt: number;

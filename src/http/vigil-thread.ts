@@ -28,6 +28,8 @@ import type { FromThread, KeptStore, Listening, ToThread, VigilOrders } from "./
 /** Whoever asks is few, quick and near. */
 const CONNECTIONS_MAX = 100;
 const REQUEST_MS = 5_000;
+/** Node looks for requests that take longer only so often: half a minute by itself. */
+const REQUEST_LOOK_MS = 1_000;
 
 const orders = workerData as VigilOrders;
 const port = parentPort;
@@ -72,7 +74,7 @@ async function answer(request: IncomingMessage): Promise<PageAnswer> {
     pulse: pulse.read(),
     now: systemClock.monotonicMs(),
     limits: orders.limits,
-    leases: leases.list().length,
+    leases: leases.count(),
     renewals: pulse.readCount("renewals"),
   });
   if (health !== null) return health;
@@ -96,7 +98,8 @@ async function respond(request: IncomingMessage, response: ServerResponse): Prom
 }
 
 function listen(where: Listening): Server {
-  const server = createServer({ requestTimeout: REQUEST_MS }, (request, response) => {
+  const times = { requestTimeout: REQUEST_MS, connectionsCheckingInterval: REQUEST_LOOK_MS };
+  const server = createServer(times, (request, response) => {
     respond(request, response).catch((error: unknown) => {
       const { message } = describeError(error);
       say({ kind: "log", entry: { level: "warn", event: "health.page_failed", message } });
