@@ -171,18 +171,22 @@ test("what was moved to a thread that died is made anew by the handler", async (
 /** A worker as a program of its own, whose standard error nobody reads. */
 const PROGRAM = `
 import { createEngine, definePipeline } from ${JSON.stringify(new URL("../../../src/index.ts", import.meta.url).href)};
+const places = new Set();
 const engine = await createEngine({ store: process.argv[2] });
 const pipeline = definePipeline({
   name: "unheard",
   cpu: { size: 1 },
-  process: (text, { cpu }) => cpu(${JSON.stringify(TASKS.href)}, text, { export: "print" }),
+  process: async (text, { cpu }) => {
+    await cpu(${JSON.stringify(TASKS.href)}, text, { export: "print" });
+    places.add((await cpu(${JSON.stringify(TASKS.href)}, null, { export: "tellPlace" })).pid);
+  },
 });
 process.stdin.resume();
 process.stdin.once("end", async () => {
   const batch = await engine.submit(pipeline, Array.from({ length: 20 }, (_, n) => "line " + n));
   const { counts } = await batch.wait();
   await engine.close();
-  console.log(JSON.stringify(counts));
+  console.log(JSON.stringify({ ...counts, processes: places.size }));
 });
 `;
 
@@ -195,5 +199,5 @@ test("a task that prints where nobody reads any more does not die of it", async 
   let said = "";
   worker.stdout.setEncoding("utf8").on("data", (text: string) => void (said += text));
   await once(worker, "close");
-  expect(JSON.parse(said || "{}")).toMatchObject({ succeeded: 20, failed: 0 });
+  expect(JSON.parse(said || "{}")).toMatchObject({ succeeded: 20, failed: 0, processes: 1 });
 });
