@@ -90,14 +90,14 @@ for (const kind of CPU_KINDS) {
       await withEngine({}, async ({ run }) => {
         const hanging = definePipeline({
           name: "hanging",
-          cpu: { kind, size: 2, timeLimitMs: 1_000 },
+          cpu: { kind, size: 2, timeLimitMs: 3_000 },
           process: (n: number, { cpu }) =>
             n === 1 ? cpu(pathToFileURL(module)) : cpu(TASKS, n, { export: "double" }),
         });
         const { letters, progress } = await run(hanging, [0, 1, 2, 3]);
         expect(progress.counts).toMatchObject({ succeeded: 3, failed: 1 });
         expect(letters).toMatchObject([{ item: 1, code: "POISON" }]);
-        expect(letters[0]?.message).toContain("ran into its time limit of 1000 ms");
+        expect(letters[0]?.message).toContain("ran into its time limit of 3000 ms");
       });
     });
 
