@@ -61,7 +61,10 @@ export interface Verdict {
 }
 
 /** How long the loop may take to come around now. */
-export function computeLoopLimitMs(pulse: Pulse, { heartbeatMs, taskBuffer }: HealthLimits): number {
+export function computeLoopLimitMs(
+  pulse: Pulse,
+  { heartbeatMs, taskBuffer }: HealthLimits,
+): number {
   const taskMs = (pulse.expectedMs ?? 0) * taskBuffer;
   // Of all that run: otherwise one of them has a limit of its own.
   const isDeclared = pulse.expectedMs !== null && pulse.callLimitMs === null;

@@ -25,7 +25,8 @@ function readFromKernel(pids: readonly number[]): Map<number, number> {
     try {
       const status = readFileSync(`/proc/${pid}/status`, "latin1");
       const held = [...status.matchAll(/^Vm(?:RSS|Swap):\s*(\d+) kB$/gm)];
-      if (held.length > 0) known.set(pid, held.reduce((sum, [, kib]) => sum + Number(kib), 0) * KIB);
+      if (held.length > 0)
+        known.set(pid, held.reduce((sum, [, kib]) => sum + Number(kib), 0) * KIB);
     } catch {
       // It has just ended.
     }
