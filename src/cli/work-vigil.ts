@@ -22,14 +22,14 @@ export interface WorkVigilParts {
  */
 export async function startVigil(parts: WorkVigilParts): Promise<Vigil> {
   const { config, heart, clock, display, env, pages = {} } = parts;
-  const { health, store, synchronous, busyMs } = config;
+  const { health, store, busyMs } = config;
   const options = {
     heart,
     clock,
     pages,
     limits: health.limits,
     log: (entry: Parameters<ProgressDisplay["log"]>[0]) => display.log(entry),
-    keptStore: { store, synchronous, busyMs },
+    keptStore: { store, busyMs },
   };
   if (health.port === null) return Vigil.start({ ...options, listening: null });
   const port = computePort(health.port, env);

@@ -54,11 +54,13 @@ function startKeeper(kept: KeptStore): LeaseKeeper {
     // Loaded here, so that the pages are there before the store is.
     openStore: async () => {
       const { openStore } = await import("../stores/open-store.ts");
-      const { store, synchronous, busyMs } = kept;
+      const { store, busyMs } = kept;
       return openStore(store, {
         clock: systemClock,
         random: systemRandom,
-        synchronous,
+        // A renewal need not survive a power cut, after which all is due anyway; and nobody who asks
+        // for the worker's health has to wait for a disk.
+        synchronous: "normal",
         busyMs,
         connectionsMax: 1,
         mustExist: true,
