@@ -27,7 +27,7 @@ const LAST_WORDS_MS = 10_000;
  */
 export async function startVigil(parts: WorkVigilParts): Promise<Vigil> {
   const { config, heart, clock, display, env, pages = {} } = parts;
-  const { health, store, synchronous, busyMs } = config;
+  const { health, store, busyMs } = config;
   const { drainMs, abortGraceMs } = { ...DEFAULT_SETTINGS, ...config.engine };
   const options = {
     heart,
@@ -35,7 +35,7 @@ export async function startVigil(parts: WorkVigilParts): Promise<Vigil> {
     pages,
     limits: health.limits,
     log: (entry: Parameters<ProgressDisplay["log"]>[0]) => display.log(entry),
-    keptStore: { store, synchronous, busyMs },
+    keptStore: { store, busyMs },
     ...(isSupervised(env) ? { orphanMs: drainMs + abortGraceMs + LAST_WORDS_MS } : {}),
   };
   if (health.port === null) return Vigil.start({ ...options, listening: null });

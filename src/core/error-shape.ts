@@ -44,7 +44,8 @@ export function readShape(thrown: unknown, isDeclaration: (value: unknown) => bo
   return { declared, code: code ?? found?.word ?? null, status, retryAfterMs, isOutage, found };
 }
 
-function readSigns(error: object): ErrorSigns {
+/** What one error says of itself, its causes left aside. */
+export function readSigns(error: object): ErrorSigns {
   const own = (name: string): unknown => readProperty(error, name);
   const of = (value: unknown, name: string): unknown =>
     isObject(value) ? readProperty(value, name) : undefined;

@@ -46,8 +46,23 @@ describe("health", () => {
     expect(judge({ ...task, expectedMs: 599_000 })).toEqual(["LOOP_HUNG"]);
   });
 
-  test("never allows less than the limit of the heartbeat", () => {
-    expect(judge({ beatAt: NOW - 119_000, expectedMs: 10 })).toEqual([]);
+  test("never allows less than the limit of the heartbeat where a duration was only learned", () => {
+    const learned = { expectedMs: 10, callLimitMs: 301_000 };
+    expect(judge({ ...learned, beatAt: NOW - 119_000 })).toEqual([]);
+    expect(judge({ ...learned, beatAt: NOW - 120_001 })).toEqual(["LOOP_HUNG"]);
+  });
+
+  test("allows no more than a declared duration and half as much again, but some seconds", () => {
+    expect(judge({ expectedMs: 20_000, beatAt: NOW - 30_000 })).toEqual([]);
+    expect(judge({ expectedMs: 20_000, beatAt: NOW - 30_001 })).toEqual(["LOOP_HUNG"]);
+    expect(judge({ expectedMs: 10, beatAt: NOW - 5_000 })).toEqual([]);
+    expect(judge({ expectedMs: 10, beatAt: NOW - 5_001 })).toEqual(["LOOP_HUNG"]);
+    const waiting = { pending: 1, progressAt: NOW - 30_001 };
+    expect(judge({ ...waiting, expectedMs: 20_000 })).toEqual(["NO_PROGRESS"]);
+    // Whoever lowered the limit of the heartbeat below that wants to know sooner.
+    const limits = { heartbeatMs: 1_000, taskBuffer: 1.5 };
+    const short = pulse({ expectedMs: 10, beatAt: NOW - 1_001 });
+    expect(decideHealth(short, NOW, limits).ok).toBe(false);
   });
 
   test("takes the beginning of a call for a sign of life", () => {

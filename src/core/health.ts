@@ -3,10 +3,9 @@
  * with a loop that seems to run: it does not come around any more (a handler that never returns, and
  * never waits either), or it comes around and nothing that it has in hand moves.
  *
- * A loop has a limit. A handler that is expected to take longer than that has more time: its duration
- * times a buffer. An expected duration never makes the limit shorter: handlers that usually take
- * milliseconds may still meet a collection of garbage or a busy machine, and a worker that is
- * restarted for it has lost more than it won.
+ * A loop has a limit. While a handler runs whose duration was declared, the limit is that duration
+ * times a buffer. One that was only learned makes the limit longer and never shorter: one call in
+ * twenty takes longer than that, and a worker that is restarted for it has lost more than it won.
  */
 
 export const WORKER_STATUSES = { failed: -1, stopped: 0, running: 1 } as const;
@@ -23,11 +22,11 @@ export interface Pulse {
   readonly taskStartedAt: number | null;
   /** The longest that a handler which runs is expected to take, as far as that is known. */
   readonly expectedMs: number | null;
-  /** The time limit of what runs, at which the engine itself acts; null where a duration was declared. */
+  /** The time limit of what runs, at which the engine itself acts; null where all durations were declared. */
   readonly callLimitMs: number | null;
   /** Handler calls, reads and questions to the store that are under way. */
   readonly pending: number;
-  /** When one of those last began or ended. */
+  /** When one of those last began or ended; a question that found no work does not count. */
   readonly progressAt: number;
   /** When the store last refused, or could not be reached, and is asked again; 0 for never. */
   readonly troubleAt: number;
@@ -39,9 +38,15 @@ export interface Pulse {
 
 export interface HealthLimits {
   readonly heartbeatMs: number;
-  /** An expected duration times this is the limit, if that is longer. */
+  /** An expected duration times this is the limit; one that was learned only if that is longer. */
   readonly taskBuffer: number;
 }
+
+/**
+ * A handler that takes milliseconds may still meet a collection of garbage or a busy machine: no
+ * declaration makes the limit shorter than this.
+ */
+const DECLARED_LIMIT_MS_MIN = 5_000;
 
 export const DEFAULT_HEALTH_LIMITS: HealthLimits = { heartbeatMs: 120_000, taskBuffer: 1.5 };
 
@@ -56,8 +61,15 @@ export interface Verdict {
 }
 
 /** How long the loop may take to come around now. */
-export function computeLoopLimitMs(pulse: Pulse, limits: HealthLimits): number {
-  return Math.max(limits.heartbeatMs, (pulse.expectedMs ?? 0) * limits.taskBuffer);
+export function computeLoopLimitMs(
+  pulse: Pulse,
+  { heartbeatMs, taskBuffer }: HealthLimits,
+): number {
+  const taskMs = (pulse.expectedMs ?? 0) * taskBuffer;
+  // Of all that run: otherwise one of them has a limit of its own.
+  const isDeclared = pulse.expectedMs !== null && pulse.callLimitMs === null;
+  const leastMs = isDeclared ? Math.min(heartbeatMs, DECLARED_LIMIT_MS_MIN) : heartbeatMs;
+  return Math.max(leastMs, taskMs);
 }
 
 /** How long nothing may move though something is under way: the engine's own limits act first. */

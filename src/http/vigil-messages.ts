@@ -14,7 +14,6 @@ export interface Listening {
 /** How the thread opens the worker's store once more. */
 export interface KeptStore {
   readonly store: string;
-  readonly synchronous: "full" | "normal";
   readonly busyMs: number;
 }
 

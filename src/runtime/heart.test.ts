@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../test/support/manual-clock.ts";
 import { PermanentError } from "../core/errors.ts";
+import type { Store } from "../ports/store.ts";
+import type { LeaseRequest, WorkResult } from "../ports/working.ts";
 import { Heart } from "./heart.ts";
 import { definePipeline } from "./pipeline.ts";
 import { PulsePage } from "./pulse-page.ts";
@@ -98,5 +100,30 @@ describe("a heart", () => {
     reject(new Error("no"));
     await expect(under).rejects.toThrow("no");
     expect(page.read().pending).toBe(0);
+  });
+
+  test("takes no question that found no work for a sign that what it waits for moves", async () => {
+    const { heart, clock, page } = start();
+    const request = {} as LeaseRequest;
+    let found: Partial<WorkResult> = { leased: [] };
+    const store = heart.watchStore({ work: async () => found } as unknown as Store);
+    void heart.during(() => Promise.withResolvers<void>().promise);
+    const beganAt = clock.monotonicMs();
+    for (let look = 0; look < 10; look++) {
+      await clock.run(1_000);
+      await store.work([], request);
+    }
+    expect(page.read()).toMatchObject({ pending: 1, progressAt: beganAt });
+    expect(page.read().answeredAt).toBe(clock.monotonicMs());
+    found = { leased: [{}] } as unknown as Partial<WorkResult>;
+    await store.work([], request);
+    expect(page.read().progressAt).toBe(clock.monotonicMs());
+  });
+
+  test("counts from its beginning what is waited for when nothing else was", async () => {
+    const { heart, clock, page } = start();
+    await clock.run(500_000);
+    void heart.during(() => Promise.withResolvers<void>().promise);
+    expect(page.read()).toMatchObject({ pending: 1, progressAt: clock.monotonicMs() });
   });
 });

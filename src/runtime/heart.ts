@@ -78,13 +78,21 @@ export class Heart {
     this.#onServed = listener;
   }
 
-  /** Something is under way for as long as this takes. */
-  async during<T>(act: () => Promise<T>): Promise<T> {
-    this.change(1, this.#clock.monotonicMs());
+  /**
+   * Something is under way for as long as this takes. That it ends means that something moves, unless
+   * its answer says otherwise; that it begins does not, while something else is waited for.
+   */
+  async during<T>(act: () => Promise<T>, hasMoved: (answer: T) => boolean = isMove): Promise<T> {
+    this.#count(1);
+    if (this.#pending === 1) this.#noteProgress(this.#clock.monotonicMs());
+    let moved = true;
     try {
-      return await act();
+      const answer = await act();
+      moved = hasMoved(answer);
+      return answer;
     } finally {
-      this.change(-1, this.#clock.monotonicMs());
+      this.#count(-1);
+      if (moved) this.#noteProgress(this.#clock.monotonicMs());
     }
   }
 
@@ -93,7 +101,11 @@ export class Heart {
     return {
       ...store,
       work: async (reports, lease) => {
-        const result = await this.during(() => store.work(reports, lease));
+        // A worker of several steps asks for work again and again, whatever the others wait for.
+        const result = await this.during(
+          () => store.work(reports, lease),
+          ({ leased }) => leased.length > 0 || reports.length > 0,
+        );
         this.pulse.set("answeredAt", this.#clock.monotonicMs());
         return result;
       },
@@ -109,10 +121,18 @@ export class Heart {
     return pulse;
   }
 
-  /** Something has begun or ended. */
+  /** A call has begun or ended. */
   change(by: 1 | -1, now: number): void {
+    this.#count(by);
+    this.#noteProgress(now);
+  }
+
+  #count(by: 1 | -1): void {
     this.#pending += by;
     this.pulse.count("pending", this.#pending);
+  }
+
+  #noteProgress(now: number): void {
     this.pulse.set("progressAt", now);
   }
 
@@ -129,6 +149,8 @@ export class Heart {
     this.#cancelBeat = this.#clock.after(BEAT_MS, () => this.#beat());
   }
 }
+
+const isMove = (): boolean => true;
 
 /** The calls of one step's handler. */
 export class HandlerPulse {

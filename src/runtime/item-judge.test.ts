@@ -155,3 +155,13 @@ test("an item whose handler was told to stop did not fail: it was not run", () =
   expect(run.makeReport("yield")).toMatchObject({ failures: [], deferrals: [] });
   expect([run.isPending(0), run.unreported]).toEqual([true, 0]);
 });
+
+test("an object that answers no question is a failure as any other", () => {
+  const trap = (): never => {
+    throw new Error("a trap");
+  };
+  const { run, judge, logged } = makeRig();
+  judge.fail(run, 0, "item", new Proxy({}, { get: trap, getPrototypeOf: trap, has: trap }), null);
+  expect(run.makeReport("yield").failures).toMatchObject([{ index: 0 }]);
+  expect(logged).toContain("item.unexpected_error");
+});

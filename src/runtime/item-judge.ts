@@ -14,7 +14,7 @@ import type { ItemMessage } from "../core/topic.ts";
 import type { Random } from "../ports/random.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import { writeMessage } from "./emitted.ts";
-import { CpuPoolBroken } from "./cpu/cpu-task.ts";
+import { isPoolBroken } from "./cpu/cpu-task.ts";
 import type { Call } from "./item-context.ts";
 import type { Log, LogEntry } from "./log.ts";
 import { readOutcome, readOutcomeKind } from "./outcomes.ts";
@@ -162,7 +162,7 @@ export class ItemJudge {
     if (stop instanceof StopSignal) return;
     const { step, random, log } = this.#parts;
     // Not the item's affair: no attempt counts.
-    if (thrown instanceof CpuPoolBroken) {
+    if (isPoolBroken(thrown)) {
       return run.defer(index, readKeyOf(step, item), BROKEN_POOL_MS);
     }
     const told =

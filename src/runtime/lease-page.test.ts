@@ -20,6 +20,7 @@ describe("a page of leases", () => {
     expect(other.list().map((found) => found.lease.chunk)).toEqual([1, 3]);
     page.enter(lease(4));
     expect(other.list().map((found) => found.lease.chunk)).toEqual([1, 4, 3]);
+    expect(other.count()).toBe(3);
   });
 
   test("tells the holder of renewals, and only of its own lease's", () => {
@@ -44,6 +45,7 @@ describe("a page of leases", () => {
     const page = new LeasePage();
     expect(page.enter(lease(1, 1, "b".repeat(200)))).not.toBeNull();
     expect(page.list()).toEqual([]);
+    expect(page.count()).toBe(0);
   });
 
   test("is full at some point, and has room again", () => {

@@ -105,6 +105,16 @@ export class LeasePage {
     };
   }
 
+  /** How many are held now, without a look at which. */
+  count(): number {
+    let held = 0;
+    const used = Atomics.load(this.#used, 0);
+    for (let place = 0; place < used; place++) {
+      held += Atomics.load(this.#ints, place * INTS_PER_PLACE + IS_HELD);
+    }
+    return held;
+  }
+
   /** For the thread: what is held now. */
   list(): FoundLease[] {
     const found: FoundLease[] = [];

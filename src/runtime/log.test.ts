@@ -39,6 +39,16 @@ it("an error without a secret is handed on as it is", () => {
   expect(entries[0]?.error).toBe(error);
 });
 
+it("an error that answers no question is told of by its message", () => {
+  const { entries, log } = collect();
+  const trap = (): never => {
+    throw new Error("a trap");
+  };
+  const error = new Proxy({}, { get: trap, getPrototypeOf: trap });
+  guardLog(log, makeRedact([SECRET]))({ level: "warn", event: "x.y", message: "m", error });
+  expect(entries).toMatchObject([{ event: "x.y", message: "m" }]);
+});
+
 it("a log that throws fails nobody", () => {
   const log = guardLog(() => {
     throw new Error("full");

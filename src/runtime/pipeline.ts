@@ -38,7 +38,7 @@ export interface CpuOptions {
   readonly kind?: CpuKind;
   /** Tasks at once in one worker. Default one for each core. */
   readonly size?: number;
-  /** How long a task may take; then it is killed. Default 60 s. */
+  /** How long a task may take; then it is killed. Default 15 s. */
   readonly timeLimitMs?: number;
   /** How much memory a task may take; then it is killed. Default 1 GiB. */
   readonly memoryBytesMax?: number;
@@ -81,8 +81,8 @@ interface StepLimits<Item> {
   /** How long one handler call may take. Default 5 minutes. */
   readonly timeLimitMs?: number;
   /**
-   * How long one handler call usually takes. A worker that is at one for longer than half as much
-   * again, and longer than its heartbeat allows, is not well. Default learned from the calls.
+   * How long one handler call takes. A worker that is at one for longer than half as much again is
+   * not well. Default learned from the calls, as far as they take longer than its heartbeat allows.
    */
   readonly expectedMs?: number | null;
   /** Automatic passes over the step's dead letters before it ends. Default 3. */

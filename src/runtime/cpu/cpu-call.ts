@@ -3,7 +3,7 @@ import type { Transferable } from "node:worker_threads";
 import { isAbsolute, dirname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { PermanentError, SluiceError } from "../../core/errors.ts";
-import { DEFAULT_CPU, type CpuSettings } from "./cpu-settings.ts";
+import { DEFAULT_CPU, TIME_LIMIT_MS_MAX, type CpuSettings } from "./cpu-settings.ts";
 import type { CpuPools } from "./cpu-pools.ts";
 
 export interface CpuCallOptions {
@@ -56,12 +56,14 @@ export class CpuCall {
   async #run(module: string | URL, data: unknown, options: CpuCallOptions): Promise<unknown> {
     const settings = this.#place.cpu ?? DEFAULT_CPU;
     const { export: exportName = "default", transfer = [] } = options;
+    const { timeLimitMs = settings.timeLimitMs } = options;
+    checkTimeLimit(timeLimitMs);
     const task = {
       module: findModule(module, this.#place.definedIn),
       exportName,
       data,
       transfer,
-      timeLimitMs: options.timeLimitMs ?? settings.timeLimitMs,
+      timeLimitMs,
       signal: this.#signal,
     };
     return this.#pools.run(task, settings);
@@ -76,6 +78,17 @@ export class CpuCall {
       }),
     );
   }
+}
+
+/** A timer takes what is none for "at once", which would look like the task's fault. */
+function checkTimeLimit(timeLimitMs: unknown): void {
+  const isGood =
+    typeof timeLimitMs === "number" && timeLimitMs >= 1 && timeLimitMs <= TIME_LIMIT_MS_MAX;
+  if (isGood) return;
+  throw new PermanentError(
+    `timeLimitMs of a CPU task must be a number from 1 to ${TIME_LIMIT_MS_MAX}, not ${String(timeLimitMs)}`,
+    { code: "CPU_TIME_LIMIT" },
+  );
 }
 
 /** The module's address. A path that is not absolute is meant from the pipeline's own file. */

@@ -62,6 +62,7 @@ export class CpuPool {
         task.signal.throwIfAborted();
         this.#tellDeath(task, error, deaths);
         if (isPoisonAlone(deaths)) throw this.#convict(task, error);
+        if (this.#hasMoved(task)) throw this.#askAnew(task, error);
       }
     }
   }
@@ -122,13 +123,11 @@ export class CpuPool {
       member.kill(`ran into its time limit of ${timeLimitMs} ms`),
     );
     signal.addEventListener("abort", stop);
-    this.#memory.add(member);
     try {
       return await member.run({ module, exportName, data }, transfer);
     } finally {
       cancelLimit();
       signal.removeEventListener("abort", stop);
-      this.#memory.remove(member);
       void this.#review(member);
     }
   }
@@ -190,6 +189,7 @@ export class CpuPool {
     if (member === null) return this.#grow();
     const started = member;
     this.#members.set(started, 0);
+    this.#memory.add(started);
     void started.gone.then(() => this.#forget(started));
     this.#putBack(started);
   }
@@ -224,6 +224,18 @@ export class CpuPool {
     return new PermanentError(
       `the ${this.#nameMember()} that ran ${nameModule(module)} for it died ${DEATHS_MAX} times, each time with no other item beside it; at last it ${death.message}`,
       { code: "POISON" },
+    );
+  }
+
+  /** What was moved to a thread has ended with it: there is nothing to run the task on. */
+  #hasMoved({ transfer }: CpuTask): boolean {
+    return this.#settings.kind === "threads" && transfer.length > 0;
+  }
+
+  #askAnew({ module }: CpuTask, death: MemberDeath): TransientError {
+    return new TransientError(
+      `the thread that ran ${nameModule(module)} for it ${death.message}, and what was moved there is gone`,
+      { code: "CPU_DEATH" },
     );
   }
 

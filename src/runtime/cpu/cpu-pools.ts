@@ -34,7 +34,7 @@ export class CpuPools {
     const clock = this.#clock;
     const start =
       kind === "threads"
-        ? () => ThreadMember.start(settings)
+        ? () => ThreadMember.start(settings, clock)
         : () => ProcessMember.start(settings, clock);
     const pool = new CpuPool(settings, { clock, log: this.#log, start });
     this.#pools.set(name, pool);

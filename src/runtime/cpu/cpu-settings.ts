@@ -20,7 +20,7 @@ export interface CpuSettings {
   readonly chunks: number;
 }
 
-const DAY_MS = 86_400_000;
+export const TIME_LIMIT_MS_MAX = 86_400_000;
 const MIB = 1_048_576;
 const SIZE_MAX = 1_024;
 const CHUNKS_MAX = 1_000;
@@ -29,7 +29,8 @@ const CHUNKS_MAX = 1_000;
 export const DEFAULT_CPU: CpuSettings = {
   kind: "processes",
   size: availableParallelism(),
-  timeLimitMs: 60_000,
+  // A task that never returns is known for it after three of these: within a minute.
+  timeLimitMs: 15_000,
   memoryBytesMax: 1_024 * MIB,
   tasksMax: 1_000,
   chunks: 1,
@@ -38,7 +39,7 @@ export const DEFAULT_CPU: CpuSettings = {
 export const cpuOptions = {
   kind: z.enum(CPU_KINDS, { error: `must be ${CPU_KINDS.join(" or ")}` }).default(DEFAULT_CPU.kind),
   size: wholeNumber(1, SIZE_MAX).default(DEFAULT_CPU.size),
-  timeLimitMs: wholeNumber(1, DAY_MS).default(DEFAULT_CPU.timeLimitMs),
+  timeLimitMs: wholeNumber(1, TIME_LIMIT_MS_MAX).default(DEFAULT_CPU.timeLimitMs),
   // A process of Node that does nothing has 50 MB already.
   memoryBytesMax: wholeNumber(128 * MIB, 1_024 * 1_024 * MIB).default(DEFAULT_CPU.memoryBytesMax),
   tasksMax: wholeNumber(1, 1_000_000).default(DEFAULT_CPU.tasksMax),

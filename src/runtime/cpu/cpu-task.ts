@@ -14,3 +14,12 @@ export interface CpuTask extends CpuRequest {
 export class CpuPoolBroken extends Error {
   override readonly name = "CpuPoolBroken";
 }
+
+/** Of whatever a handler threw, which may be an object that answers no question. */
+export function isPoolBroken(thrown: unknown): thrown is CpuPoolBroken {
+  try {
+    return thrown instanceof CpuPoolBroken;
+  } catch {
+    return false;
+  }
+}

@@ -1,4 +1,7 @@
-/** Looks at what the busy processes of a pool hold in memory, and kills those that hold too much. */
+/**
+ * Looks at what the processes of a pool hold in memory, and kills those that hold too much: also
+ * those without a task, as what a task has left behind may go on to take memory.
+ */
 import type { Clock } from "../../ports/clock.ts";
 import type { Member } from "./member.ts";
 import { LOOK_MS, readResidentBytes } from "./resident-memory.ts";
@@ -10,7 +13,7 @@ const HIGH_SHARE = 0.75;
 export class MemoryWatch {
   readonly #clock: Clock;
   readonly #bytesMax: number;
-  readonly #busy = new Map<number, Member>();
+  readonly #watched = new Map<number, Member>();
   #cancel: (() => void) | null = null;
 
   constructor(clock: Clock, bytesMax: number) {
@@ -18,17 +21,18 @@ export class MemoryWatch {
     this.#bytesMax = bytesMax;
   }
 
-  /** While it runs a task. */
+  /** Until it is gone. */
   add(member: Member): void {
-    if (member.pid === null) return;
-    this.#busy.set(member.pid, member);
+    const { pid } = member;
+    if (pid === null) return;
+    this.#watched.set(pid, member);
     this.#cancel ??= this.#lookLater();
+    void member.gone.then(() => this.#remove(pid));
   }
 
-  remove({ pid }: Member): void {
-    if (pid === null) return;
-    this.#busy.delete(pid);
-    if (this.#busy.size > 0) return;
+  #remove(pid: number): void {
+    this.#watched.delete(pid);
+    if (this.#watched.size > 0) return;
     this.#cancel?.();
     this.#cancel = null;
   }
@@ -48,11 +52,11 @@ export class MemoryWatch {
   }
 
   async #look(): Promise<void> {
-    for (const [pid, resident] of await readResidentBytes([...this.#busy.keys()])) {
+    for (const [pid, resident] of await readResidentBytes([...this.#watched.keys()])) {
       if (resident <= this.#bytesMax) continue;
       const held = `${Math.ceil(resident / MIB)} MiB`;
       const ceiling = `${Math.floor(this.#bytesMax / MIB)} MiB`;
-      this.#busy.get(pid)?.kill(`held ${held} of memory, above its ceiling of ${ceiling}`);
+      this.#watched.get(pid)?.kill(`held ${held} of memory, above its ceiling of ${ceiling}`);
     }
   }
 }

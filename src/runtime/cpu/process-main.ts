@@ -4,11 +4,9 @@
  */
 import { constants, getPriority, setPriority } from "node:os";
 import { Worker } from "node:worker_threads";
-import type { CpuAnswer, CpuRequest } from "./member.ts";
 import { nextTo } from "./next-to.ts";
 import type { FromMember, ToMember } from "./process-messages.ts";
-import { refuseData, runModule } from "./run-module.ts";
-import { writeThrown } from "./thrown.ts";
+import { answerRequest } from "./run-module.ts";
 
 const NICER = 5;
 
@@ -18,27 +16,27 @@ for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, ()
 // The worker's own loop, which renews leases and answers for its health, goes before its tasks.
 setPriority(Math.min(getPriority() + NICER, constants.priority.PRIORITY_LOW));
 
-// A task may take the channel's functions away from us.
+// Nobody may be reading any more what a task prints: that is no fault of the task.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
+
+// The channel is ours: a task that finds it would take its worker for a program that it knows.
 const send = process.send?.bind(process);
+delete process.send;
 
 function say(message: FromMember): void {
   // Nobody may be listening any more.
   send?.(message, () => undefined);
 }
 
-async function answer(id: number, request: CpuRequest): Promise<void> {
-  const given: CpuAnswer = await runModule(request);
-  try {
-    say({ kind: "answer", id, answer: given });
-  } catch (error) {
-    const thrown = writeThrown(refuseData("result", error));
-    say({ kind: "answer", id, answer: { kind: "threw", thrown } });
-  }
-}
-
 process.on("message", (message) => {
   const { id, request } = message as ToMember;
-  void answer(id, request);
+  void answerRequest(request).then((answer) => say({ kind: "answer", id, answer }));
+});
+
+// Told to end, or without its worker: what tasks have started and left behind goes along. While
+// there is a worker it sees to that, and hears the exit code.
+process.on("exit", () => {
+  if (!process.connected && process.platform !== "win32") process.kill(-process.pid, "SIGKILL");
 });
 
 new Worker(nextTo(import.meta.url, "worker-watch"), {

@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { deserialize } from "node:v8";
 import { type Clock, sleep } from "../../ports/clock.ts";
 import type { CpuSettings } from "./cpu-settings.ts";
 import {
@@ -28,7 +29,7 @@ const SILENCE_MS_MAX = 500;
 
 interface Asked {
   readonly id: number;
-  readonly resolve: (answer: CpuAnswer) => void;
+  readonly resolve: (answer: Uint8Array) => void;
   readonly reject: (death: Error) => void;
 }
 
@@ -58,9 +59,13 @@ export class ProcessMember implements Member {
       resolve();
     };
     this.#ready.promise.catch(() => undefined);
-    child.on("message", (message) => this.#hear(message as FromMember));
+    child.on("message", (message) => this.#hear(message as Partial<FromMember> | null));
     child.on("disconnect", () => this.#noteSilence());
-    child.once("exit", (code, signal) => leave(describeExit(code, signal)));
+    child.once("exit", (code, signal) => {
+      // What it has started and left behind.
+      killGroup(child);
+      leave(describeExit(code, signal));
+    });
     // One that could not be started has no exit; one that cannot be reached is of no use.
     child.on("error", (error) => {
       if (child.pid === undefined) leave(`could not be started: ${error.message}`);
@@ -88,7 +93,7 @@ export class ProcessMember implements Member {
   }
 
   run(request: CpuRequest): Promise<CpuAnswer> {
-    const { promise, resolve, reject } = Promise.withResolvers<CpuAnswer>();
+    const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
     if (this.#isGone) return Promise.reject(new MemberDeath("had ended before"));
     const id = ++this.#lastId;
     this.#asked = { id, resolve, reject };
@@ -102,7 +107,7 @@ export class ProcessMember implements Member {
       this.#asked = null;
       reject(refuseData("data", error));
     }
-    return promise;
+    return promise.then((answer) => deserialize(answer) as CpuAnswer);
   }
 
   kill(how: string): void {
@@ -130,11 +135,13 @@ export class ProcessMember implements Member {
     void this.gone.then(cancel);
   }
 
-  #hear(message: FromMember): void {
-    if (message.kind === "ready") return this.#ready.resolve();
+  /** A task may find a way to say whatever it likes on the channel. */
+  #hear(message: Partial<FromMember> | null): void {
+    if (message?.kind === "ready") return this.#ready.resolve();
     const asked = this.#asked;
-    // A task may say whatever it likes on the channel.
-    if (message.kind !== "answer" || asked?.id !== message.id) return;
+    if (message?.kind !== "answer" || asked === null || asked.id !== message.id) return;
+    // It is being killed: whoever got it next would pay for that.
+    if (this.#killedAs !== null || !(message.answer instanceof Uint8Array)) return;
     this.#asked = null;
     asked.resolve(message.answer);
   }
@@ -145,7 +152,7 @@ function killGroup(child: ChildProcess): void {
   try {
     if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
   } catch {
-    // There are no groups here.
+    // There are no groups here, or nobody is left of this one.
     child.kill("SIGKILL");
   }
 }

@@ -1,5 +1,5 @@
 /** What a worker and a process of its pool say to each other. */
-import type { CpuAnswer, CpuRequest } from "./member.ts";
+import type { CpuRequest } from "./member.ts";
 
 export interface ToMember {
   readonly id: number;
@@ -8,4 +8,5 @@ export interface ToMember {
 
 export type FromMember =
   | { readonly kind: "ready" }
-  | { readonly kind: "answer"; readonly id: number; readonly answer: CpuAnswer };
+  /** A `CpuAnswer`, written down. */
+  | { readonly kind: "answer"; readonly id: number; readonly answer: Uint8Array };

@@ -1,6 +1,7 @@
 /**
  * What processes hold in memory, seen from outside: one that is busy can be asked nothing. On Linux
- * the kernel is read directly; elsewhere `ps` is asked, and where there is none nothing is known.
+ * the kernel is read directly, and what it has moved to a disk counts as well; elsewhere `ps` is
+ * asked, and where there is none nothing is known.
  */
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -23,8 +24,9 @@ function readFromKernel(pids: readonly number[]): Map<number, number> {
   for (const pid of pids) {
     try {
       const status = readFileSync(`/proc/${pid}/status`, "latin1");
-      const kib = /^VmRSS:\s*(\d+) kB$/m.exec(status)?.[1];
-      if (kib !== undefined) known.set(pid, Number(kib) * KIB);
+      const held = [...status.matchAll(/^Vm(?:RSS|Swap):\s*(\d+) kB$/gm)];
+      if (held.length > 0)
+        known.set(pid, held.reduce((sum, [, kib]) => sum + Number(kib), 0) * KIB);
     } catch {
       // It has just ended.
     }

@@ -6,9 +6,16 @@
 import type { Piscina } from "piscina";
 import { deserialize } from "node:v8";
 import type { Transferable } from "node:worker_threads";
-import { FatalError } from "../../core/errors.ts";
+import { describeError, FatalError } from "../../core/errors.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { CpuSettings } from "./cpu-settings.ts";
-import { type CpuAnswer, type CpuRequest, type Member, MemberDeath } from "./member.ts";
+import {
+  type CpuAnswer,
+  type CpuRequest,
+  type Member,
+  MemberDeath,
+  START_MS_MAX,
+} from "./member.ts";
 import { nextTo } from "./next-to.ts";
 import { refuseData } from "./run-module.ts";
 
@@ -31,7 +38,7 @@ export class ThreadMember implements Member {
     thread.on("error", () => void this.end());
   }
 
-  static async start({ memoryBytesMax }: CpuSettings): Promise<ThreadMember> {
+  static async start({ memoryBytesMax }: CpuSettings, clock: Clock): Promise<ThreadMember> {
     const Pool = await loadPiscina();
     const thread = new Pool({
       filename: nextTo(import.meta.url, "thread-main").href,
@@ -42,7 +49,19 @@ export class ThreadMember implements Member {
       atomics: "disabled",
       resourceLimits: { maxOldGenerationSizeMb: Math.floor(memoryBytesMax / MIB) },
     });
-    return new ThreadMember(thread);
+    const member = new ThreadMember(thread);
+    const late = new AbortController();
+    const cancel = clock.after(START_MS_MAX, () => late.abort());
+    try {
+      // A thread is there before it can be asked: its start is not its first task's time.
+      await thread.run(null, { name: "wake", signal: late.signal });
+    } catch (error) {
+      await member.end();
+      throw new MemberDeath(`could not be started: ${describeError(error).message}`);
+    } finally {
+      cancel();
+    }
+    return member;
   }
 
   async run(request: CpuRequest, transfer: readonly Transferable[]): Promise<CpuAnswer> {
@@ -54,7 +73,7 @@ export class ThreadMember implements Member {
       return deserialize(written) as CpuAnswer;
     } catch (error) {
       // The task itself never rejects: see run-module.ts.
-      if ((error as Error).name === "DataCloneError") throw refuseData("data", error);
+      if (this.#killedAs === null && !canBeCopied(request.data)) throw refuseData("data", error);
       await this.end();
       throw new MemberDeath(this.#killedAs ?? `ended: ${(error as Error).message}`);
     }
@@ -68,6 +87,16 @@ export class ThreadMember implements Member {
   async end(): Promise<void> {
     await this.#thread.destroy();
     this.#leave();
+  }
+}
+
+/** Copying it may run code of its own, so what that throws may be anything. */
+function canBeCopied(data: unknown): boolean {
+  try {
+    structuredClone(data);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -20,6 +20,19 @@ const hostile = Object.defineProperty({}, "message", {
     throw new Error("a trap");
   },
 });
+/** Answers no question at all. */
+const sealed = new Proxy(
+  {},
+  {
+    get: () => {
+      throw new Error("a trap");
+    },
+    getPrototypeOf: () => {
+      throw new Error("a trap");
+    },
+  },
+);
+class ThrottlingException extends Error {}
 const endless: { cause?: unknown; message: string } = { message: "round and round" };
 endless.cause = endless;
 
@@ -46,8 +59,22 @@ describe("what a task threw", () => {
     ["an object without a message", {}],
     ["an object whose message throws", hostile],
     ["an error that is its own cause", endless],
+    ["an object that answers nothing", sealed],
+    ["an error that is known by its class", new ThrottlingException("less")],
+    ["an answer of AWS", Object.assign(new Error("no"), { $metadata: { httpStatusCode: 503 } })],
+    ["one that AWS would try again", Object.assign(new Error("no"), { $retryable: {} })],
+    ["an answer in the error", Object.assign(new Error("no"), { response: { status: 404 } })],
+    ["an error of a database", Object.assign(new Error("no"), { sqlState: "40001" })],
+    ["several errors", new AggregateError([Object.assign(new Error("a"), { code: "ECONNRESET" })])],
+    ["a text without end", "x".repeat(1_000_000)],
   ])("is described the same in the worker: %s", (_name, thrown: unknown) => {
     expect(describeError(send(thrown))).toEqual(describeError(thrown));
+  });
+
+  test("is cut where nobody reads on", () => {
+    const thrown = Object.assign(new Error("x".repeat(5_000_000)), { code: "c".repeat(5_000_000) });
+    const written = [thrown, "x".repeat(5_000_000), new Error("outer", { cause: thrown })];
+    for (const one of written) expect(serialize(writeThrown(one)).length).toBeLessThan(200_000);
   });
 
   test("keeps its name and its stack", () => {

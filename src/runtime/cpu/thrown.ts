@@ -2,6 +2,7 @@
  * What a task threw, as it goes from a member to its worker: what classifies an error goes along,
  * the rest (functions, open handles, objects without end) stays behind.
  */
+import { isObject, readProperty, readSigns } from "../../core/error-shape.ts";
 import { describeError } from "../../core/errors.ts";
 
 export type WrittenThrown =
@@ -17,22 +18,34 @@ export type WrittenThrown =
     };
 
 /** What errors are told apart by, and their place. */
-const FACTS = ["name", "stack", "code", "status", "statusCode", "errorClass", "isOutage"] as const;
+const FACTS = [
+  "stack",
+  "code",
+  "Code",
+  "sqlState",
+  "status",
+  "statusCode",
+  "errorClass",
+  "isOutage",
+  "retryable",
+] as const;
 const CAUSE_DEPTH_MAX = 5;
+/** More than anybody reads of an error: a task may throw as much as it likes. */
+const TEXT_CHARS_MAX = 20_000;
 
 export function writeThrown(thrown: unknown, depth = 0): WrittenThrown {
-  if (typeof thrown === "object" && thrown !== null) {
-    const { message, retryAfterMs } = describeError(thrown);
-    const cause = depth < CAUSE_DEPTH_MAX ? readFact(thrown, "cause") : undefined;
+  if (isObject(thrown)) {
+    const cause = depth < CAUSE_DEPTH_MAX ? readCause(thrown) : undefined;
     return {
       kind: "object",
-      message,
-      facts: { ...listFacts(thrown), ...(retryAfterMs === null ? {} : { retryAfterMs }) },
+      message: describeError(thrown).message,
+      facts: listFacts(thrown),
       cause: cause === undefined ? null : writeThrown(cause, depth + 1),
     };
   }
+  if (typeof thrown === "string") return { kind: "value", value: cut(thrown) };
   const isPlain = typeof thrown !== "function" && typeof thrown !== "symbol";
-  return { kind: "value", value: isPlain ? (thrown as string) : describeError(thrown).message };
+  return { kind: "value", value: isPlain ? (thrown as number) : describeError(thrown).message };
 }
 
 /** The same as far as anybody can tell; what was no error is none here either. */
@@ -48,18 +61,28 @@ export function readThrown(written: WrittenThrown): unknown {
 
 function listFacts(thrown: object): Record<string, string | number | boolean> {
   const facts: Record<string, string | number | boolean> = {};
-  for (const name of FACTS) {
-    const value = readFact(thrown, name);
-    if (["string", "number", "boolean"].includes(typeof value)) facts[name] = value as string;
+  for (const fact of FACTS) {
+    const value = readProperty(thrown, fact);
+    if (typeof value === "string") facts[fact] = cut(value);
+    else if (typeof value === "number" || typeof value === "boolean") facts[fact] = value;
   }
+  // Clients keep these in their classes, and in objects of their own, which stay behind.
+  const { name, status } = readSigns(thrown);
+  const { retryAfterMs } = describeError(thrown);
+  if (name !== null) facts["name"] = name;
+  if (status !== null) facts["status"] = status;
+  if (retryAfterMs !== null) facts["retryAfterMs"] = retryAfterMs;
+  if (isObject(readProperty(thrown, "$retryable"))) facts["retryable"] = true;
   return facts;
 }
 
-/** A getter of a hostile error may throw. */
-function readFact(thrown: object, name: string): unknown {
-  try {
-    return (thrown as Record<string, unknown>)[name];
-  } catch {
-    return undefined;
-  }
+/** Of an error that stands for several the first one says what it means. */
+function readCause(thrown: object): unknown {
+  const several = readProperty(thrown, "errors");
+  const first = isObject(several) ? readProperty(several, "0") : undefined;
+  return readProperty(thrown, "cause") ?? first;
+}
+
+function cut(text: string): string {
+  return text.length <= TEXT_CHARS_MAX ? text : text.slice(0, TEXT_CHARS_MAX);
 }

@@ -223,6 +223,28 @@ test("a declared duration gives a handler that holds the loop more time", async 
   expect(await worker.ended).toMatchObject({ code: 0 });
 });
 
+test("a handler that hangs is found by its declared duration, and its chunk is taken over", async () => {
+  writePipeline(
+    "",
+    `expectedMs: 1_000, process: (item) => {
+      if (existsSync("hung.txt")) return;
+      appendFileSync("hung.txt", "x");
+      for (;;);
+    }`,
+  );
+  work.writeItems(1);
+  await work.run(...SUBMIT);
+  // The limit of the heartbeat is two minutes: nobody waits for that here.
+  const { worker: hung, url } = await startWorker(SHORT);
+  const red = await askUntil(url, ({ status, body }) => status === 503 && body.status === 1);
+  expect(red.body).toMatchObject({ limitMs: 5_000, reasons: [{ code: "LOOP_HUNG" }] });
+  const next = await work.start(["work", "pipeline.ts", "--until-idle"], { env: SHORT }).ended;
+  expect(next.code).toBe(0);
+  expect(next.stdout).toContain("succeeded");
+  expect(hung.isOver).toBe(false);
+  hung.signal("SIGKILL");
+});
+
 test("how long a handler takes is learned from its calls", async () => {
   work.writePipeline(
     `concurrency: 1, process: async () => { await new Promise((r) => setTimeout(r, 50)); }`,

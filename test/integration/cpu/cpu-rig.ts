@@ -1,4 +1,5 @@
 /** Runs a batch in a real engine on a file of its own, and says what became of it. */
+import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -66,8 +67,7 @@ async function collect<One>(all: AsyncIterable<One>): Promise<One[]> {
 /** Whether there is a process with that number that is not just waiting to be buried. */
 export function isAlive(pid: number): boolean {
   try {
-    process.kill(pid, 0);
-    return true;
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
   } catch {
     return false;
   }

@@ -16,8 +16,8 @@ interface Case {
 
 /** What ends a thread as well as a process. */
 const DEATHS: readonly Case[] = [
-  { task: "loopForEver", how: /ran into its time limit of 1500 ms/ },
-  { task: "waitForEver", how: /ran into its time limit of 1500 ms/ },
+  { task: "loopForEver", how: /ran into its time limit of 3000 ms/ },
+  { task: "waitForEver", how: /ran into its time limit of 3000 ms/ },
   { task: "exit", data: 3, how: /exited with code:? 3/ },
   { task: "exit", data: 0, how: /exited with code:? 0/ },
   { task: "crashLater", how: /exited with code|nobody catches this/ },
@@ -27,6 +27,8 @@ const DEATHS: readonly Case[] = [
 /** What only a process survives. */
 const DEATHS_OF_PROCESSES: readonly Case[] = [
   { task: "allocateBuffers", how: /held \d+ MiB of memory, above its ceiling of 200 MiB/ },
+  { task: "allocateWasm", how: /held \d+ MiB of memory, above its ceiling of 200 MiB/ },
+  { task: "raise", data: "SIGSTOP", how: /ran into its time limit of 3000 ms/ },
   { task: "abort", how: /was ended by SIGABRT/ },
   { task: "raise", data: "SIGSEGV", how: /was ended by SIGSEGV/ },
   { task: "raise", data: "SIGKILL", how: /was ended by SIGKILL/ },
@@ -41,7 +43,7 @@ function describeDeaths(kind: CpuKind, cases: readonly Case[]): void {
         await withEngine({ leaseMs: 2_000, renewMs: 300 }, async ({ run, logs }) => {
           const good = Array.from({ length: 20 }, (_, n) => n);
           // Time enough to run out of memory, which is slow towards its end.
-          const timeLimitMs = how.source.includes("time limit") ? 1_500 : 30_000;
+          const timeLimitMs = how.source.includes("time limit") ? 3_000 : 30_000;
           const settings = { kind, size: 2, timeLimitMs, memoryBytesMax: 200 * 1_048_576 };
           const pipeline = definePipeline({
             name: "deaths",

@@ -1,4 +1,9 @@
 /** How a pool keeps itself: recycling, bounds, environment, and starts that fail. */
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterEach, describe, expect, test } from "vitest";
 import { CPU_KINDS } from "../../../src/runtime/cpu/cpu-settings.ts";
 import { definePipeline } from "../../../src/runtime/pipeline.ts";
@@ -93,6 +98,41 @@ test("a process has the worker's environment", async () => {
     });
   } finally {
     delete process.env["SLUICE_TEST_WORD"];
+  }
+});
+
+/** A worker as a program of its own, whose processes and threads take long to start. */
+const SLOW_PROGRAM = `
+import { createEngine, definePipeline } from ${JSON.stringify(new URL("../../../src/index.ts", import.meta.url).href)};
+const [store, kind] = process.argv.slice(2);
+const engine = await createEngine({ store });
+const pipeline = definePipeline({
+  name: "slow-start",
+  cpu: { kind, size: 1, timeLimitMs: 3_000 },
+  process: (n, { cpu }) => cpu(new URL("./task.mjs", import.meta.url), n),
+});
+const batch = await engine.submit(pipeline, [1, 2]);
+const { counts } = await batch.wait();
+await engine.close();
+console.log(JSON.stringify(counts));
+`;
+const SLOW_START = `
+import { isMainThread } from "node:worker_threads";
+const isMember = !isMainThread || process.argv[1].includes("process-main");
+if (isMember) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 4_000);
+`;
+
+test.each(CPU_KINDS)("the time that a start takes is not a task's: %s", async (kind) => {
+  const folder = await mkdtemp(join(tmpdir(), "sluice-slow-"));
+  try {
+    await writeFile(join(folder, "program.mjs"), SLOW_PROGRAM);
+    await writeFile(join(folder, "slow.mjs"), SLOW_START);
+    await writeFile(join(folder, "task.mjs"), "export default (n) => n * 2;");
+    const args = ["--import", "./slow.mjs", "program.mjs", "store.db", kind];
+    const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: folder });
+    expect(JSON.parse(stdout)).toMatchObject({ succeeded: 2, failed: 0 });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
   }
 });
 

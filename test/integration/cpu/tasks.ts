@@ -1,5 +1,6 @@
 /** Tasks for the pool: well-behaved ones, and one for each way to ruin a process. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { appendFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isMainThread, threadId } from "node:worker_threads";
 import { PermanentError } from "../../../src/core/errors.ts";
@@ -50,6 +51,43 @@ export function throwNothing(): never {
   throw undefined;
 }
 
+const trap = (): never => {
+  // oxlint-disable-next-line only-throw-error -- some code does
+  throw sealed;
+};
+/** Answers no question at all. */
+const sealed: object = new Proxy({}, { get: trap, getPrototypeOf: trap, has: trap });
+
+export function throwSealed(): never {
+  return trap();
+}
+
+export function throwMuch(chars: number): never {
+  throw new Error("x".repeat(chars));
+}
+
+/** What cannot be copied, and cannot even say so. */
+export function returnSealed(): object {
+  return Object.defineProperty({}, "trap", { enumerable: true, get: trap });
+}
+
+export function returnBytes(bytes: number): Uint8Array {
+  return Buffer.alloc(bytes, 1);
+}
+
+/** Speaks on the channel to the worker, in whatever way there is. */
+export async function sayNonsense(n: number): Promise<number> {
+  type Say = (message: unknown, ...rest: unknown[]) => unknown;
+  const hidden = Reflect.get(process, "_send") as Say;
+  const forged = { kind: "answer", id: 1, answer: { kind: "returned", value: "forged" } };
+  for (const message of [null, "ready", 7, true, {}, [], forged, { ...forged, answer: null }]) {
+    process.send?.(message);
+    hidden.call(process, message, undefined, {}, () => undefined);
+  }
+  await sleep(50);
+  return n * 2;
+}
+
 export async function rejectWithStatus(status: number): Promise<never> {
   await sleep(1);
   throw Object.assign(new Error("the server says no"), { status });
@@ -75,12 +113,41 @@ export function allocateBuffers(): never {
   for (;;) all.push(Buffer.alloc(8_388_608, all.length));
 }
 
+/** No types of it come with Node's. */
+interface Wasm {
+  readonly Memory: new (
+    pages: Readonly<Record<"initial" | "maximum", number>>,
+  ) => { readonly buffer: ArrayBuffer; grow(pages: number): number };
+}
+
+/** In memory of WebAssembly, which has a bound of its own that is higher. */
+export function allocateWasm(): never {
+  const { Memory } = Reflect.get(globalThis, "WebAssembly") as Wasm;
+  const memory = new Memory({ initial: 1, maximum: 65_536 });
+  for (;;) {
+    memory.grow(128);
+    new Uint8Array(memory.buffer).fill(1);
+  }
+}
+
 export function allocateObjects(): never {
   const all: unknown[] = [];
   for (;;) all.push(Array.from({ length: 1_000 }, (_, n) => ({ n })));
 }
 
 const kept: Buffer[] = [];
+
+/** Comes back at once, and goes on to take memory. */
+export function growLater(): number {
+  const all: Buffer[] = [];
+  const grow = (): void => {
+    all.push(Buffer.alloc(8_388_608, 1));
+    if (all.length < 60) setTimeout(grow, 1);
+  };
+  setTimeout(grow, 50);
+  setInterval(() => all.length, 1_000);
+  return process.pid;
+}
 
 /** Comes back, and keeps what it has taken. */
 export function keepBytes(bytes: number): number {
@@ -91,6 +158,19 @@ export function keepBytes(bytes: number): number {
 /** Waits for a program that takes far too long. */
 export function startProgram(note: string): void {
   execFileSync("sh", ["-c", `echo $$ > '${note}'; exec sleep 600`]);
+}
+
+/** Starts a program and does not wait for it; its number is written down. */
+export function leaveProgram(note: string): number {
+  const program = spawn("sleep", ["600"], { stdio: "ignore" });
+  program.unref();
+  appendFileSync(note, `${program.pid}\n`);
+  return process.pid;
+}
+
+export function leaveProgramAndExit(note: string): never {
+  leaveProgram(note);
+  return exit(1);
 }
 
 export function exit(code: number): never {

@@ -1,4 +1,5 @@
 /** The thread beside a worker, started from its sources: what it answers, and what it serves for others. */
+import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { DEFAULT_HEALTH_LIMITS } from "../../../src/core/health.ts";
@@ -94,6 +95,18 @@ describe("a vigil", () => {
     expect((await fetch(`${url}/metrics`)).status).toBe(503);
     isBroken = false;
     expect((await fetch(`${url}/metrics`)).status).toBe(200);
+  });
+
+  test("answers again soon after somebody has opened all connections and said nothing", async () => {
+    const { vigil, url } = await start();
+    const silent = Array.from({ length: 100 }, () => connect(vigil.port ?? 0, "127.0.0.1"));
+    for (const socket of silent) socket.on("error", () => undefined);
+    const openedAt = performance.now();
+    await sleep(500);
+    const ask = (): Promise<Response | null> => fetch(`${url}/health`).catch(() => null);
+    while ((await ask()) === null) await sleep(100);
+    expect(performance.now() - openedAt).toBeLessThan(20_000);
+    for (const socket of silent) socket.destroy();
   });
 
   test("refuses a port that is taken, and frees its own when it is closed", async () => {
