@@ -4,7 +4,9 @@ import type { Clock } from "../ports/clock.ts";
 import { Vigil, type VigilPage } from "../http/vigil.ts";
 import type { Heart } from "../runtime/heart.ts";
 import type { Config } from "./config.ts";
+import type { LogFormat } from "./log-format.ts";
 import type { ProgressDisplay } from "./progress-display.ts";
+import { isSupervised } from "./supervised.ts";
 
 export interface WorkVigilParts {
   readonly config: Config;
@@ -12,6 +14,7 @@ export interface WorkVigilParts {
   readonly clock: Clock;
   readonly display: ProgressDisplay;
   readonly env: NodeJS.ProcessEnv;
+  readonly logFormat: LogFormat;
   /** By path, beside /health and /ready. */
   readonly pages?: Readonly<Record<string, VigilPage>>;
 }
@@ -21,7 +24,7 @@ export interface WorkVigilParts {
  * then this one does without, and says so.
  */
 export async function startVigil(parts: WorkVigilParts): Promise<Vigil> {
-  const { config, heart, clock, display, env, pages = {} } = parts;
+  const { config, heart, clock, display, env, logFormat, pages = {} } = parts;
   const { health, store, busyMs } = config;
   const options = {
     heart,
@@ -30,6 +33,8 @@ export async function startVigil(parts: WorkVigilParts): Promise<Vigil> {
     limits: health.limits,
     log: (entry: Parameters<ProgressDisplay["log"]>[0]) => display.log(entry),
     keptStore: { store, busyMs },
+    // Who has no supervisor may have one outside, which reads the pages.
+    endsHung: isSupervised(env) ? logFormat : null,
   };
   if (health.port === null) return Vigil.start({ ...options, listening: null });
   const port = computePort(health.port, env);

@@ -24,6 +24,8 @@ export interface VigilOrders {
   readonly listening: Listening | null;
   /** Null: nobody can renew its leases but the worker itself. */
   readonly keptStore: KeptStore | null;
+  /** A process whose loop hangs is killed, and says so in this format; null: that is for others to do. */
+  readonly endsHung: "text" | "json" | null;
   /** Pages whose text the main thread has, by path, with their content types. */
   readonly pages: Readonly<Record<string, string>>;
 }

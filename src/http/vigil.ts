@@ -25,6 +25,8 @@ export interface VigilOptions {
   readonly listening: Listening | null;
   /** Null: a store in memory, which no other thread sees. */
   readonly keptStore: KeptStore | null;
+  /** Kills the process when its loop hangs, as somebody starts another one; in which format it says so. */
+  readonly endsHung?: "text" | "json" | null;
   /** By path, beside /health and /ready. */
   readonly pages?: Readonly<Record<string, VigilPage>>;
 }
@@ -58,13 +60,14 @@ export class Vigil {
 
   /** Resolves when it listens; throws HEALTH_PORT if it cannot. */
   static async start(options: VigilOptions): Promise<Vigil> {
-    const { heart, limits, listening, keptStore, pages = {} } = options;
+    const { heart, limits, listening, keptStore, endsHung = null, pages = {} } = options;
     const orders: VigilOrders = {
       pulse: heart.pulse.buffer,
       leases: heart.leases.buffer,
       limits,
       listening,
       keptStore,
+      endsHung,
       pages: Object.fromEntries(
         Object.entries(pages).map(([path, { contentType }]) => [path, contentType]),
       ),
