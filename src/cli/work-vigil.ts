@@ -5,6 +5,7 @@ import { Vigil, type VigilPage } from "../http/vigil.ts";
 import type { Heart } from "../runtime/heart.ts";
 import { DEFAULT_SETTINGS } from "../runtime/settings.ts";
 import type { Config } from "./config.ts";
+import type { LogFormat } from "./log-format.ts";
 import type { ProgressDisplay } from "./progress-display.ts";
 import { isSupervised } from "./supervised.ts";
 
@@ -14,6 +15,7 @@ export interface WorkVigilParts {
   readonly clock: Clock;
   readonly display: ProgressDisplay;
   readonly env: NodeJS.ProcessEnv;
+  readonly logFormat: LogFormat;
   /** By path, beside /health and /ready. */
   readonly pages?: Readonly<Record<string, VigilPage>>;
 }
@@ -26,7 +28,7 @@ const LAST_WORDS_MS = 10_000;
  * then this one does without, and says so.
  */
 export async function startVigil(parts: WorkVigilParts): Promise<Vigil> {
-  const { config, heart, clock, display, env, pages = {} } = parts;
+  const { config, heart, clock, display, env, logFormat, pages = {} } = parts;
   const { health, store, busyMs } = config;
   const { drainMs, abortGraceMs } = { ...DEFAULT_SETTINGS, ...config.engine };
   const options = {
@@ -37,6 +39,8 @@ export async function startVigil(parts: WorkVigilParts): Promise<Vigil> {
     log: (entry: Parameters<ProgressDisplay["log"]>[0]) => display.log(entry),
     keptStore: { store, busyMs },
     ...(isSupervised(env) ? { orphanMs: drainMs + abortGraceMs + LAST_WORDS_MS } : {}),
+    // Who has no supervisor may have one outside, which reads the pages.
+    endsHung: isSupervised(env) ? logFormat : null,
   };
   if (health.port === null) return Vigil.start({ ...options, listening: null });
   const port = computePort(health.port, env);

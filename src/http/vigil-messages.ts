@@ -27,6 +27,8 @@ export interface VigilOrders {
   readonly keptStore: KeptStore | null;
   /** Null where nobody supervises. */
   readonly orphanhood: Orphanhood | null;
+  /** A process whose loop hangs is killed, and says so in this format; null: that is for others to do. */
+  readonly endsHung: "text" | "json" | null;
   /** Pages whose text the main thread has, by path, with their content types. */
   readonly pages: Readonly<Record<string, string>>;
 }

@@ -1,8 +1,9 @@
 /**
  * The thread that answers for a worker's health and renews its leases while the worker's own loop is
- * busy, and ends the worker where it would outlive its supervisor. It shares two pages of memory with the loop and never waits for it: see vigil.ts, which
- * starts it.
+ * busy, and ends the worker where it hangs or would outlive its supervisor. It shares two pages of
+ * memory with the loop and never waits for it: see vigil.ts, which starts it.
  */
+import { writeSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
@@ -23,6 +24,7 @@ import {
   type PageAnswer,
 } from "./health-pages.ts";
 import { watchForOrphanhood } from "./orphan-watch.ts";
+import { HangWatch } from "./hang-watch.ts";
 import { PageShelf } from "./page-shelf.ts";
 import type { FromThread, KeptStore, Listening, ToThread, VigilOrders } from "./vigil-messages.ts";
 
@@ -31,6 +33,7 @@ const CONNECTIONS_MAX = 100;
 const REQUEST_MS = 5_000;
 /** Node looks for requests that take longer only so often: half a minute by itself. */
 const REQUEST_LOOK_MS = 1_000;
+const STANDARD_ERROR = 2;
 
 const orders = workerData as VigilOrders;
 const port = parentPort;
@@ -70,6 +73,30 @@ function startKeeper(kept: KeptStore): LeaseKeeper {
       });
     },
   });
+}
+
+const hangWatch =
+  orders.endsHung === null
+    ? null
+    : new HangWatch({
+        clock: systemClock,
+        limits: orders.limits,
+        readPulse: () => pulse.read(),
+        onHung: endProcess,
+      });
+
+/** The loop that would print it hangs, and would heed nothing but this signal. */
+function endProcess(reason: string): void {
+  const message = `${reason}: this process is killed`;
+  const entry = { level: "error", event: "loop.hung", message };
+  const time = new Date(systemClock.wallMs()).toISOString();
+  const isJson = orders.endsHung === "json";
+  const line = isJson ? JSON.stringify({ time, ...entry }) : `error: ${message}`;
+  try {
+    writeSync(STANDARD_ERROR, `${line}\n`);
+  } finally {
+    process.kill(process.pid, "SIGKILL");
+  }
 }
 
 async function answer(request: IncomingMessage): Promise<PageAnswer> {
@@ -134,6 +161,7 @@ port.on("message", (message: ToThread) => {
 async function close(): Promise<void> {
   leaveOrphan?.();
   shelf.close();
+  hangWatch?.stop();
   server?.close();
   server?.closeAllConnections();
   await keeper?.stop();

@@ -27,6 +27,8 @@ export interface VigilOptions {
   readonly keptStore: KeptStore | null;
   /** For a process that must not outlive whoever started it: how long it has then to end by itself. */
   readonly orphanMs?: number;
+  /** Kills the process when its loop hangs, as somebody starts another one; in which format it says so. */
+  readonly endsHung?: "text" | "json" | null;
   /** By path, beside /health and /ready. */
   readonly pages?: Readonly<Record<string, VigilPage>>;
 }
@@ -60,7 +62,7 @@ export class Vigil {
 
   /** Resolves when it listens; throws HEALTH_PORT if it cannot. */
   static async start(options: VigilOptions): Promise<Vigil> {
-    const { heart, limits, listening, keptStore, orphanMs, pages = {} } = options;
+    const { heart, limits, listening, keptStore, orphanMs, endsHung = null, pages = {} } = options;
     const orders: VigilOrders = {
       pulse: heart.pulse.buffer,
       leases: heart.leases.buffer,
@@ -68,6 +70,7 @@ export class Vigil {
       listening,
       keptStore,
       orphanhood: orphanMs === undefined ? null : { parent: process.ppid, graceMs: orphanMs },
+      endsHung,
       pages: Object.fromEntries(
         Object.entries(pages).map(([path, { contentType }]) => [path, contentType]),
       ),

@@ -143,7 +143,7 @@ function makeTeller({ out }: Cli, supervised: boolean): TellEnding {
 
 async function workUntilStopped(cli: Cli, parts: WorkParts, flags: WorkFlags): Promise<void> {
   const { config, display } = parts;
-  const { clock, env } = cli;
+  const { clock, env, logFormat } = cli;
   const heart = new Heart(clock);
   // Its pages are asked for from the start; those that need an engine wait for it.
   const opened = Promise.withResolvers<Engine>();
@@ -151,7 +151,7 @@ async function workUntilStopped(cli: Cli, parts: WorkParts, flags: WorkFlags): P
     metrics: async () => (await opened.promise).metrics(),
     scaling: async (options) => (await opened.promise).scaling(options),
   });
-  const vigil = await startVigil({ config, heart, clock, display, env, pages });
+  const vigil = await startVigil({ config, heart, clock, display, env, logFormat, pages });
   try {
     const watched = { ...parts, heart, onOpened: opened.resolve };
     await markFatal(() => workWatched(cli, watched, flags));

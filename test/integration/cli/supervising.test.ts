@@ -89,6 +89,24 @@ test("an item that kills its process on the main thread becomes a dead letter, a
   expect(stderr).toContain("stopped: 3 deaths of 2 processes");
 });
 
+test("an item that never returns on the main thread becomes a dead letter, and all others succeed", async () => {
+  work.writePipeline(`chunkSize: 5, process: (item) => {
+    if (item.n === 7) for (;;);
+  }`);
+  work.writeItems(20);
+  const id = (await work.run(...SUBMIT)).stdout.trim();
+  const env = { SLUICE_HEARTBEAT_TIMEOUT: "3s", SLUICE_HEALTH_PORT: "off" };
+  const { code, stderr } = await work.start([...WORK, "2", "--until-idle"], { env }).ended;
+  expect(code, stderr).toBe(0);
+  expect((await work.runJson("status", id)).view).toMatchObject({ succeeded: 19, failed: 1 });
+  const { stdout: dead } = await work.run("dead", id, "--json");
+  expect(readLines(dead)).toMatchObject([{ item: 7, code: "POISON", deaths: 3 }]);
+  expect(stderr).toMatch(
+    /\[\d\] error: the main loop has not come around for .*: this process is killed/,
+  );
+  expect(stderr).toMatch(/process \d died of SIGKILL/);
+});
+
 test("a signal is passed on: what is in hand is finished, and it exits 0 with nobody left", async () => {
   work.writePipeline(`chunkSize: 1, concurrency: 1, process: async () => { ${PID} ${HOLD} }`);
   work.writeItems(20);

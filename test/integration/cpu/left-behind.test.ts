@@ -63,6 +63,20 @@ describe("a program that a task has started and did not wait for", () => {
   });
 });
 
+test("a thread that waits for a program is given up: the item is a dead letter, and the engine closes", async () => {
+  await withEngine({}, async ({ run, engine }) => {
+    const { letters } = await run(
+      leaving("startProgram", { kind: "threads", timeLimitMs: 2_000 }),
+      [note],
+    );
+    expect(letters).toMatchObject([{ code: "POISON" }]);
+    expect(letters[0]?.message).toContain("ran into its time limit of 2000 ms");
+    await engine.close();
+    // The programs themselves go on: threads have no group that could be killed.
+    for (const pid of await readPids()) process.kill(pid, "SIGKILL");
+  });
+});
+
 for (const kind of CPU_KINDS) {
   test(`a task that is killed as its engine closes burns no attempt: ${kind}`, async () => {
     const store = join(folder, "store.db");

@@ -155,9 +155,9 @@ export function keepBytes(bytes: number): number {
   return process.pid;
 }
 
-/** Waits for a program that takes far too long. */
+/** Waits for a program that takes far too long; its number is written down. */
 export function startProgram(note: string): void {
-  execFileSync("sh", ["-c", `echo $$ > '${note}'; exec sleep 600`]);
+  execFileSync("sh", ["-c", `echo $$ >> '${note}'; exec sleep 600`]);
 }
 
 /** Starts a program and does not wait for it; its number is written down. */
