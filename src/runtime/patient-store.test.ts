@@ -6,6 +6,7 @@ import { SluiceError } from "../core/errors.ts";
 import { InvariantError } from "../core/invariant.ts";
 import { DEFAULT_WATCH_DELAYS } from "../core/watch.ts";
 import type { Store } from "../ports/store.ts";
+import { Heart } from "./heart.ts";
 import type { LogEntry } from "./log.ts";
 import { makePatientStore } from "./patient-store.ts";
 
@@ -24,6 +25,7 @@ type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 function makeRig(failures: number, error: Error = busy, isTireless = (): boolean => false) {
   const clock = new ManualClock();
   const store = createMemoryStore({ clock, sha256: (text) => hash("sha256", text) });
+  const heart = new Heart(clock);
   const logs: LogEntry[] = [];
   let calls = 0;
   const fail = <T>(call: () => Promise<T>): Promise<T> =>
@@ -44,8 +46,9 @@ function makeRig(failures: number, error: Error = busy, isTireless = (): boolean
     log,
     settings: { outageRetryMs: 5_000 },
     isTireless,
+    heart,
   });
-  return { clock, patient, store: shaky, logs, countCalls: () => calls };
+  return { clock, patient, heart, store: shaky, logs, countCalls: () => calls };
 }
 
 describe("a patient store", () => {
@@ -139,6 +142,19 @@ describe("a patient store", () => {
     const asked = makeRig(1_000, odd);
     await expect(asked.patient.getBatch("b-1")).rejects.toBe(odd);
     expect(asked.countCalls()).toBe(1);
+  });
+
+  test("a store that is away excuses a worker that does not move; what nobody has thought of does not", async () => {
+    for (const [error, isExcused] of [
+      [busy, true],
+      [new TypeError("cannot read properties of undefined"), false],
+    ] as const) {
+      const { clock, patient, heart } = makeRig(2, error, () => true);
+      const answer = patient.getBatch("b-1");
+      await clock.run(10_000);
+      await answer;
+      expect(heart.pulse.get("troubleAt") > 0).toBe(isExcused);
+    }
   });
 
   test("does not try again what is a mistake of ours", async () => {

@@ -118,8 +118,9 @@ async function leaveUnfinished(
   display.note(
     `stopping: finishing what is in hand, for ${formatDuration(drainMs)} at most; again to stop now`,
   );
-  await engine.close();
-  const left = (await engine.store.getBatch(batch.id)) ?? batch;
+  // With its store away nothing can be given back or looked at: it is stopped all the same.
+  await engine.close().catch(() => undefined);
+  const left = (await engine.store.getBatch(batch.id).catch(() => null)) ?? batch;
   const { counts } = left;
   display.note(
     `stopped: batch ${left.id} is kept, ${formatCount(countRun(counts))} of ${formatCount(counts.planned)} done`,

@@ -109,6 +109,22 @@ test("a run outlasts its server as a worker does, and says how its batch ended",
   expect(readLines<BatchLine>(stdout)).toMatchObject([{ state: "succeeded", succeeded: 300 }]);
 });
 
+test("a run that is stopped while its server is away is stopped, and has not failed", async () => {
+  const proxy = await CuttingProxy.start(place.address);
+  onTestFinished(() => proxy.close());
+  work.writePipeline(SLOW);
+  work.writeItems(5_000);
+  const args = ["run", "pipeline.ts", "--input", "items.jsonl", "--store", proxy.address];
+  const run = work.start(args, { env: { SLUICE_DRAIN_MS: "100" } });
+  await vi.waitUntil(() => countRan() >= 20 || run.isOver, WAIT_MS);
+  proxy.refuse();
+  await run.waitFor(/warn: the server .* cannot be reached/);
+  run.signal("SIGTERM");
+  const { code, stderr } = await run.ended;
+  expect(code, stderr).toBe(143);
+  expect(stderr).toMatch(/^stopped: batch b-\w+ is kept/m);
+});
+
 test("a schema that is dropped under a run is fatal, and no crash", async () => {
   work.writePipeline(SLOW);
   work.writeItems(5_000);
