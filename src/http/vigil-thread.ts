@@ -7,6 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
 import { describeError } from "../core/errors.ts";
+import { computeBeatAgeMs } from "../core/health.ts";
 import { invariant } from "../core/invariant.ts";
 import { LeaseKeeper } from "../runtime/lease-keeper.ts";
 import { LeasePage } from "../runtime/lease-page.ts";
@@ -28,6 +29,8 @@ import type { FromThread, KeptStore, Listening, ToThread, VigilOrders } from "./
 /** Whoever asks is few, quick and near. */
 const CONNECTIONS_MAX = 100;
 const REQUEST_MS = 5_000;
+/** Two beats of the main loop. */
+const BUSY_AFTER_MS = 500;
 
 const orders = workerData as VigilOrders;
 const port = parentPort;
@@ -37,8 +40,9 @@ const pulse = new PulsePage(orders.pulse);
 const leases = new LeasePage(orders.leases);
 const shelf = new PageShelf({
   clock: systemClock,
-  paths: Object.keys(orders.pages),
+  paths: orders.listening === null ? [] : Object.keys(orders.pages),
   ask: (path) => say({ kind: "ask", path }),
+  isBusy: () => computeBeatAgeMs(pulse.read(), systemClock.monotonicMs()) > BUSY_AFTER_MS,
 });
 const keeper = orders.keptStore === null ? null : startKeeper(orders.keptStore);
 
@@ -124,7 +128,6 @@ port.on("message", (message: ToThread) => {
 
 /** With nothing left to do the thread ends by itself. */
 async function close(): Promise<void> {
-  shelf.close();
   server?.close();
   server?.closeAllConnections();
   await keeper?.stop();
