@@ -53,11 +53,6 @@ interface WorkFlags extends BatchFlags {
 /** More than any machine has cores to run. */
 const PROCESSES_MAX = 1_024;
 
-/**
- * Without word of a change a worker that only tells of endings looks for them this often: what it
- * would tell late is a line on a screen, and every look is a question to the store.
- */
-const ENDINGS_MS = 20_000;
 /** However busy the store is, it is looked at no more often than this. */
 const LOOK_AT_MOST_EVERY_MS = 50;
 const UNFINISHED: readonly BatchState[] = BATCH_STATES.filter((state) => !isEnded(state));
@@ -233,7 +228,7 @@ async function watchOver(cli: Cli, parts: WatchParts, flags: WorkFlags): Promise
         const { message } = describeError(error);
         display.log({ level: "warn", event: "store.retry", message, error });
       }
-      await pause(wake, clock, flags.untilIdle === true ? parts.pollMs : ENDINGS_MS);
+      await pause(wake, clock, parts.pollMs);
     }
   } finally {
     for (const stopListening of unlisten) stopListening();
@@ -264,11 +259,11 @@ async function makeLook(
   };
 }
 
-async function pause(wake: Wake, clock: Clock, waitMs: number): Promise<void> {
+async function pause(wake: Wake, clock: Clock, pollMs: number): Promise<void> {
   await new Promise<void>((resolve) => {
     clock.after(LOOK_AT_MOST_EVERY_MS, resolve);
   });
-  await wake.wait(waitMs);
+  await wake.wait(pollMs);
 }
 
 /** A batch that this worker can finish: one that waits for its turn is unfinished, too. */
