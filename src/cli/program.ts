@@ -48,6 +48,8 @@ import { readPackageVersion } from "./package-version.ts";
 import { Screen } from "./screen.ts";
 
 const HELP_COLUMNS_MAX = 80;
+/** Standard error of the program that runs, which knows its secrets. */
+let errScreen: Screen | null = null;
 
 /** Runs what the words say; answers what the shell is told. */
 export async function runProgram(
@@ -72,6 +74,7 @@ export async function runProgram(
     },
   };
   cli.err.hide(listEnvironmentSecrets(env));
+  errScreen = cli.err;
   try {
     refuseBadFormat(env);
     await buildProgram(cli).parseAsync(argv, { from: "user" });
@@ -90,8 +93,7 @@ export async function runProgram(
 
 /** For what no command can catch: an error in a callback or a promise of the user's own. */
 export function reportCrash(error: unknown): void {
-  const screen = new Screen(process.stderr, process.env, process.argv.includes("--no-color"));
-  screen.hide(listEnvironmentSecrets(process.env));
+  const screen = errScreen ?? new Screen(process.stderr, process.env, true);
   const crash = new SluiceError("CRASHED", `outside of any handler: ${viewError(error).message}`, {
     hint: "A callback or an unawaited promise failed. The batch is kept: the same command goes on with it.",
     cause: error,

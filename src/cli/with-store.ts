@@ -1,6 +1,8 @@
 /** Opens the store for a command that only looks, and closes it whatever happens. */
+import { makeRedact } from "../core/redact.ts";
 import type { BatchSnapshot } from "../ports/conducting.ts";
 import type { Store } from "../ports/store.ts";
+import { makeRedactingStore } from "../runtime/redacting-store.ts";
 import { findBatch } from "./batch-id.ts";
 import type { Cli } from "./cli.ts";
 import type { CommonFlags } from "./common-flags.ts";
@@ -25,7 +27,9 @@ export async function withStore(
   const display = openDisplay(cli, config);
   const store = await openExistingStore(config, cli.clock);
   try {
-    return await look({ store, config, display });
+    // Reasons that people give are kept, and may quote a secret.
+    const redacting = makeRedactingStore(store, makeRedact(config.secrets));
+    return await look({ store: redacting, config, display });
   } finally {
     display.clear();
     await store.close();

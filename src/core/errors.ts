@@ -5,7 +5,7 @@
  */
 import { type ErrorShape, isObject, readProperty, readShape } from "./error-shape.ts";
 import { unreachable } from "./invariant.ts";
-import { redactText } from "./redact.ts";
+import { type Redact, redactText } from "./redact.ts";
 
 export const ERROR_CLASSES = ["permanent", "transient", "fatal", "unexpected"] as const;
 export type ErrorClass = (typeof ERROR_CLASSES)[number];
@@ -121,14 +121,17 @@ const MESSAGE_CHARS_MAX = 2_000;
 /** What of a message is searched for secrets; the rest is cut off anyway. */
 const REDACTED_CHARS_MAX = 16_384;
 
-/** Classifies whatever a handler threw. Never throws itself, whatever it is given. */
-export function describeError(thrown: unknown): ErrorFacts {
+/**
+ * Classifies whatever a handler threw. Never throws itself, whatever it is given. `redact` knows
+ * secrets that have no shape of their own.
+ */
+export function describeError(thrown: unknown, redact: Redact = redactText): ErrorFacts {
   const shape = readShape(thrown, isErrorClass);
   const { status, retryAfterMs, isOutage } = shape;
   return {
     errorClass: decideErrorClass(shape, "handler"),
-    code: shape.code ?? (status === null ? "UNEXPECTED" : `HTTP_${status}`),
-    message: clip(readMessage(thrown)),
+    code: redact(shape.code ?? (status === null ? "UNEXPECTED" : `HTTP_${status}`)),
+    message: clip(readMessage(thrown), redact),
     retryAfterMs,
     isOutage,
     isThrottled: retryAfterMs !== null || status === 429 || shape.found?.meaning === "throttled",
@@ -189,9 +192,9 @@ function isErrorClass(value: unknown): value is ErrorClass {
  * Cutting may halve a pair of surrogates, and a message may hold a lone one: records take neither.
  * A NUL ends a text for some databases, so its picture stands in its place.
  */
-function clip(whole: string): string {
+function clip(whole: string, redact: Redact): string {
   // Before it is cut: half a secret would no longer be known for one.
-  const text = redactText(whole.slice(0, REDACTED_CHARS_MAX));
+  const text = redact(whole.slice(0, REDACTED_CHARS_MAX));
   const clipped =
     text.length <= MESSAGE_CHARS_MAX ? text : `${text.slice(0, MESSAGE_CHARS_MAX - 1)}…`;
   return clipped.toWellFormed().replaceAll("\0", "\u2400");

@@ -1,5 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { isSecretName, listSecrets, makeRedact, REDACTED, redactText } from "./redact.ts";
+import {
+  holdsSecret,
+  isSecretName,
+  listSecrets,
+  makeRedact,
+  REDACTED,
+  redactText,
+  redactValue,
+} from "./redact.ts";
 
 const C = "c4nary-9f8e7d";
 
@@ -40,6 +48,7 @@ describe("a secret is known by its shape", () => {
       "unexpected token in JSON at position 4",
       "password: expected",
       "the token was not accepted",
+      "    at refill (file:///app/token-bucket.ts:112:14)",
       "retry in 3 s; see https://example.test/docs:80/",
     ];
     for (const text of texts) expect(redactText(text)).toBe(text);
@@ -117,5 +126,35 @@ describe("secrets of a value", () => {
     const names = ["tokenCount", "passwordMaxLength", "monkey", "keyboard", "tokenExpiresAt"];
     expect(names.filter(isSecretName)).toEqual([]);
     expect(["password", "DB_PASSWORD", "x-api-key", "key", "sig"].every(isSecretName)).toBe(true);
+  });
+});
+
+describe("plain data as it is shown", () => {
+  it("keeps its form and loses what secret names hold, and what looks like a secret elsewhere", () => {
+    const input = {
+      site: 12,
+      url: `https://me:${C}@portal.test/list`,
+      login: { password: C, pin: "12", tokens: [C, null] },
+      pages: ["a", `token=${C}`],
+    };
+    expect(redactValue(input)).toEqual({
+      site: 12,
+      url: `https://me:${REDACTED}@portal.test/list`,
+      login: { password: REDACTED, pin: "12", tokens: [REDACTED, null] },
+      pages: ["a", `token=${REDACTED}`],
+    });
+  });
+
+  it("is blank where it is too deep to be searched, and bears cycles", () => {
+    const loop: Record<string, unknown> = { name: "x" };
+    loop["self"] = loop;
+    expect(JSON.stringify(redactValue(loop))).toContain(REDACTED);
+  });
+
+  it("holds a secret under a name, or in a text", () => {
+    const redact = makeRedact([C]);
+    expect(holdsSecret({ a: [{ b: `with ${C}` }] }, redact)).toBe(true);
+    expect(holdsSecret({ headers: { authorization: "abcdefgh" } }, redact)).toBe(true);
+    expect(holdsSecret({ a: [{ b: "with nothing" }], key: "a" }, redact)).toBe(false);
   });
 });

@@ -75,25 +75,38 @@ function hideUser(whole: string, scheme: string, user: string, password?: string
   return `${scheme}${user}:${REDACTED}@`;
 }
 
-/** What is hidden already, and plain words after a name ("token: expected"), need no hiding. */
+/** What is hidden already, plain words after a name ("token: expected") and places in files need no hiding. */
 function hideValue(whole: string, lead: string, scheme: string, value: string): string {
   if (value.startsWith("[redacted") || HARMLESS_VALUE.test(value)) return whole;
   return `${lead}${scheme}${REDACTED}`;
 }
 
 const HARMLESS_VALUE =
-  /^(?:expected|missing|required|invalid|expired|unknown|wrong|must|is|was|not|no|the|a|an|null|undefined|true|false|string|number|\d{1,4})[.!?]?$/iu;
+  /^(?:expected|missing|required|invalid|expired|unknown|wrong|must|is|was|not|no|the|a|an|null|undefined|true|false|string|number|\d{1,4}|\d{1,6}:\d{1,6})[.!?]?$/iu;
 
 /** The values of secret names in a value, however deep: what an error about it may quote. */
 export function listSecrets(value: unknown): string[] {
   const found: string[] = [];
+  visitTexts(value, (text, isSecret) => {
+    if (isSecret && text.length >= SECRET_CHARS_MIN) found.push(text);
+  });
+  return found;
+}
+
+/** Whether a value holds, however deep, what must not be shown. */
+export function holdsSecret(value: unknown, redact: Redact): boolean {
+  let holds = false;
+  visitTexts(value, (text, isSecret) => {
+    holds ||= (isSecret && text.length >= SECRET_CHARS_MIN) || redact(text) !== text;
+  });
+  return holds;
+}
+
+function visitTexts(value: unknown, see: (text: string, isSecret: boolean) => void): void {
   let left = VALUES_MAX;
   const visit = (current: unknown, isSecret: boolean, depth: number): void => {
     if (left-- <= 0 || depth > DEPTH_MAX) return;
-    if (typeof current === "string") {
-      if (isSecret && current.length >= SECRET_CHARS_MIN) found.push(current);
-      return;
-    }
+    if (typeof current === "string") return see(current, isSecret);
     if (typeof current !== "object" || current === null) return;
     if (Array.isArray(current)) {
       for (const one of current) visit(one, isSecret, depth + 1);
@@ -104,7 +117,25 @@ export function listSecrets(value: unknown): string[] {
     }
   };
   visit(value, false, 0);
-  return found;
+}
+
+/** Plain data as it may be shown: without secrets, and blank where it is too deep to be searched. */
+export function redactValue(value: unknown, redact: Redact = redactText): unknown {
+  let left = VALUES_MAX;
+  const copy = (current: unknown, isSecret: boolean, depth: number): unknown => {
+    if (typeof current === "string") {
+      return isSecret && current.length >= SECRET_CHARS_MIN ? REDACTED : redact(current);
+    }
+    if (typeof current !== "object" || current === null) return current;
+    if (left-- <= 0 || depth > DEPTH_MAX) return REDACTED;
+    if (Array.isArray(current)) return current.map((one) => copy(one, isSecret, depth + 1));
+    const entries = readEntries(current).map(([name, one]) => [
+      name,
+      copy(one, isSecret || isSecretName(name), depth + 1),
+    ]);
+    return Object.fromEntries(entries);
+  };
+  return copy(value, false, 0);
 }
 
 /** A getter of a user's object may throw. */

@@ -1,6 +1,8 @@
 /**
- * Texts that only the main thread can make, kept by the thread that serves them: while the main thread
- * is busy the last one is served, with its age.
+ * Texts that only the main thread can make, kept by the thread that serves them. One is made at the
+ * start, so that there is something to serve however soon the main thread becomes busy, and from then
+ * on when somebody asks: pages that nobody reads cost a waiting worker and its store nothing. While the
+ * main thread is busy the last one is served, with its age.
  */
 import type { Clock } from "../ports/clock.ts";
 
@@ -9,6 +11,8 @@ export interface ShelfParts {
   readonly paths: readonly string[];
   /** Asks the main thread for a text, which comes with `put` when it has the time. */
   readonly ask: (path: string) => void;
+  /** Whether the main thread is known to be busy: then nobody waits for it who can be given the last text. */
+  readonly isBusy: () => boolean;
 }
 
 export interface ShelvedText {
@@ -18,23 +22,15 @@ export interface ShelvedText {
 
 /** How long a reader waits for a fresh text. */
 const FRESH_WITHIN_MS = 500;
-/** So that there is something to serve, however soon the main thread becomes busy. */
-const REFRESH_MS = 15_000;
 
 export class PageShelf {
   readonly #parts: ShelfParts;
   readonly #texts = new Map<string, { readonly text: string; readonly madeAt: number }>();
   readonly #waiting = new Map<string, (() => void)[]>();
-  #cancel: () => void = () => undefined;
 
   constructor(parts: ShelfParts) {
     this.#parts = parts;
-    if (parts.paths.length > 0) this.#refresh();
-  }
-
-  #refresh(): void {
-    for (const path of this.#parts.paths) this.#ask(path);
-    this.#cancel = this.#parts.clock.after(REFRESH_MS, () => this.#refresh());
+    for (const path of parts.paths) this.#ask(path);
   }
 
   /** One question at a time: a busy main thread finds no pile of them. */
@@ -57,10 +53,17 @@ export class PageShelf {
 
   /** Null when the main thread has never made one. */
   async read(path: string): Promise<ShelvedText | null> {
-    const { clock } = this.#parts;
+    const { clock, isBusy } = this.#parts;
     const waiting = this.#ask(path);
-    await new Promise<void>((resolve) => {
-      const cancel = clock.after(FRESH_WITHIN_MS, () => {
+    if (!this.#texts.has(path) || !isBusy()) await this.#waitIn(waiting);
+    const found = this.#texts.get(path);
+    if (found === undefined) return null;
+    return { text: found.text, ageMs: clock.monotonicMs() - found.madeAt };
+  }
+
+  #waitIn(waiting: (() => void)[]): Promise<void> {
+    return new Promise<void>((resolve) => {
+      const cancel = this.#parts.clock.after(FRESH_WITHIN_MS, () => {
         waiting.splice(waiting.indexOf(wake), 1);
         resolve();
       });
@@ -70,12 +73,5 @@ export class PageShelf {
       };
       waiting.push(wake);
     });
-    const found = this.#texts.get(path);
-    if (found === undefined) return null;
-    return { text: found.text, ageMs: clock.monotonicMs() - found.madeAt };
-  }
-
-  close(): void {
-    this.#cancel();
   }
 }

@@ -8,6 +8,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
 import { describeError } from "../core/errors.ts";
+import { computeBeatAgeMs } from "../core/health.ts";
 import { invariant } from "../core/invariant.ts";
 import { LeaseKeeper } from "../runtime/lease-keeper.ts";
 import { LeasePage } from "../runtime/lease-page.ts";
@@ -34,6 +35,8 @@ const REQUEST_MS = 5_000;
 /** Node looks for requests that take longer only so often: half a minute by itself. */
 const REQUEST_LOOK_MS = 1_000;
 const STANDARD_ERROR = 2;
+/** Two beats of the main loop. */
+const BUSY_AFTER_MS = 500;
 
 const orders = workerData as VigilOrders;
 const port = parentPort;
@@ -43,8 +46,9 @@ const pulse = new PulsePage(orders.pulse);
 const leases = new LeasePage(orders.leases);
 const shelf = new PageShelf({
   clock: systemClock,
-  paths: Object.keys(orders.pages),
+  paths: orders.listening === null ? [] : Object.keys(orders.pages),
   ask: (path) => say({ kind: "ask", path }),
+  isBusy: () => computeBeatAgeMs(pulse.read(), systemClock.monotonicMs()) > BUSY_AFTER_MS,
 });
 const leaveOrphan =
   orders.orphanhood === null ? null : watchForOrphanhood(orders.orphanhood, systemClock);
@@ -160,7 +164,6 @@ port.on("message", (message: ToThread) => {
 /** With nothing left to do the thread ends by itself. */
 async function close(): Promise<void> {
   leaveOrphan?.();
-  shelf.close();
   hangWatch?.stop();
   server?.close();
   server?.closeAllConnections();

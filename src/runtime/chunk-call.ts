@@ -1,9 +1,11 @@
 /** One call of `processChunk`: many items in, one outcome for each out, and none forgotten. */
 import { TransientError, PermanentError } from "../core/errors.ts";
+import { listSecrets, makeRedact } from "../core/redact.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import { checkItem } from "./item-check.ts";
 import { Call, makeIdempotencyKey } from "./item-context.ts";
 import { readOutcome } from "./outcomes.ts";
+import { redactError } from "./redact-error.ts";
 import type { ChunkContext, ChunkItem } from "./contexts.ts";
 import type { Step } from "./step.ts";
 import type { Slot } from "./slot.ts";
@@ -59,7 +61,10 @@ export async function callForChunk(
   } catch (error) {
     if (slot.abandoned) return;
     call.end(error);
-    for (const { position, given } of entries) listener.fail(position, given.item, error);
+    // It is told of each item, and may quote any of them.
+    const redact = makeRedact(entries.flatMap(({ given }) => listSecrets(given.item)));
+    const safe = redactError(error, redact);
+    for (const { position, given } of entries) listener.fail(position, given.item, safe);
     return;
   }
   if (slot.abandoned) return;

@@ -40,6 +40,8 @@ export interface ConductorParts {
 const LOOK_AT_MOST_EVERY_MS = 10;
 /** Batches sliced at once: a slow source must not keep other lanes waiting. */
 const SLICINGS_MAX = 8;
+/** How often whoever waits for another's claim looks, at least: nobody is told when one runs out. */
+const CLAIM_LOOK_MS = 5_000;
 const PRUNE_EVERY_MS = 3_600_000;
 
 /** A batch that is being sliced here. */
@@ -156,7 +158,7 @@ export class Conductor {
           hint: "Submit it again, with the same key if it had one.",
         });
       }
-      await sleep(clock, settings.pollMs, this.#stop.signal);
+      await sleep(clock, Math.min(settings.pollMs, CLAIM_LOOK_MS), this.#stop.signal);
     }
   }
 

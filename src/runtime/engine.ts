@@ -25,6 +25,7 @@ import { Operator } from "./operator.ts";
 import { makePatientStore } from "./patient-store.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { RecordTail } from "./record-tail.ts";
+import { redactError } from "./redact-error.ts";
 import { makeRedactingStore } from "./redacting-store.ts";
 import type { ScalingView } from "./scaling-view.ts";
 import { type EngineSettings, resolveSettings } from "./settings.ts";
@@ -73,11 +74,12 @@ export class Engine {
     this.store = store;
     this.#settings = settings;
     this.#clock = options.clock ?? systemClock;
-    this.operator = new Operator(store, this.#clock);
+    const redact = makeRedact(options.redact ?? []);
+    const callersStore = makeRedactingStore(store, redact);
+    this.operator = new Operator(callersStore, this.#clock);
     this.#tail = new RecordTail(store, this.#clock, settings.pollMs);
     this.#random = options.random ?? systemRandom;
     this.#observatory = new Observatory({ store: raw, clock: this.#clock, settings });
-    const redact = makeRedact(options.redact ?? []);
     this.#log =
       options.log === undefined
         ? silentLog
@@ -101,13 +103,13 @@ export class Engine {
       ),
       settings,
       meter: this.#observatory.meter,
-      onFatal: (error: unknown) => this.#fail(error),
+      onFatal: (error: unknown) => this.#fail(redactError(error, redact)),
     };
     this.#sweeper = new Sweeper(parts);
     this.#subscriptions = new Subscriptions({ ...parts, worker: workerId });
     this.#conductor = new Conductor({
       ...parts,
-      callersStore: store,
+      callersStore,
       worker: workerId,
       offerInline: (batch, pipeline, step) => this.#worker.offerInline(batch.id, pipeline, step),
     });

@@ -3,8 +3,8 @@
  * is told of everything that begins and ends: handler calls, reads, questions to the store. Learns on
  * the way how long the handlers take.
  */
-import { Durations } from "../core/durations.ts";
 import { describeError } from "../core/errors.ts";
+import { ExpectedDuration } from "../core/expected-duration.ts";
 import { WORKER_STATUSES } from "../core/health.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
@@ -157,7 +157,7 @@ export class HandlerPulse {
   readonly #heart: Heart;
   readonly #declaredMs: number | null;
   readonly #limitMs: number;
-  readonly #durations = new Durations();
+  readonly #durations = new ExpectedDuration();
   #learnedMs: number | null = null;
   #ended = 0;
   running = 0;
@@ -190,7 +190,7 @@ export class HandlerPulse {
     this.#durations.add(now - startedAt);
     this.#ended++;
     const isLook = this.#ended % CALLS_PER_LOOK === 0 || this.#ended < CALLS_PER_LOOK;
-    if (isLook) this.#learnedMs = this.#durations.computeExpectedMs();
+    if (isLook) this.#learnedMs = this.#durations.computeMs();
     if (isLook || this.running === 0) this.#heart.review();
   }
 }

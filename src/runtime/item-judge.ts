@@ -8,7 +8,7 @@ import {
 } from "../core/errors.ts";
 import { unreachable } from "../core/invariant.ts";
 import type { ItemCommit } from "../core/item-commit.ts";
-import { listSecrets, orderSecrets, redactText } from "../core/redact.ts";
+import { listSecrets, makeRedact, type Redact } from "../core/redact.ts";
 import { decideRetry } from "../core/retry.ts";
 import type { ItemMessage } from "../core/topic.ts";
 import type { Random } from "../ports/random.ts";
@@ -18,6 +18,7 @@ import { isPoolBroken } from "./cpu/cpu-task.ts";
 import type { Call } from "./item-context.ts";
 import type { Log, LogEntry } from "./log.ts";
 import { readOutcome, readOutcomeKind } from "./outcomes.ts";
+import { redactError } from "./redact-error.ts";
 import type { Step } from "./step.ts";
 import { StopSignal, TimeLimitSignal } from "./stop-signals.ts";
 
@@ -143,16 +144,17 @@ export class ItemJudge {
   }
 
   /** The step's own word for an error comes before what its shape says. */
-  #describe(thrown: unknown): ErrorFacts {
+  #describe(thrown: unknown, redact: Redact): ErrorFacts {
     const { step, log } = this.#parts;
-    const facts = describeError(thrown);
+    const facts = describeError(thrown, redact);
     if (step.classify === undefined) return facts;
     try {
       return { ...facts, errorClass: readClass(step.classify(thrown)) ?? facts.errorClass };
     } catch (error) {
       // It must not hide the failure that it is asked about.
-      const message = `classify of step ${step.name} threw: ${describeError(error).message}`;
-      log({ level: "warn", event: "item.classify_failed", message, error });
+      const message = `classify of step ${step.name} threw: ${describeError(error, redact).message}`;
+      const safe = redactError(error, redact);
+      log({ level: "warn", event: "item.classify_failed", message, error: safe });
       return facts;
     }
   }
@@ -165,10 +167,12 @@ export class ItemJudge {
     if (isPoolBroken(thrown)) {
       return run.defer(index, readKeyOf(step, item), BROKEN_POOL_MS);
     }
-    const told =
-      stop instanceof TimeLimitSignal ? describeError(asTimeout(stop)) : this.#describe(thrown);
-    // An error may quote its item: what that calls a password must not be in the message.
-    const facts = { ...told, message: redactText(told.message, orderSecrets(listSecrets(item))) };
+    // An error may quote its item: what that calls a password must not be told of.
+    const redact = makeRedact(listSecrets(item));
+    const facts =
+      stop instanceof TimeLimitSignal
+        ? describeError(asTimeout(stop))
+        : this.#describe(thrown, redact);
     if (facts.isOutage && run.pace !== null) {
       this.#parts.onOutage(run);
       return run.defer(index, readKeyOf(step, item), run.pace.outageMs);
@@ -176,10 +180,12 @@ export class ItemJudge {
     const attempts = run.countAttempts(index) + 1;
     const decision = decideRetry(step.retry, { ...facts, attempts }, random.next());
     if (facts.isThrottled) this.#parts.onThrottled(item, facts.retryAfterMs);
-    if (facts.errorClass === "unexpected") log(describeUnexpected(run, index, facts, thrown));
+    if (facts.errorClass === "unexpected") {
+      log(describeUnexpected(run, index, facts, redactError(thrown, redact)));
+    }
     switch (decision.kind) {
       case "stop_worker":
-        return this.#parts.onFatal(thrown);
+        return this.#parts.onFatal(redactError(thrown, redact));
       case "retry":
         return run.fail(index, readKeyOf(step, item), attempts, facts, decision.delayMs);
       case "give_up":

@@ -32,6 +32,23 @@ it("neither message, error, stack nor cause of an entry holds a secret", () => {
   expect(`${told.stack}${(told.cause as Error).stack}`).not.toContain(SECRET);
 });
 
+it("what clients hang on their errors holds no secret, and the error stays one of its class", () => {
+  const { entries, log } = collect();
+  class ClientError extends Error {
+    readonly status = 401;
+    readonly config = { url: "https://portal.test", headers: { authorization: SECRET } };
+  }
+  const error = new ClientError("refused");
+  guardLog(log, makeRedact([]))({ level: "warn", event: "x.y", message: "m", error });
+  const told = entries[0]?.error;
+  expect(told).toBeInstanceOf(ClientError);
+  expect(told).toMatchObject({
+    message: "refused",
+    status: 401,
+    config: { url: "https://portal.test", headers: { authorization: "[redacted]" } },
+  });
+});
+
 it("an error without a secret is handed on as it is", () => {
   const { entries, log } = collect();
   const error = new Error("plain");

@@ -29,6 +29,7 @@ interface Described {
   readonly help: string;
 }
 
+const MS_PER_SECOND = 1_000;
 const NS_PER_SECOND = 1e9;
 const LAG_RESOLUTION_MS = 10;
 const NO_LABELS = {};
@@ -231,15 +232,15 @@ function addHistogram(
     meter.list().flatMap((step) => {
       const labels = { pipeline: step.pipeline, step: step.step };
       const histogram = read(step);
-      const { count, sumSeconds } = histogram;
+      const { count, sumMs } = histogram;
       return [
         ...histogram.listCumulative().map((bucket) => ({
           metricName: `${name}_bucket`,
-          labels: { ...labels, le: String(bucket.bound) },
+          labels: { ...labels, le: String(bucket.boundMs / MS_PER_SECOND) },
           value: bucket.count,
         })),
         { metricName: `${name}_bucket`, labels: { ...labels, le: "+Inf" }, value: count },
-        { metricName: `${name}_sum`, labels, value: sumSeconds },
+        { metricName: `${name}_sum`, labels, value: sumMs / MS_PER_SECOND },
         { metricName: `${name}_count`, labels, value: count },
       ];
     }),

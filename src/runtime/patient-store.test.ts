@@ -209,4 +209,14 @@ describe("a patient store", () => {
     const verbs = Object.keys(store).filter((name) => name !== "state");
     expect(Object.keys(patient).toSorted()).toEqual(verbs.toSorted());
   });
+
+  test("is looked at as often as its store asks for", () => {
+    const clock = new ManualClock();
+    const store = createMemoryStore({ clock, sha256: (text) => text });
+    const looks = { pollMs: 20_000, sweepMs: 5_000 };
+    const random = { next: () => 0.5, id: () => "aaaaaaaaaaaa" };
+    const settings = { outageRetryMs: 5_000 };
+    const patience = { clock, random, log: () => undefined, settings, isTireless: () => false };
+    expect(makePatientStore({ ...store, looks }, patience).looks).toEqual(looks);
+  });
 });

@@ -72,6 +72,7 @@ export function makePatientStore(store: Store, parts: PatienceParts): Store {
     name: store.name,
     ...(store.spansHosts === undefined ? {} : { spansHosts: store.spansHosts }),
     ...(store.dialect === undefined ? {} : { dialect: store.dialect }),
+    ...(store.looks === undefined ? {} : { looks: store.looks }),
     // Never again by itself: the transaction is the caller's, and what to do about it, too.
     ...(store.within === undefined ? {} : { within: store.within.bind(store) }),
     watch: (onChange) => store.watch(onChange),

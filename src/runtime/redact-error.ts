@@ -1,23 +1,37 @@
 /** An error as it may be logged: with its stack and causes, without secrets. */
-import type { Redact } from "../core/redact.ts";
+import { holdsSecret, type Redact, redactValue } from "../core/redact.ts";
 
 /** How deep causes are followed. */
 const CAUSES_MAX = 5;
 
-/** The error itself where it holds no secret, or a copy without it that has its name, code and stack. */
+/**
+ * What was thrown, where it holds no secret. Else a copy of the same class without it, also in what
+ * clients hang on their errors: requests, headers.
+ */
 export function redactError(error: unknown, redact: Redact, depth = 0): unknown {
   if (typeof error === "string") return redact(error);
-  if (!(error instanceof Error)) return error;
+  if (!(error instanceof Error)) {
+    return holdsSecret(error, redact) ? redactValue(error, redact) : error;
+  }
   const { message, stack = "", cause } = error;
-  const safeCause =
-    cause === undefined || depth >= CAUSES_MAX ? undefined : redactError(cause, redact, depth + 1);
+  const follow = (inner: unknown): unknown =>
+    depth >= CAUSES_MAX ? undefined : redactError(inner, redact, depth + 1);
+  const safeCause = cause === undefined ? undefined : follow(cause);
+  const errors = error instanceof AggregateError ? (error.errors as unknown[]) : [];
+  const safeErrors = errors.map(follow);
   const [safeMessage, safeStack] = [redact(message), redact(stack)];
-  if (safeMessage === message && safeStack === stack && safeCause === cause) return error;
+  const isSafe =
+    safeMessage === message &&
+    safeStack === stack &&
+    safeCause === cause &&
+    safeErrors.every((inner, at) => inner === errors[at]) &&
+    !holdsSecret(error, redact);
+  if (isSafe) return error;
   const copy = new Error(safeMessage, safeCause === undefined ? undefined : { cause: safeCause });
-  const code = (error as { readonly code?: unknown }).code;
-  return Object.assign(copy, {
+  Object.setPrototypeOf(copy, Object.getPrototypeOf(error) as object);
+  const inner = errors.length === 0 ? {} : { errors: safeErrors };
+  return Object.assign(copy, redactValue(error, redact), inner, {
     name: error.name,
     stack: safeStack,
-    ...(typeof code === "string" ? { code } : {}),
   });
 }

@@ -6,12 +6,14 @@
  */
 import { decideDelivery } from "../core/delivery.ts";
 import { describeError, type ErrorFacts } from "../core/errors.ts";
+import { listSecrets, makeRedact } from "../core/redact.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
 import { renewClaim } from "./held-claim.ts";
 import type { Log } from "./log.ts";
 import { Setbacks } from "./setbacks.ts";
+import { redactError } from "./redact-error.ts";
 import type { EngineSettings } from "./settings.ts";
 import { type Delivery, readStream } from "./stream.ts";
 import type { Recipient } from "./subscriber.ts";
@@ -202,9 +204,12 @@ export class Relay {
         return this.#over.signal.aborted ? { kind: "stopped" } : { kind: "taken" };
       } catch (error) {
         if (this.#over.signal.aborted) break;
-        const facts = describeError(error);
+        // It may quote what it was handed.
+        const redact = makeRedact(group.flatMap(({ open }) => listSecrets(open().data)));
+        const facts = describeError(error, redact);
         const message = `${kind} ${name} failed on ${describeGroup(group)}: ${facts.message}`;
-        log({ level: "warn", event: "relay.handler_failed", message, error });
+        const safe = redactError(error, redact);
+        log({ level: "warn", event: "relay.handler_failed", message, error: safe });
         const decision = decideDelivery(retry, facts, attempts, random.next());
         if (decision.kind === "give_up") return { kind: "given_up", attempts, facts };
         await sleep(clock, decision.delayMs, this.#stop.signal);

@@ -67,7 +67,7 @@ export interface PostgresStoreOptions {
 const BUSY_MS = 10_000;
 const CONNECTIONS_MAX = 8;
 /** A waiting worker asks less than one question a second: it is told of changes. */
-const LOOKS = { pollMs: 5_000, sweepMs: 5_000 };
+export const LOOKS = { pollMs: 20_000, sweepMs: 5_000 };
 
 export async function openPostgresStore(
   address: string,

@@ -11,6 +11,7 @@ import { listPages } from "../../runtime/pages.ts";
 import { canWorkOn, type Pipeline } from "../../runtime/pipeline.ts";
 import { Setbacks } from "../../runtime/setbacks.ts";
 import { systemRandom } from "../../runtime/system-random.ts";
+import { resolveSettings } from "../../runtime/settings.ts";
 import { Wake } from "../../runtime/wake.ts";
 import {
   adjustPipeline,
@@ -53,7 +54,6 @@ interface WorkFlags extends BatchFlags {
 /** More than any machine has cores to run. */
 const PROCESSES_MAX = 1_024;
 
-const POLL_MS = 1_000;
 /** However busy the store is, it is looked at no more often than this. */
 const LOOK_AT_MOST_EVERY_MS = 50;
 const UNFINISHED: readonly BatchState[] = BATCH_STATES.filter((state) => !isEnded(state));
@@ -72,7 +72,10 @@ export function addWorkCommand(program: Command, cli: Cli): void {
     .argument("<pipeline.ts...>", "files that export a pipeline by default")
     .option("--until-idle", "stop when no batch of these pipelines is unfinished (for cron)")
     .option("--processes <n>", "keep so many processes at work, and start again those that die")
-    .option("--health-port <port>", `serves /health and /ready (default: ${DEFAULT_HEALTH_PORT})`);
+    .option(
+      "--health-port <port>",
+      `serves /health, /ready, /metrics and /scaling (default: ${DEFAULT_HEALTH_PORT})`,
+    );
   addConcurrencyFlag(command).action(async (files: string[]) => {
     const flags = command.optsWithGlobals<WorkFlags>();
     const isOne = flags.processes === undefined || isOneOfSeveral(cli.env);
@@ -179,7 +182,8 @@ async function workWatched(cli: Cli, parts: WatchedParts, flags: WorkFlags): Pro
     for (const pipeline of pipelines) engine.work(pipeline);
     const names = pipelines.map(({ name }) => name).join(", ");
     display.note(`working on ${names} from ${showStore(config.store)}`);
-    await watchOver(cli, { ...parts, engine }, flags);
+    const { pollMs } = resolveSettings(settings, engine.store.looks);
+    await watchOver(cli, { ...parts, engine, pollMs }, flags);
     if (stop.received !== null) {
       const again = isSupervised(cli.env) ? "" : "; once more stops at once";
       display.note(`${stop.received}: finishing what is in hand${again}`);
@@ -192,6 +196,8 @@ async function workWatched(cli: Cli, parts: WatchedParts, flags: WorkFlags): Pro
 
 interface WatchParts extends WorkParts {
   readonly engine: Engine;
+  /** How often the store is looked at without word of a change. */
+  readonly pollMs: number;
 }
 
 /** Logs batches as they end, until a signal, a failure or, with --until-idle, until nothing is left. */
@@ -232,7 +238,7 @@ async function watchOver(cli: Cli, parts: WatchParts, flags: WorkFlags): Promise
         if (waitMs === null) throw error;
       }
       await sleep(clock, LOOK_AT_MOST_EVERY_MS + waitMs, over.signal);
-      await wake.wait(POLL_MS);
+      await wake.wait(parts.pollMs);
     }
   } finally {
     for (const stopListening of unlisten) stopListening();
@@ -248,7 +254,8 @@ async function makeLook(
   const ended = await EndedBatches.fromNowOn(store);
   let lastNote = "";
   return async () => {
-    const left = await findUnfinished(store, pipelines);
+    // Before the endings are read: one that comes in between is told of, and not waited for.
+    const left = flags.untilIdle === true ? await findUnfinished(store, pipelines) : null;
     for (const { batch, position } of await ended.read()) {
       if (!pipelines.some((pipeline) => canWorkOn(pipeline, batch))) continue;
       tell(position, describeEnded(cli, batch, flags));

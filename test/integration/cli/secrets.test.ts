@@ -6,8 +6,7 @@ import { randomBytes } from "node:crypto";
 import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createEngine } from "../../../src/index.ts";
-import { type Ending, readLines, Workspace } from "../../support/command-line.ts";
+import { type Ending, readLines, type Running, Workspace } from "../../support/command-line.ts";
 import { askForPostgres } from "../../support/postgres-setup.ts";
 import { startWebServer, status, type WebServer } from "../engine/web-server.ts";
 
@@ -28,6 +27,8 @@ function makeCanaries() {
     source: `canary-source-${nonce()}`,
     crash: `canary-crash-${nonce()}`,
     why: `canary-why-${nonce()}`,
+    input: `canary-input-${nonce()}`,
+    fatal: `canary-fatal-${nonce()}`,
   };
 }
 
@@ -46,6 +47,8 @@ afterEach(async () => {
 
 /** Where the items themselves are kept, as the user gave them. */
 const ITEMS_OWN = ["manifest", "override", "result", "message", "item_key"];
+/** Which items there are, as the user said it. */
+const INPUTS = /"input":"(?:[^"\\]|\\.)*"/g;
 
 interface Place {
   readonly address: string;
@@ -124,6 +127,12 @@ export default definePipeline({
       });
       case "config": throw new Error("signed with " + item.signed);
       case "object": throw { message: "x-api-key: " + key, code: "ODD" };
+      case "stack": throw new Error("cannot log in with " + item.login.password, {
+        cause: new Error("sent " + item.login.password),
+      });
+      case "client": throw Object.assign(new Error("401"), {
+        config: { headers: { Authorization: item.login.password } },
+      });
       default: context.emit("out", { id: item.id }); return item.id;
     }
   },
@@ -142,13 +151,22 @@ function writeFiles(): void {
      });`,
   );
   work.write(
+    "fatal.ts",
+    `import { definePipeline, FatalError } from "sluice";
+     export default definePipeline({
+       name: "fatal",
+       source: ({ input }: { input: { password: string } }) => [input],
+       process: (item) => { throw new FatalError("nobody may log in with " + item.password); },
+     });`,
+  );
+  work.write(
     "crash.ts",
     `import { definePipeline, jsonl } from "sluice";
      export default definePipeline({
        name: "crash",
        source: ({ input }: { input: string }) => jsonl<any>(input),
        process: () => new Promise(() => {
-         setTimeout(() => { throw new Error("token=${canaries.crash}"); }, 1);
+         setTimeout(() => { throw new Error("token=${canaries.crash}, ${canaries.config}"); }, 1);
        }),
      });`,
   );
@@ -170,65 +188,116 @@ function writeFiles(): void {
     { id: "header", bearer: canaries.bearer },
     { id: "config", signed: canaries.config },
     { id: "object" },
+    { id: "stack", login: { password: canaries.item } },
+    { id: "client", login: { password: canaries.item } },
   ];
   work.write("items.jsonl", items.map((item) => `${JSON.stringify(item)}\n`).join(""));
+}
+
+/** What a worker shows over HTTP. */
+async function readPages(env: Readonly<Record<string, string>>): Promise<string[]> {
+  const worker = work.start(["work", "portal.ts", "--health-port", "0"], { env });
+  await worker.waitFor(/health at http:\S+[^]*working on/);
+  const base = /health at (http:\S+)\/health/.exec(worker.stderr)?.[1] ?? "";
+  const paths = ["/health", "/ready", "/metrics", "/scaling", "/none"];
+  const shown = await Promise.all(
+    paths.map(async (path) => (await fetch(`${base}${path}`)).text()),
+  );
+  worker.signal("SIGTERM");
+  return [...shown, (await worker.ended).stderr];
+}
+
+/** Runs commands one after the other in one process, which is quicker than a process for each. */
+const SEVERAL = `
+import { setMaxListeners } from "node:events";
+import { runProgram } from "./node_modules/sluice/dist/cli/program.js";
+setMaxListeners(0, process.stdout, process.stderr, process);
+for (const words of JSON.parse(process.argv[2])) {
+  await runProgram(words, process.exit);
+}
+process.exit(0);
+`;
+
+const INPUT = ["--input", "items.jsonl"];
+/** Everything that fails. */
+const RUNS = [
+  ["run", "portal.ts", ...INPUT, "--json"],
+  ["run", "portal.ts", ...INPUT, "--log-format", "json", "--key", "two"],
+  ["run", "portal.ts", ...INPUT, "--verbose", "--key", "three"],
+  ["run", "broken.ts", "--verbose"],
+  ["run", "broken.ts", "--log-format", "json", "--key", "again"],
+  ["submit", "portal.ts", ...INPUT, "--key", "four", "--json"],
+  ["work", "portal.ts", "--until-idle", "--log-format=json"],
+];
+
+/** Every command that looks, at a batch that failed and at one that waits. */
+function listLooks(failed: string, waiting: string, store: string): string[][] {
+  const ofBatch = ["status", "why", "dead", "watch"].flatMap((command) => [
+    [command, failed],
+    [command, failed, "--json"],
+  ]);
+  const ofAll = ["list", "deliveries", "lanes", "topics", "keys", "limits", "doctor"].flatMap(
+    (command) => [[command], [command, "--json"]],
+  );
+  return [
+    ...ofBatch,
+    ...ofAll,
+    ["status", waiting],
+    ["status", waiting, "--json"],
+    ["why", waiting, "--json"],
+    ["list", "--store", store],
+    ["topics", "read", "failures", "--json"],
+    ["status", "b-unknown", "--verbose"],
+  ];
 }
 
 describe.each(Object.entries(PLACES))("on %s", (_name, open) => {
   test("no canary is printed, logged, counted or kept in the ledger", async () => {
     const { address, dump } = await open();
     writeFiles();
+    work.write("several.mjs", SEVERAL);
     const said: string[] = [];
     const env = { PORTAL_API_KEY: canaries.environment, SLUICE_STORE: address };
-    const run = async (...args: readonly string[]): Promise<Ending> => {
-      const ending = await work.start(args, { env }).ended;
+    const hear = async ({ ended }: Running): Promise<Ending> => {
+      const ending = await ended;
       said.push(ending.stdout, ending.stderr);
       return ending;
     };
-    const input = ["--input", "items.jsonl"];
-    const { stdout } = await run("run", "portal.ts", ...input, "--json");
-    const id = readLines<{ batch: string }>(stdout).at(-1)?.batch ?? "";
-    expect(stdout).toContain('"failed":6');
-    const logged = await run("run", "portal.ts", ...input, "--log-format", "json", "--key", "two");
-    await run("run", "portal.ts", ...input, "--verbose", "--key", "three");
-    await run("run", "broken.ts", "--verbose");
-    await run("run", "broken.ts", "--log-format", "json", "--key", "again");
-    expect((await run("run", "crash.ts", ...input)).stderr).toContain("CRASHED");
-    await run("submit", "portal.ts", ...input, "--key", "four", "--json");
-    await run("work", "portal.ts", "--until-idle", "--log-format=json");
-    await run("pause", "--lane", "portal", "--why", `rotate password=${canaries.why}`);
-    const looks = [
-      ["list"],
-      ["list", "--json"],
-      ["status", id],
-      ["status", id, "--json"],
-      ["dead", id],
-      ["dead", id, "--json"],
-      ["deliveries"],
-      ["deliveries", "--json"],
-      ["lanes"],
-      ["doctor"],
-      ["topics"],
-      ["topics", "read", "failures", "--json"],
-      ["status", "b-unknown", "--verbose"],
-    ];
-    await Promise.all(looks.map((words) => run(...words)));
+    const run = (...args: readonly string[]): Promise<Ending> => hear(work.start(args, { env }));
+    const runAll = (all: readonly (readonly string[])[]): Promise<Ending> =>
+      hear(
+        work.startProgram(process.execPath, ["several.mjs", JSON.stringify(all)], {
+          ...env,
+          SLUICE_HEALTH_PORT: "off",
+        }),
+      );
+    const listed = `https://me:${canaries.input}@portal.test/list`;
+    const input = JSON.stringify({ url: listed, password: canaries.fatal });
+    const submit = ["submit", "fatal.ts", "--input-json", input, "--key", "five"];
+    expect((await runAll([...RUNS, submit])).stdout).toContain(`"failed":8`);
+    expect((await run("run", "crash.ts", ...INPUT)).stderr).toContain("CRASHED");
+    expect((await run("work", "fatal.ts", "--verbose")).code).toBe(70);
+    expect((await run("work", "fatal.ts", "--log-format=json", "--json")).code).toBe(70);
+    said.push(...(await readPages(env)));
+    const batches = readLines<{ batch: string; pipeline: string }>(
+      (await run("list", "--json")).stdout,
+    );
+    const idOf = (name: string): string =>
+      batches.find(({ pipeline }) => pipeline === name)?.batch ?? "";
+    const why = `rotate password=${canaries.why} and ${canaries.environment}`;
+    const pause = ["pause", "--lane", "portal", "--why", why, "--by", canaries.environment];
+    await runAll([pause, ...listLooks(idOf("portal"), idOf("fatal"), address)]);
     // The sinks were really called, and refused.
     expect(server.hits.length).toBeGreaterThan(0);
-    const engine = await createEngine({ store: address });
-    said.push(await engine.metrics(), JSON.stringify(await engine.scaling()));
-    await engine.close();
-    const kept = await dump();
+    const kept = (await dump()).replaceAll(INPUTS, "");
     expect(kept).toContain("the portal refuses [redacted]");
     expect(kept).toContain("https://reader:[redacted]@portal.test");
+    expect(said.join("\n")).toContain("https://me:[redacted]@portal.test");
     const leaks = Object.entries(canaries).flatMap(([name, canary]) => [
       ...findAround(`${name} was printed`, said.join("\n"), canary),
       ...findAround(`${name} was kept`, kept, canary),
     ]);
     expect(leaks).toEqual([]);
-    for (const line of readLines<Record<string, unknown>>(logged.stderr)) {
-      expect(line).toMatchObject({ time: expect.any(String), level: expect.any(String) });
-    }
   });
 });
 
@@ -245,8 +314,11 @@ test("JSON logs name the batch, chunk, item and worker of what they tell", async
   }).ended;
   expect(code).not.toBe(2);
   const lines = readLines<Record<string, unknown>>(stderr);
+  for (const line of lines) {
+    expect(line).toMatchObject({ time: expect.any(String), level: expect.any(String) });
+  }
   const gaveUp = lines.filter(({ event }) => event === "item.gave_up");
-  expect(gaveUp).toHaveLength(6);
+  expect(gaveUp).toHaveLength(8);
   for (const line of gaveUp) {
     expect(line).toMatchObject({
       level: "warn",

@@ -59,7 +59,7 @@ test("Ctrl-C lets the processes of a pool finish what is in hand", async () => {
        name: "slow",
        cpu: { size: 1 },
        chunkSize: 1,
-       source: () => [1_500, 1_500, 1_500],
+       source: () => [800, 800, 800],
        process: async (ms: number, { cpu }) => {
          process.stderr.write("begun\\n");
          await cpu("./task.mjs", ms);

@@ -8,6 +8,8 @@ import { Heart } from "../../../src/runtime/heart.ts";
 import { systemClock } from "../../../src/runtime/system-clock.ts";
 import { Vigil, type VigilPage } from "../../../src/http/vigil.ts";
 
+const TERMS = { worker: 1, leaseMs: 15_000, renewMs: 5_000 };
+
 const open: Vigil[] = [];
 afterEach(async () => {
   for (const vigil of open.splice(0)) await vigil.close();
@@ -35,7 +37,7 @@ describe("a vigil", () => {
   test("says from the shared pages how the worker is", async () => {
     const { heart, url } = await start();
     expect((await fetch(`${url}/health`)).status).toBe(503);
-    heart.start({ worker: 1, leaseMs: 15_000, renewMs: 5_000 });
+    heart.start(TERMS);
     expect((await fetch(`${url}/health?x=1`)).status).toBe(200);
     expect((await fetch(`${url}/ready`)).status).toBe(200);
     heart.leases.enter({ batch: "b-1", step: 0, chunk: 0, fence: 1 });
@@ -60,16 +62,19 @@ describe("a vigil", () => {
     ]);
   });
 
-  test("serves pages of the main thread: fresh ones, and the last one while it is busy", async () => {
+  test("serves pages of the main thread: fresh ones while it comes around", async () => {
     let made = 0;
     const read = async (): Promise<string> => `made ${++made}\n`;
-    const { url } = await start({ "/metrics": { contentType: "text/plain; version=1", read } });
+    const page = { contentType: "text/plain; version=1", read };
+    const { url, heart } = await start({ "/metrics": page });
+    heart.start(TERMS);
     const fresh = await fetch(`${url}/metrics`);
     expect(fresh.headers.get("content-type")).toBe("text/plain; version=1");
     expect(fresh.headers.get("age")).toBe("0");
     expect(await fresh.text()).toMatch(/^made \d+\n$/);
     const again = await fetch(`${url}/metrics`);
     expect(Number((await again.text()).slice(5))).toBe(made);
+    heart.noteStopped();
   });
 
   test("serves the last text, with its age, when the main thread does not come to it", async () => {
@@ -79,7 +84,7 @@ describe("a vigil", () => {
     const { url } = await start({ "/metrics": { contentType: "text/plain", read } });
     expect(await (await fetch(`${url}/metrics`)).text()).toBe("x 1\n");
     isBusy = true;
-    await sleep(700);
+    await sleep(1_100);
     const old = await fetch(`${url}/metrics`);
     expect(await old.text()).toBe("x 1\n");
     expect(Number(old.headers.get("age"))).toBeGreaterThanOrEqual(1);

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { Durations } from "./durations.ts";
+import { ExpectedDuration } from "./expected-duration.ts";
 
 function learn(...groups: readonly (readonly [calls: number, tookMs: number])[]): number | null {
-  const durations = new Durations();
+  const expected = new ExpectedDuration();
   for (const [calls, tookMs] of groups) {
-    for (let call = 0; call < calls; call++) durations.add(tookMs);
+    for (let call = 0; call < calls; call++) expected.add(tookMs);
   }
-  return durations.computeExpectedMs();
+  return expected.computeMs();
 }
 
 describe("expected durations", () => {
