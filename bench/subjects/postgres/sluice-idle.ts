@@ -2,7 +2,7 @@
  * What a worker costs the server that has nothing to do: transactions of its database, as the server
  * counts them, while a real `sluice work` with its health pages waits. Sluice looks by a transaction of
  * several statements that go out together, so this is the number of its questions. The one who reads
- * is in another database, and not among them; a visit of autovacuum is.
+ * is in another database, and not among them. Visits of autovacuum would be: it is off meanwhile.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -50,6 +50,8 @@ async function measureIdle({ server, seconds }: IdleOptions): Promise<Figures> {
   };
   const worker = start("work", "bench.ts", "--health-port", "0");
   try {
+    await client.query("ALTER SYSTEM SET autovacuum = off");
+    await client.query("SELECT pg_reload_conf()");
     const [code] = (await once(start("run", "bench.ts"), "exit")) as [number | null];
     checkCount("the exit code", code ?? -1, 0);
     await delay(SETTLE_MS);
@@ -58,6 +60,8 @@ async function measureIdle({ server, seconds }: IdleOptions): Promise<Figures> {
     await delay(seconds * 1_000);
     return { transactionsPerSecond: ((await read()) - before) / elapsedSeconds(startedAt) };
   } finally {
+    await client.query("ALTER SYSTEM RESET autovacuum");
+    await client.query("SELECT pg_reload_conf()");
     await client.end();
     worker.kill("SIGTERM");
     await once(worker, "exit");
