@@ -18,6 +18,7 @@ import { decideStart } from "../core/start.ts";
 import { pruneByAge } from "./retention.ts";
 import type { EngineSettings } from "./settings.ts";
 import { type InlineWork, sliceBatch } from "./slicer.ts";
+import { STAND_BY_MS, StandBy } from "./stand-by.ts";
 import type { Step } from "./step.ts";
 import { Wake } from "./wake.ts";
 
@@ -39,8 +40,6 @@ export interface ConductorParts {
 const LOOK_AT_MOST_EVERY_MS = 10;
 /** Batches sliced at once: a slow source must not keep other lanes waiting. */
 const SLICINGS_MAX = 8;
-/** How often whoever waits for another's claim looks, at least: nobody is told when one runs out. */
-const CLAIM_LOOK_MS = 5_000;
 const PRUNE_EVERY_MS = 3_600_000;
 
 /** A batch that is being sliced here. */
@@ -56,6 +55,7 @@ export class Conductor {
   readonly #slicing = new Map<string, Slicing>();
   readonly #stop = new AbortController();
   readonly #wake: Wake;
+  readonly #standBy: StandBy;
   readonly #unwatch: () => void;
   #prunedAt: number;
   #loop: Promise<void> | null = null;
@@ -63,6 +63,7 @@ export class Conductor {
   constructor(parts: ConductorParts) {
     this.#parts = parts;
     this.#wake = new Wake(parts.clock);
+    this.#standBy = new StandBy(parts.clock, this.#wake);
     this.#unwatch = parts.store.watch(() => this.#wake.notify());
     this.#prunedAt = parts.clock.monotonicMs();
   }
@@ -80,6 +81,7 @@ export class Conductor {
   async stop(): Promise<void> {
     this.#stop.abort();
     for (const { over } of this.#slicing.values()) over.abort();
+    this.#standBy.stop();
     this.#wake.notify();
     this.#unwatch();
     await this.#loop;
@@ -134,7 +136,7 @@ export class Conductor {
           hint: "Submit it again, with the same key if it had one.",
         });
       }
-      await sleep(clock, Math.min(settings.pollMs, CLAIM_LOOK_MS), this.#stop.signal);
+      await sleep(clock, Math.min(settings.pollMs, STAND_BY_MS), this.#stop.signal);
     }
   }
 
@@ -152,6 +154,7 @@ export class Conductor {
     const keepClaim = this.#keepClaim(batch.id);
     const owned = items !== null;
     if (!(await keepClaim())) {
+      this.#standBy.lookAgain();
       await this.#mayStart(batch.id, true, owned);
       // There is nothing to give up, which would wake all who stand by for it, this one among them.
       return null;
