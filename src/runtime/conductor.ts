@@ -19,6 +19,7 @@ import { pruneByAge } from "./retention.ts";
 import { Setbacks } from "./setbacks.ts";
 import type { EngineSettings } from "./settings.ts";
 import { type InlineWork, sliceBatch } from "./slicer.ts";
+import { STAND_BY_MS, StandBy } from "./stand-by.ts";
 import type { Step } from "./step.ts";
 import { Wake } from "./wake.ts";
 
@@ -40,8 +41,6 @@ export interface ConductorParts {
 const LOOK_AT_MOST_EVERY_MS = 10;
 /** Batches sliced at once: a slow source must not keep other lanes waiting. */
 const SLICINGS_MAX = 8;
-/** How often whoever waits for another's claim looks, at least: nobody is told when one runs out. */
-const CLAIM_LOOK_MS = 5_000;
 const PRUNE_EVERY_MS = 3_600_000;
 
 /** A batch that is being sliced here. */
@@ -57,6 +56,7 @@ export class Conductor {
   readonly #slicing = new Map<string, Slicing>();
   readonly #stop = new AbortController();
   readonly #wake: Wake;
+  readonly #standBy: StandBy;
   readonly #unwatch: () => void;
   readonly #setbacks: Setbacks;
   readonly #slicingSetbacks: Setbacks;
@@ -68,6 +68,7 @@ export class Conductor {
   constructor(parts: ConductorParts) {
     this.#parts = parts;
     this.#wake = new Wake(parts.clock);
+    this.#standBy = new StandBy(parts.clock, this.#wake);
     this.#unwatch = parts.store.watch(() => this.#wake.notify());
     this.#setbacks = new Setbacks({ event: "conductor.retry" }, parts);
     this.#slicingSetbacks = new Setbacks({ event: "conductor.retry" }, parts);
@@ -87,6 +88,7 @@ export class Conductor {
   async stop(): Promise<void> {
     this.#stop.abort();
     for (const { over } of this.#slicing.values()) over.abort();
+    this.#standBy.stop();
     this.#wake.notify();
     this.#unwatch();
     await this.#loop;
@@ -158,7 +160,7 @@ export class Conductor {
           hint: "Submit it again, with the same key if it had one.",
         });
       }
-      await sleep(clock, Math.min(settings.pollMs, CLAIM_LOOK_MS), this.#stop.signal);
+      await sleep(clock, Math.min(settings.pollMs, STAND_BY_MS), this.#stop.signal);
     }
   }
 
@@ -176,6 +178,7 @@ export class Conductor {
     const keepClaim = this.#keepClaim(batch.id);
     const owned = items !== null;
     if (!(await keepClaim())) {
+      this.#standBy.lookAgain();
       await this.#mayStart(batch.id, true, owned);
       // There is nothing to give up, which would wake all who stand by for it, this one among them.
       return null;

@@ -15,6 +15,7 @@ import type { Log } from "./log.ts";
 import { Setbacks } from "./setbacks.ts";
 import { redactError } from "./redact-error.ts";
 import type { EngineSettings } from "./settings.ts";
+import { StandBy } from "./stand-by.ts";
 import { type Delivery, readStream } from "./stream.ts";
 import type { Recipient } from "./subscriber.ts";
 import { Wake } from "./wake.ts";
@@ -52,6 +53,7 @@ export class Relay {
   readonly #parts: RelayParts;
   readonly #recipient: Recipient;
   readonly #wake: Wake;
+  readonly #standBy: StandBy;
   readonly #unwatch: () => void;
   readonly #stop = new AbortController();
   /** Stopped for good: what a handler still does counts for nothing. */
@@ -66,6 +68,7 @@ export class Relay {
     this.#recipient = recipient;
     this.#parts = parts;
     this.#wake = new Wake(parts.clock);
+    this.#standBy = new StandBy(parts.clock, this.#wake);
     this.#unwatch = parts.store.watch(() => this.#wake.notify());
     this.#loop = this.#run().catch((error: unknown) => parts.onFatal(error));
   }
@@ -82,6 +85,7 @@ export class Relay {
   async stop(drainMs: number): Promise<void> {
     const { store, clock, worker } = this.#parts;
     this.#stop.abort();
+    this.#standBy.stop();
     this.#wake.notify();
     const ended = new AbortController();
     void this.#loop.then(() => ended.abort());
@@ -137,7 +141,10 @@ export class Relay {
       return false;
     }
     this.#waiting.push(...waiting);
-    if (!(await store.claim(this.#duty, worker, CLAIM_MS))) return false;
+    if (!(await store.claim(this.#duty, worker, CLAIM_MS))) {
+      this.#standBy.lookAgain();
+      return false;
+    }
     // Once more: whoever had the claim may have delivered them meanwhile.
     const page = await this.#readNext(this.#readLimit);
     this.#release = renewClaim(this.#duty, {
