@@ -45,18 +45,9 @@ export function guardLog(log: Log, redact: Redact): Log {
     try {
       const { message, error } = entry;
       const safe = { ...entry, message: redact(message) };
-      log(error === undefined ? safe : { ...safe, error: readError(error, redact) });
+      log(error === undefined ? safe : { ...safe, error: redactError(error, redact) });
     } catch {
       // Nothing can be said about it here.
     }
   };
-}
-
-/** A thrown object may answer no question: then its message is all that is told. */
-function readError(error: unknown, redact: Redact): unknown {
-  try {
-    return redactError(error, redact);
-  } catch {
-    return undefined;
-  }
 }

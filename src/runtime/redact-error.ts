@@ -6,16 +6,25 @@ const CAUSES_MAX = 5;
 
 /**
  * What was thrown, where it holds no secret. Else a copy of the same class without it, also in what
- * clients hang on their errors: requests, headers.
+ * clients hang on their errors: requests, headers. An object that answers no question is told of as
+ * such.
  */
-export function redactError(error: unknown, redact: Redact, depth = 0): unknown {
+export function redactError(error: unknown, redact: Redact): unknown {
+  try {
+    return takeOut(error, redact, 0);
+  } catch {
+    return new Error("what was thrown answers no question");
+  }
+}
+
+function takeOut(error: unknown, redact: Redact, depth: number): unknown {
   if (typeof error === "string") return redact(error);
   if (!(error instanceof Error)) {
     return holdsSecret(error, redact) ? redactValue(error, redact) : error;
   }
   const { message, stack = "", cause } = error;
   const follow = (inner: unknown): unknown =>
-    depth >= CAUSES_MAX ? undefined : redactError(inner, redact, depth + 1);
+    depth >= CAUSES_MAX ? undefined : takeOut(inner, redact, depth + 1);
   const safeCause = cause === undefined ? undefined : follow(cause);
   const errors = error instanceof AggregateError ? (error.errors as unknown[]) : [];
   const safeErrors = errors.map(follow);
