@@ -71,9 +71,10 @@ export const leasingBugs: readonly Bug[] = [
     also: [
       {
         file: SWEEPING,
-        before: '.filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now)',
+        before:
+          '.filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now - sparedMs)',
         after: `.filter(({ batch }) => batch.cancel !== null)
-      .filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now)`,
+      .filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now - sparedMs)`,
       },
     ],
     rare: true,
