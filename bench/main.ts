@@ -1,7 +1,8 @@
 /**
  * `node bench/main.ts heart`: measures Sluice beside a hand-written loop and a peer, in one run;
  * `life` measures what passes between batches: successors, lanes, cancels, redrives; `limits` how much
- * of a rate is used, and what limits cost; `postgres` the store for many machines beside the queues
+ * of a rate is used, and what limits cost; `cpu` what a second core brings,
+ * and whether health answers meanwhile; `postgres` the store for many machines beside the queues
  * that live on the same server.
  * Figures go to standard output, progress to standard error. The exit code is 1 when something could
  * not be measured, and says nothing about speed: a slow machine is not a failure.
@@ -10,6 +11,8 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { FULL_CPU_SIZES, listCpuQuestions, QUICK_CPU_SIZES } from "./cpu.ts";
+import { askAboutHealth, FULL_HEALTH_SECONDS, QUICK_HEALTH_SECONDS } from "./health.ts";
 import { FULL_SIZES, listHeartQuestions, QUICK_SIZES } from "./heart.ts";
 import { writeItemsFile } from "./items-file.ts";
 import { FULL_LIFE_SIZES, listLifeQuestions, QUICK_LIFE_SIZES } from "./life.ts";
@@ -53,6 +56,15 @@ const SETS: { readonly [name: string]: QuestionSet } = {
     list: (quick, pathOf) =>
       listLimitQuestions(quick ? QUICK_LIMIT_SIZES : FULL_LIMIT_SIZES, pathOf),
   },
+  cpu: {
+    hasPeers: false,
+    runs: 5,
+    startServer: null,
+    list: (quick) => [
+      ...listCpuQuestions(quick ? QUICK_CPU_SIZES : FULL_CPU_SIZES),
+      askAboutHealth(quick ? QUICK_HEALTH_SECONDS : FULL_HEALTH_SECONDS),
+    ],
+  },
   postgres: {
     hasPeers: true,
     runs: 5,
@@ -72,9 +84,9 @@ interface Request {
   readonly only: readonly string[];
 }
 
-const USAGE = `Usage: node bench/main.ts heart|life|limits|postgres [options]
+const USAGE = `Usage: node bench/main.ts heart|life|limits|cpu|postgres [options]
 
-  --runs N      interleaved runs of each subject (default 3, postgres 5; 1 with --quick)
+  --runs N      interleaved runs of each subject (default 3, cpu and postgres 5; 1 with --quick)
   --only a,c    only these questions
   --quick       small sizes: does everything run? Nothing is judged
   --json        one JSON document instead of tables

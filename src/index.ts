@@ -36,6 +36,8 @@ export { type EventOf, type EventRoutes, routeEvents } from "./runtime/event-rou
 export type { ClosedKey, Closing } from "./runtime/key-closing.ts";
 export type { ListedItem } from "./runtime/item-list.ts";
 export type { Log, LogEntry } from "./runtime/log.ts";
+export type { ScalingOptions } from "./runtime/observatory.ts";
+export type { PipelineScaling, ScalingView } from "./runtime/scaling-view.ts";
 export type { OpenBatch } from "./runtime/open-batch.ts";
 export type {
   ActOptions,
@@ -62,12 +64,14 @@ export type {
   SourceContext,
 } from "./runtime/contexts.ts";
 export {
+  type CpuOptions,
   type DefinedStep,
   definePipeline,
   defineStep,
   type Pipeline,
   type QuietHours,
 } from "./runtime/pipeline.ts";
+export type { CpuCallOptions, RunCpu } from "./runtime/cpu/cpu-call.ts";
 export type { EventHandler, SubscribeOptions } from "./runtime/subscriber.ts";
 export type { ReadOptions, Topic } from "./runtime/topic.ts";
 export type { WaitFor } from "./runtime/wait-step.ts";

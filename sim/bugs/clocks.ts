@@ -54,8 +54,8 @@ export const clockBugs: readonly Bug[] = [
       },
       {
         file: SWEEPING,
-        before: 'chunk.state === "leased" && chunk.leaseUntil <= now)',
-        after: 'chunk.state === "leased" && chunk.leaseUntil <= this.#clock.wallMs())',
+        before: 'chunk.state === "leased" && chunk.leaseUntil <= now - sparedMs)',
+        after: 'chunk.state === "leased" && chunk.leaseUntil <= this.#clock.wallMs() - sparedMs)',
       },
     ],
     rare: true,

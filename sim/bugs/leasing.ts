@@ -71,9 +71,10 @@ export const leasingBugs: readonly Bug[] = [
     also: [
       {
         file: SWEEPING,
-        before: '.filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now)',
+        before:
+          '.filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now - sparedMs)',
         after: `.filter(({ batch }) => batch.cancel !== null)
-      .filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now)`,
+      .filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now - sparedMs)`,
       },
     ],
     rare: true,
@@ -106,8 +107,8 @@ export const leasingBugs: readonly Bug[] = [
     what: "A worker does not look at its own clock, and starts items on a lease that has run out.",
     peers: ["bull#412", "kombu#337"],
     file: "src/runtime/run-queue.ts",
-    before: "if (now >= run.leaseUntil) run.lose();",
-    after: "void now;",
+    before: "if (run.isLostAt(now)) run.skipRest();",
+    after: "if (run.lost) run.skipRest();",
     rare: true,
   },
   {

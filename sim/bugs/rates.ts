@@ -101,10 +101,17 @@ export const rateBugs: readonly Bug[] = [
   },
   {
     name: "free-slot-draws-nothing",
-    what: "After a handler that was given up nobody draws for what waits.",
+    what: "After a handler that was given up nobody draws for what waits, and nobody looks again.",
     file: RUNNER,
     before: "    if (this.#slots.size < gauge.slots) rights.ask();\n",
     after: "",
+    also: [
+      {
+        file: "src/runtime/limiter.ts",
+        before: "      nextAt = Math.min(nextAt, now + LOOK_MS);\n",
+        after: "",
+      },
+    ],
   },
   {
     name: "dropped-items-counted-on",

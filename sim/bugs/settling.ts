@@ -104,8 +104,8 @@ export const settlingBugs: readonly Bug[] = [
     what: "One call that the store refuses for the moment stops the worker.",
     peers: ["bullmq#36", "pg-boss#549"],
     file: PATIENT,
-    before: "if (!mayRetry || (isOutage && !parts.isTireless())) throw error;",
-    after: "if (!mayRetry || attempt >= 1) throw error;",
+    before: "if (!mayTryAgain(error, errorClass, parts)) throw error;",
+    after: "if (attempt >= 1 || !mayTryAgain(error, errorClass, parts)) throw error;",
   },
   {
     name: "report-shares-its-map",

@@ -26,23 +26,8 @@ export const watchingBugs: readonly Bug[] = [
     what: "One sweep that the store refuses ends all sweeping.",
     peers: ["pg-boss#549", "bullmq#4585"],
     file: "src/runtime/sweeper.ts",
-    before: "      await sleep(clock, settings.sweepMs, this.#stop.signal);\n",
-    after:
-      "      if (refused) return;\n      await sleep(clock, settings.sweepMs, this.#stop.signal);\n",
-    also: [
-      {
-        file: "src/runtime/sweeper.ts",
-        before: "        if (!(error instanceof SluiceError && error.retryable)) throw error;\n",
-        after: `        if (!(error instanceof SluiceError && error.retryable)) throw error;
-        refused = true;
-`,
-      },
-      {
-        file: "src/runtime/sweeper.ts",
-        before: "    while (!this.#stop.signal.aborted) {\n      try {\n",
-        after: "    let refused = false;\n    while (!this.#stop.signal.aborted) {\n      try {\n",
-      },
-    ],
+    before: "if (waitMs === null) throw error;",
+    after: "if (waitMs === null) throw error;\n        return;",
     rare: true,
   },
 ];

@@ -1,6 +1,7 @@
 /** What a command has around it, so that it touches neither the process nor its streams itself. */
 import type { Clock } from "../ports/clock.ts";
 import type { Ask } from "./ask.ts";
+import type { LogFormat } from "./log-format.ts";
 import type { Screen } from "./screen.ts";
 
 export interface Cli {
@@ -14,6 +15,8 @@ export interface Cli {
   /** The words after `sluice`. */
   readonly argv: readonly string[];
   readonly clock: Clock;
+  /** How what goes on is told on stderr. */
+  readonly logFormat: LogFormat;
   /** Ends the process at once: for a second signal only. */
   readonly exitNow: (code: number) => never;
   /** Called once by the command that ran, with what the shell is told. */

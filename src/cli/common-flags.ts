@@ -1,5 +1,6 @@
 /** The options that every command has. */
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
+import { LOG_FORMATS } from "./log-format.ts";
 
 export interface CommonFlags {
   readonly json?: boolean;
@@ -14,5 +15,10 @@ export function addCommonFlags(program: Command): void {
     .option("--store <path>", "the SQLite file that holds the batches (default: .sluice/sluice.db)")
     .option("--config <file>", "the configuration (default: sluice.config.ts, if there is one)")
     .option("--no-color", "no colours (NO_COLOR and FORCE_COLOR are honoured too)")
+    .addOption(
+      new Option("--log-format <format>", "how stderr is written (default: text)").choices([
+        ...LOG_FORMATS,
+      ]),
+    )
     .option("--verbose", "show causes and stacks of errors");
 }

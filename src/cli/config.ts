@@ -4,11 +4,14 @@ import { dirname, relative, resolve } from "node:path";
 import { type SynchronousMode, SYNCHRONOUS_MODES } from "../adapters/sqlite/connection.ts";
 import { isAddress, readAddress } from "../adapters/postgres/address.ts";
 import { SluiceError } from "../core/errors.ts";
+import { SECRET_CHARS_MIN } from "../core/redact.ts";
 import { nameStore } from "../stores/open-store.ts";
 import { type EngineSettings, findSettingProblems } from "../runtime/settings.ts";
 import { importDefault } from "./import-module.ts";
 import type { CommonFlags } from "./common-flags.ts";
+import { checkHealth, type HealthConfig, readHealth } from "./health-config.ts";
 import { checkConsume, type Consumed, readConsume } from "./consume-config.ts";
+import { listAddressSecrets, listEnvironmentSecrets } from "./known-secrets.ts";
 import { checkNotify, type Notify, readNotify } from "./notify-config.ts";
 import {
   ENGINE_SETTINGS,
@@ -26,14 +29,21 @@ export interface Config {
   readonly synchronous: SynchronousMode;
   readonly busyMs: number;
   readonly engine: Partial<EngineSettings>;
+  /** How a worker process is watched over. */
+  readonly health: HealthConfig;
   /** Sinks that are told of events. */
   readonly notify: Notify;
   /** Sinks that take the messages of topics. */
   readonly consume: readonly Consumed[];
+  /** What must not be printed or kept: from the environment, the store's address, `redact`. */
+  readonly secrets: readonly string[];
   readonly warnings: readonly string[];
   /** What another command needs to find the same store: nothing, or ` --store path`. */
   readonly storeFlag: readonly string[];
 }
+
+/** The options that are settings. */
+type ConfigFlags = CommonFlags & { readonly healthPort?: string };
 
 /** A number that a command takes as an option of its own. */
 export interface NumberFlag {
@@ -53,7 +63,7 @@ const FILE_NAMES = [
 ];
 
 export async function loadConfig(
-  flags: CommonFlags,
+  flags: ConfigFlags,
   env: NodeJS.ProcessEnv,
   numbers: readonly NumberFlag[] = [],
 ): Promise<Config> {
@@ -63,8 +73,10 @@ export async function loadConfig(
     ...problems,
     ...checkStoreSettings(values),
     ...checkEngineSettings(values),
+    ...checkHealth(values),
     ...checkNotify(values.get("notify")),
     ...checkConsume(values.get("consume")),
+    ...checkRedact(values.get("redact")),
     ...numbers.flatMap(checkNumber),
   ];
   if (found.length > 0) {
@@ -75,10 +87,14 @@ export async function loadConfig(
       { hint: "Options are stronger than SLUICE_ variables, and those than the file." },
     );
   }
-  return assemble(values, warnings);
+  return assemble(values, warnings, env);
 }
 
-function assemble(values: ReadonlyMap<string, GivenValue>, warnings: readonly string[]): Config {
+function assemble(
+  values: ReadonlyMap<string, GivenValue>,
+  warnings: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Config {
   const read = (name: string): unknown => values.get(name)?.value;
   const given = (read("store") as string | undefined) ?? DEFAULT_STORE;
   const fromFlag = values.get("store")?.place === FLAG_PLACE;
@@ -87,8 +103,14 @@ function assemble(values: ReadonlyMap<string, GivenValue>, warnings: readonly st
     synchronous: (read("synchronous") as SynchronousMode | undefined) ?? "full",
     busyMs: (read("busyMs") as number | undefined) ?? DEFAULT_BUSY_MS,
     engine: readEngineSettings(values),
+    health: readHealth(values),
     notify: readNotify(values.get("notify")),
     consume: readConsume(values.get("consume")),
+    secrets: [
+      ...listEnvironmentSecrets(env),
+      ...listAddressSecrets(given),
+      ...((read("redact") as readonly string[] | undefined) ?? []),
+    ],
     warnings,
     storeFlag: fromFlag ? ["--store", nameStore(given)] : [],
   };
@@ -133,10 +155,14 @@ function findConfigFile(): string | null {
 
 const FLAG_PLACE = "after --store";
 
-function readFlags({ store }: CommonFlags): Layer {
-  const given: [string, GivenValue][] =
-    store === undefined ? [] : [["store", { value: store, place: FLAG_PLACE }]];
-  return { values: new Map(given), problems: [], warnings: [] };
+function readFlags({ store, healthPort }: ConfigFlags): Layer {
+  const values = new Map<string, GivenValue>();
+  if (store !== undefined) values.set("store", { value: store, place: FLAG_PLACE });
+  if (healthPort !== undefined) {
+    const value = /^\d+$/.test(healthPort) ? Number(healthPort) : healthPort;
+    values.set("healthPort", { value, place: "after --health-port" });
+  }
+  return { values, problems: [], warnings: [] };
 }
 
 function checkStoreSettings(values: ReadonlyMap<string, GivenValue>): string[] {
@@ -197,6 +223,20 @@ function readEngineSettings(values: ReadonlyMap<string, GivenValue>): Partial<En
     return one === undefined ? [] : [[name, one.value] as const];
   });
   return Object.fromEntries(given);
+}
+
+/** Without the values themselves. */
+function checkRedact(given: GivenValue | undefined): string[] {
+  if (given === undefined) return [];
+  const { value, place } = given;
+  const isGood = Array.isArray(value) && value.every((one) => typeof one === "string");
+  if (!isGood) return [`redact ${place} must be a list of texts that must not be shown`];
+  const short = value.filter((one: string) => one.length < SECRET_CHARS_MIN).length;
+  return short === 0
+    ? []
+    : [
+        `redact ${place} has texts of less than ${SECRET_CHARS_MIN} characters, which ordinary words hold, too`,
+      ];
 }
 
 function checkNumber({ name, given, max }: NumberFlag): string[] {

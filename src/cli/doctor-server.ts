@@ -102,6 +102,6 @@ function checkPooler({ isPooled }: ServerFacts): Check {
   if (!isPooled)
     return good("pooler", "none, or one that keeps sessions: changes are heard at once");
   const remedy =
-    "Everything works, but new work is noticed at the next look (pollMs). Connect directly, or with a pooler in session mode, to hear of it at once.";
+    "Everything works, but new work is noticed at the next look, within 5 s. Connect directly, or with a pooler in session mode, to hear of it at once.";
   return warn("pooler", "one that gives each transaction another connection", remedy);
 }

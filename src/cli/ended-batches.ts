@@ -4,6 +4,12 @@ import type { Store } from "../ports/store.ts";
 
 const RECORDS_PER_READ = 1_000;
 
+export interface EndedBatch {
+  /** Of the record that says so: whoever reads it sees the same. */
+  readonly position: number;
+  readonly batch: BatchSnapshot;
+}
+
 export class EndedBatches {
   readonly #store: Store;
   #position: number;
@@ -18,14 +24,14 @@ export class EndedBatches {
   }
 
   /** Those that have ended since the last read. */
-  async read(): Promise<BatchSnapshot[]> {
-    const ended: BatchSnapshot[] = [];
+  async read(): Promise<EndedBatch[]> {
+    const ended: EndedBatch[] = [];
     for (let more = true; more; ) {
       const records = await this.#store.readRecords(null, this.#position, RECORDS_PER_READ);
       for (const { position, type, batch: id } of records) {
         this.#position = position;
         const batch = type === "batch.ended" ? await this.#store.getBatch(id) : null;
-        if (batch !== null) ended.push(batch);
+        if (batch !== null) ended.push({ position, batch });
       }
       more = records.length === RECORDS_PER_READ;
     }

@@ -4,6 +4,7 @@
  */
 import { inspect } from "node:util";
 import { describeError } from "../core/errors.ts";
+import { redactText } from "../core/redact.ts";
 import { makeInert, makeInertLines } from "./inert-text.ts";
 import type { Screen } from "./screen.ts";
 import { wrapLine } from "./text-width.ts";
@@ -25,19 +26,25 @@ export function isSluiceError(error: unknown): error is Error & { code: string; 
   );
 }
 
-export function viewError(error: unknown): ErrorView {
+/** `otherwise` is the remedy for one that has none of its own. */
+export function viewError(error: unknown, otherwise: string | null = null): ErrorView {
   const { code, message } = describeError(error);
   if (isSluiceError(error)) {
-    return { code: error.code, message: error.message, hint: error.hint ?? null };
+    const { message: text, hint = otherwise } = error;
+    return { code: error.code, message: redactText(text), hint: hint ?? otherwise };
   }
-  return { code, message, hint: null };
+  return { code, message, hint: otherwise };
 }
 
-export function printError(error: unknown, screen: Screen, verbose: boolean): void {
-  const { code, message, hint } = viewError(error);
-  printErrorView({ code, message, hint }, screen);
+export function printError(
+  error: unknown,
+  screen: Screen,
+  verbose: boolean,
+  view: ErrorView = viewError(error),
+): void {
+  printErrorView(view, screen);
   if (verbose) printCauses(error, screen);
-  else if (hint === null)
+  else if (view.hint === null)
     screen.line(screen.colours.dim("hint: --verbose shows where it came from."));
 }
 
@@ -60,7 +67,9 @@ export function printErrorView({ code, message, hint }: ErrorView, screen: Scree
 export function printCauses(error: unknown, screen: Screen): void {
   let current: unknown = error;
   for (let depth = 0; depth < CAUSES_MAX && current !== undefined && current !== null; depth++) {
-    const text = current instanceof Error ? (current.stack ?? current.message) : inspect(current);
+    const text = redactText(
+      current instanceof Error ? (current.stack ?? current.message) : inspect(current),
+    );
     screen.line(screen.colours.dim(depth === 0 ? "stack:" : "caused by:"));
     for (const line of makeInertLines(text)) screen.line(screen.colours.dim(`  ${line}`));
     current = current instanceof Error ? current.cause : undefined;

@@ -9,6 +9,8 @@ export const EXIT = {
   usage: 2,
   completedWithErrors: 3,
   stoppedEarly: 4,
+  /** EX_SOFTWARE of sysexits.h: whoever supervises should not just start it again. */
+  fatal: 70,
 } as const;
 
 export const EXIT_CODES_HELP = [
@@ -17,6 +19,7 @@ export const EXIT_CODES_HELP = [
   "2    bad usage: an option, a setting, a pipeline file or a batch id",
   "3    the batch completed with errors: some items failed",
   "4    the batch was cancelled, or expired",
+  "70   a fatal error: mend it before starting again. The batch is kept",
   "130  stopped by Ctrl-C; 143 by SIGTERM. The batch is kept",
 ];
 
@@ -98,6 +101,10 @@ export function decideErrorExitCode(code: string): number {
   return USAGE_CODES.has(code) ? EXIT.usage : EXIT.failed;
 }
 
-export function decideSignalExitCode(signal: "SIGINT" | "SIGTERM"): number {
+/** Those that ask a command to stop. */
+export const STOP_SIGNALS = ["SIGINT", "SIGTERM"] as const;
+export type StopSignalName = (typeof STOP_SIGNALS)[number];
+
+export function decideSignalExitCode(signal: StopSignalName): number {
   return 128 + constants.signals[signal];
 }

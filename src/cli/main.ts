@@ -42,6 +42,10 @@ function start(): void {
     .then(({ hideExperimentalWarnings }) => {
       // Before anything loads SQLite, which is when Node warns of it.
       hideExperimentalWarnings();
+      return import("./early-signals.ts");
+    })
+    .then(({ exitOnSignals }) => {
+      exitOnSignals(exitNow);
       return import("./program.ts");
     })
     .then(({ runProgram, reportCrash }) => {

@@ -5,6 +5,7 @@ import { SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
 import { Engine } from "../runtime/engine.ts";
+import type { Heart } from "../runtime/heart.ts";
 import type { Log } from "../runtime/log.ts";
 import { systemRandom } from "../runtime/system-random.ts";
 import { openStore } from "../stores/open-store.ts";
@@ -17,16 +18,26 @@ export interface EngineParts {
   readonly config: Config;
   readonly clock: Clock;
   readonly log: Log;
+  /** For a worker that is watched over. */
+  readonly heart?: Heart;
 }
 
 /** The engine works on nothing until it is told to, and leaves the store open when it closes. */
 export async function openEngine(parts: EngineParts): Promise<Engine> {
-  const { config, clock, log } = parts;
+  const { config, clock, log, heart } = parts;
   keepMemoryFlat();
   const store = await openStoreOf(config, clock);
   try {
     await startNotified(store, config);
-    return await Engine.start(store, { ...config.engine, work: false, clock, log });
+    const watched = heart === undefined ? {} : { heart };
+    return await Engine.start(store, {
+      ...config.engine,
+      redact: config.secrets,
+      work: false,
+      clock,
+      log,
+      ...watched,
+    });
   } catch (error) {
     await store.close();
     throw error;

@@ -40,10 +40,16 @@ import {
   viewError,
 } from "./error-report.ts";
 import { decideErrorExitCode, EXIT } from "./exit-codes.ts";
+import { FATAL_HINT, FatalFailure } from "./fatal-failure.ts";
+import { formatLogLine } from "./json-log.ts";
+import { listEnvironmentSecrets } from "./known-secrets.ts";
+import { readLogFormat, refuseBadFormat } from "./log-format.ts";
 import { readPackageVersion } from "./package-version.ts";
 import { Screen } from "./screen.ts";
 
 const HELP_COLUMNS_MAX = 80;
+/** Standard error of the program that runs, which knows its secrets. */
+let errScreen: Screen | null = null;
 
 /** Runs what the words say; answers what the shell is told. */
 export async function runProgram(
@@ -52,7 +58,8 @@ export async function runProgram(
 ): Promise<number> {
   let exitCode: number = EXIT.ok;
   const { env } = process;
-  const noColour = argv.includes("--no-color");
+  const logFormat = readLogFormat(argv, env);
+  const noColour = argv.includes("--no-color") || logFormat === "json";
   const cli: Cli = {
     out: new Screen(process.stdout, env, noColour),
     err: new Screen(process.stderr, env, noColour),
@@ -60,12 +67,16 @@ export async function runProgram(
     env,
     argv,
     clock: systemClock,
+    logFormat,
     exitNow,
     finish: (code) => {
       exitCode = code;
     },
   };
+  cli.err.hide(listEnvironmentSecrets(env));
+  errScreen = cli.err;
   try {
+    refuseBadFormat(env);
     await buildProgram(cli).parseAsync(argv, { from: "user" });
   } catch (error) {
     exitCode = reportError(cli, error);
@@ -82,7 +93,7 @@ export async function runProgram(
 
 /** For what no command can catch: an error in a callback or a promise of the user's own. */
 export function reportCrash(error: unknown): void {
-  const screen = new Screen(process.stderr, process.env, process.argv.includes("--no-color"));
+  const screen = errScreen ?? new Screen(process.stderr, process.env, true);
   const crash = new SluiceError("CRASHED", `outside of any handler: ${viewError(error).message}`, {
     hint: "A callback or an unawaited promise failed. The batch is kept: the same command goes on with it.",
     cause: error,
@@ -155,19 +166,25 @@ function styleHelp({ colours }: Screen): object {
   };
 }
 
-function reportError(cli: Cli, error: unknown): number {
+function reportError(cli: Cli, thrown: unknown): number {
+  const isFatal = thrown instanceof FatalFailure;
+  const error = isFatal ? thrown.cause : thrown;
   const usage = error instanceof CommanderError ? readUsageError(error) : null;
   // Help and version are asked for and no errors, though commander throws them.
   if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok;
-  const view = usage ?? viewError(error);
-  if (usage === null) {
+  const view = usage ?? viewError(error, isFatal ? FATAL_HINT : null);
+  if (cli.logFormat === "json") {
+    const { message, ...facts } = view;
+    const failed = { level: "error", event: "command.failed", message, error } as const;
+    cli.err.line(formatLogLine(failed, cli.clock.wallMs(), facts));
+  } else if (usage === null) {
     const verbose = cli.argv.includes("--verbose") || isSet(cli.env["SLUICE_DEBUG"]);
-    printError(error, cli.err, verbose);
+    printError(error, cli.err, verbose, view);
   } else {
     printErrorView(usage, cli.err);
   }
-  if (cli.argv.includes("--json")) cli.out.line(formatJson({ error: view }));
-  return decideErrorExitCode(view.code);
+  if (cli.argv.includes("--json")) cli.out.line(cli.err.conceal(formatJson({ error: view })));
+  return isFatal ? EXIT.fatal : decideErrorExitCode(view.code);
 }
 
 function readUsageError(error: CommanderError): ErrorView {

@@ -3,7 +3,7 @@
  * few seconds. Other lines go through it as well, so that they do not tear the bar.
  */
 import type { Clock } from "../ports/clock.ts";
-import type { LogEntry } from "../runtime/log.ts";
+import { EVENTS_FOR_MACHINES, type LogEntry } from "../runtime/log.ts";
 import { makeInert } from "./inert-text.ts";
 import { describeProgress, type ProgressView, renderProgress } from "./progress-line.ts";
 import type { Screen } from "./screen.ts";
@@ -13,6 +13,8 @@ export const DRAW_EVERY_MS = 100;
 const LINE_EVERY_MS = 5_000;
 /** A message that comes again and again is shown once in this time. */
 const REPEAT_EVERY_MS = 10_000;
+/** Events of errors that nobody has classified. */
+const UNEXPECTED = /\.unexpected_error$/u;
 const CLEAR_LINE = "\r\u001b[K";
 
 export class ProgressDisplay {
@@ -21,6 +23,7 @@ export class ProgressDisplay {
   #drawn = "";
   #shownAt: number;
   #lastEntry = { message: "", at: 0 };
+  #lastPlace = { place: "", at: 0 };
 
   constructor(screen: Screen, clock: Clock) {
     this.#screen = screen;
@@ -52,8 +55,8 @@ export class ProgressDisplay {
   }
 
   /** What the engine has to say. */
-  log({ level, event, message }: LogEntry): void {
-    if (level === "debug") return;
+  log({ level, event, message, error }: LogEntry): void {
+    if (level === "debug" || EVENTS_FOR_MACHINES.has(event)) return;
     // How the engine ends is the command's to report.
     if (event === "engine.failed") return;
     const now = this.#clock.monotonicMs();
@@ -63,6 +66,17 @@ export class ProgressDisplay {
     const { colours } = this.#screen;
     const paint = { info: colours.dim, warn: colours.yellow, error: colours.red }[level];
     this.note(`${paint(level)}: ${makeInert(message)}`);
+    if (UNEXPECTED.test(event) && error instanceof Error) this.#showStack(error.stack ?? "");
+  }
+
+  /** Where it came from: once for many items that fail at the same place. */
+  #showStack(stack: string): void {
+    const [, ...frames] = stack.split("\n    at ");
+    const place = frames.join("\n");
+    const now = this.#clock.monotonicMs();
+    if (place === this.#lastPlace.place && now - this.#lastPlace.at < REPEAT_EVERY_MS) return;
+    this.#lastPlace = { place, at: now };
+    for (const frame of frames) this.note(this.#screen.colours.dim(`  at ${makeInert(frame)}`));
   }
 
   /** Takes the bar away, so that something else can be written. */

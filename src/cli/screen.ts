@@ -5,6 +5,7 @@
  */
 import tty from "node:tty";
 import pc from "picocolors";
+import { makeConceal, type Redact } from "../core/redact.ts";
 
 export type Colours = ReturnType<typeof pc.createColors>;
 
@@ -16,6 +17,8 @@ export class Screen {
   /** Whether bars and marks may use more than ASCII. */
   readonly unicode: boolean;
   readonly #stream: NodeJS.WriteStream;
+  #conceal: Redact | null = null;
+  readonly #secrets = new Set<string>();
   #closed = false;
   #failure: Error | null = null;
   #wakeWaiting: (() => void) | null = null;
@@ -48,6 +51,17 @@ export class Screen {
     return this.#failure;
   }
 
+  /** Takes these out of all that is written from here on. */
+  hide(secrets: readonly string[]): void {
+    for (const secret of secrets) this.#secrets.add(secret);
+    this.#conceal = makeConceal([...this.#secrets]);
+  }
+
+  /** A text as this screen would write it. */
+  conceal(text: string): string {
+    return this.#conceal === null ? text : this.#conceal(text);
+  }
+
   line(text = ""): void {
     this.#put(`${text}\n`);
   }
@@ -76,7 +90,7 @@ export class Screen {
   #put(text: string): boolean {
     if (this.#closed) return true;
     try {
-      return this.#stream.write(text) || this.#closed;
+      return this.#stream.write(this.conceal(text)) || this.#closed;
     } catch (error) {
       this.#fail(error as NodeJS.ErrnoException);
       return true;

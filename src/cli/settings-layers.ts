@@ -19,15 +19,32 @@ export interface Layer {
 }
 
 export const ENGINE_SETTINGS = Object.keys(DEFAULT_SETTINGS) as readonly (keyof EngineSettings)[];
-const SETTINGS: readonly string[] = ["store", "synchronous", "busyMs", ...ENGINE_SETTINGS];
+/** How a worker process is watched over. */
+export const HEALTH_SETTINGS: readonly string[] = [
+  "healthPort",
+  "healthHost",
+  "heartbeatTimeout",
+  "taskTimeoutBuffer",
+  "pollWait",
+];
+const SETTINGS: readonly string[] = [
+  "store",
+  "synchronous",
+  "busyMs",
+  ...ENGINE_SETTINGS,
+  ...HEALTH_SETTINGS,
+];
 /** Those that only a file can give. */
-const FILE_SETTINGS: readonly string[] = [...SETTINGS, "notify", "consume"];
-const TEXT_SETTINGS: ReadonlySet<string> = new Set(["store", "synchronous"]);
+const FILE_SETTINGS: readonly string[] = [...SETTINGS, "notify", "consume", "redact"];
+const TEXT_SETTINGS: ReadonlySet<string> = new Set(["store", "synchronous", "healthHost"]);
 
 const PREFIX = "SLUICE_";
-/** Variables that are no settings; all but the first are what a command sink gives its command. */
+/** Variables that are no settings; all but the first two are what a command sink gives its command. */
 const OTHER_VARIABLES = [
   "SLUICE_DEBUG",
+  "SLUICE_LOG",
+  // Which one it is of the processes of a supervisor.
+  "SLUICE_PROCESS",
   "SLUICE_EVENT",
   "SLUICE_BATCH",
   "SLUICE_EVENT_ID",

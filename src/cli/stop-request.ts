@@ -3,25 +3,26 @@
  * one ends the process at once, which costs nothing but some repeated work.
  */
 import type { Clock } from "../ports/clock.ts";
-import { decideSignalExitCode } from "./exit-codes.ts";
-
-const SIGNALS = ["SIGINT", "SIGTERM"] as const;
-export type StopSignalName = (typeof SIGNALS)[number];
+import { leaveSignals } from "./early-signals.ts";
+import { decideSignalExitCode, STOP_SIGNALS, type StopSignalName } from "./exit-codes.ts";
 
 /** npm hands its children the Ctrl-C that the terminal has sent them already: that is one, not two. */
-const ECHO_MS = 250;
+const ECHO_MS = 500;
 
 export class StopRequest {
   readonly #controller = new AbortController();
   readonly #clock: Clock;
-  readonly #exitNow: (code: number) => never;
+  readonly #onSecond: (exitCode: number) => void;
   readonly #listen = (signal: StopSignalName): void => this.#receive(signal);
   #first: { readonly signal: StopSignalName; readonly at: number } | null = null;
+  #isReleased = false;
 
-  constructor(clock: Clock, exitNow: (code: number) => never) {
+  /** `onSecond` ends the process at once. */
+  constructor(clock: Clock, onSecond: (exitCode: number) => void) {
     this.#clock = clock;
-    this.#exitNow = exitNow;
-    for (const signal of SIGNALS) process.on(signal, this.#listen);
+    this.#onSecond = onSecond;
+    for (const signal of STOP_SIGNALS) process.on(signal, this.#listen);
+    leaveSignals();
   }
 
   /** Aborts with the first signal. */
@@ -42,19 +43,25 @@ export class StopRequest {
     });
   }
 
-  /** Signals mean what they meant before. */
+  /** As if the signal had come, unless one has. */
+  request(signal: StopSignalName): void {
+    if (this.#first === null) this.#receive(signal);
+  }
+
+  /**
+   * The command has done what it had to: from here on a signal ends it at once. But an echo of the
+   * one that it has heeded does not make a failure of its good order.
+   */
   release(): void {
-    for (const signal of SIGNALS) process.off(signal, this.#listen);
+    this.#isReleased = true;
   }
 
   #receive(signal: StopSignalName): void {
     const at = this.#clock.monotonicMs();
-    if (this.#first === null) {
-      this.#first = { signal, at };
-      this.#controller.abort();
-      return;
-    }
-    const isEcho = signal === this.#first.signal && at - this.#first.at < ECHO_MS;
-    if (!isEcho) this.#exitNow(decideSignalExitCode(signal));
+    const first = this.#first;
+    this.#first ??= { signal, at };
+    if (first === null && !this.#isReleased) return this.#controller.abort();
+    const isEcho = first !== null && signal === first.signal && at - first.at < ECHO_MS;
+    if (!isEcho) this.#onSecond(decideSignalExitCode(signal));
   }
 }

@@ -19,7 +19,8 @@ import { type Config, loadConfig } from "./config.ts";
 import { formatCount } from "./format-number.ts";
 import { loadPipeline } from "./load-pipeline.ts";
 import { openEngine } from "./open-engine.ts";
-import { ProgressDisplay } from "./progress-display.ts";
+import { openDisplay } from "./open-display.ts";
+import type { ProgressDisplay } from "./progress-display.ts";
 
 export interface SubmittedBatch {
   readonly engine: Engine;
@@ -41,8 +42,7 @@ export async function submitBatch(
   const pipeline = adjustPipeline(await loadPipeline(file), flags);
   const input = readInput(pipeline, flags);
   const options = readSubmitOptions(flags, cli.clock.wallMs());
-  const display = new ProgressDisplay(cli.err, cli.clock);
-  for (const message of config.warnings) display.log({ level: "warn", event: "config", message });
+  const display = openDisplay(cli, config);
   const log: Log = (entry) => display.log(entry);
   const engine = await openEngine({ config, clock: cli.clock, log });
   try {

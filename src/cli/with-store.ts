@@ -1,12 +1,15 @@
 /** Opens the store for a command that only looks, and closes it whatever happens. */
+import { makeRedact } from "../core/redact.ts";
 import type { BatchSnapshot } from "../ports/conducting.ts";
 import type { Store } from "../ports/store.ts";
+import { makeRedactingStore } from "../runtime/redacting-store.ts";
 import { findBatch } from "./batch-id.ts";
 import type { Cli } from "./cli.ts";
 import type { CommonFlags } from "./common-flags.ts";
 import { type Config, loadConfig, type NumberFlag } from "./config.ts";
 import { openExistingStore } from "./open-engine.ts";
-import { ProgressDisplay } from "./progress-display.ts";
+import { openDisplay } from "./open-display.ts";
+import type { ProgressDisplay } from "./progress-display.ts";
 
 export interface StoreLook {
   readonly store: Store;
@@ -21,11 +24,12 @@ export async function withStore(
   look: (parts: StoreLook) => Promise<number>,
 ): Promise<number> {
   const config = await loadConfig(flags, cli.env, numbers);
-  const display = new ProgressDisplay(cli.err, cli.clock);
-  for (const message of config.warnings) display.log({ level: "warn", event: "config", message });
+  const display = openDisplay(cli, config);
   const store = await openExistingStore(config, cli.clock);
   try {
-    return await look({ store, config, display });
+    // Reasons that people give are kept, and may quote a secret.
+    const redacting = makeRedactingStore(store, makeRedact(config.secrets));
+    return await look({ store: redacting, config, display });
   } finally {
     display.clear();
     await store.close();

@@ -1,8 +1,11 @@
 /**
  * Errors are part of the interface. `SluiceError` is what the engine itself throws: a stable code,
  * a message that names the place, a hint that names the remedy. The other classes are how a handler
- * steers its item; anything else that it throws is classified by its shape, never by its text.
+ * steers its item; anything else that it throws is classified by its shape (error-meaning.ts), never by its text.
  */
+import { type ErrorShape, isObject, readProperty, readShape } from "./error-shape.ts";
+import { unreachable } from "./invariant.ts";
+import { type Redact, redactText } from "./redact.ts";
 
 export const ERROR_CLASSES = ["permanent", "transient", "fatal", "unexpected"] as const;
 export type ErrorClass = (typeof ERROR_CLASSES)[number];
@@ -114,116 +117,56 @@ export interface ErrorFacts {
   readonly isThrottled: boolean;
 }
 
-const TRANSIENT_CODES: ReadonlySet<string> = new Set([
-  "EAI_AGAIN",
-  "ECONNABORTED",
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "EHOSTUNREACH",
-  "ENETDOWN",
-  "ENETRESET",
-  "ENETUNREACH",
-  "EPIPE",
-  "ETIMEDOUT",
-  "UND_ERR_BODY_TIMEOUT",
-  "UND_ERR_CONNECT_TIMEOUT",
-  "UND_ERR_HEADERS_TIMEOUT",
-  "UND_ERR_SOCKET",
-]);
-
 const MESSAGE_CHARS_MAX = 2_000;
-/** How deep `cause` is followed: fetch hides the socket's code one level down. */
-const CAUSE_DEPTH_MAX = 5;
-/** What a server may ask for at most: nothing waits without a bound. */
-const RETRY_AFTER_MS_MAX = 86_400_000;
+/** What of a message is searched for secrets; the rest is cut off anyway. */
+const REDACTED_CHARS_MAX = 16_384;
 
-/** Classifies whatever a handler threw. Never throws itself, whatever it is given. */
-export function describeError(thrown: unknown): ErrorFacts {
-  const message = clip(readMessage(thrown));
-  const shape = readShape(thrown);
-  const code = shape.code ?? (shape.status === null ? "UNEXPECTED" : `HTTP_${shape.status}`);
-  const { retryAfterMs, isOutage } = shape;
-  const isThrottled = retryAfterMs !== null || shape.status === 429;
-  return { errorClass: classify(shape), code, message, retryAfterMs, isOutage, isThrottled };
+/**
+ * Classifies whatever a handler threw. Never throws itself, whatever it is given. `redact` knows
+ * secrets that have no shape of their own.
+ */
+export function describeError(thrown: unknown, redact: Redact = redactText): ErrorFacts {
+  const shape = readShape(thrown, isErrorClass);
+  const { status, retryAfterMs, isOutage } = shape;
+  return {
+    errorClass: decideErrorClass(shape, "handler"),
+    code: redact(shape.code ?? (status === null ? "UNEXPECTED" : `HTTP_${status}`)),
+    message: clip(readMessage(thrown), redact),
+    retryAfterMs,
+    isOutage,
+    isThrottled: retryAfterMs !== null || status === 429 || shape.found?.meaning === "throttled",
+  };
 }
 
-interface ErrorShape {
-  readonly declared: ErrorClass | null;
-  readonly code: string | null;
-  readonly status: number | null;
-  readonly retryAfterMs: number | null;
-  readonly timedOut: boolean;
-  readonly isOutage: boolean;
+/** Classifies what one of the engine's own ports threw: its store, its broker. */
+export function classifyPortError(thrown: unknown): ErrorClass {
+  // What a port has put in words of its own will not pass by itself, unless it says so.
+  if (thrown instanceof SluiceError) return thrown.retryable ? "transient" : "fatal";
+  return decideErrorClass(readShape(thrown, isErrorClass), "port");
 }
 
-function classify(shape: ErrorShape): ErrorClass {
-  if (shape.declared !== null) return shape.declared;
-  if (shape.timedOut) return "transient";
-  if (shape.code !== null && TRANSIENT_CODES.has(shape.code)) return "transient";
-  const status = shape.status;
-  if (status !== null) {
-    if (status === 408 || status === 425 || status === 429 || status >= 500) return "transient";
-    if (status >= 400) return "permanent";
-  }
-  return "unexpected";
-}
+/**
+ * Where an error came from. Whoever may not use the engine's own store can do nothing at all; whoever
+ * may not do what one item asks for can go on with the next.
+ */
+type ErrorPlace = "handler" | "port";
 
-function readShape(thrown: unknown): ErrorShape {
-  let declared: ErrorClass | null = null;
-  let code: string | null = null;
-  let status: number | null = null;
-  let retryAfterMs: number | null = null;
-  let timedOut = false;
-  let isOutage = false;
-  let current = thrown;
-  for (let depth = 0; depth < CAUSE_DEPTH_MAX && isObject(current); depth++) {
-    const own = (name: string): unknown => readProperty(current as object, name);
-    const errorClass = own("errorClass");
-    if (declared === null && isErrorClass(errorClass)) declared = errorClass;
-    const ownCode = own("code");
-    if (code === null && typeof ownCode === "string" && ownCode !== "") code = clipCode(ownCode);
-    const ownStatus = own("statusCode") ?? own("status");
-    if (status === null && isHttpStatus(ownStatus)) status = ownStatus;
-    retryAfterMs ??= readRetryAfter(own("retryAfterMs"), own("headers"), own("response"));
-    if (own("name") === "TimeoutError") timedOut = true;
-    if (own("isOutage") === true) isOutage = true;
-    current = own("cause");
-  }
-  return { declared, code, status, retryAfterMs, timedOut, isOutage };
-}
-
-/** What a server asks for: as its client says it, or in the headers of its answer. */
-function readRetryAfter(given: unknown, headers: unknown, response: unknown): number | null {
-  const ms =
-    typeof given === "number"
-      ? given
-      : (readRetryHeader(headers) ??
-        (isObject(response) ? readRetryHeader(readProperty(response, "headers")) : null));
-  if (ms === null || !Number.isFinite(ms) || ms < 0) return null;
-  // Whole, as stores keep times in whole milliseconds.
-  return Math.min(Math.ceil(ms), RETRY_AFTER_MS_MAX);
-}
-
-/** Seconds, or a date: that one is told from the server's own, whatever time it is here. */
-function readRetryHeader(headers: unknown): number | null {
-  if (!isObject(headers)) return null;
-  const after = readHeader(headers, "retry-after")?.trim() ?? "";
-  if (/^\d{1,9}$/u.test(after)) return Number(after) * 1_000;
-  const ms = Date.parse(after) - Date.parse(readHeader(headers, "date") ?? "");
-  return Number.isNaN(ms) ? null : Math.max(0, ms);
-}
-
-/** Of `Headers`, or of an object with names in small letters or as people write them. */
-function readHeader(headers: object, name: string): string | null {
-  const get = readProperty(headers, "get");
-  try {
-    const found: unknown =
-      typeof get === "function"
-        ? (get as (name: string) => unknown).call(headers, name)
-        : Object.entries(headers).find(([own]) => own.toLowerCase() === name)?.[1];
-    return typeof found === "string" || typeof found === "number" ? String(found) : null;
-  } catch {
-    return null;
+function decideErrorClass({ declared, found }: ErrorShape, place: ErrorPlace): ErrorClass {
+  if (isErrorClass(declared)) return declared;
+  if (found === null) return "unexpected";
+  const { meaning } = found;
+  switch (meaning) {
+    case "passing":
+    case "throttled":
+      return "transient";
+    case "refused":
+    case "gone":
+      return place === "port" ? "fatal" : "permanent";
+    case "bad":
+      // What the engine sends by itself is not a user's to mend.
+      return place === "port" ? "unexpected" : "permanent";
+    default:
+      return unreachable(meaning);
   }
 }
 
@@ -241,37 +184,18 @@ function readMessage(thrown: unknown): string {
     : `${typeof thrown} was thrown: ${String(thrown)}`;
 }
 
-/** A getter of a hostile error may throw; that must not hide the error it sits on. */
-function readProperty(object: object, name: string): unknown {
-  try {
-    return (object as Record<string, unknown>)[name];
-  } catch {
-    return undefined;
-  }
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null;
-}
-
 function isErrorClass(value: unknown): value is ErrorClass {
   return ERROR_CLASSES.includes(value as ErrorClass);
-}
-
-function isHttpStatus(value: unknown): value is number {
-  return typeof value === "number" && Number.isInteger(value) && value >= 100 && value <= 599;
 }
 
 /**
  * Cutting may halve a pair of surrogates, and a message may hold a lone one: records take neither.
  * A NUL ends a text for some databases, so its picture stands in its place.
  */
-function clip(text: string): string {
+function clip(whole: string, redact: Redact): string {
+  // Before it is cut: half a secret would no longer be known for one.
+  const text = redact(whole.slice(0, REDACTED_CHARS_MAX));
   const clipped =
     text.length <= MESSAGE_CHARS_MAX ? text : `${text.slice(0, MESSAGE_CHARS_MAX - 1)}…`;
   return clipped.toWellFormed().replaceAll("\0", "\u2400");
-}
-
-function clipCode(code: string): string {
-  return code.slice(0, 100).toWellFormed().replaceAll("\0", "\u2400");
 }

@@ -15,6 +15,7 @@ import {
   PENDING,
   setOutcome,
 } from "./outcome-map.ts";
+import { redactText } from "./redact.ts";
 import type { ItemFailure, ReportFacts } from "./report.ts";
 import type { ItemError } from "./tracked-item.ts";
 
@@ -104,7 +105,7 @@ export function listRefusals(
 }
 
 function describeFault({ errorClass, message }: CommitFault): ItemError {
-  return { errorClass, code: "COMMIT_WITH_FAILED", message };
+  return { errorClass, code: "COMMIT_WITH_FAILED", message: redactText(message) };
 }
 
 /** What may stand at the beginning: whatever ends a transaction, or changes more than data, may not. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { DEATHS_MAX, decideAfterLoss, mustRunAlone } from "./poison.ts";
+import { DEATHS_MAX, decideAfterLoss, isPoisonAlone, mustRunAlone } from "./poison.ts";
 
 describe("finding the item that kills its worker", () => {
   test("nobody started, nobody is charged", () => {
@@ -45,6 +45,10 @@ describe("finding the item that kills its worker", () => {
       expect(rounds).toBeLessThan(10);
     }
     expect([rounds, deaths]).toEqual([DEATHS_MAX, DEATHS_MAX]);
+  });
+
+  test("what always runs alone is convicted by its third death", () => {
+    expect([1, 2, 3, 4].map(isPoisonAlone)).toEqual([false, false, true, true]);
   });
 
   test("only a suspect must run alone", () => {

@@ -44,6 +44,11 @@ export function decideAfterLoss(started: readonly StartedItem[]): ChargedItem[] 
   });
 }
 
+/** A task in a process of its own has nothing beside it: each of its deaths was one alone. */
+export function isPoisonAlone(deaths: number): boolean {
+  return deaths >= DEATHS_MAX;
+}
+
 export function mustRunAlone(deaths: number): boolean {
   return deaths >= DEATHS_OF_SUSPECT;
 }

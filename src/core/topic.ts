@@ -31,6 +31,8 @@ export interface ItemMessage {
   readonly nth: number | "route";
   /** JSON text. */
   readonly body: string;
+  /** The trace in which it was emitted, where somebody traces: see trace-parent.ts. */
+  readonly traceparent?: string;
 }
 
 /** The same with the drive that its id needs. */
@@ -45,6 +47,7 @@ export interface NewMessage {
   readonly batch: string;
   /** JSON text. */
   readonly body: string;
+  readonly traceparent: string | null;
 }
 
 /** Where the messages of a chunk come from. */
@@ -64,11 +67,12 @@ export function listMessages(
   { messages, track }: Pick<ChunkEffect, "messages" | "track">,
 ): NewMessage[] {
   const { batch, errorsTopic } = origin;
-  const written = messages.map(({ index, topic, nth, body, drive }) => ({
+  const written = messages.map(({ index, topic, nth, body, drive, traceparent = null }) => ({
     topic,
     id: nameMessage(origin, origin.start + index, drive, nth),
     batch,
     body,
+    traceparent,
   }));
   if (errorsTopic === null) return written;
   const dead = track.filter((item) => item.dead).toSorted((a, b) => a.index - b.index);
@@ -78,6 +82,7 @@ export function listMessages(
       id: nameMessage(origin, origin.start + item.index, item.drive, "error"),
       batch,
       body: JSON.stringify(describeDead(origin, item)),
+      traceparent: null,
     });
   }
   return written;

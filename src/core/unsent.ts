@@ -60,5 +60,6 @@ function describeUnsent(origin: UnsentOrigin, item: number, line: string | undef
     id: nameMessage({ batch, step }, item, drive, "unsent"),
     batch,
     body: `{"batch":${JSON.stringify(batch)},"step":${JSON.stringify(stepName)},"item":${item}${value}}`,
+    traceparent: null,
   };
 }

@@ -22,6 +22,8 @@ export interface BatchSettings {
   readonly weight?: number;
   /** Handler calls at once over all workers. Default no cap. */
   readonly caps?: Caps;
+  /** Its place in the trace of its submitter, where that traces. */
+  readonly traceparent?: string;
 }
 
 export interface Submission {

@@ -5,6 +5,7 @@ import type { Counts } from "../core/counts.ts";
 import type { ErrorClass } from "../core/errors.ts";
 import type { LanePolicy } from "../core/lane.ts";
 import type { ItemNumbers, ItemOutcomeWord } from "../core/outcome-list.ts";
+import type { Load } from "../core/load.ts";
 import type { LimitChange, LimitSetting } from "../core/limit.ts";
 import type { LetterFilter } from "../core/redrive.ts";
 import type { Checkpoint } from "../core/tracked-item.ts";
@@ -161,6 +162,12 @@ export interface ReadingStore {
   listLimits(): Promise<readonly LimitSetting[]>;
   /** Their changes after one of them, in order. */
   listLimitChanges(afterSeq: number, limit: number): Promise<readonly LimitChange[]>;
+  /**
+   * How much work there is of each pipeline, over all workers, counted from what the store keeps of
+   * steps and of chunks in hand. With the batches that ended at this wall-clock time or later, so that
+   * two answers tell how much was done in between.
+   */
+  readLoad(endedSince: number): Promise<Load>;
   /** How many handlers may run now in each capped scope where some may. */
   listCapUse(): Promise<readonly Permit[]>;
 }

@@ -49,6 +49,7 @@ export const STORE_VERBS = [
   "listLimits",
   "listLimitChanges",
   "listCapUse",
+  "readLoad",
   "readPosition",
   "savePosition",
   "startReader",

@@ -10,6 +10,8 @@ export interface TopicMessage {
   readonly batch: string;
   /** When it was written: UTC, ISO 8601. */
   readonly at: string;
+  /** The trace in which it was emitted, as W3C's header says it; missing where nobody traced. */
+  readonly traceparent?: string;
   /** What was emitted. */
   readonly data: Json;
 }

@@ -14,6 +14,8 @@ export interface StoredMessage {
   readonly batch: string;
   /** JSON text. */
   readonly body: string;
+  /** The trace in which it was emitted; null where nobody traced. */
+  readonly traceparent: string | null;
   /** Wall-clock milliseconds. */
   readonly at: number;
 }

@@ -150,6 +150,11 @@ export interface SweepPolicy {
   readonly orphanMs: number;
   /** An orphan of this age is marked, and its lane goes on. */
   readonly staleMs: number;
+  /**
+   * Leases that ran out within this time are left alone, as their holders may not have been able to
+   * renew them (core/sparing.ts); not those of whoever is known to be dead. Default 0.
+   */
+  readonly sparedMs?: number;
 }
 
 export interface WorkerFacts {

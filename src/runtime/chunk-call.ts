@@ -1,9 +1,11 @@
 /** One call of `processChunk`: many items in, one outcome for each out, and none forgotten. */
 import { TransientError, PermanentError } from "../core/errors.ts";
+import { listSecrets, makeRedact } from "../core/redact.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import { checkItem } from "./item-check.ts";
 import { Call, makeIdempotencyKey } from "./item-context.ts";
 import { readOutcome } from "./outcomes.ts";
+import { redactError } from "./redact-error.ts";
 import type { ChunkContext, ChunkItem } from "./contexts.ts";
 import type { Step } from "./step.ts";
 import type { Slot } from "./slot.ts";
@@ -45,17 +47,24 @@ export async function callForChunk(
     get signal(): AbortSignal {
       return call.signal;
     },
+    get cpu(): ChunkContext["cpu"] {
+      return call.cpu;
+    },
     emit: (item, topic, message) => call.emitFor(find("emit", item), topic, message),
     commitWith: (item, sql, values) => call.commitFor(find("commitWith", item), sql, values),
   };
   let answers: readonly unknown[];
   try {
     const given = entries.map((entry) => entry.given);
-    answers = checkAnswers(await step.processChunk?.(given, context), given.length);
+    const answered = call.invokeForMany(given.length, () => step.processChunk?.(given, context));
+    answers = checkAnswers(await answered, given.length);
   } catch (error) {
     if (slot.abandoned) return;
-    call.end();
-    for (const { position, given } of entries) listener.fail(position, given.item, error);
+    call.end(error);
+    // It is told of each item, and may quote any of them.
+    const redact = makeRedact(entries.flatMap(({ given }) => listSecrets(given.item)));
+    const safe = redactError(error, redact);
+    for (const { position, given } of entries) listener.fail(position, given.item, safe);
     return;
   }
   if (slot.abandoned) return;

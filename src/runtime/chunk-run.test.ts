@@ -1,8 +1,11 @@
 import { describe, expect, test } from "vitest";
+import { ManualClock } from "../../test/support/manual-clock.ts";
 import { toWords } from "../../test/support/outcome-words.ts";
 import { createOutcomeMap, SUCCEEDED, setOutcome } from "../core/outcome-map.ts";
 import type { ItemHistory, LeasedChunk } from "../ports/working.ts";
 import { ChunkRun } from "./chunk-run.ts";
+import { Heart } from "./heart.ts";
+import { type FoundLease, LeasePage } from "./lease-page.ts";
 
 const FAILURE = {
   errorClass: "transient",
@@ -284,5 +287,21 @@ describe("a checkpoint of an item in hand", () => {
     run.fail(1, null, 1, { ...facts }, 50);
     void run.saveCheckpoint(1, null, "b", 2);
     expect(run.makeReport("keep").checkpoints.map(({ index }) => index)).toEqual([1]);
+  });
+});
+
+describe("a chunk whose lease another thread may renew", () => {
+  test("hears of it before it takes its lease for expired, and is struck out when it is lost", () => {
+    const heart = new Heart(new ManualClock());
+    const page = new LeasePage(heart.leases.buffer);
+    const { lease } = makeRun(1);
+    const run = new ChunkRun(lease, { leaseUntil: 15_000, now: 0, heart });
+    const [found] = page.list();
+    expect(found?.lease).toEqual({ batch: "b-1", step: 0, chunk: 2, fence: 7 });
+    page.enterRenewal(found as FoundLease, 40_000);
+    expect(run.isExpired(20_000)).toBe(false);
+    expect(run.isLostAt(39_999)).toBe(false);
+    expect(run.isLostAt(40_000)).toBe(true);
+    expect(page.count()).toBe(0);
   });
 });

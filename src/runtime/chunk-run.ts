@@ -21,8 +21,14 @@ import type { ItemMessage } from "../core/topic.ts";
 import type { SliceItems } from "../ports/source.ts";
 import type { ItemHistory, LeasedChunk, Report } from "../ports/working.ts";
 import { ChunkNotes, NOTHING_NOTED, writeCheckpoint } from "./chunk-notes.ts";
+import type { CpuPools } from "./cpu/cpu-pools.ts";
+import type { Heart } from "./heart.ts";
 import type { RunFacts } from "./item-context.ts";
+import type { LeaseHold } from "./lease-page.ts";
+import { markRun, type RunMark, type StepMeter } from "./meter.ts";
+import { putInPlace } from "./put-in-place.ts";
 import { StopSignal } from "./stop-signals.ts";
+import type { Trace } from "./tracing.ts";
 
 const NO_MESSAGES: readonly ItemMessage[] = [];
 const NONE_REFUSED: readonly ItemRefusal[] = [];
@@ -31,8 +37,14 @@ const NO_ITEMS: SliceItems = { count: 0, at: () => undefined };
 export interface RunOptions {
   readonly leaseUntil: number;
   readonly now: number;
+  /** Where its handlers have something computed. */
+  readonly cpu?: CpuPools;
   /** A handler waits for the store to be told. */
   readonly onUrgent?: () => void;
+  /** Where its lease is entered, so that it is renewed also while the loop is busy. */
+  readonly heart?: Heart | undefined;
+  /** Who counts what becomes of it. */
+  readonly meter?: StepMeter;
 }
 
 export class ChunkRun {
@@ -45,9 +57,13 @@ export class ChunkRun {
   /** Its items have been read: it may run. */
   arrived = false;
   readonly count: number;
+  readonly cpu: CpuPools | null;
   readonly #outcomes: OutcomeMap;
   readonly #histories: ReadonlyMap<number, ItemHistory> | null;
   readonly #onUrgent: () => void;
+  readonly #hold: LeaseHold | null;
+  readonly #meter: StepMeter | null;
+  readonly #mark: RunMark;
   /** Made when there is something to note: of most chunks there is not. */
   #notes: ChunkNotes | null = null;
   #next = 0;
@@ -80,12 +96,18 @@ export class ChunkRun {
   stoppedAt: number | null = null;
   /** Careful runs only: what was announced and has not ended. */
   starting: readonly number[] = [];
+  /** Its span, where somebody traces. */
+  trace: Trace | null = null;
   /** A report that is on its way. */
   telling: Promise<void> | null = null;
 
-  constructor(lease: LeasedChunk, { leaseUntil, now, onUrgent }: RunOptions) {
+  constructor(lease: LeasedChunk, { leaseUntil, now, cpu, onUrgent, heart, meter }: RunOptions) {
+    this.#hold = heart?.leases.enter(lease) ?? null;
+    this.#meter = meter ?? null;
+    this.#mark = markRun(lease.outcomes, now);
     this.#onUrgent = onUrgent ?? (() => undefined);
     this.lease = lease;
+    this.cpu = cpu ?? null;
     this.facts = {
       batch: lease.batch,
       lane: "",
@@ -111,7 +133,7 @@ export class ChunkRun {
     { scopes = [], hasSql = false }: Partial<Pick<RunFacts, "scopes" | "hasSql">> = {},
   ): void {
     this.facts = { ...this.facts, lane, scopes, hasSql };
-    this.items = this.lease.overrides.length === 0 ? items : override(items, this.lease);
+    this.items = this.lease.overrides.length === 0 ? items : putInPlace(items, this.lease);
   }
 
   /** The next item to run, or -1: finished items and those in back-off are passed over. */
@@ -124,6 +146,11 @@ export class ChunkRun {
       return index;
     }
     return -1;
+  }
+
+  /** If all of it was given the right to start, that is over. */
+  forfeitRight(): void {
+    if (this.startUntil !== Number.POSITIVE_INFINITY) this.startUntil = 0;
   }
 
   /** All that `takeNext` would answer. */
@@ -155,6 +182,12 @@ export class ChunkRun {
   release(): void {
     this.items.release?.();
     this.items = NO_ITEMS;
+  }
+
+  /** A handler has spent this long on an item of it, or on several together. */
+  work(ms: number): void {
+    this.busyMs += ms;
+    this.#meter?.items.observe(ms);
   }
 
   isPending(index: number): boolean {
@@ -235,9 +268,25 @@ export class ChunkRun {
     return this.#notes?.hasCheckpoints === true;
   }
 
+  /** Whether its lease has run out, by this process's own clock. */
+  isExpired(now: number): boolean {
+    if (now < this.leaseUntil) return false;
+    // While the loop was busy somebody else may have renewed it.
+    this.leaseUntil = Math.max(this.leaseUntil, this.#hold?.readRenewedUntil() ?? 0);
+    return now >= this.leaseUntil;
+  }
+
+  /** A worker checks its own lease before each start: one that has run out is lost. */
+  isLostAt(now: number): boolean {
+    if (!this.lost && this.isExpired(now)) this.lose();
+    return this.lost;
+  }
+
   /** The lease is gone. */
   lose(): void {
     this.lost = true;
+    this.#hold?.release();
+    this.#endTrace("lost");
     // An error that nobody hears of would be dear for every chunk.
     if (this.isUrgent) this.#notes?.giveUp(new StopSignal("the lease on its chunk was lost"));
   }
@@ -296,6 +345,14 @@ export class ChunkRun {
     return starting.length === 0 ? starting : starting.filter((index) => this.isPending(index));
   }
 
+  /** The first word stands: a run that was settled is let go of as if it were lost. */
+  #endTrace(result: ReportResult): void {
+    if (this.trace === null) return;
+    this.trace.set({ "sluice.chunk.result": result });
+    this.trace.end();
+    this.trace = null;
+  }
+
   /** What the store is to be told; `markReported` follows when it has been. */
   makeReport(intent: ReportIntent): Report {
     const { batch, step, chunk, fence } = this.lease;
@@ -322,23 +379,13 @@ export class ChunkRun {
     now: number,
     refused: readonly ItemRefusal[] = NONE_REFUSED,
   ): void {
+    if (result === "lost" && !this.lost && this.#meter !== null) this.#meter.leasesLost++;
+    this.#meter?.noteReport(this.#mark, report, result, refused, now);
     if (result === "lost") this.lose();
+    else if (result !== "kept") this.#endTrace(result);
     for (const refusal of refused) this.#takeBack(refusal);
     this.#notes?.forget(report);
     this.unreported -= this.#reporting;
     this.reportedAt = now;
   }
-}
-
-/** What somebody put in place of items' own contents. */
-function override(items: SliceItems, { overrides }: LeasedChunk): SliceItems {
-  const values = new Map(overrides.map(({ index, value }) => [index, value]));
-  return {
-    count: items.count,
-    at: (position) => {
-      const value = values.get(position);
-      return value === undefined ? items.at(position) : (JSON.parse(value) as unknown);
-    },
-    release: () => items.release?.(),
-  };
 }

@@ -233,3 +233,22 @@ test("whoever hands items over is told when the store cannot take them", async (
   await expect(other.sliceOwned(batch, owned, [1, 2, 3])).rejects.toBe(full);
   await other.stop();
 });
+
+test("a batch whose slicing meets what nobody has thought of is taken up again, less and less often", async () => {
+  const odd = new TypeError("cannot read properties of undefined");
+  const look = vi.spyOn(store, "getBatch").mockRejectedValue(odd);
+  const tries = (): number => look.mock.calls.length;
+  conductor.add(sourced);
+  conductor.start();
+  await submit("b-1");
+  await clock.run(600_000);
+  expect(tries()).toBeGreaterThan(10);
+  expect(tries()).toBeLessThan(30);
+  expect(logs.find(({ event }) => event === "loop.unexpected_error")).toMatchObject({
+    level: "error",
+    error: odd,
+  });
+  vi.restoreAllMocks();
+  await clock.run(120_000);
+  expect(store.state.batches.get("b-1")?.steps[0]?.counts.planned).toBe(3);
+});

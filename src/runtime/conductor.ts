@@ -4,7 +4,7 @@
  * (their process died) when it comes across them.
  */
 import { isEnded } from "../core/batch.ts";
-import { describeError, SluiceError } from "../core/errors.ts";
+import { SluiceError } from "../core/errors.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
 import { type BatchSnapshot, nameSlicingDuty } from "../ports/conducting.ts";
 import type { Random } from "../ports/random.ts";
@@ -16,8 +16,10 @@ import { readOnce } from "./freeze.ts";
 import { acceptsVersion, type Pipeline } from "./pipeline.ts";
 import { decideStart } from "../core/start.ts";
 import { pruneByAge } from "./retention.ts";
+import { Setbacks } from "./setbacks.ts";
 import type { EngineSettings } from "./settings.ts";
 import { type InlineWork, sliceBatch } from "./slicer.ts";
+import { STAND_BY_MS, StandBy } from "./stand-by.ts";
 import type { Step } from "./step.ts";
 import { Wake } from "./wake.ts";
 
@@ -54,14 +56,22 @@ export class Conductor {
   readonly #slicing = new Map<string, Slicing>();
   readonly #stop = new AbortController();
   readonly #wake: Wake;
+  readonly #standBy: StandBy;
   readonly #unwatch: () => void;
+  readonly #setbacks: Setbacks;
+  readonly #slicingSetbacks: Setbacks;
+  /** Batches whose slicing met what nobody has thought of: they are not taken up again before. */
+  readonly #notBefore = new Map<string, number>();
   #prunedAt: number;
   #loop: Promise<void> | null = null;
 
   constructor(parts: ConductorParts) {
     this.#parts = parts;
     this.#wake = new Wake(parts.clock);
+    this.#standBy = new StandBy(parts.clock, this.#wake);
     this.#unwatch = parts.store.watch(() => this.#wake.notify());
+    this.#setbacks = new Setbacks({ event: "conductor.retry" }, parts);
+    this.#slicingSetbacks = new Setbacks({ event: "conductor.retry" }, parts);
     this.#prunedAt = parts.clock.monotonicMs();
   }
 
@@ -78,6 +88,7 @@ export class Conductor {
   async stop(): Promise<void> {
     this.#stop.abort();
     for (const { over } of this.#slicing.values()) over.abort();
+    this.#standBy.stop();
     this.#wake.notify();
     this.#unwatch();
     await this.#loop;
@@ -106,6 +117,23 @@ export class Conductor {
     return done;
   }
 
+  /** Slices a batch whose source can be read at any time; should it fail, it is tried again later. */
+  sliceSoon(batch: BatchSnapshot, pipeline: Pipeline): void {
+    const { clock, onFatal } = this.#parts;
+    this.slice(batch, pipeline, null).then(
+      (sliced) => {
+        this.#slicingSetbacks.clear();
+        // One that another process slices would be found again at once, and again.
+        if (sliced !== null) this.#wake.notify();
+      },
+      (error: unknown) => {
+        const waitMs = this.#slicingSetbacks.note(error);
+        if (waitMs === null) onFatal(error);
+        else this.#notBefore.set(batch.id, clock.monotonicMs() + waitMs);
+      },
+    );
+  }
+
   /**
    * Slices items that live only in this process, and returns when the batch has them. While another
    * has the claim it is waited for: a submitter that died and was started again finds its own old
@@ -132,7 +160,7 @@ export class Conductor {
           hint: "Submit it again, with the same key if it had one.",
         });
       }
-      await sleep(clock, settings.pollMs, this.#stop.signal);
+      await sleep(clock, Math.min(settings.pollMs, STAND_BY_MS), this.#stop.signal);
     }
   }
 
@@ -150,6 +178,7 @@ export class Conductor {
     const keepClaim = this.#keepClaim(batch.id);
     const owned = items !== null;
     if (!(await keepClaim())) {
+      this.#standBy.lookAgain();
       await this.#mayStart(batch.id, true, owned);
       // There is nothing to give up, which would wake all who stand by for it, this one among them.
       return null;
@@ -218,22 +247,19 @@ export class Conductor {
   }
 
   async #run(): Promise<void> {
-    const { clock, log, settings } = this.#parts;
+    const { clock, settings } = this.#parts;
     while (!this.#stop.signal.aborted) {
+      let waitMs: number | null = 0;
       try {
         await this.#dropEnded();
         for (const pipeline of this.#pipelines.values()) await this.#look(pipeline);
         await this.#prune();
+        this.#setbacks.clear();
       } catch (error) {
-        if (!(error instanceof SluiceError && error.retryable)) throw error;
-        log({
-          level: "warn",
-          event: "conductor.retry",
-          message: describeError(error).message,
-          error,
-        });
+        waitMs = this.#setbacks.note(error);
+        if (waitMs === null) throw error;
       }
-      await sleep(clock, LOOK_AT_MOST_EVERY_MS, this.#stop.signal);
+      await sleep(clock, LOOK_AT_MOST_EVERY_MS + waitMs, this.#stop.signal);
       await this.#wake.wait(settings.pollMs);
     }
   }
@@ -248,7 +274,9 @@ export class Conductor {
 
   /** Begins to slice what is to be sliced; a slow source keeps only its own batch waiting. */
   async #look(pipeline: Pipeline): Promise<void> {
-    const { store, onFatal } = this.#parts;
+    const { store, clock } = this.#parts;
+    const now = clock.monotonicMs();
+    for (const [batch, at] of this.#notBefore) if (at <= now) this.#notBefore.delete(batch);
     const room = SLICINGS_MAX - this.#slicing.size;
     if (room <= 0) return;
     const waiting = await store.listUnsliced(pipeline.name, SLICINGS_MAX + this.#slicing.size);
@@ -257,18 +285,10 @@ export class Conductor {
         // Items that were handed over live only in the submitter's memory.
         (batch.input !== null || batch.step > 0) &&
         acceptsVersion(pipeline, batch.version) &&
-        !this.#slicing.has(batch.id),
+        !this.#slicing.has(batch.id) &&
+        !this.#notBefore.has(batch.id),
     );
-    for (const batch of free.slice(0, room)) {
-      this.slice(batch, pipeline, null)
-        .then((sliced) => {
-          // One that another process slices would be found again at once, and again.
-          if (sliced !== null) this.#wake.notify();
-        })
-        .catch((error: unknown) => {
-          if (!(error instanceof SluiceError && error.retryable)) onFatal(error);
-        });
-    }
+    for (const batch of free.slice(0, room)) this.sliceSoon(batch, pipeline);
   }
 
   async #prune(): Promise<void> {

@@ -12,6 +12,7 @@ import type { ReaderStart } from "../ports/delivering.ts";
 import type { Sink, SinkContext } from "../ports/sink.ts";
 import type { TopicMessage } from "../ports/topic-message.ts";
 import type { Delivery } from "./stream.ts";
+import { traceConsume } from "./consume-trace.ts";
 import { HANDLER_RETRY, isSink, type Recipient } from "./subscriber.ts";
 
 export interface ConsumeContext {
@@ -157,7 +158,9 @@ export class Consumer implements Recipient {
       const messages = deliveries.map(({ open }) => open() as TopicMessage);
       // In a promise, as a handler may throw before it returns one.
       Promise.resolve()
-        .then(() => this.#call(messages, { clock, signal: own.signal }))
+        .then(() =>
+          traceConsume(messages, () => this.#call(messages, { clock, signal: own.signal })),
+        )
         .then(() => resolve(), reject)
         .finally(leave);
     });

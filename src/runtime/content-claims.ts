@@ -8,6 +8,7 @@ import { describeError } from "../core/errors.ts";
 import type { ItemContent } from "../core/report.ts";
 import type { Store } from "../ports/store.ts";
 import type { ChunkRun } from "./chunk-run.ts";
+import { hashContent } from "./content-hash.ts";
 import { checkItem } from "./item-check.ts";
 import type { Dedupe, Step } from "./step.ts";
 
@@ -44,7 +45,10 @@ async function readContents(run: ChunkRun, step: Step, dedupe: Dedupe): Promise<
       continue;
     }
     try {
-      contents.push({ index, content: nameContent(dedupe, item) });
+      // Waited for only if it must be: a chunk has many small ones.
+      const hashed = hashContent(dedupe.content(item));
+      const content = typeof hashed === "string" ? hashed : await hashed;
+      contents.push({ index, content: nameContent(dedupe, item, content) });
     } catch (error) {
       // It would run well enough, but it could be a repeat.
       run.fail(index, null, run.countAttempts(index) + 1, describeError(error), null);
@@ -54,7 +58,6 @@ async function readContents(run: ChunkRun, step: Step, dedupe: Dedupe): Promise<
 }
 
 /** Scope, identity and content in one text of fixed length. */
-function nameContent(dedupe: Dedupe, item: unknown): string {
-  const content = hash("sha256", dedupe.content(item));
+function nameContent(dedupe: Dedupe, item: unknown, content: string): string {
   return hash("sha256", JSON.stringify([dedupe.scope, dedupe.identity(item), content]));
 }

@@ -1,4 +1,5 @@
 /** What handlers and sources are told beside their items. */
+import type { RunCpu } from "./cpu/cpu-call.ts";
 
 /** A date is handed on as its ISO text, in UTC. */
 export type CommitValue = string | number | boolean | null | Date | Uint8Array;
@@ -43,6 +44,12 @@ export interface ItemContext {
    * has the item, and nothing of what it queued is done.
    */
   readonly commitWith: (sql: string, values?: readonly CommitValue[]) => void;
+  /**
+   * Runs a module's default export off the event loop, in a process or thread of the step's pool, and
+   * answers what it returned or throws what it threw. A path is meant from the pipeline's file. The
+   * task is killed at its time limit, above its memory ceiling, and when `signal` aborts.
+   */
+  readonly cpu: RunCpu;
 }
 
 export interface ChunkItem<Item> {
@@ -71,6 +78,8 @@ export interface ChunkContext {
     sql: string,
     values?: readonly CommitValue[],
   ) => void;
+  /** As `cpu` of `process`. */
+  readonly cpu: RunCpu;
 }
 
 export interface SourceContext<Input> {

@@ -24,9 +24,10 @@ export class Emitted {
     this.#topics = topics;
   }
 
-  add(topic: string, message: unknown): void {
+  add(topic: string, message: unknown, traceparent: string | null): void {
     const nth = this.#messages.length;
-    const emitted = writeMessage(this.#index, this.#topics, { topic, nth, message });
+    const given = { topic, nth, message, traceparent };
+    const emitted = writeMessage(this.#index, this.#topics, given);
     this.#chars += emitted.body.length;
     if (nth >= MESSAGES_PER_ITEM_MAX) {
       throw new PermanentError(
@@ -52,19 +53,21 @@ interface Given {
   readonly topic: unknown;
   readonly nth: ItemMessage["nth"];
   readonly message: unknown;
+  readonly traceparent: string | null;
 }
 
 /** Checks a message and turns it into text, so that what is changed afterwards changes nothing. */
 export function writeMessage(
   index: number,
   topics: readonly string[],
-  { topic, nth, message }: Given,
+  { topic, nth, message, traceparent }: Given,
 ): ItemMessage {
   if (typeof topic !== "string" || !topics.includes(topic)) {
     throw new PermanentError(describeUnknownTopic(topic, topics), { code: "UNKNOWN_TOPIC" });
   }
   const body = writeJson(message, `its message to ${topic}`, "BAD_MESSAGE");
-  if (body.length <= MESSAGE_CHARS_MAX) return { index, topic, nth, body };
+  const trace = traceparent === null ? {} : { traceparent };
+  if (body.length <= MESSAGE_CHARS_MAX) return { index, topic, nth, body, ...trace };
   throw new PermanentError(
     `its message to ${topic} has ${body.length} characters, over the limit of ${MESSAGE_CHARS_MAX}; keep large values elsewhere and emit where they are`,
     { code: "BAD_MESSAGE" },

@@ -2,9 +2,8 @@
  * The engine composes the parts: it submits batches, conducts, sweeps, and works on the pipelines
  * that it was given. It gets its store from outside and leaves it open.
  */
-import { hash } from "node:crypto";
-import { isEnded } from "../core/batch.ts";
 import { SluiceError } from "../core/errors.ts";
+import { makeRedact } from "../core/redact.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Submission } from "../ports/conducting.ts";
 import type { UndeliveredLetter } from "../ports/delivering.ts";
@@ -13,26 +12,25 @@ import type { Sink } from "../ports/sink.ts";
 import type { Store } from "../ports/store.ts";
 import type { TopicView } from "../ports/topics.ts";
 import type { WithinStore } from "../ports/within.ts";
+import { BatchTraces } from "./batch-traces.ts";
 import { BatchHandle, type HandleParts } from "./batch-handle.ts";
 import { Conductor } from "./conductor.ts";
 import type { Consume } from "./consumer.ts";
-import { guardLog, type Log, silentLog } from "./log.ts";
+import { CpuPools } from "./cpu/cpu-pools.ts";
+import type { CloseOptions, EngineOptions, SubmitOptions } from "./engine-options.ts";
+import { addFacts, guardLog, type Log, silentLog } from "./log.ts";
+import { Observatory, type ScalingOptions } from "./observatory.ts";
 import { OpenBatch } from "./open-batch.ts";
 import { Operator } from "./operator.ts";
 import { makePatientStore } from "./patient-store.ts";
-import { acceptsVersion, type Pipeline } from "./pipeline.ts";
+import type { Pipeline } from "./pipeline.ts";
 import { RecordTail } from "./record-tail.ts";
+import { redactError } from "./redact-error.ts";
+import { makeRedactingStore } from "./redacting-store.ts";
+import type { ScalingView } from "./scaling-view.ts";
 import { type EngineSettings, resolveSettings } from "./settings.ts";
-import { describeStep } from "./step.ts";
-import {
-  checkDeadline,
-  checkItems,
-  checkNames,
-  describeOwned,
-  describeShare,
-  nameTenant,
-  writeInput,
-} from "./submission-check.ts";
+import { describeSubmission, readSubmitted } from "./submission.ts";
+import { checkItems } from "./submission-check.ts";
 import { isUnplanned, type Recorded, submitWithin } from "./submit-within.ts";
 import type { EventHandler, SubscribeOptions } from "./subscriber.ts";
 import { Subscriptions } from "./subscriptions.ts";
@@ -42,44 +40,15 @@ import { systemRandom } from "./system-random.ts";
 import { Topic } from "./topic.ts";
 import { Worker } from "./worker.ts";
 
-export interface EngineOptions extends Partial<EngineSettings> {
-  /** Work on the pipelines whose batches are submitted here. Default true. */
-  readonly work?: boolean;
-  readonly log?: Log;
-  readonly clock?: Clock;
-  readonly random?: Random;
-  /** Close the store with the engine. Default false. */
-  readonly ownsStore?: boolean;
-}
-
-export interface SubmitOptions {
-  /** The same key twice gives the same batch. */
-  readonly key?: string;
-  /** Whose batch it is; default the pipeline's name. */
-  readonly lane?: string;
-  /** Take up an unfinished batch of the same pipeline and input, if there is one. */
-  readonly resume?: boolean;
-  /** Refuse the batch before anything runs if one item is bad; default as the pipeline says. */
-  readonly strict?: boolean;
-  /**
-   * Your own connection to the store's database with a transaction open on it: the batch is there if
-   * you commit. A `DatabaseSync` of node:sqlite, or a client of `pg`.
-   */
-  readonly transaction?: unknown;
-  /** When it expires if it has not ended: what did not run by then is cancelled. Default never. */
-  readonly deadline?: Date;
-}
-
-export interface CloseOptions {
-  /** How long items in hand may take; default the setting `drainMs`. */
-  readonly drainMs?: number;
-}
+export type { CloseOptions, EngineOptions, SubmitOptions };
 
 export class Engine {
   readonly store: Store;
   /** Cancel, pause, move, redrive, and ask why something waits. */
   readonly operator: Operator;
   readonly #settings: EngineSettings;
+  readonly #observatory: Observatory;
+  readonly #traces = new BatchTraces();
   readonly #tail: RecordTail;
   readonly #clock: Clock;
   readonly #random: Random;
@@ -87,6 +56,7 @@ export class Engine {
   readonly #works: boolean;
   readonly #ownsStore: boolean;
   readonly #worker: Worker;
+  readonly #cpu: CpuPools;
   readonly #conductor: Conductor;
   readonly #sweeper: Sweeper;
   readonly #subscriptions: Subscriptions;
@@ -104,39 +74,66 @@ export class Engine {
     this.store = store;
     this.#settings = settings;
     this.#clock = options.clock ?? systemClock;
-    this.operator = new Operator(store, this.#clock);
+    const redact = makeRedact(options.redact ?? []);
+    const callersStore = makeRedactingStore(store, redact);
+    this.operator = new Operator(callersStore, this.#clock);
     this.#tail = new RecordTail(store, this.#clock, settings.pollMs);
     this.#random = options.random ?? systemRandom;
-    this.#log = options.log === undefined ? silentLog : guardLog(options.log);
+    this.#observatory = new Observatory({ store: raw, clock: this.#clock, settings });
+    this.#log =
+      options.log === undefined
+        ? silentLog
+        : guardLog(addFacts(options.log, { worker: workerId }), redact);
     this.#works = options.work ?? true;
     this.#ownsStore = options.ownsStore ?? false;
+    const { heart } = options;
+    this.onFailure((error) => heart?.noteFatal(error));
     const parts = {
       ...this.#parts,
       // Who asks for something gets an answer in time; the work itself outlasts any outage.
-      store: makePatientStore(raw, { ...this.#parts, isTireless: () => this.#isOpen }),
+      store: makeRedactingStore(
+        makePatientStore(raw, {
+          ...this.#parts,
+          settings,
+          isTireless: () => this.#isOpen,
+          heart,
+          onError: () => this.#observatory.meter.storeErrors++,
+        }),
+        redact,
+      ),
       settings,
-      onFatal: (error: unknown) => this.#fail(error),
+      meter: this.#observatory.meter,
+      onFatal: (error: unknown) => this.#fail(redactError(error, redact)),
     };
     this.#sweeper = new Sweeper(parts);
     this.#subscriptions = new Subscriptions({ ...parts, worker: workerId });
     this.#conductor = new Conductor({
       ...parts,
-      callersStore: store,
+      callersStore,
       worker: workerId,
       offerInline: (batch, pipeline, step) => this.#worker.offerInline(batch.id, pipeline, step),
     });
+    this.#cpu = new CpuPools(this.#clock, this.#log);
     this.#worker = new Worker({
       ...parts,
+      heart,
+      cpu: this.#cpu,
       id: workerId,
-      onEnded: (batches) => this.#sweeper.noteEnded(batches),
+      onEnded: (batches) => this.#noteEnded(batches),
     });
   }
 
   static async start(store: Store, options: EngineOptions = {}): Promise<Engine> {
-    const { work: _w, log: _l, clock: _c, random: _r, ownsStore: _o, ...settings } = options;
+    const { clock = systemClock, random = systemRandom, log = silentLog, ...others } = options;
+    const { work: _w, heart: _h, ownsStore: _o, redact = [], ...settings } = others;
     const resolved = resolveSettings(settings, store.looks);
-    const { clock = systemClock, random = systemRandom, log = silentLog } = options;
-    const patience = { clock, random, log: guardLog(log), isTireless: () => false };
+    const patience = {
+      clock,
+      random,
+      log: log === silentLog ? log : guardLog(log, makeRedact(redact)),
+      settings: resolved,
+      isTireless: () => false,
+    };
     const patient = makePatientStore(store, patience);
     const workerId = await patient.registerWorker({ name: "engine" });
     const engine = new Engine(store, patient, workerId, resolved, options);
@@ -162,7 +159,7 @@ export class Engine {
     this.#throwIfClosed();
     const erased = pipeline as unknown as Pipeline;
     const items = erased.steps[0].source === null ? checkItems(erased, input) : null;
-    const submission = this.#describe(erased, input, options, false);
+    const { submission, trace } = this.#traces.begin(this.#describe(erased, input, options, false));
     const { transaction } = options;
     const record = (store?: WithinStore): Promise<Recorded> =>
       this.#record(submission, erased, store);
@@ -170,15 +167,14 @@ export class Engine {
       transaction === undefined
         ? await record()
         : await submitWithin({ transaction, pipeline: erased, items, record }, this.#parts);
+    this.#traces.keep(batch.id, trace, takenUp === null && this.#works);
     if (this.#works) this.work(erased);
     else this.#conductor.add(erased);
     // Until the caller has committed, nobody but he sees the batch.
     if (isUnplanned(batch) && transaction === undefined) {
       // Items that were handed over are the batch's own when this returns.
       if (items !== null) await this.#conductor.sliceOwned(batch, erased, items);
-      else if (batch.active) {
-        this.#conductor.slice(batch, erased, null).catch((error: unknown) => this.#fail(error));
-      }
+      else if (batch.active) this.#conductor.sliceSoon(batch, erased);
     }
     return new BatchHandle(batch.id, this.#handleParts(), takenUp);
   }
@@ -190,8 +186,9 @@ export class Engine {
   ): Promise<OpenBatch<Item, Result>> {
     this.#throwIfClosed();
     const erased = pipeline as unknown as Pipeline;
-    const submission = this.#describe(erased, null, options, true);
-    const { batch } = await this.#record(submission, erased);
+    const { submission, trace } = this.#traces.begin(this.#describe(erased, null, options, true));
+    const { batch, takenUp } = await this.#record(submission, erased);
+    this.#traces.keep(batch.id, trace, takenUp === null && this.#works);
     if (isUnplanned(batch)) {
       const started = await this.store.startSlicing(batch.id, false);
       const { step, sliceFence } = started.batch;
@@ -218,6 +215,7 @@ export class Engine {
     this.#throwIfClosed();
     const erased = pipeline as unknown as Pipeline;
     this.#conductor.add(erased);
+    this.#observatory.serve(erased.name);
     this.#worker.add(erased, batch ?? null);
   }
 
@@ -279,6 +277,16 @@ export class Engine {
     return this.#subscriptions.forget(name);
   }
 
+  /** What Prometheus reads: its text format, of this worker and of what the store knows of all. */
+  metrics(): Promise<string> {
+    return this.#observatory.renderMetrics();
+  }
+
+  /** What an autoscaler reads: depth, age and rates over all workers, and how many are wanted. */
+  scaling(options: ScalingOptions = {}): Promise<ScalingView> {
+    return this.#observatory.viewScaling(options);
+  }
+
   /** Calls back if the engine cannot go on (the store is gone, a handler said so). */
   onFailure(listener: (error: unknown) => void): () => void {
     const listen = (): void => listener(this.#failure?.error);
@@ -294,39 +302,21 @@ export class Engine {
   }
 
   async #close(drainMs: number): Promise<void> {
+    const until = this.#clock.monotonicMs() + drainMs;
     await this.#worker.stop(drainMs);
-    await this.#subscriptions.stop(drainMs);
+    await this.#cpu.close();
+    // What is delivered last may be of the items that were finished last: they share the time.
+    await this.#subscriptions.stop(Math.max(0, until - this.#clock.monotonicMs()));
     await this.#conductor.stop();
     await this.#sweeper.stop();
+    this.#observatory.close();
+    this.#traces.close();
     if (this.#ownsStore) await this.store.close();
   }
 
   #describe(pipeline: Pipeline, input: unknown, options: SubmitOptions, open: boolean): Submission {
-    const { key, lane = pipeline.name, resume = false, deadline } = options;
-    checkNames(key, lane);
-    const tenant = nameTenant(pipeline, lane);
-    const owned = open || pipeline.steps[0].source === null;
-    const text = owned ? null : writeInput(pipeline, input);
-    return {
-      id: `b-${this.#random.id()}`,
-      pipeline: pipeline.name,
-      version: pipeline.version,
-      lane,
-      tenant,
-      key: key ?? null,
-      input: text,
-      inputHash: hash("sha256", text ?? describeOwned(input, open, key !== undefined, resume)),
-      resume,
-      open,
-      sealWithinMs: this.#settings.sealWithinMs,
-      deadlineAt: deadline === undefined ? null : checkDeadline(deadline, this.#clock.wallMs()),
-      settings: {
-        strict: options.strict ?? pipeline.strict,
-        steps: pipeline.steps.map(describeStep),
-        maxRunMs: pipeline.maxRunMs,
-        ...describeShare(pipeline, tenant),
-      },
-    };
+    const { sealWithinMs } = this.#settings;
+    return describeSubmission({ pipeline, input, options, open }, { ...this.#parts, sealWithinMs });
   }
 
   async #record(
@@ -334,24 +324,7 @@ export class Engine {
     pipeline: Pipeline,
     store: Pick<Store, "submit"> = this.store,
   ): Promise<Recorded> {
-    const { kind, batch } = await store.submit(submission);
-    if (kind === "key_taken") {
-      throw new SluiceError(
-        "KEY_TAKEN",
-        `the key ${JSON.stringify(submission.key)} belongs to batch ${batch.id}, which has another input`,
-        { hint: "Use another key, or the input of that batch." },
-      );
-    }
-    if (!isEnded(batch.state) && !acceptsVersion(pipeline, batch.version)) {
-      throw new SluiceError(
-        "OTHER_VERSION",
-        `batch ${batch.id} is unfinished and belongs to version ${batch.version} of ${pipeline.name}; this is version ${pipeline.version}`,
-        {
-          hint: `Finish it with the code of version ${batch.version}. If this code can do that too, add accepts: [${JSON.stringify(batch.version)}]. For a batch beside it, give another key.`,
-        },
-      );
-    }
-    return { batch, takenUp: kind === "existing" ? batch : null };
+    return readSubmitted(await store.submit(submission), submission, pipeline);
   }
 
   #handleParts(): HandleParts {
@@ -367,6 +340,19 @@ export class Engine {
       },
       onFailure: (listener) => this.onFailure(listener),
     };
+  }
+
+  #noteEnded(batches: readonly string[]): void {
+    this.#sweeper.noteEnded(batches);
+    this.#traces.noteEnded(batches);
+    for (const batch of batches) {
+      this.#log({
+        level: "info",
+        event: "batch.ended",
+        message: `batch ${batch} has ended`,
+        batch,
+      });
+    }
   }
 
   #throwIfClosed(): void {

@@ -2,8 +2,11 @@
 import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
+import type { CpuPools } from "./cpu/cpu-pools.ts";
 import type { Gate } from "./gate.ts";
+import type { HandlerPulse, Heart } from "./heart.ts";
 import type { Log } from "./log.ts";
+import type { StepMeter } from "./meter.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { EngineSettings } from "./settings.ts";
 import type { SlotPermits } from "./slot-permits.ts";
@@ -15,9 +18,15 @@ export interface ExecutorParts {
   readonly random: Random;
   readonly log: Log;
   readonly settings: EngineSettings;
+  readonly cpu: CpuPools;
   readonly gate: Gate;
   /** Shared by all executors of a worker. */
   readonly permits: SlotPermits;
+  /** Where somebody watches over the worker: is told of what it holds and does. */
+  readonly heart?: Heart | undefined;
+  readonly pulse?: HandlerPulse | undefined;
+  /** Counts what becomes of the step's items here. */
+  readonly meter: StepMeter;
   readonly worker: number;
   readonly pipeline: Pipeline;
   readonly step: Step;

@@ -5,20 +5,16 @@
  */
 import { computeItemsPerMs } from "../core/lease-size.ts";
 import { sleep } from "../ports/clock.ts";
-import {
-  type LeasedChunk,
-  type LeaseRef,
-  type LeaseRequest,
-  nameLease,
-  type Stop,
-} from "../ports/working.ts";
+import type { LeasedChunk, LeaseRef, LeaseRequest, Stop } from "../ports/working.ts";
 import { runCarefully } from "./careful-run.ts";
 import { ChunkRun } from "./chunk-run.ts";
 import { readChunks } from "./chunk-reading.ts";
 import { describeReason } from "./end-reason.ts";
 import type { ExecutorParts } from "./executor-parts.ts";
+import { findLost } from "./held-leases.ts";
 import { ItemRunner } from "./item-runner.ts";
-import { offerInline, planLease } from "./lease-request.ts";
+import { hasChunksEnough, offerInline, planLease } from "./lease-request.ts";
+import { isStoresFault } from "./source-failure.ts";
 import { SpeedMeter } from "./speed-meter.ts";
 import { ReaderPool } from "./reader-pool.ts";
 import type { InlineWork } from "./slicer.ts";
@@ -76,8 +72,7 @@ export class Executor {
       onLost: (run) => this.#settleIfFinished(run),
       onRest: (run) => this.#settleIfFinished(run),
       onClosed: () => {
-        for (const run of this.#held)
-          if (run.startUntil !== Number.POSITIVE_INFINITY) run.startUntil = 0;
+        for (const run of this.#held) run.forfeitRight();
       },
       onBadItem: (...bad) => this.#runner.refuse(...bad),
     });
@@ -144,7 +139,8 @@ export class Executor {
   }
 
   /** A lease for the one chunk of a batch, which runs here as soon as it is granted. */
-  offerInline(batch: string): InlineWork {
+  offerInline(batch: string): InlineWork | null {
+    if (hasChunksEnough(this.#parts.step, this.#held.length - this.#finished.length)) return null;
     return offerInline({ ...this.#parts, batch }, this.#gauge.slots, (chunk, leaseUntil) =>
       this.#take([chunk], leaseUntil),
     );
@@ -156,8 +152,7 @@ export class Executor {
   }
 
   noteLost(lost: readonly LeaseRef[]): void {
-    const gone = new Set(lost.map(nameLease));
-    for (const run of this.#held) if (gone.has(nameLease(run.lease))) this.#lose(run);
+    for (const run of findLost(this.#held, lost, this.#parts)) this.#lose(run);
     this.#dropLost();
   }
 
@@ -327,11 +322,12 @@ export class Executor {
 
   /** Reads the leased chunks, batch by batch, and hands them to the runner. */
   #take(leased: readonly LeasedChunk[], leaseUntil: number): void {
-    const now = this.#parts.clock.monotonicMs();
+    const { clock, heart, cpu, meter } = this.#parts;
+    const own = { leaseUntil, now: clock.monotonicMs(), onUrgent: this.#flushSoon };
+    const options = { ...own, heart, cpu, meter };
     this.#speed.begin();
     for (const [batch, chunks] of Map.groupBy(leased, (chunk) => chunk.batch)) {
       // In hand from now on, so that their leases are renewed while they are read.
-      const options = { leaseUntil, now, onUrgent: this.#flushSoon };
       const runs = chunks.map((lease) => new ChunkRun(lease, options));
       this.#held.push(...runs);
       if (this.#stopping) {
@@ -353,6 +349,7 @@ export class Executor {
     const result = await readChunks(id, runs, { ...this.#parts, readers: this.#readers });
     if (result.kind === "failed") {
       if (this.#stopping) return;
+      if (isStoresFault(result.error)) throw result.error;
       await this.#parts.store.fail(id, describeReason(result.error));
       for (const run of runs) this.#lose(run);
       return this.#dropLost();
@@ -376,7 +373,7 @@ export class Executor {
     const { clock, gate, permits } = this.#parts;
     // On a lease that has run out nothing is started: what is left goes back.
     const isOver = (): boolean =>
-      this.#stopping || run.stoppedAt !== null || clock.monotonicMs() >= run.leaseUntil;
+      this.#stopping || run.stoppedAt !== null || run.isExpired(clock.monotonicMs());
     this.#careful.add(run);
     try {
       await runCarefully(run, {

@@ -12,15 +12,28 @@ export interface ClaimParts {
   readonly renewMs: number;
 }
 
+/** Renewals that are under way at most: a store that is away for an hour is not asked all of them. */
+const RENEWALS_MAX = 3;
+
 /** Renews until the returned function is called. A failed renewal is told; the next may succeed. */
 export function renewClaim(duty: string, parts: ClaimParts): () => void {
   const { store, clock, log, worker, claimMs, renewMs } = parts;
+  let underWay = 0;
+  const renew = async (): Promise<void> => {
+    if (underWay >= RENEWALS_MAX) return;
+    underWay++;
+    try {
+      await store.claim(duty, worker, claimMs);
+    } catch (error) {
+      log({ level: "warn", event: "claim.renewal_failed", message: String(error), error });
+    } finally {
+      underWay--;
+    }
+  };
   const renewLater = (): (() => void) =>
     clock.after(renewMs, () => {
       cancel = renewLater();
-      store.claim(duty, worker, claimMs).catch((error: unknown) => {
-        log({ level: "warn", event: "claim.renewal_failed", message: String(error), error });
-      });
+      void renew();
     });
   let cancel = renewLater();
   return () => cancel();

@@ -3,14 +3,17 @@
  * items, so what a handler does not ask for (a signal, a key) is not made.
  */
 import { PermanentError, SluiceError } from "../core/errors.ts";
+import { invariant } from "../core/invariant.ts";
 import type { ItemStatement } from "../core/item-commit.ts";
 import type { ItemMessage } from "../core/topic.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import type { ItemContext } from "./contexts.ts";
+import { CpuCall } from "./cpu/cpu-call.ts";
 import { Emitted } from "./emitted.ts";
 import { QueuedStatements } from "./queued-statements.ts";
 import type { Step } from "./step.ts";
 import { StopSignal } from "./stop-signals.ts";
+import type { Trace } from "./tracing.ts";
 
 /** What is the same for every item of a chunk. */
 export interface RunFacts {
@@ -35,12 +38,17 @@ export class Call implements ItemContext {
   readonly #position: number;
   #controller: AbortController | null = null;
   #stopReason: Error | null = null;
+  /** Its span, where somebody traces. */
+  #trace: Trace | null = null;
   #isGivenUp = false;
   #isOver = false;
   /** By position; made when something is emitted. */
   #emitted: Map<number, Emitted> | null = null;
   /** By position; made when a statement is queued. */
   #queued: Map<number, QueuedStatements> | null = null;
+
+  /** Made when something is to be computed. */
+  #cpu: CpuCall | null = null;
 
   constructor(run: ChunkRun, step: Step, item: unknown, position: number) {
     this.#run = run;
@@ -122,7 +130,7 @@ export class Call implements ItemContext {
     this.#emitted ??= new Map();
     const emitted = this.#emitted.get(position) ?? new Emitted(position, this.#step.topics);
     this.#emitted.set(position, emitted);
-    emitted.add(topic, message);
+    emitted.add(topic, message, this.traceparent);
   }
 
   listEmitted(position: number): readonly ItemMessage[] {
@@ -148,6 +156,14 @@ export class Call implements ItemContext {
     return this.#queued?.get(position)?.list() ?? NO_STATEMENTS;
   }
 
+  get cpu(): ItemContext["cpu"] {
+    const { cpu } = this.#run;
+    invariant(cpu !== null, "a run of an executor has pools");
+    this.#cpu ??= new CpuCall(cpu, this.#step, this.signal);
+    if (this.#isOver) this.#cpu.end();
+    return this.#cpu.run;
+  }
+
   #refuseLate(position: number, { code, deed }: Record<"code" | "deed", string>): void {
     if (this.#isGivenUp) throw this.#stopReason ?? new StopSignal("nobody waits for it any more");
     if (!this.#isOver) return;
@@ -158,9 +174,38 @@ export class Call implements ItemContext {
     );
   }
 
+  /** Calls the handler of the item. */
+  invoke(): unknown {
+    const run = this.#run.trace;
+    if (run === null) return this.#step.process?.(this.#item, this);
+    const attributes = { "sluice.item": this.index, "sluice.attempt": this.attempt };
+    return this.#traced(run.startInner("sluice.item", attributes), () =>
+      this.#step.process?.(this.#item, this),
+    );
+  }
+
+  /** Calls a handler that takes several items. */
+  invokeForMany<T>(count: number, call: () => T): T {
+    const run = this.#run.trace;
+    if (run === null) return call();
+    return this.#traced(run.startInner("sluice.items", { "sluice.items": count }), call);
+  }
+
+  #traced<T>(trace: Trace | null, call: () => T): T {
+    this.#trace = trace;
+    return trace === null ? call() : trace.run(call);
+  }
+
+  /** The place in a trace from which it emits; null where nobody traces. */
+  get traceparent(): string | null {
+    return this.#trace?.traceparent ?? null;
+  }
+
   /** The handler has come to its end: it has nothing more to say. Answers why it was stopped. */
-  end(): Error | null {
+  end(error?: unknown): Error | null {
     this.#isOver = true;
+    this.#cpu?.end();
+    this.#trace?.end(error);
     return this.#stopReason;
   }
 
@@ -174,6 +219,7 @@ export class Call implements ItemContext {
   /** The handler did not heed its signal: whatever it does from here on counts for nothing. */
   giveUp(): void {
     this.#isGivenUp = true;
+    this.#trace?.end(this.#stopReason ?? new StopSignal("it was given up"));
   }
 
   get stopReason(): Error | null {

@@ -1,20 +1,31 @@
 /** Decides what became of an item from what its handler returned or threw, and notes it. */
-import { describeError, type ErrorFacts, TransientError } from "../core/errors.ts";
+import {
+  describeError,
+  ERROR_CLASSES,
+  type ErrorClass,
+  type ErrorFacts,
+  TransientError,
+} from "../core/errors.ts";
 import { unreachable } from "../core/invariant.ts";
 import type { ItemCommit } from "../core/item-commit.ts";
+import { listSecrets, makeRedact, type Redact } from "../core/redact.ts";
 import { decideRetry } from "../core/retry.ts";
 import type { ItemMessage } from "../core/topic.ts";
 import type { Random } from "../ports/random.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import { writeMessage } from "./emitted.ts";
+import { isPoolBroken } from "./cpu/cpu-task.ts";
 import type { Call } from "./item-context.ts";
 import type { Log, LogEntry } from "./log.ts";
 import { readOutcome, readOutcomeKind } from "./outcomes.ts";
+import { redactError } from "./redact-error.ts";
 import type { Step } from "./step.ts";
 import { StopSignal, TimeLimitSignal } from "./stop-signals.ts";
 
 /** The longest that an item may ask to be left alone. */
 const LATER_MS_MAX = 86_400_000;
+/** When an item comes again that found the CPU pool broken. */
+const BROKEN_POOL_MS = 5_000;
 
 export interface JudgeParts {
   readonly step: Step;
@@ -43,9 +54,9 @@ export class ItemJudge {
     value: unknown,
     call: Call | null = null,
   ): void {
-    call?.end();
+    const outcome = value === undefined ? null : readOutcome(value);
+    call?.end(outcome !== null && "error" in outcome ? outcome.error : undefined);
     if (value === undefined) return this.#succeed(run, index, item, undefined, call);
-    const outcome = readOutcome(value);
     const { step } = this.#parts;
     if (outcome === null) return this.#succeed(run, index, item, value, call);
     const kind = readOutcomeKind(outcome);
@@ -79,7 +90,9 @@ export class ItemJudge {
     const { step } = this.#parts;
     const emitted = call?.listEmitted(index);
     const messages =
-      step.route === undefined ? emitted : this.#route(index, item, result, emitted ?? []);
+      step.route === undefined
+        ? emitted
+        : this.#route(index, item, result, emitted ?? [], call?.traceparent ?? null);
     const key = result === undefined ? null : step.readKey(item);
     run.succeed(index, key, result, messages, this.#describeCommit(run, index, item, call));
   }
@@ -107,17 +120,21 @@ export class ItemJudge {
     item: unknown,
     result: unknown,
     emitted: readonly ItemMessage[],
+    traceparent: string | null,
   ): readonly ItemMessage[] {
     const { step } = this.#parts;
     const topic = step.route?.(item, result) ?? null;
     if (topic === null) return emitted;
     const message = result === undefined ? item : result;
-    return [...emitted, writeMessage(index, step.topics, { topic, nth: "route", message })];
+    return [
+      ...emitted,
+      writeMessage(index, step.topics, { topic, nth: "route", message, traceparent }),
+    ];
   }
 
   #logSkip(run: ChunkRun, index: number, reason: string): void {
     const message = `item ${run.lease.start + index} of batch ${run.lease.batch} was skipped: ${reason}`;
-    this.#parts.log({ level: "debug", event: "item.skipped", message });
+    this.#parts.log({ level: "debug", event: "item.skipped", message, ...locate(run, index) });
   }
 
   /** A handler may hand on what its signal said: that is us again, and no failure of the item. */
@@ -126,11 +143,36 @@ export class ItemJudge {
     this.fail(run, index, item, error, isOurs ? error : null);
   }
 
+  /** The step's own word for an error comes before what its shape says. */
+  #describe(thrown: unknown, redact: Redact): ErrorFacts {
+    const { step, log } = this.#parts;
+    const facts = describeError(thrown, redact);
+    if (step.classify === undefined) return facts;
+    try {
+      return { ...facts, errorClass: readClass(step.classify(thrown)) ?? facts.errorClass };
+    } catch (error) {
+      // It must not hide the failure that it is asked about.
+      const message = `classify of step ${step.name} threw: ${describeError(error, redact).message}`;
+      const safe = redactError(error, redact);
+      log({ level: "warn", event: "item.classify_failed", message, error: safe });
+      return facts;
+    }
+  }
+
   fail(run: ChunkRun, index: number, item: unknown, thrown: unknown, stop: Error | null): void {
     // Told to stop by us: the item did not fail, it was not run. It goes back with its chunk.
     if (stop instanceof StopSignal) return;
     const { step, random, log } = this.#parts;
-    const facts = describeError(stop instanceof TimeLimitSignal ? asTimeout(stop) : thrown);
+    // Not the item's affair: no attempt counts.
+    if (isPoolBroken(thrown)) {
+      return run.defer(index, readKeyOf(step, item), BROKEN_POOL_MS);
+    }
+    // An error may quote its item: what that calls a password must not be told of.
+    const redact = makeRedact(listSecrets(item));
+    const facts =
+      stop instanceof TimeLimitSignal
+        ? describeError(asTimeout(stop))
+        : this.#describe(thrown, redact);
     if (facts.isOutage && run.pace !== null) {
       this.#parts.onOutage(run);
       return run.defer(index, readKeyOf(step, item), run.pace.outageMs);
@@ -138,18 +180,26 @@ export class ItemJudge {
     const attempts = run.countAttempts(index) + 1;
     const decision = decideRetry(step.retry, { ...facts, attempts }, random.next());
     if (facts.isThrottled) this.#parts.onThrottled(item, facts.retryAfterMs);
-    if (facts.errorClass === "unexpected") log(describeUnexpected(run, index, facts, thrown));
+    if (facts.errorClass === "unexpected") {
+      log(describeUnexpected(run, index, facts, redactError(thrown, redact)));
+    }
     switch (decision.kind) {
       case "stop_worker":
-        return this.#parts.onFatal(thrown);
+        return this.#parts.onFatal(redactError(thrown, redact));
       case "retry":
         return run.fail(index, readKeyOf(step, item), attempts, facts, decision.delayMs);
       case "give_up":
+        log(describeGivenUp(run, index, attempts, facts));
         return run.fail(index, readKeyOf(step, item), attempts, facts, null);
       default:
         return unreachable(decision);
     }
   }
+}
+
+/** A class that the step's own function has a word for, or null. */
+function readClass(answer: unknown): ErrorClass | null {
+  return ERROR_CLASSES.find((one) => one === answer) ?? null;
 }
 
 /** Whole, as stores keep times in whole milliseconds, and bounded, as nothing waits for ever. */
@@ -174,6 +224,26 @@ function readKeyOf(step: Step, item: unknown): string | null {
   }
 }
 
+/** What an item's log entries are found by. */
+function locate({ lease }: ChunkRun, index: number): Pick<LogEntry, "batch" | "chunk" | "item"> {
+  return { batch: lease.batch, chunk: lease.chunk, item: lease.start + index };
+}
+
+function describeGivenUp(
+  run: ChunkRun,
+  index: number,
+  attempts: number,
+  { code, message }: ErrorFacts,
+): LogEntry {
+  const tries = attempts === 1 ? "one attempt" : `${attempts} attempts`;
+  return {
+    level: "warn",
+    event: "item.gave_up",
+    message: `item ${run.lease.start + index} of batch ${run.lease.batch} gave up after ${tries}: ${code}: ${message}`,
+    ...locate(run, index),
+  };
+}
+
 function describeUnexpected(
   run: ChunkRun,
   index: number,
@@ -185,5 +255,6 @@ function describeUnexpected(
     event: "item.unexpected_error",
     message: `item ${run.lease.start + index} of batch ${run.lease.batch}: ${code}: ${message}`,
     error: thrown,
+    ...locate(run, index),
   };
 }

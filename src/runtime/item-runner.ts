@@ -205,12 +205,12 @@ export class ItemRunner {
 
   /** One slot's life: item after item until there is none for it. */
   async #serve(slot: Slot, take: Take): Promise<void> {
-    const { clock, step, gauge, permits } = this.#parts;
+    const { clock, step, gauge, permits, pulse } = this.#parts;
     let worked: ChunkRun | null = null;
     while (!slot.abandoned) {
       const now = clock.monotonicMs();
       // The time that is read for the next item is also the end of the last one.
-      if (worked !== null) worked.busyMs += now - slot.startedAt;
+      if (worked !== null) worked.work(now - slot.startedAt);
       worked = null;
       if (this.#turns.isDue(now)) {
         await this.#turns.take();
@@ -220,6 +220,7 @@ export class ItemRunner {
       const run = slot.run;
       if (index === -1 || run === null) break;
       slot.startedAt = now;
+      pulse?.begin(now);
       slot.index = index;
       run.inFlight++;
       if (permits.areNeeded) permits.start(run);
@@ -232,7 +233,7 @@ export class ItemRunner {
           this.#judge.note(run, index, slot.item, value, slot.call);
         } catch (error) {
           if (slot.abandoned) return;
-          this.#judge.fail(run, index, slot.item, error, slot.call?.end() ?? null);
+          this.#judge.fail(run, index, slot.item, error, slot.call?.end(error) ?? null);
         }
       } else {
         await this.#callForChunk(slot, run);
@@ -297,18 +298,16 @@ export class ItemRunner {
   #begin(slot: Slot, run: ChunkRun, index: number): unknown {
     const { itemSchema } = this.#parts.step;
     slot.item = run.items.at(index);
-    if (itemSchema !== null) {
-      const checked = checkItem(itemSchema, slot.item);
-      if (checked instanceof Promise) return this.#callWhenChecked(slot, run, index, checked);
-      return this.#call(slot, run, index, checked);
-    }
-    return this.#call(slot, run, index, slot.item);
+    if (itemSchema === null) return this.#call(slot, run, index, slot.item);
+    const checked = checkItem(itemSchema, slot.item);
+    if (checked instanceof Promise) return this.#callWhenChecked(slot, run, index, checked);
+    return this.#call(slot, run, index, checked);
   }
 
   #call(slot: Slot, run: ChunkRun, index: number, item: unknown): unknown {
     slot.item = item;
     slot.call = new Call(run, this.#parts.step, item, index);
-    return this.#parts.step.process?.(item, slot.call);
+    return slot.call.invoke();
   }
 
   /** A check that takes its time counts as the handler's: it can be stopped, and given up on. */
@@ -328,8 +327,7 @@ export class ItemRunner {
 
   /** While it was checked its lease has run out, or the right to start that its limits gave it. */
   #isLate({ startUntil, startedAt }: Slot, run: ChunkRun): boolean {
-    if (this.#parts.clock.monotonicMs() >= run.leaseUntil) run.lose();
-    if (run.lost) return true;
+    if (run.isLostAt(this.#parts.clock.monotonicMs())) return true;
     return startUntil !== null && this.#parts.rights.isLate(startUntil, startedAt);
   }
 
@@ -347,7 +345,8 @@ export class ItemRunner {
     });
   }
 
-  #leave({ more }: Slot, run: ChunkRun): void {
+  #leave({ more, startedAt }: Slot, run: ChunkRun): void {
+    this.#parts.pulse?.end(startedAt, this.#parts.clock.monotonicMs());
     run.inFlight--;
     run.tried += 1 + more.length;
     this.#parts.rights.ended++;
@@ -387,7 +386,7 @@ export class ItemRunner {
     slot.onAbandon();
     this.#close(slot);
     if (run === null || call === null) return;
-    run.busyMs += this.#parts.clock.monotonicMs() - slot.startedAt;
+    run.work(this.#parts.clock.monotonicMs() - slot.startedAt);
     for (const index of [slot.index, ...slot.more]) {
       // Of a chunk's items some may have been found bad before its handler was called.
       if (run.isPending(index)) {

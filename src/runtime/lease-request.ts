@@ -3,6 +3,7 @@ import { computeItemsAhead, type Speed } from "../core/lease-size.ts";
 import type { LeasedChunk, LeaseRequest } from "../ports/working.ts";
 import type { ExecutorParts } from "./executor-parts.ts";
 import type { InlineWork } from "./slicer.ts";
+import type { Step } from "./step.ts";
 
 /** Chunks in hand at once: with tiny ones they are what memory is spent on. */
 const CHUNKS_HELD_MAX = 4_000;
@@ -29,8 +30,17 @@ export function planLease(
   // is used up.
   const isEnough = itemsAhead * 2 > wanted || chunksAhead * 2 > CHUNKS_HELD_MAX;
   if (itemsAhead > 0 && isEnough) return null;
-  const chunksMax = Math.max(1, CHUNKS_HELD_MAX - chunksAhead);
+  if (hasChunksEnough(parts.step, chunksAhead)) return null;
+  const chunksMax = Math.max(1, (parts.step.cpu?.chunks ?? CHUNKS_HELD_MAX) - chunksAhead);
   return describeLease(parts, { itemsMax: wanted - itemsAhead, chunksMax, slots });
+}
+
+/**
+ * Whoever computes much has its chunks in hand for long: others may do more of them meanwhile, and a
+ * crash repeats less.
+ */
+export function hasChunksEnough({ cpu }: Step, chunksAhead: number): boolean {
+  return cpu !== null && chunksAhead >= cpu.chunks;
 }
 
 type LeaseAmounts = Pick<LeaseRequest, "itemsMax" | "chunksMax" | "slots">;

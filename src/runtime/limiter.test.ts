@@ -78,6 +78,7 @@ function runOn(clock: Clock): { readonly limiter: Limiter; readonly started: num
   const limiter = new Limiter({
     store: { draw },
     clock,
+    random: { next: () => 0.5, id: () => "aaaaaaaaaaaa" },
     log: () => undefined,
     mayStart: () => true,
     countStartable: () => 8,

@@ -3,17 +3,17 @@
  * right to start to whoever has a free slot, and gives back chunks whose items would only wait. What
  * waits holds no slot, and no lease for longer than a moment.
  */
-import { SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import type { Log } from "./log.ts";
+import { Setbacks } from "./setbacks.ts";
 import { listDemands } from "./token-demand.ts";
 import {
   Lot,
   nameSupply,
   planRest,
-  type Queue,
   type StartRight,
   type Supply,
   type Turn,
@@ -22,6 +22,7 @@ import {
 export interface LimiterParts {
   readonly store: Pick<Store, "draw">;
   readonly clock: Clock;
+  readonly random: Random;
   readonly log: Log;
   /** Whether a cap lets another item of the run start. */
   readonly mayStart: (run: ChunkRun, now: number) => boolean;
@@ -60,6 +61,7 @@ const SLACK_FACTOR = 2;
 
 export class Limiter {
   readonly #parts: LimiterParts;
+  readonly setbacks: Setbacks;
   /** By batch where it has a pace; all others are one lot. */
   readonly #lots = new Map<string, Lot>();
   /** Where there is one, it is asked for every item without a walk. */
@@ -78,6 +80,7 @@ export class Limiter {
 
   constructor(parts: LimiterParts) {
     this.#parts = parts;
+    this.setbacks = new Setbacks({ event: "limits.draw_failed" }, parts);
   }
 
   /** Nothing waits: steps without any limit pay for no more than this question. */
@@ -154,9 +157,7 @@ export class Limiter {
   /** The next item that may start now, of this run or of any. */
   take(now: number, run: ChunkRun | null = null): StartRight | null {
     for (let right = this.#takeAny(now, run); right !== null; right = this.#takeAny(now, run)) {
-      // A worker checks its own lease before each start.
-      if (now >= right.run.leaseUntil) right.run.lose();
-      if (!right.run.lost) {
+      if (!right.run.isLostAt(now)) {
         right.run.hasStarted = true;
         return right;
       }
@@ -292,6 +293,7 @@ export class Limiter {
       const answeredAt = clock.monotonicMs();
       this.#remember(answeredAt - askedAt);
       this.#answeredAt = answeredAt;
+      this.setbacks.clear();
       this.ended = 0;
       for (const [at, { lot, queue }] of asked.entries()) {
         const grant = grants[at];
@@ -302,8 +304,10 @@ export class Limiter {
         if (lot.pace !== queue) lot.offer(queue);
       }
     } catch (error) {
-      if (!(error instanceof SluiceError && error.retryable)) return onFatal(error);
-      this.#holdOff(asked, error);
+      const waitMs = this.setbacks.note(error);
+      if (waitMs === null) return onFatal(error);
+      const askAt = clock.monotonicMs() + Math.max(RETRY_MS, waitMs);
+      for (const { queue } of asked) queue.purse.askAt = askAt;
     } finally {
       this.#asking = false;
       for (const { queue } of asked) queue.asking = false;
@@ -311,12 +315,6 @@ export class Limiter {
     this.review();
     onRights();
     void this.#ask();
-  }
-
-  #holdOff(asked: readonly { readonly queue: Queue }[], error: SluiceError): void {
-    const { clock, log } = this.#parts;
-    log({ level: "warn", event: "limits.draw_failed", message: error.message, error });
-    for (const { queue } of asked) queue.purse.askAt = clock.monotonicMs() + RETRY_MS;
   }
 
   /** As many as the step's speed says; while that is unknown, as many as have just ended say. */

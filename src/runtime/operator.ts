@@ -8,6 +8,7 @@ import { STOP_MODES, type StopMode } from "../core/chunk.ts";
 import { SluiceError } from "../core/errors.ts";
 import { LANE_POLICIES, type LanePolicy } from "../core/lane.ts";
 import type { LimitChange, LimitSetting } from "../core/limit.ts";
+import { redactText } from "../core/redact.ts";
 import type { LetterFilter } from "../core/redrive.ts";
 import { askDidYouMean, findSimilar } from "../core/similar-words.ts";
 import { explainBatch, explainChunk, type Why } from "../core/why.ts";
@@ -319,7 +320,7 @@ const REMEDIES: { readonly [Refusal in RedriveRefusal]: string } = {
 export function readAct({ by, why }: ActOptions): Act {
   return {
     by: (by ?? readUser()).slice(0, NAME_CHARS_MAX).toWellFormed(),
-    why: why?.slice(0, WHY_CHARS_MAX).toWellFormed() ?? null,
+    why: why === undefined ? null : redactText(why).slice(0, WHY_CHARS_MAX).toWellFormed(),
   };
 }
 

@@ -3,8 +3,10 @@ import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../test/support/manual-clock.ts";
 import { createMemoryStore } from "../adapters/memory/store.ts";
 import { SluiceError } from "../core/errors.ts";
+import { InvariantError } from "../core/invariant.ts";
 import { DEFAULT_WATCH_DELAYS } from "../core/watch.ts";
 import type { Store } from "../ports/store.ts";
+import { Heart } from "./heart.ts";
 import type { LogEntry } from "./log.ts";
 import { makePatientStore } from "./patient-store.ts";
 
@@ -17,15 +19,18 @@ const POLICY = {
 };
 const broken = new SluiceError("STORE_CORRUPT", "damaged");
 
+type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
+
 /** A store whose calls fail this often before they succeed. */
 function makeRig(failures: number, error: Error = busy, isTireless = (): boolean => false) {
   const clock = new ManualClock();
   const store = createMemoryStore({ clock, sha256: (text) => hash("sha256", text) });
+  const heart = new Heart(clock);
   const logs: LogEntry[] = [];
   let calls = 0;
   const fail = <T>(call: () => Promise<T>): Promise<T> =>
     ++calls <= failures ? Promise.reject(error) : call();
-  const shaky: Store = {
+  const shaky: Mutable<Store> = {
     ...store,
     getBatch: (id) => fail(() => store.getBatch(id)),
     renew: (worker, leases, leaseMs) => fail(() => store.renew(worker, leases, leaseMs)),
@@ -35,8 +40,15 @@ function makeRig(failures: number, error: Error = busy, isTireless = (): boolean
   };
   const random = { next: () => 0.5, id: () => "aaaaaaaaaaaa" };
   const log = (entry: LogEntry): void => void logs.push(entry);
-  const patient = makePatientStore(shaky, { clock, random, log, isTireless });
-  return { clock, patient, logs, countCalls: () => calls };
+  const patient = makePatientStore(shaky, {
+    clock,
+    random,
+    log,
+    settings: { outageRetryMs: 5_000 },
+    isTireless,
+    heart,
+  });
+  return { clock, patient, heart, store: shaky, logs, countCalls: () => calls };
 }
 
 describe("a patient store", () => {
@@ -59,12 +71,96 @@ describe("a patient store", () => {
   });
 
   test("one that is tireless goes on for as long as it takes, and does not fill the log", async () => {
-    const { clock, patient, logs, countCalls } = makeRig(1_000, busy, () => true);
+    const { clock, patient, logs, countCalls } = makeRig(70, busy, () => true);
     const answer = patient.getBatch("b-1");
     await clock.run(3_600_000);
     expect(await answer).toBeNull();
-    expect(countCalls()).toBe(1_001);
-    expect(logs.length).toBeLessThan(60);
+    expect(countCalls()).toBe(71);
+    expect(logs.length).toBeLessThan(80);
+  });
+
+  test("waits longer each time while the store is down, up to a minute", async () => {
+    const { clock, patient, countCalls } = makeRig(1_000, busy, () => true);
+    void patient.getBatch("b-1");
+    await clock.run(4_900);
+    const calls: number[] = [];
+    for (const waitMs of [5_000, 10_000, 20_000, 40_000, 60_000, 60_000]) {
+      await clock.run(waitMs);
+      calls.push(countCalls());
+    }
+    expect(calls).toEqual([21, 22, 23, 24, 25, 26]);
+  });
+
+  test("goes on at once when a beat gets through to a store that was down", async () => {
+    const { clock, patient, countCalls } = makeRig(23, busy, () => true);
+    const answer = patient.getBatch("b-1");
+    await clock.run(25_000);
+    expect(countCalls()).toBe(22);
+    await expect(patient.beat(1, [], 1_000)).rejects.toBe(busy);
+    await clock.run(0);
+    expect(countCalls()).toBe(23);
+    await patient.beat(1, [], 1_000);
+    await clock.run(0);
+    expect(await answer).toBeNull();
+  });
+
+  test("whoever gets through to a store that was down wakes the others, also where nobody beats", async () => {
+    const { clock, patient, countCalls } = makeRig(49, busy, () => true);
+    const answers = [patient.getBatch("b-1"), patient.getBatch("b-2")];
+    await clock.run(25_000);
+    expect(countCalls()).toBe(44);
+    for (let time = 0; time < 5; time++) await expect(patient.sweep(POLICY)).rejects.toBe(busy);
+    await clock.run(0);
+    expect(countCalls()).toBe(49);
+    await patient.sweep(POLICY);
+    await clock.run(0);
+    expect(await Promise.all(answers)).toEqual([null, null]);
+  });
+
+  test("a look that never failed does not end the wait for a store that cannot be written", async () => {
+    const { clock, patient, countCalls, store } = makeRig(1_000, busy, () => true);
+    void patient.getBatch("b-1");
+    await clock.run(25_000);
+    expect(countCalls()).toBe(22);
+    store.sweep = () => Promise.resolve({ lostLeases: 0, tended: 0, ended: [] });
+    await patient.sweep(POLICY);
+    await clock.run(0);
+    expect(countCalls()).toBe(22);
+  });
+
+  test("tries again what nobody has thought of, later with each time and only where the engine works", async () => {
+    const odd = new TypeError("cannot read properties of undefined");
+    const { clock, patient, logs, countCalls } = makeRig(24, odd, () => true);
+    const answer = patient.getBatch("b-1");
+    await clock.run(60_000);
+    expect(countCalls()).toBe(23);
+    await clock.run(600_000);
+    expect(await answer).toBeNull();
+    expect(logs).toMatchObject(
+      Array.from({ length: 24 }, () => ({ event: "store.unexpected_error", error: odd })),
+    );
+    const asked = makeRig(1_000, odd);
+    await expect(asked.patient.getBatch("b-1")).rejects.toBe(odd);
+    expect(asked.countCalls()).toBe(1);
+  });
+
+  test("a store that is away excuses a worker that does not move; what nobody has thought of does not", async () => {
+    for (const [error, isExcused] of [
+      [busy, true],
+      [new TypeError("cannot read properties of undefined"), false],
+    ] as const) {
+      const { clock, patient, heart } = makeRig(2, error, () => true);
+      const answer = patient.getBatch("b-1");
+      await clock.run(10_000);
+      await answer;
+      expect(heart.pulse.get("troubleAt") > 0).toBe(isExcused);
+    }
+  });
+
+  test("does not try again what is a mistake of ours", async () => {
+    const { patient, countCalls } = makeRig(1_000, new InvariantError("broken"), () => true);
+    await expect(patient.getBatch("b-1")).rejects.toThrow("broken");
+    expect(countCalls()).toBe(1);
   });
 
   test("one that was tireless gives up when it is to stop", async () => {
@@ -112,5 +208,15 @@ describe("a patient store", () => {
     const store = createMemoryStore({ clock, sha256: (text) => text });
     const verbs = Object.keys(store).filter((name) => name !== "state");
     expect(Object.keys(patient).toSorted()).toEqual(verbs.toSorted());
+  });
+
+  test("is looked at as often as its store asks for", () => {
+    const clock = new ManualClock();
+    const store = createMemoryStore({ clock, sha256: (text) => text });
+    const looks = { pollMs: 20_000, sweepMs: 5_000 };
+    const random = { next: () => 0.5, id: () => "aaaaaaaaaaaa" };
+    const settings = { outageRetryMs: 5_000 };
+    const patience = { clock, random, log: () => undefined, settings, isTireless: () => false };
+    expect(makePatientStore({ ...store, looks }, patience).looks).toEqual(looks);
   });
 });

@@ -9,9 +9,9 @@ import {
   type Complain,
   name,
   stepOptions,
-  wholeNumber,
   yesOrNo,
 } from "./step-check.ts";
+import { wholeNumber } from "./whole-number.ts";
 
 export { CHUNK_SIZE_MAX, CONCURRENCY_MAX } from "./step-check.ts";
 

@@ -1,12 +1,15 @@
 /** A user's pipeline: one step or several, under a name and a version. */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Caps } from "../core/caps.ts";
+import type { ErrorClass } from "../core/errors.ts";
 import type { BudgetScope } from "../core/failure-budget.ts";
 import type { Weekday } from "../core/quiet-hours.ts";
 import type { RetryPolicy } from "../core/retry.ts";
 import type { ChunkLimitPolicy } from "../core/slicing.ts";
 import type { SourceLike } from "../ports/source.ts";
 import type { ChunkContext, ChunkItem, ItemContext, SourceContext } from "./contexts.ts";
+import type { CpuKind } from "./cpu/cpu-settings.ts";
+import { findDefinitionSite } from "./definition-site.ts";
 import type { ItemOutcome } from "./outcomes.ts";
 import { validatePipeline } from "./pipeline-check.ts";
 import { makeStep, type Step } from "./step.ts";
@@ -27,6 +30,22 @@ export interface QuietHours {
   readonly timeZone?: string;
   /** The days on which it begins. Default every day. */
   readonly days?: readonly Weekday[];
+}
+
+/** Where and within which bounds tasks of `context.cpu` run. */
+export interface CpuOptions {
+  /** Processes survive any crash and are held to their memory; threads are for trusted code. Default "processes". */
+  readonly kind?: CpuKind;
+  /** Tasks at once in one worker. Default one for each core. */
+  readonly size?: number;
+  /** How long a task may take; then it is killed. Default 15 s. */
+  readonly timeLimitMs?: number;
+  /** How much memory a task may take; then it is killed. Default 1 GiB. */
+  readonly memoryBytesMax?: number;
+  /** Tasks that a process or thread runs before a fresh one takes its place. Default 1,000. */
+  readonly tasksMax?: number;
+  /** Chunks that a worker has in hand at once. Default 1. */
+  readonly chunks?: number;
 }
 
 /** What a step has beside its handler, and a pipeline of one step as its own. */
@@ -51,9 +70,21 @@ interface StepLimits<Item> {
    * take no longer, fewer when they do or a server asks for less.
    */
   readonly concurrency?: number | { readonly min?: number; readonly max: number };
+  /**
+   * The handler computes much, and has that done by `context.cpu`: as many calls at once as its pool
+   * has members, and one chunk in hand, unless more is asked for. Default false.
+   */
+  readonly cpu?: boolean | CpuOptions | null;
   readonly retry?: Partial<RetryPolicy>;
+  /** What class an error of the handler has; nothing where that is to be told by its shape. */
+  readonly classify?: (error: unknown) => ErrorClass | null | undefined;
   /** How long one handler call may take. Default 5 minutes. */
   readonly timeLimitMs?: number;
+  /**
+   * How long one handler call takes. A worker that is at one for longer than half as much again is
+   * not well. Default learned from the calls, as far as they take longer than its heartbeat allows.
+   */
+  readonly expectedMs?: number | null;
   /** Automatic passes over the step's dead letters before it ends. Default 3. */
   readonly maxRedrives?: number;
   /** More failures than this stop the batch: of all errors, or of each class. Default none. */
@@ -201,7 +232,10 @@ interface WithoutSchema {
 }
 
 interface WaitOptions
-  extends Pick<StepLimits<unknown>, "retry" | "timeLimitMs" | "maxRedrives" | "errorsTopic"> {
+  extends Pick<
+    StepLimits<unknown>,
+    "retry" | "classify" | "timeLimitMs" | "maxRedrives" | "errorsTopic"
+  > {
   readonly name: string;
   /** Wait for an outside count instead of working on items. */
   readonly waitFor: WaitFor;
@@ -304,9 +338,10 @@ export function definePipeline<const Steps extends readonly [DefinedStep, ...Def
 ): Pipeline<unknown, InputOf<Steps>, LastResult<Steps>>;
 export function definePipeline(options: object): Pipeline {
   const { steps: checked, ...pipeline } = validatePipeline(options);
+  const definedIn = findDefinitionSite();
   const steps: Step[] = [];
   for (const { name, ...step } of checked) {
-    steps.push(makeStep(step, pipeline.name, name, steps));
+    steps.push(makeStep(step, { pipeline: pipeline.name, name, definedIn }, steps));
   }
   return { [PIPELINE]: true, ...pipeline, steps: steps as [Step, ...Step[]] };
 }

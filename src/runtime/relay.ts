@@ -5,13 +5,17 @@
  * will not take is given up into an undelivered letter, in the commit that moves the reader past it.
  */
 import { decideDelivery } from "../core/delivery.ts";
-import { describeError, type ErrorFacts, SluiceError } from "../core/errors.ts";
+import { describeError, type ErrorFacts } from "../core/errors.ts";
+import { listSecrets, makeRedact } from "../core/redact.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
 import { renewClaim } from "./held-claim.ts";
 import type { Log } from "./log.ts";
+import { Setbacks } from "./setbacks.ts";
+import { redactError } from "./redact-error.ts";
 import type { EngineSettings } from "./settings.ts";
+import { StandBy } from "./stand-by.ts";
 import { type Delivery, readStream } from "./stream.ts";
 import type { Recipient } from "./subscriber.ts";
 import { Wake } from "./wake.ts";
@@ -49,6 +53,7 @@ export class Relay {
   readonly #parts: RelayParts;
   readonly #recipient: Recipient;
   readonly #wake: Wake;
+  readonly #standBy: StandBy;
   readonly #unwatch: () => void;
   readonly #stop = new AbortController();
   /** Stopped for good: what a handler still does counts for nothing. */
@@ -63,6 +68,7 @@ export class Relay {
     this.#recipient = recipient;
     this.#parts = parts;
     this.#wake = new Wake(parts.clock);
+    this.#standBy = new StandBy(parts.clock, this.#wake);
     this.#unwatch = parts.store.watch(() => this.#wake.notify());
     this.#loop = this.#run().catch((error: unknown) => parts.onFatal(error));
   }
@@ -79,6 +85,7 @@ export class Relay {
   async stop(drainMs: number): Promise<void> {
     const { store, clock, worker } = this.#parts;
     this.#stop.abort();
+    this.#standBy.stop();
     this.#wake.notify();
     const ended = new AbortController();
     void this.#loop.then(() => ended.abort());
@@ -99,7 +106,8 @@ export class Relay {
   }
 
   async #run(): Promise<void> {
-    const { log, settings } = this.#parts;
+    const { clock, settings } = this.#parts;
+    const setbacks = new Setbacks({ event: "relay.retry" }, this.#parts);
     let isStarted = false;
     while (!this.#stop.signal.aborted) {
       let moved = false;
@@ -107,9 +115,11 @@ export class Relay {
         if (!isStarted) await this.#start();
         isStarted = true;
         moved = await this.#look();
+        setbacks.clear();
       } catch (error) {
-        if (!(error instanceof SluiceError && error.retryable)) throw error;
-        log({ level: "warn", event: "relay.retry", message: describeError(error).message, error });
+        const waitMs = setbacks.note(error);
+        if (waitMs === null) throw error;
+        await sleep(clock, waitMs, this.#stop.signal);
       }
       if (!moved) await this.#wake.wait(settings.pollMs);
     }
@@ -131,7 +141,10 @@ export class Relay {
       return false;
     }
     this.#waiting.push(...waiting);
-    if (!(await store.claim(this.#duty, worker, CLAIM_MS))) return false;
+    if (!(await store.claim(this.#duty, worker, CLAIM_MS))) {
+      this.#standBy.lookAgain();
+      return false;
+    }
     // Once more: whoever had the claim may have delivered them meanwhile.
     const page = await this.#readNext(this.#readLimit);
     this.#release = renewClaim(this.#duty, {
@@ -198,9 +211,12 @@ export class Relay {
         return this.#over.signal.aborted ? { kind: "stopped" } : { kind: "taken" };
       } catch (error) {
         if (this.#over.signal.aborted) break;
-        const facts = describeError(error);
+        // It may quote what it was handed.
+        const redact = makeRedact(group.flatMap(({ open }) => listSecrets(open().data)));
+        const facts = describeError(error, redact);
         const message = `${kind} ${name} failed on ${describeGroup(group)}: ${facts.message}`;
-        log({ level: "warn", event: "relay.handler_failed", message, error });
+        const safe = redactError(error, redact);
+        log({ level: "warn", event: "relay.handler_failed", message, error: safe });
         const decision = decideDelivery(retry, facts, attempts, random.next());
         if (decision.kind === "give_up") return { kind: "given_up", attempts, facts };
         await sleep(clock, decision.delayMs, this.#stop.signal);

@@ -103,8 +103,7 @@ export class RunQueue {
   /** The next item of a run; -1 when it has none. A worker checks its own lease before each start. */
   #takeOf(run: ChunkRun, now: number): number {
     const before = run.unstarted;
-    if (now >= run.leaseUntil) run.lose();
-    if (run.lost) run.skipRest();
+    if (run.isLostAt(now)) run.skipRest();
     const index = run.takeNext();
     this.unstarted -= before - run.unstarted;
     return index;

@@ -2,6 +2,7 @@
 import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { ChunkRun } from "./chunk-run.ts";
+import type { HandlerPulse } from "./heart.ts";
 import type { Log } from "./log.ts";
 import type { SlotGauge } from "./slot-gauge.ts";
 import type { SlotPermits } from "./slot-permits.ts";
@@ -18,6 +19,8 @@ export interface RunnerParts {
   readonly rights: StartRights;
   readonly gauge: SlotGauge;
   readonly permits: SlotPermits;
+  /** Is told of each call, where somebody watches over them. */
+  readonly pulse?: HandlerPulse | undefined;
 }
 
 /** Hands out the right to start items of limited steps: see limiter.ts. */

@@ -14,6 +14,8 @@ export interface EngineSettings {
   readonly flushMs: number;
   /** ...or when there are this many. */
   readonly flushItems: number;
+  /** How long to wait for a store that is down before it is asked again; longer with each time. */
+  readonly outageRetryMs: number;
   /** How long a stop waits for the items in hand. */
   readonly drainMs: number;
   /** How long a handler that ignores its signal is waited for. */
@@ -42,6 +44,12 @@ export interface EngineSettings {
   readonly keepMs: number;
   /** How long an ended batch is known at all; 0 for ever. */
   readonly keepEvidenceMs: number;
+  /** Within which time the recommended number of workers takes the backlog away. */
+  readonly scaleDrainMs: number;
+  /** The recommended number of workers is never lower than this... */
+  readonly scaleMin: number;
+  /** ...and never higher than this. */
+  readonly scaleMax: number;
 }
 
 const DAY_MS = 86_400_000;
@@ -53,6 +61,7 @@ export const DEFAULT_SETTINGS: EngineSettings = {
   pollMs: 1_000,
   flushMs: 250,
   flushItems: 1_000,
+  outageRetryMs: 5_000,
   drainMs: 25_000,
   abortGraceMs: 1_000,
   cancelMs: 10_000,
@@ -67,6 +76,9 @@ export const DEFAULT_SETTINGS: EngineSettings = {
   staleMs: 6 * 3_600_000,
   keepMs: 30 * DAY_MS,
   keepEvidenceMs: 0,
+  scaleDrainMs: 10 * 60_000,
+  scaleMin: 0,
+  scaleMax: 100,
 };
 
 const setting = (min: number, max: number): z.ZodOptional<z.ZodType<number>> => {
@@ -84,6 +96,7 @@ const shape = z.strictObject({
   pollMs: setting(10, DAY_MS),
   flushMs: setting(1, DAY_MS),
   flushItems: setting(1, 1_000_000),
+  outageRetryMs: setting(10, DAY_MS),
   drainMs: setting(0, DAY_MS),
   abortGraceMs: setting(0, DAY_MS),
   cancelMs: setting(0, DAY_MS),
@@ -98,6 +111,9 @@ const shape = z.strictObject({
   staleMs: setting(100, 365 * DAY_MS),
   keepMs: setting(0, 36_500 * DAY_MS),
   keepEvidenceMs: setting(0, 36_500 * DAY_MS),
+  scaleDrainMs: setting(1_000, 365 * DAY_MS),
+  scaleMin: setting(0, 100_000),
+  scaleMax: setting(0, 100_000),
 });
 
 export interface SettingProblem {
@@ -126,7 +142,7 @@ export function findSettingProblems(given: Partial<EngineSettings>): SettingProb
 
 function findContradictions(settings: EngineSettings): SettingProblem[] {
   const { renewMs, leaseMs, pollMs, stallMs, orphanMs, staleMs } = settings;
-  const { keepMs, keepEvidenceMs } = settings;
+  const { keepMs, keepEvidenceMs, scaleMin, scaleMax } = settings;
   const problems: SettingProblem[] = [];
   if (renewMs * 2 > leaseMs) {
     const problem = `renewMs (${renewMs}) must be at most half of leaseMs (${leaseMs}), or a late renewal loses the lease`;
@@ -143,6 +159,10 @@ function findContradictions(settings: EngineSettings): SettingProblem[] {
   if (keepEvidenceMs > 0 && keepEvidenceMs < keepMs) {
     const problem = `keepEvidenceMs (${keepEvidenceMs}) must not be below keepMs (${keepMs}): a batch that can be redriven needs its evidence`;
     problems.push({ settings: ["keepEvidenceMs", "keepMs"], problem });
+  }
+  if (scaleMin > scaleMax) {
+    const problem = `scaleMin (${scaleMin}) must not be above scaleMax (${scaleMax})`;
+    problems.push({ settings: ["scaleMin", "scaleMax"], problem });
   }
   return problems;
 }

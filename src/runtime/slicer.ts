@@ -18,7 +18,7 @@ import type { Log } from "./log.ts";
 import { isSource, openSource } from "./open-source.ts";
 import type { Step } from "./step.ts";
 import { PlanCheck } from "./plan-check.ts";
-import { askSource, SOURCE_RETRY, SourceFailure } from "./source-failure.ts";
+import { askSource, isStoresFault, SOURCE_RETRY, SourceFailure } from "./source-failure.ts";
 import { guardItems, StallGuard } from "./stall-guard.ts";
 
 export interface SlicerParts {
@@ -58,8 +58,7 @@ export async function sliceBatch(
     } catch (error) {
       const reason = error instanceof SourceFailure ? error.cause : error;
       if (!mayGoOn(error, items, attempt)) {
-        // What the store itself cannot do now is not the batch's fault.
-        if (reason === error && error instanceof SluiceError && error.retryable) throw error;
+        if (reason === error && isStoresFault(error)) throw error;
         return (await parts.store.fail(batch.id, describeReason(reason))).batch;
       }
     }

@@ -19,6 +19,11 @@ export class SourceFailure extends Error {
   }
 }
 
+/** What the store says of itself is not the fault of whatever batch was about to be read or planned. */
+export function isStoresFault(error: unknown): boolean {
+  return error instanceof SluiceError && (error.retryable || error.code.startsWith("STORE_"));
+}
+
 /** Calls the source; what it throws is marked as its own. */
 export async function askSource<T>(call: () => Promise<T>): Promise<T> {
   try {

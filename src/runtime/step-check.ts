@@ -7,22 +7,16 @@ import { CHUNK_LIMIT_POLICIES } from "../core/slicing.ts";
 import type { Canary } from "../core/step.ts";
 import { paceShape, rateShape } from "./rate-check.ts";
 import { isTopicName, TOPIC_NAME_RULE } from "../core/topic.ts";
+import { cpuShape } from "./cpu/cpu-settings.ts";
 import type { WaitFor } from "./wait-step.ts";
+import { wholeNumber } from "./whole-number.ts";
 
 export const CHUNK_SIZE_MAX = 100_000;
 export const CONCURRENCY_MAX = 10_000;
-const DEFAULT_CONCURRENCY = 16;
 const REDRIVES_MAX = 1_000;
 const STALLS_MAX = 1_000;
 export const DEFAULT_MAX_REDRIVES = 3;
 const DAY_MS = 86_400_000;
-
-export function wholeNumber(min: number, max: number): z.ZodType<number> {
-  const message = `must be a whole number from ${min.toLocaleString("en")} to ${max.toLocaleString("en")}`;
-  return z
-    .any()
-    .refine((value) => Number.isInteger(value) && value >= min && value <= max, { message });
-}
 
 function oneFunction(example: string): z.ZodType<(...args: unknown[]) => unknown> {
   return z.custom<(...args: unknown[]) => unknown>((value) => typeof value === "function", {
@@ -158,7 +152,8 @@ export const stepOptions = {
     .enum(CHUNK_LIMIT_POLICIES, { error: `must be ${CHUNK_LIMIT_POLICIES.join(" or ")}` })
     .default("refuse"),
   inlineItems: wholeNumber(0, CHUNK_SIZE_MAX).optional(),
-  concurrency: concurrency.default(DEFAULT_CONCURRENCY),
+  concurrency: concurrency.optional(),
+  cpu: cpuShape.default(null),
   retry: z
     .strictObject({
       attempts: wholeNumber(1, 1_000).default(DEFAULT_RETRY.attempts),
@@ -166,7 +161,9 @@ export const stepOptions = {
       capMs: wholeNumber(0, DAY_MS).default(DEFAULT_RETRY.capMs),
     })
     .prefault({}),
+  classify: oneFunction('(error) => (error.code === "E_LATE" ? "transient" : null)').optional(),
   timeLimitMs: wholeNumber(1, DAY_MS).default(300_000),
+  expectedMs: wholeNumber(1, DAY_MS).nullable().default(null),
   maxRedrives: wholeNumber(0, REDRIVES_MAX).default(DEFAULT_MAX_REDRIVES),
   failureBudget: budget.nullable().default(null),
   canary: canary.nullable().default(null),

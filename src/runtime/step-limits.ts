@@ -2,7 +2,6 @@
  * The limits of one step in one worker: which items need which tokens, who is told when a server
  * asks to be left alone, and what a careful run may start.
  */
-import { SluiceError } from "../core/errors.ts";
 import { SLACK_MS_MAX } from "../core/token-bucket.ts";
 import { describeOutages, type StepPace } from "../core/step.ts";
 import { sleep } from "../ports/clock.ts";
@@ -192,7 +191,7 @@ export class StepLimits {
 
   /** The tokens of one bucket that a careful run holds; draws one when there is none. */
   async #fillPurse(run: ChunkRun, supply: Supply): Promise<TokenPurse> {
-    const { store, clock, log } = this.#parts;
+    const { store, clock } = this.#parts;
     const purses = this.#carefulPurses.get(run) ?? new Map<string, TokenPurse>();
     this.#carefulPurses.set(run, purses);
     const name = nameSupply(supply);
@@ -205,8 +204,8 @@ export class StepLimits {
       const [grant] = await store.draw([{ ...supply, count: 1 }], slackMs);
       if (grant !== undefined) purse.add(grant, askedAt, clock.monotonicMs());
     } catch (error) {
-      if (!(error instanceof SluiceError && error.retryable)) throw error;
-      log({ level: "warn", event: "limits.draw_failed", message: error.message, error });
+      // Its item goes on without a token, and comes with its chunk's next run.
+      if (this.limiter.setbacks.note(error) === null) throw error;
     }
     return purse;
   }

@@ -7,6 +7,7 @@ import type { ChunkLimitPolicy } from "../core/slicing.ts";
 import type { Canary, StepPace, StepSettings } from "../core/step.ts";
 import type { SourceLike } from "../ports/source.ts";
 import type { ChunkContext, ChunkItem, ItemContext, SourceContext } from "./contexts.ts";
+import type { CpuSettings } from "./cpu/cpu-settings.ts";
 import { checkKey } from "./item-key.ts";
 import type { CheckedStep } from "./step-check.ts";
 import { makeStepRate, type StepRate } from "./step-rate.ts";
@@ -40,8 +41,14 @@ export interface Step<Item = unknown, Input = unknown> {
   readonly concurrency: number;
   /** Within which the best number is found out; null where it is fixed. */
   readonly adaptive: ConcurrencyBounds | null;
+  /** Its handler computes much; null where nothing was said about it. */
+  readonly cpu: CpuSettings | null;
+  /** The file that defines its pipeline; null when that is not known. */
+  readonly definedIn: string | null;
   readonly retry: RetryPolicy;
   readonly timeLimitMs: number;
+  /** How long a call usually takes; null where that is to be found out. */
+  readonly expectedMs: number | null;
   readonly maxRedrives: number;
   readonly failureBudget: FailureBudget | null;
   readonly canary: Canary | null;
@@ -58,16 +65,30 @@ export interface Step<Item = unknown, Input = unknown> {
   readonly waits: boolean;
   // Methods, so that a step of one item type can be handled as one of any.
   readKey(item: Item): string | null;
+  classify?(error: unknown): unknown;
   route?(item: Item, result: unknown): string | null | undefined;
   process?(item: Item, context: ItemContext): unknown;
   processChunk?(items: readonly ChunkItem<Item>[], context: ChunkContext): unknown;
 }
 
+interface StepPlace {
+  readonly pipeline: string;
+  readonly name: string;
+  readonly definedIn: string | null;
+}
+
+const DEFAULT_CONCURRENCY = 16;
+
+/** Where a step computes much, more calls than the pool has members would only wait for each other. */
+function countSlots({ cpu, processChunk }: CheckedStep): number {
+  if (cpu === null) return DEFAULT_CONCURRENCY;
+  return processChunk === undefined ? cpu.size : cpu.chunks;
+}
+
 /** Fills in a checked definition. `before` are the steps that come first. */
 export function makeStep(
   checked: CheckedStep,
-  pipeline: string,
-  name: string,
+  { pipeline, name, definedIn }: StepPlace,
   before: readonly Step[],
 ): Step {
   const {
@@ -80,8 +101,9 @@ export function makeStep(
     dedupe,
     waitFor,
     rate,
-    concurrency,
+    concurrency = countSlots(checked),
     route,
+    classify,
     ...rest
   } = checked;
   const number = before.length;
@@ -91,6 +113,7 @@ export function makeStep(
     ...rest,
     name,
     number,
+    definedIn,
     concurrency: typeof concurrency === "number" ? concurrency : concurrency.max,
     adaptive: typeof concurrency === "number" ? null : concurrency,
     inlineItems: inlineItems ?? rest.chunkSize,
@@ -101,6 +124,7 @@ export function makeStep(
     rate: rate === null ? null : makeStepRate(rate, pipeline),
     waits: waitFor !== undefined,
     readKey: (value: unknown) => (key === undefined ? null : checkKey(key(value))),
+    ...(classify === undefined ? {} : { classify }),
   };
   if (waitFor !== undefined) return { ...step, ...makeWaitStep(waitFor), carriesFrom: null };
   return {

@@ -32,6 +32,7 @@ class Rig {
       {
         store,
         clock: this.clock,
+        random: { next: () => 0.5, id: () => "aaaaaaaaaaaa" },
         log: (entry) => void this.logs.push(entry),
         settings: { pollMs },
         onFatal: (error) => void this.fatal.push(error),
@@ -116,6 +117,20 @@ describe("looking for stops", () => {
     rig.answer = async () => [STOP];
     await rig.clock.run(500);
     expect(rig.heard).toEqual([[STOP]]);
+    expect(rig.fatal).toEqual([]);
+  });
+
+  test("what nobody has thought of is told with its stack, and met again less and less often", async () => {
+    const rig = new Rig();
+    const odd = new TypeError("cannot read properties of undefined");
+    rig.answer = () => Promise.reject(odd);
+    for (let second = 0; second < 600; second++) {
+      rig.look.notify();
+      await rig.clock.run(1_000);
+    }
+    expect(rig.asked.length).toBeGreaterThan(10);
+    expect(rig.asked.length).toBeLessThan(30);
+    expect(rig.logs[0]).toMatchObject({ event: "loop.unexpected_error", error: odd });
     expect(rig.fatal).toEqual([]);
   });
 

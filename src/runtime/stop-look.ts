@@ -3,11 +3,12 @@
  * or over. A store that says it has changed is looked at soon; should every word be lost, a slow
  * poll finds it within a second.
  */
-import { describeError, SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
 import type { Stop } from "../ports/working.ts";
 import type { Log } from "./log.ts";
+import { Setbacks } from "./setbacks.ts";
 import type { EngineSettings } from "./settings.ts";
 
 /** Whoever works hears of a cancel or a pause within this, however seldom idle workers look. */
@@ -16,6 +17,7 @@ const STOP_KNOWN_MS = 1_000;
 export interface StopLookParts {
   readonly store: Store;
   readonly clock: Clock;
+  readonly random: Random;
   readonly log: Log;
   readonly settings: Pick<EngineSettings, "pollMs">;
   readonly onFatal: (error: unknown) => void;
@@ -33,7 +35,10 @@ const AT_MOST_EVERY_MS = 50;
 export class StopLook {
   readonly #parts: StopLookParts;
   readonly #listener: StopListener;
+  readonly #setbacks: Setbacks;
   #lookedAt = Number.NEGATIVE_INFINITY;
+  /** What nobody has thought of is not met again before. */
+  #notBefore = Number.NEGATIVE_INFINITY;
   #cancelNext: () => void;
   #soon = false;
   #looking = false;
@@ -42,6 +47,7 @@ export class StopLook {
   constructor(parts: StopLookParts, listener: StopListener) {
     this.#parts = parts;
     this.#listener = listener;
+    this.#setbacks = new Setbacks({ event: "worker.stop_look_failed" }, parts);
     this.#cancelNext = this.#lookAfter(this.#pollMs);
   }
 
@@ -68,22 +74,23 @@ export class StopLook {
     return this.#parts.clock.after(delayMs, () => {
       this.#soon = false;
       this.#cancelNext = this.#lookAfter(this.#pollMs);
-      this.#look().catch((error: unknown) => this.#parts.onFatal(error));
+      void this.#look();
     });
   }
 
   async #look(): Promise<void> {
-    const { store, clock, log } = this.#parts;
+    const { store, clock, onFatal } = this.#parts;
     this.#lookedAt = clock.monotonicMs();
     const batches = this.#listener.listBatches();
-    if (batches.length === 0 || this.#looking) return;
+    if (batches.length === 0 || this.#looking || this.#lookedAt < this.#notBefore) return;
     this.#looking = true;
     try {
       this.#listener.onStops(await store.readStops(batches));
+      this.#setbacks.clear();
     } catch (error) {
-      if (!(error instanceof SluiceError && error.retryable)) throw error;
-      const { message } = describeError(error);
-      log({ level: "warn", event: "worker.stop_look_failed", message, error });
+      const waitMs = this.#setbacks.note(error);
+      if (waitMs === null) onFatal(error);
+      else this.#notBefore = clock.monotonicMs() + waitMs;
     } finally {
       this.#looking = false;
     }

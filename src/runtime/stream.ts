@@ -46,7 +46,9 @@ function describeMessage(message: StoredMessage): Delivery {
   return { position, id, batch, type: topic, open: () => readMessage(message) };
 }
 
-export function readMessage({ id, topic, position, batch, body, at }: StoredMessage): TopicMessage {
+export function readMessage(message: StoredMessage): TopicMessage {
+  const { id, topic, position, batch, body, at, traceparent } = message;
   const data = JSON.parse(body) as Json;
-  return { id, topic, position, batch, at: formatInstant(at), data };
+  const trace = traceparent === null ? {} : { traceparent };
+  return { id, topic, position, batch, at: formatInstant(at), ...trace, data };
 }

@@ -1,19 +1,30 @@
 /**
  * Acts on what has run out, and recounts every batch that ended here: its counters must equal what
- * its chunks' maps say. A difference would be a bug of ours, and is said aloud.
+ * its chunks' maps say. A difference would be a bug of ours, and is said aloud. Leases that ran out
+ * while the store was away are nobody's fault, and are left alone for a while: see core/sparing.ts.
  */
 import { canonicalize } from "../core/canonical-json.ts";
-import { describeError, SluiceError } from "../core/errors.ts";
+import { classifyPortError } from "../core/errors.ts";
+import {
+  computeSparedMs,
+  decideSparing,
+  NOTHING_SPARED,
+  spareAll,
+  type Sparing,
+} from "../core/sparing.ts";
 import { makeWatchDelays } from "../core/watch.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
+import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
-import type { SweepPolicy } from "../ports/working.ts";
+import type { SweepPolicy, SweepResult } from "../ports/working.ts";
 import type { Log } from "./log.ts";
+import { Setbacks } from "./setbacks.ts";
 import type { EngineSettings } from "./settings.ts";
 
 export interface SweeperParts {
   readonly store: Store;
   readonly clock: Clock;
+  readonly random: Random;
   readonly log: Log;
   readonly settings: EngineSettings;
   readonly onFatal: (error: unknown) => void;
@@ -24,10 +35,20 @@ export class Sweeper {
   readonly #policy: SweepPolicy;
   readonly #toRecount: string[] = [];
   readonly #stop = new AbortController();
+  readonly #setbacks: Setbacks;
+  #sparing: Sparing;
+  #sweptAt: number;
+  #hasFailed = false;
   #loop: Promise<void> | null = null;
 
   constructor(parts: SweeperParts) {
     this.#parts = parts;
+    this.#setbacks = new Setbacks({ event: "sweeper.retry" }, parts);
+    const now = parts.clock.monotonicMs();
+    this.#sweptAt = now;
+    // Who comes to a server may come just after it was away. On a host of one's own the dead are known.
+    const isShared = parts.store.spansHosts === true;
+    this.#sparing = isShared ? spareAll(now + parts.settings.leaseMs) : NOTHING_SPARED;
     const { watchMs, stallsMax, stallMs, orphanMs, staleMs } = parts.settings;
     const watchDelays = makeWatchDelays(watchMs, stallMs);
     this.#policy = { watchDelays, stallsMax, orphanMs, staleMs };
@@ -48,27 +69,24 @@ export class Sweeper {
   }
 
   async #run(): Promise<void> {
-    const { clock, settings, log } = this.#parts;
+    const { clock, settings } = this.#parts;
     while (!this.#stop.signal.aborted) {
+      let waitMs: number | null = 0;
       try {
         await this.#sweep();
+        this.#setbacks.clear();
       } catch (error) {
-        if (!(error instanceof SluiceError && error.retryable)) throw error;
-        log({
-          level: "warn",
-          event: "sweeper.retry",
-          message: describeError(error).message,
-          error,
-        });
+        waitMs = this.#setbacks.note(error);
+        if (waitMs === null) throw error;
       }
-      await sleep(clock, settings.sweepMs, this.#stop.signal);
+      await sleep(clock, settings.sweepMs + waitMs, this.#stop.signal);
     }
   }
 
   async #sweep(): Promise<void> {
-    const { store, log } = this.#parts;
+    const { log } = this.#parts;
     for (let found = true; found && !this.#stop.signal.aborted; ) {
-      const { lostLeases, tended, ended } = await store.sweep(this.#policy);
+      const { lostLeases, tended, ended } = await this.#sweepOnce();
       found = lostLeases > 0 || tended > 0 || ended.length > 0;
       this.noteEnded(ended);
       if (lostLeases > 0) {
@@ -78,6 +96,32 @@ export class Sweeper {
       }
     }
     for (const batch of this.#toRecount.splice(0)) await this.#recount(batch);
+  }
+
+  async #sweepOnce(): Promise<SweepResult> {
+    const { store, clock, settings } = this.#parts;
+    const now = clock.monotonicMs();
+    const life = { ...settings, sweptAt: this.#sweptAt, hasFailed: this.#hasFailed };
+    const sparing = decideSparing(this.#sparing, life, now);
+    try {
+      const result = await store.sweep({
+        ...this.#policy,
+        sparedMs: computeSparedMs(sparing, now),
+      });
+      this.#noteAnswer(sparing, now);
+      return result;
+    } catch (error) {
+      // A store that stumbles over something is there, and leases can be renewed.
+      if (classifyPortError(error) !== "transient") this.#noteAnswer(sparing, now);
+      else this.#hasFailed = true;
+      throw error;
+    }
+  }
+
+  #noteAnswer(sparing: Sparing, now: number): void {
+    this.#sparing = sparing;
+    this.#sweptAt = now;
+    this.#hasFailed = false;
   }
 
   async #recount(batch: string): Promise<void> {

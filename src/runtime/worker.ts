@@ -4,10 +4,15 @@ import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
 import type { LeaseRef, Served } from "../ports/working.ts";
+import type { CpuPools } from "./cpu/cpu-pools.ts";
 import { Executor } from "./executor.ts";
 import { Gate } from "./gate.ts";
-import type { Log } from "./log.ts";
+import type { Heart } from "./heart.ts";
+import { addFacts, type Log } from "./log.ts";
+import type { Meter } from "./meter.ts";
 import type { Pipeline } from "./pipeline.ts";
+import { computeBeatMs, findEndingBatches } from "./renewal.ts";
+import { Setbacks } from "./setbacks.ts";
 import type { EngineSettings } from "./settings.ts";
 import type { InlineWork } from "./slicer.ts";
 import { SlotPermits } from "./slot-permits.ts";
@@ -20,26 +25,41 @@ export interface WorkerParts {
   readonly random: Random;
   readonly log: Log;
   readonly settings: EngineSettings;
+  readonly cpu: CpuPools;
+  readonly meter: Meter;
   /** The worker's number in the store. */
   readonly id: number;
+  /** Where somebody watches over the worker. */
+  readonly heart?: Heart | undefined;
   readonly onFatal: (error: unknown) => void;
   /** These batches ended with a commit of this worker. */
   readonly onEnded: (batches: readonly string[]) => void;
 }
 
+/** Each is as patient as the store is away for; the next renewal asks anew. */
+const CHECKS_MAX = 4;
+
 export class Worker {
   readonly #parts: WorkerParts;
   readonly #gate = new Gate();
-  readonly #permits = new SlotPermits(() => void this.#renew().catch(this.#parts.onFatal));
+  readonly #permits = new SlotPermits(() => void this.#renew());
+  readonly #beatSetbacks: Setbacks;
+  readonly #renewalSetbacks: Setbacks;
   readonly #executors = new Map<string, Executor>();
   readonly #served = new Map<string, Served>();
   readonly #stops: StopLook;
   readonly #unwatch: () => void;
+  /** Renewals that wait for the answer whether their batches are ending. */
+  #checks = 0;
   #cancelRenewal: () => void;
   #stopped: Promise<void> | null = null;
 
   constructor(parts: WorkerParts) {
-    this.#parts = parts;
+    const { heart, settings } = parts;
+    heart?.start({ worker: parts.id, leaseMs: settings.leaseMs, renewMs: settings.renewMs });
+    this.#parts = heart === undefined ? parts : { ...parts, store: heart.watchStore(parts.store) };
+    this.#beatSetbacks = new Setbacks({ event: "worker.beat_failed" }, parts);
+    this.#renewalSetbacks = new Setbacks({ event: "lease.renewal_failed" }, parts);
     this.#stops = new StopLook(parts, {
       listBatches: () => this.#listBatches(),
       onStops: (stops) => {
@@ -60,7 +80,8 @@ export class Worker {
       this.#served.set(`${pipeline.name}@${version}/${batch ?? "*"}`, served);
     }
     if (this.#served.size === known) return;
-    this.#beat().catch((error: unknown) => this.#parts.onFatal(error));
+    this.#parts.heart?.noteServed([...this.#served.values()]);
+    void this.#beat();
   }
 
   #addStep(pipeline: Pipeline, step: Step, batch: string | null): void {
@@ -69,8 +90,12 @@ export class Worker {
     const covering = nameExecutor(pipeline, step, null);
     if (this.#executors.has(name) || this.#executors.has(covering)) return;
     const { id, ...parts } = this.#parts;
-    const shared = { gate: this.#gate, permits: this.#permits };
-    const executor = new Executor({ ...parts, worker: id, pipeline, step, batch, ...shared });
+    const { abortGraceMs } = this.#parts.settings;
+    const pulse = this.#parts.heart?.watchHandler(pipeline.name, step, abortGraceMs);
+    const meter = this.#parts.meter.step(pipeline.name, step.name);
+    const shared = { gate: this.#gate, permits: this.#permits, pulse, meter };
+    const log = addFacts(parts.log, { pipeline: pipeline.name, step: step.name });
+    const executor = new Executor({ ...parts, log, worker: id, pipeline, step, batch, ...shared });
     this.#executors.set(name, executor);
     executor.start();
   }
@@ -91,10 +116,12 @@ export class Worker {
   }
 
   async #stop(drainMs: number): Promise<void> {
+    this.#parts.heart?.noteStopping();
     await Promise.all([...this.#executors.values()].map((executor) => executor.stop(drainMs)));
     this.#cancelRenewal();
     this.#unwatch();
     this.#stops.stop();
+    this.#parts.heart?.noteStopped();
     await this.#sayGoodbye();
   }
 
@@ -120,50 +147,56 @@ export class Worker {
   }
 
   #renewLater(): () => void {
-    const { clock, settings, onFatal } = this.#parts;
+    const { clock, settings } = this.#parts;
     return clock.after(settings.renewMs, () => {
       this.#cancelRenewal = this.#renewLater();
-      this.#renew().catch(onFatal);
-      this.#beat().catch(onFatal);
+      void this.#renew();
+      void this.#beat();
     });
   }
 
   /** Says which pipelines this worker has, for as long as two beats may be missed. */
   async #beat(): Promise<void> {
-    const { store, id, settings, log } = this.#parts;
+    const { store, id, settings } = this.#parts;
     if (this.#stopped !== null || this.#served.size === 0) return;
     try {
-      await store.beat(id, [...this.#served.values()], settings.renewMs * 3);
+      await store.beat(id, [...this.#served.values()], computeBeatMs(settings.renewMs));
     } catch (error) {
-      if (!(error instanceof SluiceError && error.retryable)) throw error;
-      log({ level: "warn", event: "worker.beat_failed", message: error.message, error });
+      this.#noteSetback(this.#beatSetbacks, error);
     }
   }
 
+  /** Both come again soon by themselves, and leases do not wait: so neither waits any longer. */
+  #noteSetback(setbacks: Setbacks, error: unknown): void {
+    if (setbacks.note(error) === null) this.#parts.onFatal(error);
+  }
+
   async #renew(): Promise<void> {
-    const { store, clock, settings, log } = this.#parts;
+    const { clock, settings, heart } = this.#parts;
     const executors = [...this.#executors.values()];
     const leases = executors.flatMap((executor) => executor.listLeases());
-    if (leases.length === 0) return;
     const asked = clock.monotonicMs();
+    if (leases.length === 0) return heart?.noteRenewal(asked);
     try {
       const lost = await this.#renewWithPermits(leases, asked + settings.leaseMs);
+      heart?.noteRenewal(asked);
       for (const executor of executors) executor.noteLost(lost);
-      // That of a cancelled batch was not prolonged, whose end may come any moment: whoever believed
-      // that it was would start items after it. Asked afterwards, so that none is missed.
-      const stops = await store.readStops(this.#listBatches());
-      const ending = new Set(
-        stops
-          .filter(({ kind, mode }) => kind !== "pause" && mode === "now")
-          .map((one) => one.batch),
-      );
-      // What was leased while this was under way has not been renewed.
-      const renewed = new Set(leases.filter(({ batch }) => !ending.has(batch)));
-      for (const executor of executors) executor.noteRenewal(renewed, asked + settings.leaseMs);
+      if (this.#checks < CHECKS_MAX) await this.#noteRenewed(leases, asked + settings.leaseMs);
     } catch (error) {
       // The leases hold on for a while; the next renewal may still come in time.
-      if (!(error instanceof SluiceError && error.retryable)) throw error;
-      log({ level: "warn", event: "lease.renewal_failed", message: error.message, error });
+      this.#noteSetback(this.#renewalSetbacks, error);
+    }
+  }
+
+  async #noteRenewed(leases: readonly LeaseRef[], until: number): Promise<void> {
+    this.#checks++;
+    try {
+      const ending = await findEndingBatches(this.#parts.store, this.#listBatches());
+      // What was leased while this was under way has not been renewed.
+      const renewed = new Set(leases.filter(({ batch }) => !ending.has(batch)));
+      for (const executor of this.#executors.values()) executor.noteRenewal(renewed, until);
+    } finally {
+      this.#checks--;
     }
   }
 

@@ -11,8 +11,8 @@ export function isMessage(delivered: Delivered): delivered is TopicMessage {
 
 export function writeJson(delivered: Delivered): string {
   if (isMessage(delivered)) {
-    const { id, topic, position, batch, at, data } = delivered;
-    return JSON.stringify({ id, topic, position, batch, at, data });
+    const { id, topic, position, batch, at, traceparent, data } = delivered;
+    return JSON.stringify({ id, topic, position, batch, at, traceparent, data });
   }
   const { id, type, batch, seq, at, data } = delivered;
   return JSON.stringify({ id, type, batch, seq, at, data });

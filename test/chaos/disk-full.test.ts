@@ -88,7 +88,7 @@ test("a limit on the size of files ends the process with the file's name, and lo
   const { code, stdout, stderr } = await limited.running.ended;
   expect(stdout, stderr).toContain('"code":"STORE_IO_ERROR"');
   expect(stderr).toContain(STORE);
-  expect(code).toBe(1);
+  expect(code).toBe(70);
   await crew.onlooker.look({ withResults: true });
   crew.start("run");
   await finish();

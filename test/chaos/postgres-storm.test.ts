@@ -16,6 +16,7 @@ test(
       workMs: 10,
       killsMin: 2,
       crashesAt: [0.4],
+      outagesAt: [0.7],
       disturbEveryMs: 2_500,
       cutsMin: 2,
       lookEveryMs: 3_000,

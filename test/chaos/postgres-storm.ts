@@ -1,6 +1,6 @@
 /**
  * The storm on a PostgreSQL server that crashes and comes back, by a way that breaks in the middle of
- * commits, is cut for everybody, and falls silent for a while.
+ * commits, is cut for everybody, also for longer than a lease lasts, and falls silent for a while.
  */
 import pg from "pg";
 import { expect, vi } from "vitest";
@@ -9,7 +9,7 @@ import type { SeededRandom } from "../../src/testing/seeded-random.ts";
 import { CuttingProxy } from "../support/cutting-proxy.ts";
 import { type OwnPostgresServer, startOwnPostgres } from "../support/postgres-server.ts";
 import { readMonotonicMs } from "./black-box/run-log.ts";
-import { type Crew, isOverWithin } from "./crew.ts";
+import { type Crew, isOverWithin, LEASE_MS } from "./crew.ts";
 import { pick } from "./draw.ts";
 import { WAIT_MS } from "./onlooker.ts";
 import { checkStorm, RECOVERY_MAX_MS, type Storm, type StormOptions } from "./storm.ts";
@@ -17,6 +17,8 @@ import { checkStorm, RECOVERY_MAX_MS, type Storm, type StormOptions } from "./st
 export interface PostgresStormOptions extends StormOptions {
   /** When the server crashes, each a share of the starts and ends of all items. */
   readonly crashesAt: readonly number[];
+  /** When nobody reaches the server for longer than a lease lasts; shares as above. */
+  readonly outagesAt: readonly number[];
   /** Between two disturbances of the way. */
   readonly disturbEveryMs: number;
   readonly cutsMin: number;
@@ -27,6 +29,7 @@ const RETURN_MS = 5_000;
 /** A machine that is busy with something else may take longer. */
 const SLACK = 3;
 const SILENT_MS = 1_000;
+const OUTAGE_MS = 1.5 * LEASE_MS;
 /** Whoever starts while the server is away is refused; whoever is at work waits for it. */
 const REFUSED_AT_START = /^(?![\s\S]*working on)[\s\S]*(cannot be reached|broke off)/;
 
@@ -48,12 +51,13 @@ export async function checkPostgresStorm(options: PostgresStormOptions): Promise
       ...options,
       store: proxy.address,
       mayEnd: REFUSED_AT_START,
-      // Nobody can take over while the server is away, and whoever asked by a way that swallowed it
-      // knows that only when no answer has come: both times come on top.
-      recoveryMaxMs: RECOVERY_MAX_MS + RETURN_MS + ANSWER_MS,
+      // Nobody can take over while the server is away, what ran out meanwhile is spared for another
+      // lease, and whoever asked by a way that swallowed it knows that only when no answer has come:
+      // all these times come on top.
+      recoveryMaxMs: RECOVERY_MAX_MS + OUTAGE_MS + RETURN_MS + LEASE_MS + ANSWER_MS,
       disturb: async (storm) => {
         await Promise.all([
-          crash(storm, server, options, damage),
+          takeAway(storm, server, proxy, options, damage),
           disturbWay(storm, proxy, options, damage),
         ]);
       },
@@ -63,7 +67,7 @@ export async function checkPostgresStorm(options: PostgresStormOptions): Promise
     await server.stop();
     tellOf(damage);
   }
-  expect(damage.returnsMs).toHaveLength(options.crashesAt.length);
+  expect(damage.returnsMs).toHaveLength(options.crashesAt.length + options.outagesAt.length);
   expect(Math.max(...damage.returnsMs)).toBeLessThan(RETURN_MS * SLACK);
   const cuts = [...damage.done.values()].reduce((sum, times) => sum + times, 0);
   expect(cuts).toBeGreaterThanOrEqual(options.cutsMin);
@@ -75,18 +79,32 @@ function tellOf(damage: Damage): void {
   console.log(`${done}; first items settled after the server's return: ${returns}`);
 }
 
-async function crash(
+/** One after the other, so that each return is one that can be measured. */
+async function takeAway(
   { crew, ended }: Storm,
   server: OwnPostgresServer,
-  { crashesAt, items }: PostgresStormOptions,
+  proxy: CuttingProxy,
+  { crashesAt, outagesAt, items }: PostgresStormOptions,
   { returnsMs }: Damage,
 ): Promise<void> {
-  for (const share of crashesAt) {
+  const crashes = crashesAt.map((share) => ({ share, isCrash: true }));
+  const outages = outagesAt.map((share) => ({ share, isCrash: false }));
+  const all = [...crashes, ...outages].toSorted((a, b) => a.share - b.share);
+  for (const { share, isCrash } of all) {
     await Promise.race([ended, crew.onlooker.waitForLines(share * 2 * items)]);
     noteDisturbed(crew);
-    await server.restart("immediate");
+    if (isCrash) await server.restart("immediate");
+    else await refuseAll(proxy, ended);
+    // Whoever was started meanwhile.
+    noteDisturbed(crew);
     returnsMs.push(await measureReturn(server));
   }
+}
+
+async function refuseAll(proxy: CuttingProxy, ended: Promise<unknown>): Promise<void> {
+  proxy.refuse();
+  await isOverWithin(ended, OUTAGE_MS);
+  proxy.accept();
 }
 
 /** From now until an item is settled. */

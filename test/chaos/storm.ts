@@ -64,13 +64,14 @@ export async function checkStorm(options: StormOptions): Promise<void> {
     const { kills } = crew;
     const evidence = await crew.gather();
     expect(findFaults(evidence), `seed ${seed}`).toEqual([]);
-    const { runs, chunkSize } = evidence;
+    const { runs, letters, chunkSize } = evidence;
+    const convicted = letters.filter(({ code }) => code === "POISON").length;
     const recoveries = measureRecoveries(runs, kills, chunkSize);
     const tookMs = Math.round(runs.at(-1)!.startAt - runs[0]!.startAt);
     const retries = runs.filter(({ attempt }) => attempt > 1).length;
     const repeats = runs.length - items - retries;
     console.log(
-      `${items} items in ${tookMs} ms, ${kills.length} kills, ${repeats} starts repeated (and ${retries} after a failure); ${describeRecoveries(recoveries)}`,
+      `${items} items in ${tookMs} ms, ${kills.length} kills, ${repeats} starts repeated (and ${retries} after a failure), ${convicted} convicted; ${describeRecoveries(recoveries)}`,
     );
     expect(kills.length).toBeGreaterThanOrEqual(killsMin);
     expect(kills.at(-1)!.at - kills[0]!.at).toBeGreaterThanOrEqual(options.stormMsMin ?? 0);

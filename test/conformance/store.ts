@@ -21,6 +21,7 @@ import { describeLaneMoves } from "./lane-moves.ts";
 import { describeLanes } from "./lanes.ts";
 import { describeLeaseRuns } from "./lease-runs.ts";
 import { describeLeasing } from "./leasing.ts";
+import { describeLoad } from "./load.ts";
 import { describeMoreRaces } from "./more-races.ts";
 import { describePausing } from "./pausing.ts";
 import { describePlanningInline } from "./planning-inline.ts";
@@ -84,5 +85,6 @@ export function describeStore(name: string, open: OpenStore): void {
     describe("races with the ending", () => describeRaces(rule));
     describe("races of conductors, lanes and sweeps", () => describeMoreRaces(rule));
     describe("reading", () => describeReading(rule));
+    describe("load", () => describeLoad(rule));
   });
 }

@@ -48,6 +48,37 @@ export function describeSweeping(rule: Rule): void {
     },
   );
 
+  rule(
+    "a lease that ran out within the time that is spared stays with its holder, who may renew it",
+    async ({ rig }) => {
+      await rig.running([1, 1]);
+      const [renewed, silent] = [await rig.leaseOne(), await rig.leaseOne()];
+      rig.clock.advance(LEASE_MS + 500);
+      expect(await rig.sweep({ sparedMs: 501 })).toEqual(NOTHING);
+      expect(await rig.sweep({ sparedMs: Number.POSITIVE_INFINITY })).toEqual(NOTHING);
+      expect(await rig.renew([renewed], LEASE_MS)).toEqual([]);
+      expect(await rig.sweep({ sparedMs: 500 })).toEqual({ ...NOTHING, lostLeases: 1 });
+      expect(await rig.settle(silent)).toBe("lost");
+      expect(await rig.settle(renewed)).toBe("settled");
+    },
+  );
+
+  rule(
+    "a run that was spared reports as ever, and nothing is held against its items",
+    async ({ rig }) => {
+      const id = await rig.running([2]);
+      await rig.leaseOne();
+      await rig.lose();
+      const careful = await rig.leaseOne();
+      await rig.report(careful, { starting: [0, 1], intent: "keep" });
+      rig.clock.advance(LEASE_MS + 500);
+      await rig.sweep({ sparedMs: 10_000 });
+      expect(await rig.report(careful, { succeeded: [0] })).toBe("yielded");
+      expect((await rig.leaseOne()).histories.filter(({ deaths }) => deaths > 0)).toEqual([]);
+      expect(await rig.letters(id)).toEqual([]);
+    },
+  );
+
   rule("a renewed lease lives on from the moment of its renewal", async ({ rig }) => {
     await rig.running([1]);
     const lease = await rig.leaseOne();

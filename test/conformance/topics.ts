@@ -55,7 +55,7 @@ function describeEmitting(rule: Rule): void {
       intent: "keep",
     });
     const at = rig.clock.wallMs();
-    const common = { topic: "email", batch: id, at };
+    const common = { topic: "email", batch: id, traceparent: null, at };
     expect(await read(rig)).toEqual([
       { ...common, position: 1, id: `${id}/0/0/1/0`, body: '"email 0"' },
       { ...common, position: 3, id: `${id}/0/0/1/2`, body: '"email 2"' },
@@ -63,6 +63,17 @@ function describeEmitting(rule: Rule): void {
     ]);
     expect(await readIds(rig, "sms")).toEqual([`${id}/0/0/1/1`]);
     expect(await readIds(rig, "nobody")).toEqual([]);
+  });
+
+  rule("a message keeps the trace in which it was emitted", async ({ rig }) => {
+    await rig.running([1]);
+    const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    const report = say(await rig.leaseOne(), { succeeded: [0], emits: { 0: ["email", "email"] } });
+    const [first, ...rest] = report.messages;
+    const messages = [{ ...first, traceparent } as typeof first & object, ...rest];
+    await rig.store.work([{ ...report, messages }], null);
+    const kept = (await read(rig)).map((message) => message.traceparent);
+    expect(kept).toEqual([traceparent, null]);
   });
 
   rule("what an attempt emitted that made no outcome is dropped", async ({ rig }) => {

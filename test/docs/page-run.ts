@@ -130,7 +130,14 @@ export class PageRun {
     const child = spawn(command, args, {
       cwd: this.#folder,
       // Node 22 warns of SQLite in every program; the pages show what Node 24 prints.
-      env: { ...env, ...this.#env, PATH: path, NODE_NO_WARNINGS: "1" },
+      // Pages run side by side: their workers would quarrel about one port.
+      env: {
+        SLUICE_HEALTH_PORT: "off",
+        ...env,
+        ...this.#env,
+        PATH: path,
+        NODE_NO_WARNINGS: "1",
+      },
       stdio: ["ignore", "pipe", "pipe"],
     });
     return collect(child);

@@ -10,9 +10,12 @@ export function makeReadersFolder(): string {
   if (!existsSync(COMMAND)) throw new Error("dist is missing: run `npm run build` first");
   const folder = mkdtempSync(join(tmpdir(), "sluice-docs-"));
   const modules = join(folder, "node_modules");
-  mkdirSync(join(modules, "@types"), { recursive: true });
+  for (const scope of ["@types", "@opentelemetry"]) {
+    mkdirSync(join(modules, scope), { recursive: true });
+  }
   symlinkSync(ROOT, join(modules, "sluice"));
-  for (const name of ["zod", "pg", "@types/node"]) {
+  const tracing = ["@opentelemetry/api", "@opentelemetry/sdk-trace-base"];
+  for (const name of ["zod", "pg", "@types/node", ...tracing]) {
     symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
   }
   writeFileSync(join(folder, "package.json"), '{ "type": "module", "private": true }\n');

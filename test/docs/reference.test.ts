@@ -1,14 +1,17 @@
 /** The tables of the reference pages say what the code says: nothing less and nothing more. */
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
 import { BATCH_STATES, RECORD_TYPES } from "../../src/core/batch.ts";
 import { DEFAULT_LANE_POLICY, LANE_POLICIES } from "../../src/core/lane.ts";
 import { WHY_CODES } from "../../src/core/why.ts";
+import { LOOKS } from "../../src/adapters/postgres/store.ts";
+import { loadConfig } from "../../src/cli/config.ts";
 import { EXIT_CODES_HELP } from "../../src/cli/exit-codes.ts";
-import { ENGINE_SETTINGS, nameVariable } from "../../src/cli/settings-layers.ts";
+import { ENGINE_SETTINGS, HEALTH_SETTINGS, nameVariable } from "../../src/cli/settings-layers.ts";
 import { BatchHandle } from "../../src/runtime/batch-handle.ts";
+import { cpuOptions, type CpuSettings } from "../../src/runtime/cpu/cpu-settings.ts";
 import { Engine } from "../../src/runtime/engine.ts";
 import { OpenBatch } from "../../src/runtime/open-batch.ts";
 import { Operator } from "../../src/runtime/operator.ts";
@@ -30,8 +33,8 @@ function findRows(page: Page, ...titles: string[]): string[][] {
   return tables.flatMap((table) => table.slice(1).map((row) => [...row]));
 }
 
-describe("engine-options.md", () => {
-  const page = readPage("docs/reference/engine-options.md");
+describe("settings.md", () => {
+  const page = readPage("docs/reference/settings.md");
   const rows = findRows(page, "setting", "default", "from", "to", "variable");
 
   test("has every setting with its default and its variable", () => {
@@ -57,6 +60,42 @@ describe("engine-options.md", () => {
       expect(refused, setting).toEqual([true, false, false, true]);
     }
   });
+
+  test("has every variable that is not one of the engine's, with its name in the file", () => {
+    const shown = findRows(page, "variable", "in `sluice.config.ts`", "default").map(
+      ([variable = "", name = ""]) => [plain(variable), plain(name)],
+    );
+    const own = ["store", "synchronous", "busyMs", ...HEALTH_SETTINGS];
+    expect(shown).toEqual([
+      ...own.map((name) => [nameVariable(name), name]),
+      ["SLUICE_PROCESS", ""],
+      ["SLUICE_LOG", ""],
+      ["SLUICE_DEBUG", ""],
+      ["NO_COLOR, FORCE_COLOR", ""],
+    ]);
+  });
+
+  test("has the defaults of the command and its workers", async () => {
+    const shown = new Map(
+      findRows(page, "variable", "in `sluice.config.ts`", "default").map(
+        ([variable = "", , value = ""]) => [plain(variable), plain(value)],
+      ),
+    );
+    const { store, synchronous, busyMs, health } = await loadConfig({}, {});
+    expect(shown.get("SLUICE_STORE")).toBe(relative(".", store));
+    expect(shown.get("SLUICE_SYNCHRONOUS")).toBe(synchronous);
+    expect(toNumber(shown.get("SLUICE_BUSY_MS") ?? "")).toBe(busyMs);
+    expect(shown.get("SLUICE_HEALTH_PORT")).toBe(String(health.port));
+    expect(shown.get("SLUICE_HEALTH_HOST")).toBe(health.host);
+    expect(shown.get("SLUICE_HEARTBEAT_TIMEOUT")).toBe(`${health.limits.heartbeatMs / 1_000}s`);
+    expect(shown.get("SLUICE_TASK_TIMEOUT_BUFFER")).toBe(String(health.limits.taskBuffer));
+    const wait = `${DEFAULT_SETTINGS.pollMs / 1_000}s, on a server ${LOOKS.pollMs / 1_000}s`;
+    expect(shown.get("SLUICE_POLL_WAIT")).toBe(wait);
+  });
+});
+
+describe("engine-options.md", () => {
+  const page = readPage("docs/reference/engine-options.md");
 
   test("has every method of an engine, a batch, an open batch and an operator", () => {
     const listMethods = (...classes: { prototype: object }[]): string[] =>
@@ -136,12 +175,40 @@ describe("pipeline-options.md", () => {
       const [, from, to] = /^([\d,]+) to ([\d,]+)$/.exec(limits) ?? [];
       return from === undefined || to === undefined ? [] : [{ name, from, to }];
     });
-    expect(limited).toHaveLength(10);
+    expect(limited).toHaveLength(11);
     for (const { name, from, to } of limited) {
       const refused = [toNumber(from) - 1, toNumber(from), toNumber(to), toNumber(to) + 1].map(
         (value) => isRefused(name, value),
       );
       expect(refused, name).toEqual([true, false, false, true]);
+    }
+  });
+});
+
+describe("cpu-work.md", () => {
+  const rows = findRows(readPage("docs/guide/cpu-work.md"), "cpu option").map((row) =>
+    row.map(plain),
+  );
+  const define = (cpu: object): CpuSettings | null =>
+    definePipeline({ name: "p", process: (n: number) => n, cpu }).steps[0].cpu;
+
+  test("has every option of cpu with its default", () => {
+    expect(rows.map(([name]) => name)).toEqual(Object.keys(cpuOptions));
+    for (const [name = "", shown = ""] of rows) {
+      // That of the machine.
+      if (name === "size") continue;
+      const value = /^[\d,]+$/.test(shown) ? toNumber(shown) : (JSON.parse(shown) as unknown);
+      expect({ [name]: value }).toEqual({ [name]: define({})?.[name as keyof CpuSettings] });
+    }
+  });
+
+  test("has the limits that are enforced", () => {
+    for (const [name = "", , limits = ""] of rows) {
+      const [, from, to] = /^([\d,]+) to ([\d,]+)$/.exec(limits) ?? [];
+      if (from === undefined || to === undefined) continue;
+      expect(() => define({ [name]: toNumber(from) - 1 }), name).toThrow("whole number");
+      expect(() => define({ [name]: toNumber(to) + 1 }), name).toThrow("whole number");
+      for (const value of [from, to]) define({ [name]: toNumber(value) });
     }
   });
 });
@@ -173,9 +240,11 @@ describe("lanes.md", () => {
 test("running.md has every event that the engine logs", () => {
   const page = readPage("docs/operating/running.md");
   const shown = findRows(page, "level", "event").map(([, event = ""]) => plain(event));
-  const real = listSources("src/runtime").flatMap(({ text }) =>
-    [...text.matchAll(/\bevent: "([a-z_.]+)"/g)].map(([, event = ""]) => event),
-  );
+  const real = ["src/runtime", "src/http"]
+    .flatMap(listSources)
+    .flatMap(({ text }) =>
+      [...text.matchAll(/\bevent: "([a-z_.]+)"/g)].map(([, event = ""]) => event),
+    );
   expect(shown.toSorted()).toEqual([...new Set(real)].toSorted());
 });
 
@@ -303,16 +372,5 @@ describe("the command line", () => {
       ([code, what]) => `${code} ${what}`,
     );
     expect(shown).toEqual(EXIT_CODES_HELP.map((line) => line.replace(/\s+/, " ")));
-  });
-
-  test("cli.md has every variable that is not one of a setting's", () => {
-    const shown = findRows(page, "variable", "meaning").map(([name = ""]) => plain(name));
-    const own = ["store", "synchronous", "busyMs"].map(nameVariable);
-    expect(shown).toEqual([
-      ...own,
-      `${nameVariable("leaseMs")} and others`,
-      "SLUICE_DEBUG",
-      "NO_COLOR, FORCE_COLOR",
-    ]);
   });
 });

@@ -4,6 +4,7 @@
  * lease lasts, when a watch is due) shows in what later calls answer.
  */
 import { BATCH_STATES, type BatchState, ENDED_STATES, isEnded } from "../../src/core/batch.ts";
+import type { PipelineLoad } from "../../src/core/load.ts";
 import type { LimitChange, LimitSetting } from "../../src/core/limit.ts";
 import type { BatchSnapshot } from "../../src/ports/conducting.ts";
 import type { UndeliveredLetter } from "../../src/ports/delivering.ts";
@@ -74,6 +75,7 @@ export interface CanonicalOutline {
   readonly lastPosition: number;
   readonly limits: readonly LimitSetting[];
   readonly capUse: readonly Permit[];
+  readonly load: readonly PipelineLoad[];
   readonly closed: readonly ClosedBucket[];
 }
 
@@ -92,6 +94,7 @@ export async function readOutline(store: Store, ids: readonly string[]): Promise
     lastPosition: await store.readLastPosition(),
     limits: await store.listLimits(),
     capUse: await store.listCapUse(),
+    load: (await store.readLoad(0)).pipelines,
     closed: await store.listClosed(),
   };
 }

@@ -75,6 +75,10 @@ export class Running {
     });
   }
 
+  get pid(): number {
+    return this.#child.pid ?? -1;
+  }
+
   get isOver(): boolean {
     return this.#isOver;
   }
@@ -204,7 +208,8 @@ function cleanEnvironment(): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
     ([name]) => !/^(SLUICE_|NO_COLOR$|FORCE_COLOR$|NODE_OPTIONS$|VITEST)/.test(name),
   );
-  return Object.fromEntries(kept);
+  // Many workers run at once here, and one port is all that they would quarrel about.
+  return { ...Object.fromEntries(kept), SLUICE_HEALTH_PORT: "off" };
 }
 
 /** The JSON objects of lines. */

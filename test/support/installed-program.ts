@@ -1,19 +1,33 @@
 /** A program of the operating system, which is installed where it is missing and may be. */
 import { spawnSync } from "node:child_process";
-import { trySystemProgram } from "./system-program.ts";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
-/** From a package of Debian's; throws with the remedy where neither is possible. */
+/** One test file at a time: apt waits for others who install, but not for those who read its lists. */
+const LOCK = join(tmpdir(), "sluice-apt.lock");
+/** The lists of a fresh machine are missing or old: then they are read first. */
+const INSTALL = `
+  get() { apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=60 "$1"; }
+  get "$1" || { apt-get update && get "$1"; }`;
+
+/** From a package of Debian's; throws with the reason and the remedy where it cannot be had. */
 export function installProgram(program: string, packageName: string, isThere = hasProgram): void {
   if (isThere(program)) return;
-  const install = ["install", "-y", "-o", "DPkg::Lock::Timeout=60", packageName];
-  if (process.getuid?.() === 0 && trySystemProgram("apt-get", ...install) !== null) {
-    trySystemProgram("apt-get", "update");
-    trySystemProgram("apt-get", ...install);
-  }
+  const why = process.getuid?.() === 0 ? install(packageName) : "only root may install it";
   if (isThere(program)) return;
   throw new Error(
-    `these tests need ${program}, which is not there and could not be installed: run \`apt-get install ${packageName}\` as root`,
+    `these tests need ${program}, which is not there and could not be installed: run \`apt-get install ${packageName}\` as root\n${why}`,
   );
+}
+
+/** What apt said, for whoever wonders why it is not there. */
+function install(packageName: string): string {
+  const words = [LOCK, "sh", "-c", INSTALL, "sh", packageName];
+  const { error, stdout, stderr } = spawnSync("flock", words, {
+    encoding: "utf8",
+    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+  });
+  return error?.message ?? `${stdout}${stderr}`.trim();
 }
 
 function hasProgram(program: string): boolean {

@@ -32,6 +32,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   runtime: ["core", "ports"],
   sources: ["core", "ports"],
   sinks: ["core", "ports"],
+  http: ["core", "ports", "stores", "runtime"],
   testing: ["core", "ports", "adapters/memory", "runtime"],
   cli: [
     "core",
@@ -43,6 +44,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     "stores",
     "runtime",
     "sources",
+    "http",
   ],
 };
 

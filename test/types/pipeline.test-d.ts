@@ -180,3 +180,16 @@ for await (const { value } of handedBatch.results("one")) expectTypeOf(value).to
 for await (const { value } of handedBatch.results<string>("one")) {
   expectTypeOf(value).toEqualTypeOf<string>();
 }
+
+// What a CPU task answers the caller must say, too; and that is what the item leaves.
+const computed = definePipeline({
+  name: "computed",
+  cpu: { kind: "threads", size: 2, memoryBytesMax: 268_435_456 },
+  process: async (n: number, { cpu }) => {
+    expectTypeOf(await cpu("./task.ts", n)).toBeUnknown();
+    return cpu<string>(new URL("file:///task.ts"), n, { export: "run", timeLimitMs: 1_000 });
+  },
+});
+expectTypeOf(await engine.submit(computed, [1])).toEqualTypeOf<BatchHandle<string>>();
+// @ts-expect-error there are processes and threads
+definePipeline({ name: "fibres", cpu: { kind: "fibres" }, process: (n: number) => n });

@@ -1,27 +1,44 @@
 /**
  * What a worker costs the server that has nothing to do: transactions of its database, as the server
- * counts them. Sluice looks by a transaction of several statements that go out together, so this is
- * the number of its questions. The one who reads is in another database, and not among them. Visits of
- * autovacuum would be: it is off meanwhile.
+ * counts them, while a real `sluice work` with its health pages waits. Sluice looks by a transaction of
+ * several statements that go out together, so this is the number of its questions. The one who reads
+ * is in another database, and not among them. Visits of autovacuum would be: it is off meanwhile.
  */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import pg from "pg";
-import { createEngine, definePipeline } from "../../../dist/index.js";
-import { elapsedSeconds, type Figures, runSubject } from "../../subject-process.ts";
+import { checkCount, elapsedSeconds, type Figures, runSubject } from "../../subject-process.ts";
 
 interface IdleOptions {
   readonly server: string;
   readonly seconds: number;
 }
 
+const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
+const COMMAND = join(ROOT, "dist/cli/main.js");
+const PIPELINE = `import { definePipeline } from "sluice";
+export default definePipeline({ name: "bench", source: () => [1, 2, 3], process: () => {} });
+`;
 /** A session hands its counters over when it has been idle for 10 s at the latest. */
 const SETTLE_MS = 12_000;
 const READ = `SELECT (xact_commit + xact_rollback)::float8 AS transactions FROM pg_stat_database
   WHERE datname = $1`;
 
 async function measureIdle({ server, seconds }: IdleOptions): Promise<Figures> {
-  const pipeline = definePipeline({ name: "bench", process: (_item: number) => {} });
-  const engine = await createEngine({ store: server });
+  const folder = mkdtempSync(join(tmpdir(), "sluice-idle-"));
+  writeFileSync(join(folder, "bench.ts"), PIPELINE);
+  mkdirSync(join(folder, "node_modules"));
+  symlinkSync(ROOT, join(folder, "node_modules/sluice"));
+  const start = (...args: readonly string[]): ChildProcess =>
+    spawn(process.execPath, [COMMAND, ...args, "--store", server], {
+      cwd: folder,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
   const address = new URL(server);
   const database = address.pathname.slice(1);
   address.pathname = "/postgres";
@@ -31,11 +48,12 @@ async function measureIdle({ server, seconds }: IdleOptions): Promise<Figures> {
     const { rows } = await client.query<{ transactions: number }>(READ, [database]);
     return rows[0]?.transactions ?? Number.NaN;
   };
+  const worker = start("work", "bench.ts", "--health-port", "0");
   try {
     await client.query("ALTER SYSTEM SET autovacuum = off");
     await client.query("SELECT pg_reload_conf()");
-    engine.work(pipeline);
-    await (await engine.submit(pipeline, [1, 2, 3])).wait();
+    const [code] = (await once(start("run", "bench.ts"), "exit")) as [number | null];
+    checkCount("the exit code", code ?? -1, 0);
     await delay(SETTLE_MS);
     const before = await read();
     const startedAt = performance.now();
@@ -45,7 +63,9 @@ async function measureIdle({ server, seconds }: IdleOptions): Promise<Figures> {
     await client.query("ALTER SYSTEM RESET autovacuum");
     await client.query("SELECT pg_reload_conf()");
     await client.end();
-    await engine.close();
+    worker.kill("SIGTERM");
+    await once(worker, "exit");
+    rmSync(folder, { recursive: true, force: true });
   }
 }
 

@@ -15,6 +15,7 @@ import type { Store } from "../../ports/store.ts";
 import type { WorkingStore } from "../../ports/working.ts";
 import { Conducting } from "./conducting.ts";
 import { Deliveries } from "./deliveries.ts";
+import { readLoad } from "./load.ts";
 import { Lanes } from "./lanes.ts";
 import { Leasing } from "./leasing.ts";
 import { Life } from "./life.ts";
@@ -251,6 +252,7 @@ function composeReading(parts: Parts): ReadingStore {
     listLimits: async () => parts.limits.list(),
     listLimitChanges: async (afterSeq, limit) => parts.limits.listChanges(afterSeq, limit),
     listCapUse: async () => parts.permits.listUse(parts.clock.monotonicMs()),
+    readLoad: async (endedSince) => readLoad(state, parts.clock, endedSince),
     recount: async (id) => {
       const batch = state.batches.get(id);
       return batch === undefined ? null : reading.recount(batch);

@@ -59,7 +59,7 @@ export class Sweeping {
    */
   sweep(policy: SweepPolicy): SweepResult {
     const batches = [...this.#state.batches.values()].filter(({ state }) => !isEnded(state));
-    const lost = this.#sweepLeases(batches);
+    const lost = this.#sweepLeases(batches, policy.sparedMs ?? 0);
     this.#permits.sweep(this.#clock.monotonicMs());
     const ended = [
       ...lost.ended,
@@ -85,7 +85,10 @@ export class Sweeping {
   }
 
   /** In the order in which they ran out. */
-  #sweepLeases(batches: readonly Batch[]): { readonly count: number; readonly ended: string[] } {
+  #sweepLeases(
+    batches: readonly Batch[],
+    sparedMs: number,
+  ): { readonly count: number; readonly ended: string[] } {
     const now = this.#clock.monotonicMs();
     const lost = batches
       .flatMap((batch) =>
@@ -93,7 +96,7 @@ export class Sweeping {
           [...step.chunks.entries()].map(([at, chunk]) => ({ batch, step, number, at, chunk })),
         ),
       )
-      .filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now)
+      .filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now - sparedMs)
       .toSorted((a, b) => a.chunk.leaseUntil - b.chunk.leaseUntil);
     for (const { batch, step, number, at, chunk } of lost) {
       chunk.careful = true;

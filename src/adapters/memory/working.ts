@@ -73,7 +73,10 @@ export class Working {
   }
 
   beat(worker: number, serves: readonly Served[], forMs: number): void {
-    this.#state.workers.set(worker, { serves, until: this.#clock.monotonicMs() + forMs });
+    this.#state.workers.set(worker, {
+      serves: [...serves],
+      until: this.#clock.monotonicMs() + forMs,
+    });
   }
 
   work(reports: readonly Report[], request: LeaseRequest | null): WorkResult {

@@ -1,5 +1,5 @@
 /** What PostgreSQL and the way to it complain of, in words that name the server and the remedy. */
-import { SluiceError } from "../../core/errors.ts";
+import { describeError, SluiceError } from "../../core/errors.ts";
 import type { CommitFault } from "../../core/item-commit.ts";
 import { LockTaken } from "./transaction.ts";
 
@@ -28,8 +28,6 @@ const SQLSTATE = {
 
 /** Two that met, a server that is no primary, has no room left, or stops. */
 const STORES_FAULTS: readonly string[] = ["25", "40", "53", "57", "58"];
-/** Data, integrity, syntax and names, the number of values: the same again would fail again. */
-const PERMANENT: readonly string[] = ["22", "23", "42", "08P01"];
 const MESSAGE_CHARS_MAX = 2_000;
 
 /** What sockets and names say when nobody is there. */
@@ -99,8 +97,7 @@ export function isItemsFault(error: unknown): boolean {
 
 /** In the words of the server, which name the table and the constraint. */
 export function describeItemFault(error: unknown): CommitFault {
-  const code = readCode(error);
-  const isPermanent = PERMANENT.some((one) => code.startsWith(one));
+  const isPermanent = describeError(error).errorClass === "permanent";
   const message = error instanceof Error ? error.message : String(error);
   const detail = error instanceof Error && "detail" in error ? error.detail : undefined;
   const text = typeof detail === "string" ? `${message}: ${detail}` : message;

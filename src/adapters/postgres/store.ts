@@ -29,6 +29,7 @@ import { Letters } from "./letters.ts";
 import { Life } from "./life.ts";
 import { Limiting } from "./limiting.ts";
 import { Limits } from "./limits.ts";
+import { Loads } from "./load.ts";
 import { migrate, refuseMissing } from "./migrate.ts";
 import { Operating } from "./operating.ts";
 import { Permits } from "./permits.ts";
@@ -66,7 +67,7 @@ export interface PostgresStoreOptions {
 const BUSY_MS = 10_000;
 const CONNECTIONS_MAX = 8;
 /** A waiting worker asks less than one question a second: it is told of changes. */
-const LOOKS = { pollMs: 5_000, sweepMs: 5_000 };
+export const LOOKS = { pollMs: 20_000, sweepMs: 5_000 };
 
 export async function openPostgresStore(
   address: string,
@@ -133,6 +134,7 @@ function composeParts(connection: Connection, { clock, random, host }: Surroundi
     contents: new Contents(chunks),
     sweeping: new Sweeping(parts),
     reading: new Reading(letters, steps),
+    loads: new Loads(host),
     waiting: new Waiting(parts),
     deliveries: new Deliveries(),
     changes: new ChangeWatch(connection, clock, random),
@@ -317,7 +319,7 @@ function composeWorking(parts: Parts): WorkingStore {
 }
 
 function composeReading(parts: Parts): ReadingStore {
-  const { connection, conducting, reading, waiting, letters, limits, permits } = parts;
+  const { connection, conducting, reading, waiting, letters, limits, permits, loads } = parts;
   const read = <T>(look: (tx: Transaction) => Promise<T>): Promise<T> => connection.read(look);
   const readOf = <T>(
     id: string,
@@ -357,6 +359,7 @@ function composeReading(parts: Parts): ReadingStore {
     listLimits: () => read((tx) => limits.list(tx)),
     listLimitChanges: (afterSeq, limit) => read((tx) => limits.listChanges(tx, afterSeq, limit)),
     listCapUse: () => read((tx) => permits.listUse(tx)),
+    readLoad: (endedSince) => read((tx) => loads.read(tx, endedSince)),
   };
 }
 

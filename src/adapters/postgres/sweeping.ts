@@ -115,6 +115,13 @@ interface LostRow {
   readonly chunks: number;
 }
 
+/** Of one batch: what is lost, and how much of it is taken at once. */
+interface Loss {
+  readonly gone: readonly number[];
+  readonly chunksMax: number;
+  readonly policy: SweepPolicy;
+}
+
 export class Sweeping {
   readonly #parts: SweepingParts;
   readonly #tending: LaneTending;
@@ -132,7 +139,7 @@ export class Sweeping {
     if (hasIdle) await connection.write((tx) => limiting.forgetIdle(tx));
     if (hasUnsent) await topics.tellUnsent(connection);
     if (!hasWork) return { lostLeases: 0, tended: 0, ended: [] };
-    const lost = await this.#sweepLeases();
+    const lost = await this.#sweepLeases(policy);
     const expired = await this.#expire();
     const watched = await this.#watchAll(policy);
     const tended = await this.#tendLanes(policy);
@@ -150,7 +157,7 @@ export class Sweeping {
     await tx.begin();
     const now = Math.floor(tx.now);
     const found = await Promise.all([
-      tx.all(SELECT_LOST, now, [], 1),
+      tx.all(SELECT_LOST, computeLostBy(tx, policy), [], 1),
       tx.all(SELECT_EXPIRED, tx.wallMs, 1),
       tx.all(SELECT_WATCHED, now, 1),
       this.#tending.listStale(tx, policy, 1),
@@ -176,11 +183,11 @@ export class Sweeping {
     return { count, ended };
   }
 
-  async #sweepLeases(): Promise<Done> {
+  async #sweepLeases(policy: SweepPolicy): Promise<Done> {
     const { connection, workers, permits } = this.#parts;
     const { gone, lost, hasExpired } = await connection.read(async (tx) => {
       const holders = await workers.listGoneHolders(tx);
-      const rows = tx.all<LostRow>(SELECT_LOST, Math.floor(tx.now), holders, CHUNKS_MAX);
+      const rows = tx.all<LostRow>(SELECT_LOST, computeLostBy(tx, policy), holders, CHUNKS_MAX);
       return { gone: holders, hasExpired: await permits.hasExpired(tx), lost: await rows };
     });
     if (gone.length > 0 || hasExpired) {
@@ -189,20 +196,18 @@ export class Sweeping {
         await permits.sweep(tx);
       });
     }
-    return this.#each(countLost(lost), (tx, [num, chunks]) => this.#lose(tx, num, gone, chunks));
+    return this.#each(countLost(lost), (tx, [num, chunks]) =>
+      this.#lose(tx, num, { gone, chunksMax: chunks, policy }),
+    );
   }
 
-  async #lose(
-    tx: Transaction,
-    num: number,
-    gone: readonly number[],
-    chunksMax: number,
-  ): Promise<Done> {
+  async #lose(tx: Transaction, num: number, { gone, chunksMax, policy }: Loss): Promise<Done> {
     const { chunks } = this.#parts;
     if (!(await lockBatch(tx, num))) return NOTHING;
     const now = Math.floor(tx.now);
-    materialiseLost(tx, num, now, gone);
-    const rows = await tx.all<HeldRow>(SELECT_LOST_OF, now, gone, num, chunksMax);
+    const by = computeLostBy(tx, policy);
+    materialiseLost(tx, num, by, gone);
+    const rows = await tx.all<HeldRow>(SELECT_LOST_OF, by, gone, num, chunksMax);
     if (rows.length === 0) return NOTHING;
     const places = [rows.map(({ step }) => step), rows.map(({ chunk }) => chunk)] as const;
     tx.send(MARK_CAREFUL, num, ...places);
@@ -332,6 +337,11 @@ export class Sweeping {
       return { count: 0, ended: await life.giveTurn(tx, lane) };
     });
   }
+}
+
+/** Who has run out by then is lost. */
+function computeLostBy(tx: Transaction, { sparedMs = 0 }: SweepPolicy): number {
+  return Math.max(0, Math.floor(tx.now - sparedMs));
 }
 
 /** How many chunks of each batch are lost, of the first ones that one sweep takes. */

@@ -38,14 +38,14 @@ const SELECT_BATCHES = statement(
   "SELECT num, id, settings FROM batch WHERE num = ANY($1::bigint[])",
 );
 const INSERT = statement(
-  `INSERT INTO message (topic, id, batch, body, at)
-   SELECT topic, id, batch, body, $5::bigint
-   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY
-     AS n(topic, id, batch, body, nth) ORDER BY nth`,
+  `INSERT INTO message (topic, id, batch, body, traceparent, at)
+   SELECT topic, id, batch, body, traceparent, $6::bigint
+   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) WITH ORDINALITY
+     AS n(topic, id, batch, body, traceparent, nth) ORDER BY nth`,
 );
 const SELECT = statement(
   // What a page could not hold anyhow is not sent. Bytes are known without reading the bodies.
-  `SELECT position, topic, id, batch, body, at FROM (
+  `SELECT position, topic, id, batch, body, traceparent, at FROM (
      SELECT m.*, sum(octet_length(body)) OVER (ORDER BY position) - octet_length(body) AS before
      FROM (SELECT * FROM message WHERE topic = $1 AND position > $2 ORDER BY position LIMIT $3) AS m
    ) AS page WHERE before <= ${PAGE_CHARS_MAX * BYTES_PER_CHAR_MAX} ORDER BY position`,
@@ -288,6 +288,7 @@ function insert(tx: Transaction, messages: readonly NewMessage[]): void {
       some.map(({ id }) => id),
       some.map(({ batch }) => batch),
       some.map(({ body }) => body),
+      some.map(({ traceparent }) => traceparent),
       tx.wallMs,
     );
   }

@@ -1,4 +1,8 @@
-import { describe, expect, test } from "vitest";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { trySystemProgram } from "../../../test/support/system-program.ts";
 import { SluiceError } from "../../core/errors.ts";
 import { isBusy, readResultCode, translateError } from "./errors.ts";
 
@@ -29,6 +33,27 @@ describe("errors of the driver", () => {
       expect(error.hint).toBeTruthy();
     });
   }
+
+  test("an I/O error of a file that may not be written any more says so, and others do not", (context) => {
+    const folder = mkdtempSync(join(tmpdir(), "sluice-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const path = join(folder, "store.db");
+    const files = [path, `${path}-wal`];
+    for (const file of files) writeFileSync(file, "");
+    const read = (): unknown => (translateError(fromSqlite(778), path) as SluiceError).code;
+    expect(read()).toBe("STORE_IO_ERROR");
+    for (const file of files) {
+      chmodSync(file, 0o444);
+      // Permission bits do not bind root.
+      const isRoot = process.getuid?.() === 0;
+      const problem = isRoot ? trySystemProgram("chattr", "+i", file) : null;
+      if (problem !== null) return context.skip(`no file can be made immutable here: ${problem}`);
+      expect(read()).toBe("STORE_READ_ONLY");
+      if (isRoot) trySystemProgram("chattr", "-i", file);
+      chmodSync(file, 0o644);
+      expect(read()).toBe("STORE_IO_ERROR");
+    }
+  });
 
   test("an error of our own, or a broken constraint, passes through unchanged", () => {
     for (const error of [new Error("ours"), fromSqlite(19), "text", null, { errcode: 5 }]) {

@@ -1,4 +1,5 @@
 /** What SQLite complains of, in words that name the file and the remedy. */
+import { accessSync, constants } from "node:fs";
 import { SluiceError } from "../../core/errors.ts";
 
 /** Primary result codes of SQLite; extended codes carry them in their low byte. */
@@ -67,11 +68,30 @@ function isClosed(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "ERR_INVALID_STATE";
 }
 
+const FORBIDDEN: readonly unknown[] = ["EACCES", "EPERM", "EROFS"];
+
+/**
+ * Whether the file, or the log beside it, may not be written any more. SQLite finds that out when it
+ * opens them; where it becomes so later it calls it an I/O error, as it does for a broken disk.
+ */
+function isForbidden(path: string): boolean {
+  return [path, `${path}-wal`].some((file) => {
+    try {
+      accessSync(file, constants.W_OK);
+      return false;
+    } catch (error) {
+      return FORBIDDEN.includes((error as NodeJS.ErrnoException).code);
+    }
+  });
+}
+
 /** Turns an error of the driver into one a person can act on; others pass through. */
 export function translateError(error: unknown, path: string): unknown {
   const say = (code: string, message: string, hint: string, retryable = false): SluiceError =>
     new SluiceError(code, message, { hint, retryable, cause: error });
-  switch (readResultCode(error)) {
+  const found = readResultCode(error);
+  const code = found === SQLITE.ioError && isForbidden(path) ? SQLITE.readonly : found;
+  switch (code) {
     case SQLITE.busy:
     case SQLITE.locked:
       return say(

@@ -30,6 +30,7 @@ import { Letters } from "./letters.ts";
 import { Life } from "./life.ts";
 import { adoptBuckets, Limiting } from "./limiting.ts";
 import { Limits } from "./limits.ts";
+import { Loads } from "./load.ts";
 import { migrate, refuseForeign } from "./migrate.ts";
 import { Operating } from "./operating.ts";
 import { Permits } from "./permits.ts";
@@ -161,6 +162,7 @@ function composeParts(connection: Connection, clock: Clock, host: Host): Parts {
     working: new Working({ ...parts, life }),
     sweeping: new Sweeping({ ...parts, life }),
     reading: new Reading(connection, letters, steps),
+    loads: new Loads(connection, clock, host),
     waiting: new Waiting(parts),
     deliveries: new Deliveries(connection, clock),
     limiting: new Limiting(connection, clock),
@@ -184,6 +186,7 @@ interface Parts {
   readonly working: Working;
   readonly sweeping: Sweeping;
   readonly reading: Reading;
+  readonly loads: Loads;
   readonly waiting: Waiting;
   readonly deliveries: Deliveries;
   readonly limiting: Limiting;
@@ -354,7 +357,8 @@ function composeWorking(parts: Parts): WorkingStore {
 }
 
 function composeReading(parts: Parts): ReadingStore {
-  const { connection, conducting, reading, waiting, letters, limits, permits, clock } = parts;
+  const { connection, conducting, reading, waiting, letters, limits, permits, clock, loads } =
+    parts;
   const find = (id: string): BatchRow => findBatch(parts, id);
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   const readIfThere = <T>(id: string, look: (row: BatchRow) => T): Promise<T | null> =>
@@ -379,6 +383,7 @@ function composeReading(parts: Parts): ReadingStore {
     recount: (id) => readIfThere(id, (row) => reading.recount(row)),
     listLimits: () => read(() => limits.list()),
     listLimitChanges: (afterSeq, limit) => read(() => limits.listChanges(afterSeq, limit)),
+    readLoad: (endedSince) => read(() => loads.read(endedSince)),
     listCapUse: () => read(() => permits.listUse(Math.floor(clock.monotonicMs()))),
   };
 }

@@ -145,7 +145,7 @@ export class Sweeping {
     const { workers, clock, lanes, permits } = this.#parts;
     const wall = clock.wallMs();
     return (
-      this.#selectLost.get(this.#now(), 1) !== undefined ||
+      this.#selectLost.get(this.#computeLostBy(policy), 1) !== undefined ||
       this.#selectUnsealed.get(wall, 1) !== undefined ||
       this.#selectOverdue.get(wall, 1) !== undefined ||
       this.#selectWatched.get(this.#now(), this.#now(), 1) !== undefined ||
@@ -159,7 +159,7 @@ export class Sweeping {
 
   sweep(policy: SweepPolicy): SweepResult {
     const { life, lanes } = this.#parts;
-    const lost = this.#sweepLeases();
+    const lost = this.#sweepLeases(policy);
     const ended = [...lost.ended, ...this.#expire()];
     let tended = 0;
     for (const row of this.#selectWatched.all(this.#now(), this.#now(), BATCHES_MAX)) {
@@ -173,7 +173,7 @@ export class Sweeping {
     return { lostLeases: lost.count, tended, ended };
   }
 
-  #sweepLeases(): { readonly count: number; readonly ended: string[] } {
+  #sweepLeases(policy: SweepPolicy): { readonly count: number; readonly ended: string[] } {
     const { workers, chunks, life, permits } = this.#parts;
     const now = this.#now();
     for (const holder of workers.listGoneHolders()) {
@@ -181,7 +181,10 @@ export class Sweeping {
       permits.forgetHolder(holder);
     }
     permits.sweep(now);
-    const lost = this.#selectLost.all(now, CHUNKS_MAX) as unknown as HeldRow[];
+    const lost = this.#selectLost.all(
+      this.#computeLostBy(policy),
+      CHUNKS_MAX,
+    ) as unknown as HeldRow[];
     const changes = new StepChanges();
     for (const row of lost) {
       this.#markCareful.run(row.batch, row.step, row.chunk);
@@ -284,6 +287,11 @@ export class Sweeping {
       const stuck = describeStuck(row.pause, unserved);
       return stuck === null || !lanes.canMakeWay(num, row.lane) ? [] : [{ num, stuck }];
     });
+  }
+
+  /** Who has run out by then is lost; whoever is known to be dead has run out at 0. */
+  #computeLostBy({ sparedMs = 0 }: SweepPolicy): number {
+    return Math.max(0, Math.floor(this.#now() - sparedMs));
   }
 
   #now(): number {

@@ -1,7 +1,7 @@
 /** Messages of topics in SQL: written with outcomes, read by groups, removed by retention. */
 import type { StatementSync } from "node:sqlite";
 import { readGroupName } from "../../core/reader-name.ts";
-import { hasMessages, listMessages } from "../../core/topic.ts";
+import { hasMessages, listMessages, type NewMessage } from "../../core/topic.ts";
 import type { ChunkEffect } from "../../core/tracked-item.ts";
 import { listUnsent, UNSENT_PER_COMMIT, type UnsentChunk } from "../../core/unsent.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -48,10 +48,10 @@ export class Topics {
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     this.#selectBatch = prepare("SELECT id, settings FROM batch WHERE num = ?");
     this.#insert = prepare(
-      "INSERT INTO message (topic, id, batch, body, at) VALUES (?, ?, ?, ?, ?)",
+      "INSERT INTO message (topic, id, batch, body, traceparent, at) VALUES (?, ?, ?, ?, ?, ?)",
     );
     this.#select = prepare(
-      `SELECT position, topic, id, batch, body, at FROM message
+      `SELECT position, topic, id, batch, body, traceparent, at FROM message
        WHERE topic = ? AND position > ? ORDER BY position LIMIT ?`,
     );
     this.#selectTopics = prepare(
@@ -106,9 +106,11 @@ export class Topics {
     if (!hasMessages(effect)) return;
     const origin = describeOrigin(this.#know(row.batch), row);
     const at = this.#clock.wallMs();
-    for (const { topic, id: name, batch: of, body } of listMessages(origin, effect)) {
-      this.#insert.run(topic, name, of, body, at);
-    }
+    for (const message of listMessages(origin, effect)) this.#write(message, at);
+  }
+
+  #write({ topic, id, batch, body, traceparent }: NewMessage, at: number): void {
+    this.#insert.run(topic, id, batch, body, traceparent, at);
   }
 
   /** Whether there are items left of which nobody was told that they were left undone. */
@@ -124,9 +126,7 @@ export class Topics {
       const origin = describeUnsentOrigin(this.#know(num), row);
       const { messages, next } = listUnsent(origin, this.#iterateChunks(num, step, after), after);
       const at = this.#clock.wallMs();
-      for (const message of messages) {
-        this.#insert.run(message.topic, message.id, message.batch, message.body, at);
-      }
+      for (const message of messages) this.#write(message, at);
       this.#saveUnsent.run(next, num);
     }
   }

@@ -8,14 +8,17 @@ import { viewBatch, countRun } from "../batch-view.ts";
 import type { Cli } from "../cli.ts";
 import { addExamples } from "../command-help.ts";
 import { decideSignalExitCode } from "../exit-codes.ts";
+import { markFatal } from "../fatal-failure.ts";
 import { followBatch } from "../follow-batch.ts";
 import { formatDuration } from "../format-duration.ts";
 import { formatCount } from "../format-number.ts";
+import { outlast } from "../outlast.ts";
 import { finishNotifying, subscribeNotified } from "../notifying.ts";
 import { reportEnding } from "../report-ending.ts";
 import { quoteCommand } from "../shell-words.ts";
 import { StopRequest } from "../stop-request.ts";
 import { closeEngine, describeTakenUp, submitBatch, type SubmittedBatch } from "../submit-batch.ts";
+import type { LogEntry } from "../../runtime/log.ts";
 import { DEFAULT_SETTINGS } from "../../runtime/settings.ts";
 
 export function addRunCommand(program: Command, cli: Cli): void {
@@ -56,7 +59,7 @@ async function run(cli: Cli, file: string, flags: BatchFlags): Promise<number> {
     if (submitted.handle.takenUp !== null) display.note(describeTakenUp(batch));
     else display.note(cli.err.colours.dim(`batch ${batch.id}`));
     const startedAt = cli.clock.monotonicMs();
-    const ended = await workUntilEnded(cli, submitted, stop);
+    const ended = await markFatal(() => workUntilEnded(cli, submitted, stop));
     if (ended === null) return await leaveUnfinished(cli, submitted, stop, json);
     const tookMs = Math.max(1, cli.clock.monotonicMs() - startedAt);
     const itemsPerSecond = ((countRun(ended.counts) - countRun(batch.counts)) * 1_000) / tookMs;
@@ -84,14 +87,19 @@ async function workUntilEnded(
   const { store } = engine;
   const watching = new AbortController();
   engine.work(pipeline, handle.id);
-  const follow = followBatch(handle.id, { store, clock: cli.clock, display }, watching.signal);
+  const { clock } = cli;
+  const { signal } = watching;
+  const patient = { clock, signal, log: (entry: LogEntry) => display.log(entry) };
+  const look = (): Promise<unknown> => followBatch(handle.id, { store, clock, display }, signal);
+  // What is wrong for good the engine meets itself: whoever draws the bar has nothing to say about it.
+  const follow = outlast(look, { ...patient, log: () => undefined }).catch(() => null);
   try {
-    const ended = handle.wait().then(() => true);
+    const ended = outlast(() => handle.wait(), patient).then(() => true);
     const stopped = stop.wait().then(() => false);
     const isEnd = await Promise.race([ended, stopped]);
     // Whoever lost the race may reject later, when the engine is closed under it.
     ended.catch(() => undefined);
-    return isEnd ? await store.getBatch(handle.id) : null;
+    return isEnd ? await outlast(() => store.getBatch(handle.id), patient) : null;
   } finally {
     watching.abort();
     await follow;
@@ -110,8 +118,9 @@ async function leaveUnfinished(
   display.note(
     `stopping: finishing what is in hand, for ${formatDuration(drainMs)} at most; again to stop now`,
   );
-  await engine.close();
-  const left = (await engine.store.getBatch(batch.id)) ?? batch;
+  // With its store away nothing can be given back or looked at: it is stopped all the same.
+  await engine.close().catch(() => undefined);
+  const left = (await engine.store.getBatch(batch.id).catch(() => null)) ?? batch;
   const { counts } = left;
   display.note(
     `stopped: batch ${left.id} is kept, ${formatCount(countRun(counts))} of ${formatCount(counts.planned)} done`,

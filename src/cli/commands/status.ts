@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import { isEnded } from "../../core/batch.ts";
 import { computeEstimate } from "../../core/progress.ts";
+import { redactText, redactValue } from "../../core/redact.ts";
 import { explainBatch } from "../../core/why.ts";
 import type { BatchSnapshot } from "../../ports/conducting.ts";
 import { type BatchEvent, readEvent } from "../../runtime/batch-event.ts";
@@ -64,7 +65,7 @@ function status(cli: Cli, id: string, flags: CommonFlags): Promise<number> {
         why: facts === null ? null : explainBatch(facts),
         ahead: facts?.ahead ?? 0,
         chunkSize: batch.settings.steps[batch.step]?.chunkSize ?? 0,
-        input: input === null ? null : (JSON.parse(input) as unknown),
+        input: input === null ? null : redactValue(JSON.parse(input)),
         ...findAbandoned(batch, events),
         events: shown,
       };
@@ -105,7 +106,10 @@ function renderNames(batch: BatchSnapshot, wallMs: number, out: Screen): string[
       ["version", makeInert(version)],
       ...optional("lane", lane === pipeline ? null : lane),
       ...optional("key", key),
-      ["input", input === null ? "items of its own" : clipText(makeInert(input), INPUT_COLUMNS)],
+      [
+        "input",
+        input === null ? "items of its own" : clipText(makeInert(redactText(input)), INPUT_COLUMNS),
+      ],
       ["chunks", `${formatCount(chunks)} of up to ${perChunk} items`],
       ...optional("step", describeStepTurn(batch)),
       ...optional("drive", batch.drive > 1 ? formatCount(batch.drive) : null),

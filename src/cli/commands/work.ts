@@ -1,11 +1,17 @@
 /** `sluice work`: a worker on the shared store, for the pipelines that it has loaded. */
 import type { Command } from "commander";
 import { BATCH_STATES, type BatchState, isEnded } from "../../core/batch.ts";
-import type { Clock } from "../../ports/clock.ts";
+import { sleep } from "../../ports/clock.ts";
 import type { BatchSnapshot } from "../../ports/conducting.ts";
 import type { Store } from "../../ports/store.ts";
 import type { Engine } from "../../runtime/engine.ts";
+import { Heart } from "../../runtime/heart.ts";
+import type { Log } from "../../runtime/log.ts";
+import { listPages } from "../../runtime/pages.ts";
 import { canWorkOn, type Pipeline } from "../../runtime/pipeline.ts";
+import { Setbacks } from "../../runtime/setbacks.ts";
+import { systemRandom } from "../../runtime/system-random.ts";
+import { resolveSettings } from "../../runtime/settings.ts";
 import { Wake } from "../../runtime/wake.ts";
 import {
   adjustPipeline,
@@ -18,25 +24,36 @@ import { paintState } from "../batch-summary.ts";
 import { computeElapsedMs, viewBatch } from "../batch-view.ts";
 import type { Cli } from "../cli.ts";
 import { addExamples } from "../command-help.ts";
-import { loadConfig } from "../config.ts";
+import { type Config, loadConfig, readNumber } from "../config.ts";
 import { EndedBatches } from "../ended-batches.ts";
-import { EXIT } from "../exit-codes.ts";
+import { decideSignalExitCode, EXIT } from "../exit-codes.ts";
+import { markFatal } from "../fatal-failure.ts";
+import { DEFAULT_HEALTH_PORT } from "../health-config.ts";
 import { formatDuration } from "../format-duration.ts";
 import { countNoun, formatCount } from "../format-number.ts";
 import { formatJson, makeInert } from "../inert-text.ts";
 import { loadPipelines } from "../load-pipeline.ts";
 import { finishNotifying, subscribeNotified } from "../notifying.ts";
 import { openEngine } from "../open-engine.ts";
-import { ProgressDisplay } from "../progress-display.ts";
+import { openDisplay } from "../open-display.ts";
+import { onParentGone } from "../parent-watch.ts";
+import type { ProgressDisplay } from "../progress-display.ts";
 import { showStore } from "../show-path.ts";
 import { StopRequest } from "../stop-request.ts";
 import { closeEngine } from "../submit-batch.ts";
+import { isOneOfSeveral, isSupervised, onSupervisorGone, tellSupervisor } from "../supervised.ts";
+import { Supervisor } from "../supervisor.ts";
+import { startVigil } from "../work-vigil.ts";
 
 interface WorkFlags extends BatchFlags {
   readonly untilIdle?: boolean;
+  readonly processes?: string;
+  readonly healthPort?: string;
 }
 
-const POLL_MS = 1_000;
+/** More than any machine has cores to run. */
+const PROCESSES_MAX = 1_024;
+
 /** However busy the store is, it is looked at no more often than this. */
 const LOOK_AT_MOST_EVERY_MS = 50;
 const UNFINISHED: readonly BatchState[] = BATCH_STATES.filter((state) => !isEnded(state));
@@ -53,95 +70,203 @@ export function addWorkCommand(program: Command, cli: Cli): void {
         "of workers may share a store on one host.",
     )
     .argument("<pipeline.ts...>", "files that export a pipeline by default")
-    .option("--until-idle", "stop when no batch of these pipelines is unfinished (for cron)");
+    .option("--until-idle", "stop when no batch of these pipelines is unfinished (for cron)")
+    .option("--processes <n>", "keep so many processes at work, and start again those that die")
+    .option(
+      "--health-port <port>",
+      `serves /health, /ready, /metrics and /scaling (default: ${DEFAULT_HEALTH_PORT})`,
+    );
   addConcurrencyFlag(command).action(async (files: string[]) => {
-    cli.finish(await work(cli, files, command.optsWithGlobals<WorkFlags>()));
+    const flags = command.optsWithGlobals<WorkFlags>();
+    const isOne = flags.processes === undefined || isOneOfSeveral(cli.env);
+    cli.finish(await (isOne ? work(cli, files, flags) : supervise(cli, flags)));
   });
   addExamples(command, [
     ["sluice work import.ts", "until a signal comes"],
     ["sluice work import.ts export.ts --until-idle", "until nothing is left to do"],
+    ["sluice work import.ts --processes 4", "four processes, kept at work"],
   ]);
 }
 
+/** Everything that can be wrong with the settings is told once, before there are processes. */
+async function supervise(cli: Cli, flags: WorkFlags): Promise<number> {
+  const display = openDisplay(cli, await loadWorkConfig(cli, flags));
+  const processes = readNumber(flags.processes) ?? 1;
+  return new Supervisor(cli, display, { processes, untilIdle: flags.untilIdle === true }).run();
+}
+
+function loadWorkConfig(cli: Cli, flags: WorkFlags): Promise<Config> {
+  const processes = { name: "--processes", given: flags.processes, max: PROCESSES_MAX };
+  return loadConfig(flags, cli.env, [...listNumberFlags(flags), processes]);
+}
+
 async function work(cli: Cli, files: readonly string[], flags: WorkFlags): Promise<number> {
-  const config = await loadConfig(flags, cli.env, listNumberFlags(flags));
+  const supervised = isSupervised(cli.env);
+  /** Null while it is being loaded, when there is nothing to finish. */
+  let heeded: StopRequest | null = null;
+  if (supervised) {
+    onSupervisorGone(() => {
+      if (heeded === null) cli.exitNow(decideSignalExitCode("SIGTERM"));
+      else heeded.request("SIGTERM");
+    });
+  }
+  const config = await loadWorkConfig(cli, flags);
   const loaded = await loadPipelines(files);
   const pipelines = loaded.map((pipeline) => adjustPipeline(pipeline, flags));
-  const display = new ProgressDisplay(cli.err, cli.clock);
-  for (const message of config.warnings) display.log({ level: "warn", event: "config", message });
-  const engine = await openEngine({ config, clock: cli.clock, log: (entry) => display.log(entry) });
-  const stop = new StopRequest(cli.clock, cli.exitNow);
+  const display = openDisplay(cli, config);
+  // The supervisor has the last word: whatever else comes twice was meant for it.
+  const stop = new StopRequest(cli.clock, supervised ? () => undefined : cli.exitNow);
+  heeded = stop;
+  onParentGone(cli.env, cli.clock, () => stop.request("SIGTERM"));
+  const parts = { config, pipelines, display, stop, tell: makeTeller(cli, supervised) };
+  try {
+    await workUntilStopped(cli, parts, flags);
+    return EXIT.ok;
+  } finally {
+    stop.release();
+  }
+}
+
+interface WorkParts {
+  readonly config: Config;
+  readonly pipelines: readonly Pipeline[];
+  readonly display: ProgressDisplay;
+  readonly stop: StopRequest;
+  readonly tell: TellEnding;
+}
+
+/** Prints the line of a batch that has ended, or has it printed. */
+type TellEnding = (position: number, line: string) => void;
+
+function makeTeller({ out }: Cli, supervised: boolean): TellEnding {
+  return supervised
+    ? (position, line) => tellSupervisor({ kind: "ended", position, line })
+    : (_position, line) => out.line(line);
+}
+
+async function workUntilStopped(cli: Cli, parts: WorkParts, flags: WorkFlags): Promise<void> {
+  const { config, display } = parts;
+  const { clock, env, logFormat } = cli;
+  const heart = new Heart(clock);
+  // Its pages are asked for from the start; those that need an engine wait for it.
+  const opened = Promise.withResolvers<Engine>();
+  const pages = listPages({
+    metrics: async () => (await opened.promise).metrics(),
+    scaling: async (options) => (await opened.promise).scaling(options),
+  });
+  const vigil = await startVigil({ config, heart, clock, display, env, logFormat, pages });
+  try {
+    const watched = { ...parts, heart, onOpened: opened.resolve };
+    await markFatal(() => workWatched(cli, watched, flags));
+  } finally {
+    await vigil.close();
+  }
+}
+
+interface WatchedParts extends WorkParts {
+  /** By which another thread sees how it is. */
+  readonly heart: Heart;
+  readonly onOpened: (engine: Engine) => void;
+}
+
+async function workWatched(cli: Cli, parts: WatchedParts, flags: WorkFlags): Promise<void> {
+  const { config, pipelines, display, stop, heart } = parts;
+  const { pollWaitMs } = config.health;
+  const settings = { ...config.engine, ...(pollWaitMs === null ? {} : { pollMs: pollWaitMs }) };
+  const log: Log = (entry) => display.log(entry);
+  const watched = { ...config, engine: settings };
+  const engine = await openEngine({ config: watched, clock: cli.clock, log, heart });
+  parts.onOpened(engine);
   try {
     subscribeNotified(engine, config);
     for (const pipeline of pipelines) engine.work(pipeline);
     const names = pipelines.map(({ name }) => name).join(", ");
     display.note(`working on ${names} from ${showStore(config.store)}`);
-    await watchOver(cli, { engine, pipelines, stop, display }, flags);
+    const { pollMs } = resolveSettings(settings, engine.store.looks);
+    await watchOver(cli, { ...parts, engine, pollMs }, flags);
     if (stop.received !== null) {
-      display.note(`${stop.received}: finishing what is in hand; once more stops at once`);
+      const again = isSupervised(cli.env) ? "" : "; once more stops at once";
+      display.note(`${stop.received}: finishing what is in hand${again}`);
     }
     await finishNotifying({ engine, config, display, stop });
-    return EXIT.ok;
   } finally {
     await closeEngine(engine);
-    stop.release();
   }
 }
 
-interface WatchParts {
+interface WatchParts extends WorkParts {
   readonly engine: Engine;
-  readonly pipelines: readonly Pipeline[];
-  readonly stop: StopRequest;
-  readonly display: ProgressDisplay;
+  /** How often the store is looked at without word of a change. */
+  readonly pollMs: number;
 }
 
 /** Logs batches as they end, until a signal, a failure or, with --until-idle, until nothing is left. */
-async function watchOver(
-  cli: Cli,
-  { engine, pipelines, stop, display }: WatchParts,
-  flags: WorkFlags,
-): Promise<void> {
+async function watchOver(cli: Cli, parts: WatchParts, flags: WorkFlags): Promise<void> {
+  const { engine, stop, display } = parts;
   const { store } = engine;
   const { clock } = cli;
   let failure: { readonly error: unknown } | null = null;
   const wake = new Wake(clock);
+  const over = new AbortController();
+  const end = (): void => {
+    over.abort();
+    wake.notify();
+  };
   const unlisten = [
     store.watch(() => wake.notify()),
     engine.onFailure((error) => {
       failure = { error };
-      wake.notify();
+      end();
     }),
   ];
-  stop.signal.addEventListener("abort", () => wake.notify());
+  stop.signal.addEventListener("abort", end);
+  const log: Log = (entry) => display.log(entry);
+  const setbacks = new Setbacks({ event: "store.retry" }, { random: systemRandom, log });
   const readFailure = (): { readonly error: unknown } | null => failure;
-  const ended = await EndedBatches.fromNowOn(store);
-  let lastNote = "";
+  const look = await makeLook(cli, parts, flags);
   try {
     while (!stop.signal.aborted) {
       const failed = readFailure();
       if (failed !== null) throw failed.error;
-      const left = await findUnfinished(store, pipelines);
-      for (const batch of await ended.read()) {
-        if (pipelines.some((pipeline) => canWorkOn(pipeline, batch))) logEnded(cli, batch, flags);
+      let waitMs: number | null = 0;
+      try {
+        if (await look()) return;
+        setbacks.clear();
+      } catch (error) {
+        // The engine outlasts a store that is away, and so does whoever looks on.
+        waitMs = setbacks.note(error);
+        if (waitMs === null) throw error;
       }
-      if (flags.untilIdle === true) {
-        if (left === null) return;
-        const note = describeStopped(left);
-        if (note !== null && note !== lastNote) display.note(makeInert(note));
-        lastNote = note ?? lastNote;
-      }
-      await pause(wake, clock);
+      await sleep(clock, LOOK_AT_MOST_EVERY_MS + waitMs, over.signal);
+      await wake.wait(parts.pollMs);
     }
   } finally {
     for (const stopListening of unlisten) stopListening();
   }
 }
 
-async function pause(wake: Wake, clock: Clock): Promise<void> {
-  await new Promise<void>((resolve) => {
-    clock.after(LOOK_AT_MOST_EVERY_MS, resolve);
-  });
-  await wake.wait(POLL_MS);
+/** Tells of batches that have ended; true when there is nothing left to wait for. */
+async function makeLook(
+  cli: Cli,
+  { engine: { store }, pipelines, display, tell }: WatchParts,
+  flags: WorkFlags,
+): Promise<() => Promise<boolean>> {
+  const ended = await EndedBatches.fromNowOn(store);
+  let lastNote = "";
+  return async () => {
+    // Before the endings are read: one that comes in between is told of, and not waited for.
+    const left = flags.untilIdle === true ? await findUnfinished(store, pipelines) : null;
+    for (const { batch, position } of await ended.read()) {
+      if (!pipelines.some((pipeline) => canWorkOn(pipeline, batch))) continue;
+      tell(position, describeEnded(cli, batch, flags));
+    }
+    if (flags.untilIdle !== true) return false;
+    if (left === null) return true;
+    const note = describeStopped(left);
+    if (note !== null && note !== lastNote) display.note(makeInert(note));
+    lastNote = note ?? lastNote;
+    return false;
+  };
 }
 
 /** A batch that this worker can finish: one that waits for its turn is unfinished, too. */
@@ -168,17 +293,11 @@ function describeStopped(batch: BatchSnapshot): string | null {
   return hold === null ? null : `batch ${batch.id} is ${hold}; \`sluice resume\` goes on with it`;
 }
 
-function logEnded(cli: Cli, batch: BatchSnapshot, { json }: WorkFlags): void {
-  const { out, clock } = cli;
-  if (json === true) {
-    out.line(formatJson(viewBatch(batch, clock.wallMs())));
-    return;
-  }
+function describeEnded({ out, clock }: Cli, batch: BatchSnapshot, { json }: WorkFlags): string {
+  if (json === true) return formatJson(viewBatch(batch, clock.wallMs()));
   const { counts } = batch;
   const failed = counts.failed > 0 ? `, ${formatCount(counts.failed)} failed` : "";
   const took = formatDuration(computeElapsedMs(batch, clock.wallMs()));
   const reason = batch.reason === null ? "" : `: ${makeInert(batch.reason.code)}`;
-  out.line(
-    `${batch.id}  ${makeInert(batch.pipeline)}  ${paintState(batch.state, out)}${reason}  ${countNoun(counts.planned, "item")}${failed}, ${took}`,
-  );
+  return `${batch.id}  ${makeInert(batch.pipeline)}  ${paintState(batch.state, out)}${reason}  ${countNoun(counts.planned, "item")}${failed}, ${took}`;
 }

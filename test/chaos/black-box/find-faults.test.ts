@@ -212,6 +212,16 @@ const FAULTS: readonly (readonly [string, RegExp, (parts: Parts) => void])[] = [
     ({ letters }) => (letters[0] = { ...letters[0]!, code: "POISON", deaths: 3 }),
   ],
   [
+    "a conviction after one loss",
+    /^convicted without having killed anybody: .*"item":6/,
+    (parts) => {
+      parts.letters[0] = { ...parts.letters[0]!, code: "POISON", deaths: 3 };
+      parts.disturbed.add("second");
+      // Its chunk was leased once more only for this one.
+      parts.runs = parts.runs.filter(({ item }) => item !== 5);
+    },
+  ],
+  [
     "a start without a reason",
     /^started again without a reason: .*"item":1/,
     ({ disturbed }) => disturbed.clear(),

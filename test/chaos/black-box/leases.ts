@@ -2,8 +2,12 @@
 import { complain, type Evidence } from "./evidence.ts";
 import type { Run } from "./run-log.ts";
 
-/** A convicted item was running at two losses at least, after its chunk was lost once in bulk. */
-const DEATHS_SEEN_MIN = 2;
+/**
+ * A convicted item was started at two losses at least, after its chunk was lost once in bulk. Starts are
+ * written to the store before they are made: whoever is killed in between leaves no line of one.
+ */
+const DEATHS_SEEN_MIN = 1;
+const LOSSES_SEEN_MIN = 2;
 
 /** A chunk's fence never falls, and a lease is one process's alone. */
 export function checkFences({ runs, chunkSize }: Evidence): string[] {
@@ -59,18 +63,32 @@ export function checkWinners({ runs, results }: Evidence): string[] {
 }
 
 /** No item fails more often than it may, but for tries whose end a disturbance has swallowed. */
-export function checkAttempts({ runs, attemptsMax, disturbed, letters }: Evidence): string[] {
+export function checkAttempts(evidence: Evidence): string[] {
+  const { runs, attemptsMax, disturbed, letters, chunkSize } = evidence;
   const lost = countBy(runs.filter(({ process }) => disturbed.has(process)));
   const tooMany = runs.filter(
     ({ item, attempt, drive }) => drive === 1 && attempt > attemptsMax + (lost.get(item) ?? 0),
   );
   const innocent = letters.filter(
-    ({ item, code }) => code === "POISON" && (lost.get(item) ?? 0) < DEATHS_SEEN_MIN,
+    ({ item, code }) =>
+      code === "POISON" &&
+      ((lost.get(item) ?? 0) < DEATHS_SEEN_MIN ||
+        countLosses(evidence, Math.floor(item / chunkSize)) < LOSSES_SEEN_MIN),
   );
   return [
     ...complain(`more than ${attemptsMax} tries`, tooMany),
     ...complain("convicted without having killed anybody", innocent),
   ];
+}
+
+/** Leases of a chunk under which a disturbed process ran something, or nobody ran anything. */
+function countLosses({ runs, disturbed, chunkSize }: Evidence, chunk: number): number {
+  const processes = new Map<number, string>();
+  for (const { item, fence, process } of runs) {
+    if (Math.floor(item / chunkSize) === chunk) processes.set(fence, process);
+  }
+  const orderly = [...processes.values()].filter((process) => !disturbed.has(process));
+  return Math.max(0, ...processes.keys()) - orderly.length;
 }
 
 /**

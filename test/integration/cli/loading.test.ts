@@ -218,7 +218,8 @@ test("a pipeline that brings its own copy of the package is understood, errors i
       recursive: true,
     });
   }
-  for (const name of ["zod", "csv-parse"]) {
+  mkdirSync(work.at("node_modules/@opentelemetry"));
+  for (const name of ["zod", "csv-parse", "prom-client", "@opentelemetry/api"]) {
     symlinkSync(
       new URL(`../../../node_modules/${name}`, import.meta.url),
       work.at(`node_modules/${name}`),

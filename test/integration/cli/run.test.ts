@@ -202,13 +202,13 @@ test("a pipeline without a source is refused with exit 2", async () => {
   expect(stderr).toMatch(/^error NO_SOURCE: the pipeline owned has no source/);
 });
 
-test("a handler that says it cannot go on ends the command with exit 1, and the batch is kept", async () => {
+test("a handler that says it cannot go on ends the command with exit 70 and a remedy, and the batch is kept", async () => {
   work.writePipeline(
     `process: () => { throw new FatalError("credentials are gone", { code: "NO_ACCESS" }); }`,
   );
   const { code, stderr } = await work.run("run", "pipeline.ts", "--input", work.writeItems(10));
-  expect(code).toBe(1);
-  expect(stderr).toContain("error NO_ACCESS: credentials are gone");
+  expect(code).toBe(70);
+  expect(stderr).toMatch(/^error NO_ACCESS: credentials are gone\nhint: Mend it, then start/m);
   const { stdout } = await work.run("list", "--state", "running", "--json");
   expect(readLines(stdout)).toMatchObject([{ state: "running", planned: 10, pending: 10 }]);
 });

@@ -1,0 +1,43 @@
+/**
+ * One of several processes of `sluice work --processes`, as it sees itself. It stops when its
+ * supervisor is gone, however that ended: their channel closes with it.
+ */
+
+/** Tells a process that it is one of several, and which. */
+export const PROCESS_VARIABLE = "SLUICE_PROCESS";
+
+/** What a process tells its supervisor: every process sees every ending, and it is printed once. */
+export interface EndingNotice {
+  readonly kind: "ended";
+  /** Of the ending's record: the same in each of them. */
+  readonly position: number;
+  readonly line: string;
+}
+
+/** Whether it is one of several: such a one never supervises others. */
+export function isOneOfSeveral(env: NodeJS.ProcessEnv): boolean {
+  return env[PROCESS_VARIABLE] !== undefined;
+}
+
+/** Whether a supervisor started it, though that may be gone by now. */
+export function isSupervised(env: NodeJS.ProcessEnv): boolean {
+  return isOneOfSeveral(env) && process.send !== undefined;
+}
+
+/** Calls back when nobody supervises this process any more. */
+export function onSupervisorGone(callback: () => void): void {
+  if (process.connected) process.once("disconnect", callback);
+  else callback();
+}
+
+export function tellSupervisor(notice: EndingNotice): void {
+  // Who is not there any more need not be told.
+  if (process.connected) process.send?.(notice, undefined, undefined, () => undefined);
+}
+
+export function readNotice(message: unknown): EndingNotice | null {
+  if (typeof message !== "object" || message === null) return null;
+  const { kind, position, line } = message as Partial<EndingNotice>;
+  if (kind !== "ended" || typeof position !== "number" || typeof line !== "string") return null;
+  return { kind, position, line };
+}

@@ -1,0 +1,82 @@
+import { describe, expect, it } from "vitest";
+import { computeDrainMs, computeWorkers, DEFAULT_TARGET, type ScalingFacts } from "./scaling.ts";
+
+const IDLE: ScalingFacts = {
+  backlog: 0,
+  unsliced: 0,
+  arrivalPerSecond: 0,
+  servicePerSecond: 0,
+  workers: 0,
+  busyWorkers: 0,
+};
+const target = { ...DEFAULT_TARGET, drainMs: 60_000, utilisation: 0.8, min: 0, max: 20 };
+
+describe("recommended workers", () => {
+  it("nothing to do needs nobody, or the minimum", () => {
+    expect(computeWorkers(IDLE, target).workers).toBe(0);
+    expect(computeWorkers({ ...IDLE, workers: 7 }, { ...target, min: 2 }).workers).toBe(2);
+  });
+
+  it("work that nobody does needs one worker, so that there is something to measure", () => {
+    expect(computeWorkers({ ...IDLE, backlog: 1_000_000 }, target).workers).toBe(1);
+    expect(computeWorkers({ ...IDLE, unsliced: 1 }, target).workers).toBe(1);
+  });
+
+  it("while nothing is known of their speed, those that are there stay", () => {
+    const facts = { ...IDLE, backlog: 50, workers: 4, servicePerSecond: null };
+    expect(computeWorkers(facts, target).workers).toBe(4);
+  });
+
+  it("by rate: what arrives, with room to spare", () => {
+    // One worker does 10 a second, and 80 arrive: 8 would be full, 10 are at 80 %.
+    const facts = {
+      ...IDLE,
+      workers: 4,
+      busyWorkers: 4,
+      servicePerSecond: 40,
+      arrivalPerSecond: 80,
+    };
+    expect(computeWorkers(facts, target)).toEqual({ workers: 10, byRate: 10, byDrain: 8 });
+  });
+
+  it("by drain time: what arrives, and the backlog within the time", () => {
+    const facts = { ...IDLE, workers: 2, busyWorkers: 2, servicePerSecond: 20, backlog: 6_000 };
+    expect(computeWorkers(facts, target)).toEqual({ workers: 10, byRate: 0, byDrain: 10 });
+    expect(computeWorkers(facts, { ...target, drainMs: 600_000 }).workers).toBe(1);
+  });
+
+  it("idle workers do not make the busy ones look slow", () => {
+    const facts = { ...IDLE, workers: 10, busyWorkers: 1, servicePerSecond: 10, backlog: 600 };
+    expect(computeWorkers(facts, target).workers).toBe(1);
+  });
+
+  it("never more than the maximum, and none where none is allowed", () => {
+    const facts = { ...IDLE, workers: 1, busyWorkers: 1, servicePerSecond: 1, backlog: 1e9 };
+    expect(computeWorkers(facts, target).workers).toBe(20);
+    expect(computeWorkers(facts, { ...target, max: 0 }).workers).toBe(0);
+  });
+
+  it("more backlog never needs fewer workers", () => {
+    let before = 0;
+    for (let backlog = 0; backlog < 10_000; backlog += 97) {
+      const facts = { ...IDLE, workers: 3, busyWorkers: 3, servicePerSecond: 30, backlog };
+      const { workers } = computeWorkers(facts, target);
+      expect(workers).toBeGreaterThanOrEqual(before);
+      before = workers;
+    }
+  });
+});
+
+describe("time to drain", () => {
+  it("is the backlog over what is gained on it", () => {
+    expect(computeDrainMs({ backlog: 100, servicePerSecond: 15, arrivalPerSecond: 5 })).toBe(
+      10_000,
+    );
+    expect(computeDrainMs({ backlog: 0, servicePerSecond: null, arrivalPerSecond: null })).toBe(0);
+  });
+
+  it("is not known where nothing is gained on it", () => {
+    expect(computeDrainMs({ backlog: 9, servicePerSecond: 5, arrivalPerSecond: 5 })).toBeNull();
+    expect(computeDrainMs({ backlog: 9, servicePerSecond: null, arrivalPerSecond: 0 })).toBeNull();
+  });
+});

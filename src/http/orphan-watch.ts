@@ -1,0 +1,25 @@
+/**
+ * Ends a process whose supervisor is gone and that does not end by itself: a handler that never
+ * returns keeps its loop from hearing of anything, and nobody is left who would kill it.
+ */
+import type { Clock } from "../ports/clock.ts";
+
+export interface Orphanhood {
+  /** The process that supervises. */
+  readonly parent: number;
+  /** How long an orphan has to finish what it has in hand. */
+  readonly graceMs: number;
+}
+
+const LOOK_EVERY_MS = 500;
+
+/** Looks until the returned function is called. */
+export function watchForOrphanhood({ parent, graceMs }: Orphanhood, clock: Clock): () => void {
+  const look = (): void => {
+    // An orphan gets another parent.
+    if (process.ppid === parent) cancel = clock.after(LOOK_EVERY_MS, look);
+    else cancel = clock.after(graceMs, () => process.kill(process.pid, "SIGKILL"));
+  };
+  let cancel = clock.after(LOOK_EVERY_MS, look);
+  return () => cancel();
+}

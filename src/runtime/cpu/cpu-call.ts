@@ -1,0 +1,109 @@
+/** `context.cpu` of one handler call: its tasks end with it, whatever became of them. */
+import type { Transferable } from "node:worker_threads";
+import { isAbsolute, dirname, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { PermanentError, SluiceError } from "../../core/errors.ts";
+import { DEFAULT_CPU, TIME_LIMIT_MS_MAX, type CpuSettings } from "./cpu-settings.ts";
+import type { CpuPools } from "./cpu-pools.ts";
+
+export interface CpuCallOptions {
+  /** The export to call. Default the default one. */
+  readonly export?: string;
+  /** How long it may take. Default that of the step's `cpu`. */
+  readonly timeLimitMs?: number;
+  /** What is moved to a thread instead of copied; a process gets a copy of everything. */
+  readonly transfer?: readonly Transferable[];
+}
+
+/** Runs an exported function of a module off the event loop. */
+export type RunCpu = <Result = unknown>(
+  module: string | URL,
+  data?: unknown,
+  options?: CpuCallOptions,
+) => Promise<Result>;
+
+/** What a call must know of its step. */
+export interface CpuPlace {
+  readonly cpu: CpuSettings | null;
+  /** The file of the pipeline; null when that is not known. */
+  readonly definedIn: string | null;
+}
+
+export class CpuCall {
+  readonly #pools: CpuPools;
+  readonly #place: CpuPlace;
+  readonly #signal: AbortSignal;
+  readonly #ended = new AbortController();
+
+  constructor(pools: CpuPools, place: CpuPlace, signal: AbortSignal) {
+    this.#pools = pools;
+    this.#place = place;
+    this.#signal = AbortSignal.any([signal, this.#ended.signal]);
+  }
+
+  /** Bound, as handlers take their context apart. */
+  readonly run: RunCpu = <Result>(
+    module: string | URL,
+    data?: unknown,
+    options: CpuCallOptions = {},
+  ) => {
+    const running = this.#run(module, data, options);
+    // Nobody may be waiting for it: its end must not be the end of the worker.
+    running.catch(() => undefined);
+    return running as Promise<Result>;
+  };
+
+  async #run(module: string | URL, data: unknown, options: CpuCallOptions): Promise<unknown> {
+    const settings = this.#place.cpu ?? DEFAULT_CPU;
+    const { export: exportName = "default", transfer = [] } = options;
+    const { timeLimitMs = settings.timeLimitMs } = options;
+    checkTimeLimit(timeLimitMs);
+    const task = {
+      module: findModule(module, this.#place.definedIn),
+      exportName,
+      data,
+      transfer,
+      timeLimitMs,
+      signal: this.#signal,
+    };
+    return this.#pools.run(task, settings);
+  }
+
+  /** The handler has come to its end: what it did not wait for is not worth going on with. */
+  end(): void {
+    if (this.#ended.signal.aborted) return;
+    this.#ended.abort(
+      new SluiceError("LATE_CPU", "a CPU task was not done when its handler had returned", {
+        hint: "Await every call of cpu before the handler returns.",
+      }),
+    );
+  }
+}
+
+/** A timer takes what is none for "at once", which would look like the task's fault. */
+function checkTimeLimit(timeLimitMs: unknown): void {
+  const isGood =
+    typeof timeLimitMs === "number" && timeLimitMs >= 1 && timeLimitMs <= TIME_LIMIT_MS_MAX;
+  if (isGood) return;
+  throw new PermanentError(
+    `timeLimitMs of a CPU task must be a number from 1 to ${TIME_LIMIT_MS_MAX}, not ${String(timeLimitMs)}`,
+    { code: "CPU_TIME_LIMIT" },
+  );
+}
+
+/** The module's address. A path that is not absolute is meant from the pipeline's own file. */
+function findModule(module: string | URL, definedIn: string | null): string {
+  if (module instanceof URL || module.startsWith("file:")) {
+    const { href, protocol } = new URL(module);
+    if (protocol === "file:") return href;
+    throw new PermanentError(`a CPU task must be a file, not ${href}`, { code: "CPU_MODULE" });
+  }
+  if (isAbsolute(module)) return pathToFileURL(module).href;
+  if (definedIn === null) {
+    throw new PermanentError(
+      `the CPU task ${module} cannot be found, as the file of its pipeline is not known: name it by new URL("${module}", import.meta.url)`,
+      { code: "CPU_MODULE" },
+    );
+  }
+  return pathToFileURL(resolve(dirname(fileURLToPath(definedIn)), module)).href;
+}

@@ -1,0 +1,71 @@
+/** A member's own work: loads the module that it is asked for, calls it and writes the answer down. */
+import { fileURLToPath } from "node:url";
+import { serialize } from "node:v8";
+import { describeError, PermanentError } from "../../core/errors.ts";
+import type { CpuAnswer, CpuRequest } from "./member.ts";
+import { writeThrown } from "./thrown.ts";
+
+type Task = (data: unknown) => unknown;
+
+const MIB = 1_048_576;
+/**
+ * A worker reads an answer on its loop and holds it in its memory twice for a moment: what is
+ * larger would be every other item's affair.
+ */
+const ANSWER_MIB_MAX = 64;
+
+/**
+ * Never rejects: what the task throws is an answer too. It is written down here, as what cannot be
+ * copied would otherwise fail on its way out.
+ */
+export async function answerRequest(request: CpuRequest): Promise<Uint8Array<ArrayBuffer>> {
+  const answer = await runModule(request);
+  try {
+    const written = serialize(answer);
+    if (written.byteLength <= ANSWER_MIB_MAX * MIB) return written;
+    const mib = Math.ceil(written.byteLength / MIB);
+    throw new RangeError(`it has ${mib} MiB, and ${ANSWER_MIB_MAX} is the most`);
+  } catch (error) {
+    return serialize({ kind: "threw", thrown: writeThrown(refuseData("result", error)) });
+  }
+}
+
+async function runModule({ module, exportName, data }: CpuRequest): Promise<CpuAnswer> {
+  try {
+    const task = await loadTask(module, exportName);
+    return { kind: "returned", value: await task(data) };
+  } catch (error) {
+    return { kind: "threw", thrown: writeThrown(error) };
+  }
+}
+
+async function loadTask(module: string, exportName: string): Promise<Task> {
+  const file = fileURLToPath(module);
+  let exported: Readonly<Record<string, unknown>>;
+  try {
+    exported = (await import(module)) as Readonly<Record<string, unknown>>;
+  } catch (cause) {
+    const { message: reason } = describeError(cause);
+    throw new PermanentError(`the CPU task ${file} cannot be loaded: ${reason}`, {
+      code: "CPU_MODULE",
+      cause,
+    });
+  }
+  const task = exported[exportName];
+  if (typeof task === "function") return task as Task;
+  throw new PermanentError(
+    exportName === "default"
+      ? `the CPU task ${file} has no default export that is a function`
+      : `the CPU task ${file} has no function ${exportName}`,
+    { code: "CPU_MODULE" },
+  );
+}
+
+/** What cannot be copied from one process or thread to another. */
+export function refuseData(what: "data" | "result", cause: unknown): PermanentError {
+  const { message: reason } = describeError(cause);
+  return new PermanentError(
+    `the ${what} of a CPU task cannot be handed over (${reason}): use plain data, buffers and paths`,
+    { code: "CPU_DATA", cause },
+  );
+}

@@ -1,0 +1,68 @@
+/** How commits on a server are told to others who watch. */
+import { expect, onTestFinished, test, vi } from "vitest";
+import { openPostgresStore } from "../../src/adapters/postgres/store.ts";
+import type { Store } from "../../src/ports/store.ts";
+import { systemClock } from "../../src/runtime/system-clock.ts";
+import { systemRandom } from "../../src/runtime/system-random.ts";
+import { CuttingProxy } from "../support/cutting-proxy.ts";
+import { makePlace } from "./postgres-rig.ts";
+
+const WAIT = { timeout: 20_000, interval: 20 };
+
+async function open(address: string): Promise<Store> {
+  const store = await openPostgresStore(address, { clock: systemClock, random: systemRandom });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** A commit that others are told of. */
+function change(store: Store, lane: string): Promise<boolean> {
+  return store.pause({ scope: "lane", name: lane, mode: "drain", by: "test", why: null });
+}
+
+/** Counts what it is told, from when it hears. */
+async function listen(store: Store, other: Store): Promise<() => number> {
+  let told = 0;
+  onTestFinished(store.watch(() => void told++));
+  let lanes = 0;
+  await vi.waitUntil(async () => {
+    await change(other, `heard ${lanes++}`);
+    return told > 0;
+  }, WAIT);
+  // What was said before may still be on its way.
+  for (let before = -1; before !== told; ) {
+    before = told;
+    await new Promise((resolve) => {
+      setTimeout(resolve, 200);
+    });
+  }
+  told = 0;
+  return () => told;
+}
+
+test("what is committed just before a store is closed is told, too", async () => {
+  const { address } = await makePlace();
+  const [watching, other, leaving] = [
+    await open(address),
+    await open(address),
+    await open(address),
+  ];
+  const countTold = await listen(watching, other);
+  await change(leaving, "last");
+  await leaving.close();
+  await vi.waitUntil(() => countTold() > 0, WAIT);
+});
+
+test("whoever hears nothing looks by itself, and whoever hears does not", async () => {
+  const { address } = await makePlace();
+  const proxy = await CuttingProxy.start(address);
+  onTestFinished(() => proxy.close());
+  proxy.isDeaf = true;
+  const [deaf, hearing] = [await open(proxy.address), await open(address)];
+  let looks = 0;
+  let heard = 0;
+  onTestFinished(deaf.watch(() => void looks++));
+  onTestFinished(hearing.watch(() => void heard++));
+  await vi.waitUntil(() => looks > 1, WAIT);
+  expect(heard).toBe(0);
+});

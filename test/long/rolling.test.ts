@@ -1,0 +1,12 @@
+/** 200 restarts in the middle of work; takes minutes: `npm run test:long`. */
+import { afterEach, test } from "vitest";
+import type { Crew } from "../chaos/crew.ts";
+import { checkRolling } from "../chaos/rolling.ts";
+
+let crew: Crew | null = null;
+afterEach(() => crew?.dispose());
+
+test("200 restarts by SIGTERM in the middle of work: exit 0 each time, no try spent, nothing lost, and the rest runs elsewhere", () =>
+  checkRolling(200, (made) => {
+    crew = made;
+  }));
