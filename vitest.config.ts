@@ -30,8 +30,7 @@ const STORMS = "test/chaos/*storm.test.ts";
 export default defineConfig({
   test: {
     environment: "node",
-    // One more than the cores of a small machine: many tests wait for processes and for time to pass.
-    maxWorkers: 3,
+    maxWorkers: 2,
     restoreMocks: true,
     unstubEnvs: true,
     // CI counts passed and failed tests from the JSON report.

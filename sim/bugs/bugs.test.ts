@@ -15,7 +15,7 @@ const BUGS_MIN = 55;
 /** Bugs that need more seeds than this are rare. */
 const QUICK_SEEDS = 60;
 /** Of those that are not rare one in so many is hunted here, of every kind some. */
-const QUICK_EVERY = 8;
+const QUICK_EVERY = 16;
 const QUICK_LIMIT_MS = 600_000;
 
 const read = (file: string): string => readFileSync(`${ROOT}${file}`, "utf8");

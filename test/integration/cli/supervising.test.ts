@@ -118,7 +118,7 @@ test("a signal is passed on: what is in hand is finished, and it exits 0 with no
   supervisor.signal("SIGTERM");
   for (const pid of pids) process.kill(pid, "SIGTERM");
   await supervisor.waitFor(/(?:SIGTERM: finishing what is in hand[^]*){2}/);
-  expect(supervisor.stderr).toContain("SIGTERM: stopping 2 processes");
+  await supervisor.waitFor(/SIGTERM: stopping 2 processes/);
   work.write("go", "");
   const { code, stderr } = await supervisor.ended;
   expect(code, stderr).toBe(0);
