@@ -72,7 +72,8 @@ export class ProgressDisplay {
   /** Where it came from: once for many items that fail at the same place. */
   #showStack(stack: string): void {
     const [, ...frames] = stack.split("\n    at ");
-    const place = frames.join("\n");
+    // Where it was thrown: who called differs with the moment, as handlers are called from many places.
+    const [place = ""] = frames;
     const now = this.#clock.monotonicMs();
     if (place === this.#lastPlace.place && now - this.#lastPlace.at < REPEAT_EVERY_MS) return;
     this.#lastPlace = { place, at: now };

@@ -64,7 +64,7 @@ const KEYS = ["a", "b", "c"];
 const BUSY = "a";
 const RETRY_AFTER_MS = 2_000;
 /** For so long another worker may still use what it was granted before. */
-const KNOWN_MS = 1_500;
+const KNOWN_MS = 1_100;
 
 const FETCHING = `import { definePipeline, jsonl } from "sluice";
 export default definePipeline({
