@@ -17,6 +17,7 @@ import { checkKeptLeases } from "./kept-leases.ts";
 import { checkPoison } from "./poison.ts";
 import { checkRedrives } from "./redrives.ts";
 import { checkWatching } from "./watching.ts";
+import { checkLedger } from "./ledger.ts";
 import { checkHonestEnding } from "./honest-ending.ts";
 import { checkLaneOrder } from "./lane-order.ts";
 import { checkLimits } from "./limits.ts";
@@ -66,5 +67,6 @@ export const CHECKERS: ReadonlyMap<string, MakeChecker> = new Map([
   ["messages", checkMessages],
   ["versions", checkVersions],
   ["chain of records", checkChain],
+  ["ledger", checkLedger],
   ["sound nodes", checkSoundNodes],
 ]);

@@ -70,9 +70,11 @@ export class BlockCheck {
     this.#tree.append(hashLine(buffer, start, end));
     this.items++;
     this.#index++;
-    if (this.#index < header.count) return;
-    const isRoot = this.#tree.computeRoot() === header.root;
-    ensure(isRoot, "the lines of its block do not have the root that it names");
+  }
+
+  /** Whether its lines, all of which were taken, are those that the record of the chain speaks of. */
+  hasItsRoot(): boolean {
+    return this.#tree.computeRoot() === this.#header?.root;
   }
 
   takeDetails(value: JsonObject): void {

@@ -76,7 +76,9 @@ class ExportVerifier {
         // Its place is only put in words when it is needed.
         this.#record = null;
         block.takeItem(buffer, start, end);
-      } else this.#takeLine(buffer, start, end);
+        return block.left > 0 || block.hasItsRoot() || this.#breakBlock(block);
+      }
+      this.#takeLine(buffer, start, end);
       return true;
     } catch (error) {
       if (!(error instanceof BrokenExport)) throw error;
@@ -85,6 +87,15 @@ class ExportVerifier {
       this.#broken = { kind: "broken", line: this.#line, record, why: error.message };
       return false;
     }
+  }
+
+  /** Which of its lines was changed cannot be known: the block as a whole is named. */
+  #breakBlock({ index }: BlockCheck): false {
+    const first = this.#line - index + 1;
+    const record = String(this.#head.seq);
+    const why = `its block, lines ${first} to ${this.#line}, is not the one that was recorded`;
+    this.#broken = { kind: "broken", line: first - 1, record, why };
+    return false;
   }
 
   finish(end: LinesEnd): Verdict {
@@ -178,7 +189,10 @@ class ExportVerifier {
     const { record } = read;
     ensure(record.batch === this.#batch, `it is about batch ${record.batch}`);
     ensure(record.seq === seq, `it has the number ${record.seq}, record ${seq} is missing`);
-    ensure(record.prev === this.#head.hash, "it does not follow the record before it");
+    ensure(
+      record.prev === this.#head.hash,
+      "it does not follow the record before it: one of the two was changed",
+    );
     this.#plan.take(seq, record.type, record.data);
     this.#head = { seq, hash: hash("sha256", buffer.subarray(start, end), "hex") };
     this.#tree.append(hashLine(buffer, start, end));
