@@ -2,20 +2,28 @@
  * Walks over the lines of an export without judging it: for those who want to prove or to show
  * something of one that they trust, or have verified. What is not an export at all is refused.
  */
-import type { ByteSource } from "./byte-lines.ts";
-import { readByteLines } from "./byte-lines.ts";
+import type { Json } from "../core/canonical-json.ts";
+import type { SaltedDetails } from "./block.ts";
+import { type ByteSource, readByteLines } from "./byte-lines.ts";
 import { type ChainLine, readBlockHeader, readChainLine } from "./chain-line.ts";
 import { CHECKPOINT_LINE, DETAILS_LINE, END_LINE, KEY_LINE, readSigned } from "./export-line.ts";
 import { SluiceError } from "../core/errors.ts";
-import { parseCanonical } from "./strict-json.ts";
+import { type ItemLine, readItemLine } from "./item-line.ts";
 import type { Signed } from "./signing-key.ts";
+import { isCount, parseCanonical } from "./strict-json.ts";
+
+/** A record of an item: its block's number in the chain, and its place in the block. */
+export interface ItemPlace {
+  readonly seq: number;
+  readonly index: number;
+}
 
 /** What a walk is told, in the order of the lines. Texts are without their newline. */
 export interface ExportWalker {
   readonly onKey?: (signed: Signed) => void;
   readonly onRecord?: (record: ChainLine, text: string) => void;
-  readonly onItem?: (seq: number, index: number, text: string) => void;
-  readonly onDetails?: (seq: number, text: string) => void;
+  readonly onItem?: (record: ItemPlace, item: ItemLine, text: string) => void;
+  readonly onDetails?: (record: ItemPlace, details: SaltedDetails) => void;
   readonly onCheckpoint?: (signed: Signed) => void;
 }
 
@@ -53,13 +61,28 @@ class Walk {
       if (!/^\{"batch":.*,"ledger":1\}$/.test(text)) throw this.refuse("it has no header");
     } else if (this.#left > 0) {
       this.#left--;
-      this.#walker.onItem?.(this.#seq, this.#index++, text);
+      this.#takeItem(text);
     } else if (text.startsWith(KEY_LINE)) this.#walker.onKey?.(this.#readSigned(text, "key"));
-    else if (text.startsWith(DETAILS_LINE)) this.#walker.onDetails?.(this.#seq, text);
+    else if (text.startsWith(DETAILS_LINE)) this.#takeDetails(text);
     else if (text.startsWith(CHECKPOINT_LINE)) {
       this.#walker.onCheckpoint?.(this.#readSigned(text, "checkpoint"));
     } else if (text.startsWith(END_LINE)) this.isOver = true;
     else this.#takeRecord(text);
+  }
+
+  #takeItem(text: string): void {
+    const read = readItemLine(text);
+    if (read.kind === "refused") throw this.refuse(read.why);
+    this.#walker.onItem?.({ seq: this.#seq, index: this.#index++ }, read.line, text);
+  }
+
+  #takeDetails(text: string): void {
+    const parsed = parseCanonical(text);
+    if (parsed.kind === "refused") throw this.refuse(parsed.why);
+    const { i: index, salt, details } = parsed.value;
+    if (!isCount(index) || typeof salt !== "string") throw this.refuse("it has malformed details");
+    const record = { seq: this.#seq, index };
+    this.#walker.onDetails?.(record, { salt, details: details as Json });
   }
 
   #takeRecord(text: string): void {

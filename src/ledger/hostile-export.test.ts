@@ -94,7 +94,7 @@ const hostile: Readonly<Record<string, readonly [Buffer | string, number, RegExp
 describe("a hostile file", () => {
   for (const [what, [bytes, line, why]] of Object.entries(hostile)) {
     test(`of ${what} has a verdict`, async () => {
-      const verdict = await verify(bytes as Buffer);
+      const verdict = await verify(bytes);
       expect(verdict).toMatchObject({ kind: "broken", line });
       expect(verdict.kind === "broken" && verdict.why).toMatch(why);
       expect(({} as { x?: number }).x).toBeUndefined();

@@ -93,7 +93,7 @@ describe("a proof of one record", () => {
       "3",
       (one) => {
         const checkpoint = one["checkpoint"] as Document;
-        checkpoint["body"] = String(checkpoint["body"]).replace('"size":11', '"size":12');
+        checkpoint["body"] = (checkpoint["body"] as string).replace('"size":11', '"size":12');
       },
     ],
     "no statements of keys": ["3", (one) => (one["keys"] = [])],

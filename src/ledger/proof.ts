@@ -106,13 +106,11 @@ async function gather(source: ByteSource, place: RecordPlace | null): Promise<Ga
       found.leaves.push(hashText(text));
       if (seq === place?.seq) found.body = text;
     },
-    onItem: (seq, _index, text) => {
+    onItem: ({ seq }, _item, text) => {
       if (seq === place?.seq && place.index !== null) found.lines.push(text);
     },
-    onDetails: (seq, text) => {
-      if (seq !== place?.seq) return;
-      const line = JSON.parse(text) as { i: number; salt: string; details: Json };
-      if (line.i === place.index) found.details = { salt: line.salt, details: line.details };
+    onDetails: ({ seq, index }, { salt, details }) => {
+      if (seq === place?.seq && index === place.index) found.details = { salt, details };
     },
   });
   return found;

@@ -39,7 +39,7 @@ const verify = (
   forged: readonly string[] | Buffer,
   anchors: readonly string[] = [],
 ): Promise<Verdict> =>
-  verifyExport([Buffer.isBuffer(forged) ? forged : toBytes(forged as string[])], {
+  verifyExport([Buffer.isBuffer(forged) ? forged : toBytes(forged)], {
     trusted: [sample.pem],
     anchors,
   });

@@ -4,8 +4,8 @@
  */
 import type { Json } from "../core/canonical-json.ts";
 import type { ByteSource } from "./byte-lines.ts";
-import { walkExport } from "./export-walk.ts";
-import { readItemLine } from "./item-line.ts";
+import { type ItemPlace, walkExport } from "./export-walk.ts";
+import type { ItemLine } from "./item-line.ts";
 import type { JsonObject } from "./strict-json.ts";
 
 export interface BatchEntry {
@@ -51,21 +51,18 @@ export async function readTimeline(
   await walkExport(source, {
     onRecord: ({ seq, at, type, data }) =>
       onEntry({ kind: "batch", record: String(seq), at, type, data }),
-    onItem: (seq, index, text) => {
-      const entry = toItemEntry(`${seq}/${index}`, text);
-      if (entry !== null) onEntry(entry);
-    },
-    onDetails: (seq, text) => {
-      const { i, details } = JSON.parse(text) as { i: number; details: Json };
-      onEntry({ kind: "details", record: `${seq}/${i}`, details });
-    },
+    onItem: (place, line) => onEntry(toItemEntry(nameItem(place), line)),
+    onDetails: (place, { details }) =>
+      onEntry({ kind: "details", record: nameItem(place), details }),
   });
 }
 
-function toItemEntry(record: string, text: string): ItemEntry | null {
-  const read = readItemLine(text);
-  if (read.kind === "refused") return null;
-  const { at, step, item, state, attempt, drive, key, worker, code, content } = read.line;
+function nameItem({ seq, index }: ItemPlace): string {
+  return `${seq}/${index}`;
+}
+
+function toItemEntry(record: string, line: ItemLine): ItemEntry {
+  const { at, step, item, state, attempt, drive, key, worker, code, content } = line;
   return {
     kind: "item",
     record,

@@ -84,7 +84,7 @@ describe("an untouched export", () => {
 
   test("whose end is not signed yet says how far it is", async () => {
     const sample = buildSample();
-    const open = sample.lines().filter((line, index) => index !== 36);
+    const open = sample.lines().filter((_, index) => index !== 36);
     const verdict = await verifyExport([toBytes(open)], { trusted: [sample.pem] });
     expect(verdict).toMatchObject({ kind: "intact", signedTo: 5, records: 11 });
     expect(isConclusive(verdict)).toBe(false);

@@ -36,7 +36,7 @@ class History {
   constructor(draw: Draw) {
     this.#draw = draw;
     this.#hasItems = draw(5) > 0;
-    this.builder = new ExportBuilder(`b-${draw(1000)}`, ["north", 'l\u00e4ne "1"'][draw(2)]!);
+    this.builder = new ExportBuilder(`b-${draw(1000)}`, ["north", 'l\u00e4ne "1"'][draw(2)]);
   }
 
   run(): ExportBuilder {

@@ -120,8 +120,8 @@ class NaiveVerifier {
     must(key.asymmetricKeyType === "ed25519", "not ed25519");
     const der = key.export({ type: "spki", format: "der" });
     must(der.toString("hex") === spki && sha(der).slice(0, 16) === id, "not its id");
-    const by = prev === null ? { key, trusted: false } : this.#keys.get(String(prev));
-    must(by !== undefined && (prev === null || typeof prev === "string"), "introduced by nobody");
+    const by = prev === null ? { key, trusted: false } : this.#keys.get(prev as string);
+    must(by !== undefined, "introduced by nobody");
     must(verify(null, Buffer.from(`sluice-key\n${body}`), by.key, signature), "not signed");
     const known = this.#keys.get(id);
     must(known === undefined || known.key.equals(key), "two keys of one id");
@@ -130,9 +130,7 @@ class NaiveVerifier {
 
   #readRecords(lines: string[]): void {
     const leaves: Buffer[] = [];
-    const anchors = (this.#options.anchors ?? []).map(
-      (body) => ({ body, ...parse(body) }) as Fields,
-    );
+    const anchors = (this.#options.anchors ?? []).map((body): Fields => ({ body, ...parse(body) }));
     const mine = anchors.filter(({ batch }) => batch === this.#batch);
     const met = new Set<unknown>();
     let head = ZEROS;
@@ -360,7 +358,7 @@ class NaiveVerifier {
         this.#endBatch(String(state), this.#counts(counts));
         must(typeof state === "string", "no state");
         this.#ended = true;
-        return;
+        break;
       default:
     }
   }
