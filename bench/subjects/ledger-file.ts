@@ -1,7 +1,7 @@
 /** An export as a batch leaves it whose items have four records each, in blocks of a hundred items. */
 import { hash } from "node:crypto";
 import { closeSync, openSync, writeSync } from "node:fs";
-import { BlockBuilder } from "../../dist/ledger/block.js";
+import { BlockBuilder, describeBlock, ITEMS_RECORDED } from "../../dist/ledger/block.js";
 import { signCheckpoint } from "../../dist/ledger/checkpoint.js";
 import { type ExportedRecord, writeExport } from "../../dist/ledger/export-line.js";
 import { GrowingTree } from "../../dist/ledger/growing-tree.js";
@@ -54,7 +54,7 @@ function* listRecords(records: number, key: SigningKey): Generator<ExportedRecor
     const facts = { batch: BATCH, at: AT, type, data } as Parameters<typeof chainRecord>[1];
     const { seq, body, hash: recordHash } = chainRecord(head, facts, sha256);
     head = { seq, hash: recordHash };
-    tree.append(hashLeaf(Buffer.from(body)));
+    tree.append(hashLeaf(body));
     return body;
   };
   const plain = (type: string, data: object): ExportedRecord => {
@@ -76,11 +76,11 @@ function* listRecords(records: number, key: SigningKey): Generator<ExportedRecor
     for (let item = chunk * BLOCK_ITEMS; item < end; item++) {
       for (const state of STATES) builder.add(makeFacts(item, state), null);
     }
-    const { bytes, count, root, details } = builder.finish();
-    const header = { step: 0, chunk, fence: 1, block: 1, count, root, worker: PLACE.worker };
-    const body = chain("items.recorded", header);
+    const block = builder.finish();
+    const origin = { step: 0, chunk, fence: 1, block: 1, worker: PLACE.worker };
+    const body = chain(ITEMS_RECORDED, describeBlock(origin, block));
     const isSigned = chunk % BLOCKS_A_CHECKPOINT === BLOCKS_A_CHECKPOINT - 1;
-    yield { body, block: { bytes, details }, checkpoint: isSigned ? sign() : null };
+    yield { body, block, checkpoint: isSigned ? sign() : null };
   }
   const none = { skipped: 0, failed: 0, cancelled: 0, pending: 0 };
   const counts = { planned: items, succeeded: items, ...none };

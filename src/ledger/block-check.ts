@@ -1,7 +1,6 @@
 /** The lines of a block and of its details, held against the record that the block hangs on. */
-import { hashLine } from "./block.ts";
+import { type BlockHeader, hashLine } from "./block.ts";
 import { ensure } from "./broken-export.ts";
-import type { BlockHeader } from "./chain-line.ts";
 import { GrowingTree } from "./growing-tree.ts";
 import { readItemLine } from "./item-line.ts";
 import { digestDetails, ENGINE_STATES, type FinalState, SALT_BYTES } from "./item-record.ts";

@@ -30,6 +30,28 @@ export interface Block {
   readonly details: string;
 }
 
+/** Which report a block is of. */
+export interface BlockOrigin {
+  readonly step: number;
+  readonly chunk: number;
+  readonly fence: number;
+  /** The worker's number; null when the engine itself gave up on items. */
+  readonly worker: number | null;
+  /** Which report under its lease, from 1; 0 when the engine itself gave up on items. */
+  readonly block: number;
+}
+
+/** The data of the chain record that a block hangs on. */
+export interface BlockHeader extends BlockOrigin {
+  readonly count: number;
+  readonly root: string;
+}
+
+export function describeBlock(origin: BlockOrigin, { count, root }: Block): BlockHeader {
+  const { step, chunk, fence, worker, block } = origin;
+  return { step, chunk, fence, worker, block, count, root };
+}
+
 /** Details with the salt that keeps them from being guessed once they are erased. */
 export interface SaltedDetails {
   readonly salt: string;

@@ -1,5 +1,5 @@
 /** A line that is a record of the chain, and the facts of the record that a block hangs on. */
-import { ITEMS_RECORDED } from "./block.ts";
+import { type BlockHeader, ITEMS_RECORDED } from "./block.ts";
 import { HASH_DIGITS } from "./merkle-tree.ts";
 import {
   hasMembers,
@@ -43,19 +43,6 @@ export function readChainLine(text: string): ReadChainLine {
     isJsonObject(value["data"]);
   if (!isShaped) return refused("one of its members is not as it should be");
   return { kind: "record", record: value as unknown as ChainLine };
-}
-
-/** What a chain record says about the block that hangs on it. */
-export interface BlockHeader {
-  readonly step: number;
-  readonly chunk: number;
-  readonly fence: number;
-  /** Which report under its lease, from 1; 0 when the engine itself gave up on items. */
-  readonly block: number;
-  readonly count: number;
-  readonly root: string;
-  /** Null when the engine itself gave up on items. */
-  readonly worker: number | null;
 }
 
 const HEADER_MEMBERS = ["block", "chunk", "count", "fence", "root", "step", "worker"];

@@ -4,8 +4,8 @@ import { type Checkpoint, parseCheckpoint } from "./checkpoint.ts";
 import { type ItemLine, readItemLine } from "./item-line.ts";
 import { digestDetails, SALT_BYTES } from "./item-record.ts";
 import { KeyRing } from "./key-ring.ts";
-import { HASH_DIGITS, isConsistent, isIncluded } from "./merkle-tree.ts";
-import { hashBody, hashText, PROOF_VERSION } from "./proof.ts";
+import { HASH_DIGITS, hashLeaf, isConsistent, isIncluded } from "./merkle-tree.ts";
+import { hashBody, PROOF_VERSION } from "./proof.ts";
 import { isSigned, SIGNATURE_DIGITS, type Signed } from "./signing-key.ts";
 import {
   hasMembers,
@@ -50,7 +50,7 @@ export function checkProof(proof: string, trusted: readonly string[]): ProofVerd
     need(record.seq === tree.index + 1, "the record has another number than its place");
     need(record.batch === checkpoint.batch, "the record and the checkpoint are of two batches");
     const place = { index: tree.index, size: checkpoint.size };
-    const isThere = isIncluded(hashText(body), place, tree.path, checkpoint.root);
+    const isThere = isIncluded(hashLeaf(body), place, tree.path, checkpoint.root);
     need(isThere, "the record is not in the tree of the checkpoint");
     const isLast = record.seq === checkpoint.size;
     need(!isLast || hashBody(body) === checkpoint.head, "the checkpoint names another last record");
@@ -153,7 +153,7 @@ function checkItem(text: string, block: unknown, record: ChainLine): ItemLine {
     line.step === header.step &&
     (line.worker ?? null) === header.worker;
   need(fits, "the record of the item is of another block");
-  const isThere = isIncluded(hashText(text), { index, size: header.count }, path, header.root);
+  const isThere = isIncluded(hashLeaf(text), { index, size: header.count }, path, header.root);
   need(isThere, "the record is not in the tree of its block");
   return line;
 }

@@ -5,7 +5,10 @@ import { verifyNaively } from "../../test/support/naive-verifier.ts";
 import { isConclusive } from "./verdict.ts";
 import { verifyExport } from "./verify-export.ts";
 
-const page = readFileSync(new URL("../../docs/reference/ledger-format.md", import.meta.url), "utf8");
+const page = readFileSync(
+  new URL("../../docs/reference/ledger-format.md", import.meta.url),
+  "utf8",
+);
 const pem = /-----BEGIN PUBLIC KEY-----[^`]*-----END PUBLIC KEY-----\n/.exec(page)?.[0] ?? "";
 const example = /```jsonl example\.jsonl\n([^`]*)```/.exec(page)?.[1] ?? "";
 

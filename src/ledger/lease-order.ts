@@ -2,7 +2,7 @@
  * That nobody who had lost a lease wrote a block: the fences of a chunk never fall, and the reports
  * under one lease are numbered upwards. Sixteen bytes a chunk, in pages.
  */
-import type { BlockHeader } from "./chain-line.ts";
+import type { BlockHeader } from "./block.ts";
 import { ensure } from "./broken-export.ts";
 
 const PAGE_CHUNKS = 4_096;

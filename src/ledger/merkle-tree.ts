@@ -13,7 +13,9 @@ const NODE = "01";
 /** The root of a tree without leaves: SHA-256 of nothing. */
 export const EMPTY_ROOT = hash("sha256", "", "hex");
 
-export function hashLeaf(bytes: Uint8Array): string {
+/** Of bytes, or of the UTF-8 of a text: a record's body, or an item's line without its newline. */
+export function hashLeaf(content: Uint8Array | string): string {
+  const bytes = typeof content === "string" ? Buffer.from(content) : content;
   return hash("sha256", Buffer.concat([LEAF, bytes]), "hex");
 }
 

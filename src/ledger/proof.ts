@@ -43,7 +43,7 @@ export async function proveRecord(source: ByteSource, place: RecordPlace): Promi
   const block =
     index === null
       ? null
-      : { header: body, index, path: computeInclusionPath(lines.map(hashText), index) };
+      : { header: body, index, path: computeInclusionPath(lines.map(hashLeaf), index) };
   return canonicalize({
     proof: PROOF_VERSION,
     record: line,
@@ -103,7 +103,7 @@ async function gather(source: ByteSource, place: RecordPlace | null): Promise<Ga
     onKey: (signed) => void found.keys.push(signed),
     onCheckpoint: (signed) => void found.checkpoints.push(signed),
     onRecord: ({ seq }, text) => {
-      found.leaves.push(hashText(text));
+      found.leaves.push(hashLeaf(text));
       if (seq === place?.seq) found.body = text;
     },
     onItem: ({ seq }, _item, text) => {
@@ -114,10 +114,6 @@ async function gather(source: ByteSource, place: RecordPlace | null): Promise<Ga
     },
   });
   return found;
-}
-
-export function hashText(text: string): string {
-  return hashLeaf(Buffer.from(text));
 }
 
 /** Of a record of the chain, as its successor and a checkpoint name it. */

@@ -7,7 +7,12 @@ import type { RecordType } from "../../src/core/batch.ts";
 import { canonicalize, type Json } from "../../src/core/canonical-json.ts";
 import { CHAIN_START, type ChainHead, chainRecord } from "../../src/core/chain.ts";
 import type { Counts } from "../../src/core/counts.ts";
-import { BlockBuilder, ITEMS_RECORDED, type SaltedDetails } from "../../src/ledger/block.ts";
+import {
+  BlockBuilder,
+  describeBlock,
+  ITEMS_RECORDED,
+  type SaltedDetails,
+} from "../../src/ledger/block.ts";
 import { signCheckpoint } from "../../src/ledger/checkpoint.ts";
 import {
   writeCheckpointLine,
@@ -89,7 +94,7 @@ export class ExportBuilder {
     const facts = { batch: this.batch, type: type as RecordType, at: this.#at(), data };
     const { seq, body, hash: recordHash } = chainRecord(this.head, facts, sha256);
     this.head = { seq, hash: recordHash };
-    this.#tree.append(hashLeaf(Buffer.from(body)));
+    this.#tree.append(hashLeaf(body));
     this.#body.push(body);
     return this;
   }
@@ -113,8 +118,10 @@ export class ExportBuilder {
         details ?? null,
       );
     }
-    const { bytes, count, root, details } = builder.finish();
-    this.record(ITEMS_RECORDED, { step, chunk, fence, block, count, root, worker });
+    const made = builder.finish();
+    const { bytes, count, details } = made;
+    const header = describeBlock({ step, chunk, fence, block, worker }, made);
+    this.record(ITEMS_RECORDED, { ...header });
     this.#body.push(...splitLines(Buffer.from(bytes).toString()), ...splitLines(details));
     this.items += count;
     return this;
