@@ -1,13 +1,13 @@
 /** The lines of a block and of its details, held against the record that the block hangs on. */
 import { type BlockHeader, hashLine } from "./block.ts";
-import { ensure } from "./broken-export.ts";
+import { ensure, refuse } from "./broken-export.ts";
 import { GrowingTree } from "./growing-tree.ts";
 import { readItemLine } from "./item-line.ts";
 import { digestDetails, ENGINE_STATES, type FinalState, SALT_BYTES } from "./item-record.ts";
 import { ItemScanner } from "./item-scanner.ts";
 import { HASH_DIGITS } from "./merkle-tree.ts";
 import type { PlanCheck } from "./plan-check.ts";
-import { hasMembers, isCount, isHex, type JsonObject } from "./strict-json.ts";
+import { hasMembers, isCount, isHex, type JsonObject, show } from "./strict-json.ts";
 import type { Json } from "../core/canonical-json.ts";
 
 const FINAL_STATES: readonly (FinalState | null)[] = ENGINE_STATES.map((state) =>
@@ -56,9 +56,11 @@ export class BlockCheck {
   takeItem(buffer: Buffer, start: number, end: number): void {
     const header = this.#header as BlockHeader;
     const scanner = this.#scanner;
-    if (!scanner.scan(buffer, start, end)) ensure(false, this.#explain(buffer, start, end));
+    if (!scanner.scan(buffer, start, end)) refuse(this.#explain(buffer, start, end));
     const { step, item, drive, worker, state, detailsAt } = scanner;
-    ensure(step === header.step, `it is about step ${step}, its block about step ${header.step}`);
+    if (step !== header.step) {
+      refuse(`it is about step ${step}, its block about step ${header.step}`);
+    }
     ensure(worker === (header.worker ?? -1), "it names another worker than its block");
     if (detailsAt !== -1) {
       const digest = buffer.toString("latin1", detailsAt, detailsAt + HASH_DIGITS);
@@ -101,7 +103,7 @@ export class BlockCheck {
     const read = readItemLine(buffer.toString("utf8", start, end));
     if (read.kind === "refused") return read.why;
     const { batch } = read.line;
-    if (batch !== this.#batch) return `it is about batch ${batch}`;
-    return `it names the lane ${JSON.stringify(read.line.lane)}, the batch is in another`;
+    if (batch !== this.#batch) return `it is about batch ${show(batch)}`;
+    return `it names the lane ${show(read.line.lane)}, the batch is in another`;
   }
 }

@@ -9,6 +9,7 @@ import {
   isJsonObject,
   type JsonObject,
   parseCanonical,
+  show,
 } from "./strict-json.ts";
 
 const MEMBERS = ["at", "batch", "data", "prev", "seq", "type", "v"];
@@ -33,7 +34,7 @@ export function readChainLine(text: string): ReadChainLine {
   if (parsed.kind === "refused") return parsed;
   const { value } = parsed;
   if (!hasMembers(value, MEMBERS)) return refused("it has not the members that a record has");
-  if (value["v"] !== VERSION) return refused(`its version ${String(value["v"])} is not known`);
+  if (value["v"] !== VERSION) return refused(`its version ${show(value["v"])} is not known`);
   const isShaped =
     isCount(value["seq"]) &&
     isHex(value["prev"], HASH_DIGITS) &&

@@ -1,7 +1,7 @@
 /** The checkpoints of an export, held against its records, the reader's keys and anchors from outside. */
 import type { ChainHead } from "../core/chain.ts";
 import { SluiceError } from "../core/errors.ts";
-import { ensure } from "./broken-export.ts";
+import { ensure, refuse } from "./broken-export.ts";
 import {
   type Checkpoint,
   FIRST_CHECKPOINT_PREV,
@@ -12,7 +12,7 @@ import { CHECKPOINT_LINE, readSigned } from "./export-line.ts";
 import type { GrowingTree } from "./growing-tree.ts";
 import { KeyRing } from "./key-ring.ts";
 import { isSigned, type Signed } from "./signing-key.ts";
-import { parseCanonical } from "./strict-json.ts";
+import { parseCanonical, show } from "./strict-json.ts";
 
 /** The records so far. */
 export interface ChainSoFar {
@@ -49,14 +49,14 @@ export class CheckpointCheck {
   introduce(signed: Signed | null): void {
     ensure(signed !== null, "the statement of a key is malformed");
     const problem = this.#ring.introduce(signed);
-    if (problem !== null) ensure(false, problem);
+    if (problem !== null) refuse(problem);
   }
 
   take(signed: Signed | null, { batch, head, tree }: ChainSoFar): void {
     const checkpoint = signed === null ? null : parseCheckpoint(signed.body);
     ensure(signed !== null && checkpoint !== null, "the checkpoint is malformed");
     const { size } = checkpoint;
-    ensure(checkpoint.batch === batch, `the checkpoint is about batch ${checkpoint.batch}`);
+    ensure(checkpoint.batch === batch, `the checkpoint is about batch ${show(checkpoint.batch)}`);
     ensure(
       size > this.#signedTo,
       `the checkpoint of ${size} records follows one of ${this.#signedTo}`,

@@ -57,6 +57,31 @@ const hostile: Readonly<Record<string, readonly [Buffer | string, number, RegExp
     7,
     /does not follow/,
   ],
+  "what cannot be printed in place of a number": [
+    replace(5, lines[4]!.replace('"drive":1', '"drive":{"toString":1,"valueOf":1}')),
+    5,
+    /starts in drive \{"toString":1/,
+  ],
+  "what cannot be printed in place of a version": [
+    replace(6, record.replace('"v":1', '"v":{"toString":1}')),
+    6,
+    /version \{"toString":1\}/,
+  ],
+  "what cannot be printed in the header": [
+    '{"batch":"b-test","ledger":{"toJSON":1,"toString":1}}\n',
+    1,
+    /version/,
+  ],
+  "what cannot be printed at the end": [
+    replace(38, '{"end":{"items":{"toString":1},"records":[]}}'),
+    38,
+    /ends with \[\] records/,
+  ],
+  "a name of megabytes": [
+    replace(6, record.replace("b-test", "b".repeat(3_000_000))),
+    6,
+    /^it is about batch "b{79}…$/,
+  ],
   "a key twice": [replace(6, record.replace('"seq":3', '"seq":3,"seq":3')), 6, /canonical/],
   "a lone surrogate, escaped": [replace(6, record.replace("b-test", "\\ud800")), 6, /canonical/],
   "a lone surrogate as bytes": [

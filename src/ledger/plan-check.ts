@@ -7,9 +7,9 @@ import { ENDED_STATES } from "../core/batch.ts";
 import { type Counts, isConserved } from "../core/counts.ts";
 import { addCounts } from "../core/step.ts";
 import { ITEMS_RECORDED } from "./block.ts";
-import { ensure } from "./broken-export.ts";
+import { ensure, refuse } from "./broken-export.ts";
 import type { FinalState } from "./item-record.ts";
-import { hasMembers, isCount, isJsonObject, type JsonObject } from "./strict-json.ts";
+import { hasMembers, isCount, isJsonObject, type JsonObject, show } from "./strict-json.ts";
 import { StepAccount } from "./step-account.ts";
 
 const COUNTS = ["planned", "succeeded", "skipped", "failed", "cancelled", "pending"] as const;
@@ -40,7 +40,9 @@ export class PlanCheck {
   /** Takes a record of an item, whose block hangs on the last record of the chain. */
   takeItem(step: number, item: number, drive: number, final: FinalState | null): void {
     const account = this.#find(step);
-    ensure(drive <= this.drive, `item ${item} names drive ${drive}, the batch is in ${this.drive}`);
+    if (drive > this.drive) {
+      refuse(`item ${item} names drive ${drive}, the batch is in ${this.drive}`);
+    }
     const mayRepeat = drive > 1 && account.redriven + this.#redriven > 0;
     if (account.note(item, final, mayRepeat) !== "again") return;
     if (account.redriven > 0) account.redriven--;
@@ -55,7 +57,7 @@ export class PlanCheck {
     },
     "batch.started": ({ step, drive }) => {
       this.#current = readCount(step, "step");
-      ensure(drive === this.drive, `it starts in drive ${String(drive)}, not in ${this.drive}`);
+      ensure(drive === this.drive, `it starts in drive ${show(drive)}, not in ${this.drive}`);
       ensure(this.ended === null, "it starts after its end and was not reopened");
     },
     "slicing.started": ({ step }) => {
@@ -90,7 +92,7 @@ export class PlanCheck {
     },
     "batch.reopened": ({ step, drive }) => {
       ensure(this.ended !== null, "it was reopened without having ended");
-      ensure(drive === this.drive, `it was reopened in drive ${String(drive)}`);
+      ensure(drive === this.drive, `it was reopened in drive ${show(drive)}`);
       this.ended = null;
       this.#current = readCount(step, "step");
       for (const account of this.#steps.values()) {
@@ -99,7 +101,7 @@ export class PlanCheck {
     },
     "step.ended": ({ step, counts }) => this.#endStep(readCount(step, "step"), readCounts(counts)),
     "batch.ended": ({ state, drive, counts }) => {
-      ensure(drive === this.drive, `it ended in drive ${String(drive)}, not in ${this.drive}`);
+      ensure(drive === this.drive, `it ended in drive ${show(drive)}, not in ${this.drive}`);
       ensure(this.ended === null, "it ended twice and was not reopened between");
       const isState = (ENDED_STATES as readonly unknown[]).includes(state);
       ensure(isState, "its ending has no known name");

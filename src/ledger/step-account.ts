@@ -1,7 +1,7 @@
 /** What an export says about one step: its plan, its items' records, and the counts that it ended with. */
 import type { Counts } from "../core/counts.ts";
 import { FAILED, PENDING, SKIPPED, SUCCEEDED } from "../core/outcome-map.ts";
-import { ensure } from "./broken-export.ts";
+import { ensure, refuse } from "./broken-export.ts";
 import { ItemOutcomes } from "./item-outcomes.ts";
 import type { FinalState } from "./item-record.ts";
 
@@ -42,19 +42,16 @@ export class StepAccount {
   /** A record of an item; `mayRepeat` says whether some failure may have gone back to work. */
   note(item: number, final: FinalState | null, mayRepeat: boolean): "new" | "again" | "open" {
     const { step, planned } = this;
-    ensure(
-      !this.hasEnded,
-      `step ${step} has ended, and item ${item} of it has a record after that`,
-    );
-    ensure(
-      planned === null || item < planned,
-      `item ${item} is not in the plan: step ${step} has ${planned} items`,
-    );
+    if (this.hasEnded) {
+      refuse(`step ${step} has ended, and item ${item} of it has a record after that`);
+    }
+    if (planned !== null && item >= planned) {
+      refuse(`item ${item} is not in the plan: step ${step} has ${planned} items`);
+    }
     const before = this.#outcomes.get(item);
-    ensure(
-      before === PENDING || (before === FAILED && mayRepeat),
-      `item ${item} of step ${step} had its outcome already`,
-    );
+    if (before !== PENDING && !(before === FAILED && mayRepeat)) {
+      refuse(`item ${item} of step ${step} had its outcome already`);
+    }
     if (final === null) return "open";
     this.#outcomes.set(item, CODES[final]);
     if (before === FAILED) this.failed--;

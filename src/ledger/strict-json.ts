@@ -62,6 +62,14 @@ export function isHex(value: unknown, digits: number): value is string {
   return typeof value === "string" && value.length === digits && /^[0-9a-f]*$/.test(value);
 }
 
+const SHOWN_CHARS_MAX = 80;
+
+/** Something of a forged text in a message: whatever it is, it is short, on one line and no code. */
+export function show(value: unknown): string {
+  const text = JSON.stringify(value) ?? "nothing";
+  return text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX)}…` : text;
+}
+
 /** UTC, ISO 8601 with milliseconds. */
 export function isInstant(value: unknown): value is string {
   return typeof value === "string" && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value);

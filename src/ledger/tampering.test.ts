@@ -235,7 +235,7 @@ const edits: Readonly<Record<string, Tampering>> = {
     forged: change(1, (line) => line.replace("b-test", "b-text")),
     line: 4,
     record: "1",
-    why: /about batch b-test/,
+    why: /about batch "b-test"/,
   },
   "a record is spelled with a space": {
     forged: change(6, (line) => line.replace('"seq":3', '"seq": 3')),
@@ -397,19 +397,19 @@ const signatures: Readonly<Record<string, Tampering>> = {
     forged: change(18, () => buildSample("b-third", sample.firstKey).lines()[17]!),
     line: 18,
     record: null,
-    why: /about batch b-third/,
+    why: /about batch "b-third"/,
   },
   "two batches are spliced": {
     forged: [...lines.slice(0, 18), ...other.lines().slice(18)],
     line: 19,
     record: "6",
-    why: /about batch b-other/,
+    why: /about batch "b-other"/,
   },
   "a block of another batch is put in": {
     forged: lines.toSpliced(8, 9, ...other.lines().slice(8, 17)),
     line: 9,
     record: "5/0",
-    why: /about batch b-other/,
+    why: /about batch "b-other"/,
   },
 };
 

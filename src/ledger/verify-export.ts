@@ -8,7 +8,7 @@ import { hash } from "node:crypto";
 import { CHAIN_START, type ChainHead } from "../core/chain.ts";
 import { hashLine } from "./block.ts";
 import { BlockCheck } from "./block-check.ts";
-import { BrokenExport, ensure } from "./broken-export.ts";
+import { BrokenExport, ensure, refuse } from "./broken-export.ts";
 import { type ByteSource, LINE_BYTES_MAX, type LinesEnd, readByteLines } from "./byte-lines.ts";
 import { readBlockHeader, readChainLine } from "./chain-line.ts";
 import { CheckpointCheck } from "./checkpoint-check.ts";
@@ -23,7 +23,7 @@ import {
 import { GrowingTree } from "./growing-tree.ts";
 import { LeaseOrder } from "./lease-order.ts";
 import { PlanCheck } from "./plan-check.ts";
-import { hasMembers, isJsonObject, type JsonObject, parseCanonical } from "./strict-json.ts";
+import { hasMembers, isJsonObject, type JsonObject, parseCanonical, show } from "./strict-json.ts";
 import type { BrokenVerdict, Verdict } from "./verdict.ts";
 
 export interface VerifyOptions {
@@ -153,7 +153,7 @@ class ExportVerifier {
         this.#takeBetween(text, buffer, start, end);
         return;
       case "end":
-        ensure(false, "something follows the end");
+        refuse("something follows the end");
     }
   }
 
@@ -161,7 +161,7 @@ class ExportVerifier {
     const { batch, ledger } = value;
     const isHeader = hasMembers(value, ["batch", "ledger"]) && typeof batch === "string";
     ensure(isHeader, "the first line is not the header of an export");
-    ensure(ledger === EXPORT_VERSION, `version ${String(ledger)} of the format is not known`);
+    ensure(ledger === EXPORT_VERSION, `version ${show(ledger)} of the format is not known`);
     this.#batch = batch;
     this.#phase = "keys";
   }
@@ -185,9 +185,9 @@ class ExportVerifier {
   #takeRecord(text: string, buffer: Buffer, start: number, end: number): void {
     const seq = this.#head.seq + 1;
     const read = readChainLine(text);
-    if (read.kind === "refused") throw new BrokenExport(read.why);
+    if (read.kind === "refused") refuse(read.why);
     const { record } = read;
-    ensure(record.batch === this.#batch, `it is about batch ${record.batch}`);
+    ensure(record.batch === this.#batch, `it is about batch ${show(record.batch)}`);
     ensure(record.seq === seq, `it has the number ${record.seq}, record ${seq} is missing`);
     ensure(
       record.prev === this.#head.hash,
@@ -216,19 +216,16 @@ class ExportVerifier {
     const { seq } = this.#head;
     ensure(
       end["records"] === seq,
-      `it ends with ${String(end["records"])} records, ${seq} are there`,
+      `it ends with ${show(end["records"])} records, ${seq} are there`,
     );
     const items = this.#block?.items ?? 0;
-    ensure(
-      end["items"] === items,
-      `it ends with ${String(end["items"])} items, ${items} are there`,
-    );
+    ensure(end["items"] === items, `it ends with ${show(end["items"])} items, ${items} are there`);
     this.#phase = "end";
   }
 
   #parse(text: string): JsonObject {
     const parsed = parseCanonical(text);
-    if (parsed.kind === "refused") throw new BrokenExport(parsed.why);
+    if (parsed.kind === "refused") refuse(parsed.why);
     return parsed.value;
   }
 }
