@@ -1,13 +1,15 @@
 /** Two verifiers that share nothing agree on every export, as it was written and as it was forged. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { Json } from "../../src/core/canonical-json.ts";
 import { verifyExport } from "../../src/ledger/verify-export.ts";
 import { drawExport, makeDraw, mutate } from "../support/ledger-corpus.ts";
 import { toBytes } from "../support/ledger-export.ts";
+import { assemble, type Body, dissect, type Entry } from "../support/ledger-forger.ts";
 import { verifyNaively } from "../support/naive-verifier.ts";
 
 const SEED = fc.integer();
-const RUNS = 100;
+const RUNS = 60;
 
 test("an export as it was written is intact, to both", async () => {
   await fc.assert(
@@ -49,4 +51,28 @@ test("a forged export is judged alike by both", async () => {
     { numRuns: RUNS },
   );
   expect(broken).toBeGreaterThan(0);
+});
+
+test("whatever stands in the place of a value, both have the same answer and neither crashes", async () => {
+  await fc.assert(
+    fc.asyncProperty(SEED, fc.jsonValue({ maxDepth: 3 }), async (seed, strange) => {
+      const draw = makeDraw(seed);
+      const builder = drawExport(draw);
+      const model = dissect(builder.lines());
+      const { record, checkpoint } = model.entries[draw(model.entries.length)] as Entry;
+      const data = record["data"] as Body;
+      const nests = [record, data, data["counts"] as Body | undefined, checkpoint?.body];
+      const nest = nests.filter((one) => one !== undefined)[draw(2)] ?? data;
+      const names = Object.keys(nest);
+      const name = names[draw(names.length + 1)] ?? "toString";
+      nest[name] = strange as Json;
+      const how = draw(2) === 0 ? {} : { rechain: true, recheck: builder.firstKey };
+      const bytes = toBytes(assemble(model, how));
+      const naive = verifyNaively(bytes, { pem: builder.pem });
+      const verdict = await verifyExport([bytes], { trusted: [builder.pem] });
+      const said = verdict.kind === "broken" ? `${verdict.line}: ${verdict.why}` : null;
+      expect({ name, naive, said }).toSatisfy(() => (naive === null) === (said === null));
+    }),
+    { numRuns: 5 * RUNS },
+  );
 });
