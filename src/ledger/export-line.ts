@@ -67,7 +67,7 @@ export async function* writeExport(
     written++;
     yield Buffer.from(`${body}\n`);
     if (block !== null) {
-      for (const byte of block.bytes) if (byte === NEWLINE) items++;
+      items += countLines(block.bytes);
       yield block.bytes;
       if (block.details !== "") yield Buffer.from(block.details);
     }
@@ -77,3 +77,10 @@ export async function* writeExport(
 }
 
 const NEWLINE = 10;
+
+function countLines(bytes: Uint8Array): number {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let lines = 0;
+  for (let at = buffer.indexOf(NEWLINE); at !== -1; at = buffer.indexOf(NEWLINE, at + 1)) lines++;
+  return lines;
+}

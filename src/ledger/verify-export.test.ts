@@ -7,6 +7,8 @@ import {
   type RecordOfItem,
   toBytes,
 } from "../../test/support/ledger-export.ts";
+import { dissect } from "../../test/support/ledger-forger.ts";
+import { canonicalize } from "../core/canonical-json.ts";
 import { writeExport } from "./export-line.ts";
 import { describeVerdict, isConclusive, type Verdict } from "./verdict.ts";
 import { verifyExport, type VerifyOptions } from "./verify-export.ts";
@@ -64,13 +66,25 @@ describe("an untouched export", () => {
   });
 
   test("is what the writer of exports makes of records, blocks and checkpoints", async () => {
-    const builder = new ExportBuilder().begin().plan(0).endStep({}).end("succeeded", {});
-    const [, , ...body] = builder.lines().slice(0, -1);
-    const records = body.map((line) => ({ body: line, block: null, checkpoint: null }));
-    const pieces: Buffer[] = [];
-    for await (const piece of writeExport("b-test", [], records)) pieces.push(Buffer.from(piece));
-    const [header, , ...rest] = builder.lines();
-    expect(Buffer.concat(pieces).equals(toBytes([header!, ...rest]))).toBe(true);
+    const sample = buildSample();
+    const lines = sample.lines();
+    const text = (all: readonly string[]): string => all.map((line) => `${line}\n`).join("");
+    const records = dissect(lines).entries.map(({ record, items, details, checkpoint }) => ({
+      body: canonicalize(record),
+      block:
+        items.length === 0 ? null : { bytes: Buffer.from(text(items)), details: text(details) },
+      checkpoint:
+        checkpoint === null
+          ? null
+          : { body: canonicalize(checkpoint.body), signature: checkpoint.signature },
+    }));
+    const keys = lines.slice(1, 3).map((line) => {
+      const { key: body, signature } = JSON.parse(line) as { key: string; signature: string };
+      return { body, signature };
+    });
+    const pieces: Uint8Array[] = [];
+    for await (const piece of writeExport(sample.batch, keys, records)) pieces.push(piece);
+    expect(Buffer.concat(pieces).toString()).toBe(text(lines));
   });
 
   test("is intact without its details, which are counted as erased", async () => {
