@@ -1,90 +1,38 @@
-/**
- * Everything that can be done to an export, and where the verifier finds it. The sample's lines:
- *
- *   1 header   2-3 keys   4-7 records 1-4   8 record 5 and its block (9-17)   18 checkpoint of 5
- *   19 record 6 (20-21, details 22)   23 record 7 (24-31, details 32)   33-36 records 8-11
- *   37 checkpoint of 11   38 end
- */
+/** Everything that can be done to an export without its key, and where the verifier finds it. */
 import { describe, expect, test } from "vitest";
-import type { Json } from "../core/canonical-json.ts";
-import { canonicalize } from "../core/canonical-json.ts";
+import { canonicalize, type Json } from "../core/canonical-json.ts";
 import {
   buildSample,
-  type ExportBuilder,
   exportPem,
-  newSigningKey,
   rewrite,
   SALT,
   toBytes,
 } from "../../test/support/ledger-export.ts";
+import type { Body } from "../../test/support/ledger-forger.ts";
 import {
-  assemble,
-  type Assembly,
-  type Body,
-  dissect,
-  type Entry,
-  type Model,
-} from "../../test/support/ledger-forger.ts";
+  BY_FORGER,
+  BY_HOLDER,
+  RECHAINED,
+  type Tampering,
+  UNSIGNED,
+  at,
+  bitFlipped,
+  change,
+  dataOf,
+  drop,
+  forge,
+  forger,
+  insert,
+  lines,
+  other,
+  sample,
+  swap,
+  testTampering,
+  verify,
+} from "../../test/support/ledger-tampering.ts";
 import { introduceKey } from "./signing-key.ts";
 import { writeKeyLine } from "./export-line.ts";
-import type { Verdict } from "./verdict.ts";
 import { verifyExport } from "./verify-export.ts";
-
-const sample: ExportBuilder = buildSample();
-const lines: readonly string[] = sample.lines();
-const other = buildSample("b-other");
-const forger = newSigningKey();
-
-const verify = (
-  forged: readonly string[] | Buffer,
-  anchors: readonly string[] = [],
-): Promise<Verdict> =>
-  verifyExport([Buffer.isBuffer(forged) ? forged : toBytes(forged)], {
-    trusted: [sample.pem],
-    anchors,
-  });
-
-/** The line, from 1, with something done to it. */
-const change = (number: number, edit: (line: string) => string): string[] =>
-  lines.map((line, index) => (index === number - 1 ? edit(line) : line));
-const drop = (from: number, count = 1): string[] => lines.toSpliced(from - 1, count);
-const insert = (before: number, ...added: string[]): string[] =>
-  lines.toSpliced(before - 1, 0, ...added);
-const swap = (a: number, b: number): string[] =>
-  lines.map((line, index) =>
-    index === a - 1 ? lines[b - 1]! : index === b - 1 ? lines[a - 1]! : line,
-  );
-
-/** Changes the content and puts right what can be put right without the key. */
-function forge(edit: (model: Model) => void, how: Assembly): string[] {
-  const model = dissect(lines);
-  edit(model);
-  return assemble(model, how);
-}
-const dataOf = ({ record }: Entry): Body => record["data"] as Body;
-const at = (model: Model, seq: number): Entry => model.entries[seq - 1]!;
-const countsOf = (model: Model, seq: number): Body => dataOf(at(model, seq))["counts"] as Body;
-
-const RECHAINED: Assembly = { rechain: true };
-const UNSIGNED: Assembly = { rechain: true, recheck: "unsigned" };
-const BY_FORGER: Assembly = { rechain: true, recheck: forger };
-/** What even the holder of the key cannot make the verifier believe. */
-const BY_HOLDER: Assembly = { rechain: true, recheck: sample.firstKey };
-
-interface Tampering {
-  readonly forged: readonly string[] | Buffer;
-  readonly anchors?: readonly string[];
-  readonly line: number;
-  readonly record: string | null;
-  readonly why: RegExp;
-}
-
-const bitFlipped = (number: number, byte: number): Buffer => {
-  const bytes = toBytes(lines);
-  const before = toBytes(lines.slice(0, number - 1)).length;
-  bytes[before + byte]! ^= 1;
-  return bytes;
-};
 
 const edits: Readonly<Record<string, Tampering>> = {
   "a bit is flipped in a record": {
@@ -413,191 +361,14 @@ const signatures: Readonly<Record<string, Tampering>> = {
   },
 };
 
-/** Even with the key: what the records say together must be possible. */
-const accounts: Readonly<Record<string, Tampering>> = {
-  "the plan is changed": {
-    forged: forge((model) => (dataOf(at(model, 4))["items"] = 9), BY_HOLDER),
-    line: 31,
-    record: "7/7",
-    why: /item 9 is not in the plan/,
-  },
-  "the plan is enlarged": {
-    forged: forge((model) => (dataOf(at(model, 4))["items"] = 11), BY_HOLDER),
-    line: 33,
-    record: "8",
-    why: /ended with 10 items and was planned with 11/,
-  },
-  "a count is changed": {
-    forged: forge((model) => (countsOf(model, 8)["succeeded"] = 9), BY_HOLDER),
-    line: 33,
-    record: "8",
-    why: /do not add up/,
-  },
-  "two counts are changed": {
-    forged: forge((model) => {
-      Object.assign(countsOf(model, 8), { succeeded: 9, failed: 0 });
-    }, BY_HOLDER),
-    line: 33,
-    record: "8",
-    why: /9 succeeded, its items' records say 8/,
-  },
-  "counts of the ending differ from those of its steps": {
-    forged: forge((model) => {
-      Object.assign(countsOf(model, 10), { skipped: 2, succeeded: 7 });
-    }, BY_HOLDER),
-    line: 35,
-    record: "10",
-    why: /7 succeeded, its steps with 8/,
-  },
-  "a failure is called a success": {
-    forged: forge((model) => (dataOf(at(model, 10))["state"] = "succeeded"), BY_HOLDER),
-    line: 35,
-    record: "10",
-    why: /succeeded with 1 failures/,
-  },
-  "an item never came to its end": {
-    forged: forge((model) => at(model, 5).items.splice(1, 1), BY_HOLDER),
-    line: 32,
-    record: "8",
-    why: /8 succeeded, its items' records say 7/,
-  },
-  "an item has two outcomes": {
-    forged: forge((model) => {
-      const { items } = at(model, 7);
-      items.push(items[1]!);
-    }, BY_HOLDER),
-    line: 32,
-    record: "7/8",
-    why: /item 5 of step 0 had its outcome already/,
-  },
-  "an item's failure becomes a success without a redrive": {
-    forged: forge((model) => {
-      const { items } = at(model, 7);
-      items.push(items[7]!.replace('"failed"', '"succeeded"'));
-    }, BY_HOLDER),
-    line: 32,
-    record: "7/8",
-    why: /had its outcome already/,
-  },
-  "a whole block is left out": {
-    forged: forge((model) => model.entries.splice(5, 1), BY_HOLDER),
-    line: 29,
-    record: "7",
-    why: /8 succeeded, its items' records say 7/,
-  },
-  "a whole block is there twice": {
-    forged: forge((model) => {
-      model.entries.splice(6, 0, structuredClone(at(model, 6)));
-    }, BY_HOLDER),
-    line: 23,
-    record: "7",
-    why: /two reports 2 under fence 1/,
-  },
-  "a stale worker's block is put in": {
-    forged: forge((model) => {
-      const stale = structuredClone(at(model, 6));
-      Object.assign(dataOf(stale), { fence: 0 });
-      model.entries.splice(6, 0, stale);
-    }, BY_HOLDER),
-    line: 23,
-    record: "7",
-    why: /under fence 1 before/,
-  },
-  "a record of an item names another worker than its block": {
-    forged: forge((model) => (dataOf(at(model, 7))["worker"] = 5), BY_HOLDER),
-    line: 24,
-    record: "7/0",
-    why: /another worker/,
-  },
-  "a record of an item is about another step than its block": {
-    forged: forge((model) => (dataOf(at(model, 7))["step"] = 1), BY_HOLDER),
-    line: 24,
-    record: "7/0",
-    why: /about step 0, its block about step 1/,
-  },
-  "items have records after the end": {
-    forged: forge((model) => {
-      const [block] = model.entries.splice(6, 1);
-      Object.assign(countsOf(model, 7), { succeeded: 5, skipped: 0, failed: 0, planned: 5 });
-      Object.assign(countsOf(model, 9), { succeeded: 5, skipped: 0, failed: 0, planned: 5 });
-      dataOf(at(model, 9))["state"] = "succeeded";
-      dataOf(at(model, 4))["items"] = 5;
-      model.entries.splice(9, 0, block!);
-    }, BY_HOLDER),
-    line: 26,
-    record: "10",
-    why: /after the batch's end/,
-  },
-  "the batch ends twice": {
-    forged: forge((model) => {
-      model.entries.splice(10, 0, structuredClone(at(model, 10)));
-    }, BY_HOLDER),
-    line: 36,
-    record: "11",
-    why: /ended twice/,
-  },
-  "an item names a drive that there was not": {
-    forged: forge((model) => {
-      const { items } = at(model, 7);
-      items[7] = items[7]!.replace('"item":9', '"drive":2,"item":9');
-    }, BY_HOLDER),
-    line: 31,
-    record: "7/7",
-    why: /drive 2, the batch is in 1/,
-  },
-};
-
-const rolledBack = (): string[] => {
-  const model = dissect(lines);
-  model.entries.length = 6;
-  return assemble(model);
-};
-
-const anchored: Readonly<Record<string, Tampering>> = {
-  "an older copy, whole in itself, is brought back": {
-    forged: rolledBack(),
-    anchors: [sample.checkpoints[1]!.body],
-    line: 23,
-    record: null,
-    why: /older than its anchor: it has 6 records, and on .* there were 11/,
-  },
-  "the last checkpoint is dropped": {
-    forged: drop(37),
-    anchors: [lines[36]!],
-    line: 37,
-    record: null,
-    why: /checkpoint of record 11, which was anchored/,
-  },
-  "another history is signed with the very key": {
-    forged: forge((model) => (dataOf(at(model, 7))["fence"] = 9), BY_HOLDER),
-    anchors: [sample.checkpoints[1]!.body],
-    line: 36,
-    record: "11",
-    why: /another history/,
-  },
-  "another history is signed before the anchor": {
-    forged: forge((model) => (dataOf(at(model, 1))["key"] = "k"), BY_HOLDER),
-    anchors: [sample.checkpoints[0]!.body],
-    line: 8,
-    record: "5",
-    why: /another history/,
-  },
-};
-
-const ALL = { ...edits, ...signatures, ...accounts, ...anchored };
+const ALL = { ...edits, ...signatures };
 
 describe("tampering is found where it was done", () => {
   test("there are more than thirty kinds of it", () => {
-    expect(Object.keys(ALL).length).toBeGreaterThan(60);
+    expect(Object.keys(ALL).length).toBeGreaterThan(30);
   });
 
-  for (const [name, { forged, anchors, line, record, why }] of Object.entries(ALL)) {
-    test(name, async () => {
-      const verdict = await verify(forged, anchors);
-      const expected = { kind: "broken", line, record, why: expect.stringMatching(why) as string };
-      expect(verdict).toEqual(expected);
-    });
-  }
+  testTampering(ALL);
 
   test("the sample is intact without any of it, also when it is put together anew", async () => {
     const anchors = sample.checkpoints.map(({ body }) => body);

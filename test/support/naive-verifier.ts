@@ -2,10 +2,19 @@
  * A second verifier, written from the page of the format and from nothing else of the first: the
  * whole file in memory, plain objects, trees by recursion. It only says yes or why not.
  */
-import { createHash, createPublicKey, type KeyObject, verify } from "node:crypto";
+import { createPublicKey, type KeyObject, verify } from "node:crypto";
 import { leafOf, rootOf } from "./ledger-forger.ts";
-
-type Fields = Record<string, unknown>;
+import {
+  type Fields,
+  isHexOf,
+  isWhole,
+  must,
+  only,
+  parse,
+  sha,
+  signedOf,
+  spell,
+} from "./naive-json.ts";
 
 const ZEROS = "0".repeat(64);
 const INSTANT = /^\d\d\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\dZ$/;
@@ -25,43 +34,6 @@ export function verifyNaively(bytes: Buffer, options: NaiveOptions): string | nu
   } catch (error) {
     return String(error);
   }
-}
-
-function must(condition: unknown, why: string): asserts condition {
-  if (condition !== true) throw new Error(why);
-}
-
-const sha = (text: string | Buffer): string => createHash("sha256").update(text).digest("hex");
-const isHexOf = (value: unknown, digits: number): boolean =>
-  typeof value === "string" && new RegExp(`^[0-9a-f]{${digits}}$`).test(value);
-const isWhole = (value: unknown): value is number =>
-  Number.isSafeInteger(value) && Number(value) >= 0;
-
-function spell(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(spell).join(",")}]`;
-  if (typeof value === "string") must(value.isWellFormed(), "half a character");
-  if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  const names = Object.keys(value).sort();
-  return `{${names.map((name) => `${spell(name)}:${spell((value as Fields)[name])}`).join(",")}}`;
-}
-
-function parse(line: string): Fields {
-  const value = JSON.parse(line) as unknown;
-  must(typeof value === "object" && value !== null && !Array.isArray(value), "no object");
-  must(spell(value) === line, "not canonical");
-  return value as Fields;
-}
-
-function only(value: Fields, needed: string, optional = ""): void {
-  const may = [...needed.split(" "), ...optional.split(" ")];
-  for (const name of needed.split(" ")) must(Object.hasOwn(value, name), `no ${name}`);
-  for (const name of Object.keys(value)) must(may.includes(name), `a strange ${name}`);
-}
-
-function signedOf(line: Fields, member: string): { body: string; signature: Buffer } {
-  only(line, `${member} signature`);
-  must(typeof line[member] === "string" && isHexOf(line["signature"], 128), "malformed signature");
-  return { body: line[member], signature: Buffer.from(String(line["signature"]), "hex") };
 }
 
 interface Step {
