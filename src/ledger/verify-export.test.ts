@@ -280,6 +280,30 @@ describe("completeness", () => {
     expect(await verify(twoSteps(2))).toMatchObject({ kind: "broken", record: "10" });
   });
 
+  test("a step whose slicing was stopped has no plan, and what there was of it is cancelled", async () => {
+    const stopped = (succeeded: number): ExportBuilder =>
+      started(2)
+        .block(all(2, "succeeded"))
+        .endStep({ succeeded: 2 })
+        .record("slicing.started", { step: 1 })
+        .record("slicing.aborted", { code: "DEADLINE", message: "it is late" })
+        .record("batch.ended", {
+          state: "expired",
+          drive: 1,
+          counts: {
+            planned: 7,
+            succeeded,
+            skipped: 0,
+            failed: 0,
+            cancelled: 7 - succeeded,
+            pending: 0,
+          },
+        });
+    expect(await verify(stopped(2))).toMatchObject({ kind: "intact", ended: "expired" });
+    expect(await verify(stopped(3))).toMatchObject({ kind: "broken", record: "9" });
+    expect(await verify(stopped(1))).toMatchObject({ kind: "broken", record: "9" });
+  });
+
   test("a record of a step that has ended is refused", async () => {
     const batch = started(2)
       .block(all(1, "succeeded"))
