@@ -6,8 +6,9 @@ import {
   type BatchState,
   nextBatchState,
 } from "../../core/batch.ts";
-import { chainRecord, type Sha256 } from "../../core/chain.ts";
+import { type ChainedRecord, chainRecord, type Sha256 } from "../../core/chain.ts";
 import { invariant } from "../../core/invariant.ts";
+import type { ItemsRecord } from "../../core/item-ledger.ts";
 import { type Clock, formatInstant } from "../../ports/clock.ts";
 import type { Connection } from "./connection.ts";
 import type { BatchRow } from "../sql/rows.ts";
@@ -57,6 +58,16 @@ export class Recorder {
       head = { seq, hash };
     }
     this.#updateHead.run(head.seq, head.hash, num);
+  }
+
+  /** The next link of the batch's chain; whoever asks for it keeps it. */
+  chain(num: number, { type, data }: ItemsRecord): ChainedRecord {
+    const row = this.#selectHead.get(num) as Pick<BatchRow, "id" | "record_seq" | "record_hash">;
+    const at = formatInstant(this.#clock.wallMs());
+    const head = { seq: row.record_seq, hash: row.record_hash };
+    const link = chainRecord(head, { batch: row.id, type, at, data }, this.#sha256);
+    this.#updateHead.run(link.seq, link.hash, num);
+    return link;
   }
 
   move(num: number, event: BatchEvent): BatchState {
