@@ -12,7 +12,8 @@ interface ChainRow {
   readonly hash: string;
 }
 
-const SELECT = "SELECT batch, body, hash FROM record ORDER BY batch, seq";
+const SELECT = `SELECT batch, seq, body, hash FROM record
+  UNION ALL SELECT batch, seq, body, hash FROM ledger_link ORDER BY batch, seq`;
 const SCHEMA = "sluice";
 
 /** At the path of a file, or at the address of a server. */
