@@ -32,6 +32,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   runtime: ["core", "ports"],
   sources: ["core", "ports"],
   sinks: ["core", "ports"],
+  // Whoever verifies evidence must not need the engine: nothing of a store, not even the ports.
+  ledger: ["core"],
   http: ["core", "ports", "stores", "runtime"],
   testing: ["core", "ports", "adapters/memory", "runtime"],
   cli: [
