@@ -147,11 +147,12 @@ function describeTry(item: TrackedItem, before: TrackedItem | undefined, start: 
   const error = hasDied ? null : item.error;
   return {
     item: start + index,
-    key,
+    // Whatever a handler calls its errors must not keep its report from being written.
+    key: key?.toWellFormed() ?? null,
     attempts,
     ...(deaths > 0 && { deaths }),
     ...(drive > 1 && { drive }),
-    code: error?.code ?? null,
+    code: error?.code.toWellFormed() ?? null,
     class: error?.errorClass ?? null,
   };
 }

@@ -53,7 +53,7 @@ export interface Submission {
 }
 
 /** The first record of every batch. */
-export function describeSubmission(submission: Submission): BatchRecord {
+export function describeSubmitted(submission: Submission): BatchRecord {
   const { pipeline, version, lane, key, inputHash, settings } = submission;
   const itemLedger = settings.ledger?.item;
   return {

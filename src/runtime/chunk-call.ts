@@ -50,6 +50,10 @@ export async function callForChunk(
     },
     emit: (item, topic, message) => call.emitFor(find("emit", item), topic, message),
     commitWith: (item, sql, values) => call.commitFor(find("commitWith", item), sql, values),
+    record: (item, state, details) => {
+      const position = find("record", item);
+      call.recordFor(position, step.readKey(item.item), state, details);
+    },
   };
   let answers: readonly unknown[];
   try {
@@ -70,7 +74,13 @@ export async function callForChunk(
 }
 
 /** The position of an item that a handler names. */
-type Find = (what: "emit" | "commitWith", item: unknown) => number;
+type Find = (what: keyof typeof MISTAKEN, item: unknown) => number;
+
+const MISTAKEN = {
+  emit: "BAD_MESSAGE",
+  commitWith: "BAD_STATEMENT",
+  record: "BAD_DETAILS",
+} as const;
 
 /** An item is known by its number, so that a copy of what was handed over will do. */
 function makeFinder(run: ChunkRun, entries: readonly Entry[]): Find {
@@ -81,7 +91,7 @@ function makeFinder(run: ChunkRun, entries: readonly Entry[]): Find {
     const at = Number((item as Partial<ChunkItem<unknown>> | null)?.index) - run.lease.start;
     if (known.has(at)) return at;
     throw new PermanentError(`${what} takes one of the items that processChunk was called with`, {
-      code: what === "emit" ? "BAD_MESSAGE" : "BAD_STATEMENT",
+      code: MISTAKEN[what],
     });
   };
 }

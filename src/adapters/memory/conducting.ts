@@ -11,7 +11,7 @@ import {
   type PlanResult,
   type Submission,
   type SubmitResult,
-  describeSubmission,
+  describeSubmitted,
 } from "../../ports/conducting.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Life } from "./life.ts";
@@ -61,7 +61,7 @@ export class Conducting {
     const { lane } = submission;
     const batch = createBatch(submission, this.#clock, this.#lanes.computeBack(lane));
     this.#state.batches.set(submission.id, batch);
-    this.#recorder.record(batch, describeSubmission(submission));
+    this.#recorder.record(batch, describeSubmitted(submission));
     this.#life.giveTurn(batch.submission.lane);
     return { kind: "created", batch: takeSnapshot(this.#state, batch) };
   }

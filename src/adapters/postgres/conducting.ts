@@ -10,7 +10,7 @@ import {
   type PlanResult,
   type Submission,
   type SubmitResult,
-  describeSubmission,
+  describeSubmitted,
 } from "../../ports/conducting.ts";
 import { fitsPlan, gatherKeys, isOpen } from "../sql/plan-part.ts";
 import { type BatchRow, readSettings, toSnapshot } from "../sql/rows.ts";
@@ -133,7 +133,7 @@ export class Conducting {
     const num = await this.#insert(tx, submission, place);
     await steps.add(tx, num, 0, submission.settings.steps[0] as StepSettings);
     recorder.begin(tx, num, submission.id);
-    await recorder.record(tx, num, describeSubmission(submission));
+    await recorder.record(tx, num, describeSubmitted(submission));
     await life.giveTurn(tx, lane);
     return { kind: "created", batch: await this.#snapshot(tx, num) };
   }

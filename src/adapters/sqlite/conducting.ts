@@ -12,7 +12,7 @@ import {
   type PlanResult,
   type Submission,
   type SubmitResult,
-  describeSubmission,
+  describeSubmitted,
 } from "../../ports/conducting.ts";
 import type { Connection } from "./connection.ts";
 import type { Lanes } from "./lanes.ts";
@@ -149,7 +149,7 @@ export class Conducting {
     );
     const num = Number(lastInsertRowid);
     steps.add(num, 0, submission.settings.steps[0] as StepSettings);
-    recorder.record(num, describeSubmission(submission));
+    recorder.record(num, describeSubmitted(submission));
     life.giveTurn(lane);
     return { kind: "created", batch: this.#snapshot(num) };
   }
