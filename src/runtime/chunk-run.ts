@@ -233,7 +233,8 @@ export class ChunkRun {
 
   /** A batch from before its pipeline kept a ledger of items has nowhere to record it. */
   record(state: RecordedState): void {
-    this.#lines?.add(this.facts, state);
+    if (this.#lines === null) return;
+    this.#lines.add(this.facts, state);
     this.unreported++;
   }
 
