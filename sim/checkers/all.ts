@@ -13,6 +13,7 @@ import { checkDedupe } from "./dedupe.ts";
 import { checkDeserved } from "./deserved.ts";
 import { checkDuties } from "./duties.ts";
 import { checkFencing } from "./fencing.ts";
+import { checkItemLedger } from "./item-ledger.ts";
 import { checkKeptLeases } from "./kept-leases.ts";
 import { checkPoison } from "./poison.ts";
 import { checkRedrives } from "./redrives.ts";
@@ -66,5 +67,6 @@ export const CHECKERS: ReadonlyMap<string, MakeChecker> = new Map([
   ["messages", checkMessages],
   ["versions", checkVersions],
   ["chain of records", checkChain],
+  ["ledger of items", checkItemLedger],
   ["sound nodes", checkSoundNodes],
 ]);
