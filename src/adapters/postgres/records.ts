@@ -57,9 +57,8 @@ export class Recorder {
   }
 
   async record(tx: Transaction, num: number, ...records: readonly BatchRecord[]): Promise<void> {
-    for (const [at, link] of (await this.chain(tx, num, records)).entries()) {
-      const { type } = records[at] as BatchRecord;
-      tx.send(INSERT_RECORD, num, link.seq, type, link.body, link.hash);
+    for (const { seq, type, body, hash } of await this.chain(tx, num, records)) {
+      tx.send(INSERT_RECORD, num, seq, type, body, hash);
     }
     tx.tell();
   }

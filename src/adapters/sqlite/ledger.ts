@@ -54,9 +54,7 @@ export class Ledger {
   ): void {
     const { stored, effect, cause, blocks = [] } = change;
     const fresh = blocks.filter(({ number }) => !this.#isKnown(num, place, number));
-    for (const link of describeChange(place, stored, effect, cause, fresh)) {
-      this.#append(num, place, link);
-    }
+    this.#append(num, place, describeChange(place, stored, effect, cause, fresh));
   }
 
   writeRedriven(
@@ -66,17 +64,23 @@ export class Ledger {
     after: OutcomeMap,
     drive: number,
   ): void {
-    this.#append(num, place, describeRedriven(place, before, after, drive));
+    this.#append(num, place, [describeRedriven(place, before, after, drive)]);
   }
 
   #isKnown(num: number, { step, chunk, fence }: ChunkPlace, number: number): boolean {
     return this.#findBlock.get(num, step, chunk, fence, number) !== undefined;
   }
 
-  #append(num: number, { step, chunk, fence }: ChunkPlace, { record, block }: ItemsLink): void {
-    const { seq, body, hash } = this.#recorder.chain(num, record);
-    const stored = [block?.number ?? null, block?.lines ?? null, block?.details ?? null] as const;
-    this.#insert.run(num, seq, body, hash, step, chunk, fence, ...stored);
+  #append(num: number, { step, chunk, fence }: ChunkPlace, links: readonly ItemsLink[]): void {
+    const chained = this.#recorder.chain(
+      num,
+      links.map(({ record }) => record),
+    );
+    for (const [at, { seq, body, hash }] of chained.entries()) {
+      const block = links[at]?.block ?? null;
+      const kept = [block?.number ?? null, block?.lines ?? null, block?.details ?? null] as const;
+      this.#insert.run(num, seq, body, hash, step, chunk, fence, ...kept);
+    }
   }
 
   read(id: string, afterSeq: number, limit: number): LedgerLink[] {
