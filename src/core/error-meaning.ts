@@ -121,8 +121,9 @@ const AWS_MEANINGS = readVocabulary({
   refused: `
     accessdenied authfailure authorizationerror credentialsprovidererror expiredtoken
     idprejectedclaim incompletesignature invalidaccesskeyid invalidclienttokenid
-    invalididentitytoken invalidsecurity invalidsignature invalidtoken missingauthenticationtoken notauthorized optinrequired signaturedoesnotmatch
-    tokenprovidererror tokenrefreshrequired unauthorizedoperation unrecognizedclient`,
+    invalididentitytoken invalidsecurity invalidsignature invalidtoken missingauthenticationtoken
+    notauthorized optinrequired signaturedoesnotmatch tokenprovidererror tokenrefreshrequired
+    unauthorizedoperation unrecognizedclient`,
   gone: "nonexistentqueue nosuchbucket notfound queuedoesnotexist resourcenotfound",
   bad: `
     invalidmessagecontents invalidparametervalue nosuchkey receipthandleisinvalid validation`,

@@ -252,3 +252,26 @@ test("a batch whose slicing meets what nobody has thought of is taken up again, 
   await clock.run(120_000);
   expect(store.state.batches.get("b-1")?.steps[0]?.counts.planned).toBe(3);
 });
+
+test("however many batches of other versions there are, one behind them is sliced", async () => {
+  conductor.add(sourced);
+  conductor.start();
+  for (let at = 0; at < 100; at++) await submit(`old-${at}`, { lane: `lane-${at}`, version: "0" });
+  await submit("new", { lane: "its own" });
+  await clock.run(10_000);
+  expect(store.state.batches.get("new")?.steps[0]?.counts.planned).toBe(3);
+  expect(store.state.batches.get("old-0")?.state).toBe("submitted");
+});
+
+test("however many such batches there are, one behind them is sliced", async () => {
+  const getBatch = store.getBatch.bind(store);
+  vi.spyOn(store, "getBatch").mockImplementation((id) =>
+    id.startsWith("bad") ? Promise.reject(new TypeError("odd")) : getBatch(id),
+  );
+  conductor.add(sourced);
+  conductor.start();
+  for (let at = 0; at < 40; at++) await submit(`bad-${at}`, { lane: `lane-${at}` });
+  await submit("good", { lane: "its own" });
+  await clock.run(120_000);
+  expect(store.state.batches.get("good")?.steps[0]?.counts.planned).toBe(3);
+});

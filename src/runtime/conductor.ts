@@ -41,6 +41,9 @@ export interface ConductorParts {
 const LOOK_AT_MOST_EVERY_MS = 10;
 /** Batches sliced at once: a slow source must not keep other lanes waiting. */
 const SLICINGS_MAX = 8;
+/** A look that found too few looks so many times further, up to so many batches. */
+const LOOK_FURTHER = 8;
+const LOOKED_AT_MAX = 4_096;
 const PRUNE_EVERY_MS = 3_600_000;
 
 /** A batch that is being sliced here. */
@@ -274,21 +277,30 @@ export class Conductor {
 
   /** Begins to slice what is to be sliced; a slow source keeps only its own batch waiting. */
   async #look(pipeline: Pipeline): Promise<void> {
-    const { store, clock } = this.#parts;
-    const now = clock.monotonicMs();
+    const now = this.#parts.clock.monotonicMs();
     for (const [batch, at] of this.#notBefore) if (at <= now) this.#notBefore.delete(batch);
     const room = SLICINGS_MAX - this.#slicing.size;
     if (room <= 0) return;
-    const waiting = await store.listUnsliced(pipeline.name, SLICINGS_MAX + this.#slicing.size);
-    const free = waiting.filter(
-      (batch) =>
-        // Items that were handed over live only in the submitter's memory.
-        (batch.input !== null || batch.step > 0) &&
-        acceptsVersion(pipeline, batch.version) &&
-        !this.#slicing.has(batch.id) &&
-        !this.#notBefore.has(batch.id),
+    for (const batch of await this.#findSliceable(pipeline, room)) this.sliceSoon(batch, pipeline);
+  }
+
+  /** Those that others must slice may be many, and must not hide one behind them. */
+  async #findSliceable(pipeline: Pipeline, room: number): Promise<readonly BatchSnapshot[]> {
+    for (let limit = SLICINGS_MAX + this.#slicing.size; ; limit *= LOOK_FURTHER) {
+      const waiting = await this.#parts.store.listUnsliced(pipeline.name, limit);
+      const free = waiting.filter((batch) => this.#canSlice(batch, pipeline)).slice(0, room);
+      if (free.length === room || waiting.length < limit || limit >= LOOKED_AT_MAX) return free;
+    }
+  }
+
+  #canSlice({ id, input, step, version }: BatchSnapshot, pipeline: Pipeline): boolean {
+    return (
+      // Items that were handed over live only in the submitter's memory.
+      (input !== null || step > 0) &&
+      acceptsVersion(pipeline, version) &&
+      !this.#slicing.has(id) &&
+      !this.#notBefore.has(id)
     );
-    for (const batch of free.slice(0, room)) this.sliceSoon(batch, pipeline);
   }
 
   async #prune(): Promise<void> {
