@@ -23,7 +23,7 @@ import { installPeers } from "./peers.ts";
 import { FULL_POSTGRES_SIZES, listPostgresQuestions, QUICK_POSTGRES_SIZES } from "./postgres.ts";
 import { type BenchServer, startBenchServer } from "./postgres-server.ts";
 import type { Question } from "./question.ts";
-import { saveResults } from "./saved-results.ts";
+import { openSavedResults } from "./saved-results.ts";
 import { type Answers, answerQuestion, formatReport, type RunReport } from "./table.ts";
 
 interface QuestionSet {
@@ -212,6 +212,7 @@ async function main(): Promise<void> {
     process.exitCode = 2;
     return;
   }
+  const save = request.save ? openSavedResults(request.set) : null;
   const stop = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort());
   const folder = mkdtempSync(join(tmpdir(), "sluice-bench-"));
@@ -220,7 +221,7 @@ async function main(): Promise<void> {
     process.stdout.write(
       request.json ? `${JSON.stringify(report, null, 2)}\n` : formatReport(report),
     );
-    if (request.save) saveResults(request.set, formatReport(report));
+    save?.(formatReport(report));
     if (report.failures.length > 0) process.exitCode = 1;
   } catch (error) {
     if (!stop.signal.aborted) throw error;

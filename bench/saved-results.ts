@@ -4,7 +4,16 @@ import { readFileSync, writeFileSync } from "node:fs";
 const readme = new URL("README.md", import.meta.url);
 const end = "<!-- results: end -->";
 
-export function saveResults(set: string, report: string): void {
+/** Where a set's results stand, asked before they are measured: a run of minutes is not to be lost. */
+export function openSavedResults(set: string): (report: string) => void {
+  findResults(set);
+  return (report) => {
+    const { before, after } = findResults(set);
+    writeFileSync(readme, `${before}\n${report}${after}`);
+  };
+}
+
+function findResults(set: string): { readonly before: string; readonly after: string } {
   const text = readFileSync(readme, "utf8");
   const begin = `<!-- results: begin (written by \`node bench/main.ts ${set} --save\`) -->`;
   const from = text.indexOf(begin);
@@ -12,5 +21,5 @@ export function saveResults(set: string, report: string): void {
   if (from === -1 || to === -1) {
     throw new Error(`bench/README.md has lost its markers "${begin}" and "${end}"`);
   }
-  writeFileSync(readme, `${text.slice(0, from + begin.length)}\n${report}${text.slice(to)}`);
+  return { before: text.slice(0, from + begin.length), after: text.slice(to) };
 }

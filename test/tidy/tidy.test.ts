@@ -294,4 +294,11 @@ describe("checks", () => {
     const ci = /for step in ([^;]+);/.exec(read(".ci/run"))?.[1]?.split(" ");
     expect(ci).toEqual(local);
   });
+
+  test("every set of bench questions has a place for its results", () => {
+    const page = read("bench/README.md");
+    const sets = new Set([...page.matchAll(/^npm run bench -- (\w+)/gm)].map(([, set]) => set));
+    const saved = [...page.matchAll(/written by `node bench\/main\.ts (\w+) --save`/g)];
+    expect(saved.map(([, set]) => set)).toEqual([...sets]);
+  });
 });
