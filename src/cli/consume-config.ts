@@ -1,7 +1,6 @@
 /** `consume` of the configuration: sinks by their topic and group. */
-import { SluiceError } from "../core/errors.ts";
+import { isTopicName } from "../core/topic.ts";
 import type { Sink } from "../ports/sink.ts";
-import { Consumer } from "../runtime/consumer.ts";
 import { isSink } from "../runtime/subscriber.ts";
 import type { GivenValue } from "./settings-layers.ts";
 
@@ -29,7 +28,7 @@ export function checkConsume(given: GivenValue | undefined): string[] {
       if (!isSink(sink)) {
         return [`${name} must be a jsonlSink, a webhookSink, a commandSink or a fileSink`];
       }
-      const isGood = hasGoodNames({ topic, group, sink });
+      const isGood = isTopicName(topic) && isTopicName(group);
       return isGood ? [] : [`${name} must have names of letters, digits or signs of . _ -`];
     });
   });
@@ -37,15 +36,6 @@ export function checkConsume(given: GivenValue | undefined): string[] {
 
 function isTable(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !isSink(value);
-}
-
-function hasGoodNames({ topic, group, sink }: Consumed): boolean {
-  try {
-    return new Consumer(topic, group, sink).name !== "";
-  } catch (error) {
-    if (error instanceof SluiceError) return false;
-    throw error;
-  }
 }
 
 /** After `checkConsume` has found it good. */

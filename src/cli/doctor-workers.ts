@@ -6,7 +6,7 @@ import type { Config } from "./config.ts";
 import { type Check, good, warn } from "./doctor-check.ts";
 import { describeFailure } from "./doctor-store.ts";
 import { countNoun } from "./format-number.ts";
-import { openExistingStore } from "./open-engine.ts";
+import { openExistingStore } from "./open-configured-store.ts";
 
 const NAME = "workers";
 const UNFINISHED = BATCH_STATES.filter((state) => !isEnded(state));

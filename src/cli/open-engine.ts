@@ -1,18 +1,12 @@
 /** Composes store and engine as the configuration says. The only place where the CLI does. */
-import { existsSync } from "node:fs";
-import { isAddress } from "../adapters/postgres/address.ts";
-import { SluiceError } from "../core/errors.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Store } from "../ports/store.ts";
 import { Engine } from "../runtime/engine.ts";
 import type { Heart } from "../runtime/heart.ts";
 import type { Log } from "../runtime/log.ts";
-import { systemRandom } from "../runtime/system-random.ts";
-import { openStore } from "../stores/open-store.ts";
 import type { Config } from "./config.ts";
 import { startNotified } from "./notifying.ts";
-import { showPath } from "./show-path.ts";
 import { keepMemoryFlat } from "./flat-memory.ts";
+import { openStoreOf } from "./open-configured-store.ts";
 
 export interface EngineParts {
   readonly config: Config;
@@ -42,22 +36,4 @@ export async function openEngine(parts: EngineParts): Promise<Engine> {
     await store.close();
     throw error;
   }
-}
-
-/** A store that must be there already: looking must not make one. */
-export async function openExistingStore(config: Config, clock: Clock): Promise<Store> {
-  if (!isAddress(config.store) && !existsSync(config.store)) {
-    throw new SluiceError("STORE_MISSING", `there is no store ${showPath(config.store)}`, {
-      hint: "The first `sluice run` makes it. Is it in another folder? Then say --store <path>.",
-    });
-  }
-  return openStoreOf(config, clock, true);
-}
-
-export function openStoreOf(
-  { store, synchronous, busyMs }: Config,
-  clock: Clock,
-  mustExist = false,
-): Promise<Store> {
-  return openStore(store, { clock, random: systemRandom, synchronous, busyMs, mustExist });
 }

@@ -6,32 +6,8 @@ import type { Cli } from "./cli.ts";
 import { formatJson } from "./inert-text.ts";
 import { addCommonFlags } from "./common-flags.ts";
 import { addExamples } from "./command-help.ts";
+import { loadCommands } from "./command-loaders.ts";
 import { makeAsk } from "./ask.ts";
-import { addBackupCommand } from "./commands/backup.ts";
-import { addCancelCommand } from "./commands/cancel.ts";
-import { addCompletionCommand } from "./commands/completion.ts";
-import { addDeadCommand } from "./commands/dead.ts";
-import { addDeliveriesCommand } from "./commands/deliveries.ts";
-import { addDoctorCommand } from "./commands/doctor.ts";
-import { addCopyCommand } from "./commands/copy.ts";
-import { addMigrateCommand } from "./commands/migrate.ts";
-import { addGcCommand } from "./commands/gc.ts";
-import { addInitCommand } from "./commands/init.ts";
-import { addItemsCommand } from "./commands/items.ts";
-import { addKeysCommand } from "./commands/keys.ts";
-import { addLanesCommand } from "./commands/lanes.ts";
-import { addLimitsCommand } from "./commands/limits.ts";
-import { addListCommand } from "./commands/list.ts";
-import { addPauseCommand, addResumeCommand } from "./commands/pause.ts";
-import { addRedriveCommand } from "./commands/redrive.ts";
-import { addResultsCommand } from "./commands/results.ts";
-import { addRunCommand } from "./commands/run.ts";
-import { addStatusCommand } from "./commands/status.ts";
-import { addSubmitCommand } from "./commands/submit.ts";
-import { addTopicsCommand } from "./commands/topics.ts";
-import { addWatchCommand } from "./commands/watch.ts";
-import { addWhyCommand } from "./commands/why.ts";
-import { addWorkCommand } from "./commands/work.ts";
 import {
   type ErrorView,
   printCauses,
@@ -77,7 +53,8 @@ export async function runProgram(
   errScreen = cli.err;
   try {
     refuseBadFormat(env);
-    await buildProgram(cli).parseAsync(argv, { from: "user" });
+    const program = await buildProgram(cli);
+    await program.parseAsync(argv, { from: "user" });
   } catch (error) {
     exitCode = reportError(cli, error);
   }
@@ -102,7 +79,7 @@ export function reportCrash(error: unknown): void {
   printCauses(error, screen);
 }
 
-function buildProgram(cli: Cli): Command {
+async function buildProgram(cli: Cli): Promise<Command> {
   const program = new Command("sluice");
   program
     .description("A batch engine: every item accounted for.")
@@ -124,35 +101,7 @@ function buildProgram(cli: Cli): Command {
     ["sluice run pipeline.ts --input items.jsonl", "run it; again, to go on after a stop"],
     ["sluice dead b-k3x", "what failed, and why"],
   ]);
-  const commands = [
-    addRunCommand,
-    addSubmitCommand,
-    addWorkCommand,
-    addListCommand,
-    addStatusCommand,
-    addWatchCommand,
-    addWhyCommand,
-    addResultsCommand,
-    addItemsCommand,
-    addDeadCommand,
-    addRedriveCommand,
-    addCancelCommand,
-    addPauseCommand,
-    addResumeCommand,
-    addLanesCommand,
-    addLimitsCommand,
-    addKeysCommand,
-    addTopicsCommand,
-    addDeliveriesCommand,
-    addGcCommand,
-    addBackupCommand,
-    addMigrateCommand,
-    addCopyCommand,
-    addDoctorCommand,
-    addCompletionCommand,
-    addInitCommand,
-  ];
-  for (const add of commands) add(program, cli);
+  for (const add of await loadCommands(cli.argv)) add(program, cli);
   return program;
 }
 

@@ -7,7 +7,7 @@ import { findBatch } from "./batch-id.ts";
 import type { Cli } from "./cli.ts";
 import type { CommonFlags } from "./common-flags.ts";
 import { type Config, loadConfig, type NumberFlag } from "./config.ts";
-import { openExistingStore } from "./open-engine.ts";
+import { openExistingStore } from "./open-configured-store.ts";
 import { openDisplay } from "./open-display.ts";
 import type { ProgressDisplay } from "./progress-display.ts";
 

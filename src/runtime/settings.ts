@@ -1,5 +1,4 @@
 /** The engine's own numbers, with their defaults; contradictory ones are refused at start. */
-import { z } from "zod";
 import { SluiceError } from "../core/errors.ts";
 
 export interface EngineSettings {
@@ -81,40 +80,33 @@ export const DEFAULT_SETTINGS: EngineSettings = {
   scaleMax: 100,
 };
 
-const setting = (min: number, max: number): z.ZodOptional<z.ZodType<number>> => {
-  const fits = (value: unknown): boolean =>
-    Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
-  return z
-    .custom<number>(fits, { message: `must be a whole number from ${min} to ${max}` })
-    .optional();
+/** What each may be: whole numbers from the first to the second. */
+const RANGES: { readonly [Name in keyof EngineSettings]: readonly [min: number, max: number] } = {
+  leaseMs: [100, DAY_MS],
+  renewMs: [10, DAY_MS],
+  sweepMs: [10, DAY_MS],
+  pollMs: [10, DAY_MS],
+  flushMs: [1, DAY_MS],
+  flushItems: [1, 1_000_000],
+  outageRetryMs: [10, DAY_MS],
+  drainMs: [0, DAY_MS],
+  abortGraceMs: [0, DAY_MS],
+  cancelMs: [0, DAY_MS],
+  sealWithinMs: [1, 365 * DAY_MS],
+  addAheadItems: [1, 100_000_000],
+  leaseTargetMs: [1, 60_000],
+  leaseItemsMax: [1, 1_000_000],
+  watchMs: [10, DAY_MS],
+  stallsMax: [0, 1_000],
+  stallMs: [10, DAY_MS],
+  orphanMs: [100, 365 * DAY_MS],
+  staleMs: [100, 365 * DAY_MS],
+  keepMs: [0, 36_500 * DAY_MS],
+  keepEvidenceMs: [0, 36_500 * DAY_MS],
+  scaleDrainMs: [1_000, 365 * DAY_MS],
+  scaleMin: [0, 100_000],
+  scaleMax: [0, 100_000],
 };
-
-const shape = z.strictObject({
-  leaseMs: setting(100, DAY_MS),
-  renewMs: setting(10, DAY_MS),
-  sweepMs: setting(10, DAY_MS),
-  pollMs: setting(10, DAY_MS),
-  flushMs: setting(1, DAY_MS),
-  flushItems: setting(1, 1_000_000),
-  outageRetryMs: setting(10, DAY_MS),
-  drainMs: setting(0, DAY_MS),
-  abortGraceMs: setting(0, DAY_MS),
-  cancelMs: setting(0, DAY_MS),
-  sealWithinMs: setting(1, 365 * DAY_MS),
-  addAheadItems: setting(1, 100_000_000),
-  leaseTargetMs: setting(1, 60_000),
-  leaseItemsMax: setting(1, 1_000_000),
-  watchMs: setting(10, DAY_MS),
-  stallsMax: setting(0, 1_000),
-  stallMs: setting(10, DAY_MS),
-  orphanMs: setting(100, 365 * DAY_MS),
-  staleMs: setting(100, 365 * DAY_MS),
-  keepMs: setting(0, 36_500 * DAY_MS),
-  keepEvidenceMs: setting(0, 36_500 * DAY_MS),
-  scaleDrainMs: setting(1_000, 365 * DAY_MS),
-  scaleMin: setting(0, 100_000),
-  scaleMax: setting(0, 100_000),
-});
 
 export interface SettingProblem {
   /** The setting that is wrong, or those that contradict each other. */
@@ -124,20 +116,18 @@ export interface SettingProblem {
 
 /** Everything that is wrong with these settings, so that a caller can say where each came from. */
 export function findSettingProblems(given: Partial<EngineSettings>): SettingProblem[] {
-  const checked = shape.safeParse(given);
-  if (!checked.success) {
-    return checked.error.issues.flatMap((issue) =>
-      issue.code === "unrecognized_keys"
-        ? issue.keys.map((key) => ({ settings: [key], problem: `${key} is not a setting` }))
-        : [
-            {
-              settings: issue.path.map(String),
-              problem: `${issue.path.join(".")} ${issue.message}`,
-            },
-          ],
-    );
-  }
+  const problems = Object.entries(given).flatMap(([name, value]) => findProblem(name, value));
+  if (problems.length > 0) return problems;
   return findContradictions(fillDefaults(given));
+}
+
+function findProblem(name: string, value: unknown): SettingProblem[] {
+  const range = Object.hasOwn(RANGES, name) ? RANGES[name as keyof EngineSettings] : null;
+  if (range === null) return [{ settings: [name], problem: `${name} is not a setting` }];
+  const [min, max] = range;
+  const fits = Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
+  if (value === undefined || fits) return [];
+  return [{ settings: [name], problem: `${name} must be a whole number from ${min} to ${max}` }];
 }
 
 function findContradictions(settings: EngineSettings): SettingProblem[] {

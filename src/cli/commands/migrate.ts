@@ -6,7 +6,7 @@ import type { CommonFlags } from "../common-flags.ts";
 import { loadConfig } from "../config.ts";
 import { EXIT } from "../exit-codes.ts";
 import { formatJson, makeInert } from "../inert-text.ts";
-import { openStoreOf } from "../open-engine.ts";
+import { openStoreOf } from "../open-configured-store.ts";
 import { showStore } from "../show-path.ts";
 
 export function addMigrateCommand(program: Command, cli: Cli): void {
