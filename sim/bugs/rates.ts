@@ -119,7 +119,14 @@ export const rateBugs: readonly Bug[] = [
     file: "src/runtime/limiter.ts",
     before: "    this.#soon = this.#runs.size === 0 ? 0 : Math.max(0, this.#soon - run.waiting);\n",
     after: "",
-    rare: true,
+    also: [
+      {
+        // The next look would count afresh.
+        file: "src/runtime/limiter.ts",
+        before: "    this.#soon = 0;\n    for (const lot",
+        after: "    for (const lot",
+      },
+    ],
   },
   {
     name: "keys-mixed-up",
