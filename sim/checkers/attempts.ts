@@ -1,12 +1,22 @@
 /**
  * Attempts are counted and bounded: a handler is told the number of its try, in the right drive, when
- * the item is due and not before; in a careful run its start was written first.
+ * the item is due and not before; in a careful run its start was written first. A try that does not
+ * count (its worker died, its server was away) is made again, but not for ever.
  */
 import { type Checker, describeRun, findPlace, type Scene } from "./checker.ts";
 
+/** Faults and servers that are away for a while cost an item some tries, and never so many. */
+const ALIKE_MAX = 500;
+
 export function checkAttempts(scene: Scene): Checker {
+  /** How often each try was made, by item, drive and number. */
+  const made = new Map<string, number>();
   return {
     onStart: (run) => {
+      const name = [run.batch, run.step, run.index, run.drive, run.attempt].join("/");
+      const times = (made.get(name) ?? 0) + 1;
+      made.set(name, times);
+      if (times > ALIKE_MAX) scene.say(`${describeRun(run)} for the ${times}th time`);
       const place = findPlace(scene, run);
       if (place === null) return;
       const { chunk, position, step } = place;

@@ -186,6 +186,8 @@ class Play {
   /** Also says what took too long. */
   #isOver(say: (problem: string) => void): boolean {
     const { time } = this.#world;
+    // What is broken so often may never come to its end.
+    if (this.#problems.length >= PROBLEMS_MAX) return true;
     if (time.elapsedMs < this.#plot.lastsMs) return false;
     if (this.#isDone) return this.#world.inTransit === 0;
     const calmMs = time.nowMs - Math.max(this.#calmAt, this.#operator.actedAt);
