@@ -12,12 +12,4 @@ export const shutdownBugs: readonly Bug[] = [
     before: "    this.#cancelRenewal();\n    this.#unwatch();\n",
     after: "    this.#unwatch();\n",
   },
-  {
-    name: "wave-waits-for-a-runner-that-is-over",
-    what: "A careful run whose next wave is ready when its worker stops waits to be called.",
-    peers: ["bullmq#834"],
-    file: "src/runtime/item-runner.ts",
-    before: "    if (this.#paused && !alone && !this.#cleared) {\n",
-    after: "    if (this.#paused && !alone) {\n",
-  },
 ];
