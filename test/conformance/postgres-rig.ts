@@ -30,15 +30,36 @@ export async function findPlace(): Promise<Place> {
   return { address: url.href, server, schema, drop: () => dropSchema(server, schema) };
 }
 
-async function dropSchema(server: string, schema: string): Promise<void> {
+function dropSchema(server: string, schema: string): Promise<void> {
+  return runRaw(
+    server,
+    "SET client_min_messages = warning",
+    `DROP SCHEMA IF EXISTS ${schema} CASCADE`,
+  );
+}
+
+async function runRaw(server: string, ...statements: readonly string[]): Promise<void> {
   const client = new pg.Client(server);
   await client.connect();
   try {
-    await client.query("SET client_min_messages = warning");
-    await client.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
+    for (const statement of statements) await client.query(statement);
   } finally {
     await client.end();
   }
+}
+
+/**
+ * A place in a database of its own, which goes when the test has finished: what other tests have open keeps
+ * VACUUM from nothing there.
+ */
+export async function makeDatabase(): Promise<Place> {
+  const place = await findPlace();
+  const { server, schema: name } = place;
+  await runRaw(server, `CREATE DATABASE ${name}`);
+  onTestFinished(() => runRaw(server, `DROP DATABASE ${name} WITH (FORCE)`));
+  const url = new URL(place.address);
+  url.pathname = `/${name}`;
+  return { ...place, address: url.href };
 }
 
 /** As it is opened in all tests whose clock is not the server's. */
@@ -71,8 +92,9 @@ export async function openStore(
 /** A store in a new schema, with its worker. */
 export async function makeRig(
   options: Partial<PostgresStoreOptions> = {},
+  where?: Place,
 ): Promise<Rig & { place: Place }> {
-  const place = await makePlace();
+  const place = where ?? (await makePlace());
   const clock = new ManualClock();
   const store = await openStore(place, clock, options);
   const worker = await store.registerWorker({ name: "worker" });

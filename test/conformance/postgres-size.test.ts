@@ -1,7 +1,7 @@
 /** Tables that batches come and go through must not grow with the batches that there have ever been. */
 import type pg from "pg";
 import { expect, test } from "vitest";
-import { makeRig, openRaw, type Place } from "./postgres-rig.ts";
+import { makeDatabase, makeRig, openRaw, type Place } from "./postgres-rig.ts";
 import { allOf, type Rig, say } from "./rig.ts";
 
 const CHUNKS = 1_000;
@@ -39,7 +39,7 @@ async function measure(raw: pg.Client, { schema }: Place): Promise<Map<string, n
 }
 
 test("however many batches come and go, no table takes more room than a few of them do", async () => {
-  const rig = await makeRig();
+  const rig = await makeRig({}, await makeDatabase());
   const raw = await openRaw(rig.place);
   for (let round = 0; round < WARM_ROUNDS; round++) {
     await comeAndGo(rig);
