@@ -1,5 +1,5 @@
 /** Nobody is tried again before the time that a failure or a handler asked for has passed. */
-import { type Checker, describeRun, type Scene } from "./checker.ts";
+import { type Checker, describeRun, findPlace, type Scene } from "./checker.ts";
 import type { ErrandRun } from "../traffic/errand.ts";
 
 const JITTER_STEPS = 16;
@@ -32,7 +32,10 @@ export function checkBackOff(scene: Scene): Checker {
     },
     onLeave: (run) => {
       const known = last.get(`${run.batch}/${run.step}/${run.index}`);
-      if (known?.run === run) known.leftAt = time.nowMs;
+      const chunk = findPlace(scene, run)?.chunk;
+      // Who stood still and lost its lease says nothing any more: what counts is its death.
+      const isHeard = chunk?.state === "leased" && chunk.fence === run.fence;
+      if (known?.run === run && isHeard) known.leftAt = time.nowMs;
     },
   };
 }
