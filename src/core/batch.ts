@@ -104,6 +104,11 @@ export const RECORD_TYPES = [
 ] as const;
 export type RecordType = (typeof RECORD_TYPES)[number];
 
+/** A change of a chunk's items, where the pipeline keeps a ledger of them: a link, but no event. */
+export const ITEMS_RECORDED = "items.recorded";
+/** What may stand in a batch's chain. */
+export type LinkType = RecordType | typeof ITEMS_RECORDED;
+
 /** Why a batch ended before its items did. */
 export interface EndReason {
   readonly code: string;

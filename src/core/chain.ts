@@ -2,7 +2,7 @@
  * Records about a batch, chained by hash: each names its predecessor's hash, so editing, dropping
  * or reordering one breaks every later one. The bytes that were hashed are the bytes that are kept.
  */
-import type { RecordType } from "./batch.ts";
+import type { LinkType } from "./batch.ts";
 import { canonicalize, type Json } from "./canonical-json.ts";
 
 /** SHA-256 of UTF-8 text as lower-case hex; comes in from outside, as core does no I/O. */
@@ -19,7 +19,7 @@ export const CHAIN_START: ChainHead = { seq: 0, hash: "0".repeat(64) };
 
 export interface RecordFacts {
   readonly batch: string;
-  readonly type: RecordType;
+  readonly type: LinkType;
   /** UTC, ISO 8601 with milliseconds: text, so that no column type can round it. */
   readonly at: string;
   readonly data: { readonly [key: string]: Json | undefined };

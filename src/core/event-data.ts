@@ -33,6 +33,8 @@ interface DescribedData {
     readonly lane: string;
     readonly key: string | null;
     readonly inputHash: string;
+    /** Every change of its items is in its chain as well. */
+    readonly itemLedger?: true;
   };
   readonly "batch.started": AtStep & { readonly drive: number };
   readonly "slicing.started": AtStep;

@@ -44,6 +44,7 @@ export const STORE_VERBS = [
   "readResults",
   "readDeadLetters",
   "readRecords",
+  "readLedger",
   "readLastPosition",
   "recount",
   "listLimits",

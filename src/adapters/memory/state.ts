@@ -7,6 +7,7 @@ import { type Counts, NO_ITEMS } from "../../core/counts.ts";
 import type { LeaseAccount, ShareClock, TenantShare } from "../../core/fair-share.ts";
 import { type FailureTally, NO_FAILURES } from "../../core/failure-budget.ts";
 import type { LanePolicy } from "../../core/lane.ts";
+import type { LedgerBlock } from "../../core/item-ledger.ts";
 import type { LimitChange, LimitSetting, LimitTarget } from "../../core/limit.ts";
 import type { OutcomeMap } from "../../core/outcome-map.ts";
 import type { RestFacts } from "../../core/why.ts";
@@ -100,6 +101,19 @@ export interface Batch {
   step: number;
   readonly steps: Step[];
   head: ChainHead;
+  /** What its chain tells of its items, where it keeps a ledger of them. */
+  readonly links: LinkRow[];
+}
+
+/** A change of a chunk's items in its batch's chain. */
+export interface LinkRow {
+  readonly seq: number;
+  readonly body: string;
+  readonly hash: string;
+  readonly step: number;
+  readonly chunk: number;
+  readonly fence: number;
+  readonly block: LedgerBlock | null;
 }
 
 export interface ContentRow {
@@ -213,6 +227,7 @@ export function createBatch(submission: Submission, clock: Clock, place: number)
     step: 0,
     steps: [createStep(submission.settings.steps[0] as StepSettings)],
     head: CHAIN_START,
+    links: [],
   };
 }
 

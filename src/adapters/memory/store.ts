@@ -18,6 +18,7 @@ import { Deliveries } from "./deliveries.ts";
 import { readLoad } from "./load.ts";
 import { Lanes } from "./lanes.ts";
 import { Leasing } from "./leasing.ts";
+import { Ledger } from "./ledger.ts";
 import { Life } from "./life.ts";
 import { Limiting } from "./limiting.ts";
 import { Limits } from "./limits.ts";
@@ -57,6 +58,7 @@ class Parts {
   readonly deliveries: Deliveries;
   readonly limiting: Limiting;
   readonly topics: Topics;
+  readonly ledger: Ledger;
 
   constructor({ clock, sha256 }: MemoryStoreOptions) {
     const { state } = this;
@@ -65,7 +67,9 @@ class Parts {
     const shares = new Shares(state);
     const permits = new Permits(state);
     const leasing = new Leasing(state, shares, permits);
-    const life = new Life({ clock, recorder, lanes, shares, permits });
+    const ledger = new Ledger(state, recorder);
+    this.ledger = ledger;
+    const life = new Life({ clock, recorder, lanes, shares, permits, ledger });
     this.lanes = lanes;
     this.permits = permits;
     this.limits = new Limits(state, clock, permits);
@@ -73,9 +77,9 @@ class Parts {
     const topics = new Topics(state, clock);
     this.topics = topics;
     this.operating = new Operating({ state, clock, recorder, lanes, life, topics });
-    const working = new Working({ state, clock, life, shares, permits, leasing, topics });
+    const working = new Working({ state, clock, life, shares, permits, leasing, topics, ledger });
     this.working = working;
-    this.sweeping = new Sweeping({ state, clock, lanes, life, working, permits });
+    this.sweeping = new Sweeping({ state, clock, lanes, life, working, permits, ledger });
     this.reading = new Reading(state, clock, lanes, permits);
     this.clock = clock;
     this.deliveries = new Deliveries(state, clock);
@@ -248,6 +252,7 @@ function composeReading(parts: Parts): ReadingStore {
     readResults: async (id, page) => reading.readResults(find(id), page),
     readDeadLetters: async (id, page) => reading.readDeadLetters(find(id), page),
     readRecords: async (id, after, limit) => reading.readRecords(id, after, limit),
+    readLedger: async (id, after, limit) => parts.ledger.read(id, after, limit),
     readLastPosition: async () => reading.readLastPosition(),
     listLimits: async () => parts.limits.list(),
     listLimitChanges: async (afterSeq, limit) => parts.limits.listChanges(afterSeq, limit),

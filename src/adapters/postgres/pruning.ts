@@ -19,6 +19,7 @@ const EVIDENCE_TABLES = [
   "result",
   "abandoned",
   "content",
+  "ledger_link",
   "record",
 ] as const;
 

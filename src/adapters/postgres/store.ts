@@ -25,6 +25,7 @@ import { Connection } from "./connection.ts";
 import { Contents } from "./contents.ts";
 import { Deliveries } from "./deliveries.ts";
 import { Lanes } from "./lanes.ts";
+import { Ledger } from "./ledger.ts";
 import { Letters } from "./letters.ts";
 import { Life } from "./life.ts";
 import { Limiting } from "./limiting.ts";
@@ -114,7 +115,8 @@ function composeParts(connection: Connection, { clock, random, host }: Surroundi
   const steps = new Steps();
   const lanes = new Lanes(recorder, steps, workers);
   const letters = new Letters(recorder, steps);
-  const redriving = new Redriving(steps);
+  const ledger = new Ledger(recorder);
+  const redriving = new Redriving(steps, ledger);
   const topics = new Topics();
   const chunks = new Chunks(topics);
   const shares = new Shares();
@@ -122,7 +124,7 @@ function composeParts(connection: Connection, { clock, random, host }: Surroundi
   const limiting = new Limiting();
   const basis = { recorder, workers, lanes, steps, letters, redriving, chunks, shares, permits };
   const life = new Life(basis);
-  const parts = { ...basis, connection, topics, limiting, life };
+  const parts = { ...basis, connection, topics, limiting, life, ledger };
   return {
     ...parts,
     limits: new Limits(permits),
@@ -351,6 +353,7 @@ function composeReading(parts: Parts): ReadingStore {
       await numberRecords(connection);
       return read((tx) => reading.readRecords(tx, id, after, limit));
     },
+    readLedger: (id, after, limit) => read((tx) => parts.ledger.read(tx, id, after, limit)),
     readLastPosition: async () => {
       await numberRecords(connection);
       return read((tx) => reading.readLastPosition(tx));

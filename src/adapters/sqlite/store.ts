@@ -26,6 +26,7 @@ import { prepareFolder } from "./file-system.ts";
 import { describeHost, type Host } from "../sql/host.ts";
 import { commitWithCaution } from "./item-statements.ts";
 import { Lanes } from "./lanes.ts";
+import { Ledger } from "./ledger.ts";
 import { Letters } from "./letters.ts";
 import { Life } from "./life.ts";
 import { adoptBuckets, Limiting } from "./limiting.ts";
@@ -139,13 +140,14 @@ function composeParts(connection: Connection, clock: Clock, host: Host): Parts {
   const steps = new Steps(connection);
   const lanes = new Lanes(connection, clock, recorder, steps, workers);
   const letters = new Letters(connection, recorder, steps);
-  const redriving = new Redriving(connection, steps);
+  const ledger = new Ledger(connection, recorder);
+  const redriving = new Redriving(connection, steps, ledger);
   const topics = new Topics(connection, clock);
   const chunks = new Chunks(connection, clock, topics);
   const shares = new Shares(connection);
   const permits = new Permits(connection);
   const basis = { connection, clock, recorder, workers, lanes, steps, letters, redriving, chunks };
-  const parts = { ...basis, shares, permits };
+  const parts = { ...basis, shares, permits, ledger };
   const life = new Life(parts);
   return {
     connection,
@@ -153,6 +155,7 @@ function composeParts(connection: Connection, clock: Clock, host: Host): Parts {
     workers,
     lanes,
     letters,
+    ledger,
     permits,
     limits: new Limits(connection, clock, permits),
     claims: new Claims(connection, clock, host),
@@ -179,6 +182,7 @@ interface Parts {
   readonly workers: Workers;
   readonly lanes: Lanes;
   readonly letters: Letters;
+  readonly ledger: Ledger;
   readonly claims: Claims;
   readonly conducting: Conducting;
   readonly operating: Operating;
@@ -359,6 +363,7 @@ function composeWorking(parts: Parts): WorkingStore {
 function composeReading(parts: Parts): ReadingStore {
   const { connection, conducting, reading, waiting, letters, limits, permits, clock, loads } =
     parts;
+  const { ledger } = parts;
   const find = (id: string): BatchRow => findBatch(parts, id);
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   const readIfThere = <T>(id: string, look: (row: BatchRow) => T): Promise<T | null> =>
@@ -379,6 +384,7 @@ function composeReading(parts: Parts): ReadingStore {
     readResults: (id, page) => read(() => reading.readResults(find(id).num, page)),
     readDeadLetters: (id, page) => read(() => letters.read(find(id).num, page)),
     readRecords: (id, after, limit) => read(() => reading.readRecords(id, after, limit)),
+    readLedger: (id, after, limit) => read(() => ledger.read(id, after, limit)),
     readLastPosition: () => read(() => reading.readLastPosition()),
     recount: (id) => readIfThere(id, (row) => reading.recount(row)),
     listLimits: () => read(() => limits.list()),
