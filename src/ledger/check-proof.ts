@@ -151,9 +151,7 @@ function checkItem(text: string, block: unknown, record: ChainLine): ItemLine {
   );
   const { line } = read;
   const fits =
-    line.batch === record.batch &&
-    line.step === change.step &&
-    line.worker === change.worker;
+    line.batch === record.batch && line.step === change.step && line.worker === change.worker;
   need(fits, "the record of the item is of another block");
   const isThere = isIncluded(hashLeaf(text), { index, size: header.count }, path, header.root);
   need(isThere, "the record is not in the tree of its block");

@@ -10,7 +10,7 @@ import {
   type ItemRecordFacts,
   type ItemRecordPlace,
   ItemRecordWriter,
-  SETTLED,
+  SEEN,
 } from "./item-record.ts";
 import { computeRoot, hashLeaf } from "./merkle-tree.ts";
 
@@ -29,7 +29,7 @@ const facts: fc.Arbitrary<ItemRecordFacts> = fc.record({
   item: number,
   key: orNull(text),
   state: fc.oneof(
-    fc.constantFrom("RECEIVED", SETTLED),
+    fc.constantFrom("RECEIVED", SEEN),
     text.filter((one) => one !== ""),
   ),
   attempt: number,

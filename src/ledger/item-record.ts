@@ -10,7 +10,7 @@ import { canonicalize, type Json } from "../core/canonical-json.ts";
  * The engine's own word, for an item that comes to its outcome without having recorded anything: so
  * every item is in the ledger with its key and its content. Those of pipelines are in capitals.
  */
-export const SETTLED = "settled";
+export const SEEN = "seen";
 
 /** What all records of a chunk have in common. */
 export interface ItemRecordPlace {
@@ -25,7 +25,7 @@ export interface ItemRecordFacts {
   readonly atMs: number;
   readonly item: number;
   readonly key: string | null;
-  /** One of the pipeline's own, or `SETTLED`. */
+  /** One of the pipeline's own, or `SEEN`. */
   readonly state: string;
   /** Which attempt of its drive; 0 when it never started. */
   readonly attempt: number;

@@ -70,7 +70,7 @@ const RANGE = /^(0|[1-9]\d{0,15})(?:-([1-9]\d{0,15}))?$/;
 /** Undefined for a record of another type; null for one that says what none can. */
 export function readItemsChange({ type, data }: ChainLine): ItemsChange | null | undefined {
   if (type !== ITEMS_RECORDED) return undefined;
-  const { worker = null, cause = null, drive = null, block = null } = data;
+  const { worker, cause, drive, block } = data;
   const succeeded = readRanges(data["succeeded"]);
   const skipped = readRanges(data["skipped"]);
   const redriven = readRanges(data["redriven"]);
@@ -82,15 +82,17 @@ export function readItemsChange({ type, data }: ChainLine): ItemsChange | null |
   const isShaped =
     hasMembers(data, MEMBERS) &&
     ["step", "chunk", "fence"].every((member) => isCount(data[member])) &&
-    (worker === null || isCount(worker)) &&
-    (cause === null || cause === "lost" || cause === "stalled") &&
-    (block === null || (isBlockHeader(block) && worker !== null && cause === null)) &&
-    (drive === null ? redriven.length === 0 : isCount(drive) && redriven.length > 0) &&
+    (worker === undefined || isCount(worker)) &&
+    (cause === undefined || cause === "lost" || cause === "stalled") &&
+    (block === undefined ||
+      (isBlockHeader(block) && worker !== undefined && cause === undefined)) &&
+    (drive === undefined ? redriven.length === 0 : isCount(drive) && redriven.length > 0) &&
     // What goes back to work is said for itself, and nothing at all is not said.
-    (drive === null) === (hasOutcomes || cause !== null || block !== null);
+    (drive === undefined) === (hasOutcomes || cause !== undefined || block !== undefined);
   if (!isShaped) return null;
-  const read = { worker, cause, drive, block, succeeded, skipped, failed, retried, redriven };
-  return { ...data, ...read } as unknown as ItemsChange;
+  const none = { worker: null, cause: null, drive: null, block: null };
+  const read = { succeeded, skipped, failed, retried, redriven };
+  return { ...none, ...data, ...read } as unknown as ItemsChange;
 }
 
 function isBlockHeader(value: unknown): boolean {
@@ -127,14 +129,22 @@ function readRanges(text: unknown): Range[] | null {
 function readTries(value: unknown): BadTry[] | null {
   if (value === undefined) return [];
   const isList = Array.isArray(value) && value.length > 0 && value.every(isTry);
-  return isList ? (value as unknown as BadTry[]) : null;
+  return isList ? (value as BadTry[]) : null;
 }
 
 function isTry(value: unknown): boolean {
   return isJsonObject(value) && hasMembers(value, TRY_MEMBERS) && hasTryMembers(value);
 }
 
-function hasTryMembers({ item, key, attempts, deaths, drive, code, class: kind }: JsonObject): boolean {
+function hasTryMembers({
+  item,
+  key,
+  attempts,
+  deaths,
+  drive,
+  code,
+  class: kind,
+}: JsonObject): boolean {
   return (
     isCount(item) &&
     isCount(attempts) &&

@@ -38,6 +38,14 @@ export class PlanCheck {
     this.#typeBefore = type;
   }
 
+  /** Whether the last record may say anything of items, as things are. */
+  admitChange({ drive }: ItemsChange): void {
+    ensure(this.hasItems, "its batch keeps no ledger of items");
+    if (drive !== null) return;
+    ensure(this.#redriven.items === 0, "items went back to work, and nobody sent them");
+    ensure(this.ended === null, "items have records after the batch's end");
+  }
+
   /** Takes a state of an item, out of the block of the last record. */
   takeState(step: number, item: number, drive: number): void {
     this.#ensureDrive(item, drive);
@@ -46,7 +54,6 @@ export class PlanCheck {
 
   /** Takes what the last record says of items; the states of its block come before that. */
   takeChange({ step, succeeded, skipped, failed, retried, redriven, drive }: ItemsChange): void {
-    ensure(this.hasItems, "its batch keeps no ledger of items");
     const account = this.#find(step);
     if (drive !== null) {
       for (const range of redriven) this.#redriven.items += account.redrive(range);
@@ -54,8 +61,6 @@ export class PlanCheck {
       this.#redriven.drive = drive;
       return;
     }
-    ensure(this.#redriven.items === 0, "items went back to work, and nobody sent them");
-    ensure(this.ended === null, "items have records after the batch's end");
     for (const { item, drive: of = 1 } of [...retried, ...failed]) {
       this.#ensureDrive(item, of);
       account.note(item);

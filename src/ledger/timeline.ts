@@ -20,9 +20,6 @@ export interface BatchEntry {
   readonly data: JsonObject;
 }
 
-/** What the engine says of an item, beside the states that handlers record. */
-export const TOLD_STATES = ["succeeded", "skipped", "failed", "retried", "redriven"] as const;
-
 export interface ItemEntry {
   readonly kind: "item";
   /** `<seq>/<index>` for what a handler recorded, `<seq>` for what the engine says. */
@@ -32,6 +29,7 @@ export interface ItemEntry {
   readonly item: number;
   /** Null where it is not said: an outcome names items by number. */
   readonly key: string | null;
+  /** What a handler recorded; or succeeded, skipped, failed, retried, redriven. */
   readonly state: string;
   /** Null where it is not said. */
   readonly attempt: number | null;

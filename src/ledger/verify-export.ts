@@ -217,6 +217,7 @@ class ExportVerifier {
       this.#block?.begin(null);
       return;
     }
+    this.#plan.admitChange(change);
     this.#leases.take(change);
     this.#change = change;
     this.#block ??= new BlockCheck(this.#batch, this.#plan);

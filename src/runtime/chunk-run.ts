@@ -238,6 +238,11 @@ export class ChunkRun {
     this.unreported++;
   }
 
+  /** Its batch keeps a ledger of items, and nothing was recorded of this one under this lease. */
+  isUnseen(index: number): boolean {
+    return this.#lines !== null && !this.#lines.hasTold(this.lease.start + index);
+  }
+
   /** The item comes again later, in another lease. */
   defer(index: number, key: string | null, inMs: number): void {
     this.#deferred ??= new Set();

@@ -11,6 +11,7 @@ import type { ItemContext } from "./contexts.ts";
 import { CpuCall } from "./cpu/cpu-call.ts";
 import { Emitted } from "./emitted.ts";
 import { refuseState } from "./ledger-lines.ts";
+import { recordState } from "./record-state.ts";
 import { QueuedStatements } from "./queued-statements.ts";
 import type { Step } from "./step.ts";
 import { StopSignal } from "./stop-signals.ts";
@@ -167,16 +168,7 @@ export class Call implements ItemContext {
     this.#refuseLate(position, { code: "LATE_RECORD", deed: `recorded ${state}` });
     const refused = refuseState(state, this.#step.states);
     if (refused !== null) throw refused;
-    const run = this.#run;
-    run.record({
-      item: run.lease.start + position,
-      key,
-      attempt: run.countAttempts(position) + 1,
-      drive: run.getDrive(position),
-      state,
-      details,
-      read: () => run.items.at(position),
-    });
+    recordState(this.#run, position, key, state, details);
   }
 
   get cpu(): ItemContext["cpu"] {

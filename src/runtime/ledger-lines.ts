@@ -69,6 +69,10 @@ export class LedgerLines {
     if (this.#chars >= BLOCK_CHARS_MAX) this.#close();
   }
 
+  hasTold(item: number): boolean {
+    return this.#told.has(item);
+  }
+
   /** Details with a salt that nobody can guess them by, once they are erased. */
   #salt(
     state: string,

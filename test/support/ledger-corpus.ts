@@ -83,7 +83,8 @@ class History {
       const name = `${step}/${chunk}`;
       const fence = (this.#fences.get(name) ?? 0) + 2;
       this.#fences.set(name, fence);
-      if (this.#hasItems && this.#draw(4) === 0) this.builder.lose({ step, chunk, fence: fence - 1 });
+      if (this.#hasItems && this.#draw(4) === 0)
+        this.builder.lose({ step, chunk, fence: fence - 1 });
       const worker = this.#draw(9) === 0 ? null : this.#draw(5);
       const half = this.#draw(2) === 0 ? items.length : this.#draw(items.length + 1);
       const reports = [items.slice(0, half), items.slice(half)].filter(({ length }) => length > 0);

@@ -98,7 +98,12 @@ export class ExportBuilder {
   /** One change of a chunk: what handlers recorded, and what became of its items. */
   block(records: readonly RecordOfItem[], options: BlockOptions = {}): this {
     const { step = 0, chunk = 0, fence = 1, block = 1, worker = 3 } = options;
-    const builder = new BlockBuilder({ batch: this.batch, lane: this.lane, step, worker: worker ?? 0 });
+    const builder = new BlockBuilder({
+      batch: this.batch,
+      lane: this.lane,
+      step,
+      worker: worker ?? 0,
+    });
     for (const { item, state, key, attempt = 1, drive = 1, details } of records) {
       this.#atMs += 1;
       if (TOLD.includes(state)) continue;

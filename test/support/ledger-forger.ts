@@ -63,8 +63,8 @@ export function assemble(model: Model, { rechain = false, recheck }: Assembly = 
   for (const [index, entry] of model.entries.entries()) {
     const { record } = entry;
     if (rechain) {
-      const data = record["data"] as Body;
-      if (data["block"] !== undefined) {
+      const data = record["data"] as Body | null;
+      if (typeof data?.["block"] === "object") {
         const root = rootOf(entry.items.map(leafOf)).toString("hex");
         data["block"] = { ...(data["block"] as Body), count: entry.items.length, root };
       }

@@ -53,7 +53,7 @@ export function rangesOf(text: unknown): number[] {
   if (text === undefined) return [];
   must(typeof text === "string", "no ranges");
   const items: number[] = [];
-  for (const part of (text as string).split(",")) {
+  for (const part of text.split(",")) {
     const [from = "", to = from, more] = part.split("-");
     const [first, last] = [Number(from), Number(to)];
     must(String(first) === from && String(last) === to && more === undefined, "no range");
