@@ -20,3 +20,21 @@ CREATE TABLE ledger_link (
 -- A block that comes twice is written once.
 CREATE UNIQUE INDEX ledger_block ON ledger_link (batch, step, chunk, fence, block)
   WHERE block IS NOT NULL;
+
+-- What was signed of a chain, each with the tree over what it covers: the next one goes on from there.
+CREATE TABLE ledger_checkpoint (
+  batch bigint NOT NULL,
+  size integer NOT NULL,             -- how many links of the chain it covers
+  body text NOT NULL,
+  signature text NOT NULL,
+  tree text NOT NULL,
+  PRIMARY KEY (batch, size)
+);
+
+-- How the keys that sign were introduced; the private ones are never here.
+CREATE TABLE ledger_key (
+  place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id text COLLATE "C" NOT NULL UNIQUE,
+  body text NOT NULL,
+  signature text NOT NULL
+);

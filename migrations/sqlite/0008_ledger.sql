@@ -19,3 +19,21 @@ CREATE TABLE ledger_link (
 -- A block that comes twice is written once.
 CREATE UNIQUE INDEX ledger_block ON ledger_link (batch, step, chunk, fence, block)
   WHERE block IS NOT NULL;
+
+-- What was signed of a chain, each with the tree over what it covers: the next one goes on from there.
+CREATE TABLE ledger_checkpoint (
+  batch INTEGER NOT NULL,
+  size INTEGER NOT NULL,             -- how many links of the chain it covers
+  body TEXT NOT NULL,
+  signature TEXT NOT NULL,
+  tree TEXT NOT NULL,
+  PRIMARY KEY (batch, size)
+) STRICT;
+
+-- How the keys that sign were introduced; the private ones are never here.
+CREATE TABLE ledger_key (
+  place INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  body TEXT NOT NULL,
+  signature TEXT NOT NULL
+) STRICT;

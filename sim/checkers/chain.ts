@@ -1,7 +1,7 @@
 /** Promise 10, as far as it goes today: all that is recorded of a batch is one unbroken chain. */
 import { hash } from "node:crypto";
 import { verifyChain } from "../../src/core/chain.ts";
-import type { LedgerLink } from "../../src/ports/reading.ts";
+import type { LedgerLink } from "../../src/ports/ledger.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { type Checker, listBatches, nameBatch, type Scene } from "./checker.ts";
 

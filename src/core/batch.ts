@@ -95,6 +95,7 @@ export const RECORD_TYPES = [
   "batch.cancel_requested",
   "dead_letters.redriven",
   "dead_letters.discarded",
+  "details.erased",
   "dead_letter.edited",
   "batch.reopened",
   "step.ended",

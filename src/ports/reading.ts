@@ -1,5 +1,5 @@
 /** The store as an observer sees it: nothing here changes anything. */
-import type { Act, BatchState, LinkType, RecordType } from "../core/batch.ts";
+import type { Act, BatchState, RecordType } from "../core/batch.ts";
 import type { ChunkState } from "../core/chunk.ts";
 import type { Counts } from "../core/counts.ts";
 import type { ErrorClass } from "../core/errors.ts";
@@ -100,17 +100,6 @@ export interface StoredRecord {
   readonly hash: string;
 }
 
-/** One link of a batch's chain, with what belongs to it. */
-export interface LedgerLink {
-  readonly seq: number;
-  readonly type: LinkType;
-  /** The canonical JSON that was hashed. */
-  readonly body: string;
-  readonly hash: string;
-  /** What the link holds the root of; null where it holds none. */
-  readonly block: { readonly lines: string; readonly details: string | null } | null;
-}
-
 export interface PageRequest {
   readonly step: number;
   /** The last item seen, or -1. */
@@ -166,12 +155,6 @@ export interface ReadingStore {
     afterPosition: number,
     limit: number,
   ): Promise<readonly StoredRecord[]>;
-  /**
-   * The whole chain of a batch after one of its links, in order: its records, and what it tells of
-   * its items where it keeps a ledger of them. A page may be shorter than was asked for, as blocks
-   * are large; only an empty one is the end.
-   */
-  readLedger(batch: string, afterSeq: number, limit: number): Promise<readonly LedgerLink[]>;
   /** The position of the newest record; 0 when there is none. */
   readLastPosition(): Promise<number>;
   recount(batch: string): Promise<Recount | null>;

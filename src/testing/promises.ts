@@ -8,7 +8,7 @@ import { verifyChain } from "../core/chain.ts";
 import { canonicalize } from "../core/canonical-json.ts";
 import { type Counts, isConserved } from "../core/counts.ts";
 import type { BatchSnapshot } from "../ports/conducting.ts";
-import type { LedgerLink } from "../ports/reading.ts";
+import type { LedgerLink } from "../ports/ledger.ts";
 import type { Store } from "../ports/store.ts";
 
 const PAGE = 1_000;

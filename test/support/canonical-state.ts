@@ -8,12 +8,12 @@ import type { PipelineLoad } from "../../src/core/load.ts";
 import type { LimitChange, LimitSetting } from "../../src/core/limit.ts";
 import type { BatchSnapshot } from "../../src/ports/conducting.ts";
 import type { UndeliveredLetter } from "../../src/ports/delivering.ts";
+import type { LedgerLink } from "../../src/ports/ledger.ts";
 import type { ClosedBucket } from "../../src/ports/limiting.ts";
 import type {
   DeadLetter,
   ItemPlace,
   LaneView,
-  LedgerLink,
   Recount,
   StoredRecord,
   StoredResult,

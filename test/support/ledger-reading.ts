@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import { verifyChain } from "../../src/core/chain.ts";
 import { readRanges } from "../../src/core/item-ledger.ts";
-import type { LedgerLink } from "../../src/ports/reading.ts";
+import type { LedgerLink } from "../../src/ports/ledger.ts";
 import type { Store } from "../../src/ports/store.ts";
 
 const PAGE = 1_000;

@@ -12,7 +12,7 @@ import {
 } from "../../core/item-ledger.ts";
 import type { OutcomeMap } from "../../core/outcome-map.ts";
 import type { ChunkEffect, StoredChunk } from "../../core/tracked-item.ts";
-import type { LedgerLink } from "../../ports/reading.ts";
+import type { LedgerLink } from "../../ports/ledger.ts";
 import type { Recorder } from "./records.ts";
 import type { Batch, Chunk, State, Step } from "./state.ts";
 

@@ -17,6 +17,7 @@ import { FIRST_LOOK, type WatchState } from "../../core/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { BatchSnapshot, CancelFacts, Submission } from "../../ports/conducting.ts";
 import type { UndeliveredLetter } from "../../ports/delivering.ts";
+import type { StoredCheckpoint, StoredKey } from "../../ports/ledger.ts";
 import type { PauseRequest, PauseScope } from "../../ports/operating.ts";
 import type { StoredRecord, StoredResult } from "../../ports/reading.ts";
 import type { StoredMessage } from "../../ports/topics.ts";
@@ -103,6 +104,7 @@ export interface Batch {
   head: ChainHead;
   /** What its chain tells of its items, where it keeps a ledger of them. */
   readonly links: LinkRow[];
+  readonly checkpoints: StoredCheckpoint[];
 }
 
 /** A change of a chunk's items in its batch's chain. */
@@ -113,7 +115,7 @@ export interface LinkRow {
   readonly step: number;
   readonly chunk: number;
   readonly fence: number;
-  readonly block: LedgerBlock | null;
+  block: LedgerBlock | null;
 }
 
 export interface ContentRow {
@@ -148,6 +150,8 @@ export interface State {
   readonly batches: Map<string, Batch>;
   readonly records: StoredRecord[];
   readonly positions: Map<string, number>;
+  /** That signed checkpoints, in the order in which they came. */
+  readonly keys: Map<string, StoredKey>;
   /** By id. */
   readonly letters: UndeliveredLetter[];
   /** How many letters there ever were. */
@@ -180,6 +184,7 @@ export function createState(): State {
     batches: new Map(),
     records: [],
     positions: new Map(),
+    keys: new Map(),
     letters: [],
     lettersKept: 0,
     messages: [],
@@ -228,6 +233,7 @@ export function createBatch(submission: Submission, clock: Clock, place: number)
     steps: [createStep(submission.settings.steps[0] as StepSettings)],
     head: CHAIN_START,
     links: [],
+    checkpoints: [],
   };
 }
 

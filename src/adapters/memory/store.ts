@@ -15,6 +15,7 @@ import type { Store } from "../../ports/store.ts";
 import type { WorkingStore } from "../../ports/working.ts";
 import { Conducting } from "./conducting.ts";
 import { Deliveries } from "./deliveries.ts";
+import { composeEvidence } from "./evidence.ts";
 import { readLoad } from "./load.ts";
 import { Lanes } from "./lanes.ts";
 import { Leasing } from "./leasing.ts";
@@ -59,6 +60,7 @@ class Parts {
   readonly limiting: Limiting;
   readonly topics: Topics;
   readonly ledger: Ledger;
+  readonly recorder: Recorder;
 
   constructor({ clock, sha256 }: MemoryStoreOptions) {
     const { state } = this;
@@ -69,6 +71,7 @@ class Parts {
     const leasing = new Leasing(state, shares, permits);
     const ledger = new Ledger(state, recorder);
     this.ledger = ledger;
+    this.recorder = recorder;
     const life = new Life({ clock, recorder, lanes, shares, permits, ledger });
     this.lanes = lanes;
     this.permits = permits;
@@ -113,6 +116,11 @@ export function createMemoryStore(options: MemoryStoreOptions): MemoryStore {
     ...composeOperating(parts),
     ...composeWorking(parts),
     ...composeReading(parts),
+    ...composeEvidence({
+      ...parts,
+      find: (id) => parts.find(id),
+      act: (change) => parts.act(change),
+    }),
     // Nobody waits for what somebody else was granted.
     draw: async (draws, slackMs) => limiting.draw(draws, slackMs),
     closeBucket: (bucket, forMs) => act(() => limiting.close(bucket, forMs)),
@@ -252,7 +260,6 @@ function composeReading(parts: Parts): ReadingStore {
     readResults: async (id, page) => reading.readResults(find(id), page),
     readDeadLetters: async (id, page) => reading.readDeadLetters(find(id), page),
     readRecords: async (id, after, limit) => reading.readRecords(id, after, limit),
-    readLedger: async (id, after, limit) => parts.ledger.read(id, after, limit),
     readLastPosition: async () => reading.readLastPosition(),
     listLimits: async () => parts.limits.list(),
     listLimitChanges: async (afterSeq, limit) => parts.limits.listChanges(afterSeq, limit),

@@ -20,6 +20,7 @@ const EVIDENCE_TABLES = [
   "abandoned",
   "content",
   "ledger_link",
+  "ledger_checkpoint",
   "record",
 ] as const;
 

@@ -24,6 +24,7 @@ import { Conducting } from "./conducting.ts";
 import { Connection } from "./connection.ts";
 import { Contents } from "./contents.ts";
 import { Deliveries } from "./deliveries.ts";
+import { composeEvidence } from "./evidence.ts";
 import { Lanes } from "./lanes.ts";
 import { Ledger } from "./ledger.ts";
 import { Letters } from "./letters.ts";
@@ -159,6 +160,7 @@ function composeStore(connection: Connection, surroundings: Surroundings): Store
     ...composeReading(parts),
     ...composeLimiting(parts),
     ...composeDelivering(parts),
+    ...composeEvidence({ ...parts, lock: (tx, id) => lockBatch(parts, tx, id) }),
     watch: (onChange) => changes.watch(onChange),
     within: (transaction, act) => runWithin(connection, parts.conducting, transaction, act),
     backup: async () => {
@@ -353,7 +355,6 @@ function composeReading(parts: Parts): ReadingStore {
       await numberRecords(connection);
       return read((tx) => reading.readRecords(tx, id, after, limit));
     },
-    readLedger: (id, after, limit) => read((tx) => parts.ledger.read(tx, id, after, limit)),
     readLastPosition: async () => {
       await numberRecords(connection);
       return read((tx) => reading.readLastPosition(tx));

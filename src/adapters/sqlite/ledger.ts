@@ -11,7 +11,7 @@ import {
 } from "../../core/item-ledger.ts";
 import type { OutcomeMap } from "../../core/outcome-map.ts";
 import type { ChunkEffect, StoredChunk } from "../../core/tracked-item.ts";
-import type { LedgerLink } from "../../ports/reading.ts";
+import type { LedgerLink } from "../../ports/ledger.ts";
 import { type LinkRow, measureRow, toLink } from "../sql/ledger-rows.ts";
 import type { Connection } from "./connection.ts";
 import type { Recorder } from "./records.ts";

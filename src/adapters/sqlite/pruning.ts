@@ -20,6 +20,7 @@ const EVIDENCE_TABLES = [
   "abandoned",
   "content",
   "ledger_link",
+  "ledger_checkpoint",
   "record",
 ] as const;
 
@@ -145,6 +146,7 @@ export class Pruning {
 function keyOf(table: string): string {
   if (table === "record") return "position";
   if (table === "ledger_link") return "batch, seq";
+  if (table === "ledger_checkpoint") return "batch, size";
   if (table === "content") return "content";
   if (table === "chunk" || table === "manifest" || table === "abandoned") {
     return "batch, step, chunk";

@@ -22,6 +22,7 @@ import { Claims } from "./claims.ts";
 import { Conducting } from "./conducting.ts";
 import { Connection, SYNCHRONOUS_MODES, type SynchronousMode } from "./connection.ts";
 import { Deliveries } from "./deliveries.ts";
+import { composeEvidence } from "./evidence.ts";
 import { prepareFolder } from "./file-system.ts";
 import { describeHost, type Host } from "../sql/host.ts";
 import { commitWithCaution } from "./item-statements.ts";
@@ -156,6 +157,7 @@ function composeParts(connection: Connection, clock: Clock, host: Host): Parts {
     lanes,
     letters,
     ledger,
+    recorder,
     permits,
     limits: new Limits(connection, clock, permits),
     claims: new Claims(connection, clock, host),
@@ -183,6 +185,7 @@ interface Parts {
   readonly lanes: Lanes;
   readonly letters: Letters;
   readonly ledger: Ledger;
+  readonly recorder: Recorder;
   readonly claims: Claims;
   readonly conducting: Conducting;
   readonly operating: Operating;
@@ -211,6 +214,7 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
     ...composeWorking(parts),
     ...composeReading(parts),
     ...composeLimiting(parts),
+    ...composeEvidence({ ...parts, findNum: (id) => findBatch(parts, id).num }),
     watch: (onChange) => changes.watch(onChange),
     readPosition: (reader) => read(() => deliveries.readPosition(reader)),
     savePosition: (reader, position, from) =>
@@ -363,7 +367,6 @@ function composeWorking(parts: Parts): WorkingStore {
 function composeReading(parts: Parts): ReadingStore {
   const { connection, conducting, reading, waiting, letters, limits, permits, clock, loads } =
     parts;
-  const { ledger } = parts;
   const find = (id: string): BatchRow => findBatch(parts, id);
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   const readIfThere = <T>(id: string, look: (row: BatchRow) => T): Promise<T | null> =>
@@ -384,7 +387,6 @@ function composeReading(parts: Parts): ReadingStore {
     readResults: (id, page) => read(() => reading.readResults(find(id).num, page)),
     readDeadLetters: (id, page) => read(() => letters.read(find(id).num, page)),
     readRecords: (id, after, limit) => read(() => reading.readRecords(id, after, limit)),
-    readLedger: (id, after, limit) => read(() => ledger.read(id, after, limit)),
     readLastPosition: () => read(() => reading.readLastPosition()),
     recount: (id) => readIfThere(id, (row) => reading.recount(row)),
     listLimits: () => read(() => limits.list()),
