@@ -42,12 +42,13 @@ export type ChainVerdict =
   | { readonly kind: "intact"; readonly head: ChainHead }
   | { readonly kind: "broken"; readonly seq: number; readonly why: string };
 
-/** Checks a whole chain from its first record. */
+/** Checks a whole chain from its first record, or what follows one of them. */
 export function verifyChain(
   records: Iterable<{ readonly body: string; readonly hash: string }>,
   sha256: Sha256,
+  from: ChainHead = CHAIN_START,
 ): ChainVerdict {
-  let head = CHAIN_START;
+  let head = from;
   for (const { body, hash } of records) {
     const seq = head.seq + 1;
     const broken = (why: string): ChainVerdict => ({ kind: "broken", seq, why });

@@ -72,6 +72,11 @@ export function introduceKey(key: SigningKey, by: SigningKey | null, at: string)
   return signText(by ?? key, "sluice-key", body);
 }
 
+/** The id of the key that a statement of ours introduces. */
+export function readKeyId({ body }: Signed): string {
+  return (JSON.parse(body) as { readonly key: string }).key;
+}
+
 /** Null when these bytes are no Ed25519 key. */
 export function readPublicKey(
   from: { readonly spki: string } | { readonly pem: string },

@@ -1,21 +1,24 @@
 /** Checkpoints of chains, the keys that signed them, and erasing, on the reference model. */
 import { describeAct } from "../../core/batch.ts";
+import { describeCheckpoint } from "../../core/checkpoint-message.ts";
 import type { LedgerStore } from "../../ports/ledger.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Recorder } from "./records.ts";
 import type { Batch, State } from "./state.ts";
+import type { Topics } from "./topics.ts";
 
 export interface EvidenceParts {
   readonly state: State;
   readonly recorder: Recorder;
   readonly ledger: Ledger;
+  readonly topics: Topics;
   /** Throws for a batch that is not there. */
   readonly find: (id: string) => Batch;
   readonly act: <T>(change: () => T) => Promise<T>;
 }
 
 export function composeEvidence(parts: EvidenceParts): LedgerStore {
-  const { state, recorder, ledger, find, act } = parts;
+  const { state, recorder, ledger, topics, find, act } = parts;
   return {
     readLedger: async (id, after, limit) => ledger.read(id, after, limit),
     readCheckpoints: async (id) => [...(state.batches.get(id)?.checkpoints ?? [])],
@@ -24,6 +27,7 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
         const { checkpoints } = find(id);
         if ((checkpoints.at(-1)?.size ?? 0) !== afterSize) return false;
         checkpoints.push(checkpoint);
+        topics.add([describeCheckpoint(id, checkpoint)]);
         return true;
       }),
     readKeys: async () => [...state.keys.values()],

@@ -1,5 +1,6 @@
 /** Checkpoints of chains, the keys that signed them, and erasing, in SQL. */
 import { type Act, describeAct } from "../../core/batch.ts";
+import { describeCheckpoint } from "../../core/checkpoint-message.ts";
 import { measureLink } from "../../core/item-ledger.ts";
 import type { KeptDetails, LedgerStore, StoredCheckpoint, StoredKey } from "../../ports/ledger.ts";
 import type { BatchRow } from "../sql/rows.ts";
@@ -7,6 +8,7 @@ import type { Connection } from "./connection.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Recorder } from "./records.ts";
 import { statement } from "./statement.ts";
+import type { Topics } from "./topics.ts";
 import type { Transaction } from "./transaction.ts";
 
 const SELECT_CHECKPOINTS = statement(
@@ -30,18 +32,6 @@ const UPDATE_DETAILS = statement(
   "UPDATE ledger_link SET details = $1, size = $2 WHERE batch = $3 AND seq = $4",
 );
 
-async function addCheckpoint(
-  tx: Transaction,
-  num: number,
-  { size, body, signature, tree }: StoredCheckpoint,
-  afterSize: number,
-): Promise<boolean> {
-  const last = await tx.get<{ readonly size: number }>(SELECT_SIZE, num);
-  if ((last?.size ?? 0) !== afterSize) return false;
-  tx.send(INSERT_CHECKPOINT, num, size, body, signature, tree);
-  return true;
-}
-
 async function putDetails(
   tx: Transaction,
   num: number,
@@ -58,12 +48,27 @@ export interface EvidenceParts {
   readonly connection: Connection;
   readonly recorder: Recorder;
   readonly ledger: Ledger;
+  readonly topics: Topics;
   /** Under its lock; throws for a batch that is not there. */
   readonly lock: (tx: Transaction, id: string) => Promise<BatchRow>;
 }
 
 export function composeEvidence(parts: EvidenceParts): LedgerStore {
-  const { connection, recorder, ledger, lock } = parts;
+  const { connection, recorder, ledger, topics, lock } = parts;
+  const addCheckpoint = async (
+    tx: Transaction,
+    { num, id }: BatchRow,
+    checkpoint: StoredCheckpoint,
+    afterSize: number,
+  ): Promise<boolean> => {
+    const last = await tx.get<{ readonly size: number }>(SELECT_SIZE, num);
+    if ((last?.size ?? 0) !== afterSize) return false;
+    const { size, body, signature, tree } = checkpoint;
+    tx.send(INSERT_CHECKPOINT, num, size, body, signature, tree);
+    topics.add(tx, [describeCheckpoint(id, checkpoint)]);
+    tx.tell();
+    return true;
+  };
   const erase = async (
     tx: Transaction,
     num: number,
@@ -80,9 +85,7 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
     readCheckpoints: (id) =>
       connection.read((tx) => tx.all<StoredCheckpoint>(SELECT_CHECKPOINTS, id)),
     addCheckpoint: (id, checkpoint, afterSize) =>
-      connection.write(async (tx) =>
-        addCheckpoint(tx, (await lock(tx, id)).num, checkpoint, afterSize),
-      ),
+      connection.write(async (tx) => addCheckpoint(tx, await lock(tx, id), checkpoint, afterSize)),
     readKeys: () => connection.read((tx) => tx.all<StoredKey>(SELECT_KEYS)),
     addKey: ({ id, body, signature }) =>
       connection.write(async (tx) => tx.send(INSERT_KEY, id, body, signature)),

@@ -1,21 +1,25 @@
 /** Checkpoints of chains, the keys that signed them, and erasing, in SQL. */
 import type { StatementSync } from "node:sqlite";
 import { type Act, describeAct } from "../../core/batch.ts";
+import { describeCheckpoint } from "../../core/checkpoint-message.ts";
 import type { KeptDetails, LedgerStore, StoredCheckpoint, StoredKey } from "../../ports/ledger.ts";
 import type { Connection } from "./connection.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Recorder } from "./records.ts";
+import type { Topics } from "./topics.ts";
 
 class Evidence {
   readonly #recorder: Recorder;
+  readonly #topics: Topics;
   readonly #selectCheckpoints: StatementSync;
   readonly #insertCheckpoint: StatementSync;
   readonly #selectKeys: StatementSync;
   readonly #insertKey: StatementSync;
   readonly #updateDetails: StatementSync;
 
-  constructor(connection: Connection, recorder: Recorder) {
+  constructor({ connection, recorder, topics }: EvidenceParts) {
     this.#recorder = recorder;
+    this.#topics = topics;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     this.#selectCheckpoints = prepare(
       `SELECT size, body, signature, tree FROM ledger_checkpoint
@@ -37,12 +41,12 @@ class Evidence {
     return this.#selectCheckpoints.all(id) as unknown as StoredCheckpoint[];
   }
 
-  addCheckpoint(
-    id: string,
-    { size, body, signature, tree }: StoredCheckpoint,
-    afterSize: number,
-  ): boolean {
-    return this.#insertCheckpoint.run(size, body, signature, tree, id, afterSize).changes === 1;
+  addCheckpoint(id: string, checkpoint: StoredCheckpoint, afterSize: number): boolean {
+    const { size, body, signature, tree } = checkpoint;
+    const { changes } = this.#insertCheckpoint.run(size, body, signature, tree, id, afterSize);
+    if (changes === 0) return false;
+    this.#topics.add(describeCheckpoint(id, checkpoint));
+    return true;
   }
 
   readKeys(): StoredKey[] {
@@ -64,13 +68,14 @@ export interface EvidenceParts {
   readonly connection: Connection;
   readonly recorder: Recorder;
   readonly ledger: Ledger;
+  readonly topics: Topics;
   /** Throws for a batch that is not there. */
   readonly findNum: (id: string) => number;
 }
 
 export function composeEvidence(parts: EvidenceParts): LedgerStore {
-  const { connection, recorder, ledger, findNum } = parts;
-  const evidence = new Evidence(connection, recorder);
+  const { connection, ledger, findNum } = parts;
+  const evidence = new Evidence(parts);
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   return {
