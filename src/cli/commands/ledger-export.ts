@@ -1,6 +1,8 @@
 /** `sluice ledger export`: all the evidence of a batch as one file. */
 import type { Command } from "commander";
 import { exportLedger } from "../../runtime/ledger-export.ts";
+import { LedgerSigner } from "../../runtime/ledger-signer.ts";
+import type { LogEntry } from "../../runtime/log.ts";
 import type { Cli } from "../cli.ts";
 import { addExamples } from "../command-help.ts";
 import type { CommonFlags } from "../common-flags.ts";
@@ -22,7 +24,7 @@ export function addExportCommand(parent: Command, cli: Cli): void {
     .description(
       "Writes the whole ledger of a batch, with its checkpoints and the keys that signed them, to a " +
         "file of lines. It can be verified without Sluice's store, and of a batch that still runs it is " +
-        "what there is so far.",
+        "what there is so far. What is not signed yet is signed first, where there is a key.",
     )
     .argument("<batch>", "a batch's id, or its first characters")
     .requiredOption("-o, --output <file>", "where to write it")
@@ -33,7 +35,12 @@ export function addExportCommand(parent: Command, cli: Cli): void {
 }
 
 function write(cli: Cli, id: string, flags: ExportFlags): Promise<number> {
-  return withBatch(cli, id, flags, [], async (batch, { store }) => {
+  return withBatch(cli, id, flags, [], async (batch, { store, config, display }) => {
+    const { ledgerKey } = config;
+    if (ledgerKey !== null) {
+      const log = ({ message }: LogEntry): void => display.note(message);
+      await new LedgerSigner({ store, clock: cli.clock, log }, ledgerKey).sign(batch.id);
+    }
     const file = await OutputFile.create(flags.output);
     let bytes = 0;
     try {
