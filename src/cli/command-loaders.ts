@@ -29,6 +29,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   topics: async () => (await import("./commands/topics.ts")).addTopicsCommand,
   deliveries: async () => (await import("./commands/deliveries.ts")).addDeliveriesCommand,
   ledger: async () => (await import("./commands/ledger.ts")).addLedgerCommand,
+  evidence: async () => (await import("./commands/evidence.ts")).addEvidenceCommand,
   gc: async () => (await import("./commands/gc.ts")).addGcCommand,
   backup: async () => (await import("./commands/backup.ts")).addBackupCommand,
   migrate: async () => (await import("./commands/migrate.ts")).addMigrateCommand,

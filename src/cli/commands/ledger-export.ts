@@ -1,15 +1,12 @@
 /** `sluice ledger export`: all the evidence of a batch as one file. */
 import type { Command } from "commander";
-import { exportLedger } from "../../runtime/ledger-export.ts";
-import { LedgerSigner } from "../../runtime/ledger-signer.ts";
-import type { LogEntry } from "../../runtime/log.ts";
 import type { Cli } from "../cli.ts";
 import { addExamples } from "../command-help.ts";
 import type { CommonFlags } from "../common-flags.ts";
 import { EXIT } from "../exit-codes.ts";
 import { formatBytes } from "../format-number.ts";
 import { formatJson } from "../inert-text.ts";
-import { OutputFile } from "../output-file.ts";
+import { writeSignedExport } from "../signed-export.ts";
 import { readSubFlags } from "../sub-command.ts";
 import { withBatch } from "../with-store.ts";
 
@@ -35,25 +32,9 @@ export function addExportCommand(parent: Command, cli: Cli): void {
 }
 
 function write(cli: Cli, id: string, flags: ExportFlags): Promise<number> {
-  return withBatch(cli, id, flags, [], async (batch, { store, config, display }) => {
-    const { ledgerKey } = config;
-    if (ledgerKey !== null) {
-      const log = ({ message }: LogEntry): void => display.note(message);
-      await new LedgerSigner({ store, clock: cli.clock, log }, ledgerKey).sign(batch.id);
-    }
-    const file = await OutputFile.create(flags.output);
-    let bytes = 0;
-    try {
-      for await (const piece of exportLedger(store, batch.id)) {
-        bytes += piece.length;
-        await file.write(piece);
-      }
-      await file.finish();
-    } catch (error) {
-      await file.discard();
-      throw error;
-    }
+  return withBatch(cli, id, flags, [], async (batch, look) => {
     const { output } = flags;
+    const bytes = await writeSignedExport(cli, batch, look, output);
     if (flags.json === true) cli.out.line(formatJson({ batch: batch.id, output, bytes }));
     else cli.out.line(`${batch.id}: ${formatBytes(bytes)} to ${output}`);
     return EXIT.ok;
