@@ -7,18 +7,24 @@ import { count, divide, type Question } from "./question.ts";
 /** How large the questions are; the targets speak of the full size only. */
 export interface LedgerSizes {
   readonly records: number;
+  readonly items: number;
 }
 
-export const FULL_LEDGER_SIZES: LedgerSizes = { records: 1_000_000 };
+export const FULL_LEDGER_SIZES: LedgerSizes = { records: 1_000_000, items: 1_000_000 };
 
 /** To see that everything runs, in seconds. */
-export const QUICK_LEDGER_SIZES: LedgerSizes = { records: 20_000 };
+export const QUICK_LEDGER_SIZES: LedgerSizes = { records: 20_000, items: 20_000 };
 
 const VERIFY = new URL("./subjects/ledger-verify.ts", import.meta.url);
 const WRITE = new URL("./subjects/ledger-write.ts", import.meta.url);
+const RUN = new URL("./subjects/sluice-ledger.ts", import.meta.url);
+const STATES = 4;
 
-export function listLedgerQuestions(sizes: LedgerSizes): readonly Question[] {
-  return [askAboutVerifying(sizes), askAboutWriting(sizes)];
+export function listLedgerQuestions(
+  sizes: LedgerSizes,
+  pathOf: (items: number) => string,
+): readonly Question[] {
+  return [askAboutVerifying(sizes), askAboutWriting(sizes), askAboutKeeping(sizes, pathOf)];
 }
 
 function askAboutVerifying({ records }: LedgerSizes): Question {
@@ -77,6 +83,48 @@ function askAboutWriting({ records }: LedgerSizes): Question {
         compute: (median) => median(name, "blockUs"),
         bound: { kind: "below", limit: 4 },
         unit: "us",
+      },
+    ],
+  };
+}
+
+function askAboutKeeping({ items }: LedgerSizes, pathOf: (items: number) => string): Question {
+  const whole = { itemsPath: pathOf(items), items, chunkSize: 1_000 };
+  const plain = "no ledger of items";
+  const signed = "no ledger of items, signed";
+  const kept = `${STATES} states an item, signed`;
+  return {
+    key: "c",
+    title: `${count(items)} items, chunk 1,000, FULL, an empty handler, and ledgers`,
+    subjects: [
+      { name: plain, script: RUN, options: { ...whole, states: 0, signs: false } },
+      { name: signed, script: RUN, options: { ...whole, states: 0, signs: true } },
+      { name: kept, script: RUN, options: { ...whole, states: STATES, signs: true } },
+    ],
+    shown: [
+      { name: "itemsPerSecond", unit: "items/s" },
+      { name: "bytesPerItem", unit: "bytes an item on disk" },
+      { name: "bytesPerRecord", unit: "bytes a record on disk" },
+    ],
+    targets: [
+      {
+        what: kept,
+        compute: (median) => median(kept, "itemsPerSecond"),
+        bound: { kind: "at least", limit: 50_000 },
+        unit: "items/s",
+      },
+      {
+        what: kept,
+        compute: (median) => median(kept, "bytesPerRecord"),
+        bound: { kind: "below", limit: 400 },
+        unit: "bytes a record",
+      },
+      {
+        what: `${signed} / ${plain}`,
+        compute: (median) =>
+          divide(median(signed, "itemsPerSecond"), median(plain, "itemsPerSecond")),
+        bound: { kind: "at least", limit: 0.95 },
+        unit: "x",
       },
     ],
   };

@@ -70,7 +70,8 @@ const SETS: { readonly [name: string]: QuestionSet } = {
     hasPeers: false,
     runs: 5,
     startServer: null,
-    list: (quick) => listLedgerQuestions(quick ? QUICK_LEDGER_SIZES : FULL_LEDGER_SIZES),
+    list: (quick, pathOf) =>
+      listLedgerQuestions(quick ? QUICK_LEDGER_SIZES : FULL_LEDGER_SIZES, pathOf),
   },
   postgres: {
     hasPeers: true,
