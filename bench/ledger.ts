@@ -97,9 +97,9 @@ function askAboutKeeping({ items }: LedgerSizes, pathOf: (items: number) => stri
     key: "c",
     title: `${count(items)} items, chunk 1,000, FULL, an empty handler, and ledgers`,
     subjects: [
-      { name: plain, script: RUN, options: { ...whole, states: 0, signs: false } },
-      { name: signed, script: RUN, options: { ...whole, states: 0, signs: true } },
-      { name: kept, script: RUN, options: { ...whole, states: STATES, signs: true } },
+      { name: plain, script: RUN, options: { ...whole, states: 0, signs: 0 } },
+      { name: signed, script: RUN, options: { ...whole, states: 0, signs: 1 } },
+      { name: kept, script: RUN, options: { ...whole, states: STATES, signs: 1 } },
     ],
     shown: [
       { name: "itemsPerSecond", unit: "items/s" },

@@ -14,8 +14,8 @@ interface LedgerOptions {
   readonly chunkSize: number;
   /** Of each item; none keeps no ledger of items. */
   readonly states: number;
-  /** Whether the batch's ledger is signed. */
-  readonly signs: boolean;
+  /** Whether the batch's ledger is signed: 1, or 0. */
+  readonly signs: number;
 }
 
 const NAMES = ["RECEIVED", "VALIDATED", "ARCHIVED", "INDEXED"];
@@ -24,7 +24,8 @@ const SIGNED_WITHIN_MS = 60_000;
 async function measureLedger(
   options: LedgerOptions & { readonly folder: string },
 ): Promise<Figures> {
-  const { items, chunkSize, folder, signs } = options;
+  const { items, chunkSize, folder } = options;
+  const signs = options.signs === 1;
   const states = NAMES.slice(0, options.states);
   const store = join(folder, "sluice.db");
   const pipeline = definePipeline({
