@@ -145,11 +145,11 @@ async function readFileLayer(given: string | undefined): Promise<Layer> {
   const layer = readExportLayer(exported, name);
   const values = new Map(layer.values);
   for (const setting of ["store", "ledgerKey"]) {
-    const given = values.get(setting);
-    if (typeof given?.value !== "string" || given.value === "" || given.value === OFF) continue;
-    if (isAddress(given.value)) continue;
+    const one = values.get(setting);
+    if (typeof one?.value !== "string" || one.value === "" || one.value === OFF) continue;
+    if (isAddress(one.value)) continue;
     // A path in a file means the same wherever the command is called from.
-    values.set(setting, { ...given, value: resolve(dirname(resolve(file)), given.value) });
+    values.set(setting, { ...one, value: resolve(dirname(resolve(file)), one.value) });
   }
   return { ...layer, values };
 }

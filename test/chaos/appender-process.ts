@@ -4,6 +4,7 @@
  * Each leases a chunk, reports on it in two parts with what was recorded of its items, and says on
  * standard output which lines it has written: `<chunk>/<fence>/<block>` and the block's text.
  */
+import { once } from "node:events";
 import { openStore } from "../../src/stores/open-store.ts";
 import { BlockBuilder } from "../../src/ledger/block.ts";
 import type { LedgerBlock } from "../../src/core/item-ledger.ts";
@@ -97,7 +98,7 @@ async function append(): Promise<void> {
 
 console.log("ready");
 // All begin at once.
-await new Promise((resolve) => process.stdin.once("data", resolve));
+await once(process.stdin, "data");
 process.stdin.pause();
 await Promise.all(Array.from({ length: Number(appenders) }, append));
 await store.close();

@@ -44,6 +44,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     "adapters/sqlite",
     "adapters/postgres",
     "stores",
+    "ledger",
     "runtime",
     "sources",
     "http",

@@ -18,7 +18,9 @@ export interface EvidenceParts {
 }
 
 export function composeEvidence(parts: EvidenceParts): LedgerStore {
-  const { state, recorder, ledger, topics, find, act } = parts;
+  const { state, recorder, ledger, topics } = parts;
+  const find = (id: string): Batch => parts.find(id);
+  const act = <T>(change: () => T): Promise<T> => parts.act(change);
   return {
     readLedger: async (id, after, limit) => ledger.read(id, after, limit),
     readCheckpoints: async (id) => [...(state.batches.get(id)?.checkpoints ?? [])],

@@ -116,11 +116,7 @@ export function createMemoryStore(options: MemoryStoreOptions): MemoryStore {
     ...composeOperating(parts),
     ...composeWorking(parts),
     ...composeReading(parts),
-    ...composeEvidence({
-      ...parts,
-      find: (id) => parts.find(id),
-      act: (change) => parts.act(change),
-    }),
+    ...composeEvidence(parts),
     // Nobody waits for what somebody else was granted.
     draw: async (draws, slackMs) => limiting.draw(draws, slackMs),
     closeBucket: (bucket, forMs) => act(() => limiting.close(bucket, forMs)),

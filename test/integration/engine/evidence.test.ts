@@ -1,6 +1,7 @@
 /** What somebody learns who has nothing but an export and the public key. */
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "vitest";
 import { PermanentError, TransientError } from "../../../src/core/errors.ts";
 import { openKeyFile, rotateKeyFile } from "../../../src/ledger/key-file.ts";
@@ -67,7 +68,7 @@ function definePapers(noted: Noted[], engine: string): Pipeline<number, number[]
         noted.push({ item: n, what, attempt, engine, fromMs, toMs: Date.now() });
       };
       say("RECEIVED", () => record("RECEIVED", { n }));
-      await new Promise((resolve) => setImmediate(resolve));
+      await nextTurn();
       if (n % 10 === 3 && attempt < 3) {
         say("retried BUSY");
         throw new TransientError("not yet", { code: "BUSY" });
@@ -184,7 +185,7 @@ describeOnStores("evidence", (test) => {
     const pipeline = definePipeline({ name: "slow", process: () => opened.promise });
     const handle = await engine.submit(pipeline, numbers(3));
     while ((await rig.store.readCheckpoints(handle.id)).length === 0) {
-      await new Promise((resolve) => setImmediate(resolve));
+      await nextTurn();
     }
     const running = await verify(await exportWhole(engine, handle.id), readPem(rig));
     expect(running).toMatchObject({ kind: "intact", ended: null });
@@ -260,7 +261,7 @@ describeOnStores("evidence", (test) => {
     const handle = await engine.submit(pipeline, numbers(1));
     await handle.wait();
     while (!rig.logs.some(({ message }) => message.includes("others may use the key"))) {
-      await new Promise((resolve) => setImmediate(resolve));
+      await nextTurn();
     }
     expect(await rig.store.readCheckpoints(handle.id)).toEqual([]);
   });
