@@ -1,5 +1,5 @@
 /** `sluice evidence`: one archive that anybody can open, read, print and check. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, type ExecFileSyncOptionsWithStringEncoding } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -98,7 +98,10 @@ test("its report opens in a browser without a network, runs nothing, and prints"
   ];
   const page = `file://${work.at(`${pack}/report.html`)}`;
   try {
-    const options = { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] } as const;
+    const options: ExecFileSyncOptionsWithStringEncoding = {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+    };
     const dom = execFileSync("chromium", [...flags, "--dump-dom", page], options);
     expect(dom).toContain(`<title>Evidence of batch ${batch}</title>`);
     expect(dom).toContain("NO_PLACE, accepted by ann");
