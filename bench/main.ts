@@ -2,8 +2,8 @@
  * `node bench/main.ts heart`: measures Sluice beside a hand-written loop and a peer, in one run;
  * `life` measures what passes between batches: successors, lanes, cancels, redrives; `limits` how much
  * of a rate is used, and what limits cost; `cpu` what a second core brings,
- * and whether health answers meanwhile; `postgres` the store for many machines beside the queues
- * that live on the same server.
+ * and whether health answers meanwhile; `ledger` how long an export takes to verify, and what a record
+ * of an item costs; `postgres` the store for many machines beside the queues that live on the same server.
  * Figures go to standard output, progress to standard error. The exit code is 1 when something could
  * not be measured, and says nothing about speed: a slow machine is not a failure.
  */
@@ -15,6 +15,7 @@ import { FULL_CPU_SIZES, listCpuQuestions, QUICK_CPU_SIZES } from "./cpu.ts";
 import { askAboutHealth, FULL_HEALTH_SECONDS, QUICK_HEALTH_SECONDS } from "./health.ts";
 import { FULL_SIZES, listHeartQuestions, QUICK_SIZES } from "./heart.ts";
 import { writeItemsFile } from "./items-file.ts";
+import { FULL_LEDGER_SIZES, listLedgerQuestions, QUICK_LEDGER_SIZES } from "./ledger.ts";
 import { FULL_LIFE_SIZES, listLifeQuestions, QUICK_LIFE_SIZES } from "./life.ts";
 import { FULL_LIMIT_SIZES, listLimitQuestions, QUICK_LIMIT_SIZES } from "./limits.ts";
 import { readMachineFacts } from "./machine.ts";
@@ -65,6 +66,13 @@ const SETS: { readonly [name: string]: QuestionSet } = {
       askAboutHealth(quick ? QUICK_HEALTH_SECONDS : FULL_HEALTH_SECONDS),
     ],
   },
+  ledger: {
+    hasPeers: false,
+    runs: 5,
+    startServer: null,
+    list: (quick, pathOf) =>
+      listLedgerQuestions(quick ? QUICK_LEDGER_SIZES : FULL_LEDGER_SIZES, pathOf),
+  },
   postgres: {
     hasPeers: true,
     runs: 5,
@@ -84,9 +92,9 @@ interface Request {
   readonly only: readonly string[];
 }
 
-const USAGE = `Usage: node bench/main.ts heart|life|limits|cpu|postgres [options]
+const USAGE = `Usage: node bench/main.ts heart|life|limits|cpu|ledger|postgres [options]
 
-  --runs N      interleaved runs of each subject (default 3, cpu and postgres 5; 1 with --quick)
+  --runs N      interleaved runs of each subject (default 3, cpu, ledger and postgres 5; 1 with --quick)
   --only a,c    only these questions
   --quick       small sizes: does everything run? Nothing is judged
   --json        one JSON document instead of tables

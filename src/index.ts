@@ -68,6 +68,7 @@ export {
   type DefinedStep,
   definePipeline,
   defineStep,
+  type ItemLedgerOptions,
   type Pipeline,
   type QuietHours,
 } from "./runtime/pipeline.ts";

@@ -9,6 +9,7 @@ import { endingBugs } from "./ending.ts";
 import { eventBugs } from "./events.ts";
 import { laneBugs } from "./lanes.ts";
 import { leasingBugs } from "./leasing.ts";
+import { ledgerBugs } from "./ledger.ts";
 import { limitBugs } from "./limits.ts";
 import { poisonBugs } from "./poison.ts";
 import { rateBugs } from "./rates.ts";
@@ -40,6 +41,7 @@ export const bugs: readonly Bug[] = [
   ...clockBugs,
   ...eventBugs,
   ...topicBugs,
+  ...ledgerBugs,
   ...watchingBugs,
   ...shutdownBugs,
 ];

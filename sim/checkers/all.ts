@@ -13,10 +13,12 @@ import { checkDedupe } from "./dedupe.ts";
 import { checkDeserved } from "./deserved.ts";
 import { checkDuties } from "./duties.ts";
 import { checkFencing } from "./fencing.ts";
+import { checkItemLedger } from "./item-ledger.ts";
 import { checkKeptLeases } from "./kept-leases.ts";
 import { checkPoison } from "./poison.ts";
 import { checkRedrives } from "./redrives.ts";
 import { checkWatching } from "./watching.ts";
+import { checkLedger } from "./ledger.ts";
 import { checkHonestEnding } from "./honest-ending.ts";
 import { checkLaneOrder } from "./lane-order.ts";
 import { checkLimits } from "./limits.ts";
@@ -66,5 +68,7 @@ export const CHECKERS: ReadonlyMap<string, MakeChecker> = new Map([
   ["messages", checkMessages],
   ["versions", checkVersions],
   ["chain of records", checkChain],
+  ["ledger of items", checkItemLedger],
+  ["ledger", checkLedger],
   ["sound nodes", checkSoundNodes],
 ]);

@@ -28,6 +28,8 @@ const CALM_LIMIT_MS = 3_600_000;
 const CALM_LIMIT_POLLS = 90;
 /** How many hours have a reader beside the operator's other acts. */
 const READ = 0.2;
+/** How many hours keep a ledger of their items. */
+const LEDGERS = 0.4;
 const SEAL_SOON_MS = 200_000;
 const YEARS_MS = 10 * 365 * 86_400_000;
 
@@ -51,7 +53,14 @@ export interface Hour extends TrafficPlot {
 /** Without its limits an hour is otherwise the same. */
 export function drawHour(seed: number, withLimits = true): Hour {
   const hour = drawPlainHour(seed);
-  return withLimits ? read(share(hour)) : hour;
+  return withLimits ? keep(read(share(hour))) : hour;
+}
+
+/** The numbers are such that seeds which failed before there were ledgers draw none. */
+function keep(hour: Hour): Hour {
+  const draw = new Draw(hour.seed * 9_007 + 2);
+  if (!draw.chance(LEDGERS)) return hour;
+  return { ...hour, pipelines: hour.pipelines.map((pipeline) => ({ ...pipeline, ledger: true })) };
 }
 
 /** In some hours somebody reads what there is to read, over and over. */

@@ -75,6 +75,8 @@ export interface PipelinePlot {
   /** The first is what nodes begin with; the last is what a deployment brings. */
   readonly releases: readonly Release[];
   readonly sharing?: SharingPlot;
+  /** Keeps a ledger of its items, and its handlers record what they come to. */
+  readonly ledger?: boolean;
 }
 
 /** One batch. */
@@ -131,13 +133,16 @@ export type RunFacts = Pick<
   "batch" | "index" | "attempt" | "drive" | "fence" | "final" | "signal"
 > &
   Partial<Pick<ItemContext, "checkpoint" | "lastCheckpoint">> &
-  Pick<ItemContext, "emit">;
+  Pick<ItemContext, "emit" | "record">;
 
 /** Where every run leaves what it emits, and where items are told of that gave up. */
 export const PARCELS_TOPIC = "parcels";
 export const ERRORS_TOPIC = "errors";
 /** What each run emits: a message at its beginning, and one at its end. */
 export const EMITTED = 2;
+
+/** What each run records where a ledger is kept: at its beginning, and at its end. */
+export const RECORDED = ["BEGUN", "DONE"] as const;
 
 /** Who wants to know what handlers do. */
 export interface ErrandListener {

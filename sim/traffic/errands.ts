@@ -27,6 +27,7 @@ import {
   type Parcel,
   PARCELS_TOPIC,
   type PipelinePlot,
+  RECORDED,
   type Release,
   type RunFacts,
   type StepPlot,
@@ -42,6 +43,8 @@ interface Code {
   readonly pipeline: string;
   readonly step: StepPlot;
   readonly number: number;
+  /** Whether its handlers record what they come to. */
+  readonly records: boolean;
 }
 
 export class Errands {
@@ -83,7 +86,7 @@ export class Errands {
 
   /** The pipeline as this node has it: its handlers die with the node. */
   makePipeline(node: Node, plot: PipelinePlot, deployed: number): Pipeline<Parcel, string> {
-    const { name, supply, steps, releases, sharing } = plot;
+    const { name, supply, steps, releases, sharing, ledger: records = false } = plot;
     const release = releases[Math.min(deployed, releases.length - 1)] as Release;
     const source = ({ input }: { input: string }): unknown =>
       supply === "ranged"
@@ -95,13 +98,14 @@ export class Errands {
       ...(number === 0 && !owned ? { source } : {}),
       ...(step.waits
         ? this.#makeWait(node)
-        : this.#makeWork({ node, release, pipeline: name, step, number })),
+        : this.#makeWork({ node, release, pipeline: name, step, number, records })),
     }));
     return definePipeline({
       name,
       version: release.version,
       accepts: release.accepts,
       ...(sharing === undefined ? {} : describeSharing(sharing)),
+      ...(records && { ledger: { item: true, states: RECORDED } }),
       steps: definitions as never,
     }) as unknown as Pipeline<Parcel, string>;
   }
@@ -170,8 +174,9 @@ export class Errands {
     const answers = items.map(async (given): Promise<ItemOutcome> => {
       const { item, index, attempt, drive } = given;
       const emit = (topic: string, message: unknown): void => context.emit(given, topic, message);
+      const record: RunFacts["record"] = (...args) => context.record(given, ...args);
       try {
-        const facts = { batch, index, attempt, drive, fence, final, signal, emit };
+        const facts = { batch, index, attempt, drive, fence, final, signal, emit, record };
         const value = await this.#process(code, item, facts, call);
         return readOutcome(value) ?? succeeded(value);
       } catch (error) {
@@ -182,7 +187,7 @@ export class Errands {
   }
 
   async #process(code: Code, parcel: Parcel, context: RunFacts, call: number): Promise<unknown> {
-    const { node, release, step: plot, number: step } = code;
+    const { node, release, step: plot, number: step, records } = code;
     if (!node.alive) return never();
     const { batch, index, attempt, drive, fence, final, signal } = context;
     const doing = this.getDoing(parcel, step);
@@ -212,9 +217,10 @@ export class Errands {
     }
     const leave = this.#watchLeave(run, signal);
     context.emit(PARCELS_TOPIC, { attempt });
+    if (records) context.record("BEGUN");
     try {
       const value = await this.#do(code, run, context);
-      if (node.alive) emitLast(context);
+      if (node.alive) sayLast(context, records);
       return node.alive ? value : await never();
     } catch (error) {
       if (!node.alive) await never();
@@ -341,9 +347,10 @@ export class Errands {
 }
 
 /** One that was given up on may emit nothing any more, and answers all the same. */
-function emitLast({ emit, attempt, signal }: RunFacts): void {
+function sayLast({ emit, record, attempt, signal }: RunFacts, records: boolean): void {
   try {
     emit(PARCELS_TOPIC, { attempt });
+    if (records) record("DONE", { attempt });
   } catch (error) {
     if (!signal.aborted) throw error;
   }

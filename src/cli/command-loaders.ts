@@ -28,6 +28,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   keys: async () => (await import("./commands/keys.ts")).addKeysCommand,
   topics: async () => (await import("./commands/topics.ts")).addTopicsCommand,
   deliveries: async () => (await import("./commands/deliveries.ts")).addDeliveriesCommand,
+  ledger: async () => (await import("./commands/ledger.ts")).addLedgerCommand,
+  evidence: async () => (await import("./commands/evidence.ts")).addEvidenceCommand,
   gc: async () => (await import("./commands/gc.ts")).addGcCommand,
   backup: async () => (await import("./commands/backup.ts")).addBackupCommand,
   migrate: async () => (await import("./commands/migrate.ts")).addMigrateCommand,

@@ -1,6 +1,6 @@
 /** The command's configuration, from all its layers, with all its problems at once. */
 import { existsSync } from "node:fs";
-import { dirname, relative, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { type SynchronousMode, SYNCHRONOUS_MODES } from "../adapters/sqlite/connection.ts";
 import { isAddress, readAddress } from "../adapters/postgres/address.ts";
 import { SluiceError } from "../core/errors.ts";
@@ -28,6 +28,8 @@ export interface Config {
   readonly store: string;
   readonly synchronous: SynchronousMode;
   readonly busyMs: number;
+  /** The file of the key that signs ledgers; null where nothing is signed. */
+  readonly ledgerKey: string | null;
   readonly engine: Partial<EngineSettings>;
   /** How a worker process is watched over. */
   readonly health: HealthConfig;
@@ -53,6 +55,8 @@ export interface NumberFlag {
 }
 
 const DEFAULT_STORE = ".sluice/sluice.db";
+const DEFAULT_LEDGER_KEY = "ledger.key";
+const OFF = "off";
 const DEFAULT_BUSY_MS = 10_000;
 const BUSY_MS_MAX = 86_400_000;
 const FILE_NAMES = [
@@ -102,6 +106,7 @@ function assemble(
     store: isAddress(given) ? given : resolve(given),
     synchronous: (read("synchronous") as SynchronousMode | undefined) ?? "full",
     busyMs: (read("busyMs") as number | undefined) ?? DEFAULT_BUSY_MS,
+    ledgerKey: readLedgerKey(given, read("ledgerKey") as string | undefined),
     engine: readEngineSettings(values),
     health: readHealth(values),
     notify: readNotify(values.get("notify")),
@@ -114,6 +119,13 @@ function assemble(
     warnings,
     storeFlag: fromFlag ? ["--store", nameStore(given)] : [],
   };
+}
+
+/** Beside a store that is a file; a server is used by many hosts, which must share one key. */
+function readLedgerKey(store: string, given: string | undefined): string | null {
+  if (given === OFF) return null;
+  if (given !== undefined) return resolve(given);
+  return isAddress(store) ? null : join(dirname(resolve(store)), DEFAULT_LEDGER_KEY);
 }
 
 /** A whole number of an option, after `loadConfig` has found it good. */
@@ -131,12 +143,15 @@ async function readFileLayer(given: string | undefined): Promise<Layer> {
     return { values: new Map(), problems: [problem], warnings: [] };
   }
   const layer = readExportLayer(exported, name);
-  const store = layer.values.get("store");
-  if (typeof store?.value !== "string" || store.value === "") return layer;
-  if (isAddress(store.value)) return layer;
-  // A path in a file means the same wherever the command is called from.
-  const path = resolve(dirname(resolve(file)), store.value);
-  return { ...layer, values: new Map([...layer.values, ["store", { ...store, value: path }]]) };
+  const values = new Map(layer.values);
+  for (const setting of ["store", "ledgerKey"]) {
+    const one = values.get(setting);
+    if (typeof one?.value !== "string" || one.value === "" || one.value === OFF) continue;
+    if (isAddress(one.value)) continue;
+    // A path in a file means the same wherever the command is called from.
+    values.set(setting, { ...one, value: resolve(dirname(resolve(file)), one.value) });
+  }
+  return { ...layer, values };
 }
 
 function findConfigFile(): string | null {
@@ -180,6 +195,11 @@ function checkStoreSettings(values: ReadonlyMap<string, GivenValue>): string[] {
   if (typeof store?.value === "string" && isAddress(store.value)) {
     problems.push(...checkAddress(store.value));
   }
+  check(
+    "ledgerKey",
+    (value) => typeof value === "string" && value !== "",
+    `must be the path of a key file, or ${OFF}`,
+  );
   check(
     "synchronous",
     (value) => SYNCHRONOUS_MODES.includes(value as SynchronousMode),

@@ -42,12 +42,19 @@ export async function finishNotifying({
   display,
   stop,
 }: NotifyParts): Promise<void> {
-  if (config.notify.size + config.consume.length === 0 || stop.received !== null) return;
+  const subscribers = config.notify.size + config.consume.length;
+  if ((subscribers === 0 && config.ledgerKey === null) || stop.received !== null) return;
   const isDone = await Promise.race([
     engine.waitForSubscribers({ withinMs: NOTIFY_MS }),
     stop.wait().then(() => false),
   ]);
   if (isDone) return;
+  if (subscribers === 0) {
+    display.note(
+      "the ledger is not signed to its end yet: the next `sluice run` or `sluice work` does it",
+    );
+    return;
+  }
   display.note(
     `not all ${config.consume.length > 0 ? "events and messages" : "events"} are delivered yet: the next \`sluice run\` or \`sluice work\` goes on with them`,
   );

@@ -26,6 +26,7 @@ export async function openEngine(parts: EngineParts): Promise<Engine> {
     const watched = heart === undefined ? {} : { heart };
     return await Engine.start(store, {
       ...config.engine,
+      ledger: config.ledgerKey === null ? null : { keyFile: config.ledgerKey },
       redact: config.secrets,
       work: false,
       clock,

@@ -26,7 +26,7 @@ export class OutputFile {
     }
   }
 
-  async write(text: string): Promise<void> {
+  async write(text: string | Uint8Array): Promise<void> {
     try {
       await this.#handle.writeFile(text);
     } catch (cause) {

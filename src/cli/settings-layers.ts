@@ -31,12 +31,18 @@ const SETTINGS: readonly string[] = [
   "store",
   "synchronous",
   "busyMs",
+  "ledgerKey",
   ...ENGINE_SETTINGS,
   ...HEALTH_SETTINGS,
 ];
 /** Those that only a file can give. */
 const FILE_SETTINGS: readonly string[] = [...SETTINGS, "notify", "consume", "redact"];
-const TEXT_SETTINGS: ReadonlySet<string> = new Set(["store", "synchronous", "healthHost"]);
+const TEXT_SETTINGS: ReadonlySet<string> = new Set([
+  "store",
+  "synchronous",
+  "healthHost",
+  "ledgerKey",
+]);
 
 const PREFIX = "SLUICE_";
 /** Variables that are no settings; all but the first two are what a command sink gives its command. */

@@ -95,6 +95,7 @@ export const RECORD_TYPES = [
   "batch.cancel_requested",
   "dead_letters.redriven",
   "dead_letters.discarded",
+  "details.erased",
   "dead_letter.edited",
   "batch.reopened",
   "step.ended",
@@ -103,6 +104,11 @@ export const RECORD_TYPES = [
   "batch.released",
 ] as const;
 export type RecordType = (typeof RECORD_TYPES)[number];
+
+/** A change of a chunk's items, where the pipeline keeps a ledger of them: a link, but no event. */
+export const ITEMS_RECORDED = "items.recorded";
+/** What may stand in a batch's chain. */
+export type LinkType = RecordType | typeof ITEMS_RECORDED;
 
 /** Why a batch ended before its items did. */
 export interface EndReason {

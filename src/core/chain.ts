@@ -2,7 +2,7 @@
  * Records about a batch, chained by hash: each names its predecessor's hash, so editing, dropping
  * or reordering one breaks every later one. The bytes that were hashed are the bytes that are kept.
  */
-import type { RecordType } from "./batch.ts";
+import type { LinkType } from "./batch.ts";
 import { canonicalize, type Json } from "./canonical-json.ts";
 
 /** SHA-256 of UTF-8 text as lower-case hex; comes in from outside, as core does no I/O. */
@@ -19,7 +19,7 @@ export const CHAIN_START: ChainHead = { seq: 0, hash: "0".repeat(64) };
 
 export interface RecordFacts {
   readonly batch: string;
-  readonly type: RecordType;
+  readonly type: LinkType;
   /** UTC, ISO 8601 with milliseconds: text, so that no column type can round it. */
   readonly at: string;
   readonly data: { readonly [key: string]: Json | undefined };
@@ -42,12 +42,13 @@ export type ChainVerdict =
   | { readonly kind: "intact"; readonly head: ChainHead }
   | { readonly kind: "broken"; readonly seq: number; readonly why: string };
 
-/** Checks a whole chain from its first record. */
+/** Checks a whole chain from its first record, or what follows one of them. */
 export function verifyChain(
   records: Iterable<{ readonly body: string; readonly hash: string }>,
   sha256: Sha256,
+  from: ChainHead = CHAIN_START,
 ): ChainVerdict {
-  let head = CHAIN_START;
+  let head = from;
   for (const { body, hash } of records) {
     const seq = head.seq + 1;
     const broken = (why: string): ChainVerdict => ({ kind: "broken", seq, why });

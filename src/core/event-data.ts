@@ -33,6 +33,8 @@ interface DescribedData {
     readonly lane: string;
     readonly key: string | null;
     readonly inputHash: string;
+    /** Every change of its items is in its chain as well. */
+    readonly itemLedger?: true;
   };
   readonly "batch.started": AtStep & { readonly drive: number };
   readonly "slicing.started": AtStep;
@@ -57,6 +59,7 @@ interface DescribedData {
     readonly revived?: number;
   };
   readonly "dead_letters.discarded": ByHand & { readonly items: number };
+  readonly "details.erased": ByHand & { readonly records: number };
   readonly "dead_letter.edited": ByHand & AtStep & { readonly item: number };
   readonly "batch.reopened": AtStep & { readonly drive: number };
   readonly "step.ended": AtStep & { readonly name: string; readonly counts: Counts };

@@ -3,7 +3,7 @@
  * transaction that also writes its hash-chained records, and is conditional on the state it expects,
  * so two conductors at once are safe: the second one is told that the batch has moved on.
  */
-import type { Act, BatchState, EndReason } from "../core/batch.ts";
+import type { Act, BatchRecord, BatchState, EndReason } from "../core/batch.ts";
 import type { Caps } from "../core/caps.ts";
 import type { StopMode } from "../core/chunk.ts";
 import type { Counts } from "../core/counts.ts";
@@ -24,6 +24,8 @@ export interface BatchSettings {
   readonly caps?: Caps;
   /** Its place in the trace of its submitter, where that traces. */
   readonly traceparent?: string;
+  /** Missing where its chain tells nothing of single items. */
+  readonly ledger?: { readonly item: true };
 }
 
 export interface Submission {
@@ -48,6 +50,16 @@ export interface Submission {
   /** When it expires if it has not ended, in wall-clock milliseconds. */
   readonly deadlineAt: number | null;
   readonly settings: BatchSettings;
+}
+
+/** The first record of every batch. */
+export function describeSubmitted(submission: Submission): BatchRecord {
+  const { pipeline, version, lane, key, inputHash, settings } = submission;
+  const itemLedger = settings.ledger?.item;
+  return {
+    type: "batch.submitted",
+    data: { pipeline, version, lane, key, inputHash, itemLedger },
+  };
 }
 
 export type SubmitResult =

@@ -149,7 +149,7 @@ export interface ReadingStore {
   /** Null when the step has no such item. */
   findItem(batch: string, step: number, item: number): Promise<ItemPlace | null>;
   readWaiting(batch: string, chunksMax: number): Promise<WaitingFacts | null>;
-  /** Records after a position, of one batch or of all. */
+  /** Records after a position, of one batch or of all: what is told to others as an event. */
   readRecords(
     batch: string | null,
     afterPosition: number,

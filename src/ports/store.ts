@@ -4,6 +4,7 @@
  */
 import type { ConductingStore } from "./conducting.ts";
 import type { DeliveringStore } from "./delivering.ts";
+import type { LedgerStore } from "./ledger.ts";
 import type { LimitingStore } from "./limiting.ts";
 import type { OperatingStore } from "./operating.ts";
 import type { ReadingStore } from "./reading.ts";
@@ -21,6 +22,7 @@ export interface Store
     LimitingStore,
     ReadingStore,
     DeliveringStore,
+    LedgerStore,
     TopicStore,
     TransactionalStore {
   /** The name people see: a file, a server. */

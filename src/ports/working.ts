@@ -5,6 +5,7 @@
  */
 import type { ReportResult, StopMode } from "../core/chunk.ts";
 import type { ItemRefusal } from "../core/item-commit.ts";
+import type { LedgerBlock } from "../core/item-ledger.ts";
 import type { OutcomeMap } from "../core/outcome-map.ts";
 import type { ItemContent, ReportFacts } from "../core/report.ts";
 import type { Checkpoint } from "../core/tracked-item.ts";
@@ -90,6 +91,8 @@ export interface LeasedChunk extends LeaseRef {
   readonly careful: boolean;
   /** No automatic pass will follow: what fails now stays failed. */
   readonly final: boolean;
+  /** Its batch keeps a ledger of its items; missing where it does not. */
+  readonly ledger?: true;
 }
 
 export interface Report extends LeaseRef, ReportFacts {
@@ -98,6 +101,11 @@ export interface Report extends LeaseRef, ReportFacts {
    * not from the last report on, so that a report that comes twice counts once.
    */
   readonly busyMs: number;
+  /**
+   * Present exactly where the lease said so. What handlers recorded, in the order of the blocks'
+   * numbers: one whose answer was lost comes again as it was, and is written once.
+   */
+  readonly ledger?: { readonly blocks: readonly LedgerBlock[] };
 }
 
 export interface WorkResult {

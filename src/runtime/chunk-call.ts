@@ -50,8 +50,13 @@ export async function callForChunk(
     get cpu(): ChunkContext["cpu"] {
       return call.cpu;
     },
-    emit: (item, topic, message) => call.emitFor(find("emit", item), topic, message),
-    commitWith: (item, sql, values) => call.commitFor(find("commitWith", item), sql, values),
+    emit: (item, topic, message) => call.emitFor(find("emit", item).position, topic, message),
+    commitWith: (item, sql, values) =>
+      call.commitFor(find("commitWith", item).position, sql, values),
+    record: (item, state, details) => {
+      const { position, given } = find("record", item);
+      call.recordFor(position, given.key, state, details);
+    },
   };
   let answers: readonly unknown[];
   try {
@@ -74,19 +79,26 @@ export async function callForChunk(
   }
 }
 
-/** The position of an item that a handler names. */
-type Find = (what: "emit" | "commitWith", item: unknown) => number;
+/** The item that a handler names, as it was handed over. */
+type Find = (what: keyof typeof MISTAKEN, item: unknown) => Entry;
+
+const MISTAKEN = {
+  emit: "BAD_MESSAGE",
+  commitWith: "BAD_STATEMENT",
+  record: "BAD_DETAILS",
+} as const;
 
 /** An item is known by its number, so that a copy of what was handed over will do. */
 function makeFinder(run: ChunkRun, entries: readonly Entry[]): Find {
   /** Made by the first that is asked for. */
-  let known: ReadonlySet<number> | null = null;
+  let known: ReadonlyMap<number, Entry> | null = null;
   return (what, item) => {
-    known ??= new Set(entries.map(({ position }) => position));
+    known ??= new Map(entries.map((entry) => [entry.position, entry]));
     const at = Number((item as Partial<ChunkItem<unknown>> | null)?.index) - run.lease.start;
-    if (known.has(at)) return at;
+    const entry = known.get(at);
+    if (entry !== undefined) return entry;
     throw new PermanentError(`${what} takes one of the items that processChunk was called with`, {
-      code: what === "emit" ? "BAD_MESSAGE" : "BAD_STATEMENT",
+      code: MISTAKEN[what],
     });
   };
 }

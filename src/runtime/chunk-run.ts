@@ -22,30 +22,18 @@ import type { SliceItems } from "../ports/source.ts";
 import type { ItemHistory, LeasedChunk, Report } from "../ports/working.ts";
 import { ChunkNotes, NOTHING_NOTED, writeCheckpoint } from "./chunk-notes.ts";
 import type { CpuPools } from "./cpu/cpu-pools.ts";
-import type { Heart } from "./heart.ts";
 import type { RunFacts } from "./item-context.ts";
 import type { LeaseHold } from "./lease-page.ts";
+import { LedgerLines, type RecordedState } from "./ledger-lines.ts";
 import { markRun, type RunMark, type StepMeter } from "./meter.ts";
 import { putInPlace } from "./put-in-place.ts";
+import type { RunOptions } from "./run-options.ts";
 import { StopSignal } from "./stop-signals.ts";
 import type { Trace } from "./tracing.ts";
 
 const NO_MESSAGES: readonly ItemMessage[] = [];
 const NONE_REFUSED: readonly ItemRefusal[] = [];
 const NO_ITEMS: SliceItems = { count: 0, at: () => undefined };
-
-export interface RunOptions {
-  readonly leaseUntil: number;
-  readonly now: number;
-  /** Where its handlers have something computed. */
-  readonly cpu?: CpuPools;
-  /** A handler waits for the store to be told. */
-  readonly onUrgent?: () => void;
-  /** Where its lease is entered, so that it is renewed also while the loop is busy. */
-  readonly heart?: Heart | undefined;
-  /** Who counts what becomes of it. */
-  readonly meter?: StepMeter;
-}
 
 export class ChunkRun {
   readonly lease: LeasedChunk;
@@ -58,6 +46,7 @@ export class ChunkRun {
   arrived = false;
   readonly count: number;
   readonly cpu: CpuPools | null;
+  readonly #lines: LedgerLines | null;
   readonly #outcomes: OutcomeMap;
   readonly #histories: ReadonlyMap<number, ItemHistory> | null;
   readonly #onUrgent: () => void;
@@ -101,7 +90,10 @@ export class ChunkRun {
   /** A report that is on its way. */
   telling: Promise<void> | null = null;
 
-  constructor(lease: LeasedChunk, { leaseUntil, now, cpu, onUrgent, heart, meter }: RunOptions) {
+  constructor(lease: LeasedChunk, options: RunOptions) {
+    const { leaseUntil, now, cpu, onUrgent, heart, meter, ledger } = options;
+    const isKept = lease.ledger === true && ledger !== undefined;
+    this.#lines = isKept ? new LedgerLines(ledger) : null;
     this.#hold = heart?.leases.enter(lease) ?? null;
     this.#meter = meter ?? null;
     this.#mark = markRun(lease.outcomes, now);
@@ -239,6 +231,18 @@ export class ChunkRun {
     this.unreported++;
   }
 
+  /** A batch from before its pipeline kept a ledger of items has nowhere to record it. */
+  record(state: RecordedState): void {
+    if (this.#lines === null) return;
+    this.#lines.add(this.facts, state);
+    this.unreported++;
+  }
+
+  /** Its batch keeps a ledger of items, and nothing was recorded of this one under this lease. */
+  isUnseen(index: number): boolean {
+    return this.#lines !== null && !this.#lines.hasTold(this.lease.start + index);
+  }
+
   /** The item comes again later, in another lease. */
   defer(index: number, key: string | null, inMs: number): void {
     this.#deferred ??= new Set();
@@ -369,6 +373,7 @@ export class ChunkRun {
       starting: this.#listStarting(),
       intent,
       busyMs: this.busyMs,
+      ...(this.lease.ledger === true && { ledger: { blocks: this.#lines?.list() ?? [] } }),
     };
   }
 
@@ -385,6 +390,7 @@ export class ChunkRun {
     else if (result !== "kept") this.#endTrace(result);
     for (const refusal of refused) this.#takeBack(refusal);
     this.#notes?.forget(report);
+    this.#lines?.forget(report.ledger?.blocks ?? []);
     this.unreported -= this.#reporting;
     this.reportedAt = now;
   }

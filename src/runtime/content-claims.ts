@@ -10,6 +10,8 @@ import type { Store } from "../ports/store.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import { hashContent } from "./content-hash.ts";
 import { checkItem } from "./item-check.ts";
+import { readKeyOf } from "./item-key.ts";
+import { recordSeen } from "./record-state.ts";
 import type { Dedupe, Step } from "./step.ts";
 
 /** When an item whose content is under way is looked at again. */
@@ -17,7 +19,8 @@ const HELD_RETRY_MS = 250;
 
 export async function claimContents(run: ChunkRun, step: Step, store: Store): Promise<void> {
   if (run.lost || run.finished || step.dedupe === null) return;
-  const contents = await readContents(run, step, step.dedupe);
+  const keys = new Map<number, string | null>();
+  const contents = await readContents(run, step, step.dedupe, keys);
   if (contents.length === 0) return;
   const claims = await store.claimContents(run.lease, contents);
   if (claims === null) {
@@ -27,13 +30,21 @@ export async function claimContents(run: ChunkRun, step: Step, store: Store): Pr
   }
   for (const [at, { index, content }] of contents.entries()) {
     const claim = claims[at];
-    if (claim === "done") run.skip(index);
-    else if (claim === "held") run.defer(index, null, HELD_RETRY_MS);
+    if (claim === "done") {
+      recordSeen(run, index, () => keys.get(index) ?? null);
+      run.skip(index);
+    } else if (claim === "held") run.defer(index, null, HELD_RETRY_MS);
     else run.holdContent(index, content);
   }
 }
 
-async function readContents(run: ChunkRun, step: Step, dedupe: Dedupe): Promise<ItemContent[]> {
+/** Fills `keys` as far as somebody wants to know them. */
+async function readContents(
+  run: ChunkRun,
+  step: Step,
+  dedupe: Dedupe,
+  keys: Map<number, string | null>,
+): Promise<ItemContent[]> {
   const contents: ItemContent[] = [];
   for (const index of run.listRunnable()) {
     let item: unknown;
@@ -49,8 +60,10 @@ async function readContents(run: ChunkRun, step: Step, dedupe: Dedupe): Promise<
       const hashed = hashContent(dedupe.content(item));
       const content = typeof hashed === "string" ? hashed : await hashed;
       contents.push({ index, content: nameContent(dedupe, item, content) });
+      if (run.isUnseen(index)) keys.set(index, readKeyOf(step, item));
     } catch (error) {
       // It would run well enough, but it could be a repeat.
+      recordSeen(run, index, () => readKeyOf(step, item));
       run.fail(index, null, run.countAttempts(index) + 1, describeError(error), null);
     }
   }

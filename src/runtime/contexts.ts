@@ -45,6 +45,12 @@ export interface ItemContext {
    */
   readonly commitWith: (sql: string, values?: readonly CommitValue[]) => void;
   /**
+   * Writes a state that this item has come to into the ledger of its batch: one of the pipeline's
+   * `ledger.states`. It counts whatever becomes of this attempt. Details are kept apart, and can be
+   * erased later.
+   */
+  readonly record: (state: string, details?: unknown) => void;
+  /**
    * Runs a module's default export off the event loop, in a process or thread of the step's pool, and
    * answers what it returned or throws what it threw. A path is meant from the pipeline's file. The
    * task is killed at its time limit, above its memory ceiling, and when `signal` aborts.
@@ -78,6 +84,8 @@ export interface ChunkContext {
     sql: string,
     values?: readonly CommitValue[],
   ) => void;
+  /** As `record` of `process`, for one of the call's items. */
+  readonly record: (item: ChunkItem<unknown>, state: string, details?: unknown) => void;
   /** As `cpu` of `process`. */
   readonly cpu: RunCpu;
 }

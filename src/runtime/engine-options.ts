@@ -3,6 +3,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Heart } from "./heart.ts";
 import type { Log } from "./log.ts";
+import type { LedgerOptions } from "./notary.ts";
 import type { EngineSettings } from "./settings.ts";
 
 export interface EngineOptions extends Partial<EngineSettings> {
@@ -18,6 +19,8 @@ export interface EngineOptions extends Partial<EngineSettings> {
    * shape (passwords in addresses, tokens, values of names like `password`).
    */
   readonly redact?: readonly string[];
+  /** Sign the ledgers of batches: with which key, and how often. Default not. */
+  readonly ledger?: LedgerOptions | null;
   /** Close the store with the engine. Default false. */
   readonly ownsStore?: boolean;
 }

@@ -18,7 +18,9 @@ import { Conductor } from "./conductor.ts";
 import type { Consume } from "./consumer.ts";
 import { CpuPools } from "./cpu/cpu-pools.ts";
 import type { CloseOptions, EngineOptions, SubmitOptions } from "./engine-options.ts";
+import { exportLedger } from "./ledger-export.ts";
 import { addFacts, guardLog, type Log, silentLog } from "./log.ts";
+import { Notary, NOTARY } from "./notary.ts";
 import { Observatory, type ScalingOptions } from "./observatory.ts";
 import { OpenBatch } from "./open-batch.ts";
 import { Operator } from "./operator.ts";
@@ -60,6 +62,7 @@ export class Engine {
   readonly #conductor: Conductor;
   readonly #sweeper: Sweeper;
   readonly #subscriptions: Subscriptions;
+  readonly #notary: Notary | null;
   readonly #failureListeners = new Set<() => void>();
   #failure: { readonly error: unknown } | null = null;
   #closed: Promise<void> | null = null;
@@ -107,6 +110,8 @@ export class Engine {
     };
     this.#sweeper = new Sweeper(parts);
     this.#subscriptions = new Subscriptions({ ...parts, worker: workerId });
+    const { ledger = null } = options;
+    this.#notary = ledger === null ? null : new Notary({ ...parts, worker: workerId }, ledger);
     this.#conductor = new Conductor({
       ...parts,
       callersStore,
@@ -125,7 +130,7 @@ export class Engine {
 
   static async start(store: Store, options: EngineOptions = {}): Promise<Engine> {
     const { clock = systemClock, random = systemRandom, log = silentLog, ...others } = options;
-    const { work: _w, heart: _h, ownsStore: _o, redact = [], ...settings } = others;
+    const { work: _w, heart: _h, ownsStore: _o, ledger: _l, redact = [], ...settings } = others;
     const resolved = resolveSettings(settings, store.looks);
     const patience = {
       clock,
@@ -139,6 +144,7 @@ export class Engine {
     const engine = new Engine(store, patient, workerId, resolved, options);
     engine.#conductor.start();
     engine.#sweeper.start();
+    if (engine.#notary !== null) engine.#subscriptions.add(NOTARY, engine.#notary.attest);
     return engine;
   }
 
@@ -277,6 +283,11 @@ export class Engine {
     return this.#subscriptions.forget(name);
   }
 
+  /** A batch's evidence, as a file that can be verified without us: in pieces. */
+  exportLedger(batch: string): AsyncGenerator<Uint8Array, void, void> {
+    return exportLedger(this.store, batch);
+  }
+
   /** What Prometheus reads: its text format, of this worker and of what the store knows of all. */
   metrics(): Promise<string> {
     return this.#observatory.renderMetrics();
@@ -307,6 +318,7 @@ export class Engine {
     await this.#cpu.close();
     // What is delivered last may be of the items that were finished last: they share the time.
     await this.#subscriptions.stop(Math.max(0, until - this.#clock.monotonicMs()));
+    await this.#notary?.stop();
     await this.#conductor.stop();
     await this.#sweeper.stop();
     this.#observatory.close();

@@ -324,7 +324,7 @@ export class Executor {
   #take(leased: readonly LeasedChunk[], leaseUntil: number): void {
     const { clock, heart, cpu, meter } = this.#parts;
     const own = { leaseUntil, now: clock.monotonicMs(), onUrgent: this.#flushSoon };
-    const options = { ...own, heart, cpu, meter };
+    const options = { ...own, heart, cpu, meter, ledger: this.#parts };
     this.#speed.begin();
     for (const [batch, chunks] of Map.groupBy(leased, (chunk) => chunk.batch)) {
       // In hand from now on, so that their leases are renewed while they are read.

@@ -10,6 +10,8 @@ import type { ChunkRun } from "./chunk-run.ts";
 import type { ItemContext } from "./contexts.ts";
 import { CpuCall } from "./cpu/cpu-call.ts";
 import { Emitted } from "./emitted.ts";
+import { refuseState } from "./ledger-lines.ts";
+import { recordState } from "./record-state.ts";
 import { QueuedStatements } from "./queued-statements.ts";
 import type { Step } from "./step.ts";
 import { StopSignal } from "./stop-signals.ts";
@@ -154,6 +156,19 @@ export class Call implements ItemContext {
 
   listStatements(position: number): readonly ItemStatement[] {
     return this.#queued?.get(position)?.list() ?? NO_STATEMENTS;
+  }
+
+  /** Bound, as handlers take their context apart. */
+  get record(): ItemContext["record"] {
+    return (state, details) => this.recordFor(this.#position, this.key, state, details);
+  }
+
+  /** For one of the items that a `processChunk` call answers for. */
+  recordFor(position: number, key: string | null, state: string, details: unknown): void {
+    this.#refuseLate(position, { code: "LATE_RECORD", deed: `recorded ${state}` });
+    const refused = refuseState(state, this.#step.states);
+    if (refused !== null) throw refused;
+    recordState(this.#run, position, key, state, details);
   }
 
   get cpu(): ItemContext["cpu"] {

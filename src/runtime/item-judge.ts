@@ -16,8 +16,10 @@ import type { ChunkRun } from "./chunk-run.ts";
 import { writeMessage } from "./emitted.ts";
 import { isPoolBroken } from "./cpu/cpu-task.ts";
 import type { Call } from "./item-context.ts";
+import { readKeyOf } from "./item-key.ts";
 import type { Log, LogEntry } from "./log.ts";
 import { readOutcome, readOutcomeKind } from "./outcomes.ts";
+import { recordSeen } from "./record-state.ts";
 import { redactError } from "./redact-error.ts";
 import type { Step } from "./step.ts";
 import { StopSignal, TimeLimitSignal } from "./stop-signals.ts";
@@ -72,6 +74,7 @@ export class ItemJudge {
       case "skipped":
         if ("reason" in outcome && outcome.reason !== null)
           this.#logSkip(run, index, outcome.reason);
+        recordSeen(run, index, () => readKeyOf(step, item));
         return run.skip(
           index,
           call?.listEmitted(index),
@@ -94,6 +97,7 @@ export class ItemJudge {
         ? emitted
         : this.#route(index, item, result, emitted ?? [], call?.traceparent ?? null);
     const key = result === undefined ? null : step.readKey(item);
+    recordSeen(run, index, () => readKeyOf(step, item));
     run.succeed(index, key, result, messages, this.#describeCommit(run, index, item, call));
   }
 
@@ -190,6 +194,7 @@ export class ItemJudge {
         return run.fail(index, readKeyOf(step, item), attempts, facts, decision.delayMs);
       case "give_up":
         log(describeGivenUp(run, index, attempts, facts));
+        recordSeen(run, index, () => readKeyOf(step, item));
         return run.fail(index, readKeyOf(step, item), attempts, facts, null);
       default:
         return unreachable(decision);
@@ -212,16 +217,6 @@ function asTimeout(signal: TimeLimitSignal): TransientError {
   return new TransientError(`took longer than its time limit of ${signal.timeLimitMs} ms`, {
     code: "TIME_LIMIT",
   });
-}
-
-/** A key function that throws must not hide the failure that it is asked about. */
-function readKeyOf(step: Step, item: unknown): string | null {
-  if (item === undefined) return null;
-  try {
-    return step.readKey(item);
-  } catch {
-    return null;
-  }
 }
 
 /** What an item's log entries are found by. */

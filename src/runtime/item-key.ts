@@ -1,5 +1,6 @@
 /** What an item is called. A bad name fails its item: nothing can be looked up by it. */
 import { PermanentError } from "../core/errors.ts";
+import type { Step } from "./step.ts";
 
 const KEY_CHARS_MAX = 1_000;
 
@@ -18,4 +19,14 @@ export function checkKey(key: unknown): string {
 
 function badKey(problem: string): PermanentError {
   return new PermanentError(`${problem}; a key is a text or a number`, { code: "BAD_ITEM_KEY" });
+}
+
+/** A key function that throws must not hide the failure that it is asked about. */
+export function readKeyOf(step: Pick<Step, "readKey">, item: unknown): string | null {
+  if (item === undefined) return null;
+  try {
+    return step.readKey(item);
+  } catch {
+    return null;
+  }
 }

@@ -24,6 +24,7 @@ import type {
 } from "../ports/operating.ts";
 import type { LaneView } from "../ports/reading.ts";
 import type { Store } from "../ports/store.ts";
+import { eraseRecorded } from "./erasing.ts";
 import { closeKey, type ClosedKey, type Closing, listClosedKeys } from "./key-closing.ts";
 import { checkLimit } from "./limit-check.ts";
 import { pruneByAge, type RetentionPolicy } from "./retention.ts";
@@ -250,6 +251,18 @@ export class Operator {
   async discard(batch: string, filter: LetterFilter, options: ActOptions = {}): Promise<number> {
     await this.#checkItems(batch, filter);
     return this.#store.discardLetters(batch, { ...readAct(options), filter });
+  }
+
+  /**
+   * Erases what handlers recorded beside the states of items with these keys, or of all (null). The
+   * ledger goes on verifying, and says who did it. Answers of how many records.
+   */
+  async eraseDetails(
+    batch: string,
+    { keys, ...options }: ActOptions & { readonly keys: readonly string[] | null },
+  ): Promise<number> {
+    await this.#getBatch(batch);
+    return eraseRecorded(this.#store, batch, keys, readAct(options));
   }
 
   async why(id: string, chunksMax: number = CHUNKS_EXPLAINED): Promise<Explanation> {

@@ -27,6 +27,7 @@ describe("definePipeline", () => {
       tenant: null,
       weights: {},
       limits: {},
+      ledger: null,
       steps: [
         {
           name: "import",
@@ -52,6 +53,33 @@ describe("definePipeline", () => {
     });
     expect(isPipeline(pipeline)).toBe(true);
     expect(isPipeline({ name: "import", process })).toBe(false);
+  });
+
+  test("takes a ledger of items, and refuses what is none", () => {
+    const states = ["RECEIVED", "A1_B"];
+    const pipeline = define({ name: "import", process, ledger: { item: true, states } });
+    expect(pipeline).toMatchObject({ ledger: { item: true, states }, steps: [{ states }] });
+    expect(define({ name: "import", process, ledger: { item: true } })).toMatchObject({
+      ledger: { item: true, states: [] },
+    });
+    expect(define({ name: "import", process, ledger: null })).toMatchObject({ ledger: null });
+    const step = { name: "a", process };
+    expect(define({ name: "import", steps: [step], ledger: { item: true, states } })).toMatchObject(
+      { steps: [{ states }] },
+    );
+    const wrong = (ledger: unknown): string => refuse({ name: "import", process, ledger });
+    expect(wrong(true)).toContain("ledger must be { item: true, states }");
+    expect(wrong({ item: false })).toContain("ledger.item must be true");
+    expect(wrong({ item: true, stats: [] })).toContain("ledger.stats is not an option");
+    expect(wrong({ item: true, states: "A" })).toContain("ledger.states must be a list of states");
+    expect(wrong({ item: true, states: ["ok"] })).toContain("ledger.states.0 must be a name");
+    expect(wrong({ item: true, states: ["A", "B", "A"] })).toContain(
+      "ledger.states.2 is in the list already",
+    );
+    const many = Array.from({ length: 65 }, (_, n) => `S${n}`);
+    expect(wrong({ item: true, states: many })).toContain(
+      "ledger.states must be at most 64 states",
+    );
   });
 
   test("takes tenants, weights and caps, and refuses what is none", () => {

@@ -37,6 +37,30 @@ const cap: z.ZodType<number> = z
   .any()
   .refine(isCap, { message: `must be a whole number from 1 to ${CAP_MAX}` });
 
+const STATES_MAX = 64;
+const state: z.ZodType<string> = z
+  .any()
+  .refine((value) => typeof value === "string" && /^[A-Z][A-Z0-9_]{0,63}$/.test(value), {
+    message: 'must be a name of capitals, digits and "_", for example "RECEIVED"',
+  });
+
+const ledger = z
+  .strictObject(
+    {
+      item: z.literal(true, { error: "must be true: without it, leave ledger out" }),
+      states: z
+        .array(state, { error: 'must be a list of states, for example ["RECEIVED"]' })
+        .max(STATES_MAX, `must be at most ${STATES_MAX} states`)
+        .default([]),
+    },
+    { error: "must be { item: true, states }" },
+  )
+  .superRefine(({ states }, context) => {
+    for (const [at, one] of states.entries()) {
+      if (states.indexOf(one) < at) complainTo(context)(["states", at], "is in the list already");
+    }
+  });
+
 const pipelineOptions = {
   name,
   version: version.default("1"),
@@ -51,6 +75,7 @@ const pipelineOptions = {
       { error: "must be caps: { batch, lane, pipeline }" },
     )
     .default({}),
+  ledger: ledger.nullable().default(null),
 };
 
 /** A pipeline of one step has the step's options as its own. */
@@ -84,6 +109,7 @@ interface CheckedPipeline {
   readonly tenant: ((lane: string) => string) | null;
   readonly weights: { readonly [tenant: string]: number };
   readonly limits: Caps;
+  readonly ledger: { readonly item: true; readonly states: readonly string[] } | null;
   readonly steps: readonly (CheckedStep & { readonly name: string })[];
 }
 
@@ -100,7 +126,7 @@ export function validatePipeline(options: unknown): CheckedPipeline {
   const { data } = checked;
   if ("steps" in data) return { ...data, limits: listGiven(data.limits) };
   const { name: called, version: number, accepts, strict, maxRunMs, tenant: of, ...rest } = data;
-  const { weights, limits, ...only } = rest;
+  const { weights, limits, ledger: kept, ...only } = rest;
   return {
     name: called,
     version: number,
@@ -110,6 +136,7 @@ export function validatePipeline(options: unknown): CheckedPipeline {
     tenant: of,
     weights,
     limits: listGiven(limits),
+    ledger: kept,
     steps: [{ ...only, name: called }],
   };
 }

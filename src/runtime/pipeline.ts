@@ -158,6 +158,18 @@ interface PipelineCommon {
   readonly weights?: { readonly [tenant: string]: number };
   /** Handler calls at once over all workers: of a batch, of a lane, of the pipeline. */
   readonly limits?: Caps;
+  /**
+   * Every change of an item is written into its batch's chain as well: outcomes, failed attempts,
+   * redrives, and what handlers record. Default only what happens to the batch.
+   */
+  readonly ledger?: ItemLedgerOptions | null;
+}
+
+/** A ledger of single items. */
+export interface ItemLedgerOptions {
+  readonly item: true;
+  /** What handlers may `record` of items: names of capitals, digits and `_`. Default none. */
+  readonly states?: readonly string[];
 }
 
 /** All but the handler and what it depends on. */
@@ -306,6 +318,8 @@ export interface Pipeline<Item = unknown, Input = unknown, Result = unknown> {
   readonly tenant: ((lane: string) => string) | null;
   readonly weights: { readonly [tenant: string]: number };
   readonly limits: Caps;
+  /** Null where only what happens to a batch is recorded. */
+  readonly ledger: Required<ItemLedgerOptions> | null;
   /** In order; at least one. */
   readonly steps: readonly [Step, ...Step[]];
   /** Carry the types; never set. */
@@ -339,10 +353,9 @@ export function definePipeline<const Steps extends readonly [DefinedStep, ...Def
 export function definePipeline(options: object): Pipeline {
   const { steps: checked, ...pipeline } = validatePipeline(options);
   const definedIn = findDefinitionSite();
+  const place = { pipeline: pipeline.name, definedIn, states: pipeline.ledger?.states ?? null };
   const steps: Step[] = [];
-  for (const { name, ...step } of checked) {
-    steps.push(makeStep(step, { pipeline: pipeline.name, name, definedIn }, steps));
-  }
+  for (const { name, ...step } of checked) steps.push(makeStep(step, { ...place, name }, steps));
   return { [PIPELINE]: true, ...pipeline, steps: steps as [Step, ...Step[]] };
 }
 

@@ -61,6 +61,8 @@ export interface Step<Item = unknown, Input = unknown> {
   readonly topics: readonly string[];
   readonly errorsTopic: string | null;
   readonly unsentTopic: string | null;
+  /** What its handler may record of items; null where the pipeline keeps no ledger of them. */
+  readonly states: readonly string[] | null;
   /** It waits for an outside count instead of working on items. */
   readonly waits: boolean;
   // Methods, so that a step of one item type can be handled as one of any.
@@ -75,6 +77,7 @@ interface StepPlace {
   readonly pipeline: string;
   readonly name: string;
   readonly definedIn: string | null;
+  readonly states: readonly string[] | null;
 }
 
 const DEFAULT_CONCURRENCY = 16;
@@ -88,7 +91,7 @@ function countSlots({ cpu, processChunk }: CheckedStep): number {
 /** Fills in a checked definition. `before` are the steps that come first. */
 export function makeStep(
   checked: CheckedStep,
-  { pipeline, name, definedIn }: StepPlace,
+  { pipeline, name, definedIn, states }: StepPlace,
   before: readonly Step[],
 ): Step {
   const {
@@ -114,6 +117,7 @@ export function makeStep(
     name,
     number,
     definedIn,
+    states,
     concurrency: typeof concurrency === "number" ? concurrency : concurrency.max,
     adaptive: typeof concurrency === "number" ? null : concurrency,
     inlineItems: inlineItems ?? rest.chunkSize,

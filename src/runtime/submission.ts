@@ -59,6 +59,7 @@ export function describeSubmission(
       steps: pipeline.steps.map(describeStep),
       maxRunMs: pipeline.maxRunMs,
       ...describeShare(pipeline, tenant),
+      ...(pipeline.ledger !== null && { ledger: { item: true as const } }),
     },
   };
 }

@@ -8,7 +8,7 @@ import { verifyChain } from "../core/chain.ts";
 import { canonicalize } from "../core/canonical-json.ts";
 import { type Counts, isConserved } from "../core/counts.ts";
 import type { BatchSnapshot } from "../ports/conducting.ts";
-import type { StoredRecord } from "../ports/reading.ts";
+import type { LedgerLink } from "../ports/ledger.ts";
 import type { Store } from "../ports/store.ts";
 
 const PAGE = 1_000;
@@ -17,12 +17,12 @@ const PAGE = 1_000;
 export async function findBrokenPromises(store: Store, id: string): Promise<string[]> {
   const batch = await store.getBatch(id);
   if (batch === null) return [`batch ${id} has vanished`];
-  const records = await readRecords(store, id);
+  const chain = await readChain(store, id);
   return [
     ...checkCounts(batch),
     ...(await checkRecount(store, id)),
     ...checkWord(batch),
-    ...checkEndings(batch, records),
+    ...checkEndings(batch, chain),
     ...(await checkLetters(store, batch)),
   ];
 }
@@ -56,7 +56,7 @@ function checkWord({ state, counts, reason, cancel }: BatchSnapshot): string[] {
 }
 
 /** One ending in each drive, and what it says is so. */
-function checkEndings(batch: BatchSnapshot, records: readonly StoredRecord[]): string[] {
+function checkEndings(batch: BatchSnapshot, records: readonly Link[]): string[] {
   const verdict = verifyChain(records, (text) => hash("sha256", text));
   const endings = records.filter(({ type }) => type === "batch.ended");
   const drives = 1 + records.filter(({ type }) => type === "batch.reopened").length;
@@ -94,12 +94,15 @@ async function checkLetters(store: Store, { id, steps }: BatchSnapshot): Promise
   return found;
 }
 
-async function readRecords(store: Store, id: string): Promise<StoredRecord[]> {
-  const records: StoredRecord[] = [];
+/** Blocks are large, and none of them is needed here. */
+type Link = Omit<LedgerLink, "block">;
+
+async function readChain(store: Store, id: string): Promise<Link[]> {
+  const links: Link[] = [];
   for (;;) {
-    const page = await store.readRecords(id, records.at(-1)?.position ?? 0, PAGE);
-    records.push(...page);
-    if (page.length < PAGE) return records;
+    const page = await store.readLedger(id, links.at(-1)?.seq ?? 0, PAGE);
+    if (page.length === 0) return links;
+    for (const { seq, type, body, hash: sum } of page) links.push({ seq, type, body, hash: sum });
   }
 }
 

@@ -42,11 +42,13 @@ export const chaosPipeline = definePipeline({
   concurrency,
   source: ({ input }: { input: string }) => jsonl<{ id: string; n: number }>(input),
   key: ({ id }) => id,
+  ledger: { item: true, states: ["BEGUN", "ENDED"] },
   retry: { attempts: 4, baseMs: 50 },
   ...(rate && { rate }),
   ...(pace && { pace }),
   process: async ({ n }, context) => {
     log.start(context);
+    context.record("BEGUN");
     if (workMs > 0) {
       await new Promise((resolve) => {
         setTimeout(resolve, workMs);
@@ -54,6 +56,7 @@ export const chaosPipeline = definePipeline({
     }
     const answer = decideAnswer(n, context.attempt);
     log.end(context, answer === "fail_for_good" ? "fail" : answer);
+    context.record("ENDED", { by: name });
     const { fence, attempt } = context;
     switch (answer) {
       case "ok":

@@ -130,7 +130,7 @@ export class Onlooker {
   }
 
   async #waitForDelivery(file: string, { batch, events }: StatusLine): Promise<DeliveredEvent[]> {
-    const last = `${batch}/${events.length}`;
+    const last = `${batch}/${events.at(-1)?.seq}`;
     let delivered: DeliveredEvent[] = [];
     const isDelivered = (): boolean => {
       delivered = this.#readDelivered(file);

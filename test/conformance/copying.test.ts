@@ -20,6 +20,16 @@ const HOOK = "hook";
 const EVERYTHING = { readers: [HOOK] };
 const FIVE_A_SECOND = { kind: "rate", perSecond: 5, burst: 10 } as const;
 
+/** A batch with a ledger of its items, of which one link has a block. */
+async function keepLedger(rig: Rig): Promise<void> {
+  const id = await rig.running([2], { settings: { ...steps({}), ledger: { item: true } } });
+  const lines = '{"key":"nul \\u0000 and \uE000 😀"}\n';
+  const block = { number: 1, count: 1, root: "root", lines, details: '{"i":0}\n' };
+  const lease = await rig.leaseOne({ batch: id });
+  await rig.report(lease, { failed: [0], blocks: [block], intent: "keep" });
+  await rig.report(lease, { succeeded: [1], upon: new Uint8Array([3]) });
+}
+
 /** One of everything that a file can hold. */
 async function fill(rig: Rig): Promise<void> {
   const { store, clock } = rig;
@@ -50,6 +60,7 @@ async function fill(rig: Rig): Promise<void> {
   const [waits] = await rig.lease({ batch: busy });
   if (waits === undefined) throw new Error("there are three chunks");
   await rig.report(waits, { succeeded: [0], retryInMs: { 1: 9_000 }, checkpoints: { 1: "half" } });
+  await keepLedger(rig);
   const one = await rig.slicing({ lane: "shared", open: true });
   await rig.submit({ lane: "shared" });
   await rig.pause("batch", one);
@@ -68,7 +79,8 @@ test("a copy tells what its original does, and goes on where that stopped", asyn
   const place = await makePlace();
   const options = { clock: rig.clock, random: new SeededRandom() };
   const rows = await copyStore(`sqlite:${rig.path}`, place.address, options);
-  expect(rows.get("batch")).toBe(4);
+  expect(rows.get("batch")).toBe(5);
+  expect(rows.get("ledger_link")).toBe(2);
   expect(rows.get("message")).toBe(3);
 
   // What was monotonic time in the file is the server's time now.

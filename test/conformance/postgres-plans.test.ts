@@ -6,7 +6,7 @@
 import type pg from "pg";
 import { expect, test } from "vitest";
 import { type Place, makePlace, openAt, openRaw } from "./postgres-rig.ts";
-import { allOf, LEASE_MS, Rig, say } from "./rig.ts";
+import { allOf, LEASE_MS, Rig, say, steps } from "./rig.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 
 const CHUNKS = 3_000;
@@ -26,6 +26,7 @@ const EMPTIED = [
   "manifest",
   "item",
   "record",
+  "ledger_link",
   "content",
   "share",
 ];
@@ -40,15 +41,20 @@ async function open(place: Place): Promise<Rig> {
 async function runThrough(rig: Rig, chunks: number): Promise<void> {
   const rounds = chunks / ROUND_CHUNKS;
   const request = { chunksMax: ROUND_CHUNKS, itemsMax: 10 ** 6 };
-  const id = await rig.running(Array.from({ length: chunks }, () => 2));
+  const settings = { ...steps({}), ledger: { item: true } } as const;
+  const blocks = [{ number: 1, count: 1, root: "root", lines: "{}\n", details: null }];
+  const id = await rig.running(
+    Array.from({ length: chunks }, () => 2),
+    { settings },
+  );
   for (let round = 0; round < rounds; round++) {
     const [first, ...others] = await rig.lease(request);
     const leased = [first!, ...others];
     await rig.renew(leased, LEASE_MS);
     const content = `content-${round}`;
     await rig.store.claimContents(first!, [{ index: 0, content }]);
-    const failed = say(first!, { succeeded: [0], failed: [1], contents: { 0: content } });
-    const done = others.map((lease) => say(lease, { succeeded: allOf(lease) }));
+    const failed = say(first!, { succeeded: [0], failed: [1], contents: { 0: content }, blocks });
+    const done = others.map((lease) => say(lease, { succeeded: allOf(lease), blocks }));
     await rig.store.work([failed, ...done], null);
   }
   await rig.redrive(id);

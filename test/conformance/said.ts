@@ -1,6 +1,7 @@
 /** A worker's report in the words of a test, and chunks to report on. */
 import type { ErrorClass } from "../../src/core/errors.ts";
 import type { ItemStatement } from "../../src/core/item-commit.ts";
+import type { LedgerBlock } from "../../src/core/item-ledger.ts";
 import type { PlannedChunk } from "../../src/ports/conducting.ts";
 import type { LeasedChunk, Report } from "../../src/ports/working.ts";
 import { toMap, toWords, type Word } from "../support/outcome-words.ts";
@@ -40,6 +41,8 @@ export interface Said {
   /** When such an item is tried again; 0 unless it is said otherwise, null for never. */
   readonly commitRetryInMs?: number | null;
   readonly abandoned?: readonly number[];
+  /** What its handlers recorded, where the batch keeps a ledger of items. */
+  readonly blocks?: readonly LedgerBlock[];
   /** Handler time under the lease so far. */
   readonly busyMs?: number;
 }
@@ -107,6 +110,7 @@ export function say(lease: LeasedChunk, said: Said): Report {
     rest: said.rest ?? null,
     starting: said.starting ?? [],
     intent: said.intent ?? "yield",
+    ...(lease.ledger === true && { ledger: { blocks: said.blocks ?? [] } }),
   };
 }
 

@@ -21,6 +21,8 @@ import { describeLaneMoves } from "./lane-moves.ts";
 import { describeLanes } from "./lanes.ts";
 import { describeLeaseRuns } from "./lease-runs.ts";
 import { describeLeasing } from "./leasing.ts";
+import { describeEvidence } from "./evidence.ts";
+import { describeLedger } from "./ledger.ts";
 import { describeLoad } from "./load.ts";
 import { describeMoreRaces } from "./more-races.ts";
 import { describePausing } from "./pausing.ts";
@@ -60,6 +62,8 @@ export function describeStore(name: string, open: OpenStore): void {
     describe("claiming", () => describeClaiming(rule));
     describe("ending", () => describeEnding(rule));
     describe("records", () => describeRecords(rule));
+    describe("the ledger of items", () => describeLedger(rule));
+    describe("evidence", () => describeEvidence(rule));
     describe("deliveries", () => describeDeliveries(rule));
     describe("topics", () => describeTopics(rule));
     describe("commits of items", () => describeItemCommits(rule));

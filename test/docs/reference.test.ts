@@ -65,7 +65,7 @@ describe("settings.md", () => {
     const shown = findRows(page, "variable", "in `sluice.config.ts`", "default").map(
       ([variable = "", name = ""]) => [plain(variable), plain(name)],
     );
-    const own = ["store", "synchronous", "busyMs", ...HEALTH_SETTINGS];
+    const own = ["store", "synchronous", "busyMs", "ledgerKey", ...HEALTH_SETTINGS];
     expect(shown).toEqual([
       ...own.map((name) => [nameVariable(name), name]),
       ["SLUICE_PROCESS", ""],

@@ -8,6 +8,7 @@ import type { PipelineLoad } from "../../src/core/load.ts";
 import type { LimitChange, LimitSetting } from "../../src/core/limit.ts";
 import type { BatchSnapshot } from "../../src/ports/conducting.ts";
 import type { UndeliveredLetter } from "../../src/ports/delivering.ts";
+import type { LedgerLink } from "../../src/ports/ledger.ts";
 import type { ClosedBucket } from "../../src/ports/limiting.ts";
 import type {
   DeadLetter,
@@ -46,6 +47,8 @@ export interface CanonicalBatch {
   /** One more than have begun: of that one there is nothing. */
   readonly steps: readonly CanonicalStep[];
   readonly records: readonly StoredRecord[];
+  /** With what it tells of items, where it keeps a ledger of them. */
+  readonly chain: readonly LedgerLink[];
 }
 
 export interface CanonicalState {
@@ -160,6 +163,7 @@ async function readBatch(store: Store, id: string): Promise<CanonicalBatch> {
     stops: await store.readStops([id]),
     steps,
     records: await store.readRecords(id, 0, LIMIT),
+    chain: await store.readLedger(id, 0, LIMIT),
   };
 }
 

@@ -75,7 +75,10 @@ if (mode === "submit") {
       await store.work(
         [
           {
-            ...lease,
+            batch: lease.batch,
+            step: lease.step,
+            chunk: lease.chunk,
+            fence: lease.fence,
             outcomes: toMap(words),
             failures: failed ? [failure] : [],
             results: failed ? [] : [{ index, key: null, value: String(lease.start + index) }],

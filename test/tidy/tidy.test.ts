@@ -29,9 +29,11 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   "adapters/sqlite": ["core", "ports", "adapters/sql"],
   "adapters/postgres": ["core", "ports", "adapters/sql"],
   stores: ["core", "ports", "adapters/sqlite", "adapters/postgres"],
-  runtime: ["core", "ports"],
+  runtime: ["core", "ports", "ledger"],
   sources: ["core", "ports"],
   sinks: ["core", "ports"],
+  // Whoever verifies evidence must not need the engine: nothing of a store, not even the ports.
+  ledger: ["core"],
   http: ["core", "ports", "stores", "runtime"],
   testing: ["core", "ports", "adapters/memory", "runtime"],
   cli: [
@@ -42,6 +44,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     "adapters/sqlite",
     "adapters/postgres",
     "stores",
+    "ledger",
     "runtime",
     "sources",
     "http",

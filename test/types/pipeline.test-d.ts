@@ -37,6 +37,28 @@ expectTypeOf(await engine.submit(thumbnails, "images.jsonl")).toEqualTypeOf<
 // @ts-expect-error the input is a text
 await engine.submit(thumbnails, 42);
 
+// A ledger of items, and what handlers record in it.
+definePipeline({
+  name: "papers",
+  ledger: { item: true, states: ["RECEIVED", "ARCHIVED"] },
+  process: (n: number, { record }) => {
+    expectTypeOf(record).parameters.toEqualTypeOf<[state: string, details?: unknown]>();
+    record("RECEIVED", { n });
+  },
+});
+definePipeline({
+  name: "papers",
+  ledger: { item: true },
+  processChunk: (items: readonly { item: number; index: number }[], { record }) =>
+    items.map((item) => {
+      // @ts-expect-error it takes one of the call's items first
+      record("RECEIVED");
+      return succeeded(item.item);
+    }),
+});
+// @ts-expect-error without it there is no ledger of items: it is left out
+definePipeline({ name: "papers", ledger: { item: false }, process: (n: number) => n });
+
 // Without a schema the source gives the item's type, and an annotated input its own.
 const letters = definePipeline({
   name: "letters",

@@ -4,13 +4,14 @@ import { NO_ITEMS, planItems } from "../../core/counts.ts";
 import { createOutcomeMap } from "../../core/outcome-map.ts";
 import { computeCanaryChunks } from "../../core/step.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type {
-  ActResult,
-  PlannedChunk,
-  PlanPart,
-  PlanResult,
-  Submission,
-  SubmitResult,
+import {
+  type ActResult,
+  type PlannedChunk,
+  type PlanPart,
+  type PlanResult,
+  type Submission,
+  type SubmitResult,
+  describeSubmitted,
 } from "../../ports/conducting.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Life } from "./life.ts";
@@ -57,13 +58,10 @@ export class Conducting {
       const taken = same.submission.inputHash !== submission.inputHash;
       return { kind: taken ? "key_taken" : "existing", batch: takeSnapshot(this.#state, same) };
     }
-    const { pipeline, version, lane, key, inputHash } = submission;
+    const { lane } = submission;
     const batch = createBatch(submission, this.#clock, this.#lanes.computeBack(lane));
     this.#state.batches.set(submission.id, batch);
-    this.#recorder.record(batch, {
-      type: "batch.submitted",
-      data: { pipeline, version, lane, key, inputHash },
-    });
+    this.#recorder.record(batch, describeSubmitted(submission));
     this.#life.giveTurn(batch.submission.lane);
     return { kind: "created", batch: takeSnapshot(this.#state, batch) };
   }

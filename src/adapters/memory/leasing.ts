@@ -11,6 +11,7 @@ import {
 import { countPending, getOutcome, PENDING } from "../../core/outcome-map.ts";
 import { FIRST_LOOK } from "../../core/watch.ts";
 import type { LeasedChunk, LeaseRequest } from "../../ports/working.ts";
+import { keepsLedger } from "./ledger.ts";
 import type { Permits } from "./permits.ts";
 import type { Shares } from "./shares.ts";
 import { type Batch, type Chunk, currentStep, findPause, type State, type Step } from "./state.ts";
@@ -166,6 +167,7 @@ function describeLease(batch: Batch, chunk: Chunk, now: number): LeasedChunk {
     locator,
     careful,
     final: step.passes >= maxRedrives,
+    ...(keepsLedger(batch) && { ledger: true as const }),
     outcomes: new Uint8Array(chunk.outcomes),
     histories: unfinished
       .toSorted((a, b) => a.index - b.index)

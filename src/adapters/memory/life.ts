@@ -18,6 +18,7 @@ import {
 import { FIRST_LOOK } from "../../core/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Lanes } from "./lanes.ts";
+import { findPlace, keepsLedger, type Ledger } from "./ledger.ts";
 import type { Permits } from "./permits.ts";
 import type { Recorder } from "./records.ts";
 import type { Shares } from "./shares.ts";
@@ -37,6 +38,7 @@ export interface LifeParts {
   readonly lanes: Lanes;
   readonly shares: Shares;
   readonly permits: Permits;
+  readonly ledger: Ledger;
 }
 
 export class Life {
@@ -45,6 +47,7 @@ export class Life {
   readonly #lanes: Lanes;
   readonly #shares: Shares;
   readonly #permits: Permits;
+  readonly #ledger: Ledger;
 
   constructor(parts: LifeParts) {
     this.#clock = parts.clock;
@@ -52,6 +55,7 @@ export class Life {
     this.#lanes = parts.lanes;
     this.#shares = parts.shares;
     this.#permits = parts.permits;
+    this.#ledger = parts.ledger;
   }
 
   /** Does what a change of its items makes due; answers the batches that ended by it. */
@@ -163,6 +167,11 @@ export class Life {
         dueAt,
       }));
       const effect = decideRedrive(readStored(chunk), orders, batch.drive);
+      if (keepsLedger(batch)) {
+        const place = findPlace(batch, step, chunk, null);
+        const { drive } = batch;
+        this.#ledger.writeRedriven(batch, place, chunk.outcomes, effect.outcomes, drive);
+      }
       chunk.outcomes = effect.outcomes;
       for (const item of effect.track) chunk.tracked.set(item.index, item);
       chunk.dueAt = chunk.state === "waiting" ? Math.min(chunk.dueAt, effect.dueAt) : effect.dueAt;

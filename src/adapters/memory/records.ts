@@ -1,7 +1,8 @@
 /** Transitions of a batch, each written with its record in one step. */
 import { type BatchEvent, type BatchRecord, nextBatchState } from "../../core/batch.ts";
-import { chainRecord, type Sha256 } from "../../core/chain.ts";
+import { type ChainedRecord, chainRecord, type Sha256 } from "../../core/chain.ts";
 import { invariant } from "../../core/invariant.ts";
+import type { ItemsRecord } from "../../core/item-ledger.ts";
 import { type Clock, formatInstant } from "../../ports/clock.ts";
 import type { Batch, State } from "./state.ts";
 
@@ -16,17 +17,20 @@ export class Recorder {
     this.#sha256 = sha256;
   }
 
-  record(batch: Batch, { type, data }: BatchRecord): void {
-    const id = batch.submission.id;
-    const at = formatInstant(this.#clock.wallMs());
-    const { seq, body, hash } = chainRecord(
-      batch.head,
-      { batch: id, type, at, data },
-      this.#sha256,
-    );
-    batch.head = { seq, hash };
+  record(batch: Batch, record: BatchRecord): void {
+    const { seq, body, hash } = this.chain(batch, record);
+    const { type } = record;
     const position = ++this.#state.lastPosition;
-    this.#state.records.push({ position, batch: id, seq, type, body, hash });
+    this.#state.records.push({ position, batch: batch.submission.id, seq, type, body, hash });
+  }
+
+  /** The next link of the batch's chain; whoever asks for it keeps it. */
+  chain(batch: Batch, { type, data }: BatchRecord | ItemsRecord): ChainedRecord {
+    const at = formatInstant(this.#clock.wallMs());
+    const facts = { batch: batch.submission.id, type, at, data };
+    const link = chainRecord(batch.head, facts, this.#sha256);
+    batch.head = { seq: link.seq, hash: link.hash };
+    return link;
   }
 
   move(batch: Batch, event: BatchEvent): void {

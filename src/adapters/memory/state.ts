@@ -7,6 +7,7 @@ import { type Counts, NO_ITEMS } from "../../core/counts.ts";
 import type { LeaseAccount, ShareClock, TenantShare } from "../../core/fair-share.ts";
 import { type FailureTally, NO_FAILURES } from "../../core/failure-budget.ts";
 import type { LanePolicy } from "../../core/lane.ts";
+import type { LedgerBlock } from "../../core/item-ledger.ts";
 import type { LimitChange, LimitSetting, LimitTarget } from "../../core/limit.ts";
 import type { OutcomeMap } from "../../core/outcome-map.ts";
 import type { RestFacts } from "../../core/why.ts";
@@ -16,6 +17,7 @@ import { FIRST_LOOK, type WatchState } from "../../core/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { BatchSnapshot, CancelFacts, Submission } from "../../ports/conducting.ts";
 import type { UndeliveredLetter } from "../../ports/delivering.ts";
+import type { StoredCheckpoint, StoredKey } from "../../ports/ledger.ts";
 import type { PauseRequest, PauseScope } from "../../ports/operating.ts";
 import type { StoredRecord, StoredResult } from "../../ports/reading.ts";
 import type { StoredMessage } from "../../ports/topics.ts";
@@ -100,6 +102,20 @@ export interface Batch {
   step: number;
   readonly steps: Step[];
   head: ChainHead;
+  /** What its chain tells of its items, where it keeps a ledger of them. */
+  readonly links: LinkRow[];
+  readonly checkpoints: StoredCheckpoint[];
+}
+
+/** A change of a chunk's items in its batch's chain. */
+export interface LinkRow {
+  readonly seq: number;
+  readonly body: string;
+  readonly hash: string;
+  readonly step: number;
+  readonly chunk: number;
+  readonly fence: number;
+  block: LedgerBlock | null;
 }
 
 export interface ContentRow {
@@ -134,6 +150,8 @@ export interface State {
   readonly batches: Map<string, Batch>;
   readonly records: StoredRecord[];
   readonly positions: Map<string, number>;
+  /** That signed checkpoints, in the order in which they came. */
+  readonly keys: Map<string, StoredKey>;
   /** By id. */
   readonly letters: UndeliveredLetter[];
   /** How many letters there ever were. */
@@ -166,6 +184,7 @@ export function createState(): State {
     batches: new Map(),
     records: [],
     positions: new Map(),
+    keys: new Map(),
     letters: [],
     lettersKept: 0,
     messages: [],
@@ -213,6 +232,8 @@ export function createBatch(submission: Submission, clock: Clock, place: number)
     step: 0,
     steps: [createStep(submission.settings.steps[0] as StepSettings)],
     head: CHAIN_START,
+    links: [],
+    checkpoints: [],
   };
 }
 

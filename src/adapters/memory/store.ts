@@ -15,9 +15,11 @@ import type { Store } from "../../ports/store.ts";
 import type { WorkingStore } from "../../ports/working.ts";
 import { Conducting } from "./conducting.ts";
 import { Deliveries } from "./deliveries.ts";
+import { composeEvidence } from "./evidence.ts";
 import { readLoad } from "./load.ts";
 import { Lanes } from "./lanes.ts";
 import { Leasing } from "./leasing.ts";
+import { Ledger } from "./ledger.ts";
 import { Life } from "./life.ts";
 import { Limiting } from "./limiting.ts";
 import { Limits } from "./limits.ts";
@@ -57,6 +59,8 @@ class Parts {
   readonly deliveries: Deliveries;
   readonly limiting: Limiting;
   readonly topics: Topics;
+  readonly ledger: Ledger;
+  readonly recorder: Recorder;
 
   constructor({ clock, sha256 }: MemoryStoreOptions) {
     const { state } = this;
@@ -65,7 +69,10 @@ class Parts {
     const shares = new Shares(state);
     const permits = new Permits(state);
     const leasing = new Leasing(state, shares, permits);
-    const life = new Life({ clock, recorder, lanes, shares, permits });
+    const ledger = new Ledger(state, recorder);
+    this.ledger = ledger;
+    this.recorder = recorder;
+    const life = new Life({ clock, recorder, lanes, shares, permits, ledger });
     this.lanes = lanes;
     this.permits = permits;
     this.limits = new Limits(state, clock, permits);
@@ -73,9 +80,9 @@ class Parts {
     const topics = new Topics(state, clock);
     this.topics = topics;
     this.operating = new Operating({ state, clock, recorder, lanes, life, topics });
-    const working = new Working({ state, clock, life, shares, permits, leasing, topics });
+    const working = new Working({ state, clock, life, shares, permits, leasing, topics, ledger });
     this.working = working;
-    this.sweeping = new Sweeping({ state, clock, lanes, life, working, permits });
+    this.sweeping = new Sweeping({ state, clock, lanes, life, working, permits, ledger });
     this.reading = new Reading(state, clock, lanes, permits);
     this.clock = clock;
     this.deliveries = new Deliveries(state, clock);
@@ -109,6 +116,7 @@ export function createMemoryStore(options: MemoryStoreOptions): MemoryStore {
     ...composeOperating(parts),
     ...composeWorking(parts),
     ...composeReading(parts),
+    ...composeEvidence(parts),
     // Nobody waits for what somebody else was granted.
     draw: async (draws, slackMs) => limiting.draw(draws, slackMs),
     closeBucket: (bucket, forMs) => act(() => limiting.close(bucket, forMs)),

@@ -13,6 +13,7 @@ import type { Clock } from "../../ports/clock.ts";
 import { nameSlicingDuty } from "../../ports/conducting.ts";
 import type { SweepPolicy, SweepResult } from "../../ports/working.ts";
 import type { Lanes } from "./lanes.ts";
+import { findPlace, keepsLedger, type Ledger } from "./ledger.ts";
 import { listDue, mayRun } from "./leasing.ts";
 import { type Life, readStored } from "./life.ts";
 import type { Permits } from "./permits.ts";
@@ -34,6 +35,7 @@ export interface SweepingParts {
   readonly life: Life;
   readonly working: Working;
   readonly permits: Permits;
+  readonly ledger: Ledger;
 }
 
 export class Sweeping {
@@ -43,6 +45,7 @@ export class Sweeping {
   readonly #life: Life;
   readonly #working: Working;
   readonly #permits: Permits;
+  readonly #ledger: Ledger;
 
   constructor(parts: SweepingParts) {
     this.#state = parts.state;
@@ -51,6 +54,7 @@ export class Sweeping {
     this.#life = parts.life;
     this.#working = parts.working;
     this.#permits = parts.permits;
+    this.#ledger = parts.ledger;
   }
 
   /**
@@ -101,7 +105,13 @@ export class Sweeping {
     for (const { batch, step, number, at, chunk } of lost) {
       chunk.careful = true;
       if (batch.cancel !== null) noteAbandoned(batch, { step: number, chunk: at, items: null });
-      this.#working.apply(batch, step, chunk, decideLoss(readStored(chunk), now));
+      const stored = readStored(chunk);
+      const effect = decideLoss(stored, now);
+      if (keepsLedger(batch)) {
+        const place = findPlace(batch, step, chunk, chunk.worker);
+        this.#ledger.write(batch, place, { stored, effect, cause: "lost" });
+      }
+      this.#working.apply(batch, step, chunk, effect);
     }
     const touched = new Set(lost.map(({ batch }) => batch));
     return { count: lost.length, ended: [...touched].flatMap((batch) => this.#life.goOn(batch)) };
@@ -165,8 +175,14 @@ export class Sweeping {
     step.watch = FIRST_LOOK;
     for (const chunk of step.chunks) {
       if (chunk.state !== "planned" && chunk.state !== "waiting") continue;
+      const stored = readStored(chunk);
+      const effect = failPending(stored, STALLED);
+      if (keepsLedger(batch)) {
+        const place = findPlace(batch, step, chunk, null);
+        this.#ledger.write(batch, place, { stored, effect, cause: "stalled" });
+      }
       chunk.fence++;
-      this.#working.apply(batch, step, chunk, failPending(readStored(chunk), STALLED));
+      this.#working.apply(batch, step, chunk, effect);
     }
     ended.push(...this.#life.goOn(batch));
     return true;

@@ -25,7 +25,7 @@ export class Topics {
       errorsTopic: step.settings.errorsTopic ?? null,
       start,
     };
-    this.#push(listMessages(origin, effect));
+    this.add(listMessages(origin, effect));
   }
 
   /** Goes on telling of items that ends of batches left undone; true when there were any. */
@@ -41,13 +41,13 @@ export class Topics {
         chunks.map((chunk) => ({ ...chunk, readLines: () => splitLines(chunk.manifest) })),
         unsentAfter ?? -1,
       );
-      this.#push(messages);
+      this.add(messages);
       batch.unsentAfter = next;
     }
     return stopped.length > 0;
   }
 
-  #push(messages: readonly NewMessage[]): void {
+  add(messages: readonly NewMessage[]): void {
     for (const message of messages) {
       const position = ++this.#state.messagesKept;
       this.#state.messages.push({ position, ...message, at: this.#clock.wallMs() });

@@ -18,6 +18,7 @@ import {
   type WorkResult,
   describeStop,
 } from "../../ports/working.ts";
+import { findPlace, type Ledger } from "./ledger.ts";
 import type { Leasing } from "./leasing.ts";
 import { type Life, readStored } from "./life.ts";
 import type { Permits } from "./permits.ts";
@@ -55,6 +56,7 @@ export interface WorkingParts {
   readonly permits: Permits;
   readonly leasing: Leasing;
   readonly topics: Topics;
+  readonly ledger: Ledger;
 }
 
 export class Working {
@@ -120,7 +122,13 @@ export class Working {
   }
 
   #report({ batch, step, chunk }: Held, report: Report, now: number, uses: Uses): void {
-    const effect = decideReport(readStored(chunk), report, now);
+    const stored = readStored(chunk);
+    const effect = decideReport(stored, report, now);
+    if (report.ledger !== undefined) {
+      const { blocks } = report.ledger;
+      const place = findPlace(batch, step, chunk, chunk.worker);
+      this.#parts.ledger.write(batch, place, { stored, effect, cause: "reported", blocks });
+    }
     this.apply(batch, step, chunk, effect);
     uses.add(batch, step, chunk, {
       busyMs: report.busyMs,

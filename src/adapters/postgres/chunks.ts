@@ -121,7 +121,7 @@ export class Chunks {
         )
       : [];
     const tracked = groupByChunk(items);
-    return held.map(({ row, run }) => ({ row, run, tracked: pickItems(tracked, row) }));
+    return held.map((chunk) => ({ ...chunk, tracked: pickItems(tracked, chunk.row) }));
   }
 
   readStored({ row, tracked }: HeldChunk): StoredChunk {

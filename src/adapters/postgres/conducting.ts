@@ -4,12 +4,13 @@ import { canonicalize, type Json } from "../../core/canonical-json.ts";
 import { CHAIN_START } from "../../core/chain.ts";
 import { countMapBytes, createOutcomeMap } from "../../core/outcome-map.ts";
 import { computeCanaryChunks, type StepSettings } from "../../core/step.ts";
-import type {
-  ActResult,
-  PlanPart,
-  PlanResult,
-  Submission,
-  SubmitResult,
+import {
+  type ActResult,
+  type PlanPart,
+  type PlanResult,
+  type Submission,
+  type SubmitResult,
+  describeSubmitted,
 } from "../../ports/conducting.ts";
 import { fitsPlan, gatherKeys, isOpen } from "../sql/plan-part.ts";
 import { type BatchRow, readSettings, toSnapshot } from "../sql/rows.ts";
@@ -38,9 +39,9 @@ const FIND_UNFINISHED = statement(
 const INSERT_BATCH = statement(
   `INSERT INTO batch (id, pipeline, version, lane, tenant, weight, submit_key, input,
      input_hash, settings, caps, max_run_ms, state, place, open, seal_deadline_at, deadline_at,
-     submitted_at, activity_at, record_hash)
+     submitted_at, activity_at, record_hash, item_ledger)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'submitted', $13, $14, $15, $16, $17,
-     $18, $19) RETURNING num`,
+     $18, $19, $20) RETURNING num`,
 );
 const TOUCH = statement("UPDATE batch SET activity_at = $2 WHERE num = $1");
 const SEAL_BATCH = statement("UPDATE batch SET sealed = 1 WHERE num = $1");
@@ -131,12 +132,8 @@ export class Conducting {
     }
     const num = await this.#insert(tx, submission, place);
     await steps.add(tx, num, 0, submission.settings.steps[0] as StepSettings);
-    const { id, pipeline, version, key, inputHash } = submission;
-    recorder.begin(tx, num, id);
-    await recorder.record(tx, num, {
-      type: "batch.submitted",
-      data: { pipeline, version, lane, key, inputHash },
-    });
+    recorder.begin(tx, num, submission.id);
+    await recorder.record(tx, num, describeSubmitted(submission));
     await life.giveTurn(tx, lane);
     return { kind: "created", batch: await this.#snapshot(tx, num) };
   }
@@ -167,6 +164,7 @@ export class Conducting {
       now,
       Math.floor(tx.now),
       CHAIN_START.hash,
+      settings.ledger?.item === true ? 1 : 0,
     );
     return (row as { num: number }).num;
   }

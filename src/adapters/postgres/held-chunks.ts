@@ -35,6 +35,8 @@ export interface Held {
   readonly row: HeldRow;
   /** The run that it is in; null for one that is leased by itself. */
   readonly run: LeaseRun | null;
+  /** Who has it; 0 where nobody has. */
+  readonly worker: number;
 }
 
 /** Neighbours that are held by one lease and alike. */
@@ -49,7 +51,7 @@ type HeldRunRow = AlikeRow &
 export async function findHeld(
   tx: Transaction,
   leases: readonly LeaseRef[],
-): Promise<ReadonlyMap<number, Held & { readonly worker: number }>> {
+): Promise<ReadonlyMap<number, Held>> {
   const asked = leases.map((lease, at) => ({
     batch: lease.batch,
     step: lease.step,
@@ -73,7 +75,7 @@ export async function findHeld(
       runs.map(([{ fence }]) => fence),
     ),
   ]);
-  const held = new Map<number, Held & { readonly worker: number }>();
+  const held = new Map<number, Held>();
   for (const alike of found) {
     const ofRun = runs[alike.run - 1];
     const { batch, step, size, worker } = alike;

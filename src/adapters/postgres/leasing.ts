@@ -38,6 +38,7 @@ interface CandidateRow extends ShareRow, CappedRow {
   readonly batch: number;
   readonly step: number;
   readonly chunk_size: number;
+  readonly item_ledger: number;
 }
 
 /** A step that is locked. */
@@ -55,7 +56,7 @@ const ASKED = "($4::text IS NULL OR b.id = $4)";
 
 const SELECT_CANDIDATES = statement(
   `SELECT t.tenant, t.finish, t.owed, t.item_ms, t.weight, s.batch, s.step, s.chunk_size, s.id,
-     s.lane, s.pipeline, s.caps
+     s.lane, s.pipeline, s.caps, s.item_ledger
    FROM (
      SELECT h.tenant, h.finish, h.owed, h.item_ms, coalesce(
        (SELECT l.value::float8 FROM limit_setting l WHERE l.kind = 'weight'
@@ -68,7 +69,8 @@ const SELECT_CANDIDATES = statement(
        WHERE ${LEASABLE} AND s.tenant = h.tenant AND s.leasable_at <= $5 AND ${ASKED})
      ORDER BY h.finish, h.tenant LIMIT ${TENANTS_PER_LEASE_MAX}) AS t
    CROSS JOIN LATERAL (
-     SELECT s.batch, s.step, s.turn, s.chunk_size, b.id, b.lane, b.pipeline, b.caps
+     SELECT s.batch, s.step, s.turn, s.chunk_size, b.id, b.lane, b.pipeline, b.caps,
+       b.item_ledger
      FROM step s JOIN batch b ON b.num = s.batch
      WHERE ${LEASABLE} AND s.tenant = t.tenant AND s.leasable_at <= $5 AND ${ASKED}
      ORDER BY s.turn, s.batch LIMIT ${STEPS_PER_TENANT_MAX}) AS s
@@ -332,7 +334,7 @@ export class Leasing {
 
 /** Of one of whose items nothing special is known. */
 function describeChunk(
-  { id, step }: CandidateRow,
+  { id, step, item_ledger: itemLedger }: CandidateRow,
   { passes, max_redrives: maxRedrives }: StepRow,
   { chunk, start, finish, fence, locator, outcomes, careful }: ChunkRow,
 ): LeasedChunk {
@@ -347,6 +349,7 @@ function describeChunk(
     outcomes,
     careful: careful === 1,
     final: passes >= maxRedrives,
+    ...(itemLedger === 1 && { ledger: true as const }),
     histories: NONE,
     overrides: NONE,
   };

@@ -19,6 +19,8 @@ const EVIDENCE_TABLES = [
   "result",
   "abandoned",
   "content",
+  "ledger_link",
+  "ledger_checkpoint",
   "record",
 ] as const;
 

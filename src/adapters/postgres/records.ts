@@ -5,8 +5,9 @@ import {
   type BatchState,
   nextBatchState,
 } from "../../core/batch.ts";
-import { CHAIN_START, chainRecord, type Sha256 } from "../../core/chain.ts";
+import { CHAIN_START, type ChainedRecord, chainRecord, type Sha256 } from "../../core/chain.ts";
 import { invariant } from "../../core/invariant.ts";
+import type { ItemsRecord } from "../../core/item-ledger.ts";
 import { formatInstant } from "../../ports/clock.ts";
 import type { BatchRow } from "../sql/rows.ts";
 import { SELECT_BATCH } from "./rows.ts";
@@ -15,6 +16,9 @@ import type { Transaction } from "./transaction.ts";
 
 const FIND = statement(`${SELECT_BATCH} WHERE b.num = $1`);
 const FIND_HEAD = statement("SELECT id, record_seq, record_hash FROM batch WHERE num = $1");
+const FIND_HEADS = statement(
+  "SELECT num, id, record_seq, record_hash FROM batch WHERE id = ANY($1::text[])",
+);
 const FIND_STATE = statement("SELECT state FROM batch WHERE num = $1");
 const INSERT_RECORD = statement(
   "INSERT INTO record (batch, seq, type, body, hash) VALUES ($1, $2, $3, $4, $5)",
@@ -53,18 +57,43 @@ export class Recorder {
   }
 
   async record(tx: Transaction, num: number, ...records: readonly BatchRecord[]): Promise<void> {
+    for (const { seq, type, body, hash } of await this.chain(tx, num, records)) {
+      tx.send(INSERT_RECORD, num, seq, type, body, hash);
+    }
+    tx.tell();
+  }
+
+  /** The next links of the batch's chain; whoever asks for them keeps them. */
+  async chain(
+    tx: Transaction,
+    num: number,
+    records: readonly (BatchRecord | ItemsRecord)[],
+  ): Promise<ChainedRecord[]> {
+    if (records.length === 0) return [];
     const heads = this.#know(tx);
     let head = heads.get(num) ?? (await this.#readHead(tx, num));
     const at = formatInstant(tx.wallMs);
-    for (const { type, data } of records) {
+    const links = records.map(({ type, data }) => {
       const { id } = head;
-      const { seq, body, hash } = chainRecord(head, { batch: id, type, at, data }, this.#sha256);
-      tx.send(INSERT_RECORD, num, seq, type, body, hash);
-      head = { id, seq, hash };
-    }
+      const link = chainRecord(head, { batch: id, type, at, data }, this.#sha256);
+      head = { id, seq: link.seq, hash: link.hash };
+      return link;
+    });
     heads.set(num, head);
     tx.send(UPDATE_HEAD, num, head.seq, head.hash);
-    tx.tell();
+    return links;
+  }
+
+  /** Of batches that the transaction has locked, in one go. */
+  async readHeads(tx: Transaction, ids: readonly string[]): Promise<void> {
+    type Row = Pick<BatchRow, "num" | "id" | "record_seq" | "record_hash">;
+    const heads = this.#know(tx);
+    for (const { num, id, record_seq: seq, record_hash: hash } of await tx.all<Row>(
+      FIND_HEADS,
+      ids,
+    )) {
+      if (!heads.has(num)) heads.set(num, { id, seq, hash });
+    }
   }
 
   #know(tx: Transaction): Map<number, Head> {

@@ -2,15 +2,16 @@
 import { invariant } from "../../core/invariant.ts";
 import { decideRedrive, decideRevival } from "../../core/redrive.ts";
 import type { TrackedItem } from "../../core/tracked-item.ts";
-import type { RedrivenChunkRow, RedrivenItem } from "../sql/redrive.ts";
+import type { RedrivenChunkRow, RedrivenItem, RevivedChunkRow } from "../sql/redrive.ts";
 import { type ItemRow, toTrackedItem } from "../sql/rows.ts";
 import { byKey } from "./by-key.ts";
+import type { Ledger } from "./ledger.ts";
 import { ITEM_COLUMNS } from "./rows.ts";
 import { statement } from "./statement.ts";
 import { CHUNK_OF_ITEM, type Steps } from "./steps.ts";
 import type { Transaction } from "./transaction.ts";
 
-type StepChunkRow = RedrivenChunkRow & { readonly step: number };
+type StepChunkRow = RevivedChunkRow & { readonly step: number };
 
 /** Cancelled chunks that are revived at once. */
 const PAGE = 1_000;
@@ -18,7 +19,8 @@ const PAGE = 1_000;
 const CHUNK_COLUMNS = "chunk, start, finish, outcomes, losses";
 
 const FIND_CHUNK = statement(
-  `SELECT ${CHUNK_COLUMNS} FROM chunk
+  `SELECT ${CHUNK_COLUMNS}, fence,
+     (SELECT b.item_ledger FROM batch b WHERE b.num = $1) AS item_ledger FROM chunk
    WHERE batch = $1 AND step = $2 AND chunk = (${CHUNK_OF_ITEM})`,
 );
 const SELECT_TRACKED = statement(
@@ -81,9 +83,11 @@ const UPDATE_DRIVE = statement("UPDATE batch SET drive = $2 WHERE num = $1");
 
 export class Redriving {
   readonly #steps: Steps;
+  readonly #ledger: Ledger;
 
-  constructor(steps: Steps) {
+  constructor(steps: Steps, ledger: Ledger) {
     this.#steps = steps;
+    this.#ledger = ledger;
   }
 
   /** What an early end cancelled is pending again. */
@@ -203,6 +207,11 @@ export class Redriving {
     const stored = { items: finish - start, outcomes, tracked, losses };
     const orders = items.map(({ item, dueAt }) => ({ index: item - start, dueAt }));
     const effect = decideRedrive(stored, orders, drive);
+    if (chunk.item_ledger === 1) {
+      const place = { ...chunk, step, worker: null };
+      const change = { before: outcomes, after: effect.outcomes, drive };
+      await this.#ledger.writeRedriven(tx, num, place, change);
+    }
     const dueAt = Math.floor(effect.dueAt);
     tx.send(UPDATE_CHUNK, num, step, chunk.chunk, effect.outcomes, dueAt);
     tx.send(

@@ -4,6 +4,7 @@
  */
 import pg from "pg";
 import { SluiceError } from "../../core/errors.ts";
+import { measureLink } from "../../core/item-ledger.ts";
 import type { StepSettings } from "../../core/step.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { BatchSettings } from "../../ports/conducting.ts";
@@ -31,6 +32,11 @@ const DERIVED: Readonly<Record<string, (row: Row, settings: SettingsOf) => Row>>
       max_redrives: maxRedrives,
       watched_failures: budget !== null || canary !== null ? 1 : 0,
     };
+  },
+  ledger_link: ({ body, lines, details }) => {
+    const block =
+      lines === null ? null : { lines: lines as string, details: details as string | null };
+    return { size: measureLink(body as string, block) };
   },
   // Here a chunk has a holder only while it is leased, and a time only while it waits.
   chunk: ({ state, worker, due_at: dueAt }) => ({

@@ -24,7 +24,9 @@ import { Conducting } from "./conducting.ts";
 import { Connection } from "./connection.ts";
 import { Contents } from "./contents.ts";
 import { Deliveries } from "./deliveries.ts";
+import { composeEvidence } from "./evidence.ts";
 import { Lanes } from "./lanes.ts";
+import { Ledger } from "./ledger.ts";
 import { Letters } from "./letters.ts";
 import { Life } from "./life.ts";
 import { Limiting } from "./limiting.ts";
@@ -114,7 +116,8 @@ function composeParts(connection: Connection, { clock, random, host }: Surroundi
   const steps = new Steps();
   const lanes = new Lanes(recorder, steps, workers);
   const letters = new Letters(recorder, steps);
-  const redriving = new Redriving(steps);
+  const ledger = new Ledger(recorder);
+  const redriving = new Redriving(steps, ledger);
   const topics = new Topics();
   const chunks = new Chunks(topics);
   const shares = new Shares();
@@ -122,7 +125,7 @@ function composeParts(connection: Connection, { clock, random, host }: Surroundi
   const limiting = new Limiting();
   const basis = { recorder, workers, lanes, steps, letters, redriving, chunks, shares, permits };
   const life = new Life(basis);
-  const parts = { ...basis, connection, topics, limiting, life };
+  const parts = { ...basis, connection, topics, limiting, life, ledger };
   return {
     ...parts,
     limits: new Limits(permits),
@@ -157,6 +160,7 @@ function composeStore(connection: Connection, surroundings: Surroundings): Store
     ...composeReading(parts),
     ...composeLimiting(parts),
     ...composeDelivering(parts),
+    ...composeEvidence({ ...parts, lock: (tx, id) => lockBatch(parts, tx, id) }),
     watch: (onChange) => changes.watch(onChange),
     within: (transaction, act) => runWithin(connection, parts.conducting, transaction, act),
     backup: async () => {

@@ -6,7 +6,7 @@
 import { decideLoss, failPending, STALLED } from "../../core/loss.ts";
 import { FIRST_LOOK } from "../../core/watch.ts";
 import type { SweepPolicy, SweepResult } from "../../ports/working.ts";
-import { type HeldRow, StepChanges } from "../sql/step-changes.ts";
+import { type LedgerRow, StepChanges } from "../sql/step-changes.ts";
 import { DEADLINE, judgeLook, SEAL_DEADLINE, type WatchedRow } from "../sql/sweep-rules.ts";
 import { lockBatch } from "./batch-lock.ts";
 import { byKey } from "./by-key.ts";
@@ -15,6 +15,7 @@ import type { Connection } from "./connection.ts";
 import { type Held, HELD_COLUMNS } from "./held-chunks.ts";
 import { type Done, LaneTending, type LaneTendingParts, NOTHING } from "./lane-tending.ts";
 import { LOST_RUN, materialise, materialiseLost } from "./lease-runs.ts";
+import type { Ledger } from "./ledger.ts";
 import type { Limiting } from "./limiting.ts";
 import type { Permits } from "./permits.ts";
 import { statement } from "./statement.ts";
@@ -38,8 +39,10 @@ const SELECT_LOST = statement(
      UNION ALL SELECT r.batch, r.step, r.first, r.left_chunks, r.worker, r.until FROM lease r
      WHERE r.worker > 0 AND ${LOST_RUN}) AS lost ORDER BY ${LOST_ORDER} LIMIT $3`,
 );
+const LEFT_COLUMNS = `${HELD_COLUMNS}, fence, worker,
+  (SELECT b.item_ledger FROM batch b WHERE b.num = chunk.batch) AS item_ledger`;
 const SELECT_LOST_OF = statement(
-  `SELECT ${HELD_COLUMNS} FROM chunk WHERE ${LOST} AND batch = $3 ORDER BY ${LOST_ORDER} LIMIT $4`,
+  `SELECT ${LEFT_COLUMNS} FROM chunk WHERE ${LOST} AND batch = $3 ORDER BY ${LOST_ORDER} LIMIT $4`,
 );
 const PLACES = "unnest($2::int[], $3::int[]) AS n(step, chunk)";
 const MARK_CAREFUL = statement(
@@ -91,7 +94,7 @@ const UPDATE_WATCH = statement(
 );
 const TOUCH = statement("UPDATE batch SET activity_at = $1 WHERE num = $2");
 const SELECT_LEFTOVERS = statement(
-  `SELECT ${HELD_COLUMNS} FROM chunk WHERE batch = $1 AND step = $2
+  `SELECT ${LEFT_COLUMNS} FROM chunk WHERE batch = $1 AND step = $2
      AND state IN ('planned', 'waiting') ORDER BY chunk LIMIT $3`,
 );
 const PASS_FRESH = statement(
@@ -105,9 +108,13 @@ export interface SweepingParts extends LaneTendingParts {
   readonly connection: Connection;
   readonly chunks: Chunks;
   readonly permits: Permits;
+  readonly ledger: Ledger;
   readonly topics: Topics;
   readonly limiting: Limiting;
 }
+
+/** A chunk that nobody brings to its end; `item_ledger` where its batch keeps a ledger of items. */
+type LeftRow = LedgerRow & { readonly item_ledger: number };
 
 /** A chunk, or a run of them. */
 interface LostRow {
@@ -202,22 +209,28 @@ export class Sweeping {
   }
 
   async #lose(tx: Transaction, num: number, { gone, chunksMax, policy }: Loss): Promise<Done> {
-    const { chunks } = this.#parts;
+    const { chunks, ledger } = this.#parts;
     if (!(await lockBatch(tx, num))) return NOTHING;
     const now = Math.floor(tx.now);
     const by = computeLostBy(tx, policy);
     materialiseLost(tx, num, by, gone);
-    const rows = await tx.all<HeldRow>(SELECT_LOST_OF, by, gone, num, chunksMax);
+    const rows = await tx.all<LeftRow>(SELECT_LOST_OF, by, gone, num, chunksMax);
     if (rows.length === 0) return NOTHING;
     const places = [rows.map(({ step }) => step), rows.map(({ chunk }) => chunk)] as const;
     tx.send(MARK_CAREFUL, num, ...places);
     tx.send(PUT_ABANDONED, num, ...places);
     const changes = new StepChanges();
     const writes = chunks.begin();
-    for (const held of await chunks.readItems(tx, rows.map(toAlone))) {
-      writes.apply(held, decideLoss(chunks.readStored(held), now), changes);
+    const links = ledger.begin();
+    for (const [at, held] of (await chunks.readItems(tx, rows.map(toAlone))).entries()) {
+      const row = rows[at] as LeftRow;
+      const stored = chunks.readStored(held);
+      const effect = decideLoss(stored, now);
+      if (row.item_ledger === 1) links.note(num, row, { stored, effect, cause: "lost" });
+      writes.apply(held, effect, changes);
     }
     await writes.send(tx);
+    await links.send(tx);
     tx.tell();
     return { count: rows.length, ended: await this.#goOn(tx, changes) };
   }
@@ -294,18 +307,25 @@ export class Sweeping {
 
   /** Leftovers fail, so that the step goes on with what it has. */
   async #giveUp(tx: Transaction, num: number, step: number, nextAt: number): Promise<string[]> {
-    const { chunks, steps } = this.#parts;
+    const { chunks, steps, ledger } = this.#parts;
     // What is leased is no leftover.
     materialise(tx, num);
-    const rows = await tx.all<HeldRow>(SELECT_LEFTOVERS, num, step, CHUNKS_MAX);
+    const rows = await tx.all<LeftRow>(SELECT_LEFTOVERS, num, step, CHUNKS_MAX);
     const changes = new StepChanges();
     const writes = chunks.begin();
     const numbers = rows.map(({ chunk }) => chunk);
     tx.send(RAISE_FENCES, num, step, numbers);
-    for (const held of await chunks.readItems(tx, rows.map(toAlone))) {
-      writes.apply(held, failPending(chunks.readStored(held), STALLED), changes);
+    const links = ledger.begin();
+    for (const [at, held] of (await chunks.readItems(tx, rows.map(toAlone))).entries()) {
+      const row = rows[at] as LeftRow;
+      const stored = chunks.readStored(held);
+      const effect = failPending(stored, STALLED);
+      const place = { ...row, worker: null };
+      if (row.item_ledger === 1) links.note(num, place, { stored, effect, cause: "stalled" });
+      writes.apply(held, effect, changes);
     }
     await writes.send(tx);
+    await links.send(tx);
     tx.send(PASS_FRESH, (numbers.at(-1) ?? -1) + 1, num, step);
     await steps.offerAgain(tx, num, step);
     // What a transaction of bounded size leaves over is given up by the next.
@@ -358,6 +378,6 @@ function countLost(lost: readonly LostRow[]): ReadonlyMap<number, number> {
 }
 
 /** One that has been written out, or that nobody has leased. */
-function toAlone(row: HeldRow): Held {
-  return { row, run: null };
+function toAlone(row: LedgerRow): Held {
+  return { row, run: null, worker: row.worker };
 }

@@ -120,6 +120,11 @@ export class Topics {
     return new MessageDrafts(this.#known);
   }
 
+  /** Messages that are of no items. */
+  add(tx: Transaction, messages: readonly NewMessage[]): void {
+    insert(tx, messages);
+  }
+
   /** Whether there are items left of which nobody was told that they were left undone. */
   async hasUnsent(tx: Transaction): Promise<boolean> {
     return (await tx.get(SELECT_STOPPED, 1)) !== undefined;

@@ -29,6 +29,7 @@ import { findHeld, type Held } from "./held-chunks.ts";
 import { runItemStatements } from "./item-statements.ts";
 import { type LeaseRun, materialiseRuns, renewRuns } from "./lease-runs.ts";
 import { Leasing } from "./leasing.ts";
+import type { Ledger } from "./ledger.ts";
 import type { Life } from "./life.ts";
 import type { Permits } from "./permits.ts";
 import { PAUSE_OF_BATCH } from "./rows.ts";
@@ -92,6 +93,7 @@ export interface WorkingParts {
   readonly chunks: Chunks;
   readonly shares: Shares;
   readonly permits: Permits;
+  readonly ledger: Ledger;
 }
 
 export class Working {
@@ -99,13 +101,15 @@ export class Working {
   readonly #chunks: Chunks;
   readonly #shares: Shares;
   readonly #permits: Permits;
+  readonly #ledger: Ledger;
   readonly #leasing: Leasing;
 
-  constructor({ life, chunks, shares, permits }: WorkingParts) {
+  constructor({ life, chunks, shares, permits, ledger }: WorkingParts) {
     this.#life = life;
     this.#chunks = chunks;
     this.#shares = shares;
     this.#permits = permits;
+    this.#ledger = ledger;
     this.#leasing = new Leasing(shares, permits);
   }
 
@@ -173,11 +177,12 @@ export class Working {
     const found = Promise.all([
       tx.all<{ num: number }>(LOCK_BATCHES, batches),
       this.#chunks.readHeld(tx, said),
+      this.#ledger.look(tx, said),
     ]);
     // Nobody's share is held while statements of users run: they may take their time.
     const isPlain = said.every(({ commits }) => commits.length === 0);
     const reports = isPlain ? said : await runStatements(tx, round, (await found)[1], refused);
-    const [[locked, rows], shares] = await Promise.all([
+    const [[locked, rows, known], shares] = await Promise.all([
       found,
       this.#shares.lockOfSteps(tx, reports),
     ]);
@@ -185,13 +190,20 @@ export class Working {
     const uses = await this.#shares.beginUses(tx, shares);
     const changes = new StepChanges();
     const writes = this.#chunks.begin();
+    const links = this.#ledger.begin();
     const done: Settled[] = [];
     const now = Math.floor(tx.now);
     const results = reports.map((report, nth): ReportResult => {
       const chunk = rows[nth];
       if (chunk === undefined) return "lost";
       const { row } = chunk;
-      const effect = decideReport(this.#chunks.readStored(chunk), report, now);
+      const stored = this.#chunks.readStored(chunk);
+      const effect = decideReport(stored, report, now);
+      if (report.ledger !== undefined) {
+        const blocks = report.ledger.blocks.filter(({ number }) => !known.has(`${nth}/${number}`));
+        const place = { ...row, fence: report.fence, worker: chunk.worker };
+        links.note(row.batch, place, { stored, effect, cause: "reported", blocks });
+      }
       const account = uses.add(row, {
         busyMs: report.busyMs,
         ends: effect.end !== "kept",
@@ -207,6 +219,7 @@ export class Working {
     sendResults(tx, done);
     sendContents(tx, done);
     sendAbandoned(tx, done);
+    await links.send(tx);
     this.#shares.saveUses(tx, uses);
     for (const num of await this.#chunks.applyChanges(tx, changes)) {
       ended.push(...(await this.#life.goOn(tx, num)));

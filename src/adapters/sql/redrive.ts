@@ -3,13 +3,20 @@ import { isEnded } from "../../core/batch.ts";
 import type { RedriveRefusal, RedriveRequest } from "../../ports/operating.ts";
 import type { BatchRow } from "./rows.ts";
 
-/** A chunk some items of which go back to work. */
-export interface RedrivenChunkRow {
+/** A chunk that an early end cancelled. */
+export interface RevivedChunkRow {
   readonly chunk: number;
   readonly start: number;
   readonly finish: number;
   readonly outcomes: Uint8Array;
   readonly losses: number;
+}
+
+/** A chunk some dead letters of which go back to work. */
+export interface RedrivenChunkRow extends RevivedChunkRow {
+  readonly fence: number;
+  /** 1 where its batch keeps a ledger of items. */
+  readonly item_ledger: number;
 }
 
 export interface RedrivenItem {

@@ -15,6 +15,12 @@ export interface HeldRow {
   readonly busy_ms: number;
 }
 
+/** With what a ledger of its items wants to know. */
+export interface LedgerRow extends HeldRow {
+  readonly fence: number;
+  readonly worker: number;
+}
+
 export interface StepChange {
   readonly batch: number;
   readonly step: number;

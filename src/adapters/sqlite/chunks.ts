@@ -3,14 +3,14 @@ import type { StatementSync } from "node:sqlite";
 import type { LeaseAccount } from "../../core/fair-share.ts";
 import type { ChunkEffect, StoredChunk, TrackedItem } from "../../core/tracked-item.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { HeldRow, StepChanges } from "../sql/step-changes.ts";
+import type { HeldRow, LedgerRow, StepChanges } from "../sql/step-changes.ts";
 import type { Connection } from "./connection.ts";
 import { type ItemRow, toTrackedItem } from "../sql/rows.ts";
 import { ITEM_COLUMNS } from "./rows.ts";
 import type { Topics } from "./topics.ts";
 
 export const HELD_COLUMNS =
-  "batch, step, chunk, start, finish, tracked, losses, outcomes, charge, busy_ms";
+  "batch, step, chunk, start, finish, fence, worker, tracked, losses, outcomes, charge, busy_ms";
 
 export class Chunks {
   readonly #clock: Clock;
@@ -63,8 +63,8 @@ export class Chunks {
   }
 
   /** The chunk, if this lease still holds it: the fence decides, not the clock. */
-  findHeld(batch: number, step: number, chunk: number, fence: number): HeldRow | undefined {
-    return this.#selectHeld.get(batch, step, chunk, fence) as HeldRow | undefined;
+  findHeld(batch: number, step: number, chunk: number, fence: number): LedgerRow | undefined {
+    return this.#selectHeld.get(batch, step, chunk, fence) as LedgerRow | undefined;
   }
 
   readStored({ batch, step, start, finish, tracked, outcomes, losses }: HeldRow): StoredChunk {

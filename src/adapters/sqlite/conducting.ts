@@ -6,12 +6,13 @@ import { CHAIN_START } from "../../core/chain.ts";
 import { createOutcomeMap } from "../../core/outcome-map.ts";
 import { computeCanaryChunks, type StepSettings } from "../../core/step.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type {
-  ActResult,
-  PlanPart,
-  PlanResult,
-  Submission,
-  SubmitResult,
+import {
+  type ActResult,
+  type PlanPart,
+  type PlanResult,
+  type Submission,
+  type SubmitResult,
+  describeSubmitted,
 } from "../../ports/conducting.ts";
 import type { Connection } from "./connection.ts";
 import type { Lanes } from "./lanes.ts";
@@ -62,8 +63,8 @@ export class Conducting {
     this.#insertBatch = prepare(
       `INSERT INTO batch (id, pipeline, version, lane, tenant, weight, submit_key, input,
          input_hash, settings, state, place, open, seal_deadline_at, deadline_at, submitted_at,
-         activity_at, record_hash)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'submitted', ?, ?, ?, ?, ?, ?, ?)`,
+         activity_at, record_hash, item_ledger)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'submitted', ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#touch = prepare("UPDATE batch SET activity_at = ? WHERE num = ?");
     this.#sealBatch = prepare("UPDATE batch SET sealed = 1 WHERE num = ?");
@@ -144,13 +145,11 @@ export class Conducting {
       now,
       Math.floor(clock.monotonicMs()),
       CHAIN_START.hash,
+      submission.settings.ledger?.item === true ? 1 : 0,
     );
     const num = Number(lastInsertRowid);
     steps.add(num, 0, submission.settings.steps[0] as StepSettings);
-    recorder.record(num, {
-      type: "batch.submitted",
-      data: { pipeline, version, lane, key, inputHash },
-    });
+    recorder.record(num, describeSubmitted(submission));
     life.giveTurn(lane);
     return { kind: "created", batch: this.#snapshot(num) };
   }

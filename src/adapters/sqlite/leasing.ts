@@ -43,6 +43,7 @@ interface StepRow extends CappedRow {
   readonly next_chunk: number;
   readonly passes: number;
   readonly max_redrives: number;
+  readonly item_ledger: number;
 }
 
 /** Most chunks have nothing special about their items: one list serves them all. */
@@ -147,7 +148,7 @@ export class Leasing {
          ORDER BY h.finish, h.tenant`,
       ),
       steps: prepare(
-        `SELECT s.batch, b.id, b.lane, b.pipeline, b.settings ->> '$.caps' AS caps, s.step,
+        `SELECT s.batch, b.id, b.lane, b.pipeline, b.settings ->> '$.caps' AS caps, b.item_ledger, s.step,
            ${FRESH_LIMIT} AS fresh_limit, s.next_chunk, s.passes,
            b.settings ->> ('$.steps[' || s.step || '].maxRedrives') AS max_redrives,
            b.settings ->> ('$.steps[' || s.step || '].chunkSize') AS chunk_size
@@ -296,6 +297,7 @@ export class Leasing {
       outcomes,
       careful: row.careful === 1,
       final: step.passes >= step.max_redrives,
+      ...(step.item_ledger === 1 && { ledger: true as const }),
       histories: row.tracked === 0 ? NONE : this.#readHistories(step, row, now),
       overrides: row.edited === 0 ? NONE : this.#readOverrides(step, row),
     };

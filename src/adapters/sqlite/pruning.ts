@@ -13,7 +13,16 @@ const ROWS_MAX = 10_000;
 
 /** What a redrive would need, and nobody else. */
 const SCRATCH_TABLES = ["manifest", "override", "item_key"] as const;
-const EVIDENCE_TABLES = ["chunk", "item", "result", "abandoned", "content", "record"] as const;
+const EVIDENCE_TABLES = [
+  "chunk",
+  "item",
+  "result",
+  "abandoned",
+  "content",
+  "ledger_link",
+  "ledger_checkpoint",
+  "record",
+] as const;
 
 export class Pruning {
   readonly #clock: Clock;
@@ -136,6 +145,8 @@ export class Pruning {
 
 function keyOf(table: string): string {
   if (table === "record") return "position";
+  if (table === "ledger_link") return "batch, seq";
+  if (table === "ledger_checkpoint") return "batch, size";
   if (table === "content") return "content";
   if (table === "chunk" || table === "manifest" || table === "abandoned") {
     return "batch, step, chunk";

@@ -6,8 +6,9 @@ import {
   type BatchState,
   nextBatchState,
 } from "../../core/batch.ts";
-import { chainRecord, type Sha256 } from "../../core/chain.ts";
+import { type ChainedRecord, chainRecord, type Sha256 } from "../../core/chain.ts";
 import { invariant } from "../../core/invariant.ts";
+import type { ItemsRecord } from "../../core/item-ledger.ts";
 import { type Clock, formatInstant } from "../../ports/clock.ts";
 import type { Connection } from "./connection.ts";
 import type { BatchRow } from "../sql/rows.ts";
@@ -44,19 +45,24 @@ export class Recorder {
   }
 
   record(num: number, ...records: readonly BatchRecord[]): void {
+    for (const { seq, type, body, hash } of this.chain(num, records)) {
+      this.#insertRecord.run(num, seq, type, body, hash);
+    }
+  }
+
+  /** The next links of the batch's chain; whoever asks for them keeps them. */
+  chain(num: number, records: readonly (BatchRecord | ItemsRecord)[]): ChainedRecord[] {
+    if (records.length === 0) return [];
     const row = this.#selectHead.get(num) as Pick<BatchRow, "id" | "record_seq" | "record_hash">;
     const at = formatInstant(this.#clock.wallMs());
     let head = { seq: row.record_seq, hash: row.record_hash };
-    for (const { type, data } of records) {
-      const { seq, body, hash } = chainRecord(
-        head,
-        { batch: row.id, type, at, data },
-        this.#sha256,
-      );
-      this.#insertRecord.run(num, seq, type, body, hash);
-      head = { seq, hash };
-    }
+    const links = records.map(({ type, data }) => {
+      const link = chainRecord(head, { batch: row.id, type, at, data }, this.#sha256);
+      head = { seq: link.seq, hash: link.hash };
+      return link;
+    });
     this.#updateHead.run(head.seq, head.hash, num);
+    return links;
   }
 
   move(num: number, event: BatchEvent): BatchState {

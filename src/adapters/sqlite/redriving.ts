@@ -4,13 +4,15 @@ import { invariant } from "../../core/invariant.ts";
 import { decideRedrive, decideRevival } from "../../core/redrive.ts";
 import type { TrackedItem } from "../../core/tracked-item.ts";
 import type { Connection } from "./connection.ts";
-import type { RedrivenChunkRow, RedrivenItem } from "../sql/redrive.ts";
+import type { Ledger } from "./ledger.ts";
+import type { RedrivenChunkRow, RedrivenItem, RevivedChunkRow } from "../sql/redrive.ts";
 import { type ItemRow, toTrackedItem } from "../sql/rows.ts";
 import { ITEM_COLUMNS } from "./rows.ts";
 import type { Steps } from "./steps.ts";
 
 export class Redriving {
   readonly #steps: Steps;
+  readonly #ledger: Ledger;
   readonly #findChunk: StatementSync;
   readonly #selectTracked: StatementSync;
   readonly #updateChunk: StatementSync;
@@ -24,11 +26,13 @@ export class Redriving {
   readonly #reviveChunk: StatementSync;
   readonly #reviveSteps: StatementSync;
 
-  constructor(connection: Connection, steps: Steps) {
+  constructor(connection: Connection, steps: Steps, ledger: Ledger) {
     this.#steps = steps;
+    this.#ledger = ledger;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     this.#findChunk = prepare(
-      `SELECT chunk, start, finish, outcomes, losses FROM chunk
+      `SELECT chunk, start, finish, outcomes, losses, fence,
+         (SELECT b.item_ledger FROM batch b WHERE b.num = chunk.batch) AS item_ledger FROM chunk
        WHERE batch = ? AND step = ? AND chunk = ?`,
     );
     this.#selectTracked = prepare(
@@ -74,7 +78,7 @@ export class Redriving {
 
   /** What an early end cancelled is pending again. */
   revive(num: number, now: number): void {
-    type Row = RedrivenChunkRow & { readonly step: number };
+    type Row = RevivedChunkRow & { readonly step: number };
     for (const row of this.#selectCancelled.all(num) as unknown as Row[]) {
       const { step, chunk, start, finish, outcomes, losses } = row;
       const rows = this.#selectLiving.all(num, step, start, finish) as unknown as ItemRow[];
@@ -123,6 +127,10 @@ export class Redriving {
     const stored = { items: chunk.finish - chunk.start, outcomes, tracked, losses };
     const orders = items.map(({ item, dueAt }) => ({ index: item - chunk.start, dueAt }));
     const effect = decideRedrive(stored, orders, drive);
+    if (chunk.item_ledger === 1) {
+      const place = { ...chunk, step, worker: null };
+      this.#ledger.writeRedriven(num, place, outcomes, effect.outcomes, drive);
+    }
     const dueAt = Math.floor(effect.dueAt);
     this.#updateChunk.run(effect.outcomes, dueAt, dueAt, num, step, chunk.chunk);
     for (const item of effect.track) {

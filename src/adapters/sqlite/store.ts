@@ -22,10 +22,12 @@ import { Claims } from "./claims.ts";
 import { Conducting } from "./conducting.ts";
 import { Connection, SYNCHRONOUS_MODES, type SynchronousMode } from "./connection.ts";
 import { Deliveries } from "./deliveries.ts";
+import { composeEvidence } from "./evidence.ts";
 import { prepareFolder } from "./file-system.ts";
 import { describeHost, type Host } from "../sql/host.ts";
 import { commitWithCaution } from "./item-statements.ts";
 import { Lanes } from "./lanes.ts";
+import { Ledger } from "./ledger.ts";
 import { Letters } from "./letters.ts";
 import { Life } from "./life.ts";
 import { adoptBuckets, Limiting } from "./limiting.ts";
@@ -139,13 +141,14 @@ function composeParts(connection: Connection, clock: Clock, host: Host): Parts {
   const steps = new Steps(connection);
   const lanes = new Lanes(connection, clock, recorder, steps, workers);
   const letters = new Letters(connection, recorder, steps);
-  const redriving = new Redriving(connection, steps);
+  const ledger = new Ledger(connection, recorder);
+  const redriving = new Redriving(connection, steps, ledger);
   const topics = new Topics(connection, clock);
   const chunks = new Chunks(connection, clock, topics);
   const shares = new Shares(connection);
   const permits = new Permits(connection);
   const basis = { connection, clock, recorder, workers, lanes, steps, letters, redriving, chunks };
-  const parts = { ...basis, shares, permits };
+  const parts = { ...basis, shares, permits, ledger };
   const life = new Life(parts);
   return {
     connection,
@@ -153,6 +156,8 @@ function composeParts(connection: Connection, clock: Clock, host: Host): Parts {
     workers,
     lanes,
     letters,
+    ledger,
+    recorder,
     permits,
     limits: new Limits(connection, clock, permits),
     claims: new Claims(connection, clock, host),
@@ -179,6 +184,8 @@ interface Parts {
   readonly workers: Workers;
   readonly lanes: Lanes;
   readonly letters: Letters;
+  readonly ledger: Ledger;
+  readonly recorder: Recorder;
   readonly claims: Claims;
   readonly conducting: Conducting;
   readonly operating: Operating;
@@ -207,6 +214,7 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
     ...composeWorking(parts),
     ...composeReading(parts),
     ...composeLimiting(parts),
+    ...composeEvidence({ ...parts, findNum: (id) => findBatch(parts, id).num }),
     watch: (onChange) => changes.watch(onChange),
     readPosition: (reader) => read(() => deliveries.readPosition(reader)),
     savePosition: (reader, position, from) =>

@@ -9,7 +9,7 @@ import { FIRST_LOOK } from "../../core/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { nameSlicingDuty } from "../../ports/conducting.ts";
 import type { SweepPolicy, SweepResult } from "../../ports/working.ts";
-import { type HeldRow, StepChanges } from "../sql/step-changes.ts";
+import { type LedgerRow, StepChanges } from "../sql/step-changes.ts";
 import {
   DEADLINE,
   describeStuck,
@@ -21,6 +21,7 @@ import {
 import { type Chunks, HELD_COLUMNS } from "./chunks.ts";
 import type { Connection } from "./connection.ts";
 import type { Lanes } from "./lanes.ts";
+import type { Ledger } from "./ledger.ts";
 import type { Life } from "./life.ts";
 import type { Permits } from "./permits.ts";
 import type { Recorder } from "./records.ts";
@@ -42,7 +43,14 @@ export interface SweepingParts {
   readonly life: Life;
   readonly chunks: Chunks;
   readonly permits: Permits;
+  readonly ledger: Ledger;
 }
+
+/** A chunk that nobody brings to its end; `item_ledger` where its batch keeps a ledger of items. */
+type LeftRow = LedgerRow & { readonly item_ledger: number };
+
+const LEFT_COLUMNS = `${HELD_COLUMNS},
+  (SELECT b.item_ledger FROM batch b WHERE b.num = chunk.batch) AS item_ledger`;
 
 export class Sweeping {
   readonly #parts: SweepingParts;
@@ -71,7 +79,7 @@ export class Sweeping {
        WHERE state = 'leased' AND worker = ?`,
     );
     this.#selectLost = prepare(
-      `SELECT ${HELD_COLUMNS} FROM chunk INDEXED BY chunk_lease
+      `SELECT ${LEFT_COLUMNS} FROM chunk INDEXED BY chunk_lease
        WHERE state = 'leased' AND lease_until <= ?
        ORDER BY lease_until, batch, step, chunk LIMIT ?`,
     );
@@ -113,7 +121,7 @@ export class Sweeping {
     );
     this.#touch = prepare("UPDATE batch SET activity_at = ? WHERE num = ?");
     this.#selectLeftovers = prepare(
-      `SELECT ${HELD_COLUMNS} FROM chunk WHERE batch = ? AND step = ?
+      `SELECT ${LEFT_COLUMNS} FROM chunk WHERE batch = ? AND step = ?
          AND state IN ('planned', 'waiting') ORDER BY chunk LIMIT ?`,
     );
     this.#passFresh = prepare(
@@ -174,7 +182,7 @@ export class Sweeping {
   }
 
   #sweepLeases(policy: SweepPolicy): { readonly count: number; readonly ended: string[] } {
-    const { workers, chunks, life, permits } = this.#parts;
+    const { workers, chunks, life, permits, ledger } = this.#parts;
     const now = this.#now();
     for (const holder of workers.listGoneHolders()) {
       this.#forgetHolder.run(holder);
@@ -184,12 +192,15 @@ export class Sweeping {
     const lost = this.#selectLost.all(
       this.#computeLostBy(policy),
       CHUNKS_MAX,
-    ) as unknown as HeldRow[];
+    ) as unknown as LeftRow[];
     const changes = new StepChanges();
     for (const row of lost) {
       this.#markCareful.run(row.batch, row.step, row.chunk);
       this.#putAbandoned.run(row.step, row.chunk, row.batch);
-      chunks.apply(row, decideLoss(chunks.readStored(row), now), changes);
+      const stored = chunks.readStored(row);
+      const effect = decideLoss(stored, now);
+      if (row.item_ledger === 1) ledger.write(row.batch, row, { stored, effect, cause: "lost" });
+      chunks.apply(row, effect, changes);
     }
     const ended = chunks.applyChanges(changes).flatMap((num) => life.goOn(num));
     return { count: lost.length, ended };
@@ -241,12 +252,17 @@ export class Sweeping {
 
   /** Leftovers fail, so that the step goes on with what it has. */
   #giveUp(num: number, step: number, nextAt: number, ended: string[]): void {
-    const { chunks, life, steps } = this.#parts;
-    const rows = this.#selectLeftovers.all(num, step, CHUNKS_MAX) as unknown as HeldRow[];
+    const { chunks, life, steps, ledger } = this.#parts;
+    const rows = this.#selectLeftovers.all(num, step, CHUNKS_MAX) as unknown as LeftRow[];
     const changes = new StepChanges();
     for (const row of rows) {
       this.#raiseFence.run(num, step, row.chunk);
-      chunks.apply(row, failPending(chunks.readStored(row), STALLED), changes);
+      const stored = chunks.readStored(row);
+      const effect = failPending(stored, STALLED);
+      if (row.item_ledger === 1) {
+        ledger.write(num, { ...row, worker: null }, { stored, effect, cause: "stalled" });
+      }
+      chunks.apply(row, effect, changes);
       this.#passFresh.run(row.chunk + 1, num, step);
     }
     steps.offerAgain(num, step);

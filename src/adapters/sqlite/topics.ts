@@ -109,6 +109,11 @@ export class Topics {
     for (const message of listMessages(origin, effect)) this.#write(message, at);
   }
 
+  /** A message that is of no item. */
+  add(message: NewMessage): void {
+    this.#write(message, this.#clock.wallMs());
+  }
+
   #write({ topic, id, batch, body, traceparent }: NewMessage, at: number): void {
     this.#insert.run(topic, id, batch, body, traceparent, at);
   }

@@ -19,11 +19,12 @@ import {
   type WorkResult,
   describeStop,
 } from "../../ports/working.ts";
-import { type HeldRow, StepChanges } from "../sql/step-changes.ts";
+import { type HeldRow, type LedgerRow, StepChanges } from "../sql/step-changes.ts";
 import type { Chunks } from "./chunks.ts";
 import type { Connection } from "./connection.ts";
 import { Caution, ItemStatements } from "./item-statements.ts";
 import { Leasing } from "./leasing.ts";
+import type { Ledger } from "./ledger.ts";
 import type { Life } from "./life.ts";
 import type { Permits } from "./permits.ts";
 import { readPause } from "../sql/rows.ts";
@@ -50,6 +51,7 @@ export interface WorkingParts {
   readonly chunks: Chunks;
   readonly shares: Shares;
   readonly permits: Permits;
+  readonly ledger: Ledger;
 }
 
 export class Working {
@@ -58,6 +60,7 @@ export class Working {
   readonly #chunks: Chunks;
   readonly #shares: Shares;
   readonly #permits: Permits;
+  readonly #ledger: Ledger;
   readonly #leasing: Leasing;
   readonly #statements: ItemStatements;
   readonly #numbers = new Map<string, number>();
@@ -71,12 +74,13 @@ export class Working {
   readonly #finishContent: StatementSync;
   readonly #putAbandoned: StatementSync;
 
-  constructor({ connection, clock, life, chunks, shares, permits }: WorkingParts) {
+  constructor({ connection, clock, life, chunks, shares, permits, ledger }: WorkingParts) {
     this.#clock = clock;
     this.#life = life;
     this.#chunks = chunks;
     this.#shares = shares;
     this.#permits = permits;
+    this.#ledger = ledger;
     this.#leasing = new Leasing(connection, shares, permits);
     this.#statements = new ItemStatements(connection);
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
@@ -181,7 +185,12 @@ export class Working {
     const row = this.#findHeld(report);
     if (row === undefined) return "lost";
     const num = row.batch;
-    const effect = decideReport(this.#chunks.readStored(row), report, now);
+    const stored = this.#chunks.readStored(row);
+    const effect = decideReport(stored, report, now);
+    if (report.ledger !== undefined) {
+      const { blocks } = report.ledger;
+      this.#ledger.write(num, row, { stored, effect, cause: "reported", blocks });
+    }
     const account = uses.add(row, {
       busyMs: report.busyMs,
       ends: effect.end !== "kept",
@@ -264,7 +273,7 @@ export class Working {
     return { lost, permits: this.#permits.list(worker, null, now) };
   }
 
-  #findHeld({ batch, step, chunk, fence }: LeaseRef): HeldRow | undefined {
+  #findHeld({ batch, step, chunk, fence }: LeaseRef): LedgerRow | undefined {
     return this.#byNumber(batch, (num) => this.#chunks.findHeld(num, step, chunk, fence));
   }
 

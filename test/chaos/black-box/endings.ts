@@ -5,7 +5,7 @@ export function checkEndings({ status }: Evidence): string[] {
   const { events, drive } = status;
   const endings = events.filter(({ type }) => type === "batch.ended");
   const drives = endings.map(({ data }) => data["drive"]);
-  const gaps = events.filter(({ seq }, at) => seq !== at + 1).map(({ seq }) => seq);
+  const gaps = events.filter((_, at) => !followsOn(events, at)).map(({ seq }) => seq);
   const last = endings.at(-1);
   return [
     ...complain("no ending", endings.length === 0 ? [status.state] : []),
@@ -19,6 +19,14 @@ export function checkEndings({ status }: Evidence): string[] {
     ...complain("the event says otherwise", last === undefined ? [] : compare(last, status)),
     ...checkLastWords(events),
   ];
+}
+
+/** What a batch tells of its items is numbered with its events: between them it may be. */
+function followsOn(events: readonly RecordedEvent[], at: number): boolean {
+  const before = events[at - 1]?.seq ?? 0;
+  const seq = events[at]?.seq ?? 0;
+  const isKept = events[0]?.data["itemLedger"] === true && at > 0;
+  return isKept ? seq > before : seq === before + 1;
 }
 
 /** After the ending nothing happens any more, but that the lane is let go. */
@@ -39,7 +47,8 @@ export function checkDeliveries({ status, delivered }: Evidence): string[] {
   const first = [...new Map(ours.map((event) => [event.id, event])).values()];
   const outOfOrder = first.filter(({ seq }, at) => at > 0 && seq < (first[at - 1]?.seq ?? 0));
   const known = new Set(first.map(({ seq }) => seq));
-  const invented = first.filter(({ seq, type }) => status.events[seq - 1]?.type !== type);
+  const recorded = new Map(status.events.map((event) => [event.seq, event.type]));
+  const invented = first.filter(({ seq, type }) => recorded.get(seq) !== type);
   const missed = status.events.filter(({ seq }) => !known.has(seq));
   return [
     ...complain("delivered under another name", misnamed),

@@ -65,6 +65,8 @@ const common = {
   strict: flag,
   sealWithinMs: fc.constantFrom(10 ** 6, 10 ** 6, 10 ** 6, 500, 50),
   deadlineInMs: fc.constantFrom(...Array<null>(8).fill(null), 20_000, 400, 40),
+  /** Keeps a ledger of its items. */
+  ledger: onceIn(2),
 };
 
 const submission = fc.record({
@@ -79,7 +81,7 @@ const submission = fc.record({
 type Asked = typeof submission extends fc.Arbitrary<infer T> ? T : never;
 
 async function submit(stage: Stage, asked: Asked, id: string): Promise<void> {
-  const { strict, steps, deadlineInMs, tenant, weight, caps, ...rest } = asked;
+  const { strict, steps, deadlineInMs, tenant, weight, caps, ledger, ...rest } = asked;
   const named = steps.map((one, at) => ({ ...one, name: `step ${at}` }));
   const deadlineAt = deadlineInMs === null ? null : stage.clock.wallMs() + deadlineInMs;
   if (!stage.ids.includes(id)) stage.ids.push(id);
@@ -94,6 +96,7 @@ async function submit(stage: Stage, asked: Asked, id: string): Promise<void> {
       steps: named,
       ...(weight === null ? {} : { weight }),
       ...(caps === null ? {} : { caps }),
+      ...(ledger && { ledger: { item: true as const } }),
     },
   });
 }

@@ -255,6 +255,7 @@ const leaf = command(
     await lineup.call("findItem", id, step, after);
     await lineup.call("readRecords", id, after, limit);
     await lineup.call("readRecords", null, after * 3, limit);
+    await lineup.call("readLedger", id, after, limit);
     await lineup.call("readWaiting", id, limit);
     await lineup.call("listUndelivered", { afterId: after, limit });
     await lineup.call("listUnsliced", "p", limit);

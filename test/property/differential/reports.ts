@@ -1,6 +1,7 @@
 /** What a worker says of a chunk, drawn item by item: everything that a report can hold. */
 import fc from "fast-check";
 import { HOLD_UPS } from "../../../src/core/bucket.ts";
+import type { LedgerBlock } from "../../../src/core/item-ledger.ts";
 import type { Report } from "../../../src/ports/working.ts";
 import { toMap, toWords, type Word } from "../../support/outcome-words.ts";
 import type { Held } from "../simulated-worker.ts";
@@ -44,6 +45,8 @@ export interface Deeds {
   readonly rest: Report["rest"];
   /** Handler time that it claims, under the lease so far. */
   readonly busyMs: number;
+  /** The numbers of the blocks that it brings, where its batch keeps a ledger of items. */
+  readonly blocks: readonly number[];
 }
 
 export const deeds: fc.Arbitrary<Deeds> = fc.record({
@@ -62,6 +65,7 @@ export const deeds: fc.Arbitrary<Deeds> = fc.record({
     { freq: 5 },
   ),
   busyMs: fc.constantFrom(0, 1, 7, 100, 12.5),
+  blocks: fc.constantFrom<readonly number[]>([], [1], [1, 2], [2], [2, 3], [3, 5]),
 });
 
 interface Said {
@@ -120,7 +124,14 @@ export function composeReport(
     starting: lease.careful && drawn.intent === "keep" ? rest.slice(0, drawn.starts) : [],
     intent: drawn.intent,
     busyMs: drawn.busyMs,
+    ...(lease.ledger === true && { ledger: { blocks: drawn.blocks.map(makeBlock) } }),
   };
+}
+
+function makeBlock(number: number): LedgerBlock {
+  const lines = `{"key":"☃","n":${number}}\n`;
+  const details = number % 2 === 0 ? `{"i":0,"details":"\\"}\n` : null;
+  return { number, count: 1, root: `root ${number}`, lines, details };
 }
 
 /** Pending items that are due. */

@@ -160,6 +160,7 @@ const SUCCESS: Deeds = {
   keyed: false,
   rest: null,
   busyMs: 3,
+  blocks: [1],
 };
 
 export async function succeed(stage: Stage, id: string): Promise<void> {

@@ -1,0 +1,131 @@
+/**
+ * The questions about the ledger: how long somebody waits who verifies an export, and what a record of
+ * an item costs the worker that makes it. README.md says in words what each means.
+ */
+import { count, divide, type Question } from "./question.ts";
+
+/** How large the questions are; the targets speak of the full size only. */
+export interface LedgerSizes {
+  readonly records: number;
+  readonly items: number;
+}
+
+export const FULL_LEDGER_SIZES: LedgerSizes = { records: 1_000_000, items: 1_000_000 };
+
+/** To see that everything runs, in seconds. */
+export const QUICK_LEDGER_SIZES: LedgerSizes = { records: 20_000, items: 20_000 };
+
+const VERIFY = new URL("./subjects/ledger-verify.ts", import.meta.url);
+const WRITE = new URL("./subjects/ledger-write.ts", import.meta.url);
+const RUN = new URL("./subjects/sluice-ledger.ts", import.meta.url);
+const STATES = 4;
+
+export function listLedgerQuestions(
+  sizes: LedgerSizes,
+  pathOf: (items: number) => string,
+): readonly Question[] {
+  return [askAboutVerifying(sizes), askAboutWriting(sizes), askAboutKeeping(sizes, pathOf)];
+}
+
+function askAboutVerifying({ records }: LedgerSizes): Question {
+  const nameOf = { verify: "verification", hash: "bare SHA-256" } as const;
+  return {
+    key: "a",
+    title: `Verifying an export of ${count(records)} records of items, four each, chunks of 100`,
+    subjects: (["verify", "hash"] as const).map((does) => ({
+      name: nameOf[does],
+      script: VERIFY,
+      options: { records, does },
+    })),
+    shown: [
+      { name: "seconds", unit: "s" },
+      { name: "cpuSeconds", unit: "s of a core" },
+      { name: "bytesPerRecord", unit: "bytes a record" },
+      { name: "peakRssMb", unit: "MB" },
+    ],
+    targets: [
+      {
+        what: "verification",
+        compute: (median) => median(nameOf.verify, "seconds"),
+        bound: { kind: "below", limit: 4 },
+        unit: "s",
+      },
+      {
+        what: "verification / bare SHA-256 of the same bytes",
+        compute: (median) =>
+          divide(median(nameOf.verify, "seconds"), median(nameOf.hash, "seconds")),
+        bound: null,
+        unit: "x",
+      },
+    ],
+  };
+}
+
+function askAboutWriting({ records }: LedgerSizes): Question {
+  const name = "blocks of 400 records";
+  return {
+    key: "b",
+    title: `Making blocks of ${count(records)} records of items`,
+    subjects: [{ name, script: WRITE, options: { records } }],
+    shown: [
+      { name: "lineUs", unit: "us a record, its line alone" },
+      { name: "blockUs", unit: "us a record, with bytes, leaf and tree" },
+    ],
+    targets: [
+      {
+        what: "the line alone",
+        compute: (median) => median(name, "lineUs"),
+        bound: { kind: "below", limit: 1.5 },
+        unit: "us",
+      },
+      {
+        what: "with bytes, leaf and tree",
+        compute: (median) => median(name, "blockUs"),
+        bound: { kind: "below", limit: 4 },
+        unit: "us",
+      },
+    ],
+  };
+}
+
+function askAboutKeeping({ items }: LedgerSizes, pathOf: (items: number) => string): Question {
+  const whole = { itemsPath: pathOf(items), items, chunkSize: 1_000 };
+  const plain = "no ledger of items";
+  const signed = "no ledger of items, signed";
+  const kept = `${STATES} states an item, signed`;
+  return {
+    key: "c",
+    title: `${count(items)} items, chunk 1,000, FULL, an empty handler, and ledgers`,
+    subjects: [
+      { name: plain, script: RUN, options: { ...whole, states: 0, signs: 0 } },
+      { name: signed, script: RUN, options: { ...whole, states: 0, signs: 1 } },
+      { name: kept, script: RUN, options: { ...whole, states: STATES, signs: 1 } },
+    ],
+    shown: [
+      { name: "itemsPerSecond", unit: "items/s" },
+      { name: "bytesPerItem", unit: "bytes an item on disk" },
+      { name: "bytesPerRecord", unit: "bytes a record on disk" },
+    ],
+    targets: [
+      {
+        what: kept,
+        compute: (median) => median(kept, "itemsPerSecond"),
+        bound: { kind: "at least", limit: 50_000 },
+        unit: "items/s",
+      },
+      {
+        what: kept,
+        compute: (median) => median(kept, "bytesPerRecord"),
+        bound: { kind: "below", limit: 400 },
+        unit: "bytes a record",
+      },
+      {
+        what: `${signed} / ${plain}`,
+        compute: (median) =>
+          divide(median(signed, "itemsPerSecond"), median(plain, "itemsPerSecond")),
+        bound: { kind: "at least", limit: 0.95 },
+        unit: "x",
+      },
+    ],
+  };
+}

@@ -1,0 +1,59 @@
+/** Bugs of the ledger of items: what it tells twice, not at all, or of something else. */
+import type { Bug } from "./bug.ts";
+
+const LEDGER = "src/adapters/memory/ledger.ts";
+const LINES = "src/runtime/ledger-lines.ts";
+
+export const ledgerBugs: readonly Bug[] = [
+  {
+    name: "block-of-a-repeat-written-again",
+    what: "A report that is repeated, as its answer was lost, appends its block once more.",
+    file: LEDGER,
+    before: "const fresh = blocks.filter(({ number }) => !isKnown(batch, place, number));",
+    after: "const fresh = blocks;",
+  },
+  {
+    name: "loss-untold",
+    what: "A lease that ran out leaves no link, and neither does what its items are charged with.",
+    file: "src/adapters/memory/sweeping.ts",
+    before: 'this.#ledger.write(batch, place, { stored, effect, cause: "lost" });',
+    after: "void place;",
+  },
+  {
+    name: "link-without-its-lines",
+    what: "A link holds the root of a block, and the block itself is not kept.",
+    file: LEDGER,
+    before: "batch.links.push({ seq, body, hash, step, chunk, fence, block });",
+    after: "batch.links.push({ seq, body, hash, step, chunk, fence, block: null });",
+  },
+  {
+    name: "redrive-untold",
+    what: "Dead letters go back to work, and the ledger still calls them failed.",
+    file: "src/adapters/memory/life.ts",
+    before: "this.#ledger.writeRedriven(batch, place, chunk.outcomes, effect.outcomes, drive);",
+    after: "void place;",
+  },
+  {
+    name: "outcomes-told-again",
+    what: "Every report of a chunk tells all of its outcomes, and not only those that are new.",
+    file: "src/core/item-ledger.ts",
+    before:
+      "getOutcome(effect.outcomes, index) === code && getOutcome(stored.outcomes, index) === PENDING",
+    after: "getOutcome(effect.outcomes, index) === code",
+  },
+  {
+    name: "newer-lines-forgotten",
+    what: "When the store has answered, also what handlers recorded meanwhile is forgotten.",
+    file: LINES,
+    before: "if (blocks.length > 0) this.#blocks = this.#blocks.slice(blocks.length);",
+    after: `this.#blocks = [];
+    this.#open = null;`,
+  },
+  {
+    name: "blocks-under-one-number",
+    what: "All blocks of a lease have the same number, so that the store takes the second for a repeat.",
+    file: LINES,
+    before: "const number = ++this.#sent;",
+    after: "const number = (this.#sent = 1);",
+  },
+];

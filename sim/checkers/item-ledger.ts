@@ -1,0 +1,181 @@
+/**
+ * Promise 10 for items: where a ledger of them is kept, the chain alone says what became of each. An
+ * item has one outcome a drive there, the same as in its chunk's map; every lease that is lost has its
+ * link; what handlers recorded is there once, matches its root, was recorded by a run that took place,
+ * and stands before the outcome that it led to.
+ */
+import type { Batch, Chunk, LinkRow } from "../../src/adapters/memory/state.ts";
+import { readRanges } from "../../src/core/item-ledger.ts";
+import { getOutcome } from "../../src/core/outcome-map.ts";
+import { computeBlockRoot } from "../../src/ledger/block.ts";
+import { OUTCOME_WORDS } from "../../src/ports/reading.ts";
+import { RECORDED } from "../traffic/errand.ts";
+import { type Checker, listBatches, listSteps, nameBatch, type Scene } from "./checker.ts";
+
+/** What a link tells, as far as it is looked at here. */
+interface Told {
+  readonly step: number;
+  readonly chunk: number;
+  readonly fence: number;
+  readonly succeeded?: string;
+  readonly skipped?: string;
+  readonly failed?: readonly { readonly item: number }[];
+  readonly redriven?: string;
+  readonly cause?: string;
+  readonly block?: { readonly number: number; readonly count: number; readonly root: string };
+}
+
+interface Line {
+  readonly item: number;
+  readonly attempt: number;
+  readonly drive?: number;
+  readonly state: string;
+}
+
+export function checkItemLedger(scene: Scene): Checker {
+  const held = new WeakMap<Chunk, number>();
+  const runs = new Set<string>();
+  return {
+    onStart: ({ batch, step, index, attempt, drive }) => {
+      runs.add(`${batch}/${step}/${index}/${drive}/${attempt}`);
+    },
+    onCommit: (_node, verb) => {
+      for (const batch of listBatches(scene)) {
+        if (!isKept(batch)) continue;
+        for (const [step, { chunks }] of batch.steps.entries()) {
+          for (const [number, chunk] of chunks.entries()) {
+            const fence = held.get(chunk);
+            if (chunk.state === "leased") held.set(chunk, chunk.fence);
+            else held.delete(chunk);
+            const isLost = fence !== undefined && verb === "sweep" && isGivenBack(chunk);
+            if (isLost) checkLoss(scene, batch, { step, chunk: number, fence });
+          }
+        }
+      }
+    },
+    atEnd: () => {
+      for (const batch of listBatches(scene)) {
+        if (isKept(batch)) new Reading(scene, batch, runs).check();
+        else if (batch.links.length > 0) scene.say(`${nameBatch(batch)} keeps none, and has links`);
+      }
+    },
+  };
+}
+
+function isKept({ submission }: Batch): boolean {
+  return submission.settings.ledger?.item === true;
+}
+
+function isGivenBack({ state }: Chunk): boolean {
+  return state === "waiting" || state === "settled";
+}
+
+function checkLoss(scene: Scene, batch: Batch, lost: Pick<Told, "step" | "chunk" | "fence">): void {
+  const { step, chunk, fence } = lost;
+  const isTold = batch.links.some(
+    (link) =>
+      link.step === step &&
+      link.chunk === chunk &&
+      link.fence === fence &&
+      readTold(link).cause === "lost",
+  );
+  if (!isTold) scene.say(`lease ${step}/${chunk}/${fence} of ${nameBatch(batch)} was lost untold`);
+}
+
+function readTold({ body }: LinkRow): Told {
+  return (JSON.parse(body) as { data: Told }).data;
+}
+
+/** One batch's links, from the first to the last. */
+class Reading {
+  readonly #scene: Scene;
+  readonly #batch: Batch;
+  readonly #runs: ReadonlySet<string>;
+  /** By step and item. */
+  readonly #outcomes = new Map<string, string>();
+  readonly #blocks = new Set<string>();
+  /** States by lease and item. */
+  readonly #recorded = new Map<string, Set<string>>();
+
+  constructor(scene: Scene, batch: Batch, runs: ReadonlySet<string>) {
+    this.#scene = scene;
+    this.#batch = batch;
+    this.#runs = runs;
+  }
+
+  check(): void {
+    for (const link of this.#batch.links) {
+      const told = readTold(link);
+      this.#readBlock(link, told);
+      this.#readOutcomes(told);
+    }
+    for (const [number, { chunks }] of this.#batch.steps.entries()) {
+      for (const chunk of chunks) this.#compare(number, chunk);
+    }
+  }
+
+  #say(problem: string): void {
+    this.#scene.say(`${problem} in the ledger of ${nameBatch(this.#batch)}`);
+  }
+
+  #readBlock({ block, seq }: LinkRow, { step, chunk, fence, block: said }: Told): void {
+    if (block === null && said === undefined) return;
+    if (block === null || said === undefined) return this.#say(`link ${seq} and its block differ`);
+    const name = `${step}/${chunk}/${fence}/${said.number}`;
+    if (this.#blocks.has(name)) this.#say(`block ${name} is there twice`);
+    this.#blocks.add(name);
+    if (computeBlockRoot(Buffer.from(block.lines)) !== said.root) {
+      this.#say(`block ${name} does not match its root`);
+    }
+    const lines = block.lines.split("\n").slice(0, -1);
+    if (lines.length !== said.count) this.#say(`block ${name} has ${lines.length} lines`);
+    for (const text of lines) {
+      const { item, attempt, drive = 1, state } = JSON.parse(text) as Line;
+      const run = `${this.#batch.submission.id}/${step}/${item}/${drive}/${attempt}`;
+      if (!this.#runs.has(run)) this.#say(`a line of ${run}, which nobody ran,`);
+      const place = `${step}/${fence}/${item}`;
+      this.#recorded.set(place, (this.#recorded.get(place) ?? new Set()).add(state));
+    }
+  }
+
+  #readOutcomes({ step, fence, succeeded, skipped, failed = [], redriven }: Told): void {
+    for (const item of listItems(succeeded)) this.#give(step, item, "succeeded", fence);
+    for (const item of listItems(skipped)) this.#give(step, item, "skipped", fence);
+    for (const { item } of failed) this.#give(step, item, "failed", fence);
+    for (const item of listItems(redriven)) {
+      const was = this.#outcomes.get(`${step}/${item}`);
+      if (was !== "failed") this.#say(`item ${step}/${item} is redriven and was ${was}`);
+      this.#outcomes.delete(`${step}/${item}`);
+    }
+  }
+
+  #give(step: number, item: number, outcome: string, fence: number): void {
+    const place = `${step}/${item}`;
+    const was = this.#outcomes.get(place);
+    if (was !== undefined) this.#say(`item ${place} was ${was} and is ${outcome}`);
+    this.#outcomes.set(place, outcome);
+    const plot = listSteps(this.#scene, this.#batch)[step]?.plot;
+    // What is skipped as a repeat never ran, and what waits for a count records nothing.
+    const mayBeSilent = plot?.waits === true || (outcome === "skipped" && plot?.dedupes === true);
+    if (outcome === "failed" || mayBeSilent) return;
+    const states = this.#recorded.get(`${step}/${fence}/${item}`);
+    if (RECORDED.every((state) => states?.has(state))) return;
+    this.#say(`item ${place} is ${outcome} under fence ${fence} without its states`);
+  }
+
+  #compare(step: number, { start, end, outcomes }: Chunk): void {
+    for (let at = 0; at < end - start; at++) {
+      const item = start + at;
+      const is = OUTCOME_WORDS[getOutcome(outcomes, at)];
+      const told = this.#outcomes.get(`${step}/${item}`) ?? "pending";
+      if (told !== is) this.#say(`item ${step}/${item} is ${is}, and ${told}`);
+    }
+  }
+}
+
+function listItems(ranges: string | undefined): number[] {
+  if (ranges === undefined) return [];
+  return [...readRanges(ranges)].flatMap(([first, last]) =>
+    Array.from({ length: last - first + 1 }, (_, nth) => first + nth),
+  );
+}

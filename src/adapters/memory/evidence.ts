@@ -1,0 +1,50 @@
+/** Checkpoints of chains, the keys that signed them, and erasing, on the reference model. */
+import { describeAct } from "../../core/batch.ts";
+import { describeCheckpoint } from "../../core/checkpoint-message.ts";
+import type { LedgerStore } from "../../ports/ledger.ts";
+import type { Ledger } from "./ledger.ts";
+import type { Recorder } from "./records.ts";
+import type { Batch, State } from "./state.ts";
+import type { Topics } from "./topics.ts";
+
+export interface EvidenceParts {
+  readonly state: State;
+  readonly recorder: Recorder;
+  readonly ledger: Ledger;
+  readonly topics: Topics;
+  /** Throws for a batch that is not there. */
+  readonly find: (id: string) => Batch;
+  readonly act: <T>(change: () => T) => Promise<T>;
+}
+
+export function composeEvidence(parts: EvidenceParts): LedgerStore {
+  const { state, recorder, ledger, topics } = parts;
+  const find = (id: string): Batch => parts.find(id);
+  const act = <T>(change: () => T): Promise<T> => parts.act(change);
+  return {
+    readLedger: async (id, after, limit) => ledger.read(id, after, limit),
+    readCheckpoints: async (id) => [...(state.batches.get(id)?.checkpoints ?? [])],
+    addCheckpoint: (id, checkpoint, afterSize) =>
+      act(() => {
+        const { checkpoints } = find(id);
+        if ((checkpoints.at(-1)?.size ?? 0) !== afterSize) return false;
+        checkpoints.push(checkpoint);
+        topics.add([describeCheckpoint(id, checkpoint)]);
+        return true;
+      }),
+    readKeys: async () => [...state.keys.values()],
+    addKey: (key) =>
+      act(() => {
+        if (!state.keys.has(key.id)) state.keys.set(key.id, key);
+      }),
+    eraseDetails: (id, kept, { records, ...by }) =>
+      act(() => {
+        const batch = find(id);
+        for (const { seq, details } of kept) {
+          const link = batch.links.find((one) => one.seq === seq);
+          if (link !== undefined && link.block !== null) link.block = { ...link.block, details };
+        }
+        recorder.record(batch, { type: "details.erased", data: { records, ...describeAct(by) } });
+      }),
+  };
+}

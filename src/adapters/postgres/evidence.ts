@@ -1,0 +1,95 @@
+/** Checkpoints of chains, the keys that signed them, and erasing, in SQL. */
+import { type Act, describeAct } from "../../core/batch.ts";
+import { describeCheckpoint } from "../../core/checkpoint-message.ts";
+import { measureLink } from "../../core/item-ledger.ts";
+import type { KeptDetails, LedgerStore, StoredCheckpoint, StoredKey } from "../../ports/ledger.ts";
+import type { BatchRow } from "../sql/rows.ts";
+import type { Connection } from "./connection.ts";
+import type { Ledger } from "./ledger.ts";
+import type { Recorder } from "./records.ts";
+import { statement } from "./statement.ts";
+import type { Topics } from "./topics.ts";
+import type { Transaction } from "./transaction.ts";
+
+const SELECT_CHECKPOINTS = statement(
+  `SELECT size, body, signature, tree FROM ledger_checkpoint
+   WHERE batch = (SELECT num FROM batch WHERE id = $1) ORDER BY size`,
+);
+const SELECT_SIZE = statement(
+  "SELECT coalesce(max(size), 0) AS size FROM ledger_checkpoint WHERE batch = $1",
+);
+const INSERT_CHECKPOINT = statement(
+  `INSERT INTO ledger_checkpoint (batch, size, body, signature, tree) VALUES ($1, $2, $3, $4, $5)`,
+);
+const SELECT_KEYS = statement("SELECT id, body, signature FROM ledger_key ORDER BY place");
+const INSERT_KEY = statement(
+  `INSERT INTO ledger_key (id, body, signature) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING`,
+);
+const SELECT_LINK = statement(
+  "SELECT body, lines FROM ledger_link WHERE batch = $1 AND seq = $2 AND lines IS NOT NULL",
+);
+const UPDATE_DETAILS = statement(
+  "UPDATE ledger_link SET details = $1, size = $2 WHERE batch = $3 AND seq = $4",
+);
+
+async function putDetails(
+  tx: Transaction,
+  num: number,
+  { seq, details }: KeptDetails,
+): Promise<void> {
+  type Row = { readonly body: string; readonly lines: string };
+  const link = await tx.get<Row>(SELECT_LINK, num, seq);
+  if (link === undefined) return;
+  const size = measureLink(link.body, { lines: link.lines, details });
+  tx.send(UPDATE_DETAILS, details, size, num, seq);
+}
+
+export interface EvidenceParts {
+  readonly connection: Connection;
+  readonly recorder: Recorder;
+  readonly ledger: Ledger;
+  readonly topics: Topics;
+  /** Under its lock; throws for a batch that is not there. */
+  readonly lock: (tx: Transaction, id: string) => Promise<BatchRow>;
+}
+
+export function composeEvidence(parts: EvidenceParts): LedgerStore {
+  const { connection, recorder, ledger, topics, lock } = parts;
+  const addCheckpoint = async (
+    tx: Transaction,
+    { num, id }: BatchRow,
+    checkpoint: StoredCheckpoint,
+    afterSize: number,
+  ): Promise<boolean> => {
+    const last = await tx.get<{ readonly size: number }>(SELECT_SIZE, num);
+    if ((last?.size ?? 0) !== afterSize) return false;
+    const { size, body, signature, tree } = checkpoint;
+    tx.send(INSERT_CHECKPOINT, num, size, body, signature, tree);
+    topics.add(tx, [describeCheckpoint(id, checkpoint)]);
+    tx.tell();
+    return true;
+  };
+  const erase = async (
+    tx: Transaction,
+    num: number,
+    kept: readonly KeptDetails[],
+    act: Act & { readonly records: number },
+  ): Promise<void> => {
+    for (const one of kept) await putDetails(tx, num, one);
+    const data = { records: act.records, ...describeAct(act) };
+    await recorder.record(tx, num, { type: "details.erased", data });
+    tx.tell();
+  };
+  return {
+    readLedger: (id, after, limit) => connection.read((tx) => ledger.read(tx, id, after, limit)),
+    readCheckpoints: (id) =>
+      connection.read((tx) => tx.all<StoredCheckpoint>(SELECT_CHECKPOINTS, id)),
+    addCheckpoint: (id, checkpoint, afterSize) =>
+      connection.write(async (tx) => addCheckpoint(tx, await lock(tx, id), checkpoint, afterSize)),
+    readKeys: () => connection.read((tx) => tx.all<StoredKey>(SELECT_KEYS)),
+    addKey: ({ id, body, signature }) =>
+      connection.write(async (tx) => tx.send(INSERT_KEY, id, body, signature)),
+    eraseDetails: (id, kept, act) =>
+      connection.write(async (tx) => erase(tx, (await lock(tx, id)).num, kept, act)),
+  };
+}

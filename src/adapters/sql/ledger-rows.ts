@@ -1,0 +1,25 @@
+/** How the rows of a batch's chain read as values, in every store that speaks SQL. */
+import { ITEMS_RECORDED, type RecordType } from "../../core/batch.ts";
+import { measureLink } from "../../core/item-ledger.ts";
+import type { LedgerLink } from "../../ports/ledger.ts";
+
+/** A record, or a link between records that tells of items. */
+export interface LinkRow {
+  readonly seq: number;
+  /** NULL for what tells of items. */
+  readonly type: RecordType | null;
+  readonly body: string;
+  readonly hash: string;
+  readonly lines: string | null;
+  readonly details: string | null;
+}
+
+export function toLink({ seq, type, body, hash, lines, details }: LinkRow): LedgerLink {
+  const block = lines === null ? null : { lines, details };
+  return { seq, type: type ?? ITEMS_RECORDED, body, hash, block };
+}
+
+/** What it counts as in a page: records are small. */
+export function measureRow(row: LinkRow): number {
+  return row.type === null ? measureLink(row.body, toLink(row).block) : 0;
+}

@@ -1,0 +1,35 @@
+/** Writes a batch's ledger into a file, signed to its last record where there is a key. */
+import type { BatchSnapshot } from "../ports/conducting.ts";
+import { exportLedger } from "../runtime/ledger-export.ts";
+import { LedgerSigner } from "../runtime/ledger-signer.ts";
+import type { LogEntry } from "../runtime/log.ts";
+import type { Cli } from "./cli.ts";
+import { OutputFile } from "./output-file.ts";
+import type { StoreLook } from "./with-store.ts";
+
+/** Answers how many bytes there are. */
+export async function writeSignedExport(
+  cli: Cli,
+  { id }: BatchSnapshot,
+  { store, config, display }: StoreLook,
+  path: string,
+): Promise<number> {
+  const { ledgerKey } = config;
+  if (ledgerKey !== null) {
+    const log = ({ message }: LogEntry): void => display.note(message);
+    await new LedgerSigner({ store, clock: cli.clock, log }, ledgerKey).sign(id);
+  }
+  const file = await OutputFile.create(path);
+  let bytes = 0;
+  try {
+    for await (const piece of exportLedger(store, id)) {
+      bytes += piece.length;
+      await file.write(piece);
+    }
+    await file.finish();
+  } catch (error) {
+    await file.discard();
+    throw error;
+  }
+  return bytes;
+}

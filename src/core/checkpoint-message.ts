@@ -1,0 +1,24 @@
+/** Every checkpoint is also a message: whoever anchors them elsewhere consumes its topic. */
+import { canonicalize } from "./canonical-json.ts";
+import type { NewMessage } from "./topic.ts";
+
+export const CHECKPOINTS_TOPIC = "ledger.checkpoints";
+
+/** What was signed, and how far it reaches. */
+interface SignedCheckpoint {
+  readonly size: number;
+  readonly body: string;
+  readonly signature: string;
+}
+
+/** Its body is the line that an export has for the checkpoint. */
+export function describeCheckpoint(batch: string, checkpoint: SignedCheckpoint): NewMessage {
+  const { size, body, signature } = checkpoint;
+  return {
+    topic: CHECKPOINTS_TOPIC,
+    id: `${batch}/checkpoint/${size}`,
+    batch,
+    body: canonicalize({ checkpoint: body, signature }),
+    traceparent: null,
+  };
+}

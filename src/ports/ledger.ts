@@ -1,0 +1,59 @@
+/** The store as the notary and those who inspect a ledger see it. */
+import type { Act, LinkType } from "../core/batch.ts";
+
+/** One link of a batch's chain, with what belongs to it. */
+export interface LedgerLink {
+  readonly seq: number;
+  readonly type: LinkType;
+  /** The canonical JSON that was hashed. */
+  readonly body: string;
+  readonly hash: string;
+  /** What the link holds the root of; null where it holds none. */
+  readonly block: { readonly lines: string; readonly details: string | null } | null;
+}
+
+/** A checkpoint of a batch's chain, as it was signed. */
+export interface StoredCheckpoint {
+  /** How many links it covers. */
+  readonly size: number;
+  readonly body: string;
+  readonly signature: string;
+  /** The tree over those links, so that the next checkpoint costs only what is new. */
+  readonly tree: string;
+}
+
+/** How a key was introduced that signs checkpoints; public. */
+export interface StoredKey {
+  readonly id: string;
+  readonly body: string;
+  readonly signature: string;
+}
+
+/** What is left of a link's details. */
+export interface KeptDetails {
+  readonly seq: number;
+  readonly details: string | null;
+}
+
+export interface LedgerStore {
+  /**
+   * The whole chain of a batch after one of its links, in order: its records, and what it tells of
+   * its items where it keeps a ledger of them. A page may be shorter than was asked for, as blocks
+   * are large; only an empty one is the end.
+   */
+  readLedger(batch: string, afterSeq: number, limit: number): Promise<readonly LedgerLink[]>;
+  /** Of a batch, in order. */
+  readCheckpoints(batch: string): Promise<readonly StoredCheckpoint[]>;
+  /** False when the last one does not cover this many links: somebody else has signed meanwhile. */
+  addCheckpoint(batch: string, checkpoint: StoredCheckpoint, afterSize: number): Promise<boolean>;
+  /** All that ever signed here, in the order in which they came. */
+  readKeys(): Promise<readonly StoredKey[]>;
+  /** One that is known already stays as it is. */
+  addKey(key: StoredKey): Promise<void>;
+  /** Puts what is left in the place of links' details, and a record of who did it and why. */
+  eraseDetails(
+    batch: string,
+    kept: readonly KeptDetails[],
+    act: Act & { readonly records: number },
+  ): Promise<void>;
+}

@@ -1,0 +1,36 @@
+/** A batch's evidence out of the store, as the file that others verify. */
+import { type ExportedRecord, writeExport } from "../ledger/export-line.ts";
+import type { Store } from "../ports/store.ts";
+
+const PAGE = 1_000;
+
+type LedgerReader = Pick<Store, "readKeys" | "readCheckpoints" | "readLedger">;
+
+/** In pieces, so that no more than a page of it is held. */
+export async function* exportLedger(
+  store: LedgerReader,
+  batch: string,
+): AsyncGenerator<Uint8Array, void, void> {
+  const keys = await store.readKeys();
+  yield* writeExport(batch, keys, readRecords(store, batch));
+}
+
+async function* readRecords(store: LedgerReader, batch: string): AsyncGenerator<ExportedRecord> {
+  // Those that are signed while this reads come with the next export.
+  const checkpoints = new Map(
+    (await store.readCheckpoints(batch)).map(({ size, body, signature }) => [
+      size,
+      { body, signature },
+    ]),
+  );
+  for (let after = 0; ; ) {
+    const links = await store.readLedger(batch, after, PAGE);
+    if (links.length === 0) return;
+    for (const { seq, body, block } of links) {
+      after = seq;
+      const kept =
+        block === null ? null : { bytes: Buffer.from(block.lines), details: block.details ?? "" };
+      yield { body, block: kept, checkpoint: checkpoints.get(seq) ?? null };
+    }
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * Has the chains of batches signed: that of a batch that has ended as soon as somebody may have seen
+ * its end, that of one that runs at intervals. It is told of events like any other subscriber, so what
+ * happened while no notary was there is signed when one comes.
+ */
+import { BATCH_STATES, isEnded } from "../core/batch.ts";
+import type { BatchEvent } from "../ports/batch-event.ts";
+import { type Clock, sleep } from "../ports/clock.ts";
+import type { Random } from "../ports/random.ts";
+import type { Store } from "../ports/store.ts";
+import { LedgerSigner } from "./ledger-signer.ts";
+import type { Log } from "./log.ts";
+import { Setbacks } from "./setbacks.ts";
+
+/** Of its durable reader. */
+export const NOTARY = "sluice/notary";
+
+export interface LedgerOptions {
+  /** The key that signs, made where there is none: only its owner may read it. */
+  readonly keyFile: string;
+  /** How often a batch that runs is signed. Default every minute. */
+  readonly everyMs?: number;
+}
+
+export interface NotaryParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly worker: number;
+  readonly onFatal: (error: unknown) => void;
+}
+
+const EVERY_MS = 60_000;
+/** Batches that run at once, at most, of which each round signs what is new. */
+const RUNNING_MAX = 1_000;
+/** Batches of which it is remembered how far they are signed. */
+const KNOWN_MAX = 10_000;
+const LIVE_STATES = BATCH_STATES.filter((state) => !isEnded(state));
+
+export class Notary {
+  readonly #parts: NotaryParts;
+  readonly #options: LedgerOptions;
+  /** How many links are signed, by batch. */
+  readonly #signed = new Map<string, number>();
+  readonly #signer: LedgerSigner;
+  readonly #stop = new AbortController();
+  readonly #loop: Promise<void>;
+
+  constructor(parts: NotaryParts, options: LedgerOptions) {
+    this.#parts = parts;
+    this.#options = options;
+    this.#signer = new LedgerSigner(parts, options.keyFile);
+    this.#loop = this.#run().catch((error: unknown) => parts.onFatal(error));
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#loop;
+  }
+
+  /** Something was recorded of a batch: of one that has ended there is a checkpoint after this. */
+  readonly attest = async ({ batch, seq }: BatchEvent): Promise<void> => {
+    if (seq <= (this.#signed.get(batch) ?? 0)) return;
+    const snapshot = await this.#parts.store.getBatch(batch);
+    if (snapshot === null || !isEnded(snapshot.state)) return;
+    if (this.#signed.size >= KNOWN_MAX) this.#signed.clear();
+    this.#signed.set(batch, await this.#signer.sign(batch));
+  };
+
+  async #run(): Promise<void> {
+    const { clock } = this.#parts;
+    const { everyMs = EVERY_MS } = this.#options;
+    const setbacks = new Setbacks({ event: "notary.retry" }, this.#parts);
+    while (!this.#stop.signal.aborted) {
+      await sleep(clock, everyMs, this.#stop.signal);
+      if (this.#stop.signal.aborted) return;
+      try {
+        await this.#signRunning(everyMs);
+        setbacks.clear();
+      } catch (error) {
+        const waitMs = setbacks.note(error);
+        if (waitMs === null) throw error;
+        await sleep(clock, waitMs, this.#stop.signal);
+      }
+    }
+  }
+
+  /** One of several notaries does it. */
+  async #signRunning(everyMs: number): Promise<void> {
+    const { store, worker } = this.#parts;
+    if (!(await store.claim("notary", worker, everyMs))) return;
+    for (const { id } of await store.listBatches({ states: LIVE_STATES, limit: RUNNING_MAX })) {
+      if (this.#stop.signal.aborted) return;
+      await this.#signer.sign(id);
+    }
+  }
+}

@@ -1,0 +1,233 @@
+/** `sluice ledger`: exporting, verifying, showing, proving and erasing, as people and scripts do it. */
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type Ending, Workspace } from "../../support/command-line.ts";
+
+let work: Workspace;
+let batch = "";
+
+const LEDGER = 'ledger: { item: true, states: ["RECEIVED", "STORED"] }, maxRedrives: 0,';
+
+beforeEach(async () => {
+  work = new Workspace();
+  work.writePipeline(`${LEDGER} key: (item: any) => "letter-" + item.n,
+    process: ({ n }: any, { record }: any) => {
+      record("RECEIVED", { to: "person " + n });
+      if (n === 3) throw new PermanentError("no such place", { code: "NO_PLACE" });
+      record("STORED");
+    }`);
+  work.writeItems(5);
+  const { view } = await work.runJson<{ batch: string }>(
+    "run",
+    "pipeline.ts",
+    "--input",
+    "items.jsonl",
+  );
+  ({ batch } = view);
+});
+afterEach(() => work.remove());
+
+const file = (name: string): string => work.at(name);
+
+async function exportIt(name = "ledger.jsonl"): Promise<string> {
+  expect(await work.run("ledger", "export", batch, "-o", name)).toMatchObject({ code: 0 });
+  return name;
+}
+
+async function writeKey(): Promise<string> {
+  const { code, stdout } = await work.run("ledger", "key");
+  expect(code).toBe(0);
+  writeFileSync(file("key.pem"), stdout);
+  return "key.pem";
+}
+
+describe("an export", () => {
+  test("is signed to its end when the command that ran the batch has ended", async () => {
+    const verified = ["ledger", "verify", await exportIt(), "--key", await writeKey()];
+    const { code, stdout } = await work.run(...verified, "--conclusive");
+    expect({ code, stdout }).toMatchObject({ code: 0 });
+    expect(stdout).toContain(`intact: batch ${batch}, `);
+    expect(stdout).toContain("the batch ended: completed_with_errors");
+    const { view } = await work.runJson(...verified);
+    expect(view).toMatchObject({ kind: "intact", batch, conclusive: true, isTrusted: true });
+    expect(statSync(file(".sluice/ledger.key")).mode & 0o777).toBe(0o600);
+  });
+
+  test("that was changed is broken, where and why, with another exit code", async () => {
+    const name = await exportIt();
+    const text = readFileSync(file(name), "utf8");
+    writeFileSync(file("forged.jsonl"), text.replace("NO_PLACE", "NO_PLICE"));
+    const { code, stdout } = await work.run("ledger", "verify", "forged.jsonl");
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^broken at line \d+, record \d+: /);
+    const { view } = await work.runJson("ledger", "verify", "forged.jsonl");
+    expect(view).toMatchObject({ kind: "broken", conclusive: false });
+  });
+
+  test("of others' key is broken for who trusts only this one", async () => {
+    const other = new Workspace();
+    try {
+      other.writePipeline("process: () => undefined");
+      other.writeItems(1);
+      await other.run("run", "pipeline.ts", "--input", "items.jsonl");
+      writeFileSync(file("other.pem"), (await other.run("ledger", "key")).stdout);
+    } finally {
+      other.remove();
+    }
+    const { code, stdout } = await work.run(
+      "ledger",
+      "verify",
+      await exportIt(),
+      "--key",
+      "other.pem",
+    );
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/neither trusted nor introduced/);
+  });
+
+  test("without a key named is intact, and nobody vouches for it", async () => {
+    const name = await exportIt();
+    const { code, stdout } = await work.run("ledger", "verify", name);
+    expect(code).toBe(0);
+    expect(stdout).toContain("no key was named as trusted");
+    expect((await work.run("ledger", "verify", name, "--conclusive")).code).toBe(1);
+  });
+
+  test("older than an anchor is found out", async () => {
+    const older = await exportIt("older.jsonl");
+    await work.run("dead", "discard", batch, "--yes");
+    const newer = await exportIt("newer.jsonl");
+    const lines = readFileSync(file(newer), "utf8").split("\n");
+    writeFileSync(
+      file("anchors.jsonl"),
+      `${lines.findLast((line) => line.startsWith('{"checkpoint"'))}\n`,
+    );
+    const verify = (name: string): Promise<Ending> =>
+      work.run("ledger", "verify", name, "--anchors", "anchors.jsonl");
+    expect(await verify(newer)).toMatchObject({ code: 0 });
+    const old = await verify(older);
+    expect(old.code).toBe(1);
+    expect(old.stdout).toContain("older than its anchor");
+  });
+});
+
+describe("showing", () => {
+  test("one item tells its states, attempts and outcome", async () => {
+    const { code, stdout } = await work.run("ledger", "show", batch, "--item", "letter-3");
+    expect(code).toBe(0);
+    expect(stdout).toContain("item 3 (letter-3) of step 0");
+    expect(stdout).toMatch(/RECEIVED +1 .*\{"to":"person 3"\}/);
+    expect(stdout).toMatch(/failed .*NO_PLACE/);
+    const byNumber = await work.run("ledger", "show", await exportIt(), "--item", "3");
+    expect(byNumber.stdout).toBe(stdout);
+  });
+
+  test("a batch tells its records", async () => {
+    const { stdout } = await work.run("ledger", "show", batch);
+    for (const type of ["batch.submitted", "items.recorded", "step.ended", "batch.ended"]) {
+      expect(stdout).toContain(type);
+    }
+  });
+
+  test("an item that is not there is said to be unknown", async () => {
+    const { code, stderr } = await work.run("ledger", "show", batch, "--item", "letter-99");
+    expect(code).toBe(2);
+    expect(stderr).toContain("error UNKNOWN_ITEM: the ledger says nothing of an item letter-99");
+  });
+});
+
+describe("a proof", () => {
+  test("of one record holds with the key, and not when it is changed", async () => {
+    const key = await writeKey();
+    expect(await work.run("ledger", "prove", batch, "5/0", "-o", "proof.json")).toMatchObject({
+      code: 0,
+    });
+    const proven = await work.run("ledger", "check-proof", "proof.json", "--key", key);
+    expect(proven.code).toBe(0);
+    expect(proven.stdout).toContain(`proven: record 5/0 of batch ${batch}`);
+    writeFileSync(
+      file("bad.json"),
+      readFileSync(file("proof.json"), "utf8").replace("letter-", "letter_"),
+    );
+    const refused = await work.run("ledger", "check-proof", "bad.json", "--key", key);
+    expect(refused.code).toBe(1);
+    expect(refused.stdout).toMatch(/^not proven: /);
+  });
+});
+
+test("what is erased is gone from exports, which verify as before", async () => {
+  expect(await work.run("ledger", "erase", batch, "--item", "letter-1")).toMatchObject({ code: 2 });
+  const erased = await work.run(
+    "ledger",
+    "erase",
+    batch,
+    "--item",
+    "letter-1",
+    "--by",
+    "ann",
+    "--yes",
+  );
+  expect(erased).toMatchObject({ code: 0, stdout: `erased the details of 1 record of ${batch}\n` });
+  const name = await exportIt();
+  const text = readFileSync(file(name), "utf8");
+  expect(text).not.toContain("person 1");
+  expect(text).toContain("person 2");
+  const verified = ["ledger", "verify", name, "--key", await writeKey(), "--conclusive"];
+  expect(await work.run(...verified)).toMatchObject({ code: 0 });
+});
+
+test("a new key is trusted by who trusts the old one", async () => {
+  const key = await writeKey();
+  const { stdout, stderr } = await work.run("ledger", "key", "--rotate");
+  expect(stdout).not.toBe(readFileSync(file(key), "utf8"));
+  expect(stderr).toMatch(/the old key is .sluice\/ledger\.key\.[0-9a-f]{16} now/);
+  await work.run("dead", "discard", batch, "--yes");
+  const verified = ["ledger", "verify", await exportIt(), "--key", key, "--conclusive"];
+  expect(await work.run(...verified)).toMatchObject({ code: 0 });
+});
+
+describe("bad input", () => {
+  test.each([
+    [["ledger"], /which command of the ledger/],
+    [["ledger", "verfy", "x"], /unknown command 'ledger verfy'/],
+    [["ledger", "verify", "missing.jsonl"], /there is no file missing\.jsonl/],
+    [["ledger", "check-proof", "missing.json", "--key", "06e3fd8fda29bb60"], /there is no file/],
+    [["ledger", "prove", "b-unknown", "x"], /"x" names no record/],
+    [["ledger", "erase", "b-unknown"], /of which items\?/],
+    [["ledger", "export", "b-zzzzzzzzzzzz", "-o", "x.jsonl"], /UNKNOWN_BATCH/],
+  ])("%j is refused with its remedy", async (words, why) => {
+    const { code, stderr } = await work.run(...words);
+    expect(stderr).toMatch(why);
+    expect(stderr).toContain("hint: ");
+    expect(code).toBe(2);
+    expect(existsSync(file("x.jsonl"))).toBe(false);
+  });
+
+  test("what is no key, no anchor and no export is refused or broken", async () => {
+    const name = await exportIt();
+    const key = await work.run("ledger", "verify", name, "--key", "nonsense");
+    expect(key.code).toBe(2);
+    expect(key.stderr).toContain("error LEDGER_KEY");
+    writeFileSync(file("anchors.jsonl"), "hello\n");
+    const anchors = await work.run("ledger", "verify", name, "--anchors", "anchors.jsonl");
+    expect(anchors).toMatchObject({ code: 2 });
+    const nothing = await work.run("ledger", "verify", "items.jsonl");
+    expect(nothing).toMatchObject({ code: 1 });
+    expect(nothing.stdout).toMatch(/^broken at line 1: /);
+  });
+
+  test("a key that others may read is refused, and says how to mend it", async () => {
+    chmodSync(file(".sluice/ledger.key"), 0o644);
+    const { code, stderr } = await work.run("ledger", "key");
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/error LEDGER_KEY_EXPOSED: .*its mode is 644/);
+    expect(stderr).toContain("chmod 600");
+  });
+
+  test("with signing off there is no key, and exports are not signed", async () => {
+    const env = { SLUICE_LEDGER_KEY: "off" };
+    const { code, stderr } = await work.start(["ledger", "key"], { env }).ended;
+    expect(code).toBe(2);
+    expect(stderr).toContain("error NO_LEDGER_KEY");
+  });
+});
