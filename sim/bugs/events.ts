@@ -9,8 +9,8 @@ export const eventBugs: readonly Bug[] = [
     what: "A record names the predecessor of its predecessor.",
     peers: ["ProbOS#1351", "fak#5876"],
     file: "src/adapters/memory/records.ts",
-    before: "batch.head = { seq, hash };",
-    after: "batch.head = { seq, hash: seq === 1 ? hash : batch.head.hash };",
+    before: "batch.head = { seq: link.seq, hash: link.hash };",
+    after: "batch.head = { seq: link.seq, hash: link.seq === 1 ? link.hash : batch.head.hash };",
   },
   {
     name: "record-number-skipped",

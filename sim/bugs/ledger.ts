@@ -1,8 +1,9 @@
-/** Bugs of the ledger of items: what it tells twice, not at all, or of something else. */
+/** Bugs of the ledger: what it tells twice, not at all, or of something else; what is signed wrongly. */
 import type { Bug } from "./bug.ts";
 
 const LEDGER = "src/adapters/memory/ledger.ts";
 const LINES = "src/runtime/ledger-lines.ts";
+const SIGNER = "src/runtime/ledger-signer.ts";
 
 export const ledgerBugs: readonly Bug[] = [
   {
@@ -55,5 +56,52 @@ export const ledgerBugs: readonly Bug[] = [
     file: LINES,
     before: "const number = ++this.#sent;",
     after: "const number = (this.#sent = 1);",
+  },
+  {
+    name: "checkpoints-forked",
+    what: "Two notaries who sign at the same time both have their checkpoint kept.",
+    peers: ["agent-bom#4185", "fak#5876"],
+    file: "src/adapters/memory/evidence.ts",
+    before: "if ((checkpoints.at(-1)?.size ?? 0) !== afterSize) return false;",
+    after: "void afterSize;",
+  },
+  {
+    name: "refused-checkpoint-taken-for-signed",
+    what: "A notary whose checkpoint is refused takes all that it saw for signed by the other one.",
+    file: SIGNER,
+    before: "if (await store.addCheckpoint(batch, checkpoint, signedTo)) return tree.size;",
+    after: `await store.addCheckpoint(batch, checkpoint, signedTo);
+      return tree.size;`,
+  },
+  {
+    name: "only-the-first-end-signed",
+    what: "What is done to a batch after its end is never signed.",
+    file: "src/runtime/notary.ts",
+    before: "if (seq <= (this.#signed.get(batch) ?? 0)) return;",
+    after: "if (this.#signed.has(batch)) return;",
+  },
+  {
+    name: "checkpoint-names-no-predecessor",
+    what: "A checkpoint that goes on from another one does not say so.",
+    file: SIGNER,
+    before: "previous: last?.body ?? null",
+    after: "previous: null",
+  },
+  {
+    name: "keys-read-before-checkpoints",
+    what: "An export has a checkpoint of a key that was introduced while it was written.",
+    file: "src/runtime/ledger-export.ts",
+    before: `const checkpoints = await store.readCheckpoints(batch);
+  const keys = await store.readKeys();`,
+    after: `const keys = await store.readKeys();
+  const checkpoints = await store.readCheckpoints(batch);`,
+    rare: true,
+  },
+  {
+    name: "erased-with-its-lines",
+    what: "Erasing details takes the records with them.",
+    file: "src/adapters/memory/evidence.ts",
+    before: "link.block = { ...link.block, details };",
+    after: 'link.block = { ...link.block, lines: "", details };',
   },
 ];

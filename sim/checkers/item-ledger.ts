@@ -8,6 +8,7 @@ import type { Batch, Chunk, LinkRow } from "../../src/adapters/memory/state.ts";
 import { readRanges } from "../../src/core/item-ledger.ts";
 import { getOutcome } from "../../src/core/outcome-map.ts";
 import { computeBlockRoot } from "../../src/ledger/block.ts";
+import { SEEN } from "../../src/ledger/item-record.ts";
 import { OUTCOME_WORDS } from "../../src/ports/reading.ts";
 import { RECORDED } from "../traffic/errand.ts";
 import { type Checker, listBatches, listSteps, nameBatch, type Scene } from "./checker.ts";
@@ -132,7 +133,8 @@ class Reading {
     for (const text of lines) {
       const { item, attempt, drive = 1, state } = JSON.parse(text) as Line;
       const run = `${this.#batch.submission.id}/${step}/${item}/${drive}/${attempt}`;
-      if (!this.#runs.has(run)) this.#say(`a line of ${run}, which nobody ran,`);
+      const isSilent = state === SEEN && this.#mayBeSilent(step);
+      if (!isSilent && !this.#runs.has(run)) this.#say(`a line of ${run}, which nobody ran,`);
       const place = `${step}/${fence}/${item}`;
       this.#recorded.set(place, (this.#recorded.get(place) ?? new Set()).add(state));
     }
@@ -154,13 +156,17 @@ class Reading {
     const was = this.#outcomes.get(place);
     if (was !== undefined) this.#say(`item ${place} was ${was} and is ${outcome}`);
     this.#outcomes.set(place, outcome);
-    const plot = listSteps(this.#scene, this.#batch)[step]?.plot;
-    // What is skipped as a repeat never ran, and what waits for a count records nothing.
-    const mayBeSilent = plot?.waits === true || (outcome === "skipped" && plot?.dedupes === true);
-    if (outcome === "failed" || mayBeSilent) return;
     const states = this.#recorded.get(`${step}/${fence}/${item}`);
+    // One that was tried before may turn out to be a repeat: then it is known by its first states.
+    if (outcome === "failed" || (this.#mayBeSilent(step) && states !== undefined)) return;
     if (RECORDED.every((state) => states?.has(state))) return;
     this.#say(`item ${place} is ${outcome} under fence ${fence} without its states`);
+  }
+
+  /** What is skipped as a repeat never ran, and what waits for a count records nothing. */
+  #mayBeSilent(step: number): boolean {
+    const plot = listSteps(this.#scene, this.#batch)[step]?.plot;
+    return plot?.waits === true || plot?.dedupes === true;
   }
 
   #compare(step: number, { start, end, outcomes }: Chunk): void {

@@ -1,10 +1,12 @@
 /**
  * Promise 10: an export of every batch's chain verifies offline, by what it says alone. So its plan,
  * what became of its items, the counts of its steps and its endings agree in every history that the
- * world can bring about.
+ * world can bring about. Where ledgers are kept, a notary has signed all of it.
  */
+import { isConclusive } from "../../src/ledger/verdict.ts";
 import { verifyExport } from "../../src/ledger/verify-export.ts";
 import { exportLedger } from "../../src/runtime/ledger-export.ts";
+import { NOTARY_KEY_ID } from "../traffic/notary-key.ts";
 import { type Checker, listBatches, nameBatch, type Scene } from "./checker.ts";
 
 export function checkLedger(scene: Scene): Checker {
@@ -12,9 +14,14 @@ export function checkLedger(scene: Scene): Checker {
     atEnd: async () => {
       for (const batch of listBatches(scene)) {
         const { id } = batch.submission;
-        const verdict = await verifyExport(exportLedger(scene.world.store, id), { trusted: [] });
-        if (verdict.kind === "intact") continue;
-        scene.say(`the export of ${nameBatch(batch)} breaks at ${verdict.record}: ${verdict.why}`);
+        const exported = exportLedger(scene.world.store, id);
+        const verdict = await verifyExport(exported, { trusted: [NOTARY_KEY_ID] });
+        if (verdict.kind === "broken") {
+          const { record, why } = verdict;
+          scene.say(`the export of ${nameBatch(batch)} breaks at ${record}: ${why}`);
+        } else if (batch.submission.settings.ledger?.item && !isConclusive(verdict)) {
+          scene.say(`the export of ${nameBatch(batch)} is not conclusive`, verdict);
+        }
       }
     },
   };

@@ -31,7 +31,6 @@ const DEEDS = ["kill", "murder", "stop_worker", "hang"] as const;
 /** Calls that these worlds do not make, with the reason. */
 const UNCALLED: Readonly<Record<string, string>> = {
   fail: "no source of these worlds fails for good; test/integration has those that do",
-  readLedger: "no node of these worlds exports a ledger; the checkers read all of them",
   forgetReader: "no subscriber of these worlds leaves for good",
 };
 

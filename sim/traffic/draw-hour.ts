@@ -58,9 +58,11 @@ export function drawHour(seed: number, withLimits = true): Hour {
 
 /** The numbers are such that seeds which failed before there were ledgers draw none. */
 function keep(hour: Hour): Hour {
-  const draw = new Draw(hour.seed * 9_007 + 2);
+  const draw = new Draw(hour.seed * 9_007 + 6_808);
   if (!draw.chance(LEDGERS)) return hour;
-  return { ...hour, pipelines: hour.pipelines.map((pipeline) => ({ ...pipeline, ledger: true })) };
+  const pipelines = hour.pipelines.map((pipeline) => ({ ...pipeline, ledger: true }));
+  const acts = drawLimitActs(draw, hour.errands, [0, 2, 6], ["inspect"]);
+  return { ...hour, pipelines, acts: [...hour.acts, ...acts] };
 }
 
 /** In some hours somebody reads what there is to read, over and over. */

@@ -4,6 +4,7 @@ import { isEnded } from "../../src/core/batch.ts";
 import { SluiceError } from "../../src/core/errors.ts";
 import { ITEM_OUTCOMES } from "../../src/core/outcome-list.ts";
 import { LANE_POLICIES } from "../../src/core/lane.ts";
+import { verifyExport } from "../../src/ledger/verify-export.ts";
 import { sleep } from "../../src/ports/clock.ts";
 import type { Store } from "../../src/ports/store.ts";
 import type { Engine } from "../../src/runtime/engine.ts";
@@ -12,6 +13,7 @@ import { SeededRandom } from "../../src/testing/seeded-random.ts";
 import type { Node, World } from "../world.ts";
 import { listRateKeys } from "./limits.ts";
 import { PARCELS_TOPIC } from "./errand.ts";
+import { NOTARY_KEY_ID } from "./notary-key.ts";
 import type { ActName, ActPlot, TrafficPlot } from "./plot.ts";
 
 /** What an operator may be told who comes too early or too late. */
@@ -124,6 +126,8 @@ export class OperatorPart {
         return lookAround(engine, batch, choice);
       case "read":
         return readAround(engine, batch, choice);
+      case "inspect":
+        return inspect(engine, batch, choice);
       default:
         throw new Error(`unknown act ${String(act)}`);
     }
@@ -246,6 +250,14 @@ async function lookAround(engine: Engine, batch: Batch, choice: Choice): Promise
   for await (const letter of engine.undelivered()) {
     if (choice.chance(0.5)) await engine.discardUndelivered(letter.id);
   }
+}
+
+/** Whenever somebody exports a ledger, what comes out verifies; also after something was erased. */
+async function inspect(engine: Engine, batch: Batch, choice: Choice): Promise<void> {
+  const { id } = batch.submission;
+  if (choice.chance(0.5)) await engine.operator.eraseDetails(id, { keys: null, ...BY });
+  const verdict = await verifyExport(engine.exportLedger(id), { trusted: [NOTARY_KEY_ID] });
+  if (verdict.kind === "broken") throw new Error(`the export of ${id} is broken: ${verdict.why}`);
 }
 
 /** Reads who has which outcome, and a topic for a group of its own, which it has replayed now and then. */

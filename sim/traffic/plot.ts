@@ -18,7 +18,16 @@ export const BATCH_ACTS = [
   "look",
 ] as const;
 /** What operators do. */
-export const ACTS = [...BATCH_ACTS, "closeKey", "openKey", "setCap", "setWeight", "read"] as const;
+export const ACTS = [
+  ...BATCH_ACTS,
+  "closeKey",
+  "openKey",
+  "setCap",
+  "setWeight",
+  "read",
+  /** Somebody wants to see the evidence, or to have some of it erased. */
+  "inspect",
+] as const;
 export type ActName = (typeof ACTS)[number];
 
 export interface ActPlot {

@@ -3,6 +3,7 @@
  * pauses, moves and redrives at drawn moments and at last lets everything go on. All of them are
  * started again when they die; when every batch has ended everybody closes, and all is checked.
  */
+import type { Batch } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch.ts";
 import { FatalError, SluiceError } from "../../src/core/errors.ts";
 import { sleep } from "../../src/ports/clock.ts";
@@ -20,6 +21,7 @@ import { type Node, type Program, World, type WorldOptions } from "../world.ts";
 import type { Errand, Parcel } from "./errand.ts";
 import { Errands } from "./errands.ts";
 import { schedule } from "./happenings.ts";
+import { openNotaryKey } from "./notary-key.ts";
 import { ListenerPart } from "./listener-part.ts";
 import { OperatorPart } from "./operator-part.ts";
 import type { HappeningName, TrafficPlot } from "./plot.ts";
@@ -50,6 +52,7 @@ export interface Stage {
 const OVERTIME_MS = 4 * 3_600_000;
 const PROBLEMS_MAX = 20;
 const WAIT_AGAIN_MS = 1_000;
+const SIGN_EVERY_MS = 20_000;
 /** Submitters come again with what they have submitted, now and then. */
 const REPEATS = 0.3;
 
@@ -202,8 +205,14 @@ class Play {
     if (this.#world.living.some(({ clock }) => clock.isFrozen)) return false;
     if (this.#submitted.size < this.#plot.errands.length) return false;
     if (this.#world.living.some((node) => (this.#waiting.get(node)?.size ?? 0) > 0)) return false;
-    const batches = this.#world.store.state.batches.values();
-    return [...batches].every(({ state }) => isEnded(state)) && this.#listener.isDone;
+    const batches = [...this.#world.store.state.batches.values()];
+    if (!batches.every(({ state }) => isEnded(state)) || !this.#listener.isDone) return false;
+    // Where ledgers are kept, all of every batch's is signed.
+    return !this.#signs || batches.every(isSigned);
+  }
+
+  get #signs(): boolean {
+    return this.#plot.pipelines.some(({ ledger }) => ledger);
   }
 
   #describeRest(): string {
@@ -216,7 +225,10 @@ class Play {
     const waits = this.#world.living.flatMap((node) => [...(this.#waiting.get(node) ?? [])]);
     const closing = [...this.#closing].map(({ name }) => name);
     const open = this.#plot.errands.filter(({ key }) => !this.#submitted.has(key)).length;
-    const lists = { batches: rest, busy, closing, waits, open, readers: this.#listener.isDone };
+    const all = [...this.#world.store.state.batches.values()];
+    const unsigned = this.#signs ? all.filter((batch) => !isSigned(batch)).length : 0;
+    const readers = this.#listener.isDone;
+    const lists = { batches: rest, busy, closing, waits, open, readers, unsigned };
     return `not everything has ended: ${JSON.stringify(lists)}`;
   }
 
@@ -306,7 +318,8 @@ class Play {
   }
 
   async #start(node: Node, work = true): Promise<Engine> {
-    const engine = await startEngine(node, { ...this.#plot.settings, work });
+    const ledger = this.#signs ? { keyFile: openNotaryKey, everyMs: SIGN_EVERY_MS } : null;
+    const engine = await startEngine(node, { ...this.#plot.settings, work, ledger });
     this.#engines.set(node, engine);
     engine.onFailure((error) => {
       if (error instanceof FatalError) this.#world.crash(node, "item");
@@ -345,6 +358,10 @@ class Play {
     };
     engine.close().then(retire, retire);
   }
+}
+
+function isSigned({ checkpoints, head }: Batch): boolean {
+  return checkpoints.at(-1)?.size === head.seq;
 }
 
 /** Plays traffic that must end right; what a failing test prints says how to see it again. */

@@ -1,4 +1,5 @@
 /** Writes a batch's ledger into a file, signed to its last record where there is a key. */
+import { openKeyFile } from "../ledger/key-file.ts";
 import type { BatchSnapshot } from "../ports/conducting.ts";
 import { exportLedger } from "../runtime/ledger-export.ts";
 import { LedgerSigner } from "../runtime/ledger-signer.ts";
@@ -17,7 +18,10 @@ export async function writeSignedExport(
   const { ledgerKey } = config;
   if (ledgerKey !== null) {
     const log = ({ message }: LogEntry): void => display.note(message);
-    await new LedgerSigner({ store, clock: cli.clock, log }, ledgerKey).sign(id);
+    const signer = new LedgerSigner({ store, clock: cli.clock, log }, (at) =>
+      openKeyFile(ledgerKey, at),
+    );
+    await signer.sign(id);
   }
   const file = await OutputFile.create(path);
   let bytes = 0;

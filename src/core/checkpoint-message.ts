@@ -1,4 +1,4 @@
-/** Every checkpoint is also a message: whoever anchors them elsewhere consumes its topic. */
+/** A checkpoint is also a message where somebody listens: whoever anchors them elsewhere. */
 import { canonicalize } from "./canonical-json.ts";
 import type { NewMessage } from "./topic.ts";
 

@@ -42,9 +42,14 @@ export interface LedgerStore {
    * are large; only an empty one is the end.
    */
   readLedger(batch: string, afterSeq: number, limit: number): Promise<readonly LedgerLink[]>;
+  /** The last checkpoint of a batch; null before the first. */
+  findCheckpoint(batch: string): Promise<StoredCheckpoint | null>;
   /** Of a batch, in order. */
   readCheckpoints(batch: string): Promise<readonly StoredCheckpoint[]>;
-  /** False when the last one does not cover this many links: somebody else has signed meanwhile. */
+  /**
+   * False when the last one does not cover this many links: somebody else has signed meanwhile. It is
+   * also a message, if its topic has a group: nobody pays for anchors that nobody keeps.
+   */
   addCheckpoint(batch: string, checkpoint: StoredCheckpoint, afterSize: number): Promise<boolean>;
   /** All that ever signed here, in the order in which they came. */
   readKeys(): Promise<readonly StoredKey[]>;

@@ -45,6 +45,7 @@ export const STORE_VERBS = [
   "readDeadLetters",
   "readRecords",
   "readLedger",
+  "findCheckpoint",
   "readCheckpoints",
   "addCheckpoint",
   "readKeys",

@@ -86,6 +86,29 @@ describe("claiming contents", () => {
     expect(asked[0]?.lease).toBe(run.lease);
   });
 
+  test("what it learns of a chunk that was given back meanwhile changes nothing of its report", async () => {
+    const words = (run: ChunkRun): string[] => toWords(run.makeReport("yield").outcomes, 2);
+    const asked = makeRun([item("a", "1"), item("b", "2")]);
+    const { store } = makeStore((contents) => {
+      asked.skipRest();
+      return all("done")(contents);
+    });
+    await claimContents(asked, makeStep(), store);
+    expect(words(asked)).toEqual(["pending", "pending"]);
+    const read = makeRun([item("a", "1"), item("b", "2")]);
+    const schema = z.object({ id: z.string() }).refine(async () => {
+      read.skipRest();
+      return true;
+    });
+    const identity = (): string => {
+      throw new TypeError("no identity");
+    };
+    const other = makeStore(all("done"));
+    await claimContents(read, makeStep({ identity }, { item: schema }), other.store);
+    expect(words(read)).toEqual(["pending", "pending"]);
+    expect(other.asked).toEqual([]);
+  });
+
   test("asks only for items that may run now", async () => {
     const waiting = { index: 1, attempts: 1, deaths: 0, dueInMs: 500, checkpoint: null, drive: 1 };
     const { asked, store } = makeStore(all("claimed"));

@@ -17,21 +17,24 @@ import type { Dedupe, Step } from "./step.ts";
 /** When an item whose content is under way is looked at again. */
 const HELD_RETRY_MS = 250;
 
+/** The chunk may be given back at any moment meanwhile: what is learned after that is nobody's. */
 export async function claimContents(run: ChunkRun, step: Step, store: Store): Promise<void> {
   if (run.lost || run.finished || step.dedupe === null) return;
   const keys = new Map<number, string | null>();
   const contents = await readContents(run, step, step.dedupe, keys);
-  if (contents.length === 0) return;
+  if (contents.length === 0 || run.finished) return;
   const claims = await store.claimContents(run.lease, contents);
   if (claims === null) {
     run.lose();
     run.skipRest();
     return;
   }
+  if (run.finished) return;
   for (const [at, { index, content }] of contents.entries()) {
     const claim = claims[at];
     if (claim === "done") {
-      recordSeen(run, index, () => keys.get(index) ?? null);
+      // No further attempt begins with it.
+      recordSeen(run, index, () => keys.get(index) ?? null, run.countAttempts(index));
       run.skip(index);
     } else if (claim === "held") run.defer(index, null, HELD_RETRY_MS);
     else run.holdContent(index, content);
@@ -62,6 +65,7 @@ async function readContents(
       contents.push({ index, content: nameContent(dedupe, item, content) });
       if (run.isUnseen(index)) keys.set(index, readKeyOf(step, item));
     } catch (error) {
+      if (run.finished) return contents;
       // It would run well enough, but it could be a repeat.
       recordSeen(run, index, () => readKeyOf(step, item));
       run.fail(index, null, run.countAttempts(index) + 1, describeError(error), null);

@@ -1,5 +1,6 @@
 /** A batch's evidence out of the store, as the file that others verify. */
 import { type ExportedRecord, writeExport } from "../ledger/export-line.ts";
+import type { Signed } from "../ledger/signing-key.ts";
 import type { Store } from "../ports/store.ts";
 
 const PAGE = 1_000;
@@ -11,18 +12,21 @@ export async function* exportLedger(
   store: LedgerReader,
   batch: string,
 ): AsyncGenerator<Uint8Array, void, void> {
+  // Those that are signed while this reads come with the next export. A key is there before what it
+  // signs is: so all that signed these are known.
+  const checkpoints = await store.readCheckpoints(batch);
   const keys = await store.readKeys();
-  yield* writeExport(batch, keys, readRecords(store, batch));
+  const signed = new Map(
+    checkpoints.map(({ size, body, signature }) => [size, { body, signature }]),
+  );
+  yield* writeExport(batch, keys, readRecords(store, batch, signed));
 }
 
-async function* readRecords(store: LedgerReader, batch: string): AsyncGenerator<ExportedRecord> {
-  // Those that are signed while this reads come with the next export.
-  const checkpoints = new Map(
-    (await store.readCheckpoints(batch)).map(({ size, body, signature }) => [
-      size,
-      { body, signature },
-    ]),
-  );
+async function* readRecords(
+  store: LedgerReader,
+  batch: string,
+  checkpoints: ReadonlyMap<number, Signed>,
+): AsyncGenerator<ExportedRecord> {
   for (let after = 0; ; ) {
     const links = await store.readLedger(batch, after, PAGE);
     if (links.length === 0) return;

@@ -6,7 +6,7 @@ import { hash } from "node:crypto";
 import { CHAIN_START, type ChainHead, verifyChain } from "../core/chain.ts";
 import { signCheckpoint } from "../ledger/checkpoint.ts";
 import { GrowingTree } from "../ledger/growing-tree.ts";
-import { openKeyFile } from "../ledger/key-file.ts";
+import type { KeyFile } from "../ledger/key-file.ts";
 import { hashLeaf } from "../ledger/merkle-tree.ts";
 import { readKeyId, type SigningKey } from "../ledger/signing-key.ts";
 import { type Clock, formatInstant } from "../ports/clock.ts";
@@ -19,36 +19,40 @@ export interface SignerParts {
   readonly log: Log;
 }
 
+/** Opens the key that signs; `at` is the time of day, for the statement of one that is new. */
+export type OpenKey = (at: string) => KeyFile;
+
 const PAGE = 1_000;
 
 const sha256 = (text: string): string => hash("sha256", text);
 
 export class LedgerSigner {
   readonly #parts: SignerParts;
-  readonly #keyFile: string;
+  readonly #openFile: OpenKey;
   /** Ids of keys that the store knows. */
   readonly #introduced = new Set<string>();
 
-  constructor(parts: SignerParts, keyFile: string) {
+  constructor(parts: SignerParts, openKey: OpenKey) {
     this.#parts = parts;
-    this.#keyFile = keyFile;
+    this.#openFile = openKey;
   }
 
   /** Signs what is new of a batch's chain; answers how many of its links are signed. */
   async sign(batch: string): Promise<number> {
     const { store, clock } = this.#parts;
-    const last = (await store.readCheckpoints(batch)).at(-1) ?? null;
-    const grown = await this.#grow(batch, last);
-    if (grown === null) return last?.size ?? 0;
-    const { tree, head } = grown;
-    if (tree.size > (last?.size ?? 0)) {
+    for (;;) {
+      const last = await store.findCheckpoint(batch);
+      const signedTo = last?.size ?? 0;
+      const grown = await this.#grow(batch, last);
+      if (grown === null || grown.tree.size === signedTo) return signedTo;
+      const { tree, head } = grown;
       const at = formatInstant(clock.wallMs());
       const facts = { batch, tree, head: head.hash, at, previous: last?.body ?? null };
       const signed = signCheckpoint(facts, await this.#openKey(at));
       const checkpoint = { size: tree.size, ...signed, tree: tree.save() };
-      await store.addCheckpoint(batch, checkpoint, last?.size ?? 0);
+      // Whoever else has signed meanwhile may have seen less of it: each refusal is one of theirs.
+      if (await store.addCheckpoint(batch, checkpoint, signedTo)) return tree.size;
     }
-    return tree.size;
   }
 
   /** The tree over the chain as it is now; null when the chain is broken. */
@@ -75,7 +79,7 @@ export class LedgerSigner {
 
   /** Read anew each time, as somebody may have put another key in its place. */
   async #openKey(at: string): Promise<SigningKey> {
-    const { key, statements } = openKeyFile(this.#keyFile, at);
+    const { key, statements } = this.#openFile(at);
     for (const statement of statements) {
       const id = readKeyId(statement);
       if (this.#introduced.has(id)) continue;

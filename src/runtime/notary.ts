@@ -3,12 +3,13 @@
  * its end, that of one that runs at intervals. It is told of events like any other subscriber, so what
  * happened while no notary was there is signed when one comes.
  */
-import { BATCH_STATES, isEnded } from "../core/batch.ts";
+import { isEnded } from "../core/batch.ts";
+import { openKeyFile } from "../ledger/key-file.ts";
 import type { BatchEvent } from "../ports/batch-event.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
-import { LedgerSigner } from "./ledger-signer.ts";
+import { LedgerSigner, type OpenKey } from "./ledger-signer.ts";
 import type { Log } from "./log.ts";
 import { Setbacks } from "./setbacks.ts";
 
@@ -16,8 +17,11 @@ import { Setbacks } from "./setbacks.ts";
 export const NOTARY = "sluice/notary";
 
 export interface LedgerOptions {
-  /** The key that signs, made where there is none: only its owner may read it. */
-  readonly keyFile: string;
+  /**
+   * The key that signs: a file, made where there is none, which only its owner may read; or what opens
+   * it.
+   */
+  readonly keyFile: string | OpenKey;
   /** How often a batch that runs is signed. Default every minute. */
   readonly everyMs?: number;
 }
@@ -32,11 +36,12 @@ export interface NotaryParts {
 }
 
 const EVERY_MS = 60_000;
-/** Batches that run at once, at most, of which each round signs what is new. */
-const RUNNING_MAX = 1_000;
+/** Batches that run at once, at most, of which each round signs what is new; the newest of them. */
+const RUNNING_MAX = 4_096;
 /** Batches of which it is remembered how far they are signed. */
 const KNOWN_MAX = 10_000;
-const LIVE_STATES = BATCH_STATES.filter((state) => !isEnded(state));
+/** Of one that waits for its turn there is hardly anything to sign. */
+const RUNNING = ["slicing", "running"] as const;
 
 export class Notary {
   readonly #parts: NotaryParts;
@@ -50,7 +55,10 @@ export class Notary {
   constructor(parts: NotaryParts, options: LedgerOptions) {
     this.#parts = parts;
     this.#options = options;
-    this.#signer = new LedgerSigner(parts, options.keyFile);
+    const { keyFile } = options;
+    const openKey: OpenKey =
+      typeof keyFile === "string" ? (at) => openKeyFile(keyFile, at) : keyFile;
+    this.#signer = new LedgerSigner(parts, openKey);
     this.#loop = this.#run().catch((error: unknown) => parts.onFatal(error));
   }
 
@@ -90,7 +98,7 @@ export class Notary {
   async #signRunning(everyMs: number): Promise<void> {
     const { store, worker } = this.#parts;
     if (!(await store.claim("notary", worker, everyMs))) return;
-    for (const { id } of await store.listBatches({ states: LIVE_STATES, limit: RUNNING_MAX })) {
+    for (const { id } of await store.listBatches({ states: RUNNING, limit: RUNNING_MAX })) {
       if (this.#stop.signal.aborted) return;
       await this.#signer.sign(id);
     }

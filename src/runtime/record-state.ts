@@ -9,11 +9,12 @@ export function recordState(
   key: string | null,
   state: string,
   details?: unknown,
+  attempt = run.countAttempts(index) + 1,
 ): void {
   run.record({
     item: run.lease.start + index,
     key,
-    attempt: run.countAttempts(index) + 1,
+    attempt,
     drive: run.getDrive(index),
     state,
     details,
@@ -22,6 +23,11 @@ export function recordState(
 }
 
 /** An item that comes to its outcome without a word of its own is there all the same. */
-export function recordSeen(run: ChunkRun, index: number, readKey: () => string | null): void {
-  if (run.isUnseen(index)) recordState(run, index, readKey(), SEEN);
+export function recordSeen(
+  run: ChunkRun,
+  index: number,
+  readKey: () => string | null,
+  attempt?: number,
+): void {
+  if (run.isUnseen(index)) recordState(run, index, readKey(), SEEN, undefined, attempt);
 }

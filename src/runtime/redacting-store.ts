@@ -25,7 +25,7 @@ export function makeRedactingStore(store: Store, redact: Redact): Store {
 }
 
 type Acts = "cancel" | "pause" | "resume" | "moveInLane" | "redrive" | "editLetter";
-type FurtherActs = "discardLetters" | "setLimit";
+type FurtherActs = "discardLetters" | "setLimit" | "eraseDetails";
 
 /** What people do, with their reasons. */
 function redactActs(store: Store, redact: Redact): Pick<Store, Acts | FurtherActs> {
@@ -43,5 +43,6 @@ function redactActs(store: Store, redact: Redact): Pick<Store, Acts | FurtherAct
     editLetter: (batch, request) => store.editLetter(batch, clean(request)),
     discardLetters: (batch, request) => store.discardLetters(batch, clean(request)),
     setLimit: (request, act) => store.setLimit(request, clean(act)),
+    eraseDetails: (batch, kept, act) => store.eraseDetails(batch, kept, clean(act)),
   };
 }

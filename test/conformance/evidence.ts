@@ -1,11 +1,13 @@
 /** Checkpoints go on from each other, keys stay as they came, and what is erased is gone. */
 import { expect } from "vitest";
 import type { LedgerBlock } from "../../src/core/item-ledger.ts";
+import { nameGroupReader } from "../../src/core/reader-name.ts";
 import type { StoredCheckpoint } from "../../src/ports/ledger.ts";
 import { findBreak, readChain } from "../support/ledger-reading.ts";
 import { type Rule, steps } from "./rig.ts";
 
 const TOPIC = "ledger.checkpoints";
+const ANCHORS = nameGroupReader(TOPIC, "anchors");
 
 const point = (size: number, by = "a"): StoredCheckpoint => {
   const text = `${by}${size} \u{1f600} "quoted"`;
@@ -27,13 +29,20 @@ function describeCheckpoints(rule: Rule): void {
       expect(await store.addCheckpoint(id, point(size), after)).toBe(true);
     }
     expect(await store.readCheckpoints(id)).toEqual([point(3), point(4), point(12)]);
-    expect(await store.readCheckpoints(other)).toEqual([]);
-    expect(await store.readCheckpoints("b-unknown")).toEqual([]);
+    expect(await store.findCheckpoint(id)).toEqual(point(12));
+    for (const none of [other, "b-unknown"]) {
+      expect(await store.readCheckpoints(none)).toEqual([]);
+      expect(await store.findCheckpoint(none)).toBeNull();
+    }
+    await expect(store.addCheckpoint("b-unknown", point(1), 0)).rejects.toMatchObject({
+      code: "UNKNOWN_BATCH",
+    });
   });
 
   rule("one that does not go on from the last is refused, and is no message", async ({ rig }) => {
     const { store } = rig;
     const id = await rig.running([1]);
+    await store.startReader(ANCHORS, "beginning");
     expect(await store.addCheckpoint(id, point(3), 1)).toBe(false);
     expect(await store.addCheckpoint(id, point(3), 0)).toBe(true);
     expect(await store.addCheckpoint(id, point(5), 0)).toBe(false);
@@ -45,12 +54,18 @@ function describeCheckpoints(rule: Rule): void {
     expect(await store.readMessages(TOPIC, 0, 10)).toHaveLength(2);
   });
 
-  rule("each is a message of its topic, as an export has it", async ({ rig }) => {
+  rule("each is a message where somebody listens, as an export has it", async ({ rig }) => {
+    const { store } = rig;
     const id = await rig.running([1]);
-    await rig.store.addCheckpoint(id, point(3), 0);
-    const [message] = await rig.store.readMessages(TOPIC, 0, 10);
-    const { body, signature } = point(3);
-    expect(message).toMatchObject({ id: `${id}/checkpoint/3`, batch: id, topic: TOPIC });
+    await store.startReader(nameGroupReader("another", "group"), "beginning");
+    await store.addCheckpoint(id, point(3), 0);
+    expect(await store.readMessages(TOPIC, 0, 10)).toEqual([]);
+    await store.startReader(ANCHORS, "beginning");
+    await store.addCheckpoint(id, point(5), 3);
+    const [message, ...others] = await store.readMessages(TOPIC, 0, 10);
+    const { body, signature } = point(5);
+    expect(others).toEqual([]);
+    expect(message).toMatchObject({ id: `${id}/checkpoint/5`, batch: id, topic: TOPIC });
     expect(JSON.parse(message?.body ?? "")).toEqual({ checkpoint: body, signature });
   });
 

@@ -5,7 +5,7 @@
  */
 import type pg from "pg";
 import { expect, test } from "vitest";
-import { type Place, makePlace, openAt, openRaw } from "./postgres-rig.ts";
+import { makeDatabase, type Place, openAt, openRaw } from "./postgres-rig.ts";
 import { allOf, LEASE_MS, Rig, say, steps } from "./rig.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 
@@ -75,7 +75,11 @@ async function prune(rig: Rig): Promise<void> {
   while ((await rig.store.prune(policy)).more);
 }
 
+/** A server's process tells what it read when it ends, which is some time after its client has left. */
 async function countReads(raw: pg.Client, { schema }: Place): Promise<Record<string, number>> {
+  const others = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database()
+    AND backend_type = 'client backend' AND pid <> pg_backend_pid()`;
+  while ((await raw.query(others)).rows.length > 0);
   const { rows } = await raw.query<{ name: string; reads: string }>(
     `SELECT relname AS name, seq_tup_read + coalesce(idx_tup_fetch, 0) AS reads
      FROM pg_stat_user_tables WHERE schemaname = $1`,
@@ -85,7 +89,7 @@ async function countReads(raw: pg.Client, { schema }: Place): Promise<Record<str
 }
 
 test("when all chunks are due at once, no lease reads more of them than it takes", async () => {
-  const place = await makePlace();
+  const place = await makeDatabase();
   const rig = await open(place);
   const raw = await openRaw(place);
   const id = await rig.running(Array.from({ length: DUE_CHUNKS }, () => 1));
@@ -112,7 +116,7 @@ test("when all chunks are due at once, no lease reads more of them than it takes
 test.each(["DELETE FROM", "TRUNCATE"])(
   "after a %s of everything, and a count of what is left, a batch costs what it did before",
   async (emptying) => {
-    const place = await makePlace();
+    const place = await makeDatabase();
     const rig = await open(place);
     const raw = await openRaw(place);
     await runThrough(rig, ROUND_CHUNKS * 10);
@@ -124,7 +128,6 @@ test.each(["DELETE FROM", "TRUNCATE"])(
     const again = await open(place);
     await runThrough(again, CHUNKS);
     await prune(again);
-    // A server's process tells what it read when its client has left.
     await again.store.close();
     const after = await countReads(raw, place);
     const reads = Object.entries(after).map(

@@ -1,6 +1,6 @@
 /** Checkpoints of chains, the keys that signed them, and erasing, on the reference model. */
 import { describeAct } from "../../core/batch.ts";
-import { describeCheckpoint } from "../../core/checkpoint-message.ts";
+import { CHECKPOINTS_TOPIC, describeCheckpoint } from "../../core/checkpoint-message.ts";
 import type { LedgerStore } from "../../ports/ledger.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Recorder } from "./records.ts";
@@ -23,13 +23,14 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
   const act = <T>(change: () => T): Promise<T> => parts.act(change);
   return {
     readLedger: async (id, after, limit) => ledger.read(id, after, limit),
+    findCheckpoint: async (id) => state.batches.get(id)?.checkpoints.at(-1) ?? null,
     readCheckpoints: async (id) => [...(state.batches.get(id)?.checkpoints ?? [])],
     addCheckpoint: (id, checkpoint, afterSize) =>
       act(() => {
         const { checkpoints } = find(id);
         if ((checkpoints.at(-1)?.size ?? 0) !== afterSize) return false;
         checkpoints.push(checkpoint);
-        topics.add([describeCheckpoint(id, checkpoint)]);
+        if (topics.hasGroups(CHECKPOINTS_TOPIC)) topics.add([describeCheckpoint(id, checkpoint)]);
         return true;
       }),
     readKeys: async () => [...state.keys.values()],

@@ -92,6 +92,10 @@ export class Topics {
     };
   }
 
+  hasGroups(topic: string): boolean {
+    return this.#listGroups(topic).length > 0;
+  }
+
   #listGroups(topic: string): { readonly group: string; readonly position: number }[] {
     return [...this.#state.positions].flatMap(([reader, position]) => {
       const name = readGroupName(reader);

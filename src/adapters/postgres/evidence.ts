@@ -1,6 +1,6 @@
 /** Checkpoints of chains, the keys that signed them, and erasing, in SQL. */
 import { type Act, describeAct } from "../../core/batch.ts";
-import { describeCheckpoint } from "../../core/checkpoint-message.ts";
+import { CHECKPOINTS_TOPIC, describeCheckpoint } from "../../core/checkpoint-message.ts";
 import { measureLink } from "../../core/item-ledger.ts";
 import type { KeptDetails, LedgerStore, StoredCheckpoint, StoredKey } from "../../ports/ledger.ts";
 import type { BatchRow } from "../sql/rows.ts";
@@ -11,10 +11,10 @@ import { statement } from "./statement.ts";
 import type { Topics } from "./topics.ts";
 import type { Transaction } from "./transaction.ts";
 
-const SELECT_CHECKPOINTS = statement(
-  `SELECT size, body, signature, tree FROM ledger_checkpoint
-   WHERE batch = (SELECT num FROM batch WHERE id = $1) ORDER BY size`,
-);
+const OF_BATCH = `SELECT size, body, signature, tree FROM ledger_checkpoint
+   WHERE batch = (SELECT num FROM batch WHERE id = $1) ORDER BY size`;
+const SELECT_LAST = statement(`${OF_BATCH} DESC LIMIT 1`);
+const SELECT_CHECKPOINTS = statement(OF_BATCH);
 const SELECT_SIZE = statement(
   "SELECT coalesce(max(size), 0) AS size FROM ledger_checkpoint WHERE batch = $1",
 );
@@ -61,11 +61,14 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
     checkpoint: StoredCheckpoint,
     afterSize: number,
   ): Promise<boolean> => {
-    const last = await tx.get<{ readonly size: number }>(SELECT_SIZE, num);
+    const [last, isHeard] = await Promise.all([
+      tx.get<{ readonly size: number }>(SELECT_SIZE, num),
+      topics.hasGroups(tx, CHECKPOINTS_TOPIC),
+    ]);
     if ((last?.size ?? 0) !== afterSize) return false;
     const { size, body, signature, tree } = checkpoint;
     tx.send(INSERT_CHECKPOINT, num, size, body, signature, tree);
-    topics.add(tx, [describeCheckpoint(id, checkpoint)]);
+    if (isHeard) topics.add(tx, [describeCheckpoint(id, checkpoint)]);
     tx.tell();
     return true;
   };
@@ -82,6 +85,8 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
   };
   return {
     readLedger: (id, after, limit) => connection.read((tx) => ledger.read(tx, id, after, limit)),
+    findCheckpoint: (id) =>
+      connection.read(async (tx) => (await tx.get<StoredCheckpoint>(SELECT_LAST, id)) ?? null),
     readCheckpoints: (id) =>
       connection.read((tx) => tx.all<StoredCheckpoint>(SELECT_CHECKPOINTS, id)),
     addCheckpoint: (id, checkpoint, afterSize) =>

@@ -73,6 +73,7 @@ const SELECT_NAMES = statement(
    SELECT topic FROM name WHERE topic IS NOT NULL`,
 );
 // A reader that somebody moves back meanwhile waits until it is decided what goes.
+const FIND_GROUP = statement("SELECT 1 FROM reader WHERE topic = $1 LIMIT 1");
 const KEEP_GROUPS = statement("SELECT 1 FROM reader WHERE topic = $1 ORDER BY name FOR SHARE");
 // A letter keeps its own message and no other.
 const LETTERS = "reader r JOIN undelivered u ON u.reader = r.name WHERE r.topic = $1";
@@ -123,6 +124,10 @@ export class Topics {
   /** Messages that are of no items. */
   add(tx: Transaction, messages: readonly NewMessage[]): void {
     insert(tx, messages);
+  }
+
+  async hasGroups(tx: Transaction, topic: string): Promise<boolean> {
+    return (await tx.get(FIND_GROUP, topic)) !== undefined;
   }
 
   /** Whether there are items left of which nobody was told that they were left undone. */

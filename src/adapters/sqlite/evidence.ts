@@ -1,7 +1,7 @@
 /** Checkpoints of chains, the keys that signed them, and erasing, in SQL. */
 import type { StatementSync } from "node:sqlite";
 import { type Act, describeAct } from "../../core/batch.ts";
-import { describeCheckpoint } from "../../core/checkpoint-message.ts";
+import { CHECKPOINTS_TOPIC, describeCheckpoint } from "../../core/checkpoint-message.ts";
 import type { KeptDetails, LedgerStore, StoredCheckpoint, StoredKey } from "../../ports/ledger.ts";
 import type { Connection } from "./connection.ts";
 import type { Ledger } from "./ledger.ts";
@@ -11,6 +11,7 @@ import type { Topics } from "./topics.ts";
 class Evidence {
   readonly #recorder: Recorder;
   readonly #topics: Topics;
+  readonly #selectLast: StatementSync;
   readonly #selectCheckpoints: StatementSync;
   readonly #insertCheckpoint: StatementSync;
   readonly #selectKeys: StatementSync;
@@ -21,14 +22,14 @@ class Evidence {
     this.#recorder = recorder;
     this.#topics = topics;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
-    this.#selectCheckpoints = prepare(
-      `SELECT size, body, signature, tree FROM ledger_checkpoint
-       WHERE batch = (SELECT num FROM batch WHERE id = ?) ORDER BY size`,
-    );
+    const ofBatch = `SELECT size, body, signature, tree FROM ledger_checkpoint
+       WHERE batch = (SELECT num FROM batch WHERE id = ?) ORDER BY size`;
+    this.#selectLast = prepare(`${ofBatch} DESC LIMIT 1`);
+    this.#selectCheckpoints = prepare(ofBatch);
     this.#insertCheckpoint = prepare(
       `INSERT INTO ledger_checkpoint (batch, size, body, signature, tree)
-       SELECT num, ?, ?, ?, ? FROM batch WHERE id = ? AND ? =
-         (SELECT coalesce(max(size), 0) FROM ledger_checkpoint WHERE batch = num)`,
+       SELECT :num, :size, :body, :signature, :tree WHERE :after =
+         (SELECT coalesce(max(size), 0) FROM ledger_checkpoint WHERE batch = :num)`,
     );
     this.#selectKeys = prepare("SELECT id, body, signature FROM ledger_key ORDER BY place");
     this.#insertKey = prepare(
@@ -37,15 +38,21 @@ class Evidence {
     this.#updateDetails = prepare("UPDATE ledger_link SET details = ? WHERE batch = ? AND seq = ?");
   }
 
+  findCheckpoint(id: string): StoredCheckpoint | null {
+    return (this.#selectLast.get(id) as StoredCheckpoint | undefined) ?? null;
+  }
+
   readCheckpoints(id: string): StoredCheckpoint[] {
     return this.#selectCheckpoints.all(id) as unknown as StoredCheckpoint[];
   }
 
-  addCheckpoint(id: string, checkpoint: StoredCheckpoint, afterSize: number): boolean {
+  addCheckpoint(num: number, id: string, checkpoint: StoredCheckpoint, after: number): boolean {
     const { size, body, signature, tree } = checkpoint;
-    const { changes } = this.#insertCheckpoint.run(size, body, signature, tree, id, afterSize);
-    if (changes === 0) return false;
-    this.#topics.add(describeCheckpoint(id, checkpoint));
+    const row = { num, size, body, signature, tree, after };
+    if (this.#insertCheckpoint.run(row).changes === 0) return false;
+    if (this.#topics.hasGroups(CHECKPOINTS_TOPIC)) {
+      this.#topics.add(describeCheckpoint(id, checkpoint));
+    }
     return true;
   }
 
@@ -80,9 +87,10 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   return {
     readLedger: (id, after, limit) => read(() => ledger.read(id, after, limit)),
+    findCheckpoint: (id) => read(() => evidence.findCheckpoint(id)),
     readCheckpoints: (id) => read(() => evidence.readCheckpoints(id)),
     addCheckpoint: (id, checkpoint, afterSize) =>
-      write(() => evidence.addCheckpoint(id, checkpoint, afterSize)),
+      write(() => evidence.addCheckpoint(findNum(id), id, checkpoint, afterSize)),
     readKeys: () => read(() => evidence.readKeys()),
     addKey: (key) => write(() => evidence.addKey(key)),
     eraseDetails: (id, kept, act) => write(() => evidence.erase(findNum(id), kept, act)),

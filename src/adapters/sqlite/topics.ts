@@ -35,6 +35,7 @@ export class Topics {
   readonly #select: StatementSync;
   readonly #selectTopics: StatementSync;
   readonly #selectGroups: StatementSync;
+  readonly #findGroup: StatementSync;
   readonly #selectNames: StatementSync;
   readonly #selectOldest: StatementSync;
   readonly #drop: StatementSync;
@@ -66,6 +67,7 @@ export class Topics {
          WHERE m.topic = reader.topic AND m.position > reader.position) AS lag
        FROM reader WHERE topic = ? ORDER BY name`,
     );
+    this.#findGroup = prepare("SELECT 1 FROM reader WHERE topic = ? LIMIT 1");
     // A letter keeps its own message and no other.
     const held = `EXISTS (SELECT 1 FROM reader r JOIN undelivered u ON u.reader = r.name
       WHERE r.topic = :topic AND u.position = m.position)`;
@@ -175,6 +177,10 @@ export class Topics {
       ...row,
       groups: this.#listGroups(row.topic),
     }));
+  }
+
+  hasGroups(topic: string): boolean {
+    return this.#findGroup.get(topic) !== undefined;
   }
 
   #listGroups(topic: string): GroupView[] {

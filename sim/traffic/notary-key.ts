@@ -1,0 +1,21 @@
+/**
+ * The key that signs the ledgers of these worlds. It is no secret, and always the same: signatures of
+ * Ed25519 hold no chance, so one seed is still one history.
+ */
+import { createPrivateKey } from "node:crypto";
+import type { KeyFile } from "../../src/ledger/key-file.ts";
+import { introduceKey, toSigningKey } from "../../src/ledger/signing-key.ts";
+
+/** Of the first test of RFC 8032, behind what PKCS#8 puts before it. */
+const SEED = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
+const PKCS8 = Buffer.from(`302e020100300506032b657004220420${SEED}`, "hex");
+
+const key = toSigningKey(createPrivateKey({ key: PKCS8, format: "der", type: "pkcs8" }));
+const keyFile: KeyFile = {
+  key,
+  statements: [introduceKey(key, null, "2026-01-01T00:00:00.000Z")],
+};
+
+export const NOTARY_KEY_ID = key.id;
+
+export const openNotaryKey = (): KeyFile => keyFile;
