@@ -45,6 +45,9 @@ export interface ChunkPlace {
 /** Why a chunk changes: its worker says so, its lease ran out, or nobody took it up. */
 export type ChangeCause = "reported" | "lost" | "stalled";
 
+/** So many attempts that ended badly are told in one link: those of a large chunk would be no line. */
+export const TRIES_PER_LINK = 1_000;
+
 /** What stands in the chain for a change of a chunk. */
 export interface ItemsRecord {
   readonly type: typeof ITEMS_RECORDED;
@@ -60,7 +63,8 @@ export interface ItemsLink {
 /**
  * The links for a change of a chunk, in order; none when there is nothing to say. A link holds one
  * block. The newest comes with the change, and what came too late to go with an earlier one goes
- * before it: an item's states stand before the outcome that they led to.
+ * before it: an item's states stand before the outcome that they led to. Of many attempts that ended
+ * badly the rest is told behind it.
  */
 export function describeChange(
   place: ChunkPlace,
@@ -71,8 +75,10 @@ export function describeChange(
 ): ItemsLink[] {
   const newest = blocks.at(-1) ?? null;
   const late = blocks.slice(0, -1).map((block) => makeLink(place, {}, block));
-  const changes = listChanges(place, stored, effect, cause);
-  return changes === null && newest === null ? late : [...late, makeLink(place, changes, newest)];
+  const [first = null, ...rest] = listChanges(place, stored, effect, cause);
+  if (first === null && newest === null) return late;
+  const behind = rest.map((changes) => makeLink(place, changes, null));
+  return [...late, makeLink(place, first, newest), ...behind];
 }
 
 /** The link for dead letters that have a new drive. */
@@ -91,26 +97,34 @@ export function describeRedriven(
 
 type Changes = { readonly [name: string]: Json | undefined };
 
-/** Null when nothing of its items changed. That a lease was lost is worth a link in any case. */
+/** In parts; none when nothing of its items changed. That a lease was lost is worth a link in any case. */
 function listChanges(
   { start }: ChunkPlace,
   stored: StoredChunk,
   effect: ChunkEffect,
   cause: ChangeCause,
-): Changes | null {
+): Changes[] {
   const before = new Map(stored.tracked.map((item) => [item.index, item]));
   const tried = effect.track.filter((item) => isNewTry(item, before.get(item.index)));
   const describe = (item: TrackedItem): Json => describeTry(item, before.get(item.index), start);
   const list = (code: OutcomeCode): string | undefined =>
     listRanges(stored.items, (index) => isNewOutcome(stored, effect, index, code), start);
-  const changes: Changes = {
-    succeeded: list(SUCCEEDED),
-    skipped: list(SKIPPED),
-    failed: orNothing(tried.filter(({ dead }) => dead).map(describe)),
-    retried: orNothing(tried.filter(({ dead }) => !dead).map(describe)),
-    cause: cause === "reported" ? undefined : cause,
+  const said = { cause: cause === "reported" ? undefined : cause };
+  const tell = (from: number): Changes => {
+    const some = tried.slice(from, from + TRIES_PER_LINK);
+    return {
+      failed: orNothing(some.filter(({ dead }) => dead).map(describe)),
+      retried: orNothing(some.filter(({ dead }) => !dead).map(describe)),
+      ...said,
+    };
   };
-  return Object.values(changes).every((change) => change === undefined) ? null : changes;
+  const first: Changes = { succeeded: list(SUCCEEDED), skipped: list(SKIPPED), ...tell(0) };
+  if (Object.values(first).every((change) => change === undefined)) return [];
+  const parts = [first];
+  for (let from = TRIES_PER_LINK; from < tried.length; from += TRIES_PER_LINK) {
+    parts.push(tell(from));
+  }
+  return parts;
 }
 
 function makeLink(

@@ -65,6 +65,8 @@ const MEMBERS = [
 const TRY_MEMBERS = ["item", "key", "attempts", "deaths?", "drive?", "code", "class"];
 /** More than any chunk has: a forged range must not keep its reader busy. */
 const CHUNK_ITEMS_MAX = 1_000_000;
+/** More than any block has: what is kept of each line must not fill the memory. */
+const BLOCK_LINES_MAX = 10_000;
 const RANGE = /^(0|[1-9]\d{0,15})(?:-([1-9]\d{0,15}))?$/;
 
 /** Undefined for a record of another type; null for one that says what none can. */
@@ -78,6 +80,7 @@ export function readItemsChange({ type, data }: ChainLine): ItemsChange | null |
   const retried = readTries(data["retried"]);
   if (succeeded === null || skipped === null || redriven === null) return null;
   if (failed === null || retried === null) return null;
+  if (!isOneChunk([...succeeded, ...skipped, ...redriven], [...failed, ...retried])) return null;
   const hasOutcomes = [succeeded, skipped, failed, retried].some(({ length }) => length > 0);
   const isShaped =
     hasMembers(data, MEMBERS) &&
@@ -95,12 +98,23 @@ export function readItemsChange({ type, data }: ChainLine): ItemsChange | null |
   return { ...none, ...data, ...read } as unknown as ItemsChange;
 }
 
+/** Items of one chunk are neighbours. */
+function isOneChunk(ranges: readonly Range[], tries: readonly BadTry[]): boolean {
+  let [lowest, highest] = [Number.POSITIVE_INFINITY, 0];
+  for (const [first, last] of [...ranges, ...tries.map(({ item }): Range => [item, item])]) {
+    lowest = Math.min(lowest, first);
+    highest = Math.max(highest, last);
+  }
+  return highest - lowest < CHUNK_ITEMS_MAX;
+}
+
 function isBlockHeader(value: unknown): boolean {
   return (
     isJsonObject(value) &&
     hasMembers(value, ["number", "count", "root"]) &&
     isPositive(value["number"]) &&
     isPositive(value["count"]) &&
+    (value["count"] as number) <= BLOCK_LINES_MAX &&
     isHex(value["root"], HASH_DIGITS)
   );
 }

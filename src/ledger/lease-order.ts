@@ -6,7 +6,8 @@
 import { ensure } from "./broken-export.ts";
 import type { ItemsChange } from "./items-change.ts";
 
-const PAGE_CHUNKS = 4_096;
+/** Few, as a forged number costs a whole page. */
+const PAGE_CHUNKS = 64;
 /** In place of a block's number: nothing more may come under this lease. */
 const LOST = Number.POSITIVE_INFINITY;
 

@@ -49,7 +49,7 @@ export class PlanCheck {
   /** Takes a state of an item, out of the block of the last record. */
   takeState(step: number, item: number, drive: number): void {
     this.#ensureDrive(item, drive);
-    this.#find(step).note(item);
+    this.#find(step).see(item);
   }
 
   /** Takes what the last record says of items; the states of its block come before that. */
@@ -164,6 +164,7 @@ export class PlanCheck {
       "it completed with errors, of which it counts none",
     );
     ensure(!wentThrough || cancelled === 0, `it went to its end, and ${cancelled} were cancelled`);
+    this.#comparePlans(counts, wentThrough);
     this.#compareSteps(counts, wentThrough);
     if (!this.hasItems) return;
     for (const name of ["succeeded", "skipped", "failed"] as const) {
@@ -174,6 +175,20 @@ export class PlanCheck {
         `it ended with ${counts[name]} ${name}, its items' records say ${recorded}`,
       );
     }
+  }
+
+  /** Nothing that was planned is missing; what goes to its end, does so with every step. */
+  #comparePlans(counts: Counts, wentThrough: boolean): void {
+    let planned = 0;
+    for (const account of this.#steps.values()) {
+      planned += account.planned ?? 0;
+      const { step, hasEnded } = account;
+      ensure(!wentThrough || hasEnded, `it went to its end, and step ${step} did not`);
+    }
+    ensure(
+      counts.planned >= planned,
+      `it ended with ${counts.planned} items, and ${planned} were planned`,
+    );
   }
 
   /** The ending counts what the steps count; one that stopped early may have left some uncounted. */

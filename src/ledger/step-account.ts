@@ -49,9 +49,21 @@ export class StepAccount {
     }
   }
 
+  /** A state of an item. */
+  see(item: number): void {
+    this.note(item);
+    this.#outcomes.see(item);
+  }
+
   settle([first, last]: Range, outcome: ItemOutcome): void {
     for (let item = first; item <= last; item++) {
       this.note(item);
+      // Who fails may never have been read: its worker died, or nobody came for it.
+      if (outcome !== "failed" && !this.#outcomes.isSeen(item)) {
+        refuse(
+          `item ${item} of step ${this.step} ${describe(outcome)}, and has no record of its own`,
+        );
+      }
       this.#outcomes.set(item, CODES[outcome]);
     }
     this[outcome] += last - first + 1;
@@ -88,4 +100,8 @@ export class StepAccount {
       );
     }
   }
+}
+
+function describe(outcome: ItemOutcome): string {
+  return outcome === "skipped" ? "was skipped" : outcome;
 }

@@ -79,9 +79,9 @@ const edits: Readonly<Record<string, Tampering>> = {
   },
   "an item's outcome is moved to its neighbour": {
     forged: change(19, (line) => line.replace('"succeeded":"4"', '"succeeded":"5"')),
-    line: 23,
-    record: "7",
-    why: /does not follow/,
+    line: 19,
+    record: "6",
+    why: /item 5 of step 0 succeeded, and has no record of its own/,
   },
   "an item's error code is edited": {
     forged: change(23, (line) => line.replace("NO_PAGE", "NO_SITE")),
@@ -307,9 +307,9 @@ const signatures: Readonly<Record<string, Tampering>> = {
       at(model, 5).items.splice(0, 2);
       at(model, 4).record["data"] = { step: 0, items: 10, chunks: 1 };
     }, UNSIGNED),
-    line: 16,
-    record: null,
-    why: /signature/,
+    line: 8,
+    record: "5",
+    why: /item 0 of step 0 succeeded, and has no record of its own/,
   },
   "all is signed with another key": {
     forged: forge(() => undefined, BY_FORGER),

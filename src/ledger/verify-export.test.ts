@@ -221,7 +221,7 @@ describe("completeness", () => {
     for (const items of [1, 3]) {
       expect(await verify(rescued(items))).toMatchObject({ kind: "broken", record: "7" });
     }
-    expect(await verify(rescued(1, [2]))).toMatchObject({ kind: "broken", record: "8" });
+    expect(await verify(rescued(1, [2]))).toMatchObject({ kind: "broken", record: "8/0" });
     expect(await verify(rescued(2, [0, 1]))).toMatchObject({ kind: "broken", record: "6" });
     expect(await verify(rescued(2, [1, 2], 3))).toMatchObject({ kind: "broken", record: "7" });
   });
@@ -251,7 +251,7 @@ describe("completeness", () => {
       [1, 2].map((item) => ({ item, state: "succeeded", drive: 2 })),
       { fence: 2 },
     );
-    expect(await verify(more)).toMatchObject({ kind: "broken", record: "14" });
+    expect(await verify(more)).toMatchObject({ kind: "broken", record: "14/0" });
   });
 
   test("one that was reopened and is cancelled before it runs counts the redriven as cancelled", async () => {
@@ -314,14 +314,70 @@ describe("completeness", () => {
     expect(await verify(stopped(1))).toMatchObject({ kind: "broken", record: "9" });
   });
 
+  test("an item that succeeded or was skipped has a record of its own", async () => {
+    for (const outcome of ["succeeded", "skipped"] as const) {
+      const batch = started(2)
+        .block(all(2, outcome), { unseen: true })
+        .endStep({ [outcome]: 2 })
+        .end("succeeded", { [outcome]: 2 });
+      expect(await verify(batch)).toMatchObject({
+        kind: "broken",
+        record: "5",
+        why: expect.stringMatching(/^item 0 of step 0 .*, and has no record of its own$/) as string,
+      });
+    }
+  });
+
+  test.each([true, false])(
+    "a step that was planned cannot vanish (items: %s)",
+    async (itemLedger) => {
+      const begun = (): ExportBuilder => new ExportBuilder().begin({ itemLedger });
+      const unended = { kind: "broken", why: "it went to its end, and step 0 did not" };
+      expect(await verify(begun().plan(1_000).end("succeeded", {}))).toMatchObject(unended);
+      const second = begun().plan(0).endStep({}).plan(1_000, 1).end("succeeded", {});
+      expect(await verify(second)).toMatchObject({
+        kind: "broken",
+        why: "it went to its end, and step 1 did not",
+      });
+      const early = begun().plan(10).end("cancelled", { cancelled: 1 });
+      expect(await verify(early)).toMatchObject({
+        kind: "broken",
+        why: "it ended with 1 items, and 10 were planned",
+      });
+    },
+  );
+
+  test("a batch that was reopened ends its step once more", async () => {
+    const counts = { succeeded: 1, failed: 2 };
+    const batch = redriven().end("completed_with_errors", counts, 2);
+    expect(await verify(batch)).toMatchObject({
+      kind: "broken",
+      why: "it went to its end, and step 0 did not",
+    });
+  });
+
+  test("a change is of one chunk, and a block has a bound", async () => {
+    const far = started(3_000_000).record("items.recorded", {
+      step: 0,
+      chunk: 0,
+      fence: 1,
+      worker: 1,
+      skipped: "0,2000000",
+    });
+    expect(await verify(far)).toMatchObject({
+      kind: "broken",
+      why: "it says about items what no record can",
+    });
+  });
+
   test("a record of a step that has ended is refused", async () => {
     const batch = started(2)
       .block(all(1, "succeeded"))
       .endStep({ succeeded: 1, cancelled: 1 })
-      .block([{ item: 1, state: "succeeded" }]);
+      .block([{ item: 1, state: "succeeded" }], { block: 2 });
     expect(await verify(batch)).toMatchObject({
       kind: "broken",
-      record: "7",
+      record: "7/0",
       why: "step 0 has ended, and item 1 of it has a record after that",
     });
   });

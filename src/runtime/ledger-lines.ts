@@ -60,7 +60,7 @@ export class LedgerLines {
     const { worker, clock } = this.#parts;
     const { item, key, attempt, drive, state, details, read } = recorded;
     const kept = details === undefined ? null : this.#salt(state, details);
-    const content = this.#told.has(item) ? null : hashItem(read());
+    const content = this.#told.has(item) ? null : hashItem(read);
     this.#open ??= new BlockBuilder({ batch, lane, step, worker });
     const facts = { item, key, attempt, drive, state, content };
     this.#open.add({ atMs: clock.wallMs(), ...facts }, kept);
@@ -125,10 +125,10 @@ function readDetails(text: string, what: string): Json {
   return details;
 }
 
-/** Null for an item that has no canonical form, as it holds half a character. */
-function hashItem(item: unknown): string | null {
+/** Null for an item that cannot be read, or has no canonical form, as it holds half a character. */
+function hashItem(read: () => unknown): string | null {
   try {
-    return hash("sha256", canonicalize(item as Json));
+    return hash("sha256", canonicalize(read() as Json));
   } catch {
     return null;
   }

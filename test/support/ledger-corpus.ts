@@ -97,9 +97,10 @@ class History {
     }
   }
 
-  /** Where nobody has the item, nobody records anything of it. */
+  /** Where nobody has the item, nobody records anything of it, and it can only fail. */
   #live(step: number, item: number, isHeld: boolean): RecordOfItem[] {
-    const word = (["succeeded", "succeeded", "skipped", "failed"] as const)[this.#draw(4)]!;
+    const drawn = (["succeeded", "succeeded", "skipped", "failed"] as const)[this.#draw(4)]!;
+    const word = isHeld ? drawn : "failed";
     this.#steps[step]![item] = word;
     const drive = this.#drives.get(`${step}/${item}`) ?? 1;
     const records: RecordOfItem[] = [];

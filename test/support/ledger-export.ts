@@ -35,6 +35,8 @@ export interface BlockOptions {
   readonly fence?: number;
   readonly block?: number;
   readonly worker?: number | null;
+  /** Items that succeeded or were skipped have no record of their own, as no engine leaves them. */
+  readonly unseen?: boolean;
 }
 
 /** A state that a handler recorded; or what the engine says: an outcome, or `retried`. */
@@ -66,6 +68,8 @@ export class ExportBuilder {
   readonly #tree = new GrowingTree();
   readonly checkpoints: Signed[] = [];
   head: ChainHead = CHAIN_START;
+  /** Items that have a record, by step. */
+  readonly #seen = new Set<string>();
   #atMs = START_MS;
   items = 0;
 
@@ -104,9 +108,13 @@ export class ExportBuilder {
       step,
       worker: worker ?? 0,
     });
-    for (const { item, state, key, attempt = 1, drive = 1, details } of records) {
+    for (const { item, state: told, key, attempt = 1, drive = 1, details } of records) {
       this.#atMs += 1;
-      if (TOLD.includes(state)) continue;
+      const isSeen = this.#seen.has(`${step}/${item}`) || options.unseen === true;
+      const mustBeSeen = (told === "succeeded" || told === "skipped") && !isSeen;
+      if (TOLD.includes(told) && !mustBeSeen) continue;
+      this.#seen.add(`${step}/${item}`);
+      const state = mustBeSeen ? "seen" : told;
       const own = { item, key: key === undefined ? `item-${item}` : key, state, attempt, drive };
       const content = sha256(`content of ${item}`);
       builder.add({ atMs: this.#atMs, ...own, content }, details ?? null);

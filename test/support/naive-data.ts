@@ -26,8 +26,14 @@ export function checkChange(data: Fields): void {
     only(block as Fields, "count number root");
     const { number, count, root } = block as Fields;
     must(isWhole(number) && isWhole(count) && number > 0 && count > 0, "a strange block");
-    must(isHexOf(root, 64), "no root");
+    must(count <= 10_000 && isHexOf(root, 64), "a strange block");
   }
+  const named = ["succeeded", "skipped", "redriven"].flatMap((name) => rangesOf(data[name]));
+  for (const name of ["failed", "retried"]) {
+    for (const one of (data[name] ?? []) as Fields[]) named.push(Number(one["item"]));
+  }
+  const sorted = named.toSorted((a, b) => a - b);
+  must((sorted.at(-1) ?? 0) - (sorted[0] ?? 0) < 1_000_000, "more than a chunk");
   const says = [...OUTCOMES, "cause", "block"].some((name) => data[name] !== undefined);
   if (redriven === undefined) must(drive === undefined && says, "it says nothing");
   else must(isWhole(drive) && !says, "a strange redrive");

@@ -42,6 +42,7 @@ interface Step {
   ended: boolean;
   counts: Record<string, number> | null;
   outcomes: Map<number, string>;
+  seen: Set<number>;
 }
 
 class NaiveVerifier {
@@ -232,6 +233,7 @@ class NaiveVerifier {
     const end = (word: string, items: readonly number[]): void => {
       for (const item of items) {
         this.#noteItem(step, item);
+        must(word === "failed" || step.seen.has(item), "no record of its own");
         step.outcomes.set(item, word);
       }
     };
@@ -263,7 +265,9 @@ class NaiveVerifier {
     must(isWhole(drive) && (line["drive"] === undefined || drive > 1), "no drive");
     must(drive <= this.#drive, "a later drive");
     must(typeof line["state"] === "string" && line["state"] !== "", "no state");
-    this.#noteItem(this.#step(Number(line["step"])), Number(line["item"]));
+    const step = this.#step(Number(line["step"]));
+    this.#noteItem(step, Number(line["item"]));
+    step.seen.add(Number(line["item"]));
     return line["details"] as string | undefined;
   }
 
@@ -285,6 +289,7 @@ class NaiveVerifier {
       ended: false,
       counts: null,
       outcomes: new Map<number, string>(),
+      seen: new Set<number>(),
     };
     this.#steps.set(number, step);
     return step;
@@ -381,6 +386,13 @@ class NaiveVerifier {
       must(counts["failed"]! > 0 === (state === "completed_with_errors"), "not honest");
     }
     const steps = [...this.#steps.values()];
+    if (whole)
+      must(
+        steps.every(({ ended }) => ended),
+        "a step did not end",
+      );
+    const known = steps.reduce((sum, { planned }) => sum + (planned ?? 0), 0);
+    must(counts["planned"]! >= known, "less than was planned");
     const add = (of: (step: Step) => number): number =>
       steps.reduce((sum, one) => sum + of(one), 0);
     for (const name of COUNT_NAMES) {
