@@ -16,17 +16,18 @@ export async function writeSignedExport(
   path: string,
 ): Promise<number> {
   const { ledgerKey } = config;
+  let signedTo: number | null = null;
   if (ledgerKey !== null) {
     const log = ({ message }: LogEntry): void => display.note(message);
     const signer = new LedgerSigner({ store, clock: cli.clock, log }, (at) =>
       openKeyFile(ledgerKey, at),
     );
-    await signer.sign(id);
+    signedTo = await signer.sign(id);
   }
   const file = await OutputFile.create(path);
   let bytes = 0;
   try {
-    for await (const piece of exportLedger(store, id)) {
+    for await (const piece of exportLedger(store, id, signedTo)) {
       bytes += piece.length;
       await file.write(piece);
     }

@@ -8,9 +8,17 @@ import {
   type LedgerBlock,
   measureLink,
   readRanges,
+  TRIES_PER_LINK,
 } from "./item-ledger.ts";
 import { decideLoss, failPending, STALLED } from "./loss.ts";
-import { createOutcomeMap, setOutcome, type OutcomeCode } from "./outcome-map.ts";
+import {
+  createOutcomeMap,
+  FAILED,
+  type OutcomeCode,
+  PENDING,
+  setOutcome,
+  SUCCEEDED,
+} from "./outcome-map.ts";
 import { decideReport, type ReportFacts } from "./report.ts";
 import { newItem, type StoredChunk, type TrackedItem } from "./tracked-item.ts";
 
@@ -103,6 +111,28 @@ describe("a change of a chunk", () => {
     ]);
     expect(links.map(({ block }) => block?.number)).toEqual([2, 3]);
     expect(change(store([1]), report([1]), [makeBlock(1)])).toHaveLength(1);
+  });
+
+  test("with very many failures is told in several links, each of which can be read as a line", () => {
+    const items = 2 * TRIES_PER_LINK + 500;
+    const codes = Array.from({ length: items }, (): OutcomeCode => FAILED);
+    codes[0] = SUCCEEDED;
+    const stored = store(codes.map(() => PENDING));
+    const failures = codes.flatMap((code, index) =>
+      code === FAILED ? [failure(index, null)] : [],
+    );
+    const block = makeBlock(1);
+    const links = change(stored, report(codes, failures), [block]);
+    const said = links.map(({ record }) => record.data as { failed: { item: number }[] });
+    expect(said.map(({ failed }) => failed.length)).toEqual([1_000, 1_000, 499]);
+    expect(said.flatMap(({ failed }) => failed.map(({ item }) => item))).toEqual(
+      failures.map(({ index }) => PLACE.start + index),
+    );
+    expect(links.map((link) => link.block)).toEqual([block, null, null]);
+    expect(said[0]).toMatchObject({ ...COMMON, succeeded: "100" });
+    expect(said[2]).toEqual({ ...COMMON, failed: said[2]?.failed });
+    const lost = describeChange(PLACE, stored, failPending(stored, STALLED), "stalled");
+    expect(lost.map(({ record }) => record.data["cause"])).toEqual(Array(3).fill("stalled"));
   });
 
   test("names the drive of an item from its second one on", () => {

@@ -119,14 +119,17 @@ export class CheckpointCheck {
     readonly signers: readonly string[];
     readonly isTrusted: boolean;
     readonly anchors: number;
+    readonly otherAnchors: number;
   } {
     const signers = [...this.#signers];
+    const anchors = this.#anchors.filter(({ batch }) => batch === this.#batch).length;
     return {
       checkpoints: this.#count,
       signedTo: this.#signedTo,
       signers,
       isTrusted: signers.length > 0 && signers.every((id) => this.#ring.find(id)?.isTrusted),
-      anchors: this.#anchors.filter(({ batch }) => batch === this.#batch).length,
+      anchors,
+      otherAnchors: this.#anchors.length - anchors,
     };
   }
 }

@@ -4,7 +4,6 @@
  * average, and what is kept for the next time is some hundred bytes, however large the tree.
  */
 import { hash } from "node:crypto";
-import { SluiceError } from "../core/errors.ts";
 import { EMPTY_ROOT, HASH_DIGITS, hashNode } from "./merkle-tree.ts";
 
 const HASH_BYTES = HASH_DIGITS / 2;
@@ -52,15 +51,12 @@ export class GrowingTree {
     return this.#bytes.toString("hex", 1, 1 + this.#nodes * HASH_BYTES);
   }
 
-  static restore(size: number, saved: string): GrowingTree {
+  /** Null when the text is not what a tree of this size is saved as. */
+  static restore(size: number, saved: string): GrowingTree | null {
     const isSize = Number.isSafeInteger(size) && size >= 0;
     const nodes = isSize ? countOnes(size) : 0;
     const isHex = /^[0-9a-f]*$/.test(saved) && saved.length === nodes * HASH_DIGITS;
-    if (!isSize || !isHex) {
-      throw new SluiceError("LEDGER_TREE", `a tree of ${size} leaves cannot be made of this`, {
-        hint: "What is kept beside the last checkpoint is damaged. The tree can be computed from the records.",
-      });
-    }
+    if (!isSize || !isHex) return null;
     const tree = new GrowingTree();
     tree.#bytes.write(saved, 1, "hex");
     tree.#nodes = nodes;

@@ -80,7 +80,7 @@ describe("the Merkle tree (RFC 6962)", () => {
     for (const size of SIZES) {
       expect(tree.computeRoot()).toBe(defineRoot(leavesUpTo(size)));
       expect(computeRoot(leavesUpTo(size))).toBe(tree.computeRoot());
-      tree = GrowingTree.restore(tree.size, tree.save());
+      tree = GrowingTree.restore(tree.size, tree.save()) ?? new GrowingTree();
       tree.append(leaf(size));
     }
   });
@@ -148,7 +148,6 @@ describe("the Merkle tree (RFC 6962)", () => {
   });
 
   test("refuses to go on from what does not fit its size", () => {
-    const refused = expect.objectContaining({ code: "LEDGER_TREE" }) as Error;
     const tree = new GrowingTree();
     tree.append(leaf(0));
     for (const [size, saved] of [
@@ -159,7 +158,7 @@ describe("the Merkle tree (RFC 6962)", () => {
       [1.5, tree.save()],
       [Number.POSITIVE_INFINITY, ""],
     ] as const) {
-      expect(() => GrowingTree.restore(size, saved)).toThrow(refused);
+      expect(GrowingTree.restore(size, saved)).toBeNull();
     }
   });
 });

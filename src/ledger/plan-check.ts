@@ -22,6 +22,8 @@ export class PlanCheck {
   ended: string | null = null;
   /** It keeps a ledger of its items. */
   hasItems = false;
+  /** Of how many records the details were erased, as those say who did it. */
+  erased = 0;
   readonly #steps = new Map<number, StepAccount>();
   #current = 0;
   #slicing: number | null = null;
@@ -125,6 +127,7 @@ export class PlanCheck {
         if (account.step >= this.#current) account.hasEnded = false;
       }
     },
+    "details.erased": ({ records }) => void (this.erased += readCount(records, "records")),
     "step.ended": ({ step, counts }) => this.#endStep(readCount(step, "step"), readCounts(counts)),
     "batch.ended": ({ state, drive, counts }) => {
       ensure(drive === this.drive, `it ended in drive ${show(drive)}, not in ${this.drive}`);

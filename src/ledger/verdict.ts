@@ -15,10 +15,12 @@ export interface IntactVerdict {
   readonly isTrusted: boolean;
   /** Anchors from outside that speak of this batch; all of them fit. */
   readonly anchors: number;
+  /** Anchors that were given and speak of other batches. */
+  readonly otherAnchors: number;
   /** How the batch ended; null while it has not. */
   readonly ended: string | null;
-  /** Records of items whose details are there, and match; and those whose details are not. */
-  readonly details: { readonly present: number; readonly erased: number };
+  /** Records of items whose details are there, and match; were erased; or are gone, and nobody said so. */
+  readonly details: { readonly present: number; readonly erased: number; readonly missing: number };
 }
 
 export interface BrokenVerdict {
@@ -32,18 +34,28 @@ export interface BrokenVerdict {
 
 export type Verdict = IntactVerdict | BrokenVerdict;
 
-/** Whether nothing is left to doubt: signed by a trusted key to its last record, which ends it. */
+/** Whether a trusted key has signed all of it: whatever nobody signed could be anybody's. */
+export function isSignedToItsEnd(verdict: Verdict): boolean {
+  return verdict.kind === "intact" && verdict.isTrusted && verdict.signedTo === verdict.records;
+}
+
+/** Whether nothing is left to doubt: signed to its end, which is the batch's, and nothing is missing. */
 export function isConclusive(verdict: Verdict): boolean {
   return (
     verdict.kind === "intact" &&
-    verdict.isTrusted &&
-    verdict.signedTo === verdict.records &&
-    verdict.ended !== null
+    isSignedToItsEnd(verdict) &&
+    verdict.ended !== null &&
+    verdict.details.missing === 0
   );
 }
 
 const count = (value: number, what: string): string =>
   `${value.toLocaleString("en-US")} ${what}${value === 1 ? "" : "s"}`;
+
+/** A forged name must not tell a story of its own. */
+function nameBatch(batch: string): string {
+  return /^[\w.:-]{1,128}$/.test(batch) ? batch : JSON.stringify(batch);
+}
 
 /** One sentence a line, the verdict first. */
 export function describeVerdict(verdict: Verdict): string[] {
@@ -51,21 +63,27 @@ export function describeVerdict(verdict: Verdict): string[] {
     const record = verdict.record === null ? "" : `, record ${verdict.record}`;
     return [`broken at line ${verdict.line}${record}: ${verdict.why}`];
   }
-  const { batch, records, items, checkpoints, signedTo, signers, ended } = verdict;
+  const { records, items, checkpoints, signedTo, signers, ended } = verdict;
+  const what = `batch ${nameBatch(verdict.batch)}, ${count(records, "record")}, ${count(items, "item record")}`;
   const lines = [
     signedTo === records
-      ? `intact: batch ${batch}, ${count(records, "record")}, ${count(items, "item record")}`
-      : `intact, but signed only up to record ${signedTo}: batch ${batch}, ${count(records, "record")}, ${count(items, "item record")}`,
+      ? `intact: ${what}`
+      : `intact, but signed only up to record ${signedTo}, and what follows could be anybody's: ${what}`,
     `${count(checkpoints, "checkpoint")}, signed by ${signers.length === 0 ? "nobody" : signers.join(", ")}`,
   ];
   if (signers.length > 0 && !verdict.isTrusted) {
     lines.push("no key was named as trusted: anybody could have signed it");
   }
-  if (verdict.anchors > 0)
-    lines.push(`${count(verdict.anchors, "anchor")} from outside, all found`);
-  const { present, erased } = verdict.details;
-  if (present + erased > 0)
-    lines.push(`details of ${present} records match, of ${erased} are erased`);
+  const { anchors, otherAnchors } = verdict;
+  if (anchors > 0) lines.push(`${count(anchors, "anchor")} from outside, all found`);
+  else if (otherAnchors > 0) {
+    lines.push(`none of the ${count(otherAnchors, "anchor")} from outside is of this batch`);
+  }
+  const { present, erased, missing } = verdict.details;
+  if (present + erased + missing > 0) {
+    const lost = missing === 0 ? "" : `, of ${missing} are missing, and nobody erased them`;
+    lines.push(`details of ${present} records match, of ${erased} are erased${lost}`);
+  }
   lines.push(ended === null ? "the batch has not ended in it" : `the batch ended: ${ended}`);
   return lines;
 }

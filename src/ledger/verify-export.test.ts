@@ -33,8 +33,9 @@ describe("an untouched export", () => {
       signers: [sample.firstKey.id, sample.key.id],
       isTrusted: true,
       anchors: 0,
+      otherAnchors: 0,
       ended: "completed_with_errors",
-      details: { present: 2, erased: 0 },
+      details: { present: 2, erased: 0, missing: 0 },
     });
     expect(isConclusive(verdict)).toBe(true);
     expect(describeVerdict(verdict)).toEqual([
@@ -87,13 +88,32 @@ describe("an untouched export", () => {
     expect(Buffer.concat(pieces).toString()).toBe(text(lines));
   });
 
-  test("is intact without its details, which are counted as erased", async () => {
-    const lines = buildSample().lines();
-    const sample = buildSample();
-    const erased = sample.lines().filter((line) => !line.startsWith('{"details":'));
-    expect(erased).toHaveLength(lines.length - 2);
-    const verdict = await verifyExport([toBytes(erased)], { trusted: [sample.pem] });
-    expect(verdict).toMatchObject({ kind: "intact", details: { present: 0, erased: 2 } });
+  test("is intact without its details, and says how many nobody erased", async () => {
+    for (const records of [0, 1, 2]) {
+      const sample = buildSample();
+      if (records > 0) sample.record("details.erased", { records, by: "ann" }).checkpoint();
+      const lines = sample.lines();
+      const left = lines.filter((line) => !line.startsWith('{"details":'));
+      expect(left).toHaveLength(lines.length - 2);
+      const verdict = await verifyExport([toBytes(left)], { trusted: [sample.pem] });
+      const details = { present: 0, erased: records, missing: 2 - records };
+      expect(verdict).toMatchObject({ kind: "intact", details });
+      expect(isConclusive(verdict)).toBe(records === 2);
+      expect(describeVerdict(verdict).some((line) => line.includes("nobody erased them"))).toBe(
+        records < 2,
+      );
+    }
+  });
+
+  test("tells of anchors that are of other batches, and quotes a name that could be read as words", async () => {
+    const other = buildSample("b-other");
+    const sample = buildSample("b-1, 9 records");
+    const anchors = other.checkpoints.map(({ body }) => body);
+    const verdict = await verifyExport([toBytes(sample.lines())], { trusted: [], anchors });
+    expect(verdict).toMatchObject({ kind: "intact", anchors: 0, otherAnchors: 2 });
+    const said = describeVerdict(verdict);
+    expect(said).toContain("none of the 2 anchors from outside is of this batch");
+    expect(said[0]).toContain('batch "b-1, 9 records", 11 records');
   });
 
   test("whose end is not signed yet says how far it is", async () => {
@@ -102,7 +122,9 @@ describe("an untouched export", () => {
     const verdict = await verifyExport([toBytes(open)], { trusted: [sample.pem] });
     expect(verdict).toMatchObject({ kind: "intact", signedTo: 5, records: 11 });
     expect(isConclusive(verdict)).toBe(false);
-    expect(describeVerdict(verdict)[0]).toMatch(/^intact, but signed only up to record 5: /);
+    expect(describeVerdict(verdict)[0]).toMatch(
+      /^intact, but signed only up to record 5, and what follows could be anybody's: /,
+    );
   });
 
   test("of a batch that still runs is intact, and not conclusive", async () => {

@@ -133,6 +133,8 @@ class ExportVerifier {
 
   #conclude(): Verdict {
     const { items = 0, present = 0, withDetails = 0 } = this.#block ?? {};
+    const gone = withDetails - present;
+    const erased = Math.min(gone, this.#plan.erased);
     return {
       kind: "intact",
       batch: this.#batch,
@@ -140,7 +142,7 @@ class ExportVerifier {
       items,
       ...this.#checkpoints.summarise(),
       ended: this.#plan.ended,
-      details: { present, erased: withDetails - present },
+      details: { present, erased, missing: gone - erased },
     };
   }
 

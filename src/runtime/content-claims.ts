@@ -11,7 +11,7 @@ import type { ChunkRun } from "./chunk-run.ts";
 import { hashContent } from "./content-hash.ts";
 import { checkItem } from "./item-check.ts";
 import { readKeyOf } from "./item-key.ts";
-import { recordSeen } from "./record-state.ts";
+import { recordRepeat, recordSeen } from "./record-state.ts";
 import type { Dedupe, Step } from "./step.ts";
 
 /** When an item whose content is under way is looked at again. */
@@ -33,8 +33,7 @@ export async function claimContents(run: ChunkRun, step: Step, store: Store): Pr
   for (const [at, { index, content }] of contents.entries()) {
     const claim = claims[at];
     if (claim === "done") {
-      // No further attempt begins with it.
-      recordSeen(run, index, () => keys.get(index) ?? null, run.countAttempts(index));
+      recordRepeat(run, index, keys.get(index) ?? null);
       run.skip(index);
     } else if (claim === "held") run.defer(index, null, HELD_RETRY_MS);
     else run.holdContent(index, content);
@@ -67,8 +66,14 @@ async function readContents(
     } catch (error) {
       if (run.finished) return contents;
       // It would run well enough, but it could be a repeat.
-      recordSeen(run, index, () => readKeyOf(step, item));
-      run.fail(index, null, run.countAttempts(index) + 1, describeError(error), null);
+      recordSeen(run, index, step, item);
+      run.fail(
+        index,
+        readKeyOf(step, item),
+        run.countAttempts(index) + 1,
+        describeError(error),
+        null,
+      );
     }
   }
   return contents;

@@ -20,7 +20,7 @@ import { CpuPools } from "./cpu/cpu-pools.ts";
 import type { CloseOptions, EngineOptions, SubmitOptions } from "./engine-options.ts";
 import { exportLedger } from "./ledger-export.ts";
 import { addFacts, guardLog, type Log, silentLog } from "./log.ts";
-import { Notary, NOTARY } from "./notary.ts";
+import { ATTESTED, Notary, NOTARY } from "./notary.ts";
 import { Observatory, type ScalingOptions } from "./observatory.ts";
 import { OpenBatch } from "./open-batch.ts";
 import { Operator } from "./operator.ts";
@@ -104,6 +104,7 @@ export class Engine {
         }),
         redact,
       ),
+      redact,
       settings,
       meter: this.#observatory.meter,
       onFatal: (error: unknown) => this.#fail(redactError(error, redact)),
@@ -144,7 +145,9 @@ export class Engine {
     const engine = new Engine(store, patient, workerId, resolved, options);
     engine.#conductor.start();
     engine.#sweeper.start();
-    if (engine.#notary !== null) engine.#subscriptions.add(NOTARY, engine.#notary.attest);
+    if (engine.#notary !== null) {
+      engine.#subscriptions.add(NOTARY, engine.#notary.attest, { events: ATTESTED });
+    }
     return engine;
   }
 
@@ -283,9 +286,10 @@ export class Engine {
     return this.#subscriptions.forget(name);
   }
 
-  /** A batch's evidence, as a file that can be verified without us: in pieces. */
-  exportLedger(batch: string): AsyncGenerator<Uint8Array, void, void> {
-    return exportLedger(this.store, batch);
+  /** A batch's evidence, as a file that can be verified without us: in pieces, signed to its end. */
+  async *exportLedger(batch: string): AsyncGenerator<Uint8Array, void, void> {
+    const signedTo = (await this.#notary?.sign(batch)) ?? null;
+    yield* exportLedger(this.store, batch, signedTo);
   }
 
   /** What Prometheus reads: its text format, of this worker and of what the store knows of all. */

@@ -1,4 +1,5 @@
 /** What an executor is made of. */
+import type { Redact } from "../core/redact.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
@@ -17,6 +18,7 @@ export interface ExecutorParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  readonly redact: Redact;
   readonly settings: EngineSettings;
   readonly cpu: CpuPools;
   readonly gate: Gate;

@@ -74,7 +74,7 @@ export class ItemJudge {
       case "skipped":
         if ("reason" in outcome && outcome.reason !== null)
           this.#logSkip(run, index, outcome.reason);
-        recordSeen(run, index, () => readKeyOf(step, item));
+        recordSeen(run, index, step, item);
         return run.skip(
           index,
           call?.listEmitted(index),
@@ -97,7 +97,7 @@ export class ItemJudge {
         ? emitted
         : this.#route(index, item, result, emitted ?? [], call?.traceparent ?? null);
     const key = result === undefined ? null : step.readKey(item);
-    recordSeen(run, index, () => readKeyOf(step, item));
+    recordSeen(run, index, step, item);
     run.succeed(index, key, result, messages, this.#describeCommit(run, index, item, call));
   }
 
@@ -194,7 +194,7 @@ export class ItemJudge {
         return run.fail(index, readKeyOf(step, item), attempts, facts, decision.delayMs);
       case "give_up":
         log(describeGivenUp(run, index, attempts, facts));
-        recordSeen(run, index, () => readKeyOf(step, item));
+        recordSeen(run, index, step, item);
         return run.fail(index, readKeyOf(step, item), attempts, facts, null);
       default:
         return unreachable(decision);

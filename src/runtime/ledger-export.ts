@@ -7,10 +7,14 @@ const PAGE = 1_000;
 
 type LedgerReader = Pick<Store, "readKeys" | "readCheckpoints" | "readLedger">;
 
-/** In pieces, so that no more than a page of it is held. */
+/**
+ * In pieces, so that no more than a page of it is held. What is recorded while this reads may be left
+ * out: an export that ends with record `upTo` is signed to its end.
+ */
 export async function* exportLedger(
   store: LedgerReader,
   batch: string,
+  upTo: number | null = null,
 ): AsyncGenerator<Uint8Array, void, void> {
   // Those that are signed while this reads come with the next export. A key is there before what it
   // signs is: so all that signed these are known.
@@ -19,18 +23,20 @@ export async function* exportLedger(
   const signed = new Map(
     checkpoints.map(({ size, body, signature }) => [size, { body, signature }]),
   );
-  yield* writeExport(batch, keys, readRecords(store, batch, signed));
+  yield* writeExport(batch, keys, readRecords(store, batch, signed, upTo));
 }
 
 async function* readRecords(
   store: LedgerReader,
   batch: string,
   checkpoints: ReadonlyMap<number, Signed>,
+  upTo: number | null,
 ): AsyncGenerator<ExportedRecord> {
   for (let after = 0; ; ) {
     const links = await store.readLedger(batch, after, PAGE);
     if (links.length === 0) return;
     for (const { seq, body, block } of links) {
+      if (upTo !== null && seq > upTo) return;
       after = seq;
       const kept =
         block === null ? null : { bytes: Buffer.from(block.lines), details: block.details ?? "" };

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { makeRedact } from "../core/redact.ts";
 import { SeededRandom } from "../testing/seeded-random.ts";
 import { readItemLine } from "../ledger/item-line.ts";
 import { DETAILS_CHARS_MAX, LedgerLines, refuseState, type RecordedState } from "./ledger-lines.ts";
@@ -10,6 +11,7 @@ function makeLines(): LedgerLines {
     worker: 3,
     clock: { wallMs: () => Date.parse("2026-11-16T15:17:00.123Z") },
     random: new SeededRandom(1),
+    redact: makeRedact(["open sesame"]),
   });
 }
 
@@ -19,6 +21,20 @@ function record(changes: Partial<RecordedState> = {}): RecordedState {
 }
 
 describe("lines for the ledger", () => {
+  test("hold no secret beside a state, be it known by its name, its shape or because it was named", () => {
+    const lines = makeLines();
+    const details = {
+      password: "hunter2-hunter2",
+      url: "https://ann:hunter2@portal.example/x",
+      note: "she said open sesame",
+      pages: 3,
+    };
+    lines.add(FACTS, record({ details }));
+    const kept = lines.list()[0]?.details ?? "";
+    expect(kept).not.toMatch(/hunter2|sesame/);
+    expect(JSON.parse(kept)).toMatchObject({ details: { password: "[redacted]", pages: 3 } });
+  });
+
   test("are canonical, with the item's content in its first", () => {
     const lines = makeLines();
     lines.add(FACTS, record());

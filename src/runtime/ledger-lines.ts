@@ -7,6 +7,7 @@ import { hash } from "node:crypto";
 import { canonicalize, type Json } from "../core/canonical-json.ts";
 import { PermanentError, SluiceError } from "../core/errors.ts";
 import type { LedgerBlock } from "../core/item-ledger.ts";
+import { holdsSecret, type Redact, redactValue } from "../core/redact.ts";
 import { askDidYouMean, findSimilar } from "../core/similar-words.ts";
 import { BlockBuilder } from "../ledger/block.ts";
 import { SALT_BYTES } from "../ledger/item-record.ts";
@@ -26,6 +27,8 @@ export interface LedgerParts {
   readonly worker: number;
   readonly clock: Pick<Clock, "wallMs">;
   readonly random: Random;
+  /** Takes secrets out of what is recorded. */
+  readonly redact: Redact;
 }
 
 /** A state that an item has come to. */
@@ -79,14 +82,15 @@ export class LedgerLines {
     given: unknown,
   ): { readonly salt: string; readonly details: Json; readonly chars: number } {
     const what = `what it records with ${state}`;
-    const text = writeJson(given, what, "BAD_DETAILS");
+    const { random, redact } = this.#parts;
+    const safe = holdsSecret(given, redact) ? redactValue(given, redact) : given;
+    const text = writeJson(safe, what, "BAD_DETAILS");
     if (text.length > DETAILS_CHARS_MAX) {
       throw new PermanentError(
         `${what} has ${text.length} characters, over the limit of ${DETAILS_CHARS_MAX}; keep large values elsewhere and record where they are`,
         { code: "BAD_DETAILS" },
       );
     }
-    const { random } = this.#parts;
     const salt = hash("sha256", random.id() + random.id() + random.id()).slice(0, SALT_BYTES * 2);
     return { salt, details: readDetails(text, what), chars: text.length };
   }

@@ -3,7 +3,7 @@
  * its end, that of one that runs at intervals. It is told of events like any other subscriber, so what
  * happened while no notary was there is signed when one comes.
  */
-import { isEnded } from "../core/batch.ts";
+import { isEnded, RECORD_TYPES, type RecordType } from "../core/batch.ts";
 import { openKeyFile } from "../ledger/key-file.ts";
 import type { BatchEvent } from "../ports/batch-event.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
@@ -15,6 +15,19 @@ import { Setbacks } from "./setbacks.ts";
 
 /** Of its durable reader. */
 export const NOTARY = "sluice/notary";
+
+/** After these a batch goes on: there is more to sign soon. */
+const UNDER_WAY: readonly RecordType[] = [
+  "batch.submitted",
+  "batch.started",
+  "slicing.started",
+  "slicing.finished",
+  "batch.sealed",
+  "step.ended",
+  "batch.drained",
+];
+/** What it is told of: whatever may be the last word on a batch. */
+export const ATTESTED = RECORD_TYPES.filter((type) => !UNDER_WAY.includes(type));
 
 export interface LedgerOptions {
   /**
@@ -73,8 +86,13 @@ export class Notary {
     const snapshot = await this.#parts.store.getBatch(batch);
     if (snapshot === null || !isEnded(snapshot.state)) return;
     if (this.#signed.size >= KNOWN_MAX) this.#signed.clear();
-    this.#signed.set(batch, await this.#signer.sign(batch));
+    this.#signed.set(batch, (await this.#signer.sign(batch)) ?? seq);
   };
+
+  /** Signs what is new of a batch, for somebody who wants it signed now. */
+  sign(batch: string): Promise<number | null> {
+    return this.#signer.sign(batch);
+  }
 
   async #run(): Promise<void> {
     const { clock } = this.#parts;

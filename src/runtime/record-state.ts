@@ -1,6 +1,8 @@
 /** What the ledger is told of an item while its chunk runs. */
 import { SEEN } from "../ledger/item-record.ts";
 import type { ChunkRun } from "./chunk-run.ts";
+import { readKeyOf } from "./item-key.ts";
+import type { Step } from "./step.ts";
 
 /** A state that an item has come to. */
 export function recordState(
@@ -23,11 +25,12 @@ export function recordState(
 }
 
 /** An item that comes to its outcome without a word of its own is there all the same. */
-export function recordSeen(
-  run: ChunkRun,
-  index: number,
-  readKey: () => string | null,
-  attempt?: number,
-): void {
-  if (run.isUnseen(index)) recordState(run, index, readKey(), SEEN, undefined, attempt);
+export function recordSeen(run: ChunkRun, index: number, step: Step, item: unknown): void {
+  if (run.isUnseen(index)) recordState(run, index, readKeyOf(step, item), SEEN);
+}
+
+/** The same for one that is skipped as a repeat: no further attempt begins with it. */
+export function recordRepeat(run: ChunkRun, index: number, key: string | null): void {
+  if (!run.isUnseen(index)) return;
+  recordState(run, index, key, SEEN, undefined, run.countAttempts(index));
 }

@@ -1,5 +1,6 @@
 /** A worker: one executor for each pipeline, with their leases renewed together. */
 import { SluiceError } from "../core/errors.ts";
+import type { Redact } from "../core/redact.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
@@ -24,6 +25,7 @@ export interface WorkerParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  readonly redact: Redact;
   readonly settings: EngineSettings;
   readonly cpu: CpuPools;
   readonly meter: Meter;

@@ -1,6 +1,11 @@
 /** `sluice ledger verify`: whether an export is whole, who signed it, and whether all of it adds up. */
 import type { Command } from "commander";
-import { describeVerdict, isConclusive, type Verdict } from "../../ledger/verdict.ts";
+import {
+  describeVerdict,
+  isConclusive,
+  isSignedToItsEnd,
+  type Verdict,
+} from "../../ledger/verdict.ts";
 import { verifyExport } from "../../ledger/verify-export.ts";
 import { collect } from "../act-flags.ts";
 import type { Cli } from "../cli.ts";
@@ -24,7 +29,8 @@ export function addVerifyCommand(parent: Command, cli: Cli): void {
     .description(
       "Checks an export with nothing but the file and the keys that you trust: its chain, its " +
         "signatures, and that every item of the plan is accounted for. Tells the first record that is " +
-        "wrong. Exits with 0 when it is intact, with 1 when it is broken.",
+        "wrong. Exits with 0 when it is intact, with 1 when it is broken or, with --key, not signed to " +
+        "its last record.",
     )
     .argument("<export>", "a file that `sluice ledger export` wrote")
     .option(
@@ -33,7 +39,10 @@ export function addVerifyCommand(parent: Command, cli: Cli): void {
       collect,
     )
     .option("--anchors <file>", "checkpoints that were kept elsewhere, a line each")
-    .option("--conclusive", "also exit with 1 if it is not signed to its end by a trusted key")
+    .option(
+      "--conclusive",
+      "also exit with 1 if the batch has not ended in it, or details are missing",
+    )
     .action(async (file: string) => {
       cli.finish(await verify(cli, file, readSubFlags<VerifyFlags>(command)));
     });
@@ -54,13 +63,20 @@ async function verify(cli: Cli, file: string, flags: VerifyFlags): Promise<numbe
   if (flags.json === true)
     cli.out.line(formatJson({ ...verdict, conclusive: isConclusive(verdict) }));
   else printVerdict(cli, verdict);
-  const isGood = flags.conclusive === true ? isConclusive(verdict) : verdict.kind === "intact";
-  return isGood ? EXIT.ok : EXIT.failed;
+  return isGood(verdict, flags) ? EXIT.ok : EXIT.failed;
+}
+
+/** Who names a key wants to know whether all of it is that key's. */
+function isGood(verdict: Verdict, { key = [], conclusive }: VerifyFlags): boolean {
+  if (conclusive === true) return isConclusive(verdict);
+  return key.length > 0 ? isSignedToItsEnd(verdict) : verdict.kind === "intact";
 }
 
 function printVerdict({ out }: Cli, verdict: Verdict): void {
   const [first = "", ...rest] = describeVerdict(verdict).map(makeInert);
-  const paint = verdict.kind === "broken" ? out.colours.red : out.colours.green;
+  const { red, yellow, green } = out.colours;
+  const isWhole = verdict.kind === "intact" && verdict.signedTo === verdict.records;
+  const paint = verdict.kind === "broken" ? red : isWhole ? green : yellow;
   out.line(paint(first));
   for (const line of rest) out.line(line);
 }
