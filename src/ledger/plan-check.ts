@@ -185,8 +185,15 @@ export class PlanCheck {
     let planned = 0;
     for (const account of this.#steps.values()) {
       planned += account.planned ?? 0;
-      const { step, hasEnded } = account;
-      ensure(!wentThrough || hasEnded, `it went to its end, and step ${step} did not`);
+      if (!wentThrough) continue;
+      const { step, lastCounts } = account;
+      ensure(lastCounts !== null, `it went to its end, and step ${step} did not`);
+      // A step that has nothing to do after a redrive does not end once more.
+      ensure(
+        lastCounts.planned === (account.planned ?? lastCounts.planned),
+        `it went to its end, and step ${step} grew to ${account.planned} items since it ended`,
+      );
+      if (this.hasItems) account.compare(lastCounts);
     }
     ensure(
       counts.planned >= planned,

@@ -374,7 +374,7 @@ describe("completeness", () => {
     const batch = redriven().end("completed_with_errors", counts, 2);
     expect(await verify(batch)).toMatchObject({
       kind: "broken",
-      why: "it went to its end, and step 0 did not",
+      why: "step 0 ended with 2 failed, its items' records say 1",
     });
   });
 

@@ -386,11 +386,12 @@ class NaiveVerifier {
       must(counts["failed"]! > 0 === (state === "completed_with_errors"), "not honest");
     }
     const steps = [...this.#steps.values()];
-    if (whole)
-      must(
-        steps.every(({ ended }) => ended),
-        "a step did not end",
-      );
+    for (const step of whole ? steps : []) {
+      must(step.counts !== null, "a step did not end");
+      must(step.counts["planned"] === (step.planned ?? step.counts["planned"]), "it grew");
+      if (!this.#withItems) continue;
+      for (const word of OUTCOMES) must(step.counts[word] === this.#tally(step, word), "not anew");
+    }
     const known = steps.reduce((sum, { planned }) => sum + (planned ?? 0), 0);
     must(counts["planned"]! >= known, "less than was planned");
     const add = (of: (step: Step) => number): number =>
