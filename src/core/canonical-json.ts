@@ -15,6 +15,11 @@ export type Json =
 /** How deep a value may nest; deeper is refused rather than overflowing the stack. */
 const DEPTH_MAX = 1_000;
 
+/**
+ * Texts are added to one another and never joined from a list: that only links them, and they are
+ * copied once, when somebody reads the whole. A list joined at each level copied a long text as often
+ * as it is nested (6 s for 15 MB in 990 levels; 40 ms so), and was slower for records, too.
+ */
 export function canonicalize(value: Json): string {
   return write(value, 0);
 }
@@ -32,14 +37,24 @@ function write(value: unknown, depth: number): string {
       return JSON.stringify(value);
     case "object":
       if (value === null) return "null";
-      if (Array.isArray(value)) {
-        // Unlike map, this visits holes too, and they are refused.
-        return `[${Array.from(value, (element: unknown) => write(element, depth + 1)).join(",")}]`;
-      }
-      return writeObject(value as Record<string, unknown>, depth);
+      return Array.isArray(value)
+        ? writeArray(value, depth)
+        : writeObject(value as Record<string, unknown>, depth);
     default:
       throw refuse(`a ${typeof value}`);
   }
+}
+
+function writeArray(array: readonly unknown[], depth: number): string {
+  let text = "[";
+  let isFirst = true;
+  // Unlike forEach, this visits holes too, and they are refused.
+  for (const element of array) {
+    if (!isFirst) text += ",";
+    text += write(element, depth + 1);
+    isFirst = false;
+  }
+  return `${text}]`;
 }
 
 function writeObject(object: Record<string, unknown>, depth: number): string {
@@ -47,13 +62,17 @@ function writeObject(object: Record<string, unknown>, depth: number): string {
   if (prototype !== Object.prototype && prototype !== null) {
     throw refuse("an object that is not plain data");
   }
-  const members: string[] = [];
+  let text = "{";
+  let isFirst = true;
   // The default sort compares UTF-16 code units, as the RFC asks.
   for (const key of Object.keys(object).toSorted()) {
     const member = object[key];
-    if (member !== undefined) members.push(`${write(key, depth)}:${write(member, depth + 1)}`);
+    if (member === undefined) continue;
+    if (!isFirst) text += ",";
+    text += `${write(key, depth)}:${write(member, depth + 1)}`;
+    isFirst = false;
   }
-  return `{${members.join(",")}}`;
+  return `${text}}`;
 }
 
 function refuse(what: string): SluiceError {
