@@ -88,13 +88,15 @@ export class KeyRing {
 
 const FINGERPRINT = /^[0-9a-f]{16,64}$/;
 
+/** Of what was given; as much of a PKCS#8 key as is the same in all keys. */
+const SHOWN_CHARS_MAX = 20;
+
+/** It may be a private key, given by mistake and damaged: only what can be a name or an id is told. */
 function refuseKey(text: string): SluiceError {
-  const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text;
-  return new SluiceError(
-    "LEDGER_KEY",
-    `this is no public key of a ledger: ${JSON.stringify(shown)}`,
-    {
-      hint: "Give an Ed25519 public key as PEM, or a key's id: 16 to 64 hex digits of its fingerprint.",
-    },
-  );
+  const clipped = text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX)}…` : text;
+  const shown = /\s|--/.test(text) ? "a text that is not shown" : JSON.stringify(clipped);
+  const message = `this is no public key of a ledger: ${shown}, ${text.length} characters`;
+  return new SluiceError("LEDGER_KEY", message, {
+    hint: "Give an Ed25519 public key as PEM, or a key's id: 16 to 64 hex digits of its fingerprint.",
+  });
 }
