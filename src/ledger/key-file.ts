@@ -74,9 +74,10 @@ export interface Rotation {
 }
 
 /**
- * Puts a new key in the place of the old one, which introduces it. The statement is on disk before
- * the key is: one that was never used does no harm, a key that nobody introduced would. It can be
- * done again after a crash anywhere in it.
+ * Puts a new key in the place of the old one, which introduces it. That retires nothing: whoever
+ * trusts the old key goes on trusting what it signs. The statement is on disk before the key is: one
+ * that was never used does no harm, a key that nobody introduced would. It can be done again after a
+ * crash anywhere in it.
  */
 export function rotateKeyFile(
   path: string,
@@ -204,7 +205,7 @@ function readPrivately(path: string): string {
         "LEDGER_KEY_EXPOSED",
         `others may use the key ${path}: its mode is ${shown}`,
         {
-          hint: `Run \`chmod 600 ${path}\`. If others may have read it, replace the key.`,
+          hint: `Run \`chmod 600 ${path}\`. If others may have read it, move it away: a new key is made. Then have only that one trusted.`,
         },
       );
     }

@@ -23,7 +23,10 @@ export function addKeyCommand(parent: Command, cli: Cli): void {
     .summary("show the public key that signs here")
     .description(
       "Prints the public key that signs ledgers here: give it to those who verify them. With --rotate a " +
-        "new key takes its place, introduced by the old one, so that who trusts that one trusts it, too.",
+        "new key takes its place, introduced by the old one, so that who trusts that one trusts it, too. " +
+        "That does not retire the old key: who trusts it goes on trusting what it signs. Have those who " +
+        "verify name only the new key as trusted from then on. If it was stolen, move its file away " +
+        "instead: a new key is made, which it has not introduced.",
     )
     .option("--rotate", "put a new key in the place of this one")
     .action(async () => {
@@ -31,7 +34,7 @@ export function addKeyCommand(parent: Command, cli: Cli): void {
     });
   addExamples(command, [
     ["sluice ledger key > key.pem", "for `ledger verify --key key.pem`"],
-    ["sluice ledger key --rotate", "if the old one may have been read by others"],
+    ["sluice ledger key --rotate", "then have the new one trusted, and only that"],
   ]);
 }
 
@@ -59,5 +62,8 @@ function rotate(cli: Cli, path: string, at: string): KeyFile {
   const { keyFile, oldPath } = rotateKeyFile(path, at, { keepOld: true });
   if (oldPath !== null)
     cli.err.line(`the old key is ${showPath(oldPath)} now: keep it or destroy it`);
+  cli.err.line(
+    "whoever trusts the old key goes on trusting what it signs: from now on have only this one trusted",
+  );
   return keyFile;
 }

@@ -1,5 +1,5 @@
 /** `sluice ledger`: exporting, verifying, showing, proving and erasing, as people and scripts do it. */
-import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Ending, Workspace } from "../../support/command-line.ts";
 
@@ -186,6 +186,50 @@ test("a new key is trusted by who trusts the old one", async () => {
   expect(await work.run(...verified)).toMatchObject({ code: 0 });
 });
 
+describe("an old key", () => {
+  /** Signs the batch anew, by this key. */
+  async function signBy(keyFile: string): Promise<string> {
+    await work.run("dead", "discard", batch, "--yes");
+    const env = { SLUICE_LEDGER_KEY: keyFile };
+    const words = ["ledger", "export", batch, "-o", "later.jsonl"];
+    expect(await work.start(words, { env }).ended).toMatchObject({ code: 0 });
+    return "later.jsonl";
+  }
+  const verify = (name: string, key: string): Promise<Ending> =>
+    work.run("ledger", "verify", name, "--key", key);
+
+  test("that was replaced still vouches for itself, until only the new one is trusted", async () => {
+    const old = await writeKey();
+    const { stdout, stderr } = await work.run("ledger", "key", "--rotate");
+    writeFileSync(file("new.pem"), stdout);
+    expect(stderr).toContain("whoever trusts the old key goes on trusting what it signs");
+    const [oldFile = ""] = /\.sluice\/ledger\.key\.[0-9a-f]{16}/.exec(stderr) ?? [];
+    const signed = await signBy(oldFile);
+    expect(await verify(signed, old)).toMatchObject({ code: 0 });
+    const refused = await verify(signed, "new.pem");
+    expect(refused.code).toBe(1);
+    expect(refused.stdout).toContain("neither trusted nor introduced");
+  });
+
+  test("that was stolen is moved away: the one that is made then has nothing of its trust", async () => {
+    const old = await writeKey();
+    renameSync(file(".sluice/ledger.key"), file("stolen.key"));
+    const signed = await signBy(".sluice/ledger.key");
+    writeFileSync(file("new.pem"), (await work.run("ledger", "key")).stdout);
+    expect((await verify(signed, old)).stdout).toContain("neither trusted nor introduced");
+    const both = ["ledger", "verify", signed, "--key", old, "--key", "new.pem"];
+    expect(await work.run(...both)).toMatchObject({ code: 0 });
+  });
+
+  test("is not said to be retired by a rotation", async () => {
+    const { stdout } = await work.run("ledger", "key", "--help");
+    const help = stdout.replaceAll(/\s+/g, " ");
+    expect(help).toContain("does not retire the old key");
+    expect(help).toContain("If it was stolen, move its file away");
+    expect(help).not.toContain("read by others");
+  });
+});
+
 describe("bad input", () => {
   test.each([
     [["ledger"], /which command of the ledger/],
@@ -222,6 +266,7 @@ describe("bad input", () => {
     expect(code).toBe(1);
     expect(stderr).toMatch(/error LEDGER_KEY_EXPOSED: .*its mode is 644/);
     expect(stderr).toContain("chmod 600");
+    expect(stderr.replaceAll(/\s+/g, " ")).toContain("move it away: a new key is made");
   });
 
   test("with signing off there is no key, and exports are not signed", async () => {
