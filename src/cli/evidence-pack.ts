@@ -1,6 +1,6 @@
 /** The evidence of a batch as one archive: what people read, what machines check, and how. */
-import { createReadStream, createWriteStream } from "node:fs";
-import { rename, rm } from "node:fs/promises";
+import { createReadStream } from "node:fs";
+import { open as openFile, rename, rm } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { ZipFile } from "yazl";
@@ -41,10 +41,15 @@ export async function packEvidence(
     const open = (): ByteSource => createReadStream(ledger);
     const verdict = await verifyExport(open(), { trusted: [] });
     const zip = new ZipFile();
-    const written = pipeline(zip.outputStream, createWriteStream(archive, { flush: true }));
-    await fill(zip, { cli, batch, store: look.store, ledger, open, verdict });
-    zip.end();
-    await written;
+    const file = await openFile(archive, "wx");
+    try {
+      await Promise.all([
+        pipeline(zip.outputStream, file.createWriteStream({ flush: true })),
+        fill(zip, { cli, batch, store: look.store, ledger, open, verdict }),
+      ]);
+    } finally {
+      await file.close();
+    }
     await rename(archive, path);
     return verdict;
   } catch (error) {
@@ -96,6 +101,7 @@ async function fill(zip: ZipFile, parts: PackParts): Promise<void> {
   addLines("failures.jsonl", listFailures(store, batch));
   addLines("attempts.jsonl", listAttempts(open));
   zip.addFile(ledger, "ledger.jsonl", options);
+  zip.end();
 }
 
 /** All but what is said of items: those are for machines. */

@@ -5,6 +5,7 @@
 import { type FileHandle, link, open, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { SluiceError } from "../core/errors.ts";
+import { systemRandom } from "../runtime/system-random.ts";
 
 export class OutputFile {
   readonly #path: string;
@@ -20,9 +21,10 @@ export class OutputFile {
   static async create(path: string): Promise<OutputFile> {
     const temporary = nameTemporary(path);
     try {
-      return new OutputFile(path, temporary, await open(temporary, "w"));
+      return new OutputFile(path, temporary, await open(temporary, "wx"));
     } catch (cause) {
-      throw describeFailure(path, cause);
+      const isTaken = (cause as NodeJS.ErrnoException).code === "EEXIST";
+      throw describeFailure(isTaken ? temporary : path, cause);
     }
   }
 
@@ -51,8 +53,12 @@ export class OutputFile {
   }
 }
 
+/**
+ * Nobody can guess it and plant a link there that leads elsewhere, in a folder where others may write.
+ * It is opened only if it is new.
+ */
 export function nameTemporary(path: string): string {
-  return join(dirname(path), `.${basename(path)}.${process.pid}.tmp`);
+  return join(dirname(path), `.${basename(path)}.${systemRandom.id()}.tmp`);
 }
 
 /** Gives a finished temporary file its name, unless there is a file of that name. */
