@@ -6,8 +6,11 @@ import type { FullBatchView } from "./batch-view.ts";
 import type { DeadLetterView } from "./dead-letter-view.ts";
 import { formatCount } from "./format-number.ts";
 
-/** What is in the archive, beside the report. */
-export const EVIDENCE_FILES: readonly (readonly [name: string, what: string])[] = [
+export type EvidenceFiles = readonly (readonly [name: string, what: string])[];
+
+export const ENDING_PROOF = "proofs/ending.json";
+
+const EVIDENCE_FILES: EvidenceFiles = [
   ["report.html", "this evidence for people: open it in a browser"],
   ["plan.json", "the batch: what was asked for, its steps and counts"],
   ["outcomes.csv", "what became of each item of each step"],
@@ -17,13 +20,18 @@ export const EVIDENCE_FILES: readonly (readonly [name: string, what: string])[] 
   ["ledger.jsonl", "the ledger: all records, chained, with their signatures"],
   ["checkpoints.jsonl", "what was signed, and by which key"],
   ["keys.jsonl", "how each key was introduced"],
-  ["proofs/ending.json", "a proof of the ending alone"],
+  [ENDING_PROOF, "a proof of the ending alone"],
   ["verdict.json", "what a verification said when this was packed"],
 ];
 
+/** What is in the archive. */
+export function listFiles(hasProof: boolean): EvidenceFiles {
+  return EVIDENCE_FILES.filter(([name]) => hasProof || name !== ENDING_PROOF);
+}
+
 export interface ReportFacts {
   readonly view: FullBatchView;
-  /** Without what is said of items. */
+  /** Without what is said of items; of a broken ledger those before the break. */
   readonly records: readonly BatchEntry[];
   readonly acts: readonly BatchEntry[];
   /** The first of them. */
@@ -31,6 +39,7 @@ export interface ReportFacts {
   readonly verdict: Verdict;
   /** Wall-clock milliseconds. */
   readonly takenAt: number;
+  readonly files: EvidenceFiles;
 }
 
 const STYLE = `
@@ -46,8 +55,12 @@ code { font-size: 0.85rem; }
 `;
 
 export function renderReport(facts: ReportFacts): string {
-  const { view, letters, takenAt } = facts;
+  const { view, letters, takenAt, verdict } = facts;
   const { failed } = view;
+  const isBroken = verdict.kind === "broken";
+  const rest = isBroken
+    ? "<p>The ledger is broken here. <code>ledger.jsonl</code> has what follows, as it was found: nothing vouches for it.</p>"
+    : "";
   const more =
     failed > letters.length
       ? `<p>The first ${formatCount(letters.length)} of ${formatCount(failed)}; <code>failures.jsonl</code> has all.</p>`
@@ -64,24 +77,21 @@ export function renderReport(facts: ReportFacts): string {
 <body>
 <h1>Batch ${escape(view.batch)}: ${escape(view.state)}</h1>
 <p>Packed ${formatInstant(takenAt)}.</p>
-${renderVerdict(facts.verdict)}
+${renderVerdict(verdict)}
 <h2>The batch</h2>
 ${renderFacts(view)}
 <h2>Steps</h2>
 ${renderSteps(view)}
 <h2>What operators did</h2>
-${renderRecords(facts.acts, "Nobody interfered.")}
+${renderRecords(facts.acts, isBroken ? "Nothing, up to where the ledger is broken." : "Nobody interfered.")}
 <h2>Failures</h2>
 ${renderLetters(letters)}${more}
 <h2>What happened</h2>
-${renderRecords(facts.records, "Nothing is recorded.")}
+${renderRecords(facts.records, "Nothing is recorded.")}${rest}
 <h2>How to check this</h2>
 <p>This page is a view; the evidence is <code>ledger.jsonl</code> beside it. With the public key of whoever signed it:</p>
 <pre><code>npx sluice ledger verify ledger.jsonl --key key.pem --conclusive</code></pre>
-${renderTable(
-  ["file", "what it is"],
-  EVIDENCE_FILES.map(([name, what]) => [name, what]),
-)}
+${renderTable(["file", "what it is"], facts.files)}
 </body>
 </html>
 `;

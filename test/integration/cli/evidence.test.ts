@@ -3,7 +3,7 @@ import { execFileSync, type ExecFileSyncOptionsWithStringEncoding } from "node:c
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Workspace } from "../../support/command-line.ts";
 import { installProgram } from "../../support/installed-program.ts";
 
@@ -115,18 +115,62 @@ test("its report opens in a browser without a network, runs nothing, and prints"
   }
 }, 120_000);
 
-test("of a broken ledger says where, with another exit code", async () => {
+/** Changes what the store says, as somebody does who has it in hand. */
+function tamper(sql: string): void {
   execFileSync(process.execPath, [
     "--no-warnings",
     "-e",
     `const { DatabaseSync } = require("node:sqlite");
-     new DatabaseSync(process.argv[1]).exec("UPDATE record SET body = replace(body, 'letters', 'others') WHERE seq = 1");`,
+     new DatabaseSync(process.argv[1]).exec(process.argv[2]);`,
     work.at(".sluice/sluice.db"),
+    sql,
   ]);
-  const { code, stdout } = await work.run("evidence", batch, "-o", "evidence.zip");
-  expect(code).toBe(1);
-  expect(stdout).toMatch(/broken at line \d+, record 2: it does not follow/);
-  expect(existsSync(work.at("evidence.zip"))).toBe(true);
+}
+
+describe("of a broken ledger", () => {
+  test("says where, with another exit code", async () => {
+    tamper("UPDATE record SET body = replace(body, 'letters', 'others') WHERE seq = 1");
+    const { code, stdout } = await work.run("evidence", batch, "-o", "evidence.zip");
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/broken at line \d+, record 2: it does not follow/);
+    expect(existsSync(work.at("evidence.zip"))).toBe(true);
+  });
+
+  test.each([
+    ["is spelled otherwise", "replace(body, '\"v\":1}', '\"v\":1 }')"],
+    ["is no JSON", "'nonsense'"],
+    ["says of items what none can", 'replace(body, \'"type":"\', \'"type":"items.\')'],
+  ])(
+    "whose record %s tells what was before that, the verdict and all of the ledger",
+    async (_, body) => {
+      tamper(`UPDATE record SET body = ${body} WHERE seq = 4`);
+      const { code, stdout, stderr } = await work.run("evidence", batch, "-o", "evidence.zip");
+      expect({ code, stderr }).toMatchObject({ code: 1, stderr: "" });
+      expect(stdout).toMatch(/broken at line \d+, record [45]: /);
+      execFileSync("unzip", ["-q", work.at("evidence.zip"), "-d", work.at("pack")]);
+      expect(JSON.parse(work.read("pack/verdict.json"))).toMatchObject({ kind: "broken" });
+      const report = work.read("pack/report.html");
+      expect(report).toMatch(/<div class="verdict bad">broken at line \d+, record [45]: /);
+      expect(report).toContain("<td>batch.submitted</td>");
+      expect(report).not.toContain("<td>batch.ended</td>");
+      // An act of Ann's is behind the break: nobody may read that there was none.
+      expect(report).not.toContain("Nobody interfered.");
+      expect(work.read("pack/ledger.jsonl")).toContain("batch.ended");
+      expect(existsSync(work.at("pack/proofs"))).toBe(false);
+      expect(work.read("pack/README.txt")).not.toContain("ending.json");
+      expect(report).not.toContain("ending.json");
+    },
+  );
+
+  test("whose block was changed tells what was before that", async () => {
+    tamper("UPDATE ledger_link SET lines = replace(lines, 'letter-1', 'letter-9')");
+    const { code, stdout } = await work.run("evidence", batch, "-o", "evidence.zip");
+    expect({ code, stdout }).toMatchObject({ code: 1 });
+    expect(stdout).toContain("broken at line");
+    execFileSync("unzip", ["-q", work.at("evidence.zip"), "-d", work.at("pack")]);
+    expect(work.read("pack/report.html")).toContain("<td>batch.submitted</td>");
+    expect(work.read("pack/ledger.jsonl")).toContain("letter-9");
+  });
 });
 
 test("a file that cannot be written leaves nothing behind", async () => {
