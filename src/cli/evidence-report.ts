@@ -5,6 +5,7 @@ import { formatInstant } from "../ports/clock.ts";
 import type { FullBatchView } from "./batch-view.ts";
 import type { DeadLetterView } from "./dead-letter-view.ts";
 import { formatCount } from "./format-number.ts";
+import { makeInert } from "./inert-text.ts";
 
 export type EvidenceFiles = readonly (readonly [name: string, what: string])[];
 
@@ -179,6 +180,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
+/** What steers a display is spelled out: a browser follows direction marks, too. */
 function escape(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => ESCAPES[character] ?? "");
+  return makeInert(text).replaceAll(/[&<>"']/g, (character) => ESCAPES[character] ?? "");
 }
