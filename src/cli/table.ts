@@ -20,7 +20,8 @@ export function renderTable(
   screen: Screen,
 ): string[] {
   const widths = columns.map(({ title }, at) =>
-    Math.max(measureText(title), ...rows.map((row) => measureText(row[at] ?? ""))),
+    // Not as arguments of one call: that many rows would overflow the stack.
+    rows.reduce((width, row) => Math.max(width, measureText(row[at] ?? "")), measureText(title)),
   );
   shrinkElastic(columns, widths, screen.columns);
   const render = (cells: readonly string[], isTitle: boolean): string =>
