@@ -140,19 +140,6 @@ describe("canonical JSON (RFC 8785)", () => {
       expect(() => canonicalize(nest(100_000, wrap))).toThrow(refused);
     }
   });
-
-  test("costs what a value holds, however deep a long text lies in it", () => {
-    const text = "x".repeat(15_000_000);
-    for (const wrap of [(inner: Json) => [inner, 0], (inner: Json) => ({ a: inner, b: 0 })]) {
-      let value: Json = text;
-      for (let level = 0; level < 990; level++) value = wrap(value);
-      const leadChars = canonicalize(wrap("")).indexOf('""') * 990;
-      const begunAt = performance.now();
-      expect(canonicalize(value).indexOf("x")).toBe(leadChars + 1);
-      // 40 ms; when each level copied what was in it, 6 s.
-      expect(performance.now() - begunAt).toBeLessThan(2_000);
-    }
-  }, 60_000);
 });
 
 function reverseKeys(value: unknown): unknown {

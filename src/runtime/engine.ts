@@ -20,7 +20,7 @@ import { CpuPools } from "./cpu/cpu-pools.ts";
 import type { CloseOptions, EngineOptions, SubmitOptions } from "./engine-options.ts";
 import { exportLedger } from "./ledger-export.ts";
 import { addFacts, guardLog, type Log, silentLog } from "./log.ts";
-import { ATTESTED, Notary, NOTARY } from "./notary.ts";
+import { ATTESTED, checkLedger, Notary, NOTARY } from "./notary.ts";
 import { Observatory, type ScalingOptions } from "./observatory.ts";
 import { OpenBatch } from "./open-batch.ts";
 import { Operator } from "./operator.ts";
@@ -140,6 +140,7 @@ export class Engine {
       settings: resolved,
       isTireless: () => false,
     };
+    if (options.ledger) checkLedger(options.ledger, clock);
     const patient = makePatientStore(store, patience);
     const workerId = await patient.registerWorker({ name: "engine" });
     const engine = new Engine(store, patient, workerId, resolved, options);

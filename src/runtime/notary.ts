@@ -4,9 +4,10 @@
  * happened while no notary was there is signed when one comes.
  */
 import { isEnded, RECORD_TYPES, type RecordType } from "../core/batch.ts";
+import { SluiceError } from "../core/errors.ts";
 import { openKeyFile } from "../ledger/key-file.ts";
 import type { BatchEvent } from "../ports/batch-event.ts";
-import { type Clock, sleep } from "../ports/clock.ts";
+import { type Clock, formatInstant, sleep } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
 import { LedgerSigner, type OpenKey } from "./ledger-signer.ts";
@@ -39,6 +40,28 @@ export interface LedgerOptions {
   readonly everyMs?: number;
 }
 
+/** A key that cannot be used is told of before anything begins. */
+export function checkLedger(options: LedgerOptions, clock: Pick<Clock, "wallMs">): void {
+  findKey(options)(formatInstant(clock.wallMs()));
+}
+
+function findKey({ keyFile }: LedgerOptions): OpenKey {
+  return typeof keyFile === "string" ? (at) => openKeyFile(keyFile, at) : keyFile;
+}
+
+/** Later, work goes on without: somebody may put the key right again, and all of it is signed then. */
+function openLater(open: OpenKey): OpenKey {
+  return (at) => {
+    try {
+      return open(at);
+    } catch (error) {
+      if (!(error instanceof SluiceError)) throw error;
+      const { code, message, hint = "" } = error;
+      throw new SluiceError(code, message, { hint, retryable: true, cause: error });
+    }
+  };
+}
+
 export interface NotaryParts {
   readonly store: Store;
   readonly clock: Clock;
@@ -68,10 +91,7 @@ export class Notary {
   constructor(parts: NotaryParts, options: LedgerOptions) {
     this.#parts = parts;
     this.#options = options;
-    const { keyFile } = options;
-    const openKey: OpenKey =
-      typeof keyFile === "string" ? (at) => openKeyFile(keyFile, at) : keyFile;
-    this.#signer = new LedgerSigner(parts, openKey);
+    this.#signer = new LedgerSigner(parts, openLater(findKey(options)));
     this.#loop = this.#run().catch((error: unknown) => parts.onFatal(error));
   }
 

@@ -1,5 +1,5 @@
 /** What somebody learns who has nothing but an export and the public key. */
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "vitest";
@@ -13,7 +13,7 @@ import { skipped } from "../../../src/runtime/outcomes.ts";
 import { definePipeline, type Pipeline } from "../../../src/runtime/pipeline.ts";
 import { exportPem } from "../../support/ledger-export.ts";
 import { verifyNaively } from "../../support/naive-verifier.ts";
-import { describeOnStores, type EngineRig, numbers } from "./engine-rig.ts";
+import { describeOnStores, type EngineRig, makeSignal, numbers } from "./engine-rig.ts";
 
 const CHECKPOINTS = "ledger.checkpoints";
 const ledger = { item: true, states: ["RECEIVED", "STORED"] } as const;
@@ -253,17 +253,33 @@ describeOnStores("evidence", (test) => {
     expect(await rig.recordsOf(handle.id, "details.erased")).toEqual([{ records: 2, ...act }]);
   });
 
-  test("a key that others may read signs nothing, and says so", async ({ rig }) => {
+  test("a key that others may read is refused at the start", async ({ rig }) => {
     const keyFile = nameKey(rig);
     openKeyFile(keyFile, new Date().toISOString());
-    writeFileSync(`${keyFile}.open`, readFileSync(keyFile), { mode: 0o644 });
-    const engine = await rig.start({ ledger: { keyFile: `${keyFile}.open` } });
-    const pipeline = definePipeline({ name: "plain", process: () => undefined });
-    const handle = await engine.submit(pipeline, numbers(1));
-    await handle.wait();
-    while (!rig.logs.some(({ message }) => message.includes("others may use the key"))) {
-      await nextTurn();
-    }
-    expect(await rig.store.readCheckpoints(handle.id)).toEqual([]);
+    chmodSync(keyFile, 0o644);
+    await expect(rig.start({ ledger: { keyFile } })).rejects.toMatchObject({
+      code: "LEDGER_KEY_EXPOSED",
+    });
+  });
+
+  test("a key that cannot be used later stops no work, and signs all of it when it can", async ({
+    rig,
+  }) => {
+    const keyFile = nameKey(rig);
+    const engine = await rig.start({ ledger: { keyFile, everyMs: 5 } });
+    chmodSync(keyFile, 0o644);
+    const opened = makeSignal();
+    const pipeline = definePipeline({ name: "plain", process: () => opened.wait });
+    const running = await engine.submit(pipeline, numbers(1), { lane: "one" });
+    const isTold = (event: string): boolean =>
+      rig.logs.some((entry) => entry.event === event && entry.message.includes("others may use"));
+    while (!isTold("notary.retry")) await nextTurn();
+    opened.give();
+    await running.wait();
+    while (!isTold("relay.handler_failed")) await nextTurn();
+    expect(await rig.store.readCheckpoints(running.id)).toEqual([]);
+    chmodSync(keyFile, 0o600);
+    const verdict = await verify(await exportSigned(engine, running.id), readPem(rig));
+    expect(isConclusive(verdict)).toBe(true);
   });
 });
