@@ -29,10 +29,14 @@ export interface StoredKey {
   readonly signature: string;
 }
 
-/** What is left of a link's details. */
+/** What erasing leaves of a link's details. */
 export interface KeptDetails {
   readonly seq: number;
+  /** As they were read. */
+  readonly was: string;
   readonly details: string | null;
+  /** Of how many records they go. */
+  readonly records: number;
 }
 
 export interface LedgerStore {
@@ -55,10 +59,10 @@ export interface LedgerStore {
   readKeys(): Promise<readonly StoredKey[]>;
   /** One that is known already stays as it is. */
   addKey(key: StoredKey): Promise<void>;
-  /** Puts what is left in the place of links' details, and a record of who did it and why. */
-  eraseDetails(
-    batch: string,
-    kept: readonly KeptDetails[],
-    act: Act & { readonly records: number },
-  ): Promise<void>;
+  /**
+   * Puts what is left in the place of links' details, and a record of who did it and why. Details that
+   * are not as they were read stay as they are: what somebody else has erased must not come back.
+   * Answers of how many records they are gone; the record says as much, and of none there is none.
+   */
+  eraseDetails(batch: string, kept: readonly KeptDetails[], act: Act): Promise<number>;
 }

@@ -1,9 +1,12 @@
 /** Taking what handlers recorded beside items' states out of a batch's ledger. */
 import type { Act } from "../core/batch.ts";
+import { SluiceError } from "../core/errors.ts";
 import { eraseDetails } from "../ledger/erasure.ts";
-import type { KeptDetails, LedgerStore } from "../ports/ledger.ts";
+import type { KeptDetails, LedgerLink, LedgerStore } from "../ports/ledger.ts";
 
 const PAGE = 1_000;
+/** How often a page is read again because somebody else has erased some of it meanwhile. */
+const TRIES_MAX = 100;
 
 /**
  * Erases the details of items with these keys, or of all; answers of how many records. A page at a
@@ -17,25 +20,40 @@ export async function eraseRecorded(
 ): Promise<number> {
   const picked = keys === null ? null : new Set(keys);
   let erased = 0;
+  let tries = 0;
   for (let after = 0; ; ) {
     const links = await store.readLedger(batch, after, PAGE);
-    if (links.length === 0) return erased;
-    const kept: KeptDetails[] = [];
-    let records = 0;
-    for (const { seq, block } of links) {
-      after = seq;
-      const details = block?.details ?? null;
-      if (block === null || details === null) continue;
-      const left = eraseDetails({ bytes: Buffer.from(block.lines), details }, ({ key }) =>
-        picked === null ? true : key !== undefined && picked.has(key),
-      );
-      if (left === details) continue;
-      records += countLines(details) - countLines(left);
-      kept.push({ seq, details: left === "" ? null : left });
+    const last = links.at(-1);
+    if (last === undefined) return erased;
+    const kept = links.flatMap((link) => eraseLink(link, picked) ?? []);
+    const asked = kept.reduce((sum, { records }) => sum + records, 0);
+    const done = asked === 0 ? 0 : await store.eraseDetails(batch, kept, act);
+    erased += done;
+    if (done === asked) {
+      after = last.seq;
+      tries = 0;
+    } else if (++tries === TRIES_MAX) {
+      throw new SluiceError("STORE_BUSY", `others erase details of ${batch} all the time`, {
+        hint: "Erase again: what is erased stays erased.",
+        retryable: true,
+      });
     }
-    if (records > 0) await store.eraseDetails(batch, kept, { ...act, records });
-    erased += records;
   }
+}
+
+/** Null where nothing is to go. */
+function eraseLink(
+  { seq, block }: LedgerLink,
+  picked: ReadonlySet<string> | null,
+): KeptDetails | null {
+  const was = block?.details ?? null;
+  if (block === null || was === null) return null;
+  const left = eraseDetails({ bytes: Buffer.from(block.lines), details: was }, ({ key }) =>
+    picked === null ? true : key !== undefined && picked.has(key),
+  );
+  if (left === was) return null;
+  const records = countLines(was) - countLines(left);
+  return { seq, was, details: left === "" ? null : left, records };
 }
 
 function countLines(text: string): number {

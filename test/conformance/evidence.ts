@@ -4,7 +4,7 @@ import type { LedgerBlock } from "../../src/core/item-ledger.ts";
 import { nameGroupReader } from "../../src/core/reader-name.ts";
 import type { StoredCheckpoint } from "../../src/ports/ledger.ts";
 import { findBreak, readChain } from "../support/ledger-reading.ts";
-import { type Rule, steps } from "./rig.ts";
+import { type Rig, type Rule, steps } from "./rig.ts";
 
 const TOPIC = "ledger.checkpoints";
 const ANCHORS = nameGroupReader(TOPIC, "anchors");
@@ -82,37 +82,90 @@ function describeCheckpoints(rule: Rule): void {
   });
 }
 
+const LINES = '{"n":1}\n{"n":2}\n';
+const FIRST = '{"details":1,"i":0}\n';
+const SECOND = '{"details":2,"i":1}\n';
+const BOTH = FIRST + SECOND;
+const ANN = { by: "ann", why: "asked for" };
+
+/** A batch whose chain has two blocks of two records with details each; answers their places. */
+async function recordDetails(rig: Rig): Promise<{ id: string; first: number; second: number }> {
+  const id = await rig.running([2], { settings: { ...steps({}), ledger: { item: true } } });
+  const block: LedgerBlock = { number: 1, count: 2, root: "root", lines: LINES, details: BOTH };
+  const lease = await rig.leaseOne();
+  await rig.report(lease, { succeeded: [0], blocks: [block], intent: "keep" });
+  await rig.report(lease, { succeeded: [0, 1], blocks: [{ ...block, number: 2 }] });
+  const links = (await readChain(rig.store, id)).filter((link) => link.block !== null);
+  const [first = 0, second = 0] = links.map(({ seq }) => seq);
+  return { id, first, second };
+}
+
+async function readBlocks(rig: Rig, id: string): Promise<unknown[]> {
+  const links = await readChain(rig.store, id);
+  expect(findBreak(links)).toBeNull();
+  return links.flatMap(({ block }) => block ?? []);
+}
+
 function describeErasing(rule: Rule): void {
   rule("details that are erased are gone, and the chain stays whole", async ({ rig }) => {
     const { store } = rig;
-    const id = await rig.running([2], { settings: { ...steps({}), ledger: { item: true } } });
-    const details = '{"details":1,"i":0}\n{"details":2,"i":1}\n';
-    const lines = '{"n":1}\n{"n":2}\n';
-    const block: LedgerBlock = { number: 1, count: 2, root: "root", lines, details };
-    const lease = await rig.leaseOne();
-    await rig.report(lease, { succeeded: [0], blocks: [block], intent: "keep" });
-    await rig.report(lease, { succeeded: [0, 1], blocks: [{ ...block, number: 2 }] });
+    const { id, first, second } = await recordDetails(rig);
     const before = await readChain(store, id);
-    const [first, second] = before.filter((link) => link.block !== null).map(({ seq }) => seq);
-    const left = '{"details":2,"i":1}\n';
-    await store.eraseDetails(
-      id,
-      [
-        { seq: first ?? 0, details: left },
-        { seq: second ?? 0, details: null },
-      ],
-      { by: "ann", why: "asked for", records: 3 },
-    );
-    const after = await readChain(store, id);
-    expect(findBreak(after)).toBeNull();
-    expect(after.flatMap(({ block: one }) => (one === null ? [] : [one]))).toEqual([
-      { lines, details: left },
-      { lines, details: null },
+    const kept = [
+      { seq: first, was: BOTH, details: SECOND, records: 1 },
+      { seq: second, was: BOTH, details: null, records: 2 },
+    ];
+    expect(await store.eraseDetails(id, kept, ANN)).toBe(3);
+    expect(await readBlocks(rig, id)).toEqual([
+      { lines: LINES, details: SECOND },
+      { lines: LINES, details: null },
     ]);
+    const after = await readChain(store, id);
     const bare = (links: typeof before): object[] => links.map(({ seq, hash }) => ({ seq, hash }));
     expect(bare(after).slice(0, -1)).toEqual(bare(before));
-    expect(await rig.recorded(id, "details.erased")).toEqual([
-      { records: 3, by: "ann", why: "asked for" },
+    expect(await rig.recorded(id, "details.erased")).toEqual([{ records: 3, ...ANN }]);
+  });
+
+  rule("what somebody else has erased meanwhile does not come back", async ({ rig }) => {
+    const { store } = rig;
+    const { id, first, second } = await recordDetails(rig);
+    const late = [
+      { seq: first, was: BOTH, details: FIRST, records: 1 },
+      { seq: second, was: BOTH, details: FIRST, records: 1 },
+    ];
+    const early = { seq: first, was: BOTH, details: SECOND, records: 1 };
+    expect(await store.eraseDetails(id, [early], ANN)).toBe(1);
+    expect(await store.eraseDetails(id, late, { by: "bob", why: null })).toBe(1);
+    expect(await readBlocks(rig, id)).toEqual([
+      { lines: LINES, details: SECOND },
+      { lines: LINES, details: FIRST },
     ]);
+    expect(await rig.recorded(id, "details.erased")).toEqual([
+      { records: 1, ...ANN },
+      { records: 1, by: "bob" },
+    ]);
+  });
+
+  rule("of two who erase the same at once, one does, and one record says so", async ({ rig }) => {
+    const { store } = rig;
+    const { id, first } = await recordDetails(rig);
+    const erase = (details: string): Promise<number> =>
+      store.eraseDetails(id, [{ seq: first, was: BOTH, details, records: 1 }], ANN);
+    const counts = await Promise.all([erase(FIRST), erase(SECOND)]);
+    expect(counts.toSorted()).toEqual([0, 1]);
+    expect(await rig.recorded(id, "details.erased")).toEqual([{ records: 1, ...ANN }]);
+  });
+
+  rule("where nothing is erased, the chain does not say so", async ({ rig }) => {
+    const { store } = rig;
+    const { id, first } = await recordDetails(rig);
+    const before = await readChain(store, id);
+    const stale = { seq: first, was: SECOND, details: null, records: 1 };
+    const nowhere = { seq: 1_000, was: BOTH, details: null, records: 2 };
+    // A record, which has no block.
+    const bare = { seq: 1, was: BOTH, details: null, records: 2 };
+    expect(await store.eraseDetails(id, [stale, nowhere, bare], ANN)).toBe(0);
+    expect(await store.eraseDetails(id, [], ANN)).toBe(0);
+    expect(await readChain(store, id)).toEqual(before);
   });
 }

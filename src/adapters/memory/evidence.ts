@@ -38,14 +38,19 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
       act(() => {
         if (!state.keys.has(key.id)) state.keys.set(key.id, key);
       }),
-    eraseDetails: (id, kept, { records, ...by }) =>
+    eraseDetails: (id, kept, by) =>
       act(() => {
         const batch = find(id);
-        for (const { seq, details } of kept) {
+        let records = 0;
+        for (const { seq, was, details, records: count } of kept) {
           const link = batch.links.find((one) => one.seq === seq);
-          if (link !== undefined && link.block !== null) link.block = { ...link.block, details };
+          if (link?.block?.details !== was) continue;
+          link.block = { ...link.block, details };
+          records += count;
         }
+        if (records === 0) return 0;
         recorder.record(batch, { type: "details.erased", data: { records, ...describeAct(by) } });
+        return records;
       }),
   };
 }

@@ -26,22 +26,24 @@ const INSERT_KEY = statement(
   `INSERT INTO ledger_key (id, body, signature) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING`,
 );
 const SELECT_LINK = statement(
-  "SELECT body, lines FROM ledger_link WHERE batch = $1 AND seq = $2 AND lines IS NOT NULL",
+  "SELECT body, lines, details FROM ledger_link WHERE batch = $1 AND seq = $2",
 );
 const UPDATE_DETAILS = statement(
   "UPDATE ledger_link SET details = $1, size = $2 WHERE batch = $3 AND seq = $4",
 );
 
+/** Under the lock of the batch; answers of how many records they are gone. */
 async function putDetails(
   tx: Transaction,
   num: number,
-  { seq, details }: KeptDetails,
-): Promise<void> {
-  type Row = { readonly body: string; readonly lines: string };
+  { seq, was, details, records }: KeptDetails,
+): Promise<number> {
+  type Row = { readonly body: string; readonly lines: string; readonly details: string | null };
   const link = await tx.get<Row>(SELECT_LINK, num, seq);
-  if (link === undefined) return;
+  if (link?.details !== was) return 0;
   const size = measureLink(link.body, { lines: link.lines, details });
   tx.send(UPDATE_DETAILS, details, size, num, seq);
+  return records;
 }
 
 export interface EvidenceParts {
@@ -76,12 +78,15 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
     tx: Transaction,
     num: number,
     kept: readonly KeptDetails[],
-    act: Act & { readonly records: number },
-  ): Promise<void> => {
-    for (const one of kept) await putDetails(tx, num, one);
-    const data = { records: act.records, ...describeAct(act) };
+    act: Act,
+  ): Promise<number> => {
+    let records = 0;
+    for (const one of kept) records += await putDetails(tx, num, one);
+    if (records === 0) return 0;
+    const data = { records, ...describeAct(act) };
     await recorder.record(tx, num, { type: "details.erased", data });
     tx.tell();
+    return records;
   };
   return {
     readLedger: (id, after, limit) => connection.read((tx) => ledger.read(tx, id, after, limit)),

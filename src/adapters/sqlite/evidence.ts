@@ -35,7 +35,9 @@ class Evidence {
     this.#insertKey = prepare(
       `INSERT INTO ledger_key (id, body, signature) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING`,
     );
-    this.#updateDetails = prepare("UPDATE ledger_link SET details = ? WHERE batch = ? AND seq = ?");
+    this.#updateDetails = prepare(
+      "UPDATE ledger_link SET details = ? WHERE batch = ? AND seq = ? AND details = ?",
+    );
   }
 
   findCheckpoint(id: string): StoredCheckpoint | null {
@@ -64,10 +66,14 @@ class Evidence {
     this.#insertKey.run(id, body, signature);
   }
 
-  erase(num: number, kept: readonly KeptDetails[], act: Act & { readonly records: number }): void {
-    for (const { seq, details } of kept) this.#updateDetails.run(details, num, seq);
-    const data = { records: act.records, ...describeAct(act) };
-    this.#recorder.record(num, { type: "details.erased", data });
+  erase(num: number, kept: readonly KeptDetails[], act: Act): number {
+    let records = 0;
+    for (const { seq, was, details, records: count } of kept) {
+      if (this.#updateDetails.run(details, num, seq, was).changes > 0) records += count;
+    }
+    if (records === 0) return 0;
+    this.#recorder.record(num, { type: "details.erased", data: { records, ...describeAct(act) } });
+    return records;
   }
 }
 

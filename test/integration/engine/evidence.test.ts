@@ -253,6 +253,32 @@ describeOnStores("evidence", (test) => {
     expect(await rig.recordsOf(handle.id, "details.erased")).toEqual([{ records: 2, ...act }]);
   });
 
+  test("two who erase at once: what either asked for is gone, and counted once", async ({
+    rig,
+  }) => {
+    const engine = await rig.start({ ledger: { keyFile: nameKey(rig) } });
+    const handle = await engine.submit(definePapers([], "one"), numbers(10));
+    await handle.wait();
+    const erase = (by: string, ...items: number[]): Promise<number> =>
+      engine.operator.eraseDetails(handle.id, { keys: items.map((n) => `paper-${n}`), by });
+    const counts = await Promise.all([
+      erase("ann", 0, 1, 2),
+      erase("bob", 1, 2, 4),
+      erase("cy", 6),
+    ]);
+    expect(counts.reduce((sum, count) => sum + count)).toBe(5);
+    const exported = await exportSigned(engine, handle.id);
+    const verdict = await verify(exported, readPem(rig));
+    expect(verdict).toMatchObject({ kind: "intact", details: { erased: 5 } });
+    const text = exported.toString();
+    for (const n of numbers(10)) {
+      expect(text.includes(`{"details":{"n":${n}},`)).toBe(![0, 1, 2, 4, 6].includes(n));
+    }
+    const told = await rig.recordsOf(handle.id, "details.erased");
+    const records = told.map((data) => (data as { records: number }).records);
+    expect(records.reduce((sum, count) => sum + count)).toBe(5);
+  });
+
   test("a key that others may read is refused at the start", async ({ rig }) => {
     const keyFile = nameKey(rig);
     openKeyFile(keyFile, new Date().toISOString());
