@@ -27,6 +27,16 @@ const RETRY_MAX_MS = 25;
 const CACHE_KIB = 2_048;
 /** 16 MiB of the log: a page that many commits write is copied into the file once for all of them. */
 const PAGES_PER_CHECKPOINT = 4_000;
+/** How long those who read the log are waited for when it is to be emptied. */
+const EMPTY_LOG_MS = 1_000;
+
+/**
+ * What a row leaves behind in its page is always overwritten: a page that splits would keep copies that
+ * no erasing finds later (of 400 small rows 23 stayed), and no difference to CPU time was measured. Pages
+ * that become free, which costs writing them, only where it matters.
+ */
+const OVERWRITE_ROWS = "PRAGMA secure_delete = FAST";
+const OVERWRITE_PAGES = "PRAGMA secure_delete = ON";
 
 export class Connection {
   readonly path: string;
@@ -67,6 +77,7 @@ export class Connection {
       this.#db.exec("PRAGMA foreign_keys = ON");
       this.#db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
       this.#db.exec(`PRAGMA wal_autocheckpoint = ${PAGES_PER_CHECKPOINT}`);
+      this.#db.exec(OVERWRITE_ROWS);
     });
   }
 
@@ -104,6 +115,34 @@ export class Connection {
     });
     for (const listener of this.#onCommit) listener();
     return result;
+  }
+
+  /**
+   * A change after which the file does not hold any more what it took away, nor does the log; while
+   * others read on and on, the log does until it is emptied the next time, at the latest by the last
+   * one who closes the file.
+   */
+  async erase<T>(change: () => T): Promise<T> {
+    const result = await this.write(() => {
+      this.#db.exec(OVERWRITE_PAGES);
+      try {
+        return change();
+      } finally {
+        this.#db.exec(OVERWRITE_ROWS);
+      }
+    });
+    const giveUpAt = this.#clock.monotonicMs() + Math.min(this.#busyMs, EMPTY_LOG_MS);
+    while (!(await this.#emptyLog()) && this.#clock.monotonicMs() < giveUpAt) {
+      await sleep(this.#clock, RETRY_MIN_MS + RETRY_MAX_MS * this.#random.next());
+    }
+    return result;
+  }
+
+  #emptyLog(): Promise<boolean> {
+    return this.#persevere(() => {
+      const row = this.#db.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get();
+      return row?.["busy"] === 0;
+    });
   }
 
   async read<T>(look: () => T): Promise<T> {

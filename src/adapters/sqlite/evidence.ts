@@ -99,6 +99,6 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
       write(() => evidence.addCheckpoint(findNum(id), id, checkpoint, afterSize)),
     readKeys: () => read(() => evidence.readKeys()),
     addKey: (key) => write(() => evidence.addKey(key)),
-    eraseDetails: (id, kept, act) => write(() => evidence.erase(findNum(id), kept, act)),
+    eraseDetails: (id, kept, act) => connection.erase(() => evidence.erase(findNum(id), kept, act)),
   };
 }
