@@ -6,6 +6,6 @@ export interface StoreDump {
 
 export interface TableDump {
   readonly name: string;
-  /** Rows by the names of their columns, a bounded number at a time. */
+  /** Rows by the names of their columns; a page is bounded in number and, but for one row, in size. */
   readPages(): Iterable<readonly Record<string, unknown>[]>;
 }

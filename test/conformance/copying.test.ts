@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { describeHost } from "../../src/adapters/sql/host.ts";
+import { openDump } from "../../src/adapters/sqlite/dump.ts";
 import { copyStore } from "../../src/stores/copy-store.ts";
 import { SeededRandom } from "../../src/testing/seeded-random.ts";
 import {
@@ -20,7 +21,7 @@ const HOOK = "hook";
 const EVERYTHING = { readers: [HOOK] };
 const FIVE_A_SECOND = { kind: "rate", perSecond: 5, burst: 10 } as const;
 
-/** A batch with a ledger of its items, of which one link has a block. */
+/** A batch with a ledger of its items, of which one link has a block; signed twice, by two keys. */
 async function keepLedger(rig: Rig): Promise<void> {
   const id = await rig.running([2], { settings: { ...steps({}), ledger: { item: true } } });
   const lines = '{"key":"nul \\u0000 and \uE000 😀"}\n';
@@ -28,6 +29,13 @@ async function keepLedger(rig: Rig): Promise<void> {
   const lease = await rig.leaseOne({ batch: id });
   await rig.report(lease, { failed: [0], blocks: [block], intent: "keep" });
   await rig.report(lease, { succeeded: [1], upon: new Uint8Array([3]) });
+  const { store } = rig;
+  // Not in the order of their names.
+  for (const key of ["zz", "aa"])
+    await store.addKey({ id: key, body: `{"${key}":1}`, signature: key });
+  const point = { body: '{"size":3}', signature: "nul \0 and \uE000 😀", tree: "00ff" };
+  expect(await store.addCheckpoint(id, { ...point, size: 3 }, 0)).toBe(true);
+  expect(await store.addCheckpoint(id, { ...point, size: 5 }, 3)).toBe(true);
 }
 
 /** One of everything that a file can hold. */
@@ -81,6 +89,8 @@ test("a copy tells what its original does, and goes on where that stopped", asyn
   const rows = await copyStore(`sqlite:${rig.path}`, place.address, options);
   expect(rows.get("batch")).toBe(5);
   expect(rows.get("ledger_link")).toBe(2);
+  expect(rows.get("ledger_checkpoint")).toBe(2);
+  expect(rows.get("ledger_key")).toBe(2);
   expect(rows.get("message")).toBe(3);
 
   // What was monotonic time in the file is the server's time now.
@@ -93,6 +103,8 @@ test("a copy tells what its original does, and goes on where that stopped", asyn
 
     const worker = await copy.registerWorker({ name: "newcomer" });
     const after = new Rig(copy, rig.clock, worker);
+    await copy.addKey({ id: "mm", body: "{}", signature: "" });
+    expect((await copy.readKeys()).map(({ id }) => id)).toEqual(["zz", "aa", "mm"]);
     const fresh = await after.submit();
     expect(fresh.id).not.toBe("");
     rig.clock.advance(9_000);
@@ -106,6 +118,28 @@ test("a copy tells what its original does, and goes on where that stopped", asyn
   } finally {
     await copy.close();
   }
+});
+
+test("large rows come a few at a time, and one of any size comes alone", async () => {
+  const rig = await makeRig();
+  const settings = { ...steps({}), ledger: { item: true as const } };
+  const id = await rig.running(Array(9).fill(1), { settings });
+  const sizes = [9_000_000, 10, 10, 1_500_000, 1_500_000, 1_500_000, 1_500_000, 10, 9_000_000];
+  for (const size of sizes) {
+    const block = { number: 1, count: 1, root: "root", lines: "1\n", details: "x".repeat(size) };
+    await rig.report(await rig.leaseOne({ batch: id }), { succeeded: [0], blocks: [block] });
+  }
+  await rig.store.close();
+  const dump = openDump(rig.path, rig.clock);
+  const pages = [...(dump.tables.find(({ name }) => name === "ledger_link")?.readPages() ?? [])];
+  dump.close();
+  const detailsOf = ({ details }: Record<string, unknown>): number => (details as string).length;
+  expect(pages.flatMap((page) => page.map(detailsOf))).toEqual(sizes);
+  expect(pages.map(({ length }) => length)).toEqual([1, 4, 3, 1]);
+  const place = await makePlace();
+  const options = { clock: rig.clock, random: new SeededRandom() };
+  const rows = await copyStore(rig.path, place.address, options);
+  expect(rows.get("ledger_link")).toBe(sizes.length);
 });
 
 test("what was leased in the file is run carefully in its copy, whoever had it", async () => {

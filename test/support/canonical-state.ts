@@ -8,7 +8,7 @@ import type { PipelineLoad } from "../../src/core/load.ts";
 import type { LimitChange, LimitSetting } from "../../src/core/limit.ts";
 import type { BatchSnapshot } from "../../src/ports/conducting.ts";
 import type { UndeliveredLetter } from "../../src/ports/delivering.ts";
-import type { LedgerLink } from "../../src/ports/ledger.ts";
+import type { LedgerLink, StoredCheckpoint, StoredKey } from "../../src/ports/ledger.ts";
 import type { ClosedBucket } from "../../src/ports/limiting.ts";
 import type {
   DeadLetter,
@@ -49,6 +49,7 @@ export interface CanonicalBatch {
   readonly records: readonly StoredRecord[];
   /** With what it tells of items, where it keeps a ledger of them. */
   readonly chain: readonly LedgerLink[];
+  readonly checkpoints: readonly StoredCheckpoint[];
 }
 
 export interface CanonicalState {
@@ -66,6 +67,8 @@ export interface CanonicalState {
   readonly positions: { readonly [reader: string]: number };
   readonly limitChanges: readonly LimitChange[];
   readonly messages: { readonly [topic: string]: readonly StoredMessage[] };
+  /** In the order in which they came. */
+  readonly keys: readonly StoredKey[];
 }
 
 /** What is cheap to look at after every act. */
@@ -143,6 +146,7 @@ export async function readCanonicalState(
       (topic) => topic,
       (topic) => store.readMessages(topic, 0, LIMIT),
     ),
+    keys: await store.readKeys(),
   };
 }
 
@@ -164,6 +168,7 @@ async function readBatch(store: Store, id: string): Promise<CanonicalBatch> {
     steps,
     records: await store.readRecords(id, 0, LIMIT),
     chain: await store.readLedger(id, 0, LIMIT),
+    checkpoints: await store.readCheckpoints(id),
   };
 }
 

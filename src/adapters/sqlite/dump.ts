@@ -12,6 +12,8 @@ import { translateError } from "./errors.ts";
 
 /** Rows that are held in memory at once. */
 const PAGE = 1_000;
+/** And what they weigh, in characters and bytes: a column of a page becomes one text on its way. */
+const PAGE_CHARS_MAX = 4_000_000;
 
 /** Which columns of which tables are monotonic; `0` stays what it is: at once. */
 const MONOTONIC: Readonly<Record<string, readonly string[]>> = {
@@ -69,15 +71,28 @@ function dumpTable(db: DatabaseSync, name: string, aheadMs: number): TableDump {
     name,
     *readPages() {
       let page: Record<string, unknown>[] = [];
+      let chars = 0;
       for (const row of db.prepare(`SELECT * FROM "${name}"`).iterate()) {
+        const weight = weigh(row);
+        if (page.length === PAGE || (page.length > 0 && chars + weight > PAGE_CHARS_MAX)) {
+          yield page;
+          page = [];
+          chars = 0;
+        }
         page.push(translate(name, { ...row }, aheadMs));
-        if (page.length < PAGE) continue;
-        yield page;
-        page = [];
+        chars += weight;
       }
       if (page.length > 0) yield page;
     },
   };
+}
+
+function weigh(row: Record<string, unknown>): number {
+  return Object.values(row).reduce<number>((sum, value) => sum + lengthOf(value), 0);
+}
+
+function lengthOf(value: unknown): number {
+  return typeof value === "string" || value instanceof Uint8Array ? value.length : 0;
 }
 
 function translate(
