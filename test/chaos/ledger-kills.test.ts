@@ -1,16 +1,31 @@
 /** A few kills in the middle of appending; `npm run test:long` has a hundred. */
-import { afterEach, expect, test } from "vitest";
-import type { Workspace } from "../support/command-line.ts";
+import { randomBytes } from "node:crypto";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { Workspace } from "../support/command-line.ts";
+import { askForPostgres } from "../support/postgres-setup.ts";
 import { killAndVerify } from "./ledger-kills.ts";
 
 const SEED = Number(process.env["SLUICE_SEED"] ?? 1);
+const KILLS = 6;
+const NAME_BYTES = 6;
 
-let work: Workspace | null = null;
-afterEach(() => work?.remove());
+let work: Workspace;
+beforeEach(() => {
+  work = new Workspace();
+});
+afterEach(() => work.remove());
 
 test("six kills in the middle of appending: the ledger verifies each time", async () => {
-  const { items } = await killAndVerify(6, SEED, (made) => {
-    work = made;
-  });
+  const { kills, items } = await killAndVerify({ work, kills: KILLS, seed: SEED });
+  expect(kills).toBe(KILLS);
+  expect(items).toBeGreaterThan(0);
+}, 120_000);
+
+test("six kills on a server: the ledger verifies each time", async () => {
+  const address = new URL(await askForPostgres());
+  address.searchParams.set("schema", `kills_${randomBytes(NAME_BYTES).toString("hex")}`);
+  const env = { SLUICE_STORE: address.href, SLUICE_LEDGER_KEY: work.at("ledger.key") };
+  const { kills, items } = await killAndVerify({ work, kills: KILLS, seed: SEED, env });
+  expect(kills).toBe(KILLS);
   expect(items).toBeGreaterThan(0);
 }, 120_000);

@@ -2,33 +2,71 @@
  * Kills in the middle of appending: a worker of a pipeline that records much is killed at random
  * moments, over and over. After each kill the ledger as it is verifies offline, by both verifiers.
  */
+import { readFileSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
-import { isConclusive } from "../../src/ledger/verdict.ts";
+import { isConclusive, type Verdict } from "../../src/ledger/verdict.ts";
 import { verifyExport } from "../../src/ledger/verify-export.ts";
 import { SeededRandom } from "../../src/testing/seeded-random.ts";
-import { Workspace } from "../support/command-line.ts";
+import type { Ending, Workspace } from "../support/command-line.ts";
 import { verifyNaively } from "../support/naive-verifier.ts";
 
-/** Between the first record of a life and its end, at most. */
+/** Between the first word of a life and its end, at most. */
 const LIFE_MS_MAX = 600;
-const ITEMS = 200_000;
+/** Some lives' worth: a batch that has ended is followed by a new one. */
+const ITEMS = 20_000;
+/** A life whose batch has ended is no kill. More of them than that, and the batches are too small. */
+const LIVES_PER_KILL = 3;
+const NAIVELY_EVERY = 10;
+const EXPORT = "ledger.jsonl";
+const BATCH = /b-[a-z2-7]{12}/;
+
+export interface KillsOptions {
+  readonly work: Workspace;
+  readonly kills: number;
+  readonly seed: number;
+  /** Where the store and the key are, if not in the folder. */
+  readonly env?: Readonly<Record<string, string>>;
+}
 
 export interface KillsReport {
+  /** Of workers whose batch had begun and has not ended. */
   readonly kills: number;
-  /** Records and item records that the last verification found. */
+  readonly batches: number;
+  /** Records and item records that were verified last, of all batches. */
   readonly records: number;
   readonly items: number;
 }
 
-export async function killAndVerify(
-  kills: number,
-  seed: number,
-  onWorkspace: (work: Workspace) => void,
-): Promise<KillsReport> {
-  const work = new Workspace();
-  onWorkspace(work);
+export async function killAndVerify(options: KillsOptions): Promise<KillsReport> {
+  const { work, seed, env = {} } = options;
   const random = new SeededRandom(seed);
+  writeWork(work);
+  const ledgers = new Map<string, Extract<Verdict, { kind: "intact" }>>();
+  let kills = 0;
+  for (let life = 0; kills < options.kills; life++) {
+    expect(life, `${kills} kills of seed ${seed}`).toBeLessThan(options.kills * LIVES_PER_KILL);
+    const member = work.start(["run", "pipeline.ts", "--input", "items.jsonl", "--json"], { env });
+    await member.waitFor(BATCH);
+    await sleep(random.next() * LIFE_MS_MAX);
+    member.signal("SIGKILL");
+    const { signal, stdout, stderr } = await member.ended;
+    const batch = BATCH.exec(stderr + stdout)?.[0] ?? "";
+    const where = `life ${life} of seed ${seed}, ended by ${signal ?? "itself"}`;
+    // The second verifier holds all of it: it looks at some.
+    const verdict = await verifyStored({ ...options, batch, naively: life % NAIVELY_EVERY === 0 });
+    expect(verdict, where).toMatchObject({ kind: "intact", isTrusted: true });
+    if (verdict.kind !== "intact") continue;
+    ledgers.set(batch, verdict);
+    if (verdict.ended !== null) expect(isConclusive(verdict), where).toBe(true);
+    else if (signal === "SIGKILL") kills++;
+  }
+  const sum = (what: "records" | "items"): number =>
+    [...ledgers.values()].reduce((total, verdict) => total + verdict[what], 0);
+  return { kills, batches: ledgers.size, records: sum("records"), items: sum("items") };
+}
+
+function writeWork(work: Workspace): void {
   work.writePipeline(`ledger: { item: true, states: ["RECEIVED", "STORED"] }, chunkSize: 50,
     retry: { attempts: 2, baseMs: 1 }, maxRedrives: 0, key: (item: any) => item.id,
     process: async (item: any, { record, attempt }: any) => {
@@ -38,34 +76,25 @@ export async function killAndVerify(
       record("STORED");
     }`);
   work.writeItems(ITEMS);
-  const run = ["run", "pipeline.ts", "--input", "items.jsonl", "--json"];
-  let pem = "";
-  let [records, items] = [0, 0];
-  for (let kill = 0; kill < kills; kill++) {
-    const member = work.start(run);
-    await member.waitFor(/b-[a-z2-7]{12}/).catch(() => undefined);
-    await sleep(random.next() * LIFE_MS_MAX);
-    member.signal("SIGKILL");
-    await member.ended;
-    const batch = await findBatch(work);
-    if (batch === null) continue;
-    await work.run("ledger", "export", batch, "-o", "ledger.jsonl");
-    pem = (await work.run("ledger", "key")).stdout;
-    const exported = Buffer.from(work.read("ledger.jsonl"));
-    const verdict = await verifyExport([exported], { trusted: [pem] });
-    expect(verdict, `kill ${kill} of seed ${seed}`).toMatchObject({
-      kind: "intact",
-      isTrusted: true,
-    });
-    // The second verifier holds all of it: it looks at some.
-    if (kill % 10 === 0) expect(verifyNaively(exported, { pem })).toBeNull();
-    if (verdict.kind === "intact") ({ records, items } = verdict);
-    if (verdict.kind === "intact" && isConclusive(verdict)) break;
-  }
-  return { kills, records, items };
 }
 
-async function findBatch(work: Workspace): Promise<string | null> {
-  const { stdout } = await work.run("list", "--json");
-  return /b-[a-z2-7]{12}/.exec(stdout)?.[0] ?? null;
+/** As somebody else would: by the command, the file that it wrote, and the public key. */
+async function verifyStored({
+  work,
+  env = {},
+  batch,
+  naively,
+}: KillsOptions & { readonly batch: string; readonly naively: boolean }): Promise<Verdict> {
+  const call = async (...args: string[]): Promise<Ending> => {
+    const ending = await work.start(args, { env }).ended;
+    expect(ending.code, `${args.join(" ")}: ${ending.stderr}`).toBe(0);
+    return ending;
+  };
+  // What was exported before must not stand in for it.
+  rmSync(work.at(EXPORT), { force: true });
+  await call("ledger", "export", batch, "-o", EXPORT);
+  const { stdout: pem } = await call("ledger", "key");
+  const exported = readFileSync(work.at(EXPORT));
+  if (naively) expect(verifyNaively(exported, { pem })).toBeNull();
+  return verifyExport([exported], { trusted: [pem] });
 }

@@ -1,17 +1,24 @@
 /** A hundred kills in the middle of appending; takes minutes: `npm run test:long`. */
-import { afterEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { killAndVerify } from "../chaos/ledger-kills.ts";
-import type { Workspace } from "../support/command-line.ts";
+import { Workspace } from "../support/command-line.ts";
 
 const SEED = Number(process.env["SLUICE_SEED"] ?? 1);
+const KILLS = 100;
 
-let work: Workspace | null = null;
-afterEach(() => work?.remove());
+let work: Workspace;
+beforeEach(() => {
+  work = new Workspace();
+});
+afterEach(() => work.remove());
 
 test("100 kills in the middle of appending: the ledger verifies each time", async () => {
-  const { items, records } = await killAndVerify(100, SEED, (made) => {
-    work = made;
+  const { kills, batches, records, items } = await killAndVerify({
+    work,
+    kills: KILLS,
+    seed: SEED,
   });
-  console.log(`${records} records and ${items} item records after 100 kills`);
+  console.log(`${kills} kills, ${batches} batches, ${records} records and ${items} item records`);
+  expect(kills).toBe(KILLS);
   expect(items).toBeGreaterThan(0);
 }, 3_600_000);
