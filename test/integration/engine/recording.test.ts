@@ -1,15 +1,22 @@
 /** What handlers record of their items is in the ledger of their batch, whatever becomes of them. */
 import { hash } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "vitest";
 import { canonicalize, type Json } from "../../../src/core/canonical-json.ts";
 import { PermanentError, TransientError } from "../../../src/core/errors.ts";
 import { computeBlockRoot } from "../../../src/ledger/block.ts";
 import { readItemLine, type ItemLine } from "../../../src/ledger/item-line.ts";
 import { digestDetails } from "../../../src/ledger/item-record.ts";
+import { openKeyFile } from "../../../src/ledger/key-file.ts";
+import { isConclusive } from "../../../src/ledger/verdict.ts";
+import { verifyExport } from "../../../src/ledger/verify-export.ts";
 import type { Store } from "../../../src/ports/store.ts";
 import type { ItemContext } from "../../../src/runtime/contexts.ts";
 import { failed, skipped, succeeded } from "../../../src/runtime/outcomes.ts";
 import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { jsonl } from "../../../src/sources/jsonl.ts";
+import { exportPem } from "../../support/ledger-export.ts";
 import {
   findBreak,
   foldOutcomes,
@@ -21,6 +28,7 @@ import { collect, describeOnStores, makeSignal, numbers } from "./engine-rig.ts"
 
 /** What gives up stays a dead letter at once: automatic passes are no subject here. */
 const once = { retry: { attempts: 3, baseMs: 1, capMs: 2 }, maxRedrives: 0 };
+const WITHIN_MS = 20_000;
 const ledger = { item: true, states: ["RECEIVED", "DONE"] } as const;
 
 interface Ledger {
@@ -61,6 +69,39 @@ async function readLedger(store: Store, id: string): Promise<Ledger> {
 }
 
 const pick = ({ item, state, attempt }: ItemLine): string => `${item} ${state} ${attempt}`;
+
+interface Row {
+  readonly n: number;
+}
+
+const rows = {
+  name: "rows",
+  ledger,
+  ...once,
+  source: ({ input }: { readonly input: string }) => jsonl<Row>(input),
+  key: ({ n }: Row) => `row-${n}`,
+};
+const receive = (_row: Row, { record }: ItemContext): void => record("RECEIVED");
+
+/** Each reads its items in a way of its own. */
+const READERS = [
+  ["a handler", definePipeline({ ...rows, process: receive })],
+  [
+    "a chunk's handler",
+    definePipeline({
+      ...rows,
+      processChunk: (items, { record }) =>
+        items.map((item) => {
+          record(item, "RECEIVED");
+          return succeeded();
+        }),
+    }),
+  ],
+  [
+    "de-duplication",
+    definePipeline({ ...rows, process: receive, dedupe: { identity: ({ n }: Row) => String(n) } }),
+  ],
+] as const;
 
 describeOnStores("recording", (test) => {
   test("states are in the ledger with who, when and what, and are no events", async ({ rig }) => {
@@ -250,4 +291,35 @@ describeOnStores("recording", (test) => {
     const blocks = (await readChain(rig.store, handle.id)).filter(({ block }) => block !== null);
     expect(blocks.length).toBeGreaterThan(10);
   });
+
+  for (const [what, pipeline] of READERS) {
+    test(`an item that cannot be read fails alone, and the ledger says so: ${what}`, async ({
+      rig,
+    }) => {
+      const keyFile = join(rig.folder, "ledger.key");
+      const engine = await rig.start({ ledger: { keyFile } });
+      const file = join(rig.folder, "rows.jsonl");
+      writeFileSync(file, '{"n":0}\nnonsense\n{"n":2}\n');
+      const handle = await engine.submit(pipeline, file);
+      expect(await handle.wait()).toMatchObject({
+        state: "completed_with_errors",
+        counts: { succeeded: 2, failed: 1 },
+      });
+      const letters = await collect(handle.deadLetters());
+      expect(letters).toMatchObject([{ item: 1, code: "MALFORMED_LINE" }]);
+      const { outcomes, lines } = await readLedger(rig.store, handle.id);
+      expect(Object.fromEntries(outcomes)).toEqual({ 0: "succeeded", 1: "failed", 2: "succeeded" });
+      // Nobody knows its content.
+      const told = lines.map(({ item, state, content }) => `${item} ${state} ${typeof content}`);
+      expect(told.toSorted()).toEqual([
+        "0 RECEIVED string",
+        "1 seen undefined",
+        "2 RECEIVED string",
+      ]);
+      expect(await engine.waitForSubscribers({ withinMs: WITHIN_MS })).toBe(true);
+      const trusted = [exportPem(openKeyFile(keyFile, "").key)];
+      const verdict = await verifyExport(engine.exportLedger(handle.id), { trusted });
+      expect(isConclusive(verdict), JSON.stringify(verdict)).toBe(true);
+    });
+  }
 });
