@@ -6,6 +6,7 @@ import type { FullBatchView } from "./batch-view.ts";
 import type { DeadLetterView } from "./dead-letter-view.ts";
 import { formatCount } from "./format-number.ts";
 import { makeInert } from "./inert-text.ts";
+import { describeRecord } from "./record-words.ts";
 
 export type EvidenceFiles = readonly (readonly [name: string, what: string])[];
 
@@ -48,6 +49,7 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto
 h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.15rem; margin-top: 2rem; }
 table { border-collapse: collapse; width: 100%; font-size: 0.9rem; }
 th, td { text-align: left; padding: 0.25rem 0.75rem 0.25rem 0; border-bottom: 1px solid #ddd; vertical-align: top; overflow-wrap: anywhere; }
+.short { white-space: nowrap; }
 th { border-bottom: 2px solid #888; } .n { text-align: right; }
 .verdict { padding: 0.75rem 1rem; border-left: 0.4rem solid; margin: 1rem 0; }
 .good { border-color: #1a7f37; background: #eefaf0; } .partly { border-color: #9a6700; background: #fff8e5; } .bad { border-color: #b42318; background: #fdf0ee; }
@@ -144,19 +146,12 @@ function renderRecords(records: readonly BatchEntry[], otherwise: string): strin
   if (records.length === 0) return `<p>${otherwise}</p>`;
   return renderTable(
     ["record", "time", "what", "details"],
-    records.map(({ record, at, type, data }) => [
-      record,
-      at,
-      type,
-      Object.entries(data)
-        .map(
-          ([name, value]) =>
-            `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`,
-        )
-        .join("; "),
-    ]),
+    records.map((entry) => [entry.record, entry.at, entry.type, describeRecord(entry)]),
   );
 }
+
+/** A time, a type and the like are not broken over lines. */
+const SHORT_CHARS_MAX = 28;
 
 /** Columns from `numbersFrom` on are numbers. */
 function renderTable(
@@ -164,8 +159,10 @@ function renderTable(
   rows: readonly (readonly string[])[],
   numbersFrom = titles.length,
 ): string {
-  const cell = (tag: string, text: string, at: number): string =>
-    `<${tag}${at >= numbersFrom ? ' class="n"' : ""}>${escape(text)}</${tag}>`;
+  const cell = (tag: string, text: string, at: number): string => {
+    const named = at >= numbersFrom ? "n" : text.length <= SHORT_CHARS_MAX ? "short" : "";
+    return `<${tag}${named === "" ? "" : ` class="${named}"`}>${escape(text)}</${tag}>`;
+  };
   const row = (tag: string, cells: readonly string[]): string =>
     `<tr>${cells.map((text, at) => cell(tag, text, at)).join("")}</tr>`;
   const head = titles.every((title) => title === "") ? "" : `<thead>${row("th", titles)}</thead>\n`;

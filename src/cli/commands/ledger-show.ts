@@ -10,6 +10,7 @@ import { EXIT } from "../exit-codes.ts";
 import { formatJson, makeInert } from "../inert-text.ts";
 import { type OpenLedger, withLedger } from "../ledger-file.ts";
 import type { Screen } from "../screen.ts";
+import { describeRecord } from "../record-words.ts";
 import { readSubFlags } from "../sub-command.ts";
 import { renderTable } from "../table.ts";
 
@@ -62,18 +63,10 @@ async function showBatch(cli: Cli, open: OpenLedger, flags: ShowFlags): Promise<
     record,
     at,
     makeInert(type),
-    makeInert(describeData(data)),
+    makeInert(describeRecord({ type, data })),
   ]);
   for (const line of renderTable(columns, rows, cli.out)) cli.out.line(line);
   return EXIT.ok;
-}
-
-/** The members of a record's data, in the order in which they stand there. */
-function describeData(data: BatchEntry["data"]): string {
-  return Object.entries(data)
-    .filter(([name]) => name !== "block")
-    .map(([name, value]) => `${name} ${typeof value === "string" ? value : JSON.stringify(value)}`)
-    .join(", ");
 }
 
 async function showItem(

@@ -151,8 +151,8 @@ describe("of a broken ledger", () => {
       expect(JSON.parse(work.read("pack/verdict.json"))).toMatchObject({ kind: "broken" });
       const report = work.read("pack/report.html");
       expect(report).toMatch(/<div class="verdict bad">broken at line \d+, record [45]: /);
-      expect(report).toContain("<td>batch.submitted</td>");
-      expect(report).not.toContain("<td>batch.ended</td>");
+      expect(report).toContain(">batch.submitted</td>");
+      expect(report).not.toContain(">batch.ended</td>");
       // An act of Ann's is behind the break: nobody may read that there was none.
       expect(report).not.toContain("Nobody interfered.");
       expect(work.read("pack/ledger.jsonl")).toContain("batch.ended");
@@ -168,7 +168,7 @@ describe("of a broken ledger", () => {
     expect({ code, stdout }).toMatchObject({ code: 1 });
     expect(stdout).toContain("broken at line");
     execFileSync("unzip", ["-q", work.at("evidence.zip"), "-d", work.at("pack")]);
-    expect(work.read("pack/report.html")).toContain("<td>batch.submitted</td>");
+    expect(work.read("pack/report.html")).toContain(">batch.submitted</td>");
     expect(work.read("pack/ledger.jsonl")).toContain("letter-9");
   });
 });
