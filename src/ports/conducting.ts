@@ -7,6 +7,7 @@ import type { Act, BatchRecord, BatchState, EndReason } from "../core/batch.ts";
 import type { Caps } from "../core/caps.ts";
 import type { StopMode } from "../core/chunk.ts";
 import type { Counts } from "../core/counts.ts";
+import type { RetentionAges } from "../core/retention.ts";
 import type { StepSettings } from "../core/step.ts";
 import type { PauseFacts } from "../core/why.ts";
 import type { LeasedChunk, LeaseRequest, Permit } from "./working.ts";
@@ -26,6 +27,8 @@ export interface BatchSettings {
   readonly traceparent?: string;
   /** Missing where its chain tells nothing of single items. */
   readonly ledger?: { readonly item: true };
+  /** Ages that its pipeline promised. Missing where it goes by those of whoever prunes. */
+  readonly retention?: RetentionAges;
 }
 
 export interface Submission {

@@ -28,6 +28,7 @@ describe("definePipeline", () => {
       weights: {},
       limits: {},
       ledger: null,
+      retention: {},
       steps: [
         {
           name: "import",
@@ -107,6 +108,49 @@ describe("definePipeline", () => {
     ]) {
       expect(message).toContain(problem);
     }
+  });
+
+  test("takes ages for its batches, and refuses what are none", () => {
+    const take = (ages: object): unknown =>
+      (define({ name: "import", process, retention: ages }) as Pipeline).retention;
+    expect(take({})).toEqual({});
+    expect(take({ keepMs: 0 })).toEqual({ keepMs: 0 });
+    expect(take({ keepMs: 5, keepEvidenceMs: 5 })).toEqual({ keepMs: 5, keepEvidenceMs: 5 });
+    expect(take({ keepMs: 5, keepEvidenceMs: 0 })).toEqual({ keepMs: 5, keepEvidenceMs: 0 });
+    expect(Object.keys(take({ keepMs: undefined, keepEvidenceMs: 1 }) as object)).toEqual([
+      "keepEvidenceMs",
+    ]);
+    const step = { name: "a", process };
+    expect(define({ name: "import", steps: [step], retention: { keepMs: 1 } })).toMatchObject({
+      retention: { keepMs: 1 },
+    });
+    const wrong = (given: unknown): string => refuse({ name: "import", process, retention: given });
+    expect(wrong(5)).toContain("retention must be ages: { keepMs, keepEvidenceMs }");
+    expect(wrong({ keepMs: 2_000, keepEvidenceMs: 1_999 })).toContain(
+      "retention.keepEvidenceMs (1999) must not be below retention.keepMs (2000)",
+    );
+    const message = wrong({ keepMs: -1, keepEvidenceMs: "30d", keepEvidence: 1 });
+    for (const problem of [
+      "has 3 problems",
+      "retention.keepMs must be a whole number from 0 to 3,153,600,000,000 (got -1)",
+      'retention.keepEvidenceMs must be a whole number from 0 to 3,153,600,000,000 (got "30d")',
+      "retention.keepEvidence is not an option. Did you mean keepEvidenceMs?",
+    ]) {
+      expect(message).toContain(problem);
+    }
+  });
+
+  test("asks what a misspelt option was meant to be", () => {
+    const message = refuse({ name: "import", process, retension: {}, chunksize: 5 });
+    expect(message).toContain("retension is not an option. Did you mean retention?");
+    expect(message).toContain("chunksize is not an option. Did you mean chunkSize?");
+    const steps = [{ name: "a", process, chunksise: 5 }];
+    expect(refuse({ name: "import", steps })).toContain(
+      "steps.0.chunksise is not an option. Did you mean chunkSize?",
+    );
+    expect(refuse({ name: "import", process, ledger: { item: true, stats: [] } })).toContain(
+      "ledger.stats is not an option. Did you mean states?",
+    );
   });
 
   test("says everything that is wrong at once, with its place and what was given", () => {

@@ -3,6 +3,8 @@ import { z } from "zod";
 import { CAP_MAX, type Caps } from "../core/caps.ts";
 import { SluiceError } from "../core/errors.ts";
 import { isCap, isWeight, WEIGHT_MAX } from "../core/limit.ts";
+import { KEEP_MS_MAX, type RetentionAges } from "../core/retention.ts";
+import { askDidYouMean, findSimilar } from "../core/similar-words.ts";
 import {
   type CheckedStep,
   checkTogether,
@@ -61,6 +63,21 @@ const ledger = z
     }
   });
 
+const keepFor = wholeNumber(0, KEEP_MS_MAX).optional();
+const retention = z
+  .strictObject(
+    { keepMs: keepFor, keepEvidenceMs: keepFor },
+    { error: "must be ages: { keepMs, keepEvidenceMs }" },
+  )
+  .superRefine(({ keepMs = 0, keepEvidenceMs = 0 }, context) => {
+    // Of what is no number neither is so: that is complained of on its own.
+    if (!(keepEvidenceMs > 0 && keepEvidenceMs < keepMs)) return;
+    complainTo(context)(
+      ["keepEvidenceMs"],
+      `(${keepEvidenceMs}) must not be below retention.keepMs (${keepMs}): a batch that can be redriven needs its evidence`,
+    );
+  });
+
 const pipelineOptions = {
   name,
   version: version.default("1"),
@@ -76,6 +93,7 @@ const pipelineOptions = {
     )
     .default({}),
   ledger: ledger.nullable().default(null),
+  retention: retention.default({}),
 };
 
 /** A pipeline of one step has the step's options as its own. */
@@ -110,6 +128,7 @@ interface CheckedPipeline {
   readonly weights: { readonly [tenant: string]: number };
   readonly limits: Caps;
   readonly ledger: { readonly item: true; readonly states: readonly string[] } | null;
+  readonly retention: RetentionAges;
   readonly steps: readonly (CheckedStep & { readonly name: string })[];
 }
 
@@ -124,9 +143,12 @@ export function validatePipeline(options: unknown): CheckedPipeline {
     : single.safeParse(options, { reportInput: true });
   if (!checked.success) throw describeProblems(checked.error, options);
   const { data } = checked;
-  if ("steps" in data) return { ...data, limits: listGiven(data.limits) };
+  if ("steps" in data) {
+    const { limits, retention: kept } = data;
+    return { ...data, limits: listGiven(limits), retention: listGiven(kept) };
+  }
   const { name: called, version: number, accepts, strict, maxRunMs, tenant: of, ...rest } = data;
-  const { weights, limits, ledger: kept, ...only } = rest;
+  const { weights, limits, ledger: book, retention: kept, ...only } = rest;
   return {
     name: called,
     version: number,
@@ -136,14 +158,20 @@ export function validatePipeline(options: unknown): CheckedPipeline {
     tenant: of,
     weights,
     limits: listGiven(limits),
-    ledger: kept,
+    ledger: book,
+    retention: listGiven(kept),
     steps: [{ ...only, name: called }],
   };
 }
 
 /** Without what was named and left open. */
-function listGiven(limits: { readonly [Scope in keyof Caps]: number | undefined }): Caps {
-  return Object.fromEntries(Object.entries(limits).filter(([, given]) => given !== undefined));
+function listGiven<Name extends string>(
+  named: { readonly [At in Name]?: number | undefined },
+): {
+  readonly [At in Name]?: number;
+} {
+  const given = Object.entries(named).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given) as { readonly [At in Name]?: number };
 }
 
 function describeProblems(error: z.ZodError, options: unknown): SluiceError {
@@ -158,7 +186,10 @@ function describeProblems(error: z.ZodError, options: unknown): SluiceError {
 
 function describeIssue(issue: z.core.$ZodIssue): string[] {
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => `${[...issue.path, key].join(".")} is not an option`);
+    return issue.keys.map((key) => {
+      const meant = askDidYouMean(findSimilar(key, listMembers(issue.path)));
+      return `${[...issue.path, key].join(".")} is not an option${meant && `. ${meant}`}`;
+    });
   }
   // Of a choice between shapes the first one that was begun tells more than "neither".
   if (issue.code === "invalid_union") {
@@ -169,6 +200,15 @@ function describeIssue(issue: z.core.$ZodIssue): string[] {
   if (place === "") return ["definePipeline takes one object of options"];
   const given = "input" in issue ? ` (got ${show(issue.input)})` : "";
   return [`${place} ${issue.message}${issue.code === "custom" && isRule(issue) ? given : ""}`];
+}
+
+/** What may stand there, as far as it is told here. */
+function listMembers([first, ...rest]: readonly PropertyKey[]): string[] {
+  if (first === undefined) return Object.keys({ ...pipelineOptions, ...stepOptions, steps: [] });
+  if (first === "steps" && rest.length === 1) return Object.keys({ name, ...stepOptions });
+  if (rest.length > 0) return [];
+  if (first === "retention") return Object.keys(retention.shape);
+  return first === "ledger" ? Object.keys(ledger.shape) : [];
 }
 
 /** Rules about one value quote it; rules about several do not, as the place names only one. */

@@ -4,6 +4,7 @@ import type { Caps } from "../core/caps.ts";
 import type { ErrorClass } from "../core/errors.ts";
 import type { BudgetScope } from "../core/failure-budget.ts";
 import type { Weekday } from "../core/quiet-hours.ts";
+import type { RetentionAges } from "../core/retention.ts";
 import type { RetryPolicy } from "../core/retry.ts";
 import type { ChunkLimitPolicy } from "../core/slicing.ts";
 import type { SourceLike } from "../ports/source.ts";
@@ -163,6 +164,8 @@ interface PipelineCommon {
    * redrives, and what handlers record. Default only what happens to the batch.
    */
   readonly ledger?: ItemLedgerOptions | null;
+  /** How long its batches are kept when they have ended. Default as the engine's settings say. */
+  readonly retention?: RetentionAges;
 }
 
 /** A ledger of single items. */
@@ -320,6 +323,8 @@ export interface Pipeline<Item = unknown, Input = unknown, Result = unknown> {
   readonly limits: Caps;
   /** Null where only what happens to a batch is recorded. */
   readonly ledger: Required<ItemLedgerOptions> | null;
+  /** What it says itself of how long its batches are kept. */
+  readonly retention: RetentionAges;
   /** In order; at least one. */
   readonly steps: readonly [Step, ...Step[]];
   /** Carry the types; never set. */

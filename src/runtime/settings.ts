@@ -1,5 +1,6 @@
 /** The engine's own numbers, with their defaults; contradictory ones are refused at start. */
 import { SluiceError } from "../core/errors.ts";
+import { KEEP_MS_MAX } from "../core/retention.ts";
 
 export interface EngineSettings {
   /** How long a worker's right to a chunk lasts without renewal. */
@@ -101,8 +102,8 @@ const RANGES: { readonly [Name in keyof EngineSettings]: readonly [min: number, 
   stallMs: [10, DAY_MS],
   orphanMs: [100, 365 * DAY_MS],
   staleMs: [100, 365 * DAY_MS],
-  keepMs: [0, 36_500 * DAY_MS],
-  keepEvidenceMs: [0, 36_500 * DAY_MS],
+  keepMs: [0, KEEP_MS_MAX],
+  keepEvidenceMs: [0, KEEP_MS_MAX],
   scaleDrainMs: [1_000, 365 * DAY_MS],
   scaleMin: [0, 100_000],
   scaleMax: [0, 100_000],

@@ -60,6 +60,8 @@ export function describeSubmission(
       maxRunMs: pipeline.maxRunMs,
       ...describeShare(pipeline, tenant),
       ...(pipeline.ledger !== null && { ledger: { item: true as const } }),
+      // A promise for this batch: what the pipeline or the engine says later does not change it.
+      ...(Object.keys(pipeline.retention).length > 0 && { retention: pipeline.retention }),
     },
   };
 }

@@ -1,0 +1,57 @@
+import { describe, expect, test } from "vitest";
+import { computeAges, decidePruning } from "./retention.ts";
+
+const NONE = { scratchAgeMs: null, evidenceAgeMs: null };
+const BOTH = { scratchAgeMs: 10, evidenceAgeMs: 20 };
+
+describe("decidePruning", () => {
+  test("without ages of its own a batch goes by those that are given", () => {
+    const told = [10, 11, 20, 21].map((age) => decidePruning(age, {}, BOTH));
+    expect(told).toEqual(["nothing", "scratch", "scratch", "whole"]);
+    expect(decidePruning(1_000, {}, NONE)).toBe("nothing");
+  });
+
+  test("each age of its own stands in place of the one that is given, that alone", () => {
+    expect(decidePruning(6, { keepMs: 5 }, BOTH)).toBe("scratch");
+    expect(decidePruning(11, { keepMs: 15 }, BOTH)).toBe("nothing");
+    expect(decidePruning(21, { keepMs: 5 }, BOTH)).toBe("whole");
+    expect(decidePruning(11, { keepEvidenceMs: 30 }, BOTH)).toBe("scratch");
+    expect(decidePruning(21, { keepEvidenceMs: 30 }, BOTH)).toBe("scratch");
+    expect(decidePruning(31, { keepEvidenceMs: 30 }, BOTH)).toBe("whole");
+    expect(decidePruning(6, { keepEvidenceMs: 5 }, BOTH)).toBe("whole");
+  });
+
+  test("its own count also where nothing else is pruned", () => {
+    expect(decidePruning(6, { keepMs: 5 }, NONE)).toBe("scratch");
+    expect(decidePruning(6, { keepEvidenceMs: 5 }, NONE)).toBe("whole");
+  });
+
+  test("evidence of 0 is kept for ever", () => {
+    expect(decidePruning(10 ** 9, { keepEvidenceMs: 0 }, BOTH)).toBe("scratch");
+    expect(decidePruning(10 ** 9, { keepMs: 5, keepEvidenceMs: 0 }, BOTH)).toBe("scratch");
+  });
+
+  test("a batch that may be redriven for longer than others are known keeps its evidence", () => {
+    expect(decidePruning(21, { keepMs: 30 }, BOTH)).toBe("nothing");
+    expect(decidePruning(31, { keepMs: 30 }, BOTH)).toBe("whole");
+  });
+});
+
+describe("computeAges", () => {
+  const given = { keepMs: 10, keepEvidenceMs: 20 };
+
+  test("takes each age from the batch, or else from what is given", () => {
+    expect(computeAges(given, {})).toEqual(given);
+    expect(computeAges(given, { keepMs: 5 })).toEqual({ keepMs: 5, keepEvidenceMs: 20 });
+    expect(computeAges(given, { keepEvidenceMs: 0 })).toEqual({ keepMs: 10, keepEvidenceMs: 0 });
+    expect(computeAges({ ...given, keepEvidenceMs: 0 }, { keepMs: 30 })).toEqual({
+      keepMs: 30,
+      keepEvidenceMs: 0,
+    });
+  });
+
+  test("answers ages that do not contradict each other", () => {
+    expect(computeAges(given, { keepMs: 30 })).toEqual({ keepMs: 30, keepEvidenceMs: 30 });
+    expect(computeAges(given, { keepEvidenceMs: 5 })).toEqual({ keepMs: 5, keepEvidenceMs: 5 });
+  });
+});
