@@ -38,3 +38,23 @@ CREATE TABLE ledger_key (
   body text NOT NULL,
   signature text NOT NULL
 );
+
+-- How long a batch is kept when it has ended, where its pipeline promised that: the ages of its settings.
+ALTER TABLE batch ADD COLUMN keep_ms bigint;           -- can be redriven
+ALTER TABLE batch ADD COLUMN keep_evidence_ms bigint;  -- is known at all; 0 for ever
+-- Nothing is left of what only a redrive needs. Until then a batch that is marked as pruned is not done.
+ALTER TABLE batch ADD COLUMN spent smallint NOT NULL DEFAULT 0 CHECK (spent IN (0, 1));
+UPDATE batch SET spent = 1 WHERE pruned = 1
+  AND NOT EXISTS (SELECT 1 FROM manifest m WHERE m.batch = batch.num)
+  AND NOT EXISTS (SELECT 1 FROM override o WHERE o.batch = batch.num);
+
+-- What is to be pruned is found without a walk over what is kept: by when it ended, or, where it has an
+-- age of its own, by when it is due.
+CREATE INDEX batch_scratch_by_age ON batch (ended_at)
+  WHERE ended_at IS NOT NULL AND spent = 0 AND keep_ms IS NULL;
+CREATE INDEX batch_scratch_due ON batch ((ended_at + keep_ms))
+  WHERE ended_at IS NOT NULL AND spent = 0 AND keep_ms IS NOT NULL;
+CREATE INDEX batch_evidence_by_age ON batch (ended_at)
+  WHERE ended_at IS NOT NULL AND keep_evidence_ms IS NULL;
+CREATE INDEX batch_evidence_due ON batch ((ended_at + keep_evidence_ms))
+  WHERE ended_at IS NOT NULL AND keep_evidence_ms > 0;

@@ -6,6 +6,12 @@
 
 const SIGN = "#";
 
+/**
+ * Reads records to have them signed. It is owed nothing: where nobody signs any more it would hold the
+ * evidence of all batches for ever, and one that is pruned before it was signed is simply gone.
+ */
+export const NOTARY = "sluice/notary";
+
 export interface GroupName {
   readonly topic: string;
   readonly group: string;

@@ -8,6 +8,7 @@ import type { StopMode } from "../core/chunk.ts";
 import type { LanePolicy } from "../core/lane.ts";
 import type { LimitTarget, LimitValue } from "../core/limit.ts";
 import type { LetterFilter } from "../core/redrive.ts";
+import type { PruneAges } from "../core/retention.ts";
 import type { ActResult, BatchSnapshot } from "./conducting.ts";
 
 export interface CancelRequest extends Act {
@@ -83,7 +84,8 @@ export interface DiscardRequest extends Act {
 /** Where a batch goes in the queue of its lane. */
 export type LaneMove = { readonly to: "front" | "back" } | { readonly before: string };
 
-export interface PrunePolicy {
+/** Ages of batches without one of their own: each of those stands in its place, unless one is named. */
+export interface PrunePolicy extends PruneAges {
   /**
    * Ended longer ago than this: scratch data goes (manifests, checkpoints, edited payloads). Written
    * longer ago, and acknowledged by every group of its topic: a message goes, unless it is the one of
@@ -92,7 +94,7 @@ export interface PrunePolicy {
   readonly scratchAgeMs: number | null;
   /** Ended longer ago than this: the batch goes with all its evidence. */
   readonly evidenceAgeMs: number | null;
-  /** Only this batch, and no messages; default all. */
+  /** Only this batch, by these ages and not its own, and no messages; default all. */
   readonly batch?: string;
   /** Counts only. */
   readonly dryRun: boolean;

@@ -15,7 +15,7 @@ import type { Log } from "./log.ts";
 import { Setbacks } from "./setbacks.ts";
 
 /** Of its durable reader. */
-export const NOTARY = "sluice/notary";
+export { NOTARY } from "../core/reader-name.ts";
 
 /** After these a batch goes on: there is more to sign soon. */
 const UNDER_WAY: readonly RecordType[] = [

@@ -2,8 +2,9 @@
 import { type Act, describeAct, isEnded } from "../../core/batch.ts";
 import { reviveCancelled } from "../../core/counts.ts";
 import type { LanePolicy } from "../../core/lane.ts";
-import { readGroupName } from "../../core/reader-name.ts";
+import { NOTARY, readGroupName } from "../../core/reader-name.ts";
 import { computeRedriveDueAt, decideRevival, matchesLetter } from "../../core/redrive.ts";
+import { decidePruning } from "../../core/retention.ts";
 import { FIRST_LOOK } from "../../core/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ActResult } from "../../ports/conducting.ts";
@@ -245,11 +246,13 @@ export class Operating {
     return discarded;
   }
 
-  prune({ scratchAgeMs, evidenceAgeMs, batch: only, dryRun }: PrunePolicy): PruneResult {
+  prune(policy: PrunePolicy): PruneResult {
+    const { scratchAgeMs, batch: only, dryRun } = policy;
     const { state, clock, topics } = this.#parts;
-    const scratchBefore = scratchAgeMs === null ? null : clock.wallMs() - scratchAgeMs;
-    const evidenceBefore = evidenceAgeMs === null ? null : clock.wallMs() - evidenceAgeMs;
-    const readers = [...state.positions].filter(([reader]) => readGroupName(reader) === null);
+    const now = clock.wallMs();
+    const readers = [...state.positions].filter(
+      ([reader]) => readGroupName(reader) === null && reader !== NOTARY,
+    );
     const told = Math.min(...readers.map(([, position]) => position));
     let scratched = 0;
     let removed = 0;
@@ -257,10 +260,12 @@ export class Operating {
     for (const [id, batch] of state.batches) {
       const { endedAt } = batch;
       if (endedAt === null || (only !== undefined && id !== only)) continue;
-      if (evidenceBefore !== null && endedAt < evidenceBefore) {
+      const own = only === undefined ? (batch.submission.settings.retention ?? {}) : {};
+      const going = decidePruning(now - endedAt, own, policy);
+      if (going === "whole") {
         const isOwed =
           state.records.some((one) => one.batch === id && one.position > told) ||
-          state.letters.some((letter) => letter.batch === id);
+          state.letters.some(({ batch: of, reader }) => of === id && reader !== NOTARY);
         if (isOwed) owed++;
         else removed++;
         if (isOwed || dryRun) continue;
@@ -269,15 +274,17 @@ export class Operating {
         this.#dropContents(id, false);
         const kept = state.records.filter((one) => one.batch !== id);
         state.records.splice(0, state.records.length, ...kept);
-      } else if (scratchBefore !== null && endedAt < scratchBefore && !batch.pruned) {
+        const letters = state.letters.filter((letter) => letter.batch !== id);
+        state.letters.splice(0, state.letters.length, ...letters);
+      } else if (going === "scratch" && !batch.pruned) {
         scratched++;
         if (dryRun) continue;
         removeScratch(batch);
         this.#dropContents(id, true);
       }
     }
-    const isAll = scratchBefore !== null && only === undefined;
-    const messages = isAll ? topics.prune(scratchBefore, dryRun) : 0;
+    const isAll = scratchAgeMs !== null && only === undefined;
+    const messages = isAll ? topics.prune(now - scratchAgeMs, dryRun) : 0;
     return { scratched, removed, messages, owed, more: false };
   }
 

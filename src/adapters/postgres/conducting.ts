@@ -39,9 +39,9 @@ const FIND_UNFINISHED = statement(
 const INSERT_BATCH = statement(
   `INSERT INTO batch (id, pipeline, version, lane, tenant, weight, submit_key, input,
      input_hash, settings, caps, max_run_ms, state, place, open, seal_deadline_at, deadline_at,
-     submitted_at, activity_at, record_hash, item_ledger)
+     submitted_at, activity_at, record_hash, item_ledger, keep_ms, keep_evidence_ms)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'submitted', $13, $14, $15, $16, $17,
-     $18, $19, $20) RETURNING num`,
+     $18, $19, $20, $21, $22) RETURNING num`,
 );
 const TOUCH = statement("UPDATE batch SET activity_at = $2 WHERE num = $1");
 const SEAL_BATCH = statement("UPDATE batch SET sealed = 1 WHERE num = $1");
@@ -165,6 +165,8 @@ export class Conducting {
       Math.floor(tx.now),
       CHAIN_START.hash,
       settings.ledger?.item === true ? 1 : 0,
+      settings.retention?.keepMs ?? null,
+      settings.retention?.keepEvidenceMs ?? null,
     );
     return (row as { num: number }).num;
   }

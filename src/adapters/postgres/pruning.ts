@@ -1,63 +1,79 @@
 /** Removing what nobody needs any more, a few batches a transaction, in SQL. */
+import { NOTARY } from "../../core/reader-name.ts";
 import type { PrunePolicy, PruneResult } from "../../ports/operating.ts";
 import { computeCut, type Cut, hasMessages } from "../sql/retention-cut.ts";
 import { type Statement, statement } from "./statement.ts";
 import { NEVER, type Topics } from "./topics.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** Ended batches looked at in one transaction. */
+/** Ended batches looked at in one transaction: of those without ages of their own, and of the others. */
 const BATCHES_MAX = 20;
 /** Rows removed in one transaction: a batch of many chunks goes in several. */
 const ROWS_MAX = 10_000;
 
 /** What a redrive would need, and nobody else. */
 const SCRATCH_TABLES = ["manifest", "override", "item_key"] as const;
+/** Its records first: a chain without its first link is one that is being removed, and none that is broken. */
 const EVIDENCE_TABLES = [
+  "record",
+  "ledger_link",
+  "ledger_checkpoint",
   "lease",
   "chunk",
   "item",
   "result",
   "abandoned",
   "content",
-  "ledger_link",
-  "ledger_checkpoint",
-  "record",
 ] as const;
 
-/** Ended before $1; $2 names one alone. */
-const ENDED = `FROM batch WHERE ended_at IS NOT NULL AND ended_at < $1
-  AND ($2::text IS NULL OR id = $2)`;
 // The records of a batch are owed while a subscriber has not come as far as its last one, or has
 // refused one that may be delivered again. One without a position has been seen by nobody.
 const OWED = `(EXISTS (SELECT 1 FROM record r WHERE r.batch = batch.num
-  AND coalesce(r.position, ${NEVER}) > (SELECT min(position) FROM reader WHERE topic IS NULL))
-  OR EXISTS (SELECT 1 FROM undelivered u WHERE u.batch = batch.id))`;
-/** Not those that go whole, having ended before $3. */
-const SCRATCH = `${ENDED}
-  AND (pruned = 0 OR EXISTS (SELECT 1 FROM manifest m WHERE m.batch = batch.num)
-    OR EXISTS (SELECT 1 FROM override o WHERE o.batch = batch.num))
-  AND ($3::bigint IS NULL OR ended_at >= $3)`;
-const EVIDENCE = `${ENDED} AND NOT ${OWED}`;
-/** Whoever has a batch now is at work on it: it goes another time. */
-const LOCK = `ORDER BY ended_at LIMIT ${BATCHES_MAX} FOR NO KEY UPDATE OF batch SKIP LOCKED`;
+  AND coalesce(r.position, ${NEVER}) > (
+    SELECT min(position) FROM reader WHERE topic IS NULL AND name <> '${NOTARY}'))
+  OR EXISTS (SELECT 1 FROM undelivered u WHERE u.batch = batch.id AND u.reader <> '${NOTARY}'))`;
+// Each sort has an index of its own, so that no search walks over what is kept. A batch with an age for
+// redrives alone, longer than others are known at all, is passed over: it needs its evidence.
+const WHOLE_BY_AGE = `ended_at IS NOT NULL AND keep_evidence_ms IS NULL AND ended_at < :evidence
+  AND (keep_ms IS NULL OR ended_at + keep_ms < :now)`;
+const WHOLE_DUE = `ended_at IS NOT NULL AND keep_evidence_ms > 0
+  AND ended_at + keep_evidence_ms < :now`;
+/** By ages that were meant for it alone. */
+const WHOLE_ONE = "id = :batch AND ended_at < :evidence";
+/** Not one that goes whole. */
+const STAYS = `(CASE WHEN keep_evidence_ms IS NULL THEN coalesce(ended_at >= :evidence, true)
+  ELSE keep_evidence_ms = 0 OR ended_at + keep_evidence_ms >= :now END)`;
+const SCRATCH_BY_AGE = `ended_at IS NOT NULL AND spent = 0 AND keep_ms IS NULL
+  AND ended_at < :scratch AND ${STAYS}`;
+const SCRATCH_DUE = `ended_at IS NOT NULL AND spent = 0 AND keep_ms IS NOT NULL
+  AND ended_at + keep_ms < :now AND ${STAYS}`;
+const SCRATCH_ONE = `id = :batch AND spent = 0 AND ended_at < :scratch
+  AND coalesce(ended_at >= :evidence, true)`;
 
-const SELECT_SCRATCH = statement(`SELECT num ${SCRATCH} ${LOCK}`);
-const COUNT_SCRATCH = statement(`SELECT count(*) AS n ${SCRATCH}`);
-const SELECT_EVIDENCE = statement(`SELECT num ${EVIDENCE} ${LOCK}`);
-const COUNT_EVIDENCE = statement(`SELECT count(*) AS n ${EVIDENCE}`);
-const COUNT_OWED = statement(`SELECT count(*) AS n ${ENDED} AND ${OWED}`);
+const SCRATCH: Searches = {
+  byAge: search(SCRATCH_BY_AGE, "ended_at"),
+  due: search(SCRATCH_DUE, "ended_at + keep_ms"),
+  one: search(SCRATCH_ONE, "ended_at"),
+};
+const WHOLE = searchWhole(`NOT ${OWED}`);
+const OWED_WHOLE = searchWhole(OWED);
 // A subscriber that somebody moves back meanwhile waits until it is decided what goes.
-const KEEP_READERS = statement("SELECT 1 FROM reader WHERE topic IS NULL ORDER BY name FOR SHARE");
+const KEEP_READERS = statement(
+  `SELECT 1 FROM reader WHERE topic IS NULL AND name <> '${NOTARY}' ORDER BY name FOR SHARE`,
+);
 const DROP_SCRATCH = SCRATCH_TABLES.map(dropSome);
 const DROP_CHECKPOINTS = [
   `UPDATE item SET checkpoint_name = NULL, checkpoint_data = NULL
    WHERE batch = $1 AND dead = 1 AND checkpoint_name IS NOT NULL`,
   "DELETE FROM item WHERE batch = $1 AND dead = 0",
   "DELETE FROM content WHERE batch = $1 AND final = 0",
+  "UPDATE batch SET spent = 1 WHERE num = $1",
 ].map(statement);
 const MARK_PRUNED = statement("UPDATE batch SET pruned = 1 WHERE num = $1 AND pruned = 0");
 const DROP_EVIDENCE = EVIDENCE_TABLES.map(dropSome);
 const DROP_BATCH = [
+  `DELETE FROM undelivered WHERE reader = '${NOTARY}'
+     AND batch = (SELECT id FROM batch WHERE num = $1)`,
   `DELETE FROM limit_setting WHERE kind = 'cap' AND scope = 'batch'
      AND name = (SELECT id FROM batch WHERE num = $1)`,
   "DELETE FROM step WHERE batch = $1",
@@ -78,12 +94,11 @@ export class Pruning {
   }
 
   async #count(tx: Transaction, cut: Cut): Promise<PruneResult> {
-    const { scratchBefore: scratch, evidenceBefore: evidence, batch } = cut;
     const [scratched, removed, messages, owed] = await Promise.all([
-      scratch === null ? 0 : count(tx, COUNT_SCRATCH, scratch, batch, evidence),
-      evidence === null ? 0 : count(tx, COUNT_EVIDENCE, evidence, batch),
+      count(tx, SCRATCH, cut),
+      count(tx, WHOLE, cut),
       hasMessages(cut) ? this.#topics.countOld(tx, cut.scratchBefore) : 0,
-      countOwed(tx, cut),
+      count(tx, OWED_WHOLE, cut),
     ]);
     return { scratched, removed, messages, owed, more: false };
   }
@@ -91,12 +106,12 @@ export class Pruning {
   async #remove(tx: Transaction, cut: Cut): Promise<PruneResult> {
     const [, owed, old] = await Promise.all([
       tx.run(KEEP_READERS),
-      countOwed(tx, cut),
-      listEvidence(tx, cut),
+      count(tx, OWED_WHOLE, cut),
+      list(tx, WHOLE, cut),
     ]);
     let removed = 0;
     let rows = 0;
-    for (const num of old) {
+    for (const num of old.found) {
       // Said first: a batch of many rows goes in several steps, and is not redriven in between.
       tx.send(MARK_PRUNED, num);
       rows += await drop(tx, [...DROP_SCRATCH, ...DROP_EVIDENCE], num, ROWS_MAX - rows);
@@ -105,8 +120,8 @@ export class Pruning {
       removed++;
     }
     let scratched = 0;
-    const spent = await listScratch(tx, cut);
-    for (const num of spent) {
+    const spent = await list(tx, SCRATCH, cut);
+    for (const num of spent.found) {
       tx.send(MARK_PRUNED, num);
       rows += await drop(tx, DROP_SCRATCH, num, ROWS_MAX - rows);
       if (rows >= ROWS_MAX) return { scratched, removed, messages: 0, owed, more: true };
@@ -117,47 +132,97 @@ export class Pruning {
     const messages = hasMessages(cut)
       ? await this.#topics.dropOld(tx, cut.scratchBefore, budget)
       : 0;
-    const more = old.length === BATCHES_MAX || spent.length === BATCHES_MAX || messages === budget;
+    const more = old.more || spent.more || messages === budget;
     return { scratched, removed, messages, owed, more };
   }
 }
 
 /** What ended before an instant within a millisecond ended before the next whole one. */
-function roundUp({ scratchBefore, evidenceBefore, batch }: Cut): Cut {
+function roundUp({ scratchBefore, evidenceBefore, now, batch }: Cut): Cut {
   const round = (at: number | null): number | null => (at === null ? null : Math.ceil(at));
-  return { scratchBefore: round(scratchBefore), evidenceBefore: round(evidenceBefore), batch };
+  return {
+    scratchBefore: round(scratchBefore),
+    evidenceBefore: round(evidenceBefore),
+    now: Math.ceil(now),
+    batch,
+  };
 }
 
-async function countOwed(tx: Transaction, { evidenceBefore, batch }: Cut): Promise<number> {
-  return evidenceBefore === null ? 0 : count(tx, COUNT_OWED, evidenceBefore, batch);
+/** A question, for some batches, locked, and for their number; the values that it asks for, in order. */
+interface Search {
+  readonly select: Statement;
+  readonly count: Statement;
+  readonly names: readonly CutName[];
 }
 
-/** Those that go with their scratch data, locked. */
-async function listScratch(tx: Transaction, cut: Cut): Promise<number[]> {
-  const { scratchBefore: before, evidenceBefore: evidence, batch } = cut;
-  if (before === null) return [];
-  return list(await tx.all(SELECT_SCRATCH, before, batch, evidence));
+interface Searches {
+  /** Without an age of their own. */
+  readonly byAge: Search;
+  /** With one. */
+  readonly due: Search;
+  /** The one that is named. */
+  readonly one: Search;
 }
 
-/** Those that go whole, locked. */
-async function listEvidence(
+type CutName = "scratch" | "evidence" | "now" | "batch";
+
+function search(named: string, order: string): Search {
+  const names: CutName[] = [];
+  const where = named.replaceAll(/:(scratch|evidence|now|batch)\b/g, (_, name: CutName) => {
+    if (!names.includes(name)) names.push(name);
+    return `$${names.indexOf(name) + 1}`;
+  });
+  // Whoever has a batch now is at work on it: it goes another time.
+  const lock = `ORDER BY ${order} LIMIT ${BATCHES_MAX} FOR NO KEY UPDATE OF batch SKIP LOCKED`;
+  return {
+    select: statement(`SELECT num FROM batch WHERE ${where} ${lock}`),
+    count: statement(`SELECT count(*) AS n FROM batch WHERE ${where}`),
+    names,
+  };
+}
+
+function searchWhole(which: string): Searches {
+  return {
+    byAge: search(`${WHOLE_BY_AGE} AND ${which}`, "ended_at"),
+    due: search(`${WHOLE_DUE} AND ${which}`, "ended_at + keep_evidence_ms"),
+    one: search(`${WHOLE_ONE} AND ${which}`, "ended_at"),
+  };
+}
+
+function pick({ byAge, due, one }: Searches, { batch }: Cut): readonly Search[] {
+  return batch === null ? [byAge, due] : [one];
+}
+
+/** Some of those that are to go, locked. */
+async function list(
   tx: Transaction,
-  { evidenceBefore: before, batch }: Cut,
-): Promise<number[]> {
-  if (before === null) return [];
-  return list(await tx.all(SELECT_EVIDENCE, before, batch));
+  searches: Searches,
+  cut: Cut,
+): Promise<{ readonly found: number[]; readonly more: boolean }> {
+  const lists = await Promise.all(
+    pick(searches, cut).map(({ select, names }) =>
+      tx.all<{ readonly num: number }>(select, ...bind(names, cut)),
+    ),
+  );
+  return {
+    found: lists.flat().map(({ num }) => num),
+    more: lists.some(({ length }) => length === BATCHES_MAX),
+  };
 }
 
-function list(rows: readonly { readonly num: number }[]): number[] {
-  return rows.map(({ num }) => num);
+async function count(tx: Transaction, searches: Searches, cut: Cut): Promise<number> {
+  const rows = await Promise.all(
+    pick(searches, cut).map((one) =>
+      tx.get<{ readonly n: number }>(one.count, ...bind(one.names, cut)),
+    ),
+  );
+  return rows.reduce((sum, row) => sum + (row?.n ?? 0), 0);
 }
 
-async function count(
-  tx: Transaction,
-  question: Statement,
-  ...values: readonly (string | number | null)[]
-): Promise<number> {
-  return (await tx.get<{ readonly n: number }>(question, ...values))?.n ?? 0;
+function bind(names: readonly CutName[], cut: Cut): (number | string | null)[] {
+  const { scratchBefore: scratch, evidenceBefore: evidence, now, batch } = cut;
+  const values = { scratch, evidence, now, batch };
+  return names.map((name) => values[name]);
 }
 
 async function drop(
@@ -179,8 +244,9 @@ type Table = (typeof SCRATCH_TABLES)[number] | (typeof EVIDENCE_TABLES)[number];
 /** By a list that is made first: how a join goes would be left to what the server believes. */
 function dropSome(table: Table): Statement {
   const key = findMovable(table);
+  const order = table === "record" ? "ORDER BY seq" : "";
   const some = (column: string): string =>
-    `${column} = ANY(ARRAY(SELECT ${column} FROM ${table} WHERE batch = $1 LIMIT $2))`;
+    `${column} = ANY(ARRAY(SELECT ${column} FROM ${table} WHERE batch = $1 ${order} LIMIT $2))`;
   const which = key === null ? some("ctid") : `batch = $1 AND ${some(key)}`;
   return statement(`DELETE FROM ${table} WHERE ${which}`);
 }

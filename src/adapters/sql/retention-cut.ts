@@ -4,6 +4,8 @@ import type { PrunePolicy } from "../../ports/operating.ts";
 export interface Cut {
   readonly scratchBefore: number | null;
   readonly evidenceBefore: number | null;
+  /** By which those with an age of their own are due. */
+  readonly now: number;
   readonly batch: string | null;
 }
 
@@ -11,7 +13,7 @@ export function computeCut(policy: PrunePolicy, wallMs: number): Cut {
   const { scratchAgeMs, evidenceAgeMs, batch = null } = policy;
   const scratchBefore = scratchAgeMs === null ? null : wallMs - scratchAgeMs;
   const evidenceBefore = evidenceAgeMs === null ? null : wallMs - evidenceAgeMs;
-  return { scratchBefore, evidenceBefore, batch };
+  return { scratchBefore, evidenceBefore, now: wallMs, batch };
 }
 
 /** Messages belong to their topics: who asks for one batch alone does not mean them. */

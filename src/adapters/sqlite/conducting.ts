@@ -63,8 +63,8 @@ export class Conducting {
     this.#insertBatch = prepare(
       `INSERT INTO batch (id, pipeline, version, lane, tenant, weight, submit_key, input,
          input_hash, settings, state, place, open, seal_deadline_at, deadline_at, submitted_at,
-         activity_at, record_hash, item_ledger)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'submitted', ?, ?, ?, ?, ?, ?, ?, ?)`,
+         activity_at, record_hash, item_ledger, keep_ms, keep_evidence_ms)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'submitted', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#touch = prepare("UPDATE batch SET activity_at = ? WHERE num = ?");
     this.#sealBatch = prepare("UPDATE batch SET sealed = 1 WHERE num = ?");
@@ -146,6 +146,8 @@ export class Conducting {
       Math.floor(clock.monotonicMs()),
       CHAIN_START.hash,
       submission.settings.ledger?.item === true ? 1 : 0,
+      submission.settings.retention?.keepMs ?? null,
+      submission.settings.retention?.keepEvidenceMs ?? null,
     );
     const num = Number(lastInsertRowid);
     steps.add(num, 0, submission.settings.steps[0] as StepSettings);

@@ -1,36 +1,63 @@
 /** Removing what nobody needs any more, a few batches a transaction, in SQL. */
 import type { StatementSync } from "node:sqlite";
+import { NOTARY } from "../../core/reader-name.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { PrunePolicy, PruneResult } from "../../ports/operating.ts";
 import { computeCut, type Cut, hasMessages } from "../sql/retention-cut.ts";
 import type { Connection } from "./connection.ts";
 import type { Topics } from "./topics.ts";
 
-/** Ended batches looked at in one transaction. */
+/** Ended batches looked at in one transaction: of those without ages of their own, and of the others. */
 const BATCHES_MAX = 20;
 /** Rows removed in one transaction: a batch of many chunks goes in several. */
 const ROWS_MAX = 10_000;
 
 /** What a redrive would need, and nobody else. */
 const SCRATCH_TABLES = ["manifest", "override", "item_key"] as const;
+/** Its records first: a chain without its first link is one that is being removed, and none that is broken. */
 const EVIDENCE_TABLES = [
+  "record",
+  "ledger_link",
+  "ledger_checkpoint",
   "chunk",
   "item",
   "result",
   "abandoned",
   "content",
-  "ledger_link",
-  "ledger_checkpoint",
-  "record",
 ] as const;
+
+// Each sort has an index of its own, so that no search walks over what is kept. A batch with an age for
+// redrives alone, longer than others are known at all, is passed over: it needs its evidence.
+const WHOLE_BY_AGE = `FROM batch INDEXED BY batch_evidence_by_age
+  WHERE ended_at IS NOT NULL AND keep_evidence_ms IS NULL AND ended_at < :evidence
+    AND (keep_ms IS NULL OR ended_at + keep_ms < :now)`;
+const WHOLE_DUE = `FROM batch INDEXED BY batch_evidence_due
+  WHERE ended_at IS NOT NULL AND keep_evidence_ms > 0 AND ended_at + keep_evidence_ms < :now`;
+/** By ages that were meant for it alone. */
+const WHOLE_ONE = "FROM batch WHERE id = :batch AND ended_at < :evidence";
+/** Not one that goes whole. */
+const STAYS = `(CASE WHEN keep_evidence_ms IS NULL THEN coalesce(ended_at >= :evidence, 1)
+  ELSE keep_evidence_ms = 0 OR ended_at + keep_evidence_ms >= :now END)`;
+const SCRATCH_BY_AGE = `FROM batch INDEXED BY batch_scratch_by_age
+  WHERE ended_at IS NOT NULL AND spent = 0 AND keep_ms IS NULL AND ended_at < :scratch AND ${STAYS}`;
+const SCRATCH_DUE = `FROM batch INDEXED BY batch_scratch_due
+  WHERE ended_at IS NOT NULL AND spent = 0 AND keep_ms IS NOT NULL AND ended_at + keep_ms < :now
+    AND ${STAYS}`;
+const SCRATCH_ONE = `FROM batch WHERE id = :batch AND spent = 0 AND ended_at < :scratch
+  AND coalesce(ended_at >= :evidence, 1)`;
+
+// The records of a batch are owed while a subscriber has not come as far as its last one, or has
+// refused one that may be delivered again.
+const OWED = `(EXISTS (SELECT 1 FROM record r WHERE r.batch = batch.num AND r.position > (
+    SELECT min(position) FROM reader WHERE topic IS NULL AND name <> '${NOTARY}'))
+  OR EXISTS (SELECT 1 FROM undelivered u WHERE u.batch = batch.id AND u.reader <> '${NOTARY}'))`;
 
 export class Pruning {
   readonly #clock: Clock;
   readonly #topics: Topics;
-  readonly #selectScratch: StatementSync;
-  readonly #selectEvidence: StatementSync;
-  readonly #countEvidence: StatementSync;
-  readonly #selectOwed: StatementSync;
+  readonly #scratch: Searches;
+  readonly #whole: Searches;
+  readonly #owed: Searches;
   readonly #dropScratch: readonly StatementSync[];
   readonly #dropCheckpoints: readonly StatementSync[];
   readonly #markPruned: StatementSync;
@@ -41,29 +68,22 @@ export class Pruning {
     this.#clock = clock;
     this.#topics = topics;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
-    const ended = `SELECT num FROM batch INDEXED BY batch_ended
-      WHERE ended_at IS NOT NULL AND (:batch IS NULL OR id = :batch)`;
-    // The records of a batch are owed while a subscriber has not come as far as its last one, or
-    // has refused one that may be delivered again.
-    const owed = `(EXISTS (SELECT 1 FROM record r WHERE r.batch = batch.num
-      AND r.position > (SELECT min(position) FROM reader WHERE topic IS NULL))
-      OR EXISTS (SELECT 1 FROM undelivered u WHERE u.batch = batch.id))`;
-    this.#selectScratch = prepare(
-      `${ended} AND ended_at < :before
-         AND (pruned = 0 OR EXISTS (SELECT 1 FROM manifest m WHERE m.batch = batch.num)
-           OR EXISTS (SELECT 1 FROM override o WHERE o.batch = batch.num))
-         AND NOT (:evidence IS NOT NULL AND ended_at < :evidence)
-       ORDER BY ended_at LIMIT :limit`,
-    );
-    this.#selectEvidence = prepare(
-      `${ended} AND ended_at < :before AND NOT ${owed} ORDER BY ended_at LIMIT :limit`,
-    );
-    this.#countEvidence = prepare(
-      `SELECT count(*) AS n FROM (${ended} AND ended_at < :before AND NOT ${owed})`,
-    );
-    this.#selectOwed = prepare(
-      `SELECT count(*) AS n FROM (${ended} AND ended_at < :before AND ${owed})`,
-    );
+    const search = (where: string): Search => ({
+      select: named(prepare(`SELECT num ${where} LIMIT ${BATCHES_MAX}`)),
+      count: named(prepare(`SELECT count(*) AS n ${where}`)),
+    });
+    const searchWhole = (which: string): Searches => ({
+      byAge: search(`${WHOLE_BY_AGE} AND ${which}`),
+      due: search(`${WHOLE_DUE} AND ${which}`),
+      one: search(`${WHOLE_ONE} AND ${which}`),
+    });
+    this.#scratch = {
+      byAge: search(SCRATCH_BY_AGE),
+      due: search(SCRATCH_DUE),
+      one: search(SCRATCH_ONE),
+    };
+    this.#whole = searchWhole(`NOT ${OWED}`);
+    this.#owed = searchWhole(OWED);
     this.#dropScratch = SCRATCH_TABLES.map((table) =>
       prepare(dropSome(table, table === "item_key" ? "batch, key" : keyOf(table))),
     );
@@ -72,10 +92,13 @@ export class Pruning {
        WHERE batch = ? AND dead = 1 AND checkpoint_name IS NOT NULL`,
       "DELETE FROM item WHERE batch = ? AND dead = 0",
       "DELETE FROM content WHERE batch = ? AND final = 0",
+      "UPDATE batch SET spent = 1 WHERE num = ?",
     ].map(prepare);
     this.#markPruned = prepare("UPDATE batch SET pruned = 1 WHERE num = ?");
     this.#dropEvidence = EVIDENCE_TABLES.map((table) => prepare(dropSome(table, keyOf(table))));
     this.#dropBatch = [
+      `DELETE FROM undelivered WHERE reader = '${NOTARY}'
+         AND batch = (SELECT id FROM batch WHERE num = ?)`,
       `DELETE FROM limit_setting WHERE kind = 'cap' AND scope = 'batch'
          AND name = (SELECT id FROM batch WHERE num = ?)`,
       "DELETE FROM step WHERE batch = ?",
@@ -85,12 +108,11 @@ export class Pruning {
 
   prune(policy: PrunePolicy): PruneResult {
     const cut = computeCut(policy, this.#clock.wallMs());
-    const { evidenceBefore, batch } = cut;
-    const owed = evidenceBefore === null ? 0 : count(this.#selectOwed, evidenceBefore, batch);
+    const owed = count(this.#owed, cut);
     if (policy.dryRun) {
       return {
-        scratched: this.#listScratch(cut, -1).length,
-        removed: evidenceBefore === null ? 0 : count(this.#countEvidence, evidenceBefore, batch),
+        scratched: count(this.#scratch, cut),
+        removed: count(this.#whole, cut),
         messages: hasMessages(cut) ? this.#topics.countOld(cut.scratchBefore) : 0,
         owed,
         more: false,
@@ -98,8 +120,8 @@ export class Pruning {
     }
     let removed = 0;
     let rows = 0;
-    const old = this.#listEvidence(cut);
-    for (const num of old) {
+    const old = list(this.#whole, cut);
+    for (const num of old.found) {
       // Said first: a batch of many rows goes in several steps, and is not redriven in between.
       this.#markPruned.run(num);
       rows += this.#drop([...this.#dropScratch, ...this.#dropEvidence], num, ROWS_MAX - rows);
@@ -108,8 +130,8 @@ export class Pruning {
       removed++;
     }
     let scratched = 0;
-    const spent = this.#listScratch(cut, BATCHES_MAX);
-    for (const num of spent) {
+    const spent = list(this.#scratch, cut);
+    for (const num of spent.found) {
       this.#markPruned.run(num);
       rows += this.#drop(this.#dropScratch, num, ROWS_MAX - rows);
       if (rows >= ROWS_MAX) return { scratched, removed, messages: 0, owed, more: true };
@@ -118,19 +140,8 @@ export class Pruning {
     }
     const budget = ROWS_MAX - rows;
     const messages = hasMessages(cut) ? this.#topics.dropOld(cut.scratchBefore, budget) : 0;
-    const more = old.length === BATCHES_MAX || spent.length === BATCHES_MAX || messages === budget;
+    const more = old.more || spent.more || messages === budget;
     return { scratched, removed, messages, owed, more };
-  }
-
-  #listScratch(cut: Cut, limit: number): number[] {
-    const { scratchBefore: before, evidenceBefore: evidence, batch } = cut;
-    if (before === null) return [];
-    return list(this.#selectScratch.all({ before, evidence, batch, limit }));
-  }
-
-  #listEvidence({ evidenceBefore: before, batch }: Cut): number[] {
-    if (before === null) return [];
-    return list(this.#selectEvidence.all({ before, batch, limit: BATCHES_MAX }));
   }
 
   #drop(statements: readonly StatementSync[], num: number, budget: number): number {
@@ -156,13 +167,51 @@ function keyOf(table: string): string {
 
 /** SQLite as it is built here has no DELETE ... LIMIT. */
 function dropSome(table: string, key: string): string {
-  return `DELETE FROM ${table} WHERE (${key}) IN (SELECT ${key} FROM ${table} WHERE batch = ? LIMIT ?)`;
+  const order = table === "record" ? "ORDER BY seq" : "";
+  return `DELETE FROM ${table} WHERE (${key}) IN (
+    SELECT ${key} FROM ${table} WHERE batch = ? ${order} LIMIT ?)`;
 }
 
-function list(rows: unknown): number[] {
-  return (rows as { num: number }[]).map(({ num }) => num);
+/** A question, for some batches and for their number. */
+interface Search {
+  readonly select: StatementSync;
+  readonly count: StatementSync;
 }
 
-function count(statement: StatementSync, before: number, batch: string | null): number {
-  return (statement.get({ before, batch }) as { n: number }).n;
+interface Searches {
+  /** Without an age of their own. */
+  readonly byAge: Search;
+  /** With one. */
+  readonly due: Search;
+  /** The one that is named. */
+  readonly one: Search;
+}
+
+/** Not every search asks for all that a cut says. */
+function named(statement: StatementSync): StatementSync {
+  statement.setAllowUnknownNamedParameters(true);
+  return statement;
+}
+
+function pick({ byAge, due, one }: Searches, { batch }: Cut): readonly Search[] {
+  return batch === null ? [byAge, due] : [one];
+}
+
+function list(searches: Searches, cut: Cut): { readonly found: number[]; readonly more: boolean } {
+  const lists = pick(searches, cut).map(({ select }) =>
+    (select.all(bind(cut)) as { num: number }[]).map(({ num }) => num),
+  );
+  return { found: lists.flat(), more: lists.some(({ length }) => length === BATCHES_MAX) };
+}
+
+function count(searches: Searches, cut: Cut): number {
+  return pick(searches, cut)
+    .map((search) => (search.count.get(bind(cut)) as { n: number }).n)
+    .reduce((sum, n) => sum + n);
+}
+
+function bind({ scratchBefore: scratch, evidenceBefore: evidence, now, batch }: Cut): {
+  readonly [name: string]: number | string | null;
+} {
+  return { scratch, evidence, now, batch };
 }
