@@ -43,7 +43,7 @@ export interface LedgerStore {
   /**
    * The whole chain of a batch after one of its links, in order: its records, and what it tells of
    * its items where it keeps a ledger of them. A page may be shorter than was asked for, as blocks
-   * are large; only an empty one is the end.
+   * are large; only an empty one is the end. Of a batch that retention is removing there is none.
    */
   readLedger(batch: string, afterSeq: number, limit: number): Promise<readonly LedgerLink[]>;
   /** The last checkpoint of a batch; null before the first. */

@@ -1,4 +1,5 @@
 /** A batch's evidence out of the store, as the file that others verify. */
+import { SluiceError } from "../core/errors.ts";
 import { type ExportedRecord, writeExport } from "../ledger/export-line.ts";
 import type { Signed } from "../ledger/signing-key.ts";
 import type { Store } from "../ports/store.ts";
@@ -34,7 +35,7 @@ async function* readRecords(
 ): AsyncGenerator<ExportedRecord> {
   for (let after = 0; ; ) {
     const links = await store.readLedger(batch, after, PAGE);
-    if (links.length === 0) return;
+    if (links.length === 0) break;
     for (const { seq, body, block } of links) {
       if (upTo !== null && seq > upTo) return;
       after = seq;
@@ -43,4 +44,11 @@ async function* readRecords(
       yield { body, block: kept, checkpoint: checkpoints.get(seq) ?? null };
     }
   }
+  // Retention takes the first link before all others: while that is there, this was whole.
+  if ((await store.readLedger(batch, 0, 1)).length > 0) return;
+  throw new SluiceError(
+    "LEDGER_REMOVED",
+    `there is no ledger of batch ${batch} any more: retention removes it with all that is known of it`,
+    { hint: "Keep what is to be proven for longer (keepEvidenceMs), or export it before it goes." },
+  );
 }

@@ -1,7 +1,9 @@
 /** Retention: scratch data and evidence go at their own ages, and never what is unfinished or owed. */
 import { expect } from "vitest";
+import { NOTARY } from "../../src/core/reader-name.ts";
+import type { RetentionAges } from "../../src/core/retention.ts";
 import type { PrunePolicy, PruneResult } from "../../src/ports/operating.ts";
-import { type Rig, type Rule, say } from "./rig.ts";
+import { type Rig, type Rule, say, steps } from "./rig.ts";
 
 async function prune(rig: Rig, policy: Partial<PrunePolicy>): Promise<PruneResult> {
   const nothing = { scratchAgeMs: null, evidenceAgeMs: null, dryRun: false };
@@ -9,8 +11,9 @@ async function prune(rig: Rig, policy: Partial<PrunePolicy>): Promise<PruneResul
 }
 
 /** A batch that ended with a result and a dead letter that has a checkpoint and was edited. */
-async function end(rig: Rig): Promise<string> {
-  const id = await rig.running([3]);
+async function end(rig: Rig, retention?: RetentionAges): Promise<string> {
+  const settings = { ...steps({}), ...(retention && { retention }) };
+  const id = await rig.running([3], { settings });
   const lease = await rig.leaseOne({ batch: id });
   await rig.store.claimContents(lease, [
     { index: 0, content: `${id}/done` },
@@ -181,6 +184,26 @@ export function describeRetention(rule: Rule): void {
     expect(await prune(rig, { scratchAgeMs: ANY_AGE_MS })).toMatchObject({ scratched: 1, owed: 0 });
   });
 
+  describeOwnAges(rule);
+
+  rule("the notary is owed nothing: what it has not signed yet goes as well", async ({ rig }) => {
+    const id = await end(rig);
+    const [first] = await rig.records(id);
+    await rig.store.startReader(NOTARY, "beginning");
+    const { position, seq, type } = first!;
+    const event = { position, event: `${id}/${seq}`, batch: id, type };
+    const refusal = { attempts: 1, code: "E", message: "no key" };
+    await rig.store.keepUndelivered({ reader: NOTARY, ...event, ...refusal });
+    const policy = { evidenceAgeMs: ANY_AGE_MS };
+    expect(await prune(rig, { ...policy, dryRun: true })).toMatchObject({ removed: 1, owed: 0 });
+    await rig.store.startReader("slow", "beginning");
+    expect(await prune(rig, policy)).toMatchObject({ removed: 0, owed: 1 });
+    await rig.store.forgetReader("slow");
+    expect(await prune(rig, policy)).toMatchObject({ removed: 1, owed: 0 });
+    expect(await rig.store.getBatch(id)).toBeNull();
+    expect(await rig.store.listUndelivered({ afterId: 0, limit: 9 })).toEqual([]);
+  });
+
   rule("many batches go in small steps, and all of them go", async ({ rig }) => {
     const ids = await Promise.all(Array.from({ length: 50 }, () => rig.running([])));
     for (const policy of [{ scratchAgeMs: ANY_AGE_MS }, { evidenceAgeMs: ANY_AGE_MS }]) {
@@ -207,13 +230,21 @@ export function describeRetention(rule: Rule): void {
         await rig.store.work(reports, null);
       }
       expect(await rig.state(id)).toBe("completed_with_errors");
-      for (const policy of [{ scratchAgeMs: ANY_AGE_MS }, { evidenceAgeMs: ANY_AGE_MS }]) {
+      const policies: Partial<PrunePolicy>[] = [
+        { scratchAgeMs: ANY_AGE_MS },
+        { evidenceAgeMs: ANY_AGE_MS },
+      ];
+      for (const policy of policies) {
         let count = 0;
         for (let calls = 0; calls < 20; calls++) {
           const { scratched, removed, more } = await prune(rig, policy);
           count += scratched + removed;
           if (!more) break;
           expect(await rig.redrive(id)).toMatchObject({ kind: "refused", why: "pruned" });
+          // What is left of its chain would look broken: either all of it is there, or nothing.
+          const [first] = await rig.store.readLedger(id, 0, 10);
+          const isLeaving = policy.evidenceAgeMs !== undefined;
+          expect(first?.seq).toBe(isLeaving ? undefined : 1);
         }
         expect(count).toBe(1);
       }
@@ -264,5 +295,116 @@ export function describeRetention(rule: Rule): void {
     await prune(rig, { evidenceAgeMs: ANY_AGE_MS });
     const { id: next } = await rig.submit();
     expect((await rig.records(next))[0]!.position).toBeGreaterThan(last);
+  });
+}
+
+/** What a pipeline promised for its batches. */
+function describeOwnAges(rule: Rule): void {
+  /** Which of the batches are there, and which of those have what a redrive needs. */
+  const look = async (rig: Rig, ids: readonly string[]): Promise<("whole" | "pruned" | "gone")[]> =>
+    Promise.all(
+      ids.map(async (id) => {
+        const batch = await rig.store.getBatch(id);
+        if (batch === null) return "gone";
+        const manifests = await rig.store.readManifests(id, 0, 0, 9);
+        expect(manifests.length > 0).toBe(!batch.pruned);
+        return batch.pruned ? "pruned" : "whole";
+      }),
+    );
+  /** Counts first, then does it. */
+  const pruneAsTold = async (rig: Rig, policy: Partial<PrunePolicy>): Promise<PruneResult> => {
+    const told = await prune(rig, { ...policy, dryRun: true });
+    expect(await prune(rig, policy)).toEqual(told);
+    return told;
+  };
+
+  rule(
+    "a batch's own ages stand in place of those given, each of the two alone",
+    async ({ rig }) => {
+      const ids = [
+        await end(rig),
+        await end(rig, { keepMs: 2_000 }),
+        await end(rig, { keepMs: 300 }),
+        await end(rig, { keepEvidenceMs: 5_000 }),
+        await end(rig, { keepEvidenceMs: 300 }),
+        await end(rig, { keepMs: 300, keepEvidenceMs: 600 }),
+        await end(rig, { keepMs: 300, keepEvidenceMs: 0 }),
+      ];
+      const policy = { scratchAgeMs: 500, evidenceAgeMs: 1_000 };
+      rig.clock.advance(400);
+      expect(await pruneAsTold(rig, policy)).toMatchObject({ scratched: 3, removed: 1 });
+      const early = ["whole", "whole", "pruned", "whole", "gone", "pruned", "pruned"];
+      expect(await look(rig, ids)).toEqual(early);
+      rig.clock.advance(1_100);
+      expect(await pruneAsTold(rig, policy)).toMatchObject({ scratched: 1, removed: 3 });
+      const late = ["gone", "whole", "gone", "pruned", "gone", "gone", "pruned"];
+      expect(await look(rig, ids)).toEqual(late);
+      rig.clock.advance(10 ** 6);
+      expect(await pruneAsTold(rig, policy)).toMatchObject({ scratched: 0, removed: 2 });
+      expect(await look(rig, ids)).toEqual([...ids.slice(1).map(() => "gone"), "pruned"]);
+    },
+  );
+
+  rule("its own ages count also where nothing else is pruned", async ({ rig }) => {
+    const ids = [
+      await end(rig),
+      await end(rig, { keepMs: 300 }),
+      await end(rig, { keepEvidenceMs: 300 }),
+    ];
+    rig.clock.advance(400);
+    expect(await pruneAsTold(rig, {})).toMatchObject({ scratched: 1, removed: 1 });
+    expect(await look(rig, ids)).toEqual(["whole", "pruned", "gone"]);
+  });
+
+  rule("what ended at the very limit of its own ages stays", async ({ rig }) => {
+    const ids = [await end(rig, { keepMs: 400 }), await end(rig, { keepEvidenceMs: 400 })];
+    rig.clock.advance(400);
+    expect(await pruneAsTold(rig, {})).toMatchObject({ scratched: 0, removed: 0 });
+    rig.clock.advance(1);
+    expect(await pruneAsTold(rig, {})).toMatchObject({ scratched: 1, removed: 1 });
+    expect(await look(rig, ids)).toEqual(["pruned", "gone"]);
+  });
+
+  rule("a batch that is named goes by the ages that are given, not by its own", async ({ rig }) => {
+    const long = { keepMs: 10 ** 9, keepEvidenceMs: 0 };
+    const [one, two] = [await end(rig, long), await end(rig, { keepMs: 1, keepEvidenceMs: 1 })];
+    rig.clock.advance(400);
+    const none = { scratched: 0, removed: 0 };
+    expect(await pruneAsTold(rig, { scratchAgeMs: 500, batch: two })).toMatchObject(none);
+    expect(await pruneAsTold(rig, { scratchAgeMs: 300, batch: one })).toMatchObject({
+      scratched: 1,
+    });
+    expect(await look(rig, [one, two])).toEqual(["pruned", "whole"]);
+    const policy = { scratchAgeMs: 300, evidenceAgeMs: 300, batch: one };
+    expect(await pruneAsTold(rig, policy)).toMatchObject({ scratched: 0, removed: 1 });
+    expect(await look(rig, [one, two])).toEqual(["gone", "whole"]);
+  });
+
+  rule("what is owed or unfinished stays, whatever ages it has", async ({ rig }) => {
+    const ages = { keepMs: 1, keepEvidenceMs: 1 };
+    const owed = await end(rig, ages);
+    const settings = { ...steps({}), retention: ages };
+    const running = await rig.running([1], { settings });
+    await rig.store.startReader("slow", "beginning");
+    rig.clock.advance(1_000);
+    expect(await pruneAsTold(rig, {})).toMatchObject({ scratched: 0, removed: 0, owed: 1 });
+    expect(await look(rig, [owed, running])).toEqual(["whole", "whole"]);
+  });
+
+  rule("many batches with ages of their own go in small steps", async ({ rig }) => {
+    const settings = { ...steps({}), retention: { keepMs: 10, keepEvidenceMs: 1_000 } };
+    const ids = Array.from({ length: 50 }, () => rig.running([], { settings }));
+    await Promise.all(ids);
+    for (const ms of [500, 1_000]) {
+      rig.clock.advance(ms);
+      let count = 0;
+      for (let calls = 0; calls < 20; calls++) {
+        const { scratched, removed, more } = await prune(rig, {});
+        count += scratched + removed;
+        if (!more) break;
+      }
+      expect(count).toBe(ids.length);
+    }
+    expect(await rig.store.listBatches({ limit: 9 })).toEqual([]);
   });
 }

@@ -34,7 +34,10 @@ const INSERT = statement(
   `INSERT INTO ledger_link (batch, seq, body, hash, step, chunk, fence, block, lines, details, size)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 );
-const OF_BATCH = "batch = (SELECT num FROM batch WHERE id = $1) AND seq > $2 ORDER BY seq LIMIT $3";
+// Retention takes its first link first: what is left after that is no chain any more.
+const OF_BATCH = `batch = (SELECT num FROM batch WHERE id = $1 AND (pruned = 0
+    OR EXISTS (SELECT 1 FROM record r WHERE r.batch = batch.num AND r.seq = 1)))
+  AND seq > $2 ORDER BY seq LIMIT $3`;
 const SELECT = statement(
   `SELECT seq, type, body, hash, lines, details FROM (
      SELECT l.*, sum(size) OVER (ORDER BY seq) AS total, row_number() OVER (ORDER BY seq) AS nth

@@ -33,11 +33,14 @@ export class Ledger {
       `INSERT INTO ledger_link (batch, seq, body, hash, step, chunk, fence, block, lines, details)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
+    // Retention takes its first link first: what is left after that is no chain any more.
+    const num = `(SELECT num FROM batch WHERE id = ? AND (pruned = 0
+         OR EXISTS (SELECT 1 FROM record r WHERE r.batch = batch.num AND r.seq = 1)))`;
     this.#select = prepare(
       `SELECT seq, type, body, hash, NULL AS lines, NULL AS details FROM record
-       WHERE batch = (SELECT num FROM batch WHERE id = ?) AND seq > ?
+       WHERE batch = ${num} AND seq > ?
        UNION ALL SELECT seq, NULL, body, hash, lines, details FROM ledger_link
-       WHERE batch = (SELECT num FROM batch WHERE id = ?) AND seq > ? ORDER BY seq LIMIT ?`,
+       WHERE batch = ${num} AND seq > ? ORDER BY seq LIMIT ?`,
     );
   }
 
