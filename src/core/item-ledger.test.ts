@@ -91,6 +91,16 @@ describe("a change of a chunk", () => {
     expect(links[0]?.record.type).toBe("items.recorded");
   });
 
+  test("tells failed attempts by their place, in whatever order they are held or reported", () => {
+    const held = [2, 0].map((index) => newItem(index));
+    const said = report(
+      [FAILED, FAILED, FAILED],
+      [2, 1, 0].map((index) => failure(index, null)),
+    );
+    const [data] = dataOf(change(store([PENDING, PENDING, PENDING], held), said));
+    expect(data).toMatchObject({ failed: [{ item: 100 }, { item: 101 }, { item: 102 }] });
+  });
+
   test("that changes nothing has no link, however often it is reported", () => {
     const stored = store([1, 3, 0], [{ ...newItem(1), dead: true, attempts: 1 }]);
     expect(change(stored, report([1, 3, 0], [failure(1, null)]))).toEqual([]);

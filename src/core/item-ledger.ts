@@ -105,7 +105,10 @@ function listChanges(
   cause: ChangeCause,
 ): Changes[] {
   const before = new Map(stored.tracked.map((item) => [item.index, item]));
-  const tried = effect.track.filter((item) => isNewTry(item, before.get(item.index)));
+  // By their place: the order in which a store holds what it tracks must not show in a chain.
+  const tried = effect.track
+    .filter((item) => isNewTry(item, before.get(item.index)))
+    .toSorted((one, other) => one.index - other.index);
   const describe = (item: TrackedItem): Json => describeTry(item, before.get(item.index), start);
   const list = (code: OutcomeCode): string | undefined =>
     listRanges(stored.items, (index) => isNewOutcome(stored, effect, index, code), start);
