@@ -4,12 +4,13 @@ import type { Clock } from "../ports/clock.ts";
 import type { PruneResult } from "../ports/operating.ts";
 import type { Store } from "../ports/store.ts";
 
+/** Ages of batches whose pipeline has none of its own: those stand in place of these. */
 export interface RetentionPolicy {
   /** How long an ended batch can be redriven. */
   readonly keepMs: number;
   /** How long an ended batch is known at all; 0 for ever. */
   readonly keepEvidenceMs: number;
-  /** Only this batch; default all. */
+  /** Only this batch, and by these ages, whatever its pipeline says; default all. */
   readonly batch?: string;
   /** Counts only. */
   readonly dryRun?: boolean;

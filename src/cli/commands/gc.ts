@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import { isEnded } from "../../core/batch.ts";
 import { SluiceError } from "../../core/errors.ts";
+import { computeAges, type RetentionAges } from "../../core/retention.ts";
 import type { PruneResult } from "../../ports/operating.ts";
 import { Operator } from "../../runtime/operator.ts";
 import { findRetentionProblem, type RetentionPolicy } from "../../runtime/retention.ts";
@@ -34,8 +35,9 @@ export function addGcCommand(program: Command, cli: Cli): void {
     .summary("remove what is older than it has to be kept")
     .description(
       "Removes what a redrive would need from batches that ended long ago, and with --keep-evidence whole " +
-        "batches with all that is known of them. Never touches an unfinished batch, nor one of which " +
-        "a subscriber has not been told yet.",
+        "batches with all that is known of them. Batches whose pipeline has ages of its own go by " +
+        "those, unless one is named. Never touches an unfinished batch, nor one of which a subscriber " +
+        "has not been told yet.",
     )
     .option("--keep <age>", "how long an ended batch can be redriven (default: keepMs, 30d)")
     .option(
@@ -74,10 +76,8 @@ function gc(cli: Cli, flags: GcFlags): Promise<number> {
   });
 }
 
-type Ages = Partial<Pick<RetentionPolicy, "keepMs" | "keepEvidenceMs">>;
-
 /** Found to be wrong before the store is opened. */
-function readAges({ keep, keepEvidence }: GcFlags): Ages {
+function readAges({ keep, keepEvidence }: GcFlags): RetentionAges {
   return {
     ...(keep === undefined ? {} : { keepMs: parseDuration("--keep", keep) }),
     ...(keepEvidence === undefined ? {} : { keepEvidenceMs: readEvidenceAge(keepEvidence) }),
@@ -92,25 +92,30 @@ function readEvidenceAge(text: string): number {
 
 async function readPolicy(
   { store, config }: StoreLook,
-  given: Ages,
+  given: RetentionAges,
   { batch: id }: GcFlags,
 ): Promise<RetentionPolicy> {
-  const policy = { ...readConfigured(config), ...given };
-  const problem = findRetentionProblem(policy);
-  if (problem !== null) {
-    throw new SluiceError("BAD_RETENTION", problem, {
-      hint: "Give --keep-evidence an age that is not below --keep, or forever.",
-    });
-  }
-  if (id === undefined) return policy;
+  const configured = readConfigured(config);
+  if (id === undefined) return checkPolicy({ ...configured, ...given });
   const batch = await findBatch(store, id);
-  if (isEnded(batch.state)) return { ...policy, batch: batch.id };
+  // What its pipeline promised for it is not broken by a default: somebody has to say so.
+  const own = computeAges(configured, batch.settings.retention ?? {});
+  const policy = checkPolicy({ ...own, ...given, batch: batch.id });
+  if (isEnded(batch.state)) return policy;
   throw new SluiceError("BATCH_UNFINISHED", `batch ${batch.id} is ${batch.state}`, {
     hint: "Nothing of an unfinished batch is ever removed. To end it: sluice cancel.",
   });
 }
 
-function readConfigured({ engine }: Config): Required<Ages> {
+function checkPolicy(policy: RetentionPolicy): RetentionPolicy {
+  const problem = findRetentionProblem(policy);
+  if (problem === null) return policy;
+  throw new SluiceError("BAD_RETENTION", problem, {
+    hint: "Give --keep-evidence an age that is not below --keep, or forever.",
+  });
+}
+
+function readConfigured({ engine }: Config): Required<RetentionAges> {
   const { keepMs, keepEvidenceMs } = { ...DEFAULT_SETTINGS, ...engine };
   return { keepMs, keepEvidenceMs };
 }
@@ -135,14 +140,17 @@ function nameMessages(count: number): string {
 function printResult(
   { out }: Cli,
   { scratched, removed, messages, owed }: PruneResult,
-  { keepMs, keepEvidenceMs }: RetentionPolicy,
+  { keepMs, keepEvidenceMs, batch }: RetentionPolicy,
   isDry: boolean,
 ): void {
   const verb = isDry ? "would be removed" : "removed";
   const since = (ms: number): string => `ended more than ${formatDuration(ms)} ago`;
   const evidence = keepEvidenceMs === 0 ? "evidence is kept for ever" : since(keepEvidenceMs);
-  out.line(`${verb}: what a redrive needs, of ${nameBatches(scratched)} (${since(keepMs)})`);
-  out.line(`${verb}: ${nameBatches(removed)} with all evidence (${evidence})`);
+  const other = batch === undefined ? ", or as its pipeline says" : "";
+  out.line(
+    `${verb}: what a redrive needs, of ${nameBatches(scratched)} (${since(keepMs)}${other})`,
+  );
+  out.line(`${verb}: ${nameBatches(removed)} with all evidence (${evidence}${other})`);
   if (messages > 0)
     out.line(`${verb}: ${nameMessages(messages)} that all groups have acknowledged`);
   if (owed > 0) {

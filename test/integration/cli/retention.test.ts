@@ -43,9 +43,11 @@ test("takes what a redrive needs first, and keeps the evidence", async () => {
   const { code, stdout } = await work.run("gc", "--keep", "0s", "--yes");
   expect(code).toBe(0);
   expect(stdout).toMatch(
-    /^removed: what a redrive needs, of 1 batch \(ended more than 0 ms ago\)$/m,
+    /^removed: what a redrive needs, of 1 batch \(ended more than 0 ms ago, or as its pipeline says\)$/m,
   );
-  expect(stdout).toMatch(/^removed: 0 batches with all evidence \(evidence is kept for ever\)$/m);
+  expect(stdout).toMatch(
+    /^removed: 0 batches with all evidence \(evidence is kept for ever, or as its pipeline says\)$/m,
+  );
   expect((await work.runJson("status", id)).view).toMatchObject({ pruned: true, failed: 4 });
   expect(await runLines(work, "dead", id)).toHaveLength(4);
   const redrive = await work.run("redrive", id, "--yes");
@@ -109,6 +111,43 @@ test("the ages of the configuration are its defaults", async () => {
   work.write("sluice.config.ts", `export default { keepMs: 3600000, keepEvidenceMs: 7200000 };`);
   expect(await gc()).toMatchObject({ keepMs: 3_600_000, keepEvidenceMs: 7_200_000 });
   expect(await gc("--keep-evidence", "forever")).toMatchObject({ keepEvidenceMs: null });
+});
+
+describe("a batch whose pipeline has ages of its own", () => {
+  const runKept = async (retention: string): Promise<string> => {
+    work.writePipeline(`process: (item) => item, retention: ${retention}`);
+    const { stderr } = await work.run("run", "pipeline.ts", "--input", work.writeItems(3));
+    return /b-[a-z0-9]+/.exec(stderr)![0];
+  };
+  const ANY = ["--keep", "0s", "--keep-evidence", "0s", "--yes"];
+  const listIds = async (): Promise<string[]> =>
+    (await runLines<{ batch: string }>(work, "list")).map(({ batch }) => batch);
+
+  test("goes by them where others are kept, also when the pipeline has been changed since", async () => {
+    await runKept("{ keepMs: 0, keepEvidenceMs: 1 }");
+    const scratched = await runKept("{ keepMs: 0 }");
+    const kept = await runKept("{}");
+    expect(await gc("--yes")).toMatchObject({ scratched: 1, removed: 1 });
+    expect(await runLines<object>(work, "list")).toMatchObject([
+      { batch: kept, pruned: false },
+      { batch: scratched, pruned: true },
+    ]);
+  });
+
+  test("is kept by them where others go, unless somebody names it and an age", async () => {
+    const id = await runKept("{ keepMs: 86400000, keepEvidenceMs: 0 }");
+    await runKept("{}");
+    expect(await gc(...ANY)).toMatchObject({ scratched: 0, removed: 1 });
+    work.write("sluice.config.ts", "export default { keepMs: 0, keepEvidenceMs: 1 };");
+    expect(await gc("--batch", id, "--yes")).toMatchObject({
+      removed: 0,
+      keepMs: DAY_MS,
+      keepEvidenceMs: null,
+    });
+    expect(await listIds()).toEqual([id]);
+    expect(await gc("--batch", id, ...ANY)).toMatchObject({ removed: 1 });
+    expect(await listIds()).toEqual([]);
+  });
 });
 
 describe("is refused with exit 2, and removes nothing", () => {

@@ -1,7 +1,8 @@
 /** What is removed when it is old, and what never is; and why something waits. */
 import { expect } from "vitest";
 import { PermanentError } from "../../../src/core/errors.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import type { RetentionAges } from "../../../src/core/retention.ts";
+import { definePipeline, type Pipeline } from "../../../src/runtime/pipeline.ts";
 import { collect, describeOnStores, makeSignal, numbers, until } from "./engine-rig.ts";
 
 const DAY_MS = 86_400_000;
@@ -63,6 +64,35 @@ describeOnStores("retention", (test) => {
     await expect(engine.operator.prune({ keepMs: 2, keepEvidenceMs: 1 })).rejects.toMatchObject({
       code: "BAD_RETENTION",
     });
+  });
+
+  test("ages of a pipeline are a promise for the batches that were submitted with it", async ({
+    rig,
+  }) => {
+    const engine = await rig.start();
+    const process = (n: number): number => n;
+    const keep = (retention: RetentionAges): Pipeline<number, Iterable<number>> =>
+      definePipeline({ name: "kept", retention, process });
+    const ages = { keepMs: 60 * DAY_MS, keepEvidenceMs: 90 * DAY_MS };
+    const promised = await engine.submit(keep(ages), numbers(2));
+    await promised.wait();
+    const plain = await engine.submit(keep({}), numbers(2));
+    await plain.wait();
+    expect((await rig.getBatch(promised.id)).settings.retention).toEqual(ages);
+    expect((await rig.getBatch(plain.id)).settings).not.toHaveProperty("retention");
+    const policy = { keepMs: DAY_MS, keepEvidenceMs: DAY_MS };
+    rig.clock.passWallMs(2 * DAY_MS);
+    expect(await engine.operator.prune(policy)).toMatchObject({ scratched: 0, removed: 1 });
+    expect(await rig.store.getBatch(plain.id)).toBe(null);
+    rig.clock.passWallMs(60 * DAY_MS);
+    expect(await engine.operator.prune(policy)).toMatchObject({ scratched: 1, removed: 0 });
+    rig.clock.passWallMs(30 * DAY_MS);
+    expect(await engine.operator.prune(policy)).toMatchObject({ scratched: 0, removed: 1 });
+    expect(await rig.store.getBatch(promised.id)).toBe(null);
+    const gone = async (): Promise<void> => {
+      for await (const piece of engine.exportLedger(promised.id)) void piece;
+    };
+    await expect(gone()).rejects.toMatchObject({ code: "LEDGER_REMOVED" });
   });
 
   test("what a subscriber has not been told of stays", async ({ rig }) => {
