@@ -137,3 +137,48 @@ test.each(["DELETE FROM", "TRUNCATE"])(
     expect(reads.filter(([, count]) => count > CHUNKS * READS_PER_CHUNK_MAX)).toEqual([]);
   },
 );
+
+const KEPT_BATCHES = 20_000;
+const KEPT_READS_MAX = 500;
+
+/** Ended long ago, and known for ever or nearly: without ages of their own, with both, with one. */
+const KEEP_MANY = `INSERT INTO batch (id, pipeline, version, lane, tenant, place, input_hash, settings,
+    state, open, submitted_at, ended_at, activity_at, record_hash, pruned, spent, keep_ms,
+    keep_evidence_ms)
+  SELECT 'kept-' || n, 'p', '1', 'l', 't', n, '', '{}', 'succeeded', 0, 0, n, 0, '', 1, 1,
+    CASE WHEN n % 4 > 1 THEN 1000 END, CASE n % 4 WHEN 0 THEN NULL WHEN 3 THEN 3e12 ELSE 0 END
+  FROM generate_series(1, ${KEPT_BATCHES}) AS n WHERE $1 OR n % 4 > 0`;
+
+test.each([
+  { who: "all are", evidenceAgeMs: null, counted: "before" },
+  { who: "all are", evidenceAgeMs: null, counted: "after" },
+  { who: "others are not", evidenceAgeMs: 0, counted: "before" },
+  { who: "others are not", evidenceAgeMs: 0, counted: "after" },
+])(
+  "a prune reads none of many batches that are kept, where $who (counted $counted they came)",
+  async ({ evidenceAgeMs, counted }) => {
+    const place = await makeDatabase();
+    const rig = await open(place);
+    const raw = await openRaw(place);
+    if (counted === "before") await raw.query("ANALYZE batch");
+    await raw.query(KEEP_MANY, [evidenceAgeMs === null]);
+    if (counted === "after") await raw.query("ANALYZE batch");
+    for (const retention of [{}, { keepMs: 1 }, { keepEvidenceMs: 1 }]) {
+      await rig.running([], { settings: { ...steps({}), retention } });
+    }
+    await rig.store.close();
+    const before = await countReads(raw, place);
+    const again = await open(place);
+    again.clock.advance(10 ** 6);
+    const policy = { scratchAgeMs: 0, evidenceAgeMs, dryRun: false };
+    const pruned = evidenceAgeMs === null ? { scratched: 2, removed: 1 } : { removed: 3 };
+    // So often that the server may settle for one plan for all values.
+    for (let calls = 0; calls < 10; calls++) {
+      expect(await again.store.prune({ ...policy, dryRun: true })).toMatchObject(pruned);
+    }
+    expect(await again.store.prune(policy)).toMatchObject(pruned);
+    await again.store.close();
+    const after = await countReads(raw, place);
+    expect(after["batch"]! - before["batch"]!).toBeLessThan(KEPT_READS_MAX);
+  },
+);

@@ -78,12 +78,24 @@ const submission = fc.record({
   ),
 });
 
+/** Ages of their own that some batches have, in turn: the last outlasts every story. */
+const RETENTIONS = [
+  null,
+  { keepMs: 0 },
+  { keepMs: 300, keepEvidenceMs: 1_000 },
+  null,
+  { keepEvidenceMs: 50 },
+  { keepEvidenceMs: 0 },
+  { keepMs: 10 ** 9 },
+] as const;
+
 type Asked = typeof submission extends fc.Arbitrary<infer T> ? T : never;
 
 async function submit(stage: Stage, asked: Asked, id: string): Promise<void> {
   const { strict, steps, deadlineInMs, tenant, weight, caps, ledger, ...rest } = asked;
   const named = steps.map((one, at) => ({ ...one, name: `step ${at}` }));
   const deadlineAt = deadlineInMs === null ? null : stage.clock.wallMs() + deadlineInMs;
+  const retention = RETENTIONS[stage.ids.length % RETENTIONS.length] ?? null;
   if (!stage.ids.includes(id)) stage.ids.push(id);
   await stage.lineup.call("submit", {
     ...rest,
@@ -97,6 +109,7 @@ async function submit(stage: Stage, asked: Asked, id: string): Promise<void> {
       ...(weight === null ? {} : { weight }),
       ...(caps === null ? {} : { caps }),
       ...(ledger && { ledger: { item: true as const } }),
+      ...(retention === null ? {} : { retention }),
     },
   });
 }
