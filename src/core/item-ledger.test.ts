@@ -10,6 +10,7 @@ import {
   readRanges,
   TRIES_PER_LINK,
 } from "./item-ledger.ts";
+import { NOTHING_NOTED } from "../runtime/chunk-notes.ts";
 import { decideLoss, failPending, STALLED } from "./loss.ts";
 import {
   createOutcomeMap,
@@ -41,14 +42,8 @@ function report(
 ): ReportFacts {
   return {
     outcomes: mapOf(codes),
+    ...NOTHING_NOTED,
     failures,
-    results: [],
-    deferrals: [],
-    checkpoints: [],
-    contents: [],
-    messages: [],
-    commits: [],
-    abandoned: [],
     rest: null,
     starting: [],
     intent: "keep",

@@ -9,6 +9,7 @@ import { openStore } from "../../src/stores/open-store.ts";
 import { BlockBuilder } from "../../src/ledger/block.ts";
 import type { LedgerBlock } from "../../src/core/item-ledger.ts";
 import type { LeasedChunk, Report } from "../../src/ports/working.ts";
+import { NOTHING_NOTED } from "../../src/runtime/chunk-notes.ts";
 import { systemClock } from "../../src/runtime/system-clock.ts";
 import { systemRandom } from "../../src/runtime/system-random.ts";
 import { toMap, type Word } from "../support/outcome-words.ts";
@@ -60,14 +61,7 @@ function describe(
     chunk,
     fence,
     outcomes: toMap(words),
-    failures: [],
-    results: [],
-    deferrals: [],
-    checkpoints: [],
-    contents: [],
-    messages: [],
-    commits: [],
-    abandoned: [],
+    ...NOTHING_NOTED,
     rest: null,
     starting: [],
     intent,
