@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { describeHost } from "../../src/adapters/sql/host.ts";
+import type { RetentionAges } from "../../src/core/retention.ts";
 import { openDump } from "../../src/adapters/sqlite/dump.ts";
 import { copyStore } from "../../src/stores/copy-store.ts";
 import { SeededRandom } from "../../src/testing/seeded-random.ts";
@@ -140,6 +141,42 @@ test("large rows come a few at a time, and one of any size comes alone", async (
   const options = { clock: rig.clock, random: new SeededRandom() };
   const rows = await copyStore(rig.path, place.address, options);
   expect(rows.get("ledger_link")).toBe(sizes.length);
+});
+
+test("ages of a batch's own go with it, and what was pruned of it stays so", async () => {
+  const rig = await makeRig();
+  const end = async (retention: RetentionAges): Promise<string> => {
+    const id = await rig.running([1], { settings: { ...steps({}), retention } });
+    await rig.settle(await rig.leaseOne({ batch: id }));
+    return id;
+  };
+  const ids = [
+    await end({}),
+    await end({ keepMs: 0 }),
+    await end({ keepMs: 2_000 }),
+    await end({ keepEvidenceMs: 2_000 }),
+    await end({ keepEvidenceMs: 0 }),
+  ];
+  const policy = { scratchAgeMs: 3_000, evidenceAgeMs: 5_000, dryRun: false };
+  rig.clock.advance(1_000);
+  expect(await rig.store.prune(policy)).toMatchObject({ scratched: 1, removed: 0 });
+  await rig.store.close();
+  const place = await makePlace();
+  const options = { clock: rig.clock, random: new SeededRandom() };
+  await copyStore(`sqlite:${rig.path}`, place.address, options);
+  const time = { wallMs: () => rig.clock.wallMs(), monotonicMs: () => rig.clock.wallMs() };
+  const copy = await openAt(place.address, rig.clock, { time });
+  try {
+    rig.clock.advance(1_500);
+    expect(await copy.prune(policy)).toMatchObject({ scratched: 1, removed: 1 });
+    const left = await Promise.all(ids.map(async (id) => (await copy.getBatch(id))?.pruned));
+    expect(left).toEqual([false, true, true, undefined, false]);
+    rig.clock.advance(10 ** 6);
+    expect(await copy.prune(policy)).toMatchObject({ scratched: 1, removed: 3 });
+    expect(await copy.getBatch(ids.at(-1) ?? "")).toMatchObject({ pruned: true });
+  } finally {
+    await copy.close();
+  }
 });
 
 test("what was leased in the file is run carefully in its copy, whoever had it", async () => {

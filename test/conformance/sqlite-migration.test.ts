@@ -1,6 +1,8 @@
 /** Files of the first release: nothing is lost, and what ran side by side in a lane takes turns. */
 import { hash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Host } from "../../src/adapters/sql/host.ts";
 import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
@@ -13,6 +15,8 @@ import { OLD_WORKER, type OldBatch, writeSchemaOne } from "./schema-one.ts";
 import { makeFolder, openRaw } from "./sqlite-rig.ts";
 
 const HOST: Host = { bootId: "boot-1", process: "new", isGone: () => false };
+
+const MIGRATIONS = new URL("../../migrations/sqlite/", import.meta.url);
 
 const DUE_AT = 1_000_500;
 
@@ -239,4 +243,28 @@ describe("a file of schema 1", () => {
       integrity_check: "ok",
     });
   });
+});
+
+test("what was pruned before it was said so is done with, unless something of it is left", () => {
+  const raw = new DatabaseSync(":memory:");
+  const names = readdirSync(MIGRATIONS).toSorted();
+  const ledger = names.indexOf("0008_ledger.sql");
+  const apply = (name: string): void => raw.exec(readFileSync(new URL(name, MIGRATIONS), "utf8"));
+  for (const name of names.slice(0, ledger)) apply(name);
+  const insert = raw.prepare(
+    `INSERT INTO batch (num, id, pipeline, version, lane, tenant, place, input_hash, settings, state,
+       open, pruned, submitted_at, ended_at, activity_at, record_hash)
+     VALUES (?, ?, 'p', '1', 'l', 't', 1, '', '{}', 'succeeded', 0, ?, 0, 1, 0, '')`,
+  );
+  for (const [at, pruned] of [0, 1, 1, 1].entries()) insert.run(at, `b${at}`, pruned);
+  raw.exec("INSERT INTO manifest (batch, step, chunk, part, items) VALUES (2, 0, 0, 'p', x'00')");
+  raw.exec("INSERT INTO override (batch, step, item, value) VALUES (3, 0, 0, '1')");
+  for (const name of names.slice(ledger)) apply(name);
+  const spent = raw
+    .prepare("SELECT spent, keep_ms, keep_evidence_ms FROM batch ORDER BY num")
+    .all();
+  expect(spent.map((row) => Object.values(row))).toEqual(
+    [0, 1, 0, 0].map((one) => [one, null, null]),
+  );
+  raw.close();
 });

@@ -1,4 +1,6 @@
 /** `sluice gc`: what is old goes, and nothing unfinished or owed. */
+import { existsSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Workspace } from "../../support/command-line.ts";
 import { runFailing, runLines, submit } from "./scenes.ts";
@@ -148,6 +150,24 @@ describe("a batch whose pipeline has ages of its own", () => {
     expect(await gc("--batch", id, ...ANY)).toMatchObject({ removed: 1 });
     expect(await listIds()).toEqual([]);
   });
+});
+
+test("a batch of which a part is removed is not said to be broken: there is no ledger of it", async () => {
+  const id = await runFailing(work);
+  const store = new DatabaseSync(work.at(".sluice/sluice.db"));
+  store.exec("UPDATE batch SET pruned = 1; DELETE FROM record WHERE seq < 3");
+  store.close();
+  for (const args of [
+    ["ledger", "export", id, "-o", "out"],
+    ["ledger", "show", id],
+    ["evidence", id, "-o", "out"],
+  ]) {
+    const { code, stdout, stderr } = await work.run(...args);
+    expect({ code, stdout, stderr }).toMatchObject({ code: 1, stdout: "" });
+    expect(stderr).toContain(`error LEDGER_REMOVED: there is no ledger of batch ${id} any more`);
+    expect(stderr).not.toContain("broken");
+    expect(existsSync(work.at("out"))).toBe(false);
+  }
 });
 
 describe("is refused with exit 2, and removes nothing", () => {
