@@ -30,6 +30,8 @@ export interface Config {
   readonly busyMs: number;
   /** The file of the key that signs ledgers; null where nothing is signed. */
   readonly ledgerKey: string | null;
+  /** Somebody named it: it is not only where a key lies by default. */
+  readonly isLedgerKeyNamed: boolean;
   readonly engine: Partial<EngineSettings>;
   /** How a worker process is watched over. */
   readonly health: HealthConfig;
@@ -107,6 +109,7 @@ function assemble(
     synchronous: (read("synchronous") as SynchronousMode | undefined) ?? "full",
     busyMs: (read("busyMs") as number | undefined) ?? DEFAULT_BUSY_MS,
     ledgerKey: readLedgerKey(given, read("ledgerKey") as string | undefined),
+    isLedgerKeyNamed: read("ledgerKey") !== undefined,
     engine: readEngineSettings(values),
     health: readHealth(values),
     notify: readNotify(values.get("notify")),

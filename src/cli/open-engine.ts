@@ -1,8 +1,10 @@
 /** Composes store and engine as the configuration says. The only place where the CLI does. */
 import type { Clock } from "../ports/clock.ts";
+import { openKeyFile } from "../ledger/key-file.ts";
 import { Engine } from "../runtime/engine.ts";
 import type { Heart } from "../runtime/heart.ts";
 import type { Log } from "../runtime/log.ts";
+import type { LedgerOptions } from "../runtime/notary.ts";
 import type { Config } from "./config.ts";
 import { startNotified } from "./notifying.ts";
 import { keepMemoryFlat } from "./flat-memory.ts";
@@ -16,6 +18,12 @@ export interface EngineParts {
   readonly heart?: Heart;
 }
 
+/** Whom nobody asked to sign works on without, and says so, when the key cannot be used. */
+function describeLedger({ ledgerKey, isLedgerKeyNamed }: Config): LedgerOptions | null {
+  if (ledgerKey === null) return null;
+  return { keyFile: isLedgerKeyNamed ? ledgerKey : (at) => openKeyFile(ledgerKey, at) };
+}
+
 /** The engine works on nothing until it is told to, and leaves the store open when it closes. */
 export async function openEngine(parts: EngineParts): Promise<Engine> {
   const { config, clock, log, heart } = parts;
@@ -26,7 +34,7 @@ export async function openEngine(parts: EngineParts): Promise<Engine> {
     const watched = heart === undefined ? {} : { heart };
     return await Engine.start(store, {
       ...config.engine,
-      ledger: config.ledgerKey === null ? null : { keyFile: config.ledgerKey },
+      ledger: describeLedger(config),
       redact: config.secrets,
       work: false,
       clock,

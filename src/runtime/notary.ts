@@ -40,9 +40,9 @@ export interface LedgerOptions {
   readonly everyMs?: number;
 }
 
-/** A key that cannot be used is told of before anything begins. */
-export function checkLedger(options: LedgerOptions, clock: Pick<Clock, "wallMs">): void {
-  findKey(options)(formatInstant(clock.wallMs()));
+/** A file that is named and cannot be used is told of before anything begins. */
+export function checkLedger({ keyFile }: LedgerOptions, clock: Pick<Clock, "wallMs">): void {
+  if (typeof keyFile === "string") openKeyFile(keyFile, formatInstant(clock.wallMs()));
 }
 
 function findKey({ keyFile }: LedgerOptions): OpenKey {

@@ -269,6 +269,18 @@ describe("bad input", () => {
     expect(stderr.replaceAll(/\s+/g, " ")).toContain("move it away: a new key is made");
   });
 
+  test("such a key stops no work that nobody asked to be signed with it; one that was named does", async () => {
+    chmodSync(file(".sluice/ledger.key"), 0o644);
+    const run = ["run", "pipeline.ts", "--input", "items.jsonl"];
+    const ran = await work.run(...run);
+    expect(ran.code).toBe(3);
+    expect(ran.stderr).toContain("others may use the key");
+    const env = { SLUICE_LEDGER_KEY: ".sluice/ledger.key" };
+    const { code, stderr } = await work.start(run, { env }).ended;
+    expect(code).toBe(1);
+    expect(stderr).toContain("error LEDGER_KEY_EXPOSED");
+  }, 60_000);
+
   test("with signing off there is no key, and exports are not signed", async () => {
     const env = { SLUICE_LEDGER_KEY: "off" };
     const { code, stderr } = await work.start(["ledger", "key"], { env }).ended;
