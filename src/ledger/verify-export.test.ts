@@ -8,8 +8,9 @@ import {
   toBytes,
 } from "../../test/support/ledger-export.ts";
 import { dissect } from "../../test/support/ledger-forger.ts";
-import { canonicalize } from "../core/canonical-json.ts";
-import { writeExport } from "./export-line.ts";
+import { canonicalize, type Json } from "../core/canonical-json.ts";
+import { writeCheckpointLine, writeExport } from "./export-line.ts";
+import { signText } from "./signing-key.ts";
 import { describeVerdict, isConclusive, type Verdict } from "./verdict.ts";
 import { verifyExport, type VerifyOptions } from "./verify-export.ts";
 
@@ -195,6 +196,21 @@ describe("anchors", () => {
     for (const anchor of ["", "{}", '{"checkpoint":"{}","signature":""}', "\u0000"]) {
       await expect(verify(buildSample(), { anchors: [anchor] })).rejects.toThrow(refused);
     }
+  });
+});
+
+test("a checkpoint of other records is refused, whoever signed it", async () => {
+  const sample = buildSample();
+  const lines = sample.lines();
+  const at = lines.findLastIndex((line) => line.startsWith('{"checkpoint"'));
+  const { body } = sample.checkpoints.at(-1)!;
+  const root = "ab".repeat(32);
+  const forged = canonicalize({ ...(JSON.parse(body) as Record<string, Json>), root });
+  lines[at] = writeCheckpointLine(signText(sample.key, "sluice-checkpoint", forged));
+  expect(await verifyExport([toBytes(lines)], { trusted: [sample.pem] })).toMatchObject({
+    kind: "broken",
+    line: at + 1,
+    why: "the checkpoint has the root of other records",
   });
 });
 

@@ -85,6 +85,17 @@ describe("an export", () => {
     expect(stdout).toMatch(/neither trusted nor introduced/);
   });
 
+  test("that is not signed to its end is no proof for who names a key", async () => {
+    const lines = readFileSync(file(await exportIt()), "utf8").split("\n");
+    const unsigned = lines.filter((line) => !line.startsWith('{"checkpoint"'));
+    writeFileSync(file("unsigned.jsonl"), unsigned.join("\n"));
+    const verify = ["ledger", "verify", "unsigned.jsonl"];
+    const { code, stdout } = await work.run(...verify, "--key", await writeKey());
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^intact, but signed only up to record 0, and what follows could be/);
+    expect(await work.run(...verify)).toMatchObject({ code: 0 });
+  });
+
   test("without a key named is intact, and nobody vouches for it", async () => {
     const name = await exportIt();
     const { code, stdout } = await work.run("ledger", "verify", name);

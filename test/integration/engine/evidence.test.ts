@@ -251,6 +251,10 @@ describeOnStores("evidence", (test) => {
     expect(text).not.toContain('{"details":{"n":1},');
     expect(text).toContain('{"details":{"n":3},');
     expect(await rig.recordsOf(handle.id, "details.erased")).toEqual([{ records: 2, ...act }]);
+    const why = "see https://ann:hunter2@portal.example/";
+    await engine.operator.eraseDetails(handle.id, { keys: ["paper-4"], by: "ann", why });
+    const [, last] = await rig.recordsOf(handle.id, "details.erased");
+    expect(JSON.stringify(last)).not.toContain("hunter2");
   });
 
   test("two who erase at once: what either asked for is gone, and counted once", async ({
