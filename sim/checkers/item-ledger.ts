@@ -119,7 +119,8 @@ class Reading {
     this.#scene.say(`${problem} in the ledger of ${nameBatch(this.#batch)}`);
   }
 
-  #readBlock({ block, seq }: LinkRow, { step, chunk, fence, block: said }: Told): void {
+  #readBlock({ block, seq }: LinkRow, told: Told): void {
+    const { step, chunk, fence, block: said, failed = [] } = told;
     if (block === null && said === undefined) return;
     if (block === null || said === undefined) return this.#say(`link ${seq} and its block differ`);
     const name = `${step}/${chunk}/${fence}/${said.number}`;
@@ -133,7 +134,9 @@ class Reading {
     for (const text of lines) {
       const { item, attempt, drive = 1, state } = JSON.parse(text) as Line;
       const run = `${this.#batch.submission.id}/${step}/${item}/${drive}/${attempt}`;
-      const isSilent = state === SEEN && this.#mayBeSilent(step);
+      // A check of an item may fail it, or take too long, before its handler is called.
+      const hasFailed = failed.some((one) => one.item === item);
+      const isSilent = state === SEEN && (hasFailed || this.#mayBeSilent(step));
       if (!isSilent && !this.#runs.has(run)) this.#say(`a line of ${run}, which nobody ran,`);
       const place = `${step}/${fence}/${item}`;
       this.#recorded.set(place, (this.#recorded.get(place) ?? new Set()).add(state));
