@@ -54,7 +54,7 @@ export const settlingBugs: readonly Bug[] = [
     what: "A worker forgets its outcomes before the store has answered, which then does not get them.",
     peers: ["sidekiq#4361", "celery#3363", "bullmq#834"],
     file: "src/runtime/telling.ts",
-    before: `    const result = await act();
+    before: `    const result = await act(tellings.map(({ report }) => report));
     const now = clock.monotonicMs();
     for (const [at, { run, report }] of tellings.entries()) {
       const refused = result.refused?.filter((refusal) => refusal.report === at);
@@ -64,7 +64,7 @@ export const settlingBugs: readonly Bug[] = [
     after: `    for (const { run, report } of tellings) {
       run.markReported(report, "kept", clock.monotonicMs());
     }
-    return await act();`,
+    return await act(tellings.map(({ report }) => report));`,
     also: [
       {
         file: PATIENT,
@@ -87,8 +87,8 @@ export const settlingBugs: readonly Bug[] = [
     what: "A report whose answer was lost is taken for refused: the worker drops the chunk and its work.",
     peers: ["celery#2952", "sqs-consumer#85"],
     file: "src/runtime/telling.ts",
-    before: "const result = await act();",
-    after: `const result = await act().catch(
+    before: "const result = await act(tellings.map(({ report }) => report));",
+    after: `const result = await act(tellings.map(({ report }) => report)).catch(
       (): WorkResult => ({ reports: [], leased: [], nextDueInMs: null, ended: [] }),
     );`,
     also: [

@@ -109,9 +109,8 @@ export class Executor {
   #countStartable(withinMs: number): number {
     // What is granted and cannot be used is lost.
     if (!this.#runner.isOpen) return 0;
-    const { permits, clock } = this.#parts;
     const { active } = this.#runner;
-    const room = permits.countRoomOfAny(this.#held, clock.monotonicMs());
+    const room = this.#parts.permits.countRoomOfAny(this.#held, this.#parts.clock.monotonicMs());
     const free = Math.max(0, Math.min(this.#gauge.slots - active, room));
     // Where others fill a cap, and nothing of ours will make room in it.
     if (free === 0 && active === 0) return 0;
@@ -173,6 +172,11 @@ export class Executor {
       else if (stop.mode === "now") this.#stopRun(run);
     }
     this.#dropLost();
+  }
+
+  /** What cannot start here, and keeps others from starting, is given back. */
+  giveUp(stuck: ReadonlySet<ChunkRun>): void {
+    for (const run of this.#held) if (stuck.has(run)) this.#stopRun(run);
   }
 
   /** Starts nothing more of it, tells its handlers to stop, and gives up on those that do not. */
@@ -278,8 +282,7 @@ export class Executor {
     const { store, clock, settings } = this.#parts;
     const asked = clock.monotonicMs();
     const wakeUps = this.#wakeUps;
-    const reports = tellings.map(({ report }) => report);
-    const result = await whileTelling(tellings, clock, () => store.work(reports, request));
+    const result = await whileTelling(tellings, clock, (reports) => store.work(reports, request));
     const now = clock.monotonicMs();
     this.#committedAt = now;
     if (result.ended.length > 0) this.#parts.onEnded(result.ended);

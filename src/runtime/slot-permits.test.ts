@@ -66,6 +66,39 @@ describe("permits for handlers at once", () => {
     expect(permits.mayStart(one, 0)).toBe(true);
   });
 
+  test("a run with room below one cap and none below another is stuck, if it was so before", () => {
+    const half = [
+      { scope: "batch/b1", slots: 0 },
+      { scope: "lane/l1", slots: 3 },
+    ];
+    renew(half, 100);
+    expect([...permits.takeStuck()]).toEqual([]);
+    expect([...permits.takeStuck()]).toEqual([one]);
+    renew([{ scope: "batch/b1", slots: 1 }, half[1]!], 100);
+    expect([...permits.takeStuck()]).toEqual([]);
+    renew(half, 100);
+    expect([...permits.takeStuck()]).toEqual([]);
+    one.lose();
+    expect([...permits.takeStuck()]).toEqual([]);
+  });
+
+  test("who waits below full caps, or is at work, is not stuck", () => {
+    renew([{ scope: "batch/b1", slots: 0 }], 100);
+    permits.takeStuck();
+    expect([...permits.takeStuck()]).toEqual([]);
+    renew(
+      [
+        { scope: "batch/b2", slots: 1 },
+        { scope: "lane/l2", slots: 3 },
+      ],
+      100,
+    );
+    permits.start(two);
+    two.inFlight++;
+    permits.takeStuck();
+    expect([...permits.takeStuck()]).toEqual([]);
+  });
+
   test("of the narrowest and of the widest scope both count", () => {
     grant(
       [

@@ -52,6 +52,8 @@ export class SlotPermits {
   readonly #held = new Map<string, Held>();
   readonly #users = new Set<PermitUser>();
   readonly #questions = new Set<PermitQuestion>();
+  /** Those that were found stuck by the last look. */
+  #stuck: ReadonlySet<ChunkRun> = new Set();
   /** Handlers of careful runs that are about to start. */
   readonly #reserved = new Map<ChunkRun, number>();
   /** About which questions at once were answered differently: there may be more than is held. */
@@ -204,6 +206,25 @@ export class SlotPermits {
   countRoomOfAny(runs: readonly ChunkRun[], now: number): number {
     if (!this.areNeeded) return Number.POSITIVE_INFINITY;
     return Math.max(0, ...runs.map((run) => (run.lost ? 0 : this.countRoom(run, now))));
+  }
+
+  /**
+   * Runs that have room below one of their caps and none below another, as they had at the look before:
+   * the other worker may hold just the reverse, and neither would ever let go. Looked for after each
+   * renewal, by which permits change hands otherwise.
+   */
+  takeStuck(): ReadonlySet<ChunkRun> {
+    const before = this.#stuck;
+    const runs = [...this.#users].flatMap((user) => user.listRuns());
+    this.#stuck = new Set(runs.filter((run) => this.#isStuck(run)));
+    return new Set([...this.#stuck].filter((run) => before.has(run)));
+  }
+
+  #isStuck(run: ChunkRun): boolean {
+    // A careful run looks after itself.
+    if (run.lost || run.finished || run.inFlight > 0 || run.lease.careful) return false;
+    const held = this.#listHeld(run.facts.scopes);
+    return held.some(({ slots }) => slots === 0) && held.some((one) => one.slots > one.active);
   }
 
   /** Keeps room for handlers of the run that are to start soon, and says for how many there is. */

@@ -50,12 +50,12 @@ export function collectFlushes(
 export async function whileTelling(
   tellings: readonly Telling[],
   clock: Clock,
-  act: () => Promise<WorkResult>,
+  act: (reports: readonly Report[]) => Promise<WorkResult>,
 ): Promise<WorkResult> {
   const { promise, resolve } = Promise.withResolvers<void>();
   for (const { run } of tellings) run.telling = promise;
   try {
-    const result = await act();
+    const result = await act(tellings.map(({ report }) => report));
     const now = clock.monotonicMs();
     for (const [at, { run, report }] of tellings.entries()) {
       const refused = result.refused?.filter((refusal) => refusal.report === at);
@@ -80,9 +80,8 @@ export async function tellStarts(
   { store, clock, onEnded }: StartTellers,
 ): Promise<ReportResult> {
   while (run.telling !== null) await run.telling;
-  const telling = tell(run, "keep");
-  const { reports, ended } = await whileTelling([telling], clock, () =>
-    store.work([telling.report], null),
+  const { reports, ended } = await whileTelling([tell(run, "keep")], clock, (told) =>
+    store.work(told, null),
   );
   if (ended.length > 0) onEnded(ended);
   return reports[0] ?? "lost";

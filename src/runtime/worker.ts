@@ -183,6 +183,8 @@ export class Worker {
       const lost = await this.#renewWithPermits(leases, asked + settings.leaseMs);
       heart?.noteRenewal(asked);
       for (const executor of executors) executor.noteLost(lost);
+      const stuck = this.#permits.takeStuck();
+      for (const executor of executors) executor.giveUp(stuck);
       if (this.#checks < CHECKS_MAX) await this.#noteRenewed(leases, asked + settings.leaseMs);
     } catch (error) {
       // The leases hold on for a while; the next renewal may still come in time.
