@@ -66,14 +66,6 @@ export const ledgerBugs: readonly Bug[] = [
     after: "void afterSize;",
   },
   {
-    name: "refused-checkpoint-taken-for-signed",
-    what: "A notary whose checkpoint is refused takes all that it saw for signed by the other one.",
-    file: SIGNER,
-    before: "if (await store.addCheckpoint(batch, checkpoint, signedTo)) return tree.size;",
-    after: `await store.addCheckpoint(batch, checkpoint, signedTo);
-      return tree.size;`,
-  },
-  {
     name: "only-the-first-end-signed",
     what: "What is done to a batch after its end is never signed.",
     file: "src/runtime/notary.ts",
@@ -86,16 +78,6 @@ export const ledgerBugs: readonly Bug[] = [
     file: SIGNER,
     before: "previous: last?.body ?? null",
     after: "previous: null",
-  },
-  {
-    name: "keys-read-before-checkpoints",
-    what: "An export has a checkpoint of a key that was introduced while it was written.",
-    file: "src/runtime/ledger-export.ts",
-    before: `const checkpoints = await store.readCheckpoints(batch);
-  const keys = await store.readKeys();`,
-    after: `const keys = await store.readKeys();
-  const checkpoints = await store.readCheckpoints(batch);`,
-    rare: true,
   },
   {
     name: "erased-with-its-lines",

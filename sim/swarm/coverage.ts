@@ -31,6 +31,7 @@ const DEEDS = ["kill", "murder", "stop_worker", "hang"] as const;
 /** Calls that these worlds do not make, with the reason. */
 const UNCALLED: Readonly<Record<string, string>> = {
   fail: "no source of these worlds fails for good; test/integration has those that do",
+  readLoad: "nobody scales the workers of these worlds; test/conformance has who asks for it",
   forgetReader: "no subscriber of these worlds leaves for good",
 };
 

@@ -29,3 +29,20 @@ test("an export ends where it is signed; what was recorded since comes with the 
   expect(await countRecords(RECORDS)).toBe(RECORDS);
   expect(await countRecords(null)).toBe(RECORDS);
 });
+
+test("a key that is introduced while it is written is known to it", async () => {
+  const keys: { id: string; body: string; signature: string }[] = [];
+  const signing = {
+    ...store,
+    readCheckpoints: async () => {
+      keys.push({ id: "ab", body: "statement", signature: "00" });
+      return [{ size: 5, body: "checkpoint", signature: "00", tree: "" }];
+    },
+    readKeys: async () => [...keys],
+  } as unknown as Store;
+  const pieces: Uint8Array[] = [];
+  for await (const piece of exportLedger(signing, "b-1")) pieces.push(piece);
+  const text = Buffer.concat(pieces).toString();
+  expect(text).toContain('{"checkpoint":"checkpoint"');
+  expect(text).toContain('{"key":"statement"');
+});
