@@ -33,7 +33,7 @@ export async function claimContents(run: ChunkRun, step: Step, store: Store): Pr
   for (const [at, { index, content }] of contents.entries()) {
     const claim = claims[at];
     if (claim === "done") {
-      recordRepeat(run, index, keys.get(index) ?? null);
+      recordRepeat(run, index, keys.get(index) ?? null, step.dedupe.state);
       run.skip(index);
     } else if (claim === "held") run.defer(index, null, HELD_RETRY_MS);
     else run.holdContent(index, content);
@@ -62,7 +62,7 @@ async function readContents(
       const hashed = hashContent(dedupe.content(item));
       const content = typeof hashed === "string" ? hashed : await hashed;
       contents.push({ index, content: nameContent(dedupe, item, content) });
-      if (run.isUnseen(index)) keys.set(index, readKeyOf(step, item));
+      if (dedupe.state !== null || run.isUnseen(index)) keys.set(index, readKeyOf(step, item));
     } catch (error) {
       if (run.finished) return contents;
       // It would run well enough, but it could be a repeat.

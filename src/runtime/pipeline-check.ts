@@ -99,7 +99,10 @@ const pipelineOptions = {
 /** A pipeline of one step has the step's options as its own. */
 const single = z
   .strictObject({ ...pipelineOptions, ...stepOptions })
-  .superRefine((value, context) => checkTogether(value, complainTo(context)));
+  .superRefine((value, context) => {
+    checkTogether(value, complainTo(context));
+    checkRepeatState(value, value.ledger, complainTo(context));
+  });
 
 const step = z
   .strictObject({ name, ...stepOptions })
@@ -110,8 +113,11 @@ const stepped = z
     ...pipelineOptions,
     steps: z.array(step, { error: "must be a list of steps" }).min(1, "must have a step"),
   })
-  .superRefine(({ steps }, context) => {
+  .superRefine(({ steps, ledger: book }, context) => {
     const complain = complainTo(context);
+    for (const [at, one] of steps.entries()) {
+      checkRepeatState(one, book, (path, message) => complain(["steps", at, ...path], message));
+    }
     const names = steps.map((one) => one.name);
     for (const [at, one] of names.entries()) {
       if (names.indexOf(one) < at) complain(["steps", at, "name"], "is the name of another step");
@@ -130,6 +136,26 @@ interface CheckedPipeline {
   readonly ledger: { readonly item: true; readonly states: readonly string[] } | null;
   readonly retention: RetentionAges;
   readonly steps: readonly (CheckedStep & { readonly name: string })[];
+}
+
+/** What repeats are recorded with must be one of the states that the ledger knows. */
+function checkRepeatState(
+  { dedupe }: Pick<CheckedStep, "dedupe">,
+  book: CheckedPipeline["ledger"],
+  complain: Complain,
+): void {
+  const given = dedupe?.state;
+  if (given === undefined || book?.states.includes(given) === true) return;
+  const remedy =
+    book === null
+      ? `needs a ledger: add ledger: { item: true, states: [${show(given)}] }`
+      : `is none of ledger.states${askAfter(given, book.states)}`;
+  complain(["dedupe", "state"], remedy);
+}
+
+function askAfter(given: string, known: readonly string[]): string {
+  const meant = askDidYouMean(findSimilar(given, known));
+  return meant === "" ? `: add ${show(given)} to it` : `. ${meant}`;
 }
 
 function complainTo(context: z.RefinementCtx): Complain {

@@ -128,6 +128,8 @@ interface StepLimits<Item> {
     readonly identity: (item: Item) => string | number;
     /** What it says; default all of it. */
     readonly content?: (item: Item) => string | Uint8Array;
+    /** The state of the pipeline's ledger that a repeat is recorded with. Default none. */
+    readonly state?: string;
   };
   /** Where the handler may emit messages to. Default none. */
   readonly topics?: readonly string[];

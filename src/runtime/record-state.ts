@@ -30,7 +30,12 @@ export function recordSeen(run: ChunkRun, index: number, step: Step, item: unkno
 }
 
 /** The same for one that is skipped as a repeat: no further attempt begins with it. */
-export function recordRepeat(run: ChunkRun, index: number, key: string | null): void {
-  if (!run.isUnseen(index)) return;
-  recordState(run, index, key, SEEN, undefined, run.countAttempts(index));
+export function recordRepeat(
+  run: ChunkRun,
+  index: number,
+  key: string | null,
+  state: string | null,
+): void {
+  if (state === null && !run.isUnseen(index)) return;
+  recordState(run, index, key, state ?? SEEN, undefined, run.countAttempts(index));
 }

@@ -116,6 +116,25 @@ describe("de-duplication", () => {
     expect(dedupe?.identity(7)).toBe("7");
   });
 
+  test("a repeat is recorded with a state of the ledger, if one is named", () => {
+    const ledger = { item: true, states: ["DEDUPED"] };
+    const dedupe = { identity, state: "DEDUPED" };
+    expect(defineStep({ dedupe, ledger }).dedupe?.state).toBe("DEDUPED");
+    expect(defineStep({ dedupe: { identity }, ledger }).dedupe?.state).toBe(null);
+    expect(refuseStep({ dedupe })).toContain(
+      'dedupe.state needs a ledger: add ledger: { item: true, states: ["DEDUPED"] }',
+    );
+    expect(refuseStep({ dedupe: { identity, state: "DEDUPE" }, ledger })).toContain(
+      "dedupe.state is none of ledger.states. Did you mean DEDUPED?",
+    );
+    expect(refuseStep({ dedupe: { identity, state: "OTHER" }, ledger })).toContain(
+      'dedupe.state is none of ledger.states: add "OTHER" to it',
+    );
+    expect(refuseStep({ dedupe: { identity, state: 7 }, ledger })).toContain(
+      "dedupe.state must be one of the ledger's states",
+    );
+  });
+
   test("refuses a bad scope and what is no option of it", () => {
     expect(refuseStep({ dedupe: { identity, scope: "a b" } })).toContain("dedupe.scope must be");
     expect(refuseStep({ dedupe: { identity, contents: () => "" } })).toContain(

@@ -174,6 +174,7 @@ export const stepOptions = {
       scope: name.optional(),
       identity: oneFunction("(item) => item.id"),
       content: oneFunction("(item) => item.text").optional(),
+      state: z.string({ error: "must be one of the ledger's states" }).optional(),
     })
     .optional(),
   topics: z

@@ -20,6 +20,8 @@ export interface Dedupe<Item = unknown> {
   // Methods, so that a step of one item type can be handled as one of any.
   identity(item: Item): string;
   content(item: Item): string | Uint8Array;
+  /** What the ledger calls an item that is skipped as a repeat; null where it has no word for it. */
+  readonly state: string | null;
 }
 
 /** A step's definition with every default filled in. */
@@ -140,9 +142,10 @@ export function makeStep(
 }
 
 function fillDedupe(given: NonNullable<CheckedStep["dedupe"]>, pipeline: string): Dedupe {
-  const { scope = pipeline, identity, content } = given;
+  const { scope = pipeline, identity, content, state = null } = given;
   return {
     scope,
+    state,
     identity: (item) => checkKey(identity(item)),
     content: (item) =>
       content === undefined ? JSON.stringify(item) : (content(item) as string | Uint8Array),

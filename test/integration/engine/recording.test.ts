@@ -104,6 +104,38 @@ const READERS = [
 ] as const;
 
 describeOnStores("recording", (test) => {
+  test("a repeat has the state that its pipeline names for repeats, and its key", async ({
+    rig,
+  }) => {
+    const engine = await rig.start();
+    const handled: string[] = [];
+    const pipeline = definePipeline({
+      name: "papers",
+      ledger,
+      key: (paper: string) => `paper-${paper}`,
+      dedupe: { identity: (paper: string) => paper, state: "DONE" },
+      process: (paper: string, { record }) => {
+        handled.push(paper);
+        record("RECEIVED");
+      },
+    });
+    const handle = await engine.submit(pipeline, ["a", "b", "a", "b", "b"]);
+    const { counts } = await handle.wait();
+    expect(counts).toMatchObject({ succeeded: 2, skipped: 3 });
+    expect(handled.toSorted()).toEqual(["a", "b"]);
+    const { lines } = await readLedger(rig.store, handle.id);
+    const told = lines.map(({ key, state, attempt }) => `${key} ${state} ${attempt}`);
+    expect(told.toSorted()).toEqual([
+      "paper-a DONE 0",
+      "paper-a RECEIVED 1",
+      "paper-b DONE 0",
+      "paper-b DONE 0",
+      "paper-b RECEIVED 1",
+    ]);
+    const verdict = await verifyExport(engine.exportLedger(handle.id), { trusted: [] });
+    expect(verdict.kind).toBe("intact");
+  });
+
   test("states are in the ledger with who, when and what, and are no events", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
