@@ -93,6 +93,8 @@ export class OperatorPart {
         return operator.cancel(one ? { batch: id } : target, { mode, ...BY });
       }
       case "pause":
+        // Hardly anything is ever parked unless what is paused is in the way of others.
+        if (!this.#plot.orderly && choice.chance(0.5)) await operator.setLanePolicy(lane, "park");
         return operator.pause(target, { mode, ...BY });
       case "resume":
         return operator.resume(target, BY);
