@@ -18,14 +18,14 @@ describe("permits for handlers at once", () => {
   let one = makeRun("b1", "l1");
   let two = makeRun("b2", "l2");
   let runs = [one, two];
-  let permits = new SlotPermits(() => {});
+  let permits = new SlotPermits(async () => {});
   const onRoom = vi.fn();
-  const onDoubt = vi.fn();
+  const onDoubt = vi.fn<() => Promise<void>>();
 
   beforeEach(() => {
     permits = new SlotPermits(onDoubt);
     onRoom.mockReset();
-    onDoubt.mockReset();
+    onDoubt.mockReset().mockResolvedValue();
     one = makeRun("b1", "l1");
     two = makeRun("b2", "l2");
     runs = [one, two];
@@ -263,6 +263,32 @@ describe("permits for handlers at once", () => {
       renew([{ scope: "batch/b1", slots: 2 }], 100);
       expect(permits.countRoom(one, 0)).toBe(2);
       expect(onDoubt).toHaveBeenCalledTimes(1);
+    });
+
+    test("are asked about alone: whoever wants to lease meanwhile waits for the answer", async () => {
+      const answered = Promise.withResolvers<void>();
+      onDoubt.mockReturnValue(answered.promise);
+      disagree();
+      const order: string[] = [];
+      const lease = permits.whileAsking("import", async ({ isShared }) => {
+        order.push(`lease ${isShared}`);
+      });
+      await permits.whileAsking(null, async (question) => {
+        await Promise.resolve();
+        order.push(`renewal ${question.isShared}`);
+        permits.grant(question, [{ scope: "batch/b1", slots: 2 }], 100);
+      });
+      expect(permits.countRoom(one, 0)).toBe(2);
+      answered.resolve();
+      await lease;
+      expect(order).toEqual(["renewal false", "lease false"]);
+      expect(onDoubt).toHaveBeenCalledTimes(1);
+    });
+
+    test("hold nobody up for longer than the asking takes, also when that fails", async () => {
+      onDoubt.mockRejectedValue(new Error("the store is away"));
+      disagree();
+      await permits.whileAsking("import", async () => {});
     });
 
     test("are not asked about where nobody needs them", () => {

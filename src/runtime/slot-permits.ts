@@ -58,7 +58,9 @@ export class SlotPermits {
   readonly #reserved = new Map<ChunkRun, number>();
   /** About which questions at once were answered differently: there may be more than is held. */
   readonly #doubtful = new Set<string>();
-  readonly #onDoubt: () => void;
+  readonly #onDoubt: () => Promise<void>;
+  /** A doubt is being settled, which only an answer can do that no other one comes beside. */
+  #settling: Promise<void> | null = null;
   /** What is held of the scopes that were asked about last: items of one chunk come together. */
   #lastScopes: readonly string[] | null = null;
   #lastHeld: readonly Held[] = [];
@@ -69,8 +71,8 @@ export class SlotPermits {
   #isRoomy = false;
   #roomyUntil = 0;
 
-  /** `onDoubt`: the store is to be asked about all permits once more. */
-  constructor(onDoubt: () => void) {
+  /** `onDoubt`: the store is to be asked about all permits once more; done when it was. */
+  constructor(onDoubt: () => Promise<void>) {
     this.#onDoubt = onDoubt;
   }
 
@@ -123,7 +125,20 @@ export class SlotPermits {
       (scope) => this.#countNeeded(scope) > (this.#held.get(scope)?.slots ?? 0),
     );
     this.#doubtful.clear();
-    if (isMissed) this.#onDoubt();
+    if (isMissed) this.#settle();
+  }
+
+  /**
+   * The answer changes the store, of which those who wait for work are told at once: whatever they
+   * would ask beside it would be the next doubt, and so on for ever.
+   */
+  #settle(): void {
+    const settling = this.#onDoubt()
+      .catch(() => {})
+      .finally(() => {
+        if (this.#settling === settling) this.#settling = null;
+      });
+    this.#settling = settling;
   }
 
   /** The question is open until all is done with its answer. */
@@ -131,6 +146,7 @@ export class SlotPermits {
     pipeline: string | null,
     act: (question: PermitQuestion) => Promise<T>,
   ): Promise<T> {
+    while (pipeline !== null && this.#settling !== null) await this.#settling;
     const question = pipeline === null ? this.askAll() : this.ask(pipeline);
     try {
       return await act(question);

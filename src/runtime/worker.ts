@@ -44,7 +44,7 @@ const CHECKS_MAX = 4;
 export class Worker {
   readonly #parts: WorkerParts;
   readonly #gate = new Gate();
-  readonly #permits = new SlotPermits(() => void this.#renew());
+  readonly #permits = new SlotPermits(() => this.#renew());
   readonly #beatSetbacks: Setbacks;
   readonly #renewalSetbacks: Setbacks;
   readonly #executors = new Map<string, Executor>();
