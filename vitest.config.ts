@@ -56,6 +56,7 @@ export default defineConfig({
         STORMS,
       ),
       alone(withPostgres("storm", [STORMS], 300_000)),
+      project("systems", ["systems/**/*.test.ts"], 120_000),
       project("tidy", ["test/tidy/**/*.test.ts"], 20_000),
       withPostgres("docs", ["test/docs/**/*.test.ts"], 120_000),
     ],

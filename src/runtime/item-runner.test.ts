@@ -42,7 +42,7 @@ function makeRunner(): { runner: ItemRunner; begun: string[]; endCareful: () => 
       flushItems: 100,
       rights: NO_LIMITS,
       gauge: new SlotGauge(1, null),
-      permits: new SlotPermits(() => undefined),
+      permits: new SlotPermits(async () => undefined),
     },
     {
       onFinished: () => undefined,

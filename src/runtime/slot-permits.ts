@@ -146,7 +146,7 @@ export class SlotPermits {
     pipeline: string | null,
     act: (question: PermitQuestion) => Promise<T>,
   ): Promise<T> {
-    while (pipeline !== null && this.#settling !== null) await this.#settling;
+    if (pipeline !== null) while (this.#settling !== null) await this.#settling;
     const question = pipeline === null ? this.askAll() : this.ask(pipeline);
     try {
       return await act(question);

@@ -92,7 +92,7 @@ const isTest = (path: string) => /\.test(-d)?\.ts$/.test(path);
 const isScript = (path: string) => /\.(ts|tsx|js|mjs)$/.test(path);
 const isBinary = (path: string) => /\.(png|jpg|gif|ico|pdf|db|gz|zip|woff2?)$/.test(path);
 const source = files.filter(
-  (path) => /^(src|sim|systems|bench|demo)\//.test(path) && isScript(path) && !isTest(path),
+  (path) => /^(src|sim|systems|bench)\//.test(path) && isScript(path) && !isTest(path),
 );
 const library = source.filter((path) => path.startsWith("src/"));
 
@@ -164,7 +164,7 @@ describe("size", () => {
 
 describe("names", () => {
   const named = files.filter((path) =>
-    /^(src|sim|systems|bench|demo|examples|scripts|test)\//.test(path),
+    /^(src|sim|systems|bench|examples|scripts|test)\//.test(path),
   );
 
   test("no file or folder is a drawer called utils, helpers, common or misc", () => {

@@ -1,0 +1,79 @@
+/**
+ * The archive: a folder in which a document's name is the hash of its content. The same content is
+ * there once, whoever sent it; beside it are its text and, for each document that had this content,
+ * what is known of that one. Whoever adds the same again changes nothing.
+ */
+import { hash } from "node:crypto";
+import { copyFile, link, mkdir, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { placeFile } from "./place-file.ts";
+
+/** What is written beside a content for each document that had it. */
+export interface ArchivedDocument {
+  readonly site: string;
+  readonly document: string;
+  readonly type: string;
+  readonly schemaVersion: string;
+  readonly url: string;
+  readonly sha256: string;
+  readonly bytes: number;
+  readonly pages: number;
+  readonly characters: number;
+  /** Where its text comes from. */
+  readonly textFrom: "pdf" | "ocr";
+  readonly batch: string;
+  readonly archivedAt: string;
+}
+
+export class Archive {
+  readonly #root: string;
+
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  placeContent(sha256: string): string {
+    return `${this.#placeBase(sha256)}.pdf`;
+  }
+
+  placeText(sha256: string): string {
+    return `${this.#placeBase(sha256)}.txt`;
+  }
+
+  /** Site and document are texts from outside, and no names for files: a hash of them is. */
+  placeDocument(sha256: string, site: string, document: string): string {
+    const name = hash("sha256", JSON.stringify([site, document])).slice(0, 16);
+    return `${this.#placeBase(sha256)}.${name}.json`;
+  }
+
+  #placeBase(sha256: string): string {
+    return join(this.#root, sha256.slice(0, 2), sha256);
+  }
+
+  /** What is known of the document comes last: when that is there, all of it is. */
+  async add(found: ArchivedDocument, content: string, text: string): Promise<void> {
+    const { sha256, site, document } = found;
+    await mkdir(dirname(this.placeContent(sha256)), { recursive: true });
+    await addOnce(content, this.placeContent(sha256));
+    await addOnce(text, this.placeText(sha256));
+    await placeFile(this.placeDocument(sha256, site, document), (part) =>
+      writeFile(part, `${JSON.stringify(found, null, 2)}\n`),
+    );
+  }
+}
+
+/** A second name for the same bytes where the disk has that, else a copy. */
+async function addOnce(from: string, to: string): Promise<void> {
+  if (await isThere(to)) return;
+  await placeFile(to, (part) => link(from, part).catch(() => copyFile(from, part)));
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
+    throw error;
+  }
+}

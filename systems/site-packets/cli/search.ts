@@ -1,0 +1,41 @@
+/** `site-packets search`: documents by their text, with a few words around what was found. */
+import { stat } from "node:fs/promises";
+import picocolors from "picocolors";
+import { SluiceError } from "sluice";
+import { type SearchHit, SearchIndex } from "../search-index.ts";
+import { type DataFlags, openFolders } from "./data-folder.ts";
+import { EXIT } from "./exit-codes.ts";
+import { makeInert } from "./inert-text.ts";
+
+export async function search(
+  words: string,
+  flags: DataFlags & { readonly limit: number },
+): Promise<number> {
+  const { searchIndex } = openFolders(flags);
+  await stat(searchIndex).catch((cause: unknown) => {
+    throw new SluiceError("NO_INDEX", `nothing was archived in ${flags.data}`, {
+      hint: "Ingest something first, or name another folder with --data; --demo searches the demo's.",
+      cause,
+    });
+  });
+  const index = new SearchIndex(searchIndex);
+  try {
+    const hits = index.search(words, flags.limit);
+    if (flags.json) for (const hit of hits) process.stdout.write(`${JSON.stringify(hit)}\n`);
+    else {
+      for (const hit of hits) process.stdout.write(describeHit(hit));
+      process.stdout.write(`${hits.length} of ${index.count(words)} documents\n`);
+    }
+    return EXIT.ok;
+  } finally {
+    index.close();
+  }
+}
+
+/** The text is the document's, and may hold anything. */
+function describeHit({ site, document, type, sha256, excerpt }: SearchHit): string {
+  const text = makeInert(excerpt.replace(/\s+/g, " "));
+  const shown = text.replace(/\[([^\]]*)\]/g, (_, found: string) => picocolors.bold(found));
+  const { dim } = picocolors;
+  return `${site}  ${makeInert(document)}  ${dim(`${type}  ${sha256.slice(0, 12)}`)}\n    ${shown}\n`;
+}

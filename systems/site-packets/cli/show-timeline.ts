@@ -1,0 +1,37 @@
+/** `site-packets timeline`: what happened to one document, told by the exported ledger alone. */
+import { stat } from "node:fs/promises";
+import { SluiceError } from "sluice";
+import { placeLedger } from "../evidence.ts";
+import { readDocument } from "../timeline.ts";
+import { type DataFlags, openFolders } from "./data-folder.ts";
+import { EXIT } from "./exit-codes.ts";
+import { makeInert } from "./inert-text.ts";
+
+export async function showTimeline(
+  site: string,
+  document: string,
+  flags: DataFlags,
+): Promise<number> {
+  const ledger = placeLedger(openFolders(flags), site);
+  await stat(ledger).catch((cause: unknown) => {
+    throw new SluiceError("NO_LEDGER", `there is no exported ledger ${ledger}`, {
+      hint: "It is written at the end of an ingest; --demo looks at the demo's.",
+      cause,
+    });
+  });
+  const events = await readDocument(ledger, document);
+  if (events.length === 0) {
+    throw new SluiceError("NO_DOCUMENT", `the ledger of ${site} knows no document ${document}`);
+  }
+  for (const event of events) {
+    if (flags.json) {
+      process.stdout.write(`${JSON.stringify(event)}\n`);
+      continue;
+    }
+    const { at, state, code, attempt, details } = event;
+    const said = details === null ? (code ?? "") : JSON.stringify(details);
+    const nth = attempt === null ? "" : `attempt ${attempt}`;
+    process.stdout.write(`${at}  ${state.padEnd(10)}  ${nth.padEnd(10)}  ${makeInert(said)}\n`);
+  }
+  return EXIT.ok;
+}

@@ -1,0 +1,127 @@
+/**
+ * The configuration: which sites there are, where each may be reached and how often, and what a
+ * document may cost. Checked whole before anything runs, and all that is wrong is said at once.
+ */
+import { readFile } from "node:fs/promises";
+import { isAbsolute } from "node:path";
+import { SluiceError } from "sluice";
+import { z } from "zod";
+import { SITE_NAME } from "./entry.ts";
+
+const MIB = 1_048_576;
+
+const whole = (min: number, max: number) =>
+  z
+    .int({ error: `must be a whole number from ${min} to ${max}` })
+    .min(min)
+    .max(max);
+
+const origin = z.string().refine(isOrigin, {
+  error: "must be an origin such as https://portal.example, without a path",
+});
+
+const portal = z.strictObject({
+  origin,
+  /** Other hosts that its documents may come from, as `name` or `name:port`. */
+  hosts: z.array(z.string().min(1).max(300)).default([]),
+  perSecond: z.number().positive().max(1_000_000).optional(),
+  burst: whole(1, 1_000_000).optional(),
+});
+
+/** A folder of this machine in place of a portal. */
+const folder = z.strictObject({
+  folder: z.string().refine((path) => isAbsolute(path), { error: "must be an absolute path" }),
+});
+
+export const configSchema = z.strictObject({
+  sites: z.record(
+    z.string().regex(SITE_NAME, "must be 1 to 63 letters, digits, dots, dashes or underscores"),
+    z.union([portal, folder]),
+  ),
+  /** Networks such as `127.0.0.0/8` whose addresses may be connected to though they are not public. */
+  allowPrivate: z.array(z.string()).default([]),
+  /** Requests to each site, where it has no numbers of its own. */
+  rate: z
+    .strictObject({ perSecond: z.number().positive().max(1_000_000), burst: whole(1, 1_000_000) })
+    .default({ perSecond: 5, burst: 10 }),
+  /** Documents at once: in all, and of one site. */
+  concurrency: z
+    .strictObject({ all: whole(1, 10_000).default(16), site: whole(1, 10_000).default(4) })
+    .prefault({}),
+  download: z
+    .strictObject({
+      bytesMax: whole(1, 2_000 * MIB).default(20 * MIB),
+      connectMs: whole(1, 600_000).default(10_000),
+      headersMs: whole(1, 600_000).default(30_000),
+      idleMs: whole(1, 600_000).default(30_000),
+      totalMs: whole(1, 3_600_000).default(120_000),
+      redirectsMax: whole(0, 20).default(5),
+      attempts: whole(1, 100).default(4),
+      retryBaseMs: whole(0, 86_400_000).default(500),
+    })
+    .prefault({}),
+  document: z
+    .strictObject({
+      types: z
+        .array(z.string())
+        .default(["protocol", "approval", "lab-certificate", "cv", "other"]),
+      pagesMax: whole(1, 100_000).default(500),
+      charactersMax: whole(1, 100_000_000).default(10_000_000),
+      /** What one compressed stream of a PDF may unpack to. */
+      streamBytesMax: whole(MIB, 2_000 * MIB).default(128 * MIB),
+      /** With fewer characters than this a document is taken for a scan. */
+      ocrBelowCharacters: whole(0, 1_000_000).default(32),
+      ocrPagesMax: whole(0, 100_000).default(200),
+    })
+    .prefault({}),
+  pool: z
+    .strictObject({
+      /** Processes that read PDFs; without it one for each core. */
+      size: whole(1, 1_024).optional(),
+      memoryBytesMax: whole(128 * MIB, 65_536 * MIB).default(512 * MIB),
+      taskMs: whole(1, 3_600_000).default(60_000),
+    })
+    .prefault({}),
+});
+
+export type Config = z.output<typeof configSchema>;
+export type ConfigInput = z.input<typeof configSchema>;
+
+function isOrigin(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const url = new URL(text);
+  return /^https?:$/.test(url.protocol) && (url.origin === text || `${url.origin}/` === text);
+}
+
+export async function loadConfig(path: string): Promise<Config> {
+  const text = await readFile(path, "utf8").catch((cause: unknown) => {
+    throw new SluiceError("BAD_CONFIG", `the configuration ${path} cannot be read`, {
+      hint: "Name one with --config; systems/site-packets/README.md shows what it holds.",
+      cause,
+    });
+  });
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new SluiceError("BAD_CONFIG", `the configuration ${path} is no JSON: ${why}`, { cause });
+  }
+  return checkConfig(value, path);
+}
+
+export function checkConfig(value: unknown, path: string): Config {
+  const checked = configSchema.safeParse(value);
+  if (checked.success) return checked.data;
+  const problems = checked.error.issues.map(describeIssue);
+  throw new SluiceError(
+    "BAD_CONFIG",
+    `the configuration ${path} has ${problems.length === 1 ? "a problem" : `${problems.length} problems`}:\n${problems.map((one) => `  - ${one}`).join("\n")}`,
+    { hint: "systems/site-packets/README.md lists what a configuration may hold." },
+  );
+}
+
+export function describeIssue(issue: z.core.$ZodIssue): string {
+  const place = issue.path.map(String).join(".");
+  return place === "" ? issue.message : `${place}: ${issue.message}`;
+}

@@ -1,0 +1,19 @@
+/** Why a link, an address or a file is not fetched: as a value, and as the error that it becomes. */
+import { PermanentError } from "sluice";
+
+export interface Refusal {
+  readonly code: "FORBIDDEN_ADDRESS" | "FORBIDDEN_PATH" | "FORBIDDEN_URL";
+  /** Names the host, the address or the file. Never a query: those hold tokens. */
+  readonly why: string;
+  /** The setting that would allow it, or who could mend it. */
+  readonly remedy: string;
+}
+
+/** `place`: where the link was found; null where `why` says enough. */
+export function makeRefusalError(
+  { code, why, remedy }: Refusal,
+  place: string | null = null,
+): PermanentError {
+  const found = place === null ? "" : `${place}: `;
+  return new PermanentError(`${found}${why}; ${remedy}`, { code });
+}

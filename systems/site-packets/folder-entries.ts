@@ -1,0 +1,51 @@
+/** The PDFs of a folder of this machine as entries of a site, in the order of their paths. */
+import { opendir } from "node:fs/promises";
+import { join, relative, sep } from "node:path";
+import { SluiceError } from "sluice";
+import { type Entry, entrySchema } from "./entry.ts";
+import { describeIssue } from "./config.ts";
+
+/** What the user's own files are taken for: nothing says what they are. */
+const TYPE = "other";
+const SCHEMA_VERSION = "v2.0";
+
+export async function* listFolder(root: string, site: string): AsyncGenerator<Entry> {
+  let entries = 0;
+  for await (const path of listFiles(root)) {
+    if (!/\.pdf$/i.test(path)) continue;
+    const document = relative(root, path).split(sep).join("/");
+    const given = { site, document, type: TYPE, schemaVersion: SCHEMA_VERSION, url: document };
+    const checked = entrySchema.safeParse(given);
+    if (!checked.success) {
+      const why = checked.error.issues.map(describeIssue).join("; ");
+      throw new SluiceError(
+        "BAD_NAME",
+        `the file ${JSON.stringify(document)} cannot be taken: ${why}`,
+        {
+          hint: "Rename it, and run the same command again.",
+        },
+      );
+    }
+    entries++;
+    yield checked.data;
+  }
+  if (entries === 0) {
+    throw new SluiceError("NO_DOCUMENTS", `there is no PDF in the folder ${root}`, {
+      hint: "Files whose names end in .pdf are taken, of all folders below it.",
+    });
+  }
+}
+
+/** Folder by folder, each in the order of its names, so that a second look gives the same list. */
+async function* listFiles(folder: string): AsyncGenerator<string> {
+  const found: { readonly path: string; readonly isFolder: boolean }[] = [];
+  for await (const entry of await opendir(folder)) {
+    found.push({ path: join(folder, entry.name), isFolder: entry.isDirectory() });
+  }
+  for (const { path, isFolder } of found.toSorted((one, other) =>
+    one.path < other.path ? -1 : 1,
+  )) {
+    if (isFolder) yield* listFiles(path);
+    else yield path;
+  }
+}

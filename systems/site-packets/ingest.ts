@@ -1,0 +1,153 @@
+/**
+ * Ingests one manifest: begins a run or goes on with the one that was interrupted, submits a batch for
+ * each site, works on them, and answers when all have ended or somebody asked to stop.
+ */
+import { type BatchHandle, createEngine, type Engine, type Log } from "sluice";
+import { Archive } from "./archive.ts";
+import type { Config } from "./config.ts";
+import { makeAddressGuard } from "./download/address-guard.ts";
+import { makeFetcher } from "./download/fetch-document.ts";
+import type { Entry } from "./entry.ts";
+import type { Folders } from "./folders.ts";
+import { definePackets, type PacketParts } from "./pipeline.ts";
+import { type RunRecord, RunRecords } from "./run-record.ts";
+import { SearchIndex } from "./search-index.ts";
+import { type SiteSummary, summarizeSite } from "./summary.ts";
+
+export interface IngestOptions {
+  readonly config: Config;
+  readonly folders: Folders;
+  readonly entries: AsyncIterable<Entry>;
+  /** Stops the work, and not the batches: the same manifest goes on with them. */
+  readonly signal?: AbortSignal;
+  readonly log?: Log;
+  /** How long documents in hand may take after the signal. */
+  readonly drainMs?: number;
+  /** Told a few times a second. */
+  readonly onProgress?: (progress: readonly SiteProgress[]) => void;
+}
+
+export interface SiteProgress {
+  readonly site: string;
+  readonly entries: number;
+  readonly archived: number;
+  readonly deduped: number;
+  readonly rejected: number;
+  readonly ended: boolean;
+}
+
+export interface IngestResult {
+  readonly run: RunRecord;
+  /** It went on with a run that was begun before. */
+  readonly resumed: boolean;
+  /** Null when it was stopped before all had ended. */
+  readonly sites: readonly SiteSummary[] | null;
+}
+
+const PROGRESS_EVERY_MS = 250;
+const DRAIN_MS = 10_000;
+
+export async function ingest(options: IngestOptions): Promise<IngestResult> {
+  const { config, folders, log, signal } = options;
+  await folders.make();
+  const records = new RunRecords(folders.runs);
+  const { run, resumed } = await records.begin(options.entries);
+  const guard = makeAddressGuard(config.allowPrivate);
+  const limits = config.download;
+  const fetcher = makeFetcher({ limits, guard, connectionsMax: config.concurrency.site });
+  const index = new SearchIndex(folders.searchIndex);
+  const engine = await createEngine({
+    store: folders.store,
+    ledger: { keyFile: folders.ledgerKey },
+    ...(log === undefined ? {} : { log }),
+  });
+  try {
+    const archive = new Archive(folders.archive);
+    const batches = await submitSites(engine, run, records, {
+      config,
+      folders,
+      fetcher,
+      archive,
+      index,
+    });
+    const ended = await follow(batches, options, engine);
+    if (!ended) return { run, resumed, sites: null };
+    const sites: SiteSummary[] = [];
+    for (const { site, handle } of batches) sites.push(await summarizeSite(site, handle));
+    await records.end(run);
+    for (const { batch, kept } of sites) if (kept === 0) await folders.clearSpool(batch);
+    return { run, resumed, sites };
+  } finally {
+    await engine.close({ drainMs: signal?.aborted === true ? (options.drainMs ?? DRAIN_MS) : 0 });
+    await fetcher.close();
+    index.close();
+  }
+}
+
+interface SiteBatch {
+  readonly site: string;
+  readonly entries: number;
+  readonly handle: BatchHandle;
+}
+
+async function submitSites(
+  engine: Engine,
+  run: RunRecord,
+  records: RunRecords,
+  parts: PacketParts,
+): Promise<SiteBatch[]> {
+  const pipeline = definePackets(parts);
+  const batches: SiteBatch[] = [];
+  for (const { site, entries } of run.sites) {
+    const input = { manifest: records.placeManifest(run.id, site) };
+    const key = `${run.id}/${site}`;
+    const handle = await engine.submit(pipeline, input, { lane: site, key });
+    batches.push({ site, entries, handle });
+  }
+  return batches;
+}
+
+/** False when it was stopped first. */
+async function follow(
+  batches: readonly SiteBatch[],
+  { signal, onProgress }: IngestOptions,
+  engine: Engine,
+): Promise<boolean> {
+  const stopped = Promise.withResolvers<false>();
+  const stop = (): void => stopped.resolve(false);
+  signal?.addEventListener("abort", stop);
+  if (signal?.aborted === true) stop();
+  engine.onFailure((error) => stopped.reject(error));
+  const tell = async (): Promise<void> => onProgress?.(await readProgress(batches));
+  const timer = setInterval(() => void tell().catch(() => {}), PROGRESS_EVERY_MS);
+  try {
+    const all = Promise.all(batches.map(({ handle }) => handle.wait())).then(() => true);
+    // Whoever stops first leaves the others waiting for an engine that is closed.
+    all.catch(() => {});
+    const ended = await Promise.race([all, stopped.promise]);
+    await tell();
+    return ended;
+  } finally {
+    clearInterval(timer);
+    signal?.removeEventListener("abort", stop);
+  }
+}
+
+async function readProgress(batches: readonly SiteBatch[]): Promise<SiteProgress[]> {
+  const progress: SiteProgress[] = [];
+  for (const { site, entries, handle } of batches) {
+    const { steps, state } = await handle.progress();
+    const [receive, archive] = steps.map(({ counts }) => counts);
+    progress.push({
+      site,
+      entries,
+      archived: archive?.succeeded ?? 0,
+      deduped: archive?.skipped ?? 0,
+      rejected: (receive?.failed ?? 0) + (archive?.failed ?? 0),
+      ended: ENDED.includes(state),
+    });
+  }
+  return progress;
+}
+
+const ENDED = ["succeeded", "completed_with_errors", "failed", "cancelled", "expired"];

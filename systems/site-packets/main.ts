@@ -1,0 +1,24 @@
+#!/usr/bin/env node
+/** `site-packets`: clinical sites' packets, from their portals to an archive with evidence. */
+import picocolors from "picocolors";
+import { SluiceError } from "sluice";
+import { EXIT } from "./cli/exit-codes.ts";
+import { makeProgram } from "./cli/program.ts";
+
+try {
+  await makeProgram((code) => (process.exitCode = code)).parseAsync();
+} catch (error) {
+  process.exitCode = tell(error);
+}
+
+/** What the user can mend is said in a few lines; of anything else the stack tells more. */
+function tell(error: unknown): number {
+  if (!(error instanceof SluiceError)) {
+    process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+    return EXIT.failed;
+  }
+  const { code, message, hint } = error;
+  process.stderr.write(`${picocolors.red("error")} ${code}: ${message}\n`);
+  if (hint) process.stderr.write(`hint: ${hint}\n`);
+  return code.startsWith("BAD_") || code.startsWith("NO_") ? EXIT.badUsage : EXIT.failed;
+}

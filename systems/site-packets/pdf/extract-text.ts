@@ -1,0 +1,72 @@
+/**
+ * A task of the pool: checks that a file is a PDF that can be read within limits, and writes the text
+ * of its pages to a file, each page followed by a form feed.
+ */
+import { createWriteStream } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { PDFiumDocument } from "@hyzyla/pdfium";
+import { PermanentError } from "sluice";
+import { hasBomb } from "./expanded-size.ts";
+import { readPageText, withPdf } from "./open-pdf.ts";
+import { checkPdfFile } from "./pdf-file.ts";
+
+export interface ExtractRequest {
+  readonly path: string;
+  /** Where the text is written to. */
+  readonly target: string;
+  readonly pagesMax: number;
+  /** What one of its streams may unpack to. */
+  readonly streamBytesMax: number;
+  readonly charactersMax: number;
+}
+
+export interface ExtractedText {
+  readonly pages: number;
+  /** Without white space. */
+  readonly characters: number;
+}
+
+/** Between pages, as in the output of other text extractors. */
+export const PAGE_END = "\f";
+
+export async function extractText(request: ExtractRequest): Promise<ExtractedText> {
+  const bytes = await readFile(request.path);
+  await checkPdfFile(bytes);
+  if (await hasBomb(bytes, request.streamBytesMax)) {
+    throw new PermanentError(
+      `a stream of the PDF unpacks to more than ${request.streamBytesMax} bytes`,
+      { code: "TOO_LARGE" },
+    );
+  }
+  return withPdf(bytes, (pdf) => writeText(pdf, request));
+}
+
+async function writeText(pdf: PDFiumDocument, request: ExtractRequest): Promise<ExtractedText> {
+  const { target, pagesMax, charactersMax } = request;
+  const pages = pdf.getPageCount();
+  if (pages === 0) throw new PermanentError("the PDF has no pages", { code: "PARSER_FAILURE" });
+  if (pages > pagesMax) {
+    const message = `the PDF has ${pages} pages, more than the ${pagesMax} that are allowed`;
+    throw new PermanentError(message, { code: "TOO_LARGE" });
+  }
+  let characters = 0;
+  function* listPages(): Generator<string> {
+    for (let number = 0; number < pages; number++) {
+      const text = readPageText(pdf, number);
+      characters += countCharacters(text);
+      if (characters > charactersMax) {
+        const message = `the PDF has more than the ${charactersMax} characters that are allowed`;
+        throw new PermanentError(message, { code: "TOO_LARGE" });
+      }
+      yield text + PAGE_END;
+    }
+  }
+  await pipeline(Readable.from(listPages()), createWriteStream(target));
+  return { pages, characters };
+}
+
+export function countCharacters(text: string): number {
+  return text.replace(/\s+/g, "").length;
+}

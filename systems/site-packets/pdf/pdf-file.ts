@@ -1,0 +1,30 @@
+/**
+ * What a file is, by its content and not by its name: a PDF that is all there, or else why not. This
+ * is looked at before a parser gets to see it, as parsers mend what is broken and guess what is gone.
+ */
+import { fileTypeFromBuffer } from "file-type";
+import { PermanentError } from "sluice";
+
+/** A header may stand this far in: mail gateways and scanners put a few lines of their own first. */
+const HEADER_WITHIN_BYTES = 1_024;
+/** The end may be followed by a little rubbish. */
+const END_WITHIN_BYTES = 2_048;
+
+export async function checkPdfFile(bytes: Buffer): Promise<void> {
+  if (bytes.length === 0) throw new PermanentError("the file is empty", { code: "EMPTY" });
+  if (!bytes.subarray(0, HEADER_WITHIN_BYTES).includes("%PDF-")) {
+    const type = await describeType(bytes);
+    throw new PermanentError(`the file is ${type} and not a PDF`, { code: "WRONG_TYPE" });
+  }
+  if (!bytes.subarray(-END_WITHIN_BYTES).includes("%%EOF")) {
+    throw new PermanentError("the file ends before its end: %%EOF is missing", {
+      code: "PARSER_FAILURE",
+    });
+  }
+}
+
+async function describeType(bytes: Buffer): Promise<string> {
+  const known = await fileTypeFromBuffer(bytes);
+  if (known !== undefined) return known.mime;
+  return /^\s*<(!doctype|html)/i.test(bytes.toString("latin1", 0, 256)) ? "text/html" : "unknown";
+}

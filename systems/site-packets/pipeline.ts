@@ -1,0 +1,99 @@
+/**
+ * The pipeline: documents of a site come from its portal into the spool (`receive`), and from there
+ * into the archive (`archive`). A site is a lane, so what one portal does is no other's concern, and
+ * two manifests of a site are worked on in order. Of what came, the second step skips what was
+ * archived before: the same document of the same site with the same content.
+ */
+import { availableParallelism } from "node:os";
+import { definePipeline, defineStep, jsonl } from "sluice";
+import { type ArchivedResult, archiveDocument } from "./archive-document.ts";
+import type { Archive } from "./archive.ts";
+import type { Config } from "./config.ts";
+import type { Fetcher } from "./download/fetch-document.ts";
+import { type Entry, entrySchema, type ReceivedEntry } from "./entry.ts";
+import type { Folders } from "./folders.ts";
+import { receiveDocument } from "./receive-document.ts";
+import { orReject, STATES } from "./rejection.ts";
+import type { SearchIndex } from "./search-index.ts";
+
+export interface PacketParts {
+  readonly config: Config;
+  readonly folders: Folders;
+  readonly fetcher: Fetcher;
+  readonly archive: Archive;
+  readonly index: SearchIndex;
+}
+
+/** What a batch is submitted with. */
+export interface PacketInput {
+  /** A file with the entries of one site, one a line. */
+  readonly manifest: string;
+}
+
+/** A reader or a disk that failed may do better; a document's own faults are permanent. */
+const ARCHIVE_ATTEMPTS = 3;
+/** The longest that one document may take: a scan of many pages is read page by page. */
+const ARCHIVE_MS = 3_600_000;
+
+export function definePackets(parts: PacketParts) {
+  const { download, concurrency, rate, pool, sites } = parts.config;
+  const cpu = {
+    size: pool.size ?? availableParallelism(),
+    timeLimitMs: pool.taskMs,
+    memoryBytesMax: pool.memoryBytesMax,
+  };
+  const receive = defineStep({
+    name: "receive",
+    source: ({ input }: { readonly input: PacketInput }) => jsonl<Entry>(input.manifest),
+    item: entrySchema,
+    key: ({ document }) => document,
+    chunkSize: 10,
+    concurrency: concurrency.all,
+    cpu: { ...cpu, chunks: concurrency.all },
+    rate: { key: ({ site }) => site, ...rate, keys: listOwnRates(sites, rate) },
+    retry: { attempts: download.attempts, baseMs: download.retryBaseMs },
+    maxRedrives: 0,
+    timeLimitMs: 2 * download.totalMs + pool.taskMs,
+    process: (entry, context) =>
+      orReject(context, download.attempts, () => receiveDocument(parts, entry, context)),
+  });
+  const archive = defineStep({
+    name: "archive",
+    key: ({ document }: ReceivedEntry) => document,
+    chunkSize: 4,
+    // Two more than read at once, so that the readers do not wait for the disk.
+    concurrency: cpu.size + 2,
+    cpu: { ...cpu, chunks: cpu.size + 2 },
+    retry: { attempts: ARCHIVE_ATTEMPTS },
+    maxRedrives: 0,
+    timeLimitMs: ARCHIVE_MS,
+    dedupe: {
+      identity: ({ site, document }) => JSON.stringify([site, document]),
+      content: ({ receivedSha256 }) => receivedSha256,
+      state: "DEDUPED",
+    },
+    process: (entry: ReceivedEntry, context): Promise<ArchivedResult> =>
+      orReject(context, ARCHIVE_ATTEMPTS, () => archiveDocument(parts, entry, context)),
+  });
+  return definePipeline({
+    name: "site-packets",
+    ledger: { item: true, states: [...STATES] },
+    limits: { pipeline: concurrency.all, lane: concurrency.site },
+    steps: [receive, archive],
+  });
+}
+
+type Rates = { [site: string]: { readonly perSecond: number; readonly burst: number } };
+
+/** Sites with numbers of their own. */
+function listOwnRates(sites: Config["sites"], rate: Config["rate"]): Rates {
+  const rates: Rates = {};
+  for (const [name, site] of Object.entries(sites)) {
+    if ("folder" in site) rates[name] = { perSecond: 1_000_000, burst: 1_000_000 };
+    else if (site.perSecond !== undefined || site.burst !== undefined) {
+      const perSecond = site.perSecond ?? rate.perSecond;
+      rates[name] = { perSecond, burst: site.burst ?? Math.max(1, Math.ceil(perSecond)) };
+    }
+  }
+  return rates;
+}

@@ -1,0 +1,33 @@
+/**
+ * Files that are whole or not there: written under another name, flushed to disk, and renamed. A
+ * process that dies on the way leaves a part behind, which nobody takes for the file.
+ */
+import { randomUUID } from "node:crypto";
+import { open, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+
+export async function placeFile(
+  path: string,
+  write: (part: string) => Promise<void>,
+): Promise<void> {
+  // Several processes may place the same file at once: each has a part of its own.
+  const part = `${path}.${randomUUID()}.part`;
+  try {
+    await write(part);
+    await flush(part);
+    await rename(part, path);
+    await flush(dirname(path));
+  } catch (error) {
+    await rm(part, { force: true });
+    throw error;
+  }
+}
+
+async function flush(path: string): Promise<void> {
+  const file = await open(path, "r");
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}

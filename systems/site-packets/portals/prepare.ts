@@ -1,0 +1,129 @@
+/**
+ * Puts a corpus on disk: `files/<index>.pdf`, `manifest.jsonl` with one line for each entry, and
+ * `corpus.json`, which says what it was made from, so that the portals can plan it again. What is
+ * there already is left as it is, and every file appears whole or not at all: whoever was
+ * interrupted starts again and goes on.
+ */
+import { createHash, randomUUID } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { CORPUS_FILE, DOCUMENTS_FOLDER, locateFile, MANIFEST_FILE } from "./corpus-folder.ts";
+import { type CorpusOptions, planCorpus } from "./plan-corpus.ts";
+import type { PlannedDocument } from "./planned-document.ts";
+import { renderDocument } from "./render-document.ts";
+import { computeChance } from "./seeded-chance.ts";
+
+export interface PrepareOptions extends CorpusOptions {
+  /** What the ingest downloads at most; documents that are too large have one byte more. */
+  readonly downloadBytesMax?: number;
+}
+
+/** One line of the manifest. */
+export interface ManifestEntry {
+  readonly site: string;
+  readonly document: string;
+  readonly type: string;
+  readonly schemaVersion: string;
+  /** Relative to the origin of the site's portal. */
+  readonly url: string;
+  readonly sha256?: string;
+}
+
+export const DOWNLOAD_BYTES_MAX = 20 * 2 ** 20;
+/** The share of sites' entries that say a checksum. */
+const CHECKSUM_SHARE = 0.5;
+/** To be raised when other bytes are made from the same options. */
+const CORPUS_FORMAT = 1;
+
+export async function prepareCorpus(
+  folder: string,
+  options: PrepareOptions,
+): Promise<{ readonly manifest: string; readonly entries: number }> {
+  const plan = planCorpus(options);
+  const downloadBytesMax = options.downloadBytesMax ?? DOWNLOAD_BYTES_MAX;
+  await mkdir(join(folder, DOCUMENTS_FOLDER), { recursive: true });
+  await claimFolder(folder, options, downloadBytesMax);
+  const lines: string[] = [];
+  for (const document of plan) {
+    const file = locateFile(folder, document);
+    if (!(await isThere(file))) await writeDocument(file, document, downloadBytesMax);
+    lines.push(`${JSON.stringify(await describe(document, file, options.seed))}\n`);
+  }
+  const manifest = join(folder, MANIFEST_FILE);
+  await writeWhole(manifest, Buffer.from(lines.join("")));
+  return { manifest, entries: plan.length };
+}
+
+/** A folder belongs to one corpus: files of another seed would be taken for ours. */
+async function claimFolder(
+  folder: string,
+  { seed, sites, documents }: CorpusOptions,
+  downloadBytesMax: number,
+): Promise<void> {
+  const file = join(folder, CORPUS_FILE);
+  const claim = JSON.stringify({
+    format: CORPUS_FORMAT,
+    seed,
+    sites,
+    documents,
+    downloadBytesMax,
+  });
+  if (!(await isThere(file))) return writeWhole(file, Buffer.from(claim));
+  const held = await readFile(file, "utf8");
+  if (held !== claim) {
+    throw new Error(
+      `${folder} has another corpus, ${held}, and not ${claim}: delete it, or use another folder`,
+    );
+  }
+}
+
+async function writeDocument(
+  file: string,
+  document: PlannedDocument,
+  downloadBytesMax: number,
+): Promise<void> {
+  const bytes = await renderDocument(document);
+  await writeWhole(file, bytes, document.kind === "too-large" ? downloadBytesMax + 1 : undefined);
+}
+
+/** With a length of its own the file is filled up with zeros, which take no room on the disk. */
+async function writeWhole(file: string, bytes: Uint8Array, lengthBytes?: number): Promise<void> {
+  const unfinished = `${file}.${randomUUID()}.part`;
+  try {
+    const handle = await open(unfinished, "wx");
+    try {
+      await handle.writeFile(bytes);
+      if (lengthBytes !== undefined) await handle.truncate(lengthBytes);
+    } finally {
+      await handle.close();
+    }
+    await rename(unfinished, file);
+  } catch (error) {
+    await rm(unfinished, { force: true });
+    throw error;
+  }
+}
+
+async function isThere(file: string): Promise<boolean> {
+  return (await stat(file).catch(() => null)) !== null;
+}
+
+async function describe(
+  { site, document, type, schemaVersion, path, kind }: PlannedDocument,
+  file: string,
+  seed: number,
+): Promise<ManifestEntry> {
+  const entry = { site, document, type, schemaVersion, url: path };
+  if (kind === "wrong-checksum") {
+    return { ...entry, sha256: createHash("sha256").update(`not ${path}`).digest("hex") };
+  }
+  if (computeChance(seed, "checksum", path) >= CHECKSUM_SHARE) return entry;
+  return { ...entry, sha256: await hashFile(file) };
+}
+
+async function hashFile(file: string): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const part of createReadStream(file)) hash.update(part as Buffer);
+  return hash.digest("hex");
+}

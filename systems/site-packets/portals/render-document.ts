@@ -1,0 +1,50 @@
+/** The bytes of a document: the same every time, and for a copy those of its original. */
+import { unreachable } from "../../../src/core/invariant.ts";
+import { writeBombPdf } from "./bomb-pdf.ts";
+import { writeEncryptedPdf } from "./encrypted-pdf.ts";
+import { writeOtherFile } from "./other-files.ts";
+import { renderText, type TextSource } from "./render-text.ts";
+import { writeScanPdf } from "./scan-pdf.ts";
+import { writeTextPdf } from "./text-pdf.ts";
+
+/** What opens an encrypted document. The ingest is never told. */
+export const DOCUMENT_PASSWORD = "only-the-site-knows";
+/** How much is left of a truncated document. */
+const TRUNCATED_SHARE = 0.6;
+/** With which a document that is too large begins: it looks like a PDF until it does not end. */
+const TOO_LARGE_HEAD = Buffer.from("%PDF-1.7\n");
+
+/** Of `too-large` the first bytes only: nobody should have the rest in memory (`prepare.ts`). */
+export async function renderDocument(document: TextSource): Promise<Uint8Array> {
+  const { kind, contentSeed } = document;
+  switch (kind) {
+    case "text":
+    case "same-again":
+    case "same-under-other-id":
+    case "old-schema":
+    case "unknown-type":
+    case "wrong-checksum":
+    case "never-found":
+    case "never-answers":
+    case "never-whole":
+      return writeTextPdf(renderText(document));
+    case "scan":
+      return writeScanPdf(renderText(document), contentSeed);
+    case "encrypted":
+      return writeEncryptedPdf(renderText(document), DOCUMENT_PASSWORD);
+    case "truncated": {
+      const whole = writeTextPdf(renderText(document));
+      return whole.subarray(0, Math.floor(whole.length * TRUNCATED_SHARE));
+    }
+    case "empty":
+      return new Uint8Array();
+    case "wrong-type":
+      return writeOtherFile(contentSeed);
+    case "bomb":
+      return writeBombPdf();
+    case "too-large":
+      return TOO_LARGE_HEAD;
+    default:
+      return unreachable(kind);
+  }
+}

@@ -1,0 +1,32 @@
+/** What was asked of a portal, for whoever checks that its limit was kept and nothing was asked twice. */
+import type { Fault } from "./faults.ts";
+
+export interface PortalRequest {
+  readonly site: string;
+  readonly path: string;
+  /** Of this document, from 1; 0 for what did not reach a document: refused, moved, unknown. */
+  readonly attempt: number;
+  /** When it came, on the monotonic clock of this process (`performance.now`). */
+  readonly atMs: number;
+  /** What was answered or begun to be; null if nothing was. */
+  readonly status: number | null;
+  readonly fault: Fault["kind"];
+}
+
+/** Of one site. The latest are kept: a drill of hours must not fill the memory of its portals. */
+export const REQUESTS_LOGGED_MAX = 20_000;
+
+export class RequestLog {
+  readonly #requests: PortalRequest[] = [];
+  #next = 0;
+
+  add(request: PortalRequest): void {
+    this.#requests[this.#next] = request;
+    this.#next = (this.#next + 1) % REQUESTS_LOGGED_MAX;
+  }
+
+  /** In the order in which they came. */
+  list(): PortalRequest[] {
+    return [...this.#requests.slice(this.#next), ...this.#requests.slice(0, this.#next)];
+  }
+}
