@@ -43,7 +43,7 @@ export default defineConfig({
       reportsDirectory: "coverage",
     },
     projects: [
-      project("unit", ["src/**/*.test.ts"], 5_000),
+      project("unit", ["src/**/*.test.ts", "bench/*.test.ts"], 5_000),
       withPostgres("conformance", ["test/conformance/**/*.test.ts"], 60_000),
       withPostgres("property", ["test/property/**/*.test.ts"], 60_000),
       withPostgres("world", ["sim/**/*.test.ts"], 120_000),

@@ -3,7 +3,8 @@
  * `life` measures what passes between batches: successors, lanes, cancels, redrives; `limits` how much
  * of a rate is used, and what limits cost; `cpu` what a second core brings,
  * and whether health answers meanwhile; `ledger` how long an export takes to verify, and what a record
- * of an item costs; `postgres` the store for many machines beside the queues that live on the same server.
+ * of an item costs; `postgres` the store for many machines beside the queues that live on the same server;
+ * `packets` a system on Sluice that reads PDFs: what a second reader brings, its memory, its reading.
  * Figures go to standard output, progress to standard error. The exit code is 1 when something could
  * not be measured, and says nothing about speed: a slow machine is not a failure.
  */
@@ -20,6 +21,7 @@ import { FULL_LIFE_SIZES, listLifeQuestions, QUICK_LIFE_SIZES } from "./life.ts"
 import { FULL_LIMIT_SIZES, listLimitQuestions, QUICK_LIMIT_SIZES } from "./limits.ts";
 import { readMachineFacts } from "./machine.ts";
 import { measureInTurns } from "./measure.ts";
+import { FULL_PACKET_SIZES, listPacketQuestions, QUICK_PACKET_SIZES } from "./packets.ts";
 import { installPeers } from "./peers.ts";
 import { FULL_POSTGRES_SIZES, listPostgresQuestions, QUICK_POSTGRES_SIZES } from "./postgres.ts";
 import { type BenchServer, startBenchServer } from "./postgres-server.ts";
@@ -80,6 +82,12 @@ const SETS: { readonly [name: string]: QuestionSet } = {
     list: (quick, pathOf) =>
       listPostgresQuestions(quick ? QUICK_POSTGRES_SIZES : FULL_POSTGRES_SIZES, pathOf),
   },
+  packets: {
+    hasPeers: false,
+    runs: 5,
+    startServer: null,
+    list: (quick) => listPacketQuestions(quick ? QUICK_PACKET_SIZES : FULL_PACKET_SIZES),
+  },
 };
 
 interface Request {
@@ -92,9 +100,9 @@ interface Request {
   readonly only: readonly string[];
 }
 
-const USAGE = `Usage: node bench/main.ts heart|life|limits|cpu|ledger|postgres [options]
+const USAGE = `Usage: node bench/main.ts heart|life|limits|cpu|ledger|postgres|packets [options]
 
-  --runs N      interleaved runs of each subject (default 3, cpu, ledger and postgres 5; 1 with --quick)
+  --runs N      interleaved runs of each subject (default 3; cpu, ledger, postgres and packets 5; 1 with --quick)
   --only a,c    only these questions
   --quick       small sizes: does everything run? Nothing is judged
   --json        one JSON document instead of tables

@@ -6,7 +6,7 @@
 import { hash } from "node:crypto";
 import { copyFile, link, mkdir, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { placeFile } from "./place-file.ts";
+import { flush, placeFile } from "./place-file.ts";
 
 /** What is written beside a content for each document that had it. */
 export interface ArchivedDocument {
@@ -53,19 +53,25 @@ export class Archive {
   /** What is known of the document comes last: when that is there, all of it is. */
   async add(found: ArchivedDocument, content: string, text: string): Promise<void> {
     const { sha256, site, document } = found;
-    await mkdir(dirname(this.placeContent(sha256)), { recursive: true });
-    await addOnce(content, this.placeContent(sha256));
-    await addOnce(text, this.placeText(sha256));
+    const made = await mkdir(dirname(this.placeContent(sha256)), { recursive: true });
+    if (made !== undefined) await flush(this.#root);
+    await addOnce(content, this.placeContent(sha256), linkOrCopy);
+    // Never a link: another attempt writes the text anew, in the same file.
+    await addOnce(text, this.placeText(sha256), copyFile);
     await placeFile(this.placeDocument(sha256, site, document), (part) =>
       writeFile(part, `${JSON.stringify(found, null, 2)}\n`),
     );
   }
 }
 
-/** A second name for the same bytes where the disk has that, else a copy. */
-async function addOnce(from: string, to: string): Promise<void> {
+type Copy = (from: string, to: string) => Promise<void>;
+
+/** A second name for the same bytes where the disk has that. Whoever receives renames, and never writes to it. */
+const linkOrCopy: Copy = (from, to) => link(from, to).catch(() => copyFile(from, to));
+
+async function addOnce(from: string, to: string, copy: Copy): Promise<void> {
   if (await isThere(to)) return;
-  await placeFile(to, (part) => link(from, part).catch(() => copyFile(from, part)));
+  await placeFile(to, (part) => copy(from, part));
 }
 
 async function isThere(path: string): Promise<boolean> {

@@ -6,6 +6,7 @@ import { readFile } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 import { SluiceError } from "sluice";
 import { z } from "zod";
+import { makeAddressGuard } from "./download/address-guard.ts";
 import { SITE_NAME } from "./entry.ts";
 
 const MIB = 1_048_576;
@@ -23,7 +24,9 @@ const origin = z.string().refine(isOrigin, {
 const portal = z.strictObject({
   origin,
   /** Other hosts that its documents may come from, as `name` or `name:port`. */
-  hosts: z.array(z.string().min(1).max(300)).default([]),
+  hosts: z
+    .array(z.string().max(300).refine(isHost, { error: "must be a host, as name or name:port" }))
+    .default([]),
   perSecond: z.number().positive().max(1_000_000).optional(),
   burst: whole(1, 1_000_000).optional(),
 });
@@ -39,7 +42,9 @@ export const configSchema = z.strictObject({
     z.union([portal, folder]),
   ),
   /** Networks such as `127.0.0.0/8` whose addresses may be connected to though they are not public. */
-  allowPrivate: z.array(z.string()).default([]),
+  allowPrivate: z
+    .array(z.string().refine(isNetwork, { error: "must be a network such as 10.20.0.0/16" }))
+    .default([]),
   /** Requests to each site, where it has no numbers of its own. */
   rate: z
     .strictObject({ perSecond: z.number().positive().max(1_000_000), burst: whole(1, 1_000_000) })
@@ -64,6 +69,7 @@ export const configSchema = z.strictObject({
     .strictObject({
       types: z
         .array(z.string())
+        .min(1)
         .default(["protocol", "approval", "lab-certificate", "cv", "other"]),
       pagesMax: whole(1, 100_000).default(500),
       charactersMax: whole(1, 100_000_000).default(10_000_000),
@@ -72,6 +78,14 @@ export const configSchema = z.strictObject({
       /** With fewer characters than this a document is taken for a scan. */
       ocrBelowCharacters: whole(0, 1_000_000).default(32),
       ocrPagesMax: whole(0, 100_000).default(200),
+    })
+    .prefault({}),
+  feed: z
+    .strictObject({
+      /** Entries that may be unfinished before their producer is made to wait. */
+      aheadMax: whole(1, 1_000_000).default(1_000),
+      /** Entries of one batch. The spool holds no more of them: the next batch comes after it. */
+      batchMax: whole(1, 1_000_000).default(1_000),
     })
     .prefault({}),
   pool: z
@@ -93,21 +107,50 @@ function isOrigin(text: string): boolean {
   return /^https?:$/.test(url.protocol) && (url.origin === text || `${url.origin}/` === text);
 }
 
+function isHost(text: string): boolean {
+  return /^[^/\\@?#\s]+$/.test(text) && URL.canParse(`https://${text}`);
+}
+
+function isNetwork(text: string): boolean {
+  try {
+    makeAddressGuard([text]);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const HINT = "systems/site-packets/README.md shows what a configuration may hold.";
+
 export async function loadConfig(path: string): Promise<Config> {
   const text = await readFile(path, "utf8").catch((cause: unknown) => {
-    throw new SluiceError("BAD_CONFIG", `the configuration ${path} cannot be read`, {
-      hint: "Name one with --config; systems/site-packets/README.md shows what it holds.",
-      cause,
-    });
+    throw new SluiceError(
+      "BAD_CONFIG",
+      `the configuration ${path} cannot be read: ${describeCause(cause)}`,
+      { hint: `Name one with --config. ${HINT}`, cause },
+    );
   });
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(text.replace(/^\uFEFF/, ""), refusePrototype);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new SluiceError("BAD_CONFIG", `the configuration ${path} is no JSON: ${why}`, { cause });
+    throw new SluiceError(
+      "BAD_CONFIG",
+      `the configuration ${path} is no JSON that can be used: ${describeCause(cause)}`,
+      { hint: HINT, cause },
+    );
   }
   return checkConfig(value, path);
+}
+
+/** The schema would leave it out without a word. */
+function refusePrototype(key: string, value: unknown): unknown {
+  if (key === "__proto__") throw new Error('nothing may be called "__proto__"');
+  return value;
+}
+
+function describeCause(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
 }
 
 export function checkConfig(value: unknown, path: string): Config {
@@ -117,11 +160,22 @@ export function checkConfig(value: unknown, path: string): Config {
   throw new SluiceError(
     "BAD_CONFIG",
     `the configuration ${path} has ${problems.length === 1 ? "a problem" : `${problems.length} problems`}:\n${problems.map((one) => `  - ${one}`).join("\n")}`,
-    { hint: "systems/site-packets/README.md lists what a configuration may hold." },
+    { hint: HINT },
   );
 }
 
 export function describeIssue(issue: z.core.$ZodIssue): string {
   const place = issue.path.map(String).join(".");
-  return place === "" ? issue.message : `${place}: ${issue.message}`;
+  const what = describeWhat(issue);
+  return place === "" ? what : `${place}: ${what}`;
+}
+
+/** A key or a choice that does not fit has its reasons one level further down. */
+function describeWhat(issue: z.core.$ZodIssue): string {
+  if (issue.code === "invalid_key") return issue.issues.map(describeIssue).join("; ");
+  if (issue.code !== "invalid_union" || issue.errors.length === 0) return issue.message;
+  // What was meant is what fits best.
+  const fewest = Math.min(...issue.errors.map((issues) => issues.length));
+  const nearest = issue.errors.filter((issues) => issues.length === fewest);
+  return nearest.map((issues) => issues.map(describeIssue).join("; ")).join(", or ");
 }

@@ -3,7 +3,7 @@ import { z } from "zod";
 
 /** Sites are lanes: they name batches, files and rates. */
 export const SITE_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/i;
-const NO_CONTROL = /^[^\p{Cc}\p{Cs}]*$/u;
+const NO_CONTROL = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]*$/u;
 
 const text = (charactersMax: number) =>
   z

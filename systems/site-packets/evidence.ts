@@ -55,5 +55,6 @@ async function writeOne(
   await runSluice(folders, "ledger", "export", batch, "-o", ledger);
   await runSluice(folders, "evidence", batch, "-o", pack);
   const verdict = await verifyExport(createReadStream(ledger), { trusted: [key] });
-  return { site, ledger, pack, verified: verdict.kind === "intact" && isConclusive(verdict) };
+  const verified = verdict.kind === "intact" && verdict.isTrusted && isConclusive(verdict);
+  return { site, ledger, pack, verified };
 }

@@ -9,9 +9,14 @@ import { describeIssue } from "./config.ts";
 const TYPE = "other";
 const SCHEMA_VERSION = "v2.0";
 
-export async function* listFolder(root: string, site: string): AsyncGenerator<Entry> {
+/** `skipped`: a folder that is not looked into, as what was archived before is no new document. */
+export async function* listFolder(
+  root: string,
+  site: string,
+  skipped: string,
+): AsyncGenerator<Entry> {
   let entries = 0;
-  for await (const path of listFiles(root)) {
+  for await (const path of listFiles(root, skipped)) {
     if (!/\.pdf$/i.test(path)) continue;
     const document = relative(root, path).split(sep).join("/");
     const given = { site, document, type: TYPE, schemaVersion: SCHEMA_VERSION, url: document };
@@ -37,15 +42,23 @@ export async function* listFolder(root: string, site: string): AsyncGenerator<En
 }
 
 /** Folder by folder, each in the order of its names, so that a second look gives the same list. */
-async function* listFiles(folder: string): AsyncGenerator<string> {
+async function* listFiles(folder: string, skipped: string): AsyncGenerator<string> {
   const found: { readonly path: string; readonly isFolder: boolean }[] = [];
-  for await (const entry of await opendir(folder)) {
-    found.push({ path: join(folder, entry.name), isFolder: entry.isDirectory() });
+  try {
+    for await (const entry of await opendir(folder)) {
+      found.push({ path: join(folder, entry.name), isFolder: entry.isDirectory() });
+    }
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new SluiceError("BAD_FOLDER", `the folder ${folder} cannot be read: ${why}`, {
+      hint: "See to it that it can be, or name another.",
+      cause,
+    });
   }
   for (const { path, isFolder } of found.toSorted((one, other) =>
     one.path < other.path ? -1 : 1,
   )) {
-    if (isFolder) yield* listFiles(path);
-    else yield path;
+    if (!isFolder) yield path;
+    else if (path !== skipped) yield* listFiles(path, skipped);
   }
 }

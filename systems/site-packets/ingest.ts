@@ -2,25 +2,16 @@
  * Ingests one manifest: begins a run or goes on with the one that was interrupted, submits a batch for
  * each site, works on them, and answers when all have ended or somebody asked to stop.
  */
-import { type BatchHandle, createEngine, type Engine, type Log } from "sluice";
-import { Archive } from "./archive.ts";
-import type { Config } from "./config.ts";
-import { makeAddressGuard } from "./download/address-guard.ts";
-import { makeFetcher } from "./download/fetch-document.ts";
+import type { BatchHandle, Engine } from "sluice";
 import type { Entry } from "./entry.ts";
-import type { Folders } from "./folders.ts";
-import { definePackets, type PacketParts } from "./pipeline.ts";
+import { openPackets, type Packets, type PacketsOptions } from "./packets.ts";
 import { type RunRecord, RunRecords } from "./run-record.ts";
-import { SearchIndex } from "./search-index.ts";
 import { type SiteSummary, summarizeSite } from "./summary.ts";
 
-export interface IngestOptions {
-  readonly config: Config;
-  readonly folders: Folders;
+export interface IngestOptions extends PacketsOptions {
   readonly entries: AsyncIterable<Entry>;
   /** Stops the work, and not the batches: the same manifest goes on with them. */
   readonly signal?: AbortSignal;
-  readonly log?: Log;
   /** How long documents in hand may take after the signal. */
   readonly drainMs?: number;
   /** Told a few times a second. */
@@ -30,6 +21,8 @@ export interface IngestOptions {
 export interface SiteProgress {
   readonly site: string;
   readonly entries: number;
+  /** From its portal, whatever became of them then. */
+  readonly received: number;
   readonly archived: number;
   readonly deduped: number;
   readonly rejected: number;
@@ -48,29 +41,14 @@ const PROGRESS_EVERY_MS = 250;
 const DRAIN_MS = 10_000;
 
 export async function ingest(options: IngestOptions): Promise<IngestResult> {
-  const { config, folders, log, signal } = options;
+  const { folders, signal } = options;
   await folders.make();
   const records = new RunRecords(folders.runs);
   const { run, resumed } = await records.begin(options.entries);
-  const guard = makeAddressGuard(config.allowPrivate);
-  const limits = config.download;
-  const fetcher = makeFetcher({ limits, guard, connectionsMax: config.concurrency.site });
-  const index = new SearchIndex(folders.searchIndex);
-  const engine = await createEngine({
-    store: folders.store,
-    ledger: { keyFile: folders.ledgerKey },
-    ...(log === undefined ? {} : { log }),
-  });
+  const packets = await openPackets(options);
   try {
-    const archive = new Archive(folders.archive);
-    const batches = await submitSites(engine, run, records, {
-      config,
-      folders,
-      fetcher,
-      archive,
-      index,
-    });
-    const ended = await follow(batches, options, engine);
+    const batches = await submitSites(packets, run, records);
+    const ended = await follow(batches, options, packets.engine);
     if (!ended) return { run, resumed, sites: null };
     const sites: SiteSummary[] = [];
     for (const { site, handle } of batches) sites.push(await summarizeSite(site, handle));
@@ -78,9 +56,7 @@ export async function ingest(options: IngestOptions): Promise<IngestResult> {
     for (const { batch, kept } of sites) if (kept === 0) await folders.clearSpool(batch);
     return { run, resumed, sites };
   } finally {
-    await engine.close({ drainMs: signal?.aborted === true ? (options.drainMs ?? DRAIN_MS) : 0 });
-    await fetcher.close();
-    index.close();
+    await packets.close(signal?.aborted === true ? (options.drainMs ?? DRAIN_MS) : 0);
   }
 }
 
@@ -91,17 +67,18 @@ interface SiteBatch {
 }
 
 async function submitSites(
-  engine: Engine,
+  { engine, pipeline }: Packets,
   run: RunRecord,
   records: RunRecords,
-  parts: PacketParts,
 ): Promise<SiteBatch[]> {
-  const pipeline = definePackets(parts);
   const batches: SiteBatch[] = [];
   for (const { site, entries } of run.sites) {
-    const input = { manifest: records.placeManifest(run.id, site) };
     const key = `${run.id}/${site}`;
-    const handle = await engine.submit(pipeline, input, { lane: site, key });
+    // A batch that is there already has its entries.
+    const handle = await engine.submit(pipeline, records.readSite(run.id, site), {
+      lane: site,
+      key,
+    });
     batches.push({ site, entries, handle });
   }
   return batches;
@@ -133,6 +110,8 @@ async function follow(
   }
 }
 
+const ENDED = ["succeeded", "completed_with_errors", "failed", "cancelled", "expired"];
+
 async function readProgress(batches: readonly SiteBatch[]): Promise<SiteProgress[]> {
   const progress: SiteProgress[] = [];
   for (const { site, entries, handle } of batches) {
@@ -141,6 +120,7 @@ async function readProgress(batches: readonly SiteBatch[]): Promise<SiteProgress
     progress.push({
       site,
       entries,
+      received: receive?.succeeded ?? 0,
       archived: archive?.succeeded ?? 0,
       deduped: archive?.skipped ?? 0,
       rejected: (receive?.failed ?? 0) + (archive?.failed ?? 0),
@@ -149,5 +129,3 @@ async function readProgress(batches: readonly SiteBatch[]): Promise<SiteProgress
   }
   return progress;
 }
-
-const ENDED = ["succeeded", "completed_with_errors", "failed", "cancelled", "expired"];

@@ -1,8 +1,10 @@
 #!/usr/bin/env node
 /** `site-packets`: clinical sites' packets, from their portals to an archive with evidence. */
+import { CommanderError } from "commander";
 import picocolors from "picocolors";
 import { SluiceError } from "sluice";
 import { EXIT } from "./cli/exit-codes.ts";
+import { makeInert, makeInertLines } from "./cli/inert-text.ts";
 import { makeProgram } from "./cli/program.ts";
 
 try {
@@ -13,12 +15,16 @@ try {
 
 /** What the user can mend is said in a few lines; of anything else the stack tells more. */
 function tell(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.badUsage;
   if (!(error instanceof SluiceError)) {
-    process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    process.stderr.write(`${makeInertLines(text)}\n`);
     return EXIT.failed;
   }
   const { code, message, hint } = error;
-  process.stderr.write(`${picocolors.red("error")} ${code}: ${message}\n`);
-  if (hint) process.stderr.write(`hint: ${hint}\n`);
+  process.stderr.write(
+    `${picocolors.red("error")} ${makeInert(code)}: ${makeInertLines(message)}\n`,
+  );
+  if (hint) process.stderr.write(`hint: ${makeInertLines(hint)}\n`);
   return code.startsWith("BAD_") || code.startsWith("NO_") ? EXIT.badUsage : EXIT.failed;
 }

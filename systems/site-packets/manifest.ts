@@ -2,9 +2,10 @@
  * Reads a manifest, JSONL or CSV, one entry at a time. Whatever is wrong with a line is said with its
  * number; nothing of a manifest with a bad line is worked on, so nothing of it can be half done.
  */
+import { isUtf8 } from "node:buffer";
 import { createReadStream } from "node:fs";
-import { createInterface } from "node:readline";
-import { parse } from "csv-parse";
+import { pipeline, type Readable } from "node:stream";
+import { CsvError, parse } from "csv-parse";
 import { SluiceError } from "sluice";
 import { type Config, describeIssue } from "./config.ts";
 import { type Entry, entrySchema } from "./entry.ts";
@@ -13,6 +14,8 @@ import { type Entry, entrySchema } from "./entry.ts";
 const LINE_BYTES_MAX = 65_536;
 /** So many problems are told; a manifest of another kind would have one in every line. */
 const PROBLEMS_MAX = 20;
+/** And so much of each: a line may have thousands of fields that nobody knows. */
+const PROBLEM_CHARS_MAX = 300;
 
 interface Line {
   readonly line: number;
@@ -27,7 +30,7 @@ export async function* readManifest(path: string, config: Config): AsyncGenerato
   try {
     for await (const { line, value } of lines) {
       const entry = checkLine(value, config);
-      if (typeof entry === "string") problems.push(`line ${line}: ${entry}`);
+      if (typeof entry === "string") problems.push(describeProblem(line, entry));
       else {
         entries++;
         if (problems.length === 0) yield entry;
@@ -35,7 +38,10 @@ export async function* readManifest(path: string, config: Config): AsyncGenerato
       if (problems.length >= PROBLEMS_MAX) break;
     }
   } catch (error) {
-    throw describeFailure(path, error);
+    // No line after this one can be told from the next.
+    if (error instanceof CsvError)
+      problems.push(describeProblem(Number(error["lines"]), error.message));
+    else throw describeFailure(path, error);
   }
   if (problems.length > 0) throw refuse(path, problems);
   if (entries === 0) throw refuse(path, ["it has no entries"]);
@@ -55,20 +61,52 @@ function checkLine(value: unknown, { sites }: Config): Entry | string {
 
 class BadLine extends Error {}
 
+/** In the place of a path. */
+export const STANDARD_INPUT = "-";
+
+function openInput(path: string): Readable {
+  return path === STANDARD_INPUT ? process.stdin : createReadStream(path);
+}
+
+function describeProblem(line: number, what: string): string {
+  const shown = what.length <= PROBLEM_CHARS_MAX ? what : `${what.slice(0, PROBLEM_CHARS_MAX)}…`;
+  return `line ${line}: ${shown}`;
+}
+
 async function* readJsonl(path: string): AsyncGenerator<Line> {
-  const input = createReadStream(path, { encoding: "utf8" });
   let line = 0;
-  for await (const text of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+  for await (const bytes of readLines(path)) {
     line++;
-    const bare = line === 1 ? text.replace(/^\uFEFF/, "") : text;
-    if (bare.trim() !== "") yield { line, value: parseLine(bare) };
+    const text = line === 1 ? bytes.toString().replace(/^\uFEFF/, "") : bytes.toString();
+    if (text.trim() !== "") yield { line, value: parseLine(text, bytes) };
   }
 }
 
-function parseLine(text: string): unknown {
-  if (text.length > LINE_BYTES_MAX) {
-    return new BadLine(`it is longer than the ${LINE_BYTES_MAX} characters of an entry`);
+const LINE_FEED = 0x0a;
+
+/** Of a line without an end no more is read than may be; what comes after it is not looked at. */
+async function* readLines(path: string): AsyncGenerator<Buffer> {
+  let begun = Buffer.alloc(0);
+  for await (const piece of openInput(path) as AsyncIterable<Buffer>) {
+    let from = 0;
+    for (let end = piece.indexOf(LINE_FEED); end !== -1; end = piece.indexOf(LINE_FEED, from)) {
+      yield Buffer.concat([begun, piece.subarray(from, end)]);
+      begun = Buffer.alloc(0);
+      from = end + 1;
+    }
+    begun = Buffer.concat([begun, piece.subarray(from)]);
+    if (begun.length > LINE_BYTES_MAX) break;
   }
+  if (begun.length > 0) yield begun;
+}
+
+const NOT_UTF8 = "it is not UTF-8";
+
+function parseLine(text: string, bytes: Buffer): unknown {
+  if (bytes.length > LINE_BYTES_MAX) {
+    return new BadLine(`it is longer than the ${LINE_BYTES_MAX} bytes of an entry`);
+  }
+  if (!isUtf8(bytes)) return new BadLine(NOT_UTF8);
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
@@ -78,25 +116,41 @@ function parseLine(text: string): unknown {
 
 /** Empty fields are left out: that is how CSV says that there is none. */
 async function* readCsv(path: string): AsyncGenerator<Line> {
-  const parser = createReadStream(path).pipe(
-    parse({
-      bom: true,
-      columns: true,
-      info: true,
-      relax_column_count: true,
-      skip_empty_lines: true,
-      max_record_size: LINE_BYTES_MAX,
-    }),
-  );
+  const parser = parse({
+    bom: true,
+    columns: (names: string[]) => checkHeader(path, names),
+    info: true,
+    relax_column_count: true,
+    skip_empty_lines: true,
+    max_record_size: LINE_BYTES_MAX,
+  });
+  // What goes wrong with the file is thrown by the loop.
+  pipeline(openInput(path), parser, () => {});
   for await (const { record, info } of parser as AsyncIterable<{
     readonly record: { readonly [column: string]: string };
     readonly info: { readonly lines: number; readonly error?: Error };
   }>) {
     const given = Object.entries(record).filter(([, field]) => field !== "");
-    const value =
-      info.error === undefined ? Object.fromEntries(given) : new BadLine(info.error.message);
+    // The parser puts this sign in the place of what it cannot read.
+    const why = given.some(([, field]) => field.includes("\uFFFD"))
+      ? NOT_UTF8
+      : info.error?.message;
+    const value = why === undefined ? Object.fromEntries(given) : new BadLine(why);
     yield { line: info.lines, value };
   }
+}
+
+/** A column that is there twice, or that nobody knows, would be left out without a word. */
+function checkHeader(path: string, names: string[]): string[] {
+  const known = Object.keys(entrySchema.shape);
+  const problems = names.flatMap((name, at) => {
+    if (!known.includes(name)) {
+      return [`there is no field ${JSON.stringify(name)}; an entry has ${known.join(", ")}`];
+    }
+    return names.indexOf(name) < at ? [`the column ${name} is there twice`] : [];
+  });
+  if (problems.length === 0) return names;
+  throw refuse(path, [describeProblem(1, problems.join("; "))]);
 }
 
 function refuse(path: string, problems: readonly string[]): SluiceError {
@@ -111,8 +165,7 @@ function refuse(path: string, problems: readonly string[]): SluiceError {
 function describeFailure(path: string, error: unknown): Error {
   const { code, message } = error as NodeJS.ErrnoException;
   if (error instanceof SluiceError || code === undefined) return error as Error;
-  const what = code.startsWith("CSV_") ? `is no CSV: ${message}` : `cannot be read: ${message}`;
-  return new SluiceError("BAD_MANIFEST", `the manifest ${path} ${what}`, {
+  return new SluiceError("BAD_MANIFEST", `the manifest ${path} cannot be read: ${message}`, {
     hint: "A manifest is a file of JSON lines, or of comma-separated values with a header.",
     cause: error,
   });

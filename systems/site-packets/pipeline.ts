@@ -5,12 +5,12 @@
  * archived before: the same document of the same site with the same content.
  */
 import { availableParallelism } from "node:os";
-import { definePipeline, defineStep, jsonl } from "sluice";
+import { definePipeline, defineStep } from "sluice";
 import { type ArchivedResult, archiveDocument } from "./archive-document.ts";
 import type { Archive } from "./archive.ts";
 import type { Config } from "./config.ts";
 import type { Fetcher } from "./download/fetch-document.ts";
-import { type Entry, entrySchema, type ReceivedEntry } from "./entry.ts";
+import { entrySchema, type ReceivedEntry } from "./entry.ts";
 import type { Folders } from "./folders.ts";
 import { receiveDocument } from "./receive-document.ts";
 import { orReject, STATES } from "./rejection.ts";
@@ -22,12 +22,6 @@ export interface PacketParts {
   readonly fetcher: Fetcher;
   readonly archive: Archive;
   readonly index: SearchIndex;
-}
-
-/** What a batch is submitted with. */
-export interface PacketInput {
-  /** A file with the entries of one site, one a line. */
-  readonly manifest: string;
 }
 
 /** A reader or a disk that failed may do better; a document's own faults are permanent. */
@@ -44,7 +38,6 @@ export function definePackets(parts: PacketParts) {
   };
   const receive = defineStep({
     name: "receive",
-    source: ({ input }: { readonly input: PacketInput }) => jsonl<Entry>(input.manifest),
     item: entrySchema,
     key: ({ document }) => document,
     chunkSize: 10,

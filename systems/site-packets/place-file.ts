@@ -23,7 +23,8 @@ export async function placeFile(
   }
 }
 
-async function flush(path: string): Promise<void> {
+/** Of a file its bytes, of a folder its names. */
+export async function flush(path: string): Promise<void> {
   const file = await open(path, "r");
   try {
     await file.sync();

@@ -5,7 +5,8 @@
 import { open } from "node:fs/promises";
 import type { ItemContext } from "sluice";
 import type { Config } from "./config.ts";
-import { countCharacters, type ExtractedText, PAGE_END } from "./pdf/extract-text.ts";
+import type { ExtractedText } from "./pdf/extract-text.ts";
+import { countCharacters, PAGE_END } from "./pdf/page-text.ts";
 import { reject } from "./rejection.ts";
 import { runTask } from "./run-task.ts";
 

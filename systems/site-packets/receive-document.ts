@@ -30,7 +30,7 @@ async function bring(
   target: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const site = config.sites[entry.site];
+  const site = Object.hasOwn(config.sites, entry.site) ? config.sites[entry.site] : undefined;
   if (site === undefined) {
     throw reject("FORBIDDEN_URL", `there is no site ${entry.site} in the configuration`);
   }

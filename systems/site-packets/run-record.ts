@@ -4,13 +4,13 @@
  * with the same manifest, goes on with the same run.
  */
 import { createHash, randomUUID } from "node:crypto";
-import { createWriteStream, type WriteStream } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { createReadStream } from "node:fs";
+import { appendFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { once } from "node:events";
-import { finished } from "node:stream/promises";
+import { createInterface } from "node:readline";
+import { SluiceError } from "sluice";
 import type { Entry } from "./entry.ts";
-import { placeFile } from "./place-file.ts";
+import { flush, placeFile } from "./place-file.ts";
 
 export interface RunRecord {
   readonly id: string;
@@ -31,8 +31,10 @@ export class RunRecords {
     this.#root = root;
   }
 
-  placeManifest(run: string, site: string): string {
-    return join(this.#root, run, `${site}.jsonl`);
+  /** The entries of one site, in the order of the manifest. */
+  async *readSite(run: string, site: string): AsyncGenerator<Entry> {
+    const input = createReadStream(placeSite(join(this.#root, run), site), { encoding: "utf8" });
+    for await (const line of createInterface({ input })) yield JSON.parse(line) as Entry;
   }
 
   /** The unfinished run of these entries, or a new one. */
@@ -47,8 +49,9 @@ export class RunRecords {
       const begun = await this.#findOpen(split.entriesSha256);
       if (begun !== null) return { run: begun, resumed: true };
       const run = { id, ...split, startedAt: new Date().toISOString(), endedAt: null };
-      await writeFile(join(folder, RECORD), formatRecord(run));
+      await placeFile(join(folder, RECORD), (part) => writeFile(part, formatRecord(run)));
       await rename(folder, join(this.#root, id));
+      await flush(this.#root);
       return { run, resumed: false };
     } finally {
       await rm(folder, { recursive: true, force: true });
@@ -64,11 +67,14 @@ export class RunRecords {
 
   /** All that were begun, the oldest first. */
   async list(): Promise<RunRecord[]> {
-    const names = await readdir(this.#root).catch(() => []);
+    const found = await readdir(this.#root, { withFileTypes: true }).catch((error: unknown) => {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+      throw error;
+    });
     const records: RunRecord[] = [];
-    for (const name of names.filter((one) => !one.endsWith(".part"))) {
-      const text = await readFile(join(this.#root, name, RECORD), "utf8");
-      records.push(JSON.parse(text) as RunRecord);
+    for (const entry of found) {
+      if (!entry.isDirectory() || entry.name.endsWith(".part")) continue;
+      records.push(await readRecord(join(this.#root, entry.name)));
     }
     return records.toSorted((one, other) => one.startedAt.localeCompare(other.startedAt));
   }
@@ -81,40 +87,59 @@ export class RunRecords {
   }
 }
 
-/** A file for each site, in the order of the manifest; as many are open as there are sites. */
+async function readRecord(folder: string): Promise<RunRecord> {
+  try {
+    return JSON.parse(await readFile(join(folder, RECORD), "utf8")) as RunRecord;
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new SluiceError(
+      "RUN_UNREADABLE",
+      `the record of the run in ${folder} is broken: ${why}`,
+      {
+        hint: "Remove this folder. Its manifest begins a new run then, which skips what is archived.",
+        cause,
+      },
+    );
+  }
+}
+
+/** So much is gathered before it is written: no file stays open, however many sites there are. */
+const GATHERED_CHARS_MAX = 4_194_304;
+
+/** A file for each site, in the order of the manifest. */
 async function splitEntries(
   entries: AsyncIterable<Entry>,
   folder: string,
 ): Promise<Pick<RunRecord, "entriesSha256" | "entries" | "sites">> {
-  const files = new Map<string, { readonly stream: WriteStream; entries: number }>();
+  const counts = new Map<string, number>();
   const sha256 = createHash("sha256");
-  let count = 0;
-  try {
-    for await (const entry of entries) {
-      const line = `${JSON.stringify(entry)}\n`;
-      sha256.update(line);
-      count++;
-      const file = files.get(entry.site) ?? openSite(folder, entry.site);
-      files.set(entry.site, file);
-      file.entries++;
-      if (!file.stream.write(line)) await once(file.stream, "drain");
-    }
-  } finally {
-    for (const { stream } of files.values()) {
-      stream.end();
-      await finished(stream);
-    }
+  const gathered = new Map<string, string>();
+  let gatheredChars = 0;
+  const write = async (): Promise<void> => {
+    for (const [site, lines] of gathered) await appendFile(placeSite(folder, site), lines);
+    gathered.clear();
+    gatheredChars = 0;
+  };
+  for await (const entry of entries) {
+    const line = `${JSON.stringify(entry)}\n`;
+    sha256.update(line);
+    counts.set(entry.site, (counts.get(entry.site) ?? 0) + 1);
+    gathered.set(entry.site, (gathered.get(entry.site) ?? "") + line);
+    gatheredChars += line.length;
+    if (gatheredChars > GATHERED_CHARS_MAX) await write();
   }
-  const sites = [...files].map(([site, { entries: of }]) => ({ site, entries: of }));
+  await write();
+  for (const site of counts.keys()) await flush(placeSite(folder, site));
+  const sites = [...counts].map(([site, of]) => ({ site, entries: of }));
   return {
     entriesSha256: sha256.digest("hex"),
-    entries: count,
+    entries: sites.reduce((sum, of) => sum + of.entries, 0),
     sites: sites.toSorted((one, other) => one.site.localeCompare(other.site)),
   };
 }
 
-function openSite(folder: string, site: string): { readonly stream: WriteStream; entries: number } {
-  return { stream: createWriteStream(join(folder, `${site}.jsonl`)), entries: 0 };
+function placeSite(folder: string, site: string): string {
+  return join(folder, `${site}.jsonl`);
 }
 
 function formatRecord(record: RunRecord): string {

@@ -57,15 +57,14 @@ export class SearchIndex {
       }
       this.#db.exec("COMMIT");
     } catch (error) {
-      this.#db.exec("ROLLBACK");
+      // A full disk has ended it already.
+      if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
       throw error;
     }
   }
 
   /** Documents with all these words next to each other, the best first. */
   search(words: string, limit: number): SearchHit[] {
-    // In quotes it is a phrase, and none of it is read as an operator.
-    const phrase = `"${words.replaceAll('"', '""')}"`;
     return this.#db
       .prepare(
         `SELECT sha256, site, document, type,
@@ -73,19 +72,23 @@ export class SearchIndex {
            FROM document_text JOIN document ON document.id = document_text.rowid
           WHERE document_text MATCH ? ORDER BY rank, document.id LIMIT ?`,
       )
-      .all(phrase, limit)
+      .all(formatPhrase(words), limit)
       .map((row) => ({ ...row }) as unknown as SearchHit);
   }
 
   count(words: string): number {
-    const phrase = `"${words.replaceAll('"', '""')}"`;
     const row = this.#db
       .prepare("SELECT count(*) AS count FROM document_text WHERE document_text MATCH ?")
-      .get(phrase);
+      .get(formatPhrase(words));
     return row?.["count"] as number;
   }
 
   close(): void {
     this.#db.close();
   }
+}
+
+/** In quotes it is a phrase, and none of it is read as an operator. A NUL would end it. */
+function formatPhrase(words: string): string {
+  return `"${words.replaceAll("\0", " ").replaceAll('"', '""')}"`;
 }

@@ -25,14 +25,21 @@ export async function readDocument(ledger: string, document: string): Promise<Do
     .toSorted((one, other) => one.at.localeCompare(other.at));
 }
 
-const FINAL_STATES = ["DEDUPED", "REJECTED", "ARCHIVED"];
+export const FINAL_STATES: readonly string[] = ["DEDUPED", "REJECTED", "ARCHIVED"];
 
-/** How many documents came to which final state: this is what a summary must agree with. */
+/**
+ * How many documents came to which final state: this is what a summary must agree with. The last one
+ * counts: who repeats what a dead worker had done says so again, and a redrive begins anew.
+ */
 export async function countFinalStates(ledger: string): Promise<ReadonlyMap<string, number>> {
-  const counts = new Map<string, number>();
+  const last = new Map<string, string>();
   await readTimeline(createReadStream(ledger), (entry) => {
-    if (entry.kind !== "item" || !FINAL_STATES.includes(entry.state)) return;
-    counts.set(entry.state, (counts.get(entry.state) ?? 0) + 1);
+    if (entry.kind !== "item") return;
+    const item = `${entry.step}/${entry.item}`;
+    if (FINAL_STATES.includes(entry.state)) last.set(item, entry.state);
+    else if (entry.state === "redriven") last.delete(item);
   });
+  const counts = new Map<string, number>();
+  for (const state of last.values()) counts.set(state, (counts.get(state) ?? 0) + 1);
   return counts;
 }

@@ -32,7 +32,7 @@ export interface Page {
 /** The pages whose blocks are run. */
 export function listPages(): Page[] {
   const own = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"];
-  return [...own, ...listMarkdown("docs")].map(readPage);
+  return [...own, ...listMarkdown("docs"), ...listMarkdown("systems")].map(readPage);
 }
 
 /** Every page that people read, for its links. */

@@ -1,10 +1,11 @@
 /** A folder as a reader of the pages has one: Sluice is installed in it, and npx finds the command. */
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { ROOT } from "./markdown.ts";
 
 const COMMAND = join(ROOT, "dist/cli/main.js");
+const SITE_PACKETS = join(ROOT, "systems/site-packets/main.ts");
 
 export function makeReadersFolder(): string {
   if (!existsSync(COMMAND)) throw new Error("dist is missing: run `npm run build` first");
@@ -19,16 +20,24 @@ export function makeReadersFolder(): string {
     symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
   }
   writeFileSync(join(folder, "package.json"), '{ "type": "module", "private": true }\n');
-  const npx = join(folder, "bin/npx");
-  mkdirSync(dirname(npx));
-  const refuse = '{ echo "only npx sluice can be run here, not: $*" >&2; exit 127; }';
+  mkdirSync(join(folder, "bin"));
+  putCommand(folder, "npx", ["sluice"], COMMAND);
+  putCommand(folder, "npm", ["run", "-s", "site-packets", "--"], SITE_PACKETS);
+  return folder;
+}
+
+/** A command that does what it does for a reader, if it begins with these words, and nothing else. */
+function putCommand(folder: string, name: string, words: readonly string[], script: string): void {
+  const only = `${name} ${words.join(" ")}`;
   const lines = [
     "#!/bin/sh",
-    `[ "$1" = sluice ] || ${refuse}`,
-    "shift",
-    `exec "${process.execPath}" "${COMMAND}" "$@"`,
+    ...words.flatMap((word) => [
+      `[ "$1" = ${word} ] || { echo "only ${only} can be run here" >&2; exit 127; }`,
+      "shift",
+    ]),
+    `exec "${process.execPath}" "${script}" "$@"`,
   ];
-  writeFileSync(npx, `${lines.join("\n")}\n`);
-  chmodSync(npx, 0o755);
-  return folder;
+  const path = join(folder, "bin", name);
+  writeFileSync(path, `${lines.join("\n")}\n`);
+  chmodSync(path, 0o755);
 }

@@ -46,7 +46,9 @@ export async function runDemo({ data, json, ...corpus }: DemoOptions): Promise<n
     // Some of its documents are broken on purpose: that they are rejected is what it shows.
     if (code !== EXIT.withErrors) return code;
     if (!json)
-      say(`Search what was archived:\n\n  npm run site-packets -- search "informed consent"\n`);
+      say(
+        `Search what was archived:\n\n  npm run site-packets -- search "informed consent" --demo\n`,
+      );
     return EXIT.ok;
   } finally {
     await portals.close();

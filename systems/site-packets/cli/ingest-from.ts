@@ -3,6 +3,7 @@ import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { SluiceError } from "sluice";
 import { checkConfig, loadConfig } from "../config.ts";
+import { SITE_NAME } from "../entry.ts";
 import { listFolder } from "../folder-entries.ts";
 import { readManifest } from "../manifest.ts";
 import { type DataFlags, openFolders } from "./data-folder.ts";
@@ -17,7 +18,10 @@ export async function ingestFrom(source: string, flags: IngestFlags): Promise<nu
   const { json, config: path, site } = flags;
   const folders = openFolders(flags);
   const found = await stat(source).catch((cause: unknown) => {
-    throw new SluiceError("NO_SOURCE", `there is no manifest or folder ${source}`, { cause });
+    throw new SluiceError("NO_SOURCE", `there is no manifest or folder ${source}`, {
+      hint: "Name a file of JSON lines, a .csv file, or a folder with PDFs.",
+      cause,
+    });
   });
   const again = `site-packets ingest ${source}${site === undefined ? ` --config ${path}` : ` --site ${site}`}`;
   if (!found.isDirectory()) {
@@ -25,6 +29,7 @@ export async function ingestFrom(source: string, flags: IngestFlags): Promise<nu
       throw new SluiceError(
         "BAD_USAGE",
         "--site is for a folder: a manifest names its sites itself",
+        { hint: "Leave it out." },
       );
     }
     const config = await loadConfig(path);
@@ -35,7 +40,18 @@ export async function ingestFrom(source: string, flags: IngestFlags): Promise<nu
       hint: "Name a site for its documents: --site local",
     });
   }
+  if (!SITE_NAME.test(site)) {
+    throw new SluiceError("BAD_USAGE", `--site ${site} is no name of a site`, {
+      hint: "Name 1 to 63 letters, digits, dots, dashes or underscores, a letter or digit first.",
+    });
+  }
   const root = resolve(source);
   const config = checkConfig({ sites: { [site]: { folder: root } } }, `for --site ${site}`);
-  return runIngest({ config, folders, entries: listFolder(root, site), json, again });
+  return runIngest({
+    config,
+    folders,
+    entries: listFolder(root, site, resolve(folders.root)),
+    json,
+    again,
+  });
 }

@@ -2,6 +2,8 @@
 import { Command, InvalidArgumentError } from "commander";
 import { runDemo } from "./demo.ts";
 import { ingestFrom } from "./ingest-from.ts";
+import { runDrills } from "./run-drills.ts";
+import { runFeed } from "./run-feed.ts";
 import { search } from "./search.ts";
 import { showTimeline } from "./show-timeline.ts";
 
@@ -13,7 +15,9 @@ export function makeProgram(finish: (code: number) => void): Command {
       "Ingests clinical sites' documents: from their portals to an archive with evidence.",
     )
     .option("--data <folder>", "where the store, the archive and the evidence are", DATA)
-    .option("--json", "print JSON for machines, one object a line", false);
+    .option("--json", "print JSON for machines, one object a line", false)
+    // It says what is wrong; with which code to end is ours to say.
+    .exitOverride();
   const common = (): { readonly data: string; readonly json: boolean } => program.opts();
 
   program
@@ -37,6 +41,15 @@ export function makeProgram(finish: (code: number) => void): Command {
     );
 
   program
+    .command("feed")
+    .summary("ingest the entries of a site as they come, from standard input")
+    .requiredOption("--site <name>", "whose they are: one of the configuration")
+    .option("--config <file>", "the sites and limits", "site-packets.json")
+    .action(async (flags: { config: string; site: string }) =>
+      finish(await runFeed({ ...common(), ...flags })),
+    );
+
+  program
     .command("search")
     .summary("find documents by their text")
     .argument("<words...>", "words that follow each other")
@@ -54,6 +67,15 @@ export function makeProgram(finish: (code: number) => void): Command {
     .option("--demo", "of the demo", false)
     .action(async (site: string, document: string, flags: { demo: boolean }) =>
       finish(await showTimeline(site, document, { ...common(), ...flags })),
+    );
+
+  program
+    .command("drill")
+    .summary("play validation drills: replay, back-pressure, rate, shutdown, reconstruction")
+    .argument("[names...]", "which; all of them by default")
+    .option("--full", "in earnest: 500 documents and more, minutes each", false)
+    .action(async (names: readonly string[], flags: { full: boolean }) =>
+      finish(await runDrills(names, { ...common(), ...flags })),
     );
   return program;
 }

@@ -9,6 +9,9 @@ const BAR_WIDTH = 24;
 const PLAIN_EVERY_MS = 5_000;
 /** Lines of the terminal that stay free for what is written above and below. */
 const ROWS_SPARED = 4;
+/** A line that is too long is cut: in two, it would no longer be known how far up the first one is. */
+const WRAP_OFF = "\u001B[?7l";
+const WRAP_ON = "\u001B[?7h";
 
 export interface Screen {
   readonly isTTY?: boolean;
@@ -20,6 +23,7 @@ export class ProgressView {
   readonly #screen: Screen;
   #drawn = 0;
   #toldAt = Number.NEGATIVE_INFINITY;
+  #endTold = false;
 
   constructor(screen: Screen) {
     this.#screen = screen;
@@ -29,8 +33,9 @@ export class ProgressView {
     if (this.#screen.isTTY === true) return this.#redraw(sites);
     const now = performance.now();
     const ended = sites.every((site) => site.ended);
-    if (!ended && now - this.#toldAt < PLAIN_EVERY_MS) return;
+    if (ended ? this.#endTold : now - this.#toldAt < PLAIN_EVERY_MS) return;
     this.#toldAt = now;
+    this.#endTold = ended;
     this.#screen.write(`${describeAll(sites)}\n`);
   }
 
@@ -41,7 +46,7 @@ export class ProgressView {
     const shown = sites.length <= room ? sites : sites.filter(({ ended }) => !ended).slice(0, room);
     const lines = [...shown.map((site) => describeSite(site, width)), describeAll(sites)];
     const up = this.#drawn === 0 ? "" : `\u001B[${this.#drawn}A`;
-    this.#screen.write(`${up}\u001B[0J${lines.join("\n")}\n`);
+    this.#screen.write(`${up}\u001B[0J${WRAP_OFF}${lines.join("\n")}${WRAP_ON}\n`);
     this.#drawn = lines.length;
   }
 }
@@ -51,10 +56,14 @@ function countDone({ archived, deduped, rejected }: SiteProgress): number {
 }
 
 export function describeSite(progress: SiteProgress, width: number): string {
-  const { site, entries, archived, deduped, rejected, ended } = progress;
+  const { site, entries, received, archived, deduped, rejected, ended } = progress;
   const done = countDone(progress);
-  const filled = entries === 0 ? BAR_WIDTH : Math.floor((BAR_WIDTH * done) / entries);
-  const bar = "█".repeat(filled) + "░".repeat(BAR_WIDTH - filled);
+  const measure = (of: number): number =>
+    of >= entries ? BAR_WIDTH : Math.floor((BAR_WIDTH * of) / entries);
+  const full = measure(done);
+  // What was received is half done, but for what was rejected on the way.
+  const half = Math.max(full, measure(received + rejected));
+  const bar = "█".repeat(full) + "▒".repeat(half - full) + "░".repeat(BAR_WIDTH - half);
   const { green, yellow, dim } = picocolors;
   return [
     site.padEnd(width),

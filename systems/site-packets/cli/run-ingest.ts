@@ -4,6 +4,7 @@ import type { Folders } from "../folders.ts";
 import { ingest, type IngestOptions } from "../ingest.ts";
 import type { SiteSummary } from "../summary.ts";
 import { decideExit, EXIT } from "./exit-codes.ts";
+import { formatInertJson } from "./inert-text.ts";
 import { ProgressView } from "./progress-view.ts";
 import { watchSignals } from "./stop-signals.ts";
 import { formatSummary } from "./summary-table.ts";
@@ -43,7 +44,7 @@ function formatLines(sites: readonly SiteSummary[], evidence: readonly SiteEvide
   const bySite = new Map(evidence.map((one) => [one.site, one]));
   return sites
     .map((site) => ({ ...site, codes: Object.fromEntries(site.codes), ...bySite.get(site.site) }))
-    .map((line) => `${JSON.stringify(line)}\n`)
+    .map((line) => `${formatInertJson(line)}\n`)
     .join("");
 }
 
@@ -56,7 +57,7 @@ function formatReport(
   const [first] = evidence;
   const verdict =
     broken.length === 0
-      ? `${evidence.length} evidence packs in ${folders.evidence}: every ledger is intact, complete and signed.`
+      ? `${evidence.length} evidence ${evidence.length === 1 ? "pack" : "packs"} in ${folders.evidence}: every ledger is intact, complete and signed.`
       : `The ledgers of ${broken.map(({ site }) => site).join(", ")} do NOT verify.`;
   return `
 ${formatSummary(sites)}

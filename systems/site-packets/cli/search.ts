@@ -5,15 +5,20 @@ import { SluiceError } from "sluice";
 import { type SearchHit, SearchIndex } from "../search-index.ts";
 import { type DataFlags, openFolders } from "./data-folder.ts";
 import { EXIT } from "./exit-codes.ts";
-import { makeInert } from "./inert-text.ts";
+import { formatInertJson, makeInert } from "./inert-text.ts";
 
 export async function search(
   words: string,
   flags: DataFlags & { readonly limit: number },
 ): Promise<number> {
-  const { searchIndex } = openFolders(flags);
+  if (!/[\p{L}\p{N}]/u.test(words)) {
+    throw new SluiceError("BAD_USAGE", "there is no word to search for", {
+      hint: 'Name words as they follow each other: search "informed consent"',
+    });
+  }
+  const { searchIndex, root } = openFolders(flags);
   await stat(searchIndex).catch((cause: unknown) => {
-    throw new SluiceError("NO_INDEX", `nothing was archived in ${flags.data}`, {
+    throw new SluiceError("NO_INDEX", `nothing was archived in ${root}`, {
       hint: "Ingest something first, or name another folder with --data; --demo searches the demo's.",
       cause,
     });
@@ -21,7 +26,7 @@ export async function search(
   const index = new SearchIndex(searchIndex);
   try {
     const hits = index.search(words, flags.limit);
-    if (flags.json) for (const hit of hits) process.stdout.write(`${JSON.stringify(hit)}\n`);
+    if (flags.json) for (const hit of hits) process.stdout.write(`${formatInertJson(hit)}\n`);
     else {
       for (const hit of hits) process.stdout.write(describeHit(hit));
       process.stdout.write(`${hits.length} of ${index.count(words)} documents\n`);
@@ -35,7 +40,8 @@ export async function search(
 /** The text is the document's, and may hold anything. */
 function describeHit({ site, document, type, sha256, excerpt }: SearchHit): string {
   const text = makeInert(excerpt.replace(/\s+/g, " "));
-  const shown = text.replace(/\[([^\]]*)\]/g, (_, found: string) => picocolors.bold(found));
+  // With its brackets: the document may have some of its own.
+  const shown = text.replace(/\[[^\]]*\]/g, picocolors.bold);
   const { dim } = picocolors;
-  return `${site}  ${makeInert(document)}  ${dim(`${type}  ${sha256.slice(0, 12)}`)}\n    ${shown}\n`;
+  return `${site}  ${makeInert(document)}  ${dim(`${makeInert(type)}  ${sha256.slice(0, 12)}`)}\n    ${shown}\n`;
 }

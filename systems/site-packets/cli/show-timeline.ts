@@ -2,16 +2,18 @@
 import { stat } from "node:fs/promises";
 import { SluiceError } from "sluice";
 import { placeLedger } from "../evidence.ts";
+import { SITE_NAME } from "../entry.ts";
 import { readDocument } from "../timeline.ts";
 import { type DataFlags, openFolders } from "./data-folder.ts";
 import { EXIT } from "./exit-codes.ts";
-import { makeInert } from "./inert-text.ts";
+import { formatInertJson, makeInert } from "./inert-text.ts";
 
 export async function showTimeline(
   site: string,
   document: string,
   flags: DataFlags,
 ): Promise<number> {
+  if (!SITE_NAME.test(site)) throw new SluiceError("BAD_USAGE", `${site} is no name of a site`);
   const ledger = placeLedger(openFolders(flags), site);
   await stat(ledger).catch((cause: unknown) => {
     throw new SluiceError("NO_LEDGER", `there is no exported ledger ${ledger}`, {
@@ -25,13 +27,14 @@ export async function showTimeline(
   }
   for (const event of events) {
     if (flags.json) {
-      process.stdout.write(`${JSON.stringify(event)}\n`);
+      process.stdout.write(`${formatInertJson(event)}\n`);
       continue;
     }
     const { at, state, code, attempt, details } = event;
     const said = details === null ? (code ?? "") : JSON.stringify(details);
     const nth = attempt === null ? "" : `attempt ${attempt}`;
-    process.stdout.write(`${at}  ${state.padEnd(10)}  ${nth.padEnd(10)}  ${makeInert(said)}\n`);
+    const line = `${at}  ${state.padEnd(10)}  ${nth.padEnd(10)}  ${said}`;
+    process.stdout.write(`${makeInert(line)}\n`);
   }
   return EXIT.ok;
 }

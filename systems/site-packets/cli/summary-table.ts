@@ -25,7 +25,9 @@ export function formatSummary(sites: readonly SiteSummary[]): string {
 }
 
 function describeCode(code: string): string {
-  return code in REJECTION_CODES ? REJECTION_CODES[code as keyof typeof REJECTION_CODES] : "";
+  return Object.hasOwn(REJECTION_CODES, code)
+    ? REJECTION_CODES[code as keyof typeof REJECTION_CODES]
+    : "";
 }
 
 type Cell = string | number;

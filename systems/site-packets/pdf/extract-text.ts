@@ -3,13 +3,14 @@
  * of its pages to a file, each page followed by a form feed.
  */
 import { createWriteStream } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { PDFiumDocument } from "@hyzyla/pdfium";
-import { PermanentError } from "sluice";
+import { BadPdfError } from "./bad-pdf.ts";
 import { hasBomb } from "./expanded-size.ts";
+import { readBytes } from "./file-bytes.ts";
 import { readPageText, withPdf } from "./open-pdf.ts";
+import { countCharacters, PAGE_END } from "./page-text.ts";
 import { checkPdfFile } from "./pdf-file.ts";
 
 export interface ExtractRequest {
@@ -28,17 +29,12 @@ export interface ExtractedText {
   readonly characters: number;
 }
 
-/** Between pages, as in the output of other text extractors. */
-export const PAGE_END = "\f";
-
 export async function extractText(request: ExtractRequest): Promise<ExtractedText> {
-  const bytes = await readFile(request.path);
+  const bytes = await readBytes(request.path);
   await checkPdfFile(bytes);
   if (await hasBomb(bytes, request.streamBytesMax)) {
-    throw new PermanentError(
-      `a stream of the PDF unpacks to more than ${request.streamBytesMax} bytes`,
-      { code: "TOO_LARGE" },
-    );
+    const message = `a stream of the PDF unpacks to more than ${request.streamBytesMax} bytes`;
+    throw new BadPdfError("TOO_LARGE", message);
   }
   return withPdf(bytes, (pdf) => writeText(pdf, request));
 }
@@ -46,10 +42,10 @@ export async function extractText(request: ExtractRequest): Promise<ExtractedTex
 async function writeText(pdf: PDFiumDocument, request: ExtractRequest): Promise<ExtractedText> {
   const { target, pagesMax, charactersMax } = request;
   const pages = pdf.getPageCount();
-  if (pages === 0) throw new PermanentError("the PDF has no pages", { code: "PARSER_FAILURE" });
+  if (pages === 0) throw new BadPdfError("PARSER_FAILURE", "the PDF has no pages");
   if (pages > pagesMax) {
     const message = `the PDF has ${pages} pages, more than the ${pagesMax} that are allowed`;
-    throw new PermanentError(message, { code: "TOO_LARGE" });
+    throw new BadPdfError("TOO_LARGE", message);
   }
   let characters = 0;
   function* listPages(): Generator<string> {
@@ -58,15 +54,11 @@ async function writeText(pdf: PDFiumDocument, request: ExtractRequest): Promise<
       characters += countCharacters(text);
       if (characters > charactersMax) {
         const message = `the PDF has more than the ${charactersMax} characters that are allowed`;
-        throw new PermanentError(message, { code: "TOO_LARGE" });
+        throw new BadPdfError("TOO_LARGE", message);
       }
       yield text + PAGE_END;
     }
   }
   await pipeline(Readable.from(listPages()), createWriteStream(target));
   return { pages, characters };
-}
-
-export function countCharacters(text: string): number {
-  return text.replace(/\s+/g, "").length;
 }

@@ -7,7 +7,8 @@ import { createRequire } from "node:module";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import type { PDFiumDocument } from "@hyzyla/pdfium";
-import { withPdf } from "./open-pdf.ts";
+import { readBytes } from "./file-bytes.ts";
+import { openPage, withPdf } from "./open-pdf.ts";
 
 export interface OcrRequest {
   readonly path: string;
@@ -20,9 +21,11 @@ const DPI = 200;
 const POINTS_PER_INCH = 72;
 /** A larger page is drawn smaller: A3 at 200 dpi has 7.7 million. */
 const PIXELS_MAX = 16_000_000;
+/** Of a longer side Tesseract says that the image is too large, and answers no text. */
+const SIDE_PIXELS_MAX = 32_767;
 
 export async function readPage({ path, page }: OcrRequest): Promise<string> {
-  const image = await withPdf(await readFile(path), (pdf) => drawPage(pdf, page));
+  const image = await withPdf(await readBytes(path), (pdf) => drawPage(pdf, page));
   const tesseract = await (reader ??= loadTesseract());
   return tesseract.read(image);
 }
@@ -35,16 +38,18 @@ interface Image {
 }
 
 async function drawPage(pdf: PDFiumDocument, number: number): Promise<Image> {
-  const page = pdf.getPage(number);
+  const page = openPage(pdf, number);
   const { originalWidth, originalHeight } = page.getOriginalSize();
-  const wanted = DPI / POINTS_PER_INCH;
-  const largest = Math.sqrt(PIXELS_MAX / Math.max(1, originalWidth * originalHeight));
+  const scale = Math.min(
+    DPI / POINTS_PER_INCH,
+    Math.sqrt(PIXELS_MAX / Math.max(1, originalWidth * originalHeight)),
+    SIDE_PIXELS_MAX / Math.max(1, originalWidth, originalHeight),
+  );
+  // A page may be thinner than a pixel.
+  const width = Math.max(1, Math.floor(originalWidth * scale));
+  const height = Math.max(1, Math.floor(originalHeight * scale));
   // Drawing closes the page.
-  const drawn = await page.render({
-    scale: Math.min(wanted, largest),
-    colorSpace: "Gray",
-    render: "bitmap",
-  });
+  const drawn = await page.render({ width, height, colorSpace: "Gray", render: "bitmap" });
   return { width: drawn.width, height: drawn.height, pixels: drawn.data };
 }
 
@@ -87,7 +92,7 @@ async function loadTesseract(): Promise<Tesseract> {
       module.FS.writeFile("/input", Buffer.concat([header, pixels]));
       if (api.SetImageFile(1, 0) !== 0)
         throw new Error("Tesseract could not read the page's image");
-      api.Recognize(null);
+      if (api.Recognize(null) !== 0) throw new Error("Tesseract could not read the page");
       const text = api.GetUTF8Text();
       api.Clear();
       return text;

@@ -1,6 +1,9 @@
 /** Opens a PDF with PDFium, which is loaded once in each process of the pool, or tells why it cannot. */
 import { type PDFiumDocument, PDFiumLibrary, type PDFiumPage } from "@hyzyla/pdfium";
-import { PermanentError } from "sluice";
+import { BadPdfError } from "./bad-pdf.ts";
+
+/** Of WebAssembly: a trap, or memory that could not grow. */
+const WASM_ERROR = "RuntimeError";
 
 let library: Promise<PDFiumLibrary> | null = null;
 
@@ -14,26 +17,37 @@ export async function withPdf<Result>(
   const pdf = await pdfium.loadDocument(bytes).catch((error: unknown) => {
     throw refuse(bytes, error);
   });
+  let isCrashed = false;
   try {
     return await use(pdf);
+  } catch (error) {
+    isCrashed = error instanceof Error && error.name === WASM_ERROR;
+    if (!isCrashed) throw error;
+    // Its memory is in disorder: nothing of it is used again, not even to close the document.
+    library = null;
+    throw new BadPdfError("PARSER_FAILURE", "the PDF's reader crashed", error);
   } finally {
-    pdf.destroy();
+    if (!isCrashed) pdf.destroy();
   }
 }
 
 /** One that opens without a password, though it is encrypted, is read as any other. */
-function refuse(bytes: Buffer, cause: unknown): PermanentError {
+function refuse(bytes: Buffer, cause: unknown): BadPdfError {
   return bytes.includes("/Encrypt")
-    ? new PermanentError("the PDF cannot be read without its password", {
-        code: "ENCRYPTED",
-        cause,
-      })
-    : new PermanentError("the PDF is broken", { code: "PARSER_FAILURE", cause });
+    ? new BadPdfError("ENCRYPTED", "the PDF cannot be read without its password", cause)
+    : new BadPdfError("PARSER_FAILURE", "the PDF is broken", cause);
+}
+
+/** From 0 on. The library answers a page also where there is none, or one that is broken. */
+export function openPage(pdf: PDFiumDocument, number: number): PDFiumPage {
+  const page = pdf.getPage(number);
+  if (page["pageIdx"] !== 0) return page;
+  throw new BadPdfError("PARSER_FAILURE", `page ${number + 1} of the PDF is broken`);
 }
 
 /** The library leaves a page open whose text was read: its memory would stay taken. */
 export function readPageText(pdf: PDFiumDocument, number: number): string {
-  const page = pdf.getPage(number);
+  const page = openPage(pdf, number);
   try {
     return page.getText();
   } finally {

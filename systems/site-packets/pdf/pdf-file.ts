@@ -3,28 +3,28 @@
  * is looked at before a parser gets to see it, as parsers mend what is broken and guess what is gone.
  */
 import { fileTypeFromBuffer } from "file-type";
-import { PermanentError } from "sluice";
+import { BadPdfError } from "./bad-pdf.ts";
 
 /** A header may stand this far in: mail gateways and scanners put a few lines of their own first. */
 const HEADER_WITHIN_BYTES = 1_024;
 /** The end may be followed by a little rubbish. */
 const END_WITHIN_BYTES = 2_048;
+/** What another file's kind is told from: looking further would unpack archives for nothing. */
+const TYPE_WITHIN_BYTES = 4_100;
 
 export async function checkPdfFile(bytes: Buffer): Promise<void> {
-  if (bytes.length === 0) throw new PermanentError("the file is empty", { code: "EMPTY" });
+  if (bytes.length === 0) throw new BadPdfError("EMPTY", "the file is empty");
   if (!bytes.subarray(0, HEADER_WITHIN_BYTES).includes("%PDF-")) {
     const type = await describeType(bytes);
-    throw new PermanentError(`the file is ${type} and not a PDF`, { code: "WRONG_TYPE" });
+    throw new BadPdfError("WRONG_TYPE", `the file is ${type} and not a PDF`);
   }
   if (!bytes.subarray(-END_WITHIN_BYTES).includes("%%EOF")) {
-    throw new PermanentError("the file ends before its end: %%EOF is missing", {
-      code: "PARSER_FAILURE",
-    });
+    throw new BadPdfError("PARSER_FAILURE", "the file ends before its end: %%EOF is missing");
   }
 }
 
 async function describeType(bytes: Buffer): Promise<string> {
-  const known = await fileTypeFromBuffer(bytes);
+  const known = await fileTypeFromBuffer(bytes.subarray(0, TYPE_WITHIN_BYTES));
   if (known !== undefined) return known.mime;
   return /^\s*<(!doctype|html)/i.test(bytes.toString("latin1", 0, 256)) ? "text/html" : "unknown";
 }

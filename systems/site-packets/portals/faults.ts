@@ -4,7 +4,7 @@
  * asks. From attempt ATTEMPTS_NEEDED_MAX on nothing is wrong any more, except for the documents that
  * are never delivered: so the plan of a corpus can say what must become of each document.
  */
-import { unreachable } from "../../../src/core/invariant.ts";
+import { unreachable } from "./unreachable.ts";
 import { EXPECTED, type Expected, type PlannedDocument } from "./planned-document.ts";
 import { ChanceSequence } from "./seeded-chance.ts";
 

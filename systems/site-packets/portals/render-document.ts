@@ -1,5 +1,5 @@
 /** The bytes of a document: the same every time, and for a copy those of its original. */
-import { unreachable } from "../../../src/core/invariant.ts";
+import { unreachable } from "./unreachable.ts";
 import { writeBombPdf } from "./bomb-pdf.ts";
 import { writeEncryptedPdf } from "./encrypted-pdf.ts";
 import { writeOtherFile } from "./other-files.ts";

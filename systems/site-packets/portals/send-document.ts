@@ -6,7 +6,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as wait } from "node:timers/promises";
-import { unreachable } from "../../../src/core/invariant.ts";
+import { unreachable } from "./unreachable.ts";
 import type { Fault } from "./faults.ts";
 
 export interface Delivery {

@@ -1,0 +1,13 @@
+/** Every drill in its short size; `npm run drills` plays them in earnest. */
+import { describe, expect, test } from "vitest";
+import { DRILLS } from "./all-drills.ts";
+
+// They wait for portals most of the time.
+describe.concurrent("drill", () => {
+  for (const { name, about, run } of DRILLS) {
+    test(`${name}: ${about}`, async () => {
+      const { faults } = await run(false);
+      expect(faults).toEqual([]);
+    });
+  }
+});

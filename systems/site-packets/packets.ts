@@ -1,0 +1,48 @@
+/** The engine with the pipeline and all that it needs, open for as long as there is work. */
+import { createEngine, type Engine, type Log } from "sluice";
+import { Archive } from "./archive.ts";
+import type { Config } from "./config.ts";
+import { makeAddressGuard } from "./download/address-guard.ts";
+import { makeFetcher } from "./download/fetch-document.ts";
+import type { Folders } from "./folders.ts";
+import { definePackets } from "./pipeline.ts";
+import { SearchIndex } from "./search-index.ts";
+
+export interface PacketsOptions {
+  readonly config: Config;
+  readonly folders: Folders;
+  readonly log?: Log;
+}
+
+export interface Packets {
+  readonly engine: Engine;
+  readonly pipeline: ReturnType<typeof definePackets>;
+  /** What is in hand has so long to finish; the rest is given back. */
+  close(drainMs: number): Promise<void>;
+}
+
+export async function openPackets({ config, folders, log }: PacketsOptions): Promise<Packets> {
+  await folders.make();
+  const fetcher = makeFetcher({
+    limits: config.download,
+    guard: makeAddressGuard(config.allowPrivate),
+    connectionsMax: config.concurrency.site,
+  });
+  const archive = new Archive(folders.archive);
+  const index = new SearchIndex(folders.searchIndex);
+  const engine = await createEngine({
+    store: folders.store,
+    ledger: { keyFile: folders.ledgerKey },
+    addAheadItems: config.feed.aheadMax,
+    ...(log === undefined ? {} : { log }),
+  });
+  return {
+    engine,
+    pipeline: definePackets({ config, folders, fetcher, archive, index }),
+    close: async (drainMs) => {
+      await engine.close({ drainMs });
+      await fetcher.close();
+      index.close();
+    },
+  };
+}

@@ -1,0 +1,35 @@
+/** A document that its reader dies of is rejected; everything else is as the task says. */
+import { type ItemContext, PermanentError, TransientError } from "sluice";
+import { expect, test } from "vitest";
+import { runTask } from "./run-task.ts";
+
+const task = { module: new URL("file:///task.ts"), name: "work" };
+
+const run = (cpu: (...args: unknown[]) => Promise<unknown>): Promise<unknown> =>
+  runTask({ cpu } as unknown as ItemContext, task, { path: "f" });
+
+test("the task gets the data, and what it answers is answered", async () => {
+  expect(await run(async (...args) => args)).toEqual([
+    task.module,
+    { path: "f" },
+    { export: "work" },
+  ]);
+});
+
+test("poison is a parser failure, with what the pool says of it", async () => {
+  const error = await run(() =>
+    Promise.reject(new PermanentError("it took 60 s", { code: "POISON" })),
+  ).catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(PermanentError);
+  expect(error).toMatchObject({ code: "PARSER_FAILURE", message: "it took 60 s" });
+});
+
+test("any other failure is thrown as it is", async () => {
+  for (const error of [
+    new PermanentError("no", { code: "ENCRYPTED" }),
+    new TransientError("later"),
+    new Error("odd"),
+  ]) {
+    await expect(run(() => Promise.reject(error))).rejects.toBe(error);
+  }
+});
