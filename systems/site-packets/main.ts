@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /** `site-packets`: clinical sites' packets, from their portals to an archive with evidence. */
 import { CommanderError } from "commander";
-import picocolors from "picocolors";
 import { SluiceError } from "sluice";
+import { errColours } from "./cli/colours.ts";
 import { EXIT } from "./cli/exit-codes.ts";
 import { makeInert, makeInertLines } from "./cli/inert-text.ts";
 import { makeProgram } from "./cli/program.ts";
@@ -23,7 +23,7 @@ function tell(error: unknown): number {
   }
   const { code, message, hint } = error;
   process.stderr.write(
-    `${picocolors.red("error")} ${makeInert(code)}: ${makeInertLines(message)}\n`,
+    `${errColours.red("error")} ${makeInert(code)}: ${makeInertLines(message)}\n`,
   );
   if (hint) process.stderr.write(`hint: ${makeInertLines(hint)}\n`);
   return code.startsWith("BAD_") || code.startsWith("NO_") ? EXIT.badUsage : EXIT.failed;

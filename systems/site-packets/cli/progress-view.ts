@@ -2,7 +2,7 @@
  * Shows how far each site is: a line for each that is redrawn in place on a terminal; elsewhere a line
  * for all of them now and then, as a log has it.
  */
-import picocolors from "picocolors";
+import { errColours } from "./colours.ts";
 import type { SiteProgress } from "../ingest.ts";
 
 const BAR_WIDTH = 24;
@@ -64,7 +64,7 @@ export function describeSite(progress: SiteProgress, width: number): string {
   // What was received is half done, but for what was rejected on the way.
   const half = Math.max(full, measure(received + rejected));
   const bar = "█".repeat(full) + "▒".repeat(half - full) + "░".repeat(BAR_WIDTH - half);
-  const { green, yellow, dim } = picocolors;
+  const { green, yellow, dim } = errColours;
   return [
     site.padEnd(width),
     ended ? green(bar) : bar,

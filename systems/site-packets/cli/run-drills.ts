@@ -1,5 +1,5 @@
 /** `site-packets drill`: plays drills and tells what was seen. */
-import picocolors from "picocolors";
+import { outColours } from "./colours.ts";
 import { SluiceError } from "sluice";
 import { DRILLS, type NamedDrill } from "../drills/all-drills.ts";
 import { EXIT } from "./exit-codes.ts";
@@ -11,14 +11,14 @@ export async function runDrills(
   const drills = names.length === 0 ? DRILLS : names.map(findDrill);
   let faulty = 0;
   for (const { name, about, run } of drills) {
-    if (!flags.json) process.stdout.write(`${picocolors.bold(name)}: ${about}\n`);
+    if (!flags.json) process.stdout.write(`${outColours.bold(name)}: ${about}\n`);
     const { seen, faults } = await run(flags.full);
     if (faults.length > 0) faulty++;
     if (flags.json) process.stdout.write(`${JSON.stringify({ name, seen, faults })}\n`);
     else {
       for (const line of seen) process.stdout.write(`  ${line}\n`);
-      for (const line of faults) process.stdout.write(`  ${picocolors.red("fault")} ${line}\n`);
-      if (faults.length === 0) process.stdout.write(`  ${picocolors.green("holds")}\n`);
+      for (const line of faults) process.stdout.write(`  ${outColours.red("fault")} ${line}\n`);
+      if (faults.length === 0) process.stdout.write(`  ${outColours.green("holds")}\n`);
     }
   }
   return faulty === 0 ? EXIT.ok : EXIT.failed;

@@ -1,6 +1,6 @@
 /** `site-packets search`: documents by their text, with a few words around what was found. */
 import { stat } from "node:fs/promises";
-import picocolors from "picocolors";
+import { outColours } from "./colours.ts";
 import { SluiceError } from "sluice";
 import { type SearchHit, SearchIndex } from "../search-index.ts";
 import { type DataFlags, openFolders } from "./data-folder.ts";
@@ -41,7 +41,7 @@ export async function search(
 function describeHit({ site, document, type, sha256, excerpt }: SearchHit): string {
   const text = makeInert(excerpt.replace(/\s+/g, " "));
   // With its brackets: the document may have some of its own.
-  const shown = text.replace(/\[[^\]]*\]/g, picocolors.bold);
-  const { dim } = picocolors;
+  const shown = text.replace(/\[[^\]]*\]/g, outColours.bold);
+  const { dim } = outColours;
   return `${site}  ${makeInert(document)}  ${dim(`${makeInert(type)}  ${sha256.slice(0, 12)}`)}\n    ${shown}\n`;
 }

@@ -1,5 +1,5 @@
 /** The summary of a run, for people: a table by site, and one by the code of what was rejected. */
-import picocolors from "picocolors";
+import { outColours } from "./colours.ts";
 import { REJECTION_CODES } from "../rejection.ts";
 import { countCodes, type SiteSummary } from "../summary.ts";
 
@@ -45,5 +45,5 @@ function formatTable(rows: readonly (readonly Cell[])[]): string {
       })
       .join("  ")
       .trimEnd();
-  return rows.map((row, at) => (at === 0 ? picocolors.dim(format(row)) : format(row))).join("\n");
+  return rows.map((row, at) => (at === 0 ? outColours.dim(format(row)) : format(row))).join("\n");
 }
