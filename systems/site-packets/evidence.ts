@@ -3,7 +3,7 @@
  * key, and an evidence pack with a report that people can read.
  */
 import { createReadStream } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isConclusive, verifyExport } from "sluice/ledger";
 import type { Folders } from "./folders.ts";
@@ -24,9 +24,24 @@ export function placeKey(folders: Folders): string {
   return join(folders.evidence, "key.pem");
 }
 
-export function placeLedger(folders: Folders, site: string): string {
-  return join(folders.evidence, `${site}.ledger.jsonl`);
+/** By batch: what a later run of the site leaves does not take its place. */
+export function placeLedger(folders: Folders, { site, batch }: SiteBatch): string {
+  return join(folders.evidence, `${site}.${batch}.ledger.jsonl`);
 }
+
+/** The exported ledgers of a site. */
+export async function listLedgers(folders: Folders, site: string): Promise<string[]> {
+  const names = await readdir(folders.evidence).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  });
+  return names
+    .filter((name) => name.startsWith(`${site}.`) && LEDGER.test(name.slice(site.length + 1)))
+    .map((name) => join(folders.evidence, name));
+}
+
+type SiteBatch = Pick<SiteSummary, "site" | "batch">;
+const LEDGER = /^b-[a-z2-7]{12}\.ledger\.jsonl$/;
 
 export async function writeEvidence(
   folders: Folders,
@@ -47,11 +62,11 @@ export async function writeEvidence(
 
 async function writeOne(
   folders: Folders,
-  { site, batch }: SiteSummary,
+  { site, batch }: SiteBatch,
   key: string,
 ): Promise<SiteEvidence> {
-  const ledger = placeLedger(folders, site);
-  const pack = join(folders.evidence, `${site}.zip`);
+  const ledger = placeLedger(folders, { site, batch });
+  const pack = join(folders.evidence, `${site}.${batch}.zip`);
   await runSluice(folders, "ledger", "export", batch, "-o", ledger);
   await runSluice(folders, "evidence", batch, "-o", pack);
   const verdict = await verifyExport(createReadStream(ledger), { trusted: [key] });

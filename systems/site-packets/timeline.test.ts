@@ -32,7 +32,7 @@ test("a document's events of both steps are told in order, and no other document
     ],
     { step: 1, block: 2 },
   );
-  const events = await readDocument(await write(builder), "two");
+  const events = await readDocument([await write(builder)], "two");
   expect(events.map(({ state, code }) => [state, code])).toEqual([
     ["RECEIVED", null],
     ["retried", "ECONNRESET"],
@@ -48,9 +48,9 @@ test("a document that came twice is told of twice, and one that never came not a
     { item: 1, key: "same", state: "DEDUPED" },
   ]);
   const path = await write(builder);
-  const events = await readDocument(path, "same");
+  const events = await readDocument([path], "same");
   expect(events.map(({ state }) => state)).toEqual(["ARCHIVED", "DEDUPED"]);
-  expect(await readDocument(path, "other")).toEqual([]);
+  expect(await readDocument([path], "other")).toEqual([]);
 });
 
 test("documents are counted by their final states, and what is on the way is not", async () => {

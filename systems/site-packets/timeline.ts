@@ -14,12 +14,20 @@ export interface DocumentEvent {
 }
 
 /** Everything that is said of one document, in order; a document that came twice has two of each. */
-export async function readDocument(ledger: string, document: string): Promise<DocumentEvent[]> {
-  const histories = await readItemHistories(
-    () => createReadStream(ledger),
-    ({ key }) => key === document,
+export async function readDocument(
+  ledgers: readonly string[],
+  document: string,
+): Promise<DocumentEvent[]> {
+  const histories = await Promise.all(
+    ledgers.map((ledger) =>
+      readItemHistories(
+        () => createReadStream(ledger),
+        ({ key }) => key === document,
+      ),
+    ),
   );
   return histories
+    .flat()
     .flatMap(({ entries }) => entries)
     .map(({ at, state, code, attempt, details }) => ({ at, state, code, attempt, details }))
     .toSorted((one, other) => one.at.localeCompare(other.at));

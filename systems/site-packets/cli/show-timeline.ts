@@ -1,7 +1,6 @@
 /** `site-packets timeline`: what happened to one document, told by the exported ledger alone. */
-import { stat } from "node:fs/promises";
 import { SluiceError } from "sluice";
-import { placeLedger } from "../evidence.ts";
+import { listLedgers } from "../evidence.ts";
 import { SITE_NAME } from "../entry.ts";
 import { readDocument } from "../timeline.ts";
 import { type DataFlags, openFolders } from "./data-folder.ts";
@@ -14,16 +13,17 @@ export async function showTimeline(
   flags: DataFlags,
 ): Promise<number> {
   if (!SITE_NAME.test(site)) throw new SluiceError("BAD_USAGE", `${site} is no name of a site`);
-  const ledger = placeLedger(openFolders(flags), site);
-  await stat(ledger).catch((cause: unknown) => {
-    throw new SluiceError("NO_LEDGER", `there is no exported ledger ${ledger}`, {
+  const folders = openFolders(flags);
+  const ledgers = await listLedgers(folders, site);
+  if (ledgers.length === 0) {
+    const message = `there is no exported ledger of ${site} in ${folders.evidence}`;
+    throw new SluiceError("NO_LEDGER", message, {
       hint: "It is written at the end of an ingest; --demo looks at the demo's.",
-      cause,
     });
-  });
-  const events = await readDocument(ledger, document);
+  }
+  const events = await readDocument(ledgers, document);
   if (events.length === 0) {
-    throw new SluiceError("NO_DOCUMENT", `the ledger of ${site} knows no document ${document}`);
+    throw new SluiceError("NO_DOCUMENT", `no ledger of ${site} knows a document ${document}`);
   }
   for (const event of events) {
     if (flags.json) {

@@ -12,10 +12,10 @@ export async function exportLedgers(
   sites: readonly SiteSummary[],
 ): Promise<ReadonlyMap<string, string>> {
   const ledgers = new Map<string, string>();
-  for (const { site, batch } of sites) {
-    const path = placeLedger(folders, site);
-    await runSluice(folders, "ledger", "export", batch, "-o", path);
-    ledgers.set(site, path);
+  for (const one of sites) {
+    const path = placeLedger(folders, one);
+    await runSluice(folders, "ledger", "export", one.batch, "-o", path);
+    ledgers.set(one.site, path);
   }
   return ledgers;
 }

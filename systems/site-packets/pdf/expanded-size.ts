@@ -5,6 +5,8 @@
  * the pool's memory limit.
  */
 import { pipeline, Readable } from "node:stream";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { constants, createInflate, inflateSync } from "node:zlib";
 
 /** How often a stream may be compressed over: more is no document's need. */
@@ -64,6 +66,17 @@ function isSmall(packed: Buffer, bytesMax: number): boolean {
   }
 }
 
+/** So much of what was unpacked lies about at most. By itself V8 begins to collect it at 64 MiB. */
+const COLLECT_EVERY_BYTES = 8 * 1_048_576;
+let thrownAway = 0;
+setFlagsFromString("--expose-gc");
+const collectYoung = runInNewContext("gc") as (options: { type: "minor" }) => void;
+
+function collect(): void {
+  thrownAway = 0;
+  collectYoung({ type: "minor" });
+}
+
 /** Layer by layer, each from the beginning, so that nothing of them is kept. */
 async function unpacksBeyond(packed: Buffer, bytesMax: number): Promise<boolean> {
   for (let layers = 1; layers <= LAYERS_MAX; layers++) {
@@ -73,6 +86,8 @@ async function unpacksBeyond(packed: Buffer, bytesMax: number): Promise<boolean>
       for await (const piece of unpack(packed, layers)) {
         if (head.length < 2) head = Buffer.concat([head, piece.subarray(0, 2)]);
         count += piece.length;
+        thrownAway += piece.length;
+        if (thrownAway >= COLLECT_EVERY_BYTES) collect();
         if (count > bytesMax) return true;
       }
     } catch (error) {
