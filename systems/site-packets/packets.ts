@@ -6,6 +6,7 @@ import { makeAddressGuard } from "./download/address-guard.ts";
 import { makeFetcher } from "./download/fetch-document.ts";
 import type { Folders } from "./folders.ts";
 import { definePackets } from "./pipeline.ts";
+import { returnFreedMemory } from "./pool-memory.ts";
 import { SearchIndex } from "./search-index.ts";
 
 export interface PacketsOptions {
@@ -22,6 +23,7 @@ export interface Packets {
 }
 
 export async function openPackets({ config, folders, log }: PacketsOptions): Promise<Packets> {
+  returnFreedMemory();
   await folders.make();
   const fetcher = makeFetcher({
     limits: config.download,

@@ -5,9 +5,8 @@
  * the pool's memory limit.
  */
 import { pipeline, Readable } from "node:stream";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { constants, createInflate, inflateSync } from "node:zlib";
+import { collectGarbage } from "./collect-garbage.ts";
 
 /** How often a stream may be compressed over: more is no document's need. */
 const LAYERS_MAX = 4;
@@ -66,15 +65,15 @@ function isSmall(packed: Buffer, bytesMax: number): boolean {
   }
 }
 
-/** So much of what was unpacked lies about at most. By itself V8 begins to collect it at 64 MiB. */
+/** So much of what was unpacked lies about at most. */
 const COLLECT_EVERY_BYTES = 8 * 1_048_576;
-let thrownAway = 0;
-setFlagsFromString("--expose-gc");
-const collectYoung = runInNewContext("gc") as (options: { type: "minor" }) => void;
+let thrownAwayBytes = 0;
 
-function collect(): void {
-  thrownAway = 0;
-  collectYoung({ type: "minor" });
+function throwAway(piece: Buffer): void {
+  thrownAwayBytes += piece.length;
+  if (thrownAwayBytes < COLLECT_EVERY_BYTES) return;
+  thrownAwayBytes = 0;
+  collectGarbage();
 }
 
 /** Layer by layer, each from the beginning, so that nothing of them is kept. */
@@ -86,8 +85,7 @@ async function unpacksBeyond(packed: Buffer, bytesMax: number): Promise<boolean>
       for await (const piece of unpack(packed, layers)) {
         if (head.length < 2) head = Buffer.concat([head, piece.subarray(0, 2)]);
         count += piece.length;
-        thrownAway += piece.length;
-        if (thrownAway >= COLLECT_EVERY_BYTES) collect();
+        throwAway(piece);
         if (count > bytesMax) return true;
       }
     } catch (error) {

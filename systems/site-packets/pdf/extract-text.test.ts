@@ -108,7 +108,11 @@ test("a reader that crashed is not used again", async () => {
   const init = vi.spyOn(PDFiumLibrary, "init");
   const crash = Object.assign(new Error("unreachable"), { name: "RuntimeError" });
   const pdf = writeTextPdf(["hello"]);
-  const crashed = withPdf(pdf, () => Promise.reject(crash));
+  const folder = await mkdtemp(join(tmpdir(), "sluice-crash-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const path = join(folder, "f.pdf");
+  await writeFile(path, pdf);
+  const crashed = withPdf(path, () => Promise.reject(crash));
   await expect(crashed).rejects.toMatchObject({ code: "PARSER_FAILURE", cause: crash });
   init.mockClear();
   expect((await extract(pdf)).text).toBe("hello\f");

@@ -3,12 +3,12 @@
  * of its pages to a file, each page followed by a form feed.
  */
 import { createWriteStream } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { PDFiumDocument } from "@hyzyla/pdfium";
 import { BadPdfError } from "./bad-pdf.ts";
 import { hasBomb } from "./expanded-size.ts";
-import { readBytes } from "./file-bytes.ts";
 import { readPageText, withPdf } from "./open-pdf.ts";
 import { countCharacters, PAGE_END } from "./page-text.ts";
 import { checkPdfFile } from "./pdf-file.ts";
@@ -30,13 +30,17 @@ export interface ExtractedText {
 }
 
 export async function extractText(request: ExtractRequest): Promise<ExtractedText> {
-  const bytes = await readBytes(request.path);
+  await checkFile(request);
+  return withPdf(request.path, (pdf) => writeText(pdf, request));
+}
+
+/** Its bytes are let go of before the parser has them. */
+async function checkFile({ path, streamBytesMax }: ExtractRequest): Promise<void> {
+  const bytes = await readFile(path);
   await checkPdfFile(bytes);
-  if (await hasBomb(bytes, request.streamBytesMax)) {
-    const message = `a stream of the PDF unpacks to more than ${request.streamBytesMax} bytes`;
-    throw new BadPdfError("TOO_LARGE", message);
-  }
-  return withPdf(bytes, (pdf) => writeText(pdf, request));
+  if (!(await hasBomb(bytes, streamBytesMax))) return;
+  const message = `a stream of the PDF unpacks to more than ${streamBytesMax} bytes`;
+  throw new BadPdfError("TOO_LARGE", message);
 }
 
 async function writeText(pdf: PDFiumDocument, request: ExtractRequest): Promise<ExtractedText> {

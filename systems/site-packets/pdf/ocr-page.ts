@@ -7,7 +7,6 @@ import { createRequire } from "node:module";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import type { PDFiumDocument } from "@hyzyla/pdfium";
-import { readBytes } from "./file-bytes.ts";
 import { openPage, withPdf } from "./open-pdf.ts";
 
 export interface OcrRequest {
@@ -25,7 +24,7 @@ const PIXELS_MAX = 16_000_000;
 const SIDE_PIXELS_MAX = 32_767;
 
 export async function readPage({ path, page }: OcrRequest): Promise<string> {
-  const image = await withPdf(await readBytes(path), (pdf) => drawPage(pdf, page));
+  const image = await withPdf(path, (pdf) => drawPage(pdf, page));
   const tesseract = await (reader ??= loadTesseract());
   return tesseract.read(image);
 }
@@ -55,7 +54,11 @@ async function drawPage(pdf: PDFiumDocument, number: number): Promise<Image> {
 
 /** The part of tesseract.js-core that is used: it comes without types. */
 interface TesseractModule {
-  readonly FS: { writeFile(path: string, bytes: Uint8Array): void };
+  readonly FS: {
+    /** `canOwn`: the file may use these bytes, and need not copy them. */
+    writeFile(path: string, bytes: Uint8Array, options?: { readonly canOwn: boolean }): void;
+    unlink(path: string): void;
+  };
   readonly TessBaseAPI: new () => {
     Init(dataPath: null, language: string, mode: number): number;
     SetVariable(name: string, value: string): boolean;
@@ -84,12 +87,20 @@ async function loadTesseract(): Promise<Tesseract> {
   module.FS.writeFile("eng.traineddata", await promisify(gunzip)(await readFile(data)));
   const api = new module.TessBaseAPI();
   if (api.Init(null, "eng", LSTM_ONLY) !== 0) throw new Error("Tesseract could not be started");
+  // It has read all of it.
+  module.FS.unlink("eng.traineddata");
   api.SetVariable("user_defined_dpi", String(DPI));
+  // The same memory for one page after the other.
+  let input = Buffer.alloc(0);
   return {
     read: ({ width, height, pixels }) => {
       // A portable grey map: a header and the pixels as they are.
       const header = Buffer.from(`P5\n${width} ${height}\n255\n`);
-      module.FS.writeFile("/input", Buffer.concat([header, pixels]));
+      const bytes = header.length + pixels.length;
+      if (input.length !== bytes) input = Buffer.allocUnsafeSlow(bytes);
+      input.set(header);
+      input.set(pixels, header.length);
+      module.FS.writeFile("/input", input, { canOwn: true });
       if (api.SetImageFile(1, 0) !== 0)
         throw new Error("Tesseract could not read the page's image");
       if (api.Recognize(null) !== 0) throw new Error("Tesseract could not read the page");

@@ -1,22 +1,35 @@
-/** Opens a PDF with PDFium, which is loaded once in each process of the pool, or tells why it cannot. */
-import { type PDFiumDocument, PDFiumLibrary, type PDFiumPage } from "@hyzyla/pdfium";
+/**
+ * Opens a PDF with PDFium, which is loaded once in each process of the pool, or tells why it cannot. The
+ * file is read straight into PDFium's own memory: a large one would else be there twice.
+ */
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { PDFiumDocument, PDFiumLibrary, type PDFiumPage } from "@hyzyla/pdfium";
 import { BadPdfError } from "./bad-pdf.ts";
 
 /** Of WebAssembly: a trap, or memory that could not grow. */
 const WASM_ERROR = "RuntimeError";
+/** Of PDFium: a password is needed. */
+const PASSWORD_ERROR = 4;
+
+/** The part of the library's own module that is used here; the library hands over bytes only. */
+interface Pdfium {
+  readonly HEAPU8: Uint8Array;
+  readonly wasmExports: { malloc(bytes: number): number; free(place: number): void };
+  _FPDF_LoadMemDocument(place: number, bytes: number, password: number): number;
+  _FPDF_GetLastError(): number;
+}
+
+type DocumentParts = ConstructorParameters<typeof PDFiumDocument>[0];
 
 let library: Promise<PDFiumLibrary> | null = null;
 
 /** The document is closed when `use` is done. */
 export async function withPdf<Result>(
-  bytes: Buffer,
+  path: string,
   use: (pdf: PDFiumDocument) => Promise<Result> | Result,
 ): Promise<Result> {
   library ??= PDFiumLibrary.init();
-  const pdfium = await library;
-  const pdf = await pdfium.loadDocument(bytes).catch((error: unknown) => {
-    throw refuse(bytes, error);
-  });
+  const pdf = loadDocument((await library)["module"] as Pdfium, path);
   let isCrashed = false;
   try {
     return await use(pdf);
@@ -31,11 +44,39 @@ export async function withPdf<Result>(
   }
 }
 
-/** One that opens without a password, though it is encrypted, is read as any other. */
-function refuse(bytes: Buffer, cause: unknown): BadPdfError {
-  return bytes.includes("/Encrypt")
-    ? new BadPdfError("ENCRYPTED", "the PDF cannot be read without its password", cause)
-    : new BadPdfError("PARSER_FAILURE", "the PDF is broken", cause);
+function loadDocument(pdfium: Pdfium, path: string): PDFiumDocument {
+  const { place, bytes } = loadFile(pdfium, path);
+  const documentIdx = pdfium._FPDF_LoadMemDocument(place, bytes, 0);
+  if (documentIdx !== 0) {
+    const module = pdfium as unknown as DocumentParts["module"];
+    return new PDFiumDocument({ module, documentIdx, documentPtr: place });
+  }
+  const why = pdfium._FPDF_GetLastError();
+  pdfium.wasmExports.free(place);
+  throw why === PASSWORD_ERROR
+    ? new BadPdfError("ENCRYPTED", "the PDF cannot be read without its password")
+    : new BadPdfError("PARSER_FAILURE", `the PDF is broken (PDFium's error ${why})`);
+}
+
+function loadFile(
+  pdfium: Pdfium,
+  path: string,
+): { readonly place: number; readonly bytes: number } {
+  const file = openSync(path, "r");
+  try {
+    const { size } = fstatSync(file);
+    const place = pdfium.wasmExports.malloc(size);
+    if (place === 0) throw new BadPdfError("TOO_LARGE", `there is no room for ${size} bytes`);
+    let bytes = 0;
+    while (bytes < size) {
+      const read = readSync(file, pdfium.HEAPU8, place + bytes, size - bytes, bytes);
+      if (read === 0) break;
+      bytes += read;
+    }
+    return { place, bytes };
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** From 0 on. The library answers a page also where there is none, or one that is broken. */

@@ -1,0 +1,9 @@
+/** The memory settings of the pool's processes. */
+import { expect, test } from "vitest";
+import { returnFreedMemory } from "./pool-memory.ts";
+
+test("are set where nobody has set them otherwise", () => {
+  const env: NodeJS.ProcessEnv = { MALLOC_ARENA_MAX: "8" };
+  returnFreedMemory(env);
+  expect(env).toEqual({ MALLOC_ARENA_MAX: "8", MALLOC_TRIM_THRESHOLD_: "131072" });
+});
