@@ -4,9 +4,9 @@
  * what is known of that one. Whoever adds the same again changes nothing.
  */
 import { hash } from "node:crypto";
-import { copyFile, link, mkdir, stat, writeFile } from "node:fs/promises";
+import { copyFile, link, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { flush, placeFile } from "./place-file.ts";
+import { flush, isThere, placeFile } from "./place-file.ts";
 
 /** What is written beside a content for each document that had it. */
 export interface ArchivedDocument {
@@ -72,14 +72,4 @@ const linkOrCopy: Copy = (from, to) => link(from, to).catch(() => copyFile(from,
 async function addOnce(from: string, to: string, copy: Copy): Promise<void> {
   if (await isThere(to)) return;
   await placeFile(to, (part) => copy(from, part));
-}
-
-async function isThere(path: string): Promise<boolean> {
-  try {
-    await stat(path);
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
-    throw error;
-  }
 }

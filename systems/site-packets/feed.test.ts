@@ -39,7 +39,8 @@ afterEach(() => {
 const write = (document: string, more: object = {}): string =>
   `${JSON.stringify({ site: "north", document, type: "cv", schemaVersion: "v2.0", url: `/${document}`, ...more })}\n`;
 
-async function feed(site: string, lines: readonly string[]) {
+/** Everything that one command is told and tells; its lines may come later. */
+function startFeed(site: string) {
   const args = ["--json", "--data", "data", "feed", "--site", site];
   const child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder });
   let out = "";
@@ -47,13 +48,21 @@ async function feed(site: string, lines: readonly string[]) {
   child.stdout.on("data", (data: Buffer) => (out += data.toString()));
   child.stderr.on("data", (data: Buffer) => (err += data.toString()));
   child.stdin.on("error", () => {});
+  const ended = once(child, "close").then(([code]) => ({
+    code: code as number | null,
+    err,
+    batches: out
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line) as { archived: number; deduped: number }),
+  }));
+  return { child, ended };
+}
+
+function feed(site: string, lines: readonly string[]) {
+  const { child, ended } = startFeed(site);
   child.stdin.end(lines.join(""));
-  const [code] = (await once(child, "close")) as [number];
-  const batches = out
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => JSON.parse(line) as { archived: number; deduped: number });
-  return { code, err, batches };
+  return ended;
 }
 
 test("entries go into batches of the size that is set, one after the other", async () => {
@@ -85,4 +94,37 @@ test("a feed of a site that is not configured, or with entries of another, is re
   const other = await feed("north", [write("a", { site: "south" })]);
   expect(other.code).toBe(2);
   expect(other.err).toContain('line 1: site: there is no site "south"');
+});
+
+test("a feed that was killed leaves nothing behind that the next one waits for", async () => {
+  const { child, ended } = startFeed("north");
+  const asked = once(portal, "request");
+  for (const document of ["a", "b", "c"]) child.stdin.write(write(document));
+  await asked;
+  child.kill("SIGKILL");
+  await ended;
+  const { code, batches } = await feed("north", [write("d")]);
+  expect(code).toBe(0);
+  expect(batches.map(({ archived }) => archived)).toEqual([1]);
+  // What the killed one had been told of was done before: batches of a lane run in order.
+  const again = await feed(
+    "north",
+    ["a", "b", "c", "d"].map((name) => write(name)),
+  );
+  expect(again.batches.map(({ archived, deduped }) => [archived, deduped])).toEqual([[0, 4]]);
+});
+
+test("two feeds of one site at once: each goes on, and nothing of either is lost", async () => {
+  const first = startFeed("north");
+  const asked = once(portal, "request");
+  for (const document of ["a", "b", "c"]) first.child.stdin.write(write(document));
+  await asked;
+  // It seals the open batch of the first, which it cannot tell from one that was left behind.
+  const second = await feed("north", [write("d")]);
+  expect(second.code).toBe(0);
+  expect(second.batches.map(({ archived }) => archived)).toEqual([1]);
+  first.child.stdin.end(["e", "f"].map((name) => write(name)).join(""));
+  const { code, batches } = await first.ended;
+  expect(code).toBe(0);
+  expect(batches.map(({ archived }) => archived)).toEqual([3, 2]);
 });

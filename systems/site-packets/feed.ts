@@ -3,9 +3,11 @@
  * other, and whoever produces them is made to wait while too many are unfinished. Batches of a site
  * run in order, so neither memory nor the spool grows with what a producer has to tell.
  */
-import type { BatchHandle, OpenBatch } from "sluice";
+import { type BatchHandle, type OpenBatch, SluiceError } from "sluice";
 import type { Entry } from "./entry.ts";
+import { FeedRecords } from "./feed-records.ts";
 import { openPackets, type Packets, type PacketsOptions } from "./packets.ts";
+import { defineFeed } from "./pipeline.ts";
 import { type SiteSummary, summarizeSite } from "./summary.ts";
 
 export interface FeedOptions extends PacketsOptions {
@@ -30,10 +32,17 @@ export async function feed(options: FeedOptions): Promise<void> {
   }
 }
 
+interface FedBatch {
+  readonly key: string;
+  readonly handle: OpenBatch<Entry>;
+}
+
 class Feeder {
   readonly #packets: Packets;
   readonly #options: FeedOptions;
-  #batch: OpenBatch<Entry> | null = null;
+  readonly #pipeline: ReturnType<typeof defineFeed>;
+  readonly #records: FeedRecords;
+  #batch: FedBatch | null = null;
   #added = 0;
   #part: Entry[] = [];
   /** Those that were sealed, ended one after the other, as their lane does. */
@@ -42,11 +51,14 @@ class Feeder {
   constructor(packets: Packets, options: FeedOptions) {
     this.#packets = packets;
     this.#options = options;
+    this.#pipeline = defineFeed(packets.parts);
+    this.#records = new FeedRecords(options.folders.feeds, options.site);
   }
 
   async run(): Promise<void> {
     const { aheadMax, batchMax } = this.#options.config.feed;
     const partMax = Math.min(PART_MAX, aheadMax);
+    await this.#sealFormer();
     try {
       for await (const entry of this.#options.entries) {
         this.#part.push(entry);
@@ -62,20 +74,46 @@ class Feeder {
 
   async #add(): Promise<void> {
     if (this.#part.length === 0) return;
-    const { engine, pipeline } = this.#packets;
-    this.#batch ??= await engine.open(pipeline, { lane: this.#options.site });
-    await this.#batch.add(this.#part);
+    this.#batch ??= await this.#open();
+    const isAdded = await unlessClosed(this.#batch.handle.add(this.#part));
+    if (!isAdded) {
+      // Another feed of the site took this one for dead. What is added goes on; the rest has a new batch.
+      await this.#seal();
+      return this.#add();
+    }
     this.#added += this.#part.length;
     this.#part = [];
   }
 
+  /** Its key is written down first, so that the next feed of the site can seal it if this one dies. */
+  async #open(): Promise<FedBatch> {
+    const key = await this.#records.begin();
+    return { key, handle: await this.#openKey(key) };
+  }
+
+  #openKey(key: string): Promise<OpenBatch<Entry>> {
+    // A lane beside that of its manifests: a feed may be open for long.
+    const lane = `${this.#options.site}:feed`;
+    return this.#packets.engine.open(this.#pipeline, { lane, key });
+  }
+
+  /** A feed that was killed left a batch open, behind which all that comes later would wait. */
+  async #sealFormer(): Promise<void> {
+    for (const key of await this.#records.list()) {
+      const handle = await this.#openKey(key);
+      await unlessClosed(handle.seal());
+      await this.#records.end(key);
+    }
+  }
+
   async #seal(): Promise<void> {
     if (this.#batch === null) return;
-    const batch = this.#batch;
+    const { key, handle } = this.#batch;
     this.#batch = null;
     this.#added = 0;
-    await batch.seal();
-    this.#ending = this.#ending.then(() => this.#end(batch));
+    await unlessClosed(handle.seal());
+    await this.#records.end(key);
+    this.#ending = this.#ending.then(() => this.#end(handle));
     // Heard of at the end.
     this.#ending.catch(() => {});
   }
@@ -86,5 +124,16 @@ class Feeder {
     const summary = await summarizeSite(site, batch);
     if (summary.kept === 0) await folders.clearSpool(summary.batch);
     onEnded(summary);
+  }
+}
+
+/** Whether it was done: not when the batch has been sealed by somebody else, or has ended. */
+async function unlessClosed(done: Promise<void>): Promise<boolean> {
+  try {
+    await done;
+    return true;
+  } catch (error) {
+    if (error instanceof SluiceError && error.code === "BATCH_CLOSED") return false;
+    throw error;
   }
 }

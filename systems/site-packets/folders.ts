@@ -10,6 +10,7 @@ export class Folders {
   readonly archive: string;
   readonly evidence: string;
   readonly runs: string;
+  readonly feeds: string;
   readonly spool: string;
 
   constructor(root: string) {
@@ -20,6 +21,7 @@ export class Folders {
     this.archive = join(root, "archive");
     this.evidence = join(root, "evidence");
     this.runs = join(root, "runs");
+    this.feeds = join(root, "feeds");
     this.spool = join(root, "spool");
   }
 

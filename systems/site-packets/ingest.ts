@@ -5,6 +5,7 @@
 import type { BatchHandle, Engine } from "sluice";
 import type { Entry } from "./entry.ts";
 import { openPackets, type Packets, type PacketsOptions } from "./packets.ts";
+import { definePackets } from "./pipeline.ts";
 import { type RunRecord, RunRecords } from "./run-record.ts";
 import { type SiteSummary, summarizeSite } from "./summary.ts";
 
@@ -67,18 +68,16 @@ interface SiteBatch {
 }
 
 async function submitSites(
-  { engine, pipeline }: Packets,
+  { engine, parts }: Packets,
   run: RunRecord,
   records: RunRecords,
 ): Promise<SiteBatch[]> {
+  const pipeline = definePackets(parts);
   const batches: SiteBatch[] = [];
   for (const { site, entries } of run.sites) {
+    const input = { manifest: records.placeSite(run.id, site) };
     const key = `${run.id}/${site}`;
-    // A batch that is there already has its entries.
-    const handle = await engine.submit(pipeline, records.readSite(run.id, site), {
-      lane: site,
-      key,
-    });
+    const handle = await engine.submit(pipeline, input, { lane: site, key });
     batches.push({ site, entries, handle });
   }
   return batches;

@@ -1,11 +1,11 @@
-/** The engine with the pipeline and all that it needs, open for as long as there is work. */
+/** The engine with all that its pipelines need, open for as long as there is work. */
 import { createEngine, type Engine, type Log } from "sluice";
 import { Archive } from "./archive.ts";
 import type { Config } from "./config.ts";
 import { makeAddressGuard } from "./download/address-guard.ts";
 import { makeFetcher } from "./download/fetch-document.ts";
 import type { Folders } from "./folders.ts";
-import { definePackets } from "./pipeline.ts";
+import type { PacketParts } from "./pipeline.ts";
 import { returnFreedMemory } from "./pool-memory.ts";
 import { SearchIndex } from "./search-index.ts";
 
@@ -17,7 +17,8 @@ export interface PacketsOptions {
 
 export interface Packets {
   readonly engine: Engine;
-  readonly pipeline: ReturnType<typeof definePackets>;
+  /** What the pipelines are defined with. */
+  readonly parts: PacketParts;
   /** What is in hand has so long to finish; the rest is given back. */
   close(drainMs: number): Promise<void>;
 }
@@ -40,7 +41,7 @@ export async function openPackets({ config, folders, log }: PacketsOptions): Pro
   });
   return {
     engine,
-    pipeline: definePackets({ config, folders, fetcher, archive, index }),
+    parts: { config, folders, fetcher, archive, index },
     close: async (drainMs) => {
       await engine.close({ drainMs });
       await fetcher.close();

@@ -5,12 +5,12 @@
  * archived before: the same document of the same site with the same content.
  */
 import { availableParallelism } from "node:os";
-import { definePipeline, defineStep } from "sluice";
+import { definePipeline, defineStep, type ItemContext, jsonl } from "sluice";
 import { type ArchivedResult, archiveDocument } from "./archive-document.ts";
 import type { Archive } from "./archive.ts";
 import type { Config } from "./config.ts";
 import type { Fetcher } from "./download/fetch-document.ts";
-import { entrySchema, type ReceivedEntry } from "./entry.ts";
+import { type Entry, entrySchema, type ReceivedEntry } from "./entry.ts";
 import type { Folders } from "./folders.ts";
 import { receiveDocument } from "./receive-document.ts";
 import { orReject, STATES } from "./rejection.ts";
@@ -29,27 +29,54 @@ const ARCHIVE_ATTEMPTS = 3;
 /** The longest that one document may take: a scan of many pages is read page by page. */
 const ARCHIVE_MS = 3_600_000;
 
+/** What a batch of a manifest is submitted with. */
+export interface PacketInput {
+  /** A file with the entries of one site, one a line: slicing that was cut off goes on from it. */
+  readonly manifest: string;
+}
+
+/** For manifests. */
 export function definePackets(parts: PacketParts) {
+  const { receive, archive, common } = describeSteps(parts);
+  const source = ({ input }: { readonly input: PacketInput }) => jsonl<Entry>(input.manifest);
+  const steps = [defineStep({ ...receive, source }), archive] as const;
+  return definePipeline({ ...common, name: NAME, steps });
+}
+
+/** For feeds, whose entries are added one by one. It keeps to the same rates, and knows the same repeats. */
+export function defineFeed(parts: PacketParts) {
+  const { receive, archive, common } = describeSteps(parts);
+  return definePipeline({ ...common, name: `${NAME}-feed`, steps: [defineStep(receive), archive] });
+}
+
+const NAME = "site-packets";
+
+function describeSteps(parts: PacketParts) {
   const { download, concurrency, rate, pool, sites } = parts.config;
   const cpu = {
     size: pool.size ?? availableParallelism(),
     timeLimitMs: pool.taskMs,
     memoryBytesMax: pool.memoryBytesMax,
   };
-  const receive = defineStep({
+  const receive = {
     name: "receive",
     item: entrySchema,
-    key: ({ document }) => document,
+    key: ({ document }: Entry) => document,
     chunkSize: 10,
     concurrency: concurrency.all,
     cpu: { ...cpu, chunks: concurrency.all },
-    rate: { key: ({ site }) => site, ...rate, keys: listOwnRates(sites, rate) },
+    rate: {
+      name: NAME,
+      key: ({ site }: Entry) => site,
+      ...rate,
+      keys: listOwnRates(sites, rate),
+    },
     retry: { attempts: download.attempts, baseMs: download.retryBaseMs },
     maxRedrives: 0,
     timeLimitMs: 2 * download.totalMs + pool.taskMs,
-    process: (entry, context) =>
+    process: (entry: Entry, context: ItemContext) =>
       orReject(context, download.attempts, () => receiveDocument(parts, entry, context)),
-  });
+  };
   const archive = defineStep({
     name: "archive",
     key: ({ document }: ReceivedEntry) => document,
@@ -61,6 +88,7 @@ export function definePackets(parts: PacketParts) {
     maxRedrives: 0,
     timeLimitMs: ARCHIVE_MS,
     dedupe: {
+      scope: NAME,
       identity: ({ site, document }) => JSON.stringify([site, document]),
       content: ({ receivedSha256 }) => receivedSha256,
       state: "DEDUPED",
@@ -68,12 +96,11 @@ export function definePackets(parts: PacketParts) {
     process: (entry: ReceivedEntry, context): Promise<ArchivedResult> =>
       orReject(context, ARCHIVE_ATTEMPTS, () => archiveDocument(parts, entry, context)),
   });
-  return definePipeline({
-    name: "site-packets",
+  const common = {
     ledger: { item: true, states: [...STATES] },
     limits: { pipeline: concurrency.all, lane: concurrency.site },
-    steps: [receive, archive],
-  });
+  } as const;
+  return { receive, archive, common };
 }
 
 type Rates = { [site: string]: { readonly perSecond: number; readonly burst: number } };

@@ -3,7 +3,7 @@
  * process that dies on the way leaves a part behind, which nobody takes for the file.
  */
 import { randomUUID } from "node:crypto";
-import { open, rename, rm } from "node:fs/promises";
+import { open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 
 export async function placeFile(
@@ -30,5 +30,15 @@ export async function flush(path: string): Promise<void> {
     await file.sync();
   } finally {
     await file.close();
+  }
+}
+
+export async function isThere(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
+    throw error;
   }
 }

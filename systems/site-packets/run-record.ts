@@ -4,10 +4,8 @@
  * with the same manifest, goes on with the same run.
  */
 import { createHash, randomUUID } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { appendFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { SluiceError } from "sluice";
 import type { Entry } from "./entry.ts";
 import { flush, placeFile } from "./place-file.ts";
@@ -31,10 +29,9 @@ export class RunRecords {
     this.#root = root;
   }
 
-  /** The entries of one site, in the order of the manifest. */
-  async *readSite(run: string, site: string): AsyncGenerator<Entry> {
-    const input = createReadStream(placeSite(join(this.#root, run), site), { encoding: "utf8" });
-    for await (const line of createInterface({ input })) yield JSON.parse(line) as Entry;
+  /** A file with the entries of one site, in the order of the manifest. */
+  placeSite(run: string, site: string): string {
+    return placeSite(join(this.#root, run), site);
   }
 
   /** The unfinished run of these entries, or a new one. */

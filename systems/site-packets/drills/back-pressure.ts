@@ -73,6 +73,8 @@ async function flood(
     { stdio: ["pipe", "pipe", "inherit"] },
   );
   const gone = once(child, "close") as Promise<[number | null]>;
+  // One that ends early is told of by its exit code.
+  child.stdin.on("error", () => {});
   let output = "";
   child.stdout.on("data", (text: Buffer) => (output += text.toString()));
   let told = 0;

@@ -17,6 +17,8 @@ import { exportLedgers } from "./told-records.ts";
 
 const COMMAND = fileURLToPath(new URL("../main.ts", import.meta.url));
 const LOOK_EVERY_MS = 50;
+/** After the start: while it loads, begins its run, submits and slices. */
+const EARLY_MS = [150, 300, 400, 500, 600];
 /** Three times as many as may be under way at once. */
 const REPEATED_MAX = 48;
 
@@ -24,6 +26,7 @@ export async function drillShutdown(size: DrillSize): Promise<DrillReport> {
   const stage = await Stage.open({ ...size, profile: "calm" });
   try {
     await writeFile(join(stage.folder, "config.json"), JSON.stringify(stage.config));
+    for (const afterMs of EARLY_MS) await killEarly(stage, afterMs);
     const stopped = await interrupt(stage, "SIGTERM", Math.ceil(size.documents * 0.2));
     const killed = await interrupt(stage, "SIGKILL", Math.ceil(size.documents * 0.6));
     const last = start(stage);
@@ -66,6 +69,15 @@ function start({ folder, folders, manifest }: Stage): ChildProcess {
   const config = join(folder, "config.json");
   const args = ["--json", "--data", folders.root, "ingest", manifest, "--config", config];
   return spawn(process.execPath, [COMMAND, ...args], { stdio: ["ignore", "pipe", "ignore"] });
+}
+
+/** Whatever it was at just then, the next one goes on. */
+async function killEarly(stage: Stage, afterMs: number): Promise<void> {
+  const child = start(stage);
+  const gone = once(child, "close");
+  await sleep(afterMs);
+  child.kill("SIGKILL");
+  await gone;
 }
 
 /** Sends a signal when the portals have been asked so often. */

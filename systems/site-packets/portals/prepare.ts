@@ -4,10 +4,11 @@
  * there already is left as it is, and every file appears whole or not at all: whoever was
  * interrupted starts again and goes on.
  */
-import { createHash, randomUUID } from "node:crypto";
-import { createReadStream } from "node:fs";
-import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { mkdir, readFile, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { hashFile } from "../pdf/hash-file.ts";
+import { isThere, placeFile } from "../place-file.ts";
 import { CORPUS_FILE, DOCUMENTS_FOLDER, locateFile, MANIFEST_FILE } from "./corpus-folder.ts";
 import { type CorpusOptions, planCorpus } from "./plan-corpus.ts";
 import type { PlannedDocument } from "./planned-document.ts";
@@ -88,25 +89,11 @@ async function writeDocument(
 }
 
 /** With a length of its own the file is filled up with zeros, which take no room on the disk. */
-async function writeWhole(file: string, bytes: Uint8Array, lengthBytes?: number): Promise<void> {
-  const unfinished = `${file}.${randomUUID()}.part`;
-  try {
-    const handle = await open(unfinished, "wx");
-    try {
-      await handle.writeFile(bytes);
-      if (lengthBytes !== undefined) await handle.truncate(lengthBytes);
-    } finally {
-      await handle.close();
-    }
-    await rename(unfinished, file);
-  } catch (error) {
-    await rm(unfinished, { force: true });
-    throw error;
-  }
-}
-
-async function isThere(file: string): Promise<boolean> {
-  return (await stat(file).catch(() => null)) !== null;
+function writeWhole(file: string, bytes: Uint8Array, lengthBytes?: number): Promise<void> {
+  return placeFile(file, async (part) => {
+    await writeFile(part, bytes);
+    if (lengthBytes !== undefined) await truncate(part, lengthBytes);
+  });
 }
 
 async function describe(
@@ -120,10 +107,4 @@ async function describe(
   }
   if (computeChance(seed, "checksum", path) >= CHECKSUM_SHARE) return entry;
   return { ...entry, sha256: await hashFile(file) };
-}
-
-async function hashFile(file: string): Promise<string> {
-  const hash = createHash("sha256");
-  for await (const part of createReadStream(file)) hash.update(part as Buffer);
-  return hash.digest("hex");
 }
