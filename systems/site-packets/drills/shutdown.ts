@@ -19,14 +19,15 @@ const COMMAND = fileURLToPath(new URL("../main.ts", import.meta.url));
 const LOOK_EVERY_MS = 50;
 /** After the start: while it loads, begins its run, submits and slices. */
 const EARLY_MS = [150, 300, 400, 500, 600];
-/** Three times as many as may be under way at once. */
-const REPEATED_MAX = 48;
+/** For each interruption: what is under way comes again, and what was done since the last commit. */
+const REPEATED_MAX = 24;
 
 export async function drillShutdown(size: DrillSize): Promise<DrillReport> {
   const stage = await Stage.open({ ...size, profile: "calm" });
   try {
     await writeFile(join(stage.folder, "config.json"), JSON.stringify(stage.config));
-    for (const afterMs of EARLY_MS) await killEarly(stage, afterMs);
+    let interruptions = 2;
+    for (const afterMs of EARLY_MS) if (await killEarly(stage, afterMs)) interruptions++;
     const stopped = await interrupt(stage, "SIGTERM", Math.ceil(size.documents * 0.2));
     const killed = await interrupt(stage, "SIGKILL", Math.ceil(size.documents * 0.6));
     const last = start(stage);
@@ -43,15 +44,14 @@ export async function drillShutdown(size: DrillSize): Promise<DrillReport> {
     return {
       seen: [
         `SIGTERM after ${stopped.requests} requests: exit ${stopped.code}; SIGKILL after ${killed.requests}; then exit ${code}`,
-        `${requests} requests for ${size.documents} documents: ${again} came again after the kill`,
+        `${requests} requests for ${size.documents} documents: ${again} came again after ${interruptions} interruptions`,
         `${archived} archived, ${files.filter((name) => name.endsWith(".pdf")).length} contents`,
       ],
       faults: [
         ...(stopped.code === EXIT.terminated ? [] : [`SIGTERM: exit ${stopped.code}`]),
         ...(killed.signal === "SIGKILL" ? [] : [`SIGKILL came too late: exit ${killed.code}`]),
         ...(code === EXIT.withErrors ? [] : [`the last one: exit ${code}`]),
-        // What was under way when it was killed comes again, and what was done since the last commit.
-        ...(again <= REPEATED_MAX ? [] : [`${again} requests too many`]),
+        ...(again <= interruptions * REPEATED_MAX ? [] : [`${again} requests too many`]),
         ...(known === archived ? [] : [`${known} documents in the archive, ${archived} archived`]),
         ...listSome(
           "left behind",
@@ -71,16 +71,18 @@ function start({ folder, folders, manifest }: Stage): ChildProcess {
   return spawn(process.execPath, [COMMAND, ...args], { stdio: ["ignore", "pipe", "ignore"] });
 }
 
-/** Whatever it was at just then, the next one goes on. */
-async function killEarly(stage: Stage, afterMs: number): Promise<void> {
+/** Whatever it was at just then, the next one goes on. Answers whether it had asked a portal. */
+async function killEarly(stage: Stage, afterMs: number): Promise<boolean> {
+  const before = (await stage.portals.readLog()).length;
   const child = start(stage);
   const gone = once(child, "close");
   await sleep(afterMs);
   child.kill("SIGKILL");
   await gone;
+  return (await stage.portals.readLog()).length > before;
 }
 
-/** Sends a signal when the portals have been asked so often. */
+/** Sends a signal when the portals have been asked so often, and by the one that is to be stopped. */
 async function interrupt(
   stage: Stage,
   signal: "SIGTERM" | "SIGKILL",
@@ -90,10 +92,11 @@ async function interrupt(
   readonly signal: string | null;
   readonly requests: number;
 }> {
+  const before = (await stage.portals.readLog()).length;
   const child = start(stage);
   const gone = once(child, "close") as Promise<[number | null, string | null]>;
-  let requests = 0;
-  while (requests < requestsMin && child.exitCode === null) {
+  let requests = before;
+  while ((requests < requestsMin || requests === before) && child.exitCode === null) {
     requests = (await stage.portals.readLog()).length;
     await sleep(LOOK_EVERY_MS);
   }
