@@ -15,7 +15,7 @@ import {
   PENDING,
   SUCCEEDED,
 } from "./outcome-map.ts";
-import type { DrivenMessage, ItemMessage } from "./topic.ts";
+import type { DrivenMessage, ItemMessage } from "./item-message.ts";
 import {
   type Checkpoint,
   type ChunkEffect,

@@ -5,7 +5,7 @@ import type { ErrorClass } from "./errors.ts";
 import { type FailureTally, NO_FAILURES } from "./failure-budget.ts";
 import type { OutcomeMap } from "./outcome-map.ts";
 import type { Rest } from "./report.ts";
-import type { DrivenMessage } from "./topic.ts";
+import type { DrivenMessage } from "./item-message.ts";
 
 /** Why an item's last attempt failed. */
 export interface ItemError {

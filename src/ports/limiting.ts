@@ -12,10 +12,14 @@ export interface BucketRef {
   readonly key: string;
 }
 
-export interface TokenDraw extends BucketRef {
+/** What one start takes from one bucket. */
+export interface Supply extends BucketRef {
   readonly spec: BucketSpec;
   /** Tokens that one start takes. */
   readonly cost: number;
+}
+
+export interface TokenDraw extends Supply {
   /** Starts that are wished for. */
   readonly count: number;
 }

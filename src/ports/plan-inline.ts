@@ -1,6 +1,12 @@
 /** Plan, finish and lease, composed for stores whose acts are synchronous inside a transaction. */
 import type { ActResult, InlineResult, PlanResult } from "./conducting.ts";
-import type { WorkResult } from "./working.ts";
+import type { LeasedChunk, LeaseRequest, Permit, WorkResult } from "./working.ts";
+
+/** A worker that is ready to run the one chunk of a small batch. */
+export interface InlineWork {
+  readonly lease: LeaseRequest;
+  readonly accept: (chunk: LeasedChunk, permits: readonly Permit[]) => void;
+}
 
 export interface InlineActs {
   readonly plan: () => PlanResult;

@@ -8,7 +8,7 @@ import type {
   ReportFacts,
 } from "../core/report.ts";
 import type { ItemCommit } from "../core/item-commit.ts";
-import type { ItemMessage } from "../core/topic.ts";
+import type { ItemMessage } from "../core/item-message.ts";
 import type { Checkpoint, ItemResult } from "../core/tracked-item.ts";
 
 type Told = Pick<

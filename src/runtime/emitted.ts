@@ -3,10 +3,10 @@
  * of one that fails, is put off, given up or lost, it is dropped, and the next emits its own.
  */
 import { PermanentError } from "../core/errors.ts";
+import type { ItemMessage } from "../core/item-message.ts";
 import {
   describeUnknownTopic,
   EMITTED_CHARS_MAX,
-  type ItemMessage,
   MESSAGE_CHARS_MAX,
   MESSAGES_PER_ITEM_MAX,
 } from "../core/topic.ts";

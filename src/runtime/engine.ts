@@ -99,7 +99,7 @@ export class Engine {
           ...this.#parts,
           settings,
           isTireless: () => this.#isOpen,
-          heart,
+          onRetry: () => heart?.noteTrouble(),
           onError: () => this.#observatory.meter.storeErrors++,
         }),
         redact,

@@ -17,7 +17,7 @@ import { hasChunksEnough, offerInline, planLease } from "./lease-request.ts";
 import { isStoresFault } from "./source-failure.ts";
 import { SpeedMeter } from "./speed-meter.ts";
 import { ReaderPool } from "./reader-pool.ts";
-import type { InlineWork } from "./slicer.ts";
+import type { InlineWork } from "../ports/plan-inline.ts";
 import { RoomWait } from "./room-wait.ts";
 import { SlotGauge } from "./slot-gauge.ts";
 import type { PermitQuestion } from "./slot-permits.ts";

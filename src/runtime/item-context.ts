@@ -5,7 +5,7 @@
 import { PermanentError, SluiceError } from "../core/errors.ts";
 import { invariant } from "../core/invariant.ts";
 import type { ItemStatement } from "../core/item-commit.ts";
-import type { ItemMessage } from "../core/topic.ts";
+import type { ItemMessage } from "../core/item-message.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import type { ItemContext } from "./contexts.ts";
 import { CpuCall } from "./cpu/cpu-call.ts";
@@ -13,21 +13,10 @@ import { Emitted } from "./emitted.ts";
 import { refuseState } from "./ledger-lines.ts";
 import { recordState } from "./record-state.ts";
 import { QueuedStatements } from "./queued-statements.ts";
+import type { RunFacts } from "./run-facts.ts";
 import type { Step } from "./step.ts";
 import { StopSignal } from "./stop-signals.ts";
 import type { Trace } from "./tracing.ts";
-
-/** What is the same for every item of a chunk. */
-export interface RunFacts {
-  readonly batch: string;
-  readonly lane: string;
-  readonly step: number;
-  readonly fence: number;
-  /** Where a cap may be: its batch, its lane, its pipeline. */
-  readonly scopes: readonly string[];
-  /** Whether there is a database to run statements of handlers in. */
-  readonly hasSql: boolean;
-}
 
 const NO_MESSAGES: readonly ItemMessage[] = [];
 const NO_STATEMENTS: readonly ItemStatement[] = [];

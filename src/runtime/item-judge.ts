@@ -10,7 +10,7 @@ import { unreachable } from "../core/invariant.ts";
 import type { ItemCommit } from "../core/item-commit.ts";
 import { listSecrets, makeRedact, type Redact } from "../core/redact.ts";
 import { decideRetry } from "../core/retry.ts";
-import type { ItemMessage } from "../core/topic.ts";
+import type { ItemMessage } from "../core/item-message.ts";
 import type { Random } from "../ports/random.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import { writeMessage } from "./emitted.ts";

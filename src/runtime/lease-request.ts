@@ -2,7 +2,7 @@
 import { computeItemsAhead, type Speed } from "../core/lease-size.ts";
 import type { LeasedChunk, LeaseRequest } from "../ports/working.ts";
 import type { ExecutorParts } from "./executor-parts.ts";
-import type { InlineWork } from "./slicer.ts";
+import type { InlineWork } from "../ports/plan-inline.ts";
 import type { Step } from "./step.ts";
 
 /** Chunks in hand at once: with tiny ones they are what memory is spent on. */

@@ -14,7 +14,7 @@ import { SALT_BYTES } from "../ledger/item-record.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import { writeJson } from "./chunk-notes.ts";
-import type { RunFacts } from "./item-context.ts";
+import type { RunFacts } from "./run-facts.ts";
 
 /** A block is closed when it has grown to this, in characters. */
 const BLOCK_CHARS_MAX = 1_000_000;

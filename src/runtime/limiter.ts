@@ -6,18 +6,12 @@
 import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
+import type { Supply } from "../ports/limiting.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import type { Log } from "./log.ts";
 import { Setbacks } from "./setbacks.ts";
 import { listDemands } from "./token-demand.ts";
-import {
-  Lot,
-  nameSupply,
-  planRest,
-  type StartRight,
-  type Supply,
-  type Turn,
-} from "./waiting-items.ts";
+import { Lot, nameSupply, planRest, type StartRight, type Turn } from "./waiting-items.ts";
 
 export interface LimiterParts {
   readonly store: Pick<Store, "draw">;

@@ -46,7 +46,7 @@ function makeRig(failures: number, error: Error = busy, isTireless = (): boolean
     log,
     settings: { outageRetryMs: 5_000 },
     isTireless,
-    heart,
+    onRetry: () => heart.noteTrouble(),
   });
   return { clock, patient, heart, store: shaky, logs, countCalls: () => calls };
 }

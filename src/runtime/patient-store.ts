@@ -23,7 +23,6 @@ import { type Clock, sleep } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { Store } from "../ports/store.ts";
 import { STORE_VERBS, type StoreVerb } from "../ports/store-verbs.ts";
-import type { Heart } from "./heart.ts";
 import type { Log, LogEntry } from "./log.ts";
 import type { EngineSettings } from "./settings.ts";
 
@@ -34,8 +33,8 @@ export interface PatienceParts {
   readonly settings: Pick<EngineSettings, "outageRetryMs">;
   /** Whether calls are made again without end. */
   readonly isTireless: () => boolean;
-  /** Is told when a call failed and is made again. */
-  readonly heart?: Heart | undefined;
+  /** A call failed for the moment and is retried. */
+  readonly onRetry?: () => void;
   /** A call has failed, whether or not it is made again. */
   readonly onError?: () => void;
 }
@@ -146,7 +145,7 @@ async function persist<T>(
       if (!mayTryAgain(error, errorClass, parts)) throw error;
       parts.log(describeRetry(error, errorClass));
       // A store that is away is no illness of the worker. What nobody has thought of may be one.
-      if (errorClass === "transient") parts.heart?.noteTrouble();
+      if (errorClass === "transient") parts.onRetry?.();
       if (outages > 0) await outage.wait(outages, errorClass);
       else await sleep(parts.clock, RETRY_MS * (0.5 + parts.random.next()));
     }

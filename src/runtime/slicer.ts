@@ -11,7 +11,7 @@ import type { BatchSnapshot, PlannedChunk, PlanPart } from "../ports/conducting.
 import type { Random } from "../ports/random.ts";
 import type { Slice, Source, SourceLike } from "../ports/source.ts";
 import type { Store } from "../ports/store.ts";
-import type { LeasedChunk, LeaseRequest, Permit } from "../ports/working.ts";
+import type { InlineWork } from "../ports/plan-inline.ts";
 import { freezePieces, type Piece, readItems, SLICE_BYTES_MAX } from "./freeze.ts";
 import { describeReason } from "./end-reason.ts";
 import type { Log } from "./log.ts";
@@ -34,11 +34,6 @@ export interface SlicerParts {
   readonly stop: AbortSignal;
   /** Waits, or less when the process stops. */
   readonly pause: (delayMs: number) => Promise<void>;
-}
-
-export interface InlineWork {
-  readonly lease: LeaseRequest;
-  readonly accept: (chunk: LeasedChunk, permits: readonly Permit[]) => void;
 }
 
 const CHUNKS_PER_PART_MAX = 1_000;

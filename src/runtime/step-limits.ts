@@ -5,7 +5,7 @@
 import { SLACK_MS_MAX } from "../core/token-bucket.ts";
 import { describeOutages, type StepPace } from "../core/step.ts";
 import { sleep } from "../ports/clock.ts";
-import { namePaceBucket } from "../ports/limiting.ts";
+import { namePaceBucket, type Supply } from "../ports/limiting.ts";
 import type { Store } from "../ports/store.ts";
 import type { LeasedChunk } from "../ports/working.ts";
 import type { ChunkRun } from "./chunk-run.ts";
@@ -13,7 +13,7 @@ import { checkItem } from "./item-check.ts";
 import { Limiter, type LimiterParts, type Needs } from "./limiter.ts";
 import type { Step } from "./step.ts";
 import { TokenPurse } from "./token-purse.ts";
-import { nameSupply, planRest, Queue, type Supply } from "./waiting-items.ts";
+import { nameSupply, planRest, Queue } from "./waiting-items.ts";
 
 export interface StepLimitsParts extends LimiterParts {
   readonly store: Store;

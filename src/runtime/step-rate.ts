@@ -2,9 +2,9 @@
 import { type BucketSpec, RATE_BUCKETS } from "../core/bucket.ts";
 import { PermanentError } from "../core/errors.ts";
 import type { Rate } from "../core/token-bucket.ts";
+import type { Supply } from "../ports/limiting.ts";
 import { checkKey } from "./item-key.ts";
 import type { CheckedRate } from "./rate-check.ts";
-import type { Supply } from "./waiting-items.ts";
 
 export interface StepRate {
   /** `rate/<name>`: steps and pipelines that say the same name share it. */

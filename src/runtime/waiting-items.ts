@@ -3,17 +3,11 @@
  * pace of its own is a lot of its own: its items need one of the batch's tokens as well. Items of
  * one key start in order; keys take turns.
  */
-import type { BucketSpec, HoldUp } from "../core/bucket.ts";
+import type { HoldUp } from "../core/bucket.ts";
 import type { Rest } from "../core/report.ts";
-import type { BucketRef } from "../ports/limiting.ts";
+import type { Supply } from "../ports/limiting.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import { TokenPurse } from "./token-purse.ts";
-
-/** What is drawn from one bucket. */
-export interface Supply extends BucketRef {
-  readonly spec: BucketSpec;
-  readonly cost: number;
-}
 
 export interface StartRight {
   readonly run: ChunkRun;

@@ -15,7 +15,7 @@ import type { Pipeline } from "./pipeline.ts";
 import { computeBeatMs, findEndingBatches } from "./renewal.ts";
 import { Setbacks } from "./setbacks.ts";
 import type { EngineSettings } from "./settings.ts";
-import type { InlineWork } from "./slicer.ts";
+import type { InlineWork } from "../ports/plan-inline.ts";
 import { SlotPermits } from "./slot-permits.ts";
 import type { Step } from "./step.ts";
 import { StopLook } from "./stop-look.ts";
