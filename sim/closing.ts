@@ -1,5 +1,5 @@
 /** Closing the engines of a world when its play is over. */
-import type { Engine } from "../src/runtime/engine.ts";
+import type { Engine } from "../src/runtime/engine/engine.ts";
 import type { Node, World } from "./world.ts";
 
 const CLOSE_LIMIT_MS = 10_000;

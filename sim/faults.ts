@@ -1,6 +1,6 @@
 /** What may go wrong with a call of the store, and when it does. */
 import type { Random } from "../src/ports/random.ts";
-import type { StoreVerb } from "../src/ports/store-verbs.ts";
+import type { StoreVerb } from "../src/ports/store/store-verbs.ts";
 
 export type Fault =
   /** The node dies and the call was never made. */

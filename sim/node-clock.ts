@@ -3,7 +3,7 @@
  * wall clock says may be wrong, and may jump. Where its monotonic clock began is its own affair.
  */
 import type { Clock } from "../src/ports/clock.ts";
-import type { VirtualTime } from "../src/testing/virtual-clock.ts";
+import type { VirtualTime } from "../src/testing/world/virtual-clock.ts";
 
 export interface ClockSkew {
   readonly wallMs: number;

@@ -4,8 +4,8 @@ import { createMemoryStore, type MemoryStore } from "../src/adapters/memory/stor
 import type { Host } from "../src/adapters/sql/host.ts";
 import { openSqliteStore } from "../src/adapters/sqlite/store.ts";
 import type { Clock } from "../src/ports/clock.ts";
-import type { Store } from "../src/ports/store.ts";
-import { SeededRandom } from "../src/testing/seeded-random.ts";
+import type { Store } from "../src/ports/store/store.ts";
+import { SeededRandom } from "../src/testing/world/seeded-random.ts";
 import { openEmptied } from "../test/support/emptied-postgres.ts";
 import { ManualClock } from "../test/support/manual-clock.ts";
 import { type Played, playSeed } from "./play-seed.ts";

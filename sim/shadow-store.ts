@@ -8,8 +8,8 @@
  */
 import type { MemoryStore } from "../src/adapters/memory/store.ts";
 import type { Clock } from "../src/ports/clock.ts";
-import type { Store } from "../src/ports/store.ts";
-import { STORE_VERBS, type StoreVerb } from "../src/ports/store-verbs.ts";
+import type { Store } from "../src/ports/store/store.ts";
+import { STORE_VERBS, type StoreVerb } from "../src/ports/store/store-verbs.ts";
 import {
   type CanonicalState,
   describeDifference,

@@ -1,6 +1,6 @@
 /** The engine on a node, with settings that suit virtual time. */
-import { Engine, type EngineOptions } from "../src/runtime/engine.ts";
-import type { EngineSettings } from "../src/runtime/settings.ts";
+import { Engine, type EngineOptions } from "../src/runtime/engine/engine.ts";
+import type { EngineSettings } from "../src/runtime/system/settings.ts";
 import type { Node } from "./world.ts";
 
 export const ABORT_GRACE_MS = 100;

@@ -4,16 +4,16 @@
  */
 import { hash } from "node:crypto";
 import { createMemoryStore, type MemoryStore } from "../src/adapters/memory/store.ts";
-import { describeError } from "../src/core/errors.ts";
+import { describeError } from "../src/core/base/errors.ts";
 import type { Clock } from "../src/ports/clock.ts";
 import type { Random } from "../src/ports/random.ts";
-import type { Store } from "../src/ports/store.ts";
-import type { StoreVerb } from "../src/ports/store-verbs.ts";
-import type { SweepResult } from "../src/ports/working.ts";
-import type { LogEntry } from "../src/runtime/log.ts";
-import { makeFaultyStore, makeLostReply } from "../src/testing/faulty-store.ts";
-import { SeededRandom } from "../src/testing/seeded-random.ts";
-import { VirtualTime } from "../src/testing/virtual-clock.ts";
+import type { Store } from "../src/ports/store/store.ts";
+import type { StoreVerb } from "../src/ports/store/store-verbs.ts";
+import type { SweepResult } from "../src/ports/store/working.ts";
+import type { LogEntry } from "../src/runtime/system/log.ts";
+import { makeFaultyStore, makeLostReply } from "../src/testing/faults/faulty-store.ts";
+import { SeededRandom } from "../src/testing/world/seeded-random.ts";
+import { VirtualTime } from "../src/testing/world/virtual-clock.ts";
 import { type CallFacts, type Fault, type FaultKind, type FaultPlan, noFaults } from "./faults.ts";
 import { type ClockSkew, NodeClock } from "./node-clock.ts";
 import { describeAnswer, type LineKind, Trace, writeArguments } from "./trace.ts";

@@ -1,9 +1,9 @@
 /** The engine as most programs want it: on a store that it opens and closes itself. */
-import type { SynchronousMode } from "./adapters/sqlite/connection.ts";
-import type { Store } from "./ports/store.ts";
-import { Engine, type EngineOptions } from "./runtime/engine.ts";
-import { systemClock } from "./runtime/system-clock.ts";
-import { systemRandom } from "./runtime/system-random.ts";
+import type { SynchronousMode } from "./adapters/sqlite/connection/connection.ts";
+import type { Store } from "./ports/store/store.ts";
+import { Engine, type EngineOptions } from "./runtime/engine/engine.ts";
+import { systemClock } from "./runtime/system/system-clock.ts";
+import { systemRandom } from "./runtime/system/system-random.ts";
 import { openStore } from "./stores/open-store.ts";
 
 export interface CreateEngineOptions extends Omit<EngineOptions, "heart"> {

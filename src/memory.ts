@@ -1,8 +1,8 @@
 /** A store that forgets everything with its process: for tests of your own pipelines. */
 import { hash } from "node:crypto";
 import { createMemoryStore } from "./adapters/memory/store.ts";
-import type { Store } from "./ports/store.ts";
-import { systemClock } from "./runtime/system-clock.ts";
+import type { Store } from "./ports/store/store.ts";
+import { systemClock } from "./runtime/system/system-clock.ts";
 
 export function openMemory(): Store {
   return createMemoryStore({ clock: systemClock, sha256: (text) => hash("sha256", text) });

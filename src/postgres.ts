@@ -1,8 +1,8 @@
 /** The store for many machines, for programs that open it themselves. */
 import { openPostgresStore } from "./adapters/postgres/store.ts";
-import type { Store } from "./ports/store.ts";
-import { systemClock } from "./runtime/system-clock.ts";
-import { systemRandom } from "./runtime/system-random.ts";
+import type { Store } from "./ports/store/store.ts";
+import { systemClock } from "./runtime/system/system-clock.ts";
+import { systemRandom } from "./runtime/system/system-random.ts";
 
 export interface PostgresOptions {
   /** How long a change is tried again while others are at the same rows. Default 10 s. */

@@ -1,9 +1,9 @@
 /** The embedded store, for programs that open it themselves. */
 import { openSqliteStore } from "./adapters/sqlite/store.ts";
-import type { SynchronousMode } from "./adapters/sqlite/connection.ts";
-import type { Store } from "./ports/store.ts";
-import { systemClock } from "./runtime/system-clock.ts";
-import { systemRandom } from "./runtime/system-random.ts";
+import type { SynchronousMode } from "./adapters/sqlite/connection/connection.ts";
+import type { Store } from "./ports/store/store.ts";
+import { systemClock } from "./runtime/system/system-clock.ts";
+import { systemRandom } from "./runtime/system/system-random.ts";
 
 export interface SqliteOptions {
   /** Default `full`: what is committed survives a power cut. `normal` survives crashes only. */

@@ -1,20 +1,20 @@
 /** An export as a batch leaves it whose items have four records each, in blocks of a hundred items. */
 import { hash } from "node:crypto";
 import { closeSync, openSync, writeSync } from "node:fs";
-import { ITEMS_RECORDED } from "../../dist/core/batch.js";
-import { BlockBuilder } from "../../dist/ledger/block.js";
-import { signCheckpoint } from "../../dist/ledger/checkpoint.js";
-import { type ExportedRecord, writeExport } from "../../dist/ledger/export-line.js";
-import { GrowingTree } from "../../dist/ledger/growing-tree.js";
-import type { ItemRecordFacts } from "../../dist/ledger/item-record.js";
-import { hashLeaf } from "../../dist/ledger/merkle-tree.js";
+import { ITEMS_RECORDED } from "../../dist/core/batch/batch.js";
+import { BlockBuilder } from "../../dist/ledger/format/block.js";
+import { signCheckpoint } from "../../dist/ledger/format/checkpoint.js";
+import { type ExportedRecord, writeExport } from "../../dist/ledger/format/export-line.js";
+import { GrowingTree } from "../../dist/ledger/format/growing-tree.js";
+import type { ItemRecordFacts } from "../../dist/ledger/format/item-record.js";
+import { hashLeaf } from "../../dist/ledger/format/merkle-tree.js";
 import {
   introduceKey,
   makeKey,
   type SigningKey,
   toSigningKey,
-} from "../../dist/ledger/signing-key.js";
-import { CHAIN_START, chainRecord } from "../../dist/core/chain.js";
+} from "../../dist/ledger/format/signing-key.js";
+import { CHAIN_START, chainRecord } from "../../dist/core/ledger/chain.js";
 
 export const STATES = ["RECEIVED", "VALIDATED", "ARCHIVED", "INDEXED"];
 export const BLOCK_ITEMS = 100;

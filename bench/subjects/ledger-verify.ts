@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import { createReadStream, statSync } from "node:fs";
 import { join } from "node:path";
-import { isConclusive } from "../../dist/ledger/verdict.js";
-import { verifyExport } from "../../dist/ledger/verify-export.js";
+import { isConclusive } from "../../dist/ledger/verify/verdict.js";
+import { verifyExport } from "../../dist/ledger/verify/verify-export.js";
 import { checkCount, elapsedSeconds, type Figures, runSubject } from "../subject-process.ts";
 import { writeLedgerFile } from "./ledger-file.ts";
 

@@ -1,6 +1,6 @@
 /** What records of items cost the worker: their lines alone, and blocks of them with their root. */
-import { BlockBuilder } from "../../dist/ledger/block.js";
-import { ItemRecordWriter } from "../../dist/ledger/item-record.js";
+import { BlockBuilder } from "../../dist/ledger/format/block.js";
+import { ItemRecordWriter } from "../../dist/ledger/format/item-record.js";
 import { checkCount, type Figures, runSubject } from "../subject-process.ts";
 import { BLOCK_ITEMS, makeFacts, PLACE, STATES } from "./ledger-file.ts";
 

@@ -5,7 +5,7 @@ const WORKING = "src/adapters/memory/working.ts";
 const LEASING = "src/adapters/memory/leasing.ts";
 const OPERATING = "src/adapters/memory/operating.ts";
 const LIFE = "src/adapters/memory/life.ts";
-const EXECUTOR = "src/runtime/executor.ts";
+const EXECUTOR = "src/runtime/leasing/executor.ts";
 
 export const cancellingBugs: readonly Bug[] = [
   {

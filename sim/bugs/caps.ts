@@ -1,11 +1,11 @@
 /** Bugs of caps: handlers at once over all workers. */
 import type { Bug } from "./bug.ts";
 
-const CAPS = "src/core/caps.ts";
+const CAPS = "src/core/limits/caps.ts";
 const STORE = "src/adapters/memory/permits.ts";
-const PERMITS = "src/runtime/slot-permits.ts";
-const RUNNER = "src/runtime/item-runner.ts";
-const QUEUE = "src/runtime/run-queue.ts";
+const PERMITS = "src/runtime/limits/slot-permits.ts";
+const RUNNER = "src/runtime/running/item-runner.ts";
+const QUEUE = "src/runtime/running/run-queue.ts";
 
 export const capBugs: readonly Bug[] = [
   {
@@ -86,7 +86,7 @@ export const capBugs: readonly Bug[] = [
   {
     name: "batch-of-one-chunk-without-permits",
     what: "A batch that runs where it was submitted needs no permits.",
-    file: "src/runtime/lease-request.ts",
+    file: "src/runtime/leasing/lease-request.ts",
     before: "permits.add(permitted, pipeline.name, leaseUntil);",
     after: "void [permits, permitted, pipeline];",
     rare: true,
@@ -128,14 +128,14 @@ export const capBugs: readonly Bug[] = [
   {
     name: "careful-runs-without-room-come-back-at-once",
     what: "A careful run that finds its cap full is given back, leased again, and so on.",
-    file: "src/runtime/room-wait.ts",
+    file: "src/runtime/limits/room-wait.ts",
     before: "if (room > 0 || now >= until || isOver()) return room;",
     after: "if (room > 0 || now >= until - 1_000 || isOver()) return room;",
   },
   {
     name: "limited-items-above-the-cap",
     what: "An item that has a token starts, whatever its caps say.",
-    file: "src/runtime/executor.ts",
+    file: "src/runtime/leasing/executor.ts",
     before: "mayStart: (run, now) => parts.permits.mayStart(run, now),",
     after: "mayStart: () => true,",
   },

@@ -1,13 +1,13 @@
 /** Bugs of checkpoints and of edited items: what a handler is given when it runs again. */
 import type { Bug } from "./bug.ts";
 
-const CHUNK_RUN = "src/runtime/chunk-run.ts";
+const CHUNK_RUN = "src/runtime/chunk/chunk-run.ts";
 
 export const checkpointBugs: readonly Bug[] = [
   {
     name: "checkpoint-lost",
     what: "A checkpoint is forgotten unless its item has failed before.",
-    file: "src/core/tracked-item.ts",
+    file: "src/core/items/tracked-item.ts",
     before: "dueAt > 0 || checkpoint !== null || drive > 1",
     after: "dueAt > 0 || drive > 1",
   },
@@ -32,14 +32,14 @@ export const checkpointBugs: readonly Bug[] = [
   {
     name: "checkpoint-lost-at-a-failure",
     what: "An item that fails between two stages begins anew.",
-    file: "src/core/report.ts",
+    file: "src/core/items/report.ts",
     before: "    ...getItem(items, index, key),\n    key,\n    attempts,\n",
     after: "    ...getItem(items, index, key),\n    checkpoint: null,\n    key,\n    attempts,\n",
   },
   {
     name: "checkpoint-lost-in-a-redrive",
     what: "A redriven item begins anew.",
-    file: "src/core/redrive.ts",
+    file: "src/core/items/redrive.ts",
     before: "      error: null,\n      drive,\n",
     after: "      error: null,\n      checkpoint: null,\n      drive,\n",
   },

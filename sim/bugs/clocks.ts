@@ -3,7 +3,7 @@ import type { Bug } from "./bug.ts";
 
 const WORKING = "src/adapters/memory/working.ts";
 const SWEEPING = "src/adapters/memory/sweeping.ts";
-const TIME_WATCH = "src/runtime/time-watch.ts";
+const TIME_WATCH = "src/runtime/running/time-watch.ts";
 
 export const clockBugs: readonly Bug[] = [
   {

@@ -38,7 +38,7 @@ export const dedupeBugs: readonly Bug[] = [
     after: "if (mine) row.final = true;",
     also: [
       {
-        file: "src/runtime/chunk-run.ts",
+        file: "src/runtime/chunk/chunk-run.ts",
         before: "    this.#contents.set(index, content);\n",
         after:
           "    this.#contents.set(index, content);\n    this.#note().addContent({ index, content });\n",

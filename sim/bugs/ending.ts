@@ -3,7 +3,7 @@ import type { Bug } from "./bug.ts";
 
 const LIFE = "src/adapters/memory/life.ts";
 const WORKING = "src/adapters/memory/working.ts";
-const STEP = "src/core/step.ts";
+const STEP = "src/core/batch/step.ts";
 
 export const endingBugs: readonly Bug[] = [
   {
@@ -68,7 +68,7 @@ export const endingBugs: readonly Bug[] = [
     name: "success-over-a-dead-letter",
     what: "A batch with one dead letter is called a success.",
     peers: ["laravel#35711"],
-    file: "src/core/batch.ts",
+    file: "src/core/batch/batch.ts",
     before: "return counts.failed > 0 ?",
     after: "return counts.failed > 1 ?",
   },

@@ -1,7 +1,7 @@
 /** Bugs of records and of their delivery. */
 import type { Bug } from "./bug.ts";
 
-const RELAY = "src/runtime/relay.ts";
+const RELAY = "src/runtime/delivering/relay.ts";
 
 export const eventBugs: readonly Bug[] = [
   {
@@ -15,7 +15,7 @@ export const eventBugs: readonly Bug[] = [
   {
     name: "record-number-skipped",
     what: "The numbers of a batch's records have a gap.",
-    file: "src/core/chain.ts",
+    file: "src/core/ledger/chain.ts",
     before: "const seq = head.seq + 1;\n  const body",
     after: "const seq = head.seq + (head.seq === 2 ? 2 : 1);\n  const body",
   },
@@ -57,12 +57,12 @@ export const eventBugs: readonly Bug[] = [
     name: "waiter-never-woken",
     what: "Whoever waits for a batch is told of its records, but not of those in the same look as the first.",
     peers: ["sidekiq#4607"],
-    file: "src/runtime/batch-handle.ts",
+    file: "src/runtime/engine/batch-handle.ts",
     before: "        await wake.wait(pollMs);\n",
     after: "        await wake.wait(pollMs * 1_000_000);\n",
     also: [
       {
-        file: "src/runtime/record-tail.ts",
+        file: "src/runtime/engine/record-tail.ts",
         before: "await this.#wake.wait(this.#pollMs);",
         after: "await this.#wake.wait(this.#pollMs * 1_000_000);",
       },

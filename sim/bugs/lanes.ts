@@ -3,7 +3,7 @@ import type { Bug } from "./bug.ts";
 
 const LANES = "src/adapters/memory/lanes.ts";
 const LIFE = "src/adapters/memory/life.ts";
-const LANE = "src/core/lane.ts";
+const LANE = "src/core/batch/lane.ts";
 const OPERATING = "src/adapters/memory/operating.ts";
 const SWEEPING = "src/adapters/memory/sweeping.ts";
 

@@ -4,7 +4,7 @@ import type { Bug } from "./bug.ts";
 const WORKING = "src/adapters/memory/working.ts";
 const LEASING = "src/adapters/memory/leasing.ts";
 const SWEEPING = "src/adapters/memory/sweeping.ts";
-const EXECUTOR = "src/runtime/executor.ts";
+const EXECUTOR = "src/runtime/leasing/executor.ts";
 
 export const leasingBugs: readonly Bug[] = [
   {
@@ -106,7 +106,7 @@ export const leasingBugs: readonly Bug[] = [
     name: "own-lease-not-watched",
     what: "A worker does not look at its own clock, and starts items on a lease that has run out.",
     peers: ["bull#412", "kombu#337"],
-    file: "src/runtime/run-queue.ts",
+    file: "src/runtime/running/run-queue.ts",
     before: "if (run.isLostAt(now)) run.skipRest();",
     after: "if (run.lost) run.skipRest();",
     rare: true,
@@ -133,7 +133,7 @@ export const leasingBugs: readonly Bug[] = [
     name: "lost-lease-is-fatal",
     what: "A report that comes too late stops the whole worker.",
     peers: ["bull#1243", "bullmq#596", "bullmq#1497"],
-    file: "src/runtime/chunk-run.ts",
+    file: "src/runtime/chunk/chunk-run.ts",
     before: 'if (result === "lost") this.lose();',
     after: 'if (result === "lost") throw new Error("missing lock");',
   },

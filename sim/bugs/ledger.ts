@@ -2,8 +2,8 @@
 import type { Bug } from "./bug.ts";
 
 const LEDGER = "src/adapters/memory/ledger.ts";
-const LINES = "src/runtime/ledger-lines.ts";
-const SIGNER = "src/runtime/ledger-signer.ts";
+const LINES = "src/runtime/chunk/ledger-lines.ts";
+const SIGNER = "src/runtime/evidence/ledger-signer.ts";
 
 export const ledgerBugs: readonly Bug[] = [
   {
@@ -37,7 +37,7 @@ export const ledgerBugs: readonly Bug[] = [
   {
     name: "outcomes-told-again",
     what: "Every report of a chunk tells all of its outcomes, and not only those that are new.",
-    file: "src/core/item-ledger.ts",
+    file: "src/core/ledger/item-ledger.ts",
     before:
       "getOutcome(effect.outcomes, index) === code && getOutcome(stored.outcomes, index) === PENDING",
     after: "getOutcome(effect.outcomes, index) === code",
@@ -68,7 +68,7 @@ export const ledgerBugs: readonly Bug[] = [
   {
     name: "only-the-first-end-signed",
     what: "What is done to a batch after its end is never signed.",
-    file: "src/runtime/notary.ts",
+    file: "src/runtime/evidence/notary.ts",
     before: "if (seq <= (this.#signed.get(batch) ?? 0)) return;",
     after: "if (this.#signed.has(batch)) return;",
   },

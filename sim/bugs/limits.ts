@@ -1,20 +1,20 @@
 /** Bugs of limits: budgets, canaries, concurrency and time. */
 import type { Bug } from "./bug.ts";
 
-const RUNNER = "src/runtime/item-runner.ts";
+const RUNNER = "src/runtime/running/item-runner.ts";
 
 export const limitBugs: readonly Bug[] = [
   {
     name: "budget-one-too-few",
     what: "A batch is stopped when it has as many failures as it may have.",
-    file: "src/core/failure-budget.ts",
+    file: "src/core/batch/failure-budget.ts",
     before: "? failed > allowance.count",
     after: "? failed >= allowance.count",
   },
   {
     name: "budget-one-too-many",
     what: "A batch may have one failure more than its budget.",
-    file: "src/core/failure-budget.ts",
+    file: "src/core/batch/failure-budget.ts",
     before: "? failed > allowance.count",
     after: "? failed > allowance.count + 1",
     rare: true,
@@ -39,7 +39,7 @@ export const limitBugs: readonly Bug[] = [
     name: "time-limit-not-enforced",
     what: "A handler that never answers is never given up.",
     peers: ["bullmq#4479", "bull#718"],
-    file: "src/runtime/time-watch.ts",
+    file: "src/runtime/running/time-watch.ts",
     before: "if (overMs >= abortGraceMs) abandon(slot);",
     after: "if (overMs >= abortGraceMs * 1_000_000) abandon(slot);",
   },

@@ -1,8 +1,8 @@
 /** Bugs in finding the item that kills its worker. */
 import type { Bug } from "./bug.ts";
 
-const POISON = "src/core/poison.ts";
-const LOSS = "src/core/loss.ts";
+const POISON = "src/core/items/poison.ts";
+const LOSS = "src/core/items/loss.ts";
 
 export const poisonBugs: readonly Bug[] = [
   {
@@ -40,7 +40,7 @@ export const poisonBugs: readonly Bug[] = [
   {
     name: "careful-run-announces-nothing",
     what: "A careful run does not write down what it starts.",
-    file: "src/runtime/chunk-run.ts",
+    file: "src/runtime/chunk/chunk-run.ts",
     before: "starting: this.#listStarting(),",
     after: "starting: [],",
   },
@@ -56,7 +56,7 @@ export const poisonBugs: readonly Bug[] = [
   {
     name: "suspect-has-company",
     what: "A suspect runs while other items run in the same process, which may be the ones that kill.",
-    file: "src/runtime/gate.ts",
+    file: "src/runtime/running/gate.ts",
     before: "      await Promise.all(members.map((member) => member.pause()));\n",
     after: "",
   },

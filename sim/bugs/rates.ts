@@ -1,12 +1,12 @@
 /** Bugs of rates, paces and closed keys. */
 import type { Bug } from "./bug.ts";
 
-const TOKENS = "src/core/token-bucket.ts";
-const PACE = "src/core/pace.ts";
-const BUCKET = "src/core/bucket.ts";
-const PURSE = "src/runtime/token-purse.ts";
-const STEP_LIMITS = "src/runtime/step-limits.ts";
-const RUNNER = "src/runtime/item-runner.ts";
+const TOKENS = "src/core/limits/token-bucket.ts";
+const PACE = "src/core/limits/pace.ts";
+const BUCKET = "src/core/limits/bucket.ts";
+const PURSE = "src/runtime/limits/token-purse.ts";
+const STEP_LIMITS = "src/runtime/limits/step-limits.ts";
+const RUNNER = "src/runtime/running/item-runner.ts";
 const LIMITING = "src/adapters/memory/limiting.ts";
 
 export const rateBugs: readonly Bug[] = [
@@ -94,7 +94,7 @@ export const rateBugs: readonly Bug[] = [
   {
     name: "slow-check-never-in-time",
     what: "An item that is looked at for long never starts, as each of its tokens is lost by then.",
-    file: "src/runtime/limiter.ts",
+    file: "src/runtime/limits/limiter.ts",
     before: "    if (now < until) return false;\n    this.#remember(now - since);\n",
     after: "    if (now < until) return false;\n",
     rare: true,
@@ -107,7 +107,7 @@ export const rateBugs: readonly Bug[] = [
     after: "",
     also: [
       {
-        file: "src/runtime/limiter.ts",
+        file: "src/runtime/limits/limiter.ts",
         before: "      nextAt = Math.min(nextAt, now + LOOK_MS);\n",
         after: "",
       },
@@ -116,13 +116,13 @@ export const rateBugs: readonly Bug[] = [
   {
     name: "dropped-items-counted-on",
     what: "A worker waits for the turn of items that are not its own any more, and leases nothing.",
-    file: "src/runtime/limiter.ts",
+    file: "src/runtime/limits/limiter.ts",
     before: "    this.#soon = this.#runs.size === 0 ? 0 : Math.max(0, this.#soon - run.waiting);\n",
     after: "",
     also: [
       {
         // The next look would count afresh.
-        file: "src/runtime/limiter.ts",
+        file: "src/runtime/limits/limiter.ts",
         before: "    this.#soon = 0;\n    for (const lot",
         after: "    for (const lot",
       },
@@ -131,7 +131,7 @@ export const rateBugs: readonly Bug[] = [
   {
     name: "keys-mixed-up",
     what: "Items draw from the key of the first one that waited.",
-    file: "src/runtime/waiting-items.ts",
+    file: "src/runtime/limits/waiting-items.ts",
     before: "  return `${cost} ${bucket} ${key}`;\n",
     after: "  return `${cost} ${bucket} ${key.length}`;\n",
     rare: true,
@@ -221,14 +221,14 @@ export const rateBugs: readonly Bug[] = [
   {
     name: "quiet-hours-in-utc",
     what: "Quiet hours are read as if everybody lived in Greenwich.",
-    file: "src/core/quiet-hours.ts",
+    file: "src/core/limits/quiet-hours.ts",
     before: "    timeZone,\n    hourCycle",
     after: '    timeZone: "UTC",\n    hourCycle',
   },
   {
     name: "rest-ignored",
     what: "A chunk that waits for a limit is leased again at once, over and over.",
-    file: "src/core/report.ts",
+    file: "src/core/items/report.ts",
     before: "const restUntil = nowMs + (rest?.inMs ?? 0);",
     after: "const restUntil = nowMs;",
     rare: true,
@@ -244,12 +244,12 @@ export const rateBugs: readonly Bug[] = [
   {
     name: "outage-counts-as-a-try",
     what: "An item that found nobody at the other end has failed.",
-    file: "src/runtime/item-judge.ts",
+    file: "src/runtime/running/item-judge.ts",
     before: "if (facts.isOutage && run.pace !== null) {",
     after: "if (facts.isOutage && run.pace === null) {",
     also: [
       {
-        file: "src/runtime/item-judge.ts",
+        file: "src/runtime/running/item-judge.ts",
         before: "return run.defer(index, readKeyOf(step, item), run.pace.outageMs);",
         after: "return run.defer(index, readKeyOf(step, item), 0);",
       },

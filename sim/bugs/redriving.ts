@@ -3,8 +3,8 @@ import type { Bug } from "./bug.ts";
 
 const LIFE = "src/adapters/memory/life.ts";
 const OPERATING = "src/adapters/memory/operating.ts";
-const STEP = "src/core/step.ts";
-const REDRIVE = "src/core/redrive.ts";
+const STEP = "src/core/batch/step.ts";
+const REDRIVE = "src/core/items/redrive.ts";
 
 export const redrivingBugs: readonly Bug[] = [
   {

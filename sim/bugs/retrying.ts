@@ -1,16 +1,16 @@
 /** Bugs of attempts and back-off. */
 import type { Bug } from "./bug.ts";
 
-const RETRY = "src/core/retry.ts";
-const REPORT = "src/core/report.ts";
-const TRACKED = "src/core/tracked-item.ts";
+const RETRY = "src/core/base/retry.ts";
+const REPORT = "src/core/items/report.ts";
+const TRACKED = "src/core/items/tracked-item.ts";
 
 export const retryingBugs: readonly Bug[] = [
   {
     name: "attempt-not-counted",
     what: "Attempts are not counted: an item that always fails is tried for ever.",
     peers: ["activepieces#15130", "iris-mpc#2290"],
-    file: "src/runtime/item-judge.ts",
+    file: "src/runtime/running/item-judge.ts",
     before: "const attempts = run.countAttempts(index) + 1;",
     after: "const attempts = run.countAttempts(index);",
   },
@@ -59,7 +59,7 @@ export const retryingBugs: readonly Bug[] = [
   {
     name: "back-off-ends-for-all-at-once",
     what: "When the first item of a chunk is due, those that wait longer are run as well.",
-    file: "src/runtime/chunk-run.ts",
+    file: "src/runtime/chunk/chunk-run.ts",
     before:
       "if (this.#histories !== null && (this.#histories.get(index)?.dueInMs ?? 0) > 0) continue;",
     after: "",
@@ -75,7 +75,7 @@ export const retryingBugs: readonly Bug[] = [
   {
     name: "back-off-survives-a-redrive",
     what: "A redriven item begins with the attempts that it had.",
-    file: "src/core/redrive.ts",
+    file: "src/core/items/redrive.ts",
     before: "      attempts: 0,\n",
     after: "",
   },

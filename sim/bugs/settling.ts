@@ -1,10 +1,10 @@
 /** Bugs of reports: what is counted, what is kept, and what a lost answer does. */
 import type { Bug } from "./bug.ts";
 
-const OUTCOMES = "src/core/outcome-map.ts";
-const REPORT = "src/core/report.ts";
-const NOTES = "src/runtime/chunk-notes.ts";
-const PATIENT = "src/runtime/patient-store.ts";
+const OUTCOMES = "src/core/items/outcome-map.ts";
+const REPORT = "src/core/items/report.ts";
+const NOTES = "src/runtime/chunk/chunk-notes.ts";
+const PATIENT = "src/runtime/system/patient-store.ts";
 
 export const settlingBugs: readonly Bug[] = [
   {
@@ -19,7 +19,7 @@ export const settlingBugs: readonly Bug[] = [
     name: "failure-not-counted",
     what: "An item that gave up does not leave the pending ones.",
     peers: ["laravel#35711", "bullmq#3362"],
-    file: "src/core/counts.ts",
+    file: "src/core/batch/counts.ts",
     before: "pending: counts.pending - delta.succeeded - delta.skipped - delta.failed,",
     after: "pending: counts.pending - delta.succeeded - delta.skipped,",
   },
@@ -53,7 +53,7 @@ export const settlingBugs: readonly Bug[] = [
     name: "acknowledged-before-recorded",
     what: "A worker forgets its outcomes before the store has answered, which then does not get them.",
     peers: ["sidekiq#4361", "celery#3363", "bullmq#834"],
-    file: "src/runtime/telling.ts",
+    file: "src/runtime/chunk/telling.ts",
     before: `    const result = await act(tellings.map(({ report }) => report));
     const now = clock.monotonicMs();
     for (const [at, { run, report }] of tellings.entries()) {
@@ -72,7 +72,7 @@ export const settlingBugs: readonly Bug[] = [
         after: '  "draw",\n  "work",\n]',
       },
       {
-        file: "src/runtime/executor.ts",
+        file: "src/runtime/leasing/executor.ts",
         before: "await this.#commit(reports, request);",
         after: `try {
         await this.#commit(reports, request);
@@ -86,7 +86,7 @@ export const settlingBugs: readonly Bug[] = [
     name: "lost-answer-taken-for-a-refusal",
     what: "A report whose answer was lost is taken for refused: the worker drops the chunk and its work.",
     peers: ["celery#2952", "sqs-consumer#85"],
-    file: "src/runtime/telling.ts",
+    file: "src/runtime/chunk/telling.ts",
     before: "const result = await act(tellings.map(({ report }) => report));",
     after: `const result = await act(tellings.map(({ report }) => report)).catch(
       (): WorkResult => ({ reports: [], leased: [], nextDueInMs: null, ended: [] }),
@@ -110,21 +110,21 @@ export const settlingBugs: readonly Bug[] = [
   {
     name: "report-shares-its-map",
     what: "A report on its way changes with what happens meanwhile, without the notes that belong to it.",
-    file: "src/runtime/chunk-run.ts",
+    file: "src/runtime/chunk/chunk-run.ts",
     before: "outcomes: this.finished ? this.#outcomes : new Uint8Array(this.#outcomes),",
     after: "outcomes: this.#outcomes,",
   },
   {
     name: "chunk-answer-for-another-item",
     what: "The answers of a chunk's handler are counted from the chunk's start, and not from its first unfinished item.",
-    file: "src/runtime/chunk-call.ts",
+    file: "src/runtime/running/chunk-call.ts",
     before: "noteAnswer(position, given, answers[at], listener);",
     after: "noteAnswer(at, given, answers[at], listener);",
   },
   {
     name: "manifest-of-another-chunk",
     what: "Chunks that do not follow each other are read as if they did, so handlers get others' items.",
-    file: "src/runtime/batch-reader.ts",
+    file: "src/runtime/reading/batch-reader.ts",
     before: "if (last?.at(-1)?.chunk === chunk.chunk - 1) last.push(chunk);",
     after: "if (last !== undefined) last.push(chunk);",
   },

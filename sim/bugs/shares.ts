@@ -1,7 +1,7 @@
 /** Bugs of shares: whose work is leased next. */
 import type { Bug } from "./bug.ts";
 
-const SHARE = "src/core/fair-share.ts";
+const SHARE = "src/core/limits/fair-share.ts";
 
 export const shareBugs: readonly Bug[] = [
   {
@@ -61,7 +61,7 @@ export const shareBugs: readonly Bug[] = [
   {
     name: "handler-time-not-measured",
     what: "Tenants share numbers of items, and not the time that these take.",
-    file: "src/runtime/item-runner.ts",
+    file: "src/runtime/running/item-runner.ts",
     before: "if (worked !== null) worked.work(now - slot.startedAt);",
     after: "void worked;",
     rare: true,
@@ -69,7 +69,7 @@ export const shareBugs: readonly Bug[] = [
   {
     name: "more-lanes-get-more",
     what: "Each lane has a share of its own, whoever its tenant is.",
-    file: "src/runtime/submission-check.ts",
+    file: "src/runtime/engine/submission-check.ts",
     before: "if (tenant === null) return lane;",
     after: 'if (lane !== "") return lane;',
     rare: true,

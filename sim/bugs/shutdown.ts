@@ -1,7 +1,7 @@
 /** Bugs of closing: what is in hand when a worker stops, and what it leaves behind. */
 import type { Bug } from "./bug.ts";
 
-const WORKER = "src/runtime/worker.ts";
+const WORKER = "src/runtime/leasing/worker.ts";
 
 export const shutdownBugs: readonly Bug[] = [
   {

@@ -5,7 +5,7 @@ const CONDUCTING = "src/adapters/memory/conducting.ts";
 
 /** No bug: the plan of a million chunks has many parts, those of these worlds would have one. */
 const SMALL_PARTS = {
-  file: "src/runtime/slicer.ts",
+  file: "src/runtime/conducting/slicer.ts",
   before: "const CHUNKS_PER_PART_MAX = 1_000;",
   after: "const CHUNKS_PER_PART_MAX = 1;",
 };
@@ -62,14 +62,14 @@ export const slicingBugs: readonly Bug[] = [
     name: "last-item-not-planned",
     what: "A last chunk of one item is not planned.",
     peers: ["laravel#39562"],
-    file: "src/runtime/freeze.ts",
+    file: "src/runtime/conducting/freeze.ts",
     before: "if (lines.length > 0) yield pack();",
     after: "if (lines.length > 1) yield pack();",
   },
   {
     name: "chunk-one-too-large",
     what: "Chunks of frozen items have one item more than they may have.",
-    file: "src/runtime/freeze.ts",
+    file: "src/runtime/conducting/freeze.ts",
     before: "lines.length >= chunkSize ||",
     after: "lines.length > chunkSize ||",
   },
@@ -77,7 +77,7 @@ export const slicingBugs: readonly Bug[] = [
     name: "refused-part-taken-for-planned",
     what: "A part of a plan that the store refused for the moment is taken for planned.",
     peers: ["celery#2952", "plines#44"],
-    file: "src/runtime/slicer.ts",
+    file: "src/runtime/conducting/slicer.ts",
     before: "const result = await store.plan(this.#describePart(chunks, cursor));",
     after: `const after = this.#chunks + chunks.length;
     const result = await store
@@ -85,7 +85,7 @@ export const slicingBugs: readonly Bug[] = [
       .catch(() => ({ kind: "planned" as const, chunks: after }));`,
     also: [
       {
-        file: "src/runtime/patient-store.ts",
+        file: "src/runtime/system/patient-store.ts",
         before: '  "draw",\n]',
         after: '  "draw",\n  "plan",\n]',
       },

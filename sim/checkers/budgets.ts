@@ -1,7 +1,7 @@
 /** Budgets, canaries and deadlines are numbers: an early end comes when they say so, and not before. */
 import type { Batch } from "../../src/adapters/memory/state.ts";
-import { isEnded } from "../../src/core/batch.ts";
-import { PENDING, getOutcome } from "../../src/core/outcome-map.ts";
+import { isEnded } from "../../src/core/batch/batch.ts";
+import { PENDING, getOutcome } from "../../src/core/items/outcome-map.ts";
 import { type Checker, listSteps, nameBatch, type Scene, type StepPlace } from "./checker.ts";
 import { listLeased } from "./fencing.ts";
 

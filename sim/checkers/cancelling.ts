@@ -3,8 +3,8 @@
  * handler of it starts once its cancel is acknowledged, and who ignored it is named.
  */
 import type { Batch } from "../../src/adapters/memory/state.ts";
-import { isEnded } from "../../src/core/batch.ts";
-import type { ActResult } from "../../src/ports/conducting.ts";
+import { isEnded } from "../../src/core/batch/batch.ts";
+import type { ActResult } from "../../src/ports/store/conducting.ts";
 import type { ErrandRun } from "../traffic/errand.ts";
 import { type Checker, describeRun, findPlace, nameBatch, type Scene } from "./checker.ts";
 import { listLeased } from "./fencing.ts";

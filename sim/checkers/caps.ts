@@ -4,8 +4,8 @@
  * stop neither. When somebody lowers a cap, what was allowed before is allowed for as long as a lease
  * lasts, and what has started by then may come to its end.
  */
-import type { Caps } from "../../src/core/caps.ts";
-import type { LimitRequest } from "../../src/ports/operating.ts";
+import type { Caps } from "../../src/core/limits/caps.ts";
+import type { LimitRequest } from "../../src/ports/store/operating.ts";
 import type { ErrandRun } from "../traffic/errand.ts";
 import { listScopes, type ScopeName } from "../traffic/sharing.ts";
 import { type Checker, describeRun, findPlace, type Place, type Scene } from "./checker.ts";

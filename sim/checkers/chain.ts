@@ -1,8 +1,8 @@
 /** Promise 10, as far as it goes today: all that is recorded of a batch is one unbroken chain. */
 import { hash } from "node:crypto";
-import { verifyChain } from "../../src/core/chain.ts";
-import type { LedgerLink } from "../../src/ports/ledger.ts";
-import type { Store } from "../../src/ports/store.ts";
+import { verifyChain } from "../../src/core/ledger/chain.ts";
+import type { LedgerLink } from "../../src/ports/store/ledger.ts";
+import type { Store } from "../../src/ports/store/store.ts";
 import { type Checker, listBatches, nameBatch, type Scene } from "./checker.ts";
 
 export function checkChain(scene: Scene): Checker {

@@ -7,7 +7,7 @@ import type { Batch, Chunk, Step } from "../../src/adapters/memory/state.ts";
 import type { ErrandListener, ErrandRun, Parcel, StepPlot } from "../traffic/errand.ts";
 import type { Errands } from "../traffic/errands.ts";
 import type { TrafficPlot } from "../traffic/plot.ts";
-import { readManifest } from "../../src/runtime/manifest.ts";
+import { readManifest } from "../../src/runtime/reading/manifest.ts";
 import type { World, WorldListener } from "../world.ts";
 
 /** What is not there in every hour: a cap that is reached, tenants who had to share for long. */

@@ -3,9 +3,9 @@
  * node until it opens again, but for what had the right to before; and whoever was told so by a server
  * starts nothing with what it held. So is a paced batch whose items found nobody at the other end.
  */
-import type { TokenGrant } from "../../src/core/bucket.ts";
-import { type BucketRef, namePaceBucket, type TokenDraw } from "../../src/ports/limiting.ts";
-import { nameRateBucket } from "../../src/runtime/step-rate.ts";
+import type { TokenGrant } from "../../src/core/limits/bucket.ts";
+import { type BucketRef, namePaceBucket, type TokenDraw } from "../../src/ports/store/limiting.ts";
+import { nameRateBucket } from "../../src/runtime/pipeline/step-rate.ts";
 import { type RatePlot, readRateKey } from "../traffic/limits.ts";
 import type { ErrandRun } from "../traffic/errand.ts";
 import type { Node } from "../world.ts";

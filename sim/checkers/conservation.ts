@@ -1,7 +1,7 @@
 /** Promise 1: at every instant a step's counters add up, and are what its chunks' maps say. */
 import type { Batch, Step } from "../../src/adapters/memory/state.ts";
-import { isEnded } from "../../src/core/batch.ts";
-import type { Counts } from "../../src/core/counts.ts";
+import { isEnded } from "../../src/core/batch/batch.ts";
+import type { Counts } from "../../src/core/batch/counts.ts";
 import { type Checker, listBatches, nameBatch, type Scene } from "./checker.ts";
 import { describeMiscount } from "./recount.ts";
 

@@ -1,5 +1,5 @@
 /** No two items with the same content both succeeded, and none was skipped for nothing. */
-import { getOutcome, SKIPPED, SUCCEEDED } from "../../src/core/outcome-map.ts";
+import { getOutcome, SKIPPED, SUCCEEDED } from "../../src/core/items/outcome-map.ts";
 import { type Checker, listBatches, listParcels, listSteps, type Scene } from "./checker.ts";
 
 export function checkDedupe(scene: Scene): Checker {

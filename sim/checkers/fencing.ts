@@ -4,8 +4,13 @@
  * renews, claims or plans is refused.
  */
 import type { Chunk } from "../../src/adapters/memory/state.ts";
-import type { StoreVerb } from "../../src/ports/store-verbs.ts";
-import type { ActResult, InlineResult, PlanPart, PlanResult } from "../../src/ports/conducting.ts";
+import type { StoreVerb } from "../../src/ports/store/store-verbs.ts";
+import type {
+  ActResult,
+  InlineResult,
+  PlanPart,
+  PlanResult,
+} from "../../src/ports/store/conducting.ts";
 import {
   type LeasedChunk,
   type LeaseRef,
@@ -13,7 +18,7 @@ import {
   type RenewResult,
   type Report,
   type WorkResult,
-} from "../../src/ports/working.ts";
+} from "../../src/ports/store/working.ts";
 import type { Node } from "../world.ts";
 import { type Checker, describeRun, findPlace, type Scene } from "./checker.ts";
 

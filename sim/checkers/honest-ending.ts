@@ -1,6 +1,6 @@
 /** Promise 4: each word for an ending has its conditions, and the record of it says the same. */
 import { type Batch, countAll } from "../../src/adapters/memory/state.ts";
-import { isEnded } from "../../src/core/batch.ts";
+import { isEnded } from "../../src/core/batch/batch.ts";
 import { type Checker, listBatches, nameBatch, type Scene } from "./checker.ts";
 
 const REASONS: Readonly<Record<string, readonly string[]>> = {

@@ -5,11 +5,11 @@
  * and stands before the outcome that it led to.
  */
 import type { Batch, Chunk, LinkRow } from "../../src/adapters/memory/state.ts";
-import { readRanges } from "../../src/core/item-ledger.ts";
-import { getOutcome } from "../../src/core/outcome-map.ts";
-import { computeBlockRoot } from "../../src/ledger/block.ts";
-import { SEEN } from "../../src/ledger/item-record.ts";
-import { OUTCOME_WORDS } from "../../src/ports/reading.ts";
+import { readRanges } from "../../src/core/ledger/item-ledger.ts";
+import { getOutcome } from "../../src/core/items/outcome-map.ts";
+import { computeBlockRoot } from "../../src/ledger/format/block.ts";
+import { SEEN } from "../../src/ledger/format/item-record.ts";
+import { OUTCOME_WORDS } from "../../src/ports/store/reading.ts";
 import { RECORDED } from "../traffic/errand.ts";
 import { type Checker, listBatches, listSteps, nameBatch, type Scene } from "./checker.ts";
 

@@ -3,8 +3,8 @@
  * successor starts in the commit that frees the lane, not at the next look.
  */
 import type { Batch } from "../../src/adapters/memory/state.ts";
-import { isEnded } from "../../src/core/batch.ts";
-import type { StoreVerb } from "../../src/ports/store-verbs.ts";
+import { isEnded } from "../../src/core/batch/batch.ts";
+import type { StoreVerb } from "../../src/ports/store/store-verbs.ts";
 import { type Checker, nameBatch, type Scene } from "./checker.ts";
 import { readNewRecords } from "./new-records.ts";
 import { listPauses } from "./pauses.ts";

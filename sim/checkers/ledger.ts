@@ -3,9 +3,9 @@
  * what became of its items, the counts of its steps and its endings agree in every history that the
  * world can bring about. Where ledgers are kept, a notary has signed all of it.
  */
-import { isConclusive } from "../../src/ledger/verdict.ts";
-import { verifyExport } from "../../src/ledger/verify-export.ts";
-import { exportLedger } from "../../src/runtime/ledger-export.ts";
+import { isConclusive } from "../../src/ledger/verify/verdict.ts";
+import { verifyExport } from "../../src/ledger/verify/verify-export.ts";
+import { exportLedger } from "../../src/runtime/evidence/ledger-export.ts";
 import { NOTARY_KEY_ID } from "../traffic/notary-key.ts";
 import { type Checker, listBatches, nameBatch, type Scene } from "./checker.ts";
 

@@ -2,14 +2,14 @@
  * What an item emitted is in its topic exactly if the attempt that emitted it made the item's outcome:
  * all of it, once, under the ids of its drive. Each drive in which an item gives up is told once.
  */
-import type { StoredMessage } from "../../src/ports/topics.ts";
+import type { StoredMessage } from "../../src/ports/store/topics.ts";
 import {
   FAILED,
   getOutcome,
   type OutcomeCode,
   SKIPPED,
   SUCCEEDED,
-} from "../../src/core/outcome-map.ts";
+} from "../../src/core/items/outcome-map.ts";
 import {
   type Checker,
   listBatches,

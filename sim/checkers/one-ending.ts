@@ -2,7 +2,7 @@
  * Promise 3: a batch ends once for each drive, and its ending is recorded once, in the commit that
  * makes its last item terminal.
  */
-import { isEnded } from "../../src/core/batch.ts";
+import { isEnded } from "../../src/core/batch/batch.ts";
 import { type Checker, nameBatch, type Scene } from "./checker.ts";
 import { readNewRecords } from "./new-records.ts";
 

@@ -3,7 +3,12 @@
  * takes it back; nothing runs that has its word; a failure has its dead letter, a success its result.
  */
 import type { Batch, Chunk } from "../../src/adapters/memory/state.ts";
-import { getOutcome, type OutcomeMap, PENDING, SUCCEEDED } from "../../src/core/outcome-map.ts";
+import {
+  getOutcome,
+  type OutcomeMap,
+  PENDING,
+  SUCCEEDED,
+} from "../../src/core/items/outcome-map.ts";
 import {
   type Checker,
   describeRun,

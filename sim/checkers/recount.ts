@@ -1,7 +1,7 @@
 /** Counts a step's items again from its chunks' maps, to hold its counters to. */
 import type { Step } from "../../src/adapters/memory/state.ts";
-import { isConserved } from "../../src/core/counts.ts";
-import { countOutcomes } from "../../src/core/outcome-map.ts";
+import { isConserved } from "../../src/core/batch/counts.ts";
+import { countOutcomes } from "../../src/core/items/outcome-map.ts";
 
 /** What is wrong with the counters; null when nothing is. */
 export function describeMiscount({ counts, chunks }: Step): string | null {

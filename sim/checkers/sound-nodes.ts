@@ -1,5 +1,5 @@
 /** The engines' own self-checks said nothing, and none of them gave up that was not told to. */
-import { describeError, SluiceError } from "../../src/core/errors.ts";
+import { describeError, SluiceError } from "../../src/core/base/errors.ts";
 import type { Checker, Scene } from "./checker.ts";
 
 export function checkSoundNodes(scene: Scene): Checker {

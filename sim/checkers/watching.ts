@@ -4,8 +4,8 @@
  * Each end of a step is recorded in the commit that brings it.
  */
 import type { Batch, State } from "../../src/adapters/memory/state.ts";
-import { isEnded } from "../../src/core/batch.ts";
-import { nameSlicingDuty } from "../../src/ports/conducting.ts";
+import { isEnded } from "../../src/core/batch/batch.ts";
+import { nameSlicingDuty } from "../../src/ports/store/conducting.ts";
 import { type Checker, nameBatch, type Scene } from "./checker.ts";
 import { readNewRecords } from "./new-records.ts";
 import { listPauses } from "./pauses.ts";

@@ -1,12 +1,12 @@
 /** What must hold when a world has come to rest. Each check answers what it found wrong. */
 import { hash } from "node:crypto";
 import { type Batch, countAll, currentStep } from "../../src/adapters/memory/state.ts";
-import { isEnded } from "../../src/core/batch.ts";
-import { verifyChain } from "../../src/core/chain.ts";
-import { describeError } from "../../src/core/errors.ts";
-import { getOutcome, SUCCEEDED } from "../../src/core/outcome-map.ts";
-import { DEATHS_MAX } from "../../src/core/poison.ts";
-import type { DeadLetter } from "../../src/ports/reading.ts";
+import { isEnded } from "../../src/core/batch/batch.ts";
+import { verifyChain } from "../../src/core/ledger/chain.ts";
+import { describeError } from "../../src/core/base/errors.ts";
+import { getOutcome, SUCCEEDED } from "../../src/core/items/outcome-map.ts";
+import { DEATHS_MAX } from "../../src/core/items/poison.ts";
+import type { DeadLetter } from "../../src/ports/store/reading.ts";
 import type { Behaviour, Workload } from "./workload.ts";
 import { ATTEMPTS } from "./workload.ts";
 import type { World } from "../world.ts";

@@ -1,7 +1,7 @@
 /** A chunk much larger than a flush: a crash repeats at most what the last flush did not cover. */
 import { expect, test } from "vitest";
 import { currentStep } from "../../src/adapters/memory/state.ts";
-import { countOutcomes } from "../../src/core/outcome-map.ts";
+import { countOutcomes } from "../../src/core/items/outcome-map.ts";
 import { faultAtCall, noFaults } from "../faults.ts";
 import { playRight, type Plot, SUBMITTER } from "./history.ts";
 

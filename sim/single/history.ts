@@ -3,10 +3,10 @@
  * only work, faults as the plot says; then everybody closes, and everything is checked.
  */
 import type { Batch } from "../../src/adapters/memory/state.ts";
-import { isEnded } from "../../src/core/batch.ts";
-import type { Pipeline } from "../../src/runtime/pipeline.ts";
-import type { Engine } from "../../src/runtime/engine.ts";
-import type { EngineSettings } from "../../src/runtime/settings.ts";
+import { isEnded } from "../../src/core/batch/batch.ts";
+import type { Pipeline } from "../../src/runtime/pipeline/pipeline.ts";
+import type { Engine } from "../../src/runtime/engine/engine.ts";
+import type { EngineSettings } from "../../src/runtime/system/settings.ts";
 import { closeEngines } from "../closing.ts";
 import { checkEnding } from "./checks.ts";
 import type { FaultPlan } from "../faults.ts";

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import { type Batch, type Chunk, countAll, currentStep } from "../../src/adapters/memory/state.ts";
-import { Engine } from "../../src/runtime/engine.ts";
+import { Engine } from "../../src/runtime/engine/engine.ts";
 import { type FaultPlan, faultAtVerbs, noFaults } from "../faults.ts";
 import { playRight, type Plot } from "./history.ts";
 import { SETTINGS, startEngine } from "../start-engine.ts";

@@ -1,9 +1,9 @@
 /** A batch that stays open while its producer adds to it: back-pressure, sealing, and its death. */
 import { describe, expect, test } from "vitest";
 import { type Batch, countAll, currentStep } from "../../src/adapters/memory/state.ts";
-import { isEnded } from "../../src/core/batch.ts";
-import { readManifest } from "../../src/runtime/manifest.ts";
-import type { Pipeline } from "../../src/runtime/pipeline.ts";
+import { isEnded } from "../../src/core/batch/batch.ts";
+import { readManifest } from "../../src/runtime/reading/manifest.ts";
+import type { Pipeline } from "../../src/runtime/pipeline/pipeline.ts";
 import { checkRecords } from "./checks.ts";
 import { type Fault, type FaultPlan, faultAtCall, noFaults } from "../faults.ts";
 import { SETTINGS, startEngine } from "../start-engine.ts";

@@ -1,5 +1,5 @@
 /** The plots that the worlds play: one small batch with an item of every kind, and drawn ones. */
-import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import { type FaultMix, mixedFaults, noFaults } from "../faults.ts";
 import type { Plot } from "./history.ts";
 import type { Behaviour } from "./workload.ts";

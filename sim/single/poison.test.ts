@@ -1,7 +1,7 @@
 /** Items that kill their node whenever they are run: they are found, and nobody else is blamed. */
 import { describe, expect, test } from "vitest";
 import { type Batch, countAll } from "../../src/adapters/memory/state.ts";
-import { isEnded } from "../../src/core/batch.ts";
+import { isEnded } from "../../src/core/batch/batch.ts";
 import { noFaults } from "../faults.ts";
 import { type History, playRight, type Plot } from "./history.ts";
 import { startEngine } from "../start-engine.ts";

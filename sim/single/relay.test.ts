@@ -1,8 +1,8 @@
 /** Subscribers: every record reaches them at least once and in order, whatever dies on the way. */
 import { expect, test } from "vitest";
-import { isEnded } from "../../src/core/batch.ts";
+import { isEnded } from "../../src/core/batch/batch.ts";
 import { sleep } from "../../src/ports/clock.ts";
-import type { BatchEvent } from "../../src/runtime/batch-event.ts";
+import type { BatchEvent } from "../../src/runtime/delivering/batch-event.ts";
 import { type Fault, faultAtCall, type FaultPlan } from "../faults.ts";
 import { startEngine } from "../start-engine.ts";
 import { Workload } from "./workload.ts";

@@ -5,8 +5,8 @@
  */
 import { expect, test } from "vitest";
 import { type Batch, currentStep } from "../../src/adapters/memory/state.ts";
-import { readManifest } from "../../src/runtime/manifest.ts";
-import type { Pipeline } from "../../src/runtime/pipeline.ts";
+import { readManifest } from "../../src/runtime/reading/manifest.ts";
+import type { Pipeline } from "../../src/runtime/pipeline/pipeline.ts";
 import { type Fault, faultAtCall } from "../faults.ts";
 import { startEngine } from "../start-engine.ts";
 import { type Item, type Supply, Workload } from "./workload.ts";

@@ -4,8 +4,8 @@
  */
 import { describe, expect, test } from "vitest";
 import { type Batch, countAll, currentStep, hasLeases } from "../../src/adapters/memory/state.ts";
-import { isEnded } from "../../src/core/batch.ts";
-import type { EngineSettings } from "../../src/runtime/settings.ts";
+import { isEnded } from "../../src/core/batch/batch.ts";
+import type { EngineSettings } from "../../src/runtime/system/settings.ts";
 import { type Fault, type FaultPlan, faultAtVerbs, noFaults } from "../faults.ts";
 import { startEngine } from "../start-engine.ts";
 import { type Behaviour, type Run, Workload } from "./workload.ts";

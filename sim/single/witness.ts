@@ -3,12 +3,12 @@
  * It collects what it sees instead of throwing, as a throw would be taken for a handler's own.
  */
 import { type Batch, type Chunk, currentStep } from "../../src/adapters/memory/state.ts";
-import { getOutcome, PENDING } from "../../src/core/outcome-map.ts";
-import { mustRunAlone } from "../../src/core/poison.ts";
-import type { InlineResult } from "../../src/ports/conducting.ts";
-import type { LeasedChunk, WorkResult } from "../../src/ports/working.ts";
+import { getOutcome, PENDING } from "../../src/core/items/outcome-map.ts";
+import { mustRunAlone } from "../../src/core/items/poison.ts";
+import type { InlineResult } from "../../src/ports/store/conducting.ts";
+import type { LeasedChunk, WorkResult } from "../../src/ports/store/working.ts";
 import { describeMiscount } from "../checkers/recount.ts";
-import type { StoreVerb } from "../../src/ports/store-verbs.ts";
+import type { StoreVerb } from "../../src/ports/store/store-verbs.ts";
 import type { Run, RunContext, RunListener, Workload } from "./workload.ts";
 import type { Killer, Node, World, WorldListener } from "../world.ts";
 

@@ -2,7 +2,7 @@
  * What the items of a world's batch do when they are run, the pipeline that runs them, and a log of
  * every run, to be held against what the store says.
  */
-import { FatalError, PermanentError, TransientError } from "../../src/core/errors.ts";
+import { FatalError, PermanentError, TransientError } from "../../src/core/base/errors.ts";
 import { sleep } from "../../src/ports/clock.ts";
 import type { Slice, Source } from "../../src/ports/source.ts";
 import {
@@ -11,9 +11,9 @@ import {
   readOutcome,
   skipped,
   succeeded,
-} from "../../src/runtime/outcomes.ts";
-import type { ChunkContext, ChunkItem, ItemContext } from "../../src/runtime/contexts.ts";
-import { definePipeline, type Pipeline } from "../../src/runtime/pipeline.ts";
+} from "../../src/runtime/pipeline/outcomes.ts";
+import type { ChunkContext, ChunkItem, ItemContext } from "../../src/runtime/pipeline/contexts.ts";
+import { definePipeline, type Pipeline } from "../../src/runtime/pipeline/pipeline.ts";
 import { ABORT_GRACE_MS } from "../start-engine.ts";
 import { never, type Node, type World } from "../world.ts";
 

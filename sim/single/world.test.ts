@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import { type Batch, countAll } from "../../src/adapters/memory/state.ts";
-import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import { type Fault, faultAtCall, type FaultPlan, mixedFaults } from "../faults.ts";
 import { playBatch, playRight, type Plot, SUBMITTER } from "./history.ts";
 import { drawPlot, makePlot, oneOfEach, ROUGH } from "./plots.ts";

@@ -4,8 +4,8 @@
  * were in, acts by the phase of the batch that they were aimed at, and what was there to be judged.
  */
 import { type Batch, currentStep, findPause, type State } from "../../src/adapters/memory/state.ts";
-import { isEnded } from "../../src/core/batch.ts";
-import { STORE_VERBS } from "../../src/ports/store-verbs.ts";
+import { isEnded } from "../../src/core/batch/batch.ts";
+import { STORE_VERBS } from "../../src/ports/store/store-verbs.ts";
 import { JUDGED, type Judged } from "../checkers/checker.ts";
 import { FAULT_KINDS } from "../faults.ts";
 import { ACTS, HAPPENINGS } from "../traffic/plot.ts";

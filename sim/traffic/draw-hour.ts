@@ -3,7 +3,7 @@
  * own mix, in which many kinds of faults do not occur at all and some occur often. Faults come in the
  * first part of the hour; what is left must then end by itself.
  */
-import type { EngineSettings } from "../../src/runtime/settings.ts";
+import type { EngineSettings } from "../../src/runtime/system/settings.ts";
 import { FAULT_KINDS, type FaultRates, OPERATOR, swarmFaults } from "../faults.ts";
 import type { HintFaults } from "../world.ts";
 import { Draw } from "./draw.ts";

@@ -3,7 +3,7 @@
  * their key to be left alone, and operators who close and open keys. From a source of its own, so
  * that an hour is the same beside its limits. No limit is so slow that the hour would not end.
  */
-import type { Rate } from "../../src/core/token-bucket.ts";
+import type { Rate } from "../../src/core/limits/token-bucket.ts";
 import type { Draw } from "./draw.ts";
 import type { Doing, Errand, PipelinePlot, StepPlot } from "./errand.ts";
 import {

@@ -4,7 +4,7 @@
  * are crowded for a while, as nobody has to share what is free. From a source of its own, so that an
  * hour is the same beside it.
  */
-import type { Caps } from "../../src/core/caps.ts";
+import type { Caps } from "../../src/core/limits/caps.ts";
 import type { Draw } from "./draw.ts";
 import type { Work } from "./draw-limits.ts";
 import type { Errand, PipelinePlot, SharingPlot, StepPlot } from "./errand.ts";

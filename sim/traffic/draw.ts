@@ -1,5 +1,5 @@
 /** Draws from a seed. */
-import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 
 export class Draw {
   readonly #random: SeededRandom;

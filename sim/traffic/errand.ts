@@ -1,7 +1,7 @@
 /** The words in which traffic is described: what items do, and how pipelines and batches are made. */
-import type { Caps } from "../../src/core/caps.ts";
-import type { RetryPolicy } from "../../src/core/retry.ts";
-import type { ItemContext } from "../../src/runtime/contexts.ts";
+import type { Caps } from "../../src/core/limits/caps.ts";
+import type { RetryPolicy } from "../../src/core/base/retry.ts";
+import type { ItemContext } from "../../src/runtime/pipeline/contexts.ts";
 import type { Node } from "../world.ts";
 import type { PacePlot, RatePlot } from "./limits.ts";
 

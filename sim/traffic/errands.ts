@@ -3,8 +3,13 @@
  * step after step, and a log of every run, to be held against what the store says.
  */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { FatalError, OutageError, PermanentError, TransientError } from "../../src/core/errors.ts";
-import type { ChunkContext, ChunkItem, ItemContext } from "../../src/runtime/contexts.ts";
+import {
+  FatalError,
+  OutageError,
+  PermanentError,
+  TransientError,
+} from "../../src/core/base/errors.ts";
+import type { ChunkContext, ChunkItem, ItemContext } from "../../src/runtime/pipeline/contexts.ts";
 import {
   failed,
   type ItemOutcome,
@@ -12,8 +17,8 @@ import {
   readOutcome,
   skipped,
   succeeded,
-} from "../../src/runtime/outcomes.ts";
-import { definePipeline, type Pipeline } from "../../src/runtime/pipeline.ts";
+} from "../../src/runtime/pipeline/outcomes.ts";
+import { definePipeline, type Pipeline } from "../../src/runtime/pipeline/pipeline.ts";
 import { never, type Node, type World } from "../world.ts";
 import { describePace, describeRate } from "./limits.ts";
 import { describeSharing } from "./sharing.ts";

@@ -1,5 +1,5 @@
 /** Rates and paces of steps: as a plot says them, as a pipeline does, and as a checker reads them. */
-import type { Rate } from "../../src/core/token-bucket.ts";
+import type { Rate } from "../../src/core/limits/token-bucket.ts";
 import type { Parcel } from "./errand.ts";
 
 export interface RatePlot {

@@ -1,8 +1,8 @@
 /** A subscriber to everything that happens: it refuses now and then, and dies with its node. */
 import { sleep } from "../../src/ports/clock.ts";
-import { PermanentError, TransientError } from "../../src/core/errors.ts";
-import type { BatchEvent } from "../../src/ports/batch-event.ts";
-import type { Engine } from "../../src/runtime/engine.ts";
+import { PermanentError, TransientError } from "../../src/core/base/errors.ts";
+import type { BatchEvent } from "../../src/ports/store/batch-event.ts";
+import type { Engine } from "../../src/runtime/engine/engine.ts";
 import type { DeliveryListener } from "../checkers/deliveries.ts";
 import { never, type Node, type World } from "../world.ts";
 import type { TrafficPlot } from "./plot.ts";

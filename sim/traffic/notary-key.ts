@@ -3,8 +3,8 @@
  * Ed25519 hold no chance, so one seed is still one history.
  */
 import { createPrivateKey } from "node:crypto";
-import type { KeyFile } from "../../src/ledger/key-file.ts";
-import { introduceKey, toSigningKey } from "../../src/ledger/signing-key.ts";
+import type { KeyFile } from "../../src/ledger/keys/key-file.ts";
+import { introduceKey, toSigningKey } from "../../src/ledger/format/signing-key.ts";
 
 /** Of the first test of RFC 8032, behind what PKCS#8 puts before it. */
 const SEED = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";

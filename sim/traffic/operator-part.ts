@@ -1,15 +1,15 @@
 /** Somebody who interferes with batches at drawn moments, and at last lets everything go on. */
 import { type Batch, findPause } from "../../src/adapters/memory/state.ts";
-import { isEnded } from "../../src/core/batch.ts";
-import { SluiceError } from "../../src/core/errors.ts";
-import { ITEM_OUTCOMES } from "../../src/core/outcome-list.ts";
-import { LANE_POLICIES } from "../../src/core/lane.ts";
-import { verifyExport } from "../../src/ledger/verify-export.ts";
+import { isEnded } from "../../src/core/batch/batch.ts";
+import { SluiceError } from "../../src/core/base/errors.ts";
+import { ITEM_OUTCOMES } from "../../src/core/items/outcome-list.ts";
+import { LANE_POLICIES } from "../../src/core/batch/lane.ts";
+import { verifyExport } from "../../src/ledger/verify/verify-export.ts";
 import { sleep } from "../../src/ports/clock.ts";
-import type { Store } from "../../src/ports/store.ts";
-import type { Engine } from "../../src/runtime/engine.ts";
-import type { Operator, Target } from "../../src/runtime/operator.ts";
-import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import type { Store } from "../../src/ports/store/store.ts";
+import type { Engine } from "../../src/runtime/engine/engine.ts";
+import type { Operator, Target } from "../../src/runtime/engine/operator.ts";
+import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import type { Node, World } from "../world.ts";
 import { listRateKeys } from "./limits.ts";
 import { PARCELS_TOPIC } from "./errand.ts";

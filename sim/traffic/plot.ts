@@ -1,5 +1,5 @@
 /** Everything that a play of many batches is made of, as plain values: who, what, and when. */
-import type { EngineSettings } from "../../src/runtime/settings.ts";
+import type { EngineSettings } from "../../src/runtime/system/settings.ts";
 import type { FaultPlan } from "../faults.ts";
 import type { HintFaults } from "../world.ts";
 import type { Errand, PipelinePlot } from "./errand.ts";

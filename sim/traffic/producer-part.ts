@@ -1,9 +1,9 @@
 /** The one who fills open batches: it adds a few items at a time, and after a crash goes on. */
-import { SluiceError } from "../../src/core/errors.ts";
+import { SluiceError } from "../../src/core/base/errors.ts";
 import { sleep } from "../../src/ports/clock.ts";
-import type { Engine } from "../../src/runtime/engine.ts";
-import type { OpenBatch } from "../../src/runtime/open-batch.ts";
-import type { Pipeline } from "../../src/runtime/pipeline.ts";
+import type { Engine } from "../../src/runtime/engine/engine.ts";
+import type { OpenBatch } from "../../src/runtime/engine/open-batch.ts";
+import type { Pipeline } from "../../src/runtime/pipeline/pipeline.ts";
 import type { Node } from "../world.ts";
 import type { Errand, Parcel } from "./errand.ts";
 

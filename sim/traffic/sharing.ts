@@ -1,5 +1,5 @@
 /** Caps, tenants and weights of a pipeline: as its definition says them, and as checkers read them. */
-import { CAP_SCOPES, type CapScope } from "../../src/core/caps.ts";
+import { CAP_SCOPES, type CapScope } from "../../src/core/limits/caps.ts";
 import type { SharingPlot } from "./errand.ts";
 
 /** What the pipeline's definition says. */

@@ -4,12 +4,12 @@
  * started again when they die; when every batch has ended everybody closes, and all is checked.
  */
 import type { Batch } from "../../src/adapters/memory/state.ts";
-import { isEnded } from "../../src/core/batch.ts";
-import { FatalError, SluiceError } from "../../src/core/errors.ts";
+import { isEnded } from "../../src/core/batch/batch.ts";
+import { FatalError, SluiceError } from "../../src/core/base/errors.ts";
 import { sleep } from "../../src/ports/clock.ts";
-import type { BatchHandle } from "../../src/runtime/batch-handle.ts";
-import { Engine } from "../../src/runtime/engine.ts";
-import type { Pipeline } from "../../src/runtime/pipeline.ts";
+import type { BatchHandle } from "../../src/runtime/engine/batch-handle.ts";
+import { Engine } from "../../src/runtime/engine/engine.ts";
+import type { Pipeline } from "../../src/runtime/pipeline/pipeline.ts";
 import { CHECKERS } from "../checkers/all.ts";
 import type { Checker, Judged, Scene } from "../checkers/checker.ts";
 import { checkDeliveries } from "../checkers/deliveries.ts";

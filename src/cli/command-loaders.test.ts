@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import { expect, test } from "vitest";
-import type { Cli } from "./cli.ts";
+import type { Cli } from "./output/cli.ts";
 import { listNeeded, loadCommands } from "./command-loaders.ts";
 
 const all = listNeeded([]);

@@ -3,40 +3,40 @@
  * that needs the engine.
  */
 import type { Command } from "commander";
-import type { Cli } from "./cli.ts";
+import type { Cli } from "./output/cli.ts";
 
 type AddCommand = (program: Command, cli: Cli) => void;
 
 /** In the order of the help. */
 const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
-  run: async () => (await import("./commands/run.ts")).addRunCommand,
-  submit: async () => (await import("./commands/submit.ts")).addSubmitCommand,
-  work: async () => (await import("./commands/work.ts")).addWorkCommand,
-  list: async () => (await import("./commands/list.ts")).addListCommand,
-  status: async () => (await import("./commands/status.ts")).addStatusCommand,
-  watch: async () => (await import("./commands/watch.ts")).addWatchCommand,
-  why: async () => (await import("./commands/why.ts")).addWhyCommand,
-  results: async () => (await import("./commands/results.ts")).addResultsCommand,
-  items: async () => (await import("./commands/items.ts")).addItemsCommand,
-  dead: async () => (await import("./commands/dead.ts")).addDeadCommand,
-  redrive: async () => (await import("./commands/redrive.ts")).addRedriveCommand,
-  cancel: async () => (await import("./commands/cancel.ts")).addCancelCommand,
-  pause: async () => (await import("./commands/pause.ts")).addPauseCommand,
-  resume: async () => (await import("./commands/pause.ts")).addResumeCommand,
-  lanes: async () => (await import("./commands/lanes.ts")).addLanesCommand,
-  limits: async () => (await import("./commands/limits.ts")).addLimitsCommand,
-  keys: async () => (await import("./commands/keys.ts")).addKeysCommand,
-  topics: async () => (await import("./commands/topics.ts")).addTopicsCommand,
-  deliveries: async () => (await import("./commands/deliveries.ts")).addDeliveriesCommand,
-  ledger: async () => (await import("./commands/ledger.ts")).addLedgerCommand,
-  evidence: async () => (await import("./commands/evidence.ts")).addEvidenceCommand,
-  gc: async () => (await import("./commands/gc.ts")).addGcCommand,
-  backup: async () => (await import("./commands/backup.ts")).addBackupCommand,
-  migrate: async () => (await import("./commands/migrate.ts")).addMigrateCommand,
-  copy: async () => (await import("./commands/copy.ts")).addCopyCommand,
-  doctor: async () => (await import("./commands/doctor.ts")).addDoctorCommand,
-  completion: async () => (await import("./commands/completion.ts")).addCompletionCommand,
-  init: async () => (await import("./commands/init.ts")).addInitCommand,
+  run: async () => (await import("./commands/batches/run.ts")).addRunCommand,
+  submit: async () => (await import("./commands/batches/submit.ts")).addSubmitCommand,
+  work: async () => (await import("./commands/batches/work.ts")).addWorkCommand,
+  list: async () => (await import("./commands/batches/list.ts")).addListCommand,
+  status: async () => (await import("./commands/batches/status.ts")).addStatusCommand,
+  watch: async () => (await import("./commands/batches/watch.ts")).addWatchCommand,
+  why: async () => (await import("./commands/batches/why.ts")).addWhyCommand,
+  results: async () => (await import("./commands/batches/results.ts")).addResultsCommand,
+  items: async () => (await import("./commands/batches/items.ts")).addItemsCommand,
+  dead: async () => (await import("./commands/operate/dead.ts")).addDeadCommand,
+  redrive: async () => (await import("./commands/operate/redrive.ts")).addRedriveCommand,
+  cancel: async () => (await import("./commands/operate/cancel.ts")).addCancelCommand,
+  pause: async () => (await import("./commands/operate/pause.ts")).addPauseCommand,
+  resume: async () => (await import("./commands/operate/pause.ts")).addResumeCommand,
+  lanes: async () => (await import("./commands/operate/lanes.ts")).addLanesCommand,
+  limits: async () => (await import("./commands/operate/limits.ts")).addLimitsCommand,
+  keys: async () => (await import("./commands/operate/keys.ts")).addKeysCommand,
+  topics: async () => (await import("./commands/operate/topics.ts")).addTopicsCommand,
+  deliveries: async () => (await import("./commands/operate/deliveries.ts")).addDeliveriesCommand,
+  ledger: async () => (await import("./commands/evidence/ledger.ts")).addLedgerCommand,
+  evidence: async () => (await import("./commands/evidence/evidence.ts")).addEvidenceCommand,
+  gc: async () => (await import("./commands/store/gc.ts")).addGcCommand,
+  backup: async () => (await import("./commands/store/backup.ts")).addBackupCommand,
+  migrate: async () => (await import("./commands/store/migrate.ts")).addMigrateCommand,
+  copy: async () => (await import("./commands/store/copy.ts")).addCopyCommand,
+  doctor: async () => (await import("./commands/store/doctor.ts")).addDoctorCommand,
+  completion: async () => (await import("./commands/store/completion.ts")).addCompletionCommand,
+  init: async () => (await import("./commands/store/init.ts")).addInitCommand,
 };
 
 /** It shows all the others. */

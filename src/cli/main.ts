@@ -38,11 +38,11 @@ function start(): void {
     finished = true;
     process.exit(code);
   };
-  import("./node-warnings.ts")
+  import("./process/node-warnings.ts")
     .then(({ hideExperimentalWarnings }) => {
       // Before anything loads SQLite, which is when Node warns of it.
       hideExperimentalWarnings();
-      return import("./early-signals.ts");
+      return import("./process/early-signals.ts");
     })
     .then(({ exitOnSignals }) => {
       exitOnSignals(exitNow);

@@ -1,27 +1,27 @@
 /** The whole command line: its commands, and how their ends and errors are told. */
 import { Command, CommanderError } from "commander";
-import { SluiceError } from "../core/errors.ts";
-import { systemClock } from "../runtime/system-clock.ts";
-import type { Cli } from "./cli.ts";
-import { formatJson } from "./inert-text.ts";
-import { addCommonFlags } from "./common-flags.ts";
-import { addExamples } from "./command-help.ts";
+import { SluiceError } from "../core/base/errors.ts";
+import { systemClock } from "../runtime/system/system-clock.ts";
+import type { Cli } from "./output/cli.ts";
+import { formatJson } from "./output/inert-text.ts";
+import { addCommonFlags } from "./config/common-flags.ts";
+import { addExamples } from "./flags/command-help.ts";
 import { loadCommands } from "./command-loaders.ts";
-import { makeAsk } from "./ask.ts";
+import { makeAsk } from "./output/ask.ts";
 import {
   type ErrorView,
   printCauses,
   printError,
   printErrorView,
   viewError,
-} from "./error-report.ts";
-import { decideErrorExitCode, EXIT } from "./exit-codes.ts";
-import { FATAL_HINT, FatalFailure } from "./fatal-failure.ts";
-import { formatLogLine } from "./json-log.ts";
-import { listEnvironmentSecrets } from "./known-secrets.ts";
-import { readLogFormat, refuseBadFormat } from "./log-format.ts";
-import { readPackageVersion } from "./package-version.ts";
-import { Screen } from "./screen.ts";
+} from "./output/error-report.ts";
+import { decideErrorExitCode, EXIT } from "./output/exit-codes.ts";
+import { FATAL_HINT, FatalFailure } from "./process/fatal-failure.ts";
+import { formatLogLine } from "./views/json-log.ts";
+import { listEnvironmentSecrets } from "./config/known-secrets.ts";
+import { readLogFormat, refuseBadFormat } from "./output/log-format.ts";
+import { readPackageVersion } from "./config/package-version.ts";
+import { Screen } from "./output/screen.ts";
 
 const HELP_COLUMNS_MAX = 80;
 /** Standard error of the program that runs, which knows its secrets. */

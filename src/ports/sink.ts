@@ -3,11 +3,11 @@
  * command, a file. A sink takes one at a time, and may be given the same one again: it is delivered
  * when `deliver` has resolved and that was written down, and a crash may come in between.
  */
-import type { RecordType } from "../core/batch.ts";
-import type { RetryPolicy } from "../core/retry.ts";
-import type { BatchEvent } from "./batch-event.ts";
+import type { RecordType } from "../core/batch/batch.ts";
+import type { RetryPolicy } from "../core/base/retry.ts";
+import type { BatchEvent } from "./store/batch-event.ts";
 import type { Clock } from "./clock.ts";
-import type { TopicMessage } from "./topic-message.ts";
+import type { TopicMessage } from "./store/topic-message.ts";
 
 export interface SinkContext {
   readonly clock: Clock;

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { BatchEvent } from "../ports/batch-event.ts";
+import type { BatchEvent } from "../ports/store/batch-event.ts";
 import type { Clock } from "../ports/clock.ts";
 import { commandSink, type CommandSinkOptions } from "./command.ts";
 

@@ -3,11 +3,11 @@
  * an event says cannot become a command. It has its time, and is killed with all it started after it.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import type { RecordType } from "../core/batch.ts";
-import { describeError, PermanentError, TransientError } from "../core/errors.ts";
-import { makeInert } from "../core/inert-text.ts";
-import { OptionProblems } from "../core/option-problems.ts";
-import type { RetryPolicy } from "../core/retry.ts";
+import type { RecordType } from "../core/batch/batch.ts";
+import { describeError, PermanentError, TransientError } from "../core/base/errors.ts";
+import { makeInert } from "../core/base/inert-text.ts";
+import { OptionProblems } from "../core/events/option-problems.ts";
+import type { RetryPolicy } from "../core/base/retry.ts";
 import type { Sink, SinkContext } from "../ports/sink.ts";
 import { type Delivered, isMessage, writeJson } from "./event-json.ts";
 import {

@@ -1,6 +1,6 @@
 /** An event or a message as receivers outside of the program see it: the same bytes for every delivery. */
-import type { BatchEvent } from "../ports/batch-event.ts";
-import type { TopicMessage } from "../ports/topic-message.ts";
+import type { BatchEvent } from "../ports/store/batch-event.ts";
+import type { TopicMessage } from "../ports/store/topic-message.ts";
 
 /** What a sink is given. */
 export type Delivered = BatchEvent | TopicMessage;

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { BatchEvent } from "../ports/batch-event.ts";
+import type { BatchEvent } from "../ports/store/batch-event.ts";
 import type { SinkContext } from "../ports/sink.ts";
 import { fileSink, planAppend } from "./file.ts";
 

@@ -5,9 +5,9 @@
  */
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import type { RecordType } from "../core/batch.ts";
-import { OptionProblems } from "../core/option-problems.ts";
-import type { RetryPolicy } from "../core/retry.ts";
+import type { RecordType } from "../core/batch/batch.ts";
+import { OptionProblems } from "../core/events/option-problems.ts";
+import type { RetryPolicy } from "../core/base/retry.ts";
 import type { Sink } from "../ports/sink.ts";
 import { type Delivered, writeJson } from "./event-json.ts";
 import { DELIVERY_OPTIONS, type DeliveryOptions, throwIfBad } from "./sink-options.ts";

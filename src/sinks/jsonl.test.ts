@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { SinkContext } from "../ports/sink.ts";
-import type { TopicMessage } from "../ports/topic-message.ts";
+import type { TopicMessage } from "../ports/store/topic-message.ts";
 import { jsonlSink } from "./jsonl.ts";
 
 let folder: string;

@@ -5,12 +5,12 @@
  * written again, with the same ids.
  */
 import { resolve } from "node:path";
-import { describeError, PermanentError, TransientError } from "../core/errors.ts";
-import { OptionProblems } from "../core/option-problems.ts";
-import type { RetryPolicy } from "../core/retry.ts";
+import { describeError, PermanentError, TransientError } from "../core/base/errors.ts";
+import { OptionProblems } from "../core/events/option-problems.ts";
+import type { RetryPolicy } from "../core/base/retry.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Sink, SinkContext } from "../ports/sink.ts";
-import type { TopicMessage } from "../ports/topic-message.ts";
+import type { TopicMessage } from "../ports/store/topic-message.ts";
 import { type Delivered, isMessage, writeJson } from "./event-json.ts";
 import { appendLines, finishPart, listParts, namePart, type Part } from "./jsonl-parts.ts";
 import { type DeliveryOptions, throwIfBad } from "./sink-options.ts";

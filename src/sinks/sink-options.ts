@@ -1,7 +1,7 @@
 /** What every sink can be told, and how its options are refused. */
-import type { RecordType } from "../core/batch.ts";
-import { SluiceError } from "../core/errors.ts";
-import type { OptionProblems } from "../core/option-problems.ts";
+import type { RecordType } from "../core/batch/batch.ts";
+import { SluiceError } from "../core/base/errors.ts";
+import type { OptionProblems } from "../core/events/option-problems.ts";
 
 export interface DeliveryOptions {
   /** Only these events; default all. */

@@ -5,7 +5,7 @@
  */
 import dns, { type LookupAddress } from "node:dns";
 import type { LookupFunction } from "node:net";
-import { PermanentError } from "../core/errors.ts";
+import { PermanentError } from "../core/base/errors.ts";
 import { isPublicAddress } from "./public-address.ts";
 
 export function makeVettedLookup(allowPrivate: boolean): LookupFunction {

@@ -2,7 +2,7 @@
 import http from "node:http";
 import https from "node:https";
 import type { LookupFunction } from "node:net";
-import { describeError, PermanentError, TransientError } from "../core/errors.ts";
+import { describeError, PermanentError, TransientError } from "../core/base/errors.ts";
 import type { SinkContext } from "../ports/sink.ts";
 
 export interface PostRequest {

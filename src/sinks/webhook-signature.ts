@@ -4,8 +4,8 @@
  * not an old one played again.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { SluiceError } from "../core/errors.ts";
-import type { BatchEvent } from "../ports/batch-event.ts";
+import { SluiceError } from "../core/base/errors.ts";
+import type { BatchEvent } from "../ports/store/batch-event.ts";
 import type { Delivered } from "./event-json.ts";
 
 const BASE64_SECRET = "whsec_";

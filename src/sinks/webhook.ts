@@ -5,10 +5,10 @@
  */
 import { validateHeaderName, validateHeaderValue } from "node:http";
 import type { LookupFunction } from "node:net";
-import type { RecordType } from "../core/batch.ts";
-import { PermanentError, TransientError } from "../core/errors.ts";
-import { OptionProblems } from "../core/option-problems.ts";
-import type { RetryPolicy } from "../core/retry.ts";
+import type { RecordType } from "../core/batch/batch.ts";
+import { PermanentError, TransientError } from "../core/base/errors.ts";
+import { OptionProblems } from "../core/events/option-problems.ts";
+import type { RetryPolicy } from "../core/base/retry.ts";
 import type { Sink, SinkContext } from "../ports/sink.ts";
 import { type Delivered, writeJson } from "./event-json.ts";
 import { isClosedHost } from "./public-address.ts";

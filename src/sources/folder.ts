@@ -9,9 +9,9 @@
 import type { Dirent, Stats } from "node:fs";
 import { lstat, opendir, realpath, stat } from "node:fs/promises";
 import { join, posix } from "node:path";
-import { SluiceError } from "../core/errors.ts";
-import { checkOptionNames, checkPath } from "./option-checks.ts";
-import { describeFileError } from "./source-file.ts";
+import { SluiceError } from "../core/base/errors.ts";
+import { checkOptionNames, checkPath } from "./files/option-checks.ts";
+import { describeFileError } from "./files/source-file.ts";
 
 export interface FolderOptions {
   /**

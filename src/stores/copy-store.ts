@@ -1,7 +1,7 @@
 /** Copies all that a SQLite file holds into a fresh store on a server. */
-import { isAddress, readAddress } from "../adapters/postgres/address.ts";
+import { isAddress, readAddress } from "../adapters/postgres/connection/address.ts";
 import { openDump } from "../adapters/sqlite/dump.ts";
-import { SluiceError } from "../core/errors.ts";
+import { SluiceError } from "../core/base/errors.ts";
 import { loadPostgres, openStore, type OpenStoreOptions } from "./open-store.ts";
 
 const FILE_PREFIX = /^sqlite:(\/\/)?/;

@@ -1,12 +1,12 @@
 /** Opens the store that a name means: a SQLite file, or a schema of a PostgreSQL server. */
-import { SluiceError } from "../core/errors.ts";
-import { isAddress, readAddress } from "../adapters/postgres/address.ts";
+import { SluiceError } from "../core/base/errors.ts";
+import { isAddress, readAddress } from "../adapters/postgres/connection/address.ts";
 import type { ServerFacts } from "../adapters/postgres/inspect.ts";
-import type { SynchronousMode } from "../adapters/sqlite/connection.ts";
+import type { SynchronousMode } from "../adapters/sqlite/connection/connection.ts";
 import { openSqliteStore } from "../adapters/sqlite/store.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
-import type { Store } from "../ports/store.ts";
+import type { Store } from "../ports/store/store.ts";
 
 export interface OpenStoreOptions {
   readonly clock: Clock;

@@ -6,12 +6,12 @@
  */
 import { once } from "node:events";
 import { openStore } from "../../src/stores/open-store.ts";
-import { BlockBuilder } from "../../src/ledger/block.ts";
-import type { LedgerBlock } from "../../src/core/item-ledger.ts";
-import type { LeasedChunk, Report } from "../../src/ports/working.ts";
-import { NOTHING_NOTED } from "../../src/runtime/chunk-notes.ts";
-import { systemClock } from "../../src/runtime/system-clock.ts";
-import { systemRandom } from "../../src/runtime/system-random.ts";
+import { BlockBuilder } from "../../src/ledger/format/block.ts";
+import type { LedgerBlock } from "../../src/core/ledger/item-ledger.ts";
+import type { LeasedChunk, Report } from "../../src/ports/store/working.ts";
+import { NOTHING_NOTED } from "../../src/runtime/chunk/chunk-notes.ts";
+import { systemClock } from "../../src/runtime/system/system-clock.ts";
+import { systemRandom } from "../../src/runtime/system/system-random.ts";
 import { toMap, type Word } from "../support/outcome-words.ts";
 
 const [address = "", batch = "", appenders = "1"] = process.argv.slice(2);

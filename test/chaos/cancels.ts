@@ -1,7 +1,7 @@
 /** Cancels at random moments of several processes' work: nothing starts after the acknowledgement. */
 import { expect, vi } from "vitest";
-import { systemClock } from "../../src/runtime/system-clock.ts";
-import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { systemClock } from "../../src/runtime/system/system-clock.ts";
+import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import { Fleet, type Line } from "./fleet.ts";
 
 const PROCESSES = 4;

@@ -5,7 +5,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, vi } from "vitest";
-import { isAddress } from "../../src/adapters/postgres/address.ts";
+import { isAddress } from "../../src/adapters/postgres/connection/address.ts";
 import { COMMAND, type Running, Workspace } from "../support/command-line.ts";
 import type { Evidence } from "./black-box/evidence.ts";
 import { markCaught, type Nap } from "./black-box/naps.ts";

@@ -1,5 +1,5 @@
 /** Drawing from a few, by a seed. */
-import type { SeededRandom } from "../../src/testing/seeded-random.ts";
+import type { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 
 export function pick<T>(values: readonly T[], random: SeededRandom): T {
   return values[Math.floor(random.next() * values.length)]!;

@@ -10,10 +10,10 @@ import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterEach, expect, onTestFinished, test } from "vitest";
-import { systemClock } from "../../src/runtime/system-clock.ts";
-import { systemRandom } from "../../src/runtime/system-random.ts";
+import { systemClock } from "../../src/runtime/system/system-clock.ts";
+import { systemRandom } from "../../src/runtime/system/system-random.ts";
 import { openStore } from "../../src/stores/open-store.ts";
-import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import { findPlace } from "../conformance/postgres-rig.ts";
 
 const ITEMS = 1_200;

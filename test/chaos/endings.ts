@@ -1,7 +1,7 @@
 /** Batches whose chunks are settled from several processes at once: each ends exactly once. */
 import { hash } from "node:crypto";
 import { expect } from "vitest";
-import { verifyChain } from "../../src/core/chain.ts";
+import { verifyChain } from "../../src/core/ledger/chain.ts";
 import { Fleet } from "./fleet.ts";
 
 const PROCESSES = 4;

@@ -8,9 +8,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
-import { Engine } from "../../src/runtime/engine.ts";
-import { systemClock } from "../../src/runtime/system-clock.ts";
-import { systemRandom } from "../../src/runtime/system-random.ts";
+import { Engine } from "../../src/runtime/engine/engine.ts";
+import { systemClock } from "../../src/runtime/system/system-clock.ts";
+import { systemRandom } from "../../src/runtime/system/system-random.ts";
 import { makeTenantPipeline, NUMBERS_PER_CALL } from "../support/tenant-process.ts";
 import { Member } from "./fleet.ts";
 

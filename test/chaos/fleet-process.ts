@@ -7,11 +7,11 @@ import { openSync, writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
 import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
-import { Engine } from "../../src/runtime/engine.ts";
-import type { ItemContext } from "../../src/runtime/contexts.ts";
-import { definePipeline } from "../../src/runtime/pipeline.ts";
-import { systemClock } from "../../src/runtime/system-clock.ts";
-import { systemRandom } from "../../src/runtime/system-random.ts";
+import { Engine } from "../../src/runtime/engine/engine.ts";
+import type { ItemContext } from "../../src/runtime/pipeline/contexts.ts";
+import { definePipeline } from "../../src/runtime/pipeline/pipeline.ts";
+import { systemClock } from "../../src/runtime/system/system-clock.ts";
+import { systemRandom } from "../../src/runtime/system/system-random.ts";
 import type { FleetOptions, Order, Reply, Request } from "./fleet.ts";
 
 const options = JSON.parse(process.argv[2] ?? "") as FleetOptions;

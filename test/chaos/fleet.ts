@@ -7,11 +7,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
-import type { Store } from "../../src/ports/store.ts";
-import { type BatchEvent, readEvent } from "../../src/runtime/batch-event.ts";
-import { Engine } from "../../src/runtime/engine.ts";
-import { systemClock } from "../../src/runtime/system-clock.ts";
-import { systemRandom } from "../../src/runtime/system-random.ts";
+import type { Store } from "../../src/ports/store/store.ts";
+import { type BatchEvent, readEvent } from "../../src/runtime/delivering/batch-event.ts";
+import { Engine } from "../../src/runtime/engine/engine.ts";
+import { systemClock } from "../../src/runtime/system/system-clock.ts";
+import { systemRandom } from "../../src/runtime/system/system-random.ts";
 
 export interface FleetOptions {
   readonly store: string;

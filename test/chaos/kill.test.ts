@@ -5,7 +5,7 @@
  *   SLUICE_CHAOS_ITEMS=1000000 SLUICE_CHAOS_KILLS=50 SLUICE_SEED=7 npx vitest run test/chaos/kill
  */
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import { type BatchLine, readLines } from "../support/command-line.ts";
 import { findFaults } from "./black-box/find-faults.ts";
 import { readMonotonicMs } from "./black-box/run-log.ts";

@@ -5,9 +5,9 @@
 import { readFileSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
-import { isConclusive, type Verdict } from "../../src/ledger/verdict.ts";
-import { verifyExport } from "../../src/ledger/verify-export.ts";
-import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { isConclusive, type Verdict } from "../../src/ledger/verify/verdict.ts";
+import { verifyExport } from "../../src/ledger/verify/verify-export.ts";
+import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import type { Ending, Workspace } from "../support/command-line.ts";
 import { verifyNaively } from "../support/naive-verifier.ts";
 

@@ -8,12 +8,12 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
-import type { Store } from "../../src/ports/store.ts";
-import { Engine } from "../../src/runtime/engine.ts";
+import type { Store } from "../../src/ports/store/store.ts";
+import { Engine } from "../../src/runtime/engine/engine.ts";
 import { sleep } from "../../src/ports/clock.ts";
-import { systemClock } from "../../src/runtime/system-clock.ts";
-import { systemRandom } from "../../src/runtime/system-random.ts";
-import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { systemClock } from "../../src/runtime/system/system-clock.ts";
+import { systemRandom } from "../../src/runtime/system/system-random.ts";
+import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import {
   emitting,
   GROUP,

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { listMigrations } from "../../src/adapters/postgres/migrate.ts";
+import { listMigrations } from "../../src/adapters/postgres/connection/migrate.ts";
 import { makePlace, openRaw, type Place } from "../conformance/postgres-rig.ts";
 import { CuttingProxy } from "../support/cutting-proxy.ts";
 import { WAIT_MS } from "./onlooker.ts";

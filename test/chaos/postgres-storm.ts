@@ -4,8 +4,8 @@
  */
 import pg from "pg";
 import { expect, vi } from "vitest";
-import { ANSWER_MS } from "../../src/adapters/postgres/connection.ts";
-import type { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { ANSWER_MS } from "../../src/adapters/postgres/connection/connection.ts";
+import type { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import { CuttingProxy } from "../support/cutting-proxy.ts";
 import { type OwnPostgresServer, startOwnPostgres } from "../support/postgres-server.ts";
 import { readMonotonicMs } from "./black-box/run-log.ts";

@@ -6,7 +6,7 @@
  */
 import { chmodSync, chownSync, readdirSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
-import { EXIT } from "../../src/cli/exit-codes.ts";
+import { EXIT } from "../../src/cli/output/exit-codes.ts";
 import { readLines } from "../support/command-line.ts";
 import { trySystemProgram } from "../support/system-program.ts";
 import { findFaults } from "./black-box/find-faults.ts";

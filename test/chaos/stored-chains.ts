@@ -6,9 +6,9 @@ import { hash } from "node:crypto";
 import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import { expect } from "vitest";
-import { isAddress } from "../../src/adapters/postgres/address.ts";
-import { computeBlockRoot } from "../../src/ledger/block.ts";
-import { verifyChain } from "../../src/core/chain.ts";
+import { isAddress } from "../../src/adapters/postgres/connection/address.ts";
+import { computeBlockRoot } from "../../src/ledger/format/block.ts";
+import { verifyChain } from "../../src/core/ledger/chain.ts";
 import { foldOutcomes, type ToldChange } from "../support/ledger-reading.ts";
 
 interface ChainRow {

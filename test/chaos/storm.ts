@@ -1,6 +1,6 @@
 /** A crew of which one is killed every two seconds and started again at once, until the batch ends. */
 import { expect, vi } from "vitest";
-import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import { seclude } from "../support/pid-namespace.ts";
 import { findFaults } from "./black-box/find-faults.ts";
 import { Crew, isOverWithin, LEASE_MS, type MemberOptions, SWEEP_MS } from "./crew.ts";

@@ -9,10 +9,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
-import type { Store } from "../../src/ports/store.ts";
-import { systemClock } from "../../src/runtime/system-clock.ts";
-import { systemRandom } from "../../src/runtime/system-random.ts";
-import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import type { Store } from "../../src/ports/store/store.ts";
+import { systemClock } from "../../src/runtime/system/system-clock.ts";
+import { systemRandom } from "../../src/runtime/system/system-random.ts";
+import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 
 const ITEMS = 800;
 const KILLS = 6;

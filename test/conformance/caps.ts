@@ -1,9 +1,9 @@
 /** Caps: how many handlers run at once over all workers, by permits that last as long as leases. */
 import { expect } from "vitest";
-import type { Caps } from "../../src/core/caps.ts";
-import { explainBatch } from "../../src/core/why.ts";
-import type { Submission } from "../../src/ports/conducting.ts";
-import type { LeaseRequest, WorkResult } from "../../src/ports/working.ts";
+import type { Caps } from "../../src/core/limits/caps.ts";
+import { explainBatch } from "../../src/core/batch/why.ts";
+import type { Submission } from "../../src/ports/store/conducting.ts";
+import type { LeaseRequest, WorkResult } from "../../src/ports/store/working.ts";
 import { LEASE_MS, ME, type Rig, type Rule, STEP, SWEEP_POLICY } from "./rig.ts";
 
 const capped = (caps: Caps, changes: Partial<Submission> = {}): Partial<Submission> => ({

@@ -3,10 +3,10 @@ import { readFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { describeHost } from "../../src/adapters/sql/host.ts";
-import type { RetentionAges } from "../../src/core/retention.ts";
+import type { RetentionAges } from "../../src/core/batch/retention.ts";
 import { openDump } from "../../src/adapters/sqlite/dump.ts";
 import { copyStore } from "../../src/stores/copy-store.ts";
-import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import {
   describeDifference,
   findFirstDifference,

@@ -1,8 +1,8 @@
 /** Checkpoints go on from each other, keys stay as they came, and what is erased is gone. */
 import { expect } from "vitest";
-import type { LedgerBlock } from "../../src/core/item-ledger.ts";
-import { nameGroupReader } from "../../src/core/reader-name.ts";
-import type { StoredCheckpoint } from "../../src/ports/ledger.ts";
+import type { LedgerBlock } from "../../src/core/ledger/item-ledger.ts";
+import { nameGroupReader } from "../../src/core/events/reader-name.ts";
+import type { StoredCheckpoint } from "../../src/ports/store/ledger.ts";
 import { findBreak, readChain } from "../support/ledger-reading.ts";
 import { type Rig, type Rule, steps } from "./rig.ts";
 

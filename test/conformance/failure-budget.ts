@@ -1,7 +1,7 @@
 /** A failure budget or a canary ends a batch early, in the commit that overspends it. */
 import { expect } from "vitest";
-import type { FailureBudget } from "../../src/core/failure-budget.ts";
-import type { ErrorClass } from "../../src/core/errors.ts";
+import type { FailureBudget } from "../../src/core/batch/failure-budget.ts";
+import type { ErrorClass } from "../../src/core/base/errors.ts";
 import { LEASE_MS, manifests, type Rule, say, steps } from "./rig.ts";
 
 const canary = (items: number, failuresMax = 0): ReturnType<typeof steps> =>

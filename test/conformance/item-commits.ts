@@ -1,6 +1,6 @@
 /** What items want done with their outcomes is done exactly if they have them. */
 import { expect } from "vitest";
-import type { ItemStatement } from "../../src/core/item-commit.ts";
+import type { ItemStatement } from "../../src/core/items/item-commit.ts";
 import { allOf, type Rig, type Rule, say } from "./rig.ts";
 import { insert, listKeys, type UserSql } from "./user-sql.ts";
 

@@ -1,6 +1,6 @@
 /** Lanes: one batch at a time, in order; a head that cannot go on blocks, is skipped or is parked. */
 import { expect } from "vitest";
-import type { LanePolicy } from "../../src/core/lane.ts";
+import type { LanePolicy } from "../../src/core/batch/lane.ts";
 import { LEASE_MS, ME, type Rig, type Rule, say, SEAL_WITHIN_MS } from "./rig.ts";
 
 const LANE = { lane: "main" };

@@ -1,9 +1,9 @@
 /** Where a ledger of items is kept, every change of a chunk is one link in its batch's chain. */
 import { hash } from "node:crypto";
 import { expect } from "vitest";
-import { LEDGER_PAGE_CHARS, type LedgerBlock } from "../../src/core/item-ledger.ts";
-import type { StepSettings } from "../../src/core/step.ts";
-import type { Submission } from "../../src/ports/conducting.ts";
+import { LEDGER_PAGE_CHARS, type LedgerBlock } from "../../src/core/ledger/item-ledger.ts";
+import type { StepSettings } from "../../src/core/batch/step.ts";
+import type { Submission } from "../../src/ports/store/conducting.ts";
 import {
   findBreak,
   foldOutcomes,

@@ -1,6 +1,6 @@
 /** How much work there is: counted from counters, over all batches and workers of a pipeline. */
 import { expect } from "vitest";
-import { computeDepth, type PipelineLoad } from "../../src/core/load.ts";
+import { computeDepth, type PipelineLoad } from "../../src/core/fleet/load.ts";
 import { type Rig, type Rule, steps } from "./rig.ts";
 
 async function readOne(rig: Rig, endedSince = Number.MAX_SAFE_INTEGER): Promise<PipelineLoad> {

@@ -1,9 +1,9 @@
 /** How commits on a server are told to others who watch. */
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openPostgresStore } from "../../src/adapters/postgres/store.ts";
-import type { Store } from "../../src/ports/store.ts";
-import { systemClock } from "../../src/runtime/system-clock.ts";
-import { systemRandom } from "../../src/runtime/system-random.ts";
+import type { Store } from "../../src/ports/store/store.ts";
+import { systemClock } from "../../src/runtime/system/system-clock.ts";
+import { systemRandom } from "../../src/runtime/system/system-random.ts";
 import { CuttingProxy } from "../support/cutting-proxy.ts";
 import { makePlace } from "./postgres-rig.ts";
 

@@ -2,10 +2,10 @@
 import pg from "pg";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openPostgresStore } from "../../src/adapters/postgres/store.ts";
-import { Engine } from "../../src/runtime/engine.ts";
-import { definePipeline } from "../../src/runtime/pipeline.ts";
-import { systemClock } from "../../src/runtime/system-clock.ts";
-import { systemRandom } from "../../src/runtime/system-random.ts";
+import { Engine } from "../../src/runtime/engine/engine.ts";
+import { definePipeline } from "../../src/runtime/pipeline/pipeline.ts";
+import { systemClock } from "../../src/runtime/system/system-clock.ts";
+import { systemRandom } from "../../src/runtime/system/system-random.ts";
 import { makePlace, makeRig, openStore } from "./postgres-rig.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { openPostgresTables } from "./user-sql.ts";

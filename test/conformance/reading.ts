@@ -1,6 +1,6 @@
 /** Reading: in order, in pages that do not overlap, and without changing anything. */
 import { expect } from "vitest";
-import type { ItemOutcomeWord } from "../../src/core/outcome-list.ts";
+import type { ItemOutcomeWord } from "../../src/core/items/outcome-list.ts";
 import { allOf, type Rig, manifests, type Rule } from "./rig.ts";
 
 /** Reads a list page by page, as a caller would. */

@@ -1,6 +1,6 @@
 /** Redriving: dead letters go back to work in a new drive, on record, and end honestly again. */
 import { expect } from "vitest";
-import type { LetterFilter } from "../../src/core/redrive.ts";
+import type { LetterFilter } from "../../src/core/items/redrive.ts";
 import { manifests, type Rig, type Rule, steps } from "./rig.ts";
 
 /** Two chunks of three; the first of each is permanent, the second transient; the third is fine. */

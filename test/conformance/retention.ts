@@ -1,8 +1,8 @@
 /** Retention: scratch data and evidence go at their own ages, and never what is unfinished or owed. */
 import { expect } from "vitest";
-import { NOTARY } from "../../src/core/reader-name.ts";
-import type { RetentionAges } from "../../src/core/retention.ts";
-import type { PrunePolicy, PruneResult } from "../../src/ports/operating.ts";
+import { NOTARY } from "../../src/core/events/reader-name.ts";
+import type { RetentionAges } from "../../src/core/batch/retention.ts";
+import type { PrunePolicy, PruneResult } from "../../src/ports/store/operating.ts";
 import { type Rig, type Rule, say, steps } from "./rig.ts";
 
 async function prune(rig: Rig, policy: Partial<PrunePolicy>): Promise<PruneResult> {

@@ -3,11 +3,11 @@
  * short words for the common acts, so that a test shows only what it is about.
  */
 import { test, type TestAPI } from "vitest";
-import type { RecordType } from "../../src/core/batch.ts";
-import type { StopMode } from "../../src/core/chunk.ts";
-import type { LetterFilter } from "../../src/core/redrive.ts";
-import type { StepSettings } from "../../src/core/step.ts";
-import { DEFAULT_WATCH_DELAYS } from "../../src/core/watch.ts";
+import type { RecordType } from "../../src/core/batch/batch.ts";
+import type { StopMode } from "../../src/core/batch/chunk.ts";
+import type { LetterFilter } from "../../src/core/items/redrive.ts";
+import type { StepSettings } from "../../src/core/batch/step.ts";
+import { DEFAULT_WATCH_DELAYS } from "../../src/core/batch/watch.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import type {
   ActResult,
@@ -16,8 +16,8 @@ import type {
   PlanPart,
   PlanResult,
   Submission,
-} from "../../src/ports/conducting.ts";
-import type { PauseScope, RedriveRequest, RedriveResult } from "../../src/ports/operating.ts";
+} from "../../src/ports/store/conducting.ts";
+import type { PauseScope, RedriveRequest, RedriveResult } from "../../src/ports/store/operating.ts";
 import type {
   DeadLetter,
   LetterPage,
@@ -25,8 +25,8 @@ import type {
   ResultPage,
   StoredRecord,
   StoredResult,
-} from "../../src/ports/reading.ts";
-import type { Store } from "../../src/ports/store.ts";
+} from "../../src/ports/store/reading.ts";
+import type { Store } from "../../src/ports/store/store.ts";
 import type {
   LeasedChunk,
   LeaseRef,
@@ -34,7 +34,7 @@ import type {
   SweepPolicy,
   SweepResult,
   WorkResult,
-} from "../../src/ports/working.ts";
+} from "../../src/ports/store/working.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import type { UserSql } from "./user-sql.ts";
 import { allOf, manifests, type Said, say } from "./said.ts";

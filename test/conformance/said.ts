@@ -1,9 +1,9 @@
 /** A worker's report in the words of a test, and chunks to report on. */
-import type { ErrorClass } from "../../src/core/errors.ts";
-import type { ItemStatement } from "../../src/core/item-commit.ts";
-import type { LedgerBlock } from "../../src/core/item-ledger.ts";
-import type { PlannedChunk } from "../../src/ports/conducting.ts";
-import type { LeasedChunk, Report } from "../../src/ports/working.ts";
+import type { ErrorClass } from "../../src/core/base/errors.ts";
+import type { ItemStatement } from "../../src/core/items/item-commit.ts";
+import type { LedgerBlock } from "../../src/core/ledger/item-ledger.ts";
+import type { PlannedChunk } from "../../src/ports/store/conducting.ts";
+import type { LeasedChunk, Report } from "../../src/ports/store/working.ts";
 import { toMap, toWords, type Word } from "../support/outcome-words.ts";
 
 /** What an item's history says of one that was never redriven and has no checkpoint. */

@@ -2,8 +2,8 @@
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { CHAIN_START, chainRecord } from "../../src/core/chain.ts";
-import type { RecordType } from "../../src/core/batch.ts";
+import { CHAIN_START, chainRecord } from "../../src/core/ledger/chain.ts";
+import type { RecordType } from "../../src/core/batch/batch.ts";
 import { toMap, type Word } from "../support/outcome-words.ts";
 
 const HEART = new URL("../../migrations/sqlite/0001_heart.sql", import.meta.url);

@@ -1,10 +1,10 @@
 /** What a SQLite store's file holds: consistent at every instant, and guarded by its own checks. */
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { BATCH_STATES } from "../../src/core/batch.ts";
-import { CHUNK_STATES, STOP_MODES } from "../../src/core/chunk.ts";
-import { ERROR_CLASSES } from "../../src/core/errors.ts";
-import { LANE_POLICIES } from "../../src/core/lane.ts";
+import { BATCH_STATES } from "../../src/core/batch/batch.ts";
+import { CHUNK_STATES, STOP_MODES } from "../../src/core/batch/chunk.ts";
+import { ERROR_CLASSES } from "../../src/core/base/errors.ts";
+import { LANE_POLICIES } from "../../src/core/batch/lane.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { manifests, Rig, say } from "./rig.ts";
 import { makeFolder, makeRig, openRaw, openStore, refusal } from "./sqlite-rig.ts";

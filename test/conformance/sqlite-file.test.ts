@@ -3,7 +3,7 @@ import { chmodSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { chmod, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { nameNetworkFileSystem } from "../../src/adapters/sqlite/file-system.ts";
+import { nameNetworkFileSystem } from "../../src/adapters/sqlite/connection/file-system.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { Rig, say } from "./rig.ts";
 import { makeFolder, makeRig, openRaw, openStore, refusal } from "./sqlite-rig.ts";

@@ -7,9 +7,9 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import type { Host } from "../../src/adapters/sql/host.ts";
 import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
 import type { Clock } from "../../src/ports/clock.ts";
-import { systemClock } from "../../src/runtime/system-clock.ts";
+import { systemClock } from "../../src/runtime/system/system-clock.ts";
 import { ManualClock } from "../support/manual-clock.ts";
-import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import { FIRST_DRIVE, LEASE_MS, Rig, steps } from "./rig.ts";
 import { makeFolder, openRaw } from "./sqlite-rig.ts";
 

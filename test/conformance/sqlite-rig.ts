@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished } from "vitest";
 import { openSqliteStore, type SqliteStoreOptions } from "../../src/adapters/sqlite/store.ts";
-import type { Store } from "../../src/ports/store.ts";
+import type { Store } from "../../src/ports/store/store.ts";
 import { ManualClock } from "../support/manual-clock.ts";
-import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import { Rig } from "./rig.ts";
 
 /** A folder that is removed with everything in it when the test has finished. */

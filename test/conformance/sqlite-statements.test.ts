@@ -1,6 +1,6 @@
 /** What only SQLite can do to a transaction in which statements of users run. */
 import { expect, test } from "vitest";
-import type { ItemStatement } from "../../src/core/item-commit.ts";
+import type { ItemStatement } from "../../src/core/items/item-commit.ts";
 import { makeRig, openRaw } from "./sqlite-rig.ts";
 
 const put = (key: string): ItemStatement => ({

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
-import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import { describeStore } from "./store.ts";
 import { openSqliteTables } from "./user-sql.ts";
 

@@ -1,9 +1,9 @@
 /** Topics: a message is there exactly if its item's outcome is, and a group is handed all of them. */
 import { expect } from "vitest";
-import { nameGroupReader } from "../../src/core/reader-name.ts";
-import type { Submission } from "../../src/ports/conducting.ts";
-import type { NewLetter } from "../../src/ports/delivering.ts";
-import { PAGE_CHARS_MAX, type StoredMessage } from "../../src/ports/topics.ts";
+import { nameGroupReader } from "../../src/core/events/reader-name.ts";
+import type { Submission } from "../../src/ports/store/conducting.ts";
+import type { NewLetter } from "../../src/ports/store/delivering.ts";
+import { PAGE_CHARS_MAX, type StoredMessage } from "../../src/ports/store/topics.ts";
 import { allOf, LEASE_MS, type Rig, type Rule, say, steps } from "./rig.ts";
 
 const MAILER = nameGroupReader("email", "mailer");

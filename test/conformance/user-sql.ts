@@ -1,7 +1,7 @@
 /** A user's own table beside the tables of a store, and the words of its database. */
 import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
-import type { ItemStatement, SqlValue } from "../../src/core/item-commit.ts";
+import type { ItemStatement, SqlValue } from "../../src/core/items/item-commit.ts";
 
 export interface UserSql {
   /** Of the columns key, note, data; no two rows have the same key. */

@@ -1,6 +1,6 @@
 /** Who works, and why something waits: the facts, the same on every store. */
 import { expect } from "vitest";
-import type { BatchFacts } from "../../src/core/why.ts";
+import type { BatchFacts } from "../../src/core/batch/why.ts";
 import { LEASE_MS, ME, type Rig, type Rule, steps } from "./rig.ts";
 
 async function facts(rig: Rig, id: string): Promise<BatchFacts> {

@@ -3,22 +3,26 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
-import { BATCH_STATES, RECORD_TYPES } from "../../src/core/batch.ts";
-import { DEFAULT_LANE_POLICY, LANE_POLICIES } from "../../src/core/lane.ts";
-import { WHY_CODES } from "../../src/core/why.ts";
+import { BATCH_STATES, RECORD_TYPES } from "../../src/core/batch/batch.ts";
+import { DEFAULT_LANE_POLICY, LANE_POLICIES } from "../../src/core/batch/lane.ts";
+import { WHY_CODES } from "../../src/core/batch/why.ts";
 import { LOOKS } from "../../src/adapters/postgres/store.ts";
-import { loadConfig } from "../../src/cli/config.ts";
-import { EXIT_CODES_HELP } from "../../src/cli/exit-codes.ts";
-import { ENGINE_SETTINGS, HEALTH_SETTINGS, nameVariable } from "../../src/cli/settings-layers.ts";
-import { BatchHandle } from "../../src/runtime/batch-handle.ts";
+import { loadConfig } from "../../src/cli/config/config.ts";
+import { EXIT_CODES_HELP } from "../../src/cli/output/exit-codes.ts";
+import {
+  ENGINE_SETTINGS,
+  HEALTH_SETTINGS,
+  nameVariable,
+} from "../../src/cli/config/settings-layers.ts";
+import { BatchHandle } from "../../src/runtime/engine/batch-handle.ts";
 import { cpuOptions, type CpuSettings } from "../../src/runtime/cpu/cpu-settings.ts";
-import { Engine } from "../../src/runtime/engine.ts";
-import { OpenBatch } from "../../src/runtime/open-batch.ts";
-import { Operator } from "../../src/runtime/operator.ts";
-import { definePipeline, type Pipeline } from "../../src/runtime/pipeline.ts";
-import { DEFAULT_SETTINGS, findSettingProblems } from "../../src/runtime/settings.ts";
-import { stepOptions } from "../../src/runtime/step-check.ts";
-import { Topic } from "../../src/runtime/topic.ts";
+import { Engine } from "../../src/runtime/engine/engine.ts";
+import { OpenBatch } from "../../src/runtime/engine/open-batch.ts";
+import { Operator } from "../../src/runtime/engine/operator.ts";
+import { definePipeline, type Pipeline } from "../../src/runtime/pipeline/pipeline.ts";
+import { DEFAULT_SETTINGS, findSettingProblems } from "../../src/runtime/system/settings.ts";
+import { stepOptions } from "../../src/runtime/pipeline/step-check.ts";
+import { Topic } from "../../src/runtime/delivering/topic.ts";
 import { type Page, readPage, ROOT } from "./markdown.ts";
 
 const plain = (cell: string): string => cell.replaceAll("`", "");
@@ -240,7 +244,7 @@ describe("lanes.md", () => {
 test("running.md has every event that the engine logs", () => {
   const page = readPage("docs/operating/running.md");
   const shown = findRows(page, "level", "event").map(([, event = ""]) => plain(event));
-  const real = ["src/runtime", "src/http"]
+  const real = ["src/runtime", "src/health-thread"]
     .flatMap(listSources)
     .flatMap(({ text }) =>
       [...text.matchAll(/\bevent: "([a-z_.]+)"/g)].map(([, event = ""]) => event),
@@ -289,7 +293,7 @@ describe("error-codes.md", () => {
   });
 
   test("has every code for which the command exits with 2", () => {
-    const text = readFileSync(join(ROOT, "src/cli/exit-codes.ts"), "utf8");
+    const text = readFileSync(join(ROOT, "src/cli/output/exit-codes.ts"), "utf8");
     const usage = [...text.matchAll(new RegExp(`"(${CODE})"`, "g"))].map(([, code = ""]) => code);
     const codes = usage.filter((code) => !code.startsWith("SIG"));
     expect(codes.filter((code) => !shown.includes(code))).toEqual([]);

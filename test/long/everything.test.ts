@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import { findFaults } from "../chaos/black-box/find-faults.ts";
 import { Crew, isOverWithin, LEASE_MS } from "../chaos/crew.ts";
 import { pick, shuffle } from "../chaos/draw.ts";

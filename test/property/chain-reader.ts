@@ -1,7 +1,7 @@
 /** Follows the chains of a store's records: what was read and checked once is not read again. */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
-import type { Store } from "../../src/ports/store.ts";
+import type { Store } from "../../src/ports/store/store.ts";
 import type { Batch } from "./oracle-batch.ts";
 
 type Records = Batch["records"];

@@ -1,7 +1,7 @@
 /** Two verifiers that share nothing agree on every export, as it was written and as it was forged. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { verifyExport } from "../../src/ledger/verify-export.ts";
+import { verifyExport } from "../../src/ledger/verify/verify-export.ts";
 import { drawExport, makeDraw, mutate } from "../support/ledger-corpus.ts";
 import { toBytes } from "../support/ledger-export.ts";
 import { assemble, type Body, dissect, type Entry } from "../support/ledger-forger.ts";

@@ -1,13 +1,13 @@
 /** The scene with operators in it: their acts are done to both stores, predicted and witnessed. */
 import assert from "node:assert/strict";
-import type { LanePolicy } from "../../src/core/lane.ts";
+import type { LanePolicy } from "../../src/core/batch/lane.ts";
 import type {
   DiscardRequest,
   LaneMove,
   PauseScope,
   RedriveRequest,
-} from "../../src/ports/operating.ts";
-import type { Store } from "../../src/ports/store.ts";
+} from "../../src/ports/store/operating.ts";
+import type { Store } from "../../src/ports/store/store.ts";
 import { type Pair, Scene } from "./scene.ts";
 
 const ACT = { by: "operator", why: null } as const;

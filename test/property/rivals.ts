@@ -2,9 +2,9 @@
 import type { Host } from "../../src/adapters/sql/host.ts";
 import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
 import type { Clock } from "../../src/ports/clock.ts";
-import type { Store } from "../../src/ports/store.ts";
+import type { Store } from "../../src/ports/store/store.ts";
 import { openEmptied } from "../support/emptied-postgres.ts";
-import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 
 export interface Rival {
   readonly name: string;

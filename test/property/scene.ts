@@ -6,9 +6,14 @@
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { createMemoryStore } from "../../src/adapters/memory/store.ts";
-import { ENDED_STATES } from "../../src/core/batch.ts";
-import type { InlineResult, PlanPart, PlanResult, Submission } from "../../src/ports/conducting.ts";
-import type { Store } from "../../src/ports/store.ts";
+import { ENDED_STATES } from "../../src/core/batch/batch.ts";
+import type {
+  InlineResult,
+  PlanPart,
+  PlanResult,
+  Submission,
+} from "../../src/ports/store/conducting.ts";
+import type { Store } from "../../src/ports/store/store.ts";
 import type {
   LeaseRef,
   LeaseRequest,
@@ -16,7 +21,7 @@ import type {
   SweepPolicy,
   WorkResult,
   RenewResult,
-} from "../../src/ports/working.ts";
+} from "../../src/ports/store/working.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { type Batch, hasEnded, lettersOf } from "./oracle-batch.ts";
 import { OperatedOracle } from "./oracle-operator.ts";

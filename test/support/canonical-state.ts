@@ -3,13 +3,18 @@
  * told the same can be compared whole, and where they differ first. What no port tells (until when a
  * lease lasts, when a watch is due) shows in what later calls answer.
  */
-import { BATCH_STATES, type BatchState, ENDED_STATES, isEnded } from "../../src/core/batch.ts";
-import type { PipelineLoad } from "../../src/core/load.ts";
-import type { LimitChange, LimitSetting } from "../../src/core/limit.ts";
-import type { BatchSnapshot } from "../../src/ports/conducting.ts";
-import type { UndeliveredLetter } from "../../src/ports/delivering.ts";
-import type { LedgerLink, StoredCheckpoint, StoredKey } from "../../src/ports/ledger.ts";
-import type { ClosedBucket } from "../../src/ports/limiting.ts";
+import {
+  BATCH_STATES,
+  type BatchState,
+  ENDED_STATES,
+  isEnded,
+} from "../../src/core/batch/batch.ts";
+import type { PipelineLoad } from "../../src/core/fleet/load.ts";
+import type { LimitChange, LimitSetting } from "../../src/core/limits/limit.ts";
+import type { BatchSnapshot } from "../../src/ports/store/conducting.ts";
+import type { UndeliveredLetter } from "../../src/ports/store/delivering.ts";
+import type { LedgerLink, StoredCheckpoint, StoredKey } from "../../src/ports/store/ledger.ts";
+import type { ClosedBucket } from "../../src/ports/store/limiting.ts";
 import type {
   DeadLetter,
   ItemPlace,
@@ -18,10 +23,10 @@ import type {
   StoredRecord,
   StoredResult,
   WaitingFacts,
-} from "../../src/ports/reading.ts";
-import type { Store } from "../../src/ports/store.ts";
-import type { Permit, Stop } from "../../src/ports/working.ts";
-import type { StoredMessage, TopicView } from "../../src/ports/topics.ts";
+} from "../../src/ports/store/reading.ts";
+import type { Store } from "../../src/ports/store/store.ts";
+import type { Permit, Stop } from "../../src/ports/store/working.ts";
+import type { StoredMessage, TopicView } from "../../src/ports/store/topics.ts";
 
 export interface CanonicalOptions {
   /** No port lists the durable readers: whoever started them knows their names. */

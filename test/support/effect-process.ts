@@ -5,10 +5,10 @@
  * `started` now and then while it works and `done` at the end; started again, it goes on.
  */
 import { setTimeout as wait } from "node:timers/promises";
-import { Engine } from "../../src/runtime/engine.ts";
-import { definePipeline } from "../../src/runtime/pipeline.ts";
-import { systemClock } from "../../src/runtime/system-clock.ts";
-import { systemRandom } from "../../src/runtime/system-random.ts";
+import { Engine } from "../../src/runtime/engine/engine.ts";
+import { definePipeline } from "../../src/runtime/pipeline/pipeline.ts";
+import { systemClock } from "../../src/runtime/system/system-clock.ts";
+import { systemRandom } from "../../src/runtime/system/system-random.ts";
 import { openStore } from "../../src/stores/open-store.ts";
 
 const [address = "", table = "", items = "100"] = process.argv.slice(2);

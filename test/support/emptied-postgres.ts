@@ -6,9 +6,9 @@ import pg from "pg";
 import type { Host } from "../../src/adapters/sql/host.ts";
 import { openPostgresStore } from "../../src/adapters/postgres/store.ts";
 import type { Clock } from "../../src/ports/clock.ts";
-import type { Store } from "../../src/ports/store.ts";
-import { systemClock } from "../../src/runtime/system-clock.ts";
-import { SeededRandom } from "../../src/testing/seeded-random.ts";
+import type { Store } from "../../src/ports/store/store.ts";
+import { systemClock } from "../../src/runtime/system/system-clock.ts";
+import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import { findBrokenLeases } from "./lease-rows.ts";
 import { askForPostgres } from "./postgres-setup.ts";
 

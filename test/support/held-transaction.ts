@@ -4,12 +4,12 @@
  * It locks the batch, says so, and goes on when it is told to; then it says what became of it.
  */
 import { once } from "node:events";
-import { readAddress } from "../../src/adapters/postgres/address.ts";
-import { Connection } from "../../src/adapters/postgres/connection.ts";
-import { statement } from "../../src/adapters/postgres/statement.ts";
-import { SluiceError } from "../../src/core/errors.ts";
-import { systemClock } from "../../src/runtime/system-clock.ts";
-import { systemRandom } from "../../src/runtime/system-random.ts";
+import { readAddress } from "../../src/adapters/postgres/connection/address.ts";
+import { Connection } from "../../src/adapters/postgres/connection/connection.ts";
+import { statement } from "../../src/adapters/postgres/connection/statement.ts";
+import { SluiceError } from "../../src/core/base/errors.ts";
+import { systemClock } from "../../src/runtime/system/system-clock.ts";
+import { systemRandom } from "../../src/runtime/system/system-random.ts";
 
 export type Said =
   | { readonly kind: "inside" }

@@ -3,7 +3,7 @@
  * by hand that reopen, early ends, open batches, rotated keys, checkpoints. All of them are such as
  * the engine can write; `mutate` makes of them what it cannot.
  */
-import type { Json } from "../../src/core/canonical-json.ts";
+import type { Json } from "../../src/core/base/canonical-json.ts";
 import { ExportBuilder, type RecordOfItem, SALT } from "./ledger-export.ts";
 import { assemble, type Body, dissect, type Entry } from "./ledger-forger.ts";
 

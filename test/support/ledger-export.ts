@@ -3,27 +3,27 @@
  * written is a list of lines, so that tests can do with them what a forger would.
  */
 import { hash } from "node:crypto";
-import { ITEMS_RECORDED, type LinkType } from "../../src/core/batch.ts";
-import { canonicalize, type Json } from "../../src/core/canonical-json.ts";
-import { CHAIN_START, type ChainHead, chainRecord } from "../../src/core/chain.ts";
-import type { Counts } from "../../src/core/counts.ts";
-import { BlockBuilder, type SaltedDetails } from "../../src/ledger/block.ts";
-import { signCheckpoint } from "../../src/ledger/checkpoint.ts";
+import { ITEMS_RECORDED, type LinkType } from "../../src/core/batch/batch.ts";
+import { canonicalize, type Json } from "../../src/core/base/canonical-json.ts";
+import { CHAIN_START, type ChainHead, chainRecord } from "../../src/core/ledger/chain.ts";
+import type { Counts } from "../../src/core/batch/counts.ts";
+import { BlockBuilder, type SaltedDetails } from "../../src/ledger/format/block.ts";
+import { signCheckpoint } from "../../src/ledger/format/checkpoint.ts";
 import {
   writeCheckpointLine,
   writeEndLine,
   writeHeaderLine,
   writeKeyLine,
-} from "../../src/ledger/export-line.ts";
-import { GrowingTree } from "../../src/ledger/growing-tree.ts";
-import { hashLeaf } from "../../src/ledger/merkle-tree.ts";
+} from "../../src/ledger/format/export-line.ts";
+import { GrowingTree } from "../../src/ledger/format/growing-tree.ts";
+import { hashLeaf } from "../../src/ledger/format/merkle-tree.ts";
 import {
   introduceKey,
   makeKey,
   type Signed,
   type SigningKey,
   toSigningKey,
-} from "../../src/ledger/signing-key.ts";
+} from "../../src/ledger/format/signing-key.ts";
 
 export const sha256 = (text: string): string => hash("sha256", text, "hex");
 

@@ -4,8 +4,8 @@
  * verifier but the canonical writer and the signing.
  */
 import { createHash } from "node:crypto";
-import { canonicalize, type Json } from "../../src/core/canonical-json.ts";
-import { type SigningKey, signText } from "../../src/ledger/signing-key.ts";
+import { canonicalize, type Json } from "../../src/core/base/canonical-json.ts";
+import { type SigningKey, signText } from "../../src/ledger/format/signing-key.ts";
 
 export type Body = Record<string, Json>;
 

@@ -1,9 +1,9 @@
 /** A batch's whole chain as tests want it: read in pages, verified, and what it says of each item. */
 import { hash } from "node:crypto";
-import { verifyChain } from "../../src/core/chain.ts";
-import { readRanges } from "../../src/core/item-ledger.ts";
-import type { LedgerLink } from "../../src/ports/ledger.ts";
-import type { Store } from "../../src/ports/store.ts";
+import { verifyChain } from "../../src/core/ledger/chain.ts";
+import { readRanges } from "../../src/core/ledger/item-ledger.ts";
+import type { LedgerLink } from "../../src/ports/store/ledger.ts";
+import type { Store } from "../../src/ports/store/store.ts";
 
 const PAGE = 1_000;
 

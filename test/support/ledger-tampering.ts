@@ -6,8 +6,8 @@
  *   37 checkpoint of 11   38 end
  */
 import { expect, test } from "vitest";
-import type { Verdict } from "../../src/ledger/verdict.ts";
-import { verifyExport } from "../../src/ledger/verify-export.ts";
+import type { Verdict } from "../../src/ledger/verify/verdict.ts";
+import { verifyExport } from "../../src/ledger/verify/verify-export.ts";
 import { buildSample, type ExportBuilder, newSigningKey, toBytes } from "./ledger-export.ts";
 import {
   assemble,

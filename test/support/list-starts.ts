@@ -1,5 +1,5 @@
 /** What a draw granted, one date for each start. */
-import type { TokenPortion } from "../../src/core/token-bucket.ts";
+import type { TokenPortion } from "../../src/core/limits/token-bucket.ts";
 
 /** Milliseconds from the draw on. */
 export function listStarts({ atOnce, inMs }: Pick<TokenPortion, "atOnce" | "inMs">): number[] {

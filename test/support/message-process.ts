@@ -6,11 +6,11 @@
 import { openSync, writeSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
-import { Engine } from "../../src/runtime/engine.ts";
-import { definePipeline } from "../../src/runtime/pipeline.ts";
-import { systemClock } from "../../src/runtime/system-clock.ts";
-import { systemRandom } from "../../src/runtime/system-random.ts";
-import type { TopicMessage } from "../../src/ports/topic-message.ts";
+import { Engine } from "../../src/runtime/engine/engine.ts";
+import { definePipeline } from "../../src/runtime/pipeline/pipeline.ts";
+import { systemClock } from "../../src/runtime/system/system-clock.ts";
+import { systemRandom } from "../../src/runtime/system/system-random.ts";
+import type { TopicMessage } from "../../src/ports/store/topic-message.ts";
 
 export interface MessageOptions {
   readonly role: "emit" | "consume";

@@ -1,8 +1,8 @@
 /** Opens a store on PostgreSQL, says how that went, and ends: `node open-postgres.ts <address>`. */
 import { openPostgresStore } from "../../src/adapters/postgres/store.ts";
-import { describeError } from "../../src/core/errors.ts";
-import { systemClock } from "../../src/runtime/system-clock.ts";
-import { systemRandom } from "../../src/runtime/system-random.ts";
+import { describeError } from "../../src/core/base/errors.ts";
+import { systemClock } from "../../src/runtime/system/system-clock.ts";
+import { systemRandom } from "../../src/runtime/system/system-random.ts";
 
 const parts = { clock: systemClock, random: systemRandom };
 try {

@@ -5,8 +5,8 @@
  * It says `opened` when the store is open and `working` after a few commits.
  */
 import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
-import { systemClock } from "../../src/runtime/system-clock.ts";
-import { systemRandom } from "../../src/runtime/system-random.ts";
+import { systemClock } from "../../src/runtime/system/system-clock.ts";
+import { systemRandom } from "../../src/runtime/system/system-random.ts";
 import { toMap, type Word } from "./outcome-words.ts";
 
 const [mode, path, batch] = process.argv.slice(2);

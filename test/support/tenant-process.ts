@@ -6,10 +6,10 @@
 import { openSync, writeSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
-import { Engine } from "../../src/runtime/engine.ts";
-import { definePipeline, type Pipeline } from "../../src/runtime/pipeline.ts";
-import { systemClock } from "../../src/runtime/system-clock.ts";
-import { systemRandom } from "../../src/runtime/system-random.ts";
+import { Engine } from "../../src/runtime/engine/engine.ts";
+import { definePipeline, type Pipeline } from "../../src/runtime/pipeline/pipeline.ts";
+import { systemClock } from "../../src/runtime/system/system-clock.ts";
+import { systemRandom } from "../../src/runtime/system/system-random.ts";
 
 export interface Tenant {
   readonly name: string;

@@ -7,10 +7,10 @@
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
-import { Engine } from "../../src/runtime/engine.ts";
-import { definePipeline } from "../../src/runtime/pipeline.ts";
-import { systemClock } from "../../src/runtime/system-clock.ts";
-import { systemRandom } from "../../src/runtime/system-random.ts";
+import { Engine } from "../../src/runtime/engine/engine.ts";
+import { definePipeline } from "../../src/runtime/pipeline/pipeline.ts";
+import { systemClock } from "../../src/runtime/system/system-clock.ts";
+import { systemRandom } from "../../src/runtime/system/system-random.ts";
 import { jsonlSink } from "../../src/sinks/jsonl.ts";
 
 const [folder = ".", items = "100"] = process.argv.slice(2);

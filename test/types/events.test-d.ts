@@ -1,6 +1,6 @@
 /** The types of routed events: each handler sees the data of its own type, and no other. */
 import { assertType, expectTypeOf, test } from "vitest";
-import type { Counts } from "../../src/core/counts.ts";
+import type { Counts } from "../../src/core/batch/counts.ts";
 import { type EventHandler, routeEvents, type Sink, webhookSink } from "../../src/index.ts";
 
 test("a handler's event has the data of its type", () => {

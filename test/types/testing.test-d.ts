@@ -1,6 +1,6 @@
 /** The types of the kit: what a test is given fits its own pipeline, and a mistyped word does not compile. */
 import { assertType, expectTypeOf, test } from "vitest";
-import type { ItemResultView } from "../../src/runtime/batch-handle.ts";
+import type { ItemResultView } from "../../src/runtime/engine/batch-handle.ts";
 import { definePipeline, type Engine } from "../../src/index.ts";
 import {
   crash,

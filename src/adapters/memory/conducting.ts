@@ -1,8 +1,8 @@
 /** Submitting, slicing, sealing and ending on the reference model. */
-import { type EndReason, isEnded } from "../../core/batch.ts";
-import { NO_ITEMS, planItems } from "../../core/counts.ts";
-import { createOutcomeMap } from "../../core/outcome-map.ts";
-import { computeCanaryChunks } from "../../core/step.ts";
+import { type EndReason, isEnded } from "../../core/batch/batch.ts";
+import { NO_ITEMS, planItems } from "../../core/batch/counts.ts";
+import { createOutcomeMap } from "../../core/items/outcome-map.ts";
+import { computeCanaryChunks } from "../../core/batch/step.ts";
 import type { Clock } from "../../ports/clock.ts";
 import {
   type ActResult,
@@ -12,7 +12,7 @@ import {
   type Submission,
   type SubmitResult,
   describeSubmitted,
-} from "../../ports/conducting.ts";
+} from "../../ports/store/conducting.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Life } from "./life.ts";
 import type { Recorder } from "./records.ts";

@@ -1,12 +1,12 @@
 /** Durable readers and undelivered letters on the reference model. */
-import { readGroupName } from "../../core/reader-name.ts";
+import { readGroupName } from "../../core/events/reader-name.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type {
   UndeliveredPage,
   NewLetter,
   ReaderStart,
   UndeliveredLetter,
-} from "../../ports/delivering.ts";
+} from "../../ports/store/delivering.ts";
 import type { State } from "./state.ts";
 
 export class Deliveries {

@@ -1,7 +1,7 @@
 /** Checkpoints of chains, the keys that signed them, and erasing, on the reference model. */
-import { describeAct } from "../../core/batch.ts";
-import { CHECKPOINTS_TOPIC, describeCheckpoint } from "../../core/checkpoint-message.ts";
-import type { LedgerStore } from "../../ports/ledger.ts";
+import { describeAct } from "../../core/batch/batch.ts";
+import { CHECKPOINTS_TOPIC, describeCheckpoint } from "../../core/ledger/checkpoint-message.ts";
+import type { LedgerStore } from "../../ports/store/ledger.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Recorder } from "./records.ts";
 import type { Batch, State } from "./state.ts";

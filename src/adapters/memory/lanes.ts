@@ -1,14 +1,14 @@
 /** Whose turn it is in each lane of the reference model. */
-import { type Act, describeAct, type EndReason, isEnded } from "../../core/batch.ts";
-import { invariant } from "../../core/invariant.ts";
+import { type Act, describeAct, type EndReason, isEnded } from "../../core/batch/batch.ts";
+import { invariant } from "../../core/base/invariant.ts";
 import {
   DEFAULT_LANE_POLICY,
   decideStuckHolder,
   decideTurn,
   type LanePolicy,
-} from "../../core/lane.ts";
+} from "../../core/batch/lane.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { LaneMove } from "../../ports/operating.ts";
+import type { LaneMove } from "../../ports/store/operating.ts";
 import type { Recorder } from "./records.ts";
 import { type Batch, findPause, hasLeases, hasWorker, namePause, type State } from "./state.ts";
 

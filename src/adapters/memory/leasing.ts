@@ -7,10 +7,10 @@ import {
   type Taken,
   type TenantShare,
   TENANTS_PER_LEASE_MAX,
-} from "../../core/fair-share.ts";
-import { countPending, getOutcome, PENDING } from "../../core/outcome-map.ts";
-import { FIRST_LOOK } from "../../core/watch.ts";
-import type { LeasedChunk, LeaseRequest } from "../../ports/working.ts";
+} from "../../core/limits/fair-share.ts";
+import { countPending, getOutcome, PENDING } from "../../core/items/outcome-map.ts";
+import { FIRST_LOOK } from "../../core/batch/watch.ts";
+import type { LeasedChunk, LeaseRequest } from "../../ports/store/working.ts";
 import { keepsLedger } from "./ledger.ts";
 import type { Permits } from "./permits.ts";
 import type { Shares } from "./shares.ts";

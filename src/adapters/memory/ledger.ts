@@ -1,5 +1,5 @@
 /** What the chains of the reference model tell of items, in batches that keep a ledger of them. */
-import { ITEMS_RECORDED } from "../../core/batch.ts";
+import { ITEMS_RECORDED } from "../../core/batch/batch.ts";
 import {
   type ChangeCause,
   type ChunkPlace,
@@ -9,10 +9,10 @@ import {
   LEDGER_PAGE_CHARS,
   type LedgerBlock,
   measureLink,
-} from "../../core/item-ledger.ts";
-import type { OutcomeMap } from "../../core/outcome-map.ts";
-import type { ChunkEffect, StoredChunk } from "../../core/tracked-item.ts";
-import type { LedgerLink } from "../../ports/ledger.ts";
+} from "../../core/ledger/item-ledger.ts";
+import type { OutcomeMap } from "../../core/items/outcome-map.ts";
+import type { ChunkEffect, StoredChunk } from "../../core/items/tracked-item.ts";
+import type { LedgerLink } from "../../ports/store/ledger.ts";
 import type { Recorder } from "./records.ts";
 import type { Batch, Chunk, State, Step } from "./state.ts";
 

@@ -1,11 +1,11 @@
 /** How batches of the reference model go from step to step and to their end. */
-import { type BatchEvent, decideEnding, type EndReason, isEnded } from "../../core/batch.ts";
-import { nameCapScope } from "../../core/caps.ts";
-import { cancelPending, redriveItems } from "../../core/counts.ts";
-import { decideBudget, describeSpent } from "../../core/failure-budget.ts";
-import { invariant } from "../../core/invariant.ts";
-import { decideRedrive, type RedriveOrder } from "../../core/redrive.ts";
-import type { TrackedItem } from "../../core/tracked-item.ts";
+import { type BatchEvent, decideEnding, type EndReason, isEnded } from "../../core/batch/batch.ts";
+import { nameCapScope } from "../../core/limits/caps.ts";
+import { cancelPending, redriveItems } from "../../core/batch/counts.ts";
+import { decideBudget, describeSpent } from "../../core/batch/failure-budget.ts";
+import { invariant } from "../../core/base/invariant.ts";
+import { decideRedrive, type RedriveOrder } from "../../core/items/redrive.ts";
+import type { TrackedItem } from "../../core/items/tracked-item.ts";
 import {
   decideCanary,
   decideStepEnd,
@@ -14,8 +14,8 @@ import {
   describeStepEnd,
   isRedrivable,
   type StepSettings,
-} from "../../core/step.ts";
-import { FIRST_LOOK } from "../../core/watch.ts";
+} from "../../core/batch/step.ts";
+import { FIRST_LOOK } from "../../core/batch/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Lanes } from "./lanes.ts";
 import { findPlace, keepsLedger, type Ledger } from "./ledger.ts";

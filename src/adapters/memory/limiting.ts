@@ -8,15 +8,15 @@ import {
   NEW_BUCKET,
   overrideRate,
   type TokenGrant,
-} from "../../core/bucket.ts";
-import type { Rate } from "../../core/token-bucket.ts";
+} from "../../core/limits/bucket.ts";
+import type { Rate } from "../../core/limits/token-bucket.ts";
 import type { Clock } from "../../ports/clock.ts";
 import {
   type BucketRef,
   type ClosedBucket,
   namePaceBucket,
   type TokenDraw,
-} from "../../ports/limiting.ts";
+} from "../../ports/store/limiting.ts";
 import { type Batch, nameLimit, type State } from "./state.ts";
 
 export class Limiting {

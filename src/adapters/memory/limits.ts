@@ -1,10 +1,15 @@
 /** Limits that operators set, on the reference model. */
-import type { Act } from "../../core/batch.ts";
-import { canonicalize, type Json } from "../../core/canonical-json.ts";
-import { nameCapScope } from "../../core/caps.ts";
-import type { LimitChange, LimitSetting, LimitTarget, LimitValue } from "../../core/limit.ts";
+import type { Act } from "../../core/batch/batch.ts";
+import { canonicalize, type Json } from "../../core/base/canonical-json.ts";
+import { nameCapScope } from "../../core/limits/caps.ts";
+import type {
+  LimitChange,
+  LimitSetting,
+  LimitTarget,
+  LimitValue,
+} from "../../core/limits/limit.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { LimitRequest } from "../../ports/operating.ts";
+import type { LimitRequest } from "../../ports/store/operating.ts";
 import type { Permits } from "./permits.ts";
 import { nameLimit, type State } from "./state.ts";
 

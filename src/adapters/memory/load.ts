@@ -1,7 +1,7 @@
 /** How much work there is, on the reference model. */
-import { isEnded } from "../../core/batch.ts";
-import { type Load, mergeLoads, NO_LOAD, type PipelineLoad } from "../../core/load.ts";
-import { addCounts } from "../../core/step.ts";
+import { isEnded } from "../../core/batch/batch.ts";
+import { type Load, mergeLoads, NO_LOAD, type PipelineLoad } from "../../core/fleet/load.ts";
+import { addCounts } from "../../core/batch/step.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { type Batch, countAll, currentStep, findPause, type State, type Step } from "./state.ts";
 

@@ -1,13 +1,13 @@
 /** What operators do to batches of the reference model. */
-import { type Act, describeAct, isEnded } from "../../core/batch.ts";
-import { reviveCancelled } from "../../core/counts.ts";
-import type { LanePolicy } from "../../core/lane.ts";
-import { NOTARY, readGroupName } from "../../core/reader-name.ts";
-import { computeRedriveDueAt, decideRevival, matchesLetter } from "../../core/redrive.ts";
-import { decidePruning } from "../../core/retention.ts";
-import { FIRST_LOOK } from "../../core/watch.ts";
+import { type Act, describeAct, isEnded } from "../../core/batch/batch.ts";
+import { reviveCancelled } from "../../core/batch/counts.ts";
+import type { LanePolicy } from "../../core/batch/lane.ts";
+import { NOTARY, readGroupName } from "../../core/events/reader-name.ts";
+import { computeRedriveDueAt, decideRevival, matchesLetter } from "../../core/items/redrive.ts";
+import { decidePruning } from "../../core/batch/retention.ts";
+import { FIRST_LOOK } from "../../core/batch/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ActResult } from "../../ports/conducting.ts";
+import type { ActResult } from "../../ports/store/conducting.ts";
 import type {
   CancelRequest,
   DiscardRequest,
@@ -19,7 +19,7 @@ import type {
   RedriveRefusal,
   RedriveRequest,
   RedriveResult,
-} from "../../ports/operating.ts";
+} from "../../ports/store/operating.ts";
 import type { Lanes } from "./lanes.ts";
 import { type Letter, type Life, listLetters, readStored } from "./life.ts";
 import type { Recorder } from "./records.ts";

@@ -7,9 +7,9 @@ import {
   nameCapScope,
   raiseSlots,
   renewSlots,
-} from "../../core/caps.ts";
-import type { CapFacts } from "../../core/why.ts";
-import type { LeaseRequest, Permit } from "../../ports/working.ts";
+} from "../../core/limits/caps.ts";
+import type { CapFacts } from "../../core/batch/why.ts";
+import type { LeaseRequest, Permit } from "../../ports/store/working.ts";
 import { type Batch, namePermit, nameLimit, type PermitRow, type State } from "./state.ts";
 
 export class Permits {

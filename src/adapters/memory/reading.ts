@@ -1,14 +1,14 @@
 /** Looking at the reference model. */
-import { isEnded } from "../../core/batch.ts";
-import { cancelPending, type Counts } from "../../core/counts.ts";
-import { collectItems, findOutcomeCode, type ItemNumbers } from "../../core/outcome-list.ts";
-import { countOutcomes, getOutcome } from "../../core/outcome-map.ts";
-import { matchesLetter } from "../../core/redrive.ts";
-import type { TrackedItem } from "../../core/tracked-item.ts";
-import { addCounts } from "../../core/step.ts";
-import type { RestFacts } from "../../core/why.ts";
+import { isEnded } from "../../core/batch/batch.ts";
+import { cancelPending, type Counts } from "../../core/batch/counts.ts";
+import { collectItems, findOutcomeCode, type ItemNumbers } from "../../core/items/outcome-list.ts";
+import { countOutcomes, getOutcome } from "../../core/items/outcome-map.ts";
+import { matchesLetter } from "../../core/items/redrive.ts";
+import type { TrackedItem } from "../../core/items/tracked-item.ts";
+import { addCounts } from "../../core/batch/step.ts";
+import type { RestFacts } from "../../core/batch/why.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { BatchSnapshot } from "../../ports/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conducting.ts";
 import {
   type BatchFilter,
   type DeadLetter,
@@ -22,7 +22,7 @@ import {
   type StoredRecord,
   type StoredResult,
   type WaitingFacts,
-} from "../../ports/reading.ts";
+} from "../../ports/store/reading.ts";
 import type { Lanes } from "./lanes.ts";
 import { listLetters } from "./life.ts";
 import type { Permits } from "./permits.ts";

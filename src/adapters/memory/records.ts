@@ -1,8 +1,8 @@
 /** Transitions of a batch, each written with its record in one step. */
-import { type BatchEvent, type BatchRecord, nextBatchState } from "../../core/batch.ts";
-import { type ChainedRecord, chainRecord, type Sha256 } from "../../core/chain.ts";
-import { invariant } from "../../core/invariant.ts";
-import type { ItemsRecord } from "../../core/item-ledger.ts";
+import { type BatchEvent, type BatchRecord, nextBatchState } from "../../core/batch/batch.ts";
+import { type ChainedRecord, chainRecord, type Sha256 } from "../../core/ledger/chain.ts";
+import { invariant } from "../../core/base/invariant.ts";
+import type { ItemsRecord } from "../../core/ledger/item-ledger.ts";
 import { type Clock, formatInstant } from "../../ports/clock.ts";
 import type { Batch, State } from "./state.ts";
 

@@ -1,5 +1,5 @@
 /** How far each tenant has been served, on the reference model. */
-import { isEnded } from "../../core/batch.ts";
+import { isEnded } from "../../core/batch/batch.ts";
 import {
   addUse,
   applyUse,
@@ -12,8 +12,8 @@ import {
   settleUse,
   smoothItemMs,
   type TenantShare,
-} from "../../core/fair-share.ts";
-import { nameTenant } from "../../core/limit.ts";
+} from "../../core/limits/fair-share.ts";
+import { nameTenant } from "../../core/limits/limit.ts";
 import { type Batch, type Chunk, nameLimit, type State, type Step } from "./state.ts";
 
 export class Shares {

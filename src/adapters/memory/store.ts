@@ -4,15 +4,15 @@
  * everything when its process ends, and its cost grows with the number of batches: it is for
  * tests, not for work.
  */
-import type { Sha256 } from "../../core/chain.ts";
-import { SluiceError } from "../../core/errors.ts";
+import type { Sha256 } from "../../core/ledger/chain.ts";
+import { SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ConductingStore } from "../../ports/conducting.ts";
-import type { OperatingStore } from "../../ports/operating.ts";
-import { planInline } from "../../ports/plan-inline.ts";
-import type { ReadingStore } from "../../ports/reading.ts";
-import type { Store } from "../../ports/store.ts";
-import type { WorkingStore } from "../../ports/working.ts";
+import type { ConductingStore } from "../../ports/store/conducting.ts";
+import type { OperatingStore } from "../../ports/store/operating.ts";
+import { planInline } from "../../ports/store/plan-inline.ts";
+import type { ReadingStore } from "../../ports/store/reading.ts";
+import type { Store } from "../../ports/store/store.ts";
+import type { WorkingStore } from "../../ports/store/working.ts";
 import { Conducting } from "./conducting.ts";
 import { Deliveries } from "./deliveries.ts";
 import { composeEvidence } from "./evidence.ts";

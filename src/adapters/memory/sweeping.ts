@@ -1,6 +1,6 @@
 /** Acting on what has run out: leases, deadlines, watches, orphans; on the reference model. */
-import { type EndReason, isEnded } from "../../core/batch.ts";
-import { decideLoss, failPending, STALLED } from "../../core/loss.ts";
+import { type EndReason, isEnded } from "../../core/batch/batch.ts";
+import { decideLoss, failPending, STALLED } from "../../core/items/loss.ts";
 import {
   computeWatchDelayMs,
   countsAsStall,
@@ -8,10 +8,10 @@ import {
   FIRST_LOOK,
   isWithoutProgress,
   noteLook,
-} from "../../core/watch.ts";
+} from "../../core/batch/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { nameSlicingDuty } from "../../ports/conducting.ts";
-import type { SweepPolicy, SweepResult } from "../../ports/working.ts";
+import { nameSlicingDuty } from "../../ports/store/conducting.ts";
+import type { SweepPolicy, SweepResult } from "../../ports/store/working.ts";
 import type { Lanes } from "./lanes.ts";
 import { findPlace, keepsLedger, type Ledger } from "./ledger.ts";
 import { listDue, mayRun } from "./leasing.ts";

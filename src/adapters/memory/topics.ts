@@ -1,10 +1,10 @@
 /** Messages of topics on the reference model. */
-import { readGroupName } from "../../core/reader-name.ts";
-import { listMessages, type NewMessage } from "../../core/topic.ts";
-import type { ChunkEffect } from "../../core/tracked-item.ts";
-import { listUnsent } from "../../core/unsent.ts";
+import { readGroupName } from "../../core/events/reader-name.ts";
+import { listMessages, type NewMessage } from "../../core/events/topic.ts";
+import type { ChunkEffect } from "../../core/items/tracked-item.ts";
+import { listUnsent } from "../../core/events/unsent.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { PAGE_CHARS_MAX, type StoredMessage, type TopicView } from "../../ports/topics.ts";
+import { PAGE_CHARS_MAX, type StoredMessage, type TopicView } from "../../ports/store/topics.ts";
 import { type Batch, type Chunk, currentStep, type State, type Step } from "./state.ts";
 
 export class Topics {

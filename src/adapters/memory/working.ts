@@ -1,11 +1,11 @@
 /** Leasing, reporting and renewing on the reference model. */
-import { isEnded } from "../../core/batch.ts";
-import type { ReportResult } from "../../core/chunk.ts";
-import { applyOutcomes } from "../../core/counts.ts";
-import { SluiceError } from "../../core/errors.ts";
-import { getOutcome, PENDING, SUCCEEDED } from "../../core/outcome-map.ts";
-import { countTried, decideReport, type ItemContent } from "../../core/report.ts";
-import type { ChunkEffect } from "../../core/tracked-item.ts";
+import { isEnded } from "../../core/batch/batch.ts";
+import type { ReportResult } from "../../core/batch/chunk.ts";
+import { applyOutcomes } from "../../core/batch/counts.ts";
+import { SluiceError } from "../../core/base/errors.ts";
+import { getOutcome, PENDING, SUCCEEDED } from "../../core/items/outcome-map.ts";
+import { countTried, decideReport, type ItemContent } from "../../core/items/report.ts";
+import type { ChunkEffect } from "../../core/items/tracked-item.ts";
 import type { Clock } from "../../ports/clock.ts";
 import {
   type ContentClaim,
@@ -17,7 +17,7 @@ import {
   type Stop,
   type WorkResult,
   describeStop,
-} from "../../ports/working.ts";
+} from "../../ports/store/working.ts";
 import { findPlace, type Ledger } from "./ledger.ts";
 import type { Leasing } from "./leasing.ts";
 import { type Life, readStored } from "./life.ts";

@@ -2,10 +2,15 @@
 import type pg from "pg";
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
-import { readAddress } from "./address.ts";
-import { createClient } from "./connection.ts";
-import { translateError } from "./errors.ts";
-import { interpretVersion, listMigrations, type MarkRow, SELECT_MARK } from "./migrate.ts";
+import { readAddress } from "./connection/address.ts";
+import { createClient } from "./connection/connection.ts";
+import { translateError } from "./connection/errors.ts";
+import {
+  interpretVersion,
+  listMigrations,
+  type MarkRow,
+  SELECT_MARK,
+} from "./connection/migrate.ts";
 
 export interface ServerFacts {
   readonly name: string;

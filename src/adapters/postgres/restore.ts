@@ -3,16 +3,16 @@
  * Only a store without any batch does, so that nothing can be mixed up.
  */
 import pg from "pg";
-import { SluiceError } from "../../core/errors.ts";
-import { measureLink } from "../../core/item-ledger.ts";
-import type { StepSettings } from "../../core/step.ts";
+import { SluiceError } from "../../core/base/errors.ts";
+import { measureLink } from "../../core/ledger/item-ledger.ts";
+import type { StepSettings } from "../../core/batch/step.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { BatchSettings } from "../../ports/conducting.ts";
-import type { StoreDump } from "../../ports/dump.ts";
+import type { BatchSettings } from "../../ports/store/conducting.ts";
+import type { StoreDump } from "../../ports/store/dump.ts";
 import type { Random } from "../../ports/random.ts";
-import { readAddress } from "./address.ts";
-import { Connection } from "./connection.ts";
-import { encodeValue, type Value } from "./statement.ts";
+import { readAddress } from "./connection/address.ts";
+import { Connection } from "./connection/connection.ts";
+import { encodeValue, type Value } from "./connection/statement.ts";
 
 type Row = Record<string, unknown>;
 

@@ -5,15 +5,15 @@
  * savepoint. The locks that it took are held until his transaction ends.
  */
 import pg from "pg";
-import { SluiceError } from "../../core/errors.ts";
-import type { WithinStore } from "../../ports/within.ts";
+import { SluiceError } from "../../core/base/errors.ts";
+import type { WithinStore } from "../../ports/store/within.ts";
 import type { BatchRow } from "../sql/rows.ts";
-import type { Conducting } from "./conducting.ts";
-import { type Connection, findParser } from "./connection.ts";
-import { readCode, translateError } from "./errors.ts";
-import { statement } from "./statement.ts";
-import { nameChannel } from "./watch.ts";
-import { type Line, Transaction } from "./transaction.ts";
+import type { Conducting } from "./batches/conducting.ts";
+import { type Connection, findParser } from "./connection/connection.ts";
+import { readCode, translateError } from "./connection/errors.ts";
+import { statement } from "./connection/statement.ts";
+import { nameChannel } from "./connection/watch.ts";
+import { type Line, Transaction } from "./connection/transaction.ts";
 
 /** What is needed of a client of `pg`. */
 type CallersClient = Pick<pg.ClientBase, "query">;

@@ -1,6 +1,6 @@
 /** How the row of a bucket reads as its state. */
-import type { BucketState } from "../../core/bucket.ts";
-import type { PacePortion } from "../../core/pace.ts";
+import type { BucketState } from "../../core/limits/bucket.ts";
+import type { PacePortion } from "../../core/limits/pace.ts";
 
 export interface BucketRow {
   readonly paid_until: number | null;

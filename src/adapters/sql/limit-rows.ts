@@ -1,5 +1,5 @@
 /** How the rows of limits that operators set read as values. */
-import type { LimitChange, LimitSetting, LimitValue } from "../../core/limit.ts";
+import type { LimitChange, LimitSetting, LimitValue } from "../../core/limits/limit.ts";
 
 export type SettingRow = Omit<LimitSetting, "value"> & { readonly value: string };
 export type ChangeRow = Omit<LimitChange, "by" | "before" | "after"> & {

@@ -1,8 +1,8 @@
 /** Counting a batch's items anew, from the maps of its chunks. */
-import { isEnded } from "../../core/batch.ts";
-import { cancelPending } from "../../core/counts.ts";
-import { countOutcomes, type OutcomeMap } from "../../core/outcome-map.ts";
-import type { Recount } from "../../ports/reading.ts";
+import { isEnded } from "../../core/batch/batch.ts";
+import { cancelPending } from "../../core/batch/counts.ts";
+import { countOutcomes, type OutcomeMap } from "../../core/items/outcome-map.ts";
+import type { Recount } from "../../ports/store/reading.ts";
 import { type BatchRow, countAll } from "./rows.ts";
 
 export interface MapRow {

@@ -1,13 +1,13 @@
 /** How the rows of a batch read as values, in every store that speaks SQL. */
-import type { BatchState } from "../../core/batch.ts";
-import type { StopMode } from "../../core/chunk.ts";
-import type { Counts } from "../../core/counts.ts";
-import type { ErrorClass } from "../../core/errors.ts";
-import type { FailureTally } from "../../core/failure-budget.ts";
-import type { TrackedItem } from "../../core/tracked-item.ts";
-import { addCounts } from "../../core/step.ts";
-import type { PauseFacts } from "../../core/why.ts";
-import type { BatchSettings, BatchSnapshot, StepSnapshot } from "../../ports/conducting.ts";
+import type { BatchState } from "../../core/batch/batch.ts";
+import type { StopMode } from "../../core/batch/chunk.ts";
+import type { Counts } from "../../core/batch/counts.ts";
+import type { ErrorClass } from "../../core/base/errors.ts";
+import type { FailureTally } from "../../core/batch/failure-budget.ts";
+import type { TrackedItem } from "../../core/items/tracked-item.ts";
+import { addCounts } from "../../core/batch/step.ts";
+import type { PauseFacts } from "../../core/batch/why.ts";
+import type { BatchSettings, BatchSnapshot, StepSnapshot } from "../../ports/store/conducting.ts";
 
 /** A batch with the step that it is at. */
 export interface BatchRow extends Counts {

@@ -1,5 +1,5 @@
 /** What reports and losses of chunks add up to in the counters of their steps. */
-import type { ChunkEffect } from "../../core/tracked-item.ts";
+import type { ChunkEffect } from "../../core/items/tracked-item.ts";
 
 /** A chunk that is leased, as its row says. */
 export interface HeldRow {

@@ -1,5 +1,5 @@
 /** What a sweep makes of the rows that it finds: looks at steps, holders that are stuck, reasons. */
-import type { EndReason } from "../../core/batch.ts";
+import type { EndReason } from "../../core/batch/batch.ts";
 import {
   computeWatchDelayMs,
   countsAsStall,
@@ -8,8 +8,8 @@ import {
   noteLook,
   type StallFacts,
   type WatchState,
-} from "../../core/watch.ts";
-import type { SweepPolicy } from "../../ports/working.ts";
+} from "../../core/batch/watch.ts";
+import type { SweepPolicy } from "../../ports/store/working.ts";
 import { readPause } from "./rows.ts";
 
 /** A step that is due to be looked at. */

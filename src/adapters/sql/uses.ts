@@ -10,8 +10,8 @@ import {
   settleUse,
   smoothItemMs,
   type TenantShare,
-} from "../../core/fair-share.ts";
-import { nameTenant } from "../../core/limit.ts";
+} from "../../core/limits/fair-share.ts";
+import { nameTenant } from "../../core/limits/limit.ts";
 
 export interface ShareRow {
   readonly tenant: string;

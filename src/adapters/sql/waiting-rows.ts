@@ -1,7 +1,7 @@
 /** How the rows of what waits read as facts. */
-import type { HoldUp } from "../../core/bucket.ts";
-import type { ChunkState } from "../../core/chunk.ts";
-import type { ChunkFacts, RestFacts } from "../../core/why.ts";
+import type { HoldUp } from "../../core/limits/bucket.ts";
+import type { ChunkState } from "../../core/batch/chunk.ts";
+import type { ChunkFacts, RestFacts } from "../../core/batch/why.ts";
 import type { BatchRow } from "./rows.ts";
 
 export interface RestRow {

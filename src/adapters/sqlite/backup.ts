@@ -4,8 +4,8 @@
  * copied in one step, off this thread, so that no writer in between makes it start over.
  */
 import { backup, DatabaseSync } from "node:sqlite";
-import { SluiceError } from "../../core/errors.ts";
-import { translateError } from "./errors.ts";
+import { SluiceError } from "../../core/base/errors.ts";
+import { translateError } from "./connection/errors.ts";
 
 const ALL_PAGES = 2_147_483_647;
 

@@ -4,11 +4,11 @@
  * lease in a copy: what was leased is as if its lease had run out, and is run carefully.
  */
 import { DatabaseSync } from "node:sqlite";
-import { SluiceError } from "../../core/errors.ts";
-import type { StoreDump, TableDump } from "../../ports/dump.ts";
+import { SluiceError } from "../../core/base/errors.ts";
+import type { StoreDump, TableDump } from "../../ports/store/dump.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { describeHost } from "../sql/host.ts";
-import { translateError } from "./errors.ts";
+import { translateError } from "./connection/errors.ts";
 
 /** Rows that are held in memory at once. */
 const PAGE = 1_000;

@@ -5,12 +5,12 @@
  */
 import { realpathSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { SluiceError } from "../../core/errors.ts";
-import type { WithinStore } from "../../ports/within.ts";
+import { SluiceError } from "../../core/base/errors.ts";
+import type { WithinStore } from "../../ports/store/within.ts";
 import type { BatchRow } from "../sql/rows.ts";
-import type { Conducting } from "./conducting.ts";
-import { Connection, type ConnectionOptions } from "./connection.ts";
-import { translateError } from "./errors.ts";
+import type { Conducting } from "./batches/conducting.ts";
+import { Connection, type ConnectionOptions } from "./connection/connection.ts";
+import { translateError } from "./connection/errors.ts";
 
 export interface WithinParts {
   /** The store's own. */

@@ -2,7 +2,7 @@
 import type { Transferable } from "node:worker_threads";
 import { isAbsolute, dirname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { PermanentError, SluiceError } from "../../core/errors.ts";
+import { PermanentError, SluiceError } from "../../core/base/errors.ts";
 import { DEFAULT_CPU, TIME_LIMIT_MS_MAX, type CpuSettings } from "./cpu-settings.ts";
 import type { CpuPools } from "./cpu-pools.ts";
 

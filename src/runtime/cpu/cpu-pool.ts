@@ -5,11 +5,11 @@
  */
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
-import { FatalError, PermanentError, TransientError } from "../../core/errors.ts";
-import { DEATHS_MAX, isPoisonAlone } from "../../core/poison.ts";
+import { FatalError, PermanentError, TransientError } from "../../core/base/errors.ts";
+import { DEATHS_MAX, isPoisonAlone } from "../../core/items/poison.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Log } from "../log.ts";
-import { StopSignal } from "../stop-signals.ts";
+import type { Log } from "../system/log.ts";
+import { StopSignal } from "../system/stop-signals.ts";
 import type { CpuSettings } from "./cpu-settings.ts";
 import { CpuPoolBroken, type CpuTask } from "./cpu-task.ts";
 import { type CpuAnswer, type Member, MemberDeath, type StartMember } from "./member.ts";

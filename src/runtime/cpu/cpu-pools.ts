@@ -1,6 +1,6 @@
 /** The pools of one engine: steps that ask for the same share one. */
 import type { Clock } from "../../ports/clock.ts";
-import type { Log } from "../log.ts";
+import type { Log } from "../system/log.ts";
 import { CpuPool } from "./cpu-pool.ts";
 import type { CpuSettings } from "./cpu-settings.ts";
 import type { CpuTask } from "./cpu-task.ts";

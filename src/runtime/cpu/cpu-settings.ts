@@ -1,7 +1,7 @@
 /** What a step says about its work on the processor, with every default filled in. */
 import { availableParallelism } from "node:os";
 import { z } from "zod";
-import { wholeNumber } from "../whole-number.ts";
+import { wholeNumber } from "../system/whole-number.ts";
 
 export const CPU_KINDS = ["processes", "threads"] as const;
 export type CpuKind = (typeof CPU_KINDS)[number];

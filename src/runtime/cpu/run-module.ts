@@ -1,7 +1,7 @@
 /** A member's own work: loads the module that it is asked for, calls it and writes the answer down. */
 import { fileURLToPath } from "node:url";
 import { serialize } from "node:v8";
-import { describeError, PermanentError } from "../../core/errors.ts";
+import { describeError, PermanentError } from "../../core/base/errors.ts";
 import type { CpuAnswer, CpuRequest } from "./member.ts";
 import { writeThrown } from "./thrown.ts";
 

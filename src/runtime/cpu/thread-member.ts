@@ -6,7 +6,7 @@
 import type { Piscina } from "piscina";
 import { deserialize } from "node:v8";
 import type { Transferable } from "node:worker_threads";
-import { describeError, FatalError } from "../../core/errors.ts";
+import { describeError, FatalError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { CpuSettings } from "./cpu-settings.ts";
 import {

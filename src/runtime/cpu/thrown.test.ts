@@ -7,7 +7,7 @@ import {
   OutageError,
   PermanentError,
   TransientError,
-} from "../../core/errors.ts";
+} from "../../core/base/errors.ts";
 import { readThrown, writeThrown } from "./thrown.ts";
 
 /** As it goes from one process to another. */

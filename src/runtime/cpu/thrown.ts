@@ -2,8 +2,8 @@
  * What a task threw, as it goes from a member to its worker: what classifies an error goes along,
  * the rest (functions, open handles, objects without end) stays behind.
  */
-import { isObject, readProperty, readSigns } from "../../core/error-shape.ts";
-import { describeError } from "../../core/errors.ts";
+import { isObject, readProperty, readSigns } from "../../core/base/error-shape.ts";
+import { describeError } from "../../core/base/errors.ts";
 
 export type WrittenThrown =
   | {

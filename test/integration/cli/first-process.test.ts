@@ -125,7 +125,7 @@ for (const [what, signal, grouped, prefix] of UNDER_NPM) {
 test("the same signal within half a second is an echo; another one, or a later one, ends it at once", async () => {
   work.write(
     "signals.ts",
-    `import { StopRequest } from "./node_modules/sluice/dist/cli/stop-request.js";
+    `import { StopRequest } from "./node_modules/sluice/dist/cli/process/stop-request.js";
      let now = 0;
      const stop = new StopRequest({ monotonicMs: () => now } as any, (code) => console.log("ends", code));
      const send = (at: number, signal: NodeJS.Signals) => new Promise<void>((resolve) => {

@@ -1,7 +1,7 @@
 /** The page about the command line says of commands of commands what their help says. */
 import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { WHY_CODES } from "../../../src/core/why.ts";
+import { WHY_CODES } from "../../../src/core/batch/why.ts";
 import { Workspace } from "../../support/command-line.ts";
 
 let work: Workspace;

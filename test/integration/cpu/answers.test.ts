@@ -2,8 +2,8 @@
 import { availableParallelism } from "node:os";
 import { describe, expect, test } from "vitest";
 import { CPU_KINDS } from "../../../src/runtime/cpu/cpu-settings.ts";
-import { succeeded } from "../../../src/runtime/outcomes.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { succeeded } from "../../../src/runtime/pipeline/outcomes.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { TASKS, withEngine } from "./cpu-rig.ts";
 import type { tellPlace } from "./tasks.ts";
 

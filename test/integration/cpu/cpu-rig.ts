@@ -3,12 +3,12 @@ import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { DeadLetter } from "../../../src/ports/reading.ts";
-import type { BatchProgress } from "../../../src/runtime/batch-handle.ts";
-import type { LogEntry } from "../../../src/runtime/log.ts";
-import type { Pipeline } from "../../../src/runtime/pipeline.ts";
+import type { DeadLetter } from "../../../src/ports/store/reading.ts";
+import type { BatchProgress } from "../../../src/runtime/engine/batch-handle.ts";
+import type { LogEntry } from "../../../src/runtime/system/log.ts";
+import type { Pipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { createEngine, type CreateEngineOptions } from "../../../src/create-engine.ts";
-import type { Engine } from "../../../src/runtime/engine.ts";
+import type { Engine } from "../../../src/runtime/engine/engine.ts";
 
 export const TASKS = new URL("./tasks.ts", import.meta.url);
 

@@ -5,7 +5,7 @@
  */
 import { describe, expect, test } from "vitest";
 import type { CpuKind } from "../../../src/runtime/cpu/cpu-settings.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { TASKS, withEngine } from "./cpu-rig.ts";
 
 interface Case {

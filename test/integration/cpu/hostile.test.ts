@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CPU_KINDS } from "../../../src/runtime/cpu/cpu-settings.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { isAlive, TASKS, until, withEngine } from "./cpu-rig.ts";
 
 const MIB = 1_048_576;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createEngine } from "../../../src/create-engine.ts";
 import { CPU_KINDS } from "../../../src/runtime/cpu/cpu-settings.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { Workspace } from "../../support/command-line.ts";
 import { isAlive, TASKS, until, withEngine } from "./cpu-rig.ts";
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, describe, expect, test } from "vitest";
 import { CPU_KINDS } from "../../../src/runtime/cpu/cpu-settings.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { TASKS, until, withEngine } from "./cpu-rig.ts";
 import type { tellPlace } from "./tasks.ts";
 

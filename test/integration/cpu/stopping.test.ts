@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { CPU_KINDS } from "../../../src/runtime/cpu/cpu-settings.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { isAlive, TASKS, until, withEngine } from "./cpu-rig.ts";
 import type { tellPlace } from "./tasks.ts";
 

@@ -3,7 +3,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { appendFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isMainThread, threadId } from "node:worker_threads";
-import { PermanentError } from "../../../src/core/errors.ts";
+import { PermanentError } from "../../../src/core/base/errors.ts";
 
 export function double(n: number): number {
   return n * 2;

@@ -1,7 +1,7 @@
 /** Handlers that compute without a pause, in a process where nobody renews leases in their place. */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { describeOnStores } from "./engine-rig.ts";
 
 const LEASE = { leaseMs: 1_000, renewMs: 300, sweepMs: 20 };

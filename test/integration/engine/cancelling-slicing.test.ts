@@ -1,6 +1,6 @@
 /** Batches that are cancelled while their items are still being planned. */
 import { expect } from "vitest";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { describeOnStores, makeSignal, never, numbers, until } from "./engine-rig.ts";
 
 describeOnStores("cancelling a batch that is being sliced", (test) => {

@@ -1,7 +1,7 @@
 /** Cancelling: once it is acknowledged nothing of the batch starts, and what ran is counted. */
 import { expect } from "vitest";
-import { PermanentError } from "../../../src/core/errors.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { PermanentError } from "../../../src/core/base/errors.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import {
   ascending,
   collect,

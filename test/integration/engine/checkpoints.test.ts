@@ -1,7 +1,7 @@
 /** Handlers of several stages, and chunks whose lease was lost: where they go on. */
 import { expect } from "vitest";
-import { TransientError } from "../../../src/core/errors.ts";
-import { definePipeline, type Pipeline } from "../../../src/runtime/pipeline.ts";
+import { TransientError } from "../../../src/core/base/errors.ts";
+import { definePipeline, type Pipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import {
   collect,
   describeOnStores,

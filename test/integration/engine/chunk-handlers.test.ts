@@ -1,10 +1,10 @@
 /** `processChunk`: many items in, one outcome for each out, and none forgotten. */
 import { expect } from "vitest";
 import { z } from "zod";
-import { PermanentError } from "../../../src/core/errors.ts";
-import type { ChunkItem } from "../../../src/runtime/contexts.ts";
-import { failed, skipped, succeeded } from "../../../src/runtime/outcomes.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { PermanentError } from "../../../src/core/base/errors.ts";
+import type { ChunkItem } from "../../../src/runtime/pipeline/contexts.ts";
+import { failed, skipped, succeeded } from "../../../src/runtime/pipeline/outcomes.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores, never, numbers } from "./engine-rig.ts";
 
 /** What gives up stays a dead letter at once: automatic passes are no subject here. */

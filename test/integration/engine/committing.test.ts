@@ -2,10 +2,10 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished } from "vitest";
-import { PermanentError } from "../../../src/core/errors.ts";
-import type { ChunkItem } from "../../../src/runtime/contexts.ts";
-import { failed, later, skipped, succeeded } from "../../../src/runtime/outcomes.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { PermanentError } from "../../../src/core/base/errors.ts";
+import type { ChunkItem } from "../../../src/runtime/pipeline/contexts.ts";
+import { failed, later, skipped, succeeded } from "../../../src/runtime/pipeline/outcomes.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores, type EngineRig, numbers } from "./engine-rig.ts";
 
 const NO_SQL = "a store in memory has no SQL: what it answers then is tested here, too";

@@ -1,9 +1,9 @@
 /** Consumers of topics: every message in order and at least once, and none held for ever. */
 import { expect } from "vitest";
-import { PermanentError } from "../../../src/core/errors.ts";
-import type { TopicMessage } from "../../../src/ports/topic-message.ts";
-import type { Engine } from "../../../src/runtime/engine.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { PermanentError } from "../../../src/core/base/errors.ts";
+import type { TopicMessage } from "../../../src/ports/store/topic-message.ts";
+import type { Engine } from "../../../src/runtime/engine/engine.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores, makeSignal, never, numbers, until } from "./engine-rig.ts";
 
 const AT_ONCE = { baseMs: 0, capMs: 0 };

@@ -1,7 +1,7 @@
 /** Items of one content: worked on once with success, whatever batch or lane they come in. */
 import { expect } from "vitest";
-import { PermanentError, TransientError } from "../../../src/core/errors.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { PermanentError, TransientError } from "../../../src/core/base/errors.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { describeOnStores, makeSignal, numbers, until } from "./engine-rig.ts";
 
 interface Doc {

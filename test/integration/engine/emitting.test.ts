@@ -1,12 +1,12 @@
 /** What handlers leave in topics: with the outcome of their item, and not without it. */
 import { expect } from "vitest";
-import { PermanentError, TransientError } from "../../../src/core/errors.ts";
-import { MESSAGES_PER_ITEM_MAX } from "../../../src/core/topic.ts";
-import type { TopicMessage } from "../../../src/ports/topic-message.ts";
-import type { ChunkItem, ItemContext } from "../../../src/runtime/contexts.ts";
-import type { Engine } from "../../../src/runtime/engine.ts";
-import { failed, later, skipped, succeeded } from "../../../src/runtime/outcomes.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { PermanentError, TransientError } from "../../../src/core/base/errors.ts";
+import { MESSAGES_PER_ITEM_MAX } from "../../../src/core/events/topic.ts";
+import type { TopicMessage } from "../../../src/ports/store/topic-message.ts";
+import type { ChunkItem, ItemContext } from "../../../src/runtime/pipeline/contexts.ts";
+import type { Engine } from "../../../src/runtime/engine/engine.ts";
+import { failed, later, skipped, succeeded } from "../../../src/runtime/pipeline/outcomes.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores, makeSignal, never, numbers } from "./engine-rig.ts";
 
 /** What gives up stays a dead letter at once: automatic passes are no subject here. */

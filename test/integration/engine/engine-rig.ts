@@ -10,13 +10,13 @@ import { describe, test, type TestAPI } from "vitest";
 import { createMemoryStore } from "../../../src/adapters/memory/store.ts";
 import { openSqliteStore } from "../../../src/adapters/sqlite/store.ts";
 import type { Clock } from "../../../src/ports/clock.ts";
-import type { BatchSnapshot } from "../../../src/ports/conducting.ts";
-import type { Store } from "../../../src/ports/store.ts";
-import { type BatchEvent, readEvent } from "../../../src/runtime/batch-event.ts";
-import { Engine, type EngineOptions } from "../../../src/runtime/engine.ts";
-import type { LogEntry } from "../../../src/runtime/log.ts";
-import { systemClock } from "../../../src/runtime/system-clock.ts";
-import { systemRandom } from "../../../src/runtime/system-random.ts";
+import type { BatchSnapshot } from "../../../src/ports/store/conducting.ts";
+import type { Store } from "../../../src/ports/store/store.ts";
+import { type BatchEvent, readEvent } from "../../../src/runtime/delivering/batch-event.ts";
+import { Engine, type EngineOptions } from "../../../src/runtime/engine/engine.ts";
+import type { LogEntry } from "../../../src/runtime/system/log.ts";
+import { systemClock } from "../../../src/runtime/system/system-clock.ts";
+import { systemRandom } from "../../../src/runtime/system/system-random.ts";
 
 /** Opens the store once more, as another process would; a store in memory is its own other. */
 type OpenAgain = () => Promise<Store>;

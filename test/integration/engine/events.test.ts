@@ -1,7 +1,7 @@
 /** A batch's transitions as a program hears of them: from a handle, and as a durable subscriber. */
 import { expect } from "vitest";
-import type { BatchEvent } from "../../../src/runtime/batch-event.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import type { BatchEvent } from "../../../src/runtime/delivering/batch-event.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores, makeSignal, numbers, until } from "./engine-rig.ts";
 
 const pipeline = definePipeline({ name: "heard", chunkSize: 2, process: () => undefined });

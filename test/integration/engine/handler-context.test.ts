@@ -1,6 +1,6 @@
 /** What a handler is told beside its item. */
 import { expect } from "vitest";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores } from "./engine-rig.ts";
 
 describeOnStores("a handler's context", (test) => {

@@ -1,8 +1,8 @@
 /** Lanes: batches of one lane run one at a time and in order; lanes run side by side. */
 import { expect } from "vitest";
-import type { Engine } from "../../../src/runtime/engine.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
-import type { BatchSnapshot } from "../../../src/ports/conducting.ts";
+import type { Engine } from "../../../src/runtime/engine/engine.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
+import type { BatchSnapshot } from "../../../src/ports/store/conducting.ts";
 import {
   collect,
   describeOnStores,

@@ -12,8 +12,8 @@ import {
   SluiceError,
   TransientError,
 } from "../../../src/index.ts";
-import { METRICS_CONTENT_TYPE } from "../../../src/runtime/metrics-page.ts";
-import { listPages } from "../../../src/runtime/pages.ts";
+import { METRICS_CONTENT_TYPE } from "../../../src/runtime/observing/metrics-page.ts";
+import { listPages } from "../../../src/runtime/engine/pages.ts";
 import { installProgram } from "../../support/installed-program.ts";
 import { findValue, readSamples } from "../../support/metrics-text.ts";
 

@@ -4,11 +4,11 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { afterEach, describe, expect, vi } from "vitest";
-import type { UndeliveredLetter } from "../../../src/ports/delivering.ts";
-import type { Store } from "../../../src/ports/store.ts";
-import type { Engine } from "../../../src/runtime/engine.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
-import { systemClock } from "../../../src/runtime/system-clock.ts";
+import type { UndeliveredLetter } from "../../../src/ports/store/delivering.ts";
+import type { Store } from "../../../src/ports/store/store.ts";
+import type { Engine } from "../../../src/runtime/engine/engine.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
+import { systemClock } from "../../../src/runtime/system/system-clock.ts";
 import {
   commandSink,
   fileSink,

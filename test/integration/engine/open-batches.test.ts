@@ -1,6 +1,6 @@
 /** Open batches: a producer that says where it goes on adds nothing twice. */
 import { expect } from "vitest";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { describeOnStores, numbers } from "./engine-rig.ts";
 
 const note = definePipeline({ name: "note", chunkSize: 3, process: (n: number) => n });

@@ -1,8 +1,8 @@
 /** What handlers may say of an item, and what becomes of it. */
 import { expect } from "vitest";
-import { PermanentError, TransientError } from "../../../src/core/errors.ts";
-import { failed, skipped, succeeded } from "../../../src/runtime/outcomes.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { PermanentError, TransientError } from "../../../src/core/base/errors.ts";
+import { failed, skipped, succeeded } from "../../../src/runtime/pipeline/outcomes.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores, numbers } from "./engine-rig.ts";
 
 const quick = { baseMs: 1, capMs: 2 };

@@ -1,7 +1,7 @@
 /** Pausing and resuming a batch, a lane, a pipeline. */
 import { expect } from "vitest";
-import type { Target } from "../../../src/runtime/operator.ts";
-import { definePipeline, defineStep } from "../../../src/runtime/pipeline.ts";
+import type { Target } from "../../../src/runtime/engine/operator.ts";
+import { definePipeline, defineStep } from "../../../src/runtime/pipeline/pipeline.ts";
 import { ascending, describeOnStores, makeSignal, never, numbers, until } from "./engine-rig.ts";
 
 const FEW_LEASES = { leaseItemsMax: 1 };

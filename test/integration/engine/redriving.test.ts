@@ -1,10 +1,14 @@
 /** Dead letters put back to work by hand: which, how fast, and what becomes of those rescued. */
 import { expect } from "vitest";
 import { z } from "zod";
-import { PermanentError, TransientError } from "../../../src/core/errors.ts";
-import { editDeadLetter, openDeadLetter } from "../../../src/runtime/dead-letter.ts";
-import { definePipeline, defineStep, type Pipeline } from "../../../src/runtime/pipeline.ts";
-import { systemRandom } from "../../../src/runtime/system-random.ts";
+import { PermanentError, TransientError } from "../../../src/core/base/errors.ts";
+import { editDeadLetter, openDeadLetter } from "../../../src/runtime/engine/dead-letter.ts";
+import {
+  definePipeline,
+  defineStep,
+  type Pipeline,
+} from "../../../src/runtime/pipeline/pipeline.ts";
+import { systemRandom } from "../../../src/runtime/system/system-random.ts";
 import { collect, describeOnStores, makeSignal, numbers, until } from "./engine-rig.ts";
 
 /** Fails for those that are bad at the time, with a permanent error. */

@@ -1,8 +1,8 @@
 /** What is removed when it is old, and what never is; and why something waits. */
 import { expect } from "vitest";
-import { PermanentError } from "../../../src/core/errors.ts";
-import type { RetentionAges } from "../../../src/core/retention.ts";
-import { definePipeline, type Pipeline } from "../../../src/runtime/pipeline.ts";
+import { PermanentError } from "../../../src/core/base/errors.ts";
+import type { RetentionAges } from "../../../src/core/batch/retention.ts";
+import { definePipeline, type Pipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores, makeSignal, numbers, until } from "./engine-rig.ts";
 
 const DAY_MS = 86_400_000;

@@ -14,7 +14,7 @@ import {
   type Store,
 } from "../../../src/index.ts";
 import { openMemory } from "../../../src/memory.ts";
-import type { LogEntry } from "../../../src/runtime/log.ts";
+import type { LogEntry } from "../../../src/runtime/system/log.ts";
 import { collect } from "./engine-rig.ts";
 
 const OF_ITEM = "xylophone-of-an-item";

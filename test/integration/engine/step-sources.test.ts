@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect } from "vitest";
-import { definePipeline, defineStep } from "../../../src/runtime/pipeline.ts";
-import { jsonl } from "../../../src/sources/jsonl.ts";
+import { definePipeline, defineStep } from "../../../src/runtime/pipeline/pipeline.ts";
+import { jsonl } from "../../../src/sources/jsonl/jsonl.ts";
 import { collect, describeOnStores } from "./engine-rig.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "sluice-steps-"));

@@ -1,9 +1,9 @@
 /** Batches of several steps: what goes on from one to the next, and when. */
 import { expect } from "vitest";
-import { PermanentError, TransientError } from "../../../src/core/errors.ts";
-import type { ChunkItem } from "../../../src/runtime/contexts.ts";
-import { skipped, succeeded } from "../../../src/runtime/outcomes.ts";
-import { definePipeline, defineStep } from "../../../src/runtime/pipeline.ts";
+import { PermanentError, TransientError } from "../../../src/core/base/errors.ts";
+import type { ChunkItem } from "../../../src/runtime/pipeline/contexts.ts";
+import { skipped, succeeded } from "../../../src/runtime/pipeline/outcomes.ts";
+import { definePipeline, defineStep } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores, makeSignal, numbers } from "./engine-rig.ts";
 
 const once = { retry: { attempts: 1 } };

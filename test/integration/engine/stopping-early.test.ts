@@ -1,7 +1,7 @@
 /** What ends a batch before its items: its failure budget, its canary, its deadline. */
 import { expect } from "vitest";
-import { PermanentError, TransientError } from "../../../src/core/errors.ts";
-import { definePipeline, defineStep } from "../../../src/runtime/pipeline.ts";
+import { PermanentError, TransientError } from "../../../src/core/base/errors.ts";
+import { definePipeline, defineStep } from "../../../src/runtime/pipeline/pipeline.ts";
 import { ascending, collect, describeOnStores, makeSignal, numbers, until } from "./engine-rig.ts";
 
 const HOUR_MS = 3_600_000;

@@ -1,8 +1,8 @@
 /** Engines that stop: on request, because a handler said so, or because the store is gone. */
 import { expect } from "vitest";
-import { FatalError, SluiceError } from "../../../src/core/errors.ts";
+import { FatalError, SluiceError } from "../../../src/core/base/errors.ts";
 import type { Source } from "../../../src/ports/source.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { describeOnStores, makeSignal, never, numbers, until } from "./engine-rig.ts";
 
 describeOnStores("stopping", (test) => {

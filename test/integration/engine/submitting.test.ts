@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { z } from "zod";
 import type { Clock } from "../../../src/ports/clock.ts";
-import type { Store } from "../../../src/ports/store.ts";
-import type { BatchHandle } from "../../../src/runtime/batch-handle.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
-import { jsonl } from "../../../src/sources/jsonl.ts";
+import type { Store } from "../../../src/ports/store/store.ts";
+import type { BatchHandle } from "../../../src/runtime/engine/batch-handle.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
+import { jsonl } from "../../../src/sources/jsonl/jsonl.ts";
 import { collect, describeOnStores, numbers, until } from "./engine-rig.ts";
 
 interface Doc {

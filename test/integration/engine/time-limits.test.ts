@@ -1,7 +1,7 @@
 /** Handlers that take too long, whether they listen or not, and handlers that never let go. */
 import { expect } from "vitest";
 import type { Source } from "../../../src/ports/source.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores, makeSignal, never, numbers, until } from "./engine-rig.ts";
 
 const LIMIT = { timeLimitMs: 25, retry: { attempts: 2, baseMs: 1, capMs: 1 }, maxRedrives: 0 };

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished } from "vitest";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores, type EngineRig, numbers } from "./engine-rig.ts";
 
 const NO_SQL = "a store in memory has no SQL, and so no transactions";

@@ -1,11 +1,11 @@
 /** Events that were given up: kept as letters, handed over again, or discarded. */
 import { expect } from "vitest";
-import { PermanentError } from "../../../src/core/errors.ts";
-import type { UndeliveredLetter } from "../../../src/ports/delivering.ts";
-import type { Store } from "../../../src/ports/store.ts";
-import type { Engine } from "../../../src/runtime/engine.ts";
-import { routeEvents } from "../../../src/runtime/event-router.ts";
-import { definePipeline } from "../../../src/runtime/pipeline.ts";
+import { PermanentError } from "../../../src/core/base/errors.ts";
+import type { UndeliveredLetter } from "../../../src/ports/store/delivering.ts";
+import type { Store } from "../../../src/ports/store/store.ts";
+import type { Engine } from "../../../src/runtime/engine/engine.ts";
+import { routeEvents } from "../../../src/runtime/delivering/event-router.ts";
+import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores, makeSignal, numbers, until } from "./engine-rig.ts";
 
 const pipeline = definePipeline({ name: "told", chunkSize: 2, process: () => undefined });

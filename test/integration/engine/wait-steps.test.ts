@@ -1,7 +1,7 @@
 /** Steps that wait for a count which only somebody else can move. */
 import { expect } from "vitest";
-import { definePipeline, defineStep } from "../../../src/runtime/pipeline.ts";
-import type { WaitFor } from "../../../src/runtime/wait-step.ts";
+import { definePipeline, defineStep } from "../../../src/runtime/pipeline/pipeline.ts";
+import type { WaitFor } from "../../../src/runtime/pipeline/wait-step.ts";
 import { ascending, collect, describeOnStores, numbers, until } from "./engine-rig.ts";
 
 /** A few milliseconds between two looks, in place of minutes. */

@@ -2,11 +2,11 @@
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
-import { DEFAULT_HEALTH_LIMITS } from "../../../src/core/health.ts";
-import { SluiceError } from "../../../src/core/errors.ts";
-import { Heart } from "../../../src/runtime/heart.ts";
-import { systemClock } from "../../../src/runtime/system-clock.ts";
-import { Vigil, type VigilPage } from "../../../src/http/vigil.ts";
+import { DEFAULT_HEALTH_LIMITS } from "../../../src/core/fleet/health.ts";
+import { SluiceError } from "../../../src/core/base/errors.ts";
+import { Heart } from "../../../src/runtime/health/heart.ts";
+import { systemClock } from "../../../src/runtime/system/system-clock.ts";
+import { Vigil, type VigilPage } from "../../../src/health-thread/vigil.ts";
 
 const TERMS = { worker: 1, leaseMs: 15_000, renewMs: 5_000 };
 

@@ -1,7 +1,7 @@
 /** The tables of the guide to testing say what the kit has: nothing less and nothing more. */
 import { expect, test } from "vitest";
-import { FAULT_WORDS } from "../../../src/testing/fault-points.ts";
-import { describeFault } from "../../../src/testing/faults.ts";
+import { FAULT_WORDS } from "../../../src/testing/faults/fault-points.ts";
+import { describeFault } from "../../../src/testing/faults/faults.ts";
 import { inVirtualTime, killAtEveryCommit } from "../../../src/testing.ts";
 import * as kit from "../../../src/testing.ts";
 import { type Page, readPage } from "../../docs/markdown.ts";

@@ -6,8 +6,8 @@
 import { hash } from "node:crypto";
 import { createMemoryStore, type MemoryStore } from "../../../src/adapters/memory/store.ts";
 import type { Clock } from "../../../src/ports/clock.ts";
-import type { Store } from "../../../src/ports/store.ts";
-import type { StoreVerb } from "../../../src/ports/store-verbs.ts";
+import type { Store } from "../../../src/ports/store/store.ts";
+import type { StoreVerb } from "../../../src/ports/store/store-verbs.ts";
 import {
   type CanonicalOptions,
   describeDifference,

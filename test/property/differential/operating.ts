@@ -1,8 +1,8 @@
 /** What operators, readers of events and onlookers do, as commands. */
 import fc from "fast-check";
 import { type Batch, hasLeases } from "../../../src/adapters/memory/state.ts";
-import { BATCH_STATES } from "../../../src/core/batch.ts";
-import type { PauseScope } from "../../../src/ports/operating.ts";
+import { BATCH_STATES } from "../../../src/core/batch/batch.ts";
+import type { PauseScope } from "../../../src/ports/store/operating.ts";
 import {
   act,
   command,

@@ -1,8 +1,8 @@
 /** What a worker says of a chunk, drawn item by item: everything that a report can hold. */
 import fc from "fast-check";
-import { HOLD_UPS } from "../../../src/core/bucket.ts";
-import type { LedgerBlock } from "../../../src/core/item-ledger.ts";
-import type { Report } from "../../../src/ports/working.ts";
+import { HOLD_UPS } from "../../../src/core/limits/bucket.ts";
+import type { LedgerBlock } from "../../../src/core/ledger/item-ledger.ts";
+import type { Report } from "../../../src/ports/store/working.ts";
 import { toMap, toWords, type Word } from "../../support/outcome-words.ts";
 import type { Held } from "../simulated-worker.ts";
 

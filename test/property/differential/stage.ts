@@ -4,11 +4,11 @@
  * for that, which is as cheap as it is wrong for anybody else.
  */
 import fc from "fast-check";
-import { isEnded } from "../../../src/core/batch.ts";
+import { isEnded } from "../../../src/core/batch/batch.ts";
 import { type Batch, currentStep } from "../../../src/adapters/memory/state.ts";
 import { listDue, mayRun } from "../../../src/adapters/memory/leasing.ts";
-import type { PlanPart } from "../../../src/ports/conducting.ts";
-import { type LeaseRequest, nameLease, type Report } from "../../../src/ports/working.ts";
+import type { PlanPart } from "../../../src/ports/store/conducting.ts";
+import { type LeaseRequest, nameLease, type Report } from "../../../src/ports/store/working.ts";
 import type { ManualClock } from "../../support/manual-clock.ts";
 import { type Held, SimulatedWorker } from "../simulated-worker.ts";
 import type { Lineup } from "./lineup.ts";

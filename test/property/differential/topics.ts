@@ -1,6 +1,6 @@
 /** Groups of topics: begun, acknowledging, rewound, giving up, forgotten. */
 import fc from "fast-check";
-import { readGroupName } from "../../../src/core/reader-name.ts";
+import { readGroupName } from "../../../src/core/events/reader-name.ts";
 import { command, GROUPS } from "./stage.ts";
 
 const group = fc.constantFrom(...GROUPS);

@@ -1,6 +1,6 @@
 /** Calls of a store and what came of them in words, short enough to be read as a story. */
-import type { TokenGrant } from "../../../src/core/bucket.ts";
-import type { StoreVerb } from "../../../src/ports/store-verbs.ts";
+import type { TokenGrant } from "../../../src/core/limits/bucket.ts";
+import type { StoreVerb } from "../../../src/ports/store/store-verbs.ts";
 import { toWords } from "../../support/outcome-words.ts";
 
 /** `plan({batch: b1, afterChunks: 2, ...})`, without what is empty. */

@@ -1,0 +1,128 @@
+/**
+ * Lanes whose holder cannot go on, in SQL: orphans that nobody plans any further, and holders that are
+ * stuck where the lane's policy is not to wait for them. Lists are made without a lock; who acts has
+ * the batch's, and looks again.
+ */
+import { nameSlicingDuty } from "../../../ports/store/conducting.ts";
+import type { SweepPolicy } from "../../../ports/store/working.ts";
+import type { BatchRow } from "../../sql/rows.ts";
+import { describeStuck, STALE } from "../../sql/sweep-rules.ts";
+import { lockBatch } from "../connection/batch-lock.ts";
+import type { Lanes } from "./lanes.ts";
+import type { Life } from "./life.ts";
+import type { Recorder } from "../ledger/records.ts";
+import { PAUSE_OF_BATCH } from "../connection/rows.ts";
+import { statement } from "../connection/statement.ts";
+import type { Steps } from "./steps.ts";
+import type { Transaction } from "../connection/transaction.ts";
+import type { Workers } from "../fleet/workers.ts";
+
+/** Nobody has gone on with it since $1, and nobody slices it at $2. */
+const STALE_BATCHES = `FROM batch b
+  WHERE b.state IN ('submitted', 'slicing') AND b.active = 1 AND b.activity_at <= $1
+    AND b.cancel_mode IS NULL AND ${PAUSE_OF_BATCH} IS NULL AND NOT EXISTS (
+      SELECT 1 FROM claim c WHERE c.duty = '${nameSlicingDuty("")}' || b.id AND c.until > $2)`;
+const SELECT_STALE = statement(`SELECT b.num ${STALE_BATCHES} ORDER BY b.num LIMIT $3`);
+const FIND_STALE = statement(`SELECT b.lane, b.step ${STALE_BATCHES} AND b.num = $3`);
+const RAISE_SLICE_FENCE = statement(
+  "UPDATE step SET slice_fence = slice_fence + 1 WHERE batch = $1 AND step = $2",
+);
+// Only in lanes whose policy is not to block does a stuck holder make way.
+const SELECT_HOLDERS = statement(
+  `SELECT b.num, b.id, b.lane, b.activity_at, b.pipeline, b.version, ${PAUSE_OF_BATCH} AS pause
+   FROM lane l JOIN batch b ON b.lane = l.name AND b.active = 1
+   WHERE l.policy <> 'block' AND b.cancel_mode IS NULL ORDER BY b.num`,
+);
+
+export interface LaneTendingParts {
+  readonly recorder: Recorder;
+  readonly workers: Workers;
+  readonly lanes: Lanes;
+  readonly steps: Steps;
+  readonly life: Life;
+}
+
+/** What one transaction of a sweep did. */
+export interface Done {
+  /** Leases that were lost, or batches that were looked after. */
+  readonly count: number;
+  readonly ended: readonly string[];
+}
+
+export const NOTHING: Done = { count: 0, ended: [] };
+
+type HolderRow = Pick<
+  BatchRow,
+  "num" | "id" | "lane" | "activity_at" | "pipeline" | "version" | "pause"
+>;
+
+export class LaneTending {
+  readonly #parts: LaneTendingParts;
+
+  constructor(parts: LaneTendingParts) {
+    this.#parts = parts;
+  }
+
+  async listStale(tx: Transaction, policy: SweepPolicy, limit: number): Promise<number[]> {
+    await tx.begin();
+    type Row = { readonly num: number };
+    const rows = await tx.all<Row>(SELECT_STALE, ...computeStale(tx, policy), limit);
+    return rows.map(({ num }) => num);
+  }
+
+  async parkStale(tx: Transaction, num: number, policy: SweepPolicy): Promise<Done> {
+    const { lanes, life } = this.#parts;
+    if (!(await lockBatch(tx, num))) return NOTHING;
+    type Row = { readonly lane: string; readonly step: number };
+    const row = await tx.get<Row>(FIND_STALE, ...computeStale(tx, policy), num);
+    if (row === undefined) return NOTHING;
+    await tx.lock("lane", row.lane);
+    tx.send(RAISE_SLICE_FENCE, num, row.step);
+    await lanes.park(tx, num, STALE);
+    return { count: 1, ended: await life.giveTurn(tx, row.lane) };
+  }
+
+  /** Holders in whose place somebody else could go on. */
+  async listStuck(tx: Transaction, policy: SweepPolicy): Promise<number[]> {
+    const { lanes } = this.#parts;
+    const rows = await tx.all<HolderRow>(SELECT_HOLDERS);
+    const stuck: number[] = [];
+    for (const row of rows) {
+      if ((await this.#describeStuck(tx, row, policy)) === null) continue;
+      if (await lanes.canMakeWay(tx, row.num, row.lane)) stuck.push(row.num);
+    }
+    return stuck;
+  }
+
+  async #describeStuck(
+    tx: Transaction,
+    row: HolderRow,
+    policy: SweepPolicy,
+  ): Promise<string | null> {
+    const { workers, steps } = this.#parts;
+    const isIdle = row.pause === null && row.activity_at <= Math.floor(tx.now - policy.orphanMs);
+    if (!isIdle) return describeStuck(row.pause, false);
+    const [hasLeases, hasWorker] = await Promise.all([
+      steps.hasLeases(tx, row.num),
+      workers.has(tx, row),
+    ]);
+    return describeStuck(row.pause, !hasLeases && !hasWorker);
+  }
+
+  async tendHolder(tx: Transaction, num: number, policy: SweepPolicy): Promise<Done> {
+    const { lanes, life, recorder } = this.#parts;
+    if (!(await lockBatch(tx, num))) return NOTHING;
+    // Or one that is being resumed would be taken for paused.
+    await tx.tryLockShared("pauses", "");
+    const batch = await recorder.get(tx, num);
+    if (batch.active === 0 || batch.cancel_mode !== null) return NOTHING;
+    await tx.lock("lane", batch.lane);
+    const stuck = await this.#describeStuck(tx, batch, policy);
+    if (stuck === null || !(await lanes.tendHolder(tx, batch, stuck))) return NOTHING;
+    return { count: 1, ended: await life.giveTurn(tx, batch.lane) };
+  }
+}
+
+function computeStale(tx: Transaction, { staleMs }: SweepPolicy): [number, number] {
+  return [Math.floor(tx.now - staleMs), Math.floor(tx.now)];
+}

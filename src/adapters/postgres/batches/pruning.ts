@@ -1,0 +1,258 @@
+/** Removing what nobody needs any more, a few batches a transaction, in SQL. */
+import { NOTARY } from "../../../core/events/reader-name.ts";
+import type { PrunePolicy, PruneResult } from "../../../ports/store/operating.ts";
+import { computeCut, type Cut, hasMessages } from "../../sql/retention-cut.ts";
+import { type Statement, statement } from "../connection/statement.ts";
+import { NEVER, type Topics } from "../topics/topics.ts";
+import type { Transaction } from "../connection/transaction.ts";
+
+/** Ended batches looked at in one transaction: of those without ages of their own, and of the others. */
+const BATCHES_MAX = 20;
+/** Rows removed in one transaction: a batch of many chunks goes in several. */
+const ROWS_MAX = 10_000;
+
+/** What a redrive would need, and nobody else. */
+const SCRATCH_TABLES = ["manifest", "override", "item_key"] as const;
+/** Its records first: a chain without its first link is one that is being removed, and none that is broken. */
+const EVIDENCE_TABLES = [
+  "record",
+  "ledger_link",
+  "ledger_checkpoint",
+  "lease",
+  "chunk",
+  "item",
+  "result",
+  "abandoned",
+  "content",
+] as const;
+
+// The records of a batch are owed while a subscriber has not come as far as its last one, or has
+// refused one that may be delivered again. One without a position has been seen by nobody.
+const OWED = `(EXISTS (SELECT 1 FROM record r WHERE r.batch = batch.num
+  AND coalesce(r.position, ${NEVER}) > (
+    SELECT min(position) FROM reader WHERE topic IS NULL AND name <> '${NOTARY}'))
+  OR EXISTS (SELECT 1 FROM undelivered u WHERE u.batch = batch.id AND u.reader <> '${NOTARY}'))`;
+// Each sort has an index of its own, so that no search walks over what is kept. A batch with an age for
+// redrives alone, longer than others are known at all, is passed over: it needs its evidence.
+const WHOLE_BY_AGE = `ended_at IS NOT NULL AND keep_evidence_ms IS NULL AND ended_at < :evidence
+  AND (keep_ms IS NULL OR ended_at + keep_ms < :now)`;
+const WHOLE_DUE = `ended_at IS NOT NULL AND keep_evidence_ms > 0
+  AND ended_at + keep_evidence_ms < :now`;
+/** By ages that were meant for it alone. */
+const WHOLE_ONE = "id = :batch AND ended_at < :evidence";
+/** Not one that goes whole. */
+const STAYS = `(CASE WHEN keep_evidence_ms IS NULL THEN coalesce(ended_at >= :evidence, true)
+  ELSE keep_evidence_ms = 0 OR ended_at + keep_evidence_ms >= :now END)`;
+const SCRATCH_BY_AGE = `ended_at IS NOT NULL AND spent = 0 AND keep_ms IS NULL
+  AND ended_at < :scratch AND ${STAYS}`;
+const SCRATCH_DUE = `ended_at IS NOT NULL AND spent = 0 AND keep_ms IS NOT NULL
+  AND ended_at + keep_ms < :now AND ${STAYS}`;
+const SCRATCH_ONE = `id = :batch AND spent = 0 AND ended_at < :scratch
+  AND coalesce(ended_at >= :evidence, true)`;
+
+const SCRATCH: Searches = {
+  byAge: search(SCRATCH_BY_AGE, "ended_at"),
+  due: search(SCRATCH_DUE, "ended_at + keep_ms"),
+  one: search(SCRATCH_ONE, "ended_at"),
+};
+const WHOLE = searchWhole(`NOT ${OWED}`);
+const OWED_WHOLE = searchWhole(OWED);
+// A subscriber that somebody moves back meanwhile waits until it is decided what goes.
+const KEEP_READERS = statement(
+  `SELECT 1 FROM reader WHERE topic IS NULL AND name <> '${NOTARY}' ORDER BY name FOR SHARE`,
+);
+const DROP_SCRATCH = SCRATCH_TABLES.map(dropSome);
+const DROP_CHECKPOINTS = [
+  `UPDATE item SET checkpoint_name = NULL, checkpoint_data = NULL
+   WHERE batch = $1 AND dead = 1 AND checkpoint_name IS NOT NULL`,
+  "DELETE FROM item WHERE batch = $1 AND dead = 0",
+  "DELETE FROM content WHERE batch = $1 AND final = 0",
+  "UPDATE batch SET spent = 1 WHERE num = $1",
+].map(statement);
+const MARK_PRUNED = statement("UPDATE batch SET pruned = 1 WHERE num = $1 AND pruned = 0");
+const DROP_EVIDENCE = EVIDENCE_TABLES.map(dropSome);
+const DROP_BATCH = [
+  `DELETE FROM undelivered WHERE reader = '${NOTARY}'
+     AND batch = (SELECT id FROM batch WHERE num = $1)`,
+  `DELETE FROM limit_setting WHERE kind = 'cap' AND scope = 'batch'
+     AND name = (SELECT id FROM batch WHERE num = $1)`,
+  "DELETE FROM step WHERE batch = $1",
+  "DELETE FROM batch WHERE num = $1",
+].map(statement);
+
+export class Pruning {
+  readonly #topics: Topics;
+
+  constructor(topics: Topics) {
+    this.#topics = topics;
+  }
+
+  async prune(tx: Transaction, policy: PrunePolicy): Promise<PruneResult> {
+    await tx.begin();
+    const cut = roundUp(computeCut(policy, tx.wallMs));
+    return policy.dryRun ? this.#count(tx, cut) : this.#remove(tx, cut);
+  }
+
+  async #count(tx: Transaction, cut: Cut): Promise<PruneResult> {
+    const [scratched, removed, messages, owed] = await Promise.all([
+      count(tx, SCRATCH, cut),
+      count(tx, WHOLE, cut),
+      hasMessages(cut) ? this.#topics.countOld(tx, cut.scratchBefore) : 0,
+      count(tx, OWED_WHOLE, cut),
+    ]);
+    return { scratched, removed, messages, owed, more: false };
+  }
+
+  async #remove(tx: Transaction, cut: Cut): Promise<PruneResult> {
+    const [, owed, old] = await Promise.all([
+      tx.run(KEEP_READERS),
+      count(tx, OWED_WHOLE, cut),
+      list(tx, WHOLE, cut),
+    ]);
+    let removed = 0;
+    let rows = 0;
+    for (const num of old.found) {
+      // Said first: a batch of many rows goes in several steps, and is not redriven in between.
+      tx.send(MARK_PRUNED, num);
+      rows += await drop(tx, [...DROP_SCRATCH, ...DROP_EVIDENCE], num, ROWS_MAX - rows);
+      if (rows >= ROWS_MAX) return { scratched: 0, removed, messages: 0, owed, more: true };
+      for (const removal of DROP_BATCH) tx.send(removal, num);
+      removed++;
+    }
+    let scratched = 0;
+    const spent = await list(tx, SCRATCH, cut);
+    for (const num of spent.found) {
+      tx.send(MARK_PRUNED, num);
+      rows += await drop(tx, DROP_SCRATCH, num, ROWS_MAX - rows);
+      if (rows >= ROWS_MAX) return { scratched, removed, messages: 0, owed, more: true };
+      for (const removal of DROP_CHECKPOINTS) tx.send(removal, num);
+      scratched++;
+    }
+    const budget = ROWS_MAX - rows;
+    const messages = hasMessages(cut)
+      ? await this.#topics.dropOld(tx, cut.scratchBefore, budget)
+      : 0;
+    const more = old.more || spent.more || messages === budget;
+    return { scratched, removed, messages, owed, more };
+  }
+}
+
+/** What ended before an instant within a millisecond ended before the next whole one. */
+function roundUp({ scratchBefore, evidenceBefore, now, batch }: Cut): Cut {
+  const round = (at: number | null): number | null => (at === null ? null : Math.ceil(at));
+  return {
+    scratchBefore: round(scratchBefore),
+    evidenceBefore: round(evidenceBefore),
+    now: Math.ceil(now),
+    batch,
+  };
+}
+
+/** A question, for some batches, locked, and for their number; the values that it asks for, in order. */
+interface Search {
+  readonly select: Statement;
+  readonly count: Statement;
+  readonly names: readonly CutName[];
+}
+
+interface Searches {
+  /** Without an age of their own. */
+  readonly byAge: Search;
+  /** With one. */
+  readonly due: Search;
+  /** The one that is named. */
+  readonly one: Search;
+}
+
+type CutName = "scratch" | "evidence" | "now" | "batch";
+
+function search(named: string, order: string): Search {
+  const names: CutName[] = [];
+  const where = named.replaceAll(/:(scratch|evidence|now|batch)\b/g, (_, name: CutName) => {
+    if (!names.includes(name)) names.push(name);
+    return `$${names.indexOf(name) + 1}`;
+  });
+  // Whoever has a batch now is at work on it: it goes another time.
+  const lock = `ORDER BY ${order} LIMIT ${BATCHES_MAX} FOR NO KEY UPDATE OF batch SKIP LOCKED`;
+  return {
+    select: statement(`SELECT num FROM batch WHERE ${where} ${lock}`),
+    count: statement(`SELECT count(*) AS n FROM batch WHERE ${where}`),
+    names,
+  };
+}
+
+function searchWhole(which: string): Searches {
+  return {
+    byAge: search(`${WHOLE_BY_AGE} AND ${which}`, "ended_at"),
+    due: search(`${WHOLE_DUE} AND ${which}`, "ended_at + keep_evidence_ms"),
+    one: search(`${WHOLE_ONE} AND ${which}`, "ended_at"),
+  };
+}
+
+function pick({ byAge, due, one }: Searches, { batch }: Cut): readonly Search[] {
+  return batch === null ? [byAge, due] : [one];
+}
+
+/** Some of those that are to go, locked. */
+async function list(
+  tx: Transaction,
+  searches: Searches,
+  cut: Cut,
+): Promise<{ readonly found: number[]; readonly more: boolean }> {
+  const lists = await Promise.all(
+    pick(searches, cut).map(({ select, names }) =>
+      tx.all<{ readonly num: number }>(select, ...bind(names, cut)),
+    ),
+  );
+  return {
+    found: lists.flat().map(({ num }) => num),
+    more: lists.some(({ length }) => length === BATCHES_MAX),
+  };
+}
+
+async function count(tx: Transaction, searches: Searches, cut: Cut): Promise<number> {
+  const rows = await Promise.all(
+    pick(searches, cut).map((one) =>
+      tx.get<{ readonly n: number }>(one.count, ...bind(one.names, cut)),
+    ),
+  );
+  return rows.reduce((sum, row) => sum + (row?.n ?? 0), 0);
+}
+
+function bind(names: readonly CutName[], cut: Cut): (number | string | null)[] {
+  const { scratchBefore: scratch, evidenceBefore: evidence, now, batch } = cut;
+  const values = { scratch, evidence, now, batch };
+  return names.map((name) => values[name]);
+}
+
+async function drop(
+  tx: Transaction,
+  removals: readonly Statement[],
+  num: number,
+  budget: number,
+): Promise<number> {
+  let rows = 0;
+  for (const removal of removals) {
+    if (rows >= budget) break;
+    rows += await tx.run(removal, num, budget - rows);
+  }
+  return rows;
+}
+
+type Table = (typeof SCRATCH_TABLES)[number] | (typeof EVIDENCE_TABLES)[number];
+
+/** By a list that is made first: how a join goes would be left to what the server believes. */
+function dropSome(table: Table): Statement {
+  const key = findMovable(table);
+  const order = table === "record" ? "ORDER BY seq" : "";
+  const some = (column: string): string =>
+    `${column} = ANY(ARRAY(SELECT ${column} FROM ${table} WHERE batch = $1 ${order} LIMIT $2))`;
+  const which = key === null ? some("ctid") : `batch = $1 AND ${some(key)}`;
+  return statement(`DELETE FROM ${table} WHERE ${which}`);
+}
+
+/** The key of rows that may move meanwhile: a record does when it gets its position. */
+function findMovable(table: Table): string | null {
+  if (table === "record") return "seq";
+  return table === "content" ? "content" : null;
+}

@@ -1,0 +1,179 @@
+/** A batch's steps in SQL: which one runs, and from when it has something to lease. */
+import { FIRST_CLOCK } from "../../../core/limits/fair-share.ts";
+import type { StepSettings } from "../../../core/batch/step.ts";
+import { PAUSE_OF_BATCH } from "../connection/rows.ts";
+import { statement } from "../connection/statement.ts";
+import { LockTaken, type Transaction } from "../connection/transaction.ts";
+
+/** How far fresh chunks may be leased: the canary slice comes first. */
+export const FRESH_LIMIT = "least(chunks, coalesce(canary_chunks, chunks))";
+
+/** When the step that is being updated has something to lease. */
+const LEASABLE_AT = `CASE WHEN next_chunk < ${FRESH_LIMIT} THEN 0 ELSE (
+  SELECT min(c.due_at) FROM chunk c
+  WHERE c.due_at IS NOT NULL AND c.batch = step.batch AND c.step = step.step) END`;
+
+/**
+ * The chunk that item $3 of batch $1 and step $2 is in; NULL when there is none. Chunks are in the
+ * order of their items and may differ in size, so it halves their range: one look by the primary key
+ * at a time (OFFSET 0 keeps it so), and not a walk over a million of them.
+ */
+export const CHUNK_OF_ITEM = `
+  WITH RECURSIVE look AS (
+    SELECT 0 AS low, s.chunks - 1 AS high, NULL::integer AS found
+    FROM step s WHERE s.batch = $1 AND s.step = $2
+    UNION ALL
+    SELECT CASE WHEN $3 >= m.finish THEN m.chunk + 1 ELSE l.low END,
+      CASE WHEN $3 < m.start THEN m.chunk - 1 ELSE l.high END,
+      CASE WHEN $3 >= m.start AND $3 < m.finish THEN m.chunk END
+    FROM look l CROSS JOIN LATERAL (
+      SELECT i.chunk, i.start, i.finish FROM chunk i
+      WHERE i.batch = $1 AND i.step = $2 AND i.chunk = (l.low + l.high) / 2 OFFSET 0) AS m
+    WHERE l.found IS NULL AND l.low <= l.high
+  ) SELECT found FROM look WHERE found IS NOT NULL`;
+
+const INSERT = statement(
+  `INSERT INTO step (batch, step, pipeline, version, tenant, name, chunk_size, max_redrives,
+     watched_failures)
+   SELECT num, $2, pipeline, version, tenant, $3, $4, $5, $6 FROM batch WHERE num = $1`,
+);
+const FIND = statement("SELECT sliced, pending FROM step WHERE batch = $1 AND step = $2");
+const PLAN = statement(
+  // A fence higher than any before: a slicer of an earlier step cannot finish this one.
+  `UPDATE step SET base_chunks = chunks, sliced = 0, slice_cursor = NULL,
+     slice_fence = (SELECT max(o.slice_fence) + 1 FROM step o WHERE o.batch = step.batch),
+     watch_previous = NULL, watch_stalls = 0 WHERE batch = $1 AND step = $2`,
+);
+const SET_SINCE = statement(
+  // What the step was planned from before, it has.
+  `UPDATE batch SET since_drive = 1 + s.sliced_drive FROM step s
+   WHERE s.batch = batch.num AND batch.num = $1 AND s.step = $2`,
+);
+const SET_CURRENT = statement("UPDATE batch SET step = $2 WHERE num = $1");
+const ADJUST = statement(
+  `UPDATE step SET running = CASE WHEN step.step = b.step AND b.state = 'running'
+       AND b.cancel_mode IS NULL AND ${PAUSE_OF_BATCH} IS NULL THEN 1 ELSE 0 END,
+     leasable_at = ${LEASABLE_AT}
+   FROM batch b WHERE b.num = $1 AND step.batch = b.num AND (
+     step.step = b.step OR step.running = 1)
+   RETURNING step.running`,
+);
+// A lease finds a tenant's steps by its share. An insert would wait for whoever is changing the row
+// that it meets, so there is none where a row is seen.
+const SHARE = statement(
+  `INSERT INTO share (pipeline, tenant)
+   SELECT s.pipeline, s.tenant FROM step s WHERE s.batch = $1 AND s.running = 1 AND NOT EXISTS (
+     SELECT 1 FROM share h WHERE h.pipeline = s.pipeline AND h.tenant = s.tenant)
+   ON CONFLICT DO NOTHING`,
+);
+const SHARE_CLOCK = statement(
+  `INSERT INTO share_clock (pipeline, virtual, item_ms)
+   SELECT s.pipeline, $2, $3 FROM step s WHERE s.batch = $1 AND s.running = 1 AND NOT EXISTS (
+     SELECT 1 FROM share_clock c WHERE c.pipeline = s.pipeline)
+   ON CONFLICT DO NOTHING`,
+);
+// Nobody takes it for a share without work before this is committed.
+const KEEP_SHARE = statement(
+  `SELECT 1 FROM step s JOIN share h ON h.pipeline = s.pipeline AND h.tenant = s.tenant
+   WHERE s.batch = $1 AND s.running = 1 FOR KEY SHARE OF h NOWAIT`,
+);
+const HALT = statement("UPDATE step SET running = 0, leasable_at = NULL WHERE batch = $1");
+const OFFER = statement(
+  `UPDATE step SET leasable_at = ${LEASABLE_AT} WHERE batch = $1 AND step = $2`,
+);
+const PASS_CANARY = statement(
+  "UPDATE step SET canary_chunks = NULL WHERE batch = $1 AND step = $2",
+);
+const HAS_UNSETTLED = statement(
+  `SELECT 1 FROM chunk WHERE batch = $1 AND step = $2 AND chunk < $3 AND state <> 'settled' LIMIT 1`,
+);
+const HAS_LEASED = statement(
+  `SELECT 1 WHERE EXISTS (SELECT 1 FROM lease WHERE batch = $1)
+     OR EXISTS (SELECT 1 FROM chunk WHERE state = 'leased' AND worker > 0 AND batch = $1)`,
+);
+const FIND_CHUNK = statement(`SELECT (${CHUNK_OF_ITEM}) AS chunk`);
+const FORGET_WATCH = statement(
+  "UPDATE step SET watch_previous = NULL, watch_stalls = 0 WHERE batch = $1",
+);
+
+export class Steps {
+  async add(tx: Transaction, num: number, step: number, settings: StepSettings): Promise<void> {
+    const { name, chunkSize, maxRedrives, budget, canary } = settings;
+    const watched = budget !== null || canary !== null;
+    tx.send(INSERT, num, step, name, chunkSize, maxRedrives, watched ? 1 : 0);
+  }
+
+  /** Undefined when the step has not begun. */
+  async find(
+    tx: Transaction,
+    num: number,
+    step: number,
+  ): Promise<{ readonly sliced: number; readonly pending: number } | undefined> {
+    return tx.get(FIND, num, step);
+  }
+
+  /** The batch is at this step now. */
+  async setCurrent(tx: Transaction, num: number, step: number): Promise<void> {
+    tx.send(SET_CURRENT, num, step);
+  }
+
+  /** The step is about to be planned, after whatever earlier drives planned of it. */
+  async beginPlan(tx: Transaction, num: number, step: number): Promise<void> {
+    tx.send(PLAN, num, step);
+    tx.send(SET_SINCE, num, step);
+  }
+
+  /** Has the current step leased from, or not, as its batch's state and pauses say. */
+  async adjustRunning(tx: Transaction, num: number): Promise<void> {
+    const [, adjusted, , , kept] = await Promise.all([
+      tx.tryLockShared("pauses", ""),
+      tx.all<{ readonly running: number }>(ADJUST, num),
+      tx.run(SHARE, num),
+      tx.run(SHARE_CLOCK, num, FIRST_CLOCK.virtual, FIRST_CLOCK.itemMs),
+      tx.get(KEEP_SHARE, num),
+    ]);
+    if (!adjusted.some(({ running }) => running === 1)) return;
+    if (kept === undefined) throw new LockTaken(`the share of batch number ${num}`);
+    tx.tell();
+  }
+
+  /** Nothing of the batch is leased any more. */
+  async halt(tx: Transaction, num: number): Promise<void> {
+    tx.send(HALT, num);
+  }
+
+  /** Works out anew when the step has something to lease. */
+  async offerAgain(tx: Transaction, num: number, step: number): Promise<void> {
+    tx.send(OFFER, num, step);
+    tx.tell();
+  }
+
+  async passCanary(tx: Transaction, num: number, step: number): Promise<void> {
+    tx.send(PASS_CANARY, num, step);
+    await this.offerAgain(tx, num, step);
+  }
+
+  /** Whether some of the step's first chunks are not settled yet. */
+  async hasUnsettled(tx: Transaction, num: number, step: number, chunks: number): Promise<boolean> {
+    return (await tx.get(HAS_UNSETTLED, num, step, chunks)) !== undefined;
+  }
+
+  async hasLeases(tx: Transaction, num: number): Promise<boolean> {
+    return (await tx.get(HAS_LEASED, num)) !== undefined;
+  }
+
+  /** The chunk that an item is in. */
+  async findChunk(
+    tx: Transaction,
+    num: number,
+    step: number,
+    item: number,
+  ): Promise<number | null> {
+    const row = await tx.get<{ readonly chunk: number | null }>(FIND_CHUNK, num, step, item);
+    return row?.chunk ?? null;
+  }
+
+  async forgetWatch(tx: Transaction, num: number): Promise<void> {
+    tx.send(FORGET_WATCH, num);
+  }
+}

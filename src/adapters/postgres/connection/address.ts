@@ -1,0 +1,121 @@
+/**
+ * The address of a store on PostgreSQL: postgres://user:password@host:port/database?schema=sluice.
+ * What it leaves out comes from the environment, as for psql (PGHOST, PGUSER, PGPASSWORD, ~/.pgpass).
+ */
+import { readFileSync } from "node:fs";
+import type { ConnectionOptions as TlsOptions } from "node:tls";
+import { SluiceError } from "../../../core/base/errors.ts";
+
+export interface Address {
+  /** For people: without the password. */
+  readonly name: string;
+  readonly schema: string;
+  readonly host?: string;
+  readonly port?: number;
+  readonly database?: string;
+  readonly user?: string;
+  readonly password?: string;
+  readonly ssl: false | TlsOptions;
+}
+
+const DEFAULT_SCHEMA = "sluice";
+const SCHEMA = /^[a-z_][a-z0-9_]{0,62}$/;
+const SSL_MODES = ["verify-full", "no-verify", "disable"] as const;
+const PARAMETERS = ["schema", "sslmode", "sslrootcert", "host"];
+
+/** Whether a store's name is one of a server, and not of a file. */
+export function isAddress(store: string): boolean {
+  return /^postgres(ql)?:\/\//.test(store);
+}
+
+export function readAddress(text: string, env: NodeJS.ProcessEnv = process.env): Address {
+  const url = parse(text);
+  const get = (name: string): string | undefined => url.searchParams.get(name) ?? undefined;
+  for (const name of url.searchParams.keys()) {
+    if (!PARAMETERS.includes(name)) {
+      throw refuse(`the parameter ${name} is not known`, `There are ${PARAMETERS.join(", ")}.`);
+    }
+  }
+  const schema = get("schema") ?? DEFAULT_SCHEMA;
+  if (!SCHEMA.test(schema)) {
+    throw refuse(`the schema ${JSON.stringify(schema)} has no plain name`, "Use a-z, 0-9 and _.");
+  }
+  const host = get("host") ?? decode(url.hostname);
+  const [user, password, database] = [url.username, url.password, url.pathname.slice(1)];
+  const port = url.port === "" ? undefined : Number(url.port);
+  return {
+    name: describe(url, host, schema),
+    schema,
+    ...(host === "" ? {} : { host }),
+    ...(port === undefined ? {} : { port }),
+    ...(database === "" ? {} : { database: decode(database) }),
+    ...(user === "" ? {} : { user: decode(user) }),
+    ...(password === "" ? {} : { password: decode(password) }),
+    // The driver goes where PGHOST says, if the address does not.
+    ssl: readSsl(host || (env["PGHOST"] ?? ""), get("sslmode"), get("sslrootcert")),
+  };
+}
+
+function parse(text: string): URL {
+  try {
+    return new URL(text);
+  } catch (error) {
+    throw refuse(
+      "it is no address",
+      "It is written postgres://user:password@host:port/database.",
+      error,
+    );
+  }
+}
+
+function describe(url: URL, host: string, schema: string): string {
+  const user = url.username === "" ? "" : `${url.username}@`;
+  const port = url.port === "" ? "" : `:${url.port}`;
+  const within = schema === DEFAULT_SCHEMA ? "" : `?schema=${schema}`;
+  return `postgres://${user}${host}${port}${url.pathname}${within}`;
+}
+
+/** Nobody but this host hears what goes through its loopback or a socket of its file system. */
+function isLocal(host: string): boolean {
+  return ["", "localhost", "127.0.0.1", "::1", "[::1]"].includes(host) || host.startsWith("/");
+}
+
+function readSsl(
+  host: string,
+  mode: string | undefined,
+  authority: string | undefined,
+): Address["ssl"] {
+  const chosen = mode ?? (isLocal(host) && authority === undefined ? "disable" : "verify-full");
+  switch (chosen) {
+    case "disable":
+      return false;
+    case "no-verify":
+      return { rejectUnauthorized: false };
+    case "verify-full":
+      return { rejectUnauthorized: true, ...(authority ? { ca: readAuthority(authority) } : {}) };
+    default:
+      throw refuse(
+        `sslmode is ${JSON.stringify(chosen)}`,
+        `It is one of ${SSL_MODES.join(", ")}; without it a server elsewhere must prove who it is.`,
+      );
+  }
+}
+
+function readAuthority(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw refuse(`sslrootcert ${path} cannot be read`, "Name a file with PEM certificates.", error);
+  }
+}
+
+function decode(text: string): string {
+  return decodeURIComponent(text);
+}
+
+function refuse(what: string, hint: string, cause?: unknown): SluiceError {
+  return new SluiceError("BAD_STORE_ADDRESS", `the store's address is not understood: ${what}`, {
+    hint,
+    cause,
+  });
+}

@@ -1,0 +1,196 @@
+/** What PostgreSQL and the way to it complain of, in words that name the server and the remedy. */
+import { describeError, SluiceError } from "../../../core/base/errors.ts";
+import type { CommitFault } from "../../../core/items/item-commit.ts";
+import { LockTaken } from "./transaction.ts";
+
+/** SQLSTATE codes; two characters stand for a whole class. */
+const SQLSTATE = {
+  serializationFailure: "40001",
+  deadlock: "40P01",
+  lockNotAvailable: "55P03",
+  uniqueViolation: "23505",
+  readOnly: "25006",
+  idleInTransaction: "25P03",
+  tooManyConnections: "53300",
+  diskFull: "53100",
+  insufficientResources: "53",
+  invalidPassword: "28",
+  noSuchDatabase: "3D000",
+  privilege: "42501",
+  undefinedTable: "42P01",
+  undefinedColumn: "42703",
+  connection: "08",
+  operatorIntervention: "57",
+  queryCanceled: "57014",
+  noSuchStatement: "26000",
+  duplicateStatement: "42P05",
+} as const;
+
+/** Two that met, a server that is no primary, has no room left, or stops. */
+const STORES_FAULTS: readonly string[] = ["25", "40", "53", "57", "58"];
+const MESSAGE_CHARS_MAX = 2_000;
+
+/** What sockets and names say when nobody is there. */
+const NETWORK = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ETIMEDOUT",
+  "ENOENT",
+]);
+
+export function readCode(error: unknown): string {
+  return error instanceof Error && "code" in error && typeof error.code === "string"
+    ? error.code
+    : "";
+}
+
+/** Two met at the same rows, and neither is to blame: the same again will do. */
+export function isContention(error: unknown): boolean {
+  const code = readCode(error);
+  return (
+    error instanceof LockTaken ||
+    code === SQLSTATE.serializationFailure ||
+    code === SQLSTATE.deadlock ||
+    code === SQLSTATE.lockNotAvailable ||
+    code === SQLSTATE.uniqueViolation
+  );
+}
+
+/**
+ * A statement that was prepared is not there, or one that was not is: a pooler between us and the
+ * server gives every transaction another connection, and does not know of statements.
+ */
+export function isPoolersFault(error: unknown): boolean {
+  const code = readCode(error);
+  return code === SQLSTATE.noSuchStatement || code === SQLSTATE.duplicateStatement;
+}
+
+/** The connection is of no use any more, whatever the fault was. */
+export function isBroken(error: unknown): boolean {
+  const code = readCode(error);
+  return (
+    NETWORK.has(code) ||
+    code.startsWith(SQLSTATE.connection) ||
+    code.startsWith(SQLSTATE.operatorIntervention) ||
+    code === SQLSTATE.idleInTransaction ||
+    code === SQLSTATE.readOnly ||
+    code === SQLSTATE.tooManyConnections ||
+    (error instanceof Error && !("severity" in error) && isDriverFault(error.message))
+  );
+}
+
+/**
+ * What a user's statement is to blame for, or what it met: the transaction can go on from a savepoint.
+ * It may wait too long for somebody else's lock, or for itself: that must not hold up everything else.
+ */
+export function isItemsFault(error: unknown): boolean {
+  if (!(error instanceof Error) || !("severity" in error) || error.severity !== "ERROR")
+    return false;
+  const code = readCode(error);
+  return code === SQLSTATE.queryCanceled || !STORES_FAULTS.some((one) => code.startsWith(one));
+}
+
+/** In the words of the server, which name the table and the constraint. */
+export function describeItemFault(error: unknown): CommitFault {
+  const isPermanent = describeError(error).errorClass === "permanent";
+  const message = error instanceof Error ? error.message : String(error);
+  const detail = error instanceof Error && "detail" in error ? error.detail : undefined;
+  const text = typeof detail === "string" ? `${message}: ${detail}` : message;
+  return {
+    errorClass: isPermanent ? "permanent" : "transient",
+    message: text.slice(0, MESSAGE_CHARS_MAX).toWellFormed(),
+  };
+}
+
+/** The driver has no codes for these. */
+function isDriverFault(message: string): boolean {
+  return /^(Connection terminated|Query read timeout|timeout|Client has encountered|Client was closed|Cannot use a pool|Connection ended|The server does not support SSL|write after end)/i.test(
+    message,
+  );
+}
+
+/** Told in words only. That a server has no certificate at all will not pass by itself either. */
+function isUntrusted(message: string): boolean {
+  return /certificate|self[- ]signed|does not support SSL/i.test(message);
+}
+
+/** Turns an error of the driver or the server into one a person can act on; others pass through. */
+export function translateError(error: unknown, name: string): unknown {
+  const say = (code: string, message: string, hint: string, retryable = false): SluiceError =>
+    new SluiceError(code, message, { hint, retryable, cause: error });
+  const code = readCode(error);
+  const detail = error instanceof Error ? error.message : String(error);
+  if (error instanceof SluiceError) return error;
+  if (isContention(error)) {
+    return say(
+      "STORE_BUSY",
+      `the database ${name} had too many at the same rows at once: ${detail}`,
+      "Try again. Nothing was lost.",
+      true,
+    );
+  }
+  switch (code) {
+    case SQLSTATE.readOnly:
+      return say(
+        "STORE_READ_ONLY",
+        `the server ${name} is read-only, as a standby is`,
+        "Point the store at the primary. After a failover that comes by itself once its name leads there.",
+        true,
+      );
+    case SQLSTATE.diskFull:
+      return say(
+        "STORE_FULL",
+        `the disk of the server ${name} is full`,
+        "Free some space on the server: what was under way goes on then.",
+        true,
+      );
+    case SQLSTATE.noSuchDatabase:
+      return say(
+        "STORE_UNREACHABLE",
+        `there is no such database at ${name}`,
+        "Create it (CREATE DATABASE), or correct the name at the end of the store's address.",
+      );
+    case SQLSTATE.privilege:
+      return say(
+        "STORE_FORBIDDEN",
+        `the server ${name} refuses: ${detail}`,
+        "Give the role the rights that docs/operating/postgres.md lists, or run `sluice migrate` as a role that has them.",
+      );
+    case SQLSTATE.undefinedTable:
+    case SQLSTATE.undefinedColumn:
+      return say(
+        "STORE_MISSING",
+        `the schema at ${name} is not there, or not this version's: ${detail}`,
+        "Run `sluice migrate` against it, or correct the schema in the store's address.",
+      );
+    default:
+  }
+  if (code.startsWith(SQLSTATE.invalidPassword)) {
+    return say(
+      "STORE_FORBIDDEN",
+      `the server ${name} does not let this user in: ${detail}`,
+      "Correct the user and the password in the store's address, or PGPASSWORD, or ~/.pgpass.",
+    );
+  }
+  if (isUntrusted(detail) || (!isBroken(error) && /SSL/i.test(detail))) {
+    return say(
+      "STORE_UNTRUSTED",
+      `the server ${name} could not prove who it is: ${detail}`,
+      "Name the certificate of its authority with sslrootcert=<file> in the store's address; sslmode=no-verify or sslmode=disable only on a network that you trust.",
+    );
+  }
+  if (isBroken(error) || code.startsWith(SQLSTATE.insufficientResources)) {
+    return say(
+      "STORE_UNREACHABLE",
+      `the server ${name} cannot be reached: ${detail}`,
+      "Check that it runs, its address and port, and its max_connections. Workers go on by themselves once it is back.",
+      true,
+    );
+  }
+  return error;
+}

@@ -1,0 +1,111 @@
+/** Who works on this store, on what, and who has gone without a word. */
+import type { Served, WorkerFacts } from "../../../ports/store/working.ts";
+import type { Host } from "../../sql/host.ts";
+import type { BatchRow } from "../../sql/rows.ts";
+import { statement } from "../connection/statement.ts";
+import type { Transaction } from "../connection/transaction.ts";
+
+/** Who has not been heard of for so long is gone, on whatever host he was. */
+const SILENT_MS = 86_400_000;
+
+interface WorkerRow {
+  readonly id: number;
+  readonly process: string;
+}
+
+const INSERT = statement(
+  "INSERT INTO worker (name, process, registered_at) VALUES ($1, $2, $3) RETURNING id",
+);
+// Several may register at once: what another one has is left to it.
+const DELETE_CLAIMS = statement(
+  `DELETE FROM claim WHERE duty IN (
+     SELECT duty FROM claim WHERE until <= $1 FOR UPDATE SKIP LOCKED)`,
+);
+const SELECT_IDLE = statement(
+  `SELECT id, process, greatest(until, registered_at) AS seen_at FROM worker
+   WHERE id NOT IN (SELECT worker FROM claim) AND id NOT IN (SELECT worker FROM lease)
+     AND id NOT IN (SELECT worker FROM chunk WHERE state = 'leased' AND worker > 0)
+   FOR UPDATE SKIP LOCKED`,
+);
+const DELETE = [
+  "DELETE FROM worker WHERE id = ANY($1::bigint[])",
+  "DELETE FROM served WHERE worker = ANY($1::bigint[])",
+  "DELETE FROM permit WHERE worker = ANY($1::bigint[])",
+].map(statement);
+const BEAT = statement("UPDATE worker SET until = $2 WHERE id = $1");
+// What it serves seldom changes: rows that stay are not written anew with every sign of life.
+const SERVES = "unnest($2::text[], $3::text[], $4::text[]) AS n(pipeline, version, only_batch)";
+const UNSERVE = statement(
+  `DELETE FROM served s WHERE s.worker = $1 AND NOT EXISTS (
+     SELECT 1 FROM ${SERVES} WHERE n.pipeline = s.pipeline AND n.version = s.version
+       AND n.only_batch = s.only_batch)`,
+);
+const SERVE = statement(
+  `INSERT INTO served (worker, pipeline, version, only_batch)
+   SELECT $1, n.pipeline, n.version, n.only_batch FROM ${SERVES} ON CONFLICT DO NOTHING`,
+);
+const SELECT_SERVING = statement(
+  `SELECT w.id, w.process FROM served s JOIN worker w ON w.id = s.worker
+   WHERE s.pipeline = $1 AND s.version = $2 AND s.only_batch IN ('', $3) AND w.until > $4`,
+);
+const SELECT_HOLDERS = statement(
+  `SELECT c.worker AS id, w.process FROM chunk c JOIN worker w ON w.id = c.worker
+   WHERE c.state = 'leased' AND c.worker > 0
+   UNION SELECT w.id, w.process FROM lease l JOIN worker w ON w.id = l.worker
+   UNION SELECT w.id, w.process FROM permit p JOIN worker w ON w.id = p.worker`,
+);
+
+export class Workers {
+  readonly #host: Host;
+
+  constructor(host: Host) {
+    this.#host = host;
+  }
+
+  /** Also forgets workers that are gone and hold nothing: their rows would pile up. */
+  async register(tx: Transaction, { name }: WorkerFacts): Promise<number> {
+    await tx.begin();
+    tx.send(DELETE_CLAIMS, Math.floor(tx.now));
+    const idle = await tx.all<WorkerRow & { readonly seen_at: number }>(SELECT_IDLE);
+    const silent = idle.filter(({ seen_at: seenAt }) => tx.now - seenAt > SILENT_MS);
+    const gone = [...new Set([...this.#listGone(idle), ...silent.map(({ id }) => id)])];
+    if (gone.length > 0) for (const drop of DELETE) tx.send(drop, gone);
+    const row = await tx.get(INSERT, name, this.#host.process, tx.wallMs);
+    return (row as { id: number }).id;
+  }
+
+  async beat(
+    tx: Transaction,
+    worker: number,
+    serves: readonly Served[],
+    forMs: number,
+  ): Promise<void> {
+    await tx.begin();
+    tx.send(BEAT, worker, Math.floor(tx.now + forMs));
+    const pipelines = serves.map(({ pipeline }) => pipeline);
+    const versions = serves.map(({ version }) => version);
+    const batches = serves.map(({ batch = "" }) => batch);
+    tx.send(UNSERVE, worker, pipelines, versions, batches);
+    tx.send(SERVE, worker, pipelines, versions, batches);
+  }
+
+  /** Whether some living worker takes this batch. */
+  async has(
+    tx: Transaction,
+    { pipeline, version, id }: Pick<BatchRow, "pipeline" | "version" | "id">,
+  ): Promise<boolean> {
+    await tx.begin();
+    const now = Math.floor(tx.now);
+    const rows = await tx.all<WorkerRow>(SELECT_SERVING, pipeline, version, id, now);
+    return rows.some(({ process }) => !this.#host.isGone(process));
+  }
+
+  /** Those who hold leases or permits and are dead. */
+  async listGoneHolders(tx: Transaction): Promise<number[]> {
+    return this.#listGone(await tx.all<WorkerRow>(SELECT_HOLDERS));
+  }
+
+  #listGone(rows: readonly WorkerRow[]): number[] {
+    return rows.filter(({ process }) => this.#host.isGone(process)).map(({ id }) => id);
+  }
+}

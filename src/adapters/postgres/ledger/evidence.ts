@@ -1,0 +1,110 @@
+/** Checkpoints of chains, the keys that signed them, and erasing, in SQL. */
+import { type Act, describeAct } from "../../../core/batch/batch.ts";
+import { CHECKPOINTS_TOPIC, describeCheckpoint } from "../../../core/ledger/checkpoint-message.ts";
+import { measureLink } from "../../../core/ledger/item-ledger.ts";
+import type {
+  KeptDetails,
+  LedgerStore,
+  StoredCheckpoint,
+  StoredKey,
+} from "../../../ports/store/ledger.ts";
+import type { BatchRow } from "../../sql/rows.ts";
+import type { Connection } from "../connection/connection.ts";
+import type { Ledger } from "./ledger.ts";
+import type { Recorder } from "./records.ts";
+import { statement } from "../connection/statement.ts";
+import type { Topics } from "../topics/topics.ts";
+import type { Transaction } from "../connection/transaction.ts";
+
+const OF_BATCH = `SELECT size, body, signature, tree FROM ledger_checkpoint
+   WHERE batch = (SELECT num FROM batch WHERE id = $1) ORDER BY size`;
+const SELECT_LAST = statement(`${OF_BATCH} DESC LIMIT 1`);
+const SELECT_CHECKPOINTS = statement(OF_BATCH);
+const SELECT_SIZE = statement(
+  "SELECT coalesce(max(size), 0) AS size FROM ledger_checkpoint WHERE batch = $1",
+);
+const INSERT_CHECKPOINT = statement(
+  `INSERT INTO ledger_checkpoint (batch, size, body, signature, tree) VALUES ($1, $2, $3, $4, $5)`,
+);
+const SELECT_KEYS = statement("SELECT id, body, signature FROM ledger_key ORDER BY place");
+const INSERT_KEY = statement(
+  `INSERT INTO ledger_key (id, body, signature) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING`,
+);
+const SELECT_LINK = statement(
+  "SELECT body, lines, details FROM ledger_link WHERE batch = $1 AND seq = $2",
+);
+const UPDATE_DETAILS = statement(
+  "UPDATE ledger_link SET details = $1, size = $2 WHERE batch = $3 AND seq = $4",
+);
+
+/** Under the lock of the batch; answers of how many records they are gone. */
+async function putDetails(
+  tx: Transaction,
+  num: number,
+  { seq, was, details, records }: KeptDetails,
+): Promise<number> {
+  type Row = { readonly body: string; readonly lines: string; readonly details: string | null };
+  const link = await tx.get<Row>(SELECT_LINK, num, seq);
+  if (link?.details !== was) return 0;
+  const size = measureLink(link.body, { lines: link.lines, details });
+  tx.send(UPDATE_DETAILS, details, size, num, seq);
+  return records;
+}
+
+export interface EvidenceParts {
+  readonly connection: Connection;
+  readonly recorder: Recorder;
+  readonly ledger: Ledger;
+  readonly topics: Topics;
+  /** Under its lock; throws for a batch that is not there. */
+  readonly lock: (tx: Transaction, id: string) => Promise<BatchRow>;
+}
+
+export function composeEvidence(parts: EvidenceParts): LedgerStore {
+  const { connection, recorder, ledger, topics, lock } = parts;
+  const addCheckpoint = async (
+    tx: Transaction,
+    { num, id }: BatchRow,
+    checkpoint: StoredCheckpoint,
+    afterSize: number,
+  ): Promise<boolean> => {
+    const [last, isHeard] = await Promise.all([
+      tx.get<{ readonly size: number }>(SELECT_SIZE, num),
+      topics.hasGroups(tx, CHECKPOINTS_TOPIC),
+    ]);
+    if ((last?.size ?? 0) !== afterSize) return false;
+    const { size, body, signature, tree } = checkpoint;
+    tx.send(INSERT_CHECKPOINT, num, size, body, signature, tree);
+    if (isHeard) topics.add(tx, [describeCheckpoint(id, checkpoint)]);
+    tx.tell();
+    return true;
+  };
+  const erase = async (
+    tx: Transaction,
+    num: number,
+    kept: readonly KeptDetails[],
+    act: Act,
+  ): Promise<number> => {
+    let records = 0;
+    for (const one of kept) records += await putDetails(tx, num, one);
+    if (records === 0) return 0;
+    const data = { records, ...describeAct(act) };
+    await recorder.record(tx, num, { type: "details.erased", data });
+    tx.tell();
+    return records;
+  };
+  return {
+    readLedger: (id, after, limit) => connection.read((tx) => ledger.read(tx, id, after, limit)),
+    findCheckpoint: (id) =>
+      connection.read(async (tx) => (await tx.get<StoredCheckpoint>(SELECT_LAST, id)) ?? null),
+    readCheckpoints: (id) =>
+      connection.read((tx) => tx.all<StoredCheckpoint>(SELECT_CHECKPOINTS, id)),
+    addCheckpoint: (id, checkpoint, afterSize) =>
+      connection.write(async (tx) => addCheckpoint(tx, await lock(tx, id), checkpoint, afterSize)),
+    readKeys: () => connection.read((tx) => tx.all<StoredKey>(SELECT_KEYS)),
+    addKey: ({ id, body, signature }) =>
+      connection.write(async (tx) => tx.send(INSERT_KEY, id, body, signature)),
+    eraseDetails: (id, kept, act) =>
+      connection.write(async (tx) => erase(tx, (await lock(tx, id)).num, kept, act)),
+  };
+}

@@ -1,0 +1,171 @@
+/**
+ * What the chains of batches tell of their items, in SQL; written in the caller's transaction, under
+ * the lock of the batch. Where no ledger is kept it asks and sends nothing, and where one is, what it
+ * asks for shares the round trip of the chunks themselves.
+ */
+import {
+  type ChangeCause,
+  type ChunkPlace,
+  describeChange,
+  describeRedriven,
+  type ItemsLink,
+  LEDGER_PAGE_CHARS,
+  type LedgerBlock,
+  measureLink,
+} from "../../../core/ledger/item-ledger.ts";
+import type { OutcomeMap } from "../../../core/items/outcome-map.ts";
+import type { ChunkEffect, StoredChunk } from "../../../core/items/tracked-item.ts";
+import type { LedgerLink } from "../../../ports/store/ledger.ts";
+import type { Report } from "../../../ports/store/working.ts";
+import { type LinkRow, toLink } from "../../sql/ledger-rows.ts";
+import type { Recorder } from "./records.ts";
+import { statement } from "../connection/statement.ts";
+import type { Transaction } from "../connection/transaction.ts";
+
+const SELECT_KNOWN = statement(
+  `SELECT n.report, n.block
+   FROM unnest($1::int[], $2::text[], $3::int[], $4::int[], $5::bigint[], $6::int[])
+     AS n(report, id, step, chunk, fence, block) JOIN batch b ON b.id = n.id
+   CROSS JOIN LATERAL (SELECT 1 FROM ledger_link o WHERE o.batch = b.num AND o.step = n.step
+     AND o.chunk = n.chunk AND o.fence = n.fence AND o.block = n.block OFFSET 0) AS l
+   WHERE b.id = ANY($2::text[])`,
+);
+const INSERT = statement(
+  `INSERT INTO ledger_link (batch, seq, body, hash, step, chunk, fence, block, lines, details, size)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+);
+// Retention takes its first link first: what is left after that is no chain any more.
+const OF_BATCH = `batch = (SELECT num FROM batch WHERE id = $1 AND (pruned = 0
+    OR EXISTS (SELECT 1 FROM record r WHERE r.batch = batch.num AND r.seq = 1)))
+  AND seq > $2 ORDER BY seq LIMIT $3`;
+const SELECT = statement(
+  `SELECT seq, type, body, hash, lines, details FROM (
+     SELECT l.*, sum(size) OVER (ORDER BY seq) AS total, row_number() OVER (ORDER BY seq) AS nth
+     FROM (
+       (SELECT seq, type, body, hash, NULL::text AS lines, NULL::text AS details, 0 AS size
+        FROM record WHERE ${OF_BATCH})
+       UNION ALL
+       (SELECT seq, NULL, body, hash, lines, details, size FROM ledger_link WHERE ${OF_BATCH})
+     ) AS l) AS p
+   WHERE (nth = 1 OR total <= $4) AND nth <= $3 ORDER BY seq`,
+);
+
+/** Which blocks of which reports are there already: `report/number`. */
+export type KnownBlocks = ReadonlySet<string>;
+
+const NOTHING_KNOWN: KnownBlocks = new Set();
+
+export class Ledger {
+  readonly #recorder: Recorder;
+
+  constructor(recorder: Recorder) {
+    this.#recorder = recorder;
+  }
+
+  /** What is needed to write of these reports, asked for behind the locks of their batches. */
+  async look(tx: Transaction, reports: readonly Report[]): Promise<KnownBlocks> {
+    const kept = reports.filter(({ ledger }) => ledger !== undefined);
+    if (kept.length === 0) return NOTHING_KNOWN;
+    const heads = this.#recorder.readHeads(tx, [...new Set(kept.map(({ batch }) => batch))]);
+    const sent = reports.flatMap((report, nth) =>
+      (report.ledger?.blocks ?? []).map(({ number }) => ({ ...report, nth, number })),
+    );
+    if (sent.length === 0) {
+      await heads;
+      return NOTHING_KNOWN;
+    }
+    const known = tx.all<{ readonly report: number; readonly block: number }>(
+      SELECT_KNOWN,
+      sent.map(({ nth }) => nth),
+      sent.map(({ batch }) => batch),
+      sent.map(({ step }) => step),
+      sent.map(({ chunk }) => chunk),
+      sent.map(({ fence }) => fence),
+      sent.map(({ number }) => number),
+    );
+    await heads;
+    return new Set((await known).map(({ report, block }) => `${report}/${block}`));
+  }
+
+  /** What one commit has to say of items, to be written before the records of endings. */
+  begin(): LedgerWrites {
+    return new LedgerWrites(this.#recorder);
+  }
+
+  async writeRedriven(
+    tx: Transaction,
+    num: number,
+    place: ChunkPlace,
+    change: { readonly before: OutcomeMap; readonly after: OutcomeMap; readonly drive: number },
+  ): Promise<void> {
+    const writes = this.begin();
+    writes.add(num, place, [describeRedriven(place, change.before, change.after, change.drive)]);
+    await writes.send(tx);
+  }
+
+  async read(tx: Transaction, id: string, afterSeq: number, limit: number): Promise<LedgerLink[]> {
+    const rows = await tx.all<LinkRow>(SELECT, id, afterSeq, limit, LEDGER_PAGE_CHARS);
+    return rows.map(toLink);
+  }
+}
+
+interface LinkWrite {
+  readonly place: ChunkPlace;
+  readonly link: ItemsLink;
+}
+
+export class LedgerWrites {
+  readonly #recorder: Recorder;
+  /** By the number of the batch. */
+  readonly #links = new Map<number, LinkWrite[]>();
+
+  constructor(recorder: Recorder) {
+    this.#recorder = recorder;
+  }
+
+  /** `blocks`: those that are not there yet. */
+  note(
+    num: number,
+    place: ChunkPlace,
+    change: {
+      readonly stored: StoredChunk;
+      readonly effect: ChunkEffect;
+      readonly cause: ChangeCause;
+      readonly blocks?: readonly LedgerBlock[];
+    },
+  ): void {
+    const { stored, effect, cause, blocks } = change;
+    this.add(num, place, describeChange(place, stored, effect, cause, blocks));
+  }
+
+  add(num: number, place: ChunkPlace, links: readonly ItemsLink[]): void {
+    const ofBatch = this.#links.get(num) ?? [];
+    this.#links.set(num, ofBatch);
+    for (const link of links) ofBatch.push({ place, link });
+  }
+
+  async send(tx: Transaction): Promise<void> {
+    for (const [num, writes] of this.#links) {
+      const records = writes.map(({ link }) => link.record);
+      const chained = await this.#recorder.chain(tx, num, records);
+      for (const [at, { place, link }] of writes.entries()) {
+        const { seq, body, hash } = chained[at] as (typeof chained)[number];
+        const { block } = link;
+        tx.send(
+          INSERT,
+          num,
+          seq,
+          body,
+          hash,
+          place.step,
+          place.chunk,
+          place.fence,
+          block?.number ?? null,
+          block?.lines ?? null,
+          block?.details ?? null,
+          measureLink(body, block),
+        );
+      }
+    }
+  }
+}

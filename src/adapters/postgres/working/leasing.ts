@@ -1,0 +1,367 @@
+/**
+ * Choosing and taking the next chunks. Tenants are walked in the order of their tags, each with its
+ * steps that have something to lease; chunks that never ran are taken as one range from `next_chunk`
+ * on, so a backlog of a million costs what a backlog of ten does, and none of them is written.
+ *
+ * Who is leased from is decided on what was read without a lock, by core's rules. Then that batch and
+ * its tenant's share are locked, unless somebody else has them: he is about to lease from it, so it is
+ * passed over, and the next in line is served. When nothing else is there, the caller is told which
+ * batch to wait for: in a transaction that holds nothing yet.
+ */
+import {
+  computeCost,
+  divideLease,
+  type LeaseCandidate,
+  type Taken,
+  type TenantShare,
+  TENANTS_PER_LEASE_MAX,
+} from "../../../core/limits/fair-share.ts";
+import { countPending } from "../../../core/items/outcome-map.ts";
+import type { LeasedChunk, LeaseRequest } from "../../../ports/store/working.ts";
+import { type Budget, type ChunkRow, listVersions } from "../../sql/leasable.ts";
+import { type ItemRow, readCheckpoint } from "../../sql/rows.ts";
+import { readShare, type ShareRow } from "../../sql/uses.ts";
+import { byKey } from "../connection/by-key.ts";
+import type { CappedRow, PermitBook, Permits } from "../limits/permits.ts";
+import { readLeasable } from "./leasable-chunks.ts";
+import { insertRun } from "../chunks/lease-runs.ts";
+import type { Shares } from "../limits/shares.ts";
+import { statement } from "../connection/statement.ts";
+import { FRESH_LIMIT } from "../batches/steps.ts";
+import { awaitLater, type Transaction } from "../connection/transaction.ts";
+
+/** Steps of one tenant that one lease can look at. */
+const STEPS_PER_TENANT_MAX = 64;
+
+/** A leasable step with its tenant's share, as one row. */
+interface CandidateRow extends ShareRow, CappedRow {
+  readonly batch: number;
+  readonly step: number;
+  readonly chunk_size: number;
+  readonly item_ledger: number;
+}
+
+/** A step that is locked. */
+interface StepRow {
+  readonly next_chunk: number;
+  readonly fresh_limit: number;
+  readonly passes: number;
+  readonly max_redrives: number;
+}
+
+const LEASABLE = `s.pipeline = $1 AND s.version = ANY($2::text[]) AND s.step = $3
+  AND s.running = 1 AND s.leasable_at IS NOT NULL`;
+/** Whether the request is for this batch only. */
+const ASKED = "($4::text IS NULL OR b.id = $4)";
+
+const SELECT_CANDIDATES = statement(
+  `SELECT t.tenant, t.finish, t.owed, t.item_ms, t.weight, s.batch, s.step, s.chunk_size, s.id,
+     s.lane, s.pipeline, s.caps, s.item_ledger
+   FROM (
+     SELECT h.tenant, h.finish, h.owed, h.item_ms, coalesce(
+       (SELECT l.value::float8 FROM limit_setting l WHERE l.kind = 'weight'
+          AND l.scope = 'tenant' AND l.name = h.pipeline || '/' || h.tenant),
+       (SELECT b.weight FROM batch b
+        WHERE b.pipeline = h.pipeline AND b.tenant = h.tenant AND b.ended_at IS NULL
+        ORDER BY b.num DESC LIMIT 1), 1) AS weight
+     FROM share h WHERE h.pipeline = $1 AND EXISTS (
+       SELECT 1 FROM step s JOIN batch b ON b.num = s.batch
+       WHERE ${LEASABLE} AND s.tenant = h.tenant AND s.leasable_at <= $5 AND ${ASKED})
+     ORDER BY h.finish, h.tenant LIMIT ${TENANTS_PER_LEASE_MAX}) AS t
+   CROSS JOIN LATERAL (
+     SELECT s.batch, s.step, s.turn, s.chunk_size, b.id, b.lane, b.pipeline, b.caps,
+       b.item_ledger
+     FROM step s JOIN batch b ON b.num = s.batch
+     WHERE ${LEASABLE} AND s.tenant = t.tenant AND s.leasable_at <= $5 AND ${ASKED}
+     ORDER BY s.turn, s.batch LIMIT ${STEPS_PER_TENANT_MAX}) AS s
+   ORDER BY t.finish, t.tenant, s.turn, s.batch`,
+);
+// What is due already could not be leased, as a cap is reached: what comes later counts.
+const SELECT_NEXT_DUE = statement(
+  `SELECT min(s.leasable_at) AS due FROM step s JOIN batch b ON b.num = s.batch
+   WHERE ${LEASABLE} AND s.leasable_at > $5 AND ${ASKED}`,
+);
+const TRY_LOCK_BATCH = statement(
+  "SELECT num FROM batch WHERE num = $1 FOR NO KEY UPDATE SKIP LOCKED",
+);
+const SELECT_STEP = statement(
+  `SELECT next_chunk, ${FRESH_LIMIT} AS fresh_limit, passes, max_redrives FROM step s
+   WHERE batch = $1 AND step = $2 AND running = 1 AND leasable_at <= $3`,
+);
+const LEASE_DUE = statement(
+  `UPDATE chunk c SET state = 'leased', fence = fence + 1, worker = $1, lease_until = $2,
+     due_at = NULL, charge = n.charge, busy_ms = 0
+   FROM unnest($5::int[], $6::float8[]) AS n(chunk, charge)
+   ${byKey("chunk", "batch = $3 AND step = $4 AND chunk = n.chunk")}
+   WHERE c.ctid = found.ctid`,
+);
+const UPDATE_STEP = statement(
+  // What somebody takes up has not stalled, whatever the watch saw before.
+  `UPDATE step SET next_chunk = $3, leasable_at = CASE WHEN $3 < ${FRESH_LIMIT} THEN 0 ELSE (
+     SELECT min(due_at) FROM chunk WHERE due_at IS NOT NULL AND batch = $1 AND step = $2) END,
+     watch_previous = NULL, watch_stalls = 0, turn = nextval('lease_turn')
+   WHERE batch = $1 AND step = $2`,
+);
+const SELECT_HISTORIES = statement(
+  `SELECT item, attempts, deaths, due_at, checkpoint_name, checkpoint_data, drive FROM item
+   WHERE batch = $1 AND step = $2 AND item >= $3 AND item < $4 AND dead = 0 ORDER BY item`,
+);
+const SELECT_OVERRIDES = statement(
+  `SELECT item, value FROM override WHERE batch = $1 AND step = $2 AND item >= $3 AND item < $4
+   ORDER BY item`,
+);
+
+/** Most chunks have nothing special about their items: one list serves them all. */
+const NONE: readonly never[] = [];
+
+interface Candidate extends LeaseCandidate {
+  readonly tenant: string;
+  share: TenantShare;
+  readonly steps: readonly CandidateRow[];
+  served: boolean;
+}
+
+/** One lease while it is being made. */
+interface Course {
+  readonly tx: Transaction;
+  readonly request: LeaseRequest;
+  readonly now: number;
+  readonly book: PermitBook | null;
+  /** What an item of anybody takes. */
+  readonly itemMs: number;
+  readonly leased: (LeasedChunk | Promise<LeasedChunk>)[];
+  /** Batches that are locked already. */
+  readonly held: Set<number>;
+  /** Batches that somebody else has. */
+  readonly taken: Set<number>;
+}
+
+export interface Leased {
+  readonly chunks: LeasedChunk[];
+  /** The number of a batch in which something was due, where others were at all there is. */
+  readonly contended: number | null;
+  readonly book: PermitBook | null;
+}
+
+export class Leasing {
+  readonly #shares: Shares;
+  readonly #permits: Permits;
+
+  constructor(shares: Shares, permits: Permits) {
+    this.#shares = shares;
+    this.#permits = permits;
+  }
+
+  /** True when a request made now would find something: asked before anything is locked. */
+  async hasDue(tx: Transaction, request: LeaseRequest): Promise<boolean> {
+    await tx.begin();
+    const rows = await this.#listRows(tx, request);
+    return (await this.#permits.listAllowed(tx, request.worker, rows)).length > 0;
+  }
+
+  /** `held`: the batches that the transaction has locked already. */
+  async lease(tx: Transaction, request: LeaseRequest, held: readonly number[]): Promise<Leased> {
+    const { pipeline, worker } = request;
+    const [rows, clock] = await Promise.all([
+      this.#listRows(tx, request),
+      this.#shares.getClock(tx, pipeline),
+    ]);
+    const book = await this.#permits.open(tx, worker, rows);
+    book?.keep(request);
+    const allowed = book === null ? rows : rows.filter((row) => book.allows(row));
+    const common = { tx, request, now: Math.floor(tx.now), book, itemMs: clock.itemMs };
+    const known = { leased: [], held: new Set(held), taken: new Set<number>() };
+    const course: Course = { ...common, ...known };
+    const candidates = groupByTenant(allowed, clock.itemMs);
+    const virtual = await this.#divide(candidates, course, clock.virtual);
+    const [first = null] = course.leased.length === 0 ? course.taken : [];
+    const served = candidates.filter((candidate) => candidate.served);
+    this.#shares.save(
+      tx,
+      served.map(({ tenant, share }) => ({ pipeline, tenant, share })),
+    );
+    if (course.leased.length > 0) {
+      this.#shares.saveClock(tx, pipeline, { ...clock, virtual });
+      book?.prolong(request);
+    }
+    book?.free(request);
+    book?.close(tx);
+    const chunks: LeasedChunk[] = [];
+    for (const one of course.leased) chunks.push(one instanceof Promise ? await one : one);
+    return { chunks, contended: first, book };
+  }
+
+  async #divide(candidates: Candidate[], course: Course, virtual: number): Promise<number> {
+    const parts = divideLease(candidates, course.request, virtual);
+    let next = parts.next();
+    while (!next.done) {
+      const { candidate, itemsMax, chunksMax } = next.value;
+      next = parts.next(await this.#take(candidate, itemsMax, chunksMax, course));
+    }
+    return next.value;
+  }
+
+  #listRows(tx: Transaction, request: LeaseRequest): Promise<CandidateRow[]> {
+    const { pipeline, step, batch } = request;
+    const versions = listVersions(request);
+    const now = Math.floor(tx.now);
+    return tx.all<CandidateRow>(SELECT_CANDIDATES, pipeline, versions, step, batch, now);
+  }
+
+  async computeNextDue(tx: Transaction, request: LeaseRequest): Promise<number | null> {
+    const { pipeline, step, batch } = request;
+    const now = Math.floor(tx.now);
+    const asked = [pipeline, listVersions(request), step, batch, now] as const;
+    const row = await tx.get<{ due: number | null }>(SELECT_NEXT_DUE, ...asked);
+    const due = row?.due ?? null;
+    return due === null ? null : due - now;
+  }
+
+  async #take(candidate: Candidate, items: number, chunks: number, course: Course): Promise<Taken> {
+    const left = { items, chunks };
+    let pending = 0;
+    for (const step of candidate.steps) {
+      if (left.chunks <= 0 || left.items <= 0) break;
+      if (course.taken.has(step.batch)) continue;
+      pending += await this.#leaseFrom(step, candidate, left, course);
+    }
+    return { items: items - left.items, chunks: chunks - left.chunks, pending };
+  }
+
+  /** Answers how many items are to run. */
+  async #leaseFrom(
+    step: CandidateRow,
+    candidate: Candidate,
+    left: { items: number; chunks: number },
+    course: Course,
+  ): Promise<number> {
+    const { tx, request, now, book } = course;
+    const { batch, step: number, pipeline, tenant } = step;
+    const isHeld = course.held.has(batch);
+    const [locked, share, row, take] = await Promise.all([
+      isHeld ? { num: batch } : tx.get(TRY_LOCK_BATCH, batch),
+      this.#shares.tryLock(tx, pipeline, tenant),
+      tx.get<StepRow>(SELECT_STEP, batch, number, now),
+      readLeasable(tx, step, now, left),
+    ]);
+    if (locked === undefined || share === undefined) {
+      course.taken.add(batch);
+      return 0;
+    }
+    course.held.add(batch);
+    // Somebody was quicker.
+    if (row === undefined) return 0;
+    if (!candidate.served) {
+      const { weight } = candidate.share;
+      candidate.share = {
+        ...readShare(share, { itemMs: course.itemMs, virtual: 0, turns: 0 }),
+        weight,
+      };
+    }
+    const budget: Budget = { ...left, cost: computeCost(candidate.share) };
+    const { due, fresh } = await take(budget);
+    left.items = budget.items;
+    left.chunks = budget.chunks;
+    candidate.served = true;
+    book?.take(step, request);
+    return this.#write(step, row, due, fresh, budget.cost, course);
+  }
+
+  #write(
+    step: CandidateRow,
+    row: StepRow,
+    due: readonly ChunkRow[],
+    fresh: readonly ChunkRow[],
+    cost: number,
+    { tx, request, now, leased }: Course,
+  ): number {
+    const { batch, step: number } = step;
+    const { worker } = request;
+    const until = now + request.leaseMs;
+    let pending = 0;
+    if (due.length > 0) {
+      const left = due.map(({ outcomes, start, finish }) => countPending(outcomes, finish - start));
+      const numbers = due.map(({ chunk }) => chunk);
+      const charges = left.map((items) => items * cost);
+      tx.send(LEASE_DUE, worker, until, batch, number, numbers, charges);
+      for (const items of left) pending += items;
+    }
+    const end = row.next_chunk + fresh.length;
+    if (fresh.length > 0) {
+      const range = { batch, step: number, first: row.next_chunk, finish: end };
+      insertRun(tx, { ...range, worker, until, item_cost: cost });
+      for (const { start, finish } of fresh) pending += finish - start;
+    }
+    tx.send(UPDATE_STEP, batch, number, end);
+    for (const chunk of [...due, ...fresh]) {
+      const isPlain = chunk.tracked === 0 && chunk.edited === 0;
+      leased.push(
+        isPlain
+          ? describeChunk(step, row, chunk)
+          : awaitLater(this.#describe(tx, step, row, chunk, now)),
+      );
+    }
+    return pending;
+  }
+
+  async #describe(
+    tx: Transaction,
+    candidate: CandidateRow,
+    step: StepRow,
+    row: ChunkRow,
+    now: number,
+  ): Promise<LeasedChunk> {
+    const { start, finish } = row;
+    const range = [candidate.batch, candidate.step, start, finish] as const;
+    const [histories, overrides] = await Promise.all([
+      row.tracked === 0 ? NONE : tx.all<ItemRow>(SELECT_HISTORIES, ...range),
+      row.edited === 0 ? NONE : tx.all<{ item: number; value: string }>(SELECT_OVERRIDES, ...range),
+    ]);
+    return {
+      ...describeChunk(candidate, step, row),
+      histories: histories.map((item) => ({
+        index: item.item - start,
+        attempts: item.attempts,
+        deaths: item.deaths,
+        dueInMs: Math.max(0, item.due_at - now),
+        checkpoint: readCheckpoint(item),
+        drive: item.drive,
+      })),
+      overrides: overrides.map(({ item, value }) => ({ index: item - start, value })),
+    };
+  }
+}
+
+/** Of one of whose items nothing special is known. */
+function describeChunk(
+  { id, step, item_ledger: itemLedger }: CandidateRow,
+  { passes, max_redrives: maxRedrives }: StepRow,
+  { chunk, start, finish, fence, locator, outcomes, careful }: ChunkRow,
+): LeasedChunk {
+  return {
+    batch: id,
+    step,
+    chunk,
+    fence: fence + 1,
+    start,
+    end: finish,
+    locator,
+    outcomes,
+    careful: careful === 1,
+    final: passes >= maxRedrives,
+    ...(itemLedger === 1 && { ledger: true as const }),
+    histories: NONE,
+    overrides: NONE,
+  };
+}
+
+/** Tenants with something to lease, who is furthest behind first. */
+function groupByTenant(rows: readonly CandidateRow[], itemMs: number): Candidate[] {
+  const clock = { itemMs, virtual: 0, turns: 0 };
+  const groups = Map.groupBy(rows, ({ tenant }) => tenant);
+  return [...groups.values()].map((steps): Candidate => {
+    const [first] = steps as [CandidateRow, ...CandidateRow[]];
+    const share = readShare(first, clock);
+    return { tenant: first.tenant, share, chunkItems: first.chunk_size, steps, served: false };
+  });
+}

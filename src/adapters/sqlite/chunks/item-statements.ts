@@ -1,0 +1,178 @@
+/**
+ * Runs what items queued for their commit, inside of the report's transaction: a savepoint an item,
+ * so that one whose statements fail takes none of its neighbours with it.
+ *
+ * Two things of SQLite undo more than a savepoint: a constraint or trigger that says ROLLBACK ends
+ * the whole transaction, and a foreign key that is checked late fails the COMMIT itself. Then the
+ * whole is done again, with what is known by then (`Caution`).
+ */
+import type { StatementSync } from "node:sqlite";
+import type {
+  CommitFault,
+  CommitFaults,
+  ItemCommit,
+  ItemStatement,
+  SqlValue,
+} from "../../../core/items/item-commit.ts";
+import { type LeaseRef, nameLease } from "../../../ports/store/working.ts";
+import type { Connection } from "../connection/connection.ts";
+import {
+  isForeignKeyFault,
+  isStoresFault,
+  isValuesFault,
+  readResultCode,
+} from "../connection/errors.ts";
+
+/** Statements of users that stay prepared; the oldest makes room. */
+const PREPARED_MAX = 64;
+const MESSAGE_CHARS_MAX = 2_000;
+/** SQLITE_ERROR, TOOBIG, CONSTRAINT, MISMATCH and RANGE: the same again would fail again. */
+const PERMANENT: readonly number[] = [1, 18, 19, 20, 25];
+/** What may stand behind a statement. */
+const NOTHING_BEHIND = /^(?:[\s;]|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*$/u;
+
+/** What the first try at a commit has taught. */
+export class Caution {
+  /** Items that ended the transaction, by lease and position. */
+  readonly known = new Map<string, CommitFault>();
+  /** Every item's foreign keys are looked at by themselves. */
+  looksAtKeys = false;
+}
+
+/** A statement ended the whole transaction. */
+class TransactionUndone extends Error {
+  override readonly name = "TransactionUndone";
+  readonly item: string;
+  readonly fault: CommitFault;
+
+  constructor(item: string, fault: CommitFault) {
+    super(fault.message);
+    this.item = item;
+    this.fault = fault;
+  }
+}
+
+/** Its author's mistake, and no other try would mend it. */
+class BadStatement extends Error {
+  override readonly name = "BadStatement";
+}
+
+/** Commits what a `change` does, once more for each thing that could only be learnt by trying. */
+export async function commitWithCaution<T>(
+  commit: (caution: Caution) => Promise<T>,
+  itemsMax: number,
+): Promise<T> {
+  const caution = new Caution();
+  for (let again = 0; ; again++) {
+    try {
+      return await commit(caution);
+    } catch (error) {
+      if (again > itemsMax) throw error;
+      if (error instanceof TransactionUndone) caution.known.set(error.item, error.fault);
+      else if (isForeignKeyFault(error) && !caution.looksAtKeys) caution.looksAtKeys = true;
+      else throw error;
+    }
+  }
+}
+
+export class ItemStatements {
+  readonly #connection: Connection;
+  readonly #prepared = new Map<string, StatementSync>();
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  run(lease: LeaseRef, commits: readonly ItemCommit[], caution: Caution): CommitFaults {
+    const faults = new Map<number, CommitFault>();
+    for (const commit of commits) {
+      const item = `${nameLease(lease)}/${commit.index}`;
+      const fault = caution.known.get(item) ?? this.#runItem(item, commit, caution.looksAtKeys);
+      if (fault !== null) faults.set(commit.index, fault);
+    }
+    return faults;
+  }
+
+  #runItem(item: string, { statements }: ItemCommit, looksAtKeys: boolean): CommitFault | null {
+    const connection = this.#connection;
+    const brokenBefore = looksAtKeys ? this.#countBrokenKeys() : 0;
+    connection.exec("SAVEPOINT sluice_item");
+    try {
+      for (const statement of statements) this.#runOne(statement);
+      if (looksAtKeys && this.#countBrokenKeys() > brokenBefore) {
+        throw new BadStatement("FOREIGN KEY constraint failed");
+      }
+      connection.exec("RELEASE sluice_item");
+      return null;
+    } catch (error) {
+      if (isStoresFault(error)) throw error;
+      const fault = describeFault(error);
+      if (!connection.isInTransaction) throw new TransactionUndone(item, fault);
+      connection.exec("ROLLBACK TO sluice_item");
+      connection.exec("RELEASE sluice_item");
+      return fault;
+    }
+  }
+
+  #runOne({ sql, values }: ItemStatement): void {
+    const statement = this.#prepare(sql, values.length);
+    try {
+      statement.run(...values.map(toBound));
+    } catch (error) {
+      if (!isValuesFault(error)) throw error;
+      throw new BadStatement(
+        `${values.length} values were given, and the statement has fewer ? for them`,
+      );
+    }
+  }
+
+  #prepare(sql: string, values: number): StatementSync {
+    const name = `${values} ${sql}`;
+    const known = this.#prepared.get(name);
+    if (known !== undefined) return known;
+    const statement = this.#connection.prepare(sql);
+    // Of several the driver takes the first, and says nothing of the others.
+    if (!NOTHING_BEHIND.test(sql.slice(statement.sourceSQL.length))) {
+      throw new BadStatement("there is more than one statement in it; queue each by itself");
+    }
+    refuseMissing(statement, values);
+    const [oldest] = this.#prepared.keys();
+    if (this.#prepared.size >= PREPARED_MAX && oldest !== undefined) this.#prepared.delete(oldest);
+    this.#prepared.set(name, statement);
+    return statement;
+  }
+
+  /** Over all tables, as nobody knows which ones were written: slow, and only where it must be. */
+  #countBrokenKeys(): number {
+    return this.#connection.prepare("PRAGMA foreign_key_check").all().length;
+  }
+}
+
+/**
+ * Where values are missing, SQLite takes NULL. One value more must be one too many; an iterator
+ * takes the values and runs nothing before it is asked for a row.
+ */
+function refuseMissing(statement: StatementSync, values: number): void {
+  try {
+    statement.iterate(...Array.from({ length: values + 1 }, () => null));
+  } catch (error) {
+    if (isValuesFault(error)) return;
+    throw error;
+  }
+  throw new BadStatement(`${values} values were given, and the statement has more ? than that`);
+}
+
+function toBound(value: SqlValue): string | number | null | Uint8Array {
+  if (typeof value === "boolean") return value ? 1 : 0;
+  return value;
+}
+
+function describeFault(error: unknown): CommitFault {
+  const code = readResultCode(error);
+  const isPermanent = code === null || PERMANENT.includes(code);
+  const message = error instanceof Error ? error.message : String(error);
+  return {
+    errorClass: isPermanent ? "permanent" : "transient",
+    message: message.slice(0, MESSAGE_CHARS_MAX).toWellFormed(),
+  };
+}

@@ -1,0 +1,109 @@
+/** Checkpoints of chains, the keys that signed them, and erasing, in SQL. */
+import type { StatementSync } from "node:sqlite";
+import { type Act, describeAct } from "../../../core/batch/batch.ts";
+import { CHECKPOINTS_TOPIC, describeCheckpoint } from "../../../core/ledger/checkpoint-message.ts";
+import type {
+  KeptDetails,
+  LedgerStore,
+  StoredCheckpoint,
+  StoredKey,
+} from "../../../ports/store/ledger.ts";
+import type { Connection } from "../connection/connection.ts";
+import type { Ledger } from "./ledger.ts";
+import type { Recorder } from "./records.ts";
+import type { Topics } from "../topics/topics.ts";
+
+class Evidence {
+  readonly #recorder: Recorder;
+  readonly #topics: Topics;
+  readonly #selectLast: StatementSync;
+  readonly #selectCheckpoints: StatementSync;
+  readonly #insertCheckpoint: StatementSync;
+  readonly #selectKeys: StatementSync;
+  readonly #insertKey: StatementSync;
+  readonly #updateDetails: StatementSync;
+
+  constructor({ connection, recorder, topics }: EvidenceParts) {
+    this.#recorder = recorder;
+    this.#topics = topics;
+    const prepare = (sql: string): StatementSync => connection.prepare(sql);
+    const ofBatch = `SELECT size, body, signature, tree FROM ledger_checkpoint
+       WHERE batch = (SELECT num FROM batch WHERE id = ?) ORDER BY size`;
+    this.#selectLast = prepare(`${ofBatch} DESC LIMIT 1`);
+    this.#selectCheckpoints = prepare(ofBatch);
+    this.#insertCheckpoint = prepare(
+      `INSERT INTO ledger_checkpoint (batch, size, body, signature, tree)
+       SELECT :num, :size, :body, :signature, :tree WHERE :after =
+         (SELECT coalesce(max(size), 0) FROM ledger_checkpoint WHERE batch = :num)`,
+    );
+    this.#selectKeys = prepare("SELECT id, body, signature FROM ledger_key ORDER BY place");
+    this.#insertKey = prepare(
+      `INSERT INTO ledger_key (id, body, signature) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+    );
+    this.#updateDetails = prepare(
+      "UPDATE ledger_link SET details = ? WHERE batch = ? AND seq = ? AND details = ?",
+    );
+  }
+
+  findCheckpoint(id: string): StoredCheckpoint | null {
+    return (this.#selectLast.get(id) as StoredCheckpoint | undefined) ?? null;
+  }
+
+  readCheckpoints(id: string): StoredCheckpoint[] {
+    return this.#selectCheckpoints.all(id) as unknown as StoredCheckpoint[];
+  }
+
+  addCheckpoint(num: number, id: string, checkpoint: StoredCheckpoint, after: number): boolean {
+    const { size, body, signature, tree } = checkpoint;
+    const row = { num, size, body, signature, tree, after };
+    if (this.#insertCheckpoint.run(row).changes === 0) return false;
+    if (this.#topics.hasGroups(CHECKPOINTS_TOPIC)) {
+      this.#topics.add(describeCheckpoint(id, checkpoint));
+    }
+    return true;
+  }
+
+  readKeys(): StoredKey[] {
+    return this.#selectKeys.all() as unknown as StoredKey[];
+  }
+
+  addKey({ id, body, signature }: StoredKey): void {
+    this.#insertKey.run(id, body, signature);
+  }
+
+  erase(num: number, kept: readonly KeptDetails[], act: Act): number {
+    let records = 0;
+    for (const { seq, was, details, records: count } of kept) {
+      if (this.#updateDetails.run(details, num, seq, was).changes > 0) records += count;
+    }
+    if (records === 0) return 0;
+    this.#recorder.record(num, { type: "details.erased", data: { records, ...describeAct(act) } });
+    return records;
+  }
+}
+
+export interface EvidenceParts {
+  readonly connection: Connection;
+  readonly recorder: Recorder;
+  readonly ledger: Ledger;
+  readonly topics: Topics;
+  /** Throws for a batch that is not there. */
+  readonly findNum: (id: string) => number;
+}
+
+export function composeEvidence(parts: EvidenceParts): LedgerStore {
+  const { connection, ledger, findNum } = parts;
+  const evidence = new Evidence(parts);
+  const read = <T>(look: () => T): Promise<T> => connection.read(look);
+  const write = <T>(change: () => T): Promise<T> => connection.write(change);
+  return {
+    readLedger: (id, after, limit) => read(() => ledger.read(id, after, limit)),
+    findCheckpoint: (id) => read(() => evidence.findCheckpoint(id)),
+    readCheckpoints: (id) => read(() => evidence.readCheckpoints(id)),
+    addCheckpoint: (id, checkpoint, afterSize) =>
+      write(() => evidence.addCheckpoint(findNum(id), id, checkpoint, afterSize)),
+    readKeys: () => read(() => evidence.readKeys()),
+    addKey: (key) => write(() => evidence.addKey(key)),
+    eraseDetails: (id, kept, act) => connection.erase(() => evidence.erase(findNum(id), kept, act)),
+  };
+}

@@ -1,0 +1,94 @@
+/** `sluice ledger prove` and `check-proof`: one record, shown without the others. */
+import type { Command } from "commander";
+import { SluiceError } from "../../../core/base/errors.ts";
+import { checkProof } from "../../../ledger/verify/check-proof.ts";
+import { parsePlace, proveRecord } from "../../../ledger/verify/proof.ts";
+import { collect } from "../../flags/act-flags.ts";
+import type { Cli } from "../../output/cli.ts";
+import { addExamples } from "../../flags/command-help.ts";
+import type { CommonFlags } from "../../config/common-flags.ts";
+import { EXIT } from "../../output/exit-codes.ts";
+import { formatJson, makeInert } from "../../output/inert-text.ts";
+import { readTrusted, readWhole, withLedger } from "../../evidence/ledger-file.ts";
+import { OutputFile } from "../../output/output-file.ts";
+import { readSubFlags } from "../../flags/sub-command.ts";
+
+interface ProveFlags extends CommonFlags {
+  readonly output?: string;
+}
+
+interface CheckFlags extends CommonFlags {
+  readonly key: readonly string[];
+}
+
+export function addProveCommand(parent: Command, cli: Cli): void {
+  const command = parent
+    .command("prove")
+    .summary("prove one record without showing the others")
+    .description(
+      "Writes a proof that one record is in the ledger: the record, its way to a signed checkpoint, and " +
+        "the checkpoint. Whoever has the public key can check it, and learns nothing of the other records.",
+    )
+    .argument("<ledger>", "a batch's id, or an export")
+    .argument("<record>", "its number, or 7/2 for the third state of record 7: see `ledger show`")
+    .option("-o, --output <file>", "where to write it (default: standard output)")
+    .action(async (where: string, record: string) => {
+      cli.finish(await prove(cli, where, record, readSubFlags<ProveFlags>(command)));
+    });
+  addExamples(command, [["sluice ledger prove b-k3x 7/2 -o proof.json", "one state of one item"]]);
+}
+
+export function addCheckProofCommand(parent: Command, cli: Cli): void {
+  const command = parent
+    .command("check-proof")
+    .summary("check a proof with nothing but a public key")
+    .description(
+      "Checks a proof, and prints the record that it proves. Exits with 1 if it does not.",
+    )
+    .argument("<proof>", "a file that `sluice ledger prove` wrote")
+    .requiredOption("--key <key>", "a public key (PEM file) or a key's id that you trust", collect)
+    .action((file: string) => {
+      cli.finish(check(cli, file, readSubFlags<CheckFlags>(command)));
+    });
+  addExamples(command, [["sluice ledger check-proof proof.json --key key.pem", "is it so?"]]);
+}
+
+function prove(cli: Cli, where: string, record: string, flags: ProveFlags): Promise<number> {
+  const place = parsePlace(record);
+  if (place === null) {
+    throw new SluiceError("USAGE", `${JSON.stringify(record)} names no record`, {
+      hint: "A record is named by its number, one of an item also by its place in its block: 7/0.",
+    });
+  }
+  return withLedger(cli, where, flags, async (open) => {
+    const proof = `${await proveRecord(open(), place)}\n`;
+    if (flags.output === undefined) await cli.out.write(proof);
+    else await writeFile(flags.output, proof);
+    return EXIT.ok;
+  });
+}
+
+async function writeFile(path: string, text: string): Promise<void> {
+  const file = await OutputFile.create(path);
+  try {
+    await file.write(text);
+    await file.finish();
+  } catch (error) {
+    await file.discard();
+    throw error;
+  }
+}
+
+function check(cli: Cli, file: string, flags: CheckFlags): number {
+  const verdict = checkProof(readWhole(file, "a proof"), readTrusted(flags.key));
+  if (flags.json === true) cli.out.line(formatJson(verdict));
+  else if (verdict.kind === "refused") {
+    cli.out.line(cli.out.colours.red(`not proven: ${makeInert(verdict.why)}`));
+  } else {
+    const { batch, at } = verdict.checkpoint;
+    const proven = `proven: record ${verdict.place} of batch ${makeInert(batch)}, signed ${at}`;
+    cli.out.line(cli.out.colours.green(proven));
+    cli.out.line(makeInert(verdict.text));
+  }
+  return verdict.kind === "proven" ? EXIT.ok : EXIT.failed;
+}

@@ -1,0 +1,26 @@
+/** `sluice completion`: a script that teaches a shell the commands, their options and batch ids. */
+import { Argument, type Command } from "commander";
+import type { Cli } from "../../output/cli.ts";
+import { addExamples } from "../../flags/command-help.ts";
+import { type Shell, SHELLS, writeCompletion } from "../../completion/completion-script.ts";
+import { readCommandTree } from "../../completion/command-tree.ts";
+import { EXIT } from "../../output/exit-codes.ts";
+
+export function addCompletionCommand(program: Command, cli: Cli): void {
+  const command = program
+    .command("completion")
+    .summary("print a completion script for your shell")
+    .description(
+      "Prints a script that completes commands, options, batch ids, lanes and pipelines.",
+    )
+    .addArgument(new Argument("<shell>", "which shell").choices(SHELLS))
+    .action((shell: Shell) => {
+      cli.out.draw(writeCompletion(shell, readCommandTree(program)));
+      cli.finish(EXIT.ok);
+    });
+  addExamples(command, [
+    ["sluice completion bash > ~/.sluice-completion", "then source it in ~/.bashrc"],
+    ['sluice completion zsh > "${fpath[1]}/_sluice"', "for zsh"],
+    ["sluice completion fish | source", "for fish"],
+  ]);
+}

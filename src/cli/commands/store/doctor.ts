@@ -1,0 +1,52 @@
+/** `sluice doctor`: looks for what could go wrong before it does. */
+import type { Command } from "commander";
+import { isAddress } from "../../../adapters/postgres/connection/address.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import type { Cli } from "../../output/cli.ts";
+import { addExamples } from "../../flags/command-help.ts";
+import type { CommonFlags } from "../../config/common-flags.ts";
+import { loadConfig } from "../../config/config.ts";
+import { renderCheck } from "../../doctor/doctor-check.ts";
+import { checkMachine } from "../../doctor/doctor-machine.ts";
+import { checkServer, type ServerChecks } from "../../doctor/doctor-server.ts";
+import { checkStore } from "../../doctor/doctor-store.ts";
+import { checkWorkers } from "../../doctor/doctor-workers.ts";
+import { EXIT } from "../../output/exit-codes.ts";
+import { formatJson, makeInert } from "../../output/inert-text.ts";
+
+export function addDoctorCommand(program: Command, cli: Cli): void {
+  const command = program
+    .command("doctor")
+    .summary("check this machine and the store")
+    .description(
+      "Checks versions, clocks, the store and who works on it, and changes no batch. Exits 1 if something " +
+        "is bad.",
+    )
+    .action(async () => {
+      cli.finish(await doctor(cli, command.optsWithGlobals<CommonFlags>()));
+    });
+  addExamples(command, [["sluice doctor", "before anything else"]]);
+}
+
+async function doctor(cli: Cli, flags: CommonFlags): Promise<number> {
+  const config = await loadConfig(flags, cli.env);
+  for (const message of config.warnings) cli.err.line(`warn: ${makeInert(message)}`);
+  const store = await inspectStore(config.store, cli.clock);
+  const checks = [...(await checkMachine(cli.clock)), ...store.checks];
+  if (store.canOpen) checks.push(await checkWorkers(config, cli.clock));
+  for (const check of checks) {
+    const inert = { ...check, text: makeInert(check.text) };
+    if (flags.json === true) cli.out.line(formatJson(check));
+    else for (const line of renderCheck(inert, cli.out)) cli.out.line(line);
+  }
+  return checks.some(({ level }) => level === "bad") ? EXIT.failed : EXIT.ok;
+}
+
+/** Looking must neither make a store nor bring it up to date. */
+async function inspectStore(store: string, clock: Clock): Promise<ServerChecks> {
+  if (isAddress(store)) return checkServer(store, clock);
+  const checks = checkStore(store);
+  const isGood = (name: string): boolean =>
+    checks.some((check) => check.name === name && check.level === "ok");
+  return { checks, canOpen: ["store", "schema", "lock"].every(isGood) };
+}

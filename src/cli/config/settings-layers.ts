@@ -1,0 +1,123 @@
+/**
+ * Where each setting comes from. Stronger layers cover weaker ones: the defaults, the configuration
+ * file, the environment, the command line. Each value remembers its place, so that a problem can
+ * name it.
+ */
+import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { DEFAULT_SETTINGS, type EngineSettings } from "../../runtime/system/settings.ts";
+
+export interface GivenValue {
+  readonly value: unknown;
+  /** In words: "in sluice.config.ts", "in SLUICE_LEASE_MS", "after --store". */
+  readonly place: string;
+}
+
+export interface Layer {
+  readonly values: ReadonlyMap<string, GivenValue>;
+  readonly problems: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+export const ENGINE_SETTINGS = Object.keys(DEFAULT_SETTINGS) as readonly (keyof EngineSettings)[];
+/** How a worker process is watched over. */
+export const HEALTH_SETTINGS: readonly string[] = [
+  "healthPort",
+  "healthHost",
+  "heartbeatTimeout",
+  "taskTimeoutBuffer",
+  "pollWait",
+];
+const SETTINGS: readonly string[] = [
+  "store",
+  "synchronous",
+  "busyMs",
+  "ledgerKey",
+  ...ENGINE_SETTINGS,
+  ...HEALTH_SETTINGS,
+];
+/** Those that only a file can give. */
+const FILE_SETTINGS: readonly string[] = [...SETTINGS, "notify", "consume", "redact"];
+const TEXT_SETTINGS: ReadonlySet<string> = new Set([
+  "store",
+  "synchronous",
+  "healthHost",
+  "ledgerKey",
+]);
+
+const PREFIX = "SLUICE_";
+/** Variables that are no settings; all but the first two are what a command sink gives its command. */
+const OTHER_VARIABLES = [
+  "SLUICE_DEBUG",
+  "SLUICE_LOG",
+  // Which one it is of the processes of a supervisor.
+  "SLUICE_PROCESS",
+  "SLUICE_EVENT",
+  "SLUICE_BATCH",
+  "SLUICE_EVENT_ID",
+  "SLUICE_TOPIC",
+  "SLUICE_MESSAGE_ID",
+];
+
+export function mergeLayers(layers: readonly Layer[]): Layer {
+  return {
+    values: new Map(layers.flatMap(({ values }) => [...values])),
+    problems: layers.flatMap(({ problems }) => problems),
+    warnings: layers.flatMap(({ warnings }) => warnings),
+  };
+}
+
+/** What a configuration file exports. */
+export function readExportLayer(exported: object, file: string): Layer {
+  const values = new Map<string, GivenValue>();
+  const problems: string[] = [];
+  for (const [name, value] of Object.entries(exported)) {
+    if (value === undefined) continue;
+    if (FILE_SETTINGS.includes(name)) {
+      values.set(name, { value, place: `in ${file}` });
+    } else {
+      const meant = askDidYouMean(findSimilar(name, FILE_SETTINGS));
+      problems.push(`${name} in ${file} is not a setting. ${meant || listSettings()}`);
+    }
+  }
+  return { values, problems, warnings: [] };
+}
+
+/** Variables whose name begins with SLUICE_. A close misspelling is a problem, others a warning. */
+export function readEnvironmentLayer(env: NodeJS.ProcessEnv): Layer {
+  const values = new Map<string, GivenValue>();
+  const problems: string[] = [];
+  const warnings: string[] = [];
+  const variables = new Map(SETTINGS.map((setting) => [nameVariable(setting), setting]));
+  for (const [variable, text] of Object.entries(env)) {
+    if (!variable.startsWith(PREFIX) || text === undefined || text === "") continue;
+    const setting = variables.get(variable);
+    if (setting !== undefined) {
+      values.set(setting, { value: readText(setting, text), place: `in ${variable}` });
+    } else if (!OTHER_VARIABLES.includes(variable)) {
+      const similar = findSimilarVariables(variable, [...variables.keys(), ...OTHER_VARIABLES]);
+      if (similar.length === 0) warnings.push(`${variable} is not a setting and is ignored`);
+      else problems.push(`${variable} is not a setting. ${askDidYouMean(similar)}`);
+    }
+  }
+  return { values, problems, warnings };
+}
+
+/** Without what all of them begin with, which would make any two seem alike. */
+function findSimilarVariables(variable: string, known: readonly string[]): string[] {
+  const bare = known.map((name) => name.slice(PREFIX.length));
+  return findSimilar(variable.slice(PREFIX.length), bare).map((name) => PREFIX + name);
+}
+
+/** SLUICE_LEASE_MS for leaseMs. */
+export function nameVariable(setting: string): string {
+  return PREFIX + setting.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+}
+
+/** A number where it is one; anything else stays a text, and the check of its setting refuses it. */
+function readText(setting: string, text: string): string | number {
+  return !TEXT_SETTINGS.has(setting) && /^-?\d+$/.test(text) ? Number(text) : text;
+}
+
+function listSettings(): string {
+  return `The settings are ${FILE_SETTINGS.join(", ")}.`;
+}

@@ -1,0 +1,66 @@
+/** Where a ledger is read from: an export that is a file, or a batch of the store. */
+import { createReadStream, existsSync, readFileSync, statSync } from "node:fs";
+import { SluiceError } from "../../core/base/errors.ts";
+import type { ByteSource } from "../../ledger/format/byte-lines.ts";
+import { exportLedger } from "../../runtime/evidence/ledger-export.ts";
+import type { Cli } from "../output/cli.ts";
+import type { CommonFlags } from "../config/common-flags.ts";
+import { withBatch } from "../session/with-store.ts";
+
+/** Opened anew by whoever reads it twice. */
+export type OpenLedger = () => ByteSource;
+
+/** A file of that name, or else the batch of that id. */
+export function withLedger(
+  cli: Cli,
+  where: string,
+  flags: CommonFlags,
+  look: (open: OpenLedger) => Promise<number>,
+): Promise<number> {
+  if (isFile(where)) return look(() => readExport(where));
+  return withBatch(cli, where, flags, [], ({ id }, { store }) =>
+    look(() => exportLedger(store, id)),
+  );
+}
+
+function isFile(path: string): boolean {
+  return existsSync(path) && statSync(path).isFile();
+}
+
+/** The bytes of an export; a file that is not there is said to be missing before anything else. */
+export function readExport(path: string): ByteSource {
+  if (!isFile(path)) throw refuseFile(path, "an export of a ledger");
+  return createReadStream(path);
+}
+
+export function readWhole(path: string, what: string): string {
+  if (!isFile(path)) throw refuseFile(path, what);
+  return readFileSync(path, "utf8");
+}
+
+function refuseFile(path: string, what: string): SluiceError {
+  return new SluiceError("FILE_MISSING", `there is no file ${path}`, {
+    hint: `Give the path of ${what}.`,
+  });
+}
+
+/** Each of `--key`: a file with a public key, or a key's id. */
+export function readTrusted(given: readonly string[]): string[] {
+  return given.map((one) => (isFile(one) ? readFileSync(one, "utf8") : one));
+}
+
+/** Checkpoints of a file of anchors, a line each: as exports have them, or as messages of the topic. */
+export function readAnchors(path: string): string[] {
+  const lines = readWhole(path, "anchors").split("\n");
+  return lines.filter((line) => line.trim() !== "").map(readAnchorLine);
+}
+
+function readAnchorLine(line: string): string {
+  try {
+    const { data } = JSON.parse(line) as { readonly data?: { readonly checkpoint?: unknown } };
+    return typeof data?.checkpoint === "string" ? data.checkpoint : line;
+  } catch {
+    // The verifier says what is wrong with it.
+    return line;
+  }
+}

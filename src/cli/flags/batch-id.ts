@@ -1,0 +1,35 @@
+/** Finds the batch that a user means by an id or the beginning of one. */
+import { SluiceError } from "../../core/base/errors.ts";
+import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { Store } from "../../ports/store/store.ts";
+import { showStore } from "../output/show-path.ts";
+
+const PREFIX_CHARS_MIN = "b-".length + 3;
+/** How many of the newest batches a beginning is looked for in. */
+const BATCHES_MAX = 100_000;
+const MATCHES_SHOWN_MAX = 5;
+
+export async function findBatch(store: Store, given: string): Promise<BatchSnapshot> {
+  const exact = await store.getBatch(given);
+  if (exact !== null) return exact;
+  const batches = await store.listBatches({ limit: BATCHES_MAX });
+  const matches = batches.filter(({ id }) => id.startsWith(given));
+  const [only] = matches;
+  const isPrefix = given.startsWith("b-") && given.length >= PREFIX_CHARS_MIN;
+  if (only !== undefined && isPrefix && matches.length === 1) return only;
+  if (only !== undefined && isPrefix) {
+    const shown = matches.slice(0, MATCHES_SHOWN_MAX).map(({ id }) => id);
+    throw new SluiceError("AMBIGUOUS_BATCH", `${matches.length} batches begin with ${given}`, {
+      hint: `Give more of the id: ${shown.join(", ")}${matches.length > shown.length ? ", ..." : ""}`,
+    });
+  }
+  const meant = findSimilar(given, [
+    ...matches.map(({ id }) => id),
+    ...batches.map(({ id }) => id),
+  ]);
+  const close = matches.length > 0 ? matches.slice(0, 3).map(({ id }) => id) : meant;
+  throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${given} in ${showStore(store.name)}`, {
+    hint: `${askDidYouMean(close)} \`sluice list\` shows the batches that there are; the first 5 characters of an id are enough.`.trim(),
+  });
+}

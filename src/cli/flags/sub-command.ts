@@ -1,0 +1,33 @@
+/** Commands that have commands of their own, such as `dead show`, beside what they do alone. */
+import type { Command } from "commander";
+import { SluiceError } from "../../core/base/errors.ts";
+import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+
+/**
+ * The options of a sub-command. Commander also takes those of the command above it, which would then
+ * silently mean nothing: they are refused.
+ */
+export function readSubFlags<Flags extends object>(command: Command): Flags {
+  const own = new Set(command.options.map((option) => option.attributeName()));
+  for (const option of command.parent?.options ?? []) {
+    const name = option.attributeName();
+    const isGiven = command.parent?.getOptionValueSource(name) === "cli";
+    if (!isGiven || own.has(name)) continue;
+    throw new SluiceError("USAGE", `unknown option '${option.long ?? name}'`, {
+      hint: "`--help` after the command lists its options.",
+    });
+  }
+  return command.optsWithGlobals<Flags>();
+}
+
+/** Words that are left over were meant as a sub-command. */
+export function refuseExcess(command: Command): void {
+  const [word] = command.args.slice(command.registeredArguments.length);
+  if (word === undefined) return;
+  const names = command.commands.map((one) => one.name());
+  const first = command.args[0] ?? word;
+  const meant = askDidYouMean(findSimilar(first, names));
+  throw new SluiceError("USAGE", `unknown command '${command.name()} ${first}'`, {
+    hint: meant || `\`sluice ${command.name()} --help\` lists what there is.`,
+  });
+}

@@ -1,0 +1,45 @@
+/** What an operator's command is about: one batch, or all batches of a lane or of a pipeline. */
+import { type Command, Option } from "commander";
+import { SluiceError } from "../../core/base/errors.ts";
+import type { Store } from "../../ports/store/store.ts";
+import type { Target } from "../../runtime/engine/operator.ts";
+import type { ActFlags } from "./act-flags.ts";
+import { findBatch } from "./batch-id.ts";
+
+export interface TargetFlags extends ActFlags {
+  readonly lane?: string;
+  readonly pipeline?: string;
+}
+
+export function addTargetFlags(command: Command): Command {
+  return command
+    .argument("[batch]", "a batch's id, or its first characters")
+    .addOption(new Option("--lane <name>", "a whole lane instead").conflicts("pipeline"))
+    .option("--pipeline <name>", "a whole pipeline instead");
+}
+
+/** Exactly one of the three. */
+export function checkTarget(id: string | undefined, { lane, pipeline }: TargetFlags): void {
+  const given = [id, lane, pipeline].filter((one) => one !== undefined).length;
+  if (given === 1) return;
+  throw new SluiceError(
+    "USAGE",
+    given === 0 ? "which batch, lane or pipeline?" : "a batch and a lane or pipeline at once",
+    { hint: "Give one of <batch>, --lane <name> and --pipeline <name>." },
+  );
+}
+
+export async function findTarget(
+  store: Store,
+  id: string | undefined,
+  { lane, pipeline }: TargetFlags,
+): Promise<Target> {
+  if (id !== undefined) return { batch: (await findBatch(store, id)).id };
+  return lane === undefined ? { pipeline: pipeline ?? "" } : { lane };
+}
+
+/** "batch b-...", "lane case-7" */
+export function nameTarget(target: Target): string {
+  if ("batch" in target) return `batch ${target.batch}`;
+  return "lane" in target ? `lane ${target.lane}` : `pipeline ${target.pipeline}`;
+}

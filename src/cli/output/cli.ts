@@ -1,0 +1,24 @@
+/** What a command has around it, so that it touches neither the process nor its streams itself. */
+import type { Clock } from "../../ports/clock.ts";
+import type { Ask } from "./ask.ts";
+import type { LogFormat } from "./log-format.ts";
+import type { Screen } from "./screen.ts";
+
+export interface Cli {
+  /** What was asked for: results, tables, JSON. */
+  readonly out: Screen;
+  /** Everything else: progress, notes, errors. */
+  readonly err: Screen;
+  /** Null where nobody can be asked. */
+  readonly ask: Ask | null;
+  readonly env: NodeJS.ProcessEnv;
+  /** The words after `sluice`. */
+  readonly argv: readonly string[];
+  readonly clock: Clock;
+  /** How what goes on is told on stderr. */
+  readonly logFormat: LogFormat;
+  /** Ends the process at once: for a second signal only. */
+  readonly exitNow: (code: number) => never;
+  /** Called once by the command that ran, with what the shell is told. */
+  readonly finish: (exitCode: number) => void;
+}

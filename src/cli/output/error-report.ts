@@ -1,0 +1,77 @@
+/**
+ * How an error is told: `error CODE: message`, its remedy, and with --verbose the causes with their
+ * stacks. Errors are known by their shape, because a pipeline may bring a second copy of the package.
+ */
+import { inspect } from "node:util";
+import { describeError } from "../../core/base/errors.ts";
+import { redactText } from "../../core/base/redact.ts";
+import { makeInert, makeInertLines } from "./inert-text.ts";
+import type { Screen } from "./screen.ts";
+import { wrapLine } from "./text-width.ts";
+
+export interface ErrorView {
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string | null;
+}
+
+/** How deep causes are shown. */
+const CAUSES_MAX = 5;
+
+export function isSluiceError(error: unknown): error is Error & { code: string; hint?: string } {
+  return (
+    error instanceof Error &&
+    error.name === "SluiceError" &&
+    typeof (error as { code?: unknown }).code === "string"
+  );
+}
+
+/** `otherwise` is the remedy for one that has none of its own. */
+export function viewError(error: unknown, otherwise: string | null = null): ErrorView {
+  const { code, message } = describeError(error);
+  if (isSluiceError(error)) {
+    const { message: text, hint = otherwise } = error;
+    return { code: error.code, message: redactText(text), hint: hint ?? otherwise };
+  }
+  return { code, message, hint: otherwise };
+}
+
+export function printError(
+  error: unknown,
+  screen: Screen,
+  verbose: boolean,
+  view: ErrorView = viewError(error),
+): void {
+  printErrorView(view, screen);
+  if (verbose) printCauses(error, screen);
+  else if (view.hint === null)
+    screen.line(screen.colours.dim("hint: --verbose shows where it came from."));
+}
+
+export function printErrorView({ code, message, hint }: ErrorView, screen: Screen): void {
+  const { colours, columns } = screen;
+  const lead = `error ${makeInert(code)}`;
+  const [first = "", ...rest] = [`${lead}: ${message}`]
+    .flatMap(makeInertLines)
+    .flatMap((line) => wrapLine(line, columns));
+  const name = `${colours.bold(colours.red("error"))} ${colours.bold(makeInert(code))}`;
+  screen.line(name + first.slice(lead.length));
+  for (const line of rest) screen.line(line);
+  for (const text of hint === null ? [] : makeInertLines(hint)) {
+    const [start = "", ...more] = wrapLine(`hint: ${text}`, columns);
+    screen.line(colours.cyan("hint:") + start.slice("hint:".length));
+    for (const line of more) screen.line(line);
+  }
+}
+
+export function printCauses(error: unknown, screen: Screen): void {
+  let current: unknown = error;
+  for (let depth = 0; depth < CAUSES_MAX && current !== undefined && current !== null; depth++) {
+    const text = redactText(
+      current instanceof Error ? (current.stack ?? current.message) : inspect(current),
+    );
+    screen.line(screen.colours.dim(depth === 0 ? "stack:" : "caused by:"));
+    for (const line of makeInertLines(text)) screen.line(screen.colours.dim(`  ${line}`));
+    current = current instanceof Error ? current.cause : undefined;
+  }
+}

@@ -1,0 +1,89 @@
+/**
+ * A file that is there whole or not at all: it is written under another name in the same folder and
+ * renamed when it is complete and on disk.
+ */
+import { type FileHandle, link, open, rename, unlink } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { SluiceError } from "../../core/base/errors.ts";
+import { systemRandom } from "../../runtime/system/system-random.ts";
+
+export class OutputFile {
+  readonly #path: string;
+  readonly #temporary: string;
+  readonly #handle: FileHandle;
+
+  private constructor(path: string, temporary: string, handle: FileHandle) {
+    this.#path = path;
+    this.#temporary = temporary;
+    this.#handle = handle;
+  }
+
+  static async create(path: string): Promise<OutputFile> {
+    const temporary = nameTemporary(path);
+    try {
+      return new OutputFile(path, temporary, await open(temporary, "wx"));
+    } catch (cause) {
+      const isTaken = (cause as NodeJS.ErrnoException).code === "EEXIST";
+      throw describeFailure(isTaken ? temporary : path, cause);
+    }
+  }
+
+  async write(text: string | Uint8Array): Promise<void> {
+    try {
+      await this.#handle.writeFile(text);
+    } catch (cause) {
+      throw describeFailure(this.#path, cause);
+    }
+  }
+
+  /** Gives the file its name, in place of an older one. */
+  async finish(): Promise<void> {
+    try {
+      await this.#handle.sync();
+      await this.#handle.close();
+      await rename(this.#temporary, this.#path);
+    } catch (cause) {
+      throw describeFailure(this.#path, cause);
+    }
+  }
+
+  async discard(): Promise<void> {
+    await this.#handle.close().catch(() => undefined);
+    await unlink(this.#temporary).catch(() => undefined);
+  }
+}
+
+/**
+ * Nobody can guess it and plant a link there that leads elsewhere, in a folder where others may write.
+ * It is opened only if it is new.
+ */
+export function nameTemporary(path: string): string {
+  return join(dirname(path), `.${basename(path)}.${systemRandom.id()}.tmp`);
+}
+
+/** Gives a finished temporary file its name, unless there is a file of that name. */
+export async function nameNewFile(temporary: string, path: string): Promise<void> {
+  try {
+    // A rename would replace what somebody put there meanwhile; a link refuses to.
+    await link(temporary, path);
+    await unlink(temporary);
+  } catch (cause) {
+    await unlink(temporary).catch(() => undefined);
+    throw describeFailure(path, cause);
+  }
+}
+
+export function describeFailure(path: string, cause: unknown): SluiceError {
+  if (cause instanceof SluiceError) return cause;
+  const { code } = cause as NodeJS.ErrnoException;
+  if (code === "EEXIST") {
+    return new SluiceError("FILE_EXISTS", `${path} exists already`, {
+      hint: "Choose another name, or remove that file first.",
+      cause,
+    });
+  }
+  return new SluiceError("OUTPUT_FAILED", `${path} cannot be written: ${code ?? String(cause)}`, {
+    hint: "Check that its folder exists, that this user may write there, and the free space.",
+    cause,
+  });
+}

@@ -1,0 +1,18 @@
+/**
+ * Under npm there is a shell between npm and the command. Told to stop, npm ends that shell, which
+ * tells nobody: the command would be left behind. So it looks whether its parent is still there.
+ */
+import type { Clock } from "../../ports/clock.ts";
+
+const LOOK_EVERY_MS = 500;
+
+/** Calls back once its parent is gone; does nothing where npm has not started it. */
+export function onParentGone(env: NodeJS.ProcessEnv, clock: Clock, callback: () => void): void {
+  if (env["npm_lifecycle_event"] === undefined) return;
+  const parent = process.ppid;
+  const look = (): void => {
+    if (process.ppid === parent) clock.after(LOOK_EVERY_MS, look);
+    else callback();
+  };
+  look();
+}

@@ -1,0 +1,37 @@
+/** What several processes print, line by line and one line at a time, on one screen each. */
+import type { Readable } from "node:stream";
+import type { Screen } from "../output/screen.ts";
+
+/** A line without an end is cut there: nothing is kept without a bound. */
+const LINE_CHARS_MAX = 65_536;
+
+export class RelayedOutput {
+  readonly #screen: Screen;
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(screen: Screen) {
+    this.#screen = screen;
+  }
+
+  /** Prints all that comes; a reader that is slow makes whoever writes wait. */
+  async relay(stream: Readable, prefix: string): Promise<void> {
+    stream.setEncoding("utf8");
+    let rest = "";
+    for await (const text of stream as AsyncIterable<string>) {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      if (rest.length > LINE_CHARS_MAX) lines.push(rest);
+      if (rest.length > LINE_CHARS_MAX) rest = "";
+      if (lines.length > 0) await this.#write(lines, prefix);
+    }
+    if (rest !== "") await this.#write([rest], prefix);
+  }
+
+  /** Lines of machines stay as they are. */
+  #write(lines: readonly string[], prefix: string): Promise<void> {
+    const text = lines.map((line) => `${line.startsWith("{") ? "" : prefix}${line}\n`).join("");
+    // One after the other, as a screen knows only one that waits for it.
+    this.#last = this.#last.then(() => this.#screen.write(text));
+    return this.#last;
+  }
+}

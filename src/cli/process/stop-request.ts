@@ -1,0 +1,67 @@
+/**
+ * Signals that ask the command to stop. The first one lets it finish what it has in hand; the second
+ * one ends the process at once, which costs nothing but some repeated work.
+ */
+import type { Clock } from "../../ports/clock.ts";
+import { leaveSignals } from "./early-signals.ts";
+import { decideSignalExitCode, STOP_SIGNALS, type StopSignalName } from "../output/exit-codes.ts";
+
+/** npm hands its children the Ctrl-C that the terminal has sent them already: that is one, not two. */
+const ECHO_MS = 500;
+
+export class StopRequest {
+  readonly #controller = new AbortController();
+  readonly #clock: Clock;
+  readonly #onSecond: (exitCode: number) => void;
+  readonly #listen = (signal: StopSignalName): void => this.#receive(signal);
+  #first: { readonly signal: StopSignalName; readonly at: number } | null = null;
+  #isReleased = false;
+
+  /** `onSecond` ends the process at once. */
+  constructor(clock: Clock, onSecond: (exitCode: number) => void) {
+    this.#clock = clock;
+    this.#onSecond = onSecond;
+    for (const signal of STOP_SIGNALS) process.on(signal, this.#listen);
+    leaveSignals();
+  }
+
+  /** Aborts with the first signal. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get received(): StopSignalName | null {
+    return this.#first?.signal ?? null;
+  }
+
+  /** Resolves with the first signal. */
+  wait(): Promise<void> {
+    const { signal } = this;
+    if (signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+  }
+
+  /** As if the signal had come, unless one has. */
+  request(signal: StopSignalName): void {
+    if (this.#first === null) this.#receive(signal);
+  }
+
+  /**
+   * The command has done what it had to: from here on a signal ends it at once. But an echo of the
+   * one that it has heeded does not make a failure of its good order.
+   */
+  release(): void {
+    this.#isReleased = true;
+  }
+
+  #receive(signal: StopSignalName): void {
+    const at = this.#clock.monotonicMs();
+    const first = this.#first;
+    this.#first ??= { signal, at };
+    if (first === null && !this.#isReleased) return this.#controller.abort();
+    const isEcho = first !== null && signal === first.signal && at - first.at < ECHO_MS;
+    if (!isEcho) this.#onSecond(decideSignalExitCode(signal));
+  }
+}

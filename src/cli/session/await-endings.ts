@@ -1,0 +1,70 @@
+/**
+ * Waits until batches have ended, and looks after lost leases meanwhile: what a dead worker held
+ * would otherwise stay in its hands until somebody starts another.
+ */
+import { isEnded } from "../../core/batch/batch.ts";
+import { DEFAULT_WATCH_DELAYS } from "../../core/batch/watch.ts";
+import { type Clock, sleep } from "../../ports/clock.ts";
+import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { Store } from "../../ports/store/store.ts";
+import type { SweepPolicy } from "../../ports/store/working.ts";
+import { DEFAULT_SETTINGS, type EngineSettings } from "../../runtime/system/settings.ts";
+import { Wake } from "../../runtime/system/wake.ts";
+
+/** Also looks if every word of a change is lost. */
+const LOOK_EVERY_MS = 500;
+/** However busy the store is, it is looked at no more often than this. */
+const LOOK_AT_MOST_EVERY_MS = 50;
+
+export interface AwaitParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly settings: Partial<EngineSettings>;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** The batches as they are when all have ended, the time is over or the signal aborts. */
+export async function awaitEndings(
+  ids: readonly string[],
+  { store, clock, settings, timeoutMs, signal }: AwaitParts,
+): Promise<readonly BatchSnapshot[]> {
+  const policy = readSweepPolicy({ ...DEFAULT_SETTINGS, ...settings });
+  const until = clock.monotonicMs() + timeoutMs;
+  const wake = new Wake(clock);
+  const unwatch = store.watch(() => wake.notify());
+  const onAbort = (): void => wake.notify();
+  signal.addEventListener("abort", onAbort);
+  try {
+    for (;;) {
+      wake.reset();
+      await store.sweep(policy);
+      const batches = await readBatches(store, ids);
+      const leftMs = until - clock.monotonicMs();
+      const isOver = batches.every(({ state }) => isEnded(state)) || leftMs <= 0;
+      if (isOver || signal.aborted) return batches;
+      await sleep(clock, Math.min(LOOK_AT_MOST_EVERY_MS, leftMs), signal);
+      await wake.wait(Math.min(LOOK_EVERY_MS, leftMs));
+    }
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    unwatch();
+  }
+}
+
+/** Those that are still there. */
+export async function readBatches(
+  store: Store,
+  ids: readonly string[],
+): Promise<readonly BatchSnapshot[]> {
+  const batches: BatchSnapshot[] = [];
+  for (const id of ids) {
+    const batch = await store.getBatch(id);
+    if (batch !== null) batches.push(batch);
+  }
+  return batches;
+}
+
+function readSweepPolicy({ stallsMax, stallMs, orphanMs, staleMs }: EngineSettings): SweepPolicy {
+  return { watchDelays: { ...DEFAULT_WATCH_DELAYS, stallMs }, stallsMax, orphanMs, staleMs };
+}

@@ -1,0 +1,12 @@
+/** How a command tells what goes on: for people or as JSON lines, and never with a secret in it. */
+import type { Cli } from "../output/cli.ts";
+import type { Config } from "../config/config.ts";
+import { JsonLog } from "../views/json-log.ts";
+import { ProgressDisplay } from "../views/progress-display.ts";
+
+export function openDisplay({ err, clock, logFormat }: Cli, config: Config): ProgressDisplay {
+  err.hide(config.secrets);
+  const display = logFormat === "json" ? new JsonLog(err, clock) : new ProgressDisplay(err, clock);
+  for (const message of config.warnings) display.log({ level: "warn", event: "config", message });
+  return display;
+}

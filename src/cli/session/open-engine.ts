@@ -1,0 +1,48 @@
+/** Composes store and engine as the configuration says. The only place where the CLI does. */
+import type { Clock } from "../../ports/clock.ts";
+import { openKeyFile } from "../../ledger/keys/key-file.ts";
+import { Engine } from "../../runtime/engine/engine.ts";
+import type { Heart } from "../../runtime/health/heart.ts";
+import type { Log } from "../../runtime/system/log.ts";
+import type { LedgerOptions } from "../../runtime/evidence/notary.ts";
+import type { Config } from "../config/config.ts";
+import { startNotified } from "./notifying.ts";
+import { keepMemoryFlat } from "../process/flat-memory.ts";
+import { openStoreOf } from "../config/open-configured-store.ts";
+
+export interface EngineParts {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** For a worker that is watched over. */
+  readonly heart?: Heart;
+}
+
+/** Whom nobody asked to sign works on without, and says so, when the key cannot be used. */
+function describeLedger({ ledgerKey, isLedgerKeyNamed }: Config): LedgerOptions | null {
+  if (ledgerKey === null) return null;
+  return { keyFile: isLedgerKeyNamed ? ledgerKey : (at) => openKeyFile(ledgerKey, at) };
+}
+
+/** The engine works on nothing until it is told to, and leaves the store open when it closes. */
+export async function openEngine(parts: EngineParts): Promise<Engine> {
+  const { config, clock, log, heart } = parts;
+  keepMemoryFlat();
+  const store = await openStoreOf(config, clock);
+  try {
+    await startNotified(store, config);
+    const watched = heart === undefined ? {} : { heart };
+    return await Engine.start(store, {
+      ...config.engine,
+      ledger: describeLedger(config),
+      redact: config.secrets,
+      work: false,
+      clock,
+      log,
+      ...watched,
+    });
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}

@@ -1,0 +1,59 @@
+/** Tells what came of a batch that has ended, after a recount, and what the shell is told. */
+import { isEnded } from "../../core/batch/batch.ts";
+import { invariant } from "../../core/base/invariant.ts";
+import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { Store } from "../../ports/store/store.ts";
+import { renderSummary } from "../views/batch-summary.ts";
+import { formatJson } from "../output/inert-text.ts";
+import { viewBatch } from "../views/batch-view.ts";
+import type { Cli } from "../output/cli.ts";
+import { printErrorView } from "../output/error-report.ts";
+import { decideExitCode, EXIT } from "../output/exit-codes.ts";
+
+export interface EndingParts {
+  readonly store: Store;
+  readonly json: boolean;
+  readonly storeFlag: readonly string[];
+  readonly itemsPerSecond?: number;
+}
+
+export async function reportEnding(
+  cli: Cli,
+  batch: BatchSnapshot,
+  { store, json, storeFlag, itemsPerSecond }: EndingParts,
+): Promise<number> {
+  invariant(isEnded(batch.state), "only an ending is reported");
+  const wallMs = cli.clock.wallMs();
+  const isRight = await recount(cli, store, batch.id);
+  if (json) {
+    cli.out.line(formatJson(viewBatch(batch, wallMs)));
+  } else {
+    const lines = await renderSummary(batch, {
+      store,
+      screen: cli.out,
+      wallMs,
+      itemsPerSecond: itemsPerSecond ?? null,
+      storeFlag,
+    });
+    for (const line of lines) cli.out.line(line);
+  }
+  return isRight ? decideExitCode(batch.state) : EXIT.failed;
+}
+
+/** Counters that differ from what the chunks say would be a bug of ours, and are never glossed over. */
+async function recount(cli: Cli, store: Store, id: string): Promise<boolean> {
+  const counted = await store.recount(id);
+  if (counted === null) return true;
+  const counters = JSON.stringify(counted.counters);
+  const recounted = JSON.stringify(counted.recounted);
+  if (counters === recounted) return true;
+  printErrorView(
+    {
+      code: "CONSERVATION_BROKEN",
+      message: `the counters of batch ${id} are wrong.\n  they say       ${counters}\n  a recount says ${recounted}`,
+      hint: "This is a bug in Sluice: please report it, with the store if you can. Trust the recount.",
+    },
+    cli.err,
+  );
+  return false;
+}

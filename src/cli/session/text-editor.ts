@@ -1,0 +1,29 @@
+/** Has a person change a text in the editor of their choice. */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { SluiceError } from "../../core/base/errors.ts";
+
+/** The text as it was saved. It is read back from a folder that nobody else may read. */
+export function editText(text: string, name: string, env: NodeJS.ProcessEnv): string {
+  const editor = env["VISUAL"] || env["EDITOR"] || "vi";
+  const folder = mkdtempSync(join(tmpdir(), "sluice-edit-"));
+  const path = join(folder, name);
+  try {
+    writeFileSync(path, text, { mode: 0o600 });
+    // A shell, as the variable may hold options: EDITOR="code --wait".
+    const { status, error } = spawnSync("sh", ["-c", `${editor} "$1"`, "sh", path], {
+      stdio: "inherit",
+    });
+    if (status !== 0) {
+      throw new SluiceError("EDITOR_FAILED", `the editor ${editor} did not end well`, {
+        hint: "Set EDITOR to an editor that is there, or give the payload with --set or --file.",
+        cause: error,
+      });
+    }
+    return readFileSync(path, "utf8");
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

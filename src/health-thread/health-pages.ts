@@ -1,0 +1,91 @@
+/** What is answered at each path of a worker's health port. */
+import {
+  computeBeatAgeMs,
+  computeLoopLimitMs,
+  decideHealth,
+  decideReadiness,
+  type HealthLimits,
+  type Pulse,
+  type Verdict,
+} from "../core/fleet/health.ts";
+
+export interface PageAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** What is known at the moment of the question. */
+export interface HealthFacts {
+  readonly pulse: Pulse;
+  readonly now: number;
+  readonly limits: HealthLimits;
+  /** Leases that the worker holds. */
+  readonly leases: number;
+  /** How often its leases were renewed in its place. */
+  readonly renewals: number;
+}
+
+const JUDGES: Readonly<
+  Record<string, (pulse: Pulse, now: number, limits: HealthLimits) => Verdict>
+> = { "/health": decideHealth, "/ready": decideReadiness };
+
+export const HEALTH_PATHS: readonly string[] = Object.keys(JUDGES);
+
+/** Null when the path is none of these. */
+export function answerHealth(path: string, facts: HealthFacts): PageAnswer | null {
+  const judge = Object.hasOwn(JUDGES, path) ? JUDGES[path] : undefined;
+  if (judge === undefined) return null;
+  const { pulse, now, limits, leases, renewals } = facts;
+  const { ok, reasons } = judge(pulse, now, limits);
+  const { taskStartedAt, expectedMs } = pulse;
+  return answerJson(ok ? 200 : 503, {
+    ok,
+    status: pulse.status,
+    reasons,
+    heartbeatAgeMs: Math.round(computeBeatAgeMs(pulse, now)),
+    limitMs: Math.round(computeLoopLimitMs(pulse, limits)),
+    progressAgeMs: Math.max(0, Math.round(now - pulse.progressAt)),
+    task:
+      taskStartedAt === null
+        ? null
+        : {
+            startedMsAgo: Math.max(0, Math.round(now - taskStartedAt)),
+            expectedMs: expectedMs === null ? null : Math.round(expectedMs),
+          },
+    leases,
+    renewals,
+  });
+}
+
+/** A text that the main thread has made, perhaps some time ago. */
+export function answerText(contentType: string, text: string, ageMs: number): PageAnswer {
+  const ageSeconds = Math.max(0, Math.floor(ageMs / 1_000));
+  return {
+    status: 200,
+    headers: { "content-type": contentType, age: String(ageSeconds) },
+    body: text,
+  };
+}
+
+export function answerNothingYet(path: string): PageAnswer {
+  const error = `the worker has not made ${path} yet`;
+  return answerJson(503, { error, hint: "Ask again: it is busy." });
+}
+
+export function answerUnknown(paths: readonly string[]): PageAnswer {
+  return answerJson(404, { error: "there is no such page", pages: paths });
+}
+
+export function answerOtherMethod(): PageAnswer {
+  const answer = answerJson(405, { error: "pages are read with GET" });
+  return { ...answer, headers: { ...answer.headers, allow: "GET, HEAD" } };
+}
+
+function answerJson(status: number, body: object): PageAnswer {
+  return {
+    status,
+    headers: { "content-type": "application/json" },
+    body: `${JSON.stringify(body)}\n`,
+  };
+}

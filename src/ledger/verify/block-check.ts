@@ -1,0 +1,107 @@
+/** The lines of a block and of its details, held against the record that the block hangs on. */
+import { hashLine } from "../format/block.ts";
+import { ensure, refuse } from "./broken-export.ts";
+import { GrowingTree } from "../format/growing-tree.ts";
+import { readItemLine } from "../format/item-line.ts";
+import { digestDetails, SALT_BYTES } from "../format/item-record.ts";
+import { ItemScanner } from "./item-scanner.ts";
+import type { ItemsChange } from "../format/items-change.ts";
+import { HASH_DIGITS } from "../format/merkle-tree.ts";
+import type { PlanCheck } from "./plan-check.ts";
+import { hasMembers, isCount, isHex, type JsonObject, show } from "../format/strict-json.ts";
+import type { Json } from "../../core/base/canonical-json.ts";
+
+export class BlockCheck {
+  readonly #plan: PlanCheck;
+  readonly #scanner: ItemScanner;
+  readonly #batch: string;
+  readonly #tree = new GrowingTree();
+  /** The digests of its records that have details, by their place. */
+  readonly #digests = new Map<number, string>();
+  /** What the record says that the block hangs on. */
+  #change: ItemsChange | null = null;
+  #index = 0;
+  #lastDetails = -1;
+  items = 0;
+  present = 0;
+  withDetails = 0;
+
+  constructor(batch: string, plan: PlanCheck) {
+    this.#batch = batch;
+    this.#plan = plan;
+    this.#scanner = new ItemScanner(batch, plan.lane);
+  }
+
+  /** How many lines are still to come. */
+  get left(): number {
+    return (this.#change?.block?.count ?? 0) - this.#index;
+  }
+
+  /** The place of the next line in its block. */
+  get index(): number {
+    return this.#index;
+  }
+
+  /** Begins with the block of a change, if it has one; with null, leaves the last one behind. */
+  begin(change: ItemsChange | null): void {
+    this.#change = (change?.block ?? null) === null ? null : change;
+    this.#index = 0;
+    this.#lastDetails = -1;
+    this.#digests.clear();
+    this.#tree.clear();
+  }
+
+  takeItem(buffer: Buffer, start: number, end: number): void {
+    const header = this.#change as ItemsChange;
+    const scanner = this.#scanner;
+    if (!scanner.scan(buffer, start, end)) refuse(this.#explain(buffer, start, end));
+    const { step, item, drive, worker, detailsAt } = scanner;
+    if (step !== header.step) {
+      refuse(`it is about step ${step}, its block about step ${header.step}`);
+    }
+    ensure(worker === header.worker, "it names another worker than its block");
+    if (detailsAt !== -1) {
+      const digest = buffer.toString("latin1", detailsAt, detailsAt + HASH_DIGITS);
+      this.#digests.set(this.#index, digest);
+      this.withDetails++;
+    }
+    this.#plan.takeState(step, item, drive);
+    this.#tree.append(hashLine(buffer, start, end));
+    this.items++;
+    this.#index++;
+  }
+
+  /** Whether its lines, all of which were taken, are those that the record of the chain speaks of. */
+  hasItsRoot(): boolean {
+    return this.#tree.computeRoot() === this.#change?.block?.root;
+  }
+
+  takeDetails(value: JsonObject): void {
+    ensure(this.#change !== null, "there are details where no block is");
+    const { i: index, salt, details } = value;
+    const isShaped =
+      hasMembers(value, ["details", "i", "salt"]) && isCount(index) && isHex(salt, SALT_BYTES * 2);
+    ensure(isShaped, "the details of a record are malformed");
+    ensure(index > this.#lastDetails, "details are there twice or out of order");
+    this.#lastDetails = index;
+    const digest = this.#digests.get(index);
+    ensure(
+      digest !== undefined,
+      `there are details of record ${index} of the block, which has none`,
+    );
+    ensure(
+      digest === digestDetails(salt, details as Json),
+      `the details of record ${index} of the block are not those that were recorded`,
+    );
+    this.present++;
+  }
+
+  /** The plain way says what the scanner did not like. */
+  #explain(buffer: Buffer, start: number, end: number): string {
+    const read = readItemLine(buffer.toString("utf8", start, end));
+    if (read.kind === "refused") return read.why;
+    const { batch } = read.line;
+    if (batch !== this.#batch) return `it is about batch ${show(batch)}`;
+    return `it names the lane ${show(read.line.lane)}, the batch is in another`;
+  }
+}

@@ -1,0 +1,210 @@
+/** Checks proofs, with nothing but the document and the keys that the reader trusts. */
+import { type ChainLine, readChainLine } from "../format/chain-line.ts";
+import { type Checkpoint, parseCheckpoint } from "../format/checkpoint.ts";
+import { type ItemLine, readItemLine } from "../format/item-line.ts";
+import { digestDetails, SALT_BYTES } from "../format/item-record.ts";
+import { readItemsChange } from "../format/items-change.ts";
+import { KeyRing } from "../keys/key-ring.ts";
+import { HASH_DIGITS, hashLeaf, isConsistent, isIncluded } from "../format/merkle-tree.ts";
+import { hashBody, PROOF_VERSION } from "./proof.ts";
+import { isSigned, SIGNATURE_DIGITS, type Signed } from "../format/signing-key.ts";
+import {
+  hasMembers,
+  isCount,
+  isHex,
+  isJsonObject,
+  type JsonObject,
+  parseCanonical,
+} from "../format/strict-json.ts";
+import type { Json } from "../../core/base/canonical-json.ts";
+
+export type ProofVerdict =
+  | {
+      readonly kind: "proven";
+      /** `<seq>`, or `<seq>/<index>`. */
+      readonly place: string;
+      /** The exact bytes of the record that is proven. */
+      readonly text: string;
+      readonly record: ChainLine | ItemLine;
+      readonly checkpoint: Checkpoint;
+    }
+  | { readonly kind: "refused"; readonly why: string };
+
+export type ConsistencyVerdict =
+  | { readonly kind: "consistent"; readonly older: Checkpoint; readonly newer: Checkpoint }
+  | { readonly kind: "refused"; readonly why: string };
+
+/** Hashes on the way up a tree of 2^53 leaves. */
+const PATH_MAX = 53;
+const KEYS_MAX = 1_000;
+
+/** `trusted` as for `verifyExport`; without any nothing can be proven. */
+export function checkProof(proof: string, trusted: readonly string[]): ProofVerdict {
+  return judge<ProofVerdict>(() => {
+    const value = parseDocument(proof, PROOF_MEMBERS, "proof");
+    const { record: text, tree, block = null, details = null } = value;
+    need(typeof text === "string", "the proof has no record");
+    need(isPath(tree), "the path of the record is malformed");
+    const checkpoint = checkCheckpoint(value["checkpoint"], readKeys(value["keys"], trusted));
+    const body = block === null ? text : readHeader(block);
+    const record = readRecord(body);
+    need(record.seq === tree.index + 1, "the record has another number than its place");
+    need(record.batch === checkpoint.batch, "the record and the checkpoint are of two batches");
+    const place = { index: tree.index, size: checkpoint.size };
+    const isThere = isIncluded(hashLeaf(body), place, tree.path, checkpoint.root);
+    need(isThere, "the record is not in the tree of the checkpoint");
+    const isLast = record.seq === checkpoint.size;
+    need(!isLast || hashBody(body) === checkpoint.head, "the checkpoint names another last record");
+    if (block === null) {
+      need(details === null, "only items have details");
+      return { kind: "proven", place: String(record.seq), text, record, checkpoint };
+    }
+    const item = checkItem(text, block, record);
+    if (details !== null) checkDetails(details, item);
+    const at = `${record.seq}/${(block as JsonObject)["index"] as number}`;
+    return { kind: "proven", place: at, text, record: item, checkpoint };
+  });
+}
+
+export function checkConsistency(proof: string, trusted: readonly string[]): ConsistencyVerdict {
+  return judge<ConsistencyVerdict>(() => {
+    const members = ["consistency", "keys", "newer", "older", "path"];
+    const value = parseDocument(proof, members, "consistency");
+    const ring = readKeys(value["keys"], trusted);
+    const older = checkCheckpoint(value["older"], ring);
+    const newer = checkCheckpoint(value["newer"], ring);
+    need(older.batch === newer.batch, "the checkpoints are of two batches");
+    const { path } = value;
+    need(isHashes(path), "the path is malformed");
+    need(isConsistent(older, newer, path), "the newer checkpoint does not go on from the older");
+    return { kind: "consistent", older, newer };
+  });
+}
+
+const PROOF_MEMBERS = ["block?", "checkpoint", "details?", "keys", "proof", "record", "tree"];
+
+function parseDocument(text: string, members: readonly string[], version: string): JsonObject {
+  const parsed = parseCanonical(text.replace(/\n$/, ""));
+  need(
+    parsed.kind === "object",
+    `the proof is not readable: ${parsed.kind === "refused" ? parsed.why : ""}`,
+  );
+  const { value } = parsed;
+  need(hasMembers(value, members), "the proof has not the members that it should have");
+  need(value[version] === PROOF_VERSION, "the version of the proof is not known");
+  return value;
+}
+
+function readKeys(keys: unknown, trusted: readonly string[]): KeyRing {
+  need(Array.isArray(keys) && keys.length <= KEYS_MAX, "the keys of the proof are malformed");
+  const ring = new KeyRing(trusted);
+  for (const key of keys as unknown[]) {
+    const problem = isSignedText(key) ? ring.introduce(key) : "the statement of a key is malformed";
+    need(problem === null, String(problem));
+  }
+  return ring;
+}
+
+function checkCheckpoint(signed: unknown, ring: KeyRing): Checkpoint {
+  const checkpoint = isSignedText(signed) ? parseCheckpoint(signed.body) : null;
+  need(isSignedText(signed) && checkpoint !== null, "the checkpoint is malformed");
+  const key = ring.find(checkpoint.key);
+  need(
+    key?.isTrusted === true,
+    `the checkpoint is signed by key ${checkpoint.key}, which is neither trusted nor introduced by one that is`,
+  );
+  const isValid = isSigned(key.publicKey, "sluice-checkpoint", signed);
+  need(isValid, `the signature of the checkpoint is not that of key ${checkpoint.key}`);
+  return checkpoint;
+}
+
+function readHeader(block: unknown): string {
+  const isShaped =
+    isJsonObject(block) &&
+    hasMembers(block, ["header", "index", "path"]) &&
+    typeof block["header"] === "string" &&
+    isCount(block["index"]) &&
+    isHashes(block["path"]);
+  need(isShaped, "the block of the proof is malformed");
+  return block["header"] as string;
+}
+
+function readRecord(body: string): ChainLine {
+  const read = readChainLine(body);
+  need(
+    read.kind === "record",
+    `the record is not readable: ${read.kind === "refused" ? read.why : ""}`,
+  );
+  return read.record;
+}
+
+/** Only after `readHeader`. */
+function checkItem(text: string, block: unknown, record: ChainLine): ItemLine {
+  const { index, path } = block as { index: number; path: string[] };
+  const change = readItemsChange(record) ?? null;
+  const header = change?.block ?? null;
+  need(change !== null && header !== null, "the record before the block has no block");
+  const read = readItemLine(text);
+  need(
+    read.kind === "item",
+    `the record is not readable: ${read.kind === "refused" ? read.why : ""}`,
+  );
+  const { line } = read;
+  const fits =
+    line.batch === record.batch && line.step === change.step && line.worker === change.worker;
+  need(fits, "the record of the item is of another block");
+  const isThere = isIncluded(hashLeaf(text), { index, size: header.count }, path, header.root);
+  need(isThere, "the record is not in the tree of its block");
+  return line;
+}
+
+function checkDetails(value: unknown, { details: digest }: ItemLine): void {
+  const isShaped =
+    isJsonObject(value) &&
+    hasMembers(value, ["details", "salt"]) &&
+    isHex(value["salt"], SALT_BYTES * 2);
+  need(isShaped, "the details are malformed");
+  const { salt, details } = value as { salt: string; details: Json };
+  need(digest === digestDetails(salt, details), "the details are not those that were recorded");
+}
+
+function isSignedText(value: unknown): value is Signed {
+  return (
+    isJsonObject(value) &&
+    hasMembers(value, ["body", "signature"]) &&
+    typeof value["body"] === "string" &&
+    isHex(value["signature"], SIGNATURE_DIGITS)
+  );
+}
+
+function isHashes(value: unknown): value is string[] {
+  return (
+    Array.isArray(value) &&
+    value.length <= PATH_MAX * 2 &&
+    value.every((one) => isHex(one, HASH_DIGITS))
+  );
+}
+
+function isPath(value: unknown): value is { readonly index: number; readonly path: string[] } {
+  return (
+    isJsonObject(value) &&
+    hasMembers(value, ["index", "path"]) &&
+    isCount(value["index"]) &&
+    isHashes(value["path"])
+  );
+}
+
+class Refusal extends Error {}
+
+function need(condition: boolean, why: string): asserts condition {
+  if (!condition) throw new Refusal(why);
+}
+
+function judge<Verdict>(check: () => Verdict): Verdict | { kind: "refused"; why: string } {
+  try {
+    return check();
+  } catch (error) {
+    if (error instanceof Refusal) return { kind: "refused", why: error.message };
+    throw error;
+  }
+}

@@ -1,0 +1,128 @@
+/**
+ * Proofs: that one record was in a ledger, shown without the others; and that one checkpoint goes on
+ * where another one ended. A proof is a JSON document; who checks it needs nothing else but a key.
+ */
+import { hash } from "node:crypto";
+import { canonicalize, type Json } from "../../core/base/canonical-json.ts";
+import { SluiceError } from "../../core/base/errors.ts";
+import type { ByteSource } from "../format/byte-lines.ts";
+import { parseCheckpoint } from "../format/checkpoint.ts";
+import { walkExport } from "./export-walk.ts";
+import { computeConsistencyPath, computeInclusionPath, hashLeaf } from "../format/merkle-tree.ts";
+import type { Signed } from "../format/signing-key.ts";
+
+export const PROOF_VERSION = 1;
+
+/** Where a record is: `<seq>`, or `<seq>/<index>` for one of an item. */
+export interface RecordPlace {
+  readonly seq: number;
+  readonly index: number | null;
+}
+
+export function parsePlace(text: string): RecordPlace | null {
+  const [, seq, index] = /^([1-9]\d{0,14})(?:\/(0|[1-9]\d{0,14}))?$/.exec(text) ?? [];
+  if (seq === undefined) return null;
+  return { seq: Number(seq), index: index === undefined ? null : Number(index) };
+}
+
+/** The proof of one record of an export, by its last checkpoint. */
+export async function proveRecord(source: ByteSource, place: RecordPlace): Promise<string> {
+  const found = await gather(source, place);
+  const { leaves, body, keys, checkpoints, lines, details } = found;
+  const checkpoint = checkpoints.at(-1);
+  const { seq, index } = place;
+  const name = index === null ? `${seq}` : `${seq}/${index}`;
+  const line = index === null ? body : lines[index];
+  if (body === null || line === null || line === undefined) {
+    throw new SluiceError("LEDGER_NO_RECORD", `the export has no record ${name}`, {
+      hint: "A record is named by its number in the chain; one of an item also by its place in its block: 7/0.",
+    });
+  }
+  const size = checkpoint === undefined ? 0 : (parseCheckpoint(checkpoint.body)?.size ?? 0);
+  if (checkpoint === undefined || size < seq) throw refuseUnsigned(name);
+  const block =
+    index === null
+      ? null
+      : { header: body, index, path: computeInclusionPath(lines.map(hashLeaf), index) };
+  return canonicalize({
+    proof: PROOF_VERSION,
+    record: line,
+    ...(block === null ? {} : { block }),
+    ...(details === null ? {} : { details }),
+    tree: { index: seq - 1, path: computeInclusionPath(leaves.slice(0, size), seq - 1) },
+    checkpoint: { ...checkpoint },
+    keys: keys.map((key) => ({ ...key })),
+  });
+}
+
+/** That the checkpoint of `to` records goes on where the one of `from` records ended. */
+export async function proveConsistency(
+  source: ByteSource,
+  from: number,
+  to: number,
+): Promise<string> {
+  const { leaves, checkpoints, keys } = await gather(source, null);
+  const find = (size: number): Signed => {
+    const found = checkpoints.find(({ body }) => parseCheckpoint(body)?.size === size);
+    if (found === undefined) throw refuseUnsigned(`${size}, as the last of a checkpoint,`);
+    return found;
+  };
+  const older = find(from);
+  const newer = find(to);
+  return canonicalize({
+    consistency: PROOF_VERSION,
+    older: { ...older },
+    newer: { ...newer },
+    path: computeConsistencyPath(leaves.slice(0, to), from),
+    keys: keys.map((key) => ({ ...key })),
+  });
+}
+
+interface Gathered {
+  /** Of every record of the chain. */
+  readonly leaves: string[];
+  readonly keys: Signed[];
+  readonly checkpoints: Signed[];
+  /** The record of the chain that is asked for. */
+  body: string | null;
+  /** The lines of its block. */
+  readonly lines: string[];
+  details: Json | null;
+}
+
+async function gather(source: ByteSource, place: RecordPlace | null): Promise<Gathered> {
+  const found: Gathered = {
+    leaves: [],
+    keys: [],
+    checkpoints: [],
+    body: null,
+    lines: [],
+    details: null,
+  };
+  await walkExport(source, {
+    onKey: (signed) => void found.keys.push(signed),
+    onCheckpoint: (signed) => void found.checkpoints.push(signed),
+    onRecord: ({ seq }, text) => {
+      found.leaves.push(hashLeaf(text));
+      if (seq === place?.seq) found.body = text;
+    },
+    onItem: ({ seq }, _item, text) => {
+      if (seq === place?.seq && place.index !== null) found.lines.push(text);
+    },
+    onDetails: ({ seq, index }, { salt, details }) => {
+      if (seq === place?.seq && index === place.index) found.details = { salt, details };
+    },
+  });
+  return found;
+}
+
+/** Of a record of the chain, as its successor and a checkpoint name it. */
+export function hashBody(body: string): string {
+  return hash("sha256", body, "hex");
+}
+
+function refuseUnsigned(name: string): SluiceError {
+  return new SluiceError("LEDGER_UNSIGNED", `no checkpoint of the export covers record ${name}`, {
+    hint: "Checkpoints are signed at intervals and at the batch's end: export it again then.",
+  });
+}

@@ -1,0 +1,437 @@
+import { describe, expect, test } from "vitest";
+import {
+  buildSample,
+  ExportBuilder,
+  exportPem,
+  newSigningKey,
+  type RecordOfItem,
+  toBytes,
+} from "../../../test/support/ledger-export.ts";
+import { dissect } from "../../../test/support/ledger-forger.ts";
+import { canonicalize, type Json } from "../../core/base/canonical-json.ts";
+import { writeCheckpointLine, writeExport } from "../format/export-line.ts";
+import { signText } from "../format/signing-key.ts";
+import { describeVerdict, isConclusive, type Verdict } from "./verdict.ts";
+import { verifyExport, type VerifyOptions } from "./verify-export.ts";
+
+const verify = (builder: ExportBuilder, options: Partial<VerifyOptions> = {}): Promise<Verdict> =>
+  verifyExport([toBytes(builder.lines())], { trusted: [builder.pem], ...options });
+
+const all = (items: number, state: string, drive = 1): RecordOfItem[] =>
+  Array.from({ length: items }, (_, item) => ({ item, state, drive }));
+
+describe("an untouched export", () => {
+  test("is intact, and the verdict says what is in it", async () => {
+    const sample = buildSample();
+    const verdict = await verify(sample);
+    expect(verdict).toEqual({
+      kind: "intact",
+      batch: "b-test",
+      records: 11,
+      items: 19,
+      checkpoints: 2,
+      signedTo: 11,
+      signers: [sample.firstKey.id, sample.key.id],
+      isTrusted: true,
+      anchors: 0,
+      otherAnchors: 0,
+      ended: "completed_with_errors",
+      details: { present: 2, erased: 0, missing: 0 },
+    });
+    expect(isConclusive(verdict)).toBe(true);
+    expect(describeVerdict(verdict)).toEqual([
+      "intact: batch b-test, 11 records, 19 item records",
+      `2 checkpoints, signed by ${sample.firstKey.id}, ${sample.key.id}`,
+      "details of 2 records match, of 0 are erased",
+      "the batch ended: completed_with_errors",
+    ]);
+  });
+
+  test("is intact in whatever pieces it comes", async () => {
+    const sample = buildSample();
+    const bytes = toBytes(sample.lines());
+    const whole = await verify(sample);
+    for (const size of [1, 7, 1_000]) {
+      const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
+        bytes.subarray(index * size, (index + 1) * size),
+      );
+      expect(await verifyExport(pieces, { trusted: [sample.pem] })).toEqual(whole);
+    }
+  });
+
+  test("is not changed by being verified", async () => {
+    const sample = buildSample();
+    const bytes = toBytes(sample.lines());
+    const before = Buffer.from(bytes);
+    await verifyExport([bytes], { trusted: [sample.pem] });
+    expect(bytes.equals(before)).toBe(true);
+  });
+
+  test("is what the writer of exports makes of records, blocks and checkpoints", async () => {
+    const sample = buildSample();
+    const lines = sample.lines();
+    const text = (all: readonly string[]): string => all.map((line) => `${line}\n`).join("");
+    const records = dissect(lines).entries.map(({ record, items, details, checkpoint }) => ({
+      body: canonicalize(record),
+      block:
+        items.length === 0 ? null : { bytes: Buffer.from(text(items)), details: text(details) },
+      checkpoint:
+        checkpoint === null
+          ? null
+          : { body: canonicalize(checkpoint.body), signature: checkpoint.signature },
+    }));
+    const keys = lines.slice(1, 3).map((line) => {
+      const { key: body, signature } = JSON.parse(line) as { key: string; signature: string };
+      return { body, signature };
+    });
+    const pieces: Uint8Array[] = [];
+    for await (const piece of writeExport(sample.batch, keys, records)) pieces.push(piece);
+    expect(Buffer.concat(pieces).toString()).toBe(text(lines));
+  });
+
+  test("is intact without its details, and says how many nobody erased", async () => {
+    for (const records of [0, 1, 2]) {
+      const sample = buildSample();
+      if (records > 0) sample.record("details.erased", { records, by: "ann" }).checkpoint();
+      const lines = sample.lines();
+      const left = lines.filter((line) => !line.startsWith('{"details":'));
+      expect(left).toHaveLength(lines.length - 2);
+      const verdict = await verifyExport([toBytes(left)], { trusted: [sample.pem] });
+      const details = { present: 0, erased: records, missing: 2 - records };
+      expect(verdict).toMatchObject({ kind: "intact", details });
+      expect(isConclusive(verdict)).toBe(records === 2);
+      expect(describeVerdict(verdict).some((line) => line.includes("nobody erased them"))).toBe(
+        records < 2,
+      );
+    }
+  });
+
+  test("tells of anchors that are of other batches, and quotes a name that could be read as words", async () => {
+    const other = buildSample("b-other");
+    const sample = buildSample("b-1, 9 records");
+    const anchors = other.checkpoints.map(({ body }) => body);
+    const verdict = await verifyExport([toBytes(sample.lines())], { trusted: [], anchors });
+    expect(verdict).toMatchObject({ kind: "intact", anchors: 0, otherAnchors: 2 });
+    const said = describeVerdict(verdict);
+    expect(said).toContain("none of the 2 anchors from outside is of this batch");
+    expect(said[0]).toContain('batch "b-1, 9 records", 11 records');
+  });
+
+  test("whose end is not signed yet says how far it is", async () => {
+    const sample = buildSample();
+    const open = sample.lines().filter((_, index) => index !== 36);
+    const verdict = await verifyExport([toBytes(open)], { trusted: [sample.pem] });
+    expect(verdict).toMatchObject({ kind: "intact", signedTo: 5, records: 11 });
+    expect(isConclusive(verdict)).toBe(false);
+    expect(describeVerdict(verdict)[0]).toMatch(
+      /^intact, but signed only up to record 5, and what follows could be anybody's: /,
+    );
+  });
+
+  test("of a batch that still runs is intact, and not conclusive", async () => {
+    const running = new ExportBuilder()
+      .begin({ itemLedger: true })
+      .plan(4)
+      .block(all(2, "succeeded"))
+      .checkpoint();
+    const verdict = await verify(running);
+    expect(verdict).toMatchObject({ kind: "intact", ended: null });
+    expect(isConclusive(verdict)).toBe(false);
+    expect(describeVerdict(verdict).at(-1)).toBe("the batch has not ended in it");
+  });
+
+  test("without checkpoints is signed by nobody", async () => {
+    const plain = new ExportBuilder().begin().plan(0).endStep({}).end("succeeded", {});
+    const verdict = await verify(plain);
+    expect(verdict).toMatchObject({ kind: "intact", signedTo: 0, signers: [], isTrusted: false });
+    expect(describeVerdict(verdict)[1]).toBe("0 checkpoints, signed by nobody");
+  });
+});
+
+describe("keys", () => {
+  test("an id, or more of the fingerprint, names a key that is trusted", async () => {
+    const sample = buildSample();
+    for (const trusted of [[sample.firstKey.id], [sample.pem, exportPem(newSigningKey())]]) {
+      expect(await verify(sample, { trusted })).toMatchObject({ kind: "intact", isTrusted: true });
+    }
+  });
+
+  test("with no key named, signatures are checked and nobody vouches for them", async () => {
+    const sample = buildSample();
+    const verdict = await verify(sample, { trusted: [] });
+    expect(verdict).toMatchObject({ kind: "intact", isTrusted: false });
+    expect(isConclusive(verdict)).toBe(false);
+    expect(describeVerdict(verdict)).toContain(
+      "no key was named as trusted: anybody could have signed it",
+    );
+    const edited = sample.lines().with(1, buildSample().lines()[1]!);
+    const refused = await verifyExport([toBytes(edited)], { trusted: [] });
+    expect(refused).toMatchObject({ kind: "broken", line: 3 });
+  });
+
+  test("who trusts only the second key does not trust what the first one signed", async () => {
+    const sample = buildSample();
+    const verdict = await verify(sample, { trusted: [exportPem(sample.key)] });
+    expect(verdict).toMatchObject({ kind: "broken", line: 18 });
+  });
+
+  test("what is no key is refused before anything is read", async () => {
+    const refused = expect.objectContaining({ code: "LEDGER_KEY" }) as Error;
+    await expect(verify(buildSample(), { trusted: ["0123"] })).rejects.toThrow(refused);
+  });
+});
+
+describe("anchors", () => {
+  test("of the batch must fit, those of others are passed over", async () => {
+    const sample = buildSample();
+    const elsewhere = buildSample("b-other").checkpoints.map(({ body }) => body);
+    const anchors = [...sample.checkpoints.map(({ body }) => body), ...elsewhere];
+    const verdict = await verify(sample, { anchors });
+    expect(verdict).toMatchObject({ kind: "intact", anchors: 2 });
+    expect(describeVerdict(verdict)).toContain("2 anchors from outside, all found");
+  });
+
+  test("that cannot be read are refused: they would prove nothing", async () => {
+    const refused = expect.objectContaining({ code: "LEDGER_ANCHOR" }) as Error;
+    for (const anchor of ["", "{}", '{"checkpoint":"{}","signature":""}', "\u0000"]) {
+      await expect(verify(buildSample(), { anchors: [anchor] })).rejects.toThrow(refused);
+    }
+  });
+});
+
+test("a checkpoint of other records is refused, whoever signed it", async () => {
+  const sample = buildSample();
+  const lines = sample.lines();
+  const at = lines.findLastIndex((line) => line.startsWith('{"checkpoint"'));
+  const { body } = sample.checkpoints.at(-1)!;
+  const root = "ab".repeat(32);
+  const forged = canonicalize({ ...(JSON.parse(body) as Record<string, Json>), root });
+  lines[at] = writeCheckpointLine(signText(sample.key, "sluice-checkpoint", forged));
+  expect(await verifyExport([toBytes(lines)], { trusted: [sample.pem] })).toMatchObject({
+    kind: "broken",
+    line: at + 1,
+    why: "the checkpoint has the root of other records",
+  });
+});
+
+describe("completeness", () => {
+  const started = (items: number): ExportBuilder =>
+    new ExportBuilder().begin({ itemLedger: true }).plan(items);
+
+  test("a batch without records of items is judged by its counts", async () => {
+    const counts = { succeeded: 3, failed: 1 };
+    const plain = (): ExportBuilder => new ExportBuilder().begin().plan(4).endStep(counts);
+    const batch = plain().end("completed_with_errors", counts);
+    expect(await verify(batch)).toMatchObject({ kind: "intact", items: 0 });
+    const wrong = plain().end("completed_with_errors", { succeeded: 4 });
+    expect(await verify(wrong)).toMatchObject({ kind: "broken", record: "7" });
+  });
+
+  test("one that asked for records of items must have them", async () => {
+    const counts = { succeeded: 2 };
+    const batch = started(2).endStep(counts);
+    expect(await verify(batch)).toMatchObject({
+      kind: "broken",
+      record: "5",
+      why: "step 0 ended with 2 succeeded, its items' records say 0",
+    });
+  });
+
+  test("what an early end left undone is cancelled and has no record", async () => {
+    const counts = { succeeded: 2, cancelled: 3 };
+    const batch = started(5).block(all(2, "succeeded")).endStep(counts).end("cancelled", counts);
+    expect(await verify(batch)).toMatchObject({ kind: "intact", ended: "cancelled" });
+  });
+
+  test("an automatic pass takes failures back, those that it names and as many as it says", async () => {
+    const rescued = (items: number, back = [1, 2], opened = 2): ExportBuilder =>
+      started(3)
+        .block([...all(1, "succeeded"), { item: 1, state: "failed" }, { item: 2, state: "failed" }])
+        .putBack(back, opened)
+        .record("dead_letters.redriven", { step: 0, drive: 2, items, pass: 1, by: "engine" })
+        .block(
+          [1, 2].map((item) => ({ item, state: "succeeded", drive: 2 })),
+          { fence: 2 },
+        )
+        .endStep({ succeeded: 3 })
+        .end("succeeded", { succeeded: 3 }, 2);
+    expect(await verify(rescued(2))).toMatchObject({ kind: "intact" });
+    for (const items of [1, 3]) {
+      expect(await verify(rescued(items))).toMatchObject({ kind: "broken", record: "7" });
+    }
+    expect(await verify(rescued(1, [2]))).toMatchObject({ kind: "broken", record: "8/0" });
+    expect(await verify(rescued(2, [0, 1]))).toMatchObject({ kind: "broken", record: "6" });
+    expect(await verify(rescued(2, [1, 2], 3))).toMatchObject({ kind: "broken", record: "7" });
+  });
+
+  const redriven = (): ExportBuilder => {
+    const counts = { succeeded: 1, failed: 2 };
+    return started(3)
+      .block([...all(1, "succeeded"), { item: 1, state: "failed" }, { item: 2, state: "failed" }])
+      .endStep(counts)
+      .end("completed_with_errors", counts)
+      .checkpoint()
+      .putBack([2], 2)
+      .record("dead_letters.redriven", { drive: 2, items: 1, revived: 0, by: "ann" })
+      .record("batch.reopened", { step: 0, drive: 2 })
+      .record("batch.started", { step: 0, drive: 2 });
+  };
+
+  test("a redrive by hand reopens the batch, which ends once more", async () => {
+    const counts = { succeeded: 2, failed: 1 };
+    const batch = redriven()
+      .block([{ item: 2, state: "succeeded", drive: 2 }], { fence: 2 })
+      .endStep(counts)
+      .end("completed_with_errors", counts, 2)
+      .checkpoint();
+    expect(await verify(batch)).toMatchObject({ kind: "intact", ended: "completed_with_errors" });
+    const more = redriven().block(
+      [1, 2].map((item) => ({ item, state: "succeeded", drive: 2 })),
+      { fence: 2 },
+    );
+    expect(await verify(more)).toMatchObject({ kind: "broken", record: "14/0" });
+  });
+
+  test("one that was reopened and is cancelled before it runs counts the redriven as cancelled", async () => {
+    const batch = redriven()
+      .record("batch.cancel_requested", { mode: "now", by: "ann" })
+      .record("batch.ended", {
+        state: "cancelled",
+        drive: 2,
+        counts: { planned: 3, succeeded: 1, skipped: 0, failed: 1, cancelled: 1, pending: 0 },
+      });
+    expect(await verify(batch)).toMatchObject({ kind: "intact", ended: "cancelled" });
+  });
+
+  test("an open batch grows until it is sealed", async () => {
+    const open = (items: number): ExportBuilder =>
+      started(0)
+        .block(all(3, "succeeded"))
+        .record("batch.sealed", { items, chunks: 1 })
+        .endStep({ succeeded: 3 })
+        .end("succeeded", { succeeded: 3 });
+    expect(await verify(open(3))).toMatchObject({ kind: "intact" });
+    expect(await verify(open(2))).toMatchObject({ kind: "broken", record: "6" });
+    expect(await verify(open(4))).toMatchObject({ kind: "broken", record: "7" });
+  });
+
+  test("the steps of a batch are counted together", async () => {
+    const twoSteps = (planned: number): ExportBuilder =>
+      started(2)
+        .block(all(2, "succeeded"))
+        .endStep({ succeeded: 2 })
+        .plan(planned, 1)
+        .block(all(1, "skipped"), { step: 1 })
+        .endStep({ skipped: 1 }, 1)
+        .end("succeeded", { succeeded: 2, skipped: 1 });
+    expect(await verify(twoSteps(1))).toMatchObject({ kind: "intact" });
+    expect(await verify(twoSteps(2))).toMatchObject({ kind: "broken", record: "10" });
+  });
+
+  test("a step whose slicing was stopped has no plan, and what there was of it is cancelled", async () => {
+    const stopped = (succeeded: number): ExportBuilder =>
+      started(2)
+        .block(all(2, "succeeded"))
+        .endStep({ succeeded: 2 })
+        .record("slicing.started", { step: 1 })
+        .record("slicing.aborted", { code: "DEADLINE", message: "it is late" })
+        .record("batch.ended", {
+          state: "expired",
+          drive: 1,
+          counts: {
+            planned: 7,
+            succeeded,
+            skipped: 0,
+            failed: 0,
+            cancelled: 7 - succeeded,
+            pending: 0,
+          },
+        });
+    expect(await verify(stopped(2))).toMatchObject({ kind: "intact", ended: "expired" });
+    expect(await verify(stopped(3))).toMatchObject({ kind: "broken", record: "9" });
+    expect(await verify(stopped(1))).toMatchObject({ kind: "broken", record: "9" });
+  });
+
+  test("an item that succeeded or was skipped has a record of its own", async () => {
+    for (const outcome of ["succeeded", "skipped"] as const) {
+      const batch = started(2)
+        .block(all(2, outcome), { unseen: true })
+        .endStep({ [outcome]: 2 })
+        .end("succeeded", { [outcome]: 2 });
+      expect(await verify(batch)).toMatchObject({
+        kind: "broken",
+        record: "5",
+        why: expect.stringMatching(/^item 0 of step 0 .*, and has no record of its own$/) as string,
+      });
+    }
+  });
+
+  test.each([true, false])(
+    "a step that was planned cannot vanish (items: %s)",
+    async (itemLedger) => {
+      const begun = (): ExportBuilder => new ExportBuilder().begin({ itemLedger });
+      const unended = { kind: "broken", why: "it went to its end, and step 0 did not" };
+      expect(await verify(begun().plan(1_000).end("succeeded", {}))).toMatchObject(unended);
+      const second = begun().plan(0).endStep({}).plan(1_000, 1).end("succeeded", {});
+      expect(await verify(second)).toMatchObject({
+        kind: "broken",
+        why: "it went to its end, and step 1 did not",
+      });
+      const early = begun().plan(10).end("cancelled", { cancelled: 1 });
+      expect(await verify(early)).toMatchObject({
+        kind: "broken",
+        why: "it ended with 1 items, and 10 were planned",
+      });
+    },
+  );
+
+  test("a batch that was reopened ends its step once more", async () => {
+    const counts = { succeeded: 1, failed: 2 };
+    const batch = redriven().end("completed_with_errors", counts, 2);
+    expect(await verify(batch)).toMatchObject({
+      kind: "broken",
+      why: "step 0 ended with 2 failed, its items' records say 1",
+    });
+  });
+
+  test("a change is of one chunk, and a block has a bound", async () => {
+    const far = started(3_000_000).record("items.recorded", {
+      step: 0,
+      chunk: 0,
+      fence: 1,
+      worker: 1,
+      skipped: "0,2000000",
+    });
+    expect(await verify(far)).toMatchObject({
+      kind: "broken",
+      why: "it says about items what no record can",
+    });
+  });
+
+  test("a record of a step that has ended is refused", async () => {
+    const batch = started(2)
+      .block(all(1, "succeeded"))
+      .endStep({ succeeded: 1, cancelled: 1 })
+      .block([{ item: 1, state: "succeeded" }], { block: 2 });
+    expect(await verify(batch)).toMatchObject({
+      kind: "broken",
+      record: "7/0",
+      why: "step 0 has ended, and item 1 of it has a record after that",
+    });
+  });
+
+  test("what the engine itself gave up has no worker", async () => {
+    const counts = { succeeded: 1, failed: 1 };
+    const batch = started(2)
+      .block(all(1, "succeeded"))
+      .block([{ item: 1, state: "failed", code: "POISON", attempt: 3 }], { worker: null })
+      .endStep(counts)
+      .end("completed_with_errors", counts);
+    expect(await verify(batch)).toMatchObject({ kind: "intact" });
+  });
+
+  test("a type of record that is not known yet is part of the chain and says nothing else", async () => {
+    const batch = started(0).record("batch.toString", {}).record("constructor", { step: -1 });
+    expect(await verify(batch)).toMatchObject({ kind: "intact", records: 6 });
+  });
+});

@@ -1,0 +1,14 @@
+/** A batch's transitions as a program sees them. */
+import type { RecordType } from "../../core/batch/batch.ts";
+import type { Json } from "../../core/base/canonical-json.ts";
+
+export interface BatchEvent {
+  /** The same for every delivery of this event. */
+  readonly id: string;
+  readonly batch: string;
+  readonly seq: number;
+  readonly type: RecordType;
+  /** UTC, ISO 8601. */
+  readonly at: string;
+  readonly data: { readonly [key: string]: Json | undefined };
+}

@@ -1,0 +1,30 @@
+/** The leases of chunks in hand, as they are renewed and lost. */
+import { type LeaseRef, nameLease } from "../../ports/store/working.ts";
+import type { ChunkRun } from "./chunk-run.ts";
+import type { Log } from "../system/log.ts";
+import type { StepMeter } from "../observing/meter.ts";
+
+export interface LossParts {
+  readonly meter: StepMeter;
+  readonly log: Log;
+}
+
+/** Those of the runs whose leases are among the lost ones; each is told of once. */
+export function findLost(
+  held: readonly ChunkRun[],
+  lost: readonly LeaseRef[],
+  { meter, log }: LossParts,
+): ChunkRun[] {
+  if (lost.length === 0) return [];
+  const gone = new Set(lost.map(nameLease));
+  const found = held.filter((run) => gone.has(nameLease(run.lease)));
+  for (const run of found) {
+    // One that is being reported may have been settled meanwhile: its report tells what became of it.
+    if (run.lost || run.telling !== null) continue;
+    const { batch, chunk } = run.lease;
+    meter.leasesLost++;
+    const message = `the lease on chunk ${chunk} of batch ${batch} was lost`;
+    log({ level: "warn", event: "chunk.lost", message, batch, chunk });
+  }
+  return found;
+}

@@ -1,0 +1,59 @@
+/** Removes what is older than it has to be kept, in as many small steps as it takes. */
+import { SluiceError } from "../../core/base/errors.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { PruneResult } from "../../ports/store/operating.ts";
+import type { Store } from "../../ports/store/store.ts";
+
+/** Ages of batches whose pipeline has none of its own: those stand in place of these. */
+export interface RetentionPolicy {
+  /** How long an ended batch can be redriven. */
+  readonly keepMs: number;
+  /** How long an ended batch is known at all; 0 for ever. */
+  readonly keepEvidenceMs: number;
+  /** Only this batch, and by these ages, whatever its pipeline says; default all. */
+  readonly batch?: string;
+  /** Counts only. */
+  readonly dryRun?: boolean;
+}
+
+/** What a policy would take too early, in words; null when it is sound. */
+export function findRetentionProblem({ keepMs, keepEvidenceMs }: RetentionPolicy): string | null {
+  const isAge = (ms: number): boolean => Number.isFinite(ms) && ms >= 0;
+  if (!isAge(keepMs) || !isAge(keepEvidenceMs)) {
+    return "an age is a number of milliseconds, at least 0: nothing unfinished is ever removed";
+  }
+  return keepEvidenceMs > 0 && keepEvidenceMs < keepMs
+    ? "evidence cannot go before what a redrive needs: a batch that can be redriven is not finished with"
+    : null;
+}
+
+export async function pruneByAge(
+  store: Store,
+  clock: Clock,
+  policy: RetentionPolicy,
+): Promise<PruneResult> {
+  const problem = findRetentionProblem(policy);
+  if (problem !== null) {
+    throw new SluiceError("BAD_RETENTION", problem, {
+      hint: "Keep evidence at least as long as batches can be redriven.",
+    });
+  }
+  const { keepMs, keepEvidenceMs, batch, dryRun = false } = policy;
+  const request = {
+    scratchAgeMs: keepMs,
+    evidenceAgeMs: keepEvidenceMs === 0 ? null : keepEvidenceMs,
+    ...(batch === undefined ? {} : { batch }),
+    dryRun,
+  };
+  let scratched = 0;
+  let removed = 0;
+  let messages = 0;
+  for (;;) {
+    const step = await store.prune(request);
+    scratched += step.scratched;
+    removed += step.removed;
+    messages += step.messages;
+    if (!step.more) return { ...step, scratched, removed, messages };
+    await clock.turn();
+  }
+}

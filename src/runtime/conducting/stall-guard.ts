@@ -1,0 +1,82 @@
+/**
+ * Lets nobody wait for ever on a source that stopped answering. There is one timer for all items,
+ * not one for each: a source may give millions.
+ */
+import { TransientError } from "../../core/base/errors.ts";
+import type { Clock } from "../../ports/clock.ts";
+import { afterAwake } from "../system/awake-timer.ts";
+
+export class StallGuard {
+  readonly #clock: Clock;
+  readonly #limitMs: number;
+  #askedAt = 0;
+  /** Calls of the store that the source waits for. */
+  #excused = 0;
+  #giveUp: ((error: Error) => void) | null = null;
+  #cancel: (() => void) | null = null;
+
+  constructor(clock: Clock, limitMs: number) {
+    this.#clock = clock;
+    this.#limitMs = limitMs;
+  }
+
+  /** What the call answers, or an error when it does not in time. One call at a time. */
+  ask<T>(call: () => Promise<T>): Promise<T> {
+    this.#askedAt = this.#clock.monotonicMs();
+    this.#cancel ??= this.#lookAfter(this.#limitMs);
+    return new Promise((resolve, reject) => {
+      // Left in place afterwards: giving up on a call that has answered does nothing.
+      this.#giveUp = reject;
+      call().then(resolve, reject);
+    });
+  }
+
+  /** The store takes the time that it takes: that is not the source's fault. */
+  async excuse<T>(call: () => Promise<T>): Promise<T> {
+    this.#excused++;
+    try {
+      return await call();
+    } finally {
+      this.#excused--;
+      this.#askedAt = this.#clock.monotonicMs();
+    }
+  }
+
+  stop(): void {
+    this.#cancel?.();
+    this.#cancel = null;
+  }
+
+  #lookAfter(delayMs: number): () => void {
+    return afterAwake(this.#clock, delayMs, () => {
+      const now = this.#clock.monotonicMs();
+      const leftMs = this.#excused > 0 ? this.#limitMs : this.#askedAt + this.#limitMs - now;
+      this.#cancel = this.#lookAfter(leftMs > 0 ? leftMs : this.#limitMs);
+      if (leftMs > 0) return;
+      this.#giveUp?.(
+        new TransientError(`the source gave nothing within ${this.#limitMs} ms`, {
+          code: "TIME_LIMIT",
+        }),
+      );
+    });
+  }
+}
+
+/** The items of an asynchronous iterable, each within the time limit. */
+export async function* guardItems<Item>(
+  items: AsyncIterable<Item>,
+  guard: StallGuard,
+): AsyncGenerator<Item, void, void> {
+  const iterator = items[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await guard.ask(() => iterator.next());
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    guard.stop();
+    // One that hangs would keep its caller waiting too.
+    void iterator.return?.().catch(() => undefined);
+  }
+}

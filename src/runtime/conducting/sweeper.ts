@@ -1,0 +1,140 @@
+/**
+ * Acts on what has run out, and recounts every batch that ended here: its counters must equal what
+ * its chunks' maps say. A difference would be a bug of ours, and is said aloud. Leases that ran out
+ * while the store was away are nobody's fault, and are left alone for a while: see core/sparing.ts.
+ */
+import { canonicalize } from "../../core/base/canonical-json.ts";
+import { classifyPortError } from "../../core/base/errors.ts";
+import {
+  computeSparedMs,
+  decideSparing,
+  NOTHING_SPARED,
+  spareAll,
+  type Sparing,
+} from "../../core/items/sparing.ts";
+import { makeWatchDelays } from "../../core/batch/watch.ts";
+import { type Clock, sleep } from "../../ports/clock.ts";
+import type { Random } from "../../ports/random.ts";
+import type { Store } from "../../ports/store/store.ts";
+import type { SweepPolicy, SweepResult } from "../../ports/store/working.ts";
+import type { Log } from "../system/log.ts";
+import { Setbacks } from "../system/setbacks.ts";
+import type { EngineSettings } from "../system/settings.ts";
+
+export interface SweeperParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly settings: EngineSettings;
+  readonly onFatal: (error: unknown) => void;
+}
+
+export class Sweeper {
+  readonly #parts: SweeperParts;
+  readonly #policy: SweepPolicy;
+  readonly #toRecount: string[] = [];
+  readonly #stop = new AbortController();
+  readonly #setbacks: Setbacks;
+  #sparing: Sparing;
+  #sweptAt: number;
+  #hasFailed = false;
+  #loop: Promise<void> | null = null;
+
+  constructor(parts: SweeperParts) {
+    this.#parts = parts;
+    this.#setbacks = new Setbacks({ event: "sweeper.retry" }, parts);
+    const now = parts.clock.monotonicMs();
+    this.#sweptAt = now;
+    // Who comes to a server may come just after it was away. On a host of one's own the dead are known.
+    const isShared = parts.store.spansHosts === true;
+    this.#sparing = isShared ? spareAll(now + parts.settings.leaseMs) : NOTHING_SPARED;
+    const { watchMs, stallsMax, stallMs, orphanMs, staleMs } = parts.settings;
+    const watchDelays = makeWatchDelays(watchMs, stallMs);
+    this.#policy = { watchDelays, stallsMax, orphanMs, staleMs };
+  }
+
+  start(): void {
+    this.#loop = this.#run().catch((error: unknown) => this.#parts.onFatal(error));
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#loop;
+  }
+
+  /** A batch has ended: it is recounted with the next sweep. */
+  noteEnded(batches: readonly string[]): void {
+    this.#toRecount.push(...batches);
+  }
+
+  async #run(): Promise<void> {
+    const { clock, settings } = this.#parts;
+    while (!this.#stop.signal.aborted) {
+      let waitMs: number | null = 0;
+      try {
+        await this.#sweep();
+        this.#setbacks.clear();
+      } catch (error) {
+        waitMs = this.#setbacks.note(error);
+        if (waitMs === null) throw error;
+      }
+      await sleep(clock, settings.sweepMs + waitMs, this.#stop.signal);
+    }
+  }
+
+  async #sweep(): Promise<void> {
+    const { log } = this.#parts;
+    for (let found = true; found && !this.#stop.signal.aborted; ) {
+      const { lostLeases, tended, ended } = await this.#sweepOnce();
+      found = lostLeases > 0 || tended > 0 || ended.length > 0;
+      this.noteEnded(ended);
+      if (lostLeases > 0) {
+        const what = lostLeases === 1 ? "one lease was" : `${lostLeases} leases were`;
+        const message = `${what} lost; what was leased will run again, carefully`;
+        log({ level: "info", event: "lease.lost", message });
+      }
+    }
+    for (const batch of this.#toRecount.splice(0)) await this.#recount(batch);
+  }
+
+  async #sweepOnce(): Promise<SweepResult> {
+    const { store, clock, settings } = this.#parts;
+    const now = clock.monotonicMs();
+    const life = { ...settings, sweptAt: this.#sweptAt, hasFailed: this.#hasFailed };
+    const sparing = decideSparing(this.#sparing, life, now);
+    try {
+      const result = await store.sweep({
+        ...this.#policy,
+        sparedMs: computeSparedMs(sparing, now),
+      });
+      this.#noteAnswer(sparing, now);
+      return result;
+    } catch (error) {
+      // A store that stumbles over something is there, and leases can be renewed.
+      if (classifyPortError(error) !== "transient") this.#noteAnswer(sparing, now);
+      else this.#hasFailed = true;
+      throw error;
+    }
+  }
+
+  #noteAnswer(sparing: Sparing, now: number): void {
+    this.#sparing = sparing;
+    this.#sweptAt = now;
+    this.#hasFailed = false;
+  }
+
+  async #recount(batch: string): Promise<void> {
+    const recount = await this.#parts.store.recount(batch);
+    if (recount === null) return;
+    // Canonical: two stores may list the same numbers in another order.
+    const counters = canonicalize({ ...recount.counters });
+    const recounted = canonicalize({ ...recount.recounted });
+    if (counters === recounted) return;
+    this.#parts.log({
+      level: "error",
+      event: "conservation.broken",
+      message: `batch ${batch}: its counters say ${counters}, a recount says ${recounted}`,
+    });
+  }
+}

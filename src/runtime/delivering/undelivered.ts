@@ -1,0 +1,67 @@
+/** Letters of events and messages that were given up: found, listed, and handed over once more. */
+import { describeError, SluiceError } from "../../core/base/errors.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { UndeliveredPage, UndeliveredLetter } from "../../ports/store/delivering.ts";
+import type { Store } from "../../ports/store/store.ts";
+import { type Delivery, readStream } from "./stream.ts";
+import type { Recipient } from "./subscriber.ts";
+
+export interface RedeliveryParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** Aborts when nobody waits for it any more. */
+  readonly signal: AbortSignal;
+}
+
+const PAGE = 1_000;
+
+/** Oldest first; of one subscriber, or of all. */
+export async function* listLetters(
+  store: Store,
+  { reader }: Pick<UndeliveredPage, "reader"> = {},
+): AsyncGenerator<UndeliveredLetter, void, void> {
+  for (let afterId = 0; ; ) {
+    const page = { afterId, limit: PAGE };
+    const letters = await store.listUndelivered(reader === undefined ? page : { ...page, reader });
+    yield* letters;
+    const last = letters.at(-1);
+    if (last === undefined || letters.length < PAGE) return;
+    afterId = last.id;
+  }
+}
+
+export async function findLetter(store: Store, id: number): Promise<UndeliveredLetter> {
+  const [letter] = Number.isSafeInteger(id)
+    ? await store.listUndelivered({ afterId: id - 1, limit: 1 })
+    : [];
+  if (letter?.id === id) return letter;
+  throw new SluiceError("UNKNOWN_LETTER", `there is no undelivered letter ${String(id)}`, {
+    hint: "`sluice deliveries` lists those that there are. It may have been delivered or discarded.",
+  });
+}
+
+/** Hands the letter's event or message to whom it is for once, and drops the letter when that took it. */
+export async function redeliverLetter(
+  letter: UndeliveredLetter,
+  recipient: Recipient,
+  { store, clock, signal }: RedeliveryParts,
+): Promise<void> {
+  const delivery = await readDelivery(store, letter);
+  try {
+    await recipient.deliver([delivery], { clock, signal });
+  } catch (error) {
+    const { code, message } = describeError(error);
+    const { id: _id, givenUpAt: _at, ...kept } = letter;
+    await store.keepUndelivered({ ...kept, attempts: letter.attempts + 1, code, message });
+    throw error;
+  }
+  await store.dropUndelivered(letter.id);
+}
+
+async function readDelivery(store: Store, letter: UndeliveredLetter): Promise<Delivery> {
+  const [delivery] = await readStream(store, letter.reader, letter.position - 1, 1);
+  if (delivery?.position === letter.position) return delivery;
+  throw new SluiceError("RECORD_GONE", `the record of ${letter.event} is gone`, {
+    hint: "It cannot be delivered any more: discard the letter.",
+  });
+}

@@ -1,0 +1,163 @@
+/** One dead letter with its payload: to look at, and to mend. */
+import type { Act } from "../../core/batch/batch.ts";
+import { describeError, SluiceError } from "../../core/base/errors.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Random } from "../../ports/random.ts";
+import type { DeadLetter, ItemPlace } from "../../ports/store/reading.ts";
+import type { SliceItems } from "../../ports/source.ts";
+import type { Store } from "../../ports/store/store.ts";
+import type { LeasedChunk } from "../../ports/store/working.ts";
+import { BatchReader } from "../reading/batch-reader.ts";
+import { checkItem } from "../pipeline/item-check.ts";
+import { readManifest } from "../reading/manifest.ts";
+import type { Pipeline } from "../pipeline/pipeline.ts";
+import { systemClock } from "../system/system-clock.ts";
+import { systemRandom } from "../system/system-random.ts";
+
+export interface DeskParts {
+  readonly store: Store;
+  /** Default the real one. */
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+export interface OpenedLetter extends DeadLetter {
+  /** Undefined when it cannot be read: then `payloadProblem` says why. */
+  readonly payload: unknown;
+  readonly payloadProblem: string | null;
+  readonly checkpoint: { readonly name: string; readonly data: unknown } | null;
+}
+
+/** Reads a dead letter; its payload needs the pipeline unless the batch owns its items. */
+export async function openDeadLetter(
+  parts: DeskParts,
+  id: string,
+  step: number,
+  item: number,
+  pipeline: Pipeline | null,
+): Promise<OpenedLetter> {
+  const { place, letter } = await findLetter(parts.store, id, step, item);
+  const { checkpoint } = place;
+  const read = await readPayload(parts, id, step, item, place, pipeline);
+  return {
+    ...letter,
+    ...read,
+    checkpoint:
+      checkpoint === null
+        ? null
+        : { name: checkpoint.name, data: JSON.parse(checkpoint.data) as unknown },
+  };
+}
+
+/** Puts another payload in its place, if it fits the pipeline's schema. */
+export async function editDeadLetter(
+  { store }: DeskParts,
+  id: string,
+  step: number,
+  item: number,
+  edit: Act & { readonly payload: unknown; readonly pipeline: Pipeline | null },
+): Promise<void> {
+  await findLetter(store, id, step, item);
+  const schema = edit.pipeline?.steps[step]?.itemSchema ?? null;
+  if (schema !== null) {
+    try {
+      await checkItem(schema, edit.payload);
+    } catch (error) {
+      throw new SluiceError("BAD_EDIT", `the new payload ${describeError(error).message}`, {
+        hint: "Mend it; the dead letter is as it was.",
+        cause: error,
+      });
+    }
+  }
+  const value = JSON.stringify(edit.payload);
+  if (value === undefined) {
+    throw new SluiceError("BAD_EDIT", "the new payload is nothing that JSON has", {
+      hint: "Give plain data.",
+    });
+  }
+  const { by, why } = edit;
+  if (await store.editLetter(id, { step, item, value, by, why })) return;
+  throw new SluiceError("NOT_A_DEAD_LETTER", `item ${item} of batch ${id} is no dead letter now`, {
+    hint: "Somebody has redriven it, or retention has removed what it needs.",
+  });
+}
+
+async function findLetter(
+  store: Store,
+  id: string,
+  step: number,
+  item: number,
+): Promise<{ readonly place: ItemPlace; readonly letter: DeadLetter }> {
+  const place = await store.findItem(id, step, item);
+  if (place === null) {
+    throw new SluiceError("UNKNOWN_ITEM", `batch ${id} has no item ${item} in step ${step}`, {
+      hint: "`sluice dead` lists the dead letters of a batch.",
+    });
+  }
+  if (place.letter === null) {
+    throw new SluiceError("NOT_A_DEAD_LETTER", `item ${item} of batch ${id} is ${place.outcome}`, {
+      hint: "Only a dead letter can be shown, edited or discarded.",
+    });
+  }
+  return { place, letter: place.letter };
+}
+
+async function readPayload(
+  parts: DeskParts,
+  id: string,
+  step: number,
+  item: number,
+  place: ItemPlace,
+  pipeline: Pipeline | null,
+): Promise<{ readonly payload: unknown; readonly payloadProblem: string | null }> {
+  if (place.override !== null) {
+    return { payload: JSON.parse(place.override) as unknown, payloadProblem: null };
+  }
+  try {
+    const items = await readChunk(parts, id, step, place, pipeline);
+    return { payload: items.at(item - place.start), payloadProblem: null };
+  } catch (error) {
+    return { payload: undefined, payloadProblem: describeError(error).message };
+  }
+}
+
+async function readChunk(
+  parts: DeskParts,
+  id: string,
+  step: number,
+  place: ItemPlace,
+  pipeline: Pipeline | null,
+): Promise<SliceItems> {
+  if (place.locator === null) {
+    const [manifest] = await parts.store.readManifests(id, step, place.chunk, place.chunk + 1);
+    if (manifest !== undefined) return readManifest(manifest);
+    throw new SluiceError("SOURCE_CHANGED", "retention has removed its payload");
+  }
+  const batch = await parts.store.getBatch(id);
+  const definition = pipeline?.steps[step];
+  if (batch === null) throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${id}`);
+  if (definition === undefined) {
+    throw new SluiceError("NO_PIPELINE", "its pipeline is needed to read its payload");
+  }
+  const { store, clock = systemClock, random = systemRandom } = parts;
+  const reader = new BatchReader(batch, definition, { store, clock, random });
+  try {
+    const { chunk, start, end, locator } = place;
+    const lease: LeasedChunk = { ...UNLEASED, batch: id, step, chunk, start, end, locator };
+    const [items] = await reader.read([lease]);
+    if (items === undefined) throw new SluiceError("SOURCE_CHANGED", "its chunk is not there");
+    return items;
+  } finally {
+    await reader.close();
+  }
+}
+
+/** What a reader does not look at. */
+const UNLEASED = {
+  fence: 0,
+  outcomes: new Uint8Array(),
+  histories: [],
+  overrides: [],
+  careful: false,
+  final: true,
+};

@@ -1,0 +1,395 @@
+/**
+ * The engine composes the parts: it submits batches, conducts, sweeps, and works on the pipelines
+ * that it was given. It gets its store from outside and leaves it open.
+ */
+import { SluiceError } from "../../core/base/errors.ts";
+import { makeRedact } from "../../core/base/redact.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Submission } from "../../ports/store/conducting.ts";
+import type { UndeliveredLetter } from "../../ports/store/delivering.ts";
+import type { Random } from "../../ports/random.ts";
+import type { Sink } from "../../ports/sink.ts";
+import type { Store } from "../../ports/store/store.ts";
+import type { TopicView } from "../../ports/store/topics.ts";
+import type { WithinStore } from "../../ports/store/within.ts";
+import { BatchTraces } from "../observing/batch-traces.ts";
+import { BatchHandle, type HandleParts } from "./batch-handle.ts";
+import { Conductor } from "../conducting/conductor.ts";
+import type { Consume } from "../delivering/consumer.ts";
+import { CpuPools } from "../cpu/cpu-pools.ts";
+import type { CloseOptions, EngineOptions, SubmitOptions } from "./engine-options.ts";
+import { exportLedger } from "../evidence/ledger-export.ts";
+import { addFacts, guardLog, type Log, silentLog } from "../system/log.ts";
+import { ATTESTED, checkLedger, Notary, NOTARY } from "../evidence/notary.ts";
+import { Observatory, type ScalingOptions } from "../observing/observatory.ts";
+import { OpenBatch } from "./open-batch.ts";
+import { Operator } from "./operator.ts";
+import { makePatientStore } from "../system/patient-store.ts";
+import type { Pipeline } from "../pipeline/pipeline.ts";
+import { RecordTail } from "./record-tail.ts";
+import { redactError } from "../system/redact-error.ts";
+import { makeRedactingStore } from "../system/redacting-store.ts";
+import type { ScalingView } from "../observing/scaling-view.ts";
+import { type EngineSettings, resolveSettings } from "../system/settings.ts";
+import { describeSubmission, readSubmitted } from "./submission.ts";
+import { checkItems } from "./submission-check.ts";
+import { isUnplanned, type Recorded, submitWithin } from "./submit-within.ts";
+import type { EventHandler, SubscribeOptions } from "../delivering/subscriber.ts";
+import { Subscriptions } from "../delivering/subscriptions.ts";
+import { Sweeper } from "../conducting/sweeper.ts";
+import { systemClock } from "../system/system-clock.ts";
+import { systemRandom } from "../system/system-random.ts";
+import { Topic } from "../delivering/topic.ts";
+import { Worker } from "../leasing/worker.ts";
+
+export type { CloseOptions, EngineOptions, SubmitOptions };
+
+export class Engine {
+  readonly store: Store;
+  /** Cancel, pause, move, redrive, and ask why something waits. */
+  readonly operator: Operator;
+  readonly #settings: EngineSettings;
+  readonly #observatory: Observatory;
+  readonly #traces = new BatchTraces();
+  readonly #tail: RecordTail;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #log: Log;
+  readonly #works: boolean;
+  readonly #ownsStore: boolean;
+  readonly #worker: Worker;
+  readonly #cpu: CpuPools;
+  readonly #conductor: Conductor;
+  readonly #sweeper: Sweeper;
+  readonly #subscriptions: Subscriptions;
+  readonly #notary: Notary | null;
+  readonly #failureListeners = new Set<() => void>();
+  #failure: { readonly error: unknown } | null = null;
+  #closed: Promise<void> | null = null;
+
+  private constructor(
+    raw: Store,
+    store: Store,
+    workerId: number,
+    settings: EngineSettings,
+    options: EngineOptions,
+  ) {
+    this.store = store;
+    this.#settings = settings;
+    this.#clock = options.clock ?? systemClock;
+    const redact = makeRedact(options.redact ?? []);
+    const callersStore = makeRedactingStore(store, redact);
+    this.operator = new Operator(callersStore, this.#clock);
+    this.#tail = new RecordTail(store, this.#clock, settings.pollMs);
+    this.#random = options.random ?? systemRandom;
+    this.#observatory = new Observatory({ store: raw, clock: this.#clock, settings });
+    this.#log =
+      options.log === undefined
+        ? silentLog
+        : guardLog(addFacts(options.log, { worker: workerId }), redact);
+    this.#works = options.work ?? true;
+    this.#ownsStore = options.ownsStore ?? false;
+    const { heart } = options;
+    this.onFailure((error) => heart?.noteFatal(error));
+    const parts = {
+      ...this.#parts,
+      // Who asks for something gets an answer in time; the work itself outlasts any outage.
+      store: makeRedactingStore(
+        makePatientStore(raw, {
+          ...this.#parts,
+          settings,
+          isTireless: () => this.#isOpen,
+          onRetry: () => heart?.noteTrouble(),
+          onError: () => this.#observatory.meter.storeErrors++,
+        }),
+        redact,
+      ),
+      redact,
+      settings,
+      meter: this.#observatory.meter,
+      onFatal: (error: unknown) => this.#fail(redactError(error, redact)),
+    };
+    this.#sweeper = new Sweeper(parts);
+    this.#subscriptions = new Subscriptions({ ...parts, worker: workerId });
+    const { ledger = null } = options;
+    this.#notary = ledger === null ? null : new Notary({ ...parts, worker: workerId }, ledger);
+    this.#conductor = new Conductor({
+      ...parts,
+      callersStore,
+      worker: workerId,
+      offerInline: (batch, pipeline, step) => this.#worker.offerInline(batch.id, pipeline, step),
+    });
+    this.#cpu = new CpuPools(this.#clock, this.#log);
+    this.#worker = new Worker({
+      ...parts,
+      heart,
+      cpu: this.#cpu,
+      id: workerId,
+      onEnded: (batches) => this.#noteEnded(batches),
+    });
+  }
+
+  static async start(store: Store, options: EngineOptions = {}): Promise<Engine> {
+    const { clock = systemClock, random = systemRandom, log = silentLog, ...others } = options;
+    const { work: _w, heart: _h, ownsStore: _o, ledger: _l, redact = [], ...settings } = others;
+    const resolved = resolveSettings(settings, store.looks);
+    const patience = {
+      clock,
+      random,
+      log: log === silentLog ? log : guardLog(log, makeRedact(redact)),
+      settings: resolved,
+      isTireless: () => false,
+    };
+    if (options.ledger) checkLedger(options.ledger, clock);
+    const patient = makePatientStore(store, patience);
+    const workerId = await patient.registerWorker({ name: "engine" });
+    const engine = new Engine(store, patient, workerId, resolved, options);
+    engine.#conductor.start();
+    engine.#sweeper.start();
+    if (engine.#notary !== null) {
+      engine.#subscriptions.add(NOTARY, engine.#notary.attest, { events: ATTESTED });
+    }
+    return engine;
+  }
+
+  get #isOpen(): boolean {
+    return this.#closed === null && this.#failure === null;
+  }
+
+  get #parts(): { store: Store; clock: Clock; random: Random; log: Log } {
+    return { store: this.store, clock: this.#clock, random: this.#random, log: this.#log };
+  }
+
+  /** Records a batch and sees to it that it is sliced; with `work`, also that it runs. */
+  async submit<Item, Input, Result>(
+    pipeline: Pipeline<Item, Input, Result>,
+    input: Input,
+    options: SubmitOptions = {},
+  ): Promise<BatchHandle<Result>> {
+    this.#throwIfClosed();
+    const erased = pipeline as unknown as Pipeline;
+    const items = erased.steps[0].source === null ? checkItems(erased, input) : null;
+    const { submission, trace } = this.#traces.begin(this.#describe(erased, input, options, false));
+    const { transaction } = options;
+    const record = (store?: WithinStore): Promise<Recorded> =>
+      this.#record(submission, erased, store);
+    const { batch, takenUp } =
+      transaction === undefined
+        ? await record()
+        : await submitWithin({ transaction, pipeline: erased, items, record }, this.#parts);
+    this.#traces.keep(batch.id, trace, takenUp === null && this.#works);
+    if (this.#works) this.work(erased);
+    else this.#conductor.add(erased);
+    // Until the caller has committed, nobody but he sees the batch.
+    if (isUnplanned(batch) && transaction === undefined) {
+      // Items that were handed over are the batch's own when this returns.
+      if (items !== null) await this.#conductor.sliceOwned(batch, erased, items);
+      else if (batch.active) this.#conductor.sliceSoon(batch, erased);
+    }
+    return new BatchHandle(batch.id, this.#handleParts(), takenUp);
+  }
+
+  /** Opens a batch to which items are added until it is sealed. */
+  async open<Item, Input, Result>(
+    pipeline: Pipeline<Item, Input, Result>,
+    options: Omit<SubmitOptions, "transaction"> = {},
+  ): Promise<OpenBatch<Item, Result>> {
+    this.#throwIfClosed();
+    const erased = pipeline as unknown as Pipeline;
+    const { submission, trace } = this.#traces.begin(this.#describe(erased, null, options, true));
+    const { batch, takenUp } = await this.#record(submission, erased);
+    this.#traces.keep(batch.id, trace, takenUp === null && this.#works);
+    if (isUnplanned(batch)) {
+      const started = await this.store.startSlicing(batch.id, false);
+      const { step, sliceFence } = started.batch;
+      if (step === 0) await this.store.finishSlicing(batch.id, 0, sliceFence);
+    }
+    if (this.#works) this.work(erased);
+    return new OpenBatch(batch.id, {
+      ...this.#handleParts(),
+      random: this.#random,
+      pipeline: erased,
+      addAheadItems: this.#settings.addAheadItems,
+    });
+  }
+
+  /** A batch that is there already. */
+  async get<Result = unknown>(id: string): Promise<BatchHandle<Result>> {
+    const handle = new BatchHandle<Result>(id, this.#handleParts());
+    await handle.progress();
+    return handle;
+  }
+
+  /** Works on a pipeline's batches in this process, or on one of them, until the engine closes. */
+  work<Item, Input, Result>(pipeline: Pipeline<Item, Input, Result>, batch?: string): void {
+    this.#throwIfClosed();
+    const erased = pipeline as unknown as Pipeline;
+    this.#conductor.add(erased);
+    this.#observatory.serve(erased.name);
+    this.#worker.add(erased, batch ?? null);
+  }
+
+  /**
+   * Hands every record of every batch to a handler or a sink, in order and at least once, also
+   * those that were written while nobody listened. The name is the subscriber's memory.
+   */
+  subscribe(name: string, target: EventHandler | Sink, options?: SubscribeOptions): void {
+    this.#throwIfClosed();
+    this.#subscriptions.add(name, target, options);
+  }
+
+  /**
+   * Hands every message of a topic to a handler or a sink, in order and at least once, also those
+   * that were written while nobody listened. The group is the consumer's memory: of several engines
+   * that consume for it one does, and the others stand by.
+   */
+  get consume(): Consume {
+    return (topic, group, target, options) => {
+      this.#throwIfClosed();
+      this.#subscriptions.consume(topic, group, target, options);
+    };
+  }
+
+  /** A topic to read, acknowledge and replay by oneself. */
+  topic(name: string): Topic {
+    return new Topic(name, this.store);
+  }
+
+  /** Topics that have messages or groups, with how far each group has come. */
+  topics(): Promise<readonly TopicView[]> {
+    return this.store.listTopics();
+  }
+
+  /** True when all subscribers and consumers have been handed what there is now; false when time ran out. */
+  waitForSubscribers({ withinMs }: { readonly withinMs: number }): Promise<boolean> {
+    this.#throwIfClosed();
+    return this.#subscriptions.wait(withinMs);
+  }
+
+  /** The events that were given up, of all subscribers of the store, oldest first. */
+  undelivered(): AsyncGenerator<UndeliveredLetter, void, void> {
+    return this.#subscriptions.list();
+  }
+
+  /** Hands a given-up event to its subscriber once more; throws what that throws. */
+  async redeliver(letter: number): Promise<void> {
+    this.#throwIfClosed();
+    await this.#subscriptions.redeliver(letter);
+  }
+
+  async discardUndelivered(letter: number): Promise<void> {
+    await this.#subscriptions.discard(letter);
+  }
+
+  /** Forgets a subscriber of the past, so that retention owes it nothing; false when unknown. */
+  forgetSubscriber(name: string): Promise<boolean> {
+    this.#throwIfClosed();
+    return this.#subscriptions.forget(name);
+  }
+
+  /** A batch's evidence, as a file that can be verified without us: in pieces, signed to its end. */
+  async *exportLedger(batch: string): AsyncGenerator<Uint8Array, void, void> {
+    const signedTo = (await this.#notary?.sign(batch)) ?? null;
+    yield* exportLedger(this.store, batch, signedTo);
+  }
+
+  /** What Prometheus reads: its text format, of this worker and of what the store knows of all. */
+  metrics(): Promise<string> {
+    return this.#observatory.renderMetrics();
+  }
+
+  /** What an autoscaler reads: depth, age and rates over all workers, and how many are wanted. */
+  scaling(options: ScalingOptions = {}): Promise<ScalingView> {
+    return this.#observatory.viewScaling(options);
+  }
+
+  /** Calls back if the engine cannot go on (the store is gone, a handler said so). */
+  onFailure(listener: (error: unknown) => void): () => void {
+    const listen = (): void => listener(this.#failure?.error);
+    if (this.#failure !== null) listen();
+    this.#failureListeners.add(listen);
+    return () => void this.#failureListeners.delete(listen);
+  }
+
+  /** Finishes what is in hand, gives the rest back, and stops. The batches are not touched. */
+  close(options: CloseOptions = {}): Promise<void> {
+    this.#closed ??= this.#close(options.drainMs ?? this.#settings.drainMs);
+    return this.#closed;
+  }
+
+  async #close(drainMs: number): Promise<void> {
+    const until = this.#clock.monotonicMs() + drainMs;
+    await this.#worker.stop(drainMs);
+    await this.#cpu.close();
+    // What is delivered last may be of the items that were finished last: they share the time.
+    await this.#subscriptions.stop(Math.max(0, until - this.#clock.monotonicMs()));
+    await this.#notary?.stop();
+    await this.#conductor.stop();
+    await this.#sweeper.stop();
+    this.#observatory.close();
+    this.#traces.close();
+    if (this.#ownsStore) await this.store.close();
+  }
+
+  #describe(pipeline: Pipeline, input: unknown, options: SubmitOptions, open: boolean): Submission {
+    const { sealWithinMs } = this.#settings;
+    return describeSubmission({ pipeline, input, options, open }, { ...this.#parts, sealWithinMs });
+  }
+
+  async #record(
+    submission: Submission,
+    pipeline: Pipeline,
+    store: Pick<Store, "submit"> = this.store,
+  ): Promise<Recorded> {
+    return readSubmitted(await store.submit(submission), submission, pipeline);
+  }
+
+  #handleParts(): HandleParts {
+    return {
+      store: this.store,
+      tail: this.#tail,
+      operator: this.operator,
+      clock: this.#clock,
+      pollMs: this.#settings.pollMs,
+      throwIfFailed: () => {
+        if (this.#failure !== null) throw this.#failure.error;
+        if (this.#closed !== null) throw new SluiceError("STOPPED", "the engine has been closed");
+      },
+      onFailure: (listener) => this.onFailure(listener),
+    };
+  }
+
+  #noteEnded(batches: readonly string[]): void {
+    this.#sweeper.noteEnded(batches);
+    this.#traces.noteEnded(batches);
+    for (const batch of batches) {
+      this.#log({
+        level: "info",
+        event: "batch.ended",
+        message: `batch ${batch} has ended`,
+        batch,
+      });
+    }
+  }
+
+  #throwIfClosed(): void {
+    if (this.#closed !== null) throw new SluiceError("STOPPED", "the engine has been closed");
+  }
+
+  /** The store may be what failed: then what is in hand cannot be given back, and its leases run out. */
+  async #stopWorker(): Promise<void> {
+    try {
+      await this.#worker.stop(0);
+    } catch (error) {
+      this.#log({ level: "warn", event: "worker.stop_failed", message: String(error), error });
+    }
+  }
+
+  #fail(error: unknown): void {
+    if (this.#failure !== null) return;
+    this.#failure = { error };
+    this.#log({ level: "error", event: "engine.failed", message: String(error), error });
+    for (const listener of this.#failureListeners) listener();
+    void this.#stopWorker();
+  }
+}

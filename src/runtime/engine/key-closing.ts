@@ -1,0 +1,42 @@
+/** Closing a key of a rate by hand: nothing of it starts until then, in any worker. */
+import { RATE_BUCKETS } from "../../core/limits/bucket.ts";
+import { SluiceError } from "../../core/base/errors.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Store } from "../../ports/store/store.ts";
+import { nameRateBucket } from "../pipeline/step-rate.ts";
+
+/** How long a key stays closed: until a time, or for a while from now on. */
+export type Closing = { readonly until: Date } | { readonly forMs: number };
+
+/** A key that is closed now. */
+export interface ClosedKey {
+  /** The name of its rate: that of its pipeline, unless it says another one. */
+  readonly rate: string;
+  readonly key: string;
+  readonly forMs: number;
+}
+
+/** Nothing is closed for ever. */
+const FOR_MS_MAX = 366 * 86_400_000;
+
+export async function closeKey(
+  store: Store,
+  clock: Clock,
+  { rate, key }: Pick<ClosedKey, "rate" | "key">,
+  closing: Closing,
+): Promise<void> {
+  const forMs =
+    "until" in closing ? new Date(closing.until).getTime() - clock.wallMs() : closing.forMs;
+  if (!(forMs > 0 && forMs <= FOR_MS_MAX)) {
+    throw new SluiceError("BAD_CLOSING", `key ${JSON.stringify(key)} cannot be closed for that`, {
+      hint: "Give an `until` that is to come, or a `forMs` above 0, of a year at most.",
+    });
+  }
+  await store.closeBucket({ bucket: nameRateBucket(rate), key }, forMs);
+}
+
+export async function listClosedKeys(store: Store): Promise<ClosedKey[]> {
+  return (await store.listClosed())
+    .filter(({ bucket }) => bucket.startsWith(RATE_BUCKETS))
+    .map(({ bucket, key, forMs }) => ({ rate: bucket.slice(RATE_BUCKETS.length), key, forMs }));
+}

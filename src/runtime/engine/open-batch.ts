@@ -1,0 +1,152 @@
+/** A batch that stays open while its producer adds items, until it is sealed. */
+import { isEnded } from "../../core/batch/batch.ts";
+import { SluiceError } from "../../core/base/errors.ts";
+import type { BatchSnapshot, PlannedChunk } from "../../ports/store/conducting.ts";
+import type { Random } from "../../ports/random.ts";
+import { BatchHandle, type HandleParts } from "./batch-handle.ts";
+import { freezePieces } from "../conducting/freeze.ts";
+import type { Pipeline } from "../pipeline/pipeline.ts";
+import { PlanCheck } from "../conducting/plan-check.ts";
+import { Wake } from "../system/wake.ts";
+
+export interface OpenBatchParts extends HandleParts {
+  readonly random: Random;
+  readonly pipeline: Pipeline;
+  /** `add` waits while more items than this are unfinished. */
+  readonly addAheadItems: number;
+}
+
+export interface AddOptions {
+  /**
+   * How many items the batch has before these. A producer that died and goes on where it was gives it:
+   * if a last call of its former life arrives late, nothing is added twice (`NOT_NEXT`).
+   */
+  readonly after?: number;
+}
+
+const CHUNKS_PER_PART_MAX = 100;
+
+export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Result> {
+  readonly #parts: OpenBatchParts;
+
+  constructor(id: string, parts: OpenBatchParts) {
+    super(id, parts);
+    this.#parts = parts;
+  }
+
+  /**
+   * Adds items; they are durable when it returns. Waits while too much is unfinished, so that a
+   * quick producer slows to the speed of the workers. Add many at once: each call makes at least
+   * one chunk.
+   */
+  async add(
+    items: Iterable<Item> | AsyncIterable<Item>,
+    { after }: AddOptions = {},
+  ): Promise<void> {
+    const batch = await this.#waitForRoom();
+    const { chunkSize } = batch.settings.steps[0] ?? this.#parts.pipeline.steps[0];
+    const part: PlannedChunk[] = [];
+    let next = after;
+    for await (const { chunk } of freezePieces(items, chunkSize)) {
+      part.push(chunk);
+      if (part.length === CHUNKS_PER_PART_MAX) {
+        next = await this.#plan(part.splice(0), next);
+        await this.#waitForRoom();
+      }
+    }
+    if (part.length > 0) await this.#plan(part, next);
+  }
+
+  /** No more items will come: the batch ends when the last one is terminal. */
+  async seal(): Promise<void> {
+    const result = await this.#parts.store.seal(this.id);
+    if (result.kind === "moved_on") throw describeClosed(result.batch);
+  }
+
+  /** Answers after how many items the next part comes, if it matters. */
+  async #plan(
+    part: readonly PlannedChunk[],
+    after: number | undefined,
+  ): Promise<number | undefined> {
+    const { store, random, pipeline } = this.#parts;
+    const name = random.id();
+    for (;;) {
+      const batch = await this.#getOpen();
+      if (after !== undefined && batch.counts.planned !== after)
+        throw describeNotNext(batch, after);
+      this.#refuseTooMany(batch.chunks + part.length);
+      const check = new PlanCheck(pipeline.steps[0], batch.settings.strict, batch.counts.planned);
+      const chunks: PlannedChunk[] = [];
+      for (const chunk of part) {
+        chunks.push({ ...chunk, keys: check.isNeeded ? await check.readKeys(chunk, null) : null });
+      }
+      check.throwIfBad();
+      const planned = await store.plan({
+        batch: this.id,
+        step: 0,
+        afterChunks: batch.chunks,
+        chunks,
+        cursor: null,
+        fence: batch.sliceFence,
+        part: name,
+      });
+      if (planned.kind === "planned") {
+        return after === undefined
+          ? undefined
+          : part.reduce((sum, { items }) => sum + items, after);
+      }
+      if (planned.kind === "duplicate_key") throw check.describeDuplicate(planned);
+      // Another producer was quicker: take the next place.
+    }
+  }
+
+  #refuseTooMany(chunks: number): void {
+    const { maxChunks } = this.#parts.pipeline.steps[0];
+    if (chunks <= maxChunks) return;
+    throw new SluiceError(
+      "TOO_MANY_CHUNKS",
+      `with these items the batch would have ${chunks} chunks, over the limit of ${maxChunks}`,
+      { hint: "Add more items with each call: each makes at least one chunk." },
+    );
+  }
+
+  async #waitForRoom(): Promise<BatchSnapshot> {
+    const { store, clock, pollMs, addAheadItems, throwIfFailed } = this.#parts;
+    const wake = new Wake(clock);
+    const unwatch = store.watch(() => wake.notify());
+    try {
+      for (;;) {
+        throwIfFailed();
+        const batch = await this.#getOpen();
+        if (batch.counts.pending < addAheadItems) return batch;
+        await wake.wait(pollMs);
+      }
+    } finally {
+      unwatch();
+    }
+  }
+
+  async #getOpen(): Promise<BatchSnapshot> {
+    const batch = await this.#parts.store.getBatch(this.id);
+    if (batch === null || batch.sealed || isEnded(batch.state)) throw describeClosed(batch);
+    return batch;
+  }
+}
+
+function describeNotNext({ counts }: BatchSnapshot, after: number): SluiceError {
+  return new SluiceError("NOT_NEXT", `the batch has ${counts.planned} items, not ${after}`, {
+    hint: "Somebody else has added some, or a call that was thought lost has arrived. Go on after what is there.",
+  });
+}
+
+function describeClosed(batch: BatchSnapshot | null): SluiceError {
+  const what =
+    batch === null
+      ? "is not there"
+      : batch.sealed && !isEnded(batch.state)
+        ? "is sealed"
+        : `has ended: ${batch.state}`;
+  return new SluiceError("BATCH_CLOSED", `the batch ${what}; it takes no more items`, {
+    hint: "Open a new batch for what is left.",
+  });
+}

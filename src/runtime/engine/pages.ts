@@ -1,0 +1,19 @@
+/** The pages that an engine can show over HTTP, beside those that tell of its health. */
+import type { Engine } from "./engine.ts";
+import { METRICS_CONTENT_TYPE } from "../observing/metrics-page.ts";
+
+export interface Page {
+  readonly contentType: string;
+  readonly read: () => Promise<string>;
+}
+
+/** By their paths. */
+export function listPages(engine: Pick<Engine, "metrics" | "scaling">): Record<string, Page> {
+  return {
+    "/metrics": { contentType: METRICS_CONTENT_TYPE, read: () => engine.metrics() },
+    "/scaling": {
+      contentType: "application/json; charset=utf-8",
+      read: async () => `${JSON.stringify(await engine.scaling())}\n`,
+    },
+  };
+}

@@ -1,0 +1,98 @@
+/** What a submission must be before it is recorded: plain data, a proper key and lane, a future. */
+import { canonicalize, type Json } from "../../core/base/canonical-json.ts";
+import { SluiceError } from "../../core/base/errors.ts";
+import { TENANT_CHARS_MAX } from "../../core/limits/fair-share.ts";
+import type { BatchSettings } from "../../ports/store/conducting.ts";
+import { isIterable } from "../reading/open-source.ts";
+import type { Pipeline } from "../pipeline/pipeline.ts";
+
+const LANE = /^[A-Za-z0-9._:-]{1,128}$/;
+const KEY_CHARS_MAX = 256;
+
+export function checkItems(
+  pipeline: Pipeline,
+  input: unknown,
+): Iterable<unknown> | AsyncIterable<unknown> {
+  if (isIterable(input)) return input;
+  throw new SluiceError(
+    "BAD_INPUT",
+    `the pipeline ${pipeline.name} has no source, so its input must be the items themselves`,
+    { hint: "Submit an array or an iterable of items, or give the pipeline a source." },
+  );
+}
+
+export function checkNames(key: string | undefined, lane: string): void {
+  if (key !== undefined && (key === "" || key.length > KEY_CHARS_MAX)) {
+    throw new SluiceError("BAD_KEY", `a key has 1 to ${KEY_CHARS_MAX} characters`, {
+      hint: "Choose a shorter key.",
+    });
+  }
+  if (!LANE.test(lane)) {
+    throw new SluiceError("BAD_LANE", `${JSON.stringify(lane)} is no lane`, {
+      hint: "A lane has 1 to 128 letters, digits, dots, dashes, underscores or colons.",
+    });
+  }
+}
+
+/** Whose work the batches of a lane are. */
+export function nameTenant({ name, tenant }: Pipeline, lane: string): string {
+  if (tenant === null) return lane;
+  const named: unknown = tenant(lane);
+  if (typeof named === "string" && named !== "" && named.length <= TENANT_CHARS_MAX) return named;
+  throw new SluiceError(
+    "BAD_TENANT",
+    `the pipeline ${name} names ${JSON.stringify(named) ?? "nothing"} as the tenant of lane ${lane}`,
+    { hint: `A tenant is a text of 1 to ${TENANT_CHARS_MAX} characters. Mend the option tenant.` },
+  );
+}
+
+/** What of its pipeline's sharing is recorded with a batch. */
+export function describeShare(
+  { weights, limits }: Pipeline,
+  tenant: string,
+): Pick<BatchSettings, "weight" | "caps"> {
+  const weight = Object.hasOwn(weights, tenant) ? weights[tenant] : undefined;
+  return {
+    ...(weight === undefined ? {} : { weight }),
+    ...(Object.keys(limits).length === 0 ? {} : { caps: limits }),
+  };
+}
+
+export function checkDeadline(deadline: Date, now: number): number {
+  const at = deadline.getTime();
+  if (at > now) return at;
+  const what = Number.isNaN(at) ? "is no time" : `${deadline.toISOString()} has passed`;
+  throw new SluiceError("BAD_DEADLINE", `the deadline ${what}`, {
+    hint: "A deadline lies in the future.",
+  });
+}
+
+export function writeInput(pipeline: Pipeline, input: unknown): string {
+  try {
+    return canonicalize((input ?? null) as Json);
+  } catch (error) {
+    throw new SluiceError("BAD_INPUT", `the input of ${pipeline.name} is not plain data`, {
+      hint: "Pass what can be written as JSON: it is recorded with the batch.",
+      cause: error,
+    });
+  }
+}
+
+/** What tells two batches of owned items apart, where they will be compared. */
+export function describeOwned(
+  input: unknown,
+  open: boolean,
+  keyed: boolean,
+  resume: boolean,
+): string {
+  if (open) return "open";
+  if (!keyed && !resume) return "items";
+  if (Array.isArray(input)) return JSON.stringify(input);
+  // A key says that they are the same, which nobody can check without reading them.
+  if (keyed) return "items";
+  throw new SluiceError(
+    "BAD_INPUT",
+    "the items of an iterable cannot be compared with those of an unfinished batch",
+    { hint: "Submit an array or give a key, or leave out resume." },
+  );
+}

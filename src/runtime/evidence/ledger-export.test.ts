@@ -1,0 +1,48 @@
+import { expect, test } from "vitest";
+import type { Store } from "../../ports/store/store.ts";
+import { exportLedger } from "./ledger-export.ts";
+
+const RECORDS = 5;
+
+const store = {
+  readCheckpoints: async () => [],
+  readKeys: async () => [],
+  readLedger: async (_batch: string, after: number) =>
+    Array.from({ length: RECORDS }, (_, n) => ({
+      seq: n + 1,
+      body: `{"seq":${n + 1}}`,
+      block: null,
+    })).slice(after),
+} as unknown as Store;
+
+async function countRecords(upTo: number | null): Promise<number> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of exportLedger(store, "b-1", upTo)) pieces.push(piece);
+  const text = Buffer.concat(pieces).toString();
+  const records = text.split("\n").filter((line) => line.startsWith('{"seq":')).length;
+  expect(text.endsWith(`{"end":{"items":0,"records":${records}}}\n`)).toBe(true);
+  return records;
+}
+
+test("an export ends where it is signed; what was recorded since comes with the next one", async () => {
+  expect(await countRecords(3)).toBe(3);
+  expect(await countRecords(RECORDS)).toBe(RECORDS);
+  expect(await countRecords(null)).toBe(RECORDS);
+});
+
+test("a key that is introduced while it is written is known to it", async () => {
+  const keys: { id: string; body: string; signature: string }[] = [];
+  const signing = {
+    ...store,
+    readCheckpoints: async () => {
+      keys.push({ id: "ab", body: "statement", signature: "00" });
+      return [{ size: 5, body: "checkpoint", signature: "00", tree: "" }];
+    },
+    readKeys: async () => [...keys],
+  } as unknown as Store;
+  const pieces: Uint8Array[] = [];
+  for await (const piece of exportLedger(signing, "b-1")) pieces.push(piece);
+  const text = Buffer.concat(pieces).toString();
+  expect(text).toContain('{"checkpoint":"checkpoint"');
+  expect(text).toContain('{"key":"statement"');
+});

@@ -1,0 +1,54 @@
+/** A batch's evidence out of the store, as the file that others verify. */
+import { SluiceError } from "../../core/base/errors.ts";
+import { type ExportedRecord, writeExport } from "../../ledger/format/export-line.ts";
+import type { Signed } from "../../ledger/format/signing-key.ts";
+import type { Store } from "../../ports/store/store.ts";
+
+const PAGE = 1_000;
+
+type LedgerReader = Pick<Store, "readKeys" | "readCheckpoints" | "readLedger">;
+
+/**
+ * In pieces, so that no more than a page of it is held. What is recorded while this reads may be left
+ * out: an export that ends with record `upTo` is signed to its end.
+ */
+export async function* exportLedger(
+  store: LedgerReader,
+  batch: string,
+  upTo: number | null = null,
+): AsyncGenerator<Uint8Array, void, void> {
+  // Those that are signed while this reads come with the next export. A key is there before what it
+  // signs is: so all that signed these are known.
+  const checkpoints = await store.readCheckpoints(batch);
+  const keys = await store.readKeys();
+  const signed = new Map(
+    checkpoints.map(({ size, body, signature }) => [size, { body, signature }]),
+  );
+  yield* writeExport(batch, keys, readRecords(store, batch, signed, upTo));
+}
+
+async function* readRecords(
+  store: LedgerReader,
+  batch: string,
+  checkpoints: ReadonlyMap<number, Signed>,
+  upTo: number | null,
+): AsyncGenerator<ExportedRecord> {
+  for (let after = 0; ; ) {
+    const links = await store.readLedger(batch, after, PAGE);
+    if (links.length === 0) break;
+    for (const { seq, body, block } of links) {
+      if (upTo !== null && seq > upTo) return;
+      after = seq;
+      const kept =
+        block === null ? null : { bytes: Buffer.from(block.lines), details: block.details ?? "" };
+      yield { body, block: kept, checkpoint: checkpoints.get(seq) ?? null };
+    }
+  }
+  // Retention takes the first link before all others: while that is there, this was whole.
+  if ((await store.readLedger(batch, 0, 1)).length > 0) return;
+  throw new SluiceError(
+    "LEDGER_REMOVED",
+    `there is no ledger of batch ${batch} any more: retention removes it with all that is known of it`,
+    { hint: "Keep what is to be proven for longer (keepEvidenceMs), or export it before it goes." },
+  );
+}

@@ -1,0 +1,141 @@
+/**
+ * Signs chains. Each checkpoint costs what is new of its chain, as the tree over the rest is kept with
+ * the last one. A chain that is broken is not signed.
+ */
+import { hash } from "node:crypto";
+import { CHAIN_START, type ChainHead, verifyChain } from "../../core/ledger/chain.ts";
+import { parseCheckpoint, signCheckpoint } from "../../ledger/format/checkpoint.ts";
+import { GrowingTree } from "../../ledger/format/growing-tree.ts";
+import type { KeyFile } from "../../ledger/keys/key-file.ts";
+import { hashLeaf } from "../../ledger/format/merkle-tree.ts";
+import { KeyRing } from "../../ledger/keys/key-ring.ts";
+import {
+  isSigned,
+  readKeyId,
+  type Signed,
+  type SigningKey,
+} from "../../ledger/format/signing-key.ts";
+import { type Clock, formatInstant } from "../../ports/clock.ts";
+import type { LedgerStore, StoredCheckpoint } from "../../ports/store/ledger.ts";
+import type { Log } from "../system/log.ts";
+
+export interface SignerParts {
+  readonly store: LedgerStore;
+  readonly clock: Pick<Clock, "wallMs">;
+  readonly log: Log;
+}
+
+/** Opens the key that signs; `at` is the time of day, for the statement of one that is new. */
+export type OpenKey = (at: string) => KeyFile;
+
+const PAGE = 1_000;
+const CHANGED = "its last checkpoint was changed";
+
+const sha256 = (text: string): string => hash("sha256", text);
+
+export class LedgerSigner {
+  readonly #parts: SignerParts;
+  readonly #openFile: OpenKey;
+  /** Those that have signed here, as far as their statements are ours. */
+  readonly #keys = new KeyRing([]);
+  /** Ids of keys that the store knows. */
+  readonly #introduced = new Set<string>();
+
+  constructor(parts: SignerParts, openKey: OpenKey) {
+    this.#parts = parts;
+    this.#openFile = openKey;
+  }
+
+  /** Signs what is new of a batch's chain; answers how many of its links are signed, null when it is broken. */
+  async sign(batch: string): Promise<number | null> {
+    const { store, clock } = this.#parts;
+    for (;;) {
+      const last = await store.findCheckpoint(batch);
+      const signedTo = last?.size ?? 0;
+      const grown = await this.#grow(batch, last);
+      if (grown === null) return null;
+      if (grown.tree.size === signedTo) return signedTo;
+      const { tree, head } = grown;
+      const at = formatInstant(clock.wallMs());
+      const key = await this.#openKey(at);
+      if (last !== null && !this.#isSound(last)) return this.#refuse(batch, CHANGED);
+      const facts = { batch, tree, head: head.hash, at, previous: last?.body ?? null };
+      const signed = signCheckpoint(facts, key);
+      const checkpoint = { size: tree.size, ...signed, tree: tree.save() };
+      // Whoever else has signed meanwhile may have seen less of it: each refusal is one of theirs.
+      if (await store.addCheckpoint(batch, checkpoint, signedTo)) return tree.size;
+    }
+  }
+
+  /** The tree over the chain as it is now; null when the chain is broken. */
+  async #grow(
+    batch: string,
+    last: StoredCheckpoint | null,
+  ): Promise<{ readonly tree: GrowingTree; readonly head: ChainHead } | null> {
+    const { store } = this.#parts;
+    const begun =
+      last === null ? { tree: new GrowingTree(), head: CHAIN_START } : restore(batch, last);
+    if (begun === null) return this.#refuse(batch, CHANGED);
+    const { tree } = begun;
+    let { head } = begun;
+    for (;;) {
+      const links = await store.readLedger(batch, tree.size, PAGE);
+      if (links.length === 0) return { tree, head };
+      const verdict = verifyChain(links, sha256, head);
+      if (verdict.kind === "broken") {
+        return this.#refuse(batch, `record ${verdict.seq}: ${verdict.why}`);
+      }
+      for (const { body } of links) tree.append(hashLeaf(body));
+      ({ head } = verdict);
+    }
+  }
+
+  /** Signed by whom it names, as far as that one is ours: keys of others are for readers to judge. */
+  #isSound({ body, signature }: StoredCheckpoint): boolean {
+    const { key = "" } = parseCheckpoint(body) ?? {};
+    const publicKey = this.#keys.find(key)?.publicKey;
+    return publicKey === undefined || isSigned(publicKey, "sluice-checkpoint", { body, signature });
+  }
+
+  #refuse(batch: string, why: string): null {
+    const message = `the ledger of batch ${batch} is broken: ${why}; it is not signed`;
+    this.#parts.log({ level: "error", event: "ledger.broken", message, batch });
+    return null;
+  }
+
+  /** A key that follows from none of those that signed here is most likely one that was lost. */
+  async #greet(statements: readonly Signed[]): Promise<void> {
+    const known = await this.#parts.store.readKeys();
+    const ours = new Set(statements.map(readKeyId));
+    const other = known.at(-1);
+    if (other === undefined || known.some(({ id }) => ours.has(id))) return;
+    const message = `ledgers of this store were signed by key ${other.id}, and the key that is here now does not follow from it; restore the old one if it was lost by mistake`;
+    this.#parts.log({ level: "error", event: "ledger.other_key", message });
+  }
+
+  /** Read anew each time, as somebody may have put another key in its place. */
+  async #openKey(at: string): Promise<SigningKey> {
+    const { key, statements } = this.#openFile(at);
+    if (this.#introduced.size === 0) await this.#greet(statements);
+    for (const statement of statements) {
+      const id = readKeyId(statement);
+      if (this.#introduced.has(id)) continue;
+      this.#keys.introduce(statement);
+      await this.#parts.store.addKey({ id, ...statement });
+      this.#introduced.add(id);
+    }
+    return key;
+  }
+}
+
+/** The tree and the link where a checkpoint ends; null when what is kept of it does not fit together. */
+function restore(
+  batch: string,
+  { size, body, tree: saved }: StoredCheckpoint,
+): { readonly tree: GrowingTree; readonly head: ChainHead } | null {
+  const checkpoint = parseCheckpoint(body);
+  if (checkpoint?.batch !== batch || checkpoint.size !== size) return null;
+  const tree = GrowingTree.restore(size, saved);
+  if (tree?.computeRoot() !== checkpoint.root) return null;
+  return { tree, head: { seq: size, hash: checkpoint.head } };
+}

@@ -1,0 +1,79 @@
+/** What a step's executor asks for when it leases, or is offered a batch of one chunk. */
+import { computeItemsAhead, type Speed } from "../../core/items/lease-size.ts";
+import type { LeasedChunk, LeaseRequest } from "../../ports/store/working.ts";
+import type { ExecutorParts } from "./executor-parts.ts";
+import type { InlineWork } from "../../ports/store/plan-inline.ts";
+import type { Step } from "../pipeline/step.ts";
+
+/** Chunks in hand at once: with tiny ones they are what memory is spent on. */
+const CHUNKS_HELD_MAX = 4_000;
+
+/** What is in hand. */
+export interface LeaseNeed {
+  readonly speed: Speed;
+  /** Handlers at once. */
+  readonly slots: number;
+  /** Not started yet. */
+  readonly itemsAhead: number;
+  readonly chunksAhead: number;
+}
+
+/** What to lease now; null while there is enough in hand. */
+export function planLease(
+  parts: ExecutorParts,
+  { speed, slots, itemsAhead, chunksAhead }: LeaseNeed,
+): LeaseRequest | null {
+  const { leaseTargetMs, leaseItemsMax } = parts.settings;
+  const limits = { targetMs: leaseTargetMs, itemsMax: leaseItemsMax };
+  const wanted = computeItemsAhead(speed, slots, limits);
+  // Half is refilled while the other half runs; a slow handler's next chunk waits until the last one
+  // is used up.
+  const isEnough = itemsAhead * 2 > wanted || chunksAhead * 2 > CHUNKS_HELD_MAX;
+  if (itemsAhead > 0 && isEnough) return null;
+  if (hasChunksEnough(parts.step, chunksAhead)) return null;
+  const chunksMax = Math.max(1, (parts.step.cpu?.chunks ?? CHUNKS_HELD_MAX) - chunksAhead);
+  return describeLease(parts, { itemsMax: wanted - itemsAhead, chunksMax, slots });
+}
+
+/**
+ * Whoever computes much has its chunks in hand for long: others may do more of them meanwhile, and a
+ * crash repeats less.
+ */
+export function hasChunksEnough({ cpu }: Step, chunksAhead: number): boolean {
+  return cpu !== null && chunksAhead >= cpu.chunks;
+}
+
+type LeaseAmounts = Pick<LeaseRequest, "itemsMax" | "chunksMax" | "slots">;
+
+function describeLease(
+  { worker, pipeline, step, batch, settings }: ExecutorParts,
+  amounts: LeaseAmounts,
+): LeaseRequest {
+  return {
+    worker,
+    pipeline: pipeline.name,
+    versions: [pipeline.version, ...pipeline.accepts],
+    step: step.number,
+    batch,
+    leaseMs: settings.leaseMs,
+    keeps: [],
+    ...amounts,
+  };
+}
+
+/** A lease for the one chunk of a batch, which comes with the permits that it needs. */
+export function offerInline(
+  parts: ExecutorParts,
+  slots: number,
+  take: (chunk: LeasedChunk, leaseUntil: number) => void,
+): InlineWork {
+  const { settings, clock, permits, pipeline } = parts;
+  const leaseUntil = clock.monotonicMs() + settings.leaseMs;
+  return {
+    lease: describeLease(parts, { itemsMax: 1, chunksMax: 1, slots }),
+    accept: (chunk, permitted) => {
+      permits.add(permitted, pipeline.name, leaseUntil);
+      take(chunk, leaseUntil);
+    },
+  };
+}

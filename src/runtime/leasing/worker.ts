@@ -1,0 +1,219 @@
+/** A worker: one executor for each pipeline, with their leases renewed together. */
+import { SluiceError } from "../../core/base/errors.ts";
+import type { Redact } from "../../core/base/redact.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Random } from "../../ports/random.ts";
+import type { Store } from "../../ports/store/store.ts";
+import type { LeaseRef, Served } from "../../ports/store/working.ts";
+import type { CpuPools } from "../cpu/cpu-pools.ts";
+import { Executor } from "./executor.ts";
+import { Gate } from "../running/gate.ts";
+import type { Heart } from "../health/heart.ts";
+import { addFacts, type Log } from "../system/log.ts";
+import type { Meter } from "../observing/meter.ts";
+import type { Pipeline } from "../pipeline/pipeline.ts";
+import { computeBeatMs, findEndingBatches } from "../health/renewal.ts";
+import { Setbacks } from "../system/setbacks.ts";
+import type { EngineSettings } from "../system/settings.ts";
+import type { InlineWork } from "../../ports/store/plan-inline.ts";
+import { SlotPermits } from "../limits/slot-permits.ts";
+import type { Step } from "../pipeline/step.ts";
+import { StopLook } from "./stop-look.ts";
+
+export interface WorkerParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly redact: Redact;
+  readonly settings: EngineSettings;
+  readonly cpu: CpuPools;
+  readonly meter: Meter;
+  /** The worker's number in the store. */
+  readonly id: number;
+  /** Where somebody watches over the worker. */
+  readonly heart?: Heart | undefined;
+  readonly onFatal: (error: unknown) => void;
+  /** These batches ended with a commit of this worker. */
+  readonly onEnded: (batches: readonly string[]) => void;
+}
+
+/** Each is as patient as the store is away for; the next renewal asks anew. */
+const CHECKS_MAX = 4;
+
+export class Worker {
+  readonly #parts: WorkerParts;
+  readonly #gate = new Gate();
+  readonly #permits = new SlotPermits(() => this.#renew());
+  readonly #beatSetbacks: Setbacks;
+  readonly #renewalSetbacks: Setbacks;
+  readonly #executors = new Map<string, Executor>();
+  readonly #served = new Map<string, Served>();
+  readonly #stops: StopLook;
+  readonly #unwatch: () => void;
+  /** Renewals that wait for the answer whether their batches are ending. */
+  #checks = 0;
+  #cancelRenewal: () => void;
+  #stopped: Promise<void> | null = null;
+
+  constructor(parts: WorkerParts) {
+    const { heart, settings } = parts;
+    heart?.start({ worker: parts.id, leaseMs: settings.leaseMs, renewMs: settings.renewMs });
+    this.#parts = heart === undefined ? parts : { ...parts, store: heart.watchStore(parts.store) };
+    this.#beatSetbacks = new Setbacks({ event: "worker.beat_failed" }, parts);
+    this.#renewalSetbacks = new Setbacks({ event: "lease.renewal_failed" }, parts);
+    this.#stops = new StopLook(parts, {
+      listBatches: () => this.#listBatches(),
+      onStops: (stops) => {
+        for (const executor of this.#executors.values()) executor.noteStops(stops);
+      },
+    });
+    this.#unwatch = parts.store.watch(() => this.#notify());
+    this.#cancelRenewal = this.#renewLater();
+  }
+
+  /** Begins to work on a pipeline, or on one batch of it. */
+  add(pipeline: Pipeline, batch: string | null): void {
+    if (this.#stopped !== null) throw new SluiceError("STOPPED", "the worker has been stopped");
+    for (const step of pipeline.steps) this.#addStep(pipeline, step, batch);
+    const known = this.#served.size;
+    for (const version of [pipeline.version, ...pipeline.accepts]) {
+      const served = { pipeline: pipeline.name, version, ...(batch === null ? {} : { batch }) };
+      this.#served.set(`${pipeline.name}@${version}/${batch ?? "*"}`, served);
+    }
+    if (this.#served.size === known) return;
+    this.#parts.heart?.noteServed([...this.#served.values()]);
+    void this.#beat();
+  }
+
+  #addStep(pipeline: Pipeline, step: Step, batch: string | null): void {
+    const name = nameExecutor(pipeline, step, batch);
+    // Whoever works on all batches works on this one: two would run twice as many handlers.
+    const covering = nameExecutor(pipeline, step, null);
+    if (this.#executors.has(name) || this.#executors.has(covering)) return;
+    const { id, ...parts } = this.#parts;
+    const { abortGraceMs } = this.#parts.settings;
+    const pulse = this.#parts.heart?.watchHandler(pipeline.name, step, abortGraceMs);
+    const meter = this.#parts.meter.step(pipeline.name, step.name);
+    const shared = { gate: this.#gate, permits: this.#permits, pulse, meter };
+    const log = addFacts(parts.log, { pipeline: pipeline.name, step: step.name });
+    const executor = new Executor({ ...parts, log, worker: id, pipeline, step, batch, ...shared });
+    this.#executors.set(name, executor);
+    executor.start();
+  }
+
+  /** A lease for a batch of one chunk, and who takes it; null when nobody here works on it. */
+  offerInline(batch: string, pipeline: Pipeline, step: Step): InlineWork | null {
+    if (this.#stopped !== null) return null;
+    const executor =
+      this.#executors.get(nameExecutor(pipeline, step, batch)) ??
+      this.#executors.get(nameExecutor(pipeline, step, null));
+    return executor?.offerInline(batch) ?? null;
+  }
+
+  /** Finishes what is in hand within the drain time, and gives the rest back. */
+  stop(drainMs: number): Promise<void> {
+    this.#stopped ??= this.#stop(drainMs);
+    return this.#stopped;
+  }
+
+  async #stop(drainMs: number): Promise<void> {
+    this.#parts.heart?.noteStopping();
+    await Promise.all([...this.#executors.values()].map((executor) => executor.stop(drainMs)));
+    this.#cancelRenewal();
+    this.#unwatch();
+    this.#stops.stop();
+    this.#parts.heart?.noteStopped();
+    await this.#sayGoodbye();
+  }
+
+  /** Nobody should believe that this worker still has its pipelines; but a beat runs out anyway. */
+  async #sayGoodbye(): Promise<void> {
+    const { store, id, log } = this.#parts;
+    try {
+      await store.beat(id, [], 0);
+    } catch (error) {
+      log({ level: "warn", event: "worker.beat_failed", message: String(error), error });
+    }
+  }
+
+  #notify(): void {
+    for (const executor of this.#executors.values()) executor.notify();
+    this.#stops.notify();
+  }
+
+  /** The batches of which chunks are in hand. */
+  #listBatches(): string[] {
+    const leases = [...this.#executors.values()].flatMap((executor) => executor.listLeases());
+    return [...new Set(leases.map(({ batch }) => batch))];
+  }
+
+  #renewLater(): () => void {
+    const { clock, settings } = this.#parts;
+    return clock.after(settings.renewMs, () => {
+      this.#cancelRenewal = this.#renewLater();
+      void this.#renew();
+      void this.#beat();
+    });
+  }
+
+  /** Says which pipelines this worker has, for as long as two beats may be missed. */
+  async #beat(): Promise<void> {
+    const { store, id, settings } = this.#parts;
+    if (this.#stopped !== null || this.#served.size === 0) return;
+    try {
+      await store.beat(id, [...this.#served.values()], computeBeatMs(settings.renewMs));
+    } catch (error) {
+      this.#noteSetback(this.#beatSetbacks, error);
+    }
+  }
+
+  /** Both come again soon by themselves, and leases do not wait: so neither waits any longer. */
+  #noteSetback(setbacks: Setbacks, error: unknown): void {
+    if (setbacks.note(error) === null) this.#parts.onFatal(error);
+  }
+
+  async #renew(): Promise<void> {
+    const { clock, settings, heart } = this.#parts;
+    const executors = [...this.#executors.values()];
+    const leases = executors.flatMap((executor) => executor.listLeases());
+    const asked = clock.monotonicMs();
+    if (leases.length === 0) return heart?.noteRenewal(asked);
+    try {
+      const lost = await this.#renewWithPermits(leases, asked + settings.leaseMs);
+      heart?.noteRenewal(asked);
+      for (const executor of executors) executor.noteLost(lost);
+      const stuck = this.#permits.takeStuck();
+      for (const executor of executors) executor.giveUp(stuck);
+      if (this.#checks < CHECKS_MAX) await this.#noteRenewed(leases, asked + settings.leaseMs);
+    } catch (error) {
+      // The leases hold on for a while; the next renewal may still come in time.
+      this.#noteSetback(this.#renewalSetbacks, error);
+    }
+  }
+
+  async #noteRenewed(leases: readonly LeaseRef[], until: number): Promise<void> {
+    this.#checks++;
+    try {
+      const ending = await findEndingBatches(this.#parts.store, this.#listBatches());
+      // What was leased while this was under way has not been renewed.
+      const renewed = new Set(leases.filter(({ batch }) => !ending.has(batch)));
+      for (const executor of this.#executors.values()) executor.noteRenewal(renewed, until);
+    } finally {
+      this.#checks--;
+    }
+  }
+
+  #renewWithPermits(leases: readonly LeaseRef[], until: number): Promise<readonly LeaseRef[]> {
+    const { store, settings, id } = this.#parts;
+    return this.#permits.whileAsking(null, async (question) => {
+      const { lost, permits } = await store.renew(id, leases, settings.leaseMs);
+      this.#permits.grant(question, permits, until);
+      return lost;
+    });
+  }
+}
+
+function nameExecutor({ name, version }: Pipeline, step: Step, batch: string | null): string {
+  return `${name}@${version}/${step.number}/${batch ?? "*"}`;
+}

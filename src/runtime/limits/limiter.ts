@@ -1,0 +1,385 @@
+/**
+ * Lets the items of limited steps start: draws tokens from the store in small portions, hands the
+ * right to start to whoever has a free slot, and gives back chunks whose items would only wait. What
+ * waits holds no slot, and no lease for longer than a moment.
+ */
+import type { Clock } from "../../ports/clock.ts";
+import type { Random } from "../../ports/random.ts";
+import type { Store } from "../../ports/store/store.ts";
+import type { Supply } from "../../ports/store/limiting.ts";
+import type { ChunkRun } from "../chunk/chunk-run.ts";
+import type { Log } from "../system/log.ts";
+import { Setbacks } from "../system/setbacks.ts";
+import { listDemands } from "./token-demand.ts";
+import { Lot, nameSupply, planRest, type StartRight, type Turn } from "./waiting-items.ts";
+
+export interface LimiterParts {
+  readonly store: Pick<Store, "draw">;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  /** Whether a cap lets another item of the run start. */
+  readonly mayStart: (run: ChunkRun, now: number) => boolean;
+  /** How many items could be started in the next while, had they the right to. */
+  readonly countStartable: (withinMs: number) => number;
+  /** Something may start now. */
+  readonly onRights: () => void;
+  /** Its lease has run out: nothing more of it starts. */
+  readonly onLost: (run: ChunkRun) => void;
+  /** All that is left of the run waits for a limit: it is to be given back. */
+  readonly onRest: (run: ChunkRun) => void;
+  /** A key was closed: nobody may start anything by what was granted before. */
+  readonly onClosed: () => void;
+  readonly onFatal: (error: unknown) => void;
+}
+
+/** What an item must draw from: its key's bucket, and its batch's. */
+export interface Needs {
+  readonly supply: Supply | null;
+  readonly pace: Supply | null;
+}
+
+/** A chunk whose next item starts within this time is kept. */
+const HOLD_MS = 1_000;
+/** For how long ahead tokens are asked for. */
+const AHEAD_MS = 200;
+/** How much more may be asked for than was used since the last answer. */
+const GROWTH = 2;
+/** What waits is looked at this often at least. */
+const LOOK_MS = 1_000;
+/** After a store that could not be asked. */
+const RETRY_MS = 250;
+/** Of the last calls the slowest says how long the next one may take. */
+const CALLS_REMEMBERED = 8;
+const SLACK_FACTOR = 2;
+
+export class Limiter {
+  readonly #parts: LimiterParts;
+  readonly setbacks: Setbacks;
+  /** By batch where it has a pace; all others are one lot. */
+  readonly #lots = new Map<string, Lot>();
+  /** Where there is one, it is asked for every item without a walk. */
+  #only: Lot | null = null;
+  readonly #runs = new Set<ChunkRun>();
+  #asking = false;
+  #isAskPlanned = false;
+  /** Calls that have ended since the last answer: others could be started in their place. */
+  ended = 0;
+  #answeredAt = 0;
+  #callMs: number[] = [];
+  #cancelTimer: (() => void) | null = null;
+  #timerAt = Number.POSITIVE_INFINITY;
+  /** Items whose turn comes within a moment, when last looked at. */
+  #soon = 0;
+
+  constructor(parts: LimiterParts) {
+    this.#parts = parts;
+    this.setbacks = new Setbacks({ event: "limits.draw_failed" }, parts);
+  }
+
+  /** Nothing waits: steps without any limit pay for no more than this question. */
+  get isIdle(): boolean {
+    return this.#runs.size === 0;
+  }
+
+  /** Items in hand that will start within a moment, as far as is known. */
+  get soon(): number {
+    return this.#soon;
+  }
+
+  /**
+   * Where one key goes through by the thousand, a run that finds more tokens than those before it
+   * wait for may start all of its items, until these are lost: then what is left comes back here.
+   */
+  letThrough(run: ChunkRun, { supply, pace }: Needs): boolean {
+    if (supply === null || pace !== null) return false;
+    const queue = this.#only?.queues.get(nameSupply(supply));
+    const now = this.#parts.clock.monotonicMs();
+    const until = queue?.purse.takeMany(run.unstarted, queue.waiting, now) ?? null;
+    if (until === null) return false;
+    run.startUntil = until;
+    run.hasStarted = true;
+    this.#askSoon();
+    return true;
+  }
+
+  /** Takes over what is left to start of a run, all of which must draw the same. */
+  addAlike(run: ChunkRun, needs: Needs): void {
+    this.#runs.add(run);
+    this.#addItems(run, run.takeRest(), needs);
+    this.#askSoon();
+  }
+
+  /**
+   * Takes over what is left to start of a run; `needs` says for each item what it must draw, and
+   * should answer the same object for neighbours with the same needs.
+   */
+  add(run: ChunkRun, needs: (index: number) => Needs | null): void {
+    this.#runs.add(run);
+    let last: Needs | null = null;
+    let indexes: number[] = [];
+    for (let index = run.takeNext(); index !== -1; index = run.takeNext()) {
+      const need = needs(index);
+      if (need === null) continue;
+      if (last !== null && need !== last) {
+        this.#addItems(run, indexes, last);
+        indexes = [];
+      }
+      last = need;
+      indexes.push(index);
+    }
+    if (last !== null) this.#addItems(run, indexes, last);
+    this.#askSoon();
+  }
+
+  #addItems(run: ChunkRun, indexes: readonly number[], { supply, pace }: Needs): void {
+    if (indexes.length === 0) return;
+    this.#soon += indexes.length;
+    this.#findLot(run, pace).add(run, indexes, supply, this.#parts.clock.monotonicMs());
+  }
+
+  /** Runs that come together are asked for together, and so is all that has just ended. */
+  #askSoon(): void {
+    if (this.#isAskPlanned) return;
+    this.#isAskPlanned = true;
+    void this.#parts.clock.turn().then(() => {
+      this.#isAskPlanned = false;
+      return this.#ask();
+    });
+  }
+
+  /** The next item that may start now, of this run or of any. */
+  take(now: number, run: ChunkRun | null = null): StartRight | null {
+    for (let right = this.#takeAny(now, run); right !== null; right = this.#takeAny(now, run)) {
+      if (!right.run.isLostAt(now)) {
+        right.run.hasStarted = true;
+        return right;
+      }
+      this.drop(right.run);
+      this.#parts.onLost(right.run);
+    }
+    if (run === null) this.#askSoon();
+    return null;
+  }
+
+  #takeAny(now: number, run: ChunkRun | null): StartRight | null {
+    const right = this.#only === null ? this.#takeInTurn(now, run) : this.#only.take(now, run);
+    if (right === null) return null;
+    this.#soon = Math.max(0, this.#soon - 1);
+    return right;
+  }
+
+  #takeInTurn(now: number, run: ChunkRun | null): StartRight | null {
+    for (const [batch, lot] of this.#lots) {
+      const right = lot.take(now, run);
+      if (right === null) continue;
+      // The next lot's turn.
+      this.#lots.delete(batch);
+      this.#lots.set(batch, lot);
+      return right;
+    }
+    return null;
+  }
+
+  #noteLots(): void {
+    const [only = null, ...others] = this.#lots.values();
+    this.#only = others.length === 0 ? only : null;
+  }
+
+  canTake(now: number): boolean {
+    if (this.isIdle) return false;
+    return [...this.#lots.values()].some((lot) => lot.canTake(now));
+  }
+
+  /** There is a free slot: whoever waits without a token may draw one. */
+  ask(): void {
+    if (!this.isIdle) void this.#ask();
+  }
+
+  /** Forgets a run. */
+  drop(run: ChunkRun): void {
+    if (!this.#runs.delete(run)) return;
+    // Whoever still counted on it would lease nothing more.
+    this.#soon = this.#runs.size === 0 ? 0 : Math.max(0, this.#soon - run.waiting);
+    if (run.waiting > 0) {
+      const gone = new Set([run]);
+      for (const lot of this.#lots.values()) lot.drop(gone);
+    }
+    this.#tidy();
+  }
+
+  /** Forgets all runs, and answers which. */
+  clear(): ChunkRun[] {
+    const runs = [...this.#runs];
+    for (const run of runs) this.drop(run);
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    return runs;
+  }
+
+  /** Nothing of the key starts for so long. */
+  close(bucket: string, key: string, forMs: number): void {
+    const now = this.#parts.clock.monotonicMs();
+    for (const { queues, pace } of this.#lots.values()) {
+      for (const { supply, purse } of [...queues.values(), ...(pace === null ? [] : [pace])]) {
+        if (supply.bucket === bucket && supply.key === key) purse.close(now + forMs, now);
+      }
+    }
+    this.#parts.onClosed();
+    this.review();
+  }
+
+  /** Gives back what would only wait; called when a run has nothing under way any more, too. */
+  review(): void {
+    const now = this.#parts.clock.monotonicMs();
+    const soonUntil = now + HOLD_MS;
+    this.#soon = 0;
+    for (const lot of this.#lots.values()) {
+      const turns = lot.estimate(now);
+      const resting: [ChunkRun, Turn][] = [];
+      for (const [run, turn] of turns) {
+        if (turn.startAt <= soonUntil) this.#soon += run.waiting;
+        else if (run.inFlight === 0) resting.push([run, turn]);
+      }
+      for (const [run, turn] of resting) {
+        run.rest = planRest(turn, run, now);
+        this.#runs.delete(run);
+        lot.drop(new Set([run]));
+        this.#parts.onRest(run);
+      }
+    }
+    this.#tidy();
+    this.#setTimer(now);
+  }
+
+  #findLot(run: ChunkRun, pace: Supply | null): Lot {
+    const name = pace === null ? "" : run.lease.batch;
+    const known = this.#lots.get(name);
+    if (known !== undefined) return known;
+    const lot = new Lot(pace, this.#parts.mayStart);
+    this.#lots.set(name, lot);
+    this.#noteLots();
+    return lot;
+  }
+
+  #tidy(): void {
+    const now = this.#parts.clock.monotonicMs();
+    for (const [batch, lot] of this.#lots) {
+      lot.tidy(now);
+      const isBusy = lot.pace?.asking === true || (lot.pace?.backlogUntil ?? 0) > now;
+      if (lot.waiting === 0 && lot.queues.size === 0 && !isBusy) this.#lots.delete(batch);
+    }
+    this.#noteLots();
+  }
+
+  async #ask(): Promise<void> {
+    const { store, clock, onRights, onFatal } = this.#parts;
+    if (this.#asking || this.#lots.size === 0) return;
+    const askedAt = clock.monotonicMs();
+    const supply = { startable: this.#countStartable(askedAt), ended: this.ended };
+    const asked = listDemands([...this.#lots.values()], supply, askedAt);
+    if (asked.length === 0) return this.#setTimer(askedAt);
+    this.#asking = true;
+    for (const { queue } of asked) queue.asking = true;
+    try {
+      const draws = asked.map(({ draw }) => draw);
+      const grants = await store.draw(draws, this.computeSlackMs());
+      const answeredAt = clock.monotonicMs();
+      this.#remember(answeredAt - askedAt);
+      this.#answeredAt = answeredAt;
+      this.setbacks.clear();
+      this.ended = 0;
+      for (const [at, { lot, queue }] of asked.entries()) {
+        const grant = grants[at];
+        if (grant === undefined) continue;
+        // What was planned for the end of its closing may come sooner.
+        if (queue.purse.holdUp === "closed" && grant.holdUp !== "closed") queue.backlogUntil = 0;
+        queue.purse.add(grant, askedAt, answeredAt);
+        if (lot.pace !== queue) lot.offer(queue);
+      }
+    } catch (error) {
+      const waitMs = this.setbacks.note(error);
+      if (waitMs === null) return onFatal(error);
+      const askAt = clock.monotonicMs() + Math.max(RETRY_MS, waitMs);
+      for (const { queue } of asked) queue.purse.askAt = askAt;
+    } finally {
+      this.#asking = false;
+      for (const { queue } of asked) queue.asking = false;
+    }
+    this.review();
+    onRights();
+    void this.#ask();
+  }
+
+  /** As many as the step's speed says; while that is unknown, as many as have just ended say. */
+  #countStartable(now: number): number {
+    const { countStartable } = this.#parts;
+    const free = countStartable(0);
+    const bySpeed = countStartable(AHEAD_MS);
+    if (free === 0) return bySpeed;
+    const endedPerMs = this.ended / Math.max(1, now - this.#answeredAt);
+    const soon = Math.min(GROWTH * this.ended, Math.ceil(endedPerMs * AHEAD_MS));
+    return Math.max(bySpeed, free + soon);
+  }
+
+  /** How long what is drawn must be good for, as things are. */
+  computeSlackMs(): number {
+    return SLACK_FACTOR * Math.max(1, ...this.#callMs);
+  }
+
+  /** What comes too late goes back; what is drawn next lasts longer, or none would ever be in time. */
+  isLate(until: number, since: number): boolean {
+    const now = this.#parts.clock.monotonicMs();
+    if (now < until) return false;
+    this.#remember(now - since);
+    return true;
+  }
+
+  #remember(tookMs: number): void {
+    this.#callMs = [...this.#callMs.slice(1 - CALLS_REMEMBERED), tookMs];
+  }
+
+  /** Wakes when the next token may be used, or is worth asking for. */
+  #setTimer(now: number): void {
+    const nextAt = this.#findLookAt(now);
+    const isNeeded = nextAt !== Number.POSITIVE_INFINITY;
+    // One that is set for earlier looks again then: another timer for each look would be dear.
+    if (isNeeded && this.#cancelTimer !== null && this.#timerAt <= nextAt) return;
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    this.#timerAt = nextAt;
+    if (!isNeeded) return;
+    this.#cancelTimer = this.#parts.clock.after(Math.max(1, Math.ceil(nextAt - now)), () => {
+      this.#cancelTimer = null;
+      this.#timerAt = Number.POSITIVE_INFINITY;
+      this.#wake();
+    });
+  }
+
+  #findLookAt(now: number): number {
+    const hasSlot = this.#parts.countStartable(0) > 0;
+    let nextAt = Number.POSITIVE_INFINITY;
+    for (const lot of this.#lots.values()) {
+      if (lot.waiting === 0) continue;
+      // Whatever was overlooked: nothing waits for ever.
+      nextAt = Math.min(nextAt, now + LOOK_MS);
+      for (const at of lot.listNextAts(now)) {
+        // The clock goes on: what could not be taken a moment ago may be good by now.
+        if (at > now) nextAt = Math.min(nextAt, at);
+        else if (hasSlot) nextAt = now;
+      }
+    }
+    return nextAt;
+  }
+
+  #wake(): void {
+    const now = this.#parts.clock.monotonicMs();
+    for (const lot of this.#lots.values()) {
+      for (const queue of lot.queues.values()) {
+        if (queue.entries.length > 0 && queue.purse.canTake(now)) lot.offer(queue);
+      }
+    }
+    this.#parts.onRights();
+    void this.#ask();
+  }
+}

@@ -1,0 +1,52 @@
+/** For what tokens are to be drawn: items that wait without one, and could be started. */
+import type { TokenDraw } from "../../ports/store/limiting.ts";
+import type { Lot, Queue } from "./waiting-items.ts";
+
+export interface Demand {
+  readonly lot: Lot;
+  readonly queue: Queue;
+  readonly draw: TokenDraw;
+}
+
+/** With so many, and half of what is wanted, nobody asks for more yet: each draw is a commit. */
+const HELD_ENOUGH = 256;
+/** So many starts since the last answer, and more are drawn than wait. */
+const QUICK_MIN = 1_000;
+/** Draws in one call. */
+const DRAWS_MAX = 500;
+
+/**
+ * `startable` says how many items could be started anyway: what is granted and not used is lost.
+ * `ended` says how many calls have ended since the last answer.
+ */
+export function listDemands(
+  lots: readonly Lot[],
+  { startable: most, ended }: { readonly startable: number; readonly ended: number },
+  now: number,
+): Demand[] {
+  let startable = most;
+  const demands: Demand[] = [];
+  const want = (lot: Lot, queue: Queue, waiting: number): void => {
+    const held = queue.purse.count(now);
+    const mayAsk = queue.purse.askAt <= now && demands.length < DRAWS_MAX;
+    const usable = Math.min(waiting, startable, mayAsk ? startable : held);
+    if (lot.pace !== queue) startable -= usable;
+    const count = usable - held;
+    const isEnough = held >= HELD_ENOUGH && held * 2 >= usable;
+    if (count > 0 && !isEnough) demands.push({ lot, queue, draw: { ...queue.supply, count } });
+  };
+  for (const lot of lots) {
+    const { pace } = lot;
+    if (pace !== null) want(lot, pace, lot.waiting);
+    // What its pace holds back anyway needs no tokens of its keys.
+    if (pace !== null && pace.purse.count(now) === 0) continue;
+    for (const queue of lot.queues.values()) {
+      // Where thousands of one key go through in no time there will be more of them.
+      const isOnly = pace === null && lots.length === 1 && lot.queues.size === 1;
+      const isQuick = ended >= QUICK_MIN && queue.purse.holdUp === null;
+      const waiting = isOnly && isQuick ? startable : queue.waiting;
+      if (waiting > 0) want(lot, queue, waiting);
+    }
+  }
+  return demands;
+}

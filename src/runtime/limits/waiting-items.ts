@@ -1,0 +1,248 @@
+/**
+ * Items in hand that wait for the right to start, by the key whose tokens they need. A batch with a
+ * pace of its own is a lot of its own: its items need one of the batch's tokens as well. Items of
+ * one key start in order; keys take turns.
+ */
+import type { HoldUp } from "../../core/limits/bucket.ts";
+import type { Rest } from "../../core/items/report.ts";
+import type { Supply } from "../../ports/store/limiting.ts";
+import type { ChunkRun } from "../chunk/chunk-run.ts";
+import { TokenPurse } from "./token-purse.ts";
+
+export interface StartRight {
+  readonly run: ChunkRun;
+  readonly index: number;
+  /** It must start before. */
+  readonly until: number;
+}
+
+/** Items of one run that wait one after the other: without keys a chunk is one entry. */
+interface Entry {
+  readonly run: ChunkRun;
+  readonly indexes: readonly number[];
+  /** Those before have started. */
+  next: number;
+}
+
+/** Something that tokens are asked for. */
+export class Queue {
+  readonly supply: Supply;
+  readonly purse = new TokenPurse();
+  entries: Entry[] = [];
+  /** Items in them. */
+  waiting = 0;
+  /** The store is being asked. */
+  asking = false;
+  /** It is among those that take turns. */
+  listed = false;
+  /** Until when what was given back will have had its turn. */
+  backlogUntil = 0;
+
+  constructor(supply: Supply) {
+    this.supply = supply;
+  }
+
+  /** The time between two starts in the long run. */
+  get everyMs(): number {
+    const { spec, cost } = this.supply;
+    if (spec.kind === "open") return 0;
+    return spec.kind === "rate" ? (1_000 * cost) / spec.perSecond : spec.everyMs / spec.items;
+  }
+}
+
+/** Where nothing limits a key: its purse is open for ever. */
+export const UNLIMITED = "";
+
+export function nameSupply({ cost, bucket, key }: Supply): string {
+  return `${cost} ${bucket} ${key}`;
+}
+
+export class Lot {
+  /** The tokens of the batch's own pace; null when it has none. */
+  readonly pace: Queue | null;
+  readonly queues = new Map<string, Queue>();
+  /** Queues that may have something to start now, in turn. */
+  #turns: Queue[] = [];
+  /** How many items wait. */
+  waiting = 0;
+  readonly #mayStart: (run: ChunkRun, now: number) => boolean;
+
+  constructor(pace: Supply | null, mayStart: (run: ChunkRun, now: number) => boolean) {
+    this.pace = pace === null ? null : new Queue(pace);
+    this.#mayStart = mayStart;
+  }
+
+  /** Items that come one after the other; with no supply they need no token of their own. */
+  add(run: ChunkRun, indexes: readonly number[], supply: Supply | null, now: number): void {
+    const name = supply === null ? UNLIMITED : nameSupply(supply);
+    let queue = this.queues.get(name);
+    if (queue === undefined) {
+      queue = new Queue(supply ?? { bucket: "", key: "", spec: { kind: "open" }, cost: 1 });
+      if (supply === null) queue.purse.add(FOREVER, now, now);
+      this.queues.set(name, queue);
+    }
+    queue.purse.lookAgain();
+    queue.entries.push({ run, indexes, next: 0 });
+    queue.waiting += indexes.length;
+    run.waiting += indexes.length;
+    this.waiting += indexes.length;
+    this.offer(queue);
+  }
+
+  /** The queue may have something to start. */
+  offer(queue: Queue): void {
+    if (queue.listed) return;
+    queue.listed = true;
+    this.#turns.push(queue);
+  }
+
+  /** The next item that may start now, of this run or of any; null when there is none. */
+  take(now: number, run: ChunkRun | null = null): StartRight | null {
+    if (this.pace !== null && !this.pace.purse.canTake(now)) return null;
+    for (let tries = this.#turns.length; tries > 0; tries--) {
+      // By index, as this is asked for every item.
+      const queue = this.#turns[0];
+      if (queue === undefined) break;
+      const entry = queue.entries[0];
+      const isHeldUp =
+        entry !== undefined &&
+        ((run !== null && entry.run !== run) || !this.#mayStart(entry.run, now));
+      const until = entry === undefined || isHeldUp ? null : queue.purse.take(now);
+      if (!isHeldUp && until === null) {
+        queue.listed = false;
+        this.#turns.shift();
+        continue;
+      }
+      // The next queue's turn.
+      if (this.#turns.length > 1) this.#turns.push(...this.#turns.splice(0, 1));
+      if (entry === undefined || until === null) continue;
+      return this.#start(queue, entry, Math.min(until, this.pace?.purse.take(now) ?? until));
+    }
+    return null;
+  }
+
+  #start(queue: Queue, entry: Entry, until: number): StartRight {
+    const { run, indexes } = entry;
+    const index = indexes[entry.next++] ?? -1;
+    if (entry.next === indexes.length) queue.entries.shift();
+    queue.waiting--;
+    run.waiting--;
+    this.waiting--;
+    return { run, index, until };
+  }
+
+  canTake(now: number): boolean {
+    if (this.waiting === 0 || this.pace?.purse.canTake(now) === false) return false;
+    return this.#turns.some(({ entries: [entry], purse }) => {
+      return entry !== undefined && purse.canTake(now) && this.#mayStart(entry.run, now);
+    });
+  }
+
+  /** When something may start, or is worth asking for: of the pace, or else of each key. */
+  *listNextAts(now: number): Generator<number> {
+    const paceAt = this.pace?.purse.findNextAt(now) ?? now;
+    if (paceAt > now) {
+      yield paceAt;
+      return;
+    }
+    for (const { entries, purse } of this.queues.values()) {
+      if (entries.length > 0) yield purse.findNextAt(now);
+    }
+  }
+
+  /** Forgets what waits of these runs. */
+  drop(runs: ReadonlySet<ChunkRun>): void {
+    for (const queue of this.queues.values()) {
+      const before = queue.waiting;
+      if (queue.entries.some(({ run }) => runs.has(run))) {
+        queue.entries = queue.entries.filter(({ run }) => !runs.has(run));
+        queue.waiting = queue.entries.reduce((sum, entry) => sum + countItems(entry), 0);
+      }
+      this.waiting -= before - queue.waiting;
+    }
+    for (const run of runs) run.waiting = 0;
+  }
+
+  /** Forgets keys that nobody waits for, so that thousands of them cost nothing. */
+  tidy(now: number): void {
+    for (const [name, { entries, asking, backlogUntil, purse }] of this.queues) {
+      if (entries.length > 0 || asking || backlogUntil > now) continue;
+      // What was drawn ahead is for those that come next.
+      if (!purse.isWorthKeeping(now)) this.queues.delete(name);
+    }
+  }
+
+  /** When each run's next item may start, as far as is known, and which limit it waits for. */
+  estimate(now: number): Map<ChunkRun, Turn> {
+    const turns = new Map<ChunkRun, Turn>();
+    const lotAt = this.pace === null ? now : this.pace.purse.findNextAt(now);
+    let place = 0;
+    for (const queue of this.queues.values()) {
+      const queueAt = queue.purse.findNextAt(now);
+      let at = 0;
+      for (const entry of queue.entries) {
+        const { run } = entry;
+        // The first of an entry is the first of its items to start.
+        const byPace = lotAt + this.#computePaceMs(place);
+        const byRate = queueAt + at * queue.everyMs;
+        at += countItems(entry);
+        place += countItems(entry);
+        const startAt = Math.max(byPace, byRate);
+        const known = turns.get(run);
+        if (known !== undefined && known.startAt <= startAt) continue;
+        turns.set(run, { startAt, limit: byPace > byRate ? (this.pace ?? queue) : queue });
+      }
+    }
+    return turns;
+  }
+
+  #computePaceMs(place: number): number {
+    const spec = this.pace?.supply.spec;
+    if (spec?.kind !== "pace") return 0;
+    return spec.smooth
+      ? (place * spec.everyMs) / spec.items
+      : Math.floor(place / spec.items) * spec.everyMs;
+  }
+}
+
+function countItems({ indexes, next }: Entry): number {
+  return indexes.length - next;
+}
+
+export interface Turn {
+  readonly startAt: number;
+  /** What it waits for. */
+  readonly limit: Queue;
+}
+
+/**
+ * How long a chunk that waits for a limit is left alone. One that was begun goes on as soon as it
+ * may; others wait behind those that were given back before them, so that each is looked at about
+ * once and not whenever anything may start.
+ */
+export function planRest({ startAt, limit }: Turn, run: ChunkRun, now: number): Rest {
+  const { supply, purse } = limit;
+  const at = run.hasStarted ? startAt : Math.max(startAt, limit.backlogUntil);
+  limit.backlogUntil = Math.max(limit.backlogUntil, at) + run.waiting * limit.everyMs;
+  const holdUp: HoldUp = purse.holdUp ?? (supply.spec.kind === "pace" ? "pace" : "rate");
+  const restMsMax = holdUp === "closed" ? CLOSED_REST_MS_MAX : REST_MS_MAX;
+  return {
+    inMs: Math.ceil(Math.min(Math.max(at - now, 1), restMsMax)),
+    holdUp,
+    key: supply.key === "" ? null : supply.key,
+  };
+}
+
+/** A limit may be raised meanwhile: then nothing is left alone for longer than this. */
+const REST_MS_MAX = 300_000;
+/** A key may be opened by hand: somebody waits for that to be noticed. */
+const CLOSED_REST_MS_MAX = 30_000;
+
+const FOREVER = {
+  atOnce: 0,
+  inMs: [],
+  usableMs: Number.POSITIVE_INFINITY,
+  nextInMs: 0,
+  open: true,
+  holdUp: null,
+} as const;

@@ -1,0 +1,43 @@
+/** The spans of batches that this engine has submitted and that have not ended. */
+import { SpanKind } from "@opentelemetry/api";
+import type { Submission } from "../../ports/store/conducting.ts";
+import { Trace } from "./tracing.ts";
+
+/** More are ended at once: a submitter that lives for years must not keep them all. */
+const OPEN_MAX = 10_000;
+
+export class BatchTraces {
+  readonly #open = new Map<string, Trace>();
+
+  /** The submission with its place in the caller's trace, and what to do when it is recorded. */
+  begin(submission: Submission): { readonly submission: Submission; readonly trace: Trace | null } {
+    const { id, pipeline, lane } = submission;
+    const attributes = { "sluice.batch": id, "sluice.pipeline": pipeline, "sluice.lane": lane };
+    const trace = Trace.start("sluice.batch", attributes, { kind: SpanKind.PRODUCER });
+    const traceparent = trace?.traceparent ?? null;
+    if (traceparent === null) return { submission, trace };
+    return {
+      submission: { ...submission, settings: { ...submission.settings, traceparent } },
+      trace,
+    };
+  }
+
+  /** It is this batch. Where its end will not be heard of, the span is that of the submit alone. */
+  keep(batch: string, trace: Trace | null, isWorkedOn: boolean): void {
+    if (trace === null) return;
+    if (isWorkedOn && this.#open.size < OPEN_MAX) this.#open.set(batch, trace);
+    else trace.end();
+  }
+
+  noteEnded(batches: readonly string[]): void {
+    for (const batch of batches) {
+      this.#open.get(batch)?.end();
+      this.#open.delete(batch);
+    }
+  }
+
+  /** What has not ended by now ends elsewhere: here its span does. */
+  close(): void {
+    this.noteEnded([...this.#open.keys()]);
+  }
+}

@@ -1,0 +1,101 @@
+/** What an autoscaler is told: of each pipeline how much waits, how fast it goes, how many it needs. */
+import { computeDepth } from "../../core/fleet/load.ts";
+import { computeDrainMs, computeWorkers, type ScalingTarget } from "../../core/fleet/scaling.ts";
+import { formatInstant } from "../../ports/clock.ts";
+import type { Flow, PipelineFlow } from "./load-watch.ts";
+
+export interface PipelineScaling {
+  readonly pipeline: string;
+  /** Items that a worker could run now. */
+  readonly ready: number;
+  /** Items that wait for another try or for a limit. */
+  readonly delayed: number;
+  /** Items in the hands of workers. */
+  readonly leased: number;
+  /** Items that may not run now: another batch's turn, a pause, a canary. */
+  readonly held: number;
+  /** Items that gave up, in batches that have not ended. */
+  readonly dead: number;
+  /** Batches that are to be sliced, whose items nobody knows yet. */
+  readonly unslicedBatches: number;
+  /** How long ago the oldest unfinished batch was submitted. */
+  readonly oldestAgeSeconds: number;
+  /** Items a second that were added, and that got their outcome; null before they were measured. */
+  readonly arrivalPerSecond: number | null;
+  readonly servicePerSecond: number | null;
+  /** Living workers that have the pipeline, and those of them that hold work of it. */
+  readonly workers: number;
+  readonly busyWorkers: number;
+  /** The share of the workers that is busy; null without workers. */
+  readonly utilisation: number | null;
+  /** How long the backlog lasts at this speed; null when it does not get less. */
+  readonly drainSeconds: number | null;
+  readonly recommendedWorkers: number;
+  /** What the recommendation is made of: see the guide. */
+  readonly workersByRate: number | null;
+  readonly workersByDrain: number | null;
+}
+
+export interface ScalingView {
+  /** UTC, ISO 8601. */
+  readonly at: string;
+  /** The time over which rates were measured. */
+  readonly windowSeconds: number;
+  /** Of all pipelines together, within the bounds. */
+  readonly recommendedWorkers: number;
+  /** What of all of them could run or runs. */
+  readonly backlog: number;
+  readonly oldestAgeSeconds: number;
+  readonly pipelines: readonly PipelineScaling[];
+}
+
+/** Of these pipelines, or of all that the store has. */
+export function viewScaling(
+  { at, windowMs, pipelines }: Flow,
+  target: ScalingTarget,
+  wanted: ReadonlySet<string> | null,
+): ScalingView {
+  const views = pipelines
+    .filter(({ pipeline }) => wanted === null || wanted.has(pipeline))
+    .map((flow) => viewPipeline(flow, at, target));
+  const sum = (read: (view: PipelineScaling) => number): number =>
+    views.reduce((total, view) => total + read(view), 0);
+  const wish = Math.max(
+    sum((view) => view.recommendedWorkers),
+    target.min,
+  );
+  return {
+    at: formatInstant(at),
+    windowSeconds: windowMs / 1_000,
+    recommendedWorkers: Math.min(wish, target.max),
+    backlog: sum(({ ready, delayed, leased }) => ready + delayed + leased),
+    oldestAgeSeconds: Math.max(0, ...views.map((view) => view.oldestAgeSeconds)),
+    pipelines: views,
+  };
+}
+
+function viewPipeline(flow: PipelineFlow, at: number, target: ScalingTarget): PipelineScaling {
+  const { pipeline, unsliced, oldestAt, workers, busyWorkers } = flow;
+  const { arrivalPerSecond, servicePerSecond } = flow;
+  const depth = computeDepth(flow);
+  const backlog = depth.ready + depth.delayed + depth.leased;
+  const rates = { arrivalPerSecond, servicePerSecond };
+  const facts = { backlog, unsliced, workers, busyWorkers, ...rates };
+  // The bounds are those of the sum, and each pipeline by itself needs no worker.
+  const recommended = computeWorkers(facts, { ...target, min: 0 });
+  const drainMs = computeDrainMs({ backlog, ...rates });
+  return {
+    pipeline,
+    ...depth,
+    unslicedBatches: unsliced,
+    oldestAgeSeconds: oldestAt === null ? 0 : Math.max(0, at - oldestAt) / 1_000,
+    ...rates,
+    workers,
+    busyWorkers,
+    utilisation: workers === 0 ? null : Math.min(1, busyWorkers / workers),
+    drainSeconds: drainMs === null ? null : drainMs / 1_000,
+    recommendedWorkers: recommended.workers,
+    workersByRate: recommended.byRate,
+    workersByDrain: recommended.byDrain,
+  };
+}

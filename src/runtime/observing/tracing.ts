@@ -1,0 +1,88 @@
+/**
+ * Spans of OpenTelemetry for batches, chunks, items and consumed messages. Without an SDK nothing is
+ * recorded: then a chunk costs one call that does nothing, and an item one comparison.
+ *
+ *   sluice.batch                 from the submit until the batch has ended, or its submitter closes
+ *     sluice.chunk               each lease of a chunk, in whichever process
+ *       sluice.item              each attempt at an item; `sluice.items` where one call takes several
+ *   sluice.consume               a hand-over of messages, linked to the spans that emitted them
+ */
+import {
+  type Attributes,
+  type Context,
+  context,
+  type Link,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from "@opentelemetry/api";
+import { describeError } from "../../core/base/errors.ts";
+import { readTraceparent, writeTraceparent } from "../../core/base/trace-parent.ts";
+
+const TRACER = "sluice";
+
+/** A span that is recorded, with what runs inside of it. */
+export class Trace {
+  readonly #span: Span;
+  readonly #context: Context;
+
+  private constructor(span: Span, parent: Context) {
+    this.#span = span;
+    this.#context = trace.setSpan(parent, span);
+  }
+
+  /** Null where nobody records it. */
+  static start(
+    name: string,
+    attributes: Attributes,
+    { parent = context.active(), kind = SpanKind.INTERNAL, links = [] as readonly string[] } = {},
+  ): Trace | null {
+    const span = trace
+      .getTracer(TRACER)
+      .startSpan(name, { kind, attributes, links: links.flatMap(readLink) }, parent);
+    return span.isRecording() ? new Trace(span, parent) : null;
+  }
+
+  /** One within this one. */
+  startInner(name: string, attributes: Attributes): Trace | null {
+    return Trace.start(name, attributes, { parent: this.#context });
+  }
+
+  /** As it travels. */
+  get traceparent(): string | null {
+    return writeTraceparent(this.#span.spanContext());
+  }
+
+  run<T>(act: () => T): T {
+    return context.with(this.#context, act);
+  }
+
+  set(attributes: Attributes): void {
+    this.#span.setAttributes(attributes);
+  }
+
+  /** With the code of the error that it ended with: its message could hold what only others know for a secret. */
+  end(error?: unknown): void {
+    if (error !== undefined) {
+      const { code } = describeError(error);
+      this.#span.setAttribute("error.type", code);
+      this.#span.setStatus({ code: SpanStatusCode.ERROR, message: code });
+    }
+    this.#span.end();
+  }
+}
+
+/** A context whose current span is elsewhere; that of nothing where there is none. */
+export function readParent(traceparent: string | null | undefined): Context {
+  const place = traceparent ? readTraceparent(traceparent) : null;
+  return place === null
+    ? ROOT_CONTEXT
+    : trace.setSpanContext(ROOT_CONTEXT, { ...place, isRemote: true });
+}
+
+function readLink(traceparent: string): Link[] {
+  const place = readTraceparent(traceparent);
+  return place === null ? [] : [{ context: { ...place, isRemote: true } }];
+}

@@ -1,0 +1,32 @@
+/** What an item is called. A bad name fails its item: nothing can be looked up by it. */
+import { PermanentError } from "../../core/base/errors.ts";
+import type { Step } from "./step.ts";
+
+const KEY_CHARS_MAX = 1_000;
+
+export function checkKey(key: unknown): string {
+  if (typeof key === "number" && Number.isFinite(key)) return String(key);
+  if (typeof key !== "string") throw badKey(`key() gave ${key === null ? "null" : typeof key}`);
+  if (key.length > KEY_CHARS_MAX) {
+    throw badKey(`key() gave ${key.length} characters, at most ${KEY_CHARS_MAX} are kept`);
+  }
+  // Databases would cut or refuse it.
+  if (key.includes("\0") || !key.isWellFormed()) {
+    throw badKey("key() gave a text with a NUL or a lone surrogate");
+  }
+  return key;
+}
+
+function badKey(problem: string): PermanentError {
+  return new PermanentError(`${problem}; a key is a text or a number`, { code: "BAD_ITEM_KEY" });
+}
+
+/** A key function that throws must not hide the failure that it is asked about. */
+export function readKeyOf(step: Pick<Step, "readKey">, item: unknown): string | null {
+  if (item === undefined) return null;
+  try {
+    return step.readKey(item);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,209 @@
+import { describe, expect, test } from "vitest";
+import { SluiceError } from "../../core/base/errors.ts";
+import { acceptsVersion, definePipeline, isPipeline, type Pipeline } from "./pipeline.ts";
+
+const define = definePipeline as unknown as (options: unknown) => unknown;
+
+function refuse(options: unknown): string {
+  try {
+    define(options);
+  } catch (error) {
+    if (error instanceof SluiceError && error.code === "BAD_PIPELINE") return error.message;
+    throw error;
+  }
+  throw new Error("the pipeline was accepted");
+}
+
+const process = (): void => undefined;
+
+describe("definePipeline", () => {
+  test("fills in every default", () => {
+    const pipeline = definePipeline({ name: "import", process });
+    expect(pipeline).toMatchObject({
+      name: "import",
+      version: "1",
+      accepts: [],
+      strict: false,
+      tenant: null,
+      weights: {},
+      limits: {},
+      ledger: null,
+      retention: {},
+      steps: [
+        {
+          name: "import",
+          number: 0,
+          itemSchema: null,
+          source: null,
+          carriesFrom: null,
+          uniqueKeys: false,
+          chunkSize: 100,
+          maxChunks: 1_000_000,
+          whenTooManyChunks: "refuse",
+          inlineItems: 100,
+          concurrency: 16,
+          retry: { attempts: 4, baseMs: 500, capMs: 30_000 },
+          timeLimitMs: 300_000,
+          maxRedrives: 3,
+          failureBudget: null,
+          canary: null,
+          dedupe: null,
+          waits: false,
+        },
+      ],
+    });
+    expect(isPipeline(pipeline)).toBe(true);
+    expect(isPipeline({ name: "import", process })).toBe(false);
+  });
+
+  test("takes a ledger of items, and refuses what is none", () => {
+    const states = ["RECEIVED", "A1_B"];
+    const pipeline = define({ name: "import", process, ledger: { item: true, states } });
+    expect(pipeline).toMatchObject({ ledger: { item: true, states }, steps: [{ states }] });
+    expect(define({ name: "import", process, ledger: { item: true } })).toMatchObject({
+      ledger: { item: true, states: [] },
+    });
+    expect(define({ name: "import", process, ledger: null })).toMatchObject({ ledger: null });
+    const step = { name: "a", process };
+    expect(define({ name: "import", steps: [step], ledger: { item: true, states } })).toMatchObject(
+      { steps: [{ states }] },
+    );
+    const wrong = (ledger: unknown): string => refuse({ name: "import", process, ledger });
+    expect(wrong(true)).toContain("ledger must be { item: true, states }");
+    expect(wrong({ item: false })).toContain("ledger.item must be true");
+    expect(wrong({ item: true, stats: [] })).toContain("ledger.stats is not an option");
+    expect(wrong({ item: true, states: "A" })).toContain("ledger.states must be a list of states");
+    expect(wrong({ item: true, states: ["ok"] })).toContain("ledger.states.0 must be a name");
+    expect(wrong({ item: true, states: ["A", "B", "A"] })).toContain(
+      "ledger.states.2 is in the list already",
+    );
+    const many = Array.from({ length: 65 }, (_, n) => `S${n}`);
+    expect(wrong({ item: true, states: many })).toContain(
+      "ledger.states must be at most 64 states",
+    );
+  });
+
+  test("takes tenants, weights and caps, and refuses what is none", () => {
+    const limits = { batch: 1, lane: undefined, pipeline: 1_000_000 };
+    const named = { name: "import", process, weights: { acme: 0.5 }, limits };
+    const { tenant, ...pipeline } = define({
+      ...named,
+      tenant: (lane: string) => lane,
+    }) as Pipeline;
+    expect(pipeline).toMatchObject({ weights: { acme: 0.5 }, limits: { batch: 1 } });
+    expect(Object.keys(pipeline.limits)).toEqual(["batch", "pipeline"]);
+    expect(tenant?.("north")).toBe("north");
+    const wrong = {
+      weights: { a: 0, b: Number.NaN },
+      limits: { lane: 0, site: 3 },
+      tenant: "acme",
+    };
+    const message = refuse({ name: "import", process, ...wrong });
+    for (const problem of [
+      "weights.a must be a number above 0, at most 1000000 (got 0)",
+      "weights.b must be a number above 0, at most 1000000 (got NaN)",
+      "limits.lane must be a whole number from 1 to 1000000 (got 0)",
+      "limits.site is not an option",
+      'tenant must be a function that answers the tenant of a lane (got "acme")',
+    ]) {
+      expect(message).toContain(problem);
+    }
+  });
+
+  test("takes ages for its batches, and refuses what are none", () => {
+    const take = (ages: object): unknown =>
+      (define({ name: "import", process, retention: ages }) as Pipeline).retention;
+    expect(take({})).toEqual({});
+    expect(take({ keepMs: 0 })).toEqual({ keepMs: 0 });
+    expect(take({ keepMs: 5, keepEvidenceMs: 5 })).toEqual({ keepMs: 5, keepEvidenceMs: 5 });
+    expect(take({ keepMs: 5, keepEvidenceMs: 0 })).toEqual({ keepMs: 5, keepEvidenceMs: 0 });
+    expect(Object.keys(take({ keepMs: undefined, keepEvidenceMs: 1 }) as object)).toEqual([
+      "keepEvidenceMs",
+    ]);
+    const step = { name: "a", process };
+    expect(define({ name: "import", steps: [step], retention: { keepMs: 1 } })).toMatchObject({
+      retention: { keepMs: 1 },
+    });
+    const wrong = (given: unknown): string => refuse({ name: "import", process, retention: given });
+    expect(wrong(5)).toContain("retention must be ages: { keepMs, keepEvidenceMs }");
+    expect(wrong({ keepMs: 2_000, keepEvidenceMs: 1_999 })).toContain(
+      "retention.keepEvidenceMs (1999) must not be below retention.keepMs (2000)",
+    );
+    const message = wrong({ keepMs: -1, keepEvidenceMs: "30d", keepEvidence: 1 });
+    for (const problem of [
+      "has 3 problems",
+      "retention.keepMs must be a whole number from 0 to 3,153,600,000,000 (got -1)",
+      'retention.keepEvidenceMs must be a whole number from 0 to 3,153,600,000,000 (got "30d")',
+      "retention.keepEvidence is not an option. Did you mean keepEvidenceMs?",
+    ]) {
+      expect(message).toContain(problem);
+    }
+  });
+
+  test("asks what a misspelt option was meant to be", () => {
+    const message = refuse({ name: "import", process, retension: {}, chunksize: 5 });
+    expect(message).toContain("retension is not an option. Did you mean retention?");
+    expect(message).toContain("chunksize is not an option. Did you mean chunkSize?");
+    const steps = [{ name: "a", process, chunksise: 5 }];
+    expect(refuse({ name: "import", steps })).toContain(
+      "steps.0.chunksise is not an option. Did you mean chunkSize?",
+    );
+    expect(refuse({ name: "import", process, ledger: { item: true, stats: [] } })).toContain(
+      "ledger.stats is not an option. Did you mean states?",
+    );
+  });
+
+  test("says everything that is wrong at once, with its place and what was given", () => {
+    const message = refuse({
+      name: "a b",
+      version: "",
+      chunkSize: 0,
+      concurrency: Number.NaN,
+      maxChunks: 1.5,
+      timeLimitMs: "5s",
+      whenTooManyChunks: "drop",
+      retry: { attempts: 0, backoff: 2 },
+      uniqueKeys: true,
+      chunksize: 5,
+    });
+    for (const place of [
+      "name must be",
+      "version must be",
+      "chunkSize must be a whole number from 1 to 100,000 (got 0)",
+      "concurrency must be a whole number",
+      "maxChunks must be",
+      'timeLimitMs must be a whole number from 1 to 86,400,000 (got "5s")',
+      "whenTooManyChunks must be refuse or grow",
+      "retry.attempts must be",
+      "retry.backoff is not an option",
+      "chunksize is not an option",
+    ]) {
+      expect(message).toContain(place);
+    }
+  });
+
+  test("wants one handler and no more", () => {
+    expect(refuse({ name: "none" })).toContain("process is missing");
+    const both = { name: "both", process, processChunk: () => [] };
+    expect(refuse(both)).toContain("exclude each other");
+  });
+
+  test("wants a key where keys must be unique, and a back-off under its cap", () => {
+    expect(refuse({ name: "keys", process, uniqueKeys: true })).toContain("needs a key");
+    const retry = { baseMs: 100, capMs: 50 };
+    expect(refuse({ name: "retry", process, retry })).toContain("must not be above retry.capMs");
+  });
+
+  test.each([null, undefined, 5, "import", []])("refuses %s as a definition", (options) => {
+    expect(refuse(options)).toMatch(/the pipeline without a name has/);
+  });
+
+  test("accepts its own version and those that it names", () => {
+    const pipeline = definePipeline({ name: "v", version: "3", accepts: ["2"], process });
+    expect(["1", "2", "3"].map((version) => acceptsVersion(pipeline, version))).toEqual([
+      false,
+      true,
+      true,
+    ]);
+  });
+});

@@ -1,0 +1,166 @@
+/** One step of a pipeline: where its items come from, what is done with each, within which limits. */
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { ConcurrencyBounds } from "../../core/limits/adaptive-concurrency.ts";
+import type { FailureBudget } from "../../core/batch/failure-budget.ts";
+import type { RetryPolicy } from "../../core/base/retry.ts";
+import type { ChunkLimitPolicy } from "../../core/batch/slicing.ts";
+import type { Canary, StepPace, StepSettings } from "../../core/batch/step.ts";
+import type { SourceLike } from "../../ports/source.ts";
+import type { ChunkContext, ChunkItem, ItemContext, SourceContext } from "./contexts.ts";
+import type { CpuSettings } from "../cpu/cpu-settings.ts";
+import { checkKey } from "./item-key.ts";
+import type { CheckedStep } from "./step-check.ts";
+import { makeStepRate, type StepRate } from "./step-rate.ts";
+import { makeWaitStep } from "./wait-step.ts";
+
+/** What must not be worked on twice. */
+export interface Dedupe<Item = unknown> {
+  /** Items of one scope are compared; default the pipeline's name. */
+  readonly scope: string;
+  // Methods, so that a step of one item type can be handled as one of any.
+  identity(item: Item): string;
+  content(item: Item): string | Uint8Array;
+  /** What the ledger calls an item that is skipped as a repeat; null where it has no word for it. */
+  readonly state: string | null;
+}
+
+/** A step's definition with every default filled in. */
+export interface Step<Item = unknown, Input = unknown> {
+  readonly name: string;
+  /** Its place in the pipeline, from 0. */
+  readonly number: number;
+  readonly itemSchema: StandardSchemaV1<unknown, Item> | null;
+  /** Null: the items are handed over, or are the results of `carriesFrom`. */
+  readonly source: ((context: SourceContext<Input>) => SourceLike<unknown>) | null;
+  /** The step whose results are its items; null when it has a source, or is the first. */
+  readonly carriesFrom: number | null;
+  readonly uniqueKeys: boolean;
+  readonly chunkSize: number;
+  readonly maxChunks: number;
+  readonly whenTooManyChunks: ChunkLimitPolicy;
+  readonly inlineItems: number;
+  /** Handler calls at once in one worker, at most. */
+  readonly concurrency: number;
+  /** Within which the best number is found out; null where it is fixed. */
+  readonly adaptive: ConcurrencyBounds | null;
+  /** Its handler computes much; null where nothing was said about it. */
+  readonly cpu: CpuSettings | null;
+  /** The file that defines its pipeline; null when that is not known. */
+  readonly definedIn: string | null;
+  readonly retry: RetryPolicy;
+  readonly timeLimitMs: number;
+  /** How long a call usually takes; null where that is to be found out. */
+  readonly expectedMs: number | null;
+  readonly maxRedrives: number;
+  readonly failureBudget: FailureBudget | null;
+  readonly canary: Canary | null;
+  readonly dedupe: Dedupe<Item> | null;
+  /** How often items of a key may start, over all workers. */
+  readonly rate: StepRate | null;
+  /** How many items of a batch may start in a time; recorded with each batch. */
+  readonly pace: StepPace | null;
+  /** Where its handler may emit to. */
+  readonly topics: readonly string[];
+  readonly errorsTopic: string | null;
+  readonly unsentTopic: string | null;
+  /** What its handler may record of items; null where the pipeline keeps no ledger of them. */
+  readonly states: readonly string[] | null;
+  /** It waits for an outside count instead of working on items. */
+  readonly waits: boolean;
+  // Methods, so that a step of one item type can be handled as one of any.
+  readKey(item: Item): string | null;
+  classify?(error: unknown): unknown;
+  route?(item: Item, result: unknown): string | null | undefined;
+  process?(item: Item, context: ItemContext): unknown;
+  processChunk?(items: readonly ChunkItem<Item>[], context: ChunkContext): unknown;
+}
+
+interface StepPlace {
+  readonly pipeline: string;
+  readonly name: string;
+  readonly definedIn: string | null;
+  readonly states: readonly string[] | null;
+}
+
+const DEFAULT_CONCURRENCY = 16;
+
+/** Where a step computes much, more calls than the pool has members would only wait for each other. */
+function countSlots({ cpu, processChunk }: CheckedStep): number {
+  if (cpu === null) return DEFAULT_CONCURRENCY;
+  return processChunk === undefined ? cpu.size : cpu.chunks;
+}
+
+/** Fills in a checked definition. `before` are the steps that come first. */
+export function makeStep(
+  checked: CheckedStep,
+  { pipeline, name, definedIn, states }: StepPlace,
+  before: readonly Step[],
+): Step {
+  const {
+    key,
+    item,
+    source,
+    process,
+    processChunk,
+    inlineItems,
+    dedupe,
+    waitFor,
+    rate,
+    concurrency = countSlots(checked),
+    route,
+    classify,
+    ...rest
+  } = checked;
+  const number = before.length;
+  const carrier = before.findLast(({ waits }) => !waits);
+  const own = (source as Step["source"] | undefined) ?? null;
+  const step = {
+    ...rest,
+    name,
+    number,
+    definedIn,
+    states,
+    concurrency: typeof concurrency === "number" ? concurrency : concurrency.max,
+    adaptive: typeof concurrency === "number" ? null : concurrency,
+    inlineItems: inlineItems ?? rest.chunkSize,
+    itemSchema: (item as StandardSchemaV1<unknown, unknown> | undefined) ?? null,
+    source: own,
+    carriesFrom: own === null && carrier !== undefined ? carrier.number : null,
+    dedupe: dedupe === undefined ? null : fillDedupe(dedupe, pipeline),
+    rate: rate === null ? null : makeStepRate(rate, pipeline),
+    waits: waitFor !== undefined,
+    readKey: (value: unknown) => (key === undefined ? null : checkKey(key(value))),
+    ...(classify === undefined ? {} : { classify }),
+  };
+  if (waitFor !== undefined) return { ...step, ...makeWaitStep(waitFor), carriesFrom: null };
+  return {
+    ...step,
+    ...(route === undefined ? {} : { route: route as NonNullable<Step["route"]> }),
+    ...(process === undefined ? {} : { process }),
+    ...(processChunk === undefined ? {} : { processChunk }),
+  };
+}
+
+function fillDedupe(given: NonNullable<CheckedStep["dedupe"]>, pipeline: string): Dedupe {
+  const { scope = pipeline, identity, content, state = null } = given;
+  return {
+    scope,
+    state,
+    identity: (item) => checkKey(identity(item)),
+    content: (item) =>
+      content === undefined ? JSON.stringify(item) : (content(item) as string | Uint8Array),
+  };
+}
+
+/** What the store must know of it. */
+export function describeStep(step: Step): StepSettings {
+  const { name, chunkSize, maxRedrives, carriesFrom, failureBudget: budget, canary, pace } = step;
+  const carries = carriesFrom !== null;
+  const settings = { name, chunkSize, maxRedrives, carries, budget, canary, pace };
+  const { errorsTopic, unsentTopic } = step;
+  return {
+    ...settings,
+    ...(errorsTopic === null ? {} : { errorsTopic }),
+    ...(unsentTopic === null ? {} : { unsentTopic }),
+  };
+}

@@ -1,0 +1,73 @@
+/**
+ * A step that waits for work which only an outside count can see: a search index that fills, rows
+ * that drain elsewhere. It is a step of one item whose handler looks at the count and comes again
+ * later. What the last look saw is the item's checkpoint, so a crashed look goes on from there, two
+ * looks cannot both end it, and cancelling, pausing and redriving it are those of any item.
+ */
+import { PermanentError } from "../../core/base/errors.ts";
+import {
+  computeWatchDelayMs,
+  DEFAULT_WATCH_DELAYS,
+  decideWatch,
+  FIRST_LOOK,
+  nextWatchState,
+  type WatchDelays,
+  type WatchState,
+} from "../../core/batch/watch.ts";
+import type { ItemContext } from "./contexts.ts";
+import { later, type ItemOutcome, succeeded } from "./outcomes.ts";
+
+/** What is counted, and what it is to come to. */
+export interface WaitFor {
+  /** The count now. */
+  readonly count: (context: ItemContext) => number | PromiseLike<number>;
+  /** 0 (the default): wait until the count has fallen to zero. Above: until it has risen to it. */
+  readonly target?: number | ((context: ItemContext) => number | PromiseLike<number>);
+  /** Looks without progress that are forgiven. Default 3. */
+  readonly stalls?: number;
+  /** When to look again; default one to five minutes, by what is left. */
+  readonly delays?: Partial<WatchDelays>;
+}
+
+const STALLS_MAX = 3;
+const CHECKPOINT = "look";
+
+export function makeWaitStep({ count, target = 0, stalls = STALLS_MAX, delays = {} }: WaitFor): {
+  readonly source: () => unknown[];
+  readonly chunkSize: number;
+  readonly process: (item: unknown, context: ItemContext) => Promise<ItemOutcome>;
+} {
+  const table: WatchDelays = { ...DEFAULT_WATCH_DELAYS, ...delays };
+  return {
+    source: () => [null],
+    chunkSize: 1,
+    async process(_item, context) {
+      const state = (context.lastCheckpoint?.data ?? FIRST_LOOK) as WatchState;
+      const current = checkCount(await count(context), "count");
+      const goal = checkCount(
+        typeof target === "number" ? target : await target(context),
+        "target",
+      );
+      const look = { ...state, current, target: goal, stallsMax: stalls };
+      const decision = decideWatch(look);
+      if (decision === "all_processed") return succeeded({ count: current });
+      if (decision === "retries_exhausted") {
+        // The next drive of this item is a new watch.
+        await context.checkpoint(CHECKPOINT, FIRST_LOOK);
+        throw new PermanentError(
+          `the count stood at ${current} (target ${goal}) for ${stalls + 1} looks in a row`,
+          { code: "STALLED" },
+        );
+      }
+      await context.checkpoint(CHECKPOINT, nextWatchState(look, decision));
+      return later(computeWatchDelayMs(Math.abs(goal - current), decision, table));
+    },
+  };
+}
+
+function checkCount(value: unknown, what: string): number {
+  if (typeof value === "number" && Number.isFinite(value)) return value;
+  throw new PermanentError(`waitFor.${what} gave ${String(value)}, which is no number`, {
+    code: "BAD_COUNT",
+  });
+}

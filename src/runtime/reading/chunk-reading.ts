@@ -1,0 +1,66 @@
+/** Reads what leased chunks of one batch hold, and claims their contents where none may come twice. */
+import { SluiceError } from "../../core/base/errors.ts";
+import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { SliceItems } from "../../ports/source.ts";
+import type { Store } from "../../ports/store/store.ts";
+import type { ChunkRun } from "../chunk/chunk-run.ts";
+import { claimContents } from "./content-claims.ts";
+import type { Heart } from "../health/heart.ts";
+import type { ReaderPool } from "./reader-pool.ts";
+import { nameScopes } from "../limits/slot-permits.ts";
+import type { Step } from "../pipeline/step.ts";
+import { readParent, Trace } from "../observing/tracing.ts";
+
+export interface ChunkReadingParts {
+  readonly store: Store;
+  readonly step: Step;
+  readonly readers: ReaderPool;
+  readonly heart?: Heart | undefined;
+}
+
+/** `failed`: the source cannot give them. */
+export type ReadResult =
+  | { readonly kind: "read" }
+  | { readonly kind: "failed"; readonly error: unknown };
+
+/** In the trace of whoever submitted its batch. */
+function traceChunk(batch: BatchSnapshot, step: Step, { lease }: ChunkRun): Trace | null {
+  return Trace.start(
+    "sluice.chunk",
+    {
+      "sluice.pipeline": batch.pipeline,
+      "sluice.batch": batch.id,
+      "sluice.step": step.name,
+      "sluice.chunk": lease.chunk,
+      "sluice.items": lease.end - lease.start,
+      "sluice.fence": lease.fence,
+    },
+    { parent: readParent(batch.settings.traceparent) },
+  );
+}
+
+export async function readChunks(
+  id: string,
+  runs: readonly ChunkRun[],
+  { store, step, readers, heart }: ChunkReadingParts,
+): Promise<ReadResult> {
+  const batch = readers.find(id)?.batch ?? (await store.getBatch(id));
+  if (batch === null) throw new SluiceError("UNKNOWN_BATCH", `batch ${id} has vanished`);
+  for (const run of runs) run.trace = traceChunk(batch, step, run);
+  let contents: readonly SliceItems[];
+  try {
+    const read = (): Promise<readonly SliceItems[]> =>
+      readers.open(batch).read(runs.map(({ lease }) => lease));
+    contents = await (heart === undefined ? read() : heart.during(read));
+  } catch (error) {
+    return { kind: "failed", error };
+  }
+  const scopes = nameScopes(id, batch.lane, batch.pipeline);
+  const hasSql = store.dialect !== undefined;
+  for (const [at, run] of runs.entries()) {
+    run.receive(batch.lane, contents[at] as SliceItems, { scopes, hasSql });
+    run.pace = batch.settings.steps[step.number]?.pace ?? null;
+    if (step.dedupe !== null) await claimContents(run, step, store);
+  }
+  return { kind: "read" };
+}

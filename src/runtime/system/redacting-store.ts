@@ -1,0 +1,48 @@
+/**
+ * The store as the engine writes to it: texts that come from errors and people lose their secrets on
+ * the way, so that no letter, record or reason can hold one. Items, results, messages and checkpoints
+ * are the user's own data and pass as they are.
+ */
+import type { Act } from "../../core/batch/batch.ts";
+import type { Redact } from "../../core/base/redact.ts";
+import type { Store } from "../../ports/store/store.ts";
+import type { Report } from "../../ports/store/working.ts";
+
+export function makeRedactingStore(store: Store, redact: Redact): Store {
+  const clean = <Told extends { readonly code: string; readonly message: string }>(
+    told: Told,
+  ): Told => ({ ...told, code: redact(told.code), message: redact(told.message) });
+  const cleanReport = (report: Report): Report =>
+    // Most reports tell of no failure, and are passed on without a copy.
+    report.failures.length === 0 ? report : { ...report, failures: report.failures.map(clean) };
+  return {
+    ...store,
+    ...redactActs(store, redact),
+    work: (reports, lease) => store.work(reports.map(cleanReport), lease),
+    fail: (batch, reason) => store.fail(batch, clean(reason)),
+    keepUndelivered: (letter, from) => store.keepUndelivered(clean(letter), from),
+  };
+}
+
+type Acts = "cancel" | "pause" | "resume" | "moveInLane" | "redrive" | "editLetter";
+type FurtherActs = "discardLetters" | "setLimit" | "eraseDetails";
+
+/** What people do, with their reasons. */
+function redactActs(store: Store, redact: Redact): Pick<Store, Acts | FurtherActs> {
+  const clean = <Done extends Act>(act: Done): Done => ({
+    ...act,
+    by: redact(act.by),
+    why: act.why === null ? null : redact(act.why),
+  });
+  return {
+    cancel: (batch, request) => store.cancel(batch, clean(request)),
+    pause: (request) => store.pause(clean(request)),
+    resume: (scope, act) => store.resume(scope, clean(act)),
+    moveInLane: (batch, move, act) => store.moveInLane(batch, move, clean(act)),
+    redrive: (batch, request) => store.redrive(batch, clean(request)),
+    editLetter: (batch, request) => store.editLetter(batch, clean(request)),
+    discardLetters: (batch, request) => store.discardLetters(batch, clean(request)),
+    setLimit: (request, act) => store.setLimit(request, clean(act)),
+    eraseDetails: (batch, kept, act) => store.eraseDetails(batch, kept, clean(act)),
+  };
+}

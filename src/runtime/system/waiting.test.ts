@@ -1,0 +1,109 @@
+import { describe, expect, test } from "vitest";
+import { ManualClock } from "../../../test/support/manual-clock.ts";
+import { Gate, type Pausable } from "../running/gate.ts";
+import { TurnTaker } from "../running/turn-taker.ts";
+import { Wake } from "./wake.ts";
+
+describe("a wake-up", () => {
+  test("ends the wait that is on, and leaves no timer", async () => {
+    const clock = new ManualClock();
+    const wake = new Wake(clock);
+    const waiting = wake.wait(60_000);
+    wake.notify();
+    await waiting;
+    expect(clock.waiting).toBe(0);
+  });
+
+  test("that comes just before the wait is not lost, and counts once", async () => {
+    const clock = new ManualClock();
+    const wake = new Wake(clock);
+    wake.notify();
+    wake.notify();
+    await wake.wait(60_000);
+    let over = false;
+    const second = wake.wait(1_000).then(() => {
+      over = true;
+    });
+    await clock.turn();
+    expect(over).toBe(false);
+    await clock.run(1_000);
+    await second;
+  });
+
+  test("can be forgotten", async () => {
+    const clock = new ManualClock();
+    const wake = new Wake(clock);
+    wake.notify();
+    wake.reset();
+    const waiting = wake.wait(10);
+    expect(clock.waiting).toBe(1);
+    await clock.run(10);
+    await waiting;
+  });
+});
+
+describe("the gate", () => {
+  /** Somebody who can be paused once `quiet` has been called. */
+  function makeMember(log: string[], name: string): Pausable & { readonly quiet: () => void } {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    return {
+      pause: () => {
+        log.push(`${name} pauses`);
+        return promise;
+      },
+      resume: () => void log.push(`${name} resumes`),
+      quiet: () => resolve(),
+    };
+  }
+
+  test("runs an act while all are quiet, one act at a time", async () => {
+    const clock = new ManualClock();
+    const gate = new Gate();
+    const log: string[] = [];
+    const members = [makeMember(log, "a"), makeMember(log, "b")];
+    for (const member of members) gate.join(member);
+    const first = gate.runAlone(async () => void log.push("first"));
+    const second = gate.runAlone(async () => void log.push("second"));
+    await clock.turn();
+    expect(log).toEqual(["a pauses", "b pauses"]);
+    members[0]?.quiet();
+    await clock.turn();
+    expect(log).not.toContain("first");
+    members[1]?.quiet();
+    await Promise.all([first, second]);
+    const half = ["a pauses", "b pauses", "first", "a resumes", "b resumes"];
+    expect(log).toEqual([...half, ...half.map((word) => word.replace("first", "second"))]);
+  });
+
+  test("opens again when the act fails, and for whoever has left it does not wait", async () => {
+    const gate = new Gate();
+    const log: string[] = [];
+    const leave = gate.join(makeMember(log, "gone"));
+    leave();
+    const failing = gate.runAlone(() => Promise.reject(new Error("no")));
+    await expect(failing).rejects.toThrow("no");
+    await gate.runAlone(async () => void log.push("next"));
+    expect(log).toEqual(["next"]);
+  });
+});
+
+test("slots that wait for their turn share one", async () => {
+  const clock = new ManualClock();
+  let turns = 0;
+  const turn = (): Promise<void> => {
+    turns++;
+    return ManualClock.prototype.turn.call(clock);
+  };
+  const counting = {
+    wallMs: () => clock.wallMs(),
+    monotonicMs: () => clock.monotonicMs(),
+    after: (delayMs: number, callback: () => void) => clock.after(delayMs, callback),
+    turn,
+  };
+  const taker = new TurnTaker(counting);
+  expect(taker.isDue(clock.monotonicMs())).toBe(true);
+  await Promise.all([taker.take(), taker.take(), taker.take()]);
+  expect(turns).toBe(1);
+  expect(taker.isDue(clock.monotonicMs() + 9)).toBe(false);
+  expect(taker.isDue(clock.monotonicMs() + 10)).toBe(true);
+});

@@ -1,0 +1,31 @@
+/**
+ * Calls into the user's own code that fetches items (a page of an API, of a query), so that what
+ * goes wrong there names the call and says whether trying again may help.
+ */
+import { describeError, SluiceError } from "../../core/base/errors.ts";
+
+/** The call's result, or its failure as a `SluiceError` with the code SOURCE_FAILED. */
+export async function callUser<Result>(
+  call: string,
+  act: () => Result | PromiseLike<Result>,
+): Promise<Result> {
+  try {
+    return await act();
+  } catch (cause) {
+    if (cause instanceof SluiceError) throw cause;
+    const facts = describeError(cause);
+    throw new SluiceError("SOURCE_FAILED", `${call} failed: ${facts.message}`, {
+      hint: "See the cause. The function that the pipeline's source was given threw it.",
+      retryable: facts.errorClass === "transient" || facts.errorClass === "unexpected",
+      cause,
+    });
+  }
+}
+
+/** A page that is a list, as the types ask but JavaScript does not. */
+export function checkPage(call: string, page: unknown): void {
+  if (Array.isArray(page)) return;
+  throw new SluiceError("SOURCE_BAD_PAGE", `${call} did not return an array`, {
+    hint: "Return the items of the page as an array, and an empty one when there are none.",
+  });
+}

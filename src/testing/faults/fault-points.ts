@@ -1,0 +1,175 @@
+/**
+ * Where a fault can strike, in words that users know: a settle, a lease, a submit. Each word says of
+ * a call of the store, by what it carried and what was answered, whether it was one. Experts name
+ * the store's own verbs instead, as `store.work`.
+ */
+import { isEnded } from "../../core/batch/batch.ts";
+import type { ReportResult } from "../../core/batch/chunk.ts";
+import type { ActResult } from "../../ports/store/conducting.ts";
+import type { PruneResult } from "../../ports/store/operating.ts";
+import { STORE_VERBS, type StoreVerb } from "../../ports/store/store-verbs.ts";
+import type { Report, SweepResult, WorkResult } from "../../ports/store/working.ts";
+
+/** A call of the store that was answered. */
+export interface AnsweredCall {
+  readonly verb: StoreVerb;
+  readonly args: readonly unknown[];
+  readonly answer: unknown;
+}
+
+interface Word {
+  /** The only verbs that can be one. */
+  readonly verbs: readonly StoreVerb[];
+  readonly isAt: (call: AnsweredCall) => boolean;
+}
+
+const kindOf = ({ answer }: AnsweredCall): string => (answer as { readonly kind: string }).kind;
+const isDone = (call: AnsweredCall): boolean => kindOf(call) === "done";
+const always = (): boolean => true;
+const answersTrue = ({ answer }: AnsweredCall): boolean => answer === true;
+
+/** Whether some report of a `work` call ended like this, and carried what is asked for. */
+function hasReport(
+  { args, answer }: AnsweredCall,
+  results: readonly ReportResult[],
+  carries: (report: Report) => boolean = always,
+): boolean {
+  const reports = args[0] as readonly Report[];
+  return (answer as WorkResult).reports.some(
+    (result, at) => results.includes(result) && carries(reports[at] as Report),
+  );
+}
+
+function hasLeased(call: AnsweredCall): boolean {
+  if (call.verb === "planInline") return kindOf(call) === "leased";
+  return (call.answer as WorkResult).leased.length > 0;
+}
+
+function hasPlanned(call: AnsweredCall): boolean {
+  return kindOf(call) === "planned" || kindOf(call) === "leased";
+}
+
+function hasSwept({ answer }: AnsweredCall): boolean {
+  const { lostLeases, tended, ended } = answer as SweepResult;
+  return lostLeases + tended + ended.length > 0;
+}
+
+function hasEnded(call: AnsweredCall): boolean {
+  if (call.verb === "work" || call.verb === "sweep") {
+    return (call.answer as WorkResult | SweepResult).ended.length > 0;
+  }
+  return isDone(call) && isEnded((call.answer as ActResult).batch.state);
+}
+
+function hasPruned({ answer }: AnsweredCall): boolean {
+  const { scratched, removed, messages } = answer as PruneResult;
+  return scratched + removed + messages > 0;
+}
+
+/**
+ * The verbs that change something, and when they did. Left out are those that only say who is at
+ * work (`claim`, `beat`, `renew`): a death before or after one is a death before the next commit.
+ */
+const CHANGES: { readonly [Verb in StoreVerb]?: (call: AnsweredCall) => boolean } = {
+  submit: (call) => kindOf(call) === "created",
+  startSlicing: isDone,
+  plan: hasPlanned,
+  planInline: hasPlanned,
+  finishSlicing: isDone,
+  seal: isDone,
+  fail: isDone,
+  cancel: isDone,
+  pause: answersTrue,
+  resume: answersTrue,
+  setLanePolicy: always,
+  moveInLane: isDone,
+  redrive: isDone,
+  editLetter: answersTrue,
+  discardLetters: ({ answer }) => (answer as number) > 0,
+  prune: hasPruned,
+  work: (call) => hasReport(call, ["settled", "kept", "yielded"]) || hasLeased(call),
+  claimContents: ({ answer }) => answer !== null && (answer as readonly unknown[]).length > 0,
+  sweep: hasSwept,
+  savePosition: always,
+  startReader: always,
+  keepUndelivered: always,
+  dropUndelivered: always,
+  forgetReader: answersTrue,
+  rewindReader: answersTrue,
+};
+
+const WORDS = {
+  /** Anything that changed something. */
+  commit: {
+    verbs: Object.keys(CHANGES) as StoreVerb[],
+    isAt: (call) => CHANGES[call.verb]?.(call) === true,
+  },
+  /** A batch was recorded. */
+  submit: { verbs: ["submit"], isAt: (call) => kindOf(call) === "created" },
+  /** The slicing of a step was started, or finished. */
+  slice: { verbs: ["startSlicing", "finishSlicing"], isAt: isDone },
+  /** Chunks were written. */
+  plan: { verbs: ["plan", "planInline"], isAt: hasPlanned },
+  /** The last outcomes of a chunk were committed. */
+  settle: { verbs: ["work"], isAt: (call) => hasReport(call, ["settled"]) },
+  /** Something about a chunk was committed, and its worker kept it. */
+  flush: { verbs: ["work"], isAt: (call) => hasReport(call, ["kept"]) },
+  /** A chunk went back with items that are left: they wait for another try, or for another worker. */
+  giveBack: { verbs: ["work"], isAt: (call) => hasReport(call, ["yielded"]) },
+  /** A handler's checkpoint was committed. */
+  checkpoint: {
+    verbs: ["work"],
+    isAt: (call) =>
+      hasReport(call, ["settled", "kept", "yielded"], ({ checkpoints }) => checkpoints.length > 0),
+  },
+  /** Chunks were given to a worker. */
+  lease: { verbs: ["work", "planInline"], isAt: hasLeased },
+  /** Leases were prolonged. */
+  renew: { verbs: ["renew"], isAt: always },
+  /** A sweep found something that had run out. */
+  sweep: { verbs: ["sweep"], isAt: hasSwept },
+  /** A batch ended. */
+  end: { verbs: ["work", "sweep", "seal", "fail", "cancel", "finishSlicing"], isAt: hasEnded },
+  /** That a subscriber has taken an event (or never will) was written down. */
+  deliver: { verbs: ["savePosition", "keepUndelivered"], isAt: always },
+} as const satisfies Record<string, Word>;
+
+export type FaultWord = keyof typeof WORDS;
+
+/** A word, or a call of the store by its verb. */
+export type FaultPoint = FaultWord | `store.${StoreVerb}`;
+
+export const FAULT_WORDS = Object.keys(WORDS) as FaultWord[];
+
+const RAW = "store.";
+
+export function isFaultPoint(text: string): text is FaultPoint {
+  if (Object.hasOwn(WORDS, text)) return true;
+  return text.startsWith(RAW) && isVerb(text.slice(RAW.length));
+}
+
+function isVerb(text: string): text is StoreVerb {
+  return (STORE_VERBS as readonly string[]).includes(text);
+}
+
+/** All points, for those who mistyped one. */
+export function listFaultPoints(): string[] {
+  return [...FAULT_WORDS, ...STORE_VERBS.map((verb) => `${RAW}${verb}`)];
+}
+
+/** Whether a call of this verb can be at the point, as far as that can be said before its answer. */
+export function mayBeAt(point: FaultPoint, verb: StoreVerb): boolean {
+  if (point.startsWith(RAW)) return point === `${RAW}${verb}`;
+  return (WORDS[point as FaultWord].verbs as readonly StoreVerb[]).includes(verb);
+}
+
+export function isAt(point: FaultPoint, call: AnsweredCall): boolean {
+  if (!mayBeAt(point, call.verb)) return false;
+  return point.startsWith(RAW) || WORDS[point as FaultWord].isAt(call);
+}
+
+/** What a commit was, in the words above: `settle + lease`. */
+export function describeCommit(call: AnsweredCall): string {
+  const words = FAULT_WORDS.filter((word) => word !== "commit" && isAt(word, call));
+  return words.length > 0 ? words.join(" + ") : `${RAW}${call.verb}`;
+}

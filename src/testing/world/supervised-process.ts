@@ -1,0 +1,83 @@
+/** A process of a world: its program, and whichever life of it runs now. */
+import { SluiceError } from "../../core/base/errors.ts";
+import type { Engine } from "../../runtime/engine/engine.ts";
+import type { Life } from "./life.ts";
+import type { Process, Program, WorldEngineOptions } from "./world.ts";
+
+export class SupervisedProcess<Result> implements Process<Result> {
+  readonly name: string;
+  readonly program: Program<Result>;
+  readonly options: WorldEngineOptions;
+  /** Whether it is started again when it died. */
+  readonly isSupervised: boolean;
+  readonly #kill: (life: Life) => void;
+  readonly #outcome = Promise.withResolvers<Result>();
+  #life: Life | null = null;
+  #lives = 0;
+  #failure: { readonly error: unknown } | null = null;
+  #isAwaited = false;
+
+  constructor(
+    name: string,
+    program: Program<Result>,
+    options: WorldEngineOptions,
+    isSupervised: boolean,
+    kill: (life: Life) => void,
+  ) {
+    this.name = name;
+    this.program = program;
+    this.options = options;
+    this.isSupervised = isSupervised;
+    this.#kill = kill;
+    // A failure that nobody waits for is told at the end of the world.
+    this.#outcome.promise.catch(() => undefined);
+  }
+
+  get lives(): number {
+    return this.#lives;
+  }
+
+  get done(): Promise<Result> {
+    this.#isAwaited = true;
+    return this.#outcome.promise;
+  }
+
+  get life(): Life | null {
+    return this.#life;
+  }
+
+  /** What its program threw, if nobody has asked for its outcome. */
+  get untoldFailure(): { readonly error: unknown } | null {
+    return this.#isAwaited ? null : this.#failure;
+  }
+
+  kill(): void {
+    const life = this.#life;
+    if (life?.alive !== true) {
+      throw new SluiceError("NOT_RUNNING", `the process ${this.name} does not run now`, {
+        hint: "It starts again a second after its death: await world.sleep(1_000) before the next kill.",
+      });
+    }
+    this.#kill(life);
+  }
+
+  /** Its next life has begun. */
+  begin(life: Life): void {
+    this.#life = life;
+    this.#lives++;
+  }
+
+  /** Runs its program to its end; the first life that comes there decides. */
+  async run(engine: Engine, life: Life): Promise<void> {
+    try {
+      this.#outcome.resolve(await this.program(engine, life.number));
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  fail(error: unknown): void {
+    this.#failure ??= { error };
+    this.#outcome.reject(error);
+  }
+}

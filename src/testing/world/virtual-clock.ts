@@ -1,0 +1,186 @@
+/**
+ * Time that moves only when nothing else can: all microtasks run dry, then the next timer fires.
+ * Whoever does something real (a file, a socket, a timer of Node) holds it meanwhile. Each life of a
+ * node has a clock of its own on it; when the node dies its timers never fire again.
+ */
+import type { Clock } from "../../ports/clock.ts";
+import { Hold } from "./hold.ts";
+
+interface Timer {
+  readonly dueAt: number;
+  /** Equal ones fire in the order in which they were set. */
+  readonly order: number;
+  readonly callback: () => void;
+}
+
+/** More timers than this without time passing is a loop that waits for nothing: a hang. */
+const TIMERS_PER_INSTANT_MAX = 10_000;
+const MONOTONIC_START_MS = 1_000_000;
+const WALL_START_MS = Date.UTC(2026, 0, 1);
+/** How often real work that takes its time is looked at. */
+const LOOK_REAL_MS = 5;
+
+// As they are when this is loaded: a test may put fake ones in their place, which nobody would fire.
+const setRealTimeout = setTimeout;
+const clearRealTimeout = clearTimeout;
+const setRealImmediate = setImmediate;
+
+export class VirtualTime {
+  #nowMs = MONOTONIC_START_MS;
+  #order = 0;
+  #firedNow = 0;
+  /** By due time, the next one last. */
+  readonly #timers: Timer[] = [];
+  readonly #holds = new Set<Hold>();
+  /** Ends the real wait that is on. */
+  #look: () => void = () => undefined;
+
+  get nowMs(): number {
+    return this.#nowMs;
+  }
+
+  get wallMs(): number {
+    return WALL_START_MS + this.#nowMs - MONOTONIC_START_MS;
+  }
+
+  /** How much time has passed since the beginning. */
+  get elapsedMs(): number {
+    return this.#nowMs - MONOTONIC_START_MS;
+  }
+
+  after(delayMs: number, callback: () => void): () => void {
+    const dueAt = this.#nowMs + Math.max(0, Math.ceil(delayMs));
+    const timer: Timer = { dueAt, order: ++this.#order, callback };
+    let at = this.#timers.length;
+    while (at > 0 && (this.#timers[at - 1] as Timer).dueAt <= dueAt) at--;
+    this.#timers.splice(at, 0, timer);
+    return () => {
+      const index = this.#timers.indexOf(timer);
+      if (index !== -1) this.#timers.splice(index, 1);
+    };
+  }
+
+  /** No timer is set: nothing will ever happen by itself. */
+  get isEmpty(): boolean {
+    return this.#timers.length === 0;
+  }
+
+  /** Something real is under way: time stands still. */
+  get isHeld(): boolean {
+    for (const hold of this.#holds) if (hold.isOn) return true;
+    return false;
+  }
+
+  /** Time stands still until the hold is released, or for so much real time at most. */
+  hold(realMsMax: number, onHang?: () => void): Hold {
+    const onChange = (): void => {
+      if (hold.isReleased) this.#holds.delete(hold);
+      this.#look();
+    };
+    const hold = new Hold(realMsMax, onChange, onHang);
+    this.#holds.add(hold);
+    return hold;
+  }
+
+  /**
+   * Lets everything run that can, then fires timer after timer until `done`; false if time ran out.
+   * While it is held, only timers that are due already fire: they do not move it.
+   */
+  async run(done: () => boolean, limitMs: number): Promise<boolean> {
+    const until = this.#nowMs + limitMs;
+    for (;;) {
+      await drainMicrotasks();
+      if (done()) return true;
+      const next = this.#timers.at(-1);
+      const moves = next === undefined || next.dueAt > this.#nowMs;
+      if (moves && this.isHeld) {
+        await this.#standStill();
+        continue;
+      }
+      if (next === undefined || next.dueAt > until) return false;
+      this.#timers.pop();
+      this.#moveTo(next.dueAt);
+      next.callback();
+    }
+  }
+
+  /**
+   * Waits in real time for what holds this one. Only looks are counted: a machine that stands still
+   * itself for a while makes no handler a hanging one.
+   */
+  async #standStill(): Promise<void> {
+    const changed = await new Promise<boolean>((resolve) => {
+      const timer = setRealTimeout(() => resolve(false), LOOK_REAL_MS);
+      this.#look = () => {
+        clearRealTimeout(timer);
+        resolve(true);
+      };
+    });
+    this.#look = () => undefined;
+    if (!changed) for (const hold of this.#holds) hold.noteRealMs(LOOK_REAL_MS);
+  }
+
+  #moveTo(dueAt: number): void {
+    this.#firedNow = dueAt > this.#nowMs ? 0 : this.#firedNow + 1;
+    this.#nowMs = dueAt;
+    if (this.#firedNow > TIMERS_PER_INSTANT_MAX) {
+      throw new Error(`${TIMERS_PER_INSTANT_MAX} timers fired at one instant: something spins`);
+    }
+  }
+}
+
+/** Node runs every microtask, also those that microtasks add, before the next immediate. */
+function drainMicrotasks(): Promise<void> {
+  return new Promise((resolve) => {
+    setRealImmediate(resolve);
+  });
+}
+
+/** The clock of one life of a node. */
+export class MortalClock implements Clock {
+  readonly #time: VirtualTime;
+  readonly #cancels = new Set<() => void>();
+  #dead = false;
+
+  constructor(time: VirtualTime) {
+    this.#time = time;
+  }
+
+  wallMs(): number {
+    return this.#time.wallMs;
+  }
+
+  monotonicMs(): number {
+    return this.#time.nowMs;
+  }
+
+  after(delayMs: number, callback: () => void): () => void {
+    if (this.#dead) return () => undefined;
+    const cancel = this.#time.after(delayMs, () => {
+      this.#cancels.delete(cancel);
+      callback();
+    });
+    this.#cancels.add(cancel);
+    return () => {
+      this.#cancels.delete(cancel);
+      cancel();
+    };
+  }
+
+  turn(): Promise<void> {
+    return new Promise((resolve) => {
+      this.after(0, resolve);
+    });
+  }
+
+  /** Timers that are set, to see that nothing was left behind. */
+  get waiting(): number {
+    return this.#cancels.size;
+  }
+
+  die(): void {
+    this.#dead = true;
+    for (const cancel of this.#cancels) cancel();
+    this.#cancels.clear();
+  }
+}

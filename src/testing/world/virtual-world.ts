@@ -1,0 +1,327 @@
+/** The world itself: starts processes, lets them die, moves time, and sees to its own end. */
+import { hash } from "node:crypto";
+import { createMemoryStore, type MemoryStore } from "../../adapters/memory/store.ts";
+import { isConserved } from "../../core/batch/counts.ts";
+import { SluiceError } from "../../core/base/errors.ts";
+import { Engine } from "../../runtime/engine/engine.ts";
+import { FaultDesk } from "../faults/fault-desk.ts";
+import { describeFault, type Fault } from "../faults/faults.ts";
+import { History } from "./history.ts";
+import { describeLife, type Life } from "./life.ts";
+import { never } from "./never.ts";
+import { rehearse } from "./rehearsal.ts";
+import { findScope, openScopes, runInScope } from "./scope.ts";
+import { SeededRandom } from "./seeded-random.ts";
+import { StoreTraffic } from "./store-traffic.ts";
+import { SupervisedProcess } from "./supervised-process.ts";
+import { UserCode } from "./user-code.ts";
+import { MortalClock, VirtualTime } from "./virtual-clock.ts";
+import type { Process, Program, World, WorldEngineOptions } from "./world.ts";
+import type { CheckedWorld } from "./world-options.ts";
+
+/** How long a supervisor takes to start a process again. */
+const RESTART_MS = 1_000;
+/** Processes that die as soon as they start would be started for ever. */
+const LIVES_MAX = 1_000;
+const CLOSE_MS_MAX = 3_600_000;
+/** No word of a change is lost in a world: looking less often lets hours pass sooner. */
+const POLL_MS = 10_000;
+
+const sha256 = (text: string): string => hash("sha256", text);
+
+export class VirtualWorld implements World {
+  readonly seed: number;
+  readonly store: MemoryStore;
+  readonly #options: CheckedWorld;
+  readonly #time = new VirtualTime();
+  readonly #clock = new MortalClock(this.#time);
+  readonly #random: SeededRandom;
+  readonly #history = new History();
+  readonly #closeScopes = openScopes();
+  readonly #desk: FaultDesk;
+  readonly #traffic: StoreTraffic;
+  readonly #processes = new Map<string, SupervisedProcess<unknown>>();
+  #lives = 0;
+  /** What makes the whole test fail at once. */
+  #failure: { readonly error: unknown } | null = null;
+  #isEnding = false;
+
+  constructor(options: CheckedWorld) {
+    const { seed, faults } = options;
+    this.#options = options;
+    this.seed = seed;
+    this.#random = new SeededRandom(seed);
+    const store = createMemoryStore({ clock: this.#clock, sha256 });
+    this.store = store;
+    this.#desk = new FaultDesk(faults, ({ verb, args }) =>
+      rehearse({ store, clock: this.#clock, sha256 }, verb, args),
+    );
+    this.#traffic = new StoreTraffic({
+      time: this.#time,
+      store,
+      random: new SeededRandom(seed + 1),
+      desk: this.#desk,
+      note: (life, what) => this.#note(life, what),
+      onKill: (life, fault) => this.#kill(life, describeFault(fault)),
+      onCommit: () => this.#checkConservation(),
+      onError: (error) => this.#fail(error),
+    });
+  }
+
+  get elapsedMs(): number {
+    return this.#time.elapsedMs;
+  }
+
+  get commits(): readonly string[] {
+    return this.#traffic.commits;
+  }
+
+  get history(): readonly string[] {
+    return this.#history.lines;
+  }
+
+  /** The faults that have not happened. */
+  get faultsLeft(): readonly Fault[] {
+    return this.#desk.left;
+  }
+
+  now(): Date {
+    return new Date(this.#time.wallMs);
+  }
+
+  random(): number {
+    return this.#random.next();
+  }
+
+  sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
+    if (!(delayMs >= 0) || !Number.isFinite(delayMs)) {
+      throw new SluiceError("BAD_WORLD", `nobody can sleep for ${String(delayMs)} ms`, {
+        hint: "Give world.sleep a number of milliseconds from 0 on.",
+      });
+    }
+    const { life, hold } = findScope(this.#time) ?? { life: null, hold: null };
+    if (life?.alive === false) return never();
+    if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
+    const resume = hold?.suspend() ?? (() => undefined);
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        resume();
+        signal?.removeEventListener("abort", abort);
+      };
+      const abort = (): void => {
+        cancel();
+        leave();
+        reject(signal?.reason as Error);
+      };
+      const cancel = (life?.clock ?? this.#clock).after(delayMs, () => {
+        leave();
+        resolve();
+      });
+      signal?.addEventListener("abort", abort);
+    });
+  }
+
+  async real<Result>(work: () => Result | PromiseLike<Result>): Promise<Result> {
+    const hold = this.#time.hold(this.#options.hangAfterRealMs);
+    try {
+      return await work();
+    } finally {
+      hold.release();
+    }
+  }
+
+  startEngine(options: WorldEngineOptions = {}): Promise<Engine> {
+    const name = `engine-${this.#processes.size + 1}`;
+    return this.#start(name, (engine: Engine) => engine, options, false).done;
+  }
+
+  start<Result>(
+    name: string,
+    program: Program<Result>,
+    options: WorldEngineOptions = {},
+  ): Process<Awaited<Result>> {
+    return this.#start(name, program as Program<Awaited<Result>>, options, true);
+  }
+
+  #start<Result>(
+    name: string,
+    program: Program<Result>,
+    options: WorldEngineOptions,
+    isSupervised: boolean,
+  ): SupervisedProcess<Result> {
+    if (this.#isEnding) {
+      throw new SluiceError("WORLD_OVER", `${name} cannot start: its world is over`, {
+        hint: "Await everything within the function that was given to inVirtualTime.",
+      });
+    }
+    if (this.#processes.has(name)) {
+      throw new SluiceError("BAD_WORLD", `there is a process ${name} in this world already`, {
+        hint: "Give each process a name of its own.",
+      });
+    }
+    const process = new SupervisedProcess(name, program, options, isSupervised, (life) => {
+      // A handler that kills its own process is not waited for: it would not have gone on.
+      const scope = findScope(this.#time);
+      if (scope?.life === life) scope.hold?.suspend();
+      this.#kill(life, "kill()");
+    });
+    this.#processes.set(name, process as SupervisedProcess<unknown>);
+    this.#boot(process as SupervisedProcess<unknown>);
+    return process;
+  }
+
+  #boot(process: SupervisedProcess<unknown>): void {
+    const life: Life = {
+      process: process.name,
+      number: process.lives + 1,
+      clock: new MortalClock(this.#time),
+      random: new SeededRandom(this.seed * 1_000 + ++this.#lives),
+      alive: true,
+      engine: null,
+    };
+    process.begin(life);
+    this.#note(life, "starts");
+    void runInScope({ time: this.#time, life, hold: null }, () => this.#live(process, life));
+  }
+
+  async #live(process: SupervisedProcess<unknown>, life: Life): Promise<void> {
+    const { hangAfterRealMs, engine: common } = this.#options;
+    const code = new UserCode({
+      life,
+      time: this.#time,
+      hangAfterRealMs,
+      onHang: () => this.#note(life, `waits for user code longer than ${hangAfterRealMs} real ms`),
+    });
+    try {
+      const engine = await Engine.start(this.#traffic.connect(life), {
+        pollMs: POLL_MS,
+        ...common,
+        ...process.options,
+        clock: life.clock,
+        random: life.random,
+      });
+      life.engine = code.equip(engine);
+    } catch (error) {
+      return process.fail(error);
+    }
+    await process.run(life.engine, life);
+  }
+
+  /** From now on nothing that it does reaches anybody. */
+  #kill(life: Life, by: string): void {
+    const process = this.#processes.get(life.process);
+    if (!life.alive || process === undefined) return;
+    life.alive = false;
+    life.clock.die();
+    this.#traffic.disconnect(life);
+    if (this.#isEnding) return;
+    this.#note(life, "dies");
+    if (!process.isSupervised) {
+      const message = `${by} killed the engine ${life.process}, and nobody starts it again`;
+      const hint =
+        "Start it with world.start(name, program): the program is run again after each kill.";
+      this.#fail(new SluiceError("NOT_SUPERVISED", message, { hint }));
+    } else if (process.lives >= LIVES_MAX) {
+      const message = `${process.name} has died ${LIVES_MAX} times`;
+      this.#fail(new SluiceError("WORLD_STUCK", message, { hint: "Look at world.history." }));
+    } else {
+      this.#clock.after(RESTART_MS, () => {
+        if (!this.#isEnding) this.#boot(process);
+      });
+    }
+  }
+
+  #note(life: Life, what: string): void {
+    this.#history.add(`${this.#time.elapsedMs} ${describeLife(life)} ${what}`);
+  }
+
+  #fail(error: unknown): void {
+    this.#failure ??= { error };
+  }
+
+  #checkConservation(): void {
+    for (const [id, { steps }] of this.store.state.batches) {
+      for (const { counts } of steps) {
+        if (isConserved(counts)) continue;
+        const message = `batch ${id} does not add up: ${JSON.stringify(counts)}`;
+        this.#fail(new SluiceError("CONSERVATION_BROKEN", message, { hint: "A bug in Sluice." }));
+      }
+    }
+  }
+
+  /** Moves time until the work has settled, and answers what came of it. */
+  async play<Result>(work: Promise<Result>): Promise<Result> {
+    let settled = false;
+    const settle = (): void => {
+      settled = true;
+    };
+    work.then(settle, settle);
+    const { virtualMsMax } = this.#options;
+    const isDone = (): boolean => settled || this.#failure !== null;
+    while (!(await this.#time.run(isDone, virtualMsMax - this.elapsedMs))) {
+      // What is awaited may be real, though nobody said so.
+      if (this.#time.isEmpty && (await this.#waitReally(isDone))) continue;
+      // A process that failed is why, more often than not.
+      for (const failure of this.untoldFailures) throw failure as Error;
+      throw this.#describeStuck();
+    }
+    if (this.#failure !== null) throw this.#failure.error as Error;
+    return work;
+  }
+
+  /** False when nothing has happened for as long as a handler may take. */
+  async #waitReally(isDone: () => boolean): Promise<boolean> {
+    const hold = this.#time.hold(this.#options.hangAfterRealMs);
+    const hasMoved = await this.#time.run(() => isDone() || !this.#time.isEmpty, 0);
+    hold.release();
+    return hasMoved;
+  }
+
+  #describeStuck(): SluiceError {
+    const { virtualMsMax } = this.#options;
+    const what = this.#time.isEmpty
+      ? "nothing can happen in this world any more"
+      : `${virtualMsMax} ms of virtual time have passed`;
+    const last = this.history.slice(-5).map((line) => `\n  ${line}`);
+    return new SluiceError(
+      "WORLD_STUCK",
+      `${what}, and what the test waits for has not come. The last that happened:${last.join("")}`,
+      {
+        hint: "Wrap what waits for something real in world.real(...), give a handler that hangs a time limit, or raise virtualMsMax.",
+      },
+    );
+  }
+
+  /**
+   * Closes every engine, waits for handlers that are still at something real, and stops all clocks.
+   * One that does not close, as its own store calls fail, is let go: its world is over anyway.
+   */
+  async end(): Promise<void> {
+    this.#isEnding = true;
+    const engines = this.#living.flatMap(({ engine }) => (engine === null ? [] : [engine]));
+    let closed = false;
+    void Promise.allSettled(engines.map((engine) => engine.close())).then(() => {
+      closed = true;
+    });
+    // Those that die on the way will not answer any more.
+    const isOver = (): boolean => closed || this.#living.length < engines.length;
+    await this.#time.run(isOver, CLOSE_MS_MAX);
+    for (const life of this.#living) this.#kill(life, "the end");
+    this.#clock.die();
+    await this.#time.run(() => !this.#time.isHeld, 0);
+    this.#closeScopes();
+  }
+
+  get #living(): Life[] {
+    return [...this.#processes.values()].flatMap(({ life }) =>
+      life?.alive === true ? [life] : [],
+    );
+  }
+
+  /** What processes threw though nobody asked them for their outcome. */
+  get untoldFailures(): readonly unknown[] {
+    return [...this.#processes.values()].flatMap(({ untoldFailure }) =>
+      untoldFailure === null ? [] : [untoldFailure.error],
+    );
+  }
+}
