@@ -7,72 +7,43 @@ import { existsSync, readFileSync } from "node:fs";
 import { posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { layers, rooms } from "./rooms.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
 const sourceLinesMax = 400;
 const coreLinesMax = 300;
+const filesInRoomMax = 20;
 
 /** The port implementations: the only files of `src` that may touch the real clock, timers and randomness. */
 const mayTouchTheWorld = [
-  /^src\/runtime\/system-[a-z0-9-]+\.ts$/,
+  /^src\/runtime\/system\/system-[a-z0-9-]+\.ts$/,
   // Virtual time moves when the real process has nothing left to do.
-  /^src\/testing\/virtual-clock\.ts$/,
+  /^src\/testing\/world\/virtual-clock\.ts$/,
 ];
-
-/** What each layer of `src` may import. A layer always may import itself. */
-const mayImport: Readonly<Record<string, readonly string[]>> = {
-  core: [],
-  ports: ["core"],
-  "adapters/memory": ["core", "ports"],
-  "adapters/sql": ["core", "ports"],
-  "adapters/sqlite": ["core", "ports", "adapters/sql"],
-  "adapters/postgres": ["core", "ports", "adapters/sql"],
-  stores: ["core", "ports", "adapters/sqlite", "adapters/postgres"],
-  runtime: ["core", "ports", "ledger"],
-  sources: ["core", "ports"],
-  sinks: ["core", "ports"],
-  // Whoever verifies evidence must not need the engine: nothing of a store, not even the ports.
-  ledger: ["core"],
-  http: ["core", "ports", "stores", "runtime"],
-  testing: ["core", "ports", "adapters/memory", "runtime"],
-  cli: [
-    "core",
-    "ports",
-    "adapters/memory",
-    "adapters/sql",
-    "adapters/sqlite",
-    "adapters/postgres",
-    "stores",
-    "ledger",
-    "runtime",
-    "sources",
-    "http",
-  ],
-};
 
 /** What one SQL adapter has and the other has no use for. */
 const onlyIn = {
   // A file is copied, and lives on a disk.
-  sqlite: ["backup.ts", "dump.ts", "file-system.ts"],
+  sqlite: ["backup.ts", "dump.ts", "connection/file-system.ts"],
   // A server has an address and a state of its own; many write to it at once.
   postgres: [
-    "address.ts",
-    "batch-lock.ts",
-    "by-key.ts",
-    "held-chunks.ts",
-    "leasable-chunks.ts",
-    "lease-runs.ts",
-    "runs.ts",
-    "contents.ts",
-    "fate.ts",
+    "connection/address.ts",
+    "connection/batch-lock.ts",
+    "connection/by-key.ts",
+    "chunks/held-chunks.ts",
+    "working/leasable-chunks.ts",
+    "chunks/lease-runs.ts",
+    "chunks/runs.ts",
+    "chunks/contents.ts",
+    "connection/fate.ts",
     "inspect.ts",
-    "lane-tending.ts",
-    "own-settings.ts",
-    "positions.ts",
+    "batches/lane-tending.ts",
+    "connection/own-settings.ts",
+    "topics/positions.ts",
     "restore.ts",
-    "statement.ts",
-    "transaction.ts",
+    "connection/statement.ts",
+    "connection/transaction.ts",
   ],
 };
 
@@ -142,6 +113,11 @@ function layerOf(path: string): string {
   return parts.slice(0, parts[0] === "adapters" ? 2 : 1).join("/");
 }
 
+/** The room of a file of `src`: its folder below `src`; empty for `src/index.ts` and its neighbours. */
+function roomOf(path: string): string {
+  return posix.dirname(path).split("/").slice(1).join("/");
+}
+
 /** The modules that a file names in `import`, `export ... from` and `import()`. */
 function importsOf(path: string): string[] {
   const text = codeLines(path)
@@ -195,30 +171,72 @@ describe("names", () => {
   });
 });
 
-describe("layers", () => {
-  test("every folder of src is a layer with a place in the import order", () => {
-    const layers = new Set(library.map(layerOf));
-    layers.delete("entry");
-    expect([...layers].filter((layer) => mayImport[layer] === undefined)).toEqual([]);
+describe("rooms", () => {
+  const known = new Map<string, readonly string[]>();
+  for (const [layer, within] of Object.entries(rooms)) {
+    for (const [room, imports] of Object.entries(within)) {
+      known.set(
+        posix.join(layer, room),
+        imports.map((other) => posix.join(layer, other)),
+      );
+    }
+  }
+
+  /** `from -> to` for each import of `src` that leaves its room, entries aside. */
+  const edges = library.flatMap((path) =>
+    importsOf(path)
+      .filter((name) => name.startsWith("."))
+      .map((name) => posix.join(posix.dirname(path), name))
+      .map((target) => ({ path, target, from: roomOf(path), to: roomOf(target) }))
+      .filter(({ from, to }) => from !== "" && from !== to),
+  );
+
+  test("every folder of src is a room with a place in the table, and every room has a folder", () => {
+    const folders = new Set(library.map(roomOf).filter((room) => room !== ""));
+    expect([...folders].toSorted()).toEqual([...known.keys()].toSorted());
+  });
+
+  test(`no room has more than ${filesInRoomMax} source files`, () => {
+    const sizes = Map.groupBy(library, (path) => posix.dirname(path));
+    const offenders = [...sizes].filter(([, paths]) => paths.length > filesInRoomMax);
+    expect(offenders.map(([room, paths]) => `${room}: ${paths.length} files`)).toEqual([]);
   });
 
   test("a layer imports only the layers below it: adapters not each other, runtime no adapter", () => {
-    const offenders = library.flatMap((path) => {
-      const layer = layerOf(path);
-      const allowed = mayImport[layer];
-      if (layer === "entry" || allowed === undefined) {
-        return [];
-      }
-      return importsOf(path)
-        .filter((name) => name.startsWith("."))
-        .map((name) => posix.join(posix.dirname(path), name))
-        .filter((target) => {
-          const targetLayer = target.startsWith("src/") ? layerOf(target) : "outside";
-          return targetLayer !== layer && !allowed.includes(targetLayer);
-        })
-        .map((target) => `${path} imports ${target}`);
+    const offenders = edges.filter(({ path, target }) => {
+      const [layer, below] = [
+        layerOf(path),
+        target.startsWith("src/") ? layerOf(target) : "outside",
+      ];
+      return layer !== below && !(layers[layer]?.includes(below) ?? false);
     });
-    expect(offenders).toEqual([]);
+    expect(offenders.map(({ path, target }) => `${path} imports ${target}`)).toEqual([]);
+  });
+
+  test("a room imports exactly the rooms of its layer that the table allows", () => {
+    const real = edges
+      .filter(({ path, target }) => layerOf(path) === layerOf(target))
+      .map(({ from, to }) => `${from} -> ${to}`);
+    const allowed = [...known].flatMap(([from, imports]) =>
+      imports.map((to) => `${from} -> ${to}`),
+    );
+    expect([...new Set(real)].toSorted()).toEqual(allowed.toSorted());
+  });
+
+  test("rooms do not import each other in a circle", () => {
+    const below = Map.groupBy(edges, ({ from }) => from);
+    const finished = new Set<string>();
+    const findCircle = (room: string, path: readonly string[]): readonly string[] => {
+      if (path.includes(room)) return [...path.slice(path.indexOf(room)), room];
+      if (finished.has(room)) return [];
+      for (const { to } of below.get(room) ?? []) {
+        const circle = findCircle(to, [...path, room]);
+        if (circle.length > 0) return circle;
+      }
+      finished.add(room);
+      return [];
+    };
+    expect([...known.keys()].flatMap((room) => findCircle(room, []))).toEqual([]);
   });
 
   test("no file of src imports the package by its own name, which would bypass the layers", () => {
