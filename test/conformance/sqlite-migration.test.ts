@@ -1,270 +1,124 @@
-/** Files of the first release: nothing is lost, and what ran side by side in a lane takes turns. */
-import { hash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+/** A newer release brings an older one's file up to date: wholly or not at all, and once. */
 import { DatabaseSync } from "node:sqlite";
-import { describe, expect, onTestFinished, test } from "vitest";
-import type { Host } from "../../src/adapters/sql/host.ts";
-import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
-import { verifyChain } from "../../src/core/ledger/chain.ts";
-import type { LeasedChunk } from "../../src/ports/store/working.ts";
-import { ManualClock } from "../support/manual-clock.ts";
+import { expect, onTestFinished, test } from "vitest";
+import { Connection } from "../../src/adapters/sqlite/connection/connection.ts";
+import { migrate } from "../../src/adapters/sqlite/connection/migrate.ts";
+import { BATCH_STATES } from "../../src/core/batch/batch.ts";
+import { CHUNK_STATES } from "../../src/core/batch/chunk.ts";
 import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
-import { manifests, Rig, steps } from "./rig.ts";
-import { OLD_WORKER, type OldBatch, writeSchemaOne } from "./schema-one.ts";
-import { makeFolder, openRaw } from "./sqlite-rig.ts";
+import type { ManualClock } from "../support/manual-clock.ts";
+import { makeMigrations } from "./migration-folder.ts";
+import { makeRig, openRaw, openStore, refusal } from "./sqlite-rig.ts";
 
-const HOST: Host = { bootId: "boot-1", process: "new", isGone: () => false };
+/** It would fail if it came twice, and changes rows that are there. */
+const LATER = "ALTER TABLE batch ADD COLUMN later TEXT; UPDATE batch SET later = id;";
+const THEN = "CREATE TABLE afterwards (one INTEGER) STRICT; INSERT INTO afterwards VALUES (1);";
+const BROKEN = "CREATE TABLE half (one INTEGER) STRICT; UPDATE no_such_table SET one = 1;";
 
-const MIGRATIONS = new URL("../../migrations/sqlite/", import.meta.url);
-
-const DUE_AT = 1_000_500;
-
-const BATCHES: readonly OldBatch[] = [
-  {
-    id: "first",
-    lane: "main",
-    state: "running",
-    chunks: [
-      { words: ["succeeded", "failed"], state: "settled" },
-      { words: ["succeeded", "pending"], state: "leased" },
-      { words: ["pending", "pending"], state: "waiting", dueAt: DUE_AT },
-      { words: ["pending"], state: "planned" },
-    ],
-  },
-  {
-    id: "second",
-    lane: "main",
-    state: "running",
-    chunks: [
-      { words: ["pending"], state: "leased" },
-      { words: ["pending"], state: "planned" },
-    ],
-  },
-  { id: "third", lane: "main", state: "submitted", chunks: [] },
-  {
-    id: "fourth",
-    lane: "main",
-    state: "slicing",
-    chunks: [{ words: ["pending"], state: "planned" }],
-  },
-  {
-    id: "ended",
-    lane: "other",
-    state: "completed_with_errors",
-    chunks: [{ words: ["failed", "failed", "skipped", "succeeded"], state: "settled" }],
-  },
-  {
-    id: "stopped",
-    lane: "other",
-    state: "failed",
-    chunks: [
-      { words: ["succeeded", "pending"], state: "cancelled" },
-      { words: ["pending"], state: "planned" },
-    ],
-  },
-  {
-    id: "half",
-    lane: "other",
-    state: "failed",
-    halfPlanned: true,
-    chunks: [{ words: ["pending"], state: "planned" }],
-  },
-  { id: "open", lane: "other", state: "running", open: true, chunks: [] },
-];
-
-async function openOld(): Promise<Rig & { path: string }> {
-  const path = join(await makeFolder(), "store.db");
-  writeSchemaOne(path, BATCHES);
-  const clock = new ManualClock({ monotonicMs: 1_000_000 });
-  const store = await openSqliteStore(path, { clock, random: new SeededRandom(), host: HOST });
-  onTestFinished(() => store.close());
-  const worker = await store.registerWorker({ name: "new" });
-  return Object.assign(new Rig(store, clock, worker), { path });
+interface OldFile {
+  readonly path: string;
+  readonly clock: ManualClock;
+  /** The batch that is in it. */
+  readonly batch: string;
 }
 
-const LETTERS = { filter: {}, ceiling: 100, perSecond: null, withCancelled: true, dryRun: false };
-const ACT = { by: "me", why: null };
+async function makeOld(): Promise<OldFile> {
+  const rig = await makeRig();
+  const batch = await rig.running([2, 2]);
+  await rig.settle(await rig.leaseOne());
+  await rig.store.close();
+  return { path: rig.path, clock: rig.clock, batch };
+}
 
-describe("a file of schema 1", () => {
-  test("keeps every batch, its counts, its dead letters, its results and its chain", async () => {
-    const rig = await openOld();
-    for (const { id, chunks } of BATCHES) {
-      const { counters, recounted } = await rig.recount(id);
-      expect(counters).toEqual(recounted);
-      expect(counters.planned).toBe(chunks.flatMap(({ words }) => words).length);
-      const verdict = verifyChain(await rig.records(id), (text) => hash("sha256", text));
-      expect(verdict.kind).toBe("intact");
-      expect(await rig.get(id)).toMatchObject({ step: 0, drive: 1, deadlineAt: null });
-    }
-    expect((await rig.get("first")).counts).toMatchObject({ succeeded: 2, failed: 1, pending: 4 });
-    expect(await rig.letters("ended")).toMatchObject([
-      { item: 0, key: "key-0", errorClass: "permanent", code: "OLD", drive: 1, edited: false },
-      { item: 1, key: "key-1", errorClass: "transient", attempts: 4, discarded: null },
-    ]);
-    expect(await rig.results("ended")).toEqual([{ step: 0, item: 3, key: null, value: "3" }]);
-    const manifest = await rig.store.readManifests("first", 0, 3, 4);
-    expect(new TextDecoder().decode(manifest[0])).toBe("1/3");
-  });
+async function openConnection({ path, clock }: OldFile): Promise<Connection> {
+  const connection = Connection.open({ path, busyMs: 5_000, clock, random: new SeededRandom() });
+  onTestFinished(() => connection.close());
+  await connection.configure("full");
+  return connection;
+}
 
-  test("has its settings as those of one step without automatic passes", async () => {
-    const rig = await openOld();
-    const expected = { ...steps({ chunkSize: 2 }), strict: true };
-    expect((await rig.get("first")).settings).toEqual(expected);
-    expect((await rig.get("first")).steps).toMatchObject([{ name: "import", chunks: 4 }]);
-  });
-
-  test("has the oldest unfinished batch of each lane hold it; the others wait", async () => {
-    const rig = await openOld();
-    const look = async (id: string): Promise<unknown[]> => {
-      const { active, state } = await rig.get(id);
-      return [active, state];
-    };
-    expect(await look("first")).toEqual([true, "running"]);
-    expect(await look("second")).toEqual([false, "ready"]);
-    expect(await look("third")).toEqual([false, "submitted"]);
-    expect(await look("fourth")).toEqual([false, "slicing"]);
-    expect(await look("ended")).toEqual([false, "completed_with_errors"]);
-    expect(await look("open")).toEqual([true, "running"]);
-    const raw = openRaw(rig.path);
-    expect(() => raw.exec("UPDATE batch SET active = 1 WHERE id = 'second'")).toThrow(/UNIQUE/);
-    expect(await rig.store.listUnsliced("import", 9)).toEqual([]);
-  });
-
-  test("loses the leases of the release before, and back-off goes on", async () => {
-    const rig = await openOld();
-    const old = (batch: string, chunk: number): LeasedChunk => ({
-      batch,
-      step: 0,
-      chunk,
-      fence: 1,
-      start: 0,
-      end: 1,
-      locator: null,
-      outcomes: new Uint8Array(1),
-      histories: [],
-      overrides: [],
-      careful: false,
-      final: true,
-    });
-    expect((await rig.sweep()).lostLeases).toBe(2);
-    expect(await rig.settle(old("second", 0))).toBe("lost");
-    const leased = await rig.lease({ chunksMax: 9 });
-    expect(leased.map(({ batch, chunk, careful }) => [batch, chunk, careful])).toEqual([
-      ["first", 1, true],
-      ["first", 3, false],
-    ]);
-    const later = await rig.look();
-    expect(later.nextDueInMs).toBe(DUE_AT - 1_000_000);
-    expect(rig.worker).toBeGreaterThan(OLD_WORKER);
-  });
-
-  test("has a batch that waits and is cancelled end with its last old lease", async () => {
-    const rig = await openOld();
-    expect((await rig.cancel("second")).batch).toMatchObject({ state: "ready", active: false });
-    expect(await rig.sweep()).toMatchObject({ lostLeases: 2, ended: ["second"] });
-    expect(await rig.get("second")).toMatchObject({ state: "cancelled", counts: { cancelled: 2 } });
-    expect((await rig.get("first")).active).toBe(true);
-  });
-
-  test("goes on in the order of submission until everything has ended", async () => {
-    const rig = await openOld();
-    await rig.sweep();
-    const ends: string[] = [];
-    for (let round = 0; round < 20; round++) {
-      rig.clock.advance(1_000);
-      for (const { id, step, state, chunks } of await rig.store.listUnsliced("import", 9)) {
-        await rig.store.startSlicing(id, false);
-        if (state === "submitted") await rig.plan(id, manifests(1));
-        const planned = state === "submitted" ? chunks + 1 : chunks;
-        expect([step, (await rig.finishSlicing(id, planned)).kind]).toEqual([0, "done"]);
-      }
-      for (const lease of await rig.lease({ chunksMax: 9 })) await rig.settle(lease);
-      for (const { id, endedAt } of (await rig.store.listBatches({ limit: 9 })).toReversed()) {
-        if (endedAt !== null && endedAt > Date.UTC(2026, 0, 1) + 2 && !ends.includes(id)) {
-          ends.push(id);
-        }
-      }
-    }
-    expect(ends).toEqual(["first", "second", "third", "fourth"]);
-    expect((await rig.get("first")).state).toBe("completed_with_errors");
-    expect((await rig.store.seal("open")).batch.state).toBe("succeeded");
-  });
-
-  test("has dead letters that can be redriven, and their tally is right", async () => {
-    const rig = await openOld();
-    await rig.store.seal("open");
-    expect(await rig.store.redrive("ended", { ...LETTERS, ...ACT })).toMatchObject({
-      kind: "done",
-      redriven: 2,
-      batch: { state: "running", drive: 2 },
-    });
-    await rig.settle(await rig.leaseOne({ batch: "ended" }));
-    expect((await rig.get("ended")).state).toBe("succeeded");
-    const raw = openRaw(rig.path);
-    const tallies = raw.prepare(
-      `SELECT b.id, s.failed_permanent AS p, s.failed_transient AS t FROM step s
-       JOIN batch b ON b.num = s.batch WHERE b.id IN ('first', 'ended') ORDER BY b.num`,
-    );
-    expect(tallies.all()).toEqual([
-      { id: "first", p: 0, t: 1 },
-      { id: "ended", p: 0, t: 0 },
-    ]);
-  });
-
-  test("has stopped batches that can be revived only if their plan was complete", async () => {
-    const rig = await openOld();
-    await rig.store.seal("open");
-    expect(await rig.store.redrive("half", { ...LETTERS, ...ACT })).toMatchObject({
-      kind: "refused",
-      why: "never_planned",
-    });
-    expect(await rig.store.redrive("stopped", { ...LETTERS, ...ACT })).toMatchObject({
-      kind: "done",
-      revived: 2,
-    });
-    for (const lease of await rig.lease({ batch: "stopped", chunksMax: 9 }))
-      await rig.settle(lease);
-    expect(await rig.get("stopped")).toMatchObject({
-      state: "succeeded",
-      counts: { planned: 3, succeeded: 3 },
-    });
-  });
-
-  test("is of the newest schema afterwards, and opens again as it is", async () => {
-    const rig = await openOld();
-    const before = await rig.observe("first");
-    await rig.store.close();
-    const options = { clock: rig.clock, random: new SeededRandom(), host: HOST };
-    const again = new Rig(await openSqliteStore(rig.path, options), rig.clock, rig.worker);
-    onTestFinished(() => again.store.close());
-    expect(await again.observe("first")).toEqual(before);
-    expect(openRaw(rig.path).prepare("PRAGMA integrity_check").get()).toEqual({
-      integrity_check: "ok",
-    });
-  });
-});
-
-test("what was pruned before it was said so is done with, unless something of it is left", () => {
-  const raw = new DatabaseSync(":memory:");
-  const names = readdirSync(MIGRATIONS).toSorted();
-  const ledger = names.indexOf("0008_ledger.sql");
-  const apply = (name: string): void => raw.exec(readFileSync(new URL(name, MIGRATIONS), "utf8"));
-  for (const name of names.slice(0, ledger)) apply(name);
-  const insert = raw.prepare(
-    `INSERT INTO batch (num, id, pipeline, version, lane, tenant, place, input_hash, settings, state,
-       open, pruned, submitted_at, ended_at, activity_at, record_hash)
-     VALUES (?, ?, 'p', '1', 'l', 't', 1, '', '{}', 'succeeded', 0, ?, 0, 1, 0, '')`,
-  );
-  for (const [at, pruned] of [0, 1, 1, 1].entries()) insert.run(at, `b${at}`, pruned);
-  raw.exec("INSERT INTO manifest (batch, step, chunk, part, items) VALUES (2, 0, 0, 'p', x'00')");
-  raw.exec("INSERT INTO override (batch, step, item, value) VALUES (3, 0, 0, '1')");
-  for (const name of names.slice(ledger)) apply(name);
-  const spent = raw
-    .prepare("SELECT spent, keep_ms, keep_evidence_ms FROM batch ORDER BY num")
-    .all();
-  expect(spent.map((row) => Object.values(row))).toEqual(
-    [0, 1, 0, 0].map((one) => [one, null, null]),
-  );
+function readVersion(path: string): unknown {
+  const raw = openRaw(path);
+  const row = raw.prepare("PRAGMA user_version").get();
   raw.close();
+  return row?.["user_version"];
+}
+
+function listTables(path: string): unknown[] {
+  const raw = openRaw(path);
+  const rows = raw.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+  raw.close();
+  return rows.map(({ name }) => name);
+}
+
+test("a file gets the migrations that it lacks, in order, and keeps what it holds", async () => {
+  const old = await makeOld();
+  expect(readVersion(old.path)).toBe(1);
+  await migrate(await openConnection(old), await makeMigrations("sqlite", LATER, THEN));
+  expect(readVersion(old.path)).toBe(3);
+  const raw = openRaw(old.path);
+  expect(raw.prepare("SELECT id, later FROM batch").all()).toEqual([
+    { id: old.batch, later: old.batch },
+  ]);
+  expect(raw.prepare("SELECT planned, succeeded, pending FROM step").all()).toEqual([
+    { planned: 4, succeeded: 2, pending: 2 },
+  ]);
+  expect(raw.prepare("SELECT one FROM afterwards").all()).toEqual([{ one: 1 }]);
+  expect(raw.prepare("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
 });
+
+test("a file that is up to date is left as it is", async () => {
+  const old = await makeOld();
+  const folder = await makeMigrations("sqlite", LATER);
+  const connection = await openConnection(old);
+  await migrate(connection, folder);
+  await migrate(connection, folder);
+  await migrate(await openConnection(old), folder);
+  expect(readVersion(old.path)).toBe(2);
+});
+
+test("a migration that fails leaves nothing of itself nor of those before it", async () => {
+  const old = await makeOld();
+  const before = listTables(old.path);
+  const connection = await openConnection(old);
+  const folder = await makeMigrations("sqlite", THEN, BROKEN);
+  await expect(migrate(connection, folder)).rejects.toThrow(/no_such_table/);
+  expect(readVersion(old.path)).toBe(1);
+  expect(listTables(old.path)).toEqual(before);
+  const again = await openStore(old.path, old.clock);
+  expect(await again.getBatch(old.batch)).toMatchObject({ counts: { succeeded: 2, pending: 2 } });
+});
+
+test("several that open an old file at once migrate it once", async () => {
+  const old = await makeOld();
+  const folder = await makeMigrations("sqlite", LATER, THEN);
+  const connections = await Promise.all([1, 2, 3, 4].map(() => openConnection(old)));
+  const migrating = Promise.all(connections.map((connection) => migrate(connection, folder)));
+  await old.clock.run(5_000);
+  await migrating;
+  expect(readVersion(old.path)).toBe(3);
+  expect(listTables(old.path)).toContain("afterwards");
+});
+
+test("a release before it refuses the file, and does not touch it", async () => {
+  const old = await makeOld();
+  await migrate(await openConnection(old), await makeMigrations("sqlite", LATER));
+  await expect(openStore(old.path, old.clock)).rejects.toEqual(refusal("STORE_TOO_NEW"));
+  expect(readVersion(old.path)).toBe(2);
+});
+
+test.each([
+  ["batch", BATCH_STATES],
+  ["chunk", CHUNK_STATES],
+])("the states that the table %s admits are those of the code", async (table, states) => {
+  const rig = await makeRig();
+  const raw = openRaw(rig.path);
+  const admitted = readAdmitted(raw, table);
+  expect(admitted.toSorted()).toEqual(states.toSorted());
+});
+
+function readAdmitted(raw: DatabaseSync, table: string): string[] {
+  const row = raw.prepare("SELECT sql FROM sqlite_schema WHERE name = ?").get(table);
+  const [, list = ""] = /CHECK \(state IN \(([^)]*)\)/.exec(String(row?.["sql"])) ?? [];
+  return [...list.matchAll(/'(\w+)'/g)].map(([, state]) => String(state));
+}

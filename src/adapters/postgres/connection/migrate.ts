@@ -1,6 +1,6 @@
 /**
- * Brings a schema to this version, forward only, safe with several processes at once. Whoever may not
- * change the schema can still use one that is up to date.
+ * Brings a schema to this version, forward only, safe with several processes at once. A role that may
+ * not change the schema can still use one that is up to date.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import pg from "pg";
@@ -11,9 +11,9 @@ const MIGRATIONS = new URL("../../../../migrations/postgres/", import.meta.url);
 /** Its owner is written to it, so that another program's schema is never touched. */
 const MARK = "sluice schema ";
 
-/** Versions that are known: a schema of version n has had the first n of them. */
-export function listMigrations(): string[] {
-  return readdirSync(MIGRATIONS)
+/** The known versions: a schema of version n has had the first n of them. */
+export function listMigrations(folder = MIGRATIONS): string[] {
+  return readdirSync(folder)
     .filter((name) => name.endsWith(".sql"))
     .toSorted();
 }
@@ -31,11 +31,12 @@ export async function refuseMissing(connection: Connection): Promise<void> {
   });
 }
 
-export async function migrate(connection: Connection): Promise<void> {
-  const files = listMigrations();
+/** The folder is another one only in tests. */
+export async function migrate(connection: Connection, folder = MIGRATIONS): Promise<void> {
+  const files = listMigrations(folder);
   if (check(connection, await readVersion(connection), files.length)) return;
   await connection.alone(async (client) => {
-    // Whoever comes second finds it done.
+    // A second process waits here, and then finds it done.
     await client.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [
       `sluice/migrate/${connection.schema}`,
     ]);
@@ -46,7 +47,7 @@ export async function migrate(connection: Connection): Promise<void> {
     await client.query(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
     await client.query(`SET LOCAL search_path TO ${schema}, pg_catalog`);
     for (const name of files.slice(version)) {
-      await client.query(readFileSync(new URL(name, MIGRATIONS), "utf8"));
+      await client.query(readFileSync(new URL(name, folder), "utf8"));
     }
     const mark = pg.escapeLiteral(`${MARK}${files.length}`);
     await client.query(`COMMENT ON SCHEMA ${schema} IS ${mark}`);
@@ -68,7 +69,7 @@ export function interpretVersion(
 ): number {
   if (row === undefined || (row.mark === null && row.tables === 0)) return 0;
   const version = row.mark?.startsWith(MARK) ? Number(row.mark.slice(MARK.length)) : Number.NaN;
-  // An empty schema may carry a comment of whoever made it.
+  // An empty schema may carry its owner's own comment.
   if (Number.isInteger(version)) return version;
   if (row.tables === 0) return 0;
   throw new SluiceError("STORE_FOREIGN", `the schema ${schema} of ${name} is another program's`, {

@@ -12,8 +12,9 @@ export async function refuseForeign(connection: Connection): Promise<void> {
   await connection.read(() => throwIfForeign(connection));
 }
 
-export async function migrate(connection: Connection): Promise<void> {
-  const files = readdirSync(MIGRATIONS)
+/** The folder is another one only in tests. */
+export async function migrate(connection: Connection, folder = MIGRATIONS): Promise<void> {
+  const files = readdirSync(folder)
     .filter((name) => name.endsWith(".sql"))
     .toSorted();
   if ((await connection.read(() => readVersion(connection))) === files.length) {
@@ -31,7 +32,7 @@ export async function migrate(connection: Connection): Promise<void> {
       );
     }
     for (const name of files.slice(version)) {
-      connection.exec(readFileSync(new URL(name, MIGRATIONS), "utf8"));
+      connection.exec(readFileSync(new URL(name, folder), "utf8"));
     }
     connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
     connection.exec(`PRAGMA user_version = ${files.length}`);
