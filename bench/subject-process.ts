@@ -37,7 +37,7 @@ export async function runSubject<Options>(
 }
 
 /** The process's high-water mark so far, in units of 1,000,000 bytes. */
-export function readPeakRssMb(): number {
+function readPeakRssMb(): number {
   if (process.platform === "linux") {
     // The kernel's own mark of this address space, begun afresh when the process was started.
     const kib = /^VmHWM:\s*(\d+) kB$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1];

@@ -20,7 +20,7 @@ export interface CreateEngineOptions extends Omit<EngineOptions, "heart"> {
   readonly connectionsMax?: number;
 }
 
-export const DEFAULT_STORE = ".sluice/sluice.db";
+const DEFAULT_STORE = ".sluice/sluice.db";
 
 export async function createEngine(options: CreateEngineOptions = {}): Promise<Engine> {
   const { store = DEFAULT_STORE, synchronous, busyMs, connectionsMax, ...rest } = options;

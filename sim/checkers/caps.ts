@@ -81,7 +81,7 @@ export function checkCaps(scene: Scene): Checker {
  * The highest cap of the last `leaseMs`, and since when a start counts against it: what began while
  * more was allowed does not. Null when there was none at some time.
  */
-export function readCap(
+function readCap(
   changes: Changes,
   declared: number | null,
   now: number,

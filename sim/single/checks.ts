@@ -85,7 +85,7 @@ function sortKeys(value: unknown): unknown {
 }
 
 /** The plan has no gap and no repeat, and holds every item. */
-export function checkRanges({ workload, batch }: Scene): string[] {
+function checkRanges({ workload, batch }: Scene): string[] {
   const found: string[] = [];
   let expected = 0;
   for (const { start, end } of currentStep(batch).chunks) {

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { isEnded } from "../../src/core/batch/batch.ts";
 import { sleep } from "../../src/ports/clock.ts";
-import type { BatchEvent } from "../../src/runtime/delivering/batch-event.ts";
+import type { BatchEvent } from "../../src/ports/store/batch-event.ts";
 import { type Fault, faultAtCall, type FaultPlan } from "../faults.ts";
 import { startEngine } from "../start-engine.ts";
 import { Workload } from "./workload.ts";

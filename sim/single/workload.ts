@@ -76,7 +76,7 @@ export interface RunListener {
   onStart(run: Run, context: RunContext): void;
 }
 
-export const ITEM_TIME_LIMIT_MS = 400;
+const ITEM_TIME_LIMIT_MS = 400;
 export const ATTEMPTS = 4;
 
 export class Workload {

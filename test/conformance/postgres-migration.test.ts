@@ -113,6 +113,8 @@ test.each([
      WHERE conrelid = to_regclass($1) AND conname = $2`,
     [table, `${table}_state_check`],
   );
-  const admitted = [...String(rows[0]?.def).matchAll(/'(\w+)'::text/g)].map(([, state]) => state);
+  const admitted = [...String(rows[0]?.def).matchAll(/'(\w+)'::text/g)].map(([, state]) =>
+    String(state),
+  );
   expect(admitted.toSorted()).toEqual(states.toSorted());
 });

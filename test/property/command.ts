@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { Pair } from "./scene.ts";
 import { type Stage, WORKERS } from "./stage.ts";
 
-export const BATCHES_MAX = 6;
+const BATCHES_MAX = 6;
 
 export type Command = fc.AsyncCommand<Stage, Pair>;
 

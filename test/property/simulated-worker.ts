@@ -99,7 +99,7 @@ function makeHeld(lease: LeasedChunk, now: number): Held {
   };
 }
 
-export function isSame(a: LeaseRef, b: LeaseRef): boolean {
+function isSame(a: LeaseRef, b: LeaseRef): boolean {
   const place = (ref: LeaseRef): string => `${ref.batch}/${ref.step}/${ref.chunk}/${ref.fence}`;
   return place(a) === place(b);
 }

@@ -10,7 +10,7 @@ export const WORKERS = 2;
 export const PLANNERS = 2;
 export const LANES = ["a", "b"] as const;
 export const PIPELINES = ["p", "q"] as const;
-export const STEPS_MAX = 2;
+const STEPS_MAX = 2;
 
 /** What a planner believes of a batch: two that plan the same one get into each other's way. */
 interface Planner {

@@ -221,7 +221,7 @@ export interface Difference {
 }
 
 /** Stands for a part that only the other value has. */
-export const ABSENT = "(nothing)";
+const ABSENT = "(nothing)";
 
 /** Null when they are the same in every part. Bytes are compared as such, whatever holds them. */
 export function findFirstDifference(one: unknown, other: unknown, path = ""): Difference | null {

@@ -224,7 +224,7 @@ function describeTry({ item, key, attempt = 1, drive = 1, code = null }: RecordO
 }
 
 /** Item by item, so that it shares nothing with the engine's own. */
-export function writeRanges(items: readonly number[]): string {
+function writeRanges(items: readonly number[]): string {
   const all = new Set(items);
   const firsts = items.filter((item) => !all.has(item - 1)).toSorted((a, b) => a - b);
   return firsts

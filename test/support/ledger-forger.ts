@@ -92,7 +92,7 @@ export function assemble(model: Model, { rechain = false, recheck }: Assembly = 
   return [...lines, canonicalize({ end: { records: model.entries.length, items } })];
 }
 
-export function sha256(...parts: readonly Uint8Array[]): Buffer {
+function sha256(...parts: readonly Uint8Array[]): Buffer {
   const hash = createHash("sha256");
   for (const part of parts) hash.update(part);
   return hash.digest();

@@ -55,7 +55,7 @@ export function listChanges(links: readonly LedgerLink[]): ToldChange[] {
     .map(({ body }) => (JSON.parse(body) as { data: ToldChange }).data);
 }
 
-export function listItems(ranges: string | undefined): number[] {
+function listItems(ranges: string | undefined): number[] {
   if (ranges === undefined) return [];
   return [...readRanges(ranges)].flatMap(([first, last]) =>
     Array.from({ length: last - first + 1 }, (_, nth) => first + nth),

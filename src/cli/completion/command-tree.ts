@@ -2,16 +2,7 @@
 import type { Argument, Command, Option } from "commander";
 
 /** What a shell may offer for a value. */
-export const VALUE_KINDS = [
-  "batch",
-  "lane",
-  "pipeline",
-  "topic",
-  "file",
-  "choice",
-  "other",
-] as const;
-export type ValueKind = (typeof VALUE_KINDS)[number];
+export type ValueKind = "batch" | "lane" | "pipeline" | "topic" | "file" | "choice" | "other";
 
 export interface ValueFacts {
   readonly kind: ValueKind;

@@ -2,8 +2,7 @@
 import type { Screen } from "../output/screen.ts";
 import { wrapText } from "../output/text-width.ts";
 
-export const LEVELS = ["ok", "warn", "bad"] as const;
-export type Level = (typeof LEVELS)[number];
+export type Level = "ok" | "warn" | "bad";
 
 export interface Check {
   readonly name: string;

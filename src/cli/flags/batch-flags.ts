@@ -4,7 +4,7 @@ import { SluiceError } from "../../core/base/errors.ts";
 import type { SubmitOptions } from "../../runtime/engine/engine.ts";
 import type { Pipeline } from "../../runtime/pipeline/pipeline.ts";
 import type { Step } from "../../runtime/pipeline/step.ts";
-import { CHUNK_SIZE_MAX, CONCURRENCY_MAX } from "../../runtime/pipeline/pipeline-check.ts";
+import { CHUNK_SIZE_MAX, CONCURRENCY_MAX } from "../../runtime/pipeline/step-check.ts";
 import type { CommonFlags } from "../config/common-flags.ts";
 import { type NumberFlag, readNumber } from "../config/config.ts";
 import { looksLikeDuration, parseDuration } from "../config/parse-duration.ts";

@@ -1,7 +1,7 @@
 /** Words as a shell would have to be given them, for commands that are shown to be copied. */
 import { makeInert } from "./inert-text.ts";
 
-export function quoteWord(word: string): string {
+function quoteWord(word: string): string {
   const inert = makeInert(word);
   return /^[\w@%+=:,./-]+$/.test(inert) ? inert : `'${inert.replaceAll("'", `'\\''`)}'`;
 }

@@ -32,7 +32,7 @@ export interface FollowParts {
 }
 
 /** The rate of one batch as seen from here; each step and each drive has its own. */
-export class PaceWatch {
+class PaceWatch {
   #samples: ProgressSample[] = [];
   #stage = "";
 
@@ -53,7 +53,7 @@ export class PaceWatch {
 }
 
 /** Of the step that it is at; a batch that has just come to one has no items of it yet. */
-export function readStepCounts({ steps, step }: BatchSnapshot): Counts {
+function readStepCounts({ steps, step }: BatchSnapshot): Counts {
   return steps[step]?.counts ?? NO_ITEMS;
 }
 

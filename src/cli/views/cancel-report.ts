@@ -53,7 +53,7 @@ export type AbandonedFacts = Pick<CancelledView, "abandonedChunks" | "abandoned"
 const NOTHING: AbandonedFacts = { abandonedChunks: 0, abandoned: [] };
 
 /** As the batch's last ending has recorded it. */
-export async function readAbandoned(store: Store, batch: BatchSnapshot): Promise<AbandonedFacts> {
+async function readAbandoned(store: Store, batch: BatchSnapshot): Promise<AbandonedFacts> {
   let found = NOTHING;
   for (let position = 0, more = true; more; ) {
     const records = await store.readRecords(batch.id, position, RECORDS_PER_READ);

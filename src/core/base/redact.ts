@@ -148,7 +148,7 @@ function readEntries(object: object): [string, unknown][] {
 }
 
 /** Secrets in the order in which they must be looked for: one may hold another. */
-export function orderSecrets(secrets: readonly string[]): string[] {
+function orderSecrets(secrets: readonly string[]): string[] {
   const long = secrets.filter((secret) => secret.length >= SECRET_CHARS_MIN);
   return [...new Set(long)].toSorted((a, b) => b.length - a.length);
 }

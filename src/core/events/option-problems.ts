@@ -4,7 +4,7 @@ import { describeUnknownEvent, isKnownEvent } from "./event-names.ts";
 import type { RetryPolicy } from "../base/retry.ts";
 import { askDidYouMean, findSimilar } from "../base/similar-words.ts";
 
-export const ATTEMPTS_MAX = 1_000;
+const ATTEMPTS_MAX = 1_000;
 const DAY_MS = 86_400_000;
 
 export interface WholeNumberRule {

@@ -6,9 +6,8 @@
 import type { OutcomeDelta } from "../batch/counts.ts";
 import { invariant } from "../base/invariant.ts";
 
-export const OUTCOMES = ["succeeded", "skipped", "failed", "cancelled"] as const;
 /** An item's one final word. */
-export type Outcome = (typeof OUTCOMES)[number];
+export type Outcome = "succeeded" | "skipped" | "failed" | "cancelled";
 
 export const PENDING = 0;
 export const SUCCEEDED = 1;

@@ -36,7 +36,7 @@ export interface LimitChange {
   readonly after: LimitValue | null;
 }
 
-export const LIMIT_NAME_CHARS_MAX = 400;
+const LIMIT_NAME_CHARS_MAX = 400;
 export const WEIGHT_MAX = 1_000_000;
 
 /** How a tenant of a pipeline is named where limits are. A pipeline's name has no slash. */

@@ -52,23 +52,21 @@ export type RedriveResult =
   /** The batch is not one whose letters can be redriven now. */
   | { readonly kind: "refused"; readonly batch: BatchSnapshot; readonly why: RedriveRefusal };
 
-export const REDRIVE_REFUSALS = [
+export type RedriveRefusal =
   /** Nothing matches. */
-  "no_letters",
+  | "no_letters"
   /** It is being cancelled. */
-  "cancelling",
+  | "cancelling"
   /** It stopped early, and its cancelled items were not asked for. */
-  "stopped_early",
+  | "stopped_early"
   /** It stopped before its plan was complete. */
-  "never_planned",
+  | "never_planned"
   /** The letters belong to a step that is over while a later one runs. */
-  "step_is_over",
+  | "step_is_over"
   /** Retention has removed its items. */
-  "pruned",
+  | "pruned"
   /** It waits for its turn or is being sliced: nothing of it has failed yet. */
-  "not_running",
-] as const;
-export type RedriveRefusal = (typeof REDRIVE_REFUSALS)[number];
+  | "not_running";
 
 export interface EditRequest extends Act {
   readonly step: number;

@@ -12,8 +12,7 @@ import type { TopicStore } from "./topics.ts";
 import type { TransactionalStore } from "./within.ts";
 import type { WorkingStore } from "./working.ts";
 
-export const SQL_DIALECTS = ["sqlite", "postgres"] as const;
-export type SqlDialect = (typeof SQL_DIALECTS)[number];
+export type SqlDialect = "sqlite" | "postgres";
 
 export interface Store
   extends ConductingStore,

@@ -196,15 +196,13 @@ export function describeStop(
   return [{ batch, kind: cancel === null ? "pause" : "cancel", mode }];
 }
 
-export const CONTENT_CLAIMS = [
+export type ContentClaim =
   /** Nobody else has it: run the item. */
-  "claimed",
+  | "claimed"
   /** An item with this content is under way: come again. */
-  "held",
+  | "held"
   /** An item with this content has succeeded: skip this one. */
-  "done",
-] as const;
-export type ContentClaim = (typeof CONTENT_CLAIMS)[number];
+  | "done";
 
 export interface WorkingStore {
   /** Gives a worker its number. */

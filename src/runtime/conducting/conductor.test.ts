@@ -65,7 +65,7 @@ async function submit(id: string, changes: object = {}): Promise<BatchSnapshot> 
   return batch;
 }
 
-const decisions = (): string[] =>
+const reasons = (): string[] =>
   logs
     .filter(({ event }) => event === "batch.start_skipped")
     .map(({ message }) => message.split(": ").at(-1) ?? "");
@@ -75,7 +75,7 @@ describe("before a batch is sliced", () => {
     const batch = await submit("b-1");
     expect(await conductor.slice(batch, sourced, null)).toMatchObject({ state: "running" });
     expect(store.state.batches.get("b-1")?.steps[0]?.counts.planned).toBe(3);
-    expect(decisions()).toEqual([]);
+    expect(reasons()).toEqual([]);
     // The claim is given up, so that nobody waits for it.
     expect(store.state.claims.size).toBe(0);
   });
@@ -84,7 +84,7 @@ describe("before a batch is sliced", () => {
     await submit("b-1");
     const batch = await submit("b-2");
     expect(await conductor.slice(batch, sourced, null)).toBeNull();
-    expect(decisions()).toEqual(["try_later"]);
+    expect(reasons()).toEqual(["it waits for its turn"]);
     expect(store.state.batches.get("b-2")?.state).toBe("submitted");
   });
 
@@ -94,7 +94,7 @@ describe("before a batch is sliced", () => {
       const name = { batch: "b-1", lane: "north", pipeline: "p" }[scope];
       await store.pause({ scope, name, mode: "drain", ...ACT });
       expect(await conductor.slice(batch, sourced, null)).toBeNull();
-      expect(decisions()).toEqual(["try_later"]);
+      expect(reasons()).toEqual(["it is paused"]);
     });
   }
 
@@ -102,14 +102,14 @@ describe("before a batch is sliced", () => {
     const batch = await submit("b-1");
     await store.cancel("b-1", { mode: "now", ...ACT });
     expect(await conductor.slice(batch, sourced, null)).toBeNull();
-    expect(decisions()).toEqual(["skip_cancelled"]);
+    expect(reasons()).toEqual(["it has ended"]);
   });
 
   test("one that another process slices is skipped", async () => {
     const batch = await submit("b-1");
     await store.claim("slicing/b-1", WORKER + 1, 60_000);
     expect(await conductor.slice(batch, sourced, null)).toBeNull();
-    expect(decisions()).toEqual(["skip_duplicate"]);
+    expect(reasons()).toEqual(["another process slices it"]);
     expect(store.state.batches.get("b-1")?.state).toBe("submitted");
   });
 
@@ -134,7 +134,7 @@ describe("before a batch is sliced", () => {
     await store.sweep(policy);
     expect(store.state.batches.get("b-1")?.parked?.code).toBe("STALE");
     expect(await conductor.slice(batch, owned, [1])).toBeNull();
-    expect(decisions()).toEqual(["skip_stale"]);
+    expect(reasons()).toEqual(["it is parked as stale"]);
   });
 
   test("items that live only here are taken in before their batch has its turn", async () => {

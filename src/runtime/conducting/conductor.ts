@@ -3,7 +3,6 @@
  * may conduct, and each engine does: its own submissions at once, those that others left lying
  * (their process died) when it comes across them.
  */
-import { isEnded } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { type Clock, sleep } from "../../ports/clock.ts";
 import { type BatchSnapshot, nameSlicingDuty } from "../../ports/store/conducting.ts";
@@ -14,12 +13,12 @@ import { renewClaim } from "./held-claim.ts";
 import type { Log } from "../system/log.ts";
 import { readOnce } from "./freeze.ts";
 import { acceptsVersion, type Pipeline } from "../pipeline/pipeline.ts";
-import { decideStart } from "../../core/batch/start.ts";
 import { pruneByAge } from "./retention.ts";
 import { Setbacks } from "../system/setbacks.ts";
 import type { EngineSettings } from "../system/settings.ts";
 import { sliceBatch } from "./slicer.ts";
 import type { InlineWork } from "../../ports/store/plan-inline.ts";
+import { findStartObstacle } from "./start-obstacle.ts";
 import { STAND_BY_MS, StandBy } from "./stand-by.ts";
 import type { Step } from "../pipeline/step.ts";
 import { Wake } from "../system/wake.ts";
@@ -183,14 +182,18 @@ export class Conductor {
     const owned = items !== null;
     if (!(await keepClaim())) {
       this.#standBy.lookAgain();
-      await this.#mayStart(batch.id, true, owned);
+      this.#logSkipped(batch.id, "another process slices it");
       // There is nothing to give up, which would wake all who stand by for it, this one among them.
       return null;
     }
     const { leaseMs: claimMs, renewMs } = settings;
     const release = renewClaim(nameSlicingDuty(batch.id), { ...this.#parts, claimMs, renewMs });
     try {
-      if (!(await this.#mayStart(batch.id, false, owned))) return null;
+      const obstacle = findStartObstacle(await this.#parts.store.getBatch(batch.id), owned);
+      if (obstacle !== null) {
+        this.#logSkipped(batch.id, obstacle);
+        return null;
+      }
       const offerInline = (): InlineWork | null => this.#parts.offerInline(batch, pipeline, step);
       const pause = (ms: number): Promise<void> => sleep(clock, ms, stop);
       const parts = { store, clock, random, log, keepClaim, offerInline, stop, pause };
@@ -201,26 +204,9 @@ export class Conductor {
     }
   }
 
-  /** A last look before the start: what happened since it was found. Why it is not started is logged. */
-  async #mayStart(id: string, startedElsewhere: boolean, owned: boolean): Promise<boolean> {
-    const { store, log } = this.#parts;
-    const found = await store.getBatch(id);
-    const decision = decideStart({
-      startedElsewhere,
-      batch:
-        found === null
-          ? null
-          : {
-              ended: isEnded(found.state),
-              cancelRequested: found.cancel !== null,
-              parkedAsStale: found.parked?.code === "STALE",
-              mayStart: owned || (found.active && found.pause === null),
-            },
-    });
-    if (decision === "go_on") return true;
-    const message = `batch ${id} is not started here: ${decision}`;
-    log({ level: "debug", event: "batch.start_skipped", message });
-    return false;
+  #logSkipped(id: string, reason: string): void {
+    const message = `batch ${id} is not started here: ${reason}`;
+    this.#parts.log({ level: "debug", event: "batch.start_skipped", message });
   }
 
   /** Another version of the pipeline had more steps. */

@@ -65,7 +65,7 @@ export interface Consume {
   ): void;
 }
 
-export const CONSUME_BATCH_MAX = 10_000;
+const CONSUME_BATCH_MAX = 10_000;
 const TIME_LIMIT_MS = 300_000;
 const DAY_MS = 86_400_000;
 const OPTIONS = ["batch", "attempts", "backoff", "timeLimitMs", "since"];

@@ -14,7 +14,8 @@ import type { BatchSnapshot, StepSnapshot } from "../../ports/store/conducting.t
 import type { LetterFilter } from "../../core/items/redrive.ts";
 import type { DeadLetter } from "../../ports/store/reading.ts";
 import type { Store } from "../../ports/store/store.ts";
-import { type BatchEvent, readEvent } from "../delivering/batch-event.ts";
+import type { BatchEvent } from "../../ports/store/batch-event.ts";
+import { readEvent } from "../delivering/batch-event.ts";
 import type { ActOptions, Operator, RedriveOptions, StopOptions, Explanation } from "./operator.ts";
 import { listItems, type ListedItem } from "./item-list.ts";
 import type { RecordTail } from "./record-tail.ts";

@@ -4,6 +4,7 @@
  */
 import { SluiceError } from "../../core/base/errors.ts";
 import { makeRedact } from "../../core/base/redact.ts";
+import { NOTARY } from "../../core/events/reader-name.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Submission } from "../../ports/store/conducting.ts";
 import type { UndeliveredLetter } from "../../ports/store/delivering.ts";
@@ -20,7 +21,7 @@ import { CpuPools } from "../cpu/cpu-pools.ts";
 import type { CloseOptions, EngineOptions, SubmitOptions } from "./engine-options.ts";
 import { exportLedger } from "../evidence/ledger-export.ts";
 import { addFacts, guardLog, type Log, silentLog } from "../system/log.ts";
-import { ATTESTED, checkLedger, Notary, NOTARY } from "../evidence/notary.ts";
+import { ATTESTED, checkLedger, Notary } from "../evidence/notary.ts";
 import { Observatory, type ScalingOptions } from "../observing/observatory.ts";
 import { OpenBatch } from "./open-batch.ts";
 import { Operator } from "./operator.ts";

@@ -14,9 +14,6 @@ import { LedgerSigner, type OpenKey } from "./ledger-signer.ts";
 import type { Log } from "../system/log.ts";
 import { Setbacks } from "../system/setbacks.ts";
 
-/** Of its durable reader. */
-export { NOTARY } from "../../core/events/reader-name.ts";
-
 /** After these a batch goes on: there is more to sign soon. */
 const UNDER_WAY: readonly RecordType[] = [
   "batch.submitted",

@@ -51,7 +51,7 @@ export class Queue {
 }
 
 /** Where nothing limits a key: its purse is open for ever. */
-export const UNLIMITED = "";
+const UNLIMITED = "";
 
 export function nameSupply({ cost, bucket, key }: Supply): string {
   return `${cost} ${bucket} ${key}`;

@@ -15,8 +15,6 @@ import {
 } from "./step-check.ts";
 import { wholeNumber } from "../system/whole-number.ts";
 
-export { CHUNK_SIZE_MAX, CONCURRENCY_MAX } from "./step-check.ts";
-
 const version: z.ZodType<string> = z
   .any()
   .refine((value) => typeof value === "string" && /^[^\s]{1,100}$/.test(value), {

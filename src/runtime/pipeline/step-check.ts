@@ -19,7 +19,7 @@ export const CHUNK_SIZE_MAX = 100_000;
 export const CONCURRENCY_MAX = 10_000;
 const REDRIVES_MAX = 1_000;
 const STALLS_MAX = 1_000;
-export const DEFAULT_MAX_REDRIVES = 3;
+const DEFAULT_MAX_REDRIVES = 3;
 const DAY_MS = 86_400_000;
 
 function oneFunction(example: string): z.ZodType<(...args: unknown[]) => unknown> {

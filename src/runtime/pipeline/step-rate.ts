@@ -16,7 +16,7 @@ export interface StepRate {
 }
 
 /** The name of all items' key where a rate has none. */
-export const ONE_KEY = "";
+const ONE_KEY = "";
 
 export function makeStepRate(checked: CheckedRate, pipeline: string): StepRate {
   const { name = pipeline, key, tokens, every, keys } = checked;

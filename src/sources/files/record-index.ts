@@ -51,7 +51,7 @@ export class RecordIndex {
   }
 }
 
-export function countLineFeeds(bytes: Buffer): number {
+function countLineFeeds(bytes: Buffer): number {
   let lines = 0;
   for (let at = bytes.indexOf(LINE_FEED); at !== -1; at = bytes.indexOf(LINE_FEED, at + 1)) lines++;
   return lines;

@@ -26,7 +26,7 @@ export interface RecordRange {
 }
 
 /** What is read of an overlong record: enough to show how it begins and to notice a change. */
-export const HEAD_BYTES = 256;
+const HEAD_BYTES = 256;
 
 /** The bytes that a reader of the range loads. */
 export function loadedBytes(range: RecordRange): number {

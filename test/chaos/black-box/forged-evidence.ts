@@ -15,7 +15,7 @@ import type {
 } from "./evidence.ts";
 import { parseRuns, type Run } from "./run-log.ts";
 
-export const BATCH = "b-forged";
+const BATCH = "b-forged";
 
 /** `first` is killed in the middle of items 1 and 2, with half a line on its way. */
 const FIRST = `S b-forged 0 1 1 1 100.0

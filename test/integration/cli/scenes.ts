@@ -3,7 +3,7 @@ import { appendFileSync } from "node:fs";
 import { COMMAND, readLines, type Running, type Workspace } from "../../support/command-line.ts";
 
 /** Every fifth item fails, until the file `mended` is there. */
-export const FAILS = `process: (item) => {
+const FAILS = `process: (item) => {
   if (item.n % 5 === 0 && !existsSync("mended")) {
     throw new PermanentError("no address for " + item.id, { code: item.n % 2 === 0 ? "EVEN" : "ODD" });
   }
@@ -53,7 +53,7 @@ export default definePipeline({
 });
 `;
 
-export const SUBMIT = ["submit", "pipeline.ts", "--input", "items.jsonl"];
+const SUBMIT = ["submit", "pipeline.ts", "--input", "items.jsonl"];
 
 export async function submit(work: Workspace, ...args: string[]): Promise<string> {
   const { stdout } = await work.run(...SUBMIT, ...args);

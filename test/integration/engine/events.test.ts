@@ -1,6 +1,6 @@
 /** A batch's transitions as a program hears of them: from a handle, and as a durable subscriber. */
 import { expect } from "vitest";
-import type { BatchEvent } from "../../../src/runtime/delivering/batch-event.ts";
+import type { BatchEvent } from "../../../src/ports/store/batch-event.ts";
 import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores, makeSignal, numbers, until } from "./engine-rig.ts";
 

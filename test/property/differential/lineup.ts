@@ -25,7 +25,7 @@ type Outcome<T> = { readonly answer: T } | { readonly threw: string; readonly er
 /** What a caller may be told instead of an answer. Anything else is a bug, also when all agree. */
 const REFUSALS = ["UNKNOWN_BATCH"];
 
-export class Mismatch extends Error {
+class Mismatch extends Error {
   override readonly name = "Mismatch";
 
   constructor(problem: string, story: readonly string[]) {

@@ -22,8 +22,7 @@ export interface Status {
   readonly status: string | null;
 }
 
-export const FATES = ["committed", "not_committed", "ask_again", "unknowable"] as const;
-export type Fate = (typeof FATES)[number];
+export type Fate = "committed" | "not_committed" | "ask_again" | "unknowable";
 
 /**
  * A server's own start, and that of its statistics, which it throws away when it recovers from the
