@@ -12,7 +12,6 @@ const PAUSE: Facts["pause"] = {
   mode: "drain",
   by: "me",
   why: null,
-  at: 1,
 };
 
 const find = (changes: Partial<Facts>, owned = false): string | null =>
