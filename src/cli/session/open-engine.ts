@@ -14,6 +14,8 @@ export interface EngineParts {
   readonly config: Config;
   readonly clock: Clock;
   readonly log: Log;
+  /** On which batches the engine works without being told. */
+  readonly work?: "submitted";
   /** For a worker that is watched over. */
   readonly heart?: Heart;
 }
@@ -24,9 +26,9 @@ function describeLedger({ ledgerKey, isLedgerKeyNamed }: Config): LedgerOptions 
   return { keyFile: isLedgerKeyNamed ? ledgerKey : (at) => openKeyFile(ledgerKey, at) };
 }
 
-/** The engine works on nothing until it is told to, and leaves the store open when it closes. */
+/** The engine leaves the store open when it closes. */
 export async function openEngine(parts: EngineParts): Promise<Engine> {
-  const { config, clock, log, heart } = parts;
+  const { config, clock, log, work = false, heart } = parts;
   keepMemoryFlat();
   const store = await openStoreOf(config, clock);
   try {
@@ -36,7 +38,7 @@ export async function openEngine(parts: EngineParts): Promise<Engine> {
       ...config.engine,
       ledger: describeLedger(config),
       redact: config.secrets,
-      work: false,
+      work,
       clock,
       log,
       ...watched,

@@ -5,7 +5,6 @@ import type { BatchSnapshot } from "../../ports/store/conducting.ts";
 import type { BatchHandle } from "../../runtime/engine/batch-handle.ts";
 import type { Engine } from "../../runtime/engine/engine.ts";
 import type { Log } from "../../runtime/system/log.ts";
-import type { Pipeline } from "../../runtime/pipeline/pipeline.ts";
 import {
   adjustPipeline,
   type BatchFlags,
@@ -25,11 +24,15 @@ import type { ProgressDisplay } from "../views/progress-display.ts";
 export interface SubmittedBatch {
   readonly engine: Engine;
   readonly handle: BatchHandle;
-  readonly pipeline: Pipeline;
   readonly config: Config;
   readonly display: ProgressDisplay;
   /** The batch as it was just after the submit. */
   readonly batch: BatchSnapshot;
+}
+
+export interface SubmitBatchOptions {
+  /** Also work on the batch here. */
+  readonly works: boolean;
 }
 
 /** Everything that can be wrong with the command line is found before the store is touched. */
@@ -37,6 +40,7 @@ export async function submitBatch(
   cli: Cli,
   file: string,
   flags: BatchFlags,
+  { works }: SubmitBatchOptions,
 ): Promise<SubmittedBatch> {
   const config = await loadConfig(flags, cli.env, listNumberFlags(flags));
   const pipeline = adjustPipeline(await loadPipeline(file), flags);
@@ -44,7 +48,8 @@ export async function submitBatch(
   const options = readSubmitOptions(flags, cli.clock.wallMs());
   const display = openDisplay(cli, config);
   const log: Log = (entry) => display.log(entry);
-  const engine = await openEngine({ config, clock: cli.clock, log });
+  const parts = { config, clock: cli.clock, log };
+  const engine = await openEngine(works ? { ...parts, work: "submitted" } : parts);
   try {
     const handle = await engine.submit(pipeline, input, options);
     const batch = handle.takenUp ?? (await engine.store.getBatch(handle.id));
@@ -52,7 +57,7 @@ export async function submitBatch(
     if (handle.takenUp !== null && flags.deadline !== undefined) {
       display.note(`--deadline is not taken: ${describeDeadline(batch)}`);
     }
-    return { engine, handle, pipeline, config, display, batch };
+    return { engine, handle, config, display, batch };
   } catch (error) {
     await closeEngine(engine);
     throw error;

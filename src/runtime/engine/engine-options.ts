@@ -7,8 +7,11 @@ import type { LedgerOptions } from "../evidence/notary.ts";
 import type { EngineSettings } from "../system/settings.ts";
 
 export interface EngineOptions extends Partial<EngineSettings> {
-  /** Work on the pipelines whose batches are submitted here. Default true. */
-  readonly work?: boolean;
+  /**
+   * Work on the pipelines whose batches are submitted here; `"submitted"`: on those batches alone;
+   * `false`: on nothing until `work` is called. Default true.
+   */
+  readonly work?: boolean | "submitted";
   readonly log?: Log;
   readonly clock?: Clock;
   readonly random?: Random;

@@ -2,11 +2,12 @@
  * The engine composes the parts: it submits batches, conducts, sweeps, and works on the pipelines
  * that it was given. It gets its store from outside and leaves it open.
  */
+import { isEnded } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { makeRedact } from "../../core/base/redact.ts";
 import { NOTARY } from "../../core/events/reader-name.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Submission } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot, Submission } from "../../ports/store/conducting.ts";
 import type { UndeliveredLetter } from "../../ports/store/delivering.ts";
 import type { Random } from "../../ports/random.ts";
 import type { Sink } from "../../ports/sink.ts";
@@ -56,7 +57,7 @@ export class Engine {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #log: Log;
-  readonly #works: boolean;
+  readonly #works: boolean | "submitted";
   readonly #ownsStore: boolean;
   readonly #worker: Worker;
   readonly #cpu: CpuPools;
@@ -178,9 +179,8 @@ export class Engine {
       transaction === undefined
         ? await record()
         : await submitWithin({ transaction, pipeline: erased, items, record }, this.#parts);
-    this.#traces.keep(batch.id, trace, takenUp === null && this.#works);
-    if (this.#works) this.work(erased);
-    else this.#conductor.add(erased);
+    this.#traces.keep(batch.id, trace, takenUp === null && this.#works !== false);
+    this.#take(erased, batch);
     // Until the caller has committed, nobody but he sees the batch.
     if (isUnplanned(batch) && transaction === undefined) {
       // Items that were handed over are the batch's own when this returns.
@@ -199,13 +199,13 @@ export class Engine {
     const erased = pipeline as unknown as Pipeline;
     const { submission, trace } = this.#traces.begin(this.#describe(erased, null, options, true));
     const { batch, takenUp } = await this.#record(submission, erased);
-    this.#traces.keep(batch.id, trace, takenUp === null && this.#works);
+    this.#traces.keep(batch.id, trace, takenUp === null && this.#works !== false);
     if (isUnplanned(batch)) {
       const started = await this.store.startSlicing(batch.id, false);
       const { step, sliceFence } = started.batch;
       if (step === 0) await this.store.finishSlicing(batch.id, 0, sliceFence);
     }
-    if (this.#works) this.work(erased);
+    if (this.#works !== false) this.#take(erased, batch);
     return new OpenBatch(batch.id, {
       ...this.#handleParts(),
       random: this.#random,
@@ -332,6 +332,13 @@ export class Engine {
     if (this.#ownsStore) await this.store.close();
   }
 
+  /** Before the batch is sliced: a small one runs inline only where its worker is there by then. */
+  #take(pipeline: Pipeline, { id, state }: BatchSnapshot): void {
+    if (this.#works === true) this.work(pipeline);
+    else if (this.#works === "submitted" && !isEnded(state)) this.work(pipeline, id);
+    else this.#conductor.add(pipeline);
+  }
+
   #describe(pipeline: Pipeline, input: unknown, options: SubmitOptions, open: boolean): Submission {
     const { sealWithinMs } = this.#settings;
     return describeSubmission({ pipeline, input, options, open }, { ...this.#parts, sealWithinMs });
@@ -364,12 +371,8 @@ export class Engine {
     this.#sweeper.noteEnded(batches);
     this.#traces.noteEnded(batches);
     for (const batch of batches) {
-      this.#log({
-        level: "info",
-        event: "batch.ended",
-        message: `batch ${batch} has ended`,
-        batch,
-      });
+      const message = `batch ${batch} has ended`;
+      this.#log({ level: "info", event: "batch.ended", message, batch });
     }
   }
 

@@ -47,7 +47,7 @@ export function addRunCommand(program: Command, cli: Cli): void {
 }
 
 async function run(cli: Cli, file: string, flags: BatchFlags): Promise<number> {
-  const submitted = await submitBatch(cli, file, flags);
+  const submitted = await submitBatch(cli, file, flags, { works: true });
   // From here on: a file that hangs while it is loaded can be stopped as any program.
   const stop = new StopRequest(cli.clock, cli.exitNow);
   const { engine, config, batch, display } = submitted;
@@ -86,12 +86,11 @@ async function run(cli: Cli, file: string, flags: BatchFlags): Promise<number> {
 /** The ended batch, or null when a signal came first. */
 async function workUntilEnded(
   cli: Cli,
-  { engine, handle, pipeline, display }: SubmittedBatch,
+  { engine, handle, display }: SubmittedBatch,
   stop: StopRequest,
 ): Promise<BatchSnapshot | null> {
   const { store } = engine;
   const watching = new AbortController();
-  engine.work(pipeline, handle.id);
   const { clock } = cli;
   const { signal } = watching;
   const patient = { clock, signal, log: (entry: LogEntry) => display.log(entry) };

@@ -40,7 +40,7 @@ export function addSubmitCommand(program: Command, cli: Cli): void {
 }
 
 async function submit(cli: Cli, file: string, flags: BatchFlags): Promise<number> {
-  const submitted = await submitBatch(cli, file, flags);
+  const submitted = await submitBatch(cli, file, flags, { works: false });
   const stop = new StopRequest(cli.clock, cli.exitNow);
   const { engine, display } = submitted;
   try {
