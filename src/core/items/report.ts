@@ -50,7 +50,7 @@ export interface ItemCheckpoint extends Checkpoint {
   readonly key: string | null;
 }
 
-/** An item whose content no other item may repeat: see ports/working.ts. */
+/** An item whose content no other item may repeat: see ports/store/working.ts. */
 export interface ItemContent {
   readonly index: number;
   /** Scope, identity and hash of the content in one text. */

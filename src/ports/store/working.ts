@@ -160,7 +160,7 @@ export interface SweepPolicy {
   readonly staleMs: number;
   /**
    * Leases that ran out within this time are left alone, as their holders may not have been able to
-   * renew them (core/sparing.ts); not those of whoever is known to be dead. Default 0.
+   * renew them (core/items/sparing.ts); not those of whoever is known to be dead. Default 0.
    */
   readonly sparedMs?: number;
 }
@@ -215,7 +215,7 @@ export interface WorkingStore {
    * with the last item, the ending of the step or batch are written together or not at all. So are
    * the statements of items, in a store that has a `dialect`; one that has none throws NO_SQL.
    *
-   * What is leased is divided between the pipeline's tenants by their weights (core/fair-share.ts),
+   * What is leased is divided between the pipeline's tenants by their weights (core/limits/fair-share.ts),
    * and within a tenant goes to the batch that was leased from least recently. A batch in a capped
    * scope is passed over while no slot is free there and the worker has none; one that is leased
    * from raises the worker's permits in its scopes to what is free, up to `slots`.

@@ -1,7 +1,7 @@
 /**
  * Runs tasks in a few members, one at a time in each. Members start when there is work for them, and
  * make way for fresh ones after many tasks or with much in memory. A task whose member died is run by
- * another one, until it is known that it was the task: see core/poison.ts.
+ * another one, until it is known that it was the task: see core/items/poison.ts.
  */
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,6 +1,6 @@
 /**
  * Runs a chunk whose lease was lost before, so that an item that kills its worker is found: starts
- * are committed before items run, a few at a time; suspects run alone. See core/poison.ts.
+ * are committed before items run, a few at a time; suspects run alone. See core/items/poison.ts.
  */
 import { mustRunAlone } from "../../core/items/poison.ts";
 import type { ReportResult } from "../../core/batch/chunk.ts";

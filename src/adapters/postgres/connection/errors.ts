@@ -119,21 +119,15 @@ function isUntrusted(message: string): boolean {
   return /certificate|self[- ]signed|does not support SSL/i.test(message);
 }
 
-/** Turns an error of the driver or the server into one a person can act on; others pass through. */
-export function translateError(error: unknown, name: string): unknown {
-  const say = (code: string, message: string, hint: string, retryable = false): SluiceError =>
-    new SluiceError(code, message, { hint, retryable, cause: error });
-  const code = readCode(error);
-  const detail = error instanceof Error ? error.message : String(error);
-  if (error instanceof SluiceError) return error;
-  if (isContention(error)) {
-    return say(
-      "STORE_BUSY",
-      `the database ${name} had too many at the same rows at once: ${detail}`,
-      "Try again. Nothing was lost.",
-      true,
-    );
-  }
+type Say = (code: string, message: string, hint: string, retryable?: boolean) => SluiceError;
+
+/** What a server refuses by a SQLSTATE of its own; null for others. */
+function translateRefusal(
+  code: string,
+  say: Say,
+  name: string,
+  detail: string,
+): SluiceError | null {
   switch (code) {
     case SQLSTATE.readOnly:
       return say(
@@ -169,7 +163,27 @@ export function translateError(error: unknown, name: string): unknown {
         "Run `sluice migrate` against it, or correct the schema in the store's address.",
       );
     default:
+      return null;
   }
+}
+
+/** Turns an error of the driver or the server into one a person can act on; others pass through. */
+export function translateError(error: unknown, name: string): unknown {
+  const say: Say = (code, message, hint, retryable = false) =>
+    new SluiceError(code, message, { hint, retryable, cause: error });
+  const code = readCode(error);
+  const detail = error instanceof Error ? error.message : String(error);
+  if (error instanceof SluiceError) return error;
+  if (isContention(error)) {
+    return say(
+      "STORE_BUSY",
+      `the database ${name} had too many at the same rows at once: ${detail}`,
+      "Try again. Nothing was lost.",
+      true,
+    );
+  }
+  const refused = translateRefusal(code, say, name, detail);
+  if (refused !== null) return refused;
   if (code.startsWith(SQLSTATE.invalidPassword)) {
     return say(
       "STORE_FORBIDDEN",

@@ -71,6 +71,8 @@ export class Sweeping {
   readonly #raiseSliceFence: StatementSync;
   readonly #selectHolders: StatementSync;
 
+  // One statement after another: there is nothing to split.
+  // oxlint-disable-next-line eslint/max-lines-per-function
   constructor(parts: SweepingParts) {
     this.#parts = parts;
     const prepare = (sql: string): StatementSync => parts.connection.prepare(sql);
