@@ -40,7 +40,7 @@ export function readAddress(text: string, env: NodeJS.ProcessEnv = process.env):
   if (!SCHEMA.test(schema)) {
     throw refuse(`the schema ${JSON.stringify(schema)} has no plain name`, "Use a-z, 0-9 and _.");
   }
-  const host = get("host") ?? decode(url.hostname);
+  const host = get("host") ?? decodeURIComponent(url.hostname);
   const [user, password, database] = [url.username, url.password, url.pathname.slice(1)];
   const port = url.port === "" ? undefined : Number(url.port);
   return {
@@ -48,9 +48,9 @@ export function readAddress(text: string, env: NodeJS.ProcessEnv = process.env):
     schema,
     ...(host === "" ? {} : { host }),
     ...(port === undefined ? {} : { port }),
-    ...(database === "" ? {} : { database: decode(database) }),
-    ...(user === "" ? {} : { user: decode(user) }),
-    ...(password === "" ? {} : { password: decode(password) }),
+    ...(database === "" ? {} : { database: decodeURIComponent(database) }),
+    ...(user === "" ? {} : { user: decodeURIComponent(user) }),
+    ...(password === "" ? {} : { password: decodeURIComponent(password) }),
     // The driver goes where PGHOST says, if the address does not.
     ssl: readSsl(host || (env["PGHOST"] ?? ""), get("sslmode"), get("sslrootcert")),
   };
@@ -107,10 +107,6 @@ function readAuthority(path: string): string {
   } catch (error) {
     throw refuse(`sslrootcert ${path} cannot be read`, "Name a file with PEM certificates.", error);
   }
-}
-
-function decode(text: string): string {
-  return decodeURIComponent(text);
 }
 
 function refuse(what: string, hint: string, cause?: unknown): SluiceError {

@@ -1,10 +1,10 @@
 /** Races of conductors, lanes and sweeps, in both orders and at once. */
 import { expect } from "vitest";
 import type { BatchSnapshot } from "../../src/ports/store/conducting.ts";
-import { eachOrder, expectHonest } from "./races.ts";
+import { eachOrder, expectHonest } from "./ending-races.ts";
 import { LEASE_MS, manifests, ME, type Rig, type Rule, say, steps } from "./rig.ts";
 
-export function describeMoreRaces(rule: Rule): void {
+export function describeConductorRaces(rule: Rule): void {
   describePlanners(rule);
   describeLanesAndSweeps(rule);
 }

@@ -43,7 +43,7 @@ export async function expectHonest(rig: Rig, id: string, endings = 1): Promise<B
   return batch;
 }
 
-export function describeRaces(rule: Rule): void {
+export function describeEndingRaces(rule: Rule): void {
   for (const mode of ["drain", "now"] as const) {
     eachOrder(rule, `cancel (${mode}) against the last settle`, async (rig, run, order) => {
       const id = await rig.running([2]);
