@@ -432,7 +432,7 @@ CREATE TABLE pause (
 
 -- The buckets of rates and paces, from which all workers draw.
 CREATE TABLE bucket (
-  bucket text COLLATE "C" NOT NULL,    -- `rate/<name>` or `pace/<batch>`
+  bucket text COLLATE "C" NOT NULL,    -- `rate/<name>` or `pace/<batch>/<step>`
   key text COLLATE "C" NOT NULL,       -- empty where it has none
   paid_until double precision,         -- see token-bucket.ts; NULL for a full one
   portions text NOT NULL DEFAULT '[]', -- of a pace: see pace.ts

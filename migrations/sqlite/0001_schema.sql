@@ -393,7 +393,7 @@ CREATE TABLE pause (
 -- The buckets of rates and paces, from which all workers draw. Times are monotonic. The two clocks at
 -- the moment of saving make them readable after a reboot.
 CREATE TABLE bucket (
-  bucket TEXT NOT NULL,                -- `rate/<name>` or `pace/<batch>`
+  bucket TEXT NOT NULL,                -- `rate/<name>` or `pace/<batch>/<step>`
   key TEXT NOT NULL,                   -- empty where it has none
   paid_until REAL,                     -- see token-bucket.ts; NULL for a full one
   portions TEXT NOT NULL DEFAULT '[]', -- of a pace: see pace.ts

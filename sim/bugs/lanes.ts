@@ -106,6 +106,7 @@ export const laneBugs: readonly Bug[] = [
     file: LANE,
     before: 'return policy === "block" ? "stay"',
     after: 'return policy !== "skip" ? "stay"',
+    rare: true,
   },
   {
     name: "resume-forgets-the-lane",

@@ -6,7 +6,7 @@
 import type { BucketSpec, TokenGrant } from "../../core/limits/bucket.ts";
 
 export interface BucketRef {
-  /** What it belongs to: `rate/<name>` or `pace/<batch>`. */
+  /** What it belongs to: `rate/<name>` or `pace/<batch>/<step>`. */
   readonly bucket: string;
   /** Which of its keys; empty where there are none. */
   readonly key: string;

@@ -1,4 +1,4 @@
-/** A worker: one executor for each pipeline, with their leases renewed together. */
+/** A worker: one executor for each step of its pipelines, with their leases renewed together. */
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Redact } from "../../core/base/redact.ts";
 import type { Clock } from "../../ports/clock.ts";
