@@ -1,11 +1,11 @@
 /** Bugs of stops: cancels and pauses that are lost, late or half done. */
 import type { Bug } from "./bug.ts";
 
-const WORKING = "src/adapters/memory/working.ts";
+const WORKING = "src/adapters/memory/settling.ts";
 const LEASING = "src/adapters/memory/leasing.ts";
-const OPERATING = "src/adapters/memory/operating.ts";
-const LIFE = "src/adapters/memory/life.ts";
-const EXECUTOR = "src/runtime/leasing/executor.ts";
+const OPERATING = "src/adapters/memory/operator-acts.ts";
+const LIFE = "src/adapters/memory/batch-lifecycle.ts";
+const EXECUTOR = "src/runtime/leasing/step-worker.ts";
 
 export const cancellingBugs: readonly Bug[] = [
   {

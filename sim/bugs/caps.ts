@@ -2,9 +2,9 @@
 import type { Bug } from "./bug.ts";
 
 const CAPS = "src/core/limits/caps.ts";
-const STORE = "src/adapters/memory/permits.ts";
+const STORE = "src/adapters/memory/concurrency-permits.ts";
 const PERMITS = "src/runtime/limits/slot-permits.ts";
-const RUNNER = "src/runtime/running/item-runner.ts";
+const RUNNER = "src/runtime/running/item-loop.ts";
 const QUEUE = "src/runtime/running/run-queue.ts";
 
 export const capBugs: readonly Bug[] = [
@@ -128,14 +128,14 @@ export const capBugs: readonly Bug[] = [
   {
     name: "careful-runs-without-room-come-back-at-once",
     what: "A careful run that finds its cap full is given back, leased again, and so on.",
-    file: "src/runtime/limits/room-wait.ts",
+    file: "src/runtime/limits/permit-wait.ts",
     before: "if (room > 0 || now >= until || isOver()) return room;",
     after: "if (room > 0 || now >= until - 1_000 || isOver()) return room;",
   },
   {
     name: "limited-items-above-the-cap",
     what: "An item that has a token starts, whatever its caps say.",
-    file: "src/runtime/leasing/executor.ts",
+    file: "src/runtime/leasing/step-worker.ts",
     before: "mayStart: (run, now) => parts.permits.mayStart(run, now),",
     after: "mayStart: () => true,",
   },

@@ -1,9 +1,9 @@
 /** Bugs of clocks: the wrong one of two. */
 import type { Bug } from "./bug.ts";
 
-const WORKING = "src/adapters/memory/working.ts";
+const WORKING = "src/adapters/memory/settling.ts";
 const SWEEPING = "src/adapters/memory/sweeping.ts";
-const TIME_WATCH = "src/runtime/running/time-watch.ts";
+const TIME_WATCH = "src/runtime/running/timeout-watcher.ts";
 
 export const clockBugs: readonly Bug[] = [
   {

@@ -1,7 +1,7 @@
 /** Bugs of content de-duplication. */
 import type { Bug } from "./bug.ts";
 
-const WORKING = "src/adapters/memory/working.ts";
+const WORKING = "src/adapters/memory/settling.ts";
 
 export const dedupeBugs: readonly Bug[] = [
   {

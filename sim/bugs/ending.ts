@@ -1,8 +1,8 @@
 /** Bugs of endings: never, twice, too early, or dishonest. */
 import type { Bug } from "./bug.ts";
 
-const LIFE = "src/adapters/memory/life.ts";
-const WORKING = "src/adapters/memory/working.ts";
+const LIFE = "src/adapters/memory/batch-lifecycle.ts";
+const WORKING = "src/adapters/memory/settling.ts";
 const STEP = "src/core/batch/step.ts";
 
 export const endingBugs: readonly Bug[] = [

@@ -1,7 +1,7 @@
 /** Bugs of records and of their delivery. */
 import type { Bug } from "./bug.ts";
 
-const RELAY = "src/runtime/delivering/relay.ts";
+const RELAY = "src/runtime/delivering/stream-delivery.ts";
 
 export const eventBugs: readonly Bug[] = [
   {
@@ -22,7 +22,7 @@ export const eventBugs: readonly Bug[] = [
   {
     name: "step-end-not-recorded",
     what: "A step ends and no record says so.",
-    file: "src/adapters/memory/life.ts",
+    file: "src/adapters/memory/batch-lifecycle.ts",
     before: "    this.#recordStepEnd(batch);\n",
     after: "",
   },
@@ -62,7 +62,7 @@ export const eventBugs: readonly Bug[] = [
     after: "        await wake.wait(pollMs * 1_000_000);\n",
     also: [
       {
-        file: "src/runtime/engine/record-tail.ts",
+        file: "src/runtime/engine/record-poller.ts",
         before: "await this.#wake.wait(this.#pollMs);",
         after: "await this.#wake.wait(this.#pollMs * 1_000_000);",
       },

@@ -2,9 +2,9 @@
 import type { Bug } from "./bug.ts";
 
 const LANES = "src/adapters/memory/lanes.ts";
-const LIFE = "src/adapters/memory/life.ts";
+const LIFE = "src/adapters/memory/batch-lifecycle.ts";
 const LANE = "src/core/batch/lane.ts";
-const OPERATING = "src/adapters/memory/operating.ts";
+const OPERATING = "src/adapters/memory/operator-acts.ts";
 const SWEEPING = "src/adapters/memory/sweeping.ts";
 
 export const laneBugs: readonly Bug[] = [

@@ -1,10 +1,10 @@
 /** Bugs of leases and fences: who may work on a chunk, until when, and who is heard. */
 import type { Bug } from "./bug.ts";
 
-const WORKING = "src/adapters/memory/working.ts";
+const WORKING = "src/adapters/memory/settling.ts";
 const LEASING = "src/adapters/memory/leasing.ts";
 const SWEEPING = "src/adapters/memory/sweeping.ts";
-const EXECUTOR = "src/runtime/leasing/executor.ts";
+const EXECUTOR = "src/runtime/leasing/step-worker.ts";
 
 export const leasingBugs: readonly Bug[] = [
   {

@@ -1,7 +1,7 @@
 /** Bugs of limits: budgets, canaries, concurrency and time. */
 import type { Bug } from "./bug.ts";
 
-const RUNNER = "src/runtime/running/item-runner.ts";
+const RUNNER = "src/runtime/running/item-loop.ts";
 
 export const limitBugs: readonly Bug[] = [
   {
@@ -39,7 +39,7 @@ export const limitBugs: readonly Bug[] = [
     name: "time-limit-not-enforced",
     what: "A handler that never answers is never given up.",
     peers: ["bullmq#4479", "bull#718"],
-    file: "src/runtime/running/time-watch.ts",
+    file: "src/runtime/running/timeout-watcher.ts",
     before: "if (overMs >= abortGraceMs) abandon(slot);",
     after: "if (overMs >= abortGraceMs * 1_000_000) abandon(slot);",
   },

@@ -56,7 +56,7 @@ export const poisonBugs: readonly Bug[] = [
   {
     name: "suspect-has-company",
     what: "A suspect runs while other items run in the same process, which may be the ones that kill.",
-    file: "src/runtime/running/gate.ts",
+    file: "src/runtime/running/exclusive-run.ts",
     before: "      await Promise.all(members.map((member) => member.pause()));\n",
     after: "",
   },

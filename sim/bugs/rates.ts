@@ -4,10 +4,10 @@ import type { Bug } from "./bug.ts";
 const TOKENS = "src/core/limits/token-bucket.ts";
 const PACE = "src/core/limits/pace.ts";
 const BUCKET = "src/core/limits/bucket.ts";
-const PURSE = "src/runtime/limits/token-purse.ts";
+const PURSE = "src/runtime/limits/token-balance.ts";
 const STEP_LIMITS = "src/runtime/limits/step-limits.ts";
-const RUNNER = "src/runtime/running/item-runner.ts";
-const LIMITING = "src/adapters/memory/limiting.ts";
+const RUNNER = "src/runtime/running/item-loop.ts";
+const LIMITING = "src/adapters/memory/token-buckets.ts";
 
 export const rateBugs: readonly Bug[] = [
   {
@@ -236,7 +236,7 @@ export const rateBugs: readonly Bug[] = [
   {
     name: "outage-closes-nothing",
     what: "What a batch goes out through is away, and its other items start all the same.",
-    file: "src/adapters/memory/limiting.ts",
+    file: "src/adapters/memory/token-buckets.ts",
     before: "planned - pending, forMs, now);",
     after: "planned - pending, 0 * forMs, now);",
     rare: true,
@@ -244,12 +244,12 @@ export const rateBugs: readonly Bug[] = [
   {
     name: "outage-counts-as-a-try",
     what: "An item that found nobody at the other end has failed.",
-    file: "src/runtime/running/item-judge.ts",
+    file: "src/runtime/running/outcome-classifier.ts",
     before: "if (facts.isOutage && run.pace !== null) {",
     after: "if (facts.isOutage && run.pace === null) {",
     also: [
       {
-        file: "src/runtime/running/item-judge.ts",
+        file: "src/runtime/running/outcome-classifier.ts",
         before: "return run.defer(index, readKeyOf(step, item), run.pace.outageMs);",
         after: "return run.defer(index, readKeyOf(step, item), 0);",
       },

@@ -1,8 +1,8 @@
 /** Bugs of redrives: dead letters that are lost, taken too often, or miss what comes after. */
 import type { Bug } from "./bug.ts";
 
-const LIFE = "src/adapters/memory/life.ts";
-const OPERATING = "src/adapters/memory/operating.ts";
+const LIFE = "src/adapters/memory/batch-lifecycle.ts";
+const OPERATING = "src/adapters/memory/operator-acts.ts";
 const STEP = "src/core/batch/step.ts";
 const REDRIVE = "src/core/items/redrive.ts";
 
@@ -81,7 +81,7 @@ export const redrivingBugs: readonly Bug[] = [
   {
     name: "result-of-the-items-drive",
     what: "A result is filed under its item's drive, so the step after the next one misses a rescued item.",
-    file: "src/adapters/memory/working.ts",
+    file: "src/adapters/memory/settling.ts",
     before:
       "    const { drive } = batch;\n    for (const { index, key, value } of effect.results) {\n",
     after: `    for (const { index, key, value } of effect.results) {

@@ -4,7 +4,7 @@ import type { Bug } from "./bug.ts";
 const OUTCOMES = "src/core/items/outcome-map.ts";
 const REPORT = "src/core/items/report.ts";
 const NOTES = "src/runtime/chunk/chunk-notes.ts";
-const PATIENT = "src/runtime/system/patient-store.ts";
+const PATIENT = "src/runtime/system/retrying-store.ts";
 
 export const settlingBugs: readonly Bug[] = [
   {
@@ -53,7 +53,7 @@ export const settlingBugs: readonly Bug[] = [
     name: "acknowledged-before-recorded",
     what: "A worker forgets its outcomes before the store has answered, which then does not get them.",
     peers: ["sidekiq#4361", "celery#3363", "bullmq#834"],
-    file: "src/runtime/chunk/telling.ts",
+    file: "src/runtime/chunk/pending-report.ts",
     before: `    const result = await act(tellings.map(({ report }) => report));
     const now = clock.monotonicMs();
     for (const [at, { run, report }] of tellings.entries()) {
@@ -72,7 +72,7 @@ export const settlingBugs: readonly Bug[] = [
         after: '  "draw",\n  "work",\n]',
       },
       {
-        file: "src/runtime/leasing/executor.ts",
+        file: "src/runtime/leasing/step-worker.ts",
         before: "await this.#commit(reports, request);",
         after: `try {
         await this.#commit(reports, request);
@@ -86,7 +86,7 @@ export const settlingBugs: readonly Bug[] = [
     name: "lost-answer-taken-for-a-refusal",
     what: "A report whose answer was lost is taken for refused: the worker drops the chunk and its work.",
     peers: ["celery#2952", "sqs-consumer#85"],
-    file: "src/runtime/chunk/telling.ts",
+    file: "src/runtime/chunk/pending-report.ts",
     before: "const result = await act(tellings.map(({ report }) => report));",
     after: `const result = await act(tellings.map(({ report }) => report)).catch(
       (): WorkResult => ({ reports: [], leased: [], nextDueInMs: null, ended: [] }),

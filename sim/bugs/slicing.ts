@@ -1,7 +1,7 @@
 /** Bugs of slicing: items that are planned twice, or never. */
 import type { Bug } from "./bug.ts";
 
-const CONDUCTING = "src/adapters/memory/conducting.ts";
+const CONDUCTING = "src/adapters/memory/planning.ts";
 
 /** No bug: the plan of a million chunks has many parts, those of these worlds would have one. */
 const SMALL_PARTS = {
@@ -85,7 +85,7 @@ export const slicingBugs: readonly Bug[] = [
       .catch(() => ({ kind: "planned" as const, chunks: after }));`,
     also: [
       {
-        file: "src/runtime/system/patient-store.ts",
+        file: "src/runtime/system/retrying-store.ts",
         before: '  "draw",\n]',
         after: '  "draw",\n  "plan",\n]',
       },

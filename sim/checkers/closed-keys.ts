@@ -4,7 +4,11 @@
  * starts nothing with what it held. So is a paced batch whose items found nobody at the other end.
  */
 import type { TokenGrant } from "../../src/core/limits/bucket.ts";
-import { type BucketRef, namePaceBucket, type TokenDraw } from "../../src/ports/store/limiting.ts";
+import {
+  type BucketRef,
+  namePaceBucket,
+  type TokenDraw,
+} from "../../src/ports/store/token-store.ts";
 import { nameRateBucket } from "../../src/runtime/pipeline/step-rate.ts";
 import { type RatePlot, readRateKey } from "../traffic/limits.ts";
 import type { ErrandRun } from "../traffic/errand.ts";

@@ -2,8 +2,8 @@
  * Promise 3, its last sentence: every record reaches every subscriber, in order and at least once,
  * unless it was given up into a letter that can be delivered again.
  */
-import type { NewLetter } from "../../src/ports/store/delivering.ts";
-import type { StoredRecord } from "../../src/ports/store/reading.ts";
+import type { NewLetter } from "../../src/ports/store/delivery-store.ts";
+import type { StoredRecord } from "../../src/ports/store/query-store.ts";
 import type { Checker, Scene } from "./checker.ts";
 
 export interface Delivery {

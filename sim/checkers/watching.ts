@@ -5,7 +5,7 @@
  */
 import type { Batch, State } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch/batch.ts";
-import { nameSlicingDuty } from "../../src/ports/store/conducting.ts";
+import { nameSlicingDuty } from "../../src/ports/store/conductor-store.ts";
 import { type Checker, nameBatch, type Scene } from "./checker.ts";
 import { readNewRecords } from "./new-records.ts";
 import { listPauses } from "./pauses.ts";

@@ -5,8 +5,8 @@
 import { type Batch, type Chunk, currentStep } from "../../src/adapters/memory/state.ts";
 import { getOutcome, PENDING } from "../../src/core/items/outcome-map.ts";
 import { mustRunAlone } from "../../src/core/items/poison.ts";
-import type { InlineResult } from "../../src/ports/store/conducting.ts";
-import type { LeasedChunk, WorkResult } from "../../src/ports/store/working.ts";
+import type { InlineResult } from "../../src/ports/store/conductor-store.ts";
+import type { LeasedChunk, WorkResult } from "../../src/ports/store/worker-store.ts";
 import { describeMiscount } from "../checkers/recount.ts";
 import type { StoreVerb } from "../../src/ports/store/store-verbs.ts";
 import type { Run, RunContext, RunListener, Workload } from "./workload.ts";

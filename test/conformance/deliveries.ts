@@ -1,6 +1,6 @@
 /** Readers and undelivered letters: what was given up is neither lost nor delivered for ever. */
 import { expect } from "vitest";
-import type { NewLetter, UndeliveredLetter } from "../../src/ports/store/delivering.ts";
+import type { NewLetter, UndeliveredLetter } from "../../src/ports/store/delivery-store.ts";
 import type { Rig, Rule } from "./rig.ts";
 
 function draft(changes: Partial<NewLetter> = {}): NewLetter {

@@ -2,7 +2,7 @@
 import { expect } from "vitest";
 import type { LedgerBlock } from "../../src/core/ledger/item-ledger.ts";
 import { nameGroupReader } from "../../src/core/events/reader-name.ts";
-import type { StoredCheckpoint } from "../../src/ports/store/ledger.ts";
+import type { StoredCheckpoint } from "../../src/ports/store/ledger-store.ts";
 import { findBreak, readChain } from "../support/ledger-reading.ts";
 import { type Rig, type Rule, steps } from "./rig.ts";
 

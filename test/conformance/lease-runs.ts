@@ -1,6 +1,6 @@
 /** Chunks that are leased together are leased each for itself, whatever becomes of the others. */
 import { expect } from "vitest";
-import type { LeasedChunk } from "../../src/ports/store/working.ts";
+import type { LeasedChunk } from "../../src/ports/store/worker-store.ts";
 import { allOf, LEASE_MS, ME, type Rig, type Rule, say, steps } from "./rig.ts";
 
 /** A batch of chunks of two items, and the first of them, leased together. */

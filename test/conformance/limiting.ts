@@ -1,7 +1,7 @@
 /** Limiting: what all workers may start together, drawn from buckets; and chunks that wait for it. */
 import { expect } from "vitest";
 import type { BucketSpec, TokenGrant } from "../../src/core/limits/bucket.ts";
-import type { TokenDraw } from "../../src/ports/store/limiting.ts";
+import type { TokenDraw } from "../../src/ports/store/token-store.ts";
 import { listStarts } from "../support/list-starts.ts";
 import { ME, type Rig, type Rule } from "./rig.ts";
 

@@ -1,6 +1,6 @@
 /** Reporting: an outcome counts once, a stale holder changes nothing, and all of it or none. */
 import { expect } from "vitest";
-import type { LeasedChunk } from "../../src/ports/store/working.ts";
+import type { LeasedChunk } from "../../src/ports/store/worker-store.ts";
 import { allOf, FIRST_DRIVE, LEASE_MS, type Rule, say, wordsOf } from "./rig.ts";
 
 export function describeReporting(rule: Rule): void {

@@ -16,8 +16,12 @@ import type {
   PlanPart,
   PlanResult,
   Submission,
-} from "../../src/ports/store/conducting.ts";
-import type { PauseScope, RedriveRequest, RedriveResult } from "../../src/ports/store/operating.ts";
+} from "../../src/ports/store/conductor-store.ts";
+import type {
+  PauseScope,
+  RedriveRequest,
+  RedriveResult,
+} from "../../src/ports/store/operator-store.ts";
 import type {
   DeadLetter,
   LetterPage,
@@ -25,7 +29,7 @@ import type {
   ResultPage,
   StoredRecord,
   StoredResult,
-} from "../../src/ports/store/reading.ts";
+} from "../../src/ports/store/query-store.ts";
 import type { Store } from "../../src/ports/store/store.ts";
 import type {
   LeasedChunk,
@@ -34,7 +38,7 @@ import type {
   SweepPolicy,
   SweepResult,
   WorkResult,
-} from "../../src/ports/store/working.ts";
+} from "../../src/ports/store/worker-store.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import type { UserSql } from "./user-sql.ts";
 import { allOf, manifests, type Said, say } from "./said.ts";

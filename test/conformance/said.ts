@@ -2,8 +2,8 @@
 import type { ErrorClass } from "../../src/core/base/errors.ts";
 import type { ItemStatement } from "../../src/core/items/item-commit.ts";
 import type { LedgerBlock } from "../../src/core/ledger/item-ledger.ts";
-import type { PlannedChunk } from "../../src/ports/store/conducting.ts";
-import type { LeasedChunk, Report } from "../../src/ports/store/working.ts";
+import type { PlannedChunk } from "../../src/ports/store/conductor-store.ts";
+import type { LeasedChunk, Report } from "../../src/ports/store/worker-store.ts";
 import { toMap, toWords, type Word } from "../support/outcome-words.ts";
 
 /** What an item's history says of one that was never redriven and has no checkpoint. */

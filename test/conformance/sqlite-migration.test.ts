@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import type { Host } from "../../src/adapters/sql/host.ts";
 import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
 import { verifyChain } from "../../src/core/ledger/chain.ts";
-import type { LeasedChunk } from "../../src/ports/store/working.ts";
+import type { LeasedChunk } from "../../src/ports/store/worker-store.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import { manifests, Rig, steps } from "./rig.ts";

@@ -6,7 +6,7 @@ import { describe } from "vitest";
 import { makeRule, type OpenStore } from "./rig.ts";
 import { describeCancelling } from "./cancelling.ts";
 import { describeCaps } from "./caps.ts";
-import { describeCarefulRuns } from "./careful-runs.ts";
+import { describeCarefulRuns } from "./guarded-runs.ts";
 import { describeCheckpoints } from "./checkpoints.ts";
 import { describeClaiming } from "./claiming.ts";
 import { describeContents } from "./contents.ts";

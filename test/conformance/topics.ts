@@ -1,9 +1,9 @@
 /** Topics: a message is there exactly if its item's outcome is, and a group is handed all of them. */
 import { expect } from "vitest";
 import { nameGroupReader } from "../../src/core/events/reader-name.ts";
-import type { Submission } from "../../src/ports/store/conducting.ts";
-import type { NewLetter } from "../../src/ports/store/delivering.ts";
-import { PAGE_CHARS_MAX, type StoredMessage } from "../../src/ports/store/topics.ts";
+import type { Submission } from "../../src/ports/store/conductor-store.ts";
+import type { NewLetter } from "../../src/ports/store/delivery-store.ts";
+import { PAGE_CHARS_MAX, type StoredMessage } from "../../src/ports/store/topic-store.ts";
 import { allOf, LEASE_MS, type Rig, type Rule, say, steps } from "./rig.ts";
 
 const MAILER = nameGroupReader("email", "mailer");

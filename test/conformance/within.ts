@@ -1,7 +1,7 @@
 /** Submitting in a transaction of the caller's: the batch and his data are there together or not at all. */
 import { expect } from "vitest";
-import type { SubmitResult } from "../../src/ports/store/conducting.ts";
-import type { WithinStore } from "../../src/ports/store/within.ts";
+import type { SubmitResult } from "../../src/ports/store/conductor-store.ts";
+import type { WithinStore } from "../../src/ports/store/caller-transaction.ts";
 import { allOf, manifests, type Rig, type Rule } from "./rig.ts";
 import { insert, listKeys, type UserSql, type UserTransaction } from "./user-sql.ts";
 

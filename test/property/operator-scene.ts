@@ -6,7 +6,7 @@ import type {
   LaneMove,
   PauseScope,
   RedriveRequest,
-} from "../../src/ports/store/operating.ts";
+} from "../../src/ports/store/operator-store.ts";
 import type { Store } from "../../src/ports/store/store.ts";
 import { type Pair, Scene } from "./scene.ts";
 

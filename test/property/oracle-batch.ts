@@ -1,7 +1,11 @@
 /** What the oracle remembers of a batch, and how that reads as the answers of a store. */
-import type { ActResult, BatchSnapshot, Submission } from "../../src/ports/store/conducting.ts";
-import type { DeadLetter, StoredResult } from "../../src/ports/store/reading.ts";
-import type { LeasedChunk } from "../../src/ports/store/working.ts";
+import type {
+  ActResult,
+  BatchSnapshot,
+  Submission,
+} from "../../src/ports/store/conductor-store.ts";
+import type { DeadLetter, StoredResult } from "../../src/ports/store/query-store.ts";
+import type { LeasedChunk } from "../../src/ports/store/worker-store.ts";
 import { toMap, type Word } from "../support/outcome-words.ts";
 
 export interface Item {

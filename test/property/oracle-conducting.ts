@@ -5,7 +5,7 @@ import type {
   PlanResult,
   Submission,
   SubmitResult,
-} from "../../src/ports/store/conducting.ts";
+} from "../../src/ports/store/conductor-store.ts";
 import { type Batch, hasEnded, itemsOf, makeItem, makeStep, stepOf } from "./oracle-batch.ts";
 import { OracleLife } from "./oracle-life.ts";
 

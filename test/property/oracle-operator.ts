@@ -1,6 +1,6 @@
 /** What operators' acts must answer and do, by the oracle. */
 import type { Act } from "../../src/core/batch/batch.ts";
-import type { ActResult } from "../../src/ports/store/conducting.ts";
+import type { ActResult } from "../../src/ports/store/conductor-store.ts";
 import type {
   CancelRequest,
   DiscardRequest,
@@ -10,9 +10,9 @@ import type {
   RedriveRefusal,
   RedriveRequest,
   RedriveResult,
-} from "../../src/ports/store/operating.ts";
-import type { DeadLetter } from "../../src/ports/store/reading.ts";
-import type { Stop } from "../../src/ports/store/working.ts";
+} from "../../src/ports/store/operator-store.ts";
+import type { DeadLetter } from "../../src/ports/store/query-store.ts";
+import type { Stop } from "../../src/ports/store/worker-store.ts";
 import { Oracle } from "./oracle.ts";
 import {
   type Batch,

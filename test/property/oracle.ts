@@ -3,7 +3,7 @@
  * be. It shares no line with core, so that a mistake in a decision that both adapters share still
  * shows. One word and a few numbers an item; no maps of bits, no rows, no index.
  */
-import type { InlineResult, PlanPart } from "../../src/ports/store/conducting.ts";
+import type { InlineResult, PlanPart } from "../../src/ports/store/conductor-store.ts";
 import type {
   LeaseRef,
   LeaseRequest,
@@ -11,7 +11,7 @@ import type {
   Report,
   SweepResult,
   WorkResult,
-} from "../../src/ports/store/working.ts";
+} from "../../src/ports/store/worker-store.ts";
 import { toWords } from "../support/outcome-words.ts";
 import {
   type Batch,

@@ -3,7 +3,12 @@
  * and comes back from the dead. What becomes of each item is decided by small numbers that a test
  * draws, so that a failing run can be replayed and made smaller.
  */
-import type { LeasedChunk, LeaseRef, Report, WorkResult } from "../../src/ports/store/working.ts";
+import type {
+  LeasedChunk,
+  LeaseRef,
+  Report,
+  WorkResult,
+} from "../../src/ports/store/worker-store.ts";
 import { toMap, toWords, type Word } from "../support/outcome-words.ts";
 import type { Witness } from "./witness.ts";
 

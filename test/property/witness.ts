@@ -4,9 +4,14 @@
  * that was stopped.
  */
 import assert from "node:assert/strict";
-import type { PlanPart, PlanResult } from "../../src/ports/store/conducting.ts";
-import type { PauseScope } from "../../src/ports/store/operating.ts";
-import type { ChunkRef, LeasedChunk, LeaseRef, Report } from "../../src/ports/store/working.ts";
+import type { PlanPart, PlanResult } from "../../src/ports/store/conductor-store.ts";
+import type { PauseScope } from "../../src/ports/store/operator-store.ts";
+import type {
+  ChunkRef,
+  LeasedChunk,
+  LeaseRef,
+  Report,
+} from "../../src/ports/store/worker-store.ts";
 import { toWords } from "../support/outcome-words.ts";
 import { type BatchView, checkEnding, checkItems, checkPlan } from "./witness-checks.ts";
 import { type Known, makeKnown, nameItem, noteRedriven } from "./witness-known.ts";

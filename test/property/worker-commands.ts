@@ -1,6 +1,6 @@
 /** What workers do, as commands: lease, run, report, forget, die, and come back from the dead. */
 import fc from "fast-check";
-import type { LeaseRequest } from "../../src/ports/store/working.ts";
+import type { LeaseRequest } from "../../src/ports/store/worker-store.ts";
 import {
   command,
   type Command,

@@ -11,10 +11,14 @@ import {
 } from "../../src/core/batch/batch.ts";
 import type { PipelineLoad } from "../../src/core/fleet/load.ts";
 import type { LimitChange, LimitSetting } from "../../src/core/limits/limit.ts";
-import type { BatchSnapshot } from "../../src/ports/store/conducting.ts";
-import type { UndeliveredLetter } from "../../src/ports/store/delivering.ts";
-import type { LedgerLink, StoredCheckpoint, StoredKey } from "../../src/ports/store/ledger.ts";
-import type { ClosedBucket } from "../../src/ports/store/limiting.ts";
+import type { BatchSnapshot } from "../../src/ports/store/conductor-store.ts";
+import type { UndeliveredLetter } from "../../src/ports/store/delivery-store.ts";
+import type {
+  LedgerLink,
+  StoredCheckpoint,
+  StoredKey,
+} from "../../src/ports/store/ledger-store.ts";
+import type { ClosedBucket } from "../../src/ports/store/token-store.ts";
 import type {
   DeadLetter,
   ItemPlace,
@@ -23,10 +27,10 @@ import type {
   StoredRecord,
   StoredResult,
   WaitingFacts,
-} from "../../src/ports/store/reading.ts";
+} from "../../src/ports/store/query-store.ts";
 import type { Store } from "../../src/ports/store/store.ts";
-import type { Permit, Stop } from "../../src/ports/store/working.ts";
-import type { StoredMessage, TopicView } from "../../src/ports/store/topics.ts";
+import type { Permit, Stop } from "../../src/ports/store/worker-store.ts";
+import type { StoredMessage, TopicView } from "../../src/ports/store/topic-store.ts";
 
 export interface CanonicalOptions {
   /** No port lists the durable readers: whoever started them knows their names. */

@@ -6,7 +6,7 @@ import type {
   NewLetter,
   ReaderStart,
   UndeliveredLetter,
-} from "../../ports/store/delivering.ts";
+} from "../../ports/store/delivery-store.ts";
 import type { State } from "./state.ts";
 
 export class Deliveries {

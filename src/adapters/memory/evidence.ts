@@ -1,7 +1,7 @@
 /** Checkpoints of chains, the keys that signed them, and erasing, on the reference model. */
 import { describeAct } from "../../core/batch/batch.ts";
-import { CHECKPOINTS_TOPIC, describeCheckpoint } from "../../core/ledger/checkpoint-message.ts";
-import type { LedgerStore } from "../../ports/store/ledger.ts";
+import { CHECKPOINTS_TOPIC, describeCheckpoint } from "../../core/ledger/signed-head-message.ts";
+import type { LedgerStore } from "../../ports/store/ledger-store.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Recorder } from "./records.ts";
 import type { Batch, State } from "./state.ts";

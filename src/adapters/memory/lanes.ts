@@ -8,7 +8,7 @@ import {
   type LanePolicy,
 } from "../../core/batch/lane.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { LaneMove } from "../../ports/store/operating.ts";
+import type { LaneMove } from "../../ports/store/operator-store.ts";
 import type { Recorder } from "./records.ts";
 import { type Batch, findPause, hasLeases, hasWorker, namePause, type State } from "./state.ts";
 

@@ -10,10 +10,10 @@ import {
 } from "../../core/limits/fair-share.ts";
 import { countPending, getOutcome, PENDING } from "../../core/items/outcome-map.ts";
 import { FIRST_LOOK } from "../../core/batch/watch.ts";
-import type { LeasedChunk, LeaseRequest } from "../../ports/store/working.ts";
+import type { LeasedChunk, LeaseRequest } from "../../ports/store/worker-store.ts";
 import { keepsLedger } from "./ledger.ts";
-import type { Permits } from "./permits.ts";
-import type { Shares } from "./shares.ts";
+import type { Permits } from "./concurrency-permits.ts";
+import type { Shares } from "./fair-shares.ts";
 import { type Batch, type Chunk, currentStep, findPause, type State, type Step } from "./state.ts";
 
 interface Candidate extends LeaseCandidate {

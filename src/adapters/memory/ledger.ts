@@ -12,7 +12,7 @@ import {
 } from "../../core/ledger/item-ledger.ts";
 import type { OutcomeMap } from "../../core/items/outcome-map.ts";
 import type { ChunkEffect, StoredChunk } from "../../core/items/tracked-item.ts";
-import type { LedgerLink } from "../../ports/store/ledger.ts";
+import type { LedgerLink } from "../../ports/store/ledger-store.ts";
 import type { Recorder } from "./records.ts";
 import type { Batch, Chunk, State, Step } from "./state.ts";
 

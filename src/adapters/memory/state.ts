@@ -15,13 +15,13 @@ import type { TrackedItem } from "../../core/items/tracked-item.ts";
 import { type Abandoned, addCounts, type StepSettings } from "../../core/batch/step.ts";
 import { FIRST_LOOK, type WatchState } from "../../core/batch/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { BatchSnapshot, CancelFacts, Submission } from "../../ports/store/conducting.ts";
-import type { UndeliveredLetter } from "../../ports/store/delivering.ts";
-import type { StoredCheckpoint, StoredKey } from "../../ports/store/ledger.ts";
-import type { PauseRequest, PauseScope } from "../../ports/store/operating.ts";
-import type { StoredRecord, StoredResult } from "../../ports/store/reading.ts";
-import type { StoredMessage } from "../../ports/store/topics.ts";
-import type { Served } from "../../ports/store/working.ts";
+import type { BatchSnapshot, CancelFacts, Submission } from "../../ports/store/conductor-store.ts";
+import type { UndeliveredLetter } from "../../ports/store/delivery-store.ts";
+import type { StoredCheckpoint, StoredKey } from "../../ports/store/ledger-store.ts";
+import type { PauseRequest, PauseScope } from "../../ports/store/operator-store.ts";
+import type { StoredRecord, StoredResult } from "../../ports/store/query-store.ts";
+import type { StoredMessage } from "../../ports/store/topic-store.ts";
+import type { Served } from "../../ports/store/worker-store.ts";
 
 export interface Chunk {
   readonly start: number;

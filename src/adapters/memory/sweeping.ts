@@ -10,13 +10,13 @@ import {
   noteLook,
 } from "../../core/batch/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { nameSlicingDuty } from "../../ports/store/conducting.ts";
-import type { SweepPolicy, SweepResult } from "../../ports/store/working.ts";
+import { nameSlicingDuty } from "../../ports/store/conductor-store.ts";
+import type { SweepPolicy, SweepResult } from "../../ports/store/worker-store.ts";
 import type { Lanes } from "./lanes.ts";
 import { findPlace, keepsLedger, type Ledger } from "./ledger.ts";
 import { listDue, mayRun } from "./leasing.ts";
-import { type Life, readStored } from "./life.ts";
-import type { Permits } from "./permits.ts";
+import { type Life, readStored } from "./batch-lifecycle.ts";
+import type { Permits } from "./concurrency-permits.ts";
 import {
   type Batch,
   currentStep,
@@ -26,7 +26,7 @@ import {
   noteAbandoned,
   type State,
 } from "./state.ts";
-import type { Working } from "./working.ts";
+import type { Working } from "./settling.ts";
 
 export interface SweepingParts {
   readonly state: State;

@@ -1,7 +1,7 @@
 /** How the row of a dead letter reads as a value, in every store that speaks SQL. */
 import type { Act } from "../../core/batch/batch.ts";
 import type { ErrorClass } from "../../core/base/errors.ts";
-import type { DeadLetter } from "../../ports/store/reading.ts";
+import type { DeadLetter } from "../../ports/store/query-store.ts";
 import type { ItemRow } from "./rows.ts";
 
 export type LetterRow = ItemRow & {

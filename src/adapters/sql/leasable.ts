@@ -1,5 +1,5 @@
 /** Chunks that may be leased, and how many of them are taken. */
-import type { LeaseRequest } from "../../ports/store/working.ts";
+import type { LeaseRequest } from "../../ports/store/worker-store.ts";
 
 export interface ChunkRow {
   readonly chunk: number;

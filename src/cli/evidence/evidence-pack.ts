@@ -16,7 +16,7 @@ import { proveRecord } from "../../ledger/verify/proof.ts";
 import { type BatchEntry, readTimeline, type TimelineEntry } from "../../ledger/verify/timeline.ts";
 import type { Verdict } from "../../ledger/verify/verdict.ts";
 import { verifyExport } from "../../ledger/verify/verify-export.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { viewBatchFully } from "../views/batch-view.ts";
 import type { Cli } from "../output/cli.ts";

@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import { ERROR_CLASSES, type ErrorClass, SluiceError } from "../../core/base/errors.ts";
 import type { LetterFilter } from "../../core/items/redrive.ts";
 import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import { collect } from "./act-flags.ts";
 import { findStep } from "../views/step-name.ts";
 

@@ -5,11 +5,11 @@
 import { isEnded } from "../../core/batch/batch.ts";
 import { DEFAULT_WATCH_DELAYS } from "../../core/batch/watch.ts";
 import { type Clock, sleep } from "../../ports/clock.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { SweepPolicy } from "../../ports/store/working.ts";
+import type { SweepPolicy } from "../../ports/store/worker-store.ts";
 import { DEFAULT_SETTINGS, type EngineSettings } from "../../runtime/system/settings.ts";
-import { Wake } from "../../runtime/system/wake.ts";
+import { Wake } from "../../runtime/system/change-signal.ts";
 
 /** Also looks if every word of a change is lost. */
 const LOOK_EVERY_MS = 500;

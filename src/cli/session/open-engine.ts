@@ -2,9 +2,9 @@
 import type { Clock } from "../../ports/clock.ts";
 import { openKeyFile } from "../../ledger/keys/key-file.ts";
 import { Engine } from "../../runtime/engine/engine.ts";
-import type { Heart } from "../../runtime/health/heart.ts";
+import type { Heart } from "../../runtime/health/worker-health.ts";
 import type { Log } from "../../runtime/system/log.ts";
-import type { LedgerOptions } from "../../runtime/evidence/notary.ts";
+import type { LedgerOptions } from "../../runtime/evidence/ledger-signing-job.ts";
 import type { Config } from "../config/config.ts";
 import { startNotified } from "./notifying.ts";
 import { keepMemoryFlat } from "../process/flat-memory.ts";

@@ -1,6 +1,6 @@
 /** Undelivered letters as people and machines are shown them. */
 import { formatInstant } from "../../ports/clock.ts";
-import type { UndeliveredLetter } from "../../ports/store/delivering.ts";
+import type { UndeliveredLetter } from "../../ports/store/delivery-store.ts";
 import { formatAge } from "../output/format-duration.ts";
 import { formatCount } from "../output/format-number.ts";
 import { makeInert } from "../output/inert-text.ts";

@@ -1,6 +1,6 @@
 /** Checks proofs, with nothing but the document and the keys that the reader trusts. */
 import { type ChainLine, readChainLine } from "../format/chain-line.ts";
-import { type Checkpoint, parseCheckpoint } from "../format/checkpoint.ts";
+import { type Checkpoint, parseCheckpoint } from "../format/signed-head.ts";
 import { type ItemLine, readItemLine } from "../format/item-line.ts";
 import { digestDetails, SALT_BYTES } from "../format/item-record.ts";
 import { readItemsChange } from "../format/items-change.ts";

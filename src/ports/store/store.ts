@@ -2,15 +2,15 @@
  * The store is the truth: batches, chunks, outcomes, dead letters, results and records live in it.
  * Its contract is the conformance suite (test/conformance), which every adapter passes.
  */
-import type { ConductingStore } from "./conducting.ts";
-import type { DeliveringStore } from "./delivering.ts";
-import type { LedgerStore } from "./ledger.ts";
-import type { LimitingStore } from "./limiting.ts";
-import type { OperatingStore } from "./operating.ts";
-import type { ReadingStore } from "./reading.ts";
-import type { TopicStore } from "./topics.ts";
-import type { TransactionalStore } from "./within.ts";
-import type { WorkingStore } from "./working.ts";
+import type { ConductingStore } from "./conductor-store.ts";
+import type { DeliveringStore } from "./delivery-store.ts";
+import type { LedgerStore } from "./ledger-store.ts";
+import type { LimitingStore } from "./token-store.ts";
+import type { OperatingStore } from "./operator-store.ts";
+import type { ReadingStore } from "./query-store.ts";
+import type { TopicStore } from "./topic-store.ts";
+import type { TransactionalStore } from "./caller-transaction.ts";
+import type { WorkingStore } from "./worker-store.ts";
 
 export const SQL_DIALECTS = ["sqlite", "postgres"] as const;
 export type SqlDialect = (typeof SQL_DIALECTS)[number];

@@ -2,10 +2,10 @@ import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../test/support/manual-clock.ts";
 import { toWords } from "../../../test/support/outcome-words.ts";
 import { createOutcomeMap, SUCCEEDED, setOutcome } from "../../core/items/outcome-map.ts";
-import type { ItemHistory, LeasedChunk } from "../../ports/store/working.ts";
+import type { ItemHistory, LeasedChunk } from "../../ports/store/worker-store.ts";
 import { ChunkRun } from "./chunk-run.ts";
-import { Heart } from "../health/heart.ts";
-import { type FoundLease, LeasePage } from "../health/lease-page.ts";
+import { Heart } from "../health/worker-health.ts";
+import { type FoundLease, LeasePage } from "../health/shared-leases.ts";
 
 const FAILURE = {
   errorClass: "transient",

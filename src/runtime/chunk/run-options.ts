@@ -1,6 +1,6 @@
 /** What a leased chunk in a worker's hands is made with. */
 import type { CpuPools } from "../cpu/cpu-pools.ts";
-import type { Heart } from "../health/heart.ts";
+import type { Heart } from "../health/worker-health.ts";
 import type { LedgerParts } from "./ledger-lines.ts";
 import type { StepMeter } from "../observing/meter.ts";
 

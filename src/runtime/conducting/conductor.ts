@@ -6,7 +6,7 @@
 import { isEnded } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { type Clock, sleep } from "../../ports/clock.ts";
-import { type BatchSnapshot, nameSlicingDuty } from "../../ports/store/conducting.ts";
+import { type BatchSnapshot, nameSlicingDuty } from "../../ports/store/conductor-store.ts";
 import type { Random } from "../../ports/random.ts";
 import type { SourceLike } from "../../ports/source.ts";
 import type { Store } from "../../ports/store/store.ts";
@@ -16,13 +16,13 @@ import { readOnce } from "./freeze.ts";
 import { acceptsVersion, type Pipeline } from "../pipeline/pipeline.ts";
 import { decideStart } from "../../core/batch/start.ts";
 import { pruneByAge } from "./retention.ts";
-import { Setbacks } from "../system/setbacks.ts";
+import { Setbacks } from "../system/loop-backoff.ts";
 import type { EngineSettings } from "../system/settings.ts";
 import { sliceBatch } from "./slicer.ts";
 import type { InlineWork } from "../../ports/store/plan-inline.ts";
-import { STAND_BY_MS, StandBy } from "./stand-by.ts";
+import { STAND_BY_MS, StandBy } from "./claim-retry-timer.ts";
 import type { Step } from "../pipeline/step.ts";
-import { Wake } from "../system/wake.ts";
+import { Wake } from "../system/change-signal.ts";
 
 export interface ConductorParts {
   readonly store: Store;

@@ -11,14 +11,14 @@ import {
   NOTHING_SPARED,
   spareAll,
   type Sparing,
-} from "../../core/items/sparing.ts";
+} from "../../core/items/outage-grace.ts";
 import { makeWatchDelays } from "../../core/batch/watch.ts";
 import { type Clock, sleep } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { SweepPolicy, SweepResult } from "../../ports/store/working.ts";
+import type { SweepPolicy, SweepResult } from "../../ports/store/worker-store.ts";
 import type { Log } from "../system/log.ts";
-import { Setbacks } from "../system/setbacks.ts";
+import { Setbacks } from "../system/loop-backoff.ts";
 import type { EngineSettings } from "../system/settings.ts";
 
 export interface SweeperParts {

@@ -8,7 +8,7 @@ import { OptionProblems } from "../../core/events/option-problems.ts";
 import { nameGroupReader } from "../../core/events/reader-name.ts";
 import type { RetryPolicy } from "../../core/base/retry.ts";
 import { isTopicName, TOPIC_NAME_RULE } from "../../core/events/topic.ts";
-import type { ReaderStart } from "../../ports/store/delivering.ts";
+import type { ReaderStart } from "../../ports/store/delivery-store.ts";
 import type { Sink, SinkContext } from "../../ports/sink.ts";
 import type { TopicMessage } from "../../ports/store/topic-message.ts";
 import type { Delivery } from "./stream.ts";

@@ -7,7 +7,7 @@ import { SluiceError } from "../../core/base/errors.ts";
 import { OptionProblems } from "../../core/events/option-problems.ts";
 import type { RetryPolicy } from "../../core/base/retry.ts";
 import type { BatchEvent } from "../../ports/store/batch-event.ts";
-import type { ReaderStart } from "../../ports/store/delivering.ts";
+import type { ReaderStart } from "../../ports/store/delivery-store.ts";
 import type { Sink, SinkContext } from "../../ports/sink.ts";
 import type { Delivery } from "./stream.ts";
 

@@ -2,7 +2,7 @@
 import { SluiceError } from "../../core/base/errors.ts";
 import { readGroupName } from "../../core/events/reader-name.ts";
 import { sleep } from "../../ports/clock.ts";
-import type { UndeliveredLetter } from "../../ports/store/delivering.ts";
+import type { UndeliveredLetter } from "../../ports/store/delivery-store.ts";
 import type { Sink } from "../../ports/sink.ts";
 import {
   type MessagesHandler,
@@ -10,7 +10,7 @@ import {
   Consumer,
   type MessageHandler,
 } from "./consumer.ts";
-import { Relay, type RelayParts } from "./relay.ts";
+import { Relay, type RelayParts } from "./stream-delivery.ts";
 import {
   type EventHandler,
   type Recipient,

@@ -1,7 +1,7 @@
 /** Letters of events and messages that were given up: found, listed, and handed over once more. */
 import { describeError, SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { UndeliveredPage, UndeliveredLetter } from "../../ports/store/delivering.ts";
+import type { UndeliveredPage, UndeliveredLetter } from "../../ports/store/delivery-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { type Delivery, readStream } from "./stream.ts";
 import type { Recipient } from "./subscriber.ts";

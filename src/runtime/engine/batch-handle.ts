@@ -10,15 +10,15 @@ import {
   type ProgressSample,
 } from "../../core/batch/progress.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { BatchSnapshot, StepSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot, StepSnapshot } from "../../ports/store/conductor-store.ts";
 import type { LetterFilter } from "../../core/items/redrive.ts";
-import type { DeadLetter } from "../../ports/store/reading.ts";
+import type { DeadLetter } from "../../ports/store/query-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { type BatchEvent, readEvent } from "../delivering/batch-event.ts";
 import type { ActOptions, Operator, RedriveOptions, StopOptions, Explanation } from "./operator.ts";
 import { listItems, type ListedItem } from "./item-list.ts";
-import type { RecordTail } from "./record-tail.ts";
-import { Wake } from "../system/wake.ts";
+import type { RecordTail } from "./record-poller.ts";
+import { Wake } from "../system/change-signal.ts";
 
 export interface BatchProgress {
   readonly batch: string;

@@ -1,9 +1,9 @@
 /** What an engine, a submit and a close are told. */
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
-import type { Heart } from "../health/heart.ts";
+import type { Heart } from "../health/worker-health.ts";
 import type { Log } from "../system/log.ts";
-import type { LedgerOptions } from "../evidence/notary.ts";
+import type { LedgerOptions } from "../evidence/ledger-signing-job.ts";
 import type { EngineSettings } from "../system/settings.ts";
 
 export interface EngineOptions extends Partial<EngineSettings> {

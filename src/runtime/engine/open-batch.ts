@@ -1,13 +1,13 @@
 /** A batch that stays open while its producer adds items, until it is sealed. */
 import { isEnded } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
-import type { BatchSnapshot, PlannedChunk } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot, PlannedChunk } from "../../ports/store/conductor-store.ts";
 import type { Random } from "../../ports/random.ts";
 import { BatchHandle, type HandleParts } from "./batch-handle.ts";
 import { freezePieces } from "../conducting/freeze.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
 import { PlanCheck } from "../conducting/plan-check.ts";
-import { Wake } from "../system/wake.ts";
+import { Wake } from "../system/change-signal.ts";
 
 export interface OpenBatchParts extends HandleParts {
   readonly random: Random;

@@ -3,8 +3,8 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { ManualClock } from "../../../test/support/manual-clock.ts";
 import { createMemoryStore, type MemoryStore } from "../../adapters/memory/store.ts";
 import type { LetterFilter } from "../../core/items/redrive.ts";
-import type { LimitRequest, RedriveRefusal } from "../../ports/store/operating.ts";
-import type { LeasedChunk, Report } from "../../ports/store/working.ts";
+import type { LimitRequest, RedriveRefusal } from "../../ports/store/operator-store.ts";
+import type { LeasedChunk, Report } from "../../ports/store/worker-store.ts";
 import { Operator, readAct, type RedriveOptions } from "./operator.ts";
 
 const ME = { by: "eva", why: "wrong file" };

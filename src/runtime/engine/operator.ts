@@ -13,7 +13,7 @@ import type { LetterFilter } from "../../core/items/redrive.ts";
 import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import { explainBatch, explainChunk, type Why } from "../../core/batch/why.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type {
   LaneMove,
   LimitRequest,
@@ -21,8 +21,8 @@ import type {
   PruneResult,
   RedriveRefusal,
   RedriveResult,
-} from "../../ports/store/operating.ts";
-import type { LaneView } from "../../ports/store/reading.ts";
+} from "../../ports/store/operator-store.ts";
+import type { LaneView } from "../../ports/store/query-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { eraseRecorded } from "../evidence/erasing.ts";
 import { closeKey, type ClosedKey, type Closing, listClosedKeys } from "./key-closing.ts";

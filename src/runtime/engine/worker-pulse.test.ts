@@ -9,10 +9,10 @@ import type { Store } from "../../ports/store/store.ts";
 import { SeededRandom } from "../../testing/world/seeded-random.ts";
 import { MortalClock, VirtualTime } from "../../testing/world/virtual-clock.ts";
 import { Engine } from "./engine.ts";
-import { Heart } from "../health/heart.ts";
-import { LeasePage } from "../health/lease-page.ts";
+import { Heart } from "../health/worker-health.ts";
+import { LeasePage } from "../health/shared-leases.ts";
 import { definePipeline } from "../pipeline/pipeline.ts";
-import { PulsePage } from "../health/pulse-page.ts";
+import { PulsePage } from "../health/shared-health.ts";
 
 /** An engine in virtual time, with the pages that its heart shares. */
 class Rig {

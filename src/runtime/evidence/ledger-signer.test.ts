@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { CHAIN_START, type ChainedRecord, chainRecord } from "../../core/ledger/chain.ts";
 import { introduceKey, makeKey, toSigningKey } from "../../ledger/format/signing-key.ts";
 import type { KeyFile } from "../../ledger/keys/key-file.ts";
-import type { LedgerStore, StoredCheckpoint, StoredKey } from "../../ports/store/ledger.ts";
+import type { LedgerStore, StoredCheckpoint, StoredKey } from "../../ports/store/ledger-store.ts";
 import { LedgerSigner } from "./ledger-signer.ts";
 import type { LogEntry } from "../system/log.ts";
 

@@ -4,7 +4,7 @@
  */
 import { hash } from "node:crypto";
 import { CHAIN_START, type ChainHead, verifyChain } from "../../core/ledger/chain.ts";
-import { parseCheckpoint, signCheckpoint } from "../../ledger/format/checkpoint.ts";
+import { parseCheckpoint, signCheckpoint } from "../../ledger/format/signed-head.ts";
 import { GrowingTree } from "../../ledger/format/growing-tree.ts";
 import type { KeyFile } from "../../ledger/keys/key-file.ts";
 import { hashLeaf } from "../../ledger/format/merkle-tree.ts";
@@ -16,7 +16,7 @@ import {
   type SigningKey,
 } from "../../ledger/format/signing-key.ts";
 import { type Clock, formatInstant } from "../../ports/clock.ts";
-import type { LedgerStore, StoredCheckpoint } from "../../ports/store/ledger.ts";
+import type { LedgerStore, StoredCheckpoint } from "../../ports/store/ledger-store.ts";
 import type { Log } from "../system/log.ts";
 
 export interface SignerParts {

@@ -1,7 +1,7 @@
 /** What a step's executor asks for when it leases, or is offered a batch of one chunk. */
 import { computeItemsAhead, type Speed } from "../../core/items/lease-size.ts";
-import type { LeasedChunk, LeaseRequest } from "../../ports/store/working.ts";
-import type { ExecutorParts } from "./executor-parts.ts";
+import type { LeasedChunk, LeaseRequest } from "../../ports/store/worker-store.ts";
+import type { ExecutorParts } from "./step-worker-parts.ts";
 import type { InlineWork } from "../../ports/store/plan-inline.ts";
 import type { Step } from "../pipeline/step.ts";
 

@@ -4,21 +4,21 @@ import type { Redact } from "../../core/base/redact.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { LeaseRef, Served } from "../../ports/store/working.ts";
+import type { LeaseRef, Served } from "../../ports/store/worker-store.ts";
 import type { CpuPools } from "../cpu/cpu-pools.ts";
-import { Executor } from "./executor.ts";
-import { Gate } from "../running/gate.ts";
-import type { Heart } from "../health/heart.ts";
+import { Executor } from "./step-worker.ts";
+import { Gate } from "../running/exclusive-run.ts";
+import type { Heart } from "../health/worker-health.ts";
 import { addFacts, type Log } from "../system/log.ts";
 import type { Meter } from "../observing/meter.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
 import { computeBeatMs, findEndingBatches } from "../health/renewal.ts";
-import { Setbacks } from "../system/setbacks.ts";
+import { Setbacks } from "../system/loop-backoff.ts";
 import type { EngineSettings } from "../system/settings.ts";
 import type { InlineWork } from "../../ports/store/plan-inline.ts";
 import { SlotPermits } from "../limits/slot-permits.ts";
 import type { Step } from "../pipeline/step.ts";
-import { StopLook } from "./stop-look.ts";
+import { StopLook } from "./stop-poller.ts";
 
 export interface WorkerParts {
   readonly store: Store;

@@ -4,7 +4,7 @@ import { ManualClock } from "../../../test/support/manual-clock.ts";
 import { type BucketState, decideDraw, NEW_BUCKET } from "../../core/limits/bucket.ts";
 import { createOutcomeMap } from "../../core/items/outcome-map.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { TokenDraw } from "../../ports/store/limiting.ts";
+import type { TokenDraw } from "../../ports/store/token-store.ts";
 import { ChunkRun } from "../chunk/chunk-run.ts";
 import { Limiter } from "./limiter.ts";
 

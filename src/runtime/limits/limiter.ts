@@ -6,10 +6,10 @@
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { Supply } from "../../ports/store/limiting.ts";
+import type { Supply } from "../../ports/store/token-store.ts";
 import type { ChunkRun } from "../chunk/chunk-run.ts";
 import type { Log } from "../system/log.ts";
-import { Setbacks } from "../system/setbacks.ts";
+import { Setbacks } from "../system/loop-backoff.ts";
 import { listDemands } from "./token-demand.ts";
 import { Lot, nameSupply, planRest, type StartRight, type Turn } from "./waiting-items.ts";
 

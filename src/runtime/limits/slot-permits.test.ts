@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import type { Permit } from "../../ports/store/working.ts";
+import type { Permit } from "../../ports/store/worker-store.ts";
 import { ChunkRun } from "../chunk/chunk-run.ts";
 import { nameScopes, SlotPermits } from "./slot-permits.ts";
 

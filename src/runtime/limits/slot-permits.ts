@@ -4,7 +4,7 @@
  * before each start.
  */
 import { nameCapScope } from "../../core/limits/caps.ts";
-import type { Permit } from "../../ports/store/working.ts";
+import type { Permit } from "../../ports/store/worker-store.ts";
 import type { ChunkRun } from "../chunk/chunk-run.ts";
 
 const LANES = nameCapScope("lane", "");

@@ -5,14 +5,14 @@
 import { SLACK_MS_MAX } from "../../core/limits/token-bucket.ts";
 import { describeOutages, type StepPace } from "../../core/batch/step.ts";
 import { sleep } from "../../ports/clock.ts";
-import { namePaceBucket, type Supply } from "../../ports/store/limiting.ts";
+import { namePaceBucket, type Supply } from "../../ports/store/token-store.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { LeasedChunk } from "../../ports/store/working.ts";
+import type { LeasedChunk } from "../../ports/store/worker-store.ts";
 import type { ChunkRun } from "../chunk/chunk-run.ts";
 import { checkItem } from "../pipeline/item-check.ts";
 import { Limiter, type LimiterParts, type Needs } from "./limiter.ts";
 import type { Step } from "../pipeline/step.ts";
-import { TokenPurse } from "./token-purse.ts";
+import { TokenPurse } from "./token-balance.ts";
 import { nameSupply, planRest, Queue } from "./waiting-items.ts";
 
 export interface StepLimitsParts extends LimiterParts {

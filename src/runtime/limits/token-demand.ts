@@ -1,5 +1,5 @@
 /** For what tokens are to be drawn: items that wait without one, and could be started. */
-import type { TokenDraw } from "../../ports/store/limiting.ts";
+import type { TokenDraw } from "../../ports/store/token-store.ts";
 import type { Lot, Queue } from "./waiting-items.ts";
 
 export interface Demand {

@@ -5,9 +5,9 @@
  */
 import type { HoldUp } from "../../core/limits/bucket.ts";
 import type { Rest } from "../../core/items/report.ts";
-import type { Supply } from "../../ports/store/limiting.ts";
+import type { Supply } from "../../ports/store/token-store.ts";
 import type { ChunkRun } from "../chunk/chunk-run.ts";
-import { TokenPurse } from "./token-purse.ts";
+import { TokenPurse } from "./token-balance.ts";
 
 export interface StartRight {
   readonly run: ChunkRun;

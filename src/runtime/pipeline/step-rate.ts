@@ -2,7 +2,7 @@
 import { type BucketSpec, RATE_BUCKETS } from "../../core/limits/bucket.ts";
 import { PermanentError } from "../../core/base/errors.ts";
 import type { Rate } from "../../core/limits/token-bucket.ts";
-import type { Supply } from "../../ports/store/limiting.ts";
+import type { Supply } from "../../ports/store/token-store.ts";
 import { checkKey } from "./item-key.ts";
 import type { CheckedRate } from "./rate-check.ts";
 

@@ -1,11 +1,11 @@
 /** Reads what leased chunks of one batch hold, and claims their contents where none may come twice. */
 import { SluiceError } from "../../core/base/errors.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { SliceItems } from "../../ports/source.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { ChunkRun } from "../chunk/chunk-run.ts";
 import { claimContents } from "./content-claims.ts";
-import type { Heart } from "../health/heart.ts";
+import type { Heart } from "../health/worker-health.ts";
 import type { ReaderPool } from "./reader-pool.ts";
 import { nameScopes } from "../limits/slot-permits.ts";
 import type { Step } from "../pipeline/step.ts";

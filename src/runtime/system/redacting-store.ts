@@ -6,7 +6,7 @@
 import type { Act } from "../../core/batch/batch.ts";
 import type { Redact } from "../../core/base/redact.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { Report } from "../../ports/store/working.ts";
+import type { Report } from "../../ports/store/worker-store.ts";
 
 export function makeRedactingStore(store: Store, redact: Redact): Store {
   const clean = <Told extends { readonly code: string; readonly message: string }>(

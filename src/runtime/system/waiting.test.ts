@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../test/support/manual-clock.ts";
-import { Gate, type Pausable } from "../running/gate.ts";
-import { TurnTaker } from "../running/turn-taker.ts";
-import { Wake } from "./wake.ts";
+import { Gate, type Pausable } from "../running/exclusive-run.ts";
+import { TurnTaker } from "../running/event-loop-yield.ts";
+import { Wake } from "./change-signal.ts";
 
 describe("a wake-up", () => {
   test("ends the wait that is on, and leaves no timer", async () => {

@@ -4,9 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { DEFAULT_HEALTH_LIMITS } from "../../../src/core/fleet/health.ts";
 import { SluiceError } from "../../../src/core/base/errors.ts";
-import { Heart } from "../../../src/runtime/health/heart.ts";
+import { Heart } from "../../../src/runtime/health/worker-health.ts";
 import { systemClock } from "../../../src/runtime/system/system-clock.ts";
-import { Vigil, type VigilPage } from "../../../src/health-thread/vigil.ts";
+import { Vigil, type VigilPage } from "../../../src/health-thread/probe-server.ts";
 
 const TERMS = { worker: 1, leaseMs: 15_000, renewMs: 5_000 };
 

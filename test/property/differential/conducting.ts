@@ -1,7 +1,7 @@
 /** What submitters, slicers and producers do, as commands. */
 import fc from "fast-check";
 import type { StepSettings } from "../../../src/core/batch/step.ts";
-import { nameSlicingDuty, type PlanPart } from "../../../src/ports/store/conducting.ts";
+import { nameSlicingDuty, type PlanPart } from "../../../src/ports/store/conductor-store.ts";
 import {
   command,
   isRunning,

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { type Batch, hasLeases } from "../../../src/adapters/memory/state.ts";
 import { BATCH_STATES } from "../../../src/core/batch/batch.ts";
-import type { PauseScope } from "../../../src/ports/store/operating.ts";
+import type { PauseScope } from "../../../src/ports/store/operator-store.ts";
 import {
   act,
   command,

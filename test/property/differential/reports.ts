@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { HOLD_UPS } from "../../../src/core/limits/bucket.ts";
 import type { LedgerBlock } from "../../../src/core/ledger/item-ledger.ts";
-import type { Report } from "../../../src/ports/store/working.ts";
+import type { Report } from "../../../src/ports/store/worker-store.ts";
 import { toMap, toWords, type Word } from "../../support/outcome-words.ts";
 import type { Held } from "../simulated-worker.ts";
 

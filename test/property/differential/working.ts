@@ -6,7 +6,7 @@ import {
   type LeaseRequest,
   nameLease,
   type SweepPolicy,
-} from "../../../src/ports/store/working.ts";
+} from "../../../src/ports/store/worker-store.ts";
 import { SimulatedWorker } from "../simulated-worker.ts";
 import { CONTENTS, type Deeds, deeds } from "./reports.ts";
 import { command, isRunning, onceIn, PIPELINES, type Stage, target, VERSIONS } from "./stage.ts";

@@ -3,13 +3,13 @@
  * stuck where the lane's policy is not to wait for them. Lists are made without a lock; who acts has
  * the batch's, and looks again.
  */
-import { nameSlicingDuty } from "../../../ports/store/conducting.ts";
-import type { SweepPolicy } from "../../../ports/store/working.ts";
+import { nameSlicingDuty } from "../../../ports/store/conductor-store.ts";
+import type { SweepPolicy } from "../../../ports/store/worker-store.ts";
 import type { BatchRow } from "../../sql/rows.ts";
 import { describeStuck, STALE } from "../../sql/sweep-rules.ts";
 import { lockBatch } from "../connection/batch-lock.ts";
 import type { Lanes } from "./lanes.ts";
-import type { Life } from "./life.ts";
+import type { Life } from "./batch-lifecycle.ts";
 import type { Recorder } from "../ledger/records.ts";
 import { PAUSE_OF_BATCH } from "../connection/rows.ts";
 import { statement } from "../connection/statement.ts";

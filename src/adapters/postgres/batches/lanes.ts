@@ -10,7 +10,7 @@ import {
   decideTurn,
   type LanePolicy,
 } from "../../../core/batch/lane.ts";
-import type { LaneMove } from "../../../ports/store/operating.ts";
+import type { LaneMove } from "../../../ports/store/operator-store.ts";
 import { type BatchRow, readPause } from "../../sql/rows.ts";
 import type { Recorder } from "../ledger/records.ts";
 import { PAUSE_OF_BATCH } from "../connection/rows.ts";

@@ -4,7 +4,7 @@
  */
 import type { LeaseAccount } from "../../../core/limits/fair-share.ts";
 import type { ChunkEffect, StoredChunk, TrackedItem } from "../../../core/items/tracked-item.ts";
-import type { LeaseRef } from "../../../ports/store/working.ts";
+import type { LeaseRef } from "../../../ports/store/worker-store.ts";
 import { type ItemRow, toTrackedItem } from "../../sql/rows.ts";
 import type { HeldRow, StepChanges } from "../../sql/step-changes.ts";
 import { byKey } from "../connection/by-key.ts";

@@ -1,13 +1,13 @@
 /** Checkpoints of chains, the keys that signed them, and erasing, in SQL. */
 import { type Act, describeAct } from "../../../core/batch/batch.ts";
-import { CHECKPOINTS_TOPIC, describeCheckpoint } from "../../../core/ledger/checkpoint-message.ts";
+import { CHECKPOINTS_TOPIC, describeCheckpoint } from "../../../core/ledger/signed-head-message.ts";
 import { measureLink } from "../../../core/ledger/item-ledger.ts";
 import type {
   KeptDetails,
   LedgerStore,
   StoredCheckpoint,
   StoredKey,
-} from "../../../ports/store/ledger.ts";
+} from "../../../ports/store/ledger-store.ts";
 import type { BatchRow } from "../../sql/rows.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Ledger } from "./ledger.ts";

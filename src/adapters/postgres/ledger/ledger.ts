@@ -15,8 +15,8 @@ import {
 } from "../../../core/ledger/item-ledger.ts";
 import type { OutcomeMap } from "../../../core/items/outcome-map.ts";
 import type { ChunkEffect, StoredChunk } from "../../../core/items/tracked-item.ts";
-import type { LedgerLink } from "../../../ports/store/ledger.ts";
-import type { Report } from "../../../ports/store/working.ts";
+import type { LedgerLink } from "../../../ports/store/ledger-store.ts";
+import type { Report } from "../../../ports/store/worker-store.ts";
 import { type LinkRow, toLink } from "../../sql/ledger-rows.ts";
 import type { Recorder } from "./records.ts";
 import { statement } from "../connection/statement.ts";

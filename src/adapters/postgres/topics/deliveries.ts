@@ -5,7 +5,7 @@ import type {
   ReaderStart,
   UndeliveredLetter,
   UndeliveredPage,
-} from "../../../ports/store/delivering.ts";
+} from "../../../ports/store/delivery-store.ts";
 import { statement } from "../connection/statement.ts";
 import type { Transaction } from "../connection/transaction.ts";
 

@@ -17,15 +17,15 @@ import {
   TENANTS_PER_LEASE_MAX,
 } from "../../../core/limits/fair-share.ts";
 import { countPending } from "../../../core/items/outcome-map.ts";
-import type { LeasedChunk, LeaseRequest } from "../../../ports/store/working.ts";
+import type { LeasedChunk, LeaseRequest } from "../../../ports/store/worker-store.ts";
 import { type Budget, type ChunkRow, listVersions } from "../../sql/leasable.ts";
 import { type ItemRow, readCheckpoint } from "../../sql/rows.ts";
-import { readShare, type ShareRow } from "../../sql/uses.ts";
+import { readShare, type ShareRow } from "../../sql/lease-usage.ts";
 import { byKey } from "../connection/by-key.ts";
-import type { CappedRow, PermitBook, Permits } from "../limits/permits.ts";
+import type { CappedRow, PermitBook, Permits } from "../limits/concurrency-permits.ts";
 import { readLeasable } from "./leasable-chunks.ts";
 import { insertRun } from "../chunks/lease-runs.ts";
-import type { Shares } from "../limits/shares.ts";
+import type { Shares } from "../limits/fair-shares.ts";
 import { statement } from "../connection/statement.ts";
 import { FRESH_LIMIT } from "../batches/steps.ts";
 import { awaitLater, type Transaction } from "../connection/transaction.ts";

@@ -5,7 +5,7 @@
  */
 import { decideLoss, failPending, STALLED } from "../../../core/items/loss.ts";
 import { FIRST_LOOK } from "../../../core/batch/watch.ts";
-import type { SweepPolicy, SweepResult } from "../../../ports/store/working.ts";
+import type { SweepPolicy, SweepResult } from "../../../ports/store/worker-store.ts";
 import { type LedgerRow, StepChanges } from "../../sql/step-changes.ts";
 import { DEADLINE, judgeLook, SEAL_DEADLINE, type WatchedRow } from "../../sql/sweep-rules.ts";
 import { lockBatch } from "../connection/batch-lock.ts";
@@ -16,8 +16,8 @@ import { type Held, HELD_COLUMNS } from "../chunks/held-chunks.ts";
 import { type Done, LaneTending, type LaneTendingParts, NOTHING } from "../batches/lane-tending.ts";
 import { LOST_RUN, materialise, materialiseLost } from "../chunks/lease-runs.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Limiting } from "../limits/limiting.ts";
-import type { Permits } from "../limits/permits.ts";
+import type { Limiting } from "../limits/token-buckets.ts";
+import type { Permits } from "../limits/concurrency-permits.ts";
 import { statement } from "../connection/statement.ts";
 import { FRESH_LIMIT } from "../batches/steps.ts";
 import type { Topics } from "../topics/topics.ts";

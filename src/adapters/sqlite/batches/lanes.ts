@@ -8,7 +8,7 @@ import {
   type LanePolicy,
 } from "../../../core/batch/lane.ts";
 import type { Clock } from "../../../ports/clock.ts";
-import type { LaneMove } from "../../../ports/store/operating.ts";
+import type { LaneMove } from "../../../ports/store/operator-store.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Recorder } from "../ledger/records.ts";
 import { type BatchRow, readPause } from "../../sql/rows.ts";

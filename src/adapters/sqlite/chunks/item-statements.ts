@@ -14,7 +14,7 @@ import type {
   ItemStatement,
   SqlValue,
 } from "../../../core/items/item-commit.ts";
-import { type LeaseRef, nameLease } from "../../../ports/store/working.ts";
+import { type LeaseRef, nameLease } from "../../../ports/store/worker-store.ts";
 import type { Connection } from "../connection/connection.ts";
 import {
   isForeignKeyFault,

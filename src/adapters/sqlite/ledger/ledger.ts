@@ -11,7 +11,7 @@ import {
 } from "../../../core/ledger/item-ledger.ts";
 import type { OutcomeMap } from "../../../core/items/outcome-map.ts";
 import type { ChunkEffect, StoredChunk } from "../../../core/items/tracked-item.ts";
-import type { LedgerLink } from "../../../ports/store/ledger.ts";
+import type { LedgerLink } from "../../../ports/store/ledger-store.ts";
 import { type LinkRow, measureRow, toLink } from "../../sql/ledger-rows.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Recorder } from "./records.ts";

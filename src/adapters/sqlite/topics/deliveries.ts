@@ -7,7 +7,7 @@ import type {
   NewLetter,
   ReaderStart,
   UndeliveredLetter,
-} from "../../../ports/store/delivering.ts";
+} from "../../../ports/store/delivery-store.ts";
 import type { Connection } from "../connection/connection.ts";
 
 type LetterRow = Omit<UndeliveredLetter, "givenUpAt"> & { readonly given_up_at: number };

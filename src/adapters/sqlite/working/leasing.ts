@@ -19,9 +19,9 @@ import {
   TENANTS_PER_LEASE_MAX,
 } from "../../../core/limits/fair-share.ts";
 import { countPending } from "../../../core/items/outcome-map.ts";
-import type { LeasedChunk, LeaseRequest } from "../../../ports/store/working.ts";
+import type { LeasedChunk, LeaseRequest } from "../../../ports/store/worker-store.ts";
 import type { Connection } from "../connection/connection.ts";
-import type { CappedRow, Permits } from "../limits/permits.ts";
+import type { CappedRow, Permits } from "../limits/concurrency-permits.ts";
 import { type ItemRow, readCheckpoint } from "../../sql/rows.ts";
 import {
   type Budget,
@@ -30,8 +30,8 @@ import {
   listVersions,
   takeWithin,
 } from "../../sql/leasable.ts";
-import { readShare, type ShareRow } from "../../sql/uses.ts";
-import type { Shares } from "../limits/shares.ts";
+import { readShare, type ShareRow } from "../../sql/lease-usage.ts";
+import type { Shares } from "../limits/fair-shares.ts";
 import { FRESH_LIMIT } from "../batches/steps.ts";
 
 interface StepRow extends CappedRow {

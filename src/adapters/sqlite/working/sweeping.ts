@@ -7,8 +7,8 @@ import type { EndReason } from "../../../core/batch/batch.ts";
 import { decideLoss, failPending, STALLED } from "../../../core/items/loss.ts";
 import { FIRST_LOOK } from "../../../core/batch/watch.ts";
 import type { Clock } from "../../../ports/clock.ts";
-import { nameSlicingDuty } from "../../../ports/store/conducting.ts";
-import type { SweepPolicy, SweepResult } from "../../../ports/store/working.ts";
+import { nameSlicingDuty } from "../../../ports/store/conductor-store.ts";
+import type { SweepPolicy, SweepResult } from "../../../ports/store/worker-store.ts";
 import { type LedgerRow, StepChanges } from "../../sql/step-changes.ts";
 import {
   DEADLINE,
@@ -22,8 +22,8 @@ import { type Chunks, HELD_COLUMNS } from "../chunks/chunks.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Lanes } from "../batches/lanes.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Life } from "../batches/life.ts";
-import type { Permits } from "../limits/permits.ts";
+import type { Life } from "../batches/batch-lifecycle.ts";
+import type { Permits } from "../limits/concurrency-permits.ts";
 import type { Recorder } from "../ledger/records.ts";
 import type { BatchRow } from "../../sql/rows.ts";
 import { PAUSE_OF_BATCH } from "../connection/rows.ts";

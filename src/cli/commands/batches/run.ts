@@ -1,7 +1,7 @@
 /** `sluice run`: submits a batch, or takes up the unfinished one, and works on just that one here. */
 import type { Command } from "commander";
 import { isEnded } from "../../../core/batch/batch.ts";
-import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import { addBatchFlags, addConcurrencyFlag, type BatchFlags } from "../../flags/batch-flags.ts";
 import { formatJson } from "../../output/inert-text.ts";
 import { viewBatch, countRun } from "../../views/batch-view.ts";
@@ -13,7 +13,7 @@ import { followBatch } from "../../session/follow-batch.ts";
 import { formatDuration } from "../../output/format-duration.ts";
 import { formatCount } from "../../output/format-number.ts";
 import { finishNotifying, subscribeNotified } from "../../session/notifying.ts";
-import { outlast } from "../../process/outlast.ts";
+import { outlast } from "../../process/retry-while-store-down.ts";
 import { reportEnding } from "../../session/report-ending.ts";
 import { quoteCommand } from "../../output/shell-words.ts";
 import { StopRequest } from "../../process/stop-request.ts";

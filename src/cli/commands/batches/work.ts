@@ -2,17 +2,17 @@
 import type { Command } from "commander";
 import { BATCH_STATES, type BatchState, isEnded } from "../../../core/batch/batch.ts";
 import { sleep } from "../../../ports/clock.ts";
-import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import type { Store } from "../../../ports/store/store.ts";
 import type { Engine } from "../../../runtime/engine/engine.ts";
-import { Heart } from "../../../runtime/health/heart.ts";
+import { Heart } from "../../../runtime/health/worker-health.ts";
 import type { Log } from "../../../runtime/system/log.ts";
 import { listPages } from "../../../runtime/engine/pages.ts";
 import { canWorkOn, type Pipeline } from "../../../runtime/pipeline/pipeline.ts";
-import { Setbacks } from "../../../runtime/system/setbacks.ts";
+import { Setbacks } from "../../../runtime/system/loop-backoff.ts";
 import { systemRandom } from "../../../runtime/system/system-random.ts";
 import { resolveSettings } from "../../../runtime/system/settings.ts";
-import { Wake } from "../../../runtime/system/wake.ts";
+import { Wake } from "../../../runtime/system/change-signal.ts";
 import {
   adjustPipeline,
   addConcurrencyFlag,
@@ -48,7 +48,7 @@ import {
   tellSupervisor,
 } from "../../process/supervised.ts";
 import { Supervisor } from "../../process/supervisor.ts";
-import { startVigil } from "../../process/work-vigil.ts";
+import { startVigil } from "../../process/work-probes.ts";
 
 interface WorkFlags extends BatchFlags {
   readonly untilIdle?: boolean;

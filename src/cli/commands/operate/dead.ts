@@ -1,8 +1,8 @@
 /** `sluice dead`: the items of a batch that gave up, and why. */
 import type { Command } from "commander";
 import type { LetterFilter } from "../../../core/items/redrive.ts";
-import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
-import type { DeadLetter } from "../../../ports/store/reading.ts";
+import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
+import type { DeadLetter } from "../../../ports/store/query-store.ts";
 import type { Store } from "../../../ports/store/store.ts";
 import type { Cli } from "../../output/cli.ts";
 import { formatJson } from "../../output/inert-text.ts";

@@ -2,7 +2,7 @@
 import { type Command, Option } from "commander";
 import { describeError, SluiceError } from "../../../core/base/errors.ts";
 import { readGroupName } from "../../../core/events/reader-name.ts";
-import type { UndeliveredLetter } from "../../../ports/store/delivering.ts";
+import type { UndeliveredLetter } from "../../../ports/store/delivery-store.ts";
 import type { Store } from "../../../ports/store/store.ts";
 import { Consumer } from "../../../runtime/delivering/consumer.ts";
 import { type Recipient, Subscriber } from "../../../runtime/delivering/subscriber.ts";
