@@ -335,8 +335,8 @@ function isChange(verb: StoreVerb, answer: unknown): boolean {
     case "setLanePolicy":
     case "moveInLane":
     case "redrive":
-    case "editLetter":
-    case "discardLetters":
+    case "editDeadLetter":
+    case "discardDeadLetters":
       return true;
     case "work": {
       const { reports, leased } = answer as { reports: unknown[]; leased: unknown[] };

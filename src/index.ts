@@ -16,7 +16,7 @@ export type { LimitChange, LimitSetting, LimitTarget, LimitValue } from "./core/
 export type { Outcome } from "./core/items/outcome-map.ts";
 export type { Rate } from "./core/limits/token-bucket.ts";
 export type { BatchEvent } from "./ports/store/batch-event.ts";
-export type { UndeliveredLetter } from "./ports/store/delivery-store.ts";
+export type { UndeliveredEvent } from "./ports/store/delivery-store.ts";
 export type { LimitRequest } from "./ports/store/operator-store.ts";
 export type { DeadLetter, LaneView } from "./ports/store/query-store.ts";
 export type { Sink, SinkContext } from "./ports/sink.ts";

@@ -96,7 +96,7 @@ function settleChunk({ batch, step, chunk, fence }: LeasedChunk): Report {
     messages: [],
     commits: [],
     abandoned: [],
-    rest: null,
+    limitWait: null,
     starting: [],
     intent: "yield",
     busyMs: 0,

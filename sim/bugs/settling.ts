@@ -4,7 +4,7 @@ import type { Bug } from "./bug.ts";
 const OUTCOMES = "src/core/items/outcome-map.ts";
 const REPORT = "src/core/items/report.ts";
 const NOTES = "src/runtime/chunk/chunk-notes.ts";
-const PATIENT = "src/runtime/system/retrying-store.ts";
+const RETRYING = "src/runtime/system/retrying-store.ts";
 
 export const settlingBugs: readonly Bug[] = [
   {
@@ -67,7 +67,7 @@ export const settlingBugs: readonly Bug[] = [
     return await act(tellings.map(({ report }) => report));`,
     also: [
       {
-        file: PATIENT,
+        file: RETRYING,
         before: '  "draw",\n]',
         after: '  "draw",\n  "work",\n]',
       },
@@ -93,7 +93,7 @@ export const settlingBugs: readonly Bug[] = [
     );`,
     also: [
       {
-        file: PATIENT,
+        file: RETRYING,
         before: '  "draw",\n]',
         after: '  "draw",\n  "work",\n]',
       },
@@ -103,7 +103,7 @@ export const settlingBugs: readonly Bug[] = [
     name: "gives-up-after-one-refusal",
     what: "One call that the store refuses for the moment stops the worker.",
     peers: ["bullmq#36", "pg-boss#549"],
-    file: PATIENT,
+    file: RETRYING,
     before: "if (!mayTryAgain(error, errorClass, parts)) throw error;",
     after: "if (attempt >= 1 || !mayTryAgain(error, errorClass, parts)) throw error;",
   },

@@ -54,7 +54,7 @@ export const shareBugs: readonly Bug[] = [
     name: "charges-not-corrected",
     what: "A lease stays charged as if all items took the same time.",
     file: "src/adapters/memory/settling.ts",
-    before: "    uses.apply();\n",
+    before: "    leaseUsage.apply();\n",
     after: "",
     rare: true,
   },

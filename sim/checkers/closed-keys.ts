@@ -149,7 +149,7 @@ function checkOwn(scene: Scene) {
       const newest = grantedAt.get(`${node.name}.${node.life} ${name}`) ?? 0;
       const troubled = troubledAt.get(node) ?? Number.NEGATIVE_INFINITY;
       // Those that are looked at or announced first were on their way when it was told.
-      if (run.plot.checkMaxMs !== null || findPlace(scene, run)?.chunk.careful !== false) return;
+      if (run.plot.checkMaxMs !== null || findPlace(scene, run)?.chunk.guarded !== false) return;
       if (newest > closing.at - ANSWER_MS || time.nowMs - troubled < LATE_MS) return;
       scene.say(`${describeRun(run)} with what it held of ${name} when told to leave it alone`);
     },

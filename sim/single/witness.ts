@@ -93,7 +93,7 @@ export class Witness implements WorldListener, RunListener {
 
   #checkHistory(what: string, chunk: Chunk, position: number, attempt: number): void {
     const tracked = chunk.tracked.get(position);
-    if (chunk.careful && tracked?.started !== true) this.#say(`${what}, which was not announced`);
+    if (chunk.guarded && tracked?.started !== true) this.#say(`${what}, which was not announced`);
     if (tracked !== undefined && tracked.dueAt > this.#world.time.nowMs) {
       this.#say(`${what} ${tracked.dueAt - this.#world.time.nowMs} ms before it is due`);
     }

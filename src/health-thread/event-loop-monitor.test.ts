@@ -1,27 +1,27 @@
 import { expect, test } from "vitest";
 import { ManualClock } from "../../test/support/manual-clock.ts";
-import { Heart } from "../runtime/health/worker-health.ts";
-import { HangWatch } from "./event-loop-monitor.ts";
+import { WorkerHealth } from "../runtime/health/worker-health.ts";
+import { EventLoopMonitor } from "./event-loop-monitor.ts";
 
 const LIMITS = { heartbeatMs: 120_000, taskBuffer: 1.5 };
 
 /** A loop that comes around only when the test says so. */
 function makeRig() {
   const clock = new ManualClock();
-  const heart = new Heart(clock);
-  heart.start({ worker: 1, leaseMs: 15_000, renewMs: 5_000 });
+  const health = new WorkerHealth(clock);
+  health.start({ worker: 1, leaseMs: 15_000, renewMs: 5_000 });
   // Its own timers do not ring; the worker runs all the same.
-  heart.noteStopped();
-  heart.pulse.count("status", 1);
+  health.noteStopped();
+  health.pulse.count("status", 1);
   const told: string[] = [];
-  const watch = new HangWatch({
+  const watch = new EventLoopMonitor({
     clock,
     limits: LIMITS,
-    readPulse: () => heart.pulse.read(),
+    readPulse: () => health.pulse.read(),
     onHung: (message) => void told.push(message),
   });
-  const beat = (): void => heart.pulse.set("beatAt", clock.monotonicMs());
-  return { clock, heart, told, watch, beat };
+  const beat = (): void => health.pulse.set("beatAt", clock.monotonicMs());
+  return { clock, health, told, watch, beat };
 }
 
 test("a loop that hangs for longer than its limit is told of once, some seconds later", async () => {
@@ -45,10 +45,10 @@ test("a loop that comes around again after a sleep of its machine is not taken f
 });
 
 test("a worker that is not at work, or has failed, does not hang", async () => {
-  const { clock, told, heart, watch } = makeRig();
-  heart.pulse.count("status", 0);
+  const { clock, told, health, watch } = makeRig();
+  health.pulse.count("status", 0);
   await clock.run(200_000);
-  heart.pulse.count("status", -1);
+  health.pulse.count("status", -1);
   await clock.run(200_000);
   expect(told).toEqual([]);
   watch.stop();

@@ -2,13 +2,13 @@
  * Finds a loop that has hung for longer than it may, where somebody starts another process in the
  * place of one that ends: nothing of the loop's own will ever run again, not even for a signal.
  */
-import { decideHealth, type HealthLimits, type Pulse } from "../core/fleet/health.ts";
+import { decideHealth, type HealthLimits, type HealthSample } from "../core/fleet/health.ts";
 import type { Clock } from "../ports/clock.ts";
 
-export interface HangWatchParts {
+export interface EventLoopMonitorParts {
   readonly clock: Clock;
   readonly limits: HealthLimits;
-  readonly readPulse: () => Pulse;
+  readonly readPulse: () => HealthSample;
   /** Told once, with the reason. */
   readonly onHung: (message: string) => void;
 }
@@ -20,12 +20,12 @@ const LOOK_MS = 1_000;
  */
 const LOOKS_IN_A_ROW = 5;
 
-export class HangWatch {
-  readonly #parts: HangWatchParts;
+export class EventLoopMonitor {
+  readonly #parts: EventLoopMonitorParts;
   #looks = 0;
   #cancel: () => void;
 
-  constructor(parts: HangWatchParts) {
+  constructor(parts: EventLoopMonitorParts) {
     this.#parts = parts;
     this.#cancel = this.#lookLater();
   }

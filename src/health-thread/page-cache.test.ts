@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { ManualClock } from "../../test/support/manual-clock.ts";
-import { PageShelf } from "./page-cache.ts";
+import { PageCache } from "./page-cache.ts";
 
 class Rig {
   readonly clock = new ManualClock();
   readonly asked: string[] = [];
   isBusy = false;
-  readonly shelf = new PageShelf({
+  readonly shelf = new PageCache({
     clock: this.clock,
     paths: ["/metrics", "/scaling"],
     ask: (path) => void this.asked.push(path),

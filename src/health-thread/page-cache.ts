@@ -6,7 +6,7 @@
  */
 import type { Clock } from "../ports/clock.ts";
 
-export interface ShelfParts {
+export interface PageCacheParts {
   readonly clock: Clock;
   readonly paths: readonly string[];
   /** Asks the main thread for a text, which comes with `put` when it has the time. */
@@ -15,7 +15,7 @@ export interface ShelfParts {
   readonly isBusy: () => boolean;
 }
 
-export interface ShelvedText {
+export interface CachedText {
   readonly text: string;
   readonly ageMs: number;
 }
@@ -23,12 +23,12 @@ export interface ShelvedText {
 /** How long a reader waits for a fresh text. */
 const FRESH_WITHIN_MS = 500;
 
-export class PageShelf {
-  readonly #parts: ShelfParts;
+export class PageCache {
+  readonly #parts: PageCacheParts;
   readonly #texts = new Map<string, { readonly text: string; readonly madeAt: number }>();
   readonly #waiting = new Map<string, (() => void)[]>();
 
-  constructor(parts: ShelfParts) {
+  constructor(parts: PageCacheParts) {
     this.#parts = parts;
     for (const path of parts.paths) this.#ask(path);
   }
@@ -52,7 +52,7 @@ export class PageShelf {
   }
 
   /** Null when the main thread has never made one. */
-  async read(path: string): Promise<ShelvedText | null> {
+  async read(path: string): Promise<CachedText | null> {
     const { clock, isBusy } = this.#parts;
     const waiting = this.#ask(path);
     if (!this.#texts.has(path) || !isBusy()) await this.#waitIn(waiting);

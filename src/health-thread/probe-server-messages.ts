@@ -12,19 +12,19 @@ export interface Listening {
 }
 
 /** How the thread opens the worker's store once more. */
-export interface KeptStore {
+export interface RenewalStore {
   readonly store: string;
   readonly busyMs: number;
 }
 
 /** What the thread is started with. */
-export interface VigilOrders {
+export interface ProbeServerOrders {
   readonly pulse: SharedArrayBuffer;
   readonly leases: SharedArrayBuffer;
   readonly limits: HealthLimits;
   readonly listening: Listening | null;
   /** Null: nobody can renew its leases but the worker itself. */
-  readonly keptStore: KeptStore | null;
+  readonly renewalStore: RenewalStore | null;
   /** Null where nobody supervises. */
   readonly orphanhood: Orphanhood | null;
   /** A process whose loop hangs is killed, and says so in this format; null: that is for others to do. */

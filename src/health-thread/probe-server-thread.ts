@@ -10,9 +10,9 @@ import { parentPort, workerData } from "node:worker_threads";
 import { describeError } from "../core/base/errors.ts";
 import { computeBeatAgeMs } from "../core/fleet/health.ts";
 import { invariant } from "../core/base/invariant.ts";
-import { LeaseKeeper } from "../runtime/health/lease-renewal-thread.ts";
-import { LeasePage } from "../runtime/health/shared-leases.ts";
-import { PulsePage } from "../runtime/health/shared-health.ts";
+import { LeaseRenewalThread } from "../runtime/health/lease-renewal-thread.ts";
+import { SharedLeases } from "../runtime/health/shared-leases.ts";
+import { SharedHealth } from "../runtime/health/shared-health.ts";
 import { systemClock } from "../runtime/system/system-clock.ts";
 import { systemRandom } from "../runtime/system/system-random.ts";
 import {
@@ -25,14 +25,14 @@ import {
   type PageAnswer,
 } from "./health-pages.ts";
 import { watchForOrphanhood } from "./orphan-watch.ts";
-import { HangWatch } from "./event-loop-monitor.ts";
-import { PageShelf } from "./page-cache.ts";
+import { EventLoopMonitor } from "./event-loop-monitor.ts";
+import { PageCache } from "./page-cache.ts";
 import type {
   FromThread,
-  KeptStore,
+  RenewalStore,
   Listening,
   ToThread,
-  VigilOrders,
+  ProbeServerOrders,
 } from "./probe-server-messages.ts";
 
 /** Whoever asks is few, quick and near. */
@@ -44,13 +44,13 @@ const STANDARD_ERROR = 2;
 /** Two beats of the main loop. */
 const BUSY_AFTER_MS = 500;
 
-const orders = workerData as VigilOrders;
+const orders = workerData as ProbeServerOrders;
 const port = parentPort;
 invariant(port !== null, "it is started as a thread");
 const say = (message: FromThread): void => port.postMessage(message, []);
-const pulse = new PulsePage(orders.pulse);
-const leases = new LeasePage(orders.leases);
-const shelf = new PageShelf({
+const pulse = new SharedHealth(orders.pulse);
+const leases = new SharedLeases(orders.leases);
+const shelf = new PageCache({
   clock: systemClock,
   paths: orders.listening === null ? [] : Object.keys(orders.pages),
   ask: (path) => say({ kind: "ask", path }),
@@ -58,10 +58,10 @@ const shelf = new PageShelf({
 });
 const leaveOrphan =
   orders.orphanhood === null ? null : watchForOrphanhood(orders.orphanhood, systemClock);
-const keeper = orders.keptStore === null ? null : startKeeper(orders.keptStore);
+const keeper = orders.renewalStore === null ? null : startKeeper(orders.renewalStore);
 
-function startKeeper(kept: KeptStore): LeaseKeeper {
-  return new LeaseKeeper({
+function startKeeper(kept: RenewalStore): LeaseRenewalThread {
+  return new LeaseRenewalThread({
     pulse,
     leases,
     clock: systemClock,
@@ -85,10 +85,10 @@ function startKeeper(kept: KeptStore): LeaseKeeper {
   });
 }
 
-const hangWatch =
+const monitor =
   orders.endsHung === null
     ? null
-    : new HangWatch({
+    : new EventLoopMonitor({
         clock: systemClock,
         limits: orders.limits,
         readPulse: () => pulse.read(),
@@ -113,7 +113,7 @@ async function answer(request: IncomingMessage): Promise<PageAnswer> {
   if (request.method !== "GET" && request.method !== "HEAD") return answerOtherMethod();
   const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
   const health = answerHealth(path, {
-    pulse: pulse.read(),
+    healthSample: pulse.read(),
     now: systemClock.monotonicMs(),
     limits: orders.limits,
     leases: leases.count(),
@@ -170,7 +170,7 @@ port.on("message", (message: ToThread) => {
 /** With nothing left to do the thread ends by itself. */
 async function close(): Promise<void> {
   leaveOrphan?.();
-  hangWatch?.stop();
+  monitor?.stop();
   server?.close();
   server?.closeAllConnections();
   await keeper?.stop();

@@ -6,37 +6,37 @@ import { Worker } from "node:worker_threads";
 import { describeError, SluiceError } from "../core/base/errors.ts";
 import type { HealthLimits } from "../core/fleet/health.ts";
 import { type Clock, sleep } from "../ports/clock.ts";
-import type { Heart } from "../runtime/health/worker-health.ts";
+import type { WorkerHealth } from "../runtime/health/worker-health.ts";
 import type { Log } from "../runtime/system/log.ts";
 import type {
   FromThread,
-  KeptStore,
+  RenewalStore,
   Listening,
   ToThread,
-  VigilOrders,
+  ProbeServerOrders,
 } from "./probe-server-messages.ts";
 
 /** A page whose text the main thread makes when it is asked for. */
-export interface VigilPage {
+export interface ProbePage {
   readonly contentType: string;
   read(): Promise<string>;
 }
 
-export interface VigilOptions {
-  readonly heart: Heart;
+export interface ProbeServerOptions {
+  readonly health: WorkerHealth;
   readonly clock: Clock;
   readonly log: Log;
   readonly limits: HealthLimits;
   /** Null: it renews leases and answers nobody. */
   readonly listening: Listening | null;
   /** Null: a store in memory, which no other thread sees. */
-  readonly keptStore: KeptStore | null;
+  readonly renewalStore: RenewalStore | null;
   /** For a process that must not outlive whoever started it: how long it has then to end by itself. */
   readonly orphanMs?: number;
   /** Kills the process when its loop hangs, as somebody starts another one; in which format it says so. */
   readonly endsHung?: "text" | "json" | null;
   /** By path, beside /health and /ready. */
-  readonly pages?: Readonly<Record<string, VigilPage>>;
+  readonly pages?: Readonly<Record<string, ProbePage>>;
 }
 
 /** From its sources under test and from what the compiler made of them alike. */
@@ -47,15 +47,15 @@ const ENTRY = new URL(
 /** Then the thread is ended, whatever it is at. */
 const CLOSE_MS = 5_000;
 
-export class Vigil {
+export class ProbeServer {
   readonly #thread: Worker;
-  readonly #options: VigilOptions;
+  readonly #options: ProbeServerOptions;
   readonly #ready = Promise.withResolvers<number | null>();
   readonly #exited: Promise<void>;
   #port: number | null = null;
   #isClosing = false;
 
-  private constructor(thread: Worker, options: VigilOptions) {
+  private constructor(thread: Worker, options: ProbeServerOptions) {
     this.#thread = thread;
     this.#options = options;
     this.#exited = new Promise((resolve) => {
@@ -63,18 +63,26 @@ export class Vigil {
     });
     thread.on("message", (message: FromThread) => this.#hear(message));
     thread.on("error", (error) => this.#fail(error));
-    options.heart.onServed((served) => this.#say({ kind: "served", served }));
+    options.health.onServed((served) => this.#say({ kind: "served", served }));
   }
 
   /** Resolves when it listens; throws HEALTH_PORT if it cannot. */
-  static async start(options: VigilOptions): Promise<Vigil> {
-    const { heart, limits, listening, keptStore, orphanMs, endsHung = null, pages = {} } = options;
-    const orders: VigilOrders = {
-      pulse: heart.pulse.buffer,
-      leases: heart.leases.buffer,
+  static async start(options: ProbeServerOptions): Promise<ProbeServer> {
+    const {
+      health,
       limits,
       listening,
-      keptStore,
+      renewalStore,
+      orphanMs,
+      endsHung = null,
+      pages = {},
+    } = options;
+    const orders: ProbeServerOrders = {
+      pulse: health.pulse.buffer,
+      leases: health.leases.buffer,
+      limits,
+      listening,
+      renewalStore,
       orphanhood: orphanMs === undefined ? null : { parent: process.ppid, graceMs: orphanMs },
       endsHung,
       pages: Object.fromEntries(
@@ -87,14 +95,14 @@ export class Vigil {
       // Node 22 would warn of its SQLite once more.
       execArgv: ["--disable-warning=ExperimentalWarning"],
     });
-    const vigil = new Vigil(thread, options);
+    const probeServer = new ProbeServer(thread, options);
     try {
-      vigil.#port = await vigil.#ready.promise;
+      probeServer.#port = await probeServer.#ready.promise;
       // It never keeps the process from ending.
       thread.unref();
-      return vigil;
+      return probeServer;
     } catch (error) {
-      vigil.#isClosing = true;
+      probeServer.#isClosing = true;
       await thread.terminate();
       throw error;
     }

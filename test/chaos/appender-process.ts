@@ -62,7 +62,7 @@ function describe(
     fence,
     outcomes: toMap(words),
     ...NOTHING_NOTED,
-    rest: null,
+    limitWait: null,
     starting: [],
     intent,
     busyMs: 0,

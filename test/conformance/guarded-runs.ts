@@ -1,4 +1,4 @@
-/** Careful runs: the item that kills its worker is found, and its neighbours are not blamed. */
+/** Guarded runs: the item that kills its worker is found, and its neighbours are not blamed. */
 import { expect } from "vitest";
 import type { Rig, Rule } from "./rig.ts";
 import { allOf, FIRST_DRIVE, LEASE_MS, wordsOf } from "./rig.ts";
@@ -10,15 +10,15 @@ async function die(rig: Rig, starting: readonly number[]): Promise<void> {
   await rig.lose();
 }
 
-export function describeCarefulRuns(rule: Rule): void {
-  rule("a chunk whose lease was lost is run carefully from then on", async ({ rig }) => {
+export function describeGuardedRuns(rule: Rule): void {
+  rule("a chunk whose lease was lost is run guarded from then on", async ({ rig }) => {
     await rig.running([2]);
-    expect(await rig.leaseOne()).toMatchObject({ careful: false });
+    expect(await rig.leaseOne()).toMatchObject({ guarded: false });
     await rig.lose();
-    const careful = await rig.leaseOne();
-    expect(careful).toMatchObject({ careful: true, histories: [] });
-    await rig.report(careful, { succeeded: [0] });
-    expect(await rig.leaseOne()).toMatchObject({ careful: true });
+    const guarded = await rig.leaseOne();
+    expect(guarded).toMatchObject({ guarded: true, histories: [] });
+    await rig.report(guarded, { succeeded: [0] });
+    expect(await rig.leaseOne()).toMatchObject({ guarded: true });
   });
 
   rule("a death in bulk is held against nobody", async ({ rig }) => {
@@ -139,7 +139,7 @@ export function describeCarefulRuns(rule: Rule): void {
   );
 
   rule(
-    "a careful chunk that is given back counts no death, whatever was started",
+    "a guarded chunk that is given back counts no death, whatever was started",
     async ({ rig }) => {
       await rig.running([2]);
       await die(rig, []);

@@ -23,7 +23,7 @@ export function describeLeasing(rule: Rule): void {
           outcomes: new Uint8Array(1),
           histories: [],
           overrides: [],
-          careful: false,
+          guarded: false,
           final: true,
         },
       ],

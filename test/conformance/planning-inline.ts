@@ -40,7 +40,7 @@ export function describePlanningInline(rule: Rule): void {
         outcomes: new Uint8Array(1),
         histories: [],
         overrides: [],
-        careful: false,
+        guarded: false,
         final: true,
       },
     });

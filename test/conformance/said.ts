@@ -11,7 +11,7 @@ export const FIRST_DRIVE = { checkpoint: null, drive: 1 } as const;
 
 /** What a worker says of its chunk. Positions count from the start of the chunk. */
 export interface Said {
-  readonly rest?: Report["rest"];
+  readonly limitWait?: Report["limitWait"];
   readonly succeeded?: readonly number[];
   readonly skipped?: readonly number[];
   /** Gave up: a dead letter each. */
@@ -107,7 +107,7 @@ export function say(lease: LeasedChunk, said: Said): Report {
       statements,
     })),
     abandoned: said.abandoned ?? [],
-    rest: said.rest ?? null,
+    limitWait: said.limitWait ?? null,
     starting: said.starting ?? [],
     intent: said.intent ?? "yield",
     ...(lease.ledger === true && { ledger: { blocks: said.blocks ?? [] } }),

@@ -144,13 +144,13 @@ describe("a file of schema 1", () => {
       outcomes: new Uint8Array(1),
       histories: [],
       overrides: [],
-      careful: false,
+      guarded: false,
       final: true,
     });
     expect((await rig.sweep()).lostLeases).toBe(2);
     expect(await rig.settle(old("second", 0))).toBe("lost");
     const leased = await rig.lease({ chunksMax: 9 });
-    expect(leased.map(({ batch, chunk, careful }) => [batch, chunk, careful])).toEqual([
+    expect(leased.map(({ batch, chunk, guarded }) => [batch, chunk, guarded])).toEqual([
       ["first", 1, true],
       ["first", 3, false],
     ]);

@@ -2,7 +2,7 @@
 import { expect } from "vitest";
 import { nameGroupReader } from "../../src/core/events/reader-name.ts";
 import type { Submission } from "../../src/ports/store/conductor-store.ts";
-import type { NewLetter } from "../../src/ports/store/delivery-store.ts";
+import type { NewUndelivered } from "../../src/ports/store/delivery-store.ts";
 import { PAGE_CHARS_MAX, type StoredMessage } from "../../src/ports/store/topic-store.ts";
 import { allOf, LEASE_MS, type Rig, type Rule, say, steps } from "./rig.ts";
 
@@ -32,7 +32,7 @@ async function prune(rig: Rig, scratchAgeMs: number, dryRun = false): Promise<nu
   return (await rig.store.prune({ scratchAgeMs, evidenceAgeMs: null, dryRun })).messages;
 }
 
-function letterFor(message: StoredMessage, reader = MAILER): NewLetter {
+function letterFor(message: StoredMessage, reader = MAILER): NewUndelivered {
   const { position, id: event, batch, topic: type } = message;
   return { reader, position, event, batch, type, attempts: 3, code: "NO", message: "it said no" };
 }

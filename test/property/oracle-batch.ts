@@ -30,7 +30,7 @@ export interface Chunk {
   fence: number;
   until: number;
   dueAt: number;
-  careful: boolean;
+  guarded: boolean;
 }
 
 export interface Step {
@@ -189,7 +189,7 @@ export function describe(batch: Batch, pause: Pause | null): BatchSnapshot {
 }
 
 export function describeLease(batch: Batch, chunk: Chunk, now: number): LeasedChunk {
-  const { start, items, fence, locator, careful } = chunk;
+  const { start, items, fence, locator, guarded } = chunk;
   const step = stepOf(batch);
   const known = [...items.entries()].filter(([, item]) => item.word === "pending" && isKnown(item));
   return {
@@ -210,7 +210,7 @@ export function describeLease(batch: Batch, chunk: Chunk, now: number): LeasedCh
       drive,
     })),
     overrides: [],
-    careful,
+    guarded,
     final: step.passes >= step.settings.maxRedrives,
   };
 }

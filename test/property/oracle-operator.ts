@@ -46,7 +46,7 @@ export class OperatedOracle extends Oracle {
     }
     if (!hasLeases(batch)) {
       this.end(batch, "cancelled", null);
-      this.giveTurn(batch.asked.lane);
+      this.startNextInLane(batch.asked.lane);
     }
     return this.done(batch);
   }
@@ -71,7 +71,7 @@ export class OperatedOracle extends Oracle {
       batch.parked = null;
       this.record(batch, "batch.resumed", { scope, ...say(act) });
     }
-    for (const batch of all) this.giveTurn(batch.asked.lane);
+    for (const batch of all) this.startNextInLane(batch.asked.lane);
     return true;
   }
 
@@ -83,7 +83,7 @@ export class OperatedOracle extends Oracle {
 
   setLanePolicy(lane: string, policy: "block" | "skip" | "park"): void {
     this.policies.set(lane, policy);
-    this.giveTurn(lane);
+    this.startNextInLane(lane);
   }
 
   moveInLane(id: string, move: LaneMove, act: Act): ActResult {
@@ -166,7 +166,7 @@ export class OperatedOracle extends Oracle {
       const { length: items } = itemsOf(stepOf(batch));
       this.record(batch, "batch.sealed", { items, chunks: stepOf(batch).chunks.length });
     }
-    this.giveTurn(batch.asked.lane);
+    this.startNextInLane(batch.asked.lane);
   }
 
   discard(id: string, { filter, by, why }: DiscardRequest): number {

@@ -91,7 +91,7 @@ export class Witness {
     const words = toWords(lease.outcomes, lease.end - lease.start);
     const waits = new Set<number>();
     const remembered = new Map<number, number>();
-    assert.equal(lease.careful, known.lost.has(place), `${place} is careful after a loss only`);
+    assert.equal(lease.guarded, known.lost.has(place), `${place} is guarded after a loss only`);
     for (const { index, attempts, deaths, dueInMs, drive } of lease.histories) {
       const item = nameItem(lease.step, lease.start + index);
       if (drive > (known.drives.get(item) ?? 1)) {

@@ -12,10 +12,10 @@ import {
 import type { PipelineLoad } from "../../src/core/fleet/load.ts";
 import type { LimitChange, LimitSetting } from "../../src/core/limits/limit.ts";
 import type { BatchSnapshot } from "../../src/ports/store/conductor-store.ts";
-import type { UndeliveredLetter } from "../../src/ports/store/delivery-store.ts";
+import type { UndeliveredEvent } from "../../src/ports/store/delivery-store.ts";
 import type {
   LedgerLink,
-  StoredCheckpoint,
+  StoredSignedHead,
   StoredKey,
 } from "../../src/ports/store/ledger-store.ts";
 import type { ClosedBucket } from "../../src/ports/store/token-store.ts";
@@ -58,7 +58,7 @@ export interface CanonicalBatch {
   readonly records: readonly StoredRecord[];
   /** With what it tells of items, where it keeps a ledger of them. */
   readonly chain: readonly LedgerLink[];
-  readonly checkpoints: readonly StoredCheckpoint[];
+  readonly checkpoints: readonly StoredSignedHead[];
 }
 
 export interface CanonicalState {
@@ -72,7 +72,7 @@ export interface CanonicalState {
   readonly ended: readonly string[];
   readonly unsliced: { readonly [pipeline: string]: readonly BatchSnapshot[] };
   readonly stopsOfTheGone: readonly Stop[];
-  readonly lettersOf: { readonly [reader: string]: readonly UndeliveredLetter[] };
+  readonly lettersOf: { readonly [reader: string]: readonly UndeliveredEvent[] };
   readonly positions: { readonly [reader: string]: number };
   readonly limitChanges: readonly LimitChange[];
   readonly messages: { readonly [topic: string]: readonly StoredMessage[] };
@@ -85,7 +85,7 @@ export interface CanonicalOutline {
   /** Of those that were asked for; null for one that is not there. */
   readonly batches: readonly (BatchSnapshot | null)[];
   readonly lanes: readonly LaneView[];
-  readonly undelivered: readonly UndeliveredLetter[];
+  readonly undelivered: readonly UndeliveredEvent[];
   readonly topics: readonly TopicView[];
   readonly lastPosition: number;
   readonly limits: readonly LimitSetting[];
@@ -177,7 +177,7 @@ async function readBatch(store: Store, id: string): Promise<CanonicalBatch> {
     steps,
     records: await store.readRecords(id, 0, LIMIT),
     chain: await store.readLedger(id, 0, LIMIT),
-    checkpoints: await store.readCheckpoints(id),
+    checkpoints: await store.readSignedHeads(id),
   };
 }
 

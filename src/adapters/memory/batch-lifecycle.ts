@@ -19,9 +19,9 @@ import { FIRST_LOOK } from "../../core/batch/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Lanes } from "./lanes.ts";
 import { findPlace, keepsLedger, type Ledger } from "./ledger.ts";
-import type { Permits } from "./concurrency-permits.ts";
-import type { Recorder } from "./records.ts";
-import type { Shares } from "./fair-shares.ts";
+import type { ConcurrencyPermits } from "./concurrency-permits.ts";
+import type { RecordLog } from "./records.ts";
+import type { FairShares } from "./fair-shares.ts";
 import {
   type Batch,
   type Chunk,
@@ -34,24 +34,24 @@ import {
 
 export interface LifeParts {
   readonly clock: Clock;
-  readonly recorder: Recorder;
+  readonly records: RecordLog;
   readonly lanes: Lanes;
-  readonly shares: Shares;
-  readonly permits: Permits;
+  readonly shares: FairShares;
+  readonly permits: ConcurrencyPermits;
   readonly ledger: Ledger;
 }
 
-export class Life {
+export class BatchLifecycle {
   readonly #clock: Clock;
-  readonly #recorder: Recorder;
+  readonly #records: RecordLog;
   readonly #lanes: Lanes;
-  readonly #shares: Shares;
-  readonly #permits: Permits;
+  readonly #shares: FairShares;
+  readonly #permits: ConcurrencyPermits;
   readonly #ledger: Ledger;
 
   constructor(parts: LifeParts) {
     this.#clock = parts.clock;
-    this.#recorder = parts.recorder;
+    this.#records = parts.records;
     this.#lanes = parts.lanes;
     this.#shares = parts.shares;
     this.#permits = parts.permits;
@@ -59,17 +59,17 @@ export class Life {
   }
 
   /** Does what a change of its items makes due; answers the batches that ended by it. */
-  goOn(batch: Batch): string[] {
+  advanceBatch(batch: Batch): string[] {
     return this.#advance(batch)
-      ? [batch.submission.id, ...this.giveTurn(batch.submission.lane)]
+      ? [batch.submission.id, ...this.startNextInLane(batch.submission.lane)]
       : [];
   }
 
   /** Gives a free lane on, past those that end at once; answers which those are. */
-  giveTurn(lane: string): string[] {
+  startNextInLane(lane: string): string[] {
     const ended: string[] = [];
     for (;;) {
-      const next = this.#lanes.giveTurn(lane);
+      const next = this.#lanes.startNextInLane(lane);
       if (next === null || !this.#advance(next)) return ended;
       ended.push(next.submission.id);
     }
@@ -78,7 +78,7 @@ export class Life {
   /** Ends the batch before its items: what did not run is cancelled, and no fence holds any more. */
   endEarly(batch: Batch, event: "fail" | "expire" | "cancel", reason: EndReason | null): string[] {
     this.#stop(batch, event, reason);
-    return [batch.submission.id, ...this.giveTurn(batch.submission.lane)];
+    return [batch.submission.id, ...this.startNextInLane(batch.submission.lane)];
   }
 
   /** True when the batch ended. */
@@ -145,7 +145,7 @@ export class Life {
       step,
       letters.map((letter) => ({ ...letter, dueAt: now })),
     );
-    this.#recorder.record(batch, {
+    this.#records.record(batch, {
       type: "dead_letters.redriven",
       data: {
         step: batch.step,
@@ -176,7 +176,7 @@ export class Life {
       for (const item of effect.track) chunk.tracked.set(item.index, item);
       chunk.dueAt = chunk.state === "waiting" ? Math.min(chunk.dueAt, effect.dueAt) : effect.dueAt;
       chunk.state = "waiting";
-      chunk.rest = null;
+      chunk.limitWait = null;
       step.counts = redriveItems(step.counts, effect.count);
       step.tally = {
         permanent: step.tally.permanent - effect.tally.permanent,
@@ -207,8 +207,8 @@ export class Life {
         batch.sinceDrive = step.slicedDrive + 1;
         step.watch = FIRST_LOOK;
         batch.activityAt = this.#clock.monotonicMs();
-        this.#recorder.move(batch, "next_step");
-        this.#recorder.record(batch, { type: "slicing.started", data: { step: batch.step } });
+        this.#records.move(batch, "next_step");
+        this.#records.record(batch, { type: "slicing.started", data: { step: batch.step } });
         return false;
       }
       if (known.counts.pending > 0) return false;
@@ -219,10 +219,7 @@ export class Life {
 
   #recordStepEnd(batch: Batch): void {
     const { settings, counts } = currentStep(batch);
-    this.#recorder.record(
-      batch,
-      describeStepEnd({ step: batch.step, name: settings.name, counts }),
-    );
+    this.#records.record(batch, describeStepEnd({ step: batch.step, name: settings.name, counts }));
   }
 
   #stop(batch: Batch, event: "fail" | "expire" | "cancel", reason: EndReason | null): void {
@@ -239,7 +236,7 @@ export class Life {
   #end(batch: Batch, event: BatchEvent, reason: EndReason | null): void {
     const from = batch.state;
     const { settings, counts } = currentStep(batch);
-    this.#recorder.move(batch, event);
+    this.#records.move(batch, event);
     invariant(isEnded(batch.state), `${event} must end a batch`);
     batch.endedAt = this.#clock.wallMs();
     batch.reason = reason;
@@ -257,7 +254,7 @@ export class Life {
       reason,
       abandoned: batch.abandoned,
     });
-    for (const record of records) this.#recorder.record(batch, record);
+    for (const record of records) this.#records.record(batch, record);
     this.#lanes.release(batch);
   }
 }

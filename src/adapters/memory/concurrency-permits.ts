@@ -12,7 +12,7 @@ import type { CapFacts } from "../../core/batch/why.ts";
 import type { LeaseRequest, Permit } from "../../ports/store/worker-store.ts";
 import { type Batch, namePermit, nameLimit, type PermitRow, type State } from "./state.ts";
 
-export class Permits {
+export class ConcurrencyPermits {
   readonly #state: State;
 
   constructor(state: State) {

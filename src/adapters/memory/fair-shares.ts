@@ -16,7 +16,7 @@ import {
 import { nameTenant } from "../../core/limits/limit.ts";
 import { type Batch, type Chunk, nameLimit, type State, type Step } from "./state.ts";
 
-export class Shares {
+export class FairShares {
   readonly #state: State;
 
   constructor(state: State) {
@@ -74,18 +74,18 @@ export class Shares {
   }
 
   /** Reports of one commit, step by step. */
-  beginUses(): Uses {
-    return new Uses(this.#state, this);
+  beginUses(): LeaseUsage {
+    return new LeaseUsage(this.#state, this);
   }
 }
 
 /** What the reports of one commit say of their tenants' work. */
-export class Uses {
+export class LeaseUsage {
   readonly #state: State;
-  readonly #shares: Shares;
+  readonly #shares: FairShares;
   readonly #uses = new Map<Step, { readonly batch: Batch; readonly use: ShareUse }>();
 
-  constructor(state: State, shares: Shares) {
+  constructor(state: State, shares: FairShares) {
     this.#state = state;
     this.#shares = shares;
   }

@@ -10,15 +10,15 @@ import type {
 } from "../../core/limits/limit.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { LimitRequest } from "../../ports/store/operator-store.ts";
-import type { Permits } from "./concurrency-permits.ts";
+import type { ConcurrencyPermits } from "./concurrency-permits.ts";
 import { nameLimit, type State } from "./state.ts";
 
-export class Limits {
+export class LimitSettings {
   readonly #state: State;
   readonly #clock: Clock;
-  readonly #permits: Permits;
+  readonly #permits: ConcurrencyPermits;
 
-  constructor(state: State, clock: Clock, permits: Permits) {
+  constructor(state: State, clock: Clock, permits: ConcurrencyPermits) {
     this.#state = state;
     this.#clock = clock;
     this.#permits = permits;

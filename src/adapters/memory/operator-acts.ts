@@ -3,7 +3,7 @@ import { type Act, describeAct, isEnded } from "../../core/batch/batch.ts";
 import { reviveCancelled } from "../../core/batch/counts.ts";
 import type { LanePolicy } from "../../core/batch/lane.ts";
 import { NOTARY, readGroupName } from "../../core/events/reader-name.ts";
-import { computeRedriveDueAt, decideRevival, matchesLetter } from "../../core/items/redrive.ts";
+import { computeRedriveDueAt, decideRevival, matchesDeadLetter } from "../../core/items/redrive.ts";
 import { decidePruning } from "../../core/batch/retention.ts";
 import { FIRST_LOOK } from "../../core/batch/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -21,8 +21,8 @@ import type {
   RedriveResult,
 } from "../../ports/store/operator-store.ts";
 import type { Lanes } from "./lanes.ts";
-import { type Letter, type Life, listLetters, readStored } from "./batch-lifecycle.ts";
-import type { Recorder } from "./records.ts";
+import { type Letter, type BatchLifecycle, listLetters, readStored } from "./batch-lifecycle.ts";
+import type { RecordLog } from "./records.ts";
 import {
   type Batch,
   countAll,
@@ -39,13 +39,13 @@ import type { Topics } from "./topics.ts";
 export interface OperatingParts {
   readonly state: State;
   readonly clock: Clock;
-  readonly recorder: Recorder;
+  readonly records: RecordLog;
   readonly lanes: Lanes;
-  readonly life: Life;
+  readonly lifecycle: BatchLifecycle;
   readonly topics: Topics;
 }
 
-export class Operating {
+export class OperatorActs {
   readonly #parts: OperatingParts;
 
   constructor(parts: OperatingParts) {
@@ -53,30 +53,30 @@ export class Operating {
   }
 
   cancel(batch: Batch, { mode, by, why }: CancelRequest): ActResult {
-    const { state, clock, recorder, life } = this.#parts;
+    const { state, clock, records, lifecycle } = this.#parts;
     if (isEnded(batch.state)) return { kind: "moved_on", batch: takeSnapshot(state, batch) };
     // `now` overtakes `drain`; nothing else changes a cancel that is under way.
     const first = batch.cancel === null;
     if (first || (batch.cancel?.mode === "drain" && mode === "now")) {
       batch.cancel = { mode, by, why, requestedAt: clock.wallMs() };
-      recorder.record(batch, {
+      records.record(batch, {
         type: "batch.cancel_requested",
         data: { mode, ...describeAct({ by, why }) },
       });
     }
-    if (!hasLeases(batch)) life.endEarly(batch, "cancel", null);
+    if (!hasLeases(batch)) lifecycle.endEarly(batch, "cancel", null);
     return { kind: "done", batch: takeSnapshot(state, batch) };
   }
 
   pause(request: PauseRequest): boolean {
-    const { state, recorder } = this.#parts;
+    const { state, records } = this.#parts;
     const name = namePause(request);
     const over = request.scope === "batch" && this.#listUnder(request).length === 0;
     if (over || state.pauses.has(name)) return false;
     const { scope, mode, by, why } = request;
     state.pauses.set(name, { scope, name: request.name, mode, by, why });
     for (const batch of this.#listUnder(request)) {
-      recorder.record(batch, {
+      records.record(batch, {
         type: "batch.paused",
         data: { scope, mode, ...describeAct(request) },
       });
@@ -85,7 +85,7 @@ export class Operating {
   }
 
   resume(scope: PauseScope, act: Act): boolean {
-    const { state, recorder, life } = this.#parts;
+    const { state, records, lifecycle } = this.#parts;
     const paused = state.pauses.delete(namePause(scope));
     const under = this.#listUnder(scope);
     const parked = scope.scope === "batch" && under.some((batch) => batch.parked !== null);
@@ -94,13 +94,14 @@ export class Operating {
       if (scope.scope === "batch") batch.parked = null;
       batch.activityAt = this.#parts.clock.monotonicMs();
       currentStep(batch).watch = FIRST_LOOK;
-      recorder.record(batch, {
+      records.record(batch, {
         type: "batch.resumed",
         data: { scope: scope.scope, ...describeAct(act) },
       });
     }
     // Lanes that had nobody who could go on may have somebody now.
-    for (const batch of this.#listWaitingUnder(scope)) life.giveTurn(batch.submission.lane);
+    for (const batch of this.#listWaitingUnder(scope))
+      lifecycle.startNextInLane(batch.submission.lane);
     return true;
   }
 
@@ -119,11 +120,11 @@ export class Operating {
 
   setLanePolicy(lane: string, policy: LanePolicy): void {
     this.#parts.state.lanePolicies.set(lane, policy);
-    this.#parts.life.giveTurn(lane);
+    this.#parts.lifecycle.startNextInLane(lane);
   }
 
   redrive(batch: Batch, request: RedriveRequest): RedriveResult {
-    const { state, clock, recorder, life } = this.#parts;
+    const { state, clock, records, lifecycle } = this.#parts;
     const refused = (why: RedriveRefusal): RedriveResult => ({
       kind: "refused",
       batch: takeSnapshot(state, batch),
@@ -158,10 +159,10 @@ export class Operating {
     const drive = batch.drive + 1;
     for (const [step, letters] of Map.groupBy(ordered, (letter) => letter.step)) {
       batch.drive = drive - 1;
-      life.redrive(batch, step, letters);
+      lifecycle.redrive(batch, step, letters);
     }
     batch.drive = drive;
-    recorder.record(batch, {
+    records.record(batch, {
       type: "dead_letters.redriven",
       data: { drive, items: chosen.length, revived, ...describeAct(request) },
     });
@@ -178,7 +179,7 @@ export class Operating {
         .filter(({ chunk, item: { index, key, error } }) => {
           const item = chunk.start + index;
           if (error === null || step.discarded.has(item)) return false;
-          return matchesLetter(filter, { step: number, item, key, ...error });
+          return matchesDeadLetter(filter, { step: number, item, key, ...error });
         })
         .map((letter) => ({ ...letter, step, number })),
     );
@@ -186,11 +187,11 @@ export class Operating {
 
   /** Back to its lane's head. */
   #reopen(batch: Batch, step: number): void {
-    const { clock, recorder, lanes, life } = this.#parts;
+    const { clock, records, lanes, lifecycle } = this.#parts;
     for (const one of batch.steps) {
       one.watch = FIRST_LOOK;
     }
-    recorder.move(batch, "reopen");
+    records.move(batch, "reopen");
     batch.step = step;
     batch.place = lanes.computeFront(batch);
     batch.endedAt = null;
@@ -200,45 +201,45 @@ export class Operating {
     batch.unsentAfter = null;
     batch.deadlineAt = null;
     batch.activityAt = clock.monotonicMs();
-    recorder.record(batch, { type: "batch.reopened", data: { step, drive: batch.drive } });
+    records.record(batch, { type: "batch.reopened", data: { step, drive: batch.drive } });
     if (!batch.sealed) {
       // Its producer's time is over: it runs what it has, or it would expire again at once.
       batch.sealed = true;
       const { counts, chunks } = currentStep(batch);
       const data = { items: counts.planned, chunks: chunks.length };
-      recorder.record(batch, { type: "batch.sealed", data });
+      records.record(batch, { type: "batch.sealed", data });
     }
-    life.giveTurn(batch.submission.lane);
+    lifecycle.startNextInLane(batch.submission.lane);
   }
 
-  editLetter(batch: Batch, { step: number, item, value, by, why }: EditRequest): boolean {
+  editDeadLetter(batch: Batch, { step: number, item, value, by, why }: EditRequest): boolean {
     const step = batch.steps[number];
     const letter = step === undefined ? undefined : findLetter(step, item);
     if (step === undefined || letter === undefined || batch.pruned) return false;
     step.overrides.set(item, value);
     // What earlier stages made of the old payload says nothing about the new one.
     letter.chunk.tracked.set(letter.item.index, { ...letter.item, checkpoint: null });
-    this.#parts.recorder.record(batch, {
+    this.#parts.records.record(batch, {
       type: "dead_letter.edited",
       data: { step: number, item, ...describeAct({ by, why }) },
     });
     return true;
   }
 
-  discardLetters(batch: Batch, { filter, by, why }: DiscardRequest): number {
+  discardDeadLetters(batch: Batch, { filter, by, why }: DiscardRequest): number {
     let discarded = 0;
     for (const [number, step] of batch.steps.entries()) {
       for (const { chunk, item: letter } of listLetters(step)) {
         const item = chunk.start + letter.index;
         if (letter.error === null || step.discarded.has(item)) continue;
         const facts = { step: number, item, key: letter.key, ...letter.error };
-        if (!matchesLetter(filter, facts)) continue;
+        if (!matchesDeadLetter(filter, facts)) continue;
         step.discarded.set(item, { by, why });
         discarded++;
       }
     }
     if (discarded > 0) {
-      this.#parts.recorder.record(batch, {
+      this.#parts.records.record(batch, {
         type: "dead_letters.discarded",
         data: { items: discarded, ...describeAct({ by, why }) },
       });
@@ -306,7 +307,7 @@ function revive(batch: Batch, now: number): void {
       for (const index of untrack) chunk.tracked.delete(index);
       for (const item of track) chunk.tracked.set(item.index, item);
       chunk.state = "waiting";
-      chunk.rest = null;
+      chunk.limitWait = null;
       chunk.dueAt = dueAt;
     }
   }

@@ -14,8 +14,8 @@ import {
   describeSubmitted,
 } from "../../ports/store/conductor-store.ts";
 import type { Lanes } from "./lanes.ts";
-import type { Life } from "./batch-lifecycle.ts";
-import type { Recorder } from "./records.ts";
+import type { BatchLifecycle } from "./batch-lifecycle.ts";
+import type { RecordLog } from "./records.ts";
 import {
   type Batch,
   createBatch,
@@ -25,19 +25,25 @@ import {
   takeSnapshot,
 } from "./state.ts";
 
-export class Conducting {
+export class Planning {
   readonly #state: State;
   readonly #clock: Clock;
-  readonly #recorder: Recorder;
+  readonly #records: RecordLog;
   readonly #lanes: Lanes;
-  readonly #life: Life;
+  readonly #lifecycle: BatchLifecycle;
 
-  constructor(state: State, clock: Clock, recorder: Recorder, lanes: Lanes, life: Life) {
+  constructor(
+    state: State,
+    clock: Clock,
+    records: RecordLog,
+    lanes: Lanes,
+    lifecycle: BatchLifecycle,
+  ) {
     this.#state = state;
     this.#clock = clock;
-    this.#recorder = recorder;
+    this.#records = records;
     this.#lanes = lanes;
-    this.#life = life;
+    this.#lifecycle = lifecycle;
   }
 
   claim(duty: string, worker: number, forMs: number): boolean {
@@ -61,8 +67,8 @@ export class Conducting {
     const { lane } = submission;
     const batch = createBatch(submission, this.#clock, this.#lanes.computeBack(lane));
     this.#state.batches.set(submission.id, batch);
-    this.#recorder.record(batch, describeSubmitted(submission));
-    this.#life.giveTurn(batch.submission.lane);
+    this.#records.record(batch, describeSubmitted(submission));
+    this.#lifecycle.startNextInLane(batch.submission.lane);
     return { kind: "created", batch: takeSnapshot(this.#state, batch) };
   }
 
@@ -90,8 +96,8 @@ export class Conducting {
   startSlicing(batch: Batch, afresh: boolean): ActResult {
     const step = currentStep(batch);
     if (batch.state === "submitted") {
-      this.#recorder.move(batch, "start_slicing");
-      this.#recorder.record(batch, { type: "slicing.started", data: { step: 0 } });
+      this.#records.move(batch, "start_slicing");
+      this.#records.record(batch, { type: "slicing.started", data: { step: 0 } });
     } else if (batch.state !== "slicing") {
       return this.#movedOn(batch);
     } else if (afresh) {
@@ -142,7 +148,7 @@ export class Conducting {
     const step = currentStep(batch);
     const slices = batch.state === "slicing" && step.sliceFence === fence;
     if (!slices || step.chunks.length !== chunks) return this.#movedOn(batch);
-    this.#recorder.record(batch, {
+    this.#records.record(batch, {
       type: "slicing.finished",
       data: { step: batch.step, items: step.counts.planned, chunks },
     });
@@ -153,8 +159,8 @@ export class Conducting {
     step.sliced = true;
     step.slicedDrive = batch.drive;
     if (!batch.submission.open) seal(batch);
-    this.#recorder.move(batch, batch.active ? "finish_slicing" : "await_turn");
-    this.#life.goOn(batch);
+    this.#records.move(batch, batch.active ? "finish_slicing" : "await_turn");
+    this.#lifecycle.advanceBatch(batch);
     return this.#done(batch);
   }
 
@@ -163,18 +169,18 @@ export class Conducting {
       if (!isOpen(batch)) return this.#movedOn(batch);
       seal(batch);
       const { counts, chunks } = currentStep(batch);
-      this.#recorder.record(batch, {
+      this.#records.record(batch, {
         type: "batch.sealed",
         data: { items: counts.planned, chunks: chunks.length },
       });
-      this.#life.goOn(batch);
+      this.#lifecycle.advanceBatch(batch);
     }
     return this.#done(batch);
   }
 
   fail(batch: Batch, reason: EndReason): ActResult {
     if (isEnded(batch.state)) return this.#movedOn(batch);
-    this.#life.endEarly(batch, "fail", reason);
+    this.#lifecycle.endEarly(batch, "fail", reason);
     return this.#done(batch);
   }
 
@@ -224,9 +230,9 @@ function append(step: Step, { items, locator, manifest }: PlannedChunk, part: st
     worker: 0,
     leaseUntil: 0,
     dueAt: 0,
-    careful: false,
+    guarded: false,
     losses: 0,
-    rest: null,
+    limitWait: null,
     account: { charge: 0, busyMs: 0 },
     outcomes: createOutcomeMap(items),
     tracked: new Map(),

@@ -3,7 +3,7 @@ import { isEnded } from "../../core/batch/batch.ts";
 import { cancelPending, type Counts } from "../../core/batch/counts.ts";
 import { collectItems, findOutcomeCode, type ItemNumbers } from "../../core/items/outcome-list.ts";
 import { countOutcomes, getOutcome } from "../../core/items/outcome-map.ts";
-import { matchesLetter } from "../../core/items/redrive.ts";
+import { matchesDeadLetter } from "../../core/items/redrive.ts";
 import type { TrackedItem } from "../../core/items/tracked-item.ts";
 import { addCounts } from "../../core/batch/step.ts";
 import type { RestFacts } from "../../core/batch/why.ts";
@@ -15,7 +15,7 @@ import {
   type ItemPage,
   type ItemPlace,
   type LaneView,
-  type LetterPage,
+  type DeadLetterPage,
   OUTCOME_WORDS,
   type Recount,
   type ResultPage,
@@ -25,7 +25,7 @@ import {
 } from "../../ports/store/query-store.ts";
 import type { Lanes } from "./lanes.ts";
 import { listLetters } from "./batch-lifecycle.ts";
-import type { Permits } from "./concurrency-permits.ts";
+import type { ConcurrencyPermits } from "./concurrency-permits.ts";
 import {
   type Batch,
   type Chunk,
@@ -39,13 +39,13 @@ import {
   takeSnapshot,
 } from "./state.ts";
 
-export class Reading {
+export class Queries {
   readonly #state: State;
   readonly #clock: Clock;
   readonly #lanes: Lanes;
-  readonly #permits: Permits;
+  readonly #permits: ConcurrencyPermits;
 
-  constructor(state: State, clock: Clock, lanes: Lanes, permits: Permits) {
+  constructor(state: State, clock: Clock, lanes: Lanes, permits: ConcurrencyPermits) {
     this.#state = state;
     this.#clock = clock;
     this.#lanes = lanes;
@@ -107,13 +107,13 @@ export class Reading {
       .map(({ item, key, value }) => ({ step, item, key, value }));
   }
 
-  readDeadLetters(batch: Batch, { step, afterItem, limit, filter }: LetterPage): DeadLetter[] {
+  readDeadLetters(batch: Batch, { step, afterItem, limit, filter }: DeadLetterPage): DeadLetter[] {
     const known = batch.steps[step];
     if (known === undefined) return [];
     return listLetters(known)
       .map(({ chunk, item }) => describeLetter(step, known, chunk, item))
       .filter((letter) => letter !== null)
-      .filter((letter) => letter.item > afterItem && matchesLetter(filter, letter))
+      .filter((letter) => letter.item > afterItem && matchesDeadLetter(filter, letter))
       .slice(0, limit);
   }
 
@@ -179,12 +179,12 @@ export class Reading {
       chunks: unsettled
         .toSorted(([a, one], [b, two]) => compareTurn(one, two) || a - b)
         .slice(0, chunksMax)
-        .map(([at, { state, worker, dueAt, rest }]) => ({
+        .map(([at, { state, worker, dueAt, limitWait }]) => ({
           chunk: at,
           state,
           worker: state === "leased" ? `${worker}` : null,
           dueInMs: state === "waiting" ? Math.max(0, dueAt - now) : 0,
-          rest: state === "waiting" ? rest : null,
+          rest: state === "waiting" ? limitWait : null,
           behindCanary: state === "planned" && at >= canary,
         })),
     };
@@ -253,7 +253,7 @@ function computeNextDue(waiting: readonly Chunk[], now: number): number | null {
 /** The limit that whoever comes next waits for. */
 function findNextRest(waiting: readonly Chunk[]): RestFacts | null {
   const [next] = waiting.toSorted((a, b) => a.dueAt - b.dueAt);
-  return next?.rest ?? null;
+  return next?.limitWait ?? null;
 }
 
 /** What runs, then what waits in the order of its due time, then what never ran. */

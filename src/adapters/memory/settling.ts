@@ -20,9 +20,9 @@ import {
 } from "../../ports/store/worker-store.ts";
 import { findPlace, type Ledger } from "./ledger.ts";
 import type { Leasing } from "./leasing.ts";
-import { type Life, readStored } from "./batch-lifecycle.ts";
-import type { Permits } from "./concurrency-permits.ts";
-import type { Shares, Uses } from "./fair-shares.ts";
+import { type BatchLifecycle, readStored } from "./batch-lifecycle.ts";
+import type { ConcurrencyPermits } from "./concurrency-permits.ts";
+import type { FairShares, LeaseUsage } from "./fair-shares.ts";
 import type { Topics } from "./topics.ts";
 import {
   type Batch,
@@ -51,19 +51,19 @@ interface Held {
 export interface WorkingParts {
   readonly state: State;
   readonly clock: Clock;
-  readonly life: Life;
-  readonly shares: Shares;
-  readonly permits: Permits;
+  readonly lifecycle: BatchLifecycle;
+  readonly shares: FairShares;
+  readonly permits: ConcurrencyPermits;
   readonly leasing: Leasing;
   readonly topics: Topics;
   readonly ledger: Ledger;
 }
 
-export class Working {
+export class Settling {
   readonly #parts: WorkingParts;
   readonly #state: State;
   readonly #clock: Clock;
-  readonly #life: Life;
+  readonly #lifecycle: BatchLifecycle;
   /** The last act gave slots of a capped scope back. */
   hasFreed = false;
 
@@ -71,7 +71,7 @@ export class Working {
     this.#parts = parts;
     this.#state = parts.state;
     this.#clock = parts.clock;
-    this.#life = parts.life;
+    this.#lifecycle = parts.lifecycle;
   }
 
   beat(worker: number, serves: readonly Served[], forMs: number): void {
@@ -84,12 +84,12 @@ export class Working {
   work(reports: readonly Report[], request: LeaseRequest | null): WorkResult {
     const now = this.#clock.monotonicMs();
     const touched = new Set<Batch>();
-    const uses = this.#parts.shares.beginUses();
+    const leaseUsage = this.#parts.shares.beginUses();
     refuseStatements(reports);
     const results = reports.map((report): ReportResult => {
       const held = this.#findHeld(report);
       if (held === null) return "lost";
-      this.#report(held, report, now, uses);
+      this.#report(held, report, now, leaseUsage);
       touched.add(held.batch);
       return held.chunk.state === "leased"
         ? "kept"
@@ -97,8 +97,8 @@ export class Working {
           ? "settled"
           : "yielded";
     });
-    uses.apply();
-    const ended = [...touched].flatMap((batch) => this.#life.goOn(batch));
+    leaseUsage.apply();
+    const ended = [...touched].flatMap((batch) => this.#lifecycle.advanceBatch(batch));
     this.hasFreed = false;
     return { reports: results, ended, ...this.#lease(request, now) };
   }
@@ -121,7 +121,7 @@ export class Working {
     };
   }
 
-  #report({ batch, step, chunk }: Held, report: Report, now: number, uses: Uses): void {
+  #report({ batch, step, chunk }: Held, report: Report, now: number, leaseUsage: LeaseUsage): void {
     const stored = readStored(chunk);
     const effect = decideReport(stored, report, now);
     if (report.ledger !== undefined) {
@@ -130,7 +130,7 @@ export class Working {
       this.#parts.ledger.write(batch, place, { stored, effect, cause: "reported", blocks });
     }
     this.apply(batch, step, chunk, effect);
-    uses.add(batch, step, chunk, {
+    leaseUsage.add(batch, step, chunk, {
       busyMs: report.busyMs,
       ends: effect.end !== "kept",
       items: chunk.end - chunk.start,
@@ -232,8 +232,9 @@ export class Working {
     if (effect.end === "yielded") {
       chunk.state = "waiting";
       chunk.dueAt = effect.dueAt;
-      const { rest } = effect;
-      chunk.rest = rest === null ? null : { holdUp: rest.holdUp, key: rest.key };
+      const { limitWait } = effect;
+      chunk.limitWait =
+        limitWait === null ? null : { waitReason: limitWait.waitReason, key: limitWait.key };
     }
   }
 }

@@ -19,7 +19,7 @@ import {
 } from "../../ports/store/token-store.ts";
 import { type Batch, nameLimit, type State } from "./state.ts";
 
-export class Limiting {
+export class TokenBuckets {
   readonly #state: State;
   readonly #clock: Clock;
 

@@ -6,9 +6,9 @@
  */
 import pg from "pg";
 import { SluiceError } from "../../core/base/errors.ts";
-import type { WithinStore } from "../../ports/store/caller-transaction.ts";
+import type { CallerTransactionStore } from "../../ports/store/caller-transaction.ts";
 import type { BatchRow } from "../sql/rows.ts";
-import type { Conducting } from "./batches/planning.ts";
+import type { Planning } from "./batches/planning.ts";
 import { type Connection, findParser } from "./connection/connection.ts";
 import { readCode, translateError } from "./connection/errors.ts";
 import { statement } from "./connection/statement.ts";
@@ -43,9 +43,9 @@ interface Surroundings {
 
 export async function runWithin<T>(
   connection: Connection,
-  conducting: Conducting,
+  planning: Planning,
   transaction: unknown,
-  act: (store: WithinStore) => Promise<T>,
+  act: (store: CallerTransactionStore) => Promise<T>,
 ): Promise<T> {
   if (!isClient(transaction)) throw refuse("is no client of pg");
   const line = queueUp(transaction);
@@ -57,7 +57,7 @@ export async function runWithin<T>(
   }
   try {
     const { path, tx } = await begin(connection, line);
-    const result = await act(composeVerbs(conducting, tx));
+    const result = await act(composeVerbs(planning, tx));
     await tx.run(NOTIFY, nameChannel(connection.schema), TOLD_BY);
     await tx.run(SET_PATH, path);
     await tx.run(RELEASE);
@@ -95,19 +95,19 @@ async function begin(
   return { path, tx: connection.adopt(line, now) };
 }
 
-function composeVerbs(conducting: Conducting, tx: Transaction): WithinStore {
+function composeVerbs(planning: Planning, tx: Transaction): CallerTransactionStore {
   const lock = async (id: string): Promise<BatchRow> => {
-    const row = await conducting.lock(tx, id);
+    const row = await planning.lock(tx, id);
     if (row !== undefined) return row;
     throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${id} in this transaction`);
   };
   return {
-    submit: (submission) => conducting.submit(tx, submission),
-    startSlicing: async (id, afresh) => conducting.startSlicing(tx, await lock(id), afresh),
-    plan: async (part) => conducting.plan(tx, await lock(part.batch), part),
+    submit: (submission) => planning.submit(tx, submission),
+    startSlicing: async (id, afresh) => planning.startSlicing(tx, await lock(id), afresh),
+    plan: async (part) => planning.plan(tx, await lock(part.batch), part),
     finishSlicing: async (id, chunks, fence) =>
-      conducting.finishSlicing(tx, await lock(id), chunks, fence),
-    fail: async (id, reason) => conducting.fail(tx, await lock(id), reason),
+      planning.finishSlicing(tx, await lock(id), chunks, fence),
+    fail: async (id, reason) => planning.fail(tx, await lock(id), reason),
   };
 }
 

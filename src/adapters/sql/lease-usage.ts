@@ -52,7 +52,7 @@ export interface NamedShare {
 }
 
 /** One update a tenant and commit, however many chunks were reported. */
-export class Uses {
+export class LeaseUsage {
   readonly #find: (step: AccountRow) => StepShareRow | undefined;
   readonly #getClock: (pipeline: string) => ShareClock;
   readonly #uses = new Map<string, StepUse>();

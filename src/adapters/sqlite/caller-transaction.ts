@@ -6,9 +6,9 @@
 import { realpathSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { SluiceError } from "../../core/base/errors.ts";
-import type { WithinStore } from "../../ports/store/caller-transaction.ts";
+import type { CallerTransactionStore } from "../../ports/store/caller-transaction.ts";
 import type { BatchRow } from "../sql/rows.ts";
-import type { Conducting } from "./batches/planning.ts";
+import type { Planning } from "./batches/planning.ts";
 import { Connection, type ConnectionOptions } from "./connection/connection.ts";
 import { translateError } from "./connection/errors.ts";
 
@@ -16,25 +16,28 @@ export interface WithinParts {
   /** The store's own. */
   readonly connection: Connection;
   readonly options: ConnectionOptions;
-  readonly compose: (connection: Connection) => Conducting;
+  readonly compose: (connection: Connection) => Planning;
 }
 
-export class Within {
+export class CallerTransaction {
   readonly #parts: WithinParts;
   /** Their statements stay prepared for as long as the connection is there. */
-  readonly #known = new WeakMap<DatabaseSync, Conducting>();
+  readonly #known = new WeakMap<DatabaseSync, Planning>();
 
   constructor(parts: WithinParts) {
     this.#parts = parts;
   }
 
-  async run<T>(transaction: unknown, act: (store: WithinStore) => Promise<T>): Promise<T> {
+  async run<T>(
+    transaction: unknown,
+    act: (store: CallerTransactionStore) => Promise<T>,
+  ): Promise<T> {
     const { path } = this.#parts.options;
     const db = this.#check(transaction);
     try {
-      const conducting = this.#known.get(db) ?? this.#compose(db);
+      const planning = this.#known.get(db) ?? this.#compose(db);
       db.exec("SAVEPOINT sluice_within");
-      const result = await act(composeVerbs(conducting));
+      const result = await act(composeVerbs(planning));
       db.exec("RELEASE sluice_within");
       return result;
     } catch (error) {
@@ -44,10 +47,10 @@ export class Within {
     }
   }
 
-  #compose(db: DatabaseSync): Conducting {
-    const conducting = this.#parts.compose(Connection.adopt(db, this.#parts.options));
-    this.#known.set(db, conducting);
-    return conducting;
+  #compose(db: DatabaseSync): Planning {
+    const planning = this.#parts.compose(Connection.adopt(db, this.#parts.options));
+    this.#known.set(db, planning);
+    return planning;
   }
 
   #check(transaction: unknown): DatabaseSync {
@@ -79,17 +82,17 @@ function refuse(fault: string, path: string): SluiceError {
   });
 }
 
-function composeVerbs(conducting: Conducting): WithinStore {
+function composeVerbs(planning: Planning): CallerTransactionStore {
   const find = (id: string): BatchRow => {
-    const row = conducting.find(id);
+    const row = planning.find(id);
     if (row !== undefined) return row;
     throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${id} in this transaction`);
   };
   return {
-    submit: async (submission) => conducting.submit(submission),
-    startSlicing: async (id, afresh) => conducting.startSlicing(find(id), afresh),
-    plan: async (part) => conducting.plan(find(part.batch), part),
-    finishSlicing: async (id, chunks, fence) => conducting.finishSlicing(find(id), chunks, fence),
-    fail: async (id, reason) => conducting.fail(find(id), reason),
+    submit: async (submission) => planning.submit(submission),
+    startSlicing: async (id, afresh) => planning.startSlicing(find(id), afresh),
+    plan: async (part) => planning.plan(find(part.batch), part),
+    finishSlicing: async (id, chunks, fence) => planning.finishSlicing(find(id), chunks, fence),
+    fail: async (id, reason) => planning.fail(find(id), reason),
   };
 }

@@ -133,7 +133,7 @@ async function fill(zip: ZipFile, parts: PackParts): Promise<void> {
   add("verdict.json", `${JSON.stringify(verdict, null, 2)}\n`);
   add("acts.jsonl", toLines(acts));
   add("keys.jsonl", (await store.readKeys()).map((key) => `${writeKeyLine(key)}\n`).join(""));
-  const checkpoints = await store.readCheckpoints(batch.id);
+  const checkpoints = await store.readSignedHeads(batch.id);
   add("checkpoints.jsonl", checkpoints.map((one) => `${writeCheckpointLine(one)}\n`).join(""));
   if (proof !== null) add(ENDING_PROOF, `${proof}\n`);
   addLines("outcomes.csv", listOutcomes(store, batch));

@@ -7,19 +7,19 @@
  */
 
 /** Leases that ran out after `from` are spared until `until`. Instants of the sweeper's own clock. */
-export interface Sparing {
+export interface OutageGrace {
   readonly from: number;
   readonly until: number;
 }
 
-export const NOTHING_SPARED: Sparing = { from: 0, until: Number.NEGATIVE_INFINITY };
+export const NO_GRACE: OutageGrace = { from: 0, until: Number.NEGATIVE_INFINITY };
 
 /** What ran out at any time is spared. */
-export function spareAll(until: number): Sparing {
+export function graceForAll(until: number): OutageGrace {
   return { from: Number.NEGATIVE_INFINITY, until };
 }
 
-export interface SweepLife {
+export interface SweepFacts {
   /** When the store last took a sweep of this process. */
   readonly sweptAt: number;
   /** It has refused one since, or could not be reached. */
@@ -29,16 +29,20 @@ export interface SweepLife {
 }
 
 /** What the next sweep spares. A lease that has been spared once is not spared for ever. */
-export function decideSparing(sparing: Sparing, life: SweepLife, now: number): Sparing {
+export function decideOutageGrace(
+  outageGrace: OutageGrace,
+  life: SweepFacts,
+  now: number,
+): OutageGrace {
   const { sweptAt, hasFailed, leaseMs, sweepMs } = life;
   // A lease is renewed before half of it is over: less than that makes nobody lose one. With a third
   // of it gone, and the store away, a renewal that comes late may be too late.
   const awayMs = hasFailed ? leaseMs / 3 : Math.max(leaseMs / 2, 2 * sweepMs);
-  if (now < sparing.until || now - sweptAt <= awayMs) return sparing;
+  if (now < outageGrace.until || now - sweptAt <= awayMs) return outageGrace;
   return { from: sweptAt, until: now + leaseMs };
 }
 
 /** How long ago a lease must have run out to be taken back. */
-export function computeSparedMs({ from, until }: Sparing, now: number): number {
+export function computeGraceMs({ from, until }: OutageGrace, now: number): number {
   return now < until ? now - from : 0;
 }

@@ -2,7 +2,7 @@
 import { canonicalize } from "../base/canonical-json.ts";
 import type { NewMessage } from "../events/topic.ts";
 
-export const CHECKPOINTS_TOPIC = "ledger.checkpoints";
+export const SIGNED_HEADS_TOPIC = "ledger.checkpoints";
 
 /** What was signed, and how far it reaches. */
 interface SignedCheckpoint {
@@ -12,10 +12,10 @@ interface SignedCheckpoint {
 }
 
 /** Its body is the line that an export has for the checkpoint. */
-export function describeCheckpoint(batch: string, checkpoint: SignedCheckpoint): NewMessage {
+export function describeSignedHead(batch: string, checkpoint: SignedCheckpoint): NewMessage {
   const { size, body, signature } = checkpoint;
   return {
-    topic: CHECKPOINTS_TOPIC,
+    topic: SIGNED_HEADS_TOPIC,
     id: `${batch}/checkpoint/${size}`,
     batch,
     body: canonicalize({ checkpoint: body, signature }),

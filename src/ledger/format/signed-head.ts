@@ -15,7 +15,7 @@ const VERSION = 1;
 /** What the first checkpoint of a batch names as its predecessor. */
 export const FIRST_CHECKPOINT_PREV = CHAIN_START.hash;
 
-export interface Checkpoint {
+export interface SignedHead {
   readonly batch: string;
   /** How many records it covers: the number of the last one. */
   readonly size: number;
@@ -59,7 +59,7 @@ export function hashCheckpoint(body: string): string {
 }
 
 /** Null when the text is no checkpoint, in any detail. */
-export function parseCheckpoint(body: string): Checkpoint | null {
+export function parseCheckpoint(body: string): SignedHead | null {
   const parsed = parseCanonical(body);
   if (parsed.kind === "refused") return null;
   const { value } = parsed;
@@ -75,5 +75,5 @@ export function parseCheckpoint(body: string): Checkpoint | null {
     isHex(value["key"], KEY_ID_DIGITS) &&
     isCount(value["size"]) &&
     value["size"] > 0;
-  return isShaped ? (value as unknown as Checkpoint) : null;
+  return isShaped ? (value as unknown as SignedHead) : null;
 }

@@ -3,7 +3,7 @@ import type { ChainHead } from "../../core/ledger/chain.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { ensure, refuse } from "./broken-export.ts";
 import {
-  type Checkpoint,
+  type SignedHead,
   FIRST_CHECKPOINT_PREV,
   hashCheckpoint,
   parseCheckpoint,
@@ -21,7 +21,7 @@ export interface ChainSoFar {
   readonly tree: GrowingTree;
 }
 
-interface Anchor extends Checkpoint {
+interface Anchor extends SignedHead {
   readonly body: string;
 }
 
@@ -53,10 +53,10 @@ export class CheckpointCheck {
   }
 
   take(signed: Signed | null, { batch, head, tree }: ChainSoFar): void {
-    const checkpoint = signed === null ? null : parseCheckpoint(signed.body);
-    ensure(signed !== null && checkpoint !== null, "the checkpoint is malformed");
-    const { size } = checkpoint;
-    ensure(checkpoint.batch === batch, `the checkpoint is about batch ${show(checkpoint.batch)}`);
+    const signedHead = signed === null ? null : parseCheckpoint(signed.body);
+    ensure(signed !== null && signedHead !== null, "the checkpoint is malformed");
+    const { size } = signedHead;
+    ensure(signedHead.batch === batch, `the checkpoint is about batch ${show(signedHead.batch)}`);
     ensure(
       size > this.#signedTo,
       `the checkpoint of ${size} records follows one of ${this.#signedTo}`,
@@ -65,10 +65,10 @@ export class CheckpointCheck {
       size === head.seq,
       `the checkpoint covers ${size} records and stands behind ${head.seq}`,
     );
-    ensure(checkpoint.head === head.hash, "the checkpoint names another last record");
-    ensure(checkpoint.root === tree.computeRoot(), "the checkpoint has the root of other records");
-    ensure(checkpoint.prev === this.#prev, "the checkpoint before this one is missing or another");
-    this.#checkSignature(signed, checkpoint.key);
+    ensure(signedHead.head === head.hash, "the checkpoint names another last record");
+    ensure(signedHead.root === tree.computeRoot(), "the checkpoint has the root of other records");
+    ensure(signedHead.prev === this.#prev, "the checkpoint before this one is missing or another");
+    this.#checkSignature(signed, signedHead.key);
     this.#prev = hashCheckpoint(signed.body);
     this.#unmet.delete(signed.body);
     this.#signedTo = size;
@@ -138,11 +138,11 @@ export class CheckpointCheck {
 function readAnchor(text: string): Anchor {
   const parsed = text.startsWith(CHECKPOINT_LINE) ? parseCanonical(text) : null;
   const body = parsed?.kind === "object" ? readSigned(parsed.value, "checkpoint")?.body : text;
-  const checkpoint = body === undefined ? null : parseCheckpoint(body);
-  if (checkpoint === null || body === undefined) {
+  const signedHead = body === undefined ? null : parseCheckpoint(body);
+  if (signedHead === null || body === undefined) {
     throw new SluiceError("LEDGER_ANCHOR", "one of the anchors is no checkpoint", {
       hint: "Give checkpoints as they were anchored, a line each.",
     });
   }
-  return { ...checkpoint, body };
+  return { ...signedHead, body };
 }

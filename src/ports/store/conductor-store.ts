@@ -178,11 +178,11 @@ export type ActResult =
   | { readonly kind: "moved_on"; readonly batch: BatchSnapshot };
 
 /** The duty of slicing a batch: a store takes a batch without a claim on it for left alone. */
-export function nameSlicingDuty(batch: string): string {
+export function nameSlicingTask(batch: string): string {
   return `slicing/${batch}`;
 }
 
-export interface ConductingStore {
+export interface ConductorStore {
   /**
    * Claims a duty by name (slicing a batch, relaying to a reader) for a limited time, or prolongs
    * it; false while another worker holds it. It only saves work: every act is conditional, so two

@@ -5,7 +5,7 @@
  */
 
 /** A delivery that was given up. */
-export interface NewLetter {
+export interface NewUndelivered {
   /** The durable reader that it was for. */
   readonly reader: string;
   /** The place of the record among all records of the store, or of the message among its messages. */
@@ -20,7 +20,7 @@ export interface NewLetter {
   readonly message: string;
 }
 
-export interface UndeliveredLetter extends NewLetter {
+export interface UndeliveredEvent extends NewUndelivered {
   /** Rises with each letter of the store, and is never given twice. */
   readonly id: number;
   /** Wall-clock milliseconds. */
@@ -38,7 +38,7 @@ export interface UndeliveredPage {
 /** Where a reader begins that was never there before: a number is a position that it comes after. */
 export type ReaderStart = "beginning" | "now" | number;
 
-export interface DeliveringStore {
+export interface DeliveryStore {
   /**
    * Makes a reader known that is new, at the beginning of its stream, behind the newest of it or
    * after a position, and answers where it is. One that is known stays there.
@@ -48,9 +48,9 @@ export interface DeliveringStore {
    * Keeps a letter and moves its reader past the record or message, in one commit. The same delivery
    * again keeps its id and takes the newer cause. `from` is that of `savePosition`.
    */
-  keepUndelivered(letter: NewLetter, from?: number): Promise<void>;
+  keepUndelivered(letter: NewUndelivered, from?: number): Promise<void>;
   /** Oldest first. */
-  listUndelivered(page: UndeliveredPage): Promise<readonly UndeliveredLetter[]>;
+  listUndelivered(page: UndeliveredPage): Promise<readonly UndeliveredEvent[]>;
   /**
    * Forgets a reader that will not come again, with its letters: what only it was owed can go. False
    * when nobody knows it.

@@ -13,7 +13,7 @@ export interface LedgerLink {
 }
 
 /** A checkpoint of a batch's chain, as it was signed. */
-export interface StoredCheckpoint {
+export interface StoredSignedHead {
   /** How many links it covers. */
   readonly size: number;
   readonly body: string;
@@ -47,14 +47,14 @@ export interface LedgerStore {
    */
   readLedger(batch: string, afterSeq: number, limit: number): Promise<readonly LedgerLink[]>;
   /** The last checkpoint of a batch; null before the first. */
-  findCheckpoint(batch: string): Promise<StoredCheckpoint | null>;
+  findSignedHead(batch: string): Promise<StoredSignedHead | null>;
   /** Of a batch, in order. */
-  readCheckpoints(batch: string): Promise<readonly StoredCheckpoint[]>;
+  readSignedHeads(batch: string): Promise<readonly StoredSignedHead[]>;
   /**
    * False when the last one does not cover this many links: somebody else has signed meanwhile. It is
    * also a message, if its topic has a group: nobody pays for anchors that nobody keeps.
    */
-  addCheckpoint(batch: string, checkpoint: StoredCheckpoint, afterSize: number): Promise<boolean>;
+  addSignedHead(batch: string, checkpoint: StoredSignedHead, afterSize: number): Promise<boolean>;
   /** All that ever signed here, in the order in which they came. */
   readKeys(): Promise<readonly StoredKey[]>;
   /** One that is known already stays as it is. */

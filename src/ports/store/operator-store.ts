@@ -7,7 +7,7 @@ import type { Act } from "../../core/batch/batch.ts";
 import type { StopMode } from "../../core/batch/chunk.ts";
 import type { LanePolicy } from "../../core/batch/lane.ts";
 import type { LimitTarget, LimitValue } from "../../core/limits/limit.ts";
-import type { LetterFilter } from "../../core/items/redrive.ts";
+import type { DeadLetterFilter } from "../../core/items/redrive.ts";
 import type { PruneAges } from "../../core/batch/retention.ts";
 import type { ActResult, BatchSnapshot } from "./conductor-store.ts";
 
@@ -25,7 +25,7 @@ export interface PauseRequest extends PauseScope, Act {
 }
 
 export interface RedriveRequest extends Act {
-  readonly filter: LetterFilter;
+  readonly filter: DeadLetterFilter;
   /** At most this many letters. */
   readonly ceiling: number;
   /** Items a second, or null for all at once. */
@@ -78,7 +78,7 @@ export interface EditRequest extends Act {
 }
 
 export interface DiscardRequest extends Act {
-  readonly filter: LetterFilter;
+  readonly filter: DeadLetterFilter;
 }
 
 /** Where a batch goes in the queue of its lane. */
@@ -116,7 +116,7 @@ export interface PruneResult {
 /** Null takes the operator's value away: what the pipeline declares counts again. */
 export type LimitRequest = LimitTarget & { readonly value: LimitValue | null };
 
-export interface OperatingStore {
+export interface OperatorStore {
   /**
    * Stops a batch: nothing of it is leased any more, and it ends `cancelled` in the commit that
    * gives its last lease back (at once if there is none). `moved_on` when it had ended before.
@@ -132,9 +132,9 @@ export interface OperatingStore {
   moveInLane(batch: string, move: LaneMove, act: Act): Promise<ActResult>;
   redrive(batch: string, request: RedriveRequest): Promise<RedriveResult>;
   /** Puts another payload in place of a dead letter's; false when the item is none. */
-  editLetter(batch: string, request: EditRequest): Promise<boolean>;
+  editDeadLetter(batch: string, request: EditRequest): Promise<boolean>;
   /** Accepts failures: they stay failures, and are not redriven. Answers how many there were. */
-  discardLetters(batch: string, request: DiscardRequest): Promise<number>;
+  discardDeadLetters(batch: string, request: DiscardRequest): Promise<number>;
   /**
    * Removes what the policy allows, a little at a time, and never what is unfinished or owed. Ages
    * are by the clock that stamped the endings: a host whose own clock is wrong removes nothing early.

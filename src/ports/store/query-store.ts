@@ -7,7 +7,7 @@ import type { LanePolicy } from "../../core/batch/lane.ts";
 import type { ItemNumbers, ItemOutcomeWord } from "../../core/items/outcome-list.ts";
 import type { Load } from "../../core/fleet/load.ts";
 import type { LimitChange, LimitSetting } from "../../core/limits/limit.ts";
-import type { LetterFilter } from "../../core/items/redrive.ts";
+import type { DeadLetterFilter } from "../../core/items/redrive.ts";
 import type { Checkpoint } from "../../core/items/tracked-item.ts";
 import type { BatchFacts, ChunkFacts, PauseFacts } from "../../core/batch/why.ts";
 import type { BatchSnapshot } from "./conductor-store.ts";
@@ -116,8 +116,8 @@ export interface ResultPage extends PageRequest {
   readonly sinceDrive: number;
 }
 
-export interface LetterPage extends PageRequest {
-  readonly filter: LetterFilter;
+export interface DeadLetterPage extends PageRequest {
+  readonly filter: DeadLetterFilter;
 }
 
 /** A recount of a batch from its chunks' maps, to hold its counters to. */
@@ -126,7 +126,7 @@ export interface Recount {
   readonly recounted: Counts;
 }
 
-export interface ReadingStore {
+export interface QueryStore {
   getBatch(id: string): Promise<BatchSnapshot | null>;
   listBatches(filter: BatchFilter): Promise<readonly BatchSnapshot[]>;
   /** The manifests of adjacent chunks. */
@@ -143,7 +143,7 @@ export interface ReadingStore {
   /** Results of a step in item order. */
   readResults(batch: string, page: ResultPage): Promise<readonly StoredResult[]>;
   /** Dead letters of a step in item order. */
-  readDeadLetters(batch: string, page: LetterPage): Promise<readonly DeadLetter[]>;
+  readDeadLetters(batch: string, page: DeadLetterPage): Promise<readonly DeadLetter[]>;
   /** Items of one outcome by their numbers, rising; a page may have none and others follow. */
   listItems(batch: string, page: ItemPage): Promise<ItemNumbers>;
   /** Null when the step has no such item. */

@@ -2,26 +2,26 @@
  * The store is the truth: batches, chunks, outcomes, dead letters, results and records live in it.
  * Its contract is the conformance suite (test/conformance), which every adapter passes.
  */
-import type { ConductingStore } from "./conductor-store.ts";
-import type { DeliveringStore } from "./delivery-store.ts";
+import type { ConductorStore } from "./conductor-store.ts";
+import type { DeliveryStore } from "./delivery-store.ts";
 import type { LedgerStore } from "./ledger-store.ts";
-import type { LimitingStore } from "./token-store.ts";
-import type { OperatingStore } from "./operator-store.ts";
-import type { ReadingStore } from "./query-store.ts";
+import type { TokenStore } from "./token-store.ts";
+import type { OperatorStore } from "./operator-store.ts";
+import type { QueryStore } from "./query-store.ts";
 import type { TopicStore } from "./topic-store.ts";
 import type { TransactionalStore } from "./caller-transaction.ts";
-import type { WorkingStore } from "./worker-store.ts";
+import type { WorkerStore } from "./worker-store.ts";
 
 export const SQL_DIALECTS = ["sqlite", "postgres"] as const;
 export type SqlDialect = (typeof SQL_DIALECTS)[number];
 
 export interface Store
-  extends ConductingStore,
-    OperatingStore,
-    WorkingStore,
-    LimitingStore,
-    ReadingStore,
-    DeliveringStore,
+  extends ConductorStore,
+    OperatorStore,
+    WorkerStore,
+    TokenStore,
+    QueryStore,
+    DeliveryStore,
     LedgerStore,
     TopicStore,
     TransactionalStore {

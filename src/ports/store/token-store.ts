@@ -13,13 +13,13 @@ export interface BucketRef {
 }
 
 /** What one start takes from one bucket. */
-export interface Supply extends BucketRef {
+export interface TokenNeed extends BucketRef {
   readonly spec: BucketSpec;
   /** Tokens that one start takes. */
   readonly cost: number;
 }
 
-export interface TokenDraw extends Supply {
+export interface TokenDraw extends TokenNeed {
   /** Starts that are wished for. */
   readonly count: number;
 }
@@ -29,7 +29,7 @@ export function namePaceBucket(batch: string, step: number): BucketRef {
   return { bucket: `pace/${batch}/${step}`, key: "" };
 }
 
-export interface LimitingStore {
+export interface TokenStore {
   /**
    * Draws from any number of buckets in one commit; one answer for each, in order. Dates count from
    * the moment of the commit: the caller must take the time of its question for the end of a token,

@@ -88,7 +88,7 @@ export interface LeasedChunk extends LeaseRef {
   readonly histories: readonly ItemHistory[];
   readonly overrides: readonly ItemOverride[];
   /** Its lease was lost before: starts are written before items run. */
-  readonly careful: boolean;
+  readonly guarded: boolean;
   /** No automatic pass will follow: what fails now stays failed. */
   readonly final: boolean;
   /** Its batch keeps a ledger of its items; missing where it does not. */
@@ -162,7 +162,7 @@ export interface SweepPolicy {
    * Leases that ran out within this time are left alone, as their holders may not have been able to
    * renew them (core/sparing.ts); not those of whoever is known to be dead. Default 0.
    */
-  readonly sparedMs?: number;
+  readonly graceMs?: number;
 }
 
 export interface WorkerFacts {
@@ -206,7 +206,7 @@ export const CONTENT_CLAIMS = [
 ] as const;
 export type ContentClaim = (typeof CONTENT_CLAIMS)[number];
 
-export interface WorkingStore {
+export interface WorkerStore {
   /** Gives a worker its number. */
   registerWorker(facts: WorkerFacts): Promise<number>;
   /** A sign of life: for this long the worker counts as one that has these pipelines. */

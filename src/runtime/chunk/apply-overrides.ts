@@ -2,7 +2,7 @@
 import type { SliceItems } from "../../ports/source.ts";
 import type { LeasedChunk } from "../../ports/store/worker-store.ts";
 
-export function putInPlace(items: SliceItems, { overrides }: LeasedChunk): SliceItems {
+export function applyOverrides(items: SliceItems, { overrides }: LeasedChunk): SliceItems {
   const values = new Map(overrides.map(({ index, value }) => [index, value]));
   return {
     count: items.count,

@@ -12,7 +12,7 @@ import {
 } from "../../core/events/topic.ts";
 import { writeJson } from "./chunk-notes.ts";
 
-export class Emitted {
+export class MessageBuffer {
   /** Position in the chunk. */
   readonly #index: number;
   readonly #topics: readonly string[];

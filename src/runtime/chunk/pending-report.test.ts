@@ -3,7 +3,7 @@ import { ManualClock } from "../../../test/support/manual-clock.ts";
 import { createOutcomeMap } from "../../core/items/outcome-map.ts";
 import type { WorkResult } from "../../ports/store/worker-store.ts";
 import { ChunkRun } from "./chunk-run.ts";
-import { tell, whileTelling } from "./pending-report.ts";
+import { makeReport, sendReports } from "./pending-report.ts";
 
 const KEPT: WorkResult = {
   reports: ["kept"],
@@ -25,7 +25,7 @@ function makeRun(): ChunkRun {
     outcomes: createOutcomeMap(4),
     histories: [],
     overrides: [],
-    careful: true,
+    guarded: true,
     final: true,
   };
   return new ChunkRun(lease, { leaseUntil: 15_000, now: 0 });
@@ -38,10 +38,10 @@ test("whoever waits for a report of a chunk finds it noted, and tells nothing tw
   const clock = new ManualClock();
   run.fail(0, null, 1, failure, null);
   const { promise: answered, resolve: answer } = Promise.withResolvers<WorkResult>();
-  const first = whileTelling([tell(run, "keep")], clock, () => answered);
+  const first = sendReports([makeReport(run, "keep")], clock, () => answered);
   const second = (async () => {
     while (run.telling !== null) await run.telling;
-    return tell(run, "keep").report.failures.length;
+    return makeReport(run, "keep").report.failures.length;
   })();
   answer(KEPT);
   expect(await second).toBe(0);
@@ -52,7 +52,7 @@ test("whoever waits for a report of a chunk finds it noted, and tells nothing tw
 test("a chunk of which the store knows nothing any more is lost", async () => {
   const run = makeRun();
   const clock = new ManualClock();
-  await whileTelling([tell(run, "keep")], clock, async () => ({ ...KEPT, reports: ["lost"] }));
+  await sendReports([makeReport(run, "keep")], clock, async () => ({ ...KEPT, reports: ["lost"] }));
   expect([run.lost, run.telling]).toEqual([true, null]);
 });
 
@@ -60,8 +60,10 @@ test("when the store cannot be told, what was to be told stays for the next repo
   const run = makeRun();
   const clock = new ManualClock();
   run.fail(0, null, 1, failure, null);
-  const telling = whileTelling([tell(run, "keep")], clock, () => Promise.reject(new Error("gone")));
+  const telling = sendReports([makeReport(run, "keep")], clock, () =>
+    Promise.reject(new Error("gone")),
+  );
   await expect(telling).rejects.toThrow("gone");
   expect(run.telling).toBeNull();
-  expect(tell(run, "keep").report.failures).toHaveLength(1);
+  expect(makeReport(run, "keep").report.failures).toHaveLength(1);
 });

@@ -8,12 +8,12 @@ import type { Store } from "../../ports/store/store.ts";
 import type { Report, WorkResult } from "../../ports/store/worker-store.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 
-export interface Telling {
+export interface PendingReport {
   readonly run: ChunkRun;
   readonly report: Report;
 }
 
-export function tell(run: ChunkRun, intent: Report["intent"]): Telling {
+export function makeReport(run: ChunkRun, intent: Report["intent"]): PendingReport {
   return { run, report: run.makeReport(intent) };
 }
 
@@ -25,19 +25,19 @@ export interface FlushSettings {
 /** What chunks that are long at it have to tell by now, and when to look again. */
 export function collectFlushes(
   held: readonly ChunkRun[],
-  careful: ReadonlySet<ChunkRun>,
+  guarded: ReadonlySet<ChunkRun>,
   now: number,
   { flushMs, flushItems }: FlushSettings,
-): { readonly tellings: readonly Telling[]; readonly nextAt: number } {
-  const tellings: Telling[] = [];
+): { readonly tellings: readonly PendingReport[]; readonly nextAt: number } {
+  const tellings: PendingReport[] = [];
   let nextAt = Number.POSITIVE_INFINITY;
   for (const run of held) {
     if (run.unreported === 0 || run.finished || run.lost || run.telling !== null) continue;
-    // A careful run tells by itself, but for a handler that waits to hear that it was told.
-    if (careful.has(run) && !run.isUrgent) continue;
+    // A guarded run tells by itself, but for a handler that waits to hear that it was told.
+    if (guarded.has(run) && !run.isUrgent) continue;
     const flushAt = run.reportedAt + flushMs;
     const tells = now >= flushAt || run.unreported >= flushItems || run.isUrgent;
-    if (tells) tellings.push(tell(run, "keep"));
+    if (tells) tellings.push(makeReport(run, "keep"));
     else nextAt = Math.min(nextAt, flushAt);
   }
   return { tellings, nextAt };
@@ -47,8 +47,8 @@ export function collectFlushes(
  * Tells the store, and notes its answers before anybody makes the next report of these chunks: one
  * that was made in between would tell the same things again, and forget newer ones for them.
  */
-export async function whileTelling(
-  tellings: readonly Telling[],
+export async function sendReports(
+  tellings: readonly PendingReport[],
   clock: Clock,
   act: (reports: readonly Report[]) => Promise<WorkResult>,
 ): Promise<WorkResult> {
@@ -68,19 +68,19 @@ export async function whileTelling(
   }
 }
 
-export interface StartTellers {
+export interface StartReporters {
   readonly store: Pick<Store, "work">;
   readonly clock: Clock;
   readonly onEnded: (batches: readonly string[]) => void;
 }
 
-/** Tells the store at once what a careful run knows, and which items it is about to start. */
-export async function tellStarts(
+/** Tells the store at once what a guarded run knows, and which items it is about to start. */
+export async function reportStarts(
   run: ChunkRun,
-  { store, clock, onEnded }: StartTellers,
+  { store, clock, onEnded }: StartReporters,
 ): Promise<ReportResult> {
   while (run.telling !== null) await run.telling;
-  const { reports, ended } = await whileTelling([tell(run, "keep")], clock, (told) =>
+  const { reports, ended } = await sendReports([makeReport(run, "keep")], clock, (told) =>
     store.work(told, null),
   );
   if (ended.length > 0) onEnded(ended);

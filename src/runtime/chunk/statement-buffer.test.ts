@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { QUEUED_CHARS_MAX, STATEMENTS_PER_ITEM_MAX } from "../../core/items/item-commit.ts";
-import { QueuedStatements } from "./statement-buffer.ts";
+import { StatementBuffer } from "./statement-buffer.ts";
 
 const SQL = "INSERT INTO t VALUES (?)";
 
 function queue(...values: readonly unknown[]): readonly unknown[] | undefined {
-  const queued = new QueuedStatements();
+  const queued = new StatementBuffer();
   queued.add(SQL, values);
   return queued.list()[0]?.values;
 }
@@ -21,7 +21,7 @@ test("values are taken as a database can hold them, and are copies", () => {
   ]);
   const bytes = Uint8Array.of(1, 2);
   const values = [bytes];
-  const queued = new QueuedStatements();
+  const queued = new StatementBuffer();
   queued.add(SQL, values);
   bytes[0] = 9;
   values.push(bytes);
@@ -46,7 +46,7 @@ describe("is refused, by the name of the argument:", () => {
   });
 
   test("what is no list of values, no text or no statement", () => {
-    const queued = new QueuedStatements();
+    const queued = new StatementBuffer();
     expect(() => queued.add(SQL, "a" as unknown as [])).toThrow(refused("values of commitWith"));
     expect(() => queued.add(7 as unknown as string)).toThrow(refused("sql of commitWith"));
     expect(() => queued.add("COMMIT")).toThrow(refused('begins with "COMMIT"'));
@@ -57,7 +57,7 @@ describe("is refused, by the name of the argument:", () => {
 
 test("an item queues so many statements, and so much text, and no more", () => {
   const tooMany = expect.objectContaining({ code: "TOO_MANY_STATEMENTS" }) as unknown;
-  const queued = new QueuedStatements();
+  const queued = new StatementBuffer();
   for (let nth = 0; nth < STATEMENTS_PER_ITEM_MAX; nth++) queued.add(SQL, [nth]);
   expect(() => queued.add(SQL, [0])).toThrow(tooMany);
   expect(() => queue("x".repeat(QUEUED_CHARS_MAX))).toThrow(tooMany);

@@ -13,7 +13,7 @@ import {
   VALUES_PER_STATEMENT_MAX,
 } from "../../core/items/item-commit.ts";
 
-export class QueuedStatements {
+export class StatementBuffer {
   readonly #statements: ItemStatement[] = [];
   #chars = 0;
 

@@ -3,27 +3,27 @@
  * out with its holder nobody is told, and the poll beneath all words may be slow.
  */
 import type { Clock } from "../../ports/clock.ts";
-import type { Wake } from "../system/change-signal.ts";
+import type { ChangeSignal } from "../system/change-signal.ts";
 
-export const STAND_BY_MS = 5_000;
+export const CLAIM_RETRY_MS = 5_000;
 
-export class StandBy {
+export class ClaimRetryTimer {
   readonly #clock: Clock;
-  readonly #wake: Wake;
+  readonly #changeSignal: ChangeSignal;
   #cancel: (() => void) | null = null;
   #isStopped = false;
 
-  constructor(clock: Clock, wake: Wake) {
+  constructor(clock: Clock, changeSignal: ChangeSignal) {
     this.#clock = clock;
-    this.#wake = wake;
+    this.#changeSignal = changeSignal;
   }
 
   /** Once for all claims that were refused meanwhile: looks must not make more of themselves. */
   lookAgain(): void {
     if (this.#cancel !== null || this.#isStopped) return;
-    this.#cancel = this.#clock.after(STAND_BY_MS, () => {
+    this.#cancel = this.#clock.after(CLAIM_RETRY_MS, () => {
       this.#cancel = null;
-      this.#wake.notify();
+      this.#changeSignal.notify();
     });
   }
 

@@ -13,7 +13,7 @@ import type { Sink, SinkContext } from "../../ports/sink.ts";
 import type { TopicMessage } from "../../ports/store/topic-message.ts";
 import type { Delivery } from "./stream.ts";
 import { traceConsume } from "../observing/consume-trace.ts";
-import { HANDLER_RETRY, isSink, type Recipient } from "./subscriber.ts";
+import { HANDLER_RETRY, isSink, type Reader } from "./subscriber.ts";
 
 export interface ConsumeContext {
   /** Aborts at the time limit, and when the engine has stopped: the messages will come again. */
@@ -70,7 +70,7 @@ const TIME_LIMIT_MS = 300_000;
 const DAY_MS = 86_400_000;
 const OPTIONS = ["batch", "attempts", "backoff", "timeLimitMs", "since"];
 
-export class Consumer implements Recipient {
+export class Consumer implements Reader {
   readonly kind = "consumer";
   /** Of its durable reader. */
   readonly name: string;

@@ -13,14 +13,14 @@ import type { Store } from "../../ports/store/store.ts";
 import { renewClaim } from "../conducting/held-claim.ts";
 import type { Log } from "../system/log.ts";
 import { redactError } from "../system/redact-error.ts";
-import { Setbacks } from "../system/loop-backoff.ts";
+import { LoopBackoff } from "../system/loop-backoff.ts";
 import type { EngineSettings } from "../system/settings.ts";
-import { StandBy } from "../conducting/claim-retry-timer.ts";
+import { ClaimRetryTimer } from "../conducting/claim-retry-timer.ts";
 import { type Delivery, readStream } from "./stream.ts";
-import type { Recipient } from "./subscriber.ts";
-import { Wake } from "../system/change-signal.ts";
+import type { Reader } from "./subscriber.ts";
+import { ChangeSignal } from "../system/change-signal.ts";
 
-export interface RelayParts {
+export interface StreamDeliveryParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly random: Random;
@@ -49,11 +49,11 @@ interface Page {
   readonly deliveries: readonly Delivery[];
 }
 
-export class Relay {
-  readonly #parts: RelayParts;
-  readonly #recipient: Recipient;
-  readonly #wake: Wake;
-  readonly #standBy: StandBy;
+export class StreamDelivery {
+  readonly #parts: StreamDeliveryParts;
+  readonly #reader: Reader;
+  readonly #changeSignal: ChangeSignal;
+  readonly #claimRetryTimer: ClaimRetryTimer;
   readonly #unwatch: () => void;
   readonly #stop = new AbortController();
   /** Stopped for good: what a handler still does counts for nothing. */
@@ -64,12 +64,12 @@ export class Relay {
   /** Who waits for a look that finds nothing more to deliver. */
   #waiting: (() => void)[] = [];
 
-  constructor(recipient: Recipient, parts: RelayParts) {
-    this.#recipient = recipient;
+  constructor(reader: Reader, parts: StreamDeliveryParts) {
+    this.#reader = reader;
     this.#parts = parts;
-    this.#wake = new Wake(parts.clock);
-    this.#standBy = new StandBy(parts.clock, this.#wake);
-    this.#unwatch = parts.store.watch(() => this.#wake.notify());
+    this.#changeSignal = new ChangeSignal(parts.clock);
+    this.#claimRetryTimer = new ClaimRetryTimer(parts.clock, this.#changeSignal);
+    this.#unwatch = parts.store.watch(() => this.#changeSignal.notify());
     this.#loop = this.#run().catch((error: unknown) => parts.onFatal(error));
   }
 
@@ -77,7 +77,7 @@ export class Relay {
   catchUp(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
-      this.#wake.notify();
+      this.#changeSignal.notify();
     });
   }
 
@@ -85,8 +85,8 @@ export class Relay {
   async stop(drainMs: number): Promise<void> {
     const { store, clock, worker } = this.#parts;
     this.#stop.abort();
-    this.#standBy.stop();
-    this.#wake.notify();
+    this.#claimRetryTimer.stop();
+    this.#changeSignal.notify();
     const ended = new AbortController();
     void this.#loop.then(() => ended.abort());
     await sleep(clock, drainMs, ended.signal);
@@ -97,17 +97,17 @@ export class Relay {
   }
 
   get #readLimit(): number {
-    const wanted = GROUPS_PER_READ * this.#recipient.batchMax;
+    const wanted = GROUPS_PER_READ * this.#reader.batchMax;
     return Math.min(Math.max(READ_LIMIT, wanted), READ_LIMIT_MAX);
   }
 
   get #duty(): string {
-    return `relay/${this.#recipient.name}`;
+    return `relay/${this.#reader.name}`;
   }
 
   async #run(): Promise<void> {
     const { clock, settings } = this.#parts;
-    const setbacks = new Setbacks({ event: "relay.retry" }, this.#parts);
+    const loopBackoff = new LoopBackoff({ event: "relay.retry" }, this.#parts);
     let isStarted = false;
     while (!this.#stop.signal.aborted) {
       let moved = false;
@@ -115,18 +115,18 @@ export class Relay {
         if (!isStarted) await this.#start();
         isStarted = true;
         moved = await this.#look();
-        setbacks.clear();
+        loopBackoff.clear();
       } catch (error) {
-        const waitMs = setbacks.note(error);
+        const waitMs = loopBackoff.note(error);
         if (waitMs === null) throw error;
         await sleep(clock, waitMs, this.#stop.signal);
       }
-      if (!moved) await this.#wake.wait(settings.pollMs);
+      if (!moved) await this.#changeSignal.wait(settings.pollMs);
     }
   }
 
   async #start(): Promise<void> {
-    const { name, since } = this.#recipient;
+    const { name, since } = this.#reader;
     await this.#parts.store.startReader(name, since);
   }
 
@@ -142,7 +142,7 @@ export class Relay {
     }
     this.#waiting.push(...waiting);
     if (!(await store.claim(this.#duty, worker, CLAIM_MS))) {
-      this.#standBy.lookAgain();
+      this.#claimRetryTimer.lookAgain();
       return false;
     }
     // Once more: whoever had the claim may have delivered them meanwhile.
@@ -161,7 +161,7 @@ export class Relay {
 
   async #readNext(limit: number): Promise<Page> {
     const { store } = this.#parts;
-    const { name } = this.#recipient;
+    const { name } = this.#reader;
     const from = await store.readPosition(name);
     return { from, deliveries: await readStream(store, name, from, limit) };
   }
@@ -169,7 +169,7 @@ export class Relay {
   /** True when it came further, or somebody has moved its reader. */
   async #deliver({ from, deliveries }: Page): Promise<boolean> {
     const { store } = this.#parts;
-    const { name, batchMax } = this.#recipient;
+    const { name, batchMax } = this.#reader;
     /** Where it left its reader: whoever rewinds it from there is heard. */
     let left = from;
     /** The last one that nobody wants; those before the next wanted one need no commit. */
@@ -179,7 +179,7 @@ export class Relay {
     for (let at = 0; at < deliveries.length; ) {
       const group = deliveries.slice(at, at + (alone > 0 ? 1 : batchMax));
       const last = group.at(-1) as Delivery;
-      if (!this.#recipient.wants(last.type)) {
+      if (!this.#reader.wants(last.type)) {
         passed = last.position;
         at += group.length;
         continue;
@@ -203,11 +203,11 @@ export class Relay {
 
   async #handOver(group: readonly Delivery[]): Promise<HandOver> {
     const { clock, random, log } = this.#parts;
-    const { kind, name, retry } = this.#recipient;
+    const { kind, name, retry } = this.#reader;
     const context = { clock, signal: this.#over.signal };
     for (let attempts = 1; !this.#stop.signal.aborted; attempts++) {
       try {
-        await this.#recipient.deliver(group, context);
+        await this.#reader.deliver(group, context);
         return this.#over.signal.aborted ? { kind: "stopped" } : { kind: "taken" };
       } catch (error) {
         if (this.#over.signal.aborted) break;
@@ -232,7 +232,7 @@ export class Relay {
     left: number,
   ): Promise<void> {
     const { store, log } = this.#parts;
-    const { kind, name } = this.#recipient;
+    const { kind, name } = this.#reader;
     const letter = { reader: name, position, event, batch, type, attempts, code, message };
     await store.keepUndelivered(letter, left);
     const tries = attempts === 1 ? "once" : `${attempts} times`;

@@ -76,7 +76,7 @@ export async function editDeadLetter(
     });
   }
   const { by, why } = edit;
-  if (await store.editLetter(id, { step, item, value, by, why })) return;
+  if (await store.editDeadLetter(id, { step, item, value, by, why })) return;
   throw new SluiceError("NOT_A_DEAD_LETTER", `item ${item} of batch ${id} is no dead letter now`, {
     hint: "Somebody has redriven it, or retention has removed what it needs.",
   });
@@ -158,6 +158,6 @@ const UNLEASED = {
   outcomes: new Uint8Array(),
   histories: [],
   overrides: [],
-  careful: false,
+  guarded: false,
   final: true,
 };

@@ -7,7 +7,7 @@ import { BatchHandle, type HandleParts } from "./batch-handle.ts";
 import { freezePieces } from "../conducting/freeze.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
 import { PlanCheck } from "../conducting/plan-check.ts";
-import { Wake } from "../system/change-signal.ts";
+import { ChangeSignal } from "../system/change-signal.ts";
 
 export interface OpenBatchParts extends HandleParts {
   readonly random: Random;
@@ -112,14 +112,14 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
 
   async #waitForRoom(): Promise<BatchSnapshot> {
     const { store, clock, pollMs, addAheadItems, throwIfFailed } = this.#parts;
-    const wake = new Wake(clock);
-    const unwatch = store.watch(() => wake.notify());
+    const changeSignal = new ChangeSignal(clock);
+    const unwatch = store.watch(() => changeSignal.notify());
     try {
       for (;;) {
         throwIfFailed();
         const batch = await this.#getOpen();
         if (batch.counts.pending < addAheadItems) return batch;
-        await wake.wait(pollMs);
+        await changeSignal.wait(pollMs);
       }
     } finally {
       unwatch();

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { createMemoryStore } from "../../adapters/memory/store.ts";
 import type { Submission } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
-import { RecordTail } from "./record-poller.ts";
+import { RecordPoller } from "./record-poller.ts";
 import { systemClock } from "../system/system-clock.ts";
 
 function describeSubmission(id: string): Submission {
@@ -37,7 +37,7 @@ function describeSubmission(id: string): Submission {
 
 interface Scene {
   readonly store: Store;
-  readonly tail: RecordTail;
+  readonly tail: RecordPoller;
   /** How often the records were read. */
   readonly looks: () => number;
 }
@@ -55,7 +55,7 @@ function setUp(): Scene {
       return shared.readRecords(...args);
     },
   };
-  return { store, tail: new RecordTail(store, systemClock, 1_000), looks: () => looks };
+  return { store, tail: new RecordPoller(store, systemClock, 1_000), looks: () => looks };
 }
 
 describe("the tail of the records", () => {

@@ -6,18 +6,18 @@
 import { SluiceError } from "../../core/base/errors.ts";
 import { type Clock, sleep } from "../../ports/clock.ts";
 import type { Store } from "../../ports/store/store.ts";
-import { Wake } from "../system/change-signal.ts";
+import { ChangeSignal } from "../system/change-signal.ts";
 
 const PAGE = 1_000;
 /** However busy the store is, it is looked at at most this often. */
 const LOOK_AT_MOST_EVERY_MS = 5;
 
-export class RecordTail {
+export class RecordPoller {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #pollMs: number;
   readonly #listeners = new Map<string, Set<() => void>>();
-  readonly #wake: Wake;
+  readonly #changeSignal: ChangeSignal;
   /** Resolves when the tail is at the store's newest record; null while nobody listens. */
   #started: Promise<void> | null = null;
   #position = 0;
@@ -26,7 +26,7 @@ export class RecordTail {
     this.#store = store;
     this.#clock = clock;
     this.#pollMs = pollMs;
-    this.#wake = new Wake(clock);
+    this.#changeSignal = new ChangeSignal(clock);
   }
 
   /** Calls back after each record of the batch that is written from now on. */
@@ -38,7 +38,7 @@ export class RecordTail {
     const leave = (): void => {
       listeners.delete(onRecord);
       if (listeners.size === 0) this.#listeners.delete(batch);
-      if (this.#listeners.size === 0) this.#wake.notify();
+      if (this.#listeners.size === 0) this.#changeSignal.notify();
     };
     try {
       await this.#started;
@@ -60,9 +60,9 @@ export class RecordTail {
   }
 
   async #run(): Promise<void> {
-    const unwatch = this.#store.watch(() => this.#wake.notify());
+    const unwatch = this.#store.watch(() => this.#changeSignal.notify());
     while (this.#listeners.size > 0) {
-      await this.#wake.wait(this.#pollMs);
+      await this.#changeSignal.wait(this.#pollMs);
       if (this.#listeners.size === 0) break;
       try {
         await this.#look();

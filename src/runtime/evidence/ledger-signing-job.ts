@@ -12,7 +12,7 @@ import type { Random } from "../../ports/random.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { LedgerSigner, type OpenKey } from "./ledger-signer.ts";
 import type { Log } from "../system/log.ts";
-import { Setbacks } from "../system/loop-backoff.ts";
+import { LoopBackoff } from "../system/loop-backoff.ts";
 
 /** Of its durable reader. */
 export { NOTARY } from "../../core/events/reader-name.ts";
@@ -62,7 +62,7 @@ function openLater(open: OpenKey): OpenKey {
   };
 }
 
-export interface NotaryParts {
+export interface LedgerSigningParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly random: Random;
@@ -79,8 +79,8 @@ const KNOWN_MAX = 10_000;
 /** Of one that waits for its turn there is hardly anything to sign. */
 const RUNNING = ["slicing", "running"] as const;
 
-export class Notary {
-  readonly #parts: NotaryParts;
+export class LedgerSigningJob {
+  readonly #parts: LedgerSigningParts;
   readonly #options: LedgerOptions;
   /** How many links are signed, by batch. */
   readonly #signed = new Map<string, number>();
@@ -88,7 +88,7 @@ export class Notary {
   readonly #stop = new AbortController();
   readonly #loop: Promise<void>;
 
-  constructor(parts: NotaryParts, options: LedgerOptions) {
+  constructor(parts: LedgerSigningParts, options: LedgerOptions) {
     this.#parts = parts;
     this.#options = options;
     this.#signer = new LedgerSigner(parts, openLater(findKey(options)));
@@ -117,15 +117,15 @@ export class Notary {
   async #run(): Promise<void> {
     const { clock } = this.#parts;
     const { everyMs = EVERY_MS } = this.#options;
-    const setbacks = new Setbacks({ event: "notary.retry" }, this.#parts);
+    const loopBackoff = new LoopBackoff({ event: "notary.retry" }, this.#parts);
     while (!this.#stop.signal.aborted) {
       await sleep(clock, everyMs, this.#stop.signal);
       if (this.#stop.signal.aborted) return;
       try {
         await this.#signRunning(everyMs);
-        setbacks.clear();
+        loopBackoff.clear();
       } catch (error) {
-        const waitMs = setbacks.note(error);
+        const waitMs = loopBackoff.note(error);
         if (waitMs === null) throw error;
         await sleep(clock, waitMs, this.#stop.signal);
       }

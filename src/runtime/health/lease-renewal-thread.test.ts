@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../test/support/manual-clock.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { LeaseRef, RenewResult, Served, Stop } from "../../ports/store/worker-store.ts";
-import { Heart } from "./worker-health.ts";
-import { LeaseKeeper } from "./lease-renewal-thread.ts";
+import { WorkerHealth } from "./worker-health.ts";
+import { LeaseRenewalThread } from "./lease-renewal-thread.ts";
 import type { LeaseHold } from "./shared-leases.ts";
 import type { LogEntry } from "../system/log.ts";
 
@@ -15,7 +15,7 @@ const lease = (chunk: number, batch = "b-1"): LeaseRef => ({ batch, step: 0, chu
 /** A worker whose loop does nothing unless it is told to, and a store that remembers what is asked. */
 class Rig {
   readonly clock = new ManualClock();
-  readonly heart = new Heart(this.clock);
+  readonly health = new WorkerHealth(this.clock);
   readonly renewed: { readonly chunks: readonly number[]; readonly at: number }[] = [];
   readonly beats: number[] = [];
   readonly logs: LogEntry[] = [];
@@ -26,9 +26,9 @@ class Rig {
   failure: Error | null = null;
   openFailure: Error | null = null;
   readonly #startedAt = this.clock.monotonicMs();
-  readonly keeper = new LeaseKeeper({
-    pulse: this.heart.pulse,
-    leases: this.heart.leases,
+  readonly keeper = new LeaseRenewalThread({
+    pulse: this.health.pulse,
+    leases: this.health.leases,
     clock: this.clock,
     limits: LIMITS,
     log: (entry) => void this.logs.push(entry),
@@ -58,15 +58,15 @@ class Rig {
 
   /** A loop that has beaten once and is busy from then on. */
   block(): void {
-    this.heart.start(TERMS);
+    this.health.start(TERMS);
     // Whatever it would do comes too late.
-    this.heart.pulse.set("beatAt", this.clock.monotonicMs());
-    this.heart.noteStopped();
-    this.heart.pulse.count("status", 1);
+    this.health.pulse.set("beatAt", this.clock.monotonicMs());
+    this.health.noteStopped();
+    this.health.pulse.count("status", 1);
   }
 
   hold(chunk: number, batch?: string): LeaseHold {
-    const hold = this.heart.leases.enter(lease(chunk, batch));
+    const hold = this.health.leases.enter(lease(chunk, batch));
     if (hold === null) throw new Error("there is room");
     return hold;
   }
@@ -89,7 +89,7 @@ describe("a keeper of leases", () => {
     expect(rig.opened).toBe(1);
     const last = rig.renewed.at(-1)?.at ?? 0;
     expect(hold.readRenewedUntil()).toBe(1_000_000 + last + TERMS.leaseMs);
-    expect(rig.heart.pulse.readCount("renewals")).toBe(rig.renewed.length);
+    expect(rig.health.pulse.readCount("renewals")).toBe(rig.renewed.length);
     await rig.keeper.stop();
     expect(rig.closed).toBe(1);
     expect(rig.clock.waiting).toBe(0);
@@ -101,7 +101,7 @@ describe("a keeper of leases", () => {
     rig.hold(1);
     for (let round = 0; round < 10; round++) {
       await rig.clock.run(5_000);
-      rig.heart.noteRenewal(rig.clock.monotonicMs());
+      rig.health.noteRenewal(rig.clock.monotonicMs());
     }
     expect(rig.renewed).toEqual([]);
   });
@@ -123,7 +123,7 @@ describe("a keeper of leases", () => {
   test.each([-1, 0])("does nothing for a worker of status %i", async (status) => {
     const rig = new Rig();
     rig.block();
-    rig.heart.pulse.count("status", status);
+    rig.health.pulse.count("status", status);
     rig.hold(1);
     await rig.clock.run(60_000);
     expect(rig.opened).toBe(0);
@@ -178,7 +178,7 @@ describe("a keeper of leases", () => {
     expect(rig.beats.length).toBeGreaterThanOrEqual(2);
     expect(rig.renewed).toEqual([]);
     const before = rig.beats.length;
-    rig.heart.noteStopping();
+    rig.health.noteStopping();
     await rig.clock.run(30_000);
     expect(rig.beats).toHaveLength(before);
   });

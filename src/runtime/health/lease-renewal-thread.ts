@@ -12,16 +12,16 @@ import { type HealthLimits, isLoopAlive } from "../../core/fleet/health.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { Served } from "../../ports/store/worker-store.ts";
-import type { LeasePage } from "./shared-leases.ts";
+import type { SharedLeases } from "./shared-leases.ts";
 import type { Log } from "../system/log.ts";
-import type { LeaseTerms, PulsePage } from "./shared-health.ts";
+import type { LeaseTerms, SharedHealth } from "./shared-health.ts";
 import { computeBeatMs, findEndingBatches } from "./renewal.ts";
 
 type KeeperStore = Pick<Store, "renew" | "readStops" | "beat" | "close">;
 
-export interface KeeperParts {
-  readonly pulse: PulsePage;
-  readonly leases: LeasePage;
+export interface RenewalThreadParts {
+  readonly pulse: SharedHealth;
+  readonly leases: SharedLeases;
   readonly clock: Clock;
   readonly log: Log;
   readonly limits: HealthLimits;
@@ -39,8 +39,8 @@ const FIRST_LOOKS_MS = 250;
 /** The loop is late when this many times the time between two renewals has passed. */
 const LATE_AFTER = 1.5;
 
-export class LeaseKeeper {
-  readonly #parts: KeeperParts;
+export class LeaseRenewalThread {
+  readonly #parts: RenewalThreadParts;
   #served: readonly Served[] = [];
   #store: Promise<KeeperStore> | null = null;
   #renewedAt = 0;
@@ -48,7 +48,7 @@ export class LeaseKeeper {
   #cancel: () => void;
   #isStopped = false;
 
-  constructor(parts: KeeperParts) {
+  constructor(parts: RenewalThreadParts) {
     this.#parts = parts;
     this.#cancel = this.#lookLater();
   }

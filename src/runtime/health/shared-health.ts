@@ -7,7 +7,7 @@
  * Atomics. So nothing is ever read half written, and what is read together may at worst be some
  * microseconds apart. The code of a fatal error is complete before the status says that there is one.
  */
-import { type Pulse, WORKER_STATUSES, type WorkerStatus } from "../../core/fleet/health.ts";
+import { type HealthSample, WORKER_STATUSES, type WorkerStatus } from "../../core/fleet/health.ts";
 
 const INSTANTS = [
   "beatAt",
@@ -45,7 +45,7 @@ export interface LeaseTerms {
   readonly renewMs: number;
 }
 
-export class PulsePage {
+export class SharedHealth {
   readonly buffer: SharedArrayBuffer;
   readonly #instants: Float64Array;
   readonly #counts: Int32Array;
@@ -99,7 +99,7 @@ export class PulsePage {
     this.count("status", WORKER_STATUSES.failed);
   }
 
-  read(): Pulse {
+  read(): HealthSample {
     const isRunning = this.readCount("running") > 0;
     const readIfRunning = (name: InstantName): number | null => {
       const value = this.get(name);

@@ -1,14 +1,14 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { describe, expect, test } from "vitest";
-import { type LeaseHold, LeasePage } from "./shared-leases.ts";
+import { type LeaseHold, SharedLeases } from "./shared-leases.ts";
 
 const lease = (chunk: number, fence = 1, batch = "b-abc") => ({ batch, step: 0, chunk, fence });
 
 describe("a page of leases", () => {
   test("shows whoever shares it what is held, and nothing else", () => {
-    const page = new LeasePage();
-    const other = new LeasePage(page.buffer);
+    const page = new SharedLeases();
+    const other = new SharedLeases(page.buffer);
     const holds = [lease(1), lease(2, 7), lease(3, 2, "b-ünïcödé")].map((one) => page.enter(one));
     expect(other.list().map((found) => found.lease)).toEqual([
       lease(1),
@@ -24,8 +24,8 @@ describe("a page of leases", () => {
   });
 
   test("tells the holder of renewals, and only of its own lease's", () => {
-    const page = new LeasePage();
-    const other = new LeasePage(page.buffer);
+    const page = new SharedLeases();
+    const other = new SharedLeases(page.buffer);
     const first = page.enter(lease(1));
     expect(first?.readRenewedUntil()).toBe(0);
     const [found] = other.list();
@@ -42,14 +42,14 @@ describe("a page of leases", () => {
   });
 
   test("leaves out an id that does not fit, which would be another batch's when cut off", () => {
-    const page = new LeasePage();
+    const page = new SharedLeases();
     expect(page.enter(lease(1, 1, "b".repeat(200)))).not.toBeNull();
     expect(page.list()).toEqual([]);
     expect(page.count()).toBe(0);
   });
 
   test("is full at some point, and has room again", () => {
-    const page = new LeasePage();
+    const page = new SharedLeases();
     const holds = Array.from({ length: 16_384 }, (_, chunk) => page.enter(lease(chunk)));
     expect(page.enter(lease(99_999))).toBeNull();
     holds[5]?.release();
@@ -58,7 +58,7 @@ describe("a page of leases", () => {
   });
 
   test("is never read half written by a thread that reads all the time", async () => {
-    const page = new LeasePage();
+    const page = new SharedLeases();
     // Every lease says the same number four times: one that is read half does not.
     const reader = new Worker(
       `const { workerData, parentPort } = require("node:worker_threads");

@@ -42,7 +42,7 @@ export interface LeaseHold {
   release(): void;
 }
 
-export class LeasePage {
+export class SharedLeases {
   readonly buffer: SharedArrayBuffer;
   readonly #used: Int32Array;
   readonly #ints: Int32Array;

@@ -3,9 +3,9 @@ import { ManualClock } from "../../../test/support/manual-clock.ts";
 import { PermanentError } from "../../core/base/errors.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { LeaseRequest, WorkResult } from "../../ports/store/worker-store.ts";
-import { Heart } from "./worker-health.ts";
+import { WorkerHealth } from "./worker-health.ts";
 import { definePipeline } from "../pipeline/pipeline.ts";
-import { PulsePage } from "./shared-health.ts";
+import { SharedHealth } from "./shared-health.ts";
 import type { Step } from "../pipeline/step.ts";
 
 const GRACE_MS = 1_000;
@@ -14,40 +14,44 @@ function makeStep(options: { readonly expectedMs?: number; readonly timeLimitMs?
   return definePipeline({ name: "p", process: () => undefined, ...options }).steps[0];
 }
 
-function start(): { readonly heart: Heart; readonly clock: ManualClock; readonly page: PulsePage } {
+function start(): {
+  readonly health: WorkerHealth;
+  readonly clock: ManualClock;
+  readonly page: SharedHealth;
+} {
   const clock = new ManualClock();
-  const heart = new Heart(clock);
-  heart.start({ worker: 7, leaseMs: 15_000, renewMs: 5_000 });
+  const health = new WorkerHealth(clock);
+  health.start({ worker: 7, leaseMs: 15_000, renewMs: 5_000 });
   // As another thread sees it.
-  return { heart, clock, page: new PulsePage(heart.pulse.buffer) };
+  return { health, clock, page: new SharedHealth(health.pulse.buffer) };
 }
 
 describe("a heart", () => {
   test("beats for as long as its worker runs", async () => {
-    const { heart, clock, page } = start();
+    const { health, clock, page } = start();
     expect(page.read()).toMatchObject({ status: 1, beatAt: clock.monotonicMs(), pending: 0 });
     expect(page.readTerms()).toEqual({ worker: 7, leaseMs: 15_000, renewMs: 5_000 });
     await clock.run(10_000);
     expect(clock.monotonicMs() - page.read().beatAt).toBeLessThan(1_000);
-    heart.noteStopping();
+    health.noteStopping();
     expect(page.read()).toMatchObject({ status: 1, isStopping: true });
-    heart.noteStopped();
+    health.noteStopped();
     expect(page.read().status).toBe(0);
     expect(clock.waiting).toBe(0);
   });
 
   test("is failed for good after a fatal error, and tells its code without the message", () => {
-    const { heart, page } = start();
-    heart.noteFatal(new PermanentError("with a password", { code: "INDEX_GONE" }));
-    heart.noteStopped();
+    const { health, page } = start();
+    health.noteFatal(new PermanentError("with a password", { code: "INDEX_GONE" }));
+    health.noteStopped();
     expect(page.read()).toMatchObject({ status: -1, fatalCode: "INDEX_GONE" });
-    heart.noteFatal(new PermanentError("long", { code: "X".repeat(1_000) }));
+    health.noteFatal(new PermanentError("long", { code: "X".repeat(1_000) }));
     expect(page.read().fatalCode).toBe("X".repeat(64));
   });
 
   test("knows what runs, since when, and how long it is expected to take", async () => {
-    const { heart, clock, page } = start();
-    const declared = heart.watchHandler("p", makeStep({ expectedMs: 60_000 }), GRACE_MS);
+    const { health, clock, page } = start();
+    const declared = health.watchHandler("p", makeStep({ expectedMs: 60_000 }), GRACE_MS);
     declared.begin(clock.monotonicMs());
     const startedAt = clock.monotonicMs();
     await clock.run(3_000);
@@ -64,10 +68,10 @@ describe("a heart", () => {
   });
 
   test("learns how long a handler takes; until then its time limit is all that is known", () => {
-    const { heart, clock, page } = start();
+    const { health, clock, page } = start();
     const step = makeStep({ timeLimitMs: 300_000 });
-    const pulse = heart.watchHandler("p", step, GRACE_MS);
-    expect(heart.watchHandler("p", step, GRACE_MS)).toBe(pulse);
+    const pulse = health.watchHandler("p", step, GRACE_MS);
+    expect(health.watchHandler("p", step, GRACE_MS)).toBe(pulse);
     const now = clock.monotonicMs();
     pulse.begin(now);
     expect(page.read()).toMatchObject({ expectedMs: null, callLimitMs: 301_000 });
@@ -81,10 +85,10 @@ describe("a heart", () => {
   });
 
   test("expects the longest of several handlers that run side by side", () => {
-    const { heart, clock, page } = start();
+    const { health, clock, page } = start();
     const now = clock.monotonicMs();
-    const quick = heart.watchHandler("p", makeStep({ expectedMs: 1_000 }), GRACE_MS);
-    const slow = heart.watchHandler("q", makeStep({ expectedMs: 90_000 }), GRACE_MS);
+    const quick = health.watchHandler("p", makeStep({ expectedMs: 1_000 }), GRACE_MS);
+    const slow = health.watchHandler("q", makeStep({ expectedMs: 90_000 }), GRACE_MS);
     slow.begin(now);
     quick.begin(now);
     expect(page.read()).toMatchObject({ expectedMs: 90_000, pending: 2 });
@@ -93,9 +97,9 @@ describe("a heart", () => {
   });
 
   test("counts what is under way until it is over, however it ends", async () => {
-    const { heart, page } = start();
+    const { health, page } = start();
     const { promise, reject } = Promise.withResolvers<void>();
-    const under = heart.during(() => promise);
+    const under = health.during(() => promise);
     expect(page.read().pending).toBe(1);
     reject(new Error("no"));
     await expect(under).rejects.toThrow("no");
@@ -103,11 +107,11 @@ describe("a heart", () => {
   });
 
   test("takes no question that found no work for a sign that what it waits for moves", async () => {
-    const { heart, clock, page } = start();
+    const { health, clock, page } = start();
     const request = {} as LeaseRequest;
     let found: Partial<WorkResult> = { leased: [] };
-    const store = heart.watchStore({ work: async () => found } as unknown as Store);
-    void heart.during(() => Promise.withResolvers<void>().promise);
+    const store = health.watchStore({ work: async () => found } as unknown as Store);
+    void health.during(() => Promise.withResolvers<void>().promise);
     const beganAt = clock.monotonicMs();
     for (let look = 0; look < 10; look++) {
       await clock.run(1_000);
@@ -121,9 +125,9 @@ describe("a heart", () => {
   });
 
   test("counts from its beginning what is waited for when nothing else was", async () => {
-    const { heart, clock, page } = start();
+    const { health, clock, page } = start();
     await clock.run(500_000);
-    void heart.during(() => Promise.withResolvers<void>().promise);
+    void health.during(() => Promise.withResolvers<void>().promise);
     expect(page.read()).toMatchObject({ pending: 1, progressAt: clock.monotonicMs() });
   });
 });

@@ -9,8 +9,8 @@ import { WORKER_STATUSES } from "../../core/fleet/health.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { Served } from "../../ports/store/worker-store.ts";
-import { LeasePage } from "./shared-leases.ts";
-import { type LeaseTerms, PulsePage } from "./shared-health.ts";
+import { SharedLeases } from "./shared-leases.ts";
+import { type LeaseTerms, SharedHealth } from "./shared-health.ts";
 import type { Step } from "../pipeline/step.ts";
 
 /** Often enough for limits of a second, and nothing beside what a loop does anyway. */
@@ -18,11 +18,11 @@ const BEAT_MS = 250;
 /** After so many calls the expected duration is computed anew. */
 const CALLS_PER_LOOK = 32;
 
-export class Heart {
-  readonly pulse = new PulsePage();
-  readonly leases = new LeasePage();
+export class WorkerHealth {
+  readonly pulse = new SharedHealth();
+  readonly leases = new SharedLeases();
   readonly #clock: Clock;
-  readonly #handlers = new Map<string, HandlerPulse>();
+  readonly #handlers = new Map<string, HandlerTimings>();
   #onServed: (served: readonly Served[]) => void = () => undefined;
   #pending = 0;
   #cancelBeat: (() => void) | null = null;
@@ -112,11 +112,11 @@ export class Heart {
     };
   }
 
-  watchHandler(pipeline: string, step: Step, abortGraceMs: number): HandlerPulse {
+  watchHandler(pipeline: string, step: Step, abortGraceMs: number): HandlerTimings {
     const name = `${pipeline}/${step.name}`;
     const known = this.#handlers.get(name);
     if (known !== undefined) return known;
-    const pulse = new HandlerPulse(this, step, step.timeLimitMs + abortGraceMs);
+    const pulse = new HandlerTimings(this, step, step.timeLimitMs + abortGraceMs);
     this.#handlers.set(name, pulse);
     return pulse;
   }
@@ -153,8 +153,8 @@ export class Heart {
 const isMove = (): boolean => true;
 
 /** The calls of one step's handler. */
-export class HandlerPulse {
-  readonly #heart: Heart;
+export class HandlerTimings {
+  readonly #health: WorkerHealth;
   readonly #declaredMs: number | null;
   readonly #limitMs: number;
   readonly #durations = new ExpectedDuration();
@@ -162,8 +162,8 @@ export class HandlerPulse {
   #ended = 0;
   running = 0;
 
-  constructor(heart: Heart, { expectedMs }: Pick<Step, "expectedMs">, limitMs: number) {
-    this.#heart = heart;
+  constructor(health: WorkerHealth, { expectedMs }: Pick<Step, "expectedMs">, limitMs: number) {
+    this.#health = health;
     this.#declaredMs = expectedMs;
     this.#limitMs = limitMs;
   }
@@ -179,18 +179,18 @@ export class HandlerPulse {
 
   begin(now: number): void {
     this.running++;
-    this.#heart.pulse.set("taskStartedAt", now);
-    this.#heart.change(1, now);
-    if (this.running === 1) this.#heart.review();
+    this.#health.pulse.set("taskStartedAt", now);
+    this.#health.change(1, now);
+    if (this.running === 1) this.#health.review();
   }
 
   end(startedAt: number, now: number): void {
     this.running--;
-    this.#heart.change(-1, now);
+    this.#health.change(-1, now);
     this.#durations.add(now - startedAt);
     this.#ended++;
     const isLook = this.#ended % CALLS_PER_LOOK === 0 || this.#ended < CALLS_PER_LOOK;
     if (isLook) this.#learnedMs = this.#durations.computeMs();
-    if (isLook || this.running === 0) this.#heart.review();
+    if (isLook || this.running === 0) this.#health.review();
   }
 }

@@ -4,8 +4,8 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { CpuPools } from "../cpu/cpu-pools.ts";
-import type { Gate } from "../running/exclusive-run.ts";
-import type { HandlerPulse, Heart } from "../health/worker-health.ts";
+import type { ExclusiveRun } from "../running/exclusive-run.ts";
+import type { HandlerTimings, WorkerHealth } from "../health/worker-health.ts";
 import type { Log } from "../system/log.ts";
 import type { StepMeter } from "../observing/meter.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
@@ -13,7 +13,7 @@ import type { EngineSettings } from "../system/settings.ts";
 import type { SlotPermits } from "../limits/slot-permits.ts";
 import type { Step } from "../pipeline/step.ts";
 
-export interface ExecutorParts {
+export interface StepWorkerParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly random: Random;
@@ -21,12 +21,12 @@ export interface ExecutorParts {
   readonly redact: Redact;
   readonly settings: EngineSettings;
   readonly cpu: CpuPools;
-  readonly gate: Gate;
+  readonly exclusiveRun: ExclusiveRun;
   /** Shared by all executors of a worker. */
   readonly permits: SlotPermits;
   /** Where somebody watches over the worker: is told of what it holds and does. */
-  readonly heart?: Heart | undefined;
-  readonly pulse?: HandlerPulse | undefined;
+  readonly health?: WorkerHealth | undefined;
+  readonly pulse?: HandlerTimings | undefined;
   /** Counts what becomes of the step's items here. */
   readonly meter: StepMeter;
   readonly worker: number;

@@ -6,49 +6,49 @@
 import { computeItemsPerMs } from "../../core/items/lease-size.ts";
 import { sleep } from "../../ports/clock.ts";
 import type { LeasedChunk, LeaseRef, LeaseRequest, Stop } from "../../ports/store/worker-store.ts";
-import { runCarefully } from "../running/guarded-run.ts";
+import { runGuarded } from "../running/guarded-run.ts";
 import { ChunkRun } from "../chunk/chunk-run.ts";
 import { readChunks } from "../reading/chunk-reading.ts";
 import { describeReason } from "../system/end-reason.ts";
-import type { ExecutorParts } from "./step-worker-parts.ts";
+import type { StepWorkerParts } from "./step-worker-parts.ts";
 import { findLost } from "../chunk/held-leases.ts";
-import { ItemRunner } from "../running/item-loop.ts";
+import { ItemLoop } from "../running/item-loop.ts";
 import { hasChunksEnough, offerInline, planLease } from "./lease-request.ts";
 import { isStoresFault } from "../reading/source-failure.ts";
 import { SpeedMeter } from "./speed-meter.ts";
 import { ReaderPool } from "../reading/reader-pool.ts";
 import type { InlineWork } from "../../ports/store/plan-inline.ts";
-import { RoomWait } from "../limits/permit-wait.ts";
-import { SlotGauge } from "../limits/concurrency-controller.ts";
+import { PermitWait } from "../limits/permit-wait.ts";
+import { ConcurrencyController } from "../limits/concurrency-controller.ts";
 import type { PermitQuestion } from "../limits/slot-permits.ts";
 import { StepLimits } from "../limits/step-limits.ts";
 import { StopSignal } from "../system/stop-signals.ts";
 import {
   collectFlushes,
-  tell,
-  type Telling,
-  tellStarts,
-  whileTelling,
+  makeReport,
+  type PendingReport,
+  reportStarts,
+  sendReports,
 } from "../chunk/pending-report.ts";
-import { Wake } from "../system/change-signal.ts";
+import { ChangeSignal } from "../system/change-signal.ts";
 
 /** A finished chunk waits at most this long to share its commit with others. */
 const LINGER_MS = 20;
 
-export class Executor {
-  readonly #parts: ExecutorParts;
-  readonly #wake: Wake;
-  readonly #room: RoomWait;
-  readonly #runner: ItemRunner;
+export class StepWorker {
+  readonly #parts: StepWorkerParts;
+  readonly #changeSignal: ChangeSignal;
+  readonly #room: PermitWait;
+  readonly #itemLoop: ItemLoop;
   readonly #limits: StepLimits;
-  readonly #gauge: SlotGauge;
-  readonly #leaveGate: () => void;
+  readonly #controller: ConcurrencyController;
+  readonly #leaveExclusiveRun: () => void;
   readonly #leavePermits: () => void;
   // Lists, not sets: the tables that a busy set outgrows keep what was in them alive until the
   // next full collection, each through its successor, and memory would follow the batch's size.
   #held: ChunkRun[] = [];
   #finished: ChunkRun[] = [];
-  readonly #careful = new Set<ChunkRun>();
+  readonly #guarded = new Set<ChunkRun>();
   readonly #readers: ReaderPool;
   /** Items of chunks that are being read. */
   #reading = 0;
@@ -63,50 +63,50 @@ export class Executor {
   #stopping = false;
   #loop: Promise<void> | null = null;
 
-  constructor(parts: ExecutorParts) {
+  constructor(parts: StepWorkerParts) {
     this.#parts = parts;
-    this.#wake = new Wake(parts.clock);
+    this.#changeSignal = new ChangeSignal(parts.clock);
     this.#speed = new SpeedMeter(parts.clock);
-    this.#room = new RoomWait(parts.permits, parts.clock);
+    this.#room = new PermitWait(parts.permits, parts.clock);
     this.#readers = new ReaderPool(parts);
-    this.#gauge = new SlotGauge(parts.step.concurrency, parts.step.adaptive);
+    this.#controller = new ConcurrencyController(parts.step.concurrency, parts.step.adaptive);
     this.#limits = new StepLimits({
       ...parts,
       mayStart: (run, now) => parts.permits.mayStart(run, now),
       countStartable: (withinMs) => this.#countStartable(withinMs),
-      onRights: () => this.#runner.advance(),
+      onRights: () => this.#itemLoop.advance(),
       onLost: (run) => this.#settleIfFinished(run),
       onRest: (run) => this.#settleIfFinished(run),
       onClosed: () => {
         for (const run of this.#held) run.forfeitRight();
       },
-      onBadItem: (...bad) => this.#runner.refuse(...bad),
+      onBadItem: (...bad) => this.#itemLoop.refuse(...bad),
     });
-    this.#runner = new ItemRunner(
-      { ...parts, ...parts.settings, rights: this.#limits.limiter, gauge: this.#gauge },
+    this.#itemLoop = new ItemLoop(
+      { ...parts, ...parts.settings, rights: this.#limits.limiter, controller: this.#controller },
       {
         onThrottled: (item, forMs) => {
-          this.#gauge.noteThrottled();
+          this.#controller.noteThrottled();
           if (forMs !== null) this.#limits.throttle(item, forMs);
         },
         onOutage: (run) => this.#limits.noteOutage(run),
         onFinished: (run) => this.#finish(run),
         onExpired: (run) => this.#limits.resume(run),
-        onUsedUp: () => this.#wake.notify(),
-        onMuchToTell: this.#flushSoon,
+        onUsedUp: () => this.#changeSignal.notify(),
+        onReportDue: this.#flushSoon,
         onFatal: parts.onFatal,
-        runCarefully: (run) => this.#runCarefully(run),
+        runGuarded: (run) => this.#runGuarded(run),
       },
     );
-    this.#leaveGate = parts.gate.join(this.#runner);
+    this.#leaveExclusiveRun = parts.exclusiveRun.join(this.#itemLoop);
     this.#leavePermits = parts.permits.join({
       pipeline: parts.pipeline.name,
-      countSlots: () => this.#gauge.slots,
-      slotsMax: this.#gauge.slotsMax,
+      countSlots: () => this.#controller.slots,
+      slotsMax: this.#controller.slotsMax,
       listRuns: () => this.#held,
       onRoom: () => {
         this.#room.notify();
-        this.#runner.advance();
+        this.#itemLoop.advance();
       },
     });
   }
@@ -114,10 +114,10 @@ export class Executor {
   /** What has a free slot, or will have one by then. */
   #countStartable(withinMs: number): number {
     // What is granted and cannot be used is lost.
-    if (!this.#runner.isOpen) return 0;
-    const { active } = this.#runner;
+    if (!this.#itemLoop.isOpen) return 0;
+    const { active } = this.#itemLoop;
     const room = this.#parts.permits.countRoomOfAny(this.#held, this.#parts.clock.monotonicMs());
-    const free = Math.max(0, Math.min(this.#gauge.slots - active, room));
+    const free = Math.max(0, Math.min(this.#controller.slots - active, room));
     // Where others fill a cap, and nothing of ours will make room in it.
     if (free === 0 && active === 0) return 0;
     return free + Math.ceil(computeItemsPerMs(this.#speed.current) * withinMs);
@@ -129,7 +129,7 @@ export class Executor {
 
   readonly #flushSoon = (): void => {
     this.#flushLookAt = 0;
-    this.#wake.notify();
+    this.#changeSignal.notify();
   };
 
   start(): void {
@@ -140,13 +140,13 @@ export class Executor {
   notify(): void {
     this.#dryUntil = 0;
     this.#wakeUps++;
-    this.#wake.notify();
+    this.#changeSignal.notify();
   }
 
   /** A lease for the one chunk of a batch, which runs here as soon as it is granted. */
   offerInline(batch: string): InlineWork | null {
     if (hasChunksEnough(this.#parts.step, this.#held.length - this.#finished.length)) return null;
-    return offerInline({ ...this.#parts, batch }, this.#gauge.slots, (chunk, leaseUntil) =>
+    return offerInline({ ...this.#parts, batch }, this.#controller.slots, (chunk, leaseUntil) =>
       this.#take([chunk], leaseUntil),
     );
   }
@@ -192,11 +192,11 @@ export class Executor {
     if (run.stoppedAt === null) {
       run.stoppedAt = now;
       if (!run.arrived) return this.#giveBack(run);
-      this.#runner.skipRest(run);
-      this.#runner.stop(new StopSignal("its batch is being stopped"), run);
+      this.#itemLoop.skipRest(run);
+      this.#itemLoop.stop(new StopSignal("its batch is being stopped"), run);
       this.#settleIfFinished(run);
     } else if (now - run.stoppedAt >= settings.cancelMs && run.inFlight > 0) {
-      this.#runner.abandon(run);
+      this.#itemLoop.abandon(run);
     }
   }
 
@@ -208,21 +208,21 @@ export class Executor {
     const { clock, settings } = this.#parts;
     this.#stopping = true;
     this.#room.notify();
-    this.#runner.clear();
+    this.#itemLoop.clear();
     // A source may take its time: what it is being asked for is given back before it answers.
     for (const run of this.#held) if (!run.arrived) this.#giveBack(run);
-    this.#wake.notify();
+    this.#changeSignal.notify();
     const drained = new AbortController();
-    void this.#runner.pause().then(() => drained.abort());
+    void this.#itemLoop.pause().then(() => drained.abort());
     await sleep(clock, drainMs, drained.signal);
-    if (this.#runner.active > 0) {
-      this.#runner.stop(new StopSignal("the worker is stopping"));
+    if (this.#itemLoop.active > 0) {
+      this.#itemLoop.stop(new StopSignal("the worker is stopping"));
       await sleep(clock, settings.abortGraceMs, drained.signal);
-      this.#runner.abandon();
+      this.#itemLoop.abandon();
     }
-    this.#wake.notify();
+    this.#changeSignal.notify();
     await this.#loop;
-    this.#leaveGate();
+    this.#leaveExclusiveRun();
     this.#leavePermits();
     await this.#readers.close();
   }
@@ -232,7 +232,7 @@ export class Executor {
       const request = this.#planLease();
       const reports = this.#collectReports(request !== null);
       if (request === null && reports.length === 0) {
-        await this.#wake.wait(this.#computeWaitMs());
+        await this.#changeSignal.wait(this.#computeWaitMs());
         continue;
       }
       await this.#commit(reports, request);
@@ -240,26 +240,26 @@ export class Executor {
   }
 
   #planLease(): LeaseRequest | null {
-    if (this.#stopping || this.#careful.size > 0) return null;
+    if (this.#stopping || this.#guarded.size > 0) return null;
     if (this.#parts.clock.monotonicMs() < this.#dryUntil) return null;
     return planLease(this.#parts, {
       speed: this.#speed.current,
-      slots: this.#gauge.slots,
-      itemsAhead: this.#runner.unstarted + this.#reading,
+      slots: this.#controller.slots,
+      itemsAhead: this.#itemLoop.unstarted + this.#reading,
       chunksAhead: this.#held.length - this.#finished.length,
     });
   }
 
   /** What is worth telling now; a commit that leases anyway takes all finished chunks along. */
-  #collectReports(commits: boolean): Telling[] {
+  #collectReports(commits: boolean): PendingReport[] {
     const { clock, settings } = this.#parts;
     const now = clock.monotonicMs();
-    const hungry = this.#stopping || this.#runner.unstarted + this.#reading === 0;
+    const hungry = this.#stopping || this.#itemLoop.unstarted + this.#reading === 0;
     const due = commits || hungry || now - this.#committedAt >= LINGER_MS;
-    const tellings = due ? this.#finished.map((run) => tell(run, "yield")) : [];
+    const tellings = due ? this.#finished.map((run) => makeReport(run, "yield")) : [];
     if (now < this.#flushLookAt) return tellings;
     this.#flushLookAt = now + settings.flushMs;
-    const flush = collectFlushes(this.#held, this.#careful, now, settings);
+    const flush = collectFlushes(this.#held, this.#guarded, now, settings);
     this.#flushLookAt = Math.min(this.#flushLookAt, flush.nextAt);
     return [...tellings, ...flush.tellings];
   }
@@ -273,7 +273,7 @@ export class Executor {
     return Math.max(0, Math.min(untilWork, untilFlush));
   }
 
-  #commit(tellings: readonly Telling[], request: LeaseRequest | null): Promise<void> {
+  #commit(tellings: readonly PendingReport[], request: LeaseRequest | null): Promise<void> {
     if (request === null) return this.#exchange(tellings, null, null);
     return this.#parts.permits.whileAsking(request.pipeline, (question) =>
       this.#exchange(tellings, { ...request, keeps: question.keeps }, question),
@@ -281,14 +281,14 @@ export class Executor {
   }
 
   async #exchange(
-    tellings: readonly Telling[],
+    tellings: readonly PendingReport[],
     request: LeaseRequest | null,
     question: PermitQuestion | null,
   ): Promise<void> {
     const { store, clock, settings } = this.#parts;
     const asked = clock.monotonicMs();
     const wakeUps = this.#wakeUps;
-    const result = await whileTelling(tellings, clock, (reports) => store.work(reports, request));
+    const result = await sendReports(tellings, clock, (reports) => store.work(reports, request));
     const now = clock.monotonicMs();
     this.#committedAt = now;
     if (result.ended.length > 0) this.#parts.onEnded(result.ended);
@@ -311,8 +311,9 @@ export class Executor {
   /** The run is no longer ours: what it does from here on counts for nothing. */
   #lose(run: ChunkRun): void {
     run.lose();
-    this.#runner.skipRest(run);
-    if (run.inFlight > 0) this.#runner.stop(new StopSignal("the lease on its chunk was lost"), run);
+    this.#itemLoop.skipRest(run);
+    if (run.inFlight > 0)
+      this.#itemLoop.stop(new StopSignal("the lease on its chunk was lost"), run);
   }
 
   #dropLost(): void {
@@ -321,19 +322,19 @@ export class Executor {
   }
 
   #finish(run: ChunkRun): void {
-    if (this.#careful.has(run)) return;
+    if (this.#guarded.has(run)) return;
     run.release();
     if (run.lost) this.#dropLost();
     else this.#finished.push(run);
     this.#speed.add(run.tried, this.#finished.length === this.#held.length);
-    this.#wake.notify();
+    this.#changeSignal.notify();
   }
 
   /** Reads the leased chunks, batch by batch, and hands them to the runner. */
   #take(leased: readonly LeasedChunk[], leaseUntil: number): void {
-    const { clock, heart, cpu, meter } = this.#parts;
+    const { clock, health, cpu, meter } = this.#parts;
     const own = { leaseUntil, now: clock.monotonicMs(), onUrgent: this.#flushSoon };
-    const options = { ...own, heart, cpu, meter, ledger: this.#parts };
+    const options = { ...own, health, cpu, meter, ledger: this.#parts };
     this.#speed.begin();
     for (const [batch, chunks] of Map.groupBy(leased, (chunk) => chunk.batch)) {
       // In hand from now on, so that their leases are renewed while they are read.
@@ -349,7 +350,7 @@ export class Executor {
         .catch((error: unknown) => this.#parts.onFatal(error))
         .finally(() => {
           this.#reading -= items;
-          this.#wake.notify();
+          this.#changeSignal.notify();
         });
     }
   }
@@ -368,7 +369,7 @@ export class Executor {
     for (const run of runs) if (run.finished) run.release();
     for (const run of ours) run.arrived = true;
     // Items of limited runs start as their limits let them.
-    this.#runner.add(ours.filter((run) => run.lease.careful || !this.#limits.add(run)));
+    this.#itemLoop.add(ours.filter((run) => run.lease.guarded || !this.#limits.add(run)));
     for (const run of ours) this.#settleIfFinished(run);
     this.#dropLost();
   }
@@ -378,28 +379,32 @@ export class Executor {
     this.#finish(run);
   }
 
-  async #runCarefully(run: ChunkRun): Promise<void> {
-    const { clock, gate, permits } = this.#parts;
+  async #runGuarded(run: ChunkRun): Promise<void> {
+    const { clock, exclusiveRun, permits } = this.#parts;
     // On a lease that has run out nothing is started: what is left goes back.
     const isOver = (): boolean =>
       this.#stopping || run.stoppedAt !== null || run.isExpired(clock.monotonicMs());
-    this.#careful.add(run);
+    this.#guarded.add(run);
     try {
-      await runCarefully(run, {
-        runner: this.#runner,
-        gate,
+      await runGuarded(run, {
+        runner: this.#itemLoop,
+        exclusiveRun,
         reserve: (wanted) =>
-          this.#room.reserve(run, Math.min(wanted, this.#gauge.slots), () => isOver() || run.lost),
+          this.#room.reserve(
+            run,
+            Math.min(wanted, this.#controller.slots),
+            () => isOver() || run.lost,
+          ),
         release: () => permits.release(run),
         admit: (indexes) => this.#limits.admit(run, indexes),
         isLate: (until) => this.#limits.isLate(until),
         stopping: isOver,
-        announce: () => tellStarts(run, this.#parts),
+        announce: () => reportStarts(run, this.#parts),
       });
     } catch (error) {
       this.#parts.onFatal(error);
     } finally {
-      this.#careful.delete(run);
+      this.#guarded.delete(run);
       this.#giveBack(run);
     }
   }

@@ -4,7 +4,7 @@ import { SluiceError } from "../../core/base/errors.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { Stop } from "../../ports/store/worker-store.ts";
 import type { LogEntry } from "../system/log.ts";
-import { StopLook } from "./stop-poller.ts";
+import { StopPoller } from "./stop-poller.ts";
 
 const STOP: Stop = { batch: "b-1", kind: "cancel", mode: "now" };
 
@@ -17,7 +17,7 @@ class Rig {
   readonly fatal: unknown[] = [];
   held: string[] = ["b-1"];
   answer: () => Promise<readonly Stop[]> = async () => [STOP];
-  readonly look: StopLook;
+  readonly look: StopPoller;
   readonly #startedAt = this.clock.monotonicMs();
 
   constructor(pollMs = 1_000) {
@@ -28,7 +28,7 @@ class Rig {
         return this.answer();
       },
     } as unknown as Store;
-    this.look = new StopLook(
+    this.look = new StopPoller(
       {
         store,
         clock: this.clock,

@@ -8,13 +8,13 @@ import type { Random } from "../../ports/random.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { Stop } from "../../ports/store/worker-store.ts";
 import type { Log } from "../system/log.ts";
-import { Setbacks } from "../system/loop-backoff.ts";
+import { LoopBackoff } from "../system/loop-backoff.ts";
 import type { EngineSettings } from "../system/settings.ts";
 
 /** Whoever works hears of a cancel or a pause within this, however seldom idle workers look. */
 const STOP_KNOWN_MS = 1_000;
 
-export interface StopLookParts {
+export interface StopPollerParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly random: Random;
@@ -32,10 +32,10 @@ export interface StopListener {
 /** However busy the store is, it is asked at most this often. */
 const AT_MOST_EVERY_MS = 50;
 
-export class StopLook {
-  readonly #parts: StopLookParts;
+export class StopPoller {
+  readonly #parts: StopPollerParts;
   readonly #listener: StopListener;
-  readonly #setbacks: Setbacks;
+  readonly #loopBackoff: LoopBackoff;
   #lookedAt = Number.NEGATIVE_INFINITY;
   /** What nobody has thought of is not met again before. */
   #notBefore = Number.NEGATIVE_INFINITY;
@@ -44,10 +44,10 @@ export class StopLook {
   #looking = false;
   #stopped = false;
 
-  constructor(parts: StopLookParts, listener: StopListener) {
+  constructor(parts: StopPollerParts, listener: StopListener) {
     this.#parts = parts;
     this.#listener = listener;
-    this.#setbacks = new Setbacks({ event: "worker.stop_look_failed" }, parts);
+    this.#loopBackoff = new LoopBackoff({ event: "worker.stop_look_failed" }, parts);
     this.#cancelNext = this.#lookAfter(this.#pollMs);
   }
 
@@ -86,9 +86,9 @@ export class StopLook {
     this.#looking = true;
     try {
       this.#listener.onStops(await store.readStops(batches));
-      this.#setbacks.clear();
+      this.#loopBackoff.clear();
     } catch (error) {
-      const waitMs = this.#setbacks.note(error);
+      const waitMs = this.#loopBackoff.note(error);
       if (waitMs === null) onFatal(error);
       else this.#notBefore = clock.monotonicMs() + waitMs;
     } finally {

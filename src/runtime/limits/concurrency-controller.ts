@@ -7,7 +7,7 @@ import {
   startConcurrency,
 } from "../../core/limits/adaptive-concurrency.ts";
 
-export class SlotGauge {
+export class ConcurrencyController {
   /** Null for a fixed number. */
   readonly #bounds: ConcurrencyBounds | null;
   #state: ConcurrencyState;

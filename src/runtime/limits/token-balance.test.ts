@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { TokenPurse } from "./token-balance.ts";
+import { TokenBalance } from "./token-balance.ts";
 
-const GRANT = { atOnce: 3, inMs: [50], usableMs: 100, nextInMs: 0, open: false, holdUp: null };
+const GRANT = { atOnce: 3, inMs: [50], usableMs: 100, nextInMs: 0, open: false, waitReason: null };
 
 describe("tokens that are held", () => {
   test("may be used from their date on and until they are lost", () => {
-    const purse = new TokenPurse();
+    const purse = new TokenBalance();
     purse.add(GRANT, 1_000, 1_004);
     expect(purse.count(1_004)).toBe(4);
     expect(purse.take(1_003)).toBeNull();
@@ -18,7 +18,7 @@ describe("tokens that are held", () => {
   });
 
   test("are taken together where there are more of one date than are left for others", () => {
-    const purse = new TokenPurse();
+    const purse = new TokenBalance();
     purse.add(GRANT, 1_000, 1_004);
     expect(purse.takeMany(2, 1, 1_004)).toBeNull();
     expect(purse.takeMany(1, 1, 1_004)).toBe(1_100);
@@ -27,7 +27,7 @@ describe("tokens that are held", () => {
   });
 
   test("of a question from before a closing are not used, as the store did not know of it", () => {
-    const purse = new TokenPurse();
+    const purse = new TokenBalance();
     purse.close(9_000, 1_002);
     purse.add(GRANT, 1_000, 1_004);
     expect(purse.count(1_004)).toBe(0);

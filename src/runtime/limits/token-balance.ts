@@ -3,7 +3,7 @@
  * the moment of the answer on and until the moment of the question plus its time: whenever between
  * the two it was granted, no limit is passed.
  */
-import type { HoldUp, TokenGrant } from "../../core/limits/bucket.ts";
+import type { WaitReason, TokenGrant } from "../../core/limits/bucket.ts";
 
 /** Tokens of one date: of a high rate thousands are held at once. */
 interface Tokens {
@@ -15,7 +15,7 @@ interface Tokens {
 /** A closed key is not asked about more often; by then whoever closed it has said so to the store. */
 const CLOSED_LOOK_MS = 5_000;
 
-export class TokenPurse {
+export class TokenBalance {
   /** In the order of their dates. */
   #tokens: Tokens[] = [];
   /** Any number may be started before. */
@@ -26,12 +26,12 @@ export class TokenPurse {
   /** One that is closed may have been opened meanwhile: it may be asked again from then on. */
   #lookAt = 0;
   /** What kept the store from granting more. */
-  holdUp: HoldUp | null = null;
+  waitReason: WaitReason | null = null;
 
   add(grant: TokenGrant, askedAt: number, answeredAt: number): void {
-    const { atOnce, inMs, usableMs, nextInMs, open, holdUp } = grant;
+    const { atOnce, inMs, usableMs, nextInMs, open, waitReason } = grant;
     // Asked before it was closed here: the store did not know of that.
-    if (askedAt <= this.#closedAt && holdUp !== "closed") return;
+    if (askedAt <= this.#closedAt && waitReason !== "closed") return;
     if (open) this.#openUntil = askedAt + usableMs;
     const hold = (left: number, at: number): void => {
       const from = answeredAt + at;
@@ -42,7 +42,7 @@ export class TokenPurse {
     for (const at of inMs) hold(1, at);
     this.askAt = answeredAt + nextInMs;
     this.#lookAt = answeredAt + CLOSED_LOOK_MS;
-    this.holdUp = holdUp;
+    this.waitReason = waitReason;
   }
 
   /** Tokens that may be used now or later; more than anybody needs where nothing limits it. */
@@ -55,7 +55,7 @@ export class TokenPurse {
   /** There are tokens, or a closing of which the store may not know yet. */
   isWorthKeeping(now: number): boolean {
     this.#dropPast(now);
-    return this.#tokens.length > 0 || (this.holdUp === "closed" && now < this.#lookAt);
+    return this.#tokens.length > 0 || (this.waitReason === "closed" && now < this.#lookAt);
   }
 
   /** From when on the next start may take place, as far as is known. */
@@ -103,12 +103,12 @@ export class TokenPurse {
     this.#openUntil = 0;
     this.askAt = Math.max(this.askAt, until);
     this.#lookAt = now + CLOSED_LOOK_MS;
-    this.holdUp = "closed";
+    this.waitReason = "closed";
   }
 
   /** Something comes that would need it: a closed key is asked about once more. */
   lookAgain(): void {
-    if (this.holdUp === "closed") this.askAt = Math.min(this.askAt, this.#lookAt);
+    if (this.waitReason === "closed") this.askAt = Math.min(this.askAt, this.#lookAt);
   }
 
   #dropPast(now: number): void {

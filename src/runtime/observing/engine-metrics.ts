@@ -8,7 +8,7 @@ import { MetricsPage } from "./metrics-page.ts";
 import { type ScalingView, viewScaling } from "./scaling-view.ts";
 import type { EngineSettings } from "../system/settings.ts";
 
-export interface ObservatoryParts {
+export interface EngineMetricsParts {
   /** As it is: whoever looks wants an answer or an error, and nobody's patience. */
   readonly store: Pick<Store, "readLoad">;
   readonly clock: Clock;
@@ -23,14 +23,14 @@ export interface ScalingOptions extends Partial<ScalingTarget> {
 /** A store that does not answer must not keep the page from whoever wants to know why. */
 const STORE_WAIT_MS = 2_000;
 
-export class Observatory {
+export class EngineMetrics {
   readonly meter = new Meter();
-  readonly #parts: ObservatoryParts;
+  readonly #parts: EngineMetricsParts;
   readonly #loads: LoadWatch;
   readonly #page: MetricsPage;
   readonly #served = new Set<string>();
 
-  constructor(parts: ObservatoryParts) {
+  constructor(parts: EngineMetricsParts) {
     this.#parts = parts;
     this.#loads = new LoadWatch(parts);
     this.#page = new MetricsPage({

@@ -35,7 +35,7 @@ function makeRun(items: readonly unknown[], histories: readonly ItemHistory[] = 
     outcomes,
     histories,
     overrides: [],
-    careful: false,
+    guarded: false,
     final: false,
   };
   const run = new ChunkRun(lease, { leaseUntil: 15_000, now: 0 });

@@ -8,7 +8,7 @@ import type { Clock } from "../../ports/clock.ts";
 /** How long items may run back to back. */
 const TURN_MS = 10;
 
-export class TurnTaker {
+export class EventLoopYield {
   readonly #clock: Clock;
   #turnedAt = 0;
   #turn: Promise<void> | null = null;

@@ -1,6 +1,6 @@
 /**
  * Lets one suspect run with nothing beside it in the whole process: whoever runs items joins, and
- * a careful run asks all who joined to pause while it has the floor.
+ * a guarded run asks all who joined to pause while it has the floor.
  */
 export interface Pausable {
   /** Resolves when nothing runs any more. */
@@ -8,7 +8,7 @@ export interface Pausable {
   resume(): void;
 }
 
-export class Gate {
+export class ExclusiveRun {
   readonly #members = new Set<Pausable>();
   #last: Promise<void> = Promise.resolve();
 

@@ -5,13 +5,13 @@
 import { mustRunAlone } from "../../core/items/poison.ts";
 import type { ReportResult } from "../../core/batch/chunk.ts";
 import type { ChunkRun } from "../chunk/chunk-run.ts";
-import type { Gate } from "./exclusive-run.ts";
-import type { ItemRunner } from "./item-loop.ts";
+import type { ExclusiveRun } from "./exclusive-run.ts";
+import type { ItemLoop } from "./item-loop.ts";
 import type { Admission } from "../limits/step-limits.ts";
 
-export interface CarefulParts {
-  readonly runner: ItemRunner;
-  readonly gate: Gate;
+export interface GuardedParts {
+  readonly runner: ItemLoop;
+  readonly exclusiveRun: ExclusiveRun;
   /** Keeps room for so many items or fewer; where there is none, 0 after a while. */
   readonly reserve: (wanted: number) => Promise<number>;
   /** Gives up what was kept and not used. */
@@ -26,7 +26,7 @@ export interface CarefulParts {
 }
 
 /** Resolves when the run has started all that it could; the caller reports the rest. */
-export async function runCarefully(run: ChunkRun, parts: CarefulParts): Promise<void> {
+export async function runGuarded(run: ChunkRun, parts: GuardedParts): Promise<void> {
   const crowd: number[] = [];
   const suspects: number[] = [];
   for (let index = run.takeNext(); index !== -1; index = run.takeNext()) {
@@ -67,7 +67,7 @@ export async function runCarefully(run: ChunkRun, parts: CarefulParts): Promise<
   parts.release();
   for (const suspect of suspects) {
     if ((await parts.reserve(1)) === 0) break;
-    await parts.gate.runAlone(async () => void (await runWave([suspect], true)));
+    await parts.exclusiveRun.runAlone(async () => void (await runWave([suspect], true)));
   }
 }
 
@@ -75,7 +75,7 @@ export async function runCarefully(run: ChunkRun, parts: CarefulParts): Promise<
  * At once, and not with the next wave: if another item kills the process meanwhile, those that are
  * done must not be found started.
  */
-async function report(run: ChunkRun, parts: CarefulParts): Promise<void> {
+async function report(run: ChunkRun, parts: GuardedParts): Promise<void> {
   run.starting = [];
   if (run.lost) return;
   if ((await parts.announce()) !== "kept") run.lose();
@@ -84,7 +84,7 @@ async function report(run: ChunkRun, parts: CarefulParts): Promise<void> {
 async function announce(
   run: ChunkRun,
   starting: readonly number[],
-  parts: CarefulParts,
+  parts: GuardedParts,
 ): Promise<boolean> {
   if (run.lost || parts.stopping()) return false;
   run.starting = starting;

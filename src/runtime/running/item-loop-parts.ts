@@ -2,14 +2,14 @@
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
 import type { ChunkRun } from "../chunk/chunk-run.ts";
-import type { HandlerPulse } from "../health/worker-health.ts";
+import type { HandlerTimings } from "../health/worker-health.ts";
 import type { Log } from "../system/log.ts";
-import type { SlotGauge } from "../limits/concurrency-controller.ts";
+import type { ConcurrencyController } from "../limits/concurrency-controller.ts";
 import type { SlotPermits } from "../limits/slot-permits.ts";
 import type { Step } from "../pipeline/step.ts";
 import type { StartRight } from "../limits/waiting-items.ts";
 
-export interface RunnerParts {
+export interface ItemLoopParts {
   readonly step: Step;
   readonly clock: Clock;
   readonly random: Random;
@@ -17,10 +17,10 @@ export interface RunnerParts {
   readonly abortGraceMs: number;
   readonly flushItems: number;
   readonly rights: StartRights;
-  readonly gauge: SlotGauge;
+  readonly controller: ConcurrencyController;
   readonly permits: SlotPermits;
   /** Is told of each call, where somebody watches over them. */
-  readonly pulse?: HandlerPulse | undefined;
+  readonly pulse?: HandlerTimings | undefined;
 }
 
 /** Hands out the right to start items of limited steps: see limiter.ts. */
@@ -42,7 +42,7 @@ export interface StartRights {
   isLate(until: number, since: number): boolean;
 }
 
-export interface RunnerListener {
+export interface ItemLoopListener {
   /** Nothing of the run is left to start and nothing of it runs. */
   onFinished(run: ChunkRun): void;
   /** What is left of the run may not start any more, by the limits of its step. */
@@ -50,15 +50,15 @@ export interface RunnerListener {
   /** The last item of a chunk was started: it may be time to lease the next. */
   onUsedUp(): void;
   /** A chunk has many outcomes that the store does not know. */
-  onMuchToTell(): void;
+  onReportDue(): void;
   /** A handler says that this worker cannot go on. */
   onFatal(error: unknown): void;
   /** A server asks for less, and may say how long an item's key should be left alone. */
   onThrottled(item: unknown, forMs: number | null): void;
   /** What a paced batch goes out through is away. */
   onOutage(run: ChunkRun): void;
-  /** The head of the queue was lost before, and nothing else runs: its turn to run carefully. */
-  runCarefully(run: ChunkRun): Promise<void>;
+  /** The head of the queue was lost before, and nothing else runs: its turn to run guarded. */
+  runGuarded(run: ChunkRun): Promise<void>;
 }
 
 export interface Wave {

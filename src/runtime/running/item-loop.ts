@@ -4,37 +4,37 @@
  * no item pays for a timer or a race of promises of its own.
  */
 import type { ChunkRun } from "../chunk/chunk-run.ts";
-import { Call } from "./item-context.ts";
-import { ItemJudge } from "./outcome-classifier.ts";
+import { HandlerCall } from "./item-context.ts";
+import { OutcomeClassifier } from "./outcome-classifier.ts";
 import { checkItem } from "../pipeline/item-check.ts";
 import { callForChunk } from "./chunk-call.ts";
-import type { RunnerListener, RunnerParts, Wave } from "./item-loop-parts.ts";
+import type { ItemLoopListener, ItemLoopParts, Wave } from "./item-loop-parts.ts";
 import { isThenable } from "../system/thenable.ts";
 import { RunQueue } from "./run-queue.ts";
 import { makeSlot, type Slot } from "./slot.ts";
 import { StopSignal } from "../system/stop-signals.ts";
-import { TimeWatch } from "./timeout-watcher.ts";
-import { TurnTaker } from "./event-loop-yield.ts";
+import { TimeoutWatcher } from "./timeout-watcher.ts";
+import { EventLoopYield } from "./event-loop-yield.ts";
 
 /** Gives a slot its next item and answers the position, or -1 when there is none for it. */
 type Take = (slot: Slot, now: number) => number;
 
-export class ItemRunner {
-  readonly #parts: RunnerParts;
-  readonly #listener: RunnerListener;
-  readonly #judge: ItemJudge;
+export class ItemLoop {
+  readonly #parts: ItemLoopParts;
+  readonly #listener: ItemLoopListener;
+  readonly #judge: OutcomeClassifier;
   readonly #queue: RunQueue;
   readonly #slots = new Set<Slot>();
-  readonly #turns: TurnTaker;
+  readonly #turns: EventLoopYield;
   #paused = false;
   /** Nothing is started any more. */
   #cleared = false;
-  #carefulRuns = false;
-  readonly #watch: TimeWatch;
+  #guardedRuns = false;
+  readonly #watch: TimeoutWatcher;
   #onQuiet: (() => void)[] = [];
   #onResume: (() => void)[] = [];
 
-  constructor(parts: RunnerParts, listener: RunnerListener) {
+  constructor(parts: ItemLoopParts, listener: ItemLoopListener) {
     this.#parts = parts;
     this.#listener = listener;
     const takesAll = parts.step.processChunk !== undefined;
@@ -42,13 +42,13 @@ export class ItemRunner {
       onUsedUp: (run) => this.#useUp(run),
       onExpired: (run) => listener.onExpired(run),
     });
-    this.#turns = new TurnTaker(parts.clock);
-    this.#watch = new TimeWatch(this.#slots, {
+    this.#turns = new EventLoopYield(parts.clock);
+    this.#watch = new TimeoutWatcher(this.#slots, {
       ...parts,
       timeLimitMs: parts.step.timeLimitMs,
       abandon: (slot) => this.#abandon(slot),
     });
-    this.#judge = new ItemJudge({
+    this.#judge = new OutcomeClassifier({
       ...parts,
       onFatal: (error) => listener.onFatal(error),
       onThrottled: (item, forMs) => listener.onThrottled(item, forMs),
@@ -66,9 +66,9 @@ export class ItemRunner {
     this.#judge.fail(run, index, item, error, null);
   }
 
-  /** Whether a free slot may be used: not while something runs alone or carefully. */
+  /** Whether a free slot may be used: not while something runs alone or guarded. */
   get isOpen(): boolean {
-    return !this.#paused && !this.#carefulRuns;
+    return !this.#paused && !this.#guardedRuns;
   }
 
   /** Handler calls under way. */
@@ -110,7 +110,7 @@ export class ItemRunner {
       run.skipRest();
       if (run.finished) this.#listener.onFinished(run);
     }
-    // A careful run between two waves must see that there is nothing more to wait for, and so must
+    // A guarded run between two waves must see that there is nothing more to wait for, and so must
     // one that is about to begin its next one.
     this.#cleared = true;
     for (const resolve of this.#onResume.splice(0)) resolve();
@@ -119,7 +119,7 @@ export class ItemRunner {
   /** Tells handlers to stop: all of them, or those of one run. */
   stop(reason: Error, run?: ChunkRun): void {
     for (const slot of this.#slots) {
-      if (run === undefined || slot.run === run) slot.call?.stop(reason);
+      if (run === undefined || slot.run === run) slot.handlerCall?.stop(reason);
     }
   }
 
@@ -132,7 +132,7 @@ export class ItemRunner {
     }
   }
 
-  /** Runs a few items of a careful run at once. */
+  /** Runs a few items of a guarded run at once. */
   async runWave(run: ChunkRun, { indexes, alone, until, announce, report }: Wave): Promise<void> {
     if (this.#paused && !alone && !this.#cleared) {
       await new Promise<void>((resolve) => {
@@ -174,16 +174,16 @@ export class ItemRunner {
   /** Starts what may be started. */
   advance(): void {
     // Asked after every item where a cap is as large as the slots.
-    if (this.#slots.size >= this.#parts.gauge.slots || !this.isOpen) return;
-    if (this.#queue.head?.lease.careful === true) {
-      if (this.#slots.size === 0) void this.#runHeadCarefully();
+    if (this.#slots.size >= this.#parts.controller.slots || !this.isOpen) return;
+    if (this.#queue.head?.lease.guarded === true) {
+      if (this.#slots.size === 0) void this.#runHeadGuarded();
       return;
     }
-    const { rights, clock, gauge } = this.#parts;
+    const { rights, clock, controller } = this.#parts;
     const now = clock.monotonicMs();
     let startable = this.unstarted;
-    // A slot that found nothing may have made way for a careful run.
-    while (this.isOpen && this.#slots.size < gauge.slots) {
+    // A slot that found nothing may have made way for a guarded run.
+    while (this.isOpen && this.#slots.size < controller.slots) {
       if (!rights.canTake(now) && !this.#queue.canTake(now)) break;
       void this.#serve(this.#open(), this.#takeFromQueue);
       startable--;
@@ -191,21 +191,21 @@ export class ItemRunner {
       if (startable <= 0 && this.#turns.isDue(now)) break;
     }
     // A slot that became free otherwise than by its handler's end has asked for nothing.
-    if (this.#slots.size < gauge.slots) rights.ask();
+    if (this.#slots.size < controller.slots) rights.ask();
   }
 
-  async #runHeadCarefully(): Promise<void> {
+  async #runHeadGuarded(): Promise<void> {
     const head = this.#queue.takeHead();
     if (head === undefined) return;
-    this.#carefulRuns = true;
-    await this.#listener.runCarefully(head);
-    this.#carefulRuns = false;
+    this.#guardedRuns = true;
+    await this.#listener.runGuarded(head);
+    this.#guardedRuns = false;
     this.advance();
   }
 
   /** One slot's life: item after item until there is none for it. */
   async #serve(slot: Slot, take: Take): Promise<void> {
-    const { clock, step, gauge, permits, pulse } = this.#parts;
+    const { clock, step, controller, permits, pulse } = this.#parts;
     let worked: ChunkRun | null = null;
     while (!slot.abandoned) {
       const now = clock.monotonicMs();
@@ -230,30 +230,30 @@ export class ItemRunner {
           const returned = this.#begin(slot, run, index);
           const value = isThenable(returned) ? await returned : returned;
           if (slot.abandoned) return;
-          this.#judge.note(run, index, slot.item, value, slot.call);
+          this.#judge.note(run, index, slot.item, value, slot.handlerCall);
         } catch (error) {
           if (slot.abandoned) return;
-          this.#judge.fail(run, index, slot.item, error, slot.call?.end(error) ?? null);
+          this.#judge.fail(run, index, slot.item, error, slot.handlerCall?.end(error) ?? null);
         }
       } else {
         await this.#callForChunk(slot, run);
         if (slot.abandoned) return;
       }
-      slot.call = null;
+      slot.handlerCall = null;
       slot.item = undefined;
       worked = run;
       this.#leave(slot, run);
-      if (gauge.isAdaptive && !this.#mayGoOn(slot)) break;
+      if (controller.isAdaptive && !this.#mayGoOn(slot)) break;
     }
     this.#close(slot);
   }
 
   /** False when there are too many slots now; when there are too few, others are opened. */
   #mayGoOn({ startedAt }: Slot): boolean {
-    const { clock, gauge } = this.#parts;
-    gauge.noteCall(clock.monotonicMs() - startedAt, this.#slots.size);
-    if (this.#slots.size < gauge.slots) this.advance();
-    return this.#slots.size <= gauge.slots;
+    const { clock, controller } = this.#parts;
+    controller.noteCall(clock.monotonicMs() - startedAt, this.#slots.size);
+    if (this.#slots.size < controller.slots) this.advance();
+    return this.#slots.size <= controller.slots;
   }
 
   /** The next item that has the right to start, or that of the head of the queue. */
@@ -261,8 +261,8 @@ export class ItemRunner {
     if (this.#paused) return -1;
     slot.startUntil = null;
     const { rights } = this.#parts;
-    // A careful run waits until nothing else does.
-    if (!rights.isIdle && this.#queue.head?.lease.careful !== true) {
+    // A guarded run waits until nothing else does.
+    if (!rights.isIdle && this.#queue.head?.lease.guarded !== true) {
       const limited = this.#takeLimited(slot, now);
       if (limited !== -1) return limited;
     }
@@ -306,8 +306,8 @@ export class ItemRunner {
 
   #call(slot: Slot, run: ChunkRun, index: number, item: unknown): unknown {
     slot.item = item;
-    slot.call = new Call(run, this.#parts.step, item, index);
-    return slot.call.invoke();
+    slot.handlerCall = new HandlerCall(run, this.#parts.step, item, index);
+    return slot.handlerCall.invoke();
   }
 
   /** A check that takes its time counts as the handler's: it can be stopped, and given up on. */
@@ -317,11 +317,11 @@ export class ItemRunner {
     index: number,
     checked: Promise<unknown>,
   ): Promise<unknown> {
-    const call = new Call(run, this.#parts.step, slot.item, index);
-    slot.call = call;
+    const handlerCall = new HandlerCall(run, this.#parts.step, slot.item, index);
+    slot.handlerCall = handlerCall;
     const item = await checked;
-    if (this.#isLate(slot, run)) call.stop(new StopSignal("its right to start has run out"));
-    if (call.stopReason !== null) throw call.stopReason;
+    if (this.#isLate(slot, run)) handlerCall.stop(new StopSignal("its right to start has run out"));
+    if (handlerCall.stopReason !== null) throw handlerCall.stopReason;
     return this.#call(slot, run, index, item);
   }
 
@@ -339,9 +339,9 @@ export class ItemRunner {
   async #callForChunk(slot: Slot, run: ChunkRun): Promise<void> {
     await callForChunk(this.#parts.step, run, [slot.index, ...slot.more], slot, {
       isLate: () => this.#isLate(slot, run),
-      note: (index, item, outcome) => this.#judge.note(run, index, item, outcome, slot.call),
+      note: (index, item, outcome) => this.#judge.note(run, index, item, outcome, slot.handlerCall),
       fail: (index, item, error) =>
-        this.#judge.fail(run, index, item, error, slot.call?.stopReason ?? null),
+        this.#judge.fail(run, index, item, error, slot.handlerCall?.stopReason ?? null),
     });
   }
 
@@ -359,7 +359,7 @@ export class ItemRunner {
     }
     // All that is left of it may wait for a limit.
     if (run.inFlight === 0 && run.waiting > 0) this.#parts.rights.review();
-    if (run.unreported >= this.#parts.flushItems) this.#listener.onMuchToTell();
+    if (run.unreported >= this.#parts.flushItems) this.#listener.onReportDue();
   }
 
   #open(onAbandon: () => void = () => undefined): Slot {
@@ -380,17 +380,17 @@ export class ItemRunner {
   }
 
   #abandon(slot: Slot): void {
-    const { run, call } = slot;
+    const { run, handlerCall } = slot;
     slot.abandoned = true;
-    call?.giveUp();
+    handlerCall?.giveUp();
     slot.onAbandon();
     this.#close(slot);
-    if (run === null || call === null) return;
+    if (run === null || handlerCall === null) return;
     run.work(this.#parts.clock.monotonicMs() - slot.startedAt);
     for (const index of [slot.index, ...slot.more]) {
       // Of a chunk's items some may have been found bad before its handler was called.
       if (run.isPending(index)) {
-        this.#judge.fail(run, index, undefined, call.stopReason, call.stopReason);
+        this.#judge.fail(run, index, undefined, handlerCall.stopReason, handlerCall.stopReason);
       }
     }
     this.#leave(slot, run);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { ErrorClass } from "../../core/base/errors.ts";
 import { createOutcomeMap } from "../../core/items/outcome-map.ts";
 import { ChunkRun } from "../chunk/chunk-run.ts";
-import { ItemJudge } from "./outcome-classifier.ts";
+import { OutcomeClassifier } from "./outcome-classifier.ts";
 import { failed, later } from "../pipeline/outcomes.ts";
 import { definePipeline } from "../pipeline/pipeline.ts";
 import { StopSignal, TimeLimitSignal } from "../system/stop-signals.ts";
@@ -26,7 +26,7 @@ function makeRig({ key = () => "k", classify }: RigOptions = {}) {
     outcomes: createOutcomeMap(2),
     histories: [],
     overrides: [],
-    careful: false,
+    guarded: false,
     final: false,
   };
   const run = new ChunkRun(lease, { leaseUntil: 15_000, now: 0 });
@@ -37,7 +37,7 @@ function makeRig({ key = () => "k", classify }: RigOptions = {}) {
     process: () => undefined,
   }).steps;
   const random = { next: () => 0.5, id: () => "aaaaaaaaaaaa" };
-  const judge = new ItemJudge({
+  const judge = new OutcomeClassifier({
     step,
     random,
     log: ({ event }) => void logged.push(event),

@@ -15,7 +15,7 @@ import type { Random } from "../../ports/random.ts";
 import type { ChunkRun } from "../chunk/chunk-run.ts";
 import { writeMessage } from "../chunk/message-buffer.ts";
 import { isPoolBroken } from "../cpu/cpu-task.ts";
-import type { Call } from "./item-context.ts";
+import type { HandlerCall } from "./item-context.ts";
 import { readKeyOf } from "../pipeline/item-key.ts";
 import type { Log, LogEntry } from "../system/log.ts";
 import { readOutcome, readOutcomeKind } from "../pipeline/outcomes.ts";
@@ -29,7 +29,7 @@ const LATER_MS_MAX = 86_400_000;
 /** When an item comes again that found the CPU pool broken. */
 const BROKEN_POOL_MS = 5_000;
 
-export interface JudgeParts {
+export interface OutcomeClassifierParts {
   readonly step: Step;
   readonly random: Random;
   readonly log: Log;
@@ -41,10 +41,10 @@ export interface JudgeParts {
   readonly onOutage: (run: ChunkRun) => void;
 }
 
-export class ItemJudge {
-  readonly #parts: JudgeParts;
+export class OutcomeClassifier {
+  readonly #parts: OutcomeClassifierParts;
 
-  constructor(parts: JudgeParts) {
+  constructor(parts: OutcomeClassifierParts) {
     this.#parts = parts;
   }
 
@@ -54,13 +54,13 @@ export class ItemJudge {
     index: number,
     item: unknown,
     value: unknown,
-    call: Call | null = null,
+    handlerCall: HandlerCall | null = null,
   ): void {
     const outcome = value === undefined ? null : readOutcome(value);
-    call?.end(outcome !== null && "error" in outcome ? outcome.error : undefined);
-    if (value === undefined) return this.#succeed(run, index, item, undefined, call);
+    handlerCall?.end(outcome !== null && "error" in outcome ? outcome.error : undefined);
+    if (value === undefined) return this.#succeed(run, index, item, undefined, handlerCall);
     const { step } = this.#parts;
-    if (outcome === null) return this.#succeed(run, index, item, value, call);
+    if (outcome === null) return this.#succeed(run, index, item, value, handlerCall);
     const kind = readOutcomeKind(outcome);
     switch (kind) {
       case "succeeded":
@@ -69,7 +69,7 @@ export class ItemJudge {
           index,
           item,
           "value" in outcome ? outcome.value : undefined,
-          call,
+          handlerCall,
         );
       case "skipped":
         if ("reason" in outcome && outcome.reason !== null)
@@ -77,8 +77,8 @@ export class ItemJudge {
         recordSeen(run, index, step, item);
         return run.skip(
           index,
-          call?.listEmitted(index),
-          this.#describeCommit(run, index, item, call),
+          handlerCall?.listEmitted(index),
+          this.#describeCommit(run, index, item, handlerCall),
         );
       case "later":
         return run.defer(index, readKeyOf(step, item), readDelay(outcome));
@@ -89,16 +89,22 @@ export class ItemJudge {
     }
   }
 
-  #succeed(run: ChunkRun, index: number, item: unknown, result: unknown, call: Call | null): void {
+  #succeed(
+    run: ChunkRun,
+    index: number,
+    item: unknown,
+    result: unknown,
+    handlerCall: HandlerCall | null,
+  ): void {
     const { step } = this.#parts;
-    const emitted = call?.listEmitted(index);
+    const emitted = handlerCall?.listEmitted(index);
     const messages =
       step.route === undefined
         ? emitted
-        : this.#route(index, item, result, emitted ?? [], call?.traceparent ?? null);
+        : this.#route(index, item, result, emitted ?? [], handlerCall?.traceparent ?? null);
     const key = result === undefined ? null : step.readKey(item);
     recordSeen(run, index, step, item);
-    run.succeed(index, key, result, messages, this.#describeCommit(run, index, item, call));
+    run.succeed(index, key, result, messages, this.#describeCommit(run, index, item, handlerCall));
   }
 
   /** What it queued for its commit, and what becomes of it should that fail for the moment. */
@@ -106,9 +112,9 @@ export class ItemJudge {
     run: ChunkRun,
     index: number,
     item: unknown,
-    call: Call | null,
+    handlerCall: HandlerCall | null,
   ): ItemCommit | null {
-    const statements = call?.listStatements(index) ?? [];
+    const statements = handlerCall?.listStatements(index) ?? [];
     if (statements.length === 0) return null;
     const { step, random } = this.#parts;
     const counted = { attempts: run.countAttempts(index) + 1 };

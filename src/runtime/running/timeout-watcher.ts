@@ -3,7 +3,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Slot } from "./slot.ts";
 import { TimeLimitSignal } from "../system/stop-signals.ts";
 
-export interface TimeWatchParts {
+export interface TimeoutWatcherParts {
   readonly clock: Clock;
   readonly timeLimitMs: number;
   readonly abortGraceMs: number;
@@ -13,12 +13,12 @@ export interface TimeWatchParts {
 const WATCH_MIN_MS = 5;
 const WATCH_MAX_MS = 1_000;
 
-export class TimeWatch {
+export class TimeoutWatcher {
   readonly #slots: ReadonlySet<Slot>;
-  readonly #parts: TimeWatchParts;
+  readonly #parts: TimeoutWatcherParts;
   #cancel: (() => void) | null = null;
 
-  constructor(slots: ReadonlySet<Slot>, parts: TimeWatchParts) {
+  constructor(slots: ReadonlySet<Slot>, parts: TimeoutWatcherParts) {
     this.#slots = slots;
     this.#parts = parts;
   }
@@ -46,8 +46,8 @@ export class TimeWatch {
     const now = clock.monotonicMs();
     for (const slot of this.#slots) {
       const overMs = now - slot.startedAt - timeLimitMs;
-      if (slot.call === null || overMs < 0) continue;
-      slot.call.stop(new TimeLimitSignal(timeLimitMs));
+      if (slot.handlerCall === null || overMs < 0) continue;
+      slot.handlerCall.stop(new TimeLimitSignal(timeLimitMs));
       if (overMs >= abortGraceMs) abandon(slot);
     }
   }

@@ -1,7 +1,7 @@
 /** Waiting without polling: until somebody says that there is something to do, or a time passes. */
 import type { Clock } from "../../ports/clock.ts";
 
-export class Wake {
+export class ChangeSignal {
   readonly #clock: Clock;
   #notified = false;
   #resolve: (() => void) | null = null;

@@ -9,7 +9,7 @@ import { InvariantError } from "../../core/base/invariant.ts";
 import type { Random } from "../../ports/random.ts";
 import type { Log } from "./log.ts";
 
-export interface SetbackParts {
+export interface LoopBackoffParts {
   readonly random: Random;
   readonly log: Log;
 }
@@ -24,12 +24,12 @@ const CAP_MS = 60_000;
 /** Past the cap, and short of infinity. */
 const DOUBLINGS_MAX = 50;
 
-export class Setbacks {
+export class LoopBackoff {
   readonly #name: LoopName;
-  readonly #parts: SetbackParts;
+  readonly #parts: LoopBackoffParts;
   #inARow = 0;
 
-  constructor(name: LoopName, parts: SetbackParts) {
+  constructor(name: LoopName, parts: LoopBackoffParts) {
     this.#name = name;
     this.#parts = parts;
   }

@@ -6,9 +6,9 @@ import { SluiceError } from "../../core/base/errors.ts";
 import { InvariantError } from "../../core/base/invariant.ts";
 import { DEFAULT_WATCH_DELAYS } from "../../core/batch/watch.ts";
 import type { Store } from "../../ports/store/store.ts";
-import { Heart } from "../health/worker-health.ts";
+import { WorkerHealth } from "../health/worker-health.ts";
 import type { LogEntry } from "./log.ts";
-import { makePatientStore } from "./retrying-store.ts";
+import { makeRetryingStore } from "./retrying-store.ts";
 
 const busy = new SluiceError("STORE_BUSY", "locked", { retryable: true });
 const POLICY = {
@@ -22,10 +22,10 @@ const broken = new SluiceError("STORE_CORRUPT", "damaged");
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
 /** A store whose calls fail this often before they succeed. */
-function makeRig(failures: number, error: Error = busy, isTireless = (): boolean => false) {
+function makeRig(failures: number, error: Error = busy, retriesForever = (): boolean => false) {
   const clock = new ManualClock();
   const store = createMemoryStore({ clock, sha256: (text) => hash("sha256", text) });
-  const heart = new Heart(clock);
+  const health = new WorkerHealth(clock);
   const logs: LogEntry[] = [];
   let calls = 0;
   const fail = <T>(call: () => Promise<T>): Promise<T> =>
@@ -40,15 +40,15 @@ function makeRig(failures: number, error: Error = busy, isTireless = (): boolean
   };
   const random = { next: () => 0.5, id: () => "aaaaaaaaaaaa" };
   const log = (entry: LogEntry): void => void logs.push(entry);
-  const patient = makePatientStore(shaky, {
+  const patient = makeRetryingStore(shaky, {
     clock,
     random,
     log,
     settings: { outageRetryMs: 5_000 },
-    isTireless,
-    onRetry: () => heart.noteTrouble(),
+    retriesForever,
+    onRetry: () => health.noteTrouble(),
   });
-  return { clock, patient, heart, store: shaky, logs, countCalls: () => calls };
+  return { clock, patient, health, store: shaky, logs, countCalls: () => calls };
 }
 
 describe("a patient store", () => {
@@ -149,11 +149,11 @@ describe("a patient store", () => {
       [busy, true],
       [new TypeError("cannot read properties of undefined"), false],
     ] as const) {
-      const { clock, patient, heart } = makeRig(2, error, () => true);
+      const { clock, patient, health } = makeRig(2, error, () => true);
       const answer = patient.getBatch("b-1");
       await clock.run(10_000);
       await answer;
-      expect(heart.pulse.get("troubleAt") > 0).toBe(isExcused);
+      expect(health.pulse.get("troubleAt") > 0).toBe(isExcused);
     }
   });
 
@@ -164,12 +164,12 @@ describe("a patient store", () => {
   });
 
   test("one that was tireless gives up when it is to stop", async () => {
-    let isTireless = true;
-    const { clock, patient } = makeRig(1_000, busy, () => isTireless);
+    let retriesForever = true;
+    const { clock, patient } = makeRig(1_000, busy, () => retriesForever);
     const answer = patient.getBatch("b-1");
     answer.catch(() => undefined);
     await clock.run(60_000);
-    isTireless = false;
+    retriesForever = false;
     await clock.run(5_000);
     await expect(answer).rejects.toBe(busy);
   });
@@ -216,7 +216,7 @@ describe("a patient store", () => {
     const looks = { pollMs: 20_000, sweepMs: 5_000 };
     const random = { next: () => 0.5, id: () => "aaaaaaaaaaaa" };
     const settings = { outageRetryMs: 5_000 };
-    const patience = { clock, random, log: () => undefined, settings, isTireless: () => false };
-    expect(makePatientStore({ ...store, looks }, patience).looks).toEqual(looks);
+    const patience = { clock, random, log: () => undefined, settings, retriesForever: () => false };
+    expect(makeRetryingStore({ ...store, looks }, patience).looks).toEqual(looks);
   });
 });

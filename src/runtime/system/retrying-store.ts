@@ -26,13 +26,13 @@ import { STORE_VERBS, type StoreVerb } from "../../ports/store/store-verbs.ts";
 import type { Log, LogEntry } from "./log.ts";
 import type { EngineSettings } from "./settings.ts";
 
-export interface PatienceParts {
+export interface RetryParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
   readonly settings: Pick<EngineSettings, "outageRetryMs">;
   /** Whether calls are made again without end. */
-  readonly isTireless: () => boolean;
+  readonly retriesForever: () => boolean;
   /** A call failed for the moment and is retried. */
   readonly onRetry?: () => void;
   /** A call has failed, whether or not it is made again. */
@@ -56,14 +56,14 @@ const OUTAGE_GROWTH_MAX = 12;
 
 type Call = (...args: readonly unknown[]) => Promise<unknown>;
 
-export function makePatientStore(store: Store, parts: PatienceParts): Store {
+export function makeRetryingStore(store: Store, parts: RetryParts): Store {
   const calls: Record<string, Call> = {};
-  const outage = new Outage(parts);
+  const retryWaiters = new RetryWaiters(parts);
   for (const verb of STORE_VERBS) {
     const call: Call = (...args) => (store[verb] as Call)(...args);
     calls[verb] = IMPATIENT_VERBS.has(verb)
-      ? outage.listen(verb, call)
-      : (...args) => persist(() => call(...args), parts, outage);
+      ? retryWaiters.listen(verb, call)
+      : (...args) => persist(() => call(...args), parts, retryWaiters);
   }
   return {
     // Those that are listed: with one missing there this does not compile.
@@ -81,11 +81,11 @@ export function makePatientStore(store: Store, parts: PatienceParts): Store {
 }
 
 /** Those who wait for a store that is down. */
-class Outage {
-  readonly #parts: PatienceParts;
+class RetryWaiters {
+  readonly #parts: RetryParts;
   readonly #waiting = new Set<AbortController>();
 
-  constructor(parts: PatienceParts) {
+  constructor(parts: RetryParts) {
     this.#parts = parts;
   }
 
@@ -94,12 +94,12 @@ class Outage {
    * nothing about an error that nobody has thought of.
    */
   async wait(times: number, errorClass: ErrorClass): Promise<void> {
-    const { clock, random, settings, isTireless } = this.#parts;
+    const { clock, random, settings, retriesForever } = this.#parts;
     const growth = Math.min(2 ** (times - 1), OUTAGE_GROWTH_MAX);
     const over = new AbortController();
     if (errorClass === "transient") this.#waiting.add(over);
     let leftMs = settings.outageRetryMs * growth * (0.5 + random.next());
-    for (; leftMs > 0 && isTireless() && !over.signal.aborted; leftMs -= STOP_LOOK_MS) {
+    for (; leftMs > 0 && retriesForever() && !over.signal.aborted; leftMs -= STOP_LOOK_MS) {
       await sleep(clock, Math.min(leftMs, STOP_LOOK_MS), over.signal);
     }
     this.#waiting.delete(over);
@@ -129,24 +129,24 @@ class Outage {
 
 async function persist<T>(
   call: () => Promise<T>,
-  parts: PatienceParts,
-  outage: Outage,
+  parts: RetryParts,
+  retryWaiters: RetryWaiters,
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       const answer = await call();
-      if (attempt > ATTEMPTS_MAX) outage.end();
+      if (attempt > ATTEMPTS_MAX) retryWaiters.end();
       return answer;
     } catch (error) {
       parts.onError?.();
       const outages = attempt - ATTEMPTS_MAX + 1;
       const errorClass = classifyPortError(error);
-      if (outages > 0 && !parts.isTireless()) throw error;
+      if (outages > 0 && !parts.retriesForever()) throw error;
       if (!mayTryAgain(error, errorClass, parts)) throw error;
       parts.log(describeRetry(error, errorClass));
       // A store that is away is no illness of the worker. What nobody has thought of may be one.
       if (errorClass === "transient") parts.onRetry?.();
-      if (outages > 0) await outage.wait(outages, errorClass);
+      if (outages > 0) await retryWaiters.wait(outages, errorClass);
       else await sleep(parts.clock, RETRY_MS * (0.5 + parts.random.next()));
     }
   }
@@ -155,11 +155,11 @@ async function persist<T>(
 function mayTryAgain(
   error: unknown,
   errorClass: ErrorClass,
-  { isTireless }: PatienceParts,
+  { retriesForever }: RetryParts,
 ): boolean {
   // What nobody has thought of may pass, as when a driver stumbles over a broken connection; but
   // whoever asked by himself is told at once, and a mistake of ours stays one.
-  if (errorClass === "unexpected") return isTireless() && !(error instanceof InvariantError);
+  if (errorClass === "unexpected") return retriesForever() && !(error instanceof InvariantError);
   return errorClass === "transient";
 }
 

@@ -158,7 +158,7 @@ const SUCCESS: Deeds = {
   abandons: false,
   starts: 1,
   keyed: false,
-  rest: null,
+  limitWait: null,
   busyMs: 3,
   blocks: [1],
 };
@@ -183,7 +183,7 @@ const crash = command(
   },
 );
 
-/** A careful run that is stopped after its starts were written, and taken up again. */
+/** A guarded run that is stopped after its starts were written, and taken up again. */
 const interrupt = command(
   "interrupt",
   fc.record({ target, starts: fc.constantFrom(1, 2, 9) }),

@@ -25,21 +25,21 @@ import type { RedrivenItem } from "../../sql/redrive.ts";
 import { type BatchRow, countAll, readCounts, readSettings, readTally } from "../../sql/rows.ts";
 import type { Lanes } from "./lanes.ts";
 import { materialise } from "../chunks/lease-runs.ts";
-import type { Permits } from "../limits/concurrency-permits.ts";
-import type { Recorder } from "../ledger/records.ts";
+import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";
+import type { RecordLog } from "../ledger/records.ts";
 import type { Redriving } from "./redriving.ts";
-import type { Shares } from "../limits/fair-shares.ts";
+import type { FairShares } from "../limits/fair-shares.ts";
 import { statement } from "../connection/statement.ts";
 import type { Steps } from "./steps.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
 export interface LifeParts {
-  readonly recorder: Recorder;
+  readonly records: RecordLog;
   readonly lanes: Lanes;
   readonly steps: Steps;
   readonly redriving: Redriving;
-  readonly shares: Shares;
-  readonly permits: Permits;
+  readonly shares: FairShares;
+  readonly permits: ConcurrencyPermits;
 }
 
 /** Dead letters read at once for a pass over all of them. */
@@ -72,7 +72,7 @@ const STOP = [
 ].map(statement);
 const TELL_UNSENT = statement("UPDATE batch SET unsent_after = -1 WHERE num = $1");
 
-export class Life {
+export class BatchLifecycle {
   readonly #parts: LifeParts;
 
   constructor(parts: LifeParts) {
@@ -80,20 +80,20 @@ export class Life {
   }
 
   /** Does what a change of its items makes due; answers the batches that ended by it. */
-  async goOn(tx: Transaction, num: number): Promise<string[]> {
-    const batch = await this.#parts.recorder.get(tx, num);
+  async advanceBatch(tx: Transaction, num: number): Promise<string[]> {
+    const batch = await this.#parts.records.get(tx, num);
     return (await this.#advance(tx, batch))
-      ? [batch.id, ...(await this.giveTurn(tx, batch.lane))]
+      ? [batch.id, ...(await this.startNextInLane(tx, batch.lane))]
       : [];
   }
 
   /** Gives a free lane on, past those that end at once; answers which those are. */
-  async giveTurn(tx: Transaction, lane: string): Promise<string[]> {
+  async startNextInLane(tx: Transaction, lane: string): Promise<string[]> {
     const ended: string[] = [];
     for (;;) {
-      const next = await this.#parts.lanes.giveTurn(tx, lane);
+      const next = await this.#parts.lanes.startNextInLane(tx, lane);
       if (next === null) return ended;
-      const batch = await this.#parts.recorder.get(tx, next);
+      const batch = await this.#parts.records.get(tx, next);
       if (!(await this.#advance(tx, batch))) return ended;
       ended.push(batch.id);
     }
@@ -107,7 +107,7 @@ export class Life {
     reason: EndReason | null,
   ): Promise<string[]> {
     await this.#stopAll(tx, batch, event, reason);
-    return [batch.id, ...(await this.giveTurn(tx, batch.lane))];
+    return [batch.id, ...(await this.startNextInLane(tx, batch.lane))];
   }
 
   /** True when the batch ended. */
@@ -198,13 +198,13 @@ export class Life {
     items: number,
     final: boolean,
   ): Promise<void> {
-    const { recorder, redriving } = this.#parts;
+    const { records, redriving } = this.#parts;
     const { num, step } = batch;
     const drive = batch.drive + 1;
     const { passes: pass } = (await tx.get(COUNT_PASS, num, step)) as { passes: number };
     const now = Math.floor(tx.now);
     await redriving.putBack(tx, num, step, this.#walkRedrivable(tx, batch, now), drive);
-    await recorder.record(tx, num, {
+    await records.record(tx, num, {
       type: "dead_letters.redriven",
       data: { step, drive, items, pass, final, by: "engine" },
     });
@@ -216,9 +216,9 @@ export class Life {
     batch: BatchRow,
     all: readonly StepSettings[],
   ): Promise<boolean> {
-    const { recorder, steps } = this.#parts;
+    const { records, steps } = this.#parts;
     const { num } = batch;
-    await recorder.record(tx, num, describeStep(batch));
+    await records.record(tx, num, describeStep(batch));
     for (let step = batch.step + 1; step < all.length; step++) {
       const settings = all[step] as StepSettings;
       const known = await steps.find(tx, num, step);
@@ -228,9 +228,9 @@ export class Life {
       if (known === undefined || known.sliced === 0 || settings.carries) {
         await steps.beginPlan(tx, num, step);
         tx.send(TOUCH, num, Math.floor(tx.now));
-        await recorder.move(tx, num, "next_step");
+        await records.move(tx, num, "next_step");
         await steps.adjustRunning(tx, num);
-        await recorder.record(tx, num, { type: "slicing.started", data: { step } });
+        await records.record(tx, num, { type: "slicing.started", data: { step } });
         return false;
       }
       if (known.pending > 0) {
@@ -238,7 +238,7 @@ export class Life {
         return false;
       }
     }
-    const last = await recorder.get(tx, num);
+    const last = await records.get(tx, num);
     await this.#end(tx, last, decideEnding(countAll(last)), null);
     return true;
   }
@@ -254,7 +254,7 @@ export class Life {
     for (const stop of STOP) tx.send(stop, num);
     const { unsentTopic = null } = readSettings(batch).steps[step] as StepSettings;
     if (unsentTopic !== null) tx.send(TELL_UNSENT, num);
-    await this.#end(tx, await this.#parts.recorder.get(tx, num), event, reason);
+    await this.#end(tx, await this.#parts.records.get(tx, num), event, reason);
   }
 
   async #end(
@@ -263,12 +263,12 @@ export class Life {
     event: BatchEvent,
     reason: EndReason | null,
   ): Promise<void> {
-    const { recorder, lanes, steps, shares, permits } = this.#parts;
+    const { records, lanes, steps, shares, permits } = this.#parts;
     const { num } = batch;
     // Whoever ends leaves its lane's queue.
     const [, state, abandoned] = await Promise.all([
       tx.lock("lane", batch.lane),
-      recorder.move(tx, num, event),
+      records.move(tx, num, event),
       batch.cancel_mode === null ? [] : this.#listAbandoned(tx, num),
     ]);
     invariant(isEnded(state), `${event} must end a batch`);
@@ -279,7 +279,7 @@ export class Life {
     await lanes.forgetPause(tx, batch.id);
     await shares.tidy(tx, batch.pipeline);
     await permits.forget(tx, nameCapScope("batch", batch.id));
-    await recorder.record(
+    await records.record(
       tx,
       num,
       ...describeEnding({

@@ -1,11 +1,11 @@
 /** Dead letters in SQL: finding, editing and discarding them. */
 import { describeAct } from "../../../core/batch/batch.ts";
-import { type LetterFilter, matchesLetter } from "../../../core/items/redrive.ts";
+import { type DeadLetterFilter, matchesDeadLetter } from "../../../core/items/redrive.ts";
 import type { DiscardRequest, EditRequest } from "../../../ports/store/operator-store.ts";
-import type { DeadLetter, LetterPage } from "../../../ports/store/query-store.ts";
-import { type LetterRow, toLetter } from "../../sql/dead-letters.ts";
+import type { DeadLetter, DeadLetterPage } from "../../../ports/store/query-store.ts";
+import { type DeadLetterRow, toDeadLetter } from "../../sql/dead-letters.ts";
 import type { BatchRow } from "../../sql/rows.ts";
-import type { Recorder } from "../ledger/records.ts";
+import type { RecordLog } from "../ledger/records.ts";
 import { statement } from "../connection/statement.ts";
 import type { Steps } from "./steps.ts";
 import type { Transaction } from "../connection/transaction.ts";
@@ -37,12 +37,12 @@ const DROP_CHECKPOINT = statement(
    WHERE batch = $1 AND step = $2 AND item = $3`,
 );
 
-export class Letters {
-  readonly #recorder: Recorder;
+export class DeadLetters {
+  readonly #records: RecordLog;
   readonly #steps: Steps;
 
-  constructor(recorder: Recorder, steps: Steps) {
-    this.#recorder = recorder;
+  constructor(records: RecordLog, steps: Steps) {
+    this.#records = records;
     this.#steps = steps;
   }
 
@@ -50,21 +50,21 @@ export class Letters {
   async *#list(
     tx: Transaction,
     num: number,
-    { step, afterItem, limit, filter }: LetterPage,
+    { step, afterItem, limit, filter }: DeadLetterPage,
   ): AsyncGenerator<DeadLetter, void, void> {
     let after = afterItem;
     for (let size = Math.min(limit, PAGE); ; size = PAGE) {
-      const rows = await tx.all<LetterRow>(SELECT, num, step, after, size);
+      const rows = await tx.all<DeadLetterRow>(SELECT, num, step, after, size);
       for (const row of rows) {
-        const letter = toLetter(row);
-        if (matchesLetter(filter, letter)) yield letter;
+        const letter = toDeadLetter(row);
+        if (matchesDeadLetter(filter, letter)) yield letter;
         after = row.item;
       }
       if (rows.length < size) return;
     }
   }
 
-  async read(tx: Transaction, num: number, page: LetterPage): Promise<DeadLetter[]> {
+  async read(tx: Transaction, num: number, page: DeadLetterPage): Promise<DeadLetter[]> {
     const letters: DeadLetter[] = [];
     if (page.limit <= 0) return letters;
     for await (const letter of this.#list(tx, num, page)) {
@@ -79,7 +79,7 @@ export class Letters {
     tx: Transaction,
     num: number,
     step: number,
-    filter: LetterFilter,
+    filter: DeadLetterFilter,
   ): AsyncGenerator<readonly DeadLetter[], void, void> {
     for (let afterItem = -1; ; ) {
       const page = await this.read(tx, num, { step, afterItem, limit: PAGE, filter });
@@ -94,14 +94,14 @@ export class Letters {
     tx: Transaction,
     num: number,
     step: number,
-    filter: LetterFilter,
+    filter: DeadLetterFilter,
   ): AsyncGenerator<DeadLetter, void, void> {
     for await (const page of this.walkPages(tx, num, step, filter)) yield* page;
   }
 
   async find(tx: Transaction, num: number, step: number, item: number): Promise<DeadLetter | null> {
-    const row = await tx.get<LetterRow>(FIND, num, step, item);
-    return row === undefined ? null : toLetter(row);
+    const row = await tx.get<DeadLetterRow>(FIND, num, step, item);
+    return row === undefined ? null : toDeadLetter(row);
   }
 
   async edit(
@@ -119,7 +119,7 @@ export class Letters {
     tx.send(MARK_EDITED, num, step, chunk);
     // What earlier stages made of the old payload says nothing about the new one.
     tx.send(DROP_CHECKPOINT, num, step, item);
-    await this.#recorder.record(tx, num, {
+    await this.#records.record(tx, num, {
       type: "dead_letter.edited",
       data: { step, item, ...describeAct({ by, why }) },
     });
@@ -141,7 +141,7 @@ export class Letters {
       }
     }
     if (discarded > 0) {
-      await this.#recorder.record(tx, num, {
+      await this.#records.record(tx, num, {
         type: "dead_letters.discarded",
         data: { items: discarded, ...describeAct({ by, why }) },
       });

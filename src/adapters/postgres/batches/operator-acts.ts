@@ -14,20 +14,20 @@ import type {
 import { type RedrivenItem, refuseRedrive, type Survey } from "../../sql/redrive.ts";
 import { type BatchRow, countAll, readSteps, toSnapshot } from "../../sql/rows.ts";
 import type { Lanes } from "./lanes.ts";
-import type { Letters } from "./dead-letters.ts";
-import type { Life } from "./batch-lifecycle.ts";
-import type { Recorder } from "../ledger/records.ts";
+import type { DeadLetters } from "./dead-letters.ts";
+import type { BatchLifecycle } from "./batch-lifecycle.ts";
+import type { RecordLog } from "../ledger/records.ts";
 import type { Redriving } from "./redriving.ts";
 import { type Statement, statement } from "../connection/statement.ts";
 import { CHUNK_OF_ITEM, type Steps } from "./steps.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
 export interface OperatingParts {
-  readonly recorder: Recorder;
+  readonly records: RecordLog;
   readonly lanes: Lanes;
   readonly steps: Steps;
-  readonly life: Life;
-  readonly letters: Letters;
+  readonly lifecycle: BatchLifecycle;
+  readonly deadLetters: DeadLetters;
   readonly redriving: Redriving;
 }
 
@@ -83,7 +83,7 @@ const REOPEN = statement(
 const SEAL = statement("UPDATE batch SET sealed = 1 WHERE num = $1");
 const DROP_ABANDONED = statement("DELETE FROM abandoned WHERE batch = $1");
 
-export class Operating {
+export class OperatorActs {
   readonly #parts: OperatingParts;
 
   constructor(parts: OperatingParts) {
@@ -95,7 +95,7 @@ export class Operating {
     batch: BatchRow,
     { mode, by, why }: CancelRequest,
   ): Promise<ActResult> {
-    const { recorder, steps, life } = this.#parts;
+    const { records, steps, lifecycle } = this.#parts;
     const { num } = batch;
     if (isEnded(batch.state)) return { kind: "moved_on", batch: toSnapshot(batch) };
     // `now` overtakes `drain`; nothing else changes a cancel that is under way.
@@ -103,26 +103,26 @@ export class Operating {
     if (batch.cancel_mode === null || overtakes) {
       tx.send(REQUEST_CANCEL, num, mode, by, why, tx.wallMs);
       await steps.adjustRunning(tx, num);
-      await recorder.record(tx, num, {
+      await records.record(tx, num, {
         type: "batch.cancel_requested",
         data: { mode, ...describeAct({ by, why }) },
       });
     }
     if (!(await steps.hasLeases(tx, num))) {
-      await life.endEarly(tx, await recorder.get(tx, num), "cancel", null);
+      await lifecycle.endEarly(tx, await records.get(tx, num), "cancel", null);
     }
-    return { kind: "done", batch: toSnapshot(await recorder.get(tx, num)) };
+    return { kind: "done", batch: toSnapshot(await records.get(tx, num)) };
   }
 
   async pause(tx: Transaction, request: PauseRequest): Promise<boolean> {
-    const { recorder, steps } = this.#parts;
+    const { records, steps } = this.#parts;
     const { scope, name, mode, by, why } = request;
     const under = await this.#lockUnder(tx, request);
     if (scope === "batch" && under.length === 0) return false;
     if ((await tx.run(PUT_PAUSE, scope, name, mode, by, why, tx.wallMs)) === 0) return false;
     for (const { num } of under) {
       await steps.adjustRunning(tx, num);
-      await recorder.record(tx, num, {
+      await records.record(tx, num, {
         type: "batch.paused",
         data: { scope, mode, ...describeAct(request) },
       });
@@ -132,7 +132,7 @@ export class Operating {
   }
 
   async resume(tx: Transaction, request: PauseScope, act: Act): Promise<boolean> {
-    const { recorder, steps, life } = this.#parts;
+    const { records, steps, lifecycle } = this.#parts;
     const { scope, name } = request;
     // The batches first: whoever ends one of them drops its pause while he has it.
     const under = await this.#lockUnder(tx, request);
@@ -146,13 +146,13 @@ export class Operating {
       tx.send(TAKE_UP, num, Math.floor(tx.now));
       await steps.adjustRunning(tx, num);
       await steps.forgetWatch(tx, num);
-      await recorder.record(tx, num, {
+      await records.record(tx, num, {
         type: "batch.resumed",
         data: { scope, ...describeAct(act) },
       });
     }
     // Lanes that had nobody who could go on may have somebody now.
-    for (const lane of lanes) await life.giveTurn(tx, lane);
+    for (const lane of lanes) await lifecycle.startNextInLane(tx, lane);
     tx.tell();
     return true;
   }
@@ -174,11 +174,11 @@ export class Operating {
 
   async setLanePolicy(tx: Transaction, lane: string, policy: LanePolicy): Promise<void> {
     await this.#parts.lanes.setPolicy(tx, lane, policy);
-    await this.#parts.life.giveTurn(tx, lane);
+    await this.#parts.lifecycle.startNextInLane(tx, lane);
   }
 
   async redrive(tx: Transaction, batch: BatchRow, request: RedriveRequest): Promise<RedriveResult> {
-    const { recorder, redriving } = this.#parts;
+    const { records, redriving } = this.#parts;
     const { num } = batch;
     const refused = (why: RedriveRefusal): RedriveResult => ({
       kind: "refused",
@@ -208,12 +208,12 @@ export class Operating {
     const drive = batch.drive + 1;
     if (ended) await redriving.revive(tx, num, Math.floor(tx.now));
     await this.#putBack(tx, batch, request, drive);
-    await recorder.record(tx, num, {
+    await records.record(tx, num, {
       type: "dead_letters.redriven",
       data: { drive, items: redriven, revived, ...describeAct(request) },
     });
     if (ended) await this.#reopenAt(tx, batch, Math.min(batch.step, firstStep ?? batch.step));
-    return { ...done, batch: toSnapshot(await recorder.get(tx, num)) };
+    return { ...done, batch: toSnapshot(await records.get(tx, num)) };
   }
 
   async #survey(
@@ -248,7 +248,7 @@ export class Operating {
     filter: RedriveRequest["filter"],
   ): AsyncGenerator<{ readonly item: number; readonly busy: boolean }, void, void> {
     let chunk = { finish: -1, state: "" };
-    for await (const { item, discarded } of this.#parts.letters.walk(tx, num, step, filter)) {
+    for await (const { item, discarded } of this.#parts.deadLetters.walk(tx, num, step, filter)) {
       if (discarded !== null) continue;
       if (item >= chunk.finish) {
         chunk = (await tx.get<typeof chunk>(FIND_CHUNK, num, step, item)) as typeof chunk;
@@ -288,20 +288,20 @@ export class Operating {
 
   /** Back to its lane's head. */
   async #reopenAt(tx: Transaction, { num, lane, sealed }: BatchRow, step: number): Promise<void> {
-    const { recorder, lanes, steps, life } = this.#parts;
+    const { records, lanes, steps, lifecycle } = this.#parts;
     await tx.lock("lane", lane);
     tx.send(DROP_ABANDONED, num);
-    await recorder.move(tx, num, "reopen");
+    await records.move(tx, num, "reopen");
     const place = await lanes.computeFront(tx, num, lane);
     const row = (await tx.get(REOPEN, num, step, place, Math.floor(tx.now))) as { drive: number };
     await steps.forgetWatch(tx, num);
-    await recorder.record(tx, num, { type: "batch.reopened", data: { step, drive: row.drive } });
+    await records.record(tx, num, { type: "batch.reopened", data: { step, drive: row.drive } });
     if (sealed === 0) {
       // Its producer's time is over: it runs what it has, or it would expire again at once.
       tx.send(SEAL, num);
-      const { planned: items, chunks } = await recorder.get(tx, num);
-      await recorder.record(tx, num, { type: "batch.sealed", data: { items, chunks } });
+      const { planned: items, chunks } = await records.get(tx, num);
+      await records.record(tx, num, { type: "batch.sealed", data: { items, chunks } });
     }
-    await life.giveTurn(tx, lane);
+    await lifecycle.startNextInLane(tx, lane);
   }
 }

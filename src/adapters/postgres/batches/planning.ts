@@ -15,18 +15,18 @@ import {
 import { fitsPlan, gatherKeys, isOpen } from "../../sql/plan-part.ts";
 import { type BatchRow, readSettings, toSnapshot } from "../../sql/rows.ts";
 import type { Lanes } from "./lanes.ts";
-import type { Life } from "./batch-lifecycle.ts";
-import type { Recorder } from "../ledger/records.ts";
+import type { BatchLifecycle } from "./batch-lifecycle.ts";
+import type { RecordLog } from "../ledger/records.ts";
 import { SELECT_BATCH } from "../connection/rows.ts";
 import { statement } from "../connection/statement.ts";
 import type { Steps } from "./steps.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
 export interface ConductingParts {
-  readonly recorder: Recorder;
+  readonly records: RecordLog;
   readonly lanes: Lanes;
   readonly steps: Steps;
-  readonly life: Life;
+  readonly lifecycle: BatchLifecycle;
 }
 
 const LOCK_BY_ID = statement("SELECT num FROM batch WHERE id = $1 FOR NO KEY UPDATE");
@@ -99,7 +99,7 @@ const FINISH_PLAN = statement(
    WHERE batch = $1 AND step = $2`,
 );
 
-export class Conducting {
+export class Planning {
   readonly #parts: ConductingParts;
 
   constructor(parts: ConductingParts) {
@@ -120,7 +120,7 @@ export class Conducting {
 
   async submit(tx: Transaction, submission: Submission): Promise<SubmitResult> {
     const { lane } = submission;
-    const { recorder, lanes, steps, life } = this.#parts;
+    const { records, lanes, steps, lifecycle } = this.#parts;
     const [, same, place] = await Promise.all([
       tx.lock("lane", lane),
       this.#findSame(tx, submission),
@@ -132,9 +132,9 @@ export class Conducting {
     }
     const num = await this.#insert(tx, submission, place);
     await steps.add(tx, num, 0, submission.settings.steps[0] as StepSettings);
-    recorder.begin(tx, num, submission.id);
-    await recorder.record(tx, num, describeSubmitted(submission));
-    await life.giveTurn(tx, lane);
+    records.begin(tx, num, submission.id);
+    await records.record(tx, num, describeSubmitted(submission));
+    await lifecycle.startNextInLane(tx, lane);
     return { kind: "created", batch: await this.#snapshot(tx, num) };
   }
 
@@ -186,10 +186,10 @@ export class Conducting {
 
   async startSlicing(tx: Transaction, batch: BatchRow, afresh: boolean): Promise<ActResult> {
     const { num, state, step } = batch;
-    const { recorder } = this.#parts;
+    const { records } = this.#parts;
     if (state === "submitted") {
-      await recorder.move(tx, num, "start_slicing");
-      await recorder.record(tx, num, { type: "slicing.started", data: { step } });
+      await records.move(tx, num, "start_slicing");
+      await records.record(tx, num, { type: "slicing.started", data: { step } });
     } else if (state !== "slicing") {
       return this.#movedOn(batch);
     } else if (afresh) {
@@ -298,10 +298,10 @@ export class Conducting {
     fence: number,
   ): Promise<ActResult> {
     const { num, step, active } = batch;
-    const { recorder, steps, life } = this.#parts;
+    const { records, steps, lifecycle } = this.#parts;
     const slices = batch.state === "slicing" && batch.slice_fence === fence;
     if (!slices || batch.chunks !== chunks) return this.#movedOn(batch);
-    await recorder.record(tx, num, {
+    await records.record(tx, num, {
       type: "slicing.finished",
       data: { step, items: batch.planned, chunks },
     });
@@ -309,9 +309,9 @@ export class Conducting {
     const canaryChunks = canary === null ? null : computeCanaryChunks(canary, chunkSize);
     tx.send(FINISH_PLAN, num, step, canaryChunks);
     if (batch.open === 0 || step > 0) this.#close(tx, num);
-    await recorder.move(tx, num, active === 1 ? "finish_slicing" : "await_turn");
+    await records.move(tx, num, active === 1 ? "finish_slicing" : "await_turn");
     await steps.adjustRunning(tx, num);
-    await life.goOn(tx, num);
+    await lifecycle.advanceBatch(tx, num);
     return this.#done(tx, num);
   }
 
@@ -320,11 +320,11 @@ export class Conducting {
     if (batch.sealed === 1) return this.#done(tx, num);
     if (!isOpen(batch.state)) return this.#movedOn(batch);
     this.#close(tx, num);
-    await this.#parts.recorder.record(tx, num, {
+    await this.#parts.records.record(tx, num, {
       type: "batch.sealed",
       data: { items: batch.planned, chunks: batch.chunks },
     });
-    await this.#parts.life.goOn(tx, num);
+    await this.#parts.lifecycle.advanceBatch(tx, num);
     return this.#done(tx, num);
   }
 
@@ -335,12 +335,12 @@ export class Conducting {
 
   async fail(tx: Transaction, batch: BatchRow, reason: EndReason): Promise<ActResult> {
     if (isEnded(batch.state)) return this.#movedOn(batch);
-    await this.#parts.life.endEarly(tx, batch, "fail", reason);
+    await this.#parts.lifecycle.endEarly(tx, batch, "fail", reason);
     return this.#done(tx, batch.num);
   }
 
   async #snapshot(tx: Transaction, num: number): Promise<ReturnType<typeof toSnapshot>> {
-    return toSnapshot(await this.#parts.recorder.get(tx, num));
+    return toSnapshot(await this.#parts.records.get(tx, num));
   }
 
   async #done(tx: Transaction, num: number): Promise<ActResult> {

@@ -235,8 +235,8 @@ export class ChunkWrites {
       firsts.map(({ effect }) => effect.losses),
       firsts.map(({ account }) => account?.charge ?? null),
       firsts.map(({ account }) => account?.busyMs ?? null),
-      firsts.map(({ effect }) => effect.rest?.holdUp ?? null),
-      firsts.map(({ effect }) => effect.rest?.key ?? null),
+      firsts.map(({ effect }) => effect.limitWait?.waitReason ?? null),
+      firsts.map(({ effect }) => effect.limitWait?.key ?? null),
       firsts.map(({ run }) => (run === null ? 0 : 1)),
       firsts.map(({ run }) => run?.worker ?? null),
       firsts.map(({ run }) => run?.until ?? null),
@@ -311,8 +311,8 @@ function areAlike(one: ChunkWrite, other: ChunkWrite): boolean {
     computeDue(a) === computeDue(b) &&
     a.losses === b.losses &&
     a.track.length > 0 === b.track.length > 0 &&
-    a.rest?.holdUp === b.rest?.holdUp &&
-    a.rest?.key === b.rest?.key &&
+    a.limitWait?.waitReason === b.limitWait?.waitReason &&
+    a.limitWait?.key === b.limitWait?.key &&
     areEqual(a.outcomes, b.outcomes)
   );
 }

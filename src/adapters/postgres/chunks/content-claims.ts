@@ -42,7 +42,7 @@ interface ContentRow {
   readonly final: number;
 }
 
-export class Contents {
+export class ContentClaims {
   readonly #chunks: Chunks;
 
   constructor(chunks: Chunks) {

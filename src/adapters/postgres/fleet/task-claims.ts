@@ -21,7 +21,7 @@ const PUT = statement(
 );
 const DELETE = statement("DELETE FROM claim WHERE duty = $1 AND worker = $2");
 
-export class Claims {
+export class TaskClaims {
   readonly #host: Host;
 
   constructor(host: Host) {

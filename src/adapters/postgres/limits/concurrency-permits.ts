@@ -71,7 +71,7 @@ const SELECT_USE = statement(
 
 type Operators = ReadonlyMap<string, number>;
 
-export class Permits {
+export class ConcurrencyPermits {
   async #readOperators(tx: Transaction): Promise<Operators> {
     type Row = { readonly scope: CapScope; readonly name: string; readonly value: string };
     const rows = await tx.all<Row>(SELECT_OPERATORS);

@@ -5,7 +5,12 @@
  * batches, so it is never waited for: whoever finds it taken leaves it to the one who has it.
  */
 import { FIRST_CLOCK, type ShareClock } from "../../../core/limits/fair-share.ts";
-import { type NamedShare, type ShareRow, type StepShareRow, Uses } from "../../sql/lease-usage.ts";
+import {
+  type NamedShare,
+  type ShareRow,
+  type StepShareRow,
+  LeaseUsage,
+} from "../../sql/lease-usage.ts";
 import { byKey } from "../connection/by-key.ts";
 import { statement } from "../connection/statement.ts";
 import type { Transaction } from "../connection/transaction.ts";
@@ -61,7 +66,7 @@ export interface LockedShares {
   readonly clocks: ReadonlyMap<string, ShareClock>;
 }
 
-export class Shares {
+export class FairShares {
   async getClock(tx: Transaction, pipeline: string): Promise<ShareClock> {
     return (await this.#readClocks(tx, [pipeline])).get(pipeline) ?? FIRST_CLOCK;
   }
@@ -125,18 +130,18 @@ export class Shares {
   }
 
   /** Reports of one commit, step by step. */
-  async beginUses(tx: Transaction, rows: LockedShares["rows"]): Promise<Uses> {
+  async beginUses(tx: Transaction, rows: LockedShares["rows"]): Promise<LeaseUsage> {
     const pipelines = [...new Set(rows.map(({ pipeline }) => pipeline))];
     const clocks = await this.#readClocks(tx, pipelines);
     const byStep = new Map(rows.map((row) => [`${row.batch}/${row.step}`, row]));
-    return new Uses(
+    return new LeaseUsage(
       ({ batch, step }) => byStep.get(`${batch}/${step}`),
       (pipeline) => clocks.get(pipeline) ?? FIRST_CLOCK,
     );
   }
 
-  saveUses(tx: Transaction, uses: Uses): void {
-    const { shares, clocks } = uses.total();
+  saveUses(tx: Transaction, leaseUsage: LeaseUsage): void {
+    const { shares, clocks } = leaseUsage.total();
     this.save(tx, shares);
     for (const [pipeline, clock] of clocks) this.saveClock(tx, pipeline, clock);
   }

@@ -5,7 +5,7 @@ import { nameCapScope } from "../../../core/limits/caps.ts";
 import type { LimitChange, LimitSetting } from "../../../core/limits/limit.ts";
 import type { LimitRequest } from "../../../ports/store/operator-store.ts";
 import { type ChangeRow, type SettingRow, toChange, toSetting } from "../../sql/limit-rows.ts";
-import type { Permits } from "./concurrency-permits.ts";
+import type { ConcurrencyPermits } from "./concurrency-permits.ts";
 import { statement } from "../connection/statement.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
@@ -28,10 +28,10 @@ const SELECT_CHANGES = statement(
    WHERE seq > $1 ORDER BY seq LIMIT $2`,
 );
 
-export class Limits {
-  readonly #permits: Permits;
+export class LimitSettings {
+  readonly #permits: ConcurrencyPermits;
 
-  constructor(permits: Permits) {
+  constructor(permits: ConcurrencyPermits) {
     this.#permits = permits;
   }
 

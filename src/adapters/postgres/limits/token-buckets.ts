@@ -89,7 +89,7 @@ interface Entry {
 type Book = ReadonlyMap<string, Entry>;
 type KnownRow = BucketRow & BucketRef;
 
-export class Limiting {
+export class TokenBuckets {
   async draw(tx: Transaction, draws: readonly TokenDraw[], slackMs: number): Promise<TokenGrant[]> {
     const asked = this.#readRates(tx, draws);
     // Of those that have no rate only an operator's word makes them limited.

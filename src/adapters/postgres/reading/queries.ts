@@ -21,7 +21,7 @@ import {
 import { type MapRow, Recounting } from "../../sql/recounting.ts";
 import { type BatchRow, type ItemRow, readCheckpoint, toSnapshot } from "../../sql/rows.ts";
 import { composeRunOf } from "../chunks/lease-runs.ts";
-import type { Letters } from "../batches/dead-letters.ts";
+import type { DeadLetters } from "../batches/dead-letters.ts";
 import { PAUSE_OF_BATCH, SELECT_BATCH } from "../connection/rows.ts";
 import { type Statement, statement, type Value } from "../connection/statement.ts";
 import type { Steps } from "../batches/steps.ts";
@@ -77,12 +77,12 @@ const SELECT_MAPS_FROM = statement(
    WHERE batch = $1 AND step = $2 AND chunk >= $3 ORDER BY chunk LIMIT ${MAPS_PAGE}`,
 );
 
-export class Reading {
-  readonly #letters: Letters;
+export class Queries {
+  readonly #deadLetters: DeadLetters;
   readonly #steps: Steps;
 
-  constructor(letters: Letters, steps: Steps) {
-    this.#letters = letters;
+  constructor(deadLetters: DeadLetters, steps: Steps) {
+    this.#deadLetters = deadLetters;
     this.#steps = steps;
   }
 
@@ -166,7 +166,7 @@ export class Reading {
       tx.get<Row>(SELECT_PLACE, num, step, chunk) as Promise<Row>,
       tx.get<ItemRow>(SELECT_CHECKPOINT, num, step, item),
       tx.get<{ readonly value: string }>(SELECT_OVERRIDE, num, step, item),
-      this.#letters.find(tx, num, step, item),
+      this.#deadLetters.find(tx, num, step, item),
     ]);
     const { start, finish, locator, state, outcomes } = row;
     return {

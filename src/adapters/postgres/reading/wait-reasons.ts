@@ -11,7 +11,7 @@ import {
   type WaitingChunkRow,
 } from "../../sql/waiting-rows.ts";
 import { composeRunOf } from "../chunks/lease-runs.ts";
-import type { Permits } from "../limits/concurrency-permits.ts";
+import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";
 import { statement } from "../connection/statement.ts";
 import { FRESH_LIMIT } from "../batches/steps.ts";
 import type { Transaction } from "../connection/transaction.ts";
@@ -59,12 +59,12 @@ const SELECT_CHUNKS = statement(
 
 export interface WaitingParts {
   readonly workers: Workers;
-  readonly permits: Permits;
+  readonly permits: ConcurrencyPermits;
 }
 
-export class Waiting {
+export class WaitReasons {
   readonly #workers: Workers;
-  readonly #permits: Permits;
+  readonly #permits: ConcurrencyPermits;
 
   constructor({ workers, permits }: WaitingParts) {
     this.#workers = workers;

@@ -30,11 +30,11 @@ import { runItemStatements } from "../chunks/item-statements.ts";
 import { type LeaseRun, materialiseRuns, renewRuns } from "../chunks/lease-runs.ts";
 import { Leasing } from "./leasing.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Life } from "../batches/batch-lifecycle.ts";
-import type { Permits } from "../limits/concurrency-permits.ts";
+import type { BatchLifecycle } from "../batches/batch-lifecycle.ts";
+import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";
 import { PAUSE_OF_BATCH } from "../connection/rows.ts";
 import { findRuns } from "../chunks/runs.ts";
-import type { Shares } from "../limits/fair-shares.ts";
+import type { FairShares } from "../limits/fair-shares.ts";
 import { statement } from "../connection/statement.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
@@ -89,23 +89,23 @@ export interface Worked {
 }
 
 export interface WorkingParts {
-  readonly life: Life;
+  readonly lifecycle: BatchLifecycle;
   readonly chunks: Chunks;
-  readonly shares: Shares;
-  readonly permits: Permits;
+  readonly shares: FairShares;
+  readonly permits: ConcurrencyPermits;
   readonly ledger: Ledger;
 }
 
-export class Working {
-  readonly #life: Life;
+export class Settling {
+  readonly #lifecycle: BatchLifecycle;
   readonly #chunks: Chunks;
-  readonly #shares: Shares;
-  readonly #permits: Permits;
+  readonly #shares: FairShares;
+  readonly #permits: ConcurrencyPermits;
   readonly #ledger: Ledger;
   readonly #leasing: Leasing;
 
-  constructor({ life, chunks, shares, permits, ledger }: WorkingParts) {
-    this.#life = life;
+  constructor({ lifecycle, chunks, shares, permits, ledger }: WorkingParts) {
+    this.#lifecycle = lifecycle;
     this.#chunks = chunks;
     this.#shares = shares;
     this.#permits = permits;
@@ -187,7 +187,7 @@ export class Working {
       this.#shares.lockOfSteps(tx, reports),
     ]);
     for (const { num } of locked) held.add(num);
-    const uses = await this.#shares.beginUses(tx, shares);
+    const leaseUsage = await this.#shares.beginUses(tx, shares);
     const changes = new StepChanges();
     const writes = this.#chunks.begin();
     const links = this.#ledger.begin();
@@ -204,7 +204,7 @@ export class Working {
         const place = { ...row, fence: report.fence, worker: chunk.worker };
         links.note(row.batch, place, { stored, effect, cause: "reported", blocks });
       }
-      const account = uses.add(row, {
+      const account = leaseUsage.add(row, {
         busyMs: report.busyMs,
         ends: effect.end !== "kept",
         items: row.finish - row.start,
@@ -220,9 +220,9 @@ export class Working {
     sendContents(tx, done);
     sendAbandoned(tx, done);
     await links.send(tx);
-    this.#shares.saveUses(tx, uses);
+    this.#shares.saveUses(tx, leaseUsage);
     for (const num of await this.#chunks.applyChanges(tx, changes)) {
-      ended.push(...(await this.#life.goOn(tx, num)));
+      ended.push(...(await this.#lifecycle.advanceBatch(tx, num)));
     }
     return results;
   }

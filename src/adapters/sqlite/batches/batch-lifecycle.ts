@@ -25,29 +25,29 @@ import {
 import type { Clock } from "../../../ports/clock.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Lanes } from "./lanes.ts";
-import type { Permits } from "../limits/concurrency-permits.ts";
-import type { Recorder } from "../ledger/records.ts";
+import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";
+import type { RecordLog } from "../ledger/records.ts";
 import type { Redriving } from "./redriving.ts";
 import type { RedrivenItem } from "../../sql/redrive.ts";
 import { type BatchRow, countAll, readCounts, readSettings, readTally } from "../../sql/rows.ts";
-import type { Shares } from "../limits/fair-shares.ts";
+import type { FairShares } from "../limits/fair-shares.ts";
 import type { Steps } from "./steps.ts";
 
 export interface LifeParts {
   readonly connection: Connection;
   readonly clock: Clock;
-  readonly recorder: Recorder;
+  readonly records: RecordLog;
   readonly lanes: Lanes;
   readonly steps: Steps;
   readonly redriving: Redriving;
-  readonly shares: Shares;
-  readonly permits: Permits;
+  readonly shares: FairShares;
+  readonly permits: ConcurrencyPermits;
 }
 
 /** Dead letters read at once for a pass over all of them. */
 const PAGE = 1_000;
 
-export class Life {
+export class BatchLifecycle {
   readonly #parts: LifeParts;
   readonly #redrivable: StatementSync;
   readonly #selectRedrivable: StatementSync;
@@ -92,18 +92,18 @@ export class Life {
   }
 
   /** Does what a change of its items makes due; answers the batches that ended by it. */
-  goOn(num: number): string[] {
-    const batch = this.#parts.recorder.get(num);
-    return this.#advance(batch) ? [batch.id, ...this.giveTurn(batch.lane)] : [];
+  advanceBatch(num: number): string[] {
+    const batch = this.#parts.records.get(num);
+    return this.#advance(batch) ? [batch.id, ...this.startNextInLane(batch.lane)] : [];
   }
 
   /** Gives a free lane on, past those that end at once; answers which those are. */
-  giveTurn(lane: string): string[] {
+  startNextInLane(lane: string): string[] {
     const ended: string[] = [];
     for (;;) {
-      const next = this.#parts.lanes.giveTurn(lane);
+      const next = this.#parts.lanes.startNextInLane(lane);
       if (next === null) return ended;
-      const batch = this.#parts.recorder.get(next);
+      const batch = this.#parts.records.get(next);
       if (!this.#advance(batch)) return ended;
       ended.push(batch.id);
     }
@@ -116,7 +116,7 @@ export class Life {
     reason: EndReason | null,
   ): string[] {
     this.#stopAll(batch, event, reason);
-    return [batch.id, ...this.giveTurn(batch.lane)];
+    return [batch.id, ...this.startNextInLane(batch.lane)];
   }
 
   /** True when the batch ended. */
@@ -194,13 +194,13 @@ export class Life {
   }
 
   #redrivePass(batch: BatchRow, items: number, final: boolean): void {
-    const { clock, recorder, redriving } = this.#parts;
+    const { clock, records, redriving } = this.#parts;
     const { num, step } = batch;
     const drive = batch.drive + 1;
     const { passes: pass } = this.#countPass.get(num, step) as { passes: number };
     const now = Math.floor(clock.monotonicMs());
     redriving.putBack(num, step, this.#walkRedrivable(batch, now), drive);
-    recorder.record(num, {
+    records.record(num, {
       type: "dead_letters.redriven",
       data: { step, drive, items, pass, final, by: "engine" },
     });
@@ -208,9 +208,9 @@ export class Life {
 
   /** Goes on to the next step that has something to do; true when there is none and the batch ended. */
   #startNextStep(batch: BatchRow, all: readonly StepSettings[]): boolean {
-    const { recorder, steps, clock } = this.#parts;
+    const { records, steps, clock } = this.#parts;
     const { num } = batch;
-    recorder.record(num, describeStep(batch));
+    records.record(num, describeStep(batch));
     for (let step = batch.step + 1; step < all.length; step++) {
       const settings = all[step] as StepSettings;
       const known = steps.find(num, step);
@@ -220,9 +220,9 @@ export class Life {
       if (known === undefined || known.sliced === 0 || settings.carries) {
         steps.beginPlan(num, step);
         this.#touch.run(Math.floor(clock.monotonicMs()), num);
-        recorder.move(num, "next_step");
+        records.move(num, "next_step");
         steps.adjustRunning(num);
-        recorder.record(num, { type: "slicing.started", data: { step } });
+        records.record(num, { type: "slicing.started", data: { step } });
         return false;
       }
       if (known.pending > 0) {
@@ -230,20 +230,20 @@ export class Life {
         return false;
       }
     }
-    const last = recorder.get(num);
+    const last = records.get(num);
     this.#end(last, decideEnding(countAll(last)), null);
     return true;
   }
 
   #stopAll(batch: BatchRow, event: "fail" | "expire" | "cancel", reason: EndReason | null): void {
     for (const statement of this.#stop) statement.run(batch.num);
-    this.#end(this.#parts.recorder.get(batch.num), event, reason);
+    this.#end(this.#parts.records.get(batch.num), event, reason);
   }
 
   #end(batch: BatchRow, event: BatchEvent, reason: EndReason | null): void {
-    const { recorder, lanes, steps, clock, shares, permits } = this.#parts;
+    const { records, lanes, steps, clock, shares, permits } = this.#parts;
     const { num } = batch;
-    const state = recorder.move(num, event);
+    const state = records.move(num, event);
     invariant(isEnded(state), `${event} must end a batch`);
     const { code = null, message = null } = reason ?? {};
     this.#updateEnding.run(clock.wallMs(), code, message, num);
@@ -252,7 +252,7 @@ export class Life {
     lanes.forgetPause(batch.id);
     shares.tidy(batch.pipeline);
     permits.forget(nameCapScope("batch", batch.id));
-    recorder.record(
+    records.record(
       num,
       ...describeEnding({
         from: batch.state,

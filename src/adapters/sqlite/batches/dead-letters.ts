@@ -1,12 +1,12 @@
 /** Dead letters in SQL: finding, editing and discarding them. */
 import type { StatementSync } from "node:sqlite";
 import { describeAct } from "../../../core/batch/batch.ts";
-import { type LetterFilter, matchesLetter } from "../../../core/items/redrive.ts";
+import { type DeadLetterFilter, matchesDeadLetter } from "../../../core/items/redrive.ts";
 import type { DiscardRequest, EditRequest } from "../../../ports/store/operator-store.ts";
-import type { DeadLetter, LetterPage } from "../../../ports/store/query-store.ts";
+import type { DeadLetter, DeadLetterPage } from "../../../ports/store/query-store.ts";
 import type { Connection } from "../connection/connection.ts";
-import type { Recorder } from "../ledger/records.ts";
-import { type LetterRow, toLetter } from "../../sql/dead-letters.ts";
+import type { RecordLog } from "../ledger/records.ts";
+import { type DeadLetterRow, toDeadLetter } from "../../sql/dead-letters.ts";
 import type { BatchRow } from "../../sql/rows.ts";
 import type { Steps } from "./steps.ts";
 
@@ -19,8 +19,8 @@ const SELECT_LETTERS = `
 
 const PAGE = 1_000;
 
-export class Letters {
-  readonly #recorder: Recorder;
+export class DeadLetters {
+  readonly #records: RecordLog;
   readonly #steps: Steps;
   readonly #select: StatementSync;
   readonly #selectOne: StatementSync;
@@ -29,8 +29,8 @@ export class Letters {
   readonly #markEdited: StatementSync;
   readonly #dropCheckpoint: StatementSync;
 
-  constructor(connection: Connection, recorder: Recorder, steps: Steps) {
-    this.#recorder = recorder;
+  constructor(connection: Connection, records: RecordLog, steps: Steps) {
+    this.#records = records;
     this.#steps = steps;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     this.#select = prepare(`${SELECT_LETTERS} AND i.item > ? ORDER BY i.item`);
@@ -57,15 +57,15 @@ export class Letters {
     num: number,
     step: number,
     afterItem: number,
-    filter: LetterFilter,
+    filter: DeadLetterFilter,
   ): Generator<DeadLetter, void, void> {
     for (const row of this.#select.iterate(num, step, afterItem)) {
-      const letter = toLetter(row as unknown as LetterRow);
-      if (matchesLetter(filter, letter)) yield letter;
+      const letter = toDeadLetter(row as unknown as DeadLetterRow);
+      if (matchesDeadLetter(filter, letter)) yield letter;
     }
   }
 
-  read(num: number, { step, afterItem, limit, filter }: LetterPage): DeadLetter[] {
+  read(num: number, { step, afterItem, limit, filter }: DeadLetterPage): DeadLetter[] {
     const letters: DeadLetter[] = [];
     if (limit <= 0) return letters;
     for (const letter of this.#list(num, step, afterItem, filter)) {
@@ -76,7 +76,7 @@ export class Letters {
   }
 
   /** All that match, in item order, a page at a time: those that were seen may be changed meanwhile. */
-  *walk(num: number, step: number, filter: LetterFilter): Generator<DeadLetter, void, void> {
+  *walk(num: number, step: number, filter: DeadLetterFilter): Generator<DeadLetter, void, void> {
     for (let afterItem = -1; ; ) {
       const page = this.read(num, { step, afterItem, limit: PAGE, filter });
       yield* page;
@@ -87,8 +87,8 @@ export class Letters {
   }
 
   find(num: number, step: number, item: number): DeadLetter | null {
-    const row = this.#selectOne.get(num, step, item) as LetterRow | undefined;
-    return row === undefined ? null : toLetter(row);
+    const row = this.#selectOne.get(num, step, item) as DeadLetterRow | undefined;
+    return row === undefined ? null : toDeadLetter(row);
   }
 
   edit(batch: BatchRow, { step, item, value, by, why }: EditRequest): boolean {
@@ -99,7 +99,7 @@ export class Letters {
     this.#markEdited.run(num, step, chunk);
     // What earlier stages made of the old payload says nothing about the new one.
     this.#dropCheckpoint.run(num, step, item);
-    this.#recorder.record(num, {
+    this.#records.record(num, {
       type: "dead_letter.edited",
       data: { step, item, ...describeAct({ by, why }) },
     });
@@ -116,7 +116,7 @@ export class Letters {
       }
     }
     if (discarded > 0) {
-      this.#recorder.record(num, {
+      this.#records.record(num, {
         type: "dead_letters.discarded",
         data: { items: discarded, ...describeAct({ by, why }) },
       });

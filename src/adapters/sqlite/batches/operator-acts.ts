@@ -15,9 +15,9 @@ import type {
 } from "../../../ports/store/operator-store.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Lanes } from "./lanes.ts";
-import type { Letters } from "./dead-letters.ts";
-import type { Life } from "./batch-lifecycle.ts";
-import type { Recorder } from "../ledger/records.ts";
+import type { DeadLetters } from "./dead-letters.ts";
+import type { BatchLifecycle } from "./batch-lifecycle.ts";
+import type { RecordLog } from "../ledger/records.ts";
 import type { Redriving } from "./redriving.ts";
 import { type RedrivenItem, refuseRedrive, type Survey } from "../../sql/redrive.ts";
 import { type BatchRow, countAll, readSteps, toSnapshot } from "../../sql/rows.ts";
@@ -26,11 +26,11 @@ import type { Steps } from "./steps.ts";
 export interface OperatingParts {
   readonly connection: Connection;
   readonly clock: Clock;
-  readonly recorder: Recorder;
+  readonly records: RecordLog;
   readonly lanes: Lanes;
   readonly steps: Steps;
-  readonly life: Life;
-  readonly letters: Letters;
+  readonly lifecycle: BatchLifecycle;
+  readonly deadLetters: DeadLetters;
   readonly redriving: Redriving;
 }
 
@@ -40,7 +40,7 @@ const UNDER = {
   pipeline: "b.pipeline = ? AND b.active = 1",
 } as const;
 
-export class Operating {
+export class OperatorActs {
   readonly #parts: OperatingParts;
   readonly #requestCancel: StatementSync;
   readonly #putPause: StatementSync;
@@ -100,7 +100,7 @@ export class Operating {
   }
 
   cancel(batch: BatchRow, { mode, by, why }: CancelRequest): ActResult {
-    const { clock, recorder, steps, life } = this.#parts;
+    const { clock, records, steps, lifecycle } = this.#parts;
     const { num } = batch;
     if (isEnded(batch.state)) return { kind: "moved_on", batch: toSnapshot(batch) };
     // `now` overtakes `drain`; nothing else changes a cancel that is under way.
@@ -108,24 +108,24 @@ export class Operating {
     if (batch.cancel_mode === null || overtakes) {
       this.#requestCancel.run(mode, by, why, clock.wallMs(), num);
       steps.adjustRunning(num);
-      recorder.record(num, {
+      records.record(num, {
         type: "batch.cancel_requested",
         data: { mode, ...describeAct({ by, why }) },
       });
     }
-    if (!steps.hasLeases(num)) life.endEarly(recorder.get(num), "cancel", null);
-    return { kind: "done", batch: toSnapshot(recorder.get(num)) };
+    if (!steps.hasLeases(num)) lifecycle.endEarly(records.get(num), "cancel", null);
+    return { kind: "done", batch: toSnapshot(records.get(num)) };
   }
 
   pause(request: PauseRequest): boolean {
-    const { clock, recorder, steps } = this.#parts;
+    const { clock, records, steps } = this.#parts;
     const { scope, name, mode, by, why } = request;
     if (scope === "batch" && this.#listUnder(request).length === 0) return false;
     const put = this.#putPause.run(scope, name, mode, by, why, clock.wallMs());
     if (put.changes === 0) return false;
     for (const { num } of this.#listUnder(request)) {
       steps.adjustRunning(num);
-      recorder.record(num, {
+      records.record(num, {
         type: "batch.paused",
         data: { scope, mode, ...describeAct(request) },
       });
@@ -134,7 +134,7 @@ export class Operating {
   }
 
   resume(request: PauseScope, act: Act): boolean {
-    const { clock, recorder, steps, life } = this.#parts;
+    const { clock, records, steps, lifecycle } = this.#parts;
     const { scope, name } = request;
     const paused = this.#deletePause.run(scope, name).changes > 0;
     const under = this.#listUnder(request);
@@ -144,11 +144,11 @@ export class Operating {
       this.#takeUp.run(Math.floor(clock.monotonicMs()), num);
       steps.adjustRunning(num);
       steps.forgetWatch(num);
-      recorder.record(num, { type: "batch.resumed", data: { scope, ...describeAct(act) } });
+      records.record(num, { type: "batch.resumed", data: { scope, ...describeAct(act) } });
     }
     // Lanes that had nobody who could go on may have somebody now.
     const lanes = this.#selectFreeLanes[scope].all(name) as unknown as { lane: string }[];
-    for (const { lane } of lanes) life.giveTurn(lane);
+    for (const { lane } of lanes) lifecycle.startNextInLane(lane);
     return true;
   }
 
@@ -160,11 +160,11 @@ export class Operating {
 
   setLanePolicy(lane: string, policy: LanePolicy): void {
     this.#parts.lanes.setPolicy(lane, policy);
-    this.#parts.life.giveTurn(lane);
+    this.#parts.lifecycle.startNextInLane(lane);
   }
 
   redrive(batch: BatchRow, request: RedriveRequest): RedriveResult {
-    const { recorder } = this.#parts;
+    const { records } = this.#parts;
     const { num } = batch;
     const refused = (why: RedriveRefusal): RedriveResult => ({
       kind: "refused",
@@ -190,12 +190,12 @@ export class Operating {
     const drive = batch.drive + 1;
     if (ended) this.#parts.redriving.revive(num, Math.floor(this.#parts.clock.monotonicMs()));
     this.#putBack(batch, request, drive);
-    recorder.record(num, {
+    records.record(num, {
       type: "dead_letters.redriven",
       data: { drive, items: redriven, revived, ...describeAct(request) },
     });
     if (ended) this.#reopenAt(batch, Math.min(batch.step, firstStep ?? batch.step));
-    return { ...done, batch: toSnapshot(recorder.get(num)) };
+    return { ...done, batch: toSnapshot(records.get(num)) };
   }
 
   #survey(batch: BatchRow, { filter, ceiling }: RedriveRequest): Survey {
@@ -224,9 +224,9 @@ export class Operating {
     step: number,
     filter: RedriveRequest["filter"],
   ): Generator<{ readonly item: number; readonly busy: boolean }, void, void> {
-    const { letters, steps } = this.#parts;
+    const { deadLetters, steps } = this.#parts;
     let chunk = { finish: -1, state: "" };
-    for (const { item, discarded } of letters.walk(num, step, filter)) {
+    for (const { item, discarded } of deadLetters.walk(num, step, filter)) {
       if (discarded !== null) continue;
       if (item >= chunk.finish) {
         const number = steps.findChunk(num, step, item);
@@ -260,20 +260,20 @@ export class Operating {
 
   /** Back to its lane's head. */
   #reopenAt({ num, lane, sealed }: BatchRow, step: number): void {
-    const { clock, recorder, lanes, steps, life } = this.#parts;
+    const { clock, records, lanes, steps, lifecycle } = this.#parts;
     this.#dropAbandoned.run(num);
-    recorder.move(num, "reopen");
+    records.move(num, "reopen");
     const place = lanes.computeFront(num, lane);
     const now = Math.floor(clock.monotonicMs());
     const row = this.#reopen.get(step, place, now, num) as { drive: number };
     steps.forgetWatch(num);
-    recorder.record(num, { type: "batch.reopened", data: { step, drive: row.drive } });
+    records.record(num, { type: "batch.reopened", data: { step, drive: row.drive } });
     if (sealed === 0) {
       // Its producer's time is over: it runs what it has, or it would expire again at once.
       this.#seal.run(num);
-      const { planned: items, chunks } = recorder.get(num);
-      recorder.record(num, { type: "batch.sealed", data: { items, chunks } });
+      const { planned: items, chunks } = records.get(num);
+      records.record(num, { type: "batch.sealed", data: { items, chunks } });
     }
-    life.giveTurn(lane);
+    lifecycle.startNextInLane(lane);
   }
 }

@@ -16,8 +16,8 @@ import {
 } from "../../../ports/store/conductor-store.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Lanes } from "./lanes.ts";
-import type { Life } from "./batch-lifecycle.ts";
-import type { Recorder } from "../ledger/records.ts";
+import type { BatchLifecycle } from "./batch-lifecycle.ts";
+import type { RecordLog } from "../ledger/records.ts";
 import { fitsPlan, gatherKeys, isOpen } from "../../sql/plan-part.ts";
 import { type BatchRow, readSettings, toSnapshot } from "../../sql/rows.ts";
 import { SELECT_BATCH } from "../connection/rows.ts";
@@ -26,13 +26,13 @@ import type { Steps } from "./steps.ts";
 export interface ConductingParts {
   readonly connection: Connection;
   readonly clock: Clock;
-  readonly recorder: Recorder;
+  readonly records: RecordLog;
   readonly lanes: Lanes;
   readonly steps: Steps;
-  readonly life: Life;
+  readonly lifecycle: BatchLifecycle;
 }
 
-export class Conducting {
+export class Planning {
   readonly #parts: ConductingParts;
   readonly #findById: StatementSync;
   readonly #findByKey: StatementSync;
@@ -124,7 +124,7 @@ export class Conducting {
       return { kind: taken ? "key_taken" : "existing", batch: toSnapshot(same) };
     }
     const { id, pipeline, version, lane, key, input, inputHash, open } = submission;
-    const { clock, recorder, lanes, steps, life } = this.#parts;
+    const { clock, records, lanes, steps, lifecycle } = this.#parts;
     const now = clock.wallMs();
     const needsProducer = open || input === null;
     const { lastInsertRowid } = this.#insertBatch.run(
@@ -151,8 +151,8 @@ export class Conducting {
     );
     const num = Number(lastInsertRowid);
     steps.add(num, 0, submission.settings.steps[0] as StepSettings);
-    recorder.record(num, describeSubmitted(submission));
-    life.giveTurn(lane);
+    records.record(num, describeSubmitted(submission));
+    lifecycle.startNextInLane(lane);
     return { kind: "created", batch: this.#snapshot(num) };
   }
 
@@ -167,10 +167,10 @@ export class Conducting {
 
   startSlicing(batch: BatchRow, afresh: boolean): ActResult {
     const { num, state, step } = batch;
-    const { recorder, clock } = this.#parts;
+    const { records, clock } = this.#parts;
     if (state === "submitted") {
-      recorder.move(num, "start_slicing");
-      recorder.record(num, { type: "slicing.started", data: { step } });
+      records.move(num, "start_slicing");
+      records.record(num, { type: "slicing.started", data: { step } });
     } else if (state !== "slicing") {
       return this.#movedOn(batch);
     } else if (afresh) {
@@ -225,10 +225,10 @@ export class Conducting {
 
   finishSlicing(batch: BatchRow, chunks: number, fence: number): ActResult {
     const { num, step, active } = batch;
-    const { recorder, steps, life } = this.#parts;
+    const { records, steps, lifecycle } = this.#parts;
     const slices = batch.state === "slicing" && batch.slice_fence === fence;
     if (!slices || batch.chunks !== chunks) return this.#movedOn(batch);
-    recorder.record(num, {
+    records.record(num, {
       type: "slicing.finished",
       data: { step, items: batch.planned, chunks },
     });
@@ -236,9 +236,9 @@ export class Conducting {
     const canaryChunks = canary === null ? null : computeCanaryChunks(canary, chunkSize);
     this.#finishPlan.run(canaryChunks, num, step);
     if (batch.open === 0 || step > 0) this.#close(num);
-    recorder.move(num, active === 1 ? "finish_slicing" : "await_turn");
+    records.move(num, active === 1 ? "finish_slicing" : "await_turn");
     steps.adjustRunning(num);
-    life.goOn(num);
+    lifecycle.advanceBatch(num);
     return this.#done(num);
   }
 
@@ -247,11 +247,11 @@ export class Conducting {
     if (batch.sealed === 1) return this.#done(num);
     if (!isOpen(batch.state)) return this.#movedOn(batch);
     this.#close(num);
-    this.#parts.recorder.record(num, {
+    this.#parts.records.record(num, {
       type: "batch.sealed",
       data: { items: batch.planned, chunks: batch.chunks },
     });
-    this.#parts.life.goOn(num);
+    this.#parts.lifecycle.advanceBatch(num);
     return this.#done(num);
   }
 
@@ -262,12 +262,12 @@ export class Conducting {
 
   fail(batch: BatchRow, reason: EndReason): ActResult {
     if (isEnded(batch.state)) return this.#movedOn(batch);
-    this.#parts.life.endEarly(batch, "fail", reason);
+    this.#parts.lifecycle.endEarly(batch, "fail", reason);
     return this.#done(batch.num);
   }
 
   #snapshot(num: number): ReturnType<typeof toSnapshot> {
-    return toSnapshot(this.#parts.recorder.get(num));
+    return toSnapshot(this.#parts.records.get(num));
   }
 
   #done(num: number): ActResult {

@@ -10,7 +10,7 @@ interface ClaimRow {
   readonly process: string | null;
 }
 
-export class Claims {
+export class TaskClaims {
   readonly #clock: Clock;
   readonly #host: Host;
   readonly #select: StatementSync;

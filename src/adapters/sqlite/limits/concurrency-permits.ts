@@ -39,7 +39,7 @@ const NO_SCOPES: readonly CappedScope[] = [];
 /** No worker has this number. */
 const NOBODY = -1;
 
-export class Permits {
+export class ConcurrencyPermits {
   readonly #hasOperators: StatementSync;
   readonly #findOperators: StatementSync;
   readonly #count: StatementSync;

@@ -1,10 +1,10 @@
 /** How far each tenant has been served, in SQL. Every method runs inside the caller's transaction. */
 import type { StatementSync } from "node:sqlite";
 import { FIRST_CLOCK, type ShareClock, type TenantShare } from "../../../core/limits/fair-share.ts";
-import { type StepShareRow, Uses } from "../../sql/lease-usage.ts";
+import { type StepShareRow, LeaseUsage } from "../../sql/lease-usage.ts";
 import type { Connection } from "../connection/connection.ts";
 
-export class Shares {
+export class FairShares {
   readonly #selectClock: StatementSync;
   readonly #putClock: StatementSync;
   readonly #update: StatementSync;
@@ -70,15 +70,15 @@ export class Shares {
   }
 
   /** Reports of one commit, step by step. */
-  beginUses(): Uses {
-    return new Uses(
+  beginUses(): LeaseUsage {
+    return new LeaseUsage(
       ({ batch, step }) => this.#selectOfStep.get(batch, step) as StepShareRow | undefined,
       (pipeline) => this.getClock(pipeline),
     );
   }
 
-  saveUses(uses: Uses): void {
-    const { shares, clocks } = uses.total();
+  saveUses(leaseUsage: LeaseUsage): void {
+    const { shares, clocks } = leaseUsage.total();
     for (const { pipeline, tenant, share } of shares) this.save(pipeline, tenant, share);
     for (const [pipeline, clock] of clocks) this.saveClock(pipeline, clock);
   }

@@ -8,11 +8,11 @@ import type { Clock } from "../../../ports/clock.ts";
 import type { LimitRequest } from "../../../ports/store/operator-store.ts";
 import { type ChangeRow, type SettingRow, toChange, toSetting } from "../../sql/limit-rows.ts";
 import type { Connection } from "../connection/connection.ts";
-import type { Permits } from "./concurrency-permits.ts";
+import type { ConcurrencyPermits } from "./concurrency-permits.ts";
 
-export class Limits {
+export class LimitSettings {
   readonly #clock: Clock;
-  readonly #permits: Permits;
+  readonly #permits: ConcurrencyPermits;
   readonly #find: StatementSync;
   readonly #put: StatementSync;
   readonly #drop: StatementSync;
@@ -20,7 +20,7 @@ export class Limits {
   readonly #selectAll: StatementSync;
   readonly #selectChanges: StatementSync;
 
-  constructor(connection: Connection, clock: Clock, permits: Permits) {
+  constructor(connection: Connection, clock: Clock, permits: ConcurrencyPermits) {
     this.#clock = clock;
     this.#permits = permits;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);

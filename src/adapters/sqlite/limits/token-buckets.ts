@@ -33,7 +33,7 @@ const PUT = `INSERT INTO bucket (bucket, key, paid_until, portions, closed_until
 /** Idle rows that one sweep removes. */
 const IDLE_MAX = 1_000;
 
-export class Limiting {
+export class TokenBuckets {
   readonly #clock: Clock;
   readonly #select: StatementSync;
   readonly #put: StatementSync;

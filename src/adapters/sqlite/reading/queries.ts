@@ -19,15 +19,15 @@ import {
   type StoredResult,
 } from "../../../ports/store/query-store.ts";
 import type { Connection } from "../connection/connection.ts";
-import type { Letters } from "../batches/dead-letters.ts";
+import type { DeadLetters } from "../batches/dead-letters.ts";
 import { type MapRow, Recounting } from "../../sql/recounting.ts";
 import { type BatchRow, type ItemRow, readCheckpoint, toSnapshot } from "../../sql/rows.ts";
 import { PAUSE_OF_BATCH, SELECT_BATCH } from "../connection/rows.ts";
 import type { Steps } from "../batches/steps.ts";
 
-export class Reading {
+export class Queries {
   readonly #connection: Connection;
-  readonly #letters: Letters;
+  readonly #deadLetters: DeadLetters;
   readonly #steps: Steps;
   readonly #hasUnsliced: StatementSync;
   readonly #selectUnsliced: StatementSync;
@@ -43,10 +43,10 @@ export class Reading {
   readonly #selectMaps: StatementSync;
   readonly #selectMapsFrom: StatementSync;
 
-  constructor(connection: Connection, letters: Letters, steps: Steps) {
+  constructor(connection: Connection, deadLetters: DeadLetters, steps: Steps) {
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     this.#connection = connection;
-    this.#letters = letters;
+    this.#deadLetters = deadLetters;
     this.#steps = steps;
     this.#hasUnsliced = prepare(
       `SELECT 1 FROM batch INDEXED BY batch_unsliced
@@ -163,7 +163,7 @@ export class Reading {
       outcome: OUTCOME_WORDS[getOutcome(outcomes, item - start)],
       override: override?.value ?? null,
       checkpoint: known === undefined ? null : readCheckpoint(known),
-      letter: this.#letters.find(num, step, item),
+      letter: this.#deadLetters.find(num, step, item),
     };
   }
 

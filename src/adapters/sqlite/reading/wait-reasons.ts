@@ -5,7 +5,7 @@ import type { Clock } from "../../../ports/clock.ts";
 import type { LaneView, WaitingFacts } from "../../../ports/store/query-store.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Lanes } from "../batches/lanes.ts";
-import type { Permits } from "../limits/concurrency-permits.ts";
+import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";
 import { type BatchRow, countAll, readPause } from "../../sql/rows.ts";
 import {
   computeNextDue,
@@ -22,14 +22,14 @@ export interface WaitingParts {
   readonly clock: Clock;
   readonly lanes: Lanes;
   readonly workers: Workers;
-  readonly permits: Permits;
+  readonly permits: ConcurrencyPermits;
 }
 
-export class Waiting {
+export class WaitReasons {
   readonly #clock: Clock;
   readonly #lanes: Lanes;
   readonly #workers: Workers;
-  readonly #permits: Permits;
+  readonly #permits: ConcurrencyPermits;
   readonly #selectLanes: StatementSync;
   readonly #selectHolder: StatementSync;
   readonly #countAhead: StatementSync;

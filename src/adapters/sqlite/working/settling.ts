@@ -22,15 +22,15 @@ import {
 import { type HeldRow, type LedgerRow, StepChanges } from "../../sql/step-changes.ts";
 import type { Chunks } from "../chunks/chunks.ts";
 import type { Connection } from "../connection/connection.ts";
-import { Caution, ItemStatements } from "../chunks/item-statements.ts";
+import { SavepointMode, ItemStatements } from "../chunks/item-statements.ts";
 import { Leasing } from "./leasing.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Life } from "../batches/batch-lifecycle.ts";
-import type { Permits } from "../limits/concurrency-permits.ts";
+import type { BatchLifecycle } from "../batches/batch-lifecycle.ts";
+import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";
 import { readPause } from "../../sql/rows.ts";
 import { PAUSE_OF_BATCH } from "../connection/rows.ts";
-import type { Uses } from "../../sql/lease-usage.ts";
-import type { Shares } from "../limits/fair-shares.ts";
+import type { LeaseUsage } from "../../sql/lease-usage.ts";
+import type { FairShares } from "../limits/fair-shares.ts";
 
 /** Batches whose number is remembered. */
 const KNOWN_BATCHES_MAX = 10_000;
@@ -47,19 +47,19 @@ interface ContentRow {
 export interface WorkingParts {
   readonly connection: Connection;
   readonly clock: Clock;
-  readonly life: Life;
+  readonly lifecycle: BatchLifecycle;
   readonly chunks: Chunks;
-  readonly shares: Shares;
-  readonly permits: Permits;
+  readonly shares: FairShares;
+  readonly permits: ConcurrencyPermits;
   readonly ledger: Ledger;
 }
 
-export class Working {
+export class Settling {
   readonly #clock: Clock;
-  readonly #life: Life;
+  readonly #lifecycle: BatchLifecycle;
   readonly #chunks: Chunks;
-  readonly #shares: Shares;
-  readonly #permits: Permits;
+  readonly #shares: FairShares;
+  readonly #permits: ConcurrencyPermits;
   readonly #ledger: Ledger;
   readonly #leasing: Leasing;
   readonly #statements: ItemStatements;
@@ -74,9 +74,9 @@ export class Working {
   readonly #finishContent: StatementSync;
   readonly #putAbandoned: StatementSync;
 
-  constructor({ connection, clock, life, chunks, shares, permits, ledger }: WorkingParts) {
+  constructor({ connection, clock, lifecycle, chunks, shares, permits, ledger }: WorkingParts) {
     this.#clock = clock;
-    this.#life = life;
+    this.#lifecycle = lifecycle;
     this.#chunks = chunks;
     this.#shares = shares;
     this.#permits = permits;
@@ -138,18 +138,20 @@ export class Working {
   work(
     reports: readonly Report[],
     request: LeaseRequest | null,
-    caution = new Caution(),
+    savepoints = new SavepointMode(),
   ): WorkResult {
     const now = this.#now();
     const changes = new StepChanges();
-    const uses = this.#shares.beginUses();
+    const leaseUsage = this.#shares.beginUses();
     const refused: RefusedItem[] = [];
     const results = reports.map((said, at) => {
-      const report = this.#runStatements(said, at, caution, refused);
-      return this.#report(report, changes, uses, now);
+      const report = this.#runStatements(said, at, savepoints, refused);
+      return this.#report(report, changes, leaseUsage, now);
     });
-    this.#shares.saveUses(uses);
-    const ended = this.#chunks.applyChanges(changes).flatMap((num) => this.#life.goOn(num));
+    this.#shares.saveUses(leaseUsage);
+    const ended = this.#chunks
+      .applyChanges(changes)
+      .flatMap((num) => this.#lifecycle.advanceBatch(num));
     const worked = { reports: results, ended, ...this.#lease(request, now) };
     return refused.length === 0 ? worked : { ...worked, refused };
   }
@@ -171,17 +173,22 @@ export class Working {
   }
 
   /** The report as it is true once the statements of its items have been run. */
-  #runStatements(report: Report, at: number, caution: Caution, refused: RefusedItem[]): Report {
+  #runStatements(
+    report: Report,
+    at: number,
+    savepoints: SavepointMode,
+    refused: RefusedItem[],
+  ): Report {
     if (report.commits.length === 0) return report;
     const row = this.#findHeld(report);
     if (row === undefined) return report;
     const due = listDueCommits(row, report);
-    const faults = this.#statements.run(report, due, caution);
+    const faults = this.#statements.run(report, due, savepoints);
     for (const refusal of listRefusals(report, faults)) refused.push({ report: at, ...refusal });
     return decideCommits(report, faults);
   }
 
-  #report(report: Report, changes: StepChanges, uses: Uses, now: number): ReportResult {
+  #report(report: Report, changes: StepChanges, leaseUsage: LeaseUsage, now: number): ReportResult {
     const row = this.#findHeld(report);
     if (row === undefined) return "lost";
     const num = row.batch;
@@ -191,7 +198,7 @@ export class Working {
       const { blocks } = report.ledger;
       this.#ledger.write(num, row, { stored, effect, cause: "reported", blocks });
     }
-    const account = uses.add(row, {
+    const account = leaseUsage.add(row, {
       busyMs: report.busyMs,
       ends: effect.end !== "kept",
       items: row.finish - row.start,
