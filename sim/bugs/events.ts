@@ -49,8 +49,8 @@ export const eventBugs: readonly Bug[] = [
     what: "Records are delivered only when a word of them arrives.",
     peers: ["oban ee1048ab", "bullmq#4479"],
     file: STREAM_DELIVERY,
-    before: "if (!moved) await this.#changeSignal.wait(settings.pollMs);",
-    after: "if (!moved) await this.#changeSignal.wait(settings.pollMs * 1_000_000);",
+    before: "if (!moved) await this.#changed.wait(settings.pollMs);",
+    after: "if (!moved) await this.#changed.wait(settings.pollMs * 1_000_000);",
     rare: true,
   },
   {
@@ -58,8 +58,8 @@ export const eventBugs: readonly Bug[] = [
     what: "Whoever waits for a batch is told of its records, but not of those in the same look as the first.",
     peers: ["sidekiq#4607"],
     file: "src/runtime/engine/batch-handle.ts",
-    before: "        await changeSignal.wait(pollMs);\n",
-    after: "        await changeSignal.wait(pollMs * 1_000_000);\n",
+    before: "        await changed.wait(pollMs);\n",
+    after: "        await changed.wait(pollMs * 1_000_000);\n",
     also: [
       {
         file: "src/runtime/engine/record-poller.ts",

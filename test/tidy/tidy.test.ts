@@ -24,8 +24,8 @@ const mayTouchTheWorld = [
 
 /** What one SQL adapter has and the other has no use for. */
 const onlyIn = {
-  // A file is copied, and lives on a disk.
-  sqlite: ["backup.ts", "dump.ts", "connection/file-system.ts"],
+  // A file is copied, lives on a disk, and its clock begins anew with each boot.
+  sqlite: ["adopt-boot.ts", "backup.ts", "dump.ts", "connection/file-system.ts"],
   // A server has an address and a state of its own; many write to it at once.
   postgres: [
     "connection/address.ts",

@@ -31,20 +31,20 @@ export async function awaitEndings(
 ): Promise<readonly BatchSnapshot[]> {
   const policy = readSweepPolicy({ ...DEFAULT_SETTINGS, ...settings });
   const until = clock.monotonicMs() + timeoutMs;
-  const changeSignal = new ChangeSignal(clock);
-  const unwatch = store.watch(() => changeSignal.notify());
-  const onAbort = (): void => changeSignal.notify();
+  const changed = new ChangeSignal(clock);
+  const unwatch = store.watch(() => changed.notify());
+  const onAbort = (): void => changed.notify();
   signal.addEventListener("abort", onAbort);
   try {
     for (;;) {
-      changeSignal.reset();
+      changed.reset();
       await store.sweep(policy);
       const batches = await readBatches(store, ids);
       const leftMs = until - clock.monotonicMs();
       const isOver = batches.every(({ state }) => isEnded(state)) || leftMs <= 0;
       if (isOver || signal.aborted) return batches;
       await sleep(clock, Math.min(LOOK_AT_MOST_EVERY_MS, leftMs), signal);
-      await changeSignal.wait(Math.min(LOOK_EVERY_MS, leftMs));
+      await changed.wait(Math.min(LOOK_EVERY_MS, leftMs));
     }
   } finally {
     signal.removeEventListener("abort", onAbort);

@@ -7,11 +7,11 @@ const HOUR_MS = 3_600_000;
 
 test("whoever stands by looks again in a moment, once for however many claims were refused", async () => {
   const clock = new ManualClock();
-  const changeSignal = new ChangeSignal(clock);
-  const claimRetryTimer = new ClaimRetryTimer(clock, changeSignal);
+  const changed = new ChangeSignal(clock);
+  const claimRetryTimer = new ClaimRetryTimer(clock, changed);
   for (let refused = 0; refused < 10; refused++) claimRetryTimer.lookAgain();
   expect(clock.waiting).toBe(1);
-  const waiting = changeSignal.wait(HOUR_MS);
+  const waiting = changed.wait(HOUR_MS);
   clock.advance(CLAIM_RETRY_MS);
   await waiting;
   expect(clock.waiting).toBe(0);

@@ -9,13 +9,13 @@ export const CLAIM_RETRY_MS = 5_000;
 
 export class ClaimRetryTimer {
   readonly #clock: Clock;
-  readonly #changeSignal: ChangeSignal;
+  readonly #changed: ChangeSignal;
   #cancel: (() => void) | null = null;
   #isStopped = false;
 
-  constructor(clock: Clock, changeSignal: ChangeSignal) {
+  constructor(clock: Clock, changed: ChangeSignal) {
     this.#clock = clock;
-    this.#changeSignal = changeSignal;
+    this.#changed = changed;
   }
 
   /** Once for all claims that were refused meanwhile: looks must not make more of themselves. */
@@ -23,7 +23,7 @@ export class ClaimRetryTimer {
     if (this.#cancel !== null || this.#isStopped) return;
     this.#cancel = this.#clock.after(CLAIM_RETRY_MS, () => {
       this.#cancel = null;
-      this.#changeSignal.notify();
+      this.#changed.notify();
     });
   }
 

@@ -59,7 +59,7 @@ export class Conductor {
   readonly #pipelines = new Map<string, Pipeline>();
   readonly #slicing = new Map<string, Slicing>();
   readonly #stop = new AbortController();
-  readonly #changeSignal: ChangeSignal;
+  readonly #changed: ChangeSignal;
   readonly #claimRetryTimer: ClaimRetryTimer;
   readonly #unwatch: () => void;
   readonly #loopBackoff: LoopBackoff;
@@ -71,9 +71,9 @@ export class Conductor {
 
   constructor(parts: ConductorParts) {
     this.#parts = parts;
-    this.#changeSignal = new ChangeSignal(parts.clock);
-    this.#claimRetryTimer = new ClaimRetryTimer(parts.clock, this.#changeSignal);
-    this.#unwatch = parts.store.watch(() => this.#changeSignal.notify());
+    this.#changed = new ChangeSignal(parts.clock);
+    this.#claimRetryTimer = new ClaimRetryTimer(parts.clock, this.#changed);
+    this.#unwatch = parts.store.watch(() => this.#changed.notify());
     this.#loopBackoff = new LoopBackoff({ event: "conductor.retry" }, parts);
     this.#slicingSetbacks = new LoopBackoff({ event: "conductor.retry" }, parts);
     this.#prunedAt = parts.clock.monotonicMs();
@@ -86,14 +86,14 @@ export class Conductor {
   /** Batches of this pipeline are sliced from now on. */
   add(pipeline: Pipeline): void {
     this.#pipelines.set(`${pipeline.name}@${pipeline.version}`, pipeline);
-    this.#changeSignal.notify();
+    this.#changed.notify();
   }
 
   async stop(): Promise<void> {
     this.#stop.abort();
     for (const { over } of this.#slicing.values()) over.abort();
     this.#claimRetryTimer.stop();
-    this.#changeSignal.notify();
+    this.#changed.notify();
     this.#unwatch();
     await this.#loop;
     await Promise.allSettled([...this.#slicing.values()].map(({ done }) => done));
@@ -128,7 +128,7 @@ export class Conductor {
       (sliced) => {
         this.#slicingSetbacks.clear();
         // One that another process slices would be found again at once, and again.
-        if (sliced !== null) this.#changeSignal.notify();
+        if (sliced !== null) this.#changed.notify();
       },
       (error: unknown) => {
         const waitMs = this.#slicingSetbacks.note(error);
@@ -264,7 +264,7 @@ export class Conductor {
         if (waitMs === null) throw error;
       }
       await sleep(clock, LOOK_AT_MOST_EVERY_MS + waitMs, this.#stop.signal);
-      await this.#changeSignal.wait(settings.pollMs);
+      await this.#changed.wait(settings.pollMs);
     }
   }
 

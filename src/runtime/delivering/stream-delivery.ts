@@ -52,7 +52,7 @@ interface Page {
 export class StreamDelivery {
   readonly #parts: StreamDeliveryParts;
   readonly #reader: Reader;
-  readonly #changeSignal: ChangeSignal;
+  readonly #changed: ChangeSignal;
   readonly #claimRetryTimer: ClaimRetryTimer;
   readonly #unwatch: () => void;
   readonly #stop = new AbortController();
@@ -67,9 +67,9 @@ export class StreamDelivery {
   constructor(reader: Reader, parts: StreamDeliveryParts) {
     this.#reader = reader;
     this.#parts = parts;
-    this.#changeSignal = new ChangeSignal(parts.clock);
-    this.#claimRetryTimer = new ClaimRetryTimer(parts.clock, this.#changeSignal);
-    this.#unwatch = parts.store.watch(() => this.#changeSignal.notify());
+    this.#changed = new ChangeSignal(parts.clock);
+    this.#claimRetryTimer = new ClaimRetryTimer(parts.clock, this.#changed);
+    this.#unwatch = parts.store.watch(() => this.#changed.notify());
     this.#loop = this.#run().catch((error: unknown) => parts.onFatal(error));
   }
 
@@ -77,7 +77,7 @@ export class StreamDelivery {
   catchUp(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
-      this.#changeSignal.notify();
+      this.#changed.notify();
     });
   }
 
@@ -86,7 +86,7 @@ export class StreamDelivery {
     const { store, clock, worker } = this.#parts;
     this.#stop.abort();
     this.#claimRetryTimer.stop();
-    this.#changeSignal.notify();
+    this.#changed.notify();
     const ended = new AbortController();
     void this.#loop.then(() => ended.abort());
     await sleep(clock, drainMs, ended.signal);
@@ -121,7 +121,7 @@ export class StreamDelivery {
         if (waitMs === null) throw error;
         await sleep(clock, waitMs, this.#stop.signal);
       }
-      if (!moved) await this.#changeSignal.wait(settings.pollMs);
+      if (!moved) await this.#changed.wait(settings.pollMs);
     }
   }
 

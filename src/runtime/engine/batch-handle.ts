@@ -182,15 +182,15 @@ export class BatchHandle<Result = unknown> {
   /** The batch now, and after every record of it. */
   async *#changes(): AsyncGenerator<BatchSnapshot, void, void> {
     const { tail, clock, pollMs } = this.#parts;
-    const changeSignal = new ChangeSignal(clock);
-    const unlisten = this.#parts.onFailure(() => changeSignal.notify());
-    const leaveTail = await tail.listen(this.id, () => changeSignal.notify());
+    const changed = new ChangeSignal(clock);
+    const unlisten = this.#parts.onFailure(() => changed.notify());
+    const leaveTail = await tail.listen(this.id, () => changed.notify());
     try {
       for (;;) {
         this.#parts.throwIfFailed();
-        changeSignal.reset();
+        changed.reset();
         yield await this.#getBatch();
-        await changeSignal.wait(pollMs);
+        await changed.wait(pollMs);
       }
     } finally {
       leaveTail();

@@ -112,14 +112,14 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
 
   async #waitForRoom(): Promise<BatchSnapshot> {
     const { store, clock, pollMs, addAheadItems, throwIfFailed } = this.#parts;
-    const changeSignal = new ChangeSignal(clock);
-    const unwatch = store.watch(() => changeSignal.notify());
+    const changed = new ChangeSignal(clock);
+    const unwatch = store.watch(() => changed.notify());
     try {
       for (;;) {
         throwIfFailed();
         const batch = await this.#getOpen();
         if (batch.counts.pending < addAheadItems) return batch;
-        await changeSignal.wait(pollMs);
+        await changed.wait(pollMs);
       }
     } finally {
       unwatch();

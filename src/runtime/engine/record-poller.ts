@@ -17,7 +17,7 @@ export class RecordPoller {
   readonly #clock: Clock;
   readonly #pollMs: number;
   readonly #listeners = new Map<string, Set<() => void>>();
-  readonly #changeSignal: ChangeSignal;
+  readonly #changed: ChangeSignal;
   /** Resolves when the tail is at the store's newest record; null while nobody listens. */
   #started: Promise<void> | null = null;
   #position = 0;
@@ -26,7 +26,7 @@ export class RecordPoller {
     this.#store = store;
     this.#clock = clock;
     this.#pollMs = pollMs;
-    this.#changeSignal = new ChangeSignal(clock);
+    this.#changed = new ChangeSignal(clock);
   }
 
   /** Calls back after each record of the batch that is written from now on. */
@@ -38,7 +38,7 @@ export class RecordPoller {
     const leave = (): void => {
       listeners.delete(onRecord);
       if (listeners.size === 0) this.#listeners.delete(batch);
-      if (this.#listeners.size === 0) this.#changeSignal.notify();
+      if (this.#listeners.size === 0) this.#changed.notify();
     };
     try {
       await this.#started;
@@ -60,9 +60,9 @@ export class RecordPoller {
   }
 
   async #run(): Promise<void> {
-    const unwatch = this.#store.watch(() => this.#changeSignal.notify());
+    const unwatch = this.#store.watch(() => this.#changed.notify());
     while (this.#listeners.size > 0) {
-      await this.#changeSignal.wait(this.#pollMs);
+      await this.#changed.wait(this.#pollMs);
       if (this.#listeners.size === 0) break;
       try {
         await this.#look();

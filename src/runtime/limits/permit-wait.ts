@@ -13,17 +13,17 @@ const ROOM_WAIT_MS = 1_000;
 export class PermitWait {
   readonly #permits: SlotPermits;
   readonly #clock: Clock;
-  readonly #changeSignal: ChangeSignal;
+  readonly #changed: ChangeSignal;
 
   constructor(permits: SlotPermits, clock: Clock) {
     this.#permits = permits;
     this.#clock = clock;
-    this.#changeSignal = new ChangeSignal(clock);
+    this.#changed = new ChangeSignal(clock);
   }
 
   /** There may be room now, or nobody needs it any more. */
   notify(): void {
-    this.#changeSignal.notify();
+    this.#changed.notify();
   }
 
   /** How many of the wanted may start; 0 when there is no room for a while. */
@@ -33,7 +33,7 @@ export class PermitWait {
       const now = this.#clock.monotonicMs();
       const room = this.#permits.reserve(run, wanted, now);
       if (room > 0 || now >= until || isOver()) return room;
-      await this.#changeSignal.wait(until - now);
+      await this.#changed.wait(until - now);
     }
   }
 }

@@ -7,21 +7,21 @@ import { ChangeSignal } from "./change-signal.ts";
 describe("a wake-up", () => {
   test("ends the wait that is on, and leaves no timer", async () => {
     const clock = new ManualClock();
-    const changeSignal = new ChangeSignal(clock);
-    const waiting = changeSignal.wait(60_000);
-    changeSignal.notify();
+    const changed = new ChangeSignal(clock);
+    const waiting = changed.wait(60_000);
+    changed.notify();
     await waiting;
     expect(clock.waiting).toBe(0);
   });
 
   test("that comes just before the wait is not lost, and counts once", async () => {
     const clock = new ManualClock();
-    const changeSignal = new ChangeSignal(clock);
-    changeSignal.notify();
-    changeSignal.notify();
-    await changeSignal.wait(60_000);
+    const changed = new ChangeSignal(clock);
+    changed.notify();
+    changed.notify();
+    await changed.wait(60_000);
     let over = false;
-    const second = changeSignal.wait(1_000).then(() => {
+    const second = changed.wait(1_000).then(() => {
       over = true;
     });
     await clock.turn();
@@ -32,10 +32,10 @@ describe("a wake-up", () => {
 
   test("can be forgotten", async () => {
     const clock = new ManualClock();
-    const changeSignal = new ChangeSignal(clock);
-    changeSignal.notify();
-    changeSignal.reset();
-    const waiting = changeSignal.wait(10);
+    const changed = new ChangeSignal(clock);
+    changed.notify();
+    changed.reset();
+    const waiting = changed.wait(10);
     expect(clock.waiting).toBe(1);
     await clock.run(10);
     await waiting;

@@ -219,14 +219,14 @@ async function watchOver(cli: Cli, parts: WatchParts, flags: WorkFlags): Promise
   const { store } = engine;
   const { clock } = cli;
   let failure: { readonly error: unknown } | null = null;
-  const changeSignal = new ChangeSignal(clock);
+  const changed = new ChangeSignal(clock);
   const over = new AbortController();
   const end = (): void => {
     over.abort();
-    changeSignal.notify();
+    changed.notify();
   };
   const unlisten = [
-    store.watch(() => changeSignal.notify()),
+    store.watch(() => changed.notify()),
     engine.onFailure((error) => {
       failure = { error };
       end();
@@ -251,7 +251,7 @@ async function watchOver(cli: Cli, parts: WatchParts, flags: WorkFlags): Promise
         if (waitMs === null) throw error;
       }
       await sleep(clock, LOOK_AT_MOST_EVERY_MS + waitMs, over.signal);
-      await changeSignal.wait(parts.pollMs);
+      await changed.wait(parts.pollMs);
     }
   } finally {
     for (const stopListening of unlisten) stopListening();
