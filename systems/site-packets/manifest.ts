@@ -110,7 +110,9 @@ function parseLine(text: string, bytes: Buffer): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
-    return new BadLine(`it is no JSON: ${error instanceof Error ? error.message : String(error)}`);
+    return new BadLine(
+      `it is not valid JSON: ${error instanceof Error ? error.message : String(error)}`,
+    );
   }
 }
 
@@ -157,8 +159,8 @@ function refuse(path: string, problems: readonly string[]): SluiceError {
   const more = problems.length >= PROBLEMS_MAX ? "\n  - and maybe more" : "";
   return new SluiceError(
     "BAD_MANIFEST",
-    `the manifest ${path} cannot be used, and nothing of it was:\n${problems.map((one) => `  - ${one}`).join("\n")}${more}`,
-    { hint: "Mend these lines and run the same command again." },
+    `the manifest ${path} cannot be used; nothing was ingested:\n${problems.map((one) => `  - ${one}`).join("\n")}${more}`,
+    { hint: "Fix these lines and run the same command again." },
   );
 }
 

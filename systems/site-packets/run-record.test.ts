@@ -134,6 +134,6 @@ test.for(["", "{", null])("a record that is %j is told with a remedy", async (te
   await expect(new RunRecords(root).begin(list(some))).rejects.toMatchObject({
     code: "RUN_UNREADABLE",
     message: expect.stringContaining(join(root, "r-1")) as string,
-    hint: expect.stringContaining("Remove this folder") as string,
+    hint: expect.stringContaining("Delete this folder") as string,
   });
 });

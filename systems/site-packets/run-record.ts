@@ -93,7 +93,7 @@ async function readRecord(folder: string): Promise<RunRecord> {
       "RUN_UNREADABLE",
       `the record of the run in ${folder} is broken: ${why}`,
       {
-        hint: "Remove this folder. Its manifest begins a new run then, which skips what is archived.",
+        hint: "Delete this folder. The manifest then starts a new run, which skips archived documents.",
         cause,
       },
     );
