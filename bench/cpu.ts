@@ -1,6 +1,6 @@
 /**
  * The questions about CPU work: what a second core brings, and whether the worker's own loop stays
- * free meanwhile. README.md says in words what each means.
+ * free meanwhile. README.md explains each.
  */
 import { count, divide, type Question } from "./question.ts";
 

@@ -1,7 +1,7 @@
 /**
  * The questions that decide whether the engine is quick enough at heart. Each names its subjects,
- * the figures that are shown, and the targets, which are ratios wherever a machine's mood would
- * otherwise decide. README.md says in words what each question means.
+ * the figures that are shown, and the targets, which are ratios wherever the result depends on
+ * the machine. README.md explains each question.
  */
 import {
   count,

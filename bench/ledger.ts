@@ -1,6 +1,6 @@
 /**
- * The questions about the ledger: how long somebody waits who verifies an export, and what a record of
- * an item costs the worker that makes it. README.md says in words what each means.
+ * The questions about the ledger: how long verifying an export takes, and what the record of an item
+ * costs the worker that makes it. README.md explains each.
  */
 import { count, divide, type Question } from "./question.ts";
 

@@ -1,7 +1,7 @@
 /**
- * The questions about what passes between batches and around them: how soon a successor starts,
- * what lanes cost, how long a cancel takes, how quickly dead letters go back to work. README.md says
- * in words what each means.
+ * The questions about what happens between batches: how soon a successor starts,
+ * what lanes cost, how long a cancel takes, how quickly dead letters go back to work. README.md
+ * explains each.
  */
 import { count, divide, type Question, type Target } from "./question.ts";
 

@@ -1,7 +1,6 @@
 /**
- * The questions about limits: how much of a rate is really used, whom a slow key holds up, and what
- * rates, caps, tenants and messages cost where they limit nothing. README.md says in words what each
- * means.
+ * The questions about limits: how much of a rate is used, whether a slow key delays others, and what
+ * rates, caps, tenants and messages cost where they limit nothing. README.md explains each.
  */
 import type { Subject } from "./measure.ts";
 import { count, divide, type Question, type Target } from "./question.ts";

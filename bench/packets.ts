@@ -1,7 +1,7 @@
 /**
  * The questions about site-packets, a system on Sluice that reads PDFs in its CPU pool: what a second
- * reader brings, how much memory long scans take, and how well they are read. README.md says in words
- * what each means.
+ * reader brings, how much memory long scans take, and how well they are read. README.md
+ * explains each.
  */
 import { count, divide, type Question } from "./question.ts";
 

@@ -1,7 +1,7 @@
 /**
  * The questions about the store for many machines: a batch on PostgreSQL beside the same batch on the
- * job queues that live on the same server, and what the store does when its backlog, its workers or
- * its batches become more. README.md says in words what each question means.
+ * job queues that live on the same server, and how the store behaves with a larger backlog, more
+ * workers or more batches. README.md explains each question.
  */
 import type { Subject } from "./measure.ts";
 import { count, divide, type FigureShown, type Question, type Target } from "./question.ts";

@@ -1,6 +1,6 @@
 /**
- * What becomes of a document is on the ledger in these states. A rejected one has a code that says
- * why; its item fails with the same code, so that it is listed, counted and can be redriven.
+ * The states of a document on the ledger. A rejected one has a code that says why. Its item fails with
+ * the same code, so it is listed, counted and can be redriven.
  */
 import type { ItemContext } from "sluice";
 import { describeError, PermanentError } from "sluice";
@@ -36,7 +36,7 @@ export async function orReject<Result>(
   try {
     return await stage();
   } catch (error) {
-    // It was told to stop: that is nobody's rejection.
+    // The handler was told to stop: that does not reject the document.
     if (context.signal.aborted) throw error;
     const { errorClass, code, message } = describeError(error);
     const isLast = context.final && context.attempt >= attemptsMax;
