@@ -27,7 +27,7 @@ export type ResolveName = (
   callback: (error: Error | null, addresses: readonly LookupAddress[]) => void,
 ) => void;
 
-/** What the lookup fails with; whoever asked for the connection knows the link that led there. */
+/** The lookup's error; the code that asked for the connection knows the link. */
 export class RefusedAddressError extends Error {
   override readonly name = "RefusedAddressError";
   readonly code = "FORBIDDEN_ADDRESS";
