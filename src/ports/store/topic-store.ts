@@ -1,7 +1,7 @@
 /**
  * The store's topics: messages that items left, in the order of their commits, and how far each
  * group of consumers has come. A message is written in the transaction that makes its item's
- * outcome, so it is there exactly if the outcome is. A group is a durable reader (delivering.ts)
+ * outcome, so it is there exactly if the outcome is. A group is a durable reader (delivery-store.ts)
  * whose stream is a topic: core/events/reader-name.ts says what it is called, and all that readers can do
  * it can do. One that never acknowledges stays where it is, and is handed the same messages again.
  */

@@ -160,7 +160,7 @@ export interface SweepPolicy {
   readonly staleMs: number;
   /**
    * Leases that ran out within this time are left alone, as their holders may not have been able to
-   * renew them (core/items/sparing.ts); not those of whoever is known to be dead. Default 0.
+   * renew them (core/items/outage-grace.ts); not those of whoever is known to be dead. Default 0.
    */
   readonly graceMs?: number;
 }

@@ -1,7 +1,7 @@
 /**
  * Acts on what has run out, and recounts every batch that ended here: its counters must equal what
  * its chunks' maps say. A difference would be a bug of ours, and is said aloud. Leases that ran out
- * while the store was away are nobody's fault, and are left alone for a while: see core/items/sparing.ts.
+ * while the store was away are nobody's fault, and are left alone for a while: see core/items/outage-grace.ts.
  */
 import { canonicalize } from "../../core/base/canonical-json.ts";
 import { classifyPortError } from "../../core/base/errors.ts";
