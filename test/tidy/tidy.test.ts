@@ -35,7 +35,7 @@ const onlyIn = {
     "working/leasable-chunks.ts",
     "chunks/lease-runs.ts",
     "chunks/runs.ts",
-    "chunks/contents.ts",
+    "chunks/content-claims.ts",
     "connection/fate.ts",
     "inspect.ts",
     "batches/lane-tending.ts",

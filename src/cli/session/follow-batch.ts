@@ -9,7 +9,7 @@ import {
   type ProgressSample,
 } from "../../core/batch/progress.ts";
 import { type Clock, sleep } from "../../ports/clock.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { describeHold, nameHold } from "../views/batch-hold.ts";
 import { DRAW_EVERY_MS, type ProgressDisplay } from "../views/progress-display.ts";

@@ -1,7 +1,7 @@
 /** What keeps a batch from running, in a few words: its lane's turn, a pause, a cancel. */
 import { type Act, isEnded } from "../../core/batch/batch.ts";
 import type { BatchFacts } from "../../core/batch/why.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { countNoun } from "../output/format-number.ts";
 

@@ -1,7 +1,7 @@
 /** What came of a batch, for a person: its counts, the first dead letters, and where to look next. */
 import type { BatchState } from "../../core/batch/batch.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
-import type { DeadLetter } from "../../ports/store/reading.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
+import type { DeadLetter } from "../../ports/store/query-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { computeElapsedMs, countRun } from "./batch-view.ts";
 import { renderDeadLetters } from "./dead-letter-view.ts";

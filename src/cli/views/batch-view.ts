@@ -3,7 +3,7 @@ import type { BatchState, EndReason } from "../../core/batch/batch.ts";
 import type { StopMode } from "../../core/batch/chunk.ts";
 import { type Counts, NO_ITEMS } from "../../core/batch/counts.ts";
 import { formatInstant } from "../../ports/clock.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 
 export interface BatchView {
   readonly batch: string;

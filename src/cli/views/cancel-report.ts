@@ -1,6 +1,6 @@
 /** What came of a cancel: what ran, what was cancelled, and what did not let go in time. */
 import { isEnded } from "../../core/batch/batch.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { readEvent } from "../../runtime/delivering/batch-event.ts";
 import { describeWho } from "./batch-hold.ts";

@@ -1,8 +1,8 @@
 /** Dead letters as people and machines are shown them. */
 import type { Act } from "../../core/batch/batch.ts";
 import { formatInstant } from "../../ports/clock.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
-import type { DeadLetter } from "../../ports/store/reading.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
+import type { DeadLetter } from "../../ports/store/query-store.ts";
 import { describeWho } from "./batch-hold.ts";
 import { formatCount } from "../output/format-number.ts";
 import { makeInert } from "../output/inert-text.ts";

@@ -1,7 +1,7 @@
 /** Lanes and their queues as people and machines are shown them. */
 import type { Why } from "../../core/batch/why.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
-import type { LaneView } from "../../ports/store/reading.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
+import type { LaneView } from "../../ports/store/query-store.ts";
 import { describeWho } from "./batch-hold.ts";
 import { countRun, viewBatchFully } from "./batch-view.ts";
 import { formatCount, formatPercent } from "../output/format-number.ts";

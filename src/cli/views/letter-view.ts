@@ -1,6 +1,6 @@
 /** Undelivered letters as people and machines are shown them. */
 import { formatInstant } from "../../ports/clock.ts";
-import type { UndeliveredLetter } from "../../ports/store/delivering.ts";
+import type { UndeliveredEvent } from "../../ports/store/delivery-store.ts";
 import { formatAge } from "../output/format-duration.ts";
 import { formatCount } from "../output/format-number.ts";
 import { makeInert } from "../output/inert-text.ts";
@@ -8,14 +8,14 @@ import { renderMessageTable } from "../output/message-table.ts";
 import type { Screen } from "../output/screen.ts";
 import type { Column } from "../output/table.ts";
 
-export function viewLetter(letter: UndeliveredLetter): object {
+export function viewLetter(letter: UndeliveredEvent): object {
   const { id, reader, event, type, batch, attempts, code, message, givenUpAt } = letter;
   const at = formatInstant(givenUpAt);
   return { letter: id, reader, event, type, batch, attempts, code, message, givenUpAt: at };
 }
 
 export function renderLetters(
-  letters: readonly UndeliveredLetter[],
+  letters: readonly UndeliveredEvent[],
   wallMs: number,
   screen: Screen,
 ): string[] {

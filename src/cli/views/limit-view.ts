@@ -8,8 +8,8 @@ import {
   nameTenant,
 } from "../../core/limits/limit.ts";
 import { formatInstant } from "../../ports/clock.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
-import type { Permit } from "../../ports/store/working.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
+import type { Permit } from "../../ports/store/worker-store.ts";
 import { formatCount } from "../output/format-number.ts";
 import { makeInert } from "../output/inert-text.ts";
 import type { Screen } from "../output/screen.ts";

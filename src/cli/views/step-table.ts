@@ -1,5 +1,5 @@
 /** The steps of a batch with their counts. */
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import { viewSteps } from "./batch-view.ts";
 import { formatCount } from "../output/format-number.ts";
 import { makeInert } from "../output/inert-text.ts";

@@ -1,6 +1,6 @@
 /** Topics and their messages as people and machines are shown them. */
 import type { TopicMessage } from "../../ports/store/topic-message.ts";
-import type { TopicView } from "../../ports/store/topics.ts";
+import type { TopicView } from "../../ports/store/topic-store.ts";
 import { formatCount } from "../output/format-number.ts";
 import { makeInert } from "../output/inert-text.ts";
 import type { Screen } from "../output/screen.ts";

@@ -1,5 +1,5 @@
 /** The leases of chunks in hand, as they are renewed and lost. */
-import { type LeaseRef, nameLease } from "../../ports/store/working.ts";
+import { type LeaseRef, nameLease } from "../../ports/store/worker-store.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import type { Log } from "../system/log.ts";
 import type { StepMeter } from "../observing/meter.ts";

@@ -1,6 +1,6 @@
 /** A last look at a batch before it is sliced: what happened since it was found. */
 import { isEnded } from "../../core/batch/batch.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 
 type Facts = Pick<BatchSnapshot, "state" | "cancel" | "parked" | "active" | "pause">;
 

@@ -4,49 +4,53 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { DEFAULT_HEALTH_LIMITS } from "../../../src/core/fleet/health.ts";
 import { SluiceError } from "../../../src/core/base/errors.ts";
-import { Heart } from "../../../src/runtime/health/heart.ts";
+import { WorkerHealth } from "../../../src/runtime/health/worker-health.ts";
 import { systemClock } from "../../../src/runtime/system/system-clock.ts";
-import { Vigil, type VigilPage } from "../../../src/health-thread/vigil.ts";
+import { ProbeServer, type ProbePage } from "../../../src/health-thread/probe-server.ts";
 
 const TERMS = { worker: 1, leaseMs: 15_000, renewMs: 5_000 };
 
-const open: Vigil[] = [];
+const open: ProbeServer[] = [];
 afterEach(async () => {
-  for (const vigil of open.splice(0)) await vigil.close();
+  for (const probeServer of open.splice(0)) await probeServer.close();
 });
 
 async function start(
-  pages: Record<string, VigilPage> = {},
+  pages: Record<string, ProbePage> = {},
   port = 0,
-): Promise<{ readonly heart: Heart; readonly vigil: Vigil; readonly url: string }> {
-  const heart = new Heart(systemClock);
-  const vigil = await Vigil.start({
-    heart,
+): Promise<{
+  readonly health: WorkerHealth;
+  readonly probeServer: ProbeServer;
+  readonly url: string;
+}> {
+  const health = new WorkerHealth(systemClock);
+  const probeServer = await ProbeServer.start({
+    health,
     clock: systemClock,
     log: () => undefined,
     limits: DEFAULT_HEALTH_LIMITS,
     listening: { host: "127.0.0.1", port },
-    keptStore: null,
+    renewalStore: null,
     pages,
   });
-  open.push(vigil);
-  return { heart, vigil, url: `http://127.0.0.1:${vigil.port}` };
+  open.push(probeServer);
+  return { health, probeServer, url: `http://127.0.0.1:${probeServer.port}` };
 }
 
 describe("a vigil", () => {
   test("says from the shared pages how the worker is", async () => {
-    const { heart, url } = await start();
+    const { health, url } = await start();
     expect((await fetch(`${url}/health`)).status).toBe(503);
-    heart.start(TERMS);
+    health.start(TERMS);
     expect((await fetch(`${url}/health?x=1`)).status).toBe(200);
     expect((await fetch(`${url}/ready`)).status).toBe(200);
-    heart.leases.enter({ batch: "b-1", step: 0, chunk: 0, fence: 1 });
+    health.leases.enter({ batch: "b-1", step: 0, chunk: 0, fence: 1 });
     expect(await (await fetch(`${url}/health`)).json()).toMatchObject({ ok: true, leases: 1 });
-    heart.noteFatal(new SluiceError("STORE_GONE", "it is gone"));
+    health.noteFatal(new SluiceError("STORE_GONE", "it is gone"));
     const red = await fetch(`${url}/health`);
     expect(red.status).toBe(503);
     expect(await red.text()).toContain("STORE_GONE");
-    heart.noteStopped();
+    health.noteStopped();
   });
 
   test("answers questions and nothing else", async () => {
@@ -66,15 +70,15 @@ describe("a vigil", () => {
     let made = 0;
     const read = async (): Promise<string> => `made ${++made}\n`;
     const page = { contentType: "text/plain; version=1", read };
-    const { url, heart } = await start({ "/metrics": page });
-    heart.start(TERMS);
+    const { url, health } = await start({ "/metrics": page });
+    health.start(TERMS);
     const fresh = await fetch(`${url}/metrics`);
     expect(fresh.headers.get("content-type")).toBe("text/plain; version=1");
     expect(fresh.headers.get("age")).toBe("0");
     expect(await fresh.text()).toMatch(/^made \d+\n$/);
     const again = await fetch(`${url}/metrics`);
     expect(Number((await again.text()).slice(5))).toBe(made);
-    heart.noteStopped();
+    health.noteStopped();
   });
 
   test("serves the last text, with its age, when the main thread does not come to it", async () => {
@@ -103,8 +107,8 @@ describe("a vigil", () => {
   });
 
   test("answers again soon after somebody has opened all connections and said nothing", async () => {
-    const { vigil, url } = await start();
-    const silent = Array.from({ length: 100 }, () => connect(vigil.port ?? 0, "127.0.0.1"));
+    const { probeServer, url } = await start();
+    const silent = Array.from({ length: 100 }, () => connect(probeServer.port ?? 0, "127.0.0.1"));
     for (const socket of silent) socket.on("error", () => undefined);
     const openedAt = performance.now();
     await sleep(500);
@@ -115,10 +119,10 @@ describe("a vigil", () => {
   });
 
   test("refuses a port that is taken, and frees its own when it is closed", async () => {
-    const { vigil } = await start();
-    const port = vigil.port ?? 0;
+    const { probeServer } = await start();
+    const port = probeServer.port ?? 0;
     await expect(start({}, port)).rejects.toMatchObject({ code: "HEALTH_PORT" });
-    await vigil.close();
-    expect((await start({}, port)).vigil.port).toBe(port);
+    await probeServer.close();
+    expect((await start({}, port)).probeServer.port).toBe(port);
   });
 });

@@ -2,7 +2,7 @@
 import { type Command, Option } from "commander";
 import { isEnded } from "../../../core/batch/batch.ts";
 import { SluiceError } from "../../../core/base/errors.ts";
-import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import type { Store } from "../../../ports/store/store.ts";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";

@@ -4,7 +4,7 @@ import { isEnded } from "../../../core/batch/batch.ts";
 import { computeEstimate } from "../../../core/batch/progress.ts";
 import { redactText, redactValue } from "../../../core/base/redact.ts";
 import { explainBatch } from "../../../core/batch/why.ts";
-import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import type { BatchEvent } from "../../../ports/store/batch-event.ts";
 import { readEvent } from "../../../runtime/delivering/batch-event.ts";
 import { describeNobody, describeWho, readHold } from "../../views/batch-hold.ts";

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { isEnded } from "../../../core/batch/batch.ts";
 import { countDone } from "../../../core/batch/progress.ts";
-import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import { describeHold } from "../../views/batch-hold.ts";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";

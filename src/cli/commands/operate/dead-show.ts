@@ -1,7 +1,7 @@
 /** `sluice dead show`: one dead letter with all that is known of it, its payload included. */
 import type { Command } from "commander";
 import { formatInstant } from "../../../ports/clock.ts";
-import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import { openDeadLetter, type OpenedLetter } from "../../../runtime/engine/dead-letter.ts";
 import { systemRandom } from "../../../runtime/system/system-random.ts";
 import type { Cli } from "../../output/cli.ts";

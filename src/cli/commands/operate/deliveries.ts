@@ -2,10 +2,10 @@
 import { type Command, Option } from "commander";
 import { describeError, SluiceError } from "../../../core/base/errors.ts";
 import { readGroupName } from "../../../core/events/reader-name.ts";
-import type { UndeliveredLetter } from "../../../ports/store/delivering.ts";
+import type { UndeliveredEvent } from "../../../ports/store/delivery-store.ts";
 import type { Store } from "../../../ports/store/store.ts";
 import { Consumer } from "../../../runtime/delivering/consumer.ts";
-import { type Recipient, Subscriber } from "../../../runtime/delivering/subscriber.ts";
+import { type Reader, Subscriber } from "../../../runtime/delivering/subscriber.ts";
 import {
   findLetter,
   listLetters,
@@ -109,8 +109,8 @@ async function retryLetter(
   isJson: boolean,
 ): Promise<number> {
   const letter = await findLetter(store, id);
-  const recipient = findRecipient(config, letter.reader);
-  if (recipient === null) {
+  const reader = findRecipient(config, letter.reader);
+  if (reader === null) {
     throw new SluiceError(
       "NO_SUBSCRIBER",
       `the letter ${id} is for ${letter.reader}, which is not in notify of the configuration`,
@@ -119,7 +119,7 @@ async function retryLetter(
   }
   const { signal } = new AbortController();
   try {
-    await redeliverLetter(letter, recipient, { store, clock: cli.clock, signal });
+    await redeliverLetter(letter, reader, { store, clock: cli.clock, signal });
   } catch (error) {
     const { code, message } = describeError(error);
     throw new SluiceError("REDELIVERY_FAILED", `the letter ${id} is kept: ${message} (${code})`, {
@@ -132,7 +132,7 @@ async function retryLetter(
 }
 
 /** The sink of the configuration that a letter is for. */
-function findRecipient({ notify, consume }: Config, reader: string): Recipient | null {
+function findRecipient({ notify, consume }: Config, reader: string): Reader | null {
   const sink = notify.get(reader);
   if (sink !== undefined) return new Subscriber(reader, sink);
   const name = readGroupName(reader);
@@ -174,7 +174,7 @@ async function forgetSubscriber(
 
 function report(
   cli: Cli,
-  letter: UndeliveredLetter,
+  letter: UndeliveredEvent,
   done: "delivered" | "discarded",
   isJson: boolean,
 ): void {

@@ -1,7 +1,7 @@
 /** `sluice pause` and `sluice resume`: nothing more is started, until somebody goes on with it. */
 import type { Command } from "commander";
 import type { PauseFacts } from "../../../core/batch/why.ts";
-import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import { Operator } from "../../../runtime/engine/operator.ts";
 import { addActFlags, readActOptions } from "../../flags/act-flags.ts";
 import { describeWho, readHold } from "../../views/batch-hold.ts";
