@@ -74,9 +74,9 @@ export const cancellingBugs: readonly Bug[] = [
     what: "A stop at once tells the handlers that run, and then starts the next items.",
     peers: ["bull#718"],
     file: STEP_WORKER,
-    before: `      this.#itemLoop.skipRest(run);
-      this.#itemLoop.stop(new StopSignal("its batch is being stopped"), run);`,
-    after: '      this.#itemLoop.stop(new StopSignal("its batch is being stopped"), run);',
+    before: `      this.#items.skipRest(run);
+      this.#items.stop(new StopSignal("its batch is being stopped"), run);`,
+    after: '      this.#items.stop(new StopSignal("its batch is being stopped"), run);',
     rare: true,
   },
   {

@@ -54,17 +54,17 @@ export const settlingBugs: readonly Bug[] = [
     what: "A worker forgets its outcomes before the store has answered, which then does not get them.",
     peers: ["sidekiq#4361", "celery#3363", "bullmq#834"],
     file: "src/runtime/chunk/pending-report.ts",
-    before: `    const result = await act(tellings.map(({ report }) => report));
+    before: `    const result = await act(pending.map(({ report }) => report));
     const now = clock.monotonicMs();
-    for (const [at, { run, report }] of tellings.entries()) {
+    for (const [at, { run, report }] of pending.entries()) {
       const refused = result.refused?.filter((refusal) => refusal.report === at);
       run.markReported(report, result.reports[at] ?? "lost", now, refused);
     }
     return result;`,
-    after: `    for (const { run, report } of tellings) {
+    after: `    for (const { run, report } of pending) {
       run.markReported(report, "kept", clock.monotonicMs());
     }
-    return await act(tellings.map(({ report }) => report));`,
+    return await act(pending.map(({ report }) => report));`,
     also: [
       {
         file: RETRYING,
@@ -87,8 +87,8 @@ export const settlingBugs: readonly Bug[] = [
     what: "A report whose answer was lost is taken for refused: the worker drops the chunk and its work.",
     peers: ["celery#2952", "sqs-consumer#85"],
     file: "src/runtime/chunk/pending-report.ts",
-    before: "const result = await act(tellings.map(({ report }) => report));",
-    after: `const result = await act(tellings.map(({ report }) => report)).catch(
+    before: "const result = await act(pending.map(({ report }) => report));",
+    after: `const result = await act(pending.map(({ report }) => report)).catch(
       (): WorkResult => ({ reports: [], leased: [], nextDueInMs: null, ended: [] }),
     );`,
     also: [

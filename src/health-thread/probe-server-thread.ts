@@ -1,7 +1,7 @@
 /**
  * The thread that answers for a worker's health and renews its leases while the worker's own loop is
  * busy, and ends the worker where it hangs or would outlive its supervisor. It shares two pages of
- * memory with the loop and never waits for it: see vigil.ts, which starts it.
+ * memory with the loop and never waits for it: see probe-server.ts, which starts it.
  */
 import { writeSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";

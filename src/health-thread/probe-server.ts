@@ -91,7 +91,7 @@ export class ProbeServer {
     };
     const thread = new Worker(ENTRY, {
       workerData: orders,
-      name: "sluice-vigil",
+      name: "sluice-probes",
       // Node 22 would warn of its SQLite once more.
       execArgv: ["--disable-warning=ExperimentalWarning"],
     });

@@ -16,6 +16,7 @@ import type { QueryStore } from "../../ports/store/query-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { TransactionalStore } from "../../ports/store/caller-transaction.ts";
 import type { WorkerStore } from "../../ports/store/worker-store.ts";
+import { adoptBoot } from "./adopt-boot.ts";
 import { backUp } from "./backup.ts";
 import { Chunks } from "./chunks/chunks.ts";
 import { TaskClaims } from "./fleet/task-claims.ts";
@@ -30,7 +31,7 @@ import { Lanes } from "./batches/lanes.ts";
 import { Ledger } from "./ledger/ledger.ts";
 import { DeadLetters } from "./batches/dead-letters.ts";
 import { BatchLifecycle } from "./batches/batch-lifecycle.ts";
-import { adoptBuckets, TokenBuckets } from "./limits/token-buckets.ts";
+import { TokenBuckets } from "./limits/token-buckets.ts";
 import { LimitSettings } from "./limits/limit-settings.ts";
 import { Loads } from "./reading/load.ts";
 import { migrate, refuseForeign } from "./connection/migrate.ts";
@@ -102,36 +103,6 @@ function checkOptions(synchronous: unknown, busyMs: unknown): void {
       hint: "It is a whole number of milliseconds.",
     });
   }
-}
-
-/**
- * After a reboot every holder is gone and monotonic times begin anew: all that waits is due, and
- * whatever nobody has moved on yet is waited for anew.
- */
-async function adoptBoot(connection: Connection, clock: Clock, { bootId }: Host): Promise<void> {
-  const select = connection.prepare("SELECT boot_id FROM host");
-  const row = await connection.read(() => select.get() as { boot_id: string } | undefined);
-  if (row?.boot_id === bootId) return;
-  await connection.write(() => {
-    connection.exec(`
-      UPDATE chunk SET lease_until = 0 WHERE state = 'leased';
-      UPDATE chunk SET due_at = 0 WHERE state = 'waiting';
-      UPDATE item SET due_at = 0 WHERE due_at > 0;
-      UPDATE step SET leasable_at = 0 WHERE leasable_at > 0;
-      UPDATE step SET watch_due_at = 0 WHERE running = 1;
-      UPDATE worker SET until = 0;
-      DELETE FROM permit;
-      DELETE FROM claim;`);
-    adoptBuckets(connection, clock);
-    connection
-      .prepare("UPDATE batch SET activity_at = ? WHERE ended_at IS NULL")
-      .run(Math.floor(clock.monotonicMs()));
-    connection
-      .prepare(
-        "INSERT INTO host (one, boot_id) VALUES (1, ?) ON CONFLICT DO UPDATE SET boot_id = excluded.boot_id",
-      )
-      .run(bootId);
-  });
 }
 
 /** The parts that stand behind the store's verbs, each made from those before it. */

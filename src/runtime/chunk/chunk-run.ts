@@ -88,7 +88,7 @@ export class ChunkRun {
   /** Its span, where somebody traces. */
   trace: Trace | null = null;
   /** A report that is on its way. */
-  telling: Promise<void> | null = null;
+  reporting: Promise<void> | null = null;
 
   constructor(lease: LeasedChunk, options: RunOptions) {
     const { leaseUntil, now, cpu, onUrgent, health, meter, ledger } = options;

@@ -20,7 +20,7 @@ export function findLost(
   const found = held.filter((run) => gone.has(nameLease(run.lease)));
   for (const run of found) {
     // One that is being reported may have been settled meanwhile: its report tells what became of it.
-    if (run.lost || run.telling !== null) continue;
+    if (run.lost || run.reporting !== null) continue;
     const { batch, chunk } = run.lease;
     meter.leasesLost++;
     const message = `the lease on chunk ${chunk} of batch ${batch} was lost`;

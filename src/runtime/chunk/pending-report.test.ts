@@ -40,7 +40,7 @@ test("whoever waits for a report of a chunk finds it noted, and tells nothing tw
   const { promise: answered, resolve: answer } = Promise.withResolvers<WorkResult>();
   const first = sendReports([makeReport(run, "keep")], clock, () => answered);
   const second = (async () => {
-    while (run.telling !== null) await run.telling;
+    while (run.reporting !== null) await run.reporting;
     return makeReport(run, "keep").report.failures.length;
   })();
   answer(KEPT);
@@ -53,17 +53,17 @@ test("a chunk of which the store knows nothing any more is lost", async () => {
   const run = makeRun();
   const clock = new ManualClock();
   await sendReports([makeReport(run, "keep")], clock, async () => ({ ...KEPT, reports: ["lost"] }));
-  expect([run.lost, run.telling]).toEqual([true, null]);
+  expect([run.lost, run.reporting]).toEqual([true, null]);
 });
 
 test("when the store cannot be told, what was to be told stays for the next report", async () => {
   const run = makeRun();
   const clock = new ManualClock();
   run.fail(0, null, 1, failure, null);
-  const telling = sendReports([makeReport(run, "keep")], clock, () =>
+  const reporting = sendReports([makeReport(run, "keep")], clock, () =>
     Promise.reject(new Error("gone")),
   );
-  await expect(telling).rejects.toThrow("gone");
-  expect(run.telling).toBeNull();
+  await expect(reporting).rejects.toThrow("gone");
+  expect(run.reporting).toBeNull();
   expect(makeReport(run, "keep").report.failures).toHaveLength(1);
 });

@@ -28,19 +28,19 @@ export function collectFlushes(
   guarded: ReadonlySet<ChunkRun>,
   now: number,
   { flushMs, flushItems }: FlushSettings,
-): { readonly tellings: readonly PendingReport[]; readonly nextAt: number } {
-  const tellings: PendingReport[] = [];
+): { readonly pending: readonly PendingReport[]; readonly nextAt: number } {
+  const pending: PendingReport[] = [];
   let nextAt = Number.POSITIVE_INFINITY;
   for (const run of held) {
-    if (run.unreported === 0 || run.finished || run.lost || run.telling !== null) continue;
+    if (run.unreported === 0 || run.finished || run.lost || run.reporting !== null) continue;
     // A guarded run tells by itself, but for a handler that waits to hear that it was told.
     if (guarded.has(run) && !run.isUrgent) continue;
     const flushAt = run.reportedAt + flushMs;
     const tells = now >= flushAt || run.unreported >= flushItems || run.isUrgent;
-    if (tells) tellings.push(makeReport(run, "keep"));
+    if (tells) pending.push(makeReport(run, "keep"));
     else nextAt = Math.min(nextAt, flushAt);
   }
-  return { tellings, nextAt };
+  return { pending, nextAt };
 }
 
 /**
@@ -48,22 +48,22 @@ export function collectFlushes(
  * that was made in between would tell the same things again, and forget newer ones for them.
  */
 export async function sendReports(
-  tellings: readonly PendingReport[],
+  pending: readonly PendingReport[],
   clock: Clock,
   act: (reports: readonly Report[]) => Promise<WorkResult>,
 ): Promise<WorkResult> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  for (const { run } of tellings) run.telling = promise;
+  for (const { run } of pending) run.reporting = promise;
   try {
-    const result = await act(tellings.map(({ report }) => report));
+    const result = await act(pending.map(({ report }) => report));
     const now = clock.monotonicMs();
-    for (const [at, { run, report }] of tellings.entries()) {
+    for (const [at, { run, report }] of pending.entries()) {
       const refused = result.refused?.filter((refusal) => refusal.report === at);
       run.markReported(report, result.reports[at] ?? "lost", now, refused);
     }
     return result;
   } finally {
-    for (const { run } of tellings) run.telling = null;
+    for (const { run } of pending) run.reporting = null;
     resolve();
   }
 }
@@ -79,7 +79,7 @@ export async function reportStarts(
   run: ChunkRun,
   { store, clock, onEnded }: StartReporters,
 ): Promise<ReportResult> {
-  while (run.telling !== null) await run.telling;
+  while (run.reporting !== null) await run.reporting;
   const { reports, ended } = await sendReports([makeReport(run, "keep")], clock, (told) =>
     store.work(told, null),
   );

@@ -62,8 +62,8 @@ describe("a page of leases", () => {
     // Every lease says the same number four times: one that is read half does not.
     const reader = new Worker(
       `const { workerData, parentPort } = require("node:worker_threads");
-       import(workerData.module).then(({ LeasePage }) => {
-         const page = new LeasePage(workerData.buffer);
+       import(workerData.module).then(({ SharedLeases }) => {
+         const page = new SharedLeases(workerData.buffer);
          let seen = 0, torn = 0;
          parentPort.postMessage("ready");
          const until = performance.now() + 1000;

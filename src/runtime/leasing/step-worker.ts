@@ -1,7 +1,7 @@
 /**
- * Works on one step of a pipeline in one process: leases chunks, has their items run, and tells the store
- * what became of them. One loop does all commits, and each commit does as much as it can: settles
- * the chunks that are finished, flushes those that have been long at it, and leases the next.
+ * Works on one step of a pipeline in one process: leases chunks, runs their items and reports their
+ * outcomes. One loop does all commits, and each commit does as much as it can: it settles finished
+ * chunks, flushes those that run for long, and leases the next.
  */
 import { computeItemsPerMs } from "../../core/items/lease-size.ts";
 import { sleep } from "../../ports/clock.ts";
@@ -23,13 +23,8 @@ import { ConcurrencyController } from "../limits/concurrency-controller.ts";
 import type { PermitQuestion } from "../limits/slot-permits.ts";
 import { StepLimits } from "../limits/step-limits.ts";
 import { StopSignal } from "../system/stop-signals.ts";
-import {
-  collectFlushes,
-  makeReport,
-  type PendingReport,
-  reportStarts,
-  sendReports,
-} from "../chunk/pending-report.ts";
+import type { PendingReport } from "../chunk/pending-report.ts";
+import { collectFlushes, makeReport, reportStarts, sendReports } from "../chunk/pending-report.ts";
 import { ChangeSignal } from "../system/change-signal.ts";
 
 /** A finished chunk waits at most this long to share its commit with others. */
@@ -39,10 +34,10 @@ export class StepWorker {
   readonly #parts: StepWorkerParts;
   readonly #changed: ChangeSignal;
   readonly #room: PermitWait;
-  readonly #itemLoop: ItemLoop;
+  readonly #items: ItemLoop;
   readonly #limits: StepLimits;
   readonly #controller: ConcurrencyController;
-  readonly #leaveExclusiveRun: () => void;
+  readonly #leaveExclusive: () => void;
   readonly #leavePermits: () => void;
   // Lists, not sets: the tables that a busy set outgrows keep what was in them alive until the
   // next full collection, each through its successor, and memory would follow the batch's size.
@@ -74,15 +69,15 @@ export class StepWorker {
       ...parts,
       mayStart: (run, now) => parts.permits.mayStart(run, now),
       countStartable: (withinMs) => this.#countStartable(withinMs),
-      onRights: () => this.#itemLoop.advance(),
+      onRights: () => this.#items.advance(),
       onLost: (run) => this.#settleIfFinished(run),
       onRest: (run) => this.#settleIfFinished(run),
       onClosed: () => {
         for (const run of this.#held) run.forfeitRight();
       },
-      onBadItem: (...bad) => this.#itemLoop.refuse(...bad),
+      onBadItem: (...bad) => this.#items.refuse(...bad),
     });
-    this.#itemLoop = new ItemLoop(
+    this.#items = new ItemLoop(
       { ...parts, ...parts.settings, rights: this.#limits.limiter, controller: this.#controller },
       {
         onThrottled: (item, forMs) => {
@@ -98,7 +93,7 @@ export class StepWorker {
         runGuarded: (run) => this.#runGuarded(run),
       },
     );
-    this.#leaveExclusiveRun = parts.exclusiveRun.join(this.#itemLoop);
+    this.#leaveExclusive = parts.exclusiveRun.join(this.#items);
     this.#leavePermits = parts.permits.join({
       pipeline: parts.pipeline.name,
       countSlots: () => this.#controller.slots,
@@ -106,16 +101,16 @@ export class StepWorker {
       listRuns: () => this.#held,
       onRoom: () => {
         this.#room.notify();
-        this.#itemLoop.advance();
+        this.#items.advance();
       },
     });
   }
 
   /** What has a free slot, or will have one by then. */
   #countStartable(withinMs: number): number {
-    // What is granted and cannot be used is lost.
-    if (!this.#itemLoop.isOpen) return 0;
-    const { active } = this.#itemLoop;
+    // A grant that cannot be used is lost.
+    if (!this.#items.isOpen) return 0;
+    const { active } = this.#items;
     const room = this.#parts.permits.countRoomOfAny(this.#held, this.#parts.clock.monotonicMs());
     const free = Math.max(0, Math.min(this.#controller.slots - active, room));
     // Where others fill a cap, and nothing of ours will make room in it.
@@ -136,7 +131,6 @@ export class StepWorker {
     this.#loop = this.#run().catch((error: unknown) => this.#parts.onFatal(error));
   }
 
-  /** Something may have changed in the store. */
   notify(): void {
     this.#dryUntil = 0;
     this.#wakeUps++;
@@ -151,7 +145,6 @@ export class StepWorker {
     );
   }
 
-  /** The leases to renew. */
   listLeases(): LeaseRef[] {
     return this.#held.filter((run) => !run.lost).map((run) => run.lease);
   }
@@ -192,11 +185,11 @@ export class StepWorker {
     if (run.stoppedAt === null) {
       run.stoppedAt = now;
       if (!run.arrived) return this.#giveBack(run);
-      this.#itemLoop.skipRest(run);
-      this.#itemLoop.stop(new StopSignal("its batch is being stopped"), run);
+      this.#items.skipRest(run);
+      this.#items.stop(new StopSignal("its batch is being stopped"), run);
       this.#settleIfFinished(run);
     } else if (now - run.stoppedAt >= settings.cancelMs && run.inFlight > 0) {
-      this.#itemLoop.abandon(run);
+      this.#items.abandon(run);
     }
   }
 
@@ -208,21 +201,21 @@ export class StepWorker {
     const { clock, settings } = this.#parts;
     this.#stopping = true;
     this.#room.notify();
-    this.#itemLoop.clear();
+    this.#items.clear();
     // A source may take its time: what it is being asked for is given back before it answers.
     for (const run of this.#held) if (!run.arrived) this.#giveBack(run);
     this.#changed.notify();
     const drained = new AbortController();
-    void this.#itemLoop.pause().then(() => drained.abort());
+    void this.#items.pause().then(() => drained.abort());
     await sleep(clock, drainMs, drained.signal);
-    if (this.#itemLoop.active > 0) {
-      this.#itemLoop.stop(new StopSignal("the worker is stopping"));
+    if (this.#items.active > 0) {
+      this.#items.stop(new StopSignal("the worker is stopping"));
       await sleep(clock, settings.abortGraceMs, drained.signal);
-      this.#itemLoop.abandon();
+      this.#items.abandon();
     }
     this.#changed.notify();
     await this.#loop;
-    this.#leaveExclusiveRun();
+    this.#leaveExclusive();
     this.#leavePermits();
     await this.#readers.close();
   }
@@ -245,7 +238,7 @@ export class StepWorker {
     return planLease(this.#parts, {
       speed: this.#speed.current,
       slots: this.#controller.slots,
-      itemsAhead: this.#itemLoop.unstarted + this.#reading,
+      itemsAhead: this.#items.unstarted + this.#reading,
       chunksAhead: this.#held.length - this.#finished.length,
     });
   }
@@ -254,14 +247,14 @@ export class StepWorker {
   #collectReports(commits: boolean): PendingReport[] {
     const { clock, settings } = this.#parts;
     const now = clock.monotonicMs();
-    const hungry = this.#stopping || this.#itemLoop.unstarted + this.#reading === 0;
+    const hungry = this.#stopping || this.#items.unstarted + this.#reading === 0;
     const due = commits || hungry || now - this.#committedAt >= LINGER_MS;
-    const tellings = due ? this.#finished.map((run) => makeReport(run, "yield")) : [];
-    if (now < this.#flushLookAt) return tellings;
+    const pending = due ? this.#finished.map((run) => makeReport(run, "yield")) : [];
+    if (now < this.#flushLookAt) return pending;
     this.#flushLookAt = now + settings.flushMs;
     const flush = collectFlushes(this.#held, this.#guarded, now, settings);
     this.#flushLookAt = Math.min(this.#flushLookAt, flush.nextAt);
-    return [...tellings, ...flush.tellings];
+    return [...pending, ...flush.pending];
   }
 
   #computeWaitMs(): number {
@@ -273,31 +266,31 @@ export class StepWorker {
     return Math.max(0, Math.min(untilWork, untilFlush));
   }
 
-  #commit(tellings: readonly PendingReport[], request: LeaseRequest | null): Promise<void> {
-    if (request === null) return this.#exchange(tellings, null, null);
+  #commit(pending: readonly PendingReport[], request: LeaseRequest | null): Promise<void> {
+    if (request === null) return this.#exchange(pending, null, null);
     return this.#parts.permits.whileAsking(request.pipeline, (question) =>
-      this.#exchange(tellings, { ...request, keeps: question.keeps }, question),
+      this.#exchange(pending, { ...request, keeps: question.keeps }, question),
     );
   }
 
   async #exchange(
-    tellings: readonly PendingReport[],
+    pending: readonly PendingReport[],
     request: LeaseRequest | null,
     question: PermitQuestion | null,
   ): Promise<void> {
     const { store, clock, settings } = this.#parts;
     const asked = clock.monotonicMs();
     const wakeUps = this.#wakeUps;
-    const result = await sendReports(tellings, clock, (reports) => store.work(reports, request));
+    const result = await sendReports(pending, clock, (reports) => store.work(reports, request));
     const now = clock.monotonicMs();
     this.#committedAt = now;
     if (result.ended.length > 0) this.#parts.onEnded(result.ended);
     this.#speed.observe();
-    for (const [at, { run }] of tellings.entries()) {
+    for (const [at, { run }] of pending.entries()) {
       // Settled, given back or lost: in each case it is no longer ours.
       if (result.reports[at] !== "kept") this.#lose(run);
     }
-    if (tellings.length > 0) this.#dropLost();
+    if (pending.length > 0) this.#dropLost();
     // Whoever has nothing in hand asks once more, and so gives up what it holds of a cap.
     if (this.#held.length === 0 && this.#parts.permits.areNeeded) this.#dryUntil = 0;
     if (question === null) return;
@@ -311,9 +304,8 @@ export class StepWorker {
   /** The run is no longer ours: what it does from here on counts for nothing. */
   #lose(run: ChunkRun): void {
     run.lose();
-    this.#itemLoop.skipRest(run);
-    if (run.inFlight > 0)
-      this.#itemLoop.stop(new StopSignal("the lease on its chunk was lost"), run);
+    this.#items.skipRest(run);
+    if (run.inFlight > 0) this.#items.stop(new StopSignal("the lease on its chunk was lost"), run);
   }
 
   #dropLost(): void {
@@ -364,12 +356,11 @@ export class StepWorker {
       for (const run of runs) this.#lose(run);
       return this.#dropLost();
     }
-    // Those that were lost or given back meanwhile are none of our business any more.
     const ours = runs.filter((run) => !run.lost && !run.finished);
     for (const run of runs) if (run.finished) run.release();
     for (const run of ours) run.arrived = true;
     // Items of limited runs start as their limits let them.
-    this.#itemLoop.add(ours.filter((run) => run.lease.guarded || !this.#limits.add(run)));
+    this.#items.add(ours.filter((run) => run.lease.guarded || !this.#limits.add(run)));
     for (const run of ours) this.#settleIfFinished(run);
     this.#dropLost();
   }
@@ -387,14 +378,12 @@ export class StepWorker {
     this.#guarded.add(run);
     try {
       await runGuarded(run, {
-        runner: this.#itemLoop,
+        runner: this.#items,
         exclusiveRun,
-        reserve: (wanted) =>
-          this.#room.reserve(
-            run,
-            Math.min(wanted, this.#controller.slots),
-            () => isOver() || run.lost,
-          ),
+        reserve: (wanted) => {
+          const slots = Math.min(wanted, this.#controller.slots);
+          return this.#room.reserve(run, slots, () => isOver() || run.lost);
+        },
         release: () => permits.release(run),
         admit: (indexes) => this.#limits.admit(run, indexes),
         isLate: (until) => this.#limits.isLate(until),

@@ -37,7 +37,7 @@ async function start(
   return { health, probeServer, url: `http://127.0.0.1:${probeServer.port}` };
 }
 
-describe("a vigil", () => {
+describe("a probe server", () => {
   test("says from the shared pages how the worker is", async () => {
     const { health, url } = await start();
     expect((await fetch(`${url}/health`)).status).toBe(503);
