@@ -57,7 +57,7 @@ describe("a report", () => {
       messages: [],
       tally: { permanent: 0, transient: 0, unexpected: 0 },
       losses: 0,
-      rest: null,
+      limitWait: null,
     });
   });
 

@@ -39,7 +39,7 @@ describe("a proof of one record", () => {
             kind: "proven",
             place,
             text: texts[which],
-            checkpoint: { batch: builder.batch, size: entries.length },
+            signedHead: { batch: builder.batch, size: entries.length },
           });
         }
       }
