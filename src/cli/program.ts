@@ -17,7 +17,7 @@ import {
 } from "./output/error-report.ts";
 import { decideErrorExitCode, EXIT } from "./output/exit-codes.ts";
 import { FATAL_HINT, FatalFailure } from "./process/fatal-failure.ts";
-import { formatLogLine } from "./views/json-log.ts";
+import { formatLogLine } from "./render/json-log.ts";
 import { listEnvironmentSecrets } from "./config/known-secrets.ts";
 import { readLogFormat, refuseBadFormat } from "./output/log-format.ts";
 import { readPackageVersion } from "./config/package-version.ts";

@@ -18,12 +18,12 @@ import type { Verdict } from "../../ledger/verify/verdict.ts";
 import { verifyExport } from "../../ledger/verify/verify-export.ts";
 import type { BatchSnapshot } from "../../ports/store/conducting.ts";
 import type { Store } from "../../ports/store/store.ts";
-import { viewBatchFully } from "../views/batch-view.ts";
+import { viewBatchFully } from "../../views/batch.ts";
 import type { Cli } from "../output/cli.ts";
-import { viewDeadLetter } from "../views/dead-letter-view.ts";
+import { viewDeadLetter } from "../render/dead-letters.ts";
 import { ENDING_PROOF, type EvidenceFiles, listFiles, renderReport } from "./evidence-report.ts";
 import { describeFailure, nameTemporary } from "../output/output-file.ts";
-import { readLetters } from "../views/result-pages.ts";
+import { readLetters } from "../session/result-pages.ts";
 import { writeSignedExport } from "./signed-export.ts";
 import type { StoreLook } from "../session/with-store.ts";
 

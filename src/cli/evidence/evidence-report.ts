@@ -2,11 +2,11 @@
 import type { BatchEntry } from "../../ledger/verify/timeline.ts";
 import { describeVerdict, isConclusive, type Verdict } from "../../ledger/verify/verdict.ts";
 import { formatInstant } from "../../ports/clock.ts";
-import type { FullBatchView } from "../views/batch-view.ts";
-import type { DeadLetterView } from "../views/dead-letter-view.ts";
+import type { FullBatchView } from "../../views/batch.ts";
+import type { DeadLetterView } from "../render/dead-letters.ts";
 import { formatCount } from "../output/format-number.ts";
 import { makeInert } from "../output/inert-text.ts";
-import { describeRecord } from "../views/record-words.ts";
+import { describeRecord } from "../render/record-words.ts";
 
 export type EvidenceFiles = readonly (readonly [name: string, what: string])[];
 

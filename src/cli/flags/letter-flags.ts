@@ -5,7 +5,7 @@ import type { LetterFilter } from "../../core/items/redrive.ts";
 import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import type { BatchSnapshot } from "../../ports/store/conducting.ts";
 import { collect } from "./act-flags.ts";
-import { findStep } from "../views/step-name.ts";
+import { findStep } from "../../views/step.ts";
 
 export interface LetterFlags {
   readonly step?: string;

@@ -12,7 +12,7 @@ import { EXIT } from "../output/exit-codes.ts";
 import { formatDuration } from "../output/format-duration.ts";
 import { countNoun } from "../output/format-number.ts";
 import { onParentGone } from "./parent-watch.ts";
-import type { ProgressDisplay } from "../views/progress-display.ts";
+import type { ProgressDisplay } from "../render/progress-display.ts";
 import { RelayedOutput } from "./relayed-output.ts";
 import { StopRequest } from "./stop-request.ts";
 import { PROCESS_VARIABLE, readNotice } from "./supervised.ts";

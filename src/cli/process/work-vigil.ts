@@ -6,7 +6,7 @@ import type { Heart } from "../../runtime/health/heart.ts";
 import { DEFAULT_SETTINGS } from "../../runtime/system/settings.ts";
 import type { Config } from "../config/config.ts";
 import type { LogFormat } from "../output/log-format.ts";
-import type { ProgressDisplay } from "../views/progress-display.ts";
+import type { ProgressDisplay } from "../render/progress-display.ts";
 import { isSupervised } from "./supervised.ts";
 
 export interface WorkVigilParts {

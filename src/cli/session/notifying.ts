@@ -2,7 +2,7 @@
 import type { Store } from "../../ports/store/store.ts";
 import type { Engine } from "../../runtime/engine/engine.ts";
 import type { Config } from "../config/config.ts";
-import type { ProgressDisplay } from "../views/progress-display.ts";
+import type { ProgressDisplay } from "../render/progress-display.ts";
 import type { StopRequest } from "../process/stop-request.ts";
 
 /** How long a command that is done waits for its notifications. */

@@ -7,8 +7,8 @@ import { addExamples } from "../../flags/command-help.ts";
 import type { CommonFlags } from "../../config/common-flags.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { makeInertJson } from "../../output/inert-text.ts";
-import { getLastStep } from "../../views/result-pages.ts";
-import { findStep } from "../../views/step-name.ts";
+import { getLastStep } from "../../session/result-pages.ts";
+import { findStep } from "../../../views/step.ts";
 import { withBatch } from "../../session/with-store.ts";
 
 interface ItemsFlags extends CommonFlags {

@@ -12,9 +12,9 @@ import { EXIT } from "../../output/exit-codes.ts";
 import { countNoun } from "../../output/format-number.ts";
 import { makeInert, makeInertJson } from "../../output/inert-text.ts";
 import { OutputFile } from "../../output/output-file.ts";
-import { findColumns } from "../../views/result-columns.ts";
-import { getLastStep, readResultPages } from "../../views/result-pages.ts";
-import { findStep, hasSteps, nameStep } from "../../views/step-name.ts";
+import { findColumns } from "../../render/result-columns.ts";
+import { getLastStep, readResultPages } from "../../session/result-pages.ts";
+import { findStep, hasSteps, nameStep } from "../../../views/step.ts";
 import { withBatch } from "../../session/with-store.ts";
 
 const FORMATS = ["jsonl", "csv"] as const;

@@ -4,7 +4,7 @@ import { isEnded } from "../../../core/batch/batch.ts";
 import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
 import { addBatchFlags, addConcurrencyFlag, type BatchFlags } from "../../flags/batch-flags.ts";
 import { formatJson } from "../../output/inert-text.ts";
-import { viewBatch, countRun } from "../../views/batch-view.ts";
+import { viewBatch, countRun } from "../../../views/batch.ts";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";
 import { decideSignalExitCode } from "../../output/exit-codes.ts";

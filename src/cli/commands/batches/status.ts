@@ -6,19 +6,19 @@ import { redactText, redactValue } from "../../../core/base/redact.ts";
 import { explainBatch } from "../../../core/batch/why.ts";
 import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
 import { type BatchEvent, readEvent } from "../../../runtime/delivering/batch-event.ts";
-import { describeNobody, describeWho, readHold } from "../../views/batch-hold.ts";
+import { describeNobody, describeWho, readHold } from "../../../views/hold.ts";
 import {
   describeFailed,
   renderFacts,
   renderHeading,
   renderReason,
-} from "../../views/batch-summary.ts";
-import { computeElapsedMs, countRun, viewBatchFully } from "../../views/batch-view.ts";
+} from "../../render/batch-summary.ts";
+import { computeElapsedMs, countRun, viewBatchFully } from "../../../views/batch.ts";
 import {
   type AbandonedFacts,
   describeAbandoned,
   renderAbandoned,
-} from "../../views/cancel-report.ts";
+} from "../../render/cancel-report.ts";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";
 import type { CommonFlags } from "../../config/common-flags.ts";
@@ -26,11 +26,11 @@ import { EXIT } from "../../output/exit-codes.ts";
 import { formatDuration, formatInstantShort, formatRange } from "../../output/format-duration.ts";
 import { formatCount, formatPercent, formatRate } from "../../output/format-number.ts";
 import { formatJson, makeInert } from "../../output/inert-text.ts";
-import { renderBar } from "../../views/progress-line.ts";
+import { renderBar } from "../../render/progress-line.ts";
 import type { Screen } from "../../output/screen.ts";
 import { quoteCommand } from "../../output/shell-words.ts";
-import { describeStepTurn, hasSteps } from "../../views/step-name.ts";
-import { renderSteps } from "../../views/step-table.ts";
+import { describeStepTurn, hasSteps } from "../../../views/step.ts";
+import { renderSteps } from "../../render/steps.ts";
 import { clipText } from "../../output/text-width.ts";
 import { withBatch } from "../../session/with-store.ts";
 

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { isEnded } from "../../../core/batch/batch.ts";
 import { countDone } from "../../../core/batch/progress.ts";
 import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
-import { describeHold } from "../../views/batch-hold.ts";
+import { describeHold } from "../../../views/hold.ts";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";
 import type { CommonFlags } from "../../config/common-flags.ts";

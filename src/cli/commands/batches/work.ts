@@ -19,9 +19,9 @@ import {
   type BatchFlags,
   listNumberFlags,
 } from "../../flags/batch-flags.ts";
-import { describeHold } from "../../views/batch-hold.ts";
-import { paintState } from "../../views/batch-summary.ts";
-import { computeElapsedMs, viewBatch } from "../../views/batch-view.ts";
+import { describeHold } from "../../../views/hold.ts";
+import { paintState } from "../../render/batch-summary.ts";
+import { computeElapsedMs, viewBatch } from "../../../views/batch.ts";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";
 import { type Config, loadConfig, readNumber } from "../../config/config.ts";
@@ -37,7 +37,7 @@ import { finishNotifying, subscribeNotified } from "../../session/notifying.ts";
 import { openEngine } from "../../session/open-engine.ts";
 import { openDisplay } from "../../session/open-display.ts";
 import { onParentGone } from "../../process/parent-watch.ts";
-import type { ProgressDisplay } from "../../views/progress-display.ts";
+import type { ProgressDisplay } from "../../render/progress-display.ts";
 import { showStore } from "../../output/show-path.ts";
 import { StopRequest } from "../../process/stop-request.ts";
 import { closeEngine } from "../../session/submit-batch.ts";

@@ -10,7 +10,7 @@ import { EXIT } from "../../output/exit-codes.ts";
 import { formatJson, makeInert } from "../../output/inert-text.ts";
 import { type OpenLedger, withLedger } from "../../evidence/ledger-file.ts";
 import type { Screen } from "../../output/screen.ts";
-import { describeRecord } from "../../views/record-words.ts";
+import { describeRecord } from "../../render/record-words.ts";
 import { readSubFlags } from "../../flags/sub-command.ts";
 import { renderTable } from "../../output/table.ts";
 

@@ -17,7 +17,7 @@ import {
   type LetterFlags,
   readLetterFilter,
 } from "../../flags/letter-flags.ts";
-import { readLetters } from "../../views/result-pages.ts";
+import { readLetters } from "../../session/result-pages.ts";
 import { readSubFlags } from "../../flags/sub-command.ts";
 import { withBatch } from "../../session/with-store.ts";
 

@@ -17,7 +17,7 @@ import { formatJson } from "../../output/inert-text.ts";
 import { readItem } from "../../flags/letter-flags.ts";
 import { quoteCommand } from "../../output/shell-words.ts";
 import { showPath } from "../../output/show-path.ts";
-import { nameStep } from "../../views/step-name.ts";
+import { nameStep } from "../../../views/step.ts";
 import { readSubFlags } from "../../flags/sub-command.ts";
 import { editText } from "../../session/text-editor.ts";
 import { type StoreLook, withBatch } from "../../session/with-store.ts";

@@ -9,7 +9,7 @@ import { formatJson } from "../../output/inert-text.ts";
 import { addExamples } from "../../flags/command-help.ts";
 import type { CommonFlags } from "../../config/common-flags.ts";
 import { readNumber } from "../../config/config.ts";
-import { renderDeadLetters, viewDeadLetter } from "../../views/dead-letter-view.ts";
+import { renderDeadLetters, viewDeadLetter } from "../../render/dead-letters.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { countNoun } from "../../output/format-number.ts";
 import {
@@ -18,7 +18,7 @@ import {
   type LetterFlags,
   readLetterFilter,
 } from "../../flags/letter-flags.ts";
-import { readLetters } from "../../views/result-pages.ts";
+import { readLetters } from "../../session/result-pages.ts";
 import { refuseExcess } from "../../flags/sub-command.ts";
 import { withBatch } from "../../session/with-store.ts";
 import { addDiscardCommand } from "./dead-discard.ts";

@@ -24,7 +24,7 @@ import {
   renderQueue,
   viewLane,
   viewQueued,
-} from "../../views/lane-view.ts";
+} from "../../render/lanes.ts";
 import { readSubFlags, refuseExcess } from "../../flags/sub-command.ts";
 import { withStore } from "../../session/with-store.ts";
 

@@ -19,7 +19,7 @@ import {
   renderLimits,
   viewChange,
   viewLimits,
-} from "../../views/limit-view.ts";
+} from "../../render/limits.ts";
 import { readLimitNumber, readLimitWords, readRate } from "../../flags/limit-words.ts";
 import { readSubFlags, refuseExcess } from "../../flags/sub-command.ts";
 import { withStore } from "../../session/with-store.ts";

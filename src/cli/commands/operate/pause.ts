@@ -4,7 +4,7 @@ import type { PauseFacts } from "../../../core/batch/why.ts";
 import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
 import { Operator } from "../../../runtime/engine/operator.ts";
 import { addActFlags, readActOptions } from "../../flags/act-flags.ts";
-import { describeWho, readHold } from "../../views/batch-hold.ts";
+import { describeWho, readHold } from "../../../views/hold.ts";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";
 import { EXIT } from "../../output/exit-codes.ts";

@@ -7,7 +7,7 @@ import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
 import type { RedriveResult } from "../../../ports/store/operating.ts";
 import { Operator, type RedriveOptions } from "../../../runtime/engine/operator.ts";
 import { type ActFlags, addActFlags, addYesFlag, readActOptions } from "../../flags/act-flags.ts";
-import { nameHold, readHold } from "../../views/batch-hold.ts";
+import { nameHold, readHold } from "../../../views/hold.ts";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";
 import { readNumber } from "../../config/config.ts";

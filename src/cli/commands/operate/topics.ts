@@ -15,7 +15,7 @@ import { confirmAct } from "../../output/confirm.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { formatJson, makeInert } from "../../output/inert-text.ts";
 import { readSubFlags, refuseExcess } from "../../flags/sub-command.ts";
-import { renderMessages, renderTopics } from "../../views/topic-view.ts";
+import { renderMessages, renderTopics } from "../../render/topics.ts";
 import { withStore } from "../../session/with-store.ts";
 
 interface ReadFlags extends CommonFlags {

@@ -1,10 +1,10 @@
 /** The steps of a batch with their counts. */
 import type { BatchSnapshot } from "../../ports/store/conducting.ts";
-import { viewSteps } from "./batch-view.ts";
+import { viewSteps } from "../../views/batch.ts";
 import { formatCount } from "../output/format-number.ts";
 import { makeInert } from "../output/inert-text.ts";
 import type { Screen } from "../output/screen.ts";
-import { hasSteps } from "./step-name.ts";
+import { hasSteps } from "../../views/step.ts";
 import { type Column, renderTable } from "../output/table.ts";
 
 /** One line for each step, where there are several. */

@@ -3,13 +3,13 @@ import { isEnded } from "../../core/batch/batch.ts";
 import type { BatchSnapshot } from "../../ports/store/conducting.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { readEvent } from "../../runtime/delivering/batch-event.ts";
-import { describeWho } from "./batch-hold.ts";
+import { describeWho } from "../../views/hold.ts";
 import { renderHeading } from "./batch-summary.ts";
-import { type BatchView, type CancelView, countRun, viewBatch, viewCancel } from "./batch-view.ts";
+import { type BatchView, type CancelView, countRun, viewBatch, viewCancel } from "../../views/batch.ts";
 import { countNoun, formatCount } from "../output/format-number.ts";
 import { makeInert } from "../output/inert-text.ts";
 import type { Screen } from "../output/screen.ts";
-import { nameStep } from "./step-name.ts";
+import { nameStep } from "../../views/step.ts";
 
 /** A chunk that was still in a worker's hands when its batch ended. */
 export interface AbandonedChunk {

@@ -1,9 +1,9 @@
 /** What keeps a batch from running, in a few words: its lane's turn, a pause, a cancel. */
-import { type Act, isEnded } from "../../core/batch/batch.ts";
-import type { BatchFacts } from "../../core/batch/why.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
-import type { Store } from "../../ports/store/store.ts";
-import { countNoun } from "../output/format-number.ts";
+import { type Act, isEnded } from "../core/batch/batch.ts";
+import type { BatchFacts } from "../core/batch/why.ts";
+import type { BatchSnapshot } from "../ports/store/conducting.ts";
+import type { Store } from "../ports/store/store.ts";
+import { countNoun } from "../cli/output/format-number.ts";
 
 /** What a snapshot alone can say; null when nothing but work is to be waited for. */
 export function describeHold(batch: BatchSnapshot, ahead: number | null): string | null {

@@ -2,7 +2,7 @@
 import type { BatchState } from "../../core/batch/batch.ts";
 import type { Counts } from "../../core/batch/counts.ts";
 import type { Estimate } from "../../core/batch/progress.ts";
-import { countRun } from "./batch-view.ts";
+import { countRun } from "../../views/batch.ts";
 import { formatRange } from "../output/format-duration.ts";
 import { formatCount, formatPercent, formatRate } from "../output/format-number.ts";
 import { makeInert } from "../output/inert-text.ts";

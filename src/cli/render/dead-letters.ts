@@ -3,12 +3,12 @@ import type { Act } from "../../core/batch/batch.ts";
 import { formatInstant } from "../../ports/clock.ts";
 import type { BatchSnapshot } from "../../ports/store/conducting.ts";
 import type { DeadLetter } from "../../ports/store/reading.ts";
-import { describeWho } from "./batch-hold.ts";
+import { describeWho } from "../../views/hold.ts";
 import { formatCount } from "../output/format-number.ts";
 import { makeInert } from "../output/inert-text.ts";
 import { renderMessageTable } from "../output/message-table.ts";
 import type { Screen } from "../output/screen.ts";
-import { hasSteps, nameStep } from "./step-name.ts";
+import { hasSteps, nameStep } from "../../views/step.ts";
 import type { Column } from "../output/table.ts";
 
 export interface DeadLetterView {

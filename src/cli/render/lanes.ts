@@ -2,12 +2,12 @@
 import type { Why } from "../../core/batch/why.ts";
 import type { BatchSnapshot } from "../../ports/store/conducting.ts";
 import type { LaneView } from "../../ports/store/reading.ts";
-import { describeWho } from "./batch-hold.ts";
-import { countRun, viewBatchFully } from "./batch-view.ts";
+import { describeWho } from "../../views/hold.ts";
+import { countRun, viewBatchFully } from "../../views/batch.ts";
 import { formatCount, formatPercent } from "../output/format-number.ts";
 import { makeInert } from "../output/inert-text.ts";
 import type { Screen } from "../output/screen.ts";
-import { describeStepTurn } from "./step-name.ts";
+import { describeStepTurn } from "../../views/step.ts";
 import { type Column, renderTable } from "../output/table.ts";
 
 export interface LaneFacts {

@@ -18,7 +18,7 @@ import type { CommonFlags } from "../../config/common-flags.ts";
 import { type Config, readNumber } from "../../config/config.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { formatJson, makeInert } from "../../output/inert-text.ts";
-import { renderLetters, viewLetter } from "../../views/letter-view.ts";
+import { renderLetters, viewLetter } from "../../render/deliveries.ts";
 import { withStore } from "../../session/with-store.ts";
 
 interface DeliveriesFlags extends CommonFlags {

@@ -1,7 +1,7 @@
 /** Steps by their names, as a batch has recorded them. */
-import { SluiceError } from "../../core/base/errors.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import { SluiceError } from "../core/base/errors.ts";
+import { askDidYouMean, findSimilar } from "../core/base/similar-words.ts";
+import type { BatchSnapshot } from "../ports/store/conducting.ts";
 
 export function findStep({ id, settings }: BatchSnapshot, name: string): number {
   const names = settings.steps.map((step) => step.name);

@@ -1,9 +1,9 @@
 /** A batch as machines are told of it: one flat object, the same in every command. */
-import type { BatchState, EndReason } from "../../core/batch/batch.ts";
-import type { StopMode } from "../../core/batch/chunk.ts";
-import { type Counts, NO_ITEMS } from "../../core/batch/counts.ts";
-import { formatInstant } from "../../ports/clock.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchState, EndReason } from "../core/batch/batch.ts";
+import type { StopMode } from "../core/batch/chunk.ts";
+import { type Counts, NO_ITEMS } from "../core/batch/counts.ts";
+import { formatInstant } from "../ports/clock.ts";
+import type { BatchSnapshot } from "../ports/store/conducting.ts";
 
 export interface BatchView {
   readonly batch: string;
