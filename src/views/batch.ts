@@ -1,24 +1,20 @@
-/** A batch as machines are told of it: one flat object, the same in every command. */
+/** A batch: short for the line that says how it ended, in full for lists. */
 import type { BatchState, EndReason } from "../core/batch/batch.ts";
 import type { StopMode } from "../core/batch/chunk.ts";
-import { type Counts, NO_ITEMS } from "../core/batch/counts.ts";
+import type { Counts } from "../core/batch/counts.ts";
 import { formatInstant } from "../ports/clock.ts";
 import type { BatchSnapshot } from "../ports/store/conducting.ts";
+import { type StepView, viewSteps } from "./step.ts";
 
-export interface BatchView {
+export interface BatchView extends Counts {
   readonly batch: string;
   readonly pipeline: string;
   readonly lane: string;
   readonly state: BatchState;
-  readonly planned: number;
-  readonly succeeded: number;
-  readonly skipped: number;
-  readonly failed: number;
-  readonly cancelled: number;
-  readonly pending: number;
   readonly chunks: number;
   readonly elapsedMs: number;
-  readonly reason?: EndReason;
+  /** Why it ended early. */
+  readonly reason: EndReason | null;
 }
 
 export function viewBatch(batch: BatchSnapshot, wallMs: number): BatchView {
@@ -36,7 +32,7 @@ export function viewBatch(batch: BatchSnapshot, wallMs: number): BatchView {
     pending,
     chunks: batch.chunks,
     elapsedMs: computeElapsedMs(batch, wallMs),
-    ...(batch.reason === null ? {} : { reason: batch.reason }),
+    reason: batch.reason,
   };
 }
 
@@ -47,30 +43,32 @@ export interface FullBatchView extends BatchView {
   readonly key: string | null;
   /** Its producer may still add items. */
   readonly open: boolean;
-  readonly submittedAt: string | null;
+  readonly submittedAt: string;
   readonly startedAt: string | null;
   readonly endedAt: string | null;
-  /** It holds its lane; before its turn it waits. */
+  readonly deadlineAt: string | null;
+  /** It has its turn in its lane. */
   readonly active: boolean;
   /** The step that it is at. */
   readonly step: string;
-  /** All of them, in order; those that have not begun have no items yet. */
   readonly steps: readonly StepView[];
   /** 1, and one more with every redrive. */
   readonly drive: number;
-  readonly deadlineAt: string | null;
-  readonly pause: BatchSnapshot["pause"];
+  readonly pause: PauseView | null;
+  /** Why it was taken out of its lane's queue. */
   readonly parked: EndReason | null;
   readonly cancel: CancelView | null;
-  /** Retention has taken what a redrive would need. */
+  /** Retention has removed what a redrive would need. */
   readonly pruned: boolean;
 }
 
-export interface StepView extends Counts {
+/** A pause and who wants it; `mode` says what happens to running items. */
+export interface PauseView {
+  readonly scope: "batch" | "lane" | "pipeline";
   readonly name: string;
-  readonly chunks: number;
-  /** Automatic passes over its dead letters. */
-  readonly passes: number;
+  readonly mode: StopMode;
+  readonly by: string;
+  readonly why: string | null;
 }
 
 export interface CancelView {
@@ -82,42 +80,48 @@ export interface CancelView {
   readonly acknowledgedAt: string | null;
 }
 
-/** For lists and looks: also when it happened and under which names. */
 export function viewBatchFully(batch: BatchSnapshot, wallMs: number): FullBatchView {
-  const instant = (at: number | null): string | null => (at === null ? null : formatInstant(at));
   return {
     ...viewBatch(batch, wallMs),
     tenant: batch.tenant,
     version: batch.version,
     key: batch.key,
     open: batch.open && !batch.sealed,
-    submittedAt: instant(batch.submittedAt),
-    startedAt: instant(batch.startedAt),
-    endedAt: instant(batch.endedAt),
+    submittedAt: formatInstant(batch.submittedAt),
+    startedAt: viewInstant(batch.startedAt),
+    endedAt: viewInstant(batch.endedAt),
+    deadlineAt: viewInstant(batch.deadlineAt),
     active: batch.active,
     step: batch.settings.steps[batch.step]?.name ?? "",
     steps: viewSteps(batch),
     drive: batch.drive,
-    deadlineAt: instant(batch.deadlineAt),
-    pause: batch.pause,
+    pause: viewPause(batch),
     parked: batch.parked,
     cancel: viewCancel(batch),
     pruned: batch.pruned,
   };
 }
 
-export function viewSteps({ settings, steps }: BatchSnapshot): StepView[] {
-  return settings.steps.map(({ name }, at) => {
-    const { counts = NO_ITEMS, chunks = 0, passes = 0 } = steps[at] ?? {};
-    return { name, ...counts, chunks, passes };
-  });
+function viewInstant(at: number | null): string | null {
+  return at === null ? null : formatInstant(at);
+}
+
+function viewPause({ pause }: BatchSnapshot): PauseView | null {
+  if (pause === null) return null;
+  const { scope, name, mode, by, why } = pause;
+  return { scope, name, mode, by, why };
 }
 
 export function viewCancel({ cancel, endedAt }: BatchSnapshot): CancelView | null {
   if (cancel === null) return null;
   const { mode, by, why, requestedAt } = cancel;
-  const acknowledgedAt = endedAt === null ? null : formatInstant(endedAt);
-  return { mode, by, why, requestedAt: formatInstant(requestedAt), acknowledgedAt };
+  return {
+    mode,
+    by,
+    why,
+    requestedAt: formatInstant(requestedAt),
+    acknowledgedAt: viewInstant(endedAt),
+  };
 }
 
 /** Since it started, or how long it took. The wall clock may have jumped; never below 0. */

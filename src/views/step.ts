@@ -1,15 +1,19 @@
-/** Steps by their names, as a batch has recorded them. */
-import { SluiceError } from "../core/base/errors.ts";
-import { askDidYouMean, findSimilar } from "../core/base/similar-words.ts";
+/** The steps of a batch, by the names that the batch has recorded. */
+import { type Counts, NO_ITEMS } from "../core/batch/counts.ts";
 import type { BatchSnapshot } from "../ports/store/conducting.ts";
 
-export function findStep({ id, settings }: BatchSnapshot, name: string): number {
-  const names = settings.steps.map((step) => step.name);
-  const number = names.indexOf(name);
-  if (number !== -1) return number;
-  const meant = askDidYouMean(findSimilar(name, names));
-  throw new SluiceError("UNKNOWN_STEP", `batch ${id} has no step ${JSON.stringify(name)}`, {
-    hint: `${meant} Its ${names.length === 1 ? "step is" : "steps are"} ${names.join(", ")}.`.trim(),
+export interface StepView extends Counts {
+  readonly name: string;
+  readonly chunks: number;
+  /** Automatic passes over its dead letters. */
+  readonly passes: number;
+}
+
+/** All steps in order; one that has not begun has no items yet. */
+export function viewSteps({ settings, steps }: BatchSnapshot): StepView[] {
+  return settings.steps.map(({ name }, at) => {
+    const { counts = NO_ITEMS, chunks = 0, passes = 0 } = steps[at] ?? {};
+    return { name, ...counts, chunks, passes };
   });
 }
 
@@ -26,4 +30,9 @@ export function describeStepTurn(batch: BatchSnapshot): string | null {
   if (!hasSteps(batch)) return null;
   const { step, settings } = batch;
   return `step ${step + 1} of ${settings.steps.length}, ${nameStep(batch, step)}`;
+}
+
+/** Where a batch's results are, unless another step is named. */
+export function getLastStep({ settings }: BatchSnapshot): number {
+  return settings.steps.length - 1;
 }

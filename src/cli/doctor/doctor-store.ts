@@ -6,7 +6,7 @@ import { translateError } from "../../adapters/sqlite/connection/errors.ts";
 import { nameNetworkFileSystem } from "../../adapters/sqlite/connection/file-system.ts";
 import { describeHost } from "../../adapters/sql/host.ts";
 import { bad, type Check, good, warn } from "./doctor-check.ts";
-import { viewError } from "../output/error-report.ts";
+import { viewError } from "../../views/error.ts";
 import { countNoun, formatBytes } from "../output/format-number.ts";
 import { showPath } from "../output/show-path.ts";
 

@@ -3,7 +3,7 @@ import type { BatchEntry } from "../../ledger/verify/timeline.ts";
 import { describeVerdict, isConclusive, type Verdict } from "../../ledger/verify/verdict.ts";
 import { formatInstant } from "../../ports/clock.ts";
 import type { FullBatchView } from "../../views/batch.ts";
-import type { DeadLetterView } from "../render/dead-letters.ts";
+import type { DeadLetterView } from "../../views/dead-letter.ts";
 import { formatCount } from "../output/format-number.ts";
 import { makeInert } from "../output/inert-text.ts";
 import { describeRecord } from "../render/record-words.ts";
@@ -92,8 +92,8 @@ ${renderLetters(letters)}${more}
 <h2>What happened</h2>
 ${renderRecords(facts.records, "Nothing is recorded.")}${rest}
 <h2>How to check this</h2>
-<p>This page is a view; the evidence is <code>ledger.jsonl</code> beside it. With the public key of whoever signed it:</p>
-<pre><code>npx sluice ledger verify ledger.jsonl --key key.pem --conclusive</code></pre>
+<p>This page is a view; the evidence is <code>ledger.jsonl</code> beside it. With the public key of its signer:</p>
+<pre><code>npx sluice ledger verify ledger.jsonl --trust key.pem --conclusive</code></pre>
 ${renderTable(["file", "what it is"], facts.files)}
 </body>
 </html>

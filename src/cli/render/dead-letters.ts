@@ -1,94 +1,91 @@
-/** Dead letters as people and machines are shown them. */
-import type { Act } from "../../core/batch/batch.ts";
-import { formatInstant } from "../../ports/clock.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
-import type { DeadLetter } from "../../ports/store/reading.ts";
+/** Dead letters: a list, and one of them in full. */
+import type { DeadLetterView, FullDeadLetterView } from "../../views/dead-letter.ts";
 import { describeWho } from "../../views/hold.ts";
-import { formatCount } from "../output/format-number.ts";
-import { makeInert } from "../output/inert-text.ts";
-import { renderMessageTable } from "../output/message-table.ts";
+import { countNoun } from "../output/format-number.ts";
+import { makeInert, makeInertLines } from "../output/inert-text.ts";
 import type { Screen } from "../output/screen.ts";
-import { hasSteps, nameStep } from "../../views/step.ts";
-import type { Column } from "../output/table.ts";
+import { type Column, renderFacts, renderTable } from "../output/table.ts";
+import { wrapLine } from "../output/text-width.ts";
 
-export interface DeadLetterView {
-  readonly item: number;
-  readonly key: string | null;
-  readonly class: string;
-  readonly code: string;
-  readonly message: string;
-  readonly attempts: number;
-  readonly deaths: number;
-  readonly failedAt: string;
-  readonly step: string;
-  readonly drive: number;
-  /** Who accepted the failure. */
-  readonly discarded: Act | null;
-  readonly edited: boolean;
-}
-
-export function viewDeadLetter(letter: DeadLetter, batch: BatchSnapshot): DeadLetterView {
-  const { item, key, errorClass, code, message, attempts, deaths, failedAt } = letter;
-  const { step, drive, discarded, edited } = letter;
-  return {
-    item,
-    key,
-    class: errorClass,
-    code,
-    message,
-    attempts,
-    deaths,
-    failedAt: formatInstant(failedAt),
-    step: nameStep(batch, step),
-    drive,
-    discarded,
-    edited,
-  };
-}
-
-/** What most letters do not have is left out where none has it. */
+/** `isStepped`: of a batch with several steps. */
 export function renderDeadLetters(
-  letters: readonly DeadLetter[],
-  batch: BatchSnapshot,
+  letters: readonly DeadLetterView[],
+  isStepped: boolean,
   screen: Screen,
 ): string[] {
-  const { colours } = screen;
-  const withStep = hasSteps(batch);
-  const withDrive = letters.some(({ drive }) => drive > 1);
-  const withNote = letters.some((letter) => describeNote(letter) !== "");
-  const columns: Column[] = [
-    ...(withStep ? [{ title: "STEP" }] : []),
-    { title: "ITEM", align: "right" },
-    { title: "KEY", elastic: true },
-    { title: "CLASS" },
-    { title: "CODE", paint: colours.red },
-    { title: "ATTEMPTS", align: "right" },
-    ...(withDrive ? [{ title: "DRIVE", align: "right" as const }] : []),
-    ...(withNote ? [{ title: "NOTE", paint: colours.yellow }] : []),
+  const { red, yellow } = screen.colours;
+  const hasDrives = letters.some(({ drive }) => drive > 1);
+  const columns: Column<DeadLetterView>[] = [
+    { title: "STEP", value: ({ step }) => (isStepped ? step : null), optional: true },
+    { title: "ITEM", value: ({ item }) => String(item), align: "right" },
+    { title: "KEY", value: ({ key }) => key, elastic: true },
+    { title: "CLASS", value: (letter) => letter.class },
+    { title: "CODE", value: ({ code }) => code, paint: red },
+    { title: "ATTEMPTS", value: ({ attempts }) => attempts, align: "right" },
+    {
+      title: "DRIVE",
+      value: ({ drive }) => (hasDrives ? drive : null),
+      align: "right",
+      optional: true,
+    },
+    { title: "NOTE", value: describeNote, optional: true, paint: yellow },
+    { title: "MESSAGE", value: ({ message }) => message, below: true },
   ];
-  const rows = letters.map((letter) => [
-    ...(withStep ? [makeInert(nameStep(batch, letter.step))] : []),
-    String(letter.item),
-    letter.key === null ? "-" : makeInert(letter.key),
-    letter.errorClass,
-    makeInert(letter.code),
-    formatCount(letter.attempts),
-    ...(withDrive ? [formatCount(letter.drive)] : []),
-    ...(withNote ? [makeInert(describeNote(letter)) || "-"] : []),
-  ]);
-  const messages = letters.map(({ message }) => makeInert(message));
-  return renderMessageTable(columns, rows, messages, screen);
+  return renderTable(columns, letters, screen);
 }
 
 /** "edited", "discarded by ada" */
-function describeNote({ discarded, edited }: DeadLetter): string {
-  return [
+function describeNote({ discarded, edited }: DeadLetterView): string | null {
+  const notes = [
     ...(edited ? ["edited"] : []),
     ...(discarded === null ? [] : [`discarded by ${discarded.by}`]),
-  ].join(", ");
+  ];
+  return notes.length === 0 ? null : notes.join(", ");
 }
 
-/** "ada: known to be bad"; null while nobody has. */
-export function describeDiscarded({ discarded }: DeadLetter): string | null {
-  return discarded === null ? null : describeWho(discarded);
+export function renderDeadLetter(letter: FullDeadLetterView, screen: Screen): string[] {
+  const { bold, red, dim } = screen.colours;
+  const { batch, item, key, code, deaths, discarded, edited, checkpoint } = letter;
+  const name = key === null ? "" : `  ${makeInert(key)}`;
+  return [
+    `${bold(`item ${item}`)}${name}  ${dim(batch)}`,
+    red(makeInert(code)),
+    ...makeInertLines(letter.message).flatMap((line) => wrapLine(line, screen.columns)),
+    "",
+    ...renderFacts(
+      [
+        { name: "class", value: letter.class },
+        { name: "step", value: letter.step },
+        { name: "attempts", value: letter.attempts },
+        {
+          name: "deaths",
+          value: deaths === 0 ? null : `${countNoun(deaths, "process", "processes")} with it`,
+        },
+        { name: "drive", value: letter.drive },
+        { name: "failed at", value: letter.failedAt },
+        { name: "discarded by", value: discarded === null ? null : describeWho(discarded) },
+        { name: "edited", value: edited ? "this payload is not the source's" : null },
+        {
+          name: "checkpoint",
+          value:
+            checkpoint === null ? null : `${checkpoint.name} ${JSON.stringify(checkpoint.data)}`,
+        },
+      ],
+      screen,
+    ),
+    "",
+    ...renderPayload(letter, screen),
+  ];
+}
+
+function renderPayload({ payload, payloadProblem }: FullDeadLetterView, screen: Screen): string[] {
+  const { dim, cyan } = screen.colours;
+  if (payloadProblem === null) {
+    return [dim("payload"), ...JSON.stringify(payload, null, 2).split("\n").map(makeInert)];
+  }
+  return [
+    dim("no payload"),
+    makeInert(payloadProblem),
+    cyan("hint: --pipeline-file <file> reads it from the pipeline's source."),
+  ];
 }

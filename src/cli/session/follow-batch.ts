@@ -11,7 +11,8 @@ import {
 import { type Clock, sleep } from "../../ports/clock.ts";
 import type { BatchSnapshot } from "../../ports/store/conducting.ts";
 import type { Store } from "../../ports/store/store.ts";
-import { describeHold, nameHold } from "../../views/hold.ts";
+import { describeHold } from "../../views/hold.ts";
+import { nameHold } from "../render/batch-words.ts";
 import { DRAW_EVERY_MS, type ProgressDisplay } from "../render/progress-display.ts";
 import { describeStepTurn } from "../../views/step.ts";
 

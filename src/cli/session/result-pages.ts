@@ -45,8 +45,3 @@ export async function* readLetters(
     }
   }
 }
-
-/** The last step that has begun: where a batch's results are, unless it is asked for another. */
-export function getLastStep({ settings }: BatchSnapshot): number {
-  return settings.steps.length - 1;
-}

@@ -1,8 +1,7 @@
-/** `sluice deliveries`: the events that were given up, and what is done about one of them. */
-import { type Command, Option } from "commander";
+/** `sluice topics undelivered`, `retry` and `discard`: events and messages that were given up. */
+import type { Command } from "commander";
 import { describeError, SluiceError } from "../../../core/base/errors.ts";
 import { readGroupName } from "../../../core/events/reader-name.ts";
-import type { UndeliveredLetter } from "../../../ports/store/delivering.ts";
 import type { Store } from "../../../ports/store/store.ts";
 import { Consumer } from "../../../runtime/delivering/consumer.ts";
 import { type Recipient, Subscriber } from "../../../runtime/delivering/subscriber.ts";
@@ -11,72 +10,79 @@ import {
   listLetters,
   redeliverLetter,
 } from "../../../runtime/delivering/undelivered.ts";
-import type { Cli } from "../../output/cli.ts";
-import { addExamples } from "../../flags/command-help.ts";
-import { confirmAct } from "../../output/confirm.ts";
+import { type DeliveryDoneView, viewDelivery, viewDeliveryDone } from "../../../views/delivery.ts";
 import type { CommonFlags } from "../../config/common-flags.ts";
-import { type Config, readNumber } from "../../config/config.ts";
+import { type Config, type NumberFlag, readNumber } from "../../config/config.ts";
+import { addYesFlag } from "../../flags/act-flags.ts";
+import { addExamples } from "../../flags/command-help.ts";
+import { addLimitFlag, readLimitFlag, TABLE_LIMIT } from "../../flags/limit-flag.ts";
+import { readSubFlags } from "../../flags/sub-command.ts";
+import type { Cli } from "../../output/cli.ts";
+import { confirmAct } from "../../output/confirm.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { formatJson, makeInert } from "../../output/inert-text.ts";
-import { renderLetters, viewLetter } from "../../render/deliveries.ts";
+import { renderDeliveries } from "../../render/deliveries.ts";
 import { withStore } from "../../session/with-store.ts";
 
-interface DeliveriesFlags extends CommonFlags {
+interface UndeliveredFlags extends CommonFlags {
   readonly limit?: string;
-  readonly retry?: string;
-  readonly discard?: string;
-  readonly forget?: string;
+}
+
+interface DiscardFlags extends CommonFlags {
   readonly yes?: boolean;
 }
 
-const TABLE_LIMIT = 100;
-const LIMIT_MAX = 1_000_000_000;
+const ABOUT_DELIVERY = "number of the delivery, see `topics undelivered`";
 
-export function addDeliveriesCommand(program: Command, cli: Cli): void {
-  const command = program
-    .command("deliveries")
-    .summary("list events that could not be delivered, retry or discard one")
+export function addUndeliveredCommand(parent: Command, cli: Cli): void {
+  const command = parent
+    .command("undelivered")
+    .summary("list events and messages that were not delivered")
     .description(
-      "Lists the undelivered letters: events that a webhook, a command, a file or a program did not " +
-        "take, oldest first. A letter of a sink of the configuration can be tried again.",
-    )
-    .option("--limit <n>", `at most this many (default: ${TABLE_LIMIT}, with --json all)`)
-    .option("--retry <letter>", "deliver this one now; it is dropped when that works")
-    .addOption(
-      new Option("--discard <letter>", "drop this one for good; asks first").conflicts("retry"),
-    )
-    .addOption(
-      new Option(
-        "--forget <subscriber>",
-        "forget one that will not come again, with its letters; asks first",
-      ).conflicts(["retry", "discard"]),
-    )
-    .option("--yes", "do not ask")
-    .action(async () => {
-      cli.finish(await deliveries(cli, command.optsWithGlobals<DeliveriesFlags>()));
-    });
+      "List the events and messages that a sink or a program did not accept, oldest first. The engine has " +
+        "stopped to retry them.",
+    );
+  addLimitFlag(command, "deliveries", `${TABLE_LIMIT}, with --json all`).action(async () => {
+    cli.finish(await list(cli, readSubFlags<UndeliveredFlags>(command)));
+  });
   addExamples(command, [
-    ["sluice deliveries", "what was given up, and why"],
-    ["sluice deliveries --retry 3", "try the letter 3 again"],
-    ["sluice deliveries --discard 3 --yes", "nobody needs it any more"],
-    ["sluice deliveries --forget ops --yes", "retention owes ops nothing any more"],
+    ["sluice topics undelivered", "what was given up, and why"],
+    ["sluice topics retry 3", "deliver number 3 again"],
   ]);
 }
 
-function deliveries(cli: Cli, flags: DeliveriesFlags): Promise<number> {
-  const { limit, retry, discard, forget } = flags;
-  const numbers = [
-    { name: "--limit", given: limit, max: LIMIT_MAX },
-    { name: "--retry", given: retry, max: Number.MAX_SAFE_INTEGER },
-    { name: "--discard", given: discard, max: Number.MAX_SAFE_INTEGER },
-  ];
-  return withStore(cli, flags, numbers, async ({ store, config }) => {
-    const isJson = flags.json === true;
-    if (retry !== undefined) return retryLetter(cli, store, config, Number(retry), isJson);
-    if (discard !== undefined) return discardLetter(cli, store, Number(discard), flags);
-    if (forget !== undefined) return forgetSubscriber(cli, store, forget, flags);
-    if (isJson) await printJson(cli, store, readNumber(limit) ?? Infinity);
-    else await printTable(cli, store, readNumber(limit) ?? TABLE_LIMIT);
+export function addRetryCommand(parent: Command, cli: Cli): void {
+  const command = parent
+    .command("retry")
+    .summary("deliver an undelivered event or message again")
+    .description(
+      "Deliver one event or message again, to the sink of the configuration (notify or consume) that it " +
+        "was for. It leaves the list when the sink accepts it.",
+    )
+    .argument("<delivery>", ABOUT_DELIVERY)
+    .action(async (text: string) => {
+      cli.finish(await retry(cli, text, readSubFlags<CommonFlags>(command)));
+    });
+  addExamples(command, [["sluice topics retry 3", "deliver number 3 again"]]);
+}
+
+export function addDiscardCommand(parent: Command, cli: Cli): void {
+  const command = parent
+    .command("discard")
+    .summary("drop an undelivered event or message for good")
+    .description("Drop one undelivered event or message for good. Asks for confirmation.")
+    .argument("<delivery>", ABOUT_DELIVERY);
+  addYesFlag(command).action(async (text: string) => {
+    cli.finish(await discard(cli, text, readSubFlags<DiscardFlags>(command)));
+  });
+  addExamples(command, [["sluice topics discard 3 --yes", "drop number 3"]]);
+}
+
+function list(cli: Cli, flags: UndeliveredFlags): Promise<number> {
+  return withStore(cli, flags, [readLimitFlag(flags.limit)], async ({ store }) => {
+    const limit = readNumber(flags.limit);
+    if (flags.json === true) await printJson(cli, store, limit ?? Infinity);
+    else await printTable(cli, store, limit ?? TABLE_LIMIT);
     return EXIT.ok;
   });
 }
@@ -85,7 +91,7 @@ async function printJson(cli: Cli, store: Store, limit: number): Promise<void> {
   let shown = 0;
   for await (const letter of listLetters(store)) {
     if (cli.out.closed || shown++ >= limit) return;
-    await cli.out.write(`${formatJson(viewLetter(letter))}\n`);
+    await cli.out.write(`${formatJson(viewDelivery(letter))}\n`);
   }
 }
 
@@ -93,45 +99,46 @@ async function printTable(cli: Cli, store: Store, limit: number): Promise<void> 
   // One more, to know whether there are more.
   const letters = await store.listUndelivered({ afterId: 0, limit: limit + 1 });
   if (letters.length === 0) {
-    cli.err.line("no undelivered letters");
+    cli.err.line("no undelivered events or messages");
     return;
   }
-  const lines = renderLetters(letters.slice(0, limit), cli.clock.wallMs(), cli.out);
-  for (const line of lines) cli.out.line(line);
+  const shown = letters.slice(0, limit).map(viewDelivery);
+  for (const line of renderDeliveries(shown, cli.clock.wallMs(), cli.out)) cli.out.line(line);
   if (letters.length > limit) cli.err.line("there are more: --limit <n> or --json shows them");
 }
 
-async function retryLetter(
-  cli: Cli,
-  store: Store,
-  config: Config,
-  id: number,
-  isJson: boolean,
-): Promise<number> {
-  const letter = await findLetter(store, id);
-  const recipient = findRecipient(config, letter.reader);
-  if (recipient === null) {
-    throw new SluiceError(
-      "NO_SUBSCRIBER",
-      `the letter ${id} is for ${letter.reader}, which is not in notify of the configuration`,
-      { hint: `A program that subscribes ${letter.reader} can call engine.redeliver(${id}).` },
-    );
-  }
-  const { signal } = new AbortController();
-  try {
-    await redeliverLetter(letter, recipient, { store, clock: cli.clock, signal });
-  } catch (error) {
-    const { code, message } = describeError(error);
-    throw new SluiceError("REDELIVERY_FAILED", `the letter ${id} is kept: ${message} (${code})`, {
-      hint: "Mend what it says and retry, or drop it with --discard.",
-      cause: error,
-    });
-  }
-  report(cli, letter, "delivered", isJson);
-  return EXIT.ok;
+function readDelivery(given: string): NumberFlag {
+  return { name: "<delivery>", given, max: Number.MAX_SAFE_INTEGER };
 }
 
-/** The sink of the configuration that a letter is for. */
+function retry(cli: Cli, text: string, flags: CommonFlags): Promise<number> {
+  return withStore(cli, flags, [readDelivery(text)], async ({ store, config }) => {
+    const id = Number(text);
+    const letter = await findLetter(store, id);
+    const recipient = findRecipient(config, letter.reader);
+    if (recipient === null) {
+      throw new SluiceError(
+        "NO_SUBSCRIBER",
+        `delivery ${id} is for ${letter.reader}, which is not in notify or consume of the configuration`,
+        { hint: `A program that subscribes ${letter.reader} can call engine.redeliver(${id}).` },
+      );
+    }
+    const { signal } = new AbortController();
+    try {
+      await redeliverLetter(letter, recipient, { store, clock: cli.clock, signal });
+    } catch (error) {
+      const { code, message } = describeError(error);
+      throw new SluiceError("REDELIVERY_FAILED", `delivery ${id} is kept: ${message} (${code})`, {
+        hint: `Fix the cause and retry, or drop it with sluice topics discard ${id}.`,
+        cause: error,
+      });
+    }
+    report(cli, viewDeliveryDone(letter, "delivered"), flags);
+    return EXIT.ok;
+  });
+}
+
+/** The sink of the configuration that a delivery is for. */
 function findRecipient({ notify, consume }: Config, reader: string): Recipient | null {
   const sink = notify.get(reader);
   if (sink !== undefined) return new Subscriber(reader, sink);
@@ -141,44 +148,19 @@ function findRecipient({ notify, consume }: Config, reader: string): Recipient |
   return new Consumer(consumed.topic, consumed.group, consumed.sink);
 }
 
-async function discardLetter(
-  cli: Cli,
-  store: Store,
-  id: number,
-  flags: DeliveriesFlags,
-): Promise<number> {
-  const letter = await findLetter(store, id);
-  const { type, event, reader } = letter;
-  await confirmAct(cli, flags, `Drop the ${type} ${event} for ${reader} for good?`);
-  await store.dropUndelivered(id);
-  report(cli, letter, "discarded", flags.json === true);
-  return EXIT.ok;
+function discard(cli: Cli, text: string, flags: DiscardFlags): Promise<number> {
+  return withStore(cli, flags, [readDelivery(text)], async ({ store }) => {
+    const id = Number(text);
+    const letter = await findLetter(store, id);
+    const { type, event, reader } = letter;
+    await confirmAct(cli, flags, `Drop the ${type} ${event} for ${reader} for good?`);
+    await store.dropUndelivered(id);
+    report(cli, viewDeliveryDone(letter, "discarded"), flags);
+    return EXIT.ok;
+  });
 }
 
-async function forgetSubscriber(
-  cli: Cli,
-  store: Store,
-  reader: string,
-  flags: DeliveriesFlags,
-): Promise<number> {
-  await confirmAct(cli, flags, `Forget the subscriber ${reader} with all of its letters?`);
-  if (!(await store.forgetReader(reader))) {
-    throw new SluiceError("NO_SUBSCRIBER", `this store knows no subscriber ${reader}`, {
-      hint: "A subscriber is called as in notify of the configuration, or as in engine.subscribe.",
-    });
-  }
-  if (flags.json === true) cli.out.line(formatJson({ reader, done: "forgotten" }));
-  else cli.out.line(`forgotten  ${makeInert(reader)}`);
-  return EXIT.ok;
-}
-
-function report(
-  cli: Cli,
-  letter: UndeliveredLetter,
-  done: "delivered" | "discarded",
-  isJson: boolean,
-): void {
-  const { id, event, reader } = letter;
-  if (isJson) cli.out.line(formatJson({ letter: id, event, reader, done }));
-  else cli.out.line(`${done}  ${makeInert(event)}  ${makeInert(reader)}`);
+function report({ out }: Cli, view: DeliveryDoneView, { json }: CommonFlags): void {
+  if (json === true) out.line(formatJson(view));
+  else out.line(`${view.done}  ${makeInert(view.event)}  ${makeInert(view.reader)}`);
 }
