@@ -10,13 +10,20 @@ import { type ReasonView, viewReason } from "./why.ts";
 export interface LaneView {
   readonly lane: string;
   readonly policy: LanePolicy;
-  readonly pause: PauseFacts | null;
+  readonly pause: LanePauseView | null;
   /** The batch that has its turn. */
   readonly holder: HolderView | null;
   /** Batches in the queue. */
   readonly waiting: number;
   /** Batches that were taken out of it. */
   readonly parked: number;
+}
+
+/** A pause of the lane or of its pipeline. */
+export type LanePauseView = Pick<PauseFacts, "scope" | "name" | "by" | "why">;
+
+function viewPause({ scope, name, by, why }: PauseFacts): LanePauseView {
+  return { scope, name, by, why };
 }
 
 export interface HolderView {
@@ -32,7 +39,7 @@ export function viewLane(facts: LaneFacts, holder: BatchSnapshot | null): LaneVi
   return {
     lane,
     policy,
-    pause,
+    pause: pause === null ? null : viewPause(pause),
     holder: holder === null ? null : viewHolder(holder),
     waiting,
     parked,

@@ -109,7 +109,7 @@ function checkIntegrity(db: DatabaseSync): Check {
   const rows = db.prepare("PRAGMA quick_check(3)").all() as { quick_check: string }[];
   const problems = rows.map((row) => row.quick_check).filter((text) => text !== "ok");
   if (problems.length === 0) return good("integrity", "SQLite finds the file sound");
-  const remedy = "Restore the store from a backup (`sluice backup` makes them).";
+  const remedy = "Restore the store from a backup (`sluice copy <file>` makes them).";
   return bad("integrity", problems.join("; "), remedy);
 }
 

@@ -63,7 +63,7 @@ describe("the list", () => {
       (await runLines<Letter>(work, "dead", id, ...args)).map(({ item }) => item);
     expect(await list()).toEqual([0, 5, 10, 15]);
     expect(await list("--code", "ODD")).toEqual([5, 15]);
-    expect(await list("--key", "i10", "--key", "i0")).toEqual([0, 10]);
+    expect(await list("--item-key", "i10", "--item-key", "i0")).toEqual([0, 10]);
     expect(await list("--item", "15")).toEqual([15]);
     expect(await list("--class", "transient")).toEqual([]);
     expect(await list("--step", "letters", "--limit", "2")).toEqual([0, 5]);

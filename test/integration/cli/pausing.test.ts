@@ -48,7 +48,7 @@ test("pause --now makes a worker give back what it runs", async () => {
   expect(await readPending(id)).toBe(10);
   work.write("go", "");
   await work.run("resume", id);
-  expect((await work.run("watch", id)).code).toBe(0);
+  expect((await work.run("status", id, "--watch")).code).toBe(0);
   await stopWorker(worker);
 });
 

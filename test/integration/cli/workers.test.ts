@@ -122,7 +122,7 @@ test("a file that was edited after it was sliced fails the batch, with the reaso
   const { code, stdout } = await work.run("work", "pipeline.ts", "--until-idle");
   expect(code).toBe(0);
   expect(stdout).toContain(`${id}  letters  failed: SOURCE_CHANGED`);
-  const watched = await work.runJson("watch", id);
+  const watched = await work.runJson("status", id, "--watch");
   expect(watched.code).toBe(1);
   expect(watched.view).toMatchObject({ state: "failed", reason: { code: "SOURCE_CHANGED" } });
   expect(watched.view.reason?.message).toMatch(/items\.jsonl is not what was sliced/);
@@ -137,7 +137,7 @@ test("watch follows a batch that others work on until it ends, and exits as it",
   }`);
   work.writeItems(5);
   const id = (await work.run(...SUBMIT)).stdout.trim();
-  const watcher = work.start(["watch", id, "--json"]);
+  const watcher = work.start(["status", id, "--watch", "--json"]);
   const worker = work.start(["work", "pipeline.ts", "--until-idle"]);
   await worker.waitFor(/working on/);
   work.write("go", "");

@@ -39,8 +39,8 @@ export function addUndeliveredCommand(parent: Command, cli: Cli): void {
     .command("undelivered")
     .summary("list events and messages that were not delivered")
     .description(
-      "List the events and messages that a sink or a program did not accept, oldest first. The engine has " +
-        "stopped to retry them.",
+      "List the events and messages that a sink or a program did not accept, oldest first. The engine " +
+        "does not retry them any more.",
     );
   addLimitFlag(command, "deliveries", `${TABLE_LIMIT}, with --json all`).action(async () => {
     cli.finish(await list(cli, readSubFlags<UndeliveredFlags>(command)));

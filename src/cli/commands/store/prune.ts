@@ -43,9 +43,9 @@ export function addPruneCommand(program: Command, cli: Cli): void {
         "been told of. Asks for confirmation.",
     )
     .argument("[batch]", `only this batch, if it is old enough: ${ABOUT_BATCH}`)
-    .option("--keep <age>", "how long ended batches can be redriven (default: keepMs, 30d)")
+    .option("--keep <duration>", "how long ended batches can be redriven (default: keepMs, 30d)")
     .option(
-      "--keep-evidence <age>",
+      "--keep-evidence <duration>",
       `how long ended batches are kept, or ${FOREVER} (default: keepEvidenceMs, ${FOREVER})`,
     )
     .option("--dry-run", "show what would be done, and change nothing");
