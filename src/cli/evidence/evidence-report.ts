@@ -86,7 +86,7 @@ ${renderFacts(view)}
 <h2>Steps</h2>
 ${renderSteps(view)}
 <h2>What operators did</h2>
-${renderRecords(facts.acts, isBroken ? "Nothing, up to where the ledger is broken." : "Nobody interfered.")}
+${renderRecords(facts.acts, isBroken ? "Nothing, up to where the ledger is broken." : "None.")}
 <h2>Failures</h2>
 ${renderLetters(letters)}${more}
 <h2>What happened</h2>
@@ -101,7 +101,7 @@ ${renderTable(["file", "what it is"], facts.files)}
 }
 
 function renderVerdict(verdict: Verdict): string {
-  // Here nobody has said which key is trusted: that is the reader's to say.
+  // Which key is trusted is for the reader to say.
   const isSigned = verdict.kind === "intact" && isConclusive({ ...verdict, isTrusted: true });
   const mood = verdict.kind === "broken" ? "bad" : isSigned ? "good" : "partly";
   const lines = describeVerdict(verdict).map((line) => escape(line));

@@ -9,7 +9,7 @@ export const EXIT = {
   usage: 2,
   completedWithErrors: 3,
   stoppedEarly: 4,
-  /** EX_SOFTWARE of sysexits.h: whoever supervises should not just start it again. */
+  /** EX_SOFTWARE of sysexits.h: a supervisor should not just restart it. */
   fatal: 70,
 } as const;
 
@@ -39,7 +39,7 @@ export function decideExitCode(state: EndedState): number {
   }
 }
 
-/** The user's to mend before the same command can work; everything else is a failure. */
+/** The user must fix these before the same command can work; everything else is a failure. */
 const USAGE_CODES: ReadonlySet<string> = new Set([
   "AMBIGUOUS_BATCH",
   "AMBIGUOUS_ITEM",

@@ -108,7 +108,7 @@ function alignCell(text: string, width: number, align: "left" | "right"): string
 }
 
 export interface Fact {
-  /** Empty for a line that goes on with the fact before it. */
+  /** Empty for a line that continues the fact before it. */
   readonly name: string;
   /** Null leaves the fact out. */
   readonly value: Cell;

@@ -24,7 +24,7 @@ export interface WorkVigilParts {
 const LAST_WORDS_MS = 10_000;
 
 /**
- * A port that somebody chose must be free. The default one may be another worker's on the same host:
+ * A port that was chosen must be free. The default one may be another worker's on the same host:
  * then this one does without, and says so.
  */
 export async function startVigil(parts: WorkVigilParts): Promise<Vigil> {

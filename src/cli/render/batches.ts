@@ -19,7 +19,7 @@ export function renderBatches(
   screen: Screen,
 ): string[] {
   const hasNotes = batches.some(({ note }) => note !== null);
-  // A lane is the pipeline's name unless somebody chose one.
+  // A lane is the pipeline's name unless one was chosen.
   const hasLanes = batches.some(({ view }) => view.lane !== view.pipeline);
   const { dim, red } = screen.colours;
   const columns: Column<ListedBatch>[] = [

@@ -13,7 +13,7 @@ export const DRAW_EVERY_MS = 100;
 const LINE_EVERY_MS = 5_000;
 /** A message that comes again and again is shown once in this time. */
 const REPEAT_EVERY_MS = 10_000;
-/** Events of errors that nobody has classified. */
+/** Events of unclassified errors. */
 const UNEXPECTED = /\.unexpected_error$/u;
 const CLEAR_LINE = "\r\u001b[K";
 

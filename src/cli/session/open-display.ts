@@ -1,4 +1,4 @@
-/** How a command tells what goes on: for people or as JSON lines, and never with a secret in it. */
+/** How a command reports progress: for people or as JSON lines, and never with a secret. */
 import type { Cli } from "../output/cli.ts";
 import type { Config } from "../config/config.ts";
 import { JsonLog } from "../render/json-log.ts";

@@ -16,9 +16,7 @@ test("submit records and slices, runs nothing, and prints the id alone", async (
   const { code, stdout, stderr } = await work.run(...SUBMIT);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^b-[a-z2-7]{12}\n$/);
-  expect(stderr).toContain(
-    "sliced: 250 items in 3 chunks. To work on it:\n  sluice work pipeline.ts",
-  );
+  expect(stderr).toContain("sliced: 250 items in 3 chunks. To run it:\n  sluice work pipeline.ts");
   expect(() => work.read("ran.txt")).toThrow();
   const { view } = await work.runJson("status", stdout.trim());
   expect(view).toMatchObject({ state: "running", planned: 250, pending: 250 });

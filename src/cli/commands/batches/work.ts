@@ -238,7 +238,7 @@ async function watchOver(cli: Cli, parts: WatchParts, flags: WorkFlags): Promise
         if (await look()) return;
         setbacks.clear();
       } catch (error) {
-        // The engine outlasts a store that is away, and so does whoever looks on.
+        // The engine waits for a store that is unreachable, and so does this loop.
         waitMs = setbacks.note(error);
         if (waitMs === null) throw error;
       }
