@@ -47,7 +47,7 @@ test("that have nothing unfinished are none", async () => {
     stderr: "no lane has an unfinished batch\n",
   });
   const shown = await work.run("lanes", "show", "case-1");
-  expect(shown).toMatchObject({ code: 0, stderr: "no batch of lane case-1 is unfinished\n" });
+  expect(shown).toMatchObject({ code: 0, stderr: "lane case-1 has no unfinished batch\n" });
 });
 
 test("show has the queue in order, with what each waits for", async () => {
@@ -140,7 +140,7 @@ test("--until-idle ends only when those that wait have run, too", async () => {
 test("the policy skip lets others pass a paused head, which is resumed later", async () => {
   expect(await work.run("lanes", "policy", "case-1", "skip")).toMatchObject({
     code: 0,
-    stdout: "lane case-1: a batch that cannot go on is skipped until it can\n",
+    stdout: "lane case-1: a stuck batch is skipped until it can continue\n",
   });
   expect((await work.run("lanes")).stdout).toMatch(/ skip$/m);
   await work.run("pause", first);

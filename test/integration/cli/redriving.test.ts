@@ -44,9 +44,7 @@ test("an ended batch is reopened, and a worker brings it to a better end", async
   const { code, stdout, stderr } = await work.run("redrive", id, "--yes", "--why", "mended");
   expect(code).toBe(0);
   expect(stdout).toBe("4 dead letters back to work in drive 2\n");
-  expect(stderr).toContain(
-    "it needs a worker, as none has its pipeline: sluice work <pipeline.ts>",
-  );
+  expect(stderr).toContain("no worker has its pipeline. Start one: sluice work <pipeline.ts>");
   expect((await work.runJson("status", id)).view).toMatchObject({
     state: "running",
     succeeded: 16,
@@ -229,8 +227,8 @@ describe("is refused with exit 2, and changes nothing", () => {
     expect(await refused("--code", "OTHER")).toMatch(/^error CANNOT_REDRIVE/);
     expect(await refused("--step", "leters")).toContain("Did you mean letters?");
     expect(await refused("--class", "permanet")).toContain("Did you mean permanent?");
-    expect(await refused("--item", "one")).toMatch(/^error USAGE: "one" is no item/);
-    expect(await refused("--rate", "0/s")).toMatch(/^error USAGE: --rate "0/s" is out of range/);
+    expect(await refused("--item", "one")).toMatch(/^error USAGE: "one" is not an item number/);
+    expect(await refused("--rate", "0/s")).toMatch(/^error USAGE: --rate "0\/s" is out of range/);
     expect(await refused("--limit", "0")).toMatch(/^error BAD_CONFIG: .*\n.*--limit must be/);
     expect((await work.runJson("status", id)).view.state).toBe("completed_with_errors");
     expect(await readLettersOf(id)).toHaveLength(4);

@@ -190,7 +190,7 @@ test("a process that cannot go on stops all of them with 70", async () => {
   const { code, stderr } = await work.run(...WORK, "2");
   expect(code, stderr).toBe(70);
   expect(stderr).toMatch(/^\[\d\] error NO_ACCESS: credentials are gone$/m);
-  expect(stderr).toMatch(/process \d cannot go on \(exit 70\): the others are stopped/);
+  expect(stderr).toMatch(/process \d cannot continue \(exit 70\): the others are stopped/);
   expect(readPids().filter(isAlive)).toEqual([]);
 });
 
