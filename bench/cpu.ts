@@ -1,6 +1,6 @@
 /**
  * The questions about CPU work: what a second core brings, and whether the worker's own loop stays
- * free meanwhile. README.md says in words what each means.
+ * free meanwhile. README.md explains each.
  */
 import { count, divide, type Question } from "./question.ts";
 
@@ -16,13 +16,18 @@ export const QUICK_CPU_SIZES: CpuSizes = { tasks: 50 };
 
 const SCRIPT = new URL("./subjects/sluice-cpu.ts", import.meta.url);
 
+const KINDS = ["processes", "threads"] as const;
+type Kind = (typeof KINDS)[number];
+const SINGULARS: Readonly<Record<Kind, string>> = { processes: "process", threads: "thread" };
+
 export function listCpuQuestions(sizes: CpuSizes): readonly Question[] {
   return [askAboutCores(sizes)];
 }
 
 function askAboutCores({ tasks }: CpuSizes): Question {
-  const nameOf = (kind: string, size: number): string => `${size} of ${kind}`;
-  const subjects = ["processes", "threads"].flatMap((kind) =>
+  const nameOf = (kind: Kind, size: number): string =>
+    size === 1 ? `1 ${SINGULARS[kind]}` : `${size} ${kind}`;
+  const subjects = KINDS.flatMap((kind) =>
     [1, 2].map((size) => ({
       name: nameOf(kind, size),
       script: SCRIPT,
@@ -31,13 +36,13 @@ function askAboutCores({ tasks }: CpuSizes): Question {
   );
   return {
     key: "a",
-    title: `${count(tasks)} tasks of some 20 ms each, on one core and on two`,
+    title: `${count(tasks)} tasks of about 20 ms each, in a pool of one and of two`,
     subjects,
     shown: [
       { name: "tasksPerSecond", unit: "tasks/s" },
-      { name: "loopLagP99Ms", unit: "ms lag of the loop, p99" },
+      { name: "loopLagP99Ms", unit: "ms event-loop delay, p99" },
     ],
-    targets: ["processes", "threads"].flatMap((kind) => [
+    targets: KINDS.flatMap((kind) => [
       {
         what: `${nameOf(kind, 2)} / ${nameOf(kind, 1)}`,
         compute: (median) =>
@@ -49,10 +54,10 @@ function askAboutCores({ tasks }: CpuSizes): Question {
         unit: "x",
       } satisfies Question["targets"][number],
       {
-        what: `lag of the loop, ${nameOf(kind, 2)}`,
+        what: `p99 of the event-loop delay, ${nameOf(kind, 2)}`,
         compute: (median) => median(nameOf(kind, 2), "loopLagP99Ms"),
         bound: kind === "processes" ? { kind: "below", limit: 50 } : null,
-        unit: " ms",
+        unit: "ms",
       } satisfies Question["targets"][number],
     ]),
   };

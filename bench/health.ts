@@ -1,4 +1,4 @@
-/** The question about health: how soon a worker answers for it while its handlers hold the loop. */
+/** The question about health: how soon a worker answers while its handlers block the loop. */
 import type { Question } from "./question.ts";
 
 export const FULL_HEALTH_SECONDS = 60;
@@ -12,12 +12,12 @@ export function askAboutHealth(seconds: number): Question {
   const name = `${WORKERS} workers`;
   return {
     key: "b",
-    title: `/health of ${WORKERS} workers whose handlers hold the loop, ${seconds} s`,
+    title: `/health of ${WORKERS} workers whose handlers block the loop, ${seconds} s`,
     subjects: [{ name, script: SCRIPT, options: { seconds, workers: WORKERS } }],
     shown: [
       { name: "p50Ms", unit: "ms, median" },
       { name: "p99Ms", unit: "ms, p99" },
-      { name: "maxMs", unit: "ms, longest" },
+      { name: "maxMs", unit: "ms, max" },
       { name: "answers", unit: "answers" },
     ],
     targets: [
@@ -25,7 +25,7 @@ export function askAboutHealth(seconds: number): Question {
         what: "p99 of an answer",
         compute: (median) => median(name, "p99Ms"),
         bound: { kind: "below", limit: 50 },
-        unit: " ms",
+        unit: "ms",
       },
     ],
   };

@@ -1,7 +1,7 @@
 /**
  * The questions that decide whether the engine is quick enough at heart. Each names its subjects,
- * the figures that are shown, and the targets, which are ratios wherever a machine's mood would
- * otherwise decide. README.md says in words what each question means.
+ * the figures that are shown, and the targets, which are ratios wherever the result depends on
+ * the machine. README.md explains each question.
  */
 import {
   count,
@@ -153,7 +153,7 @@ function askAboutMemory(sets: readonly ItemsGiven[]): Question {
   const [small = "", large = ""] = names;
   return {
     key: "d",
-    title: "peak memory against the number of items, chunk 1,000",
+    title: "peak memory by number of items, chunk 1,000",
     subjects: sets.map((given) => ({
       name: nameOf(given),
       script: SCRIPTS.sluiceRun,
@@ -162,7 +162,7 @@ function askAboutMemory(sets: readonly ItemsGiven[]): Question {
     shown: [commandPeakRss, itemsPerSecond],
     targets: [
       {
-        what: "growth from the smaller to the larger",
+        what: "growth from the smaller to the larger batch",
         compute: (median) =>
           subtract(median(large, "commandPeakRssMb"), median(small, "commandPeakRssMb")),
         bound: { kind: "below", limit: 20 },
@@ -182,13 +182,13 @@ function askAboutMemory(sets: readonly ItemsGiven[]): Question {
 
 function askAboutBacklog(sizes: Sizes): Question {
   const nameOf = (waiting: number, perCommit: number) =>
-    `${count(waiting)} waiting, ${perCommit} a commit`;
+    `${count(waiting)} waiting, ${perCommit} per commit`;
   const [few, many] = sizes.waitingChunks;
   // One at a time the disk hides most of what a slow lease costs; 64 at a time it does not.
   const perCommitSizes = [1, 64];
   return {
     key: "e",
-    title: "lease-and-settle speed against the chunks that wait",
+    title: "lease-and-settle speed by number of waiting chunks",
     subjects: perCommitSizes.flatMap((perCommit) =>
       [few, many].map((waiting) => ({
         name: nameOf(waiting, perCommit),
@@ -199,7 +199,7 @@ function askAboutBacklog(sizes: Sizes): Question {
     ),
     shown: [{ name: "chunksPerSecond", unit: "chunks/s" }],
     targets: perCommitSizes.map((perCommit) => ({
-      what: `${count(many)} / ${count(few)} waiting, ${perCommit} a commit`,
+      what: `${count(many)} / ${count(few)} waiting, ${perCommit} per commit`,
       compute: (median) =>
         divide(
           median(nameOf(many, perCommit), "chunksPerSecond"),
@@ -215,7 +215,7 @@ function askAboutEnding(sizes: Sizes): Question {
   const sluice = "Sluice";
   return {
     key: "f",
-    title: `last handler's return to batch.ended, ${count(sizes.smallBatches)} small batches`,
+    title: `from the last handler's return to batch.ended, ${count(sizes.smallBatches)} small batches`,
     subjects: [
       {
         name: sluice,

@@ -1,6 +1,6 @@
 /**
- * The questions about the ledger: how long somebody waits who verifies an export, and what a record of
- * an item costs the worker that makes it. README.md says in words what each means.
+ * The questions about the ledger: how long verifying an export takes, and what the record of an item
+ * costs the worker that makes it. README.md explains each.
  */
 import { count, divide, type Question } from "./question.ts";
 
@@ -31,7 +31,7 @@ function askAboutVerifying({ records }: LedgerSizes): Question {
   const nameOf = { verify: "verification", hash: "bare SHA-256" } as const;
   return {
     key: "a",
-    title: `Verifying an export of ${count(records)} records of items, four each, chunks of 100`,
+    title: `verifying an export of ${count(records)} item records, four per item, chunks of 100`,
     subjects: (["verify", "hash"] as const).map((does) => ({
       name: nameOf[does],
       script: VERIFY,
@@ -39,8 +39,8 @@ function askAboutVerifying({ records }: LedgerSizes): Question {
     })),
     shown: [
       { name: "seconds", unit: "s" },
-      { name: "cpuSeconds", unit: "s of a core" },
-      { name: "bytesPerRecord", unit: "bytes a record" },
+      { name: "cpuSeconds", unit: "CPU s" },
+      { name: "bytesPerRecord", unit: "bytes per record" },
       { name: "peakRssMb", unit: "MB" },
     ],
     targets: [
@@ -65,11 +65,11 @@ function askAboutWriting({ records }: LedgerSizes): Question {
   const name = "blocks of 400 records";
   return {
     key: "b",
-    title: `Making blocks of ${count(records)} records of items`,
+    title: `making blocks of ${count(records)} item records`,
     subjects: [{ name, script: WRITE, options: { records } }],
     shown: [
-      { name: "lineUs", unit: "us a record, its line alone" },
-      { name: "blockUs", unit: "us a record, with bytes, leaf and tree" },
+      { name: "lineUs", unit: "us per record, its line alone" },
+      { name: "blockUs", unit: "us per record, with bytes, leaf and tree" },
     ],
     targets: [
       {
@@ -92,10 +92,10 @@ function askAboutKeeping({ items }: LedgerSizes, pathOf: (items: number) => stri
   const whole = { itemsPath: pathOf(items), items, chunkSize: 1_000 };
   const plain = "no ledger of items";
   const signed = "no ledger of items, signed";
-  const kept = `${STATES} states an item, signed`;
+  const kept = `${STATES} states per item, signed`;
   return {
     key: "c",
-    title: `${count(items)} items, chunk 1,000, FULL, an empty handler, and ledgers`,
+    title: `${count(items)} items, chunk 1,000, FULL, an empty handler, with and without ledgers`,
     subjects: [
       { name: plain, script: RUN, options: { ...whole, states: 0, signs: 0 } },
       { name: signed, script: RUN, options: { ...whole, states: 0, signs: 1 } },
@@ -103,8 +103,8 @@ function askAboutKeeping({ items }: LedgerSizes, pathOf: (items: number) => stri
     ],
     shown: [
       { name: "itemsPerSecond", unit: "items/s" },
-      { name: "bytesPerItem", unit: "bytes an item on disk" },
-      { name: "bytesPerRecord", unit: "bytes a record on disk" },
+      { name: "bytesPerItem", unit: "bytes per item on disk" },
+      { name: "bytesPerRecord", unit: "bytes per record on disk" },
     ],
     targets: [
       {
@@ -117,7 +117,7 @@ function askAboutKeeping({ items }: LedgerSizes, pathOf: (items: number) => stri
         what: kept,
         compute: (median) => median(kept, "bytesPerRecord"),
         bound: { kind: "below", limit: 400 },
-        unit: "bytes a record",
+        unit: "bytes per record",
       },
       {
         what: `${signed} / ${plain}`,

@@ -1,7 +1,7 @@
 /**
- * The questions about what passes between batches and around them: how soon a successor starts,
- * what lanes cost, how long a cancel takes, how quickly dead letters go back to work. README.md says
- * in words what each means.
+ * The questions about what happens between batches: how soon a successor starts,
+ * what lanes cost, how long a cancel takes, how quickly dead letters go back to work. README.md
+ * explains each.
  */
 import { count, divide, type Question, type Target } from "./question.ts";
 
@@ -57,7 +57,7 @@ export function listLifeQuestions(sizes: LifeSizes): readonly Question[] {
 function askAboutSuccessor({ lanes, batchesPerLane }: LifeSizes): Question {
   return {
     key: "a",
-    title: `a batch's last handler's return to its successor's first call, ${count(lanes)} lanes`,
+    title: `from a batch's last handler's return to its successor's first call, ${count(lanes)} lanes`,
     subjects: PROCESSES.map((processes) => ({
       name: nameProcesses(processes),
       script: SCRIPTS.successor,
@@ -94,7 +94,7 @@ function askAboutLanes({ tinyBatches }: LifeSizes): Question {
 function askAboutCancel({ cancels }: LifeSizes): Question {
   return {
     key: "c",
-    title: `cancel request to acknowledgement, handlers that listen, ${count(cancels)} cancels`,
+    title: `from a cancel request to its acknowledgement, handlers that obey their signal, ${count(cancels)} cancels`,
     subjects: PROCESSES.map((processes) => ({
       name: nameProcesses(processes),
       script: SCRIPTS.cancel,
@@ -112,8 +112,8 @@ function askAboutRedrive({ letters }: LifeSizes): Question {
     title: `redrive of ${count(letters)} dead letters, chunks of 100`,
     subjects: [{ name: subject, script: SCRIPTS.redrive, options: { letters } }],
     shown: [
-      { name: "redriveMs", unit: "ms for the act" },
-      { name: "lettersPerSecond", unit: "letters/s to the new ending" },
+      { name: "redriveMs", unit: "ms for the redrive" },
+      { name: "lettersPerSecond", unit: "dead letters/s until the new ending" },
     ],
     targets: [],
   };

@@ -1,7 +1,6 @@
 /**
- * The questions about limits: how much of a rate is really used, whom a slow key holds up, and what
- * rates, caps, tenants and messages cost where they limit nothing. README.md says in words what each
- * means.
+ * The questions about limits: how much of a rate is used, whether a slow key delays others, and what
+ * rates, caps, tenants and messages cost where they limit nothing. README.md explains each.
  */
 import type { Subject } from "./measure.ts";
 import { count, divide, type Question, type Target } from "./question.ts";
@@ -58,7 +57,7 @@ function askAboutShare({ seconds }: LimitSizes): Question {
     `${count(perSecond)}/s, bursts of ${burst}`;
   return {
     key: "a",
-    title: `the share of a rate that is used, ${PROCESSES} processes`,
+    title: `share of a rate that is used, ${PROCESSES} processes`,
     subjects: RATES.map((rate) => ({
       name: nameOf(rate),
       script: SCRIPTS.rate,
@@ -105,10 +104,10 @@ function askAboutSlowKey({ fastItems }: LimitSizes): Question {
 function askAboutCost({ items }: LimitSizes, pathOf: (items: number) => string): Question {
   const options = { itemsPath: pathOf(items), items, chunkSize: 1_000 };
   const without = "without a rate";
-  const within = `with one of ${count(HUGE_RATE)}/s`;
+  const within = `with a rate of ${count(HUGE_RATE)}/s`;
   return {
     key: "c",
-    title: `${count(items)} items, chunk 1,000, FULL, and a rate that limits nothing`,
+    title: `${count(items)} items, chunk 1,000, FULL, with a rate that limits nothing`,
     subjects: [
       { name: without, script: SCRIPTS.sluice, options },
       { name: within, script: SCRIPTS.sluice, options: { ...options, perSecond: HUGE_RATE } },
@@ -137,12 +136,12 @@ function askAboutAll({ items }: LimitSizes, pathOf: (items: number) => string): 
     [`a cap of ${count(HUGE_CAP)}`, { ...whole, cap: HUGE_CAP }],
     [`a rate of ${count(HUGE_RATE)}/s`, { ...whole, perSecond: HUGE_RATE }],
     [`${TENANTS} tenants`, parts],
-    [`a message for ${EMIT_EVERY} items`, { ...whole, emitEvery: EMIT_EVERY }],
+    [`a message per ${EMIT_EVERY} items`, { ...whole, emitEvery: EMIT_EVERY }],
     [all, { ...parts, cap: HUGE_CAP, perSecond: HUGE_RATE, emitEvery: EMIT_EVERY }],
   ];
   return {
     key: "d",
-    title: `${count(items)} items, chunk 1,000, FULL, and limits, tenants and messages; ${SHORT_RUN_REPEATS} times the runs`,
+    title: `${count(items)} items, chunk 1,000, FULL, with limits, tenants and messages; ${SHORT_RUN_REPEATS} times the runs`,
     repeats: SHORT_RUN_REPEATS,
     subjects: [[without, whole] as const, ...extras].map(([name, options]) => ({
       name,
@@ -151,7 +150,7 @@ function askAboutAll({ items }: LimitSizes, pathOf: (items: number) => string): 
     })),
     shown: [
       { name: "itemsPerSecond", unit: "items/s" },
-      { name: "itemsPerCpuSecond", unit: "items/s of CPU" },
+      { name: "itemsPerCpuSecond", unit: "items per CPU second" },
     ],
     targets: extras.flatMap(([name]) => [
       compareSpeed(name, without, "itemsPerSecond", name === all),

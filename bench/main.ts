@@ -1,12 +1,7 @@
 /**
- * `node bench/main.ts heart`: measures Sluice beside a hand-written loop and a peer, in one run;
- * `life` measures what passes between batches: successors, lanes, cancels, redrives; `limits` how much
- * of a rate is used, and what limits cost; `cpu` what a second core brings,
- * and whether health answers meanwhile; `ledger` how long an export takes to verify, and what a record
- * of an item costs; `postgres` the store for many machines beside the queues that live on the same server;
- * `packets` a system on Sluice that reads PDFs: what a second reader brings, its memory, its reading.
+ * `node bench/main.ts <set>`: measures one set of questions; README.md says what each set asks.
  * Figures go to standard output, progress to standard error. The exit code is 1 when something could
- * not be measured, and says nothing about speed: a slow machine is not a failure.
+ * not be measured. It says nothing about speed: a slow machine is not a failure.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

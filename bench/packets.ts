@@ -1,7 +1,7 @@
 /**
  * The questions about site-packets, a system on Sluice that reads PDFs in its CPU pool: what a second
- * reader brings, how much memory long scans take, and how well they are read. README.md says in words
- * what each means.
+ * reader brings, how much memory long scans take, and how well they are read. README.md
+ * explains each.
  */
 import { count, divide, type Question } from "./question.ts";
 
@@ -44,7 +44,7 @@ function askAboutReaders({ textDocuments }: PacketSizes): Question {
   const nameOf = (size: number): string => (size === 1 ? "1 reader" : `${size} readers`);
   return {
     key: "a",
-    title: `The text of ${count(textDocuments)} born-digital PDFs of 60 to 100 pages, read by one process and by two`,
+    title: `text of ${count(textDocuments)} born-digital PDFs of 60 to 100 pages, read by one process and by two`,
     subjects: [1, 2].map((size) => ({
       name: nameOf(size),
       script: EXTRACT,
@@ -75,13 +75,13 @@ function askAboutMemory({ scanDocuments, scanPages }: PacketSizes): Question {
       { name, script: MEMORY, options: { documents: scanDocuments, pages: scanPages, readers: 2 } },
     ],
     shown: [
-      { name: "peakTreeMb", unit: "MB of all processes together, peak" },
-      { name: "documentMb", unit: "MB a document" },
+      { name: "peakTreeMb", unit: "MB peak, all processes together" },
+      { name: "documentMb", unit: "MB per document" },
       { name: "pagesPerSecond", unit: "pages/s" },
     ],
     targets: [
       {
-        what: "all processes together, peak",
+        what: "peak, all processes together",
         compute: (median) => median(name, "peakTreeMb"),
         bound: { kind: "below", limit: 600 },
         unit: "MB",
@@ -94,7 +94,7 @@ function askAboutWords({ comparedScans }: PacketSizes): Question {
   const name = "OCR";
   return {
     key: "c",
-    title: `The words of ${count(comparedScans)} scans of the corpus, as OCR reads them`,
+    title: `words of ${count(comparedScans)} scans of the corpus, read by OCR`,
     subjects: [{ name, script: WORDS, options: { scans: comparedScans } }],
     shown: [
       { name: "matchedPercent", unit: "% of the words" },
@@ -103,7 +103,7 @@ function askAboutWords({ comparedScans }: PacketSizes): Question {
     ],
     targets: [
       {
-        what: "words that were read as they are",
+        what: "words read correctly",
         compute: (median) => median(name, "matchedPercent"),
         bound: { kind: "at least", limit: 95 },
         unit: "%",

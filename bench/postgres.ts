@@ -1,7 +1,7 @@
 /**
  * The questions about the store for many machines: a batch on PostgreSQL beside the same batch on the
- * job queues that live on the same server, and what the store does when its backlog, its workers or
- * its batches become more. README.md says in words what each question means.
+ * job queues that live on the same server, and how the store behaves with a larger backlog, more
+ * workers or more batches. README.md explains each question.
  */
 import type { Subject } from "./measure.ts";
 import { count, divide, type FigureShown, type Question, type Target } from "./question.ts";
@@ -136,7 +136,7 @@ function askAboutJobPerItem(sizes: PostgresSizes, pathOf: PathOf): Question {
     shown: [itemsPerSecond, peakRss],
     targets: [
       {
-        what: "Sluice / the best of them",
+        what: "Sluice / the best of the three",
         compute: (median) => {
           const peers = PEERS.flatMap(({ name }) => median(name, "itemsPerSecond") ?? []);
           return peers.length === 0
@@ -188,12 +188,12 @@ function askAboutSingles(sizes: PostgresSizes, pathOf: PathOf): Question {
 
 function askAboutBacklog(sizes: PostgresSizes): Question {
   const nameOf = (waiting: number, perCommit: number) =>
-    `${count(waiting)} waiting, ${perCommit} a commit`;
+    `${count(waiting)} waiting, ${perCommit} per commit`;
   const [few, many] = sizes.waitingChunks;
   const perCommitSizes = [1, 64];
   return {
     key: "d",
-    title: "lease-and-settle speed against the chunks that wait",
+    title: "lease-and-settle speed by number of waiting chunks",
     subjects: perCommitSizes.flatMap((perCommit) =>
       [few, many].map((waiting) => ({
         name: nameOf(waiting, perCommit),
@@ -204,7 +204,7 @@ function askAboutBacklog(sizes: PostgresSizes): Question {
     ),
     shown: [chunksPerSecond],
     targets: perCommitSizes.map((perCommit) => ({
-      what: `${count(many)} / ${count(few)} waiting, ${perCommit} a commit`,
+      what: `${count(many)} / ${count(few)} waiting, ${perCommit} per commit`,
       compute: (median) =>
         divide(
           median(nameOf(many, perCommit), "chunksPerSecond"),
@@ -253,8 +253,8 @@ function askAboutBatches(sizes: PostgresSizes, pathOf: PathOf): Question {
     ),
     shown: [
       itemsPerSecond,
-      { name: "lockWaiters", unit: "sessions that wait for a lock, mean of the samples" },
-      { name: "lockWaitersMax", unit: "sessions that wait for a lock, most" },
+      { name: "lockWaiters", unit: "sessions waiting for a lock, mean" },
+      { name: "lockWaitersMax", unit: "sessions waiting for a lock, max" },
     ],
     targets: [
       {
@@ -272,10 +272,10 @@ function askAboutBatches(sizes: PostgresSizes, pathOf: PathOf): Question {
 }
 
 function askAboutIdling(sizes: PostgresSizes): Question {
-  const subject = "a worker that waits";
+  const subject = "an idle worker";
   return {
     key: "g",
-    title: `what a waiting worker asks of the server, over ${sizes.idleSeconds} s`,
+    title: `transactions of an idle worker, over ${sizes.idleSeconds} s`,
     subjects: [{ name: subject, script: SCRIPTS.idle, options: { seconds: sizes.idleSeconds } }],
     shown: [{ name: "transactionsPerSecond", unit: "transactions/s" }],
     targets: [
@@ -299,7 +299,7 @@ function askAboutRawLimit({ rawChunks }: PostgresSizes): Question {
     key: "h",
     title: "the raw limit: chunks settled and leased by one hand-written statement",
     subjects: shapes.map(({ connections, perCommit }) => ({
-      name: `${connections} ${connections === 1 ? "connection" : "connections"}, ${perCommit} a commit`,
+      name: `${connections} ${connections === 1 ? "connection" : "connections"}, ${perCommit} per commit`,
       script: SCRIPTS.loop,
       options: { connections, perCommit, chunks: rawChunks * (perCommit === 1 ? 1 : 8) },
     })),

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 const readme = new URL("README.md", import.meta.url);
 const end = "<!-- results: end -->";
 
-/** Where a set's results stand, asked before they are measured: a run of minutes is not to be lost. */
+/** Finds a set's results before measuring: a missing marker must not waste a run of minutes. */
 export function openSavedResults(set: string): (report: string) => void {
   findResults(set);
   return (report) => {

@@ -123,7 +123,7 @@ function formatFigures({ figures, failures }: Answers): string {
     })),
   ].toSorted((a, b) => a.question.localeCompare(b.question));
   return formatTable(
-    ["", "subject", "median", "min", "max", "unit, or why not"],
+    ["", "subject", "median", "min", "max", "unit, or reason"],
     rows.map(({ cells }) => cells),
     new Set([2, 3, 4]),
   );

@@ -1,6 +1,6 @@
 /**
- * Writes readings into a database of your own, a chunk at a time and in one transaction, so that a
- * chunk that runs twice leaves each row once.
+ * Writes readings into your own database, one transaction for each chunk. A chunk that runs twice
+ * still leaves each row once.
  *
  *   npx sluice run examples/bulk-insert.ts --input-json '{"rows": 1000, "database": "readings.db"}'
  */
@@ -29,7 +29,7 @@ export default definePipeline({
       "INSERT INTO reading (id, sensor, value) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING",
     );
     db.exec("BEGIN IMMEDIATE");
-    // The key is the same for every try of an item, so the second insert of a row does nothing.
+    // The key is the same in every attempt of an item, so a second insert of the row does nothing.
     for (const { item, idempotencyKey } of items) {
       insert.run(idempotencyKey, item.sensor, item.value);
     }
@@ -47,7 +47,7 @@ function openReadings(path: string): DatabaseSync {
   return db;
 }
 
-/** In place of an API or a device: any iterable is a source. */
+/** Stands in for an API or a device: any iterable is a source. */
 function* makeReadings({ rows, database }: Input): Generator<Reading> {
   for (let n = 0; n < rows; n++) yield { database, sensor: `s${n % 7}`, value: (n * 37) % 100 };
 }

@@ -1,6 +1,6 @@
 /**
- * Reads contacts from a CSV file, checks each with a schema, and returns them in one spelling. A row
- * that does not fit the schema fails alone; two rows with one number refuse the batch.
+ * Reads contacts from a CSV file, checks each with a schema and normalises it. A row that does not fit
+ * the schema fails alone. If two rows have the same number, the batch is refused.
  *
  *   npx sluice run examples/contacts-csv.ts --input examples/contacts.csv
  */

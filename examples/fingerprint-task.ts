@@ -1,4 +1,4 @@
-/** What a process of the pool does for `fingerprint.ts`. */
+/** The task that `fingerprint.ts` runs in a process of the pool. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 

@@ -1,6 +1,6 @@
 /**
- * Fingerprints the files of a folder on every core: the handler hands over a path, and the bytes are
- * read and hashed in a process of the pool. One that takes too long or too much memory is killed there.
+ * Hashes the files of a folder on every core. The handler passes a path, and a process of the pool
+ * reads and hashes the file. A process that takes too long or too much memory is killed.
  *
  *   npx sluice run examples/fingerprint.ts --input examples
  */

@@ -1,5 +1,5 @@
 /**
- * A batch in a program of your own: submitted, followed, waited for and read.
+ * Runs a batch in your own program: submits it, prints its events, waits for it and reads its results.
  *
  *   node examples/from-code.ts
  */

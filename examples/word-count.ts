@@ -1,6 +1,6 @@
 /**
- * Counts the words of each note in a JSONL file. One line of the file is broken on purpose: it fails
- * alone, with its line number.
+ * Counts the words of each note in a JSONL file. One line is broken on purpose. It fails alone, with
+ * its line number.
  *
  *   npx sluice run examples/word-count.ts --input examples/notes.jsonl
  */

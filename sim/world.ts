@@ -9,7 +9,7 @@ import type { Clock } from "../src/ports/clock.ts";
 import type { Random } from "../src/ports/random.ts";
 import type { Store } from "../src/ports/store/store.ts";
 import type { StoreVerb } from "../src/ports/store/store-verbs.ts";
-import type { SweepResult } from "../src/ports/store/working.ts";
+import type { SweepResult } from "../src/ports/store/worker-store.ts";
 import type { LogEntry } from "../src/runtime/system/log.ts";
 import { makeFaultyStore, makeLostReply } from "../src/testing/faults/faulty-store.ts";
 import { SeededRandom } from "../src/testing/world/seeded-random.ts";
@@ -335,8 +335,8 @@ function isChange(verb: StoreVerb, answer: unknown): boolean {
     case "setLanePolicy":
     case "moveInLane":
     case "redrive":
-    case "editLetter":
-    case "discardLetters":
+    case "editDeadLetter":
+    case "discardDeadLetters":
       return true;
     case "work": {
       const { reports, leased } = answer as { reports: unknown[]; leased: unknown[] };

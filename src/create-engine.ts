@@ -6,7 +6,7 @@ import { systemClock } from "./runtime/system/system-clock.ts";
 import { systemRandom } from "./runtime/system/system-random.ts";
 import { openStore } from "./stores/open-store.ts";
 
-export interface CreateEngineOptions extends Omit<EngineOptions, "heart"> {
+export interface CreateEngineOptions extends Omit<EngineOptions, "health"> {
   /**
    * A path for a SQLite file, the address of a PostgreSQL server (postgres://user@host/database), or
    * a store that is open already. Default `.sluice/sluice.db`.

@@ -16,14 +16,14 @@ export type { LimitChange, LimitSetting, LimitTarget, LimitValue } from "./core/
 export type { Outcome } from "./core/items/outcome-map.ts";
 export type { Rate } from "./core/limits/token-bucket.ts";
 export type { BatchEvent } from "./ports/store/batch-event.ts";
-export type { UndeliveredLetter } from "./ports/store/delivering.ts";
-export type { LimitRequest } from "./ports/store/operating.ts";
-export type { DeadLetter, LaneView } from "./ports/store/reading.ts";
+export type { UndeliveredEvent } from "./ports/store/delivery-store.ts";
+export type { LimitRequest } from "./ports/store/operator-store.ts";
+export type { DeadLetter, LaneView } from "./ports/store/query-store.ts";
 export type { Sink, SinkContext } from "./ports/sink.ts";
 export type { Slice, SliceItems, SliceRequest, Source, SourceLike } from "./ports/source.ts";
 export type { Store } from "./ports/store/store.ts";
 export type { TopicMessage } from "./ports/store/topic-message.ts";
-export type { GroupView, TopicView } from "./ports/store/topics.ts";
+export type { GroupView, TopicView } from "./ports/store/topic-store.ts";
 export type { BatchHandle, BatchProgress, ItemResultView } from "./runtime/engine/batch-handle.ts";
 export type {
   CloseOptions,
@@ -41,7 +41,7 @@ export { type EventOf, type EventRoutes, routeEvents } from "./runtime/deliverin
 export type { ClosedKey, Closing } from "./runtime/engine/key-closing.ts";
 export type { ListedItem } from "./runtime/engine/item-list.ts";
 export type { Log, LogEntry } from "./runtime/system/log.ts";
-export type { ScalingOptions } from "./runtime/observing/observatory.ts";
+export type { ScalingOptions } from "./runtime/observing/engine-metrics.ts";
 export type { PipelineScaling, ScalingView } from "./runtime/observing/scaling-view.ts";
 export type { OpenBatch } from "./runtime/engine/open-batch.ts";
 export type {

@@ -2,7 +2,7 @@
 export { checkConsistency, checkProof } from "./ledger/verify/check-proof.ts";
 export type { ConsistencyVerdict, ProofVerdict } from "./ledger/verify/check-proof.ts";
 export type { ByteSource } from "./ledger/format/byte-lines.ts";
-export type { Checkpoint } from "./ledger/format/checkpoint.ts";
+export type { SignedHead } from "./ledger/format/signed-head.ts";
 export { parsePlace, proveConsistency, proveRecord } from "./ledger/verify/proof.ts";
 export type { RecordPlace } from "./ledger/verify/proof.ts";
 export { readItemHistories, readTimeline } from "./ledger/verify/timeline.ts";

@@ -1,5 +1,5 @@
 /**
- * What a careful person would write for this one job, without an engine: scan the file once for the
+ * What a guarded person would write for this one job, without an engine: scan the file once for the
  * byte ranges of the chunks, plan one row per chunk, then for each chunk read, parse, await the
  * handler for 16 items at a time, and commit the chunk's row with a two-bit outcome per item. It
  * knows each item's outcome after a crash and can go on from there, and nothing else: no retries, no

@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { closeSync, openSync, writeSync } from "node:fs";
 import { ITEMS_RECORDED } from "../../dist/core/batch/batch.js";
 import { BlockBuilder } from "../../dist/ledger/format/block.js";
-import { signCheckpoint } from "../../dist/ledger/format/checkpoint.js";
+import { signCheckpoint } from "../../dist/ledger/format/signed-head.js";
 import { type ExportedRecord, writeExport } from "../../dist/ledger/format/export-line.js";
 import { GrowingTree } from "../../dist/ledger/format/growing-tree.js";
 import type { ItemRecordFacts } from "../../dist/ledger/format/item-record.js";

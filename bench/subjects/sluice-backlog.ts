@@ -9,7 +9,7 @@ import pg from "pg";
 import { createOutcomeMap, SUCCEEDED, setOutcome } from "../../src/core/items/outcome-map.ts";
 import type { StepSettings } from "../../src/core/batch/step.ts";
 import type { Store } from "../../src/ports/store/store.ts";
-import type { LeasedChunk, LeaseRequest, Report } from "../../src/ports/store/working.ts";
+import type { LeasedChunk, LeaseRequest, Report } from "../../src/ports/store/worker-store.ts";
 import { openPostgres } from "../../dist/postgres.js";
 import { openSqlite } from "../../dist/sqlite.js";
 import { checkCount, type Figures, runSubject } from "../subject-process.ts";
@@ -96,7 +96,7 @@ function settleChunk({ batch, step, chunk, fence }: LeasedChunk): Report {
     messages: [],
     commits: [],
     abandoned: [],
-    rest: null,
+    limitWait: null,
     starting: [],
     intent: "yield",
     busyMs: 0,

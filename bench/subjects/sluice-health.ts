@@ -21,7 +21,7 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const COMMAND = join(ROOT, "dist/cli/main.js");
 const CALL_MS = 5_000;
 const ASK_EVERY_MS = 20;
-/** A lease would be lost within every call if nobody renewed it. */
+/** So short that every call would lose its lease without a renewal. */
 const ENV = { SLUICE_LEASE_MS: "3000", SLUICE_RENEW_MS: "1000", SLUICE_LEASE_ITEMS_MAX: "1" };
 
 const PIPELINE = `import { definePipeline } from "sluice";
@@ -93,7 +93,7 @@ interface Answer {
   readonly reasons: readonly { readonly code: string }[];
 }
 
-/** Null when nobody is there any more. */
+/** Null when the server is gone. */
 async function ask(url: string): Promise<Answer | null> {
   try {
     return (await (await fetch(url)).json()) as Answer;

@@ -1,7 +1,7 @@
 /**
- * Whom a slow key holds up: items of many fast keys, and among them those of one that may start once a
- * second. Measured are the fast ones, from the first start of one to the last end; what is left of the
- * slow key is cancelled then.
+ * Does a slow key delay others? Items of many fast keys, and among them those of one key that may start
+ * once a second. Measures the fast ones, from their first start to their last end; the rest of the slow
+ * key's items are cancelled then.
  */
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";

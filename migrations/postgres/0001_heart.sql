@@ -130,7 +130,7 @@ CREATE TABLE chunk (
   lease_until bigint NOT NULL DEFAULT 0,
   due_at bigint,                       -- NULL unless it waits
   -- Flags, without a CHECK each: with small chunks most of the work is writing this row.
-  careful smallint NOT NULL DEFAULT 0,
+  guarded smallint NOT NULL DEFAULT 0,
   tracked smallint NOT NULL DEFAULT 0,  -- some item has a row
   edited smallint NOT NULL DEFAULT 0,   -- some item has an override
   losses integer NOT NULL DEFAULT 0,   -- leases lost in a row without a sign of life

@@ -83,7 +83,7 @@ CREATE TABLE chunk (
   worker INTEGER NOT NULL DEFAULT 0,
   lease_until INTEGER NOT NULL DEFAULT 0,  -- monotonic
   due_at INTEGER NOT NULL DEFAULT 0,       -- monotonic
-  careful INTEGER NOT NULL DEFAULT 0 CHECK (careful IN (0, 1)),
+  guarded INTEGER NOT NULL DEFAULT 0 CHECK (guarded IN (0, 1)),
   tracked INTEGER NOT NULL DEFAULT 0 CHECK (tracked IN (0, 1)),  -- some item has a row
   outcomes BLOB NOT NULL,              -- two bits an item; its size never changes
   locator TEXT,

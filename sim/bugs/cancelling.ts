@@ -1,11 +1,11 @@
 /** Bugs of stops: cancels and pauses that are lost, late or half done. */
 import type { Bug } from "./bug.ts";
 
-const WORKING = "src/adapters/memory/working.ts";
+const SETTLING = "src/adapters/memory/settling.ts";
 const LEASING = "src/adapters/memory/leasing.ts";
-const OPERATING = "src/adapters/memory/operating.ts";
-const LIFE = "src/adapters/memory/life.ts";
-const EXECUTOR = "src/runtime/leasing/executor.ts";
+const OPERATOR_ACTS = "src/adapters/memory/operator-acts.ts";
+const LIFECYCLE = "src/adapters/memory/batch-lifecycle.ts";
+const STEP_WORKER = "src/runtime/leasing/step-worker.ts";
 
 export const cancellingBugs: readonly Bug[] = [
   {
@@ -35,7 +35,7 @@ export const cancellingBugs: readonly Bug[] = [
     name: "cancel-loses-the-race",
     what: "A cancel that meets a leased chunk is answered with yes and sets nothing.",
     peers: ["langfuse#15594", "windmill#11246"],
-    file: OPERATING,
+    file: OPERATOR_ACTS,
     before: "const first = batch.cancel === null;",
     after: "const first = batch.cancel === null && !hasLeases(batch);",
   },
@@ -43,7 +43,7 @@ export const cancellingBugs: readonly Bug[] = [
     name: "cancel-lost-at-the-last-item",
     what: "A cancel is forgotten by the commit that leaves nothing leased: the batch goes on.",
     peers: ["windmill#11246", "term-llm#790"],
-    file: LIFE,
+    file: LIFECYCLE,
     before: "if (hasLeases(batch)) return false;\n",
     after: `if (hasLeases(batch)) return false;
       if (batch.state === "running") {
@@ -56,16 +56,16 @@ export const cancellingBugs: readonly Bug[] = [
     name: "cancel-acknowledged-too-early",
     what: "A cancel is acknowledged while workers still hold chunks of the batch.",
     peers: ["term-llm#918"],
-    file: OPERATING,
-    before: 'if (!hasLeases(batch)) life.endEarly(batch, "cancel", null);',
-    after: 'life.endEarly(batch, "cancel", null);',
+    file: OPERATOR_ACTS,
+    before: 'if (!hasLeases(batch)) lifecycle.endEarly(batch, "cancel", null);',
+    after: 'lifecycle.endEarly(batch, "cancel", null);',
     rare: true,
   },
   {
     name: "cancel-keeps-the-lane",
     what: "A cancelled batch keeps its lane.",
     peers: ["OCA/queue#531", "graphile-worker#254"],
-    file: LIFE,
+    file: LIFECYCLE,
     before: "    this.#lanes.release(batch);\n  }\n}",
     after: '    if (event !== "cancel") this.#lanes.release(batch);\n  }\n}',
   },
@@ -73,16 +73,16 @@ export const cancellingBugs: readonly Bug[] = [
     name: "stopped-chunk-runs-on",
     what: "A stop at once tells the handlers that run, and then starts the next items.",
     peers: ["bull#718"],
-    file: EXECUTOR,
-    before: `      this.#runner.skipRest(run);
-      this.#runner.stop(new StopSignal("its batch is being stopped"), run);`,
-    after: '      this.#runner.stop(new StopSignal("its batch is being stopped"), run);',
+    file: STEP_WORKER,
+    before: `      this.#items.skipRest(run);
+      this.#items.stop(new StopSignal("its batch is being stopped"), run);`,
+    after: '      this.#items.stop(new StopSignal("its batch is being stopped"), run);',
     rare: true,
   },
   {
     name: "abandoned-not-named",
     what: "A cancel is acknowledged without the names of the handlers that ignored it.",
-    file: WORKING,
+    file: SETTLING,
     before: "if (report.abandoned.length > 0 && batch.cancel !== null) {",
     after: "if (report.abandoned.length > 1_000 && batch.cancel !== null) {",
     rare: true,

@@ -2,9 +2,9 @@
 import type { Bug } from "./bug.ts";
 
 const CAPS = "src/core/limits/caps.ts";
-const STORE = "src/adapters/memory/permits.ts";
+const STORE = "src/adapters/memory/concurrency-permits.ts";
 const PERMITS = "src/runtime/limits/slot-permits.ts";
-const RUNNER = "src/runtime/running/item-runner.ts";
+const ITEM_LOOP = "src/runtime/running/item-loop.ts";
 const QUEUE = "src/runtime/running/run-queue.ts";
 
 export const capBugs: readonly Bug[] = [
@@ -92,14 +92,14 @@ export const capBugs: readonly Bug[] = [
     rare: true,
   },
   {
-    name: "careful-waves-above-the-cap",
-    what: "What runs carefully after a loss starts whatever its caps say.",
+    name: "guarded-waves-above-the-cap",
+    what: "What runs guarded after a loss starts whatever its caps say.",
     file: PERMITS,
     before: "const room = Math.min(wanted, this.countRoom(run, now));",
     after: "const room = Math.min(wanted, now + 1e9);",
     also: [
       {
-        file: RUNNER,
+        file: ITEM_LOOP,
         before: "if (permits.areNeeded && !permits.mayStartReserved(run, now)) return -1;",
         after: "void [permits, now];",
       },
@@ -118,7 +118,7 @@ export const capBugs: readonly Bug[] = [
         after: "",
       },
       {
-        file: RUNNER,
+        file: ITEM_LOOP,
         before: "if (permits.areNeeded && !permits.mayStartReserved(run, now)) return -1;",
         after: "void [permits, now];",
       },
@@ -126,16 +126,16 @@ export const capBugs: readonly Bug[] = [
     rare: true,
   },
   {
-    name: "careful-runs-without-room-come-back-at-once",
-    what: "A careful run that finds its cap full is given back, leased again, and so on.",
-    file: "src/runtime/limits/room-wait.ts",
+    name: "guarded-runs-without-room-come-back-at-once",
+    what: "A guarded run that finds its cap full is given back, leased again, and so on.",
+    file: "src/runtime/limits/permit-wait.ts",
     before: "if (room > 0 || now >= until || isOver()) return room;",
     after: "if (room > 0 || now >= until - 1_000 || isOver()) return room;",
   },
   {
     name: "limited-items-above-the-cap",
     what: "An item that has a token starts, whatever its caps say.",
-    file: "src/runtime/leasing/executor.ts",
+    file: "src/runtime/leasing/step-worker.ts",
     before: "mayStart: (run, now) => parts.permits.mayStart(run, now),",
     after: "mayStart: () => true,",
   },
@@ -150,7 +150,7 @@ export const capBugs: readonly Bug[] = [
   {
     name: "calls-for-chunks-not-counted",
     what: "A call for a whole chunk takes no slot.",
-    file: RUNNER,
+    file: ITEM_LOOP,
     before: "if (permits.areNeeded) permits.start(run);",
     after: "if (permits.areNeeded && step.processChunk === undefined) permits.start(run);",
   },
@@ -159,7 +159,7 @@ export const capBugs: readonly Bug[] = [
     what: "Handlers count against the cap of their batch, and not of their lane or pipeline.",
     file: PERMITS,
     before:
-      "else if (!this.#isRoomy) for (const held of this.#listHeld(run.facts.scopes)) held.active++;",
+      "else if (!this.#capNotBinding)\n      for (const held of this.#listHeld(run.facts.scopes)) held.active++;",
     after: "else for (const held of this.#listHeld(run.facts.scopes).slice(0, 1)) held.active++;",
   },
 ];

@@ -47,8 +47,8 @@ export const checkpointBugs: readonly Bug[] = [
     name: "edit-ignored",
     what: "A redriven item is run as it was before somebody edited it.",
     file: CHUNK_RUN,
-    before: "this.lease.overrides.length === 0 ? items : putInPlace(items, this.lease);",
-    after: "putInPlace(items, { ...this.lease, overrides: [] });",
+    before: "this.lease.overrides.length === 0 ? items : applyOverrides(items, this.lease);",
+    after: "applyOverrides(items, { ...this.lease, overrides: [] });",
     rare: true,
   },
 ];

@@ -1,16 +1,16 @@
 /** Bugs of clocks: the wrong one of two. */
 import type { Bug } from "./bug.ts";
 
-const WORKING = "src/adapters/memory/working.ts";
+const SETTLING = "src/adapters/memory/settling.ts";
 const SWEEPING = "src/adapters/memory/sweeping.ts";
-const TIME_WATCH = "src/runtime/running/time-watch.ts";
+const TIME_WATCH = "src/runtime/running/timeout-watcher.ts";
 
 export const clockBugs: readonly Bug[] = [
   {
     name: "renewal-on-the-wall-clock",
     what: "A renewed lease is counted on the wall clock, and never runs out on the other.",
     peers: ["dolphinscheduler#12170"],
-    file: WORKING,
+    file: SETTLING,
     before: "const until = now + leaseMs;",
     after: "const until = this.#clock.wallMs() + leaseMs;",
     rare: true,
@@ -19,7 +19,7 @@ export const clockBugs: readonly Bug[] = [
     name: "due-on-the-wall-clock",
     what: "An item's next try is counted on the wall clock, and never comes on the other.",
     peers: ["dolphinscheduler#12170", "mlflow#25199"],
-    file: WORKING,
+    file: SETTLING,
     before: "const effect = decideReport(stored, report, now);",
     after: "const effect = decideReport(stored, report, this.#clock.wallMs());",
   },
@@ -42,20 +42,20 @@ export const clockBugs: readonly Bug[] = [
     name: "leases-on-the-wall-clock",
     what: "Leases are counted on the wall clock throughout: a jump of it ends them all, or none.",
     peers: ["dolphinscheduler#12170"],
-    file: WORKING,
+    file: SETTLING,
     before: "const leased = leasing.lease(request, now);",
     after: `const leaseMs = request.leaseMs + this.#clock.wallMs() - now;
     const leased = leasing.lease({ ...request, leaseMs }, now);`,
     also: [
       {
-        file: WORKING,
+        file: SETTLING,
         before: "const until = now + leaseMs;",
         after: "const until = this.#clock.wallMs() + leaseMs;",
       },
       {
         file: SWEEPING,
-        before: 'chunk.state === "leased" && chunk.leaseUntil <= now - sparedMs)',
-        after: 'chunk.state === "leased" && chunk.leaseUntil <= this.#clock.wallMs() - sparedMs)',
+        before: 'chunk.state === "leased" && chunk.leaseUntil <= now - graceMs)',
+        after: 'chunk.state === "leased" && chunk.leaseUntil <= this.#clock.wallMs() - graceMs)',
       },
     ],
     rare: true,
@@ -78,8 +78,8 @@ export const clockBugs: readonly Bug[] = [
       },
       {
         file: TIME_WATCH,
-        before: "  readonly #parts: TimeWatchParts;\n",
-        after: "  readonly #parts: TimeWatchParts;\n  readonly #wallAheadMs: number;\n",
+        before: "  readonly #parts: TimeoutWatcherParts;\n",
+        after: "  readonly #parts: TimeoutWatcherParts;\n  readonly #wallAheadMs: number;\n",
       },
     ],
     rare: true,

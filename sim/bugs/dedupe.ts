@@ -1,13 +1,13 @@
 /** Bugs of content de-duplication. */
 import type { Bug } from "./bug.ts";
 
-const WORKING = "src/adapters/memory/working.ts";
+const SETTLING = "src/adapters/memory/settling.ts";
 
 export const dedupeBugs: readonly Bug[] = [
   {
     name: "claim-ignores-fence",
     what: "A worker that lost its lease claims contents for items that are another's now.",
-    file: WORKING,
+    file: SETTLING,
     before: "    const held = this.#findHeld(lease);\n    if (held === null) return null;\n",
     after: `    const { batch, step, chunk } = lease;
     const current = this.#state.batches.get(batch)?.steps[step]?.chunks[chunk]?.fence ?? 0;
@@ -19,21 +19,21 @@ export const dedupeBugs: readonly Bug[] = [
   {
     name: "claim-is-final",
     what: "A content counts as done as soon as somebody has begun with it.",
-    file: WORKING,
+    file: SETTLING,
     before: "{ ...lease, item, final: false }",
     after: "{ ...lease, item, final: true }",
   },
   {
     name: "claim-never-final",
     what: "A content that was worked on with success may be worked on again.",
-    file: WORKING,
+    file: SETTLING,
     before: "if (mine && getOutcome(chunk.outcomes, index) === SUCCEEDED) row.final = true;",
     after: "void mine;",
   },
   {
     name: "claim-final-on-any-report",
     what: "A claim becomes final with whatever is reported first, also with a failure.",
-    file: WORKING,
+    file: SETTLING,
     before: "if (mine && getOutcome(chunk.outcomes, index) === SUCCEEDED) row.final = true;",
     after: "if (mine) row.final = true;",
     also: [
@@ -48,7 +48,7 @@ export const dedupeBugs: readonly Bug[] = [
   {
     name: "held-content-claimed-too",
     what: "Two items with the same content run at once.",
-    file: WORKING,
+    file: SETTLING,
     before: 'this.#isUnderWay(row)) return "held";',
     after: 'this.#isUnderWay(row)) return "claimed";',
   },

@@ -1,8 +1,8 @@
 /** Bugs of endings: never, twice, too early, or dishonest. */
 import type { Bug } from "./bug.ts";
 
-const LIFE = "src/adapters/memory/life.ts";
-const WORKING = "src/adapters/memory/working.ts";
+const LIFECYCLE = "src/adapters/memory/batch-lifecycle.ts";
+const SETTLING = "src/adapters/memory/settling.ts";
 const STEP = "src/core/batch/step.ts";
 
 export const endingBugs: readonly Bug[] = [
@@ -10,7 +10,7 @@ export const endingBugs: readonly Bug[] = [
     name: "ending-only-on-a-settle",
     what: "The ending is looked at only when a chunk is settled: a lease that is given back ends nothing.",
     peers: ["bullmq#3235", "laravel#39562"],
-    file: WORKING,
+    file: SETTLING,
     before: "      touched.add(held.batch);\n",
     after: '      if (held.chunk.state === "settled") touched.add(held.batch);\n',
     rare: true,
@@ -20,14 +20,14 @@ export const endingBugs: readonly Bug[] = [
     what: "A sweep that settles the last chunk, or takes the last lease back, does not look at the ending.",
     peers: ["bullmq#2464", "bullmq#2531", "horizon#1512"],
     file: "src/adapters/memory/sweeping.ts",
-    before: "ended: [...touched].flatMap((batch) => this.#life.goOn(batch)) };",
-    after: "ended: [...touched].flatMap(() => []) };",
+    before: "ended: [...touched].flatMap((batch) => this.#lifecycle.advanceBatch(batch)),",
+    after: "ended: [...touched].flatMap(() => []),",
   },
   {
     name: "ending-written-again",
     what: "A report that comes again after the ending writes the ending once more.",
     peers: ["sidekiq#6852", "good_job#832", "laravel#38804"],
-    file: WORKING,
+    file: SETTLING,
     before: '      if (held === null) return "lost";',
     after: `      if (held === null) {
         const over = this.#state.batches.get(report.batch);
@@ -36,7 +36,7 @@ export const endingBugs: readonly Bug[] = [
       }`,
     also: [
       {
-        file: LIFE,
+        file: LIFECYCLE,
         before: "if (isEnded(batch.state)) return false;\n    if (batch.cancel !== null) {",
         after: `if (isEnded(batch.state)) {
       const data = { state: batch.state, drive: batch.drive, counts: { ...countAll(batch) } };
@@ -76,7 +76,7 @@ export const endingBugs: readonly Bug[] = [
     name: "failures-of-the-last-step-only",
     what: "The ending is named after its last step, whatever failed in the steps before.",
     peers: ["bullmq#2708"],
-    file: LIFE,
+    file: LIFECYCLE,
     before: `      case "end":
         this.#end(batch, decideEnding(countAll(batch)), null);`,
     after: `      case "end":
@@ -85,7 +85,7 @@ export const endingBugs: readonly Bug[] = [
   {
     name: "last-step-forgotten",
     what: "A batch ends before its last step.",
-    file: LIFE,
+    file: LIFECYCLE,
     before: "isLast: batch.step === settings.steps.length - 1,",
     after: "isLast: batch.step >= settings.steps.length - 2,",
   },
@@ -93,7 +93,7 @@ export const endingBugs: readonly Bug[] = [
     name: "late-settle-after-an-early-end",
     what: "A batch that failed or expired leaves its leases as they are: a late settle changes it.",
     peers: ["term-llm#790", "river#1302"],
-    file: LIFE,
+    file: LIFECYCLE,
     before: 'if (chunk.state === "leased" || chunk.state === "waiting") chunk.state = "cancelled";',
     after: 'if (chunk.state === "waiting") chunk.state = "cancelled";',
     rare: true,

@@ -1,7 +1,7 @@
 /** Bugs of records and of their delivery. */
 import type { Bug } from "./bug.ts";
 
-const RELAY = "src/runtime/delivering/relay.ts";
+const STREAM_DELIVERY = "src/runtime/delivering/stream-delivery.ts";
 
 export const eventBugs: readonly Bug[] = [
   {
@@ -22,7 +22,7 @@ export const eventBugs: readonly Bug[] = [
   {
     name: "step-end-not-recorded",
     what: "A step ends and no record says so.",
-    file: "src/adapters/memory/life.ts",
+    file: "src/adapters/memory/batch-lifecycle.ts",
     before: "    this.#recordStepEnd(batch);\n",
     after: "",
   },
@@ -30,7 +30,7 @@ export const eventBugs: readonly Bug[] = [
     name: "position-saved-before-delivery",
     what: "A reader's position is saved before its handler has the record: a crash in between loses it.",
     peers: ["celery#1789", "horizon#1512"],
-    file: RELAY,
+    file: STREAM_DELIVERY,
     before: "      const end = await this.#handOver(group);\n",
     after: `      await store.savePosition(name, last.position);
       const end = await this.#handOver(group);
@@ -40,7 +40,7 @@ export const eventBugs: readonly Bug[] = [
   {
     name: "failed-delivery-counts",
     what: "A record that its subscriber did not take counts as delivered.",
-    file: RELAY,
+    file: STREAM_DELIVERY,
     before: "        await sleep(clock, decision.delayMs, this.#stop.signal);\n",
     after: '        return { kind: "taken" };\n',
   },
@@ -48,9 +48,9 @@ export const eventBugs: readonly Bug[] = [
     name: "relay-needs-a-word",
     what: "Records are delivered only when a word of them arrives.",
     peers: ["oban ee1048ab", "bullmq#4479"],
-    file: RELAY,
-    before: "if (!moved) await this.#wake.wait(settings.pollMs);",
-    after: "if (!moved) await this.#wake.wait(settings.pollMs * 1_000_000);",
+    file: STREAM_DELIVERY,
+    before: "if (!moved) await this.#changed.wait(settings.pollMs);",
+    after: "if (!moved) await this.#changed.wait(settings.pollMs * 1_000_000);",
     rare: true,
   },
   {
@@ -58,11 +58,11 @@ export const eventBugs: readonly Bug[] = [
     what: "Whoever waits for a batch is told of its records, but not of those in the same look as the first.",
     peers: ["sidekiq#4607"],
     file: "src/runtime/engine/batch-handle.ts",
-    before: "        await wake.wait(pollMs);\n",
-    after: "        await wake.wait(pollMs * 1_000_000);\n",
+    before: "        await changed.wait(pollMs);\n",
+    after: "        await changed.wait(pollMs * 1_000_000);\n",
     also: [
       {
-        file: "src/runtime/engine/record-tail.ts",
+        file: "src/runtime/engine/record-poller.ts",
         before: "await this.#wake.wait(this.#pollMs);",
         after: "await this.#wake.wait(this.#pollMs * 1_000_000);",
       },

@@ -2,9 +2,9 @@
 import type { Bug } from "./bug.ts";
 
 const LANES = "src/adapters/memory/lanes.ts";
-const LIFE = "src/adapters/memory/life.ts";
+const LIFECYCLE = "src/adapters/memory/batch-lifecycle.ts";
 const LANE = "src/core/batch/lane.ts";
-const OPERATING = "src/adapters/memory/operating.ts";
+const OPERATOR_ACTS = "src/adapters/memory/operator-acts.ts";
 const SWEEPING = "src/adapters/memory/sweeping.ts";
 
 export const laneBugs: readonly Bug[] = [
@@ -12,14 +12,14 @@ export const laneBugs: readonly Bug[] = [
     name: "turn-never-given",
     what: "The end of a batch starts nobody, and the sweep does not look at idle lanes either.",
     peers: ["graphile-worker#254", "oban b7042ce7"],
-    file: LIFE,
-    before: "? [batch.submission.id, ...this.giveTurn(batch.submission.lane)]",
+    file: LIFECYCLE,
+    before: "? [batch.submission.id, ...this.startNextInLane(batch.submission.lane)]",
     after: "? [batch.submission.id]",
     also: [
       {
         file: SWEEPING,
         before:
-          "for (const lane of this.#lanes.listIdle()) ended.push(...this.#life.giveTurn(lane));",
+          "for (const lane of this.#lanes.listIdle()) ended.push(...this.#life.startNextInLane(lane));",
         after: "",
       },
     ],
@@ -28,8 +28,8 @@ export const laneBugs: readonly Bug[] = [
     name: "turn-given-by-the-sweep-only",
     what: "The commit that frees a lane starts nobody: the successor waits for the next sweep.",
     peers: ["solid_queue#546"],
-    file: LIFE,
-    before: "? [batch.submission.id, ...this.giveTurn(batch.submission.lane)]",
+    file: LIFECYCLE,
+    before: "? [batch.submission.id, ...this.startNextInLane(batch.submission.lane)]",
     after: "? [batch.submission.id]",
   },
   {
@@ -52,9 +52,9 @@ export const laneBugs: readonly Bug[] = [
     name: "lane-freed-between-steps",
     what: "A batch lets go of its lane after each step: the next one starts before it has ended.",
     peers: ["pulsar#15317"],
-    file: LIFE,
-    before: 'this.#recorder.move(batch, "next_step");',
-    after: 'this.#recorder.move(batch, "next_step");\n        this.#lanes.release(batch);',
+    file: LIFECYCLE,
+    before: 'this.#records.move(batch, "next_step");',
+    after: 'this.#records.move(batch, "next_step");\n        this.#lanes.release(batch);',
   },
   {
     name: "newest-batch-first",
@@ -111,16 +111,16 @@ export const laneBugs: readonly Bug[] = [
     name: "resume-forgets-the-lane",
     what: "A resume gives no turn: whoever could go on now waits for the sweep.",
     peers: ["OCA/queue#531"],
-    file: OPERATING,
+    file: OPERATOR_ACTS,
     before:
-      "for (const batch of this.#listWaitingUnder(scope)) life.giveTurn(batch.submission.lane);",
-    after: "void life;",
+      "for (const batch of this.#listWaitingUnder(scope))\n      lifecycle.startNextInLane(batch.submission.lane);",
+    after: "void lifecycle;",
     rare: true,
   },
   {
     name: "reopened-at-the-back",
     what: "A batch that is reopened queues behind those that were submitted after it.",
-    file: OPERATING,
+    file: OPERATOR_ACTS,
     before: "batch.place = lanes.computeFront(batch);",
     after: "batch.place = lanes.computeBack(batch.submission.lane);",
     rare: true,

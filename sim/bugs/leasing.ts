@@ -1,17 +1,17 @@
 /** Bugs of leases and fences: who may work on a chunk, until when, and who is heard. */
 import type { Bug } from "./bug.ts";
 
-const WORKING = "src/adapters/memory/working.ts";
+const SETTLING = "src/adapters/memory/settling.ts";
 const LEASING = "src/adapters/memory/leasing.ts";
 const SWEEPING = "src/adapters/memory/sweeping.ts";
-const EXECUTOR = "src/runtime/leasing/executor.ts";
+const STEP_WORKER = "src/runtime/leasing/step-worker.ts";
 
 export const leasingBugs: readonly Bug[] = [
   {
     name: "report-ignores-fence",
     what: "A worker that lost its lease reports on a chunk that another one holds, and is heard.",
     peers: ["bull#308", "solid_queue#761"],
-    file: WORKING,
+    file: SETTLING,
     before: "const held = this.#findHeld(report);",
     after: `const { batch, step, chunk } = report;
       const current = this.#state.batches.get(batch)?.steps[step]?.chunks[chunk]?.fence ?? 0;
@@ -22,7 +22,7 @@ export const leasingBugs: readonly Bug[] = [
     name: "renewal-ignores-fence",
     what: "A worker renews the lease that another one has taken since, and believes it to be its own.",
     peers: ["oban#1488"],
-    file: WORKING,
+    file: SETTLING,
     before: `    const lost = leases.filter((lease) => {
       const held = this.#findHeld(lease);`,
     after: `    const lost = leases.filter((lease) => {
@@ -35,7 +35,7 @@ export const leasingBugs: readonly Bug[] = [
     name: "renewal-not-written",
     what: "A renewal is answered and not written down: the lease runs out under a worker that lives.",
     peers: ["oban#1141", "hexpm#1825"],
-    file: WORKING,
+    file: SETTLING,
     before: "held.chunk.leaseUntil = until;",
     after: "void until;",
   },
@@ -53,7 +53,7 @@ export const leasingBugs: readonly Bug[] = [
     name: "report-after-the-sweep",
     what: "Only the fence is compared: a chunk that was taken back, or is over, can still be reported on.",
     peers: ["river#1302", "term-llm#918"],
-    file: WORKING,
+    file: SETTLING,
     before: 'return chunk.state === "leased" && chunk.fence === ref.fence',
     after: "return chunk.fence === ref.fence",
     rare: true,
@@ -72,9 +72,9 @@ export const leasingBugs: readonly Bug[] = [
       {
         file: SWEEPING,
         before:
-          '.filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now - sparedMs)',
+          '.filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now - graceMs)',
         after: `.filter(({ batch }) => batch.cancel !== null)
-      .filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now - sparedMs)`,
+      .filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now - graceMs)`,
       },
     ],
     rare: true,
@@ -114,7 +114,7 @@ export const leasingBugs: readonly Bug[] = [
   {
     name: "lease-counted-from-the-answer",
     what: "A lease is counted from when its answer came, and not from when it was asked for.",
-    file: EXECUTOR,
+    file: STEP_WORKER,
     before: "this.#take(result.leased, asked + settings.leaseMs);",
     after: "this.#take(result.leased, now + settings.leaseMs);",
     rare: true,
@@ -123,7 +123,7 @@ export const leasingBugs: readonly Bug[] = [
     name: "waiting-chunks-not-renewed",
     what: "Only chunks that run are renewed: those that wait in the worker lose their leases.",
     peers: ["dramatiq_sqs#53", "dramatiq_sqs#59"],
-    file: EXECUTOR,
+    file: STEP_WORKER,
     before: "return this.#held.filter((run) => !run.lost).map((run) => run.lease);",
     after:
       "return this.#held.filter((run) => !run.lost && run.inFlight > 0).map((run) => run.lease);",

@@ -30,7 +30,7 @@ export const ledgerBugs: readonly Bug[] = [
   {
     name: "redrive-untold",
     what: "Dead letters go back to work, and the ledger still calls them failed.",
-    file: "src/adapters/memory/life.ts",
+    file: "src/adapters/memory/batch-lifecycle.ts",
     before: "this.#ledger.writeRedriven(batch, place, chunk.outcomes, effect.outcomes, drive);",
     after: "void place;",
   },
@@ -68,7 +68,7 @@ export const ledgerBugs: readonly Bug[] = [
   {
     name: "only-the-first-end-signed",
     what: "What is done to a batch after its end is never signed.",
-    file: "src/runtime/evidence/notary.ts",
+    file: "src/runtime/evidence/ledger-signing-job.ts",
     before: "if (seq <= (this.#signed.get(batch) ?? 0)) return;",
     after: "if (this.#signed.has(batch)) return;",
   },

@@ -1,7 +1,7 @@
 /** Bugs of limits: budgets, canaries, concurrency and time. */
 import type { Bug } from "./bug.ts";
 
-const RUNNER = "src/runtime/running/item-runner.ts";
+const ITEM_LOOP = "src/runtime/running/item-loop.ts";
 
 export const limitBugs: readonly Bug[] = [
   {
@@ -31,15 +31,15 @@ export const limitBugs: readonly Bug[] = [
     name: "one-handler-too-many",
     what: "One handler more than the limit runs at once.",
     peers: ["bull#2777", "solid_queue#761"],
-    file: RUNNER,
-    before: "while (this.isOpen && this.#slots.size < gauge.slots) {",
-    after: "while (this.isOpen && this.#slots.size <= gauge.slots) {",
+    file: ITEM_LOOP,
+    before: "while (this.isOpen && this.#slots.size < controller.slots) {",
+    after: "while (this.isOpen && this.#slots.size <= controller.slots) {",
   },
   {
     name: "time-limit-not-enforced",
     what: "A handler that never answers is never given up.",
     peers: ["bullmq#4479", "bull#718"],
-    file: "src/runtime/running/time-watch.ts",
+    file: "src/runtime/running/timeout-watcher.ts",
     before: "if (overMs >= abortGraceMs) abandon(slot);",
     after: "if (overMs >= abortGraceMs * 1_000_000) abandon(slot);",
   },
@@ -47,7 +47,7 @@ export const limitBugs: readonly Bug[] = [
     name: "late-answer-of-an-abandoned-handler",
     what: "A handler that was given up answers after all, and its answer is counted as well.",
     peers: ["bull#718", "hatchet#1022"],
-    file: RUNNER,
+    file: ITEM_LOOP,
     before: "          if (slot.abandoned) return;\n          this.#judge.note(",
     after: "          this.#judge.note(",
     rare: true,

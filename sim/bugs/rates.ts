@@ -4,10 +4,10 @@ import type { Bug } from "./bug.ts";
 const TOKENS = "src/core/limits/token-bucket.ts";
 const PACE = "src/core/limits/pace.ts";
 const BUCKET = "src/core/limits/bucket.ts";
-const PURSE = "src/runtime/limits/token-purse.ts";
+const PURSE = "src/runtime/limits/token-balance.ts";
 const STEP_LIMITS = "src/runtime/limits/step-limits.ts";
-const RUNNER = "src/runtime/running/item-runner.ts";
-const LIMITING = "src/adapters/memory/limiting.ts";
+const ITEM_LOOP = "src/runtime/running/item-loop.ts";
+const TOKEN_BUCKETS = "src/adapters/memory/token-buckets.ts";
 
 export const rateBugs: readonly Bug[] = [
   {
@@ -61,8 +61,8 @@ export const rateBugs: readonly Bug[] = [
     after: "    if (step.rate === null || run.countAttempts(index) > 0) return null;\n",
   },
   {
-    name: "careful-runs-take-no-token",
-    what: "What runs carefully after a loss starts whatever its limits say.",
+    name: "guarded-runs-take-no-token",
+    what: "What runs guarded after a loss starts whatever its limits say.",
     file: STEP_LIMITS,
     before: "    if (!this.#applyTo(run)) return { indexes, later: [],",
     after: "    if (indexes.length > 0) return { indexes, later: [],",
@@ -77,16 +77,16 @@ export const rateBugs: readonly Bug[] = [
   {
     name: "late-check-starts-all-the-same",
     what: "An item that was looked at for longer than its token was good for starts.",
-    file: RUNNER,
+    file: ITEM_LOOP,
     before:
-      '    if (this.#isLate(slot, run)) call.stop(new StopSignal("its right to start has run out"));\n',
+      '    if (this.#isLate(slot, run)) handlerCall.stop(new StopSignal("its right to start has run out"));\n',
     after: "",
     rare: true,
   },
   {
-    name: "late-check-in-a-careful-run",
-    what: "The same, of items that run carefully.",
-    file: RUNNER,
+    name: "late-check-in-a-guarded-run",
+    what: "The same, of items that run guarded.",
+    file: ITEM_LOOP,
     before: "      slot.startUntil = until;\n",
     after: "",
     rare: true,
@@ -102,8 +102,8 @@ export const rateBugs: readonly Bug[] = [
   {
     name: "free-slot-draws-nothing",
     what: "After a handler that was given up nobody draws for what waits, and nobody looks again.",
-    file: RUNNER,
-    before: "    if (this.#slots.size < gauge.slots) rights.ask();\n",
+    file: ITEM_LOOP,
+    before: "    if (this.#slots.size < controller.slots) rights.ask();\n",
     after: "",
     also: [
       {
@@ -123,8 +123,8 @@ export const rateBugs: readonly Bug[] = [
       {
         // The next look would count afresh.
         file: "src/runtime/limits/limiter.ts",
-        before: "    this.#soon = 0;\n    for (const lot",
-        after: "    for (const lot",
+        before: "    this.#soon = 0;\n    for (const limitGroup",
+        after: "    for (const limitGroup",
       },
     ],
   },
@@ -139,7 +139,7 @@ export const rateBugs: readonly Bug[] = [
   {
     name: "buckets-on-the-wall-clock",
     what: "Buckets are filled by the store's time of day: somebody who sets it fills them all.",
-    file: LIMITING,
+    file: TOKEN_BUCKETS,
     before: "    const time = { monotonicMs: this.#clock.monotonicMs(), wallMs:",
     after: "    const time = { monotonicMs: this.#clock.wallMs() - 1.76e12, wallMs:",
   },
@@ -170,7 +170,7 @@ export const rateBugs: readonly Bug[] = [
   {
     name: "shorter-closing-counts",
     what: "A second closing opens a key before the end of the first.",
-    file: LIMITING,
+    file: TOKEN_BUCKETS,
     before: "Math.max(before.closedUntil, this.#clock.monotonicMs() + forMs)",
     after: "this.#clock.monotonicMs() + forMs",
     rare: true,
@@ -229,14 +229,14 @@ export const rateBugs: readonly Bug[] = [
     name: "rest-ignored",
     what: "A chunk that waits for a limit is leased again at once, over and over.",
     file: "src/core/items/report.ts",
-    before: "const restUntil = nowMs + (rest?.inMs ?? 0);",
+    before: "const restUntil = nowMs + (limitWait?.inMs ?? 0);",
     after: "const restUntil = nowMs;",
     rare: true,
   },
   {
     name: "outage-closes-nothing",
     what: "What a batch goes out through is away, and its other items start all the same.",
-    file: "src/adapters/memory/limiting.ts",
+    file: "src/adapters/memory/token-buckets.ts",
     before: "planned - pending, forMs, now);",
     after: "planned - pending, 0 * forMs, now);",
     rare: true,
@@ -244,12 +244,12 @@ export const rateBugs: readonly Bug[] = [
   {
     name: "outage-counts-as-a-try",
     what: "An item that found nobody at the other end has failed.",
-    file: "src/runtime/running/item-judge.ts",
+    file: "src/runtime/running/outcome-classifier.ts",
     before: "if (facts.isOutage && run.pace !== null) {",
     after: "if (facts.isOutage && run.pace === null) {",
     also: [
       {
-        file: "src/runtime/running/item-judge.ts",
+        file: "src/runtime/running/outcome-classifier.ts",
         before: "return run.defer(index, readKeyOf(step, item), run.pace.outageMs);",
         after: "return run.defer(index, readKeyOf(step, item), 0);",
       },

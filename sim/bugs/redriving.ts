@@ -1,8 +1,8 @@
 /** Bugs of redrives: dead letters that are lost, taken too often, or miss what comes after. */
 import type { Bug } from "./bug.ts";
 
-const LIFE = "src/adapters/memory/life.ts";
-const OPERATING = "src/adapters/memory/operating.ts";
+const LIFECYCLE = "src/adapters/memory/batch-lifecycle.ts";
+const OPERATOR_ACTS = "src/adapters/memory/operator-acts.ts";
 const STEP = "src/core/batch/step.ts";
 const REDRIVE = "src/core/items/redrive.ts";
 
@@ -11,21 +11,21 @@ export const redrivingBugs: readonly Bug[] = [
     name: "redriven-item-lost",
     what: "A redriven item is pending again, in a chunk that nobody will lease.",
     peers: ["sidekiq#6250", "bull#2082"],
-    file: LIFE,
-    before: '      chunk.state = "waiting";\n      chunk.rest = null;\n',
-    after: "      chunk.rest = null;\n",
+    file: LIFECYCLE,
+    before: '      chunk.state = "waiting";\n      chunk.limitWait = null;\n',
+    after: "      chunk.limitWait = null;\n",
   },
   {
     name: "redrive-keeps-the-drive",
     what: "A redrive takes outcomes back without a new drive.",
-    file: LIFE,
+    file: LIFECYCLE,
     before: "    batch.drive++;\n",
     after: "",
   },
   {
     name: "discarded-letter-redriven",
     what: "A redrive takes letters along that somebody has discarded.",
-    file: OPERATING,
+    file: OPERATOR_ACTS,
     before: "if (error === null || step.discarded.has(item)) return false;",
     after: "if (error === null) return false;",
     rare: true,
@@ -33,7 +33,7 @@ export const redrivingBugs: readonly Bug[] = [
   {
     name: "ceiling-off-by-one",
     what: "A redrive takes one letter more than its ceiling.",
-    file: OPERATING,
+    file: OPERATOR_ACTS,
     before: "const chosen = free.slice(0, request.ceiling);",
     after: "const chosen = free.slice(0, request.ceiling + 1);",
     rare: true,
@@ -64,7 +64,7 @@ export const redrivingBugs: readonly Bug[] = [
     name: "rescued-item-misses-the-next-step",
     what: "What a redrive rescues does not go on to the next step, which is planned already.",
     peers: ["bullmq#4332"],
-    file: LIFE,
+    file: LIFECYCLE,
     before: "if (known === undefined || !known.sliced || settings.carries) {",
     after: "if (known === undefined || !known.sliced) {",
     rare: true,
@@ -73,7 +73,7 @@ export const redrivingBugs: readonly Bug[] = [
     name: "old-results-fed-again",
     what: "After a redrive the next step gets the results of earlier drives once more.",
     peers: ["laravel#38804"],
-    file: LIFE,
+    file: LIFECYCLE,
     before: "batch.sinceDrive = step.slicedDrive + 1;",
     after: "batch.sinceDrive = 1;",
     rare: true,
@@ -81,7 +81,7 @@ export const redrivingBugs: readonly Bug[] = [
   {
     name: "result-of-the-items-drive",
     what: "A result is filed under its item's drive, so the step after the next one misses a rescued item.",
-    file: "src/adapters/memory/working.ts",
+    file: "src/adapters/memory/settling.ts",
     before:
       "    const { drive } = batch;\n    for (const { index, key, value } of effect.results) {\n",
     after: `    for (const { index, key, value } of effect.results) {

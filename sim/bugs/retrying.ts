@@ -10,7 +10,7 @@ export const retryingBugs: readonly Bug[] = [
     name: "attempt-not-counted",
     what: "Attempts are not counted: an item that always fails is tried for ever.",
     peers: ["activepieces#15130", "iris-mpc#2290"],
-    file: "src/runtime/running/item-judge.ts",
+    file: "src/runtime/running/outcome-classifier.ts",
     before: "const attempts = run.countAttempts(index) + 1;",
     after: "const attempts = run.countAttempts(index);",
   },

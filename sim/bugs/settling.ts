@@ -4,7 +4,7 @@ import type { Bug } from "./bug.ts";
 const OUTCOMES = "src/core/items/outcome-map.ts";
 const REPORT = "src/core/items/report.ts";
 const NOTES = "src/runtime/chunk/chunk-notes.ts";
-const PATIENT = "src/runtime/system/patient-store.ts";
+const RETRYING = "src/runtime/system/retrying-store.ts";
 
 export const settlingBugs: readonly Bug[] = [
   {
@@ -53,26 +53,26 @@ export const settlingBugs: readonly Bug[] = [
     name: "acknowledged-before-recorded",
     what: "A worker forgets its outcomes before the store has answered, which then does not get them.",
     peers: ["sidekiq#4361", "celery#3363", "bullmq#834"],
-    file: "src/runtime/chunk/telling.ts",
-    before: `    const result = await act(tellings.map(({ report }) => report));
+    file: "src/runtime/chunk/pending-report.ts",
+    before: `    const result = await act(pending.map(({ report }) => report));
     const now = clock.monotonicMs();
-    for (const [at, { run, report }] of tellings.entries()) {
+    for (const [at, { run, report }] of pending.entries()) {
       const refused = result.refused?.filter((refusal) => refusal.report === at);
       run.markReported(report, result.reports[at] ?? "lost", now, refused);
     }
     return result;`,
-    after: `    for (const { run, report } of tellings) {
+    after: `    for (const { run, report } of pending) {
       run.markReported(report, "kept", clock.monotonicMs());
     }
-    return await act(tellings.map(({ report }) => report));`,
+    return await act(pending.map(({ report }) => report));`,
     also: [
       {
-        file: PATIENT,
+        file: RETRYING,
         before: '  "draw",\n]',
         after: '  "draw",\n  "work",\n]',
       },
       {
-        file: "src/runtime/leasing/executor.ts",
+        file: "src/runtime/leasing/step-worker.ts",
         before: "await this.#commit(reports, request);",
         after: `try {
         await this.#commit(reports, request);
@@ -86,14 +86,14 @@ export const settlingBugs: readonly Bug[] = [
     name: "lost-answer-taken-for-a-refusal",
     what: "A report whose answer was lost is taken for refused: the worker drops the chunk and its work.",
     peers: ["celery#2952", "sqs-consumer#85"],
-    file: "src/runtime/chunk/telling.ts",
-    before: "const result = await act(tellings.map(({ report }) => report));",
-    after: `const result = await act(tellings.map(({ report }) => report)).catch(
+    file: "src/runtime/chunk/pending-report.ts",
+    before: "const result = await act(pending.map(({ report }) => report));",
+    after: `const result = await act(pending.map(({ report }) => report)).catch(
       (): WorkResult => ({ reports: [], leased: [], nextDueInMs: null, ended: [] }),
     );`,
     also: [
       {
-        file: PATIENT,
+        file: RETRYING,
         before: '  "draw",\n]',
         after: '  "draw",\n  "work",\n]',
       },
@@ -103,7 +103,7 @@ export const settlingBugs: readonly Bug[] = [
     name: "gives-up-after-one-refusal",
     what: "One call that the store refuses for the moment stops the worker.",
     peers: ["bullmq#36", "pg-boss#549"],
-    file: PATIENT,
+    file: RETRYING,
     before: "if (!mayTryAgain(error, errorClass, parts)) throw error;",
     after: "if (attempt >= 1 || !mayTryAgain(error, errorClass, parts)) throw error;",
   },

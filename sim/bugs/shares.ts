@@ -53,15 +53,15 @@ export const shareBugs: readonly Bug[] = [
   {
     name: "charges-not-corrected",
     what: "A lease stays charged as if all items took the same time.",
-    file: "src/adapters/memory/working.ts",
-    before: "    uses.apply();\n",
+    file: "src/adapters/memory/settling.ts",
+    before: "    leaseUsage.apply();\n",
     after: "",
     rare: true,
   },
   {
     name: "handler-time-not-measured",
     what: "Tenants share numbers of items, and not the time that these take.",
-    file: "src/runtime/running/item-runner.ts",
+    file: "src/runtime/running/item-loop.ts",
     before: "if (worked !== null) worked.work(now - slot.startedAt);",
     after: "void worked;",
     rare: true,
@@ -85,7 +85,7 @@ export const shareBugs: readonly Bug[] = [
   {
     name: "operators-weight-ignored",
     what: "A weight that an operator sets is written down, and nothing else.",
-    file: "src/adapters/memory/shares.ts",
+    file: "src/adapters/memory/fair-shares.ts",
     before: 'if (typeof set?.value === "number") return set.value;',
     after: "void set;",
     rare: true,

@@ -1,7 +1,7 @@
 /** Bugs of slicing: items that are planned twice, or never. */
 import type { Bug } from "./bug.ts";
 
-const CONDUCTING = "src/adapters/memory/conducting.ts";
+const PLANNING = "src/adapters/memory/planning.ts";
 
 /** No bug: the plan of a million chunks has many parts, those of these worlds would have one. */
 const SMALL_PARTS = {
@@ -15,7 +15,7 @@ export const slicingBugs: readonly Bug[] = [
     name: "plan-part-appended-twice",
     what: "A part of a plan whose answer was lost is appended once more.",
     peers: ["laravel#38804"],
-    file: CONDUCTING,
+    file: PLANNING,
     before: "const fits = part.step === batch.step && step.chunks.length === part.afterChunks;",
     after: "const fits = part.step === batch.step;",
     rare: true,
@@ -24,12 +24,12 @@ export const slicingBugs: readonly Bug[] = [
     name: "gap-after-a-resumed-slicing",
     what: "Whoever goes on with a slicing drops what was planned, and goes on behind it.",
     peers: ["temporal#459"],
-    file: CONDUCTING,
+    file: PLANNING,
     before: "} else if (afresh) {",
     after: "} else {",
     also: [
       {
-        file: CONDUCTING,
+        file: PLANNING,
         before: "  step.keys.clear();\n  step.sliceCursor = null;\n",
         after: "  step.keys.clear();\n",
       },
@@ -41,7 +41,7 @@ export const slicingBugs: readonly Bug[] = [
     name: "finish-ignores-fence",
     what: "A late word that one step is sliced finishes the slicing of the next.",
     peers: ["oban#1488"],
-    file: CONDUCTING,
+    file: PLANNING,
     before: 'const slices = batch.state === "slicing" && step.sliceFence === fence;',
     after: 'const slices = batch.state === "slicing";',
     rare: true,
@@ -50,7 +50,7 @@ export const slicingBugs: readonly Bug[] = [
     name: "late-slicer-drops-a-running-plan",
     what: "A slicer that comes too late begins anew with a batch that runs already.",
     peers: ["temporal#9118"],
-    file: CONDUCTING,
+    file: PLANNING,
     before: `    } else if (batch.state !== "slicing") {
       return this.#movedOn(batch);
     } else if (afresh) {`,
@@ -85,12 +85,12 @@ export const slicingBugs: readonly Bug[] = [
       .catch(() => ({ kind: "planned" as const, chunks: after }));`,
     also: [
       {
-        file: "src/runtime/system/patient-store.ts",
+        file: "src/runtime/system/retrying-store.ts",
         before: '  "draw",\n]',
         after: '  "draw",\n  "plan",\n]',
       },
       {
-        file: CONDUCTING,
+        file: PLANNING,
         before: "if (!slices || step.chunks.length !== chunks) return this.#movedOn(batch);",
         after: "if (!slices) return this.#movedOn(batch);",
       },

@@ -17,8 +17,8 @@ export const watchingBugs: readonly Bug[] = [
     what: "Batches are looked for to be sliced only when a word of a change arrives.",
     peers: ["oban ee1048ab", "pg-boss#549"],
     file: "src/runtime/conducting/conductor.ts",
-    before: "await this.#wake.wait(settings.pollMs);",
-    after: "await this.#wake.wait(settings.pollMs * 1_000_000);",
+    before: "await this.#changed.wait(settings.pollMs);",
+    after: "await this.#changed.wait(settings.pollMs * 1_000_000);",
     rare: true,
   },
   {

@@ -1,6 +1,6 @@
 /**
  * Attempts are counted and bounded: a handler is told the number of its try, in the right drive, when
- * the item is due and not before; in a careful run its start was written first. A try that does not
+ * the item is due and not before; in a guarded run its start was written first. A try that does not
  * count (its worker died, its server was away) is made again, but not for ever.
  */
 import { type Checker, describeRun, findPlace, type Scene } from "./checker.ts";
@@ -25,7 +25,7 @@ export function checkAttempts(scene: Scene): Checker {
       const now = scene.world.storeClock.monotonicMs();
       // Those who lost their lease are looked at by fencing.
       if (chunk.state !== "leased" || chunk.fence !== run.fence) return;
-      if (chunk.careful && tracked?.started !== true) scene.say(`${what}, which is unannounced`);
+      if (chunk.guarded && tracked?.started !== true) scene.say(`${what}, which is unannounced`);
       if (tracked !== undefined && tracked.dueAt > now) {
         scene.say(`${what} ${tracked.dueAt - now} ms before it is due`);
       }

@@ -4,7 +4,7 @@
  */
 import type { Batch } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch/batch.ts";
-import type { ActResult } from "../../src/ports/store/conducting.ts";
+import type { ActResult } from "../../src/ports/store/conductor-store.ts";
 import type { ErrandRun } from "../traffic/errand.ts";
 import { type Checker, describeRun, findPlace, nameBatch, type Scene } from "./checker.ts";
 import { listLeased } from "./fencing.ts";

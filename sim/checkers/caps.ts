@@ -5,7 +5,7 @@
  * lasts, and what has started by then may come to its end.
  */
 import type { Caps } from "../../src/core/limits/caps.ts";
-import type { LimitRequest } from "../../src/ports/store/operating.ts";
+import type { LimitRequest } from "../../src/ports/store/operator-store.ts";
 import type { ErrandRun } from "../traffic/errand.ts";
 import { listScopes, type ScopeName } from "../traffic/sharing.ts";
 import { type Checker, describeRun, findPlace, type Place, type Scene } from "./checker.ts";

@@ -1,7 +1,7 @@
 /** Promise 10, as far as it goes today: all that is recorded of a batch is one unbroken chain. */
 import { hash } from "node:crypto";
 import { verifyChain } from "../../src/core/ledger/chain.ts";
-import type { LedgerLink } from "../../src/ports/store/ledger.ts";
+import type { LedgerLink } from "../../src/ports/store/ledger-store.ts";
 import type { Store } from "../../src/ports/store/store.ts";
 import { type Checker, listBatches, nameBatch, type Scene } from "./checker.ts";
 

@@ -4,7 +4,11 @@
  * starts nothing with what it held. So is a paced batch whose items found nobody at the other end.
  */
 import type { TokenGrant } from "../../src/core/limits/bucket.ts";
-import { type BucketRef, namePaceBucket, type TokenDraw } from "../../src/ports/store/limiting.ts";
+import {
+  type BucketRef,
+  namePaceBucket,
+  type TokenDraw,
+} from "../../src/ports/store/token-store.ts";
 import { nameRateBucket } from "../../src/runtime/pipeline/step-rate.ts";
 import { type RatePlot, readRateKey } from "../traffic/limits.ts";
 import type { ErrandRun } from "../traffic/errand.ts";
@@ -145,7 +149,7 @@ function checkOwn(scene: Scene) {
       const newest = grantedAt.get(`${node.name}.${node.life} ${name}`) ?? 0;
       const troubled = troubledAt.get(node) ?? Number.NEGATIVE_INFINITY;
       // Those that are looked at or announced first were on their way when it was told.
-      if (run.plot.checkMaxMs !== null || findPlace(scene, run)?.chunk.careful !== false) return;
+      if (run.plot.checkMaxMs !== null || findPlace(scene, run)?.chunk.guarded !== false) return;
       if (newest > closing.at - ANSWER_MS || time.nowMs - troubled < LATE_MS) return;
       scene.say(`${describeRun(run)} with what it held of ${name} when told to leave it alone`);
     },

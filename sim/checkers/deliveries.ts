@@ -2,8 +2,8 @@
  * Promise 3, its last sentence: every record reaches every subscriber, in order and at least once,
  * unless it was given up into a letter that can be delivered again.
  */
-import type { NewLetter } from "../../src/ports/store/delivering.ts";
-import type { StoredRecord } from "../../src/ports/store/reading.ts";
+import type { NewUndelivered } from "../../src/ports/store/delivery-store.ts";
+import type { StoredRecord } from "../../src/ports/store/query-store.ts";
 import type { Checker, Scene } from "./checker.ts";
 
 export interface Delivery {
@@ -27,7 +27,7 @@ export function checkDeliveries(scene: Scene): Checker & DeliveryListener {
   return {
     onCommit: (_node, verb, _answer, args) => {
       if (verb !== "keepUndelivered") return;
-      const { reader, position } = args[0] as NewLetter;
+      const { reader, position } = args[0] as NewUndelivered;
       settled.add(`${reader}/${position}`);
     },
     onDelivery: ({ reader, batch, seq }) => {

@@ -1,6 +1,6 @@
 /** Each item came to an end that what it does, and what happened to it, can lead to. */
 import { FAILED, getOutcome, SKIPPED, SUCCEEDED } from "../../src/core/items/outcome-map.ts";
-import type { DeadLetter } from "../../src/ports/store/reading.ts";
+import type { DeadLetter } from "../../src/ports/store/query-store.ts";
 import type { Doing, Parcel } from "../traffic/errand.ts";
 import {
   type Checker,

@@ -10,7 +10,7 @@ import type {
   InlineResult,
   PlanPart,
   PlanResult,
-} from "../../src/ports/store/conducting.ts";
+} from "../../src/ports/store/conductor-store.ts";
 import {
   type LeasedChunk,
   type LeaseRef,
@@ -18,7 +18,7 @@ import {
   type RenewResult,
   type Report,
   type WorkResult,
-} from "../../src/ports/store/working.ts";
+} from "../../src/ports/store/worker-store.ts";
 import type { Node } from "../world.ts";
 import { type Checker, describeRun, findPlace, type Scene } from "./checker.ts";
 

@@ -9,7 +9,7 @@ import { readRanges } from "../../src/core/ledger/item-ledger.ts";
 import { getOutcome } from "../../src/core/items/outcome-map.ts";
 import { computeBlockRoot } from "../../src/ledger/format/block.ts";
 import { SEEN } from "../../src/ledger/format/item-record.ts";
-import { OUTCOME_WORDS } from "../../src/ports/store/reading.ts";
+import { OUTCOME_WORDS } from "../../src/ports/store/query-store.ts";
 import { RECORDED } from "../traffic/errand.ts";
 import { type Checker, listBatches, listSteps, nameBatch, type Scene } from "./checker.ts";
 

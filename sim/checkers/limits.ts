@@ -2,7 +2,7 @@
  * Promise 7: limits hold. On each node no more handlers of a step run at once than it allows, at
  * every instant; and of a redrive with a rate no more items fall due in any window than it allows.
  */
-import type { RedriveRequest, RedriveResult } from "../../src/ports/store/operating.ts";
+import type { RedriveRequest, RedriveResult } from "../../src/ports/store/operator-store.ts";
 import type { ErrandRun } from "../traffic/errand.ts";
 import { type Checker, describeRun, nameBatch, type Scene } from "./checker.ts";
 

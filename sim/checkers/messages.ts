@@ -2,7 +2,7 @@
  * What an item emitted is in its topic exactly if the attempt that emitted it made the item's outcome:
  * all of it, once, under the ids of its drive. Each drive in which an item gives up is told once.
  */
-import type { StoredMessage } from "../../src/ports/store/topics.ts";
+import type { StoredMessage } from "../../src/ports/store/topic-store.ts";
 import {
   FAILED,
   getOutcome,

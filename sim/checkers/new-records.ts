@@ -1,5 +1,5 @@
 /** The records that were written since the last look, each parsed once for all who ask. */
-import type { StoredRecord } from "../../src/ports/store/reading.ts";
+import type { StoredRecord } from "../../src/ports/store/query-store.ts";
 import type { Scene } from "./checker.ts";
 
 export interface NewRecord {

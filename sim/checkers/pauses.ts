@@ -1,6 +1,6 @@
 /** Whether somebody has paused a batch, read from the state by hand: the engine's own way may be wrong. */
 import type { Batch, State } from "../../src/adapters/memory/state.ts";
-import type { PauseRequest } from "../../src/ports/store/operating.ts";
+import type { PauseRequest } from "../../src/ports/store/operator-store.ts";
 
 /** The narrowest one first. */
 export function listPauses({ pauses }: State, { submission }: Batch): PauseRequest[] {

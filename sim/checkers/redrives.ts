@@ -3,7 +3,7 @@
  * step has; what was discarded, and what failed for good, does not come back by itself; an edited item
  * runs as it was edited.
  */
-import type { RedriveRequest, RedriveResult } from "../../src/ports/store/operating.ts";
+import type { RedriveRequest, RedriveResult } from "../../src/ports/store/operator-store.ts";
 import { type Checker, describeRun, findPlace, nameBatch, type Scene } from "./checker.ts";
 import { readNewRecords } from "./new-records.ts";
 

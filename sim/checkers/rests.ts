@@ -41,7 +41,7 @@ export function checkRests(scene: Scene): Checker {
       const waits = new Map<Chunk, number>();
       for (const batch of listBatches(scene)) {
         for (const chunk of batch.steps.at(-1)?.chunks ?? []) {
-          if (chunk.state === "waiting" && chunk.rest !== null) waits.set(chunk, chunk.dueAt);
+          if (chunk.state === "waiting" && chunk.limitWait !== null) waits.set(chunk, chunk.dueAt);
           const isGivenUp = chunk.state === "settled" && (resting.get(chunk) ?? 0) > now;
           if (verb === "sweep" && isGivenUp && hasStalled(chunk)) {
             scene.say(

@@ -5,14 +5,14 @@
  * had got all of it, that would have been too much.
  */
 import type { Step } from "../../src/adapters/memory/state.ts";
-import type { LimitRequest } from "../../src/ports/store/operating.ts";
+import type { LimitRequest } from "../../src/ports/store/operator-store.ts";
 import type {
   ContentClaim,
   LeasedChunk,
   LeaseRef,
   Report,
   SweepResult,
-} from "../../src/ports/store/working.ts";
+} from "../../src/ports/store/worker-store.ts";
 import type { ErrandRun, PipelinePlot, SharingPlot } from "../traffic/errand.ts";
 import { readTenant } from "../traffic/sharing.ts";
 import type { Node } from "../world.ts";

@@ -5,7 +5,7 @@
  */
 import type { Batch, State } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch/batch.ts";
-import { nameSlicingDuty } from "../../src/ports/store/conducting.ts";
+import { nameSlicingTask } from "../../src/ports/store/conductor-store.ts";
 import { type Checker, nameBatch, type Scene } from "./checker.ts";
 import { readNewRecords } from "./new-records.ts";
 import { listPauses } from "./pauses.ts";
@@ -53,7 +53,7 @@ export function checkWatching(scene: Scene): Checker {
       }
       for (const { batch: id, type, data } of records) {
         if (type !== "batch.parked" || data["code"] !== "STALE") continue;
-        const claim = state.claims.get(nameSlicingDuty(id));
+        const claim = state.claims.get(nameSlicingTask(id));
         if ((claim?.until ?? 0) > now) {
           scene.say(`${id} is called stale while somebody plans it`);
         }

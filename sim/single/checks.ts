@@ -6,7 +6,7 @@ import { verifyChain } from "../../src/core/ledger/chain.ts";
 import { describeError } from "../../src/core/base/errors.ts";
 import { getOutcome, SUCCEEDED } from "../../src/core/items/outcome-map.ts";
 import { DEATHS_MAX } from "../../src/core/items/poison.ts";
-import type { DeadLetter } from "../../src/ports/store/reading.ts";
+import type { DeadLetter } from "../../src/ports/store/query-store.ts";
 import type { Behaviour, Workload } from "./workload.ts";
 import { ATTEMPTS } from "./workload.ts";
 import type { World } from "../world.ts";

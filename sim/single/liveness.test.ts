@@ -71,7 +71,7 @@ describe("a lease that runs out under a living worker", () => {
   });
 });
 
-describe("a careful run", () => {
+describe("a guarded run", () => {
   // A node dies with a chunk in hand; in its second life it cannot renew, and one call is late.
   for (const byMs of [LEASE_MS - 100, LEASE_MS + 50, LEASE_MS + 1_000]) {
     test(`starts nothing on a lease that ran out before its announcement was answered: ${byMs} ms late`, async () => {
@@ -86,7 +86,7 @@ describe("a careful run", () => {
         const { world, batch } = await playRight(plot, `call ${number} is late`);
         expect(countAll(batch as Batch), `call ${number}`).toMatchObject({ succeeded: 12 });
         expect(
-          listChunks(world).some(({ careful }) => careful),
+          listChunks(world).some(({ guarded }) => guarded),
           `call ${number}`,
         ).toBe(true);
         if ((world.nodes[1]?.calls ?? 0) < number) return;
@@ -96,14 +96,14 @@ describe("a careful run", () => {
 });
 
 describe("a batch that others ended", () => {
-  for (const carefully of [false, true]) {
-    test(`is left alone as soon as the store says so: ${carefully ? "carefully" : "in bulk"}`, async () => {
-      for (let seed = 1; seed <= 40; seed++) await endFromOutside(seed, carefully);
+  for (const guarded of [false, true]) {
+    test(`is left alone as soon as the store says so: ${guarded ? "guarded" : "in bulk"}`, async () => {
+      for (let seed = 1; seed <= 40; seed++) await endFromOutside(seed, guarded);
     });
   }
 });
 
-async function endFromOutside(seed: number, carefully: boolean): Promise<void> {
+async function endFromOutside(seed: number, guarded: boolean): Promise<void> {
   const world = new World({ seed, hintLoss: 1 });
   const workload = new Workload(world, {
     behaviours: succeeding(200),
@@ -117,13 +117,13 @@ async function endFromOutside(seed: number, carefully: boolean): Promise<void> {
   };
   const first = world.boot("n1", submit);
   expect(await world.run(() => workload.runs.length > 20, 10_000)).toBe(true);
-  if (carefully) {
+  if (guarded) {
     world.crash(first);
     world.boot("n1", submit);
     expect(await world.run(() => workload.runs.length > 40 + seed, 10_000)).toBe(true);
   }
   const [batch] = world.store.state.batches.values();
-  expect(listChunks(world)[0]?.careful).toBe(carefully);
+  expect(listChunks(world)[0]?.guarded).toBe(guarded);
   // At any moment between two waves.
   const endAt = world.time.nowMs + (seed % 20);
   await world.run(() => world.time.nowMs >= endAt, 100);
@@ -131,7 +131,7 @@ async function endFromOutside(seed: number, carefully: boolean): Promise<void> {
   const failedAt = world.time.nowMs;
   await world.run(() => false, 900);
   // Carefully each start is asked for, and the answer may be on its way; in bulk a flush tells.
-  const graceMs = carefully ? 5 : (SETTINGS.flushMs as number) + 20;
+  const graceMs = guarded ? 5 : (SETTINGS.flushMs as number) + 20;
   const late = workload.runs.filter(({ startedAt }) => startedAt > failedAt + graceMs);
   expect(
     late.map(({ item }) => item),
@@ -170,7 +170,7 @@ describe("a source that is slower than a lease", () => {
       const plot = makePlot({ seed, readMs: LEASE_MS * 1.5, timeLimitMs: 60_000 });
       const { world, workload } = await playRight(plot, "slow reading");
       expect(
-        listChunks(world).some(({ careful }) => careful),
+        listChunks(world).some(({ guarded }) => guarded),
         `seed ${seed}`,
       ).toBe(false);
       expect(workload.runs).toHaveLength(12);
@@ -222,7 +222,7 @@ describe("closing", () => {
     const ran = workload.runs.length;
     const chunks = listChunks(world);
     expect(chunks.map(({ state }) => state)).not.toContain("leased");
-    expect(chunks.map(({ careful }) => careful)).toEqual([false, false]);
+    expect(chunks.map(({ guarded }) => guarded)).toEqual([false, false]);
     expect(workload.runs.every(({ end }) => end === "returned")).toBe(true);
     const before = world.time.nowMs;
     await finish(world, workload);
@@ -232,19 +232,19 @@ describe("closing", () => {
     expect(workload.runs[ran]?.startedAt).toBeLessThan(before + LEASE_MS / 2);
   });
 
-  test("in the middle of a careful run is done when its wave is", async () => {
+  test("in the middle of a guarded run is done when its wave is", async () => {
     const world = new World({ seed: 1 });
     const workload = new Workload(world, { ...BUSY, itemMaxMs: 100 });
     const victim = world.boot("n0", async (self) => {
       (await startEngine(self)).work(workload.makePipeline(self));
     });
-    const isCareful = (): boolean => {
+    const isGuarded = (): boolean => {
       const chunks = listChunks(world);
       const started = chunks.flatMap(({ tracked }) => [...tracked.values()]);
       if (workload.runs.some(({ node }) => node === victim)) world.crash(victim);
       return started.some(({ started: runs }) => runs);
     };
-    const { tookMs } = await closeWhen(world, workload, isCareful);
+    const { tookMs } = await closeWhen(world, workload, isGuarded);
     expect(tookMs).toBeLessThan(2_000);
     await finish(world, workload);
   });

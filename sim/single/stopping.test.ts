@@ -26,8 +26,8 @@ interface Stopped {
 interface StopPlot {
   readonly seed: number;
   readonly faults?: FaultPlan;
-  /** The first worker dies before: its chunk is run carefully. */
-  readonly carefully?: boolean;
+  /** The first worker dies before: its chunk is run guarded. */
+  readonly guarded?: boolean;
   readonly behaviour?: Behaviour;
   readonly itemMaxMs?: number;
   /** Default all items in one. */
@@ -38,7 +38,7 @@ interface StopPlot {
 
 /** Runs one big chunk, and stops its batch at some moment. */
 async function stopInTheMiddle(plot: StopPlot): Promise<Stopped> {
-  const { seed, faults = noFaults, carefully = false, behaviour, itemMaxMs = 20 } = plot;
+  const { seed, faults = noFaults, guarded = false, behaviour, itemMaxMs = 20 } = plot;
   const { chunkSize = ITEMS } = plot;
   const world = new World({ seed, faults, hintLoss: 1 });
   const workload = new Workload(world, {
@@ -55,7 +55,7 @@ async function stopInTheMiddle(plot: StopPlot): Promise<Stopped> {
   };
   const first = world.boot("n1", submit);
   expect(await world.run(() => workload.runs.length > 0, 10_000)).toBe(true);
-  if (carefully) {
+  if (guarded) {
     world.crash(first);
     world.boot("n1", submit);
     expect(await world.run(() => workload.runs.length > 10, 10_000)).toBe(true);
@@ -91,11 +91,11 @@ describe("a cancel", () => {
       world.store.cancel(id, { ...ACT, mode });
 
   for (const fault of deaf) {
-    for (const carefully of [false, true]) {
-      test(`that no worker hears of (${fault.kind}) ends its batch, and nothing starts after it: ${carefully ? "carefully" : "in bulk"}`, async () => {
+    for (const guarded of [false, true]) {
+      test(`that no worker hears of (${fault.kind}) ends its batch, and nothing starts after it: ${guarded ? "guarded" : "in bulk"}`, async () => {
         for (let seed = 1; seed <= 20; seed++) {
           const faults = faultAtVerbs(["readStops"], fault);
-          const plot = { seed, faults, carefully, itemMaxMs: 60, stop: cancel("now") };
+          const plot = { seed, faults, guarded, itemMaxMs: 60, stop: cancel("now") };
           const stopped = await stopInTheMiddle(plot);
           const endedAt = await runToItsEnd(stopped);
           const { workload, batch } = stopped;
@@ -204,10 +204,10 @@ describe("a pause", () => {
     (world: World, name: string): Promise<unknown> =>
       world.store.pause({ scope: "batch", name, mode, ...ACT });
 
-  for (const carefully of [false, true]) {
-    test(`at once gives back what runs, and no try is counted: ${carefully ? "carefully" : "in bulk"}`, async () => {
+  for (const guarded of [false, true]) {
+    test(`at once gives back what runs, and no try is counted: ${guarded ? "guarded" : "in bulk"}`, async () => {
       for (let seed = 1; seed <= 10; seed++) {
-        const stopped = await stopInTheMiddle({ seed, carefully, stop: pause("now") });
+        const stopped = await stopInTheMiddle({ seed, guarded, stop: pause("now") });
         const { world, workload, batch, stoppedAt } = stopped;
         expect(await world.run(() => !hasLeases(batch), 5_000), `seed ${seed}`).toBe(true);
         expect(world.time.nowMs - stoppedAt, `seed ${seed}`).toBeLessThan(700);
@@ -218,7 +218,7 @@ describe("a pause", () => {
         await world.store.resume({ scope: "batch", name: id }, ACT);
         await runToItsEnd(stopped);
         expect(countAll(batch), `seed ${seed}`).toMatchObject({ succeeded: ITEMS });
-        if (!carefully) expect(workload.runs.every(({ attempt }) => attempt === 1)).toBe(true);
+        if (!guarded) expect(workload.runs.every(({ attempt }) => attempt === 1)).toBe(true);
       }
     });
   }
@@ -280,5 +280,5 @@ test("stopping one batch leaves the handlers of another alone", async () => {
   ]);
   expect(workload.runs).toHaveLength(4);
   expect(countAll(other as Batch)).toMatchObject({ pending: 2, failed: 0 });
-  expect(currentStep(other as Batch).chunks[0]).toMatchObject({ state: "leased", careful: false });
+  expect(currentStep(other as Batch).chunks[0]).toMatchObject({ state: "leased", guarded: false });
 });

@@ -5,8 +5,8 @@
 import { type Batch, type Chunk, currentStep } from "../../src/adapters/memory/state.ts";
 import { getOutcome, PENDING } from "../../src/core/items/outcome-map.ts";
 import { mustRunAlone } from "../../src/core/items/poison.ts";
-import type { InlineResult } from "../../src/ports/store/conducting.ts";
-import type { LeasedChunk, WorkResult } from "../../src/ports/store/working.ts";
+import type { InlineResult } from "../../src/ports/store/conductor-store.ts";
+import type { LeasedChunk, WorkResult } from "../../src/ports/store/worker-store.ts";
 import { describeMiscount } from "../checkers/recount.ts";
 import type { StoreVerb } from "../../src/ports/store/store-verbs.ts";
 import type { Run, RunContext, RunListener, Workload } from "./workload.ts";
@@ -93,7 +93,7 @@ export class Witness implements WorldListener, RunListener {
 
   #checkHistory(what: string, chunk: Chunk, position: number, attempt: number): void {
     const tracked = chunk.tracked.get(position);
-    if (chunk.careful && tracked?.started !== true) this.#say(`${what}, which was not announced`);
+    if (chunk.guarded && tracked?.started !== true) this.#say(`${what}, which was not announced`);
     if (tracked !== undefined && tracked.dueAt > this.#world.time.nowMs) {
       this.#say(`${what} ${tracked.dueAt - this.#world.time.nowMs} ms before it is due`);
     }

@@ -239,7 +239,13 @@ async function edit(store: Store, { submission, step }: Batch): Promise<void> {
   const [key = "", n = ""] = letter?.key?.split("/") ?? [];
   if (letter === undefined || n === "") return;
   const value = JSON.stringify({ key, n: Number(n), mended: true });
-  await store.editLetter(submission.id, { step, item: letter.item, value, by: "op", why: null });
+  await store.editDeadLetter(submission.id, {
+    step,
+    item: letter.item,
+    value,
+    by: "op",
+    why: null,
+  });
 }
 
 /** Looks change nothing, however they go wrong. */

@@ -154,7 +154,7 @@ test("a checkpoint does not wait for the next flush", async () => {
   expect(traffic.errands.runs).toHaveLength(1);
 });
 
-test("a careful run keeps what it was told while a report is late, and tells nothing twice", async () => {
+test("a guarded run keeps what it was told while a report is late, and tells nothing twice", async () => {
   const stages: Doing = { does: "stages", stages: 3, failsAfter: 2 };
   const doings: Doing[] = [stages, { does: "stumble", times: 1 }, stages, { does: "refuse" }];
   for (let number = 1; number <= CALLS_MAX; number++) {
@@ -173,7 +173,7 @@ test("a careful run keeps what it was told while a report is late, and tells not
     });
     const traffic = await playTrafficRight(plot);
     const chunks = batchOf(traffic).steps[0]?.chunks ?? [];
-    expect(chunks.some(({ careful }) => careful)).toBe(true);
+    expect(chunks.some(({ guarded }) => guarded)).toBe(true);
     if (reports < number) return;
   }
   throw new Error(`a play has more than ${CALLS_MAX} calls`);

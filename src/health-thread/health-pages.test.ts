@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import type { Pulse } from "../core/fleet/health.ts";
+import type { HealthSample } from "../core/fleet/health.ts";
 import { answerHealth, answerText, answerUnknown, HEALTH_PATHS } from "./health-pages.ts";
 
 const NOW = 1_000_000;
-const PULSE: Pulse = {
+const PULSE: HealthSample = {
   status: 1,
   isStopping: false,
   beatAt: NOW - 40,
@@ -16,9 +16,9 @@ const PULSE: Pulse = {
   answeredAt: NOW,
   fatalCode: null,
 };
-const answer = (path: string, pulse: Partial<Pulse> = {}) =>
+const answer = (path: string, pulse: Partial<HealthSample> = {}) =>
   answerHealth(path, {
-    pulse: { ...PULSE, ...pulse },
+    healthSample: { ...PULSE, ...pulse },
     now: NOW,
     limits: { heartbeatMs: 120_000, taskBuffer: 1.5 },
     leases: 3,

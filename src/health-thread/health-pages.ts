@@ -5,7 +5,7 @@ import {
   decideHealth,
   decideReadiness,
   type HealthLimits,
-  type Pulse,
+  type HealthSample,
   type Verdict,
 } from "../core/fleet/health.ts";
 
@@ -17,7 +17,7 @@ export interface PageAnswer {
 
 /** What is known at the moment of the question. */
 export interface HealthFacts {
-  readonly pulse: Pulse;
+  readonly healthSample: HealthSample;
   readonly now: number;
   readonly limits: HealthLimits;
   /** Leases that the worker holds. */
@@ -27,7 +27,7 @@ export interface HealthFacts {
 }
 
 const JUDGES: Readonly<
-  Record<string, (pulse: Pulse, now: number, limits: HealthLimits) => Verdict>
+  Record<string, (healthSample: HealthSample, now: number, limits: HealthLimits) => Verdict>
 > = { "/health": decideHealth, "/ready": decideReadiness };
 
 export const HEALTH_PATHS: readonly string[] = Object.keys(JUDGES);
@@ -36,16 +36,16 @@ export const HEALTH_PATHS: readonly string[] = Object.keys(JUDGES);
 export function answerHealth(path: string, facts: HealthFacts): PageAnswer | null {
   const judge = Object.hasOwn(JUDGES, path) ? JUDGES[path] : undefined;
   if (judge === undefined) return null;
-  const { pulse, now, limits, leases, renewals } = facts;
-  const { ok, reasons } = judge(pulse, now, limits);
-  const { taskStartedAt, expectedMs } = pulse;
+  const { healthSample, now, limits, leases, renewals } = facts;
+  const { ok, reasons } = judge(healthSample, now, limits);
+  const { taskStartedAt, expectedMs } = healthSample;
   return answerJson(ok ? 200 : 503, {
     ok,
-    status: pulse.status,
+    status: healthSample.status,
     reasons,
-    heartbeatAgeMs: Math.round(computeBeatAgeMs(pulse, now)),
-    limitMs: Math.round(computeLoopLimitMs(pulse, limits)),
-    progressAgeMs: Math.max(0, Math.round(now - pulse.progressAt)),
+    heartbeatAgeMs: Math.round(computeBeatAgeMs(healthSample, now)),
+    limitMs: Math.round(computeLoopLimitMs(healthSample, limits)),
+    progressAgeMs: Math.max(0, Math.round(now - healthSample.progressAt)),
     task:
       taskStartedAt === null
         ? null

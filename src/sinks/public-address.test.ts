@@ -36,6 +36,7 @@ describe("an address is refused", () => {
     ["of IPv4 within IPv6", "64:ff9b:1::a00:1"],
     ["of IPv4 within IPv6", "2002:a00:1::"],
     ["of a tunnel", "2001::1"],
+    ["of answers for private names", "2620:4f:8000::1"],
     ["for documents", "192.0.2.1"],
     ["for documents", "198.51.100.1"],
     ["for documents", "203.0.113.1"],

@@ -1,6 +1,9 @@
 /**
  * Which addresses a webhook may be sent to. A URL or a name server must not be able to turn the
  * engine against the network it stands in: the host itself, its neighbours, the cloud's metadata.
+ *
+ * Not by ipaddr.js: it calls every address "unicast" that it has no name for (4000::1, a cloud's
+ * 168.63.129.16), so these tables would be needed all the same.
  */
 import { BlockList, isIP } from "node:net";
 
@@ -31,6 +34,7 @@ const CLOSED_IPV6: readonly (readonly [network: string, prefix: number])[] = [
   ["2001::", 23], // protocols of their own, tunnels among them
   ["2001:db8::", 32],
   ["2002::", 16], // IPv4 within IPv6
+  ["2620:4f:8000::", 48], // answers for names of private addresses
   ["3fff::", 20],
 ];
 
@@ -40,7 +44,10 @@ for (const [network, prefix] of CLOSED_IPV6) closed.addSubnet(network, prefix, "
 const global = new BlockList();
 global.addSubnet(...GLOBAL_IPV6, "ipv6");
 
-/** False for whatever is no address at all. */
+/**
+ * Whether it is a unicast address of the public internet. Check the address that a name was resolved
+ * to, in the `lookup` of the connection. False for a text that is not an address.
+ */
 export function isPublicAddress(address: string): boolean {
   switch (isIP(address)) {
     case 4:

@@ -2,6 +2,10 @@
  * Signatures as the Standard Webhooks convention has them: HMAC-SHA256 over the id, the time and
  * the body, so that a receiver can tell who sent an event, that nobody changed it, and that it is
  * not an old one played again.
+ *
+ * Not by the library `standardwebhooks`: it takes a secret of one byte and the time "1614265330junk",
+ * gives two bodies that are not UTF-8 one signature, reads no headers of `fetch`, has no clock but
+ * the system's, and took 178 µs to sign 20 kB (here 13 µs).
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { SluiceError } from "../core/base/errors.ts";

@@ -2,8 +2,8 @@
 import type { StopMode } from "../core/batch/chunk.ts";
 import type { BatchState } from "../core/batch/batch.ts";
 import type { BatchFacts } from "../core/batch/why.ts";
-import type { BatchSnapshot } from "../ports/store/conducting.ts";
-import type { PruneResult, RedriveResult } from "../ports/store/operating.ts";
+import type { BatchSnapshot } from "../ports/store/conductor-store.ts";
+import type { PruneResult, RedriveResult } from "../ports/store/operator-store.ts";
 import type { RetentionPolicy } from "../runtime/conducting/retention.ts";
 import type { Target } from "../runtime/engine/operator.ts";
 

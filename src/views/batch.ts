@@ -3,7 +3,7 @@ import type { BatchState, EndReason } from "../core/batch/batch.ts";
 import type { StopMode } from "../core/batch/chunk.ts";
 import type { Counts } from "../core/batch/counts.ts";
 import { formatInstant } from "../ports/clock.ts";
-import type { BatchSnapshot } from "../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../ports/store/conductor-store.ts";
 import { type StepView, viewSteps } from "./step.ts";
 
 export interface BatchView extends Counts {

@@ -1,6 +1,6 @@
 /** What came of a cancel: what ran, what was cancelled, and which handlers did not stop in time. */
 import { isEnded } from "../core/batch/batch.ts";
-import type { BatchSnapshot } from "../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../ports/store/conductor-store.ts";
 import { type BatchView, type CancelView, viewBatch, viewCancel } from "./batch.ts";
 import { nameStep } from "./step.ts";
 

@@ -2,8 +2,8 @@
 import type { Act } from "../core/batch/batch.ts";
 import type { ErrorClass } from "../core/base/errors.ts";
 import { formatInstant } from "../ports/clock.ts";
-import type { BatchSnapshot } from "../ports/store/conducting.ts";
-import type { DeadLetter } from "../ports/store/reading.ts";
+import type { BatchSnapshot } from "../ports/store/conductor-store.ts";
+import type { DeadLetter } from "../ports/store/query-store.ts";
 import type { OpenedLetter } from "../runtime/engine/dead-letter.ts";
 import { nameStep } from "./step.ts";
 

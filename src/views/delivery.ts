@@ -1,7 +1,7 @@
 /** An event or a message that was not delivered, and what was done about it. */
 import { readGroupName } from "../core/events/reader-name.ts";
 import { formatInstant } from "../ports/clock.ts";
-import type { UndeliveredLetter } from "../ports/store/delivering.ts";
+import type { UndeliveredEvent } from "../ports/store/delivery-store.ts";
 
 export interface DeliveryView {
   /** Its number: `topics retry` and `topics discard` take it. */
@@ -19,7 +19,7 @@ export interface DeliveryView {
   readonly givenUpAt: string;
 }
 
-export function viewDelivery(letter: UndeliveredLetter): DeliveryView {
+export function viewDelivery(letter: UndeliveredEvent): DeliveryView {
   const { id, reader, event, type, batch, attempts, code, message, givenUpAt } = letter;
   const at = formatInstant(givenUpAt);
   return { delivery: id, reader, event, type, batch, attempts, code, message, givenUpAt: at };
@@ -33,7 +33,7 @@ export interface DeliveryDoneView {
 }
 
 export function viewDeliveryDone(
-  { id, reader, event }: UndeliveredLetter,
+  { id, reader, event }: UndeliveredEvent,
   done: DeliveryDoneView["done"],
 ): DeliveryDoneView {
   return { delivery: id, reader, event, done };

@@ -1,6 +1,6 @@
 /** What keeps a batch from running, in a few words: its lane's turn, a pause, a cancel. */
 import { type Act, isEnded } from "../core/batch/batch.ts";
-import type { BatchSnapshot } from "../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../ports/store/conductor-store.ts";
 
 /** What a snapshot alone can say; null when the batch can run. `ahead`: batches before it in its lane. */
 export function describeHold(batch: BatchSnapshot, ahead: number | null): string | null {

@@ -2,8 +2,8 @@
 import type { BatchState } from "../core/batch/batch.ts";
 import type { LanePolicy } from "../core/batch/lane.ts";
 import type { PauseFacts, Why } from "../core/batch/why.ts";
-import type { BatchSnapshot } from "../ports/store/conducting.ts";
-import type { LaneView as LaneFacts } from "../ports/store/reading.ts";
+import type { BatchSnapshot } from "../ports/store/conductor-store.ts";
+import type { LaneView as LaneFacts } from "../ports/store/query-store.ts";
 import { countRun, type FullBatchView, viewBatchFully } from "./batch.ts";
 import { type ReasonView, viewReason } from "./why.ts";
 

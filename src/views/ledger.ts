@@ -1,6 +1,6 @@
 /** Ledgers: what was written, what a verification found, what was erased. */
 import { computeFingerprint, type SigningKey } from "../ledger/format/signing-key.ts";
-import type { BatchSnapshot } from "../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../ports/store/conductor-store.ts";
 import { type IntactVerdict, isConclusive, type Verdict } from "../ledger/verify/verdict.ts";
 
 export interface IntactView extends Omit<IntactVerdict, "isTrusted"> {

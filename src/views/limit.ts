@@ -8,8 +8,8 @@ import {
   nameTenant,
 } from "../core/limits/limit.ts";
 import { formatInstant } from "../ports/clock.ts";
-import type { BatchSnapshot } from "../ports/store/conducting.ts";
-import type { Permit } from "../ports/store/working.ts";
+import type { BatchSnapshot } from "../ports/store/conductor-store.ts";
+import type { Permit } from "../ports/store/worker-store.ts";
 import type { ClosedKey } from "../runtime/engine/key-closing.ts";
 
 export interface LimitView {

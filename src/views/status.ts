@@ -4,7 +4,7 @@ import { redactValue } from "../core/base/redact.ts";
 import { isEnded } from "../core/batch/batch.ts";
 import { type BatchFacts, explainBatch } from "../core/batch/why.ts";
 import type { BatchEvent } from "../ports/store/batch-event.ts";
-import type { BatchSnapshot } from "../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../ports/store/conductor-store.ts";
 import { type FullBatchView, viewBatchFully } from "./batch.ts";
 import { type AbandonedView, viewAbandoned } from "./cancel.ts";
 import { type ReasonView, viewReason } from "./why.ts";

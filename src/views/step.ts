@@ -1,6 +1,6 @@
 /** The steps of a batch, by the names that the batch has recorded. */
 import { type Counts, NO_ITEMS } from "../core/batch/counts.ts";
-import type { BatchSnapshot } from "../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../ports/store/conductor-store.ts";
 
 export interface StepView extends Counts {
   readonly name: string;

@@ -1,5 +1,5 @@
 /** Topics with their groups. A message is shown as a consumer gets it. */
-import type { GroupView, TopicView as TopicFacts } from "../ports/store/topics.ts";
+import type { GroupView, TopicView as TopicFacts } from "../ports/store/topic-store.ts";
 
 export interface TopicView {
   readonly topic: string;

@@ -1,4 +1,4 @@
-/** The same content is archived once, whole, and nobody changes it afterwards. */
+/** The same content is archived once, whole, and never changes afterwards. */
 import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { hash } from "node:crypto";
 import { tmpdir } from "node:os";

@@ -1,7 +1,7 @@
 /**
- * The archive: a folder in which a document's name is the hash of its content. The same content is
- * there once, whoever sent it; beside it are its text and, for each document that had this content,
- * what is known of that one. Whoever adds the same again changes nothing.
+ * The archive: a folder in which a file's name is the hash of its content. The same content is there
+ * once, from whichever site. Beside it are its text and a description of each document that had this
+ * content. Adding the same again changes nothing.
  */
 import { hash } from "node:crypto";
 import { copyFile, link, mkdir, writeFile } from "node:fs/promises";
@@ -66,7 +66,10 @@ export class Archive {
 
 type Copy = (from: string, to: string) => Promise<void>;
 
-/** A second name for the same bytes where the disk has that. Whoever receives renames, and never writes to it. */
+/**
+ * A second name for the same bytes, where the disk supports it. Safe because receiving renames files
+ * and never writes into them.
+ */
 const linkOrCopy: Copy = (from, to) => link(from, to).catch(() => copyFile(from, to));
 
 async function addOnce(from: string, to: string, copy: Copy): Promise<void> {

@@ -90,7 +90,7 @@ test("a file may begin with a byte order mark", async () => {
   await expect(load('\uFEFF{"sites":{}}')).resolves.toMatchObject({ sites: {} });
 });
 
-test("a file that is no JSON, or not there, is told with a remedy", async () => {
+test("refuses a file that is not JSON, or missing, with a remedy", async () => {
   const expected = { code: "BAD_CONFIG", hint: expect.stringContaining("README.md") as string };
   await expect(load('{"sites":')).rejects.toMatchObject(expected);
   await expect(loadConfig("/nowhere/c.json")).rejects.toMatchObject({

@@ -136,7 +136,7 @@ export async function loadConfig(path: string): Promise<Config> {
   } catch (cause) {
     throw new SluiceError(
       "BAD_CONFIG",
-      `the configuration ${path} is no JSON that can be used: ${describeCause(cause)}`,
+      `the configuration ${path} is not valid JSON: ${describeCause(cause)}`,
       { hint: HINT, cause },
     );
   }

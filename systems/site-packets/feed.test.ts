@@ -82,7 +82,7 @@ test("a bad line ends the feed with its number, and what came before it is done"
   const lines = [write("a"), write("b"), "{not json\n", write("c")];
   const { code, err, batches } = await feed("north", lines);
   expect(code).toBe(2);
-  expect(err).toContain("line 3: it is no JSON");
+  expect(err).toContain("line 3: it is not valid JSON");
   expect(batches.map(({ archived }) => archived)).toEqual([2]);
 });
 

@@ -1,7 +1,7 @@
 /**
- * Ingests the documents of one site as they are told of: entries go into open batches, one after the
- * other, and whoever produces them is made to wait while too many are unfinished. Batches of a site
- * run in order, so neither memory nor the spool grows with what a producer has to tell.
+ * Ingests the documents of one site as their entries arrive. Entries go into open batches, one after the
+ * other, and the producer waits while too many are unfinished. Batches of a site run in order, so
+ * neither memory nor the spool grows with the number of entries.
  */
 import { type BatchHandle, type OpenBatch, SluiceError } from "sluice";
 import type { Entry } from "./entry.ts";

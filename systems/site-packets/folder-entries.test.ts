@@ -75,7 +75,7 @@ test("a name that is no document's is told with the file, spelled out", async ()
   const folder = await makeFolder("a\u001B[2J.pdf");
   await expect(list(folder)).rejects.toMatchObject({
     code: "BAD_NAME",
-    message: expect.stringContaining('"a\\u001b[2J.pdf" cannot be taken') as string,
+    message: expect.stringContaining('"a\\u001b[2J.pdf" cannot be used') as string,
   });
 });
 

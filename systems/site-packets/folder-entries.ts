@@ -25,9 +25,9 @@ export async function* listFolder(
       const why = checked.error.issues.map(describeIssue).join("; ");
       throw new SluiceError(
         "BAD_NAME",
-        `the file ${JSON.stringify(document)} cannot be taken: ${why}`,
+        `the file ${JSON.stringify(document)} cannot be used: ${why}`,
         {
-          hint: "Rename it, and run the same command again.",
+          hint: "Rename it and run the same command again.",
         },
       );
     }
@@ -36,7 +36,7 @@ export async function* listFolder(
   }
   if (entries === 0) {
     throw new SluiceError("NO_DOCUMENTS", `there is no PDF in the folder ${root}`, {
-      hint: "Files whose names end in .pdf are taken, of all folders below it.",
+      hint: "Files that end in .pdf are read, in all folders below it.",
     });
   }
 }
@@ -51,7 +51,7 @@ async function* listFiles(folder: string, skipped: string): AsyncGenerator<strin
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new SluiceError("BAD_FOLDER", `the folder ${folder} cannot be read: ${why}`, {
-      hint: "See to it that it can be, or name another.",
+      hint: "Make it readable, or name another folder.",
       cause,
     });
   }

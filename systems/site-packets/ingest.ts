@@ -1,6 +1,6 @@
 /**
- * Ingests one manifest: begins a run or goes on with the one that was interrupted, submits a batch for
- * each site, works on them, and answers when all have ended or somebody asked to stop.
+ * Ingests one manifest: starts a run or resumes an interrupted one, submits a batch for each site, works
+ * on them, and returns when all have ended or a stop was requested.
  */
 import type { BatchHandle, Engine } from "sluice";
 import type { Entry } from "./entry.ts";
@@ -13,7 +13,7 @@ export interface IngestOptions extends PacketsOptions {
   readonly entries: AsyncIterable<Entry>;
   /** Stops the work, and not the batches: the same manifest goes on with them. */
   readonly signal?: AbortSignal;
-  /** How long documents in hand may take after the signal. */
+  /** How long running documents may take after the signal. */
   readonly drainMs?: number;
   /** Told a few times a second. */
   readonly onProgress?: (progress: readonly SiteProgress[]) => void;
@@ -98,7 +98,7 @@ async function follow(
   const timer = setInterval(() => void tell().catch(() => {}), PROGRESS_EVERY_MS);
   try {
     const all = Promise.all(batches.map(({ handle }) => handle.wait())).then(() => true);
-    // Whoever stops first leaves the others waiting for an engine that is closed.
+    // After a stop, the waits that are left reject because the engine is closed.
     all.catch(() => {});
     const ended = await Promise.race([all, stopped.promise]);
     await tell();

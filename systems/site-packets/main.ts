@@ -13,7 +13,7 @@ try {
   process.exitCode = tell(error);
 }
 
-/** What the user can mend is said in a few lines; of anything else the stack tells more. */
+/** What the user can fix is said in a few lines; for anything else the stack says more. */
 function tell(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.badUsage;
   if (!(error instanceof SluiceError)) {

@@ -76,12 +76,12 @@ describe("JSON lines", () => {
     expect(message).toMatch(/line 2: Unrecognized key/);
   });
 
-  test("that are no JSON are told with their numbers, all of them, and nothing else", async () => {
+  test("that are not valid JSON are reported with their numbers, all of them, and nothing else", async () => {
     const path = await write("m.jsonl", `${line()}\n\n{"site":\n${line()}\nhello\n`);
     const seen: Entry[] = [];
     await expect(async () => {
       for await (const one of readManifest(path, config)) seen.push(one);
-    }).rejects.toThrow(/line 3: it is no JSON.*\n.*line 5: it is no JSON/);
+    }).rejects.toThrow(/line 3: it is not valid JSON.*\n.*line 5: it is not valid JSON/);
     expect(seen).toEqual([entry]);
   });
 

@@ -1,6 +1,6 @@
 /**
- * Reads a manifest, JSONL or CSV, one entry at a time. Whatever is wrong with a line is said with its
- * number; nothing of a manifest with a bad line is worked on, so nothing of it can be half done.
+ * Reads a manifest, JSONL or CSV, one entry at a time, and reports every bad line with its number. A
+ * manifest with a bad line is refused whole, so it is never half done.
  */
 import { isUtf8 } from "node:buffer";
 import { createReadStream } from "node:fs";
@@ -12,9 +12,9 @@ import { type Entry, entrySchema } from "./entry.ts";
 
 /** A longer line is no entry. */
 const LINE_BYTES_MAX = 65_536;
-/** So many problems are told; a manifest of another kind would have one in every line. */
+/** Most problems reported; a file that is no manifest would have one in every line. */
 const PROBLEMS_MAX = 20;
-/** And so much of each: a line may have thousands of fields that nobody knows. */
+/** Longest text of a problem: a line may have thousands of unknown fields. */
 const PROBLEM_CHARS_MAX = 300;
 
 interface Line {
@@ -110,7 +110,9 @@ function parseLine(text: string, bytes: Buffer): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
-    return new BadLine(`it is no JSON: ${error instanceof Error ? error.message : String(error)}`);
+    return new BadLine(
+      `it is not valid JSON: ${error instanceof Error ? error.message : String(error)}`,
+    );
   }
 }
 
@@ -140,7 +142,7 @@ async function* readCsv(path: string): AsyncGenerator<Line> {
   }
 }
 
-/** A column that is there twice, or that nobody knows, would be left out without a word. */
+/** A repeated or unknown column would be dropped silently. */
 function checkHeader(path: string, names: string[]): string[] {
   const known = Object.keys(entrySchema.shape);
   const problems = names.flatMap((name, at) => {
@@ -157,8 +159,8 @@ function refuse(path: string, problems: readonly string[]): SluiceError {
   const more = problems.length >= PROBLEMS_MAX ? "\n  - and maybe more" : "";
   return new SluiceError(
     "BAD_MANIFEST",
-    `the manifest ${path} cannot be used, and nothing of it was:\n${problems.map((one) => `  - ${one}`).join("\n")}${more}`,
-    { hint: "Mend these lines and run the same command again." },
+    `the manifest ${path} cannot be used; nothing was ingested:\n${problems.map((one) => `  - ${one}`).join("\n")}${more}`,
+    { hint: "Fix these lines and run the same command again." },
   );
 }
 

@@ -1,6 +1,6 @@
 /**
- * Files that are whole or not there: written under another name, flushed to disk, and renamed. A
- * process that dies on the way leaves a part behind, which nobody takes for the file.
+ * Writes files that are whole or absent: under another name, flushed to disk, then renamed. A process
+ * that dies meanwhile leaves a partial file under the other name.
  */
 import { randomUUID } from "node:crypto";
 import { open, rename, rm, stat } from "node:fs/promises";

@@ -1,6 +1,6 @@
 /**
- * What becomes of a document is on the ledger in these states. A rejected one has a code that says
- * why; its item fails with the same code, so that it is listed, counted and can be redriven.
+ * The states of a document on the ledger. A rejected one has a code that says why. Its item fails with
+ * the same code, so it is listed, counted and can be redriven.
  */
 import type { ItemContext } from "sluice";
 import { describeError, PermanentError } from "sluice";
@@ -8,17 +8,17 @@ import { describeError, PermanentError } from "sluice";
 export const STATES = ["RECEIVED", "DEDUPED", "VALIDATING", "REJECTED", "ARCHIVED"] as const;
 
 export const REJECTION_CODES = {
-  DOWNLOAD_FAILED: "its portal did not deliver it, in all attempts",
-  FORBIDDEN_ADDRESS: "its address is not one that may be connected to",
-  FORBIDDEN_URL: "its URL is not one of its site",
-  FORBIDDEN_PATH: "its path leaves its folder, or is no file",
-  TOO_LARGE: "it has more bytes, pages or characters than are allowed, or unpacks to more",
+  DOWNLOAD_FAILED: "its portal did not deliver it in any attempt",
+  FORBIDDEN_ADDRESS: "its address is not allowed",
+  FORBIDDEN_URL: "its URL does not belong to its site",
+  FORBIDDEN_PATH: "its path leaves its folder, or is not a file",
+  TOO_LARGE: "it has, or unpacks to, too many bytes, pages or characters",
   EMPTY: "it has no bytes",
-  WRONG_TYPE: "its content is not that of a PDF",
-  CHECKSUM_MISMATCH: "its bytes are not those that the manifest promises",
-  SCHEMA_MISMATCH: "its type or schema version is not one that is taken",
+  WRONG_TYPE: "its content is not a PDF",
+  CHECKSUM_MISMATCH: "its bytes do not match the manifest",
+  SCHEMA_MISMATCH: "its type or schema version is not accepted",
   ENCRYPTED: "it cannot be read without its password",
-  PARSER_FAILURE: "it is broken, or its reader died of it",
+  PARSER_FAILURE: "it is broken, or it crashed its reader",
 } as const;
 
 export type RejectionCode = keyof typeof REJECTION_CODES;
@@ -36,7 +36,7 @@ export async function orReject<Result>(
   try {
     return await stage();
   } catch (error) {
-    // It was told to stop: that is nobody's rejection.
+    // The handler was told to stop: that does not reject the document.
     if (context.signal.aborted) throw error;
     const { errorClass, code, message } = describeError(error);
     const isLast = context.final && context.attempt >= attemptsMax;

@@ -1,4 +1,4 @@
-/** A run is written down whole or not at all, and found again by whoever comes with the same entries. */
+/** A run is written whole or not at all, and found again with the same entries. */
 import { readFileSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -134,6 +134,6 @@ test.for(["", "{", null])("a record that is %j is told with a remedy", async (te
   await expect(new RunRecords(root).begin(list(some))).rejects.toMatchObject({
     code: "RUN_UNREADABLE",
     message: expect.stringContaining(join(root, "r-1")) as string,
-    hint: expect.stringContaining("Remove this folder") as string,
+    hint: expect.stringContaining("Delete this folder") as string,
   });
 });

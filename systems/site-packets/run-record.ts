@@ -1,7 +1,7 @@
 /**
- * A run: one manifest, split into a file for each site, as each site's documents are a batch of their
- * own. It is written down before the first batch is submitted, so that whoever comes after a crash,
- * with the same manifest, goes on with the same run.
+ * A run: one manifest, split into a file for each site, because each site's documents are one batch. It
+ * is on disk before the first batch is submitted. So after a crash, the same manifest resumes the same
+ * run.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { appendFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
@@ -93,7 +93,7 @@ async function readRecord(folder: string): Promise<RunRecord> {
       "RUN_UNREADABLE",
       `the record of the run in ${folder} is broken: ${why}`,
       {
-        hint: "Remove this folder. Its manifest begins a new run then, which skips what is archived.",
+        hint: "Delete this folder. The manifest then starts a new run, which skips archived documents.",
         cause,
       },
     );

@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { openStore } from "../../src/stores/open-store.ts";
 import { BlockBuilder } from "../../src/ledger/format/block.ts";
 import type { LedgerBlock } from "../../src/core/ledger/item-ledger.ts";
-import type { LeasedChunk, Report } from "../../src/ports/store/working.ts";
+import type { LeasedChunk, Report } from "../../src/ports/store/worker-store.ts";
 import { NOTHING_NOTED } from "../../src/runtime/chunk/chunk-notes.ts";
 import { systemClock } from "../../src/runtime/system/system-clock.ts";
 import { systemRandom } from "../../src/runtime/system/system-random.ts";
@@ -62,7 +62,7 @@ function describe(
     fence,
     outcomes: toMap(words),
     ...NOTHING_NOTED,
-    rest: null,
+    limitWait: null,
     starting: [],
     intent,
     busyMs: 0,

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, test } from "vitest";
 import { verifyExport } from "../../src/ledger/verify/verify-export.ts";
-import type { LedgerLink } from "../../src/ports/store/ledger.ts";
+import type { LedgerLink } from "../../src/ports/store/ledger-store.ts";
 import type { Store } from "../../src/ports/store/store.ts";
 import { exportLedger } from "../../src/runtime/evidence/ledger-export.ts";
 import { systemClock } from "../../src/runtime/system/system-clock.ts";

@@ -1,7 +1,7 @@
 /** Cancelling: nothing starts any more, what ran is counted, and the end has a bound. */
 import { expect } from "vitest";
 import type { StopMode } from "../../src/core/batch/chunk.ts";
-import type { LeasedChunk } from "../../src/ports/store/working.ts";
+import type { LeasedChunk } from "../../src/ports/store/worker-store.ts";
 import { LEASE_MS, manifests, type Rule, say, steps } from "./rig.ts";
 
 const MODES: readonly StopMode[] = ["drain", "now"];

@@ -2,8 +2,8 @@
 import { expect } from "vitest";
 import type { Caps } from "../../src/core/limits/caps.ts";
 import { explainBatch } from "../../src/core/batch/why.ts";
-import type { Submission } from "../../src/ports/store/conducting.ts";
-import type { LeaseRequest, WorkResult } from "../../src/ports/store/working.ts";
+import type { Submission } from "../../src/ports/store/conductor-store.ts";
+import type { LeaseRequest, WorkResult } from "../../src/ports/store/worker-store.ts";
 import { LEASE_MS, ME, type Rig, type Rule, STEP, SWEEP_POLICY } from "./rig.ts";
 
 const capped = (caps: Caps, changes: Partial<Submission> = {}): Partial<Submission> => ({

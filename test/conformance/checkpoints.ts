@@ -22,7 +22,7 @@ export function describeCheckpoints(rule: Rule): void {
     await rig.report(lease, { checkpoints: { 1: "fetched" }, intent: "keep" });
     await rig.lose();
     expect(await rig.leaseOne()).toMatchObject({
-      careful: true,
+      guarded: true,
       histories: [{ index: 1, attempts: 0, deaths: 0, dueInMs: 0, checkpoint: at("fetched") }],
     });
   });

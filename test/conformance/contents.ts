@@ -1,7 +1,7 @@
 /** Contents: worked on once, however many items have them; final only with a committed success. */
 import { expect } from "vitest";
 import type { ItemContent } from "../../src/core/items/report.ts";
-import type { LeasedChunk } from "../../src/ports/store/working.ts";
+import type { LeasedChunk } from "../../src/ports/store/worker-store.ts";
 import type { Rig, Rule } from "./rig.ts";
 
 /** Claims contents for items of a leased chunk, by position. */

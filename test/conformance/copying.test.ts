@@ -35,8 +35,8 @@ async function keepLedger(rig: Rig): Promise<void> {
   for (const key of ["zz", "aa"])
     await store.addKey({ id: key, body: `{"${key}":1}`, signature: key });
   const point = { body: '{"size":3}', signature: "nul \0 and \uE000 😀", tree: "00ff" };
-  expect(await store.addCheckpoint(id, { ...point, size: 3 }, 0)).toBe(true);
-  expect(await store.addCheckpoint(id, { ...point, size: 5 }, 3)).toBe(true);
+  expect(await store.addSignedHead(id, { ...point, size: 3 }, 0)).toBe(true);
+  expect(await store.addSignedHead(id, { ...point, size: 5 }, 3)).toBe(true);
 }
 
 /** One of everything that a file can hold. */
@@ -179,7 +179,7 @@ test("ages of a batch's own go with it, and what was pruned of it stays so", asy
   }
 });
 
-test("what was leased in the file is run carefully in its copy, whoever had it", async () => {
+test("what was leased in the file is run guarded in its copy, whoever had it", async () => {
   const rig = await makeRig();
   const id = await rig.running([2, 2, 2, 2, 2]);
   const [settled, waits, flushed] = await rig.lease({ chunksMax: 4 });
@@ -198,8 +198,8 @@ test("what was leased in the file is run carefully in its copy, whoever had it",
     expect(await after.sweep()).toMatchObject({ lostLeases: 2 });
     rig.clock.advance(500);
     const leased = await after.lease({ batch: id, chunksMax: 9 });
-    const seen = leased.map(({ chunk, careful }) => `${chunk} ${careful ? "careful" : "plain"}`);
-    expect(seen.toSorted()).toEqual(["1 plain", "2 careful", "3 careful", "4 plain"]);
+    const seen = leased.map(({ chunk, guarded }) => `${chunk} ${guarded ? "guarded" : "plain"}`);
+    expect(seen.toSorted()).toEqual(["1 plain", "2 guarded", "3 guarded", "4 plain"]);
     for (const lease of leased) expect(await after.settle(lease)).toBe("settled");
     expect(await after.state(id)).toBe("succeeded");
   } finally {

@@ -102,7 +102,7 @@ export function describeDeadLetters(rule: Rule): void {
   rule("a discarded letter stays a failure and says who accepted it", async ({ rig }) => {
     const id = await failTwo(rig);
     const act = { by: "ann", why: "known to be broken" };
-    expect(await rig.store.discardLetters(id, { filter: { items: [2] }, ...act })).toBe(1);
+    expect(await rig.store.discardDeadLetters(id, { filter: { items: [2] }, ...act })).toBe(1);
     expect(await rig.letters(id)).toMatchObject([
       { item: 1, discarded: null },
       { item: 2, discarded: act },
@@ -119,7 +119,7 @@ export function describeDeadLetters(rule: Rule): void {
     const id = await failTwo(rig);
     expect(await rig.discard(id)).toBe(2);
     const before = await rig.observe(id);
-    expect(await rig.store.discardLetters(id, { filter: {}, by: "bob", why: null })).toBe(0);
+    expect(await rig.store.discardDeadLetters(id, { filter: {}, by: "bob", why: null })).toBe(0);
     expect(await rig.discard(id, { codes: ["NEVER"] })).toBe(0);
     expect(await rig.observe(id)).toEqual(before);
   });

@@ -1,9 +1,9 @@
 /** Readers and undelivered letters: what was given up is neither lost nor delivered for ever. */
 import { expect } from "vitest";
-import type { NewLetter, UndeliveredLetter } from "../../src/ports/store/delivering.ts";
+import type { NewUndelivered, UndeliveredEvent } from "../../src/ports/store/delivery-store.ts";
 import type { Rig, Rule } from "./rig.ts";
 
-function draft(changes: Partial<NewLetter> = {}): NewLetter {
+function draft(changes: Partial<NewUndelivered> = {}): NewUndelivered {
   const position = changes.position ?? 1;
   return {
     reader: "hook",
@@ -18,7 +18,7 @@ function draft(changes: Partial<NewLetter> = {}): NewLetter {
   };
 }
 
-async function listAll(rig: Rig, reader?: string): Promise<readonly UndeliveredLetter[]> {
+async function listAll(rig: Rig, reader?: string): Promise<readonly UndeliveredEvent[]> {
   const page = { afterId: 0, limit: 1_000 };
   return rig.store.listUndelivered(reader === undefined ? page : { ...page, reader });
 }
@@ -107,7 +107,7 @@ export function describeDeliveries(rule: Rule): void {
     }
     const all = await listAll(rig);
     expect(all.map(({ position }) => position)).toEqual([1, 2, 3, 4, 5, 6, 7]);
-    const paged: UndeliveredLetter[] = [];
+    const paged: UndeliveredEvent[] = [];
     for (let page = 0; page < 10; page++) {
       const afterId = paged.at(-1)?.id ?? 0;
       paged.push(...(await rig.store.listUndelivered({ afterId, limit: 3 })));

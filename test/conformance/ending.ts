@@ -1,6 +1,6 @@
 /** Ending: once, in the commit of the last item, honestly named, and final. */
 import { expect } from "vitest";
-import type { LeasedChunk } from "../../src/ports/store/working.ts";
+import type { LeasedChunk } from "../../src/ports/store/worker-store.ts";
 import { LEASE_MS, manifests, type Rule, say, SEAL_WITHIN_MS } from "./rig.ts";
 
 const REASON = { code: "BUDGET", message: "too many failures" };

@@ -2,14 +2,14 @@
 import { expect } from "vitest";
 import type { LedgerBlock } from "../../src/core/ledger/item-ledger.ts";
 import { nameGroupReader } from "../../src/core/events/reader-name.ts";
-import type { StoredCheckpoint } from "../../src/ports/store/ledger.ts";
+import type { StoredSignedHead } from "../../src/ports/store/ledger-store.ts";
 import { findBreak, readChain } from "../support/ledger-reading.ts";
 import { type Rig, type Rule, steps } from "./rig.ts";
 
 const TOPIC = "ledger.checkpoints";
 const ANCHORS = nameGroupReader(TOPIC, "anchors");
 
-const point = (size: number, by = "a"): StoredCheckpoint => {
+const point = (size: number, by = "a"): StoredSignedHead => {
   const text = `${by}${size} \u{1f600} "quoted"`;
   return { size, body: `{"size":${size}}`, signature: text, tree: "00".repeat(size) };
 };
@@ -24,17 +24,17 @@ function describeCheckpoints(rule: Rule): void {
     const { store } = rig;
     const id = await rig.running([1]);
     const other = await rig.running([1]);
-    expect(await store.readCheckpoints(id)).toEqual([]);
+    expect(await store.readSignedHeads(id)).toEqual([]);
     for (const [size, after] of [[3, 0] as const, [4, 3] as const, [12, 4] as const]) {
-      expect(await store.addCheckpoint(id, point(size), after)).toBe(true);
+      expect(await store.addSignedHead(id, point(size), after)).toBe(true);
     }
-    expect(await store.readCheckpoints(id)).toEqual([point(3), point(4), point(12)]);
-    expect(await store.findCheckpoint(id)).toEqual(point(12));
+    expect(await store.readSignedHeads(id)).toEqual([point(3), point(4), point(12)]);
+    expect(await store.findSignedHead(id)).toEqual(point(12));
     for (const none of [other, "b-unknown"]) {
-      expect(await store.readCheckpoints(none)).toEqual([]);
-      expect(await store.findCheckpoint(none)).toBeNull();
+      expect(await store.readSignedHeads(none)).toEqual([]);
+      expect(await store.findSignedHead(none)).toBeNull();
     }
-    await expect(store.addCheckpoint("b-unknown", point(1), 0)).rejects.toMatchObject({
+    await expect(store.addSignedHead("b-unknown", point(1), 0)).rejects.toMatchObject({
       code: "UNKNOWN_BATCH",
     });
   });
@@ -43,14 +43,14 @@ function describeCheckpoints(rule: Rule): void {
     const { store } = rig;
     const id = await rig.running([1]);
     await store.startReader(ANCHORS, "beginning");
-    expect(await store.addCheckpoint(id, point(3), 1)).toBe(false);
-    expect(await store.addCheckpoint(id, point(3), 0)).toBe(true);
-    expect(await store.addCheckpoint(id, point(5), 0)).toBe(false);
+    expect(await store.addSignedHead(id, point(3), 1)).toBe(false);
+    expect(await store.addSignedHead(id, point(3), 0)).toBe(true);
+    expect(await store.addSignedHead(id, point(5), 0)).toBe(false);
     const both = await Promise.all(
-      ["a", "b"].map((by, at) => store.addCheckpoint(id, point(7 + at, by), 3)),
+      ["a", "b"].map((by, at) => store.addSignedHead(id, point(7 + at, by), 3)),
     );
     expect(both.filter(Boolean)).toHaveLength(1);
-    expect(await store.readCheckpoints(id)).toHaveLength(2);
+    expect(await store.readSignedHeads(id)).toHaveLength(2);
     expect(await store.readMessages(TOPIC, 0, 10)).toHaveLength(2);
   });
 
@@ -58,10 +58,10 @@ function describeCheckpoints(rule: Rule): void {
     const { store } = rig;
     const id = await rig.running([1]);
     await store.startReader(nameGroupReader("another", "group"), "beginning");
-    await store.addCheckpoint(id, point(3), 0);
+    await store.addSignedHead(id, point(3), 0);
     expect(await store.readMessages(TOPIC, 0, 10)).toEqual([]);
     await store.startReader(ANCHORS, "beginning");
-    await store.addCheckpoint(id, point(5), 3);
+    await store.addSignedHead(id, point(5), 3);
     const [message, ...others] = await store.readMessages(TOPIC, 0, 10);
     const { body, signature } = point(5);
     expect(others).toEqual([]);

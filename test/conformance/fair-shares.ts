@@ -1,6 +1,6 @@
 /** Tenants of a pipeline share its workers: by weight and handler time, whoever has how many lanes. */
 import { expect } from "vitest";
-import type { Submission } from "../../src/ports/store/conducting.ts";
+import type { Submission } from "../../src/ports/store/conductor-store.ts";
 import { LEASE_MS, ME, type Rig, type Rule, STEP } from "./rig.ts";
 
 const MANY = 60;

@@ -1,6 +1,6 @@
 /** Chunks that are leased together are leased each for itself, whatever becomes of the others. */
 import { expect } from "vitest";
-import type { LeasedChunk } from "../../src/ports/store/working.ts";
+import type { LeasedChunk } from "../../src/ports/store/worker-store.ts";
 import { allOf, LEASE_MS, ME, type Rig, type Rule, say, steps } from "./rig.ts";
 
 /** A batch of chunks of two items, and the first of them, leased together. */
@@ -65,7 +65,7 @@ export function describeLeaseRuns(rule: Rule): void {
     expect(await rig.sweep()).toMatchObject({ lostLeases: 3 });
     const again = await leaseMore(rig, 4);
     expect(numbersOf(again)).toEqual([2, 3, 5, 6]);
-    expect(again.map(({ careful }) => careful)).toEqual([true, true, true, false]);
+    expect(again.map(({ guarded }) => guarded)).toEqual([true, true, true, false]);
     expect(again.map(({ fence }) => fence)).toEqual([2, 2, 2, 1]);
     await rig.store.work(settleAll(again), null);
     expect(await rig.get(id)).toMatchObject({ state: "succeeded", counts: { succeeded: 14 } });
@@ -105,7 +105,7 @@ export function describeLeaseRuns(rule: Rule): void {
     rig.clock.advance(LEASE_MS - 1);
     expect(await rig.sweep()).toMatchObject({ lostLeases: 0 });
     const back = await leaseMore(rig, 2);
-    expect(back.map(({ chunk, fence, careful }) => [chunk, fence, careful])).toEqual([
+    expect(back.map(({ chunk, fence, guarded }) => [chunk, fence, guarded])).toEqual([
       [3, 2, false],
       [2, 2, false],
     ]);

@@ -1,6 +1,6 @@
 /** Leasing: who gets which chunks, in which order, how many, and when the next ones are due. */
 import { expect } from "vitest";
-import type { LeasedChunk } from "../../src/ports/store/working.ts";
+import type { LeasedChunk } from "../../src/ports/store/worker-store.ts";
 import { FIRST_DRIVE, LEASE_MS, manifests, type Rule, say, wordsOf } from "./rig.ts";
 
 const places = (leased: readonly LeasedChunk[]): string[] =>
@@ -23,7 +23,7 @@ export function describeLeasing(rule: Rule): void {
           outcomes: new Uint8Array(1),
           histories: [],
           overrides: [],
-          careful: false,
+          guarded: false,
           final: true,
         },
       ],

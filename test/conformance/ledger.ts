@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { expect } from "vitest";
 import { LEDGER_PAGE_CHARS, type LedgerBlock } from "../../src/core/ledger/item-ledger.ts";
 import type { StepSettings } from "../../src/core/batch/step.ts";
-import type { Submission } from "../../src/ports/store/conducting.ts";
+import type { Submission } from "../../src/ports/store/conductor-store.ts";
 import {
   findBreak,
   foldOutcomes,

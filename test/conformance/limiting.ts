@@ -1,7 +1,7 @@
 /** Limiting: what all workers may start together, drawn from buckets; and chunks that wait for it. */
 import { expect } from "vitest";
 import type { BucketSpec, TokenGrant } from "../../src/core/limits/bucket.ts";
-import type { TokenDraw } from "../../src/ports/store/limiting.ts";
+import type { TokenDraw } from "../../src/ports/store/token-store.ts";
 import { listStarts } from "../support/list-starts.ts";
 import { ME, type Rig, type Rule } from "./rig.ts";
 
@@ -31,9 +31,9 @@ export function describeLimiting(rule: Rule): void {
 function describeDraws(rule: Rule): void {
   rule("what one draws, another cannot", async ({ rig }) => {
     const [first] = await rig.store.draw([ask({ count: 9 })], 0);
-    expect(first).toMatchObject({ atOnce: 1, inMs: [104], holdUp: "rate", open: false });
+    expect(first).toMatchObject({ atOnce: 1, inMs: [104], waitReason: "rate", open: false });
     const [second] = await rig.store.draw([ask()], 0);
-    expect(second).toMatchObject({ atOnce: 0, inMs: [], holdUp: "rate" });
+    expect(second).toMatchObject({ atOnce: 0, inMs: [], waitReason: "rate" });
     expect(second?.nextInMs).toBe(208);
     rig.clock.advance(208);
     expect(list((await rig.store.draw([ask()], 0))[0])).toEqual([0]);
@@ -57,7 +57,7 @@ function describeDraws(rule: Rule): void {
     const draw = async (count: number) =>
       (await rig.store.draw([ask({ bucket: "pace/1", spec: PACE, count })], 0))[0];
     expect(list(await draw(2))).toEqual([0, 0]);
-    expect(await draw(2)).toMatchObject({ atOnce: 1, holdUp: "pace", nextInMs: 1_125 });
+    expect(await draw(2)).toMatchObject({ atOnce: 1, waitReason: "pace", nextInMs: 1_125 });
     rig.clock.advance(1_124);
     expect(list(await draw(1))).toEqual([]);
     rig.clock.advance(1);
@@ -72,7 +72,7 @@ function describeDraws(rule: Rule): void {
       usableMs: 1_000,
       nextInMs: 0,
       open: true,
-      holdUp: null,
+      waitReason: null,
     });
   });
 
@@ -126,11 +126,11 @@ function describeClosing(rule: Rule): void {
   rule("a closed key grants nothing until it opens, and other keys go on", async ({ rig }) => {
     await rig.store.closeBucket(SITE, 2_000);
     const [closed, other] = await rig.store.draw([ask(), ask({ key: "other" })], 0);
-    expect(closed).toMatchObject({ atOnce: 0, inMs: [], holdUp: "closed", nextInMs: 2_000 });
+    expect(closed).toMatchObject({ atOnce: 0, inMs: [], waitReason: "closed", nextInMs: 2_000 });
     expect(list(other)).toEqual([0]);
     expect(await rig.store.listClosed()).toEqual([{ ...SITE, forMs: 2_000 }]);
     rig.clock.advance(1_999);
-    expect((await rig.store.draw([ask()], 0))[0]?.holdUp).toBe("closed");
+    expect((await rig.store.draw([ask()], 0))[0]?.waitReason).toBe("closed");
     rig.clock.advance(1);
     expect(list((await rig.store.draw([ask()], 0))[0])).toEqual([0]);
     expect(await rig.store.listClosed()).toEqual([]);
@@ -150,7 +150,7 @@ function describeClosing(rule: Rule): void {
     expect((await rig.store.draw([ask()], 0))[0]).toMatchObject({
       atOnce: 0,
       inMs: [],
-      holdUp: "rate",
+      waitReason: "rate",
     });
   });
 
@@ -175,7 +175,7 @@ function describeOutages(rule: Rule): void {
       expect(await draw()).toMatchObject({
         atOnce: 0,
         inMs: [],
-        holdUp: "closed",
+        waitReason: "closed",
         nextInMs: 1_000,
       });
       rig.clock.advance(1_000);
@@ -189,7 +189,7 @@ function describeOutages(rule: Rule): void {
   );
 }
 
-const REST = { inMs: 500, holdUp: "rate", key: "site" } as const;
+const REST = { inMs: 500, waitReason: "rate", key: "site" } as const;
 
 async function readChunk(rig: Rig, id: string) {
   const waiting = await rig.store.readWaiting(id, 9);
@@ -200,9 +200,9 @@ function describeRests(rule: Rule): void {
   rule("a chunk that waits for a limit comes again when that may let it start", async ({ rig }) => {
     const id = await rig.running([2]);
     await rig.serve();
-    await rig.report(await rig.leaseOne(), { succeeded: [0], rest: REST });
+    await rig.report(await rig.leaseOne(), { succeeded: [0], limitWait: REST });
     expect(await rig.lease()).toEqual([]);
-    const rest = { holdUp: "rate", key: "site" };
+    const rest = { waitReason: "rate", key: "site" };
     expect(await readChunk(rig, id)).toMatchObject({
       batch: { nextDueInMs: 500, nextRest: rest },
       chunk: { dueInMs: 500, rest },
@@ -216,10 +216,10 @@ function describeRests(rule: Rule): void {
 
   rule("an item in back-off does not wait for the limit of the others", async ({ rig }) => {
     await rig.running([3]);
-    await rig.report(await rig.leaseOne(), { retryInMs: { 0: 100 }, rest: REST });
+    await rig.report(await rig.leaseOne(), { retryInMs: { 0: 100 }, limitWait: REST });
     rig.clock.advance(100);
     const lease = await rig.leaseOne();
-    await rig.report(lease, { upon: lease.outcomes, retryInMs: { 0: 9_000 }, rest: REST });
+    await rig.report(lease, { upon: lease.outcomes, retryInMs: { 0: 9_000 }, limitWait: REST });
     rig.clock.advance(499);
     expect(await rig.lease()).toEqual([]);
     rig.clock.advance(1);
@@ -230,7 +230,7 @@ function describeRests(rule: Rule): void {
     await rig.running([1]);
     await rig.report(await rig.leaseOne(), { retryInMs: { 0: 100 } });
     rig.clock.advance(100);
-    await rig.report(await rig.leaseOne(), { rest: REST });
+    await rig.report(await rig.leaseOne(), { limitWait: REST });
     rig.clock.advance(499);
     expect(await rig.lease()).toEqual([]);
     rig.clock.advance(1);
@@ -240,8 +240,8 @@ function describeRests(rule: Rule): void {
   rule("a rest is over with the next lease, and none of a chunk that is kept", async ({ rig }) => {
     const id = await rig.running([2]);
     const lease = await rig.leaseOne();
-    await rig.report(lease, { succeeded: [0], rest: REST, intent: "keep" });
-    await rig.report(lease, { upon: lease.outcomes, succeeded: [0], rest: REST });
+    await rig.report(lease, { succeeded: [0], limitWait: REST, intent: "keep" });
+    await rig.report(lease, { upon: lease.outcomes, succeeded: [0], limitWait: REST });
     rig.clock.advance(500);
     await rig.report(await rig.leaseOne(), {});
     expect(await readChunk(rig, id)).toMatchObject({ chunk: { dueInMs: 0, rest: null } });
@@ -250,7 +250,7 @@ function describeRests(rule: Rule): void {
   rule("a batch whose chunks wait for a limit has not stalled", async ({ rig }) => {
     const id = await rig.running([1]);
     await rig.serve();
-    await rig.report(await rig.leaseOne(), { rest: { ...REST, inMs: 10 ** 9 } });
+    await rig.report(await rig.leaseOne(), { limitWait: { ...REST, inMs: 10 ** 9 } });
     for (let look = 0; look < 10; look++) {
       rig.clock.advance(600_000);
       await rig.serve();

@@ -1,6 +1,6 @@
 /** Races of conductors, lanes and sweeps, in both orders and at once. */
 import { expect } from "vitest";
-import type { BatchSnapshot } from "../../src/ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../src/ports/store/conductor-store.ts";
 import { eachOrder, expectHonest } from "./races.ts";
 import { LEASE_MS, manifests, ME, type Rig, type Rule, say, steps } from "./rig.ts";
 

@@ -148,7 +148,7 @@ export function describePausing(rule: Rule): void {
     rig.clock.advance(1);
     expect((await rig.sweep()).lostLeases).toBe(1);
     await rig.resume("batch", id);
-    expect(await rig.leaseOne()).toMatchObject({ careful: true });
+    expect(await rig.leaseOne()).toMatchObject({ guarded: true });
   });
 
   rule("what was given back in a pause is due when it is over", async ({ rig }) => {

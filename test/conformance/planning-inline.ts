@@ -1,7 +1,7 @@
 /** Planning inline: a batch of one chunk is planned, started and leased to its slicer in one act. */
 import { expect } from "vitest";
-import type { InlineResult, PlanPart } from "../../src/ports/store/conducting.ts";
-import type { LeaseRequest } from "../../src/ports/store/working.ts";
+import type { InlineResult, PlanPart } from "../../src/ports/store/conductor-store.ts";
+import type { LeaseRequest } from "../../src/ports/store/worker-store.ts";
 import { LEASE_MS, manifests, type Rig, type Rule } from "./rig.ts";
 
 async function planInline(
@@ -40,7 +40,7 @@ export function describePlanningInline(rule: Rule): void {
         outcomes: new Uint8Array(1),
         histories: [],
         overrides: [],
-        careful: false,
+        guarded: false,
         final: true,
       },
     });

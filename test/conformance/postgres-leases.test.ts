@@ -66,7 +66,7 @@ test("a run is taken from a worker that is gone, and only from that one", async 
   // Whoever registers forgets the dead that hold nothing: this one is still to be found by its run.
   await rig.store.registerWorker({ name: "newcomer" });
   // Nobody is spared who is known to be dead.
-  const sparing = { sparedMs: Number.POSITIVE_INFINITY };
+  const sparing = { graceMs: Number.POSITIVE_INFINITY };
   expect(await rig.sweep(sparing)).toMatchObject({ lostLeases: 2 });
   const late = gone.map((lease) => say(lease, { succeeded: [0] }));
   const own = mine.map((lease) => say(lease, { succeeded: [0] }));

@@ -101,7 +101,7 @@ describe("buckets of the PostgreSQL store", () => {
     const pace = { kind: "pace", items: 3, everyMs: 1_000, smooth: false } as const;
     const draw = { bucket: "pace/b", key: "", cost: 1, count: 1 };
     const [refused] = await rig.store.draw([{ ...draw, spec: { ...pace, quiet: [always] } }], 0);
-    expect(refused?.holdUp).toBe("quiet");
+    expect(refused?.waitReason).toBe("quiet");
     expect(await countRows()).toBe(0);
     await rig.store.draw([{ ...draw, spec: { ...pace, quiet: [] } }], 0);
     expect(await countRows()).toBe(1);

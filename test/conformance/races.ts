@@ -3,7 +3,7 @@
  * other in the store, and whichever came first, no promise is broken.
  */
 import { expect } from "vitest";
-import type { BatchSnapshot } from "../../src/ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../src/ports/store/conductor-store.ts";
 import { LEASE_MS, manifests, type Rig, type Rule, steps } from "./rig.ts";
 
 type Act = () => Promise<unknown>;

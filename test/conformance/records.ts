@@ -1,7 +1,7 @@
 /** Records: every transition has exactly one, in order, chained so that tampering shows. */
 import { hash } from "node:crypto";
 import { expect } from "vitest";
-import type { StoredRecord } from "../../src/ports/store/reading.ts";
+import type { StoredRecord } from "../../src/ports/store/query-store.ts";
 import { type Rig, LEASE_MS, manifests, type Rule, SEAL_WITHIN_MS } from "./rig.ts";
 
 const REASON = { code: "SOURCE", message: "the file is gone" };

@@ -1,6 +1,6 @@
 /** Redriving: dead letters go back to work in a new drive, on record, and end honestly again. */
 import { expect } from "vitest";
-import type { LetterFilter } from "../../src/core/items/redrive.ts";
+import type { DeadLetterFilter } from "../../src/core/items/redrive.ts";
 import { manifests, type Rig, type Rule, steps } from "./rig.ts";
 
 /** Two chunks of three; the first of each is permanent, the second transient; the third is fine. */
@@ -67,7 +67,7 @@ function describeChoosing(rule: Rule): void {
     { what: "codes", filter: { codes: ["ETIMEDOUT", "BAD_INPUT"] }, items: [0, 3, 4] },
     { what: "classes", filter: { classes: ["transient"] }, items: [1, 4] },
     { what: "all that is said", filter: { classes: ["permanent"], items: [0, 1] }, items: [0] },
-  ] satisfies { what: string; filter: LetterFilter; items: number[] }[]) {
+  ] satisfies { what: string; filter: DeadLetterFilter; items: number[] }[]) {
     rule(`a filter by ${what} takes exactly what matches`, async ({ rig }) => {
       const id = await runBadly(rig);
       expect((await rig.letters(id, { filter })).map(({ item }) => item)).toEqual(items);

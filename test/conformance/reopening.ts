@@ -176,7 +176,7 @@ export function describeReopening(rule: Rule): void {
     await rig.report(await rig.leaseOne(), { starting: [0], intent: "keep" });
     await rig.store.fail(id, { code: "X", message: "" });
     await rig.redrive(id, { withCancelled: true });
-    expect(await rig.leaseOne()).toMatchObject({ careful: true, histories: [] });
+    expect(await rig.leaseOne()).toMatchObject({ guarded: true, histories: [] });
     await rig.lose();
     expect((await rig.leaseOne()).histories).toEqual([]);
   });

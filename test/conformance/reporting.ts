@@ -1,6 +1,6 @@
 /** Reporting: an outcome counts once, a stale holder changes nothing, and all of it or none. */
 import { expect } from "vitest";
-import type { LeasedChunk } from "../../src/ports/store/working.ts";
+import type { LeasedChunk } from "../../src/ports/store/worker-store.ts";
 import { allOf, FIRST_DRIVE, LEASE_MS, type Rule, say, wordsOf } from "./rig.ts";
 
 export function describeReporting(rule: Rule): void {
@@ -185,12 +185,12 @@ export function describeReporting(rule: Rule): void {
   );
 
   rule(
-    "a give-back counts no death: the chunk is due at once and not run carefully",
+    "a give-back counts no death: the chunk is due at once and not run guarded",
     async ({ rig }) => {
       await rig.running([2]);
       for (let round = 0; round < 5; round++) {
         const lease = await rig.leaseOne();
-        expect(lease).toMatchObject({ careful: false, histories: [] });
+        expect(lease).toMatchObject({ guarded: false, histories: [] });
         expect(await rig.report(lease, { intent: "yield" })).toBe("yielded");
       }
     },

@@ -2,7 +2,7 @@
 import { expect } from "vitest";
 import { NOTARY } from "../../src/core/events/reader-name.ts";
 import type { RetentionAges } from "../../src/core/batch/retention.ts";
-import type { PrunePolicy, PruneResult } from "../../src/ports/store/operating.ts";
+import type { PrunePolicy, PruneResult } from "../../src/ports/store/operator-store.ts";
 import { type Rig, type Rule, say, steps } from "./rig.ts";
 
 async function prune(rig: Rig, policy: Partial<PrunePolicy>): Promise<PruneResult> {

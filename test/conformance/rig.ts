@@ -5,7 +5,7 @@
 import { test, type TestAPI } from "vitest";
 import type { RecordType } from "../../src/core/batch/batch.ts";
 import type { StopMode } from "../../src/core/batch/chunk.ts";
-import type { LetterFilter } from "../../src/core/items/redrive.ts";
+import type { DeadLetterFilter } from "../../src/core/items/redrive.ts";
 import type { StepSettings } from "../../src/core/batch/step.ts";
 import { DEFAULT_WATCH_DELAYS } from "../../src/core/batch/watch.ts";
 import type { Clock } from "../../src/ports/clock.ts";
@@ -16,16 +16,20 @@ import type {
   PlanPart,
   PlanResult,
   Submission,
-} from "../../src/ports/store/conducting.ts";
-import type { PauseScope, RedriveRequest, RedriveResult } from "../../src/ports/store/operating.ts";
+} from "../../src/ports/store/conductor-store.ts";
+import type {
+  PauseScope,
+  RedriveRequest,
+  RedriveResult,
+} from "../../src/ports/store/operator-store.ts";
 import type {
   DeadLetter,
-  LetterPage,
+  DeadLetterPage,
   Recount,
   ResultPage,
   StoredRecord,
   StoredResult,
-} from "../../src/ports/store/reading.ts";
+} from "../../src/ports/store/query-store.ts";
 import type { Store } from "../../src/ports/store/store.ts";
 import type {
   LeasedChunk,
@@ -34,7 +38,7 @@ import type {
   SweepPolicy,
   SweepResult,
   WorkResult,
-} from "../../src/ports/store/working.ts";
+} from "../../src/ports/store/worker-store.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import type { UserSql } from "./user-sql.ts";
 import { allOf, manifests, type Said, say } from "./said.ts";
@@ -233,11 +237,11 @@ export class Rig<C extends Clock = ManualClock> {
   }
 
   async edit(batch: string, item: number, value: string, step = 0): Promise<boolean> {
-    return this.store.editLetter(batch, { step, item, value, ...ME });
+    return this.store.editDeadLetter(batch, { step, item, value, ...ME });
   }
 
-  async discard(batch: string, filter: LetterFilter = {}): Promise<number> {
-    return this.store.discardLetters(batch, { filter, ...ME });
+  async discard(batch: string, filter: DeadLetterFilter = {}): Promise<number> {
+    return this.store.discardDeadLetters(batch, { filter, ...ME });
   }
 
   /** Slices the step that the batch is at, in chunks of these sizes. */
@@ -303,7 +307,7 @@ export class Rig<C extends Clock = ManualClock> {
   }
 
   /** Of the first step, unless it is said otherwise. */
-  async letters(batch: string, page: Partial<LetterPage> = {}): Promise<readonly DeadLetter[]> {
+  async letters(batch: string, page: Partial<DeadLetterPage> = {}): Promise<readonly DeadLetter[]> {
     const all = { step: 0, afterItem: -1, limit: 100_000, filter: {} };
     return this.store.readDeadLetters(batch, { ...all, ...page });
   }

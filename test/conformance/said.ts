@@ -2,8 +2,8 @@
 import type { ErrorClass } from "../../src/core/base/errors.ts";
 import type { ItemStatement } from "../../src/core/items/item-commit.ts";
 import type { LedgerBlock } from "../../src/core/ledger/item-ledger.ts";
-import type { PlannedChunk } from "../../src/ports/store/conducting.ts";
-import type { LeasedChunk, Report } from "../../src/ports/store/working.ts";
+import type { PlannedChunk } from "../../src/ports/store/conductor-store.ts";
+import type { LeasedChunk, Report } from "../../src/ports/store/worker-store.ts";
 import { toMap, toWords, type Word } from "../support/outcome-words.ts";
 
 /** What an item's history says of one that was never redriven and has no checkpoint. */
@@ -11,7 +11,7 @@ export const FIRST_DRIVE = { checkpoint: null, drive: 1 } as const;
 
 /** What a worker says of its chunk. Positions count from the start of the chunk. */
 export interface Said {
-  readonly rest?: Report["rest"];
+  readonly limitWait?: Report["limitWait"];
   readonly succeeded?: readonly number[];
   readonly skipped?: readonly number[];
   /** Gave up: a dead letter each. */
@@ -107,7 +107,7 @@ export function say(lease: LeasedChunk, said: Said): Report {
       statements,
     })),
     abandoned: said.abandoned ?? [],
-    rest: said.rest ?? null,
+    limitWait: said.limitWait ?? null,
     starting: said.starting ?? [],
     intent: said.intent ?? "yield",
     ...(lease.ledger === true && { ledger: { blocks: said.blocks ?? [] } }),

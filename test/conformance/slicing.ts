@@ -1,6 +1,6 @@
 /** Slicing: chunks are rows before anything runs; no gap, no repeat, whoever plans and however often. */
 import { expect } from "vitest";
-import type { PlannedChunk } from "../../src/ports/store/conducting.ts";
+import type { PlannedChunk } from "../../src/ports/store/conductor-store.ts";
 import { manifests, type Rule } from "./rig.ts";
 
 /** Chunks that say where their items are instead of holding them. */

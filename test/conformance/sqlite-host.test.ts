@@ -65,7 +65,7 @@ describe("after a reboot", () => {
     expect(await after.settle(old)).toBe("lost");
     const leased = await after.lease({ chunksMax: 9 });
     expect(
-      leased.toSorted((a, b) => a.chunk - b.chunk).map(({ chunk, careful }) => [chunk, careful]),
+      leased.toSorted((a, b) => a.chunk - b.chunk).map(({ chunk, guarded }) => [chunk, guarded]),
     ).toEqual([
       [0, true],
       [1, false],
@@ -134,12 +134,12 @@ describe("a process that is gone", () => {
     const held = await living.leaseOne();
     const witness = await openRig(path, clock, pretend("witness", ["dead"]));
     // Nobody is spared who is known to be dead.
-    const swept = await witness.sweep({ sparedMs: Number.POSITIVE_INFINITY });
+    const swept = await witness.sweep({ graceMs: Number.POSITIVE_INFINITY });
     expect(swept).toEqual({ lostLeases: 2, tended: 0, ended: [] });
     expect(await dead.settle(lost[0]!)).toBe("lost");
     expect(await living.settle(held)).toBe("settled");
     const again = await witness.lease({ chunksMax: 9 });
-    expect(again.map(({ chunk, careful }) => [chunk, careful])).toEqual([
+    expect(again.map(({ chunk, guarded }) => [chunk, guarded])).toEqual([
       [0, true],
       [1, true],
     ]);
@@ -218,6 +218,6 @@ describe("real processes", () => {
     expect((await rig.sweep()).lostLeases).toBeLessThanOrEqual(1);
     const next = await rig.leaseOne();
     const fresh = counters.planned - counters.pending === next.start;
-    expect(fresh || next.careful).toBe(true);
+    expect(fresh || next.guarded).toBe(true);
   });
 });

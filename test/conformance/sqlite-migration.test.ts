@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import type { Host } from "../../src/adapters/sql/host.ts";
 import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
 import { verifyChain } from "../../src/core/ledger/chain.ts";
-import type { LeasedChunk } from "../../src/ports/store/working.ts";
+import type { LeasedChunk } from "../../src/ports/store/worker-store.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import { manifests, Rig, steps } from "./rig.ts";
@@ -144,13 +144,13 @@ describe("a file of schema 1", () => {
       outcomes: new Uint8Array(1),
       histories: [],
       overrides: [],
-      careful: false,
+      guarded: false,
       final: true,
     });
     expect((await rig.sweep()).lostLeases).toBe(2);
     expect(await rig.settle(old("second", 0))).toBe("lost");
     const leased = await rig.lease({ chunksMax: 9 });
-    expect(leased.map(({ batch, chunk, careful }) => [batch, chunk, careful])).toEqual([
+    expect(leased.map(({ batch, chunk, guarded }) => [batch, chunk, guarded])).toEqual([
       ["first", 1, true],
       ["first", 3, false],
     ]);

@@ -72,7 +72,7 @@ function describePasses(rule: Rule): void {
       const answer = await rig.store.work([say(two!, { succeeded: [0] })], rig.request());
       expect(answer).toMatchObject({
         ended: [],
-        leased: [{ chunk: 0, fence: 2, final: true, careful: false }],
+        leased: [{ chunk: 0, fence: 2, final: true, guarded: false }],
       });
       await rig.settle(answer.leased[0]!);
       expect(await rig.get(id)).toMatchObject({ state: "succeeded", drive: 2 });

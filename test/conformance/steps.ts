@@ -1,6 +1,6 @@
 /** Steps: one after the other, each begun and ended by the commit that makes it due. */
 import { expect } from "vitest";
-import type { PlannedChunk } from "../../src/ports/store/conducting.ts";
+import type { PlannedChunk } from "../../src/ports/store/conductor-store.ts";
 import { manifests, type Rule, say, steps } from "./rig.ts";
 
 const TWO = { settings: steps({ name: "one" }, { name: "two", chunkSize: 7 }) };

@@ -6,7 +6,7 @@ import { describe } from "vitest";
 import { makeRule, type OpenStore } from "./rig.ts";
 import { describeCancelling } from "./cancelling.ts";
 import { describeCaps } from "./caps.ts";
-import { describeCarefulRuns } from "./careful-runs.ts";
+import { describeGuardedRuns } from "./guarded-runs.ts";
 import { describeCheckpoints } from "./checkpoints.ts";
 import { describeClaiming } from "./claiming.ts";
 import { describeContents } from "./contents.ts";
@@ -57,7 +57,7 @@ export function describeStore(name: string, open: OpenStore): void {
     describe("fair shares", () => describeFairShares(rule));
     describe("caps", () => describeCaps(rule));
     describe("reporting", () => describeReporting(rule));
-    describe("careful runs", () => describeCarefulRuns(rule));
+    describe("guarded runs", () => describeGuardedRuns(rule));
     describe("sweeping", () => describeSweeping(rule));
     describe("claiming", () => describeClaiming(rule));
     describe("ending", () => describeEnding(rule));

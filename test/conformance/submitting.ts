@@ -179,9 +179,9 @@ export function describeSubmitting(rule: Rule): void {
     const all = { ceiling: 9, perSecond: null, withCancelled: true, dryRun: true };
     await expect(store.redrive("nobody", { filter: {}, ...all, ...act })).rejects.toEqual(UNKNOWN);
     const edit = { step: 0, item: 0, value: "1", ...act };
-    await expect(store.editLetter("nobody", edit)).rejects.toEqual(UNKNOWN);
+    await expect(store.editDeadLetter("nobody", edit)).rejects.toEqual(UNKNOWN);
     const discard = { filter: {}, ...act };
-    await expect(store.discardLetters("nobody", discard)).rejects.toEqual(UNKNOWN);
+    await expect(store.discardDeadLetters("nobody", discard)).rejects.toEqual(UNKNOWN);
   });
 
   rule("each worker gets a number of its own", async ({ rig }) => {

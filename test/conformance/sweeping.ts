@@ -54,10 +54,10 @@ export function describeSweeping(rule: Rule): void {
       await rig.running([1, 1]);
       const [renewed, silent] = [await rig.leaseOne(), await rig.leaseOne()];
       rig.clock.advance(LEASE_MS + 500);
-      expect(await rig.sweep({ sparedMs: 501 })).toEqual(NOTHING);
-      expect(await rig.sweep({ sparedMs: Number.POSITIVE_INFINITY })).toEqual(NOTHING);
+      expect(await rig.sweep({ graceMs: 501 })).toEqual(NOTHING);
+      expect(await rig.sweep({ graceMs: Number.POSITIVE_INFINITY })).toEqual(NOTHING);
       expect(await rig.renew([renewed], LEASE_MS)).toEqual([]);
-      expect(await rig.sweep({ sparedMs: 500 })).toEqual({ ...NOTHING, lostLeases: 1 });
+      expect(await rig.sweep({ graceMs: 500 })).toEqual({ ...NOTHING, lostLeases: 1 });
       expect(await rig.settle(silent)).toBe("lost");
       expect(await rig.settle(renewed)).toBe("settled");
     },
@@ -69,11 +69,11 @@ export function describeSweeping(rule: Rule): void {
       const id = await rig.running([2]);
       await rig.leaseOne();
       await rig.lose();
-      const careful = await rig.leaseOne();
-      await rig.report(careful, { starting: [0, 1], intent: "keep" });
+      const guarded = await rig.leaseOne();
+      await rig.report(guarded, { starting: [0, 1], intent: "keep" });
       rig.clock.advance(LEASE_MS + 500);
-      await rig.sweep({ sparedMs: 10_000 });
-      expect(await rig.report(careful, { succeeded: [0] })).toBe("yielded");
+      await rig.sweep({ graceMs: 10_000 });
+      expect(await rig.report(guarded, { succeeded: [0] })).toBe("yielded");
       expect((await rig.leaseOne()).histories.filter(({ deaths }) => deaths > 0)).toEqual([]);
       expect(await rig.letters(id)).toEqual([]);
     },
@@ -153,7 +153,7 @@ export function describeSweeping(rule: Rule): void {
       await rig.lose(100);
       expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: 4_900 });
       rig.clock.advance(4_900);
-      expect(await rig.leaseOne()).toMatchObject({ careful: true });
+      expect(await rig.leaseOne()).toMatchObject({ guarded: true });
     },
   );
 

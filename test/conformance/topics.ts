@@ -1,9 +1,9 @@
 /** Topics: a message is there exactly if its item's outcome is, and a group is handed all of them. */
 import { expect } from "vitest";
 import { nameGroupReader } from "../../src/core/events/reader-name.ts";
-import type { Submission } from "../../src/ports/store/conducting.ts";
-import type { NewLetter } from "../../src/ports/store/delivering.ts";
-import { PAGE_CHARS_MAX, type StoredMessage } from "../../src/ports/store/topics.ts";
+import type { Submission } from "../../src/ports/store/conductor-store.ts";
+import type { NewUndelivered } from "../../src/ports/store/delivery-store.ts";
+import { PAGE_CHARS_MAX, type StoredMessage } from "../../src/ports/store/topic-store.ts";
 import { allOf, LEASE_MS, type Rig, type Rule, say, steps } from "./rig.ts";
 
 const MAILER = nameGroupReader("email", "mailer");
@@ -32,7 +32,7 @@ async function prune(rig: Rig, scratchAgeMs: number, dryRun = false): Promise<nu
   return (await rig.store.prune({ scratchAgeMs, evidenceAgeMs: null, dryRun })).messages;
 }
 
-function letterFor(message: StoredMessage, reader = MAILER): NewLetter {
+function letterFor(message: StoredMessage, reader = MAILER): NewUndelivered {
   const { position, id: event, batch, topic: type } = message;
   return { reader, position, event, batch, type, attempts: 3, code: "NO", message: "it said no" };
 }

@@ -1,6 +1,6 @@
 /** The unsent: one message for each item that an early end left undone, however many there are. */
 import { expect } from "vitest";
-import type { Submission } from "../../src/ports/store/conducting.ts";
+import type { Submission } from "../../src/ports/store/conductor-store.ts";
 import { type Rig, type Rule, steps } from "./rig.ts";
 
 const TELLS: Partial<Submission> = { settings: steps({ unsentTopic: "unsent" }) };

@@ -1,6 +1,6 @@
 /** Watching: what nobody takes up is offered again and given up at last; a lane does not wait for ever. */
 import { expect } from "vitest";
-import type { SweepPolicy } from "../../src/ports/store/working.ts";
+import type { SweepPolicy } from "../../src/ports/store/worker-store.ts";
 import { allOf, manifests, type Rig, type Rule, steps, wordsOf } from "./rig.ts";
 
 const LOOK_MS = 100;

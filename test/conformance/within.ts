@@ -1,7 +1,7 @@
 /** Submitting in a transaction of the caller's: the batch and his data are there together or not at all. */
 import { expect } from "vitest";
-import type { SubmitResult } from "../../src/ports/store/conducting.ts";
-import type { WithinStore } from "../../src/ports/store/within.ts";
+import type { SubmitResult } from "../../src/ports/store/conductor-store.ts";
+import type { CallerTransactionStore } from "../../src/ports/store/caller-transaction.ts";
 import { allOf, manifests, type Rig, type Rule } from "./rig.ts";
 import { insert, listKeys, type UserSql, type UserTransaction } from "./user-sql.ts";
 
@@ -10,7 +10,7 @@ interface Scene {
   readonly sql: UserSql;
   readonly user: UserTransaction;
   /** Acts in the user's transaction. */
-  within<T>(act: (store: WithinStore) => Promise<T>): Promise<T>;
+  within<T>(act: (store: CallerTransactionStore) => Promise<T>): Promise<T>;
 }
 
 type SceneRule = (name: string, act: (scene: Scene) => Promise<void>) => void;
@@ -46,7 +46,11 @@ export function describeWithin(rule: Rule): void {
 const noteOrder = (sql: UserSql): string =>
   insert(sql, "").sql.replace(/VALUES.*/, "VALUES ('order', NULL)");
 
-const planned = async (rig: Rig, store: WithinStore, sizes: number[]): Promise<string> => {
+const planned = async (
+  rig: Rig,
+  store: CallerTransactionStore,
+  sizes: number[],
+): Promise<string> => {
   const { batch } = await store.submit(rig.draft({ input: null }));
   const started = await store.startSlicing(batch.id, false);
   const fence = started.batch.sliceFence;

@@ -1,6 +1,6 @@
 /** Every verb of the store as a command with small arguments, for any interleaving of them. */
 import fc from "fast-check";
-import type { PlanPart, Submission } from "../../src/ports/store/conducting.ts";
+import type { PlanPart, Submission } from "../../src/ports/store/conductor-store.ts";
 import {
   command,
   type Command,

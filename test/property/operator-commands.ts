@@ -1,6 +1,6 @@
 /** What operators do, as commands: cancel, pause, resume, move, redrive, discard, policies. */
 import fc from "fast-check";
-import type { PauseScope } from "../../src/ports/store/operating.ts";
+import type { PauseScope } from "../../src/ports/store/operator-store.ts";
 import { command, type Command, seldom, times, which } from "./command.ts";
 import { LANES, PIPELINES, type Stage } from "./stage.ts";
 

@@ -6,7 +6,7 @@ import type {
   LaneMove,
   PauseScope,
   RedriveRequest,
-} from "../../src/ports/store/operating.ts";
+} from "../../src/ports/store/operator-store.ts";
 import type { Store } from "../../src/ports/store/store.ts";
 import { type Pair, Scene } from "./scene.ts";
 
@@ -57,7 +57,7 @@ export class OperatorScene extends Scene {
     const request = { filter, ...ACT };
     this.watchAgain(id);
     const expected = this.oracle.discard(id, request);
-    await this.act(pair, (store) => store.discardLetters(id, request), expected);
+    await this.act(pair, (store) => store.discardDeadLetters(id, request), expected);
   }
 
   /** What workers are told, of every batch. */

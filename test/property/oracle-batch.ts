@@ -1,7 +1,11 @@
 /** What the oracle remembers of a batch, and how that reads as the answers of a store. */
-import type { ActResult, BatchSnapshot, Submission } from "../../src/ports/store/conducting.ts";
-import type { DeadLetter, StoredResult } from "../../src/ports/store/reading.ts";
-import type { LeasedChunk } from "../../src/ports/store/working.ts";
+import type {
+  ActResult,
+  BatchSnapshot,
+  Submission,
+} from "../../src/ports/store/conductor-store.ts";
+import type { DeadLetter, StoredResult } from "../../src/ports/store/query-store.ts";
+import type { LeasedChunk } from "../../src/ports/store/worker-store.ts";
 import { toMap, type Word } from "../support/outcome-words.ts";
 
 export interface Item {
@@ -26,7 +30,7 @@ export interface Chunk {
   fence: number;
   until: number;
   dueAt: number;
-  careful: boolean;
+  guarded: boolean;
 }
 
 export interface Step {
@@ -185,7 +189,7 @@ export function describe(batch: Batch, pause: Pause | null): BatchSnapshot {
 }
 
 export function describeLease(batch: Batch, chunk: Chunk, now: number): LeasedChunk {
-  const { start, items, fence, locator, careful } = chunk;
+  const { start, items, fence, locator, guarded } = chunk;
   const step = stepOf(batch);
   const known = [...items.entries()].filter(([, item]) => item.word === "pending" && isKnown(item));
   return {
@@ -206,7 +210,7 @@ export function describeLease(batch: Batch, chunk: Chunk, now: number): LeasedCh
       drive,
     })),
     overrides: [],
-    careful,
+    guarded,
     final: step.passes >= step.settings.maxRedrives,
   };
 }

@@ -5,7 +5,7 @@ import type {
   PlanResult,
   Submission,
   SubmitResult,
-} from "../../src/ports/store/conducting.ts";
+} from "../../src/ports/store/conductor-store.ts";
 import { type Batch, hasEnded, itemsOf, makeItem, makeStep, stepOf } from "./oracle-batch.ts";
 import { OracleLife } from "./oracle-life.ts";
 
@@ -39,7 +39,7 @@ export class ConductedOracle extends OracleLife {
     this.laneOf(batch).push(batch);
     const { pipeline, version, lane, key, inputHash } = asked;
     this.record(batch, "batch.submitted", { pipeline, version, lane, key, inputHash });
-    this.giveTurn(lane);
+    this.startNextInLane(lane);
     return { kind: "created", batch: this.describe(batch) };
   }
 
@@ -103,7 +103,7 @@ export class ConductedOracle extends OracleLife {
         fence: 0,
         until: 0,
         dueAt: 0,
-        careful: false,
+        guarded: false,
       });
     }
     step.cursor = cursor;
@@ -124,7 +124,7 @@ export class ConductedOracle extends OracleLife {
       step.keys.clear();
     }
     batch.state = batch.active ? "running" : "ready";
-    this.goOn(batch);
+    this.advanceBatch(batch);
     return this.done(batch);
   }
 
@@ -137,7 +137,7 @@ export class ConductedOracle extends OracleLife {
     step.keys.clear();
     const data = { items: itemsOf(step).length, chunks: step.chunks.length };
     this.record(batch, "batch.sealed", data);
-    this.goOn(batch);
+    this.advanceBatch(batch);
     return this.done(batch);
   }
 
@@ -145,7 +145,7 @@ export class ConductedOracle extends OracleLife {
     const batch = this.find(id);
     if (hasEnded(batch)) return this.movedOn(batch);
     this.end(batch, "failed", reason);
-    this.giveTurn(batch.asked.lane);
+    this.startNextInLane(batch.asked.lane);
     return this.done(batch);
   }
 }

@@ -74,7 +74,7 @@ export class OracleLife {
   }
 
   /** Gives a free lane on, past those that end at once; answers which those are. */
-  giveTurn(lane: string): string[] {
+  startNextInLane(lane: string): string[] {
     const ended: string[] = [];
     while (!(this.lanes.get(lane) ?? []).some(({ active }) => active)) {
       const next = this.#chooseNext(lane);
@@ -115,8 +115,8 @@ export class OracleLife {
   }
 
   /** What a change makes due; answers the batches that ended by it. */
-  goOn(batch: Batch): string[] {
-    return this.advance(batch) ? [batch.asked.id, ...this.giveTurn(batch.asked.lane)] : [];
+  advanceBatch(batch: Batch): string[] {
+    return this.advance(batch) ? [batch.asked.id, ...this.startNextInLane(batch.asked.lane)] : [];
   }
 
   /** True when the batch ended. */

@@ -1,6 +1,6 @@
 /** What operators' acts must answer and do, by the oracle. */
 import type { Act } from "../../src/core/batch/batch.ts";
-import type { ActResult } from "../../src/ports/store/conducting.ts";
+import type { ActResult } from "../../src/ports/store/conductor-store.ts";
 import type {
   CancelRequest,
   DiscardRequest,
@@ -10,9 +10,9 @@ import type {
   RedriveRefusal,
   RedriveRequest,
   RedriveResult,
-} from "../../src/ports/store/operating.ts";
-import type { DeadLetter } from "../../src/ports/store/reading.ts";
-import type { Stop } from "../../src/ports/store/working.ts";
+} from "../../src/ports/store/operator-store.ts";
+import type { DeadLetter } from "../../src/ports/store/query-store.ts";
+import type { Stop } from "../../src/ports/store/worker-store.ts";
 import { Oracle } from "./oracle.ts";
 import {
   type Batch,
@@ -46,7 +46,7 @@ export class OperatedOracle extends Oracle {
     }
     if (!hasLeases(batch)) {
       this.end(batch, "cancelled", null);
-      this.giveTurn(batch.asked.lane);
+      this.startNextInLane(batch.asked.lane);
     }
     return this.done(batch);
   }
@@ -71,7 +71,7 @@ export class OperatedOracle extends Oracle {
       batch.parked = null;
       this.record(batch, "batch.resumed", { scope, ...say(act) });
     }
-    for (const batch of all) this.giveTurn(batch.asked.lane);
+    for (const batch of all) this.startNextInLane(batch.asked.lane);
     return true;
   }
 
@@ -83,7 +83,7 @@ export class OperatedOracle extends Oracle {
 
   setLanePolicy(lane: string, policy: "block" | "skip" | "park"): void {
     this.policies.set(lane, policy);
-    this.giveTurn(lane);
+    this.startNextInLane(lane);
   }
 
   moveInLane(id: string, move: LaneMove, act: Act): ActResult {
@@ -166,7 +166,7 @@ export class OperatedOracle extends Oracle {
       const { length: items } = itemsOf(stepOf(batch));
       this.record(batch, "batch.sealed", { items, chunks: stepOf(batch).chunks.length });
     }
-    this.giveTurn(batch.asked.lane);
+    this.startNextInLane(batch.asked.lane);
   }
 
   discard(id: string, { filter, by, why }: DiscardRequest): number {

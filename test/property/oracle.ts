@@ -3,7 +3,7 @@
  * be. It shares no line with core, so that a mistake in a decision that both adapters share still
  * shows. One word and a few numbers an item; no maps of bits, no rows, no index.
  */
-import type { InlineResult, PlanPart } from "../../src/ports/store/conducting.ts";
+import type { InlineResult, PlanPart } from "../../src/ports/store/conductor-store.ts";
 import type {
   LeaseRef,
   LeaseRequest,
@@ -11,7 +11,7 @@ import type {
   Report,
   SweepResult,
   WorkResult,
-} from "../../src/ports/store/working.ts";
+} from "../../src/ports/store/worker-store.ts";
 import { toWords } from "../support/outcome-words.ts";
 import {
   type Batch,
@@ -59,7 +59,7 @@ export class Oracle extends ConductedOracle {
       }
       return this.#report(batch.steps[report.step]!, chunk, report);
     });
-    const ended = [...touched].flatMap((batch) => this.goOn(batch));
+    const ended = [...touched].flatMap((batch) => this.advanceBatch(batch));
     const leased = request === null ? [] : this.#lease(request, chosen);
     const waits =
       request === null || leased.length > 0
@@ -176,7 +176,9 @@ export class Oracle extends ConductedOracle {
   sweep(): SweepResult {
     const living = this.batches.filter((batch) => !hasEnded(batch));
     const lost = living.map((batch) => this.#sweepLeases(batch));
-    const ended = living.filter((_, at) => lost[at]! > 0).flatMap((batch) => this.goOn(batch));
+    const ended = living
+      .filter((_, at) => lost[at]! > 0)
+      .flatMap((batch) => this.advanceBatch(batch));
     for (const holders of [false, true]) {
       const now = living.filter(({ active }) => active === holders);
       ended.push(...now.flatMap((batch) => this.#expire(batch)));
@@ -185,9 +187,9 @@ export class Oracle extends ConductedOracle {
     for (const batch of living) {
       if (!this.#makeWay(batch)) continue;
       tended += 1;
-      ended.push(...this.giveTurn(batch.asked.lane));
+      ended.push(...this.startNextInLane(batch.asked.lane));
     }
-    for (const lane of this.lanes.keys()) ended.push(...this.giveTurn(lane));
+    for (const lane of this.lanes.keys()) ended.push(...this.startNextInLane(lane));
     return { lostLeases: lost.reduce((sum, one) => sum + one, 0), tended, ended };
   }
 
@@ -218,7 +220,7 @@ export class Oracle extends ConductedOracle {
       const message = "its producer did not seal it in time";
       this.end(batch, "expired", { code: "SEAL_DEADLINE", message });
     } else return [];
-    return [batch.asked.id, ...this.giveTurn(batch.asked.lane)];
+    return [batch.asked.id, ...this.startNextInLane(batch.asked.lane)];
   }
 
   /** A paused holder, where the lane's policy says so and somebody else could go on. */
@@ -259,7 +261,7 @@ export class Oracle extends ConductedOracle {
         edited: false,
       };
     }
-    chunk.careful = true;
+    chunk.guarded = true;
     const left = chunk.items.filter(({ word }) => word === "pending");
     chunk.dueAt = Math.min(...left.map(({ dueAt }) => Math.max(now, dueAt)));
     chunk.phase = left.length > 0 ? "waiting" : "over";

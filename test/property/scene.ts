@@ -12,7 +12,7 @@ import type {
   PlanPart,
   PlanResult,
   Submission,
-} from "../../src/ports/store/conducting.ts";
+} from "../../src/ports/store/conductor-store.ts";
 import type { Store } from "../../src/ports/store/store.ts";
 import type {
   LeaseRef,
@@ -21,7 +21,7 @@ import type {
   SweepPolicy,
   WorkResult,
   RenewResult,
-} from "../../src/ports/store/working.ts";
+} from "../../src/ports/store/worker-store.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { type Batch, hasEnded, lettersOf } from "./oracle-batch.ts";
 import { OperatedOracle } from "./oracle-operator.ts";

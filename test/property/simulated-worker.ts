@@ -3,7 +3,12 @@
  * and comes back from the dead. What becomes of each item is decided by small numbers that a test
  * draws, so that a failing run can be replayed and made smaller.
  */
-import type { LeasedChunk, LeaseRef, Report, WorkResult } from "../../src/ports/store/working.ts";
+import type {
+  LeasedChunk,
+  LeaseRef,
+  Report,
+  WorkResult,
+} from "../../src/ports/store/worker-store.ts";
 import { toMap, toWords, type Word } from "../support/outcome-words.ts";
 import type { Witness } from "./witness.ts";
 
@@ -25,7 +30,7 @@ const DEEDS = ["succeed", "result", "skip", "give_up", "despair", "retry", "retr
 export const DEED_MAX = DEEDS.length + 1;
 const RETRIES_MS = [0, 5, 10, 30] as const;
 const ERRORS = ["transient", "unexpected"] as const;
-/** Starts of a careful run that are written together. */
+/** Starts of a guarded run that are written together. */
 const GROUP_MAX = 3;
 
 export interface Held {
@@ -35,7 +40,7 @@ export interface Held {
   words: Word[];
   readonly attempts: Map<number, number>;
   readonly dueAt: Map<number, number>;
-  /** Careful runs: what may run now. */
+  /** Guarded runs: what may run now. */
   started: readonly number[];
 }
 
@@ -109,7 +114,7 @@ export function makeReport(held: Held, deeds: Deeds, now: number, witness: Witne
   const { lease } = held;
   const pending = [...held.words.keys()].filter((index) => held.words[index] === "pending");
   const runnable = pending.filter((index) => (held.dueAt.get(index) ?? 0) <= now);
-  const mayRun = lease.careful ? runnable.filter((one) => held.started.includes(one)) : runnable;
+  const mayRun = lease.guarded ? runnable.filter((one) => held.started.includes(one)) : runnable;
   const said =
     deeds.memory === "good" ? [...held.words] : toWords(lease.outcomes, held.words.length);
   const failures: Report["failures"][number][] = [];
@@ -148,7 +153,7 @@ export function makeReport(held: Held, deeds: Deeds, now: number, witness: Witne
   const { batch, step, chunk, fence } = lease;
   const outcomes = toMap(said);
   const starting =
-    lease.careful && deeds.intent === "keep" ? chooseStarts(held, said, left, now) : [];
+    lease.guarded && deeds.intent === "keep" ? chooseStarts(held, said, left, now) : [];
   const named = {
     deferrals: [],
     checkpoints: [],
@@ -156,7 +161,7 @@ export function makeReport(held: Held, deeds: Deeds, now: number, witness: Witne
     messages: [],
     commits: [],
     abandoned: deeds.abandoned ?? [],
-    rest: null,
+    limitWait: null,
   };
   const { intent } = deeds;
   const told = { outcomes, failures, results, ...named, starting, intent, busyMs: 0 };

@@ -1,6 +1,6 @@
 /** The scene with those who act on it, and what they do when the faults have stopped. */
-import type { PlanPart } from "../../src/ports/store/conducting.ts";
-import type { LeaseRequest } from "../../src/ports/store/working.ts";
+import type { PlanPart } from "../../src/ports/store/conductor-store.ts";
+import type { LeaseRequest } from "../../src/ports/store/worker-store.ts";
 import { OperatorScene } from "./operator-scene.ts";
 import { hasEnded, stepOf } from "./oracle-batch.ts";
 import type { Pair } from "./scene.ts";

@@ -1,7 +1,7 @@
 /** The promises as checks of what an observer sees of one batch. */
 import assert from "node:assert/strict";
-import type { BatchSnapshot } from "../../src/ports/store/conducting.ts";
-import type { DeadLetter, Recount, StoredResult } from "../../src/ports/store/reading.ts";
+import type { BatchSnapshot } from "../../src/ports/store/conductor-store.ts";
+import type { DeadLetter, Recount, StoredResult } from "../../src/ports/store/query-store.ts";
 import type { Word } from "../support/outcome-words.ts";
 import { type Known, nameItem, noteRedriven } from "./witness-known.ts";
 

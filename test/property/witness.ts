@@ -4,9 +4,14 @@
  * that was stopped.
  */
 import assert from "node:assert/strict";
-import type { PlanPart, PlanResult } from "../../src/ports/store/conducting.ts";
-import type { PauseScope } from "../../src/ports/store/operating.ts";
-import type { ChunkRef, LeasedChunk, LeaseRef, Report } from "../../src/ports/store/working.ts";
+import type { PlanPart, PlanResult } from "../../src/ports/store/conductor-store.ts";
+import type { PauseScope } from "../../src/ports/store/operator-store.ts";
+import type {
+  ChunkRef,
+  LeasedChunk,
+  LeaseRef,
+  Report,
+} from "../../src/ports/store/worker-store.ts";
 import { toWords } from "../support/outcome-words.ts";
 import { type BatchView, checkEnding, checkItems, checkPlan } from "./witness-checks.ts";
 import { type Known, makeKnown, nameItem, noteRedriven } from "./witness-known.ts";
@@ -86,7 +91,7 @@ export class Witness {
     const words = toWords(lease.outcomes, lease.end - lease.start);
     const waits = new Set<number>();
     const remembered = new Map<number, number>();
-    assert.equal(lease.careful, known.lost.has(place), `${place} is careful after a loss only`);
+    assert.equal(lease.guarded, known.lost.has(place), `${place} is guarded after a loss only`);
     for (const { index, attempts, deaths, dueInMs, drive } of lease.histories) {
       const item = nameItem(lease.step, lease.start + index);
       if (drive > (known.drives.get(item) ?? 1)) {

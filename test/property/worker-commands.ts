@@ -1,6 +1,6 @@
 /** What workers do, as commands: lease, run, report, forget, die, and come back from the dead. */
 import fc from "fast-check";
-import type { LeaseRequest } from "../../src/ports/store/working.ts";
+import type { LeaseRequest } from "../../src/ports/store/worker-store.ts";
 import {
   command,
   type Command,
@@ -113,7 +113,7 @@ const crash = command(
     worker.take(await stage.work(pair, [], { ...request, ...uncapped }), [], now);
     const [held] = worker.held;
     if (held === undefined || chunks.length === 0) return;
-    if (held.lease.careful) {
+    if (held.lease.guarded) {
       const idle = { deeds: [DEED_MAX], intent: "keep", memory: "good" } as const;
       const report = makeReport(held, idle, now, stage.witness);
       const all = [...held.words.keys()].filter((index) => held.words[index] === "pending");

@@ -11,10 +11,14 @@ import {
 } from "../../src/core/batch/batch.ts";
 import type { PipelineLoad } from "../../src/core/fleet/load.ts";
 import type { LimitChange, LimitSetting } from "../../src/core/limits/limit.ts";
-import type { BatchSnapshot } from "../../src/ports/store/conducting.ts";
-import type { UndeliveredLetter } from "../../src/ports/store/delivering.ts";
-import type { LedgerLink, StoredCheckpoint, StoredKey } from "../../src/ports/store/ledger.ts";
-import type { ClosedBucket } from "../../src/ports/store/limiting.ts";
+import type { BatchSnapshot } from "../../src/ports/store/conductor-store.ts";
+import type { UndeliveredEvent } from "../../src/ports/store/delivery-store.ts";
+import type {
+  LedgerLink,
+  StoredSignedHead,
+  StoredKey,
+} from "../../src/ports/store/ledger-store.ts";
+import type { ClosedBucket } from "../../src/ports/store/token-store.ts";
 import type {
   DeadLetter,
   ItemPlace,
@@ -23,10 +27,10 @@ import type {
   StoredRecord,
   StoredResult,
   WaitingFacts,
-} from "../../src/ports/store/reading.ts";
+} from "../../src/ports/store/query-store.ts";
 import type { Store } from "../../src/ports/store/store.ts";
-import type { Permit, Stop } from "../../src/ports/store/working.ts";
-import type { StoredMessage, TopicView } from "../../src/ports/store/topics.ts";
+import type { Permit, Stop } from "../../src/ports/store/worker-store.ts";
+import type { StoredMessage, TopicView } from "../../src/ports/store/topic-store.ts";
 
 export interface CanonicalOptions {
   /** No port lists the durable readers: whoever started them knows their names. */
@@ -54,7 +58,7 @@ export interface CanonicalBatch {
   readonly records: readonly StoredRecord[];
   /** With what it tells of items, where it keeps a ledger of them. */
   readonly chain: readonly LedgerLink[];
-  readonly checkpoints: readonly StoredCheckpoint[];
+  readonly checkpoints: readonly StoredSignedHead[];
 }
 
 export interface CanonicalState {
@@ -68,7 +72,7 @@ export interface CanonicalState {
   readonly ended: readonly string[];
   readonly unsliced: { readonly [pipeline: string]: readonly BatchSnapshot[] };
   readonly stopsOfTheGone: readonly Stop[];
-  readonly lettersOf: { readonly [reader: string]: readonly UndeliveredLetter[] };
+  readonly lettersOf: { readonly [reader: string]: readonly UndeliveredEvent[] };
   readonly positions: { readonly [reader: string]: number };
   readonly limitChanges: readonly LimitChange[];
   readonly messages: { readonly [topic: string]: readonly StoredMessage[] };
@@ -81,7 +85,7 @@ export interface CanonicalOutline {
   /** Of those that were asked for; null for one that is not there. */
   readonly batches: readonly (BatchSnapshot | null)[];
   readonly lanes: readonly LaneView[];
-  readonly undelivered: readonly UndeliveredLetter[];
+  readonly undelivered: readonly UndeliveredEvent[];
   readonly topics: readonly TopicView[];
   readonly lastPosition: number;
   readonly limits: readonly LimitSetting[];
@@ -173,7 +177,7 @@ async function readBatch(store: Store, id: string): Promise<CanonicalBatch> {
     steps,
     records: await store.readRecords(id, 0, LIMIT),
     chain: await store.readLedger(id, 0, LIMIT),
-    checkpoints: await store.readCheckpoints(id),
+    checkpoints: await store.readSignedHeads(id),
   };
 }
 

@@ -8,7 +8,7 @@ import { canonicalize, type Json } from "../../src/core/base/canonical-json.ts";
 import { CHAIN_START, type ChainHead, chainRecord } from "../../src/core/ledger/chain.ts";
 import type { Counts } from "../../src/core/batch/counts.ts";
 import { BlockBuilder, type SaltedDetails } from "../../src/ledger/format/block.ts";
-import { signCheckpoint } from "../../src/ledger/format/checkpoint.ts";
+import { signCheckpoint } from "../../src/ledger/format/signed-head.ts";
 import {
   writeCheckpointLine,
   writeEndLine,

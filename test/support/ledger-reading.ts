@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import { verifyChain } from "../../src/core/ledger/chain.ts";
 import { readRanges } from "../../src/core/ledger/item-ledger.ts";
-import type { LedgerLink } from "../../src/ports/store/ledger.ts";
+import type { LedgerLink } from "../../src/ports/store/ledger-store.ts";
 import type { Store } from "../../src/ports/store/store.ts";
 
 const PAGE = 1_000;

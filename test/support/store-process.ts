@@ -88,7 +88,7 @@ if (mode === "submit") {
             messages: [],
             commits: [],
             abandoned: [],
-            rest: null,
+            limitWait: null,
             starting: [],
             intent: "keep",
             busyMs: 0,

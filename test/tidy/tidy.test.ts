@@ -24,8 +24,8 @@ const mayTouchTheWorld = [
 
 /** What one SQL adapter has and the other has no use for. */
 const onlyIn = {
-  // A file is copied, and lives on a disk.
-  sqlite: ["backup.ts", "dump.ts", "connection/file-system.ts"],
+  // A file is copied, lives on a disk, and its clock begins anew with each boot.
+  sqlite: ["adopt-boot.ts", "backup.ts", "dump.ts", "connection/file-system.ts"],
   // A server has an address and a state of its own; many write to it at once.
   postgres: [
     "connection/address.ts",
@@ -35,7 +35,7 @@ const onlyIn = {
     "working/leasable-chunks.ts",
     "chunks/lease-runs.ts",
     "chunks/runs.ts",
-    "chunks/contents.ts",
+    "chunks/content-claims.ts",
     "connection/fate.ts",
     "inspect.ts",
     "batches/lane-tending.ts",
@@ -237,6 +237,31 @@ describe("rooms", () => {
       return [];
     };
     expect([...known.keys()].flatMap((room) => findCircle(room, []))).toEqual([]);
+  });
+
+  /** The rows of the map: a room, or a pattern with `*` for rooms alike, and the file to begin with. */
+  const mapped = [...read("ARCHITECTURE.md").matchAll(/^\| `([^`]+)` \|.*\*\*`([^`]+)`\*\*/gm)].map(
+    ([, pattern = "", first = ""]) => {
+      const names = new RegExp(
+        `^${pattern.replace("adapters/*", "adapters/(sqlite|postgres)").replace("/*", "/[^/]+")}$`,
+      );
+      return { pattern, first, found: [...known.keys()].filter((room) => names.test(room)) };
+    },
+  );
+
+  test("the map in ARCHITECTURE.md has every room once, and no other", () => {
+    expect(mapped.filter(({ found }) => found.length === 0).map(({ pattern }) => pattern)).toEqual(
+      [],
+    );
+    expect(mapped.flatMap(({ found }) => found).toSorted()).toEqual([...known.keys()].toSorted());
+  });
+
+  test("the map names for each room a file to begin with that is there", () => {
+    const missing = mapped.filter(({ pattern, first, found }) => {
+      const below = pattern.endsWith("/*") && first.includes("/") ? [pattern.slice(0, -2)] : found;
+      return !below.every((room) => library.includes(posix.join("src", room, first)));
+    });
+    expect(missing.map(({ pattern, first }) => `${pattern}: ${first}`)).toEqual([]);
   });
 
   test("no file of src imports the package by its own name, which would bypass the layers", () => {

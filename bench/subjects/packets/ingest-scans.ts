@@ -1,7 +1,7 @@
 /**
- * The program whose memory is looked at: ingests the PDFs of a folder, as site-packets does, and sends
- * what came of it to the process that started it. It is one of its own, so that nothing else is in its
- * memory, and stops when nobody waits for it any more.
+ * The program whose memory is measured. It ingests the PDFs of a folder, as site-packets does, and
+ * sends the result to its parent process. It is a separate process, so that nothing else is in its
+ * memory, and stops when its parent is gone.
  */
 import { checkConfig } from "../../../systems/site-packets/config.ts";
 import { listFolder } from "../../../systems/site-packets/folder-entries.ts";

@@ -3,10 +3,10 @@ import { readGroupName } from "../../core/events/reader-name.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type {
   UndeliveredPage,
-  NewLetter,
+  NewUndelivered,
   ReaderStart,
-  UndeliveredLetter,
-} from "../../ports/store/delivering.ts";
+  UndeliveredEvent,
+} from "../../ports/store/delivery-store.ts";
 import type { State } from "./state.ts";
 
 export class Deliveries {
@@ -49,7 +49,7 @@ export class Deliveries {
     return before !== undefined;
   }
 
-  keepUndelivered(letter: NewLetter, from?: number): void {
+  keepUndelivered(letter: NewUndelivered, from?: number): void {
     const { letters } = this.#state;
     const at = letters.findIndex(
       ({ reader, position }) => reader === letter.reader && position === letter.position,
@@ -61,7 +61,7 @@ export class Deliveries {
     this.savePosition(letter.reader, letter.position, from);
   }
 
-  listUndelivered({ reader, afterId, limit }: UndeliveredPage): UndeliveredLetter[] {
+  listUndelivered({ reader, afterId, limit }: UndeliveredPage): UndeliveredEvent[] {
     return this.#state.letters
       .filter((letter) => letter.id > afterId)
       .filter((letter) => reader === undefined || letter.reader === reader)

@@ -1,15 +1,15 @@
 /** Checkpoints of chains, the keys that signed them, and erasing, on the reference model. */
 import { describeAct } from "../../core/batch/batch.ts";
-import { CHECKPOINTS_TOPIC, describeCheckpoint } from "../../core/ledger/checkpoint-message.ts";
-import type { LedgerStore } from "../../ports/store/ledger.ts";
+import { SIGNED_HEADS_TOPIC, describeSignedHead } from "../../core/ledger/signed-head-message.ts";
+import type { LedgerStore } from "../../ports/store/ledger-store.ts";
 import type { Ledger } from "./ledger.ts";
-import type { Recorder } from "./records.ts";
+import type { RecordLog } from "./records.ts";
 import type { Batch, State } from "./state.ts";
 import type { Topics } from "./topics.ts";
 
 export interface EvidenceParts {
   readonly state: State;
-  readonly recorder: Recorder;
+  readonly records: RecordLog;
   readonly ledger: Ledger;
   readonly topics: Topics;
   /** Throws for a batch that is not there. */
@@ -18,19 +18,19 @@ export interface EvidenceParts {
 }
 
 export function composeEvidence(parts: EvidenceParts): LedgerStore {
-  const { state, recorder, ledger, topics } = parts;
+  const { state, records, ledger, topics } = parts;
   const find = (id: string): Batch => parts.find(id);
   const act = <T>(change: () => T): Promise<T> => parts.act(change);
   return {
     readLedger: async (id, after, limit) => ledger.read(id, after, limit),
-    findCheckpoint: async (id) => state.batches.get(id)?.checkpoints.at(-1) ?? null,
-    readCheckpoints: async (id) => [...(state.batches.get(id)?.checkpoints ?? [])],
-    addCheckpoint: (id, checkpoint, afterSize) =>
+    findSignedHead: async (id) => state.batches.get(id)?.checkpoints.at(-1) ?? null,
+    readSignedHeads: async (id) => [...(state.batches.get(id)?.checkpoints ?? [])],
+    addSignedHead: (id, checkpoint, afterSize) =>
       act(() => {
         const { checkpoints } = find(id);
         if ((checkpoints.at(-1)?.size ?? 0) !== afterSize) return false;
         checkpoints.push(checkpoint);
-        if (topics.hasGroups(CHECKPOINTS_TOPIC)) topics.add([describeCheckpoint(id, checkpoint)]);
+        if (topics.hasGroups(SIGNED_HEADS_TOPIC)) topics.add([describeSignedHead(id, checkpoint)]);
         return true;
       }),
     readKeys: async () => [...state.keys.values()],
@@ -41,16 +41,19 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
     eraseDetails: (id, kept, by) =>
       act(() => {
         const batch = find(id);
-        let records = 0;
-        for (const { seq, was, details, records: count } of kept) {
+        let count = 0;
+        for (const { seq, was, details, records: erased } of kept) {
           const link = batch.links.find((one) => one.seq === seq);
           if (link?.block?.details !== was) continue;
           link.block = { ...link.block, details };
-          records += count;
+          count += erased;
         }
-        if (records === 0) return 0;
-        recorder.record(batch, { type: "details.erased", data: { records, ...describeAct(by) } });
-        return records;
+        if (count === 0) return 0;
+        records.record(batch, {
+          type: "details.erased",
+          data: { records: count, ...describeAct(by) },
+        });
+        return count;
       }),
   };
 }

@@ -8,19 +8,19 @@ import {
   type LanePolicy,
 } from "../../core/batch/lane.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { LaneMove } from "../../ports/store/operating.ts";
-import type { Recorder } from "./records.ts";
+import type { LaneMove } from "../../ports/store/operator-store.ts";
+import type { RecordLog } from "./records.ts";
 import { type Batch, findPause, hasLeases, hasWorker, namePause, type State } from "./state.ts";
 
 export class Lanes {
   readonly #state: State;
   readonly #clock: Clock;
-  readonly #recorder: Recorder;
+  readonly #records: RecordLog;
 
-  constructor(state: State, clock: Clock, recorder: Recorder) {
+  constructor(state: State, clock: Clock, records: RecordLog) {
     this.#state = state;
     this.#clock = clock;
-    this.#recorder = recorder;
+    this.#records = records;
   }
 
   getPolicy(lane: string): LanePolicy {
@@ -47,7 +47,7 @@ export class Lanes {
   }
 
   /** Gives a free lane to its next batch; null when it is taken or nobody can go on. */
-  giveTurn(lane: string): Batch | null {
+  startNextInLane(lane: string): Batch | null {
     if (this.findHolder(lane) !== undefined) return null;
     const policy = this.getPolicy(lane);
     const candidates = this.listWaiting(lane).map((batch) => ({
@@ -75,15 +75,15 @@ export class Lanes {
       batch.deadlineAt = deadlineAt === Number.POSITIVE_INFINITY ? null : deadlineAt;
     }
     const { step, drive } = batch;
-    this.#recorder.record(batch, { type: "batch.started", data: { step, drive } });
-    if (batch.state === "ready") this.#recorder.move(batch, "take_turn");
+    this.#records.record(batch, { type: "batch.started", data: { step, drive } });
+    if (batch.state === "ready") this.#records.move(batch, "take_turn");
   }
 
   /** Lets go of the lane; whoever calls it gives the next batch its turn. */
   release(batch: Batch): void {
     if (!batch.active) return;
     batch.active = false;
-    this.#recorder.record(batch, {
+    this.#records.record(batch, {
       type: "batch.released",
       data: { lane: batch.submission.lane },
     });
@@ -107,12 +107,12 @@ export class Lanes {
   /** Takes a batch out of its lane's queue, until somebody resumes it. */
   park(batch: Batch, { code, message }: EndReason): void {
     batch.parked = { code, message };
-    this.#recorder.record(batch, { type: "batch.parked", data: { code, message } });
+    this.#records.record(batch, { type: "batch.parked", data: { code, message } });
     this.#stepAside(batch);
   }
 
   #stepAside(batch: Batch): void {
-    if (batch.state === "running") this.#recorder.move(batch, "step_aside");
+    if (batch.state === "running") this.#records.move(batch, "step_aside");
     this.release(batch);
   }
 
@@ -153,7 +153,7 @@ export class Lanes {
       batch.place = this.#computeBefore(batch, other);
     }
     const data = "to" in move ? { to: move.to } : { before: move.before };
-    this.#recorder.record(batch, { type: "batch.moved", data: { ...data, ...describeAct(act) } });
+    this.#records.record(batch, { type: "batch.moved", data: { ...data, ...describeAct(act) } });
     return true;
   }
 

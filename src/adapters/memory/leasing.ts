@@ -10,10 +10,10 @@ import {
 } from "../../core/limits/fair-share.ts";
 import { countPending, getOutcome, PENDING } from "../../core/items/outcome-map.ts";
 import { FIRST_LOOK } from "../../core/batch/watch.ts";
-import type { LeasedChunk, LeaseRequest } from "../../ports/store/working.ts";
+import type { LeasedChunk, LeaseRequest } from "../../ports/store/worker-store.ts";
 import { keepsLedger } from "./ledger.ts";
-import type { Permits } from "./permits.ts";
-import type { Shares } from "./shares.ts";
+import type { ConcurrencyPermits } from "./concurrency-permits.ts";
+import type { FairShares } from "./fair-shares.ts";
 import { type Batch, type Chunk, currentStep, findPause, type State, type Step } from "./state.ts";
 
 interface Candidate extends LeaseCandidate {
@@ -24,10 +24,10 @@ interface Candidate extends LeaseCandidate {
 
 export class Leasing {
   readonly #state: State;
-  readonly #shares: Shares;
-  readonly #permits: Permits;
+  readonly #shares: FairShares;
+  readonly #permits: ConcurrencyPermits;
 
-  constructor(state: State, shares: Shares, permits: Permits) {
+  constructor(state: State, shares: FairShares, permits: ConcurrencyPermits) {
     this.#state = state;
     this.#shares = shares;
     this.#permits = permits;
@@ -151,7 +151,7 @@ function computeLeasableAt(step: Step): number | null {
 }
 
 function describeLease(batch: Batch, chunk: Chunk, now: number): LeasedChunk {
-  const { start, end, locator, fence, careful } = chunk;
+  const { start, end, locator, fence, guarded } = chunk;
   const step = currentStep(batch);
   const { maxRedrives } = step.settings;
   const unfinished = [...chunk.tracked.values()].filter(
@@ -165,7 +165,7 @@ function describeLease(batch: Batch, chunk: Chunk, now: number): LeasedChunk {
     start,
     end,
     locator,
-    careful,
+    guarded,
     final: step.passes >= maxRedrives,
     ...(keepsLedger(batch) && { ledger: true as const }),
     outcomes: new Uint8Array(chunk.outcomes),

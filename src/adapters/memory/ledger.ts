@@ -12,17 +12,17 @@ import {
 } from "../../core/ledger/item-ledger.ts";
 import type { OutcomeMap } from "../../core/items/outcome-map.ts";
 import type { ChunkEffect, StoredChunk } from "../../core/items/tracked-item.ts";
-import type { LedgerLink } from "../../ports/store/ledger.ts";
-import type { Recorder } from "./records.ts";
+import type { LedgerLink } from "../../ports/store/ledger-store.ts";
+import type { RecordLog } from "./records.ts";
 import type { Batch, Chunk, State, Step } from "./state.ts";
 
 export class Ledger {
   readonly #state: State;
-  readonly #recorder: Recorder;
+  readonly #records: RecordLog;
 
-  constructor(state: State, recorder: Recorder) {
+  constructor(state: State, records: RecordLog) {
     this.#state = state;
-    this.#recorder = recorder;
+    this.#records = records;
   }
 
   /** Before the chunk is changed. A block that is there already is not written again. */
@@ -54,7 +54,7 @@ export class Ledger {
   }
 
   #append(batch: Batch, { step, chunk, fence }: ChunkPlace, { record, block }: ItemsLink): void {
-    const { seq, body, hash } = this.#recorder.chain(batch, record);
+    const { seq, body, hash } = this.#records.chain(batch, record);
     batch.links.push({ seq, body, hash, step, chunk, fence, block });
   }
 

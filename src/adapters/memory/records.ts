@@ -6,7 +6,7 @@ import type { ItemsRecord } from "../../core/ledger/item-ledger.ts";
 import { type Clock, formatInstant } from "../../ports/clock.ts";
 import type { Batch, State } from "./state.ts";
 
-export class Recorder {
+export class RecordLog {
   readonly #state: State;
   readonly #clock: Clock;
   readonly #sha256: Sha256;

@@ -15,13 +15,13 @@ import type { TrackedItem } from "../../core/items/tracked-item.ts";
 import { type Abandoned, addCounts, type StepSettings } from "../../core/batch/step.ts";
 import { FIRST_LOOK, type WatchState } from "../../core/batch/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { BatchSnapshot, CancelFacts, Submission } from "../../ports/store/conducting.ts";
-import type { UndeliveredLetter } from "../../ports/store/delivering.ts";
-import type { StoredCheckpoint, StoredKey } from "../../ports/store/ledger.ts";
-import type { PauseRequest, PauseScope } from "../../ports/store/operating.ts";
-import type { StoredRecord, StoredResult } from "../../ports/store/reading.ts";
-import type { StoredMessage } from "../../ports/store/topics.ts";
-import type { Served } from "../../ports/store/working.ts";
+import type { BatchSnapshot, CancelFacts, Submission } from "../../ports/store/conductor-store.ts";
+import type { UndeliveredEvent } from "../../ports/store/delivery-store.ts";
+import type { StoredSignedHead, StoredKey } from "../../ports/store/ledger-store.ts";
+import type { PauseRequest, PauseScope } from "../../ports/store/operator-store.ts";
+import type { StoredRecord, StoredResult } from "../../ports/store/query-store.ts";
+import type { StoredMessage } from "../../ports/store/topic-store.ts";
+import type { Served } from "../../ports/store/worker-store.ts";
 
 export interface Chunk {
   readonly start: number;
@@ -36,8 +36,8 @@ export interface Chunk {
   leaseUntil: number;
   dueAt: number;
   /** The limit that it waits for. */
-  rest: RestFacts | null;
-  careful: boolean;
+  limitWait: RestFacts | null;
+  guarded: boolean;
   losses: number;
   /** Of its newest lease. */
   account: LeaseAccount;
@@ -104,7 +104,7 @@ export interface Batch {
   head: ChainHead;
   /** What its chain tells of its items, where it keeps a ledger of them. */
   readonly links: LinkRow[];
-  readonly checkpoints: StoredCheckpoint[];
+  readonly checkpoints: StoredSignedHead[];
 }
 
 /** A change of a chunk's items in its batch's chain. */
@@ -153,7 +153,7 @@ export interface State {
   /** That signed checkpoints, in the order in which they came. */
   readonly keys: Map<string, StoredKey>;
   /** By id. */
-  readonly letters: UndeliveredLetter[];
+  readonly letters: UndeliveredEvent[];
   /** How many letters there ever were. */
   lettersKept: number;
   /** Of all topics, by position. */

@@ -7,31 +7,31 @@
 import type { Sha256 } from "../../core/ledger/chain.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ConductingStore } from "../../ports/store/conducting.ts";
-import type { OperatingStore } from "../../ports/store/operating.ts";
+import type { ConductorStore } from "../../ports/store/conductor-store.ts";
+import type { OperatorStore } from "../../ports/store/operator-store.ts";
 import { planInline } from "../../ports/store/plan-inline.ts";
-import type { ReadingStore } from "../../ports/store/reading.ts";
+import type { QueryStore } from "../../ports/store/query-store.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { WorkingStore } from "../../ports/store/working.ts";
-import { Conducting } from "./conducting.ts";
+import type { WorkerStore } from "../../ports/store/worker-store.ts";
+import { Planning } from "./planning.ts";
 import { Deliveries } from "./deliveries.ts";
 import { composeEvidence } from "./evidence.ts";
 import { readLoad } from "./load.ts";
 import { Lanes } from "./lanes.ts";
 import { Leasing } from "./leasing.ts";
 import { Ledger } from "./ledger.ts";
-import { Life } from "./life.ts";
-import { Limiting } from "./limiting.ts";
-import { Limits } from "./limits.ts";
-import { Operating } from "./operating.ts";
-import { Permits } from "./permits.ts";
-import { Reading } from "./reading.ts";
-import { Recorder } from "./records.ts";
+import { BatchLifecycle } from "./batch-lifecycle.ts";
+import { TokenBuckets } from "./token-buckets.ts";
+import { LimitSettings } from "./limit-settings.ts";
+import { OperatorActs } from "./operator-acts.ts";
+import { ConcurrencyPermits } from "./concurrency-permits.ts";
+import { Queries } from "./queries.ts";
+import { RecordLog } from "./records.ts";
 import { Sweeping } from "./sweeping.ts";
-import { Shares } from "./shares.ts";
+import { FairShares } from "./fair-shares.ts";
 import { type Batch, createState, type State, takeSnapshot } from "./state.ts";
 import { Topics } from "./topics.ts";
-import { Working } from "./working.ts";
+import { Settling } from "./settling.ts";
 
 export interface MemoryStoreOptions {
   readonly clock: Clock;
@@ -49,44 +49,53 @@ class Parts {
   readonly watchers = new Set<() => void>();
   readonly clock: Clock;
   readonly lanes: Lanes;
-  readonly permits: Permits;
-  readonly limits: Limits;
-  readonly conducting: Conducting;
-  readonly operating: Operating;
-  readonly working: Working;
+  readonly permits: ConcurrencyPermits;
+  readonly limits: LimitSettings;
+  readonly planning: Planning;
+  readonly acts: OperatorActs;
+  readonly settling: Settling;
   readonly sweeping: Sweeping;
-  readonly reading: Reading;
+  readonly queries: Queries;
   readonly deliveries: Deliveries;
-  readonly limiting: Limiting;
+  readonly buckets: TokenBuckets;
   readonly topics: Topics;
   readonly ledger: Ledger;
-  readonly recorder: Recorder;
+  readonly records: RecordLog;
 
   constructor({ clock, sha256 }: MemoryStoreOptions) {
     const { state } = this;
-    const recorder = new Recorder(state, clock, sha256);
-    const lanes = new Lanes(state, clock, recorder);
-    const shares = new Shares(state);
-    const permits = new Permits(state);
+    const records = new RecordLog(state, clock, sha256);
+    const lanes = new Lanes(state, clock, records);
+    const shares = new FairShares(state);
+    const permits = new ConcurrencyPermits(state);
     const leasing = new Leasing(state, shares, permits);
-    const ledger = new Ledger(state, recorder);
+    const ledger = new Ledger(state, records);
     this.ledger = ledger;
-    this.recorder = recorder;
-    const life = new Life({ clock, recorder, lanes, shares, permits, ledger });
+    this.records = records;
+    const lifecycle = new BatchLifecycle({ clock, records, lanes, shares, permits, ledger });
     this.lanes = lanes;
     this.permits = permits;
-    this.limits = new Limits(state, clock, permits);
-    this.conducting = new Conducting(state, clock, recorder, lanes, life);
+    this.limits = new LimitSettings(state, clock, permits);
+    this.planning = new Planning(state, clock, records, lanes, lifecycle);
     const topics = new Topics(state, clock);
     this.topics = topics;
-    this.operating = new Operating({ state, clock, recorder, lanes, life, topics });
-    const working = new Working({ state, clock, life, shares, permits, leasing, topics, ledger });
-    this.working = working;
-    this.sweeping = new Sweeping({ state, clock, lanes, life, working, permits, ledger });
-    this.reading = new Reading(state, clock, lanes, permits);
+    this.acts = new OperatorActs({ state, clock, records, lanes, lifecycle, topics });
+    const settling = new Settling({
+      state,
+      clock,
+      lifecycle,
+      shares,
+      permits,
+      leasing,
+      topics,
+      ledger,
+    });
+    this.settling = settling;
+    this.sweeping = new Sweeping({ state, clock, lanes, lifecycle, settling, permits, ledger });
+    this.queries = new Queries(state, clock, lanes, permits);
     this.clock = clock;
     this.deliveries = new Deliveries(state, clock);
-    this.limiting = new Limiting(state, clock);
+    this.buckets = new TokenBuckets(state, clock);
   }
 
   find(id: string): Batch {
@@ -107,7 +116,7 @@ class Parts {
 
 export function createMemoryStore(options: MemoryStoreOptions): MemoryStore {
   const parts = new Parts(options);
-  const { state, watchers, deliveries, limiting, topics } = parts;
+  const { state, watchers, deliveries, buckets, topics } = parts;
   const act = <T>(change: () => T): Promise<T> => parts.act(change);
   return {
     name: "memory",
@@ -118,11 +127,11 @@ export function createMemoryStore(options: MemoryStoreOptions): MemoryStore {
     ...composeReading(parts),
     ...composeEvidence(parts),
     // Nobody waits for what somebody else was granted.
-    draw: async (draws, slackMs) => limiting.draw(draws, slackMs),
-    closeBucket: (bucket, forMs) => act(() => limiting.close(bucket, forMs)),
-    noteOutage: (id, step, forMs) => act(() => limiting.noteOutage(parts.find(id), step, forMs)),
-    openBucket: (bucket) => act(() => limiting.open(bucket)),
-    listClosed: async () => limiting.listClosed(),
+    draw: async (draws, slackMs) => buckets.draw(draws, slackMs),
+    closeBucket: (bucket, forMs) => act(() => buckets.close(bucket, forMs)),
+    noteOutage: (id, step, forMs) => act(() => buckets.noteOutage(parts.find(id), step, forMs)),
+    openBucket: (bucket) => act(() => buckets.open(bucket)),
+    listClosed: async () => buckets.listClosed(),
     watch: (onChange) => {
       watchers.add(onChange);
       return () => void watchers.delete(onChange);
@@ -147,62 +156,62 @@ export function createMemoryStore(options: MemoryStoreOptions): MemoryStore {
   };
 }
 
-function composeConducting(parts: Parts): ConductingStore {
-  const { conducting, working } = parts;
+function composeConducting(parts: Parts): ConductorStore {
+  const { planning, settling } = parts;
   const act = <T>(change: () => T): Promise<T> => parts.act(change);
   const find = (id: string): Batch => parts.find(id);
   return {
     // One that is refused changes nothing: whoever stands by must not wake itself with it.
     claim: (duty, worker, forMs) =>
       parts.act(
-        () => conducting.claim(duty, worker, forMs),
+        () => planning.claim(duty, worker, forMs),
         (isClaimed) => isClaimed,
       ),
-    unclaim: (duty, worker) => act(() => conducting.unclaim(duty, worker)),
-    submit: (submission) => act(() => conducting.submit(submission)),
-    startSlicing: (id, afresh) => act(() => conducting.startSlicing(find(id), afresh)),
-    plan: (part) => act(() => conducting.plan(find(part.batch), part)),
+    unclaim: (duty, worker) => act(() => planning.unclaim(duty, worker)),
+    submit: (submission) => act(() => planning.submit(submission)),
+    startSlicing: (id, afresh) => act(() => planning.startSlicing(find(id), afresh)),
+    plan: (part) => act(() => planning.plan(find(part.batch), part)),
     finishSlicing: (id, chunks, fence) =>
-      act(() => conducting.finishSlicing(find(id), chunks, fence)),
+      act(() => planning.finishSlicing(find(id), chunks, fence)),
     planInline: (part, lease) =>
       act(() =>
         planInline({
-          plan: () => conducting.plan(find(part.batch), part),
-          finish: (chunks) => conducting.finishSlicing(find(part.batch), chunks, part.fence),
-          lease: () => working.work([], { ...lease, batch: part.batch }),
+          plan: () => planning.plan(find(part.batch), part),
+          finish: (chunks) => planning.finishSlicing(find(part.batch), chunks, part.fence),
+          lease: () => settling.work([], { ...lease, batch: part.batch }),
         }),
       ),
-    seal: (id) => act(() => conducting.seal(find(id))),
-    fail: (id, reason) => act(() => conducting.fail(find(id), reason)),
+    seal: (id) => act(() => planning.seal(find(id))),
+    fail: (id, reason) => act(() => planning.fail(find(id), reason)),
   };
 }
 
-function composeOperating(parts: Parts): OperatingStore {
-  const { state, operating, lanes } = parts;
+function composeOperating(parts: Parts): OperatorStore {
+  const { state, acts, lanes } = parts;
   const act = <T>(change: () => T): Promise<T> => parts.act(change);
   const find = (id: string): Batch => parts.find(id);
   return {
-    cancel: (id, request) => act(() => operating.cancel(find(id), request)),
+    cancel: (id, request) => act(() => acts.cancel(find(id), request)),
     pause: (request) =>
       act(() => {
         if (request.scope === "batch") find(request.name);
-        return operating.pause(request);
+        return acts.pause(request);
       }),
     resume: (scope, by) =>
       act(() => {
         if (scope.scope === "batch") find(scope.name);
-        return operating.resume(scope, by);
+        return acts.resume(scope, by);
       }),
-    setLanePolicy: (lane, policy) => act(() => operating.setLanePolicy(lane, policy)),
+    setLanePolicy: (lane, policy) => act(() => acts.setLanePolicy(lane, policy)),
     moveInLane: (id, move, by) =>
       act(() => {
         const kind = lanes.move(find(id), move, by) ? "done" : "moved_on";
         return { kind, batch: takeSnapshot(state, find(id)) };
       }),
-    redrive: (id, request) => act(() => operating.redrive(find(id), request)),
-    editLetter: (id, request) => act(() => operating.editLetter(find(id), request)),
-    discardLetters: (id, request) => act(() => operating.discardLetters(find(id), request)),
-    prune: (policy) => act(() => operating.prune(policy)),
+    redrive: (id, request) => act(() => acts.redrive(find(id), request)),
+    editDeadLetter: (id, request) => act(() => acts.editDeadLetter(find(id), request)),
+    discardDeadLetters: (id, request) => act(() => acts.discardDeadLetters(find(id), request)),
+    prune: (policy) => act(() => acts.prune(policy)),
     setLimit: (request, by) =>
       act(() => {
         if (request.kind === "cap" && request.scope === "batch") find(request.name);
@@ -211,59 +220,59 @@ function composeOperating(parts: Parts): OperatingStore {
   };
 }
 
-function composeWorking(parts: Parts): WorkingStore {
-  const { state, working, sweeping, limiting, topics } = parts;
+function composeWorking(parts: Parts): WorkerStore {
+  const { state, settling, sweeping, buckets, topics } = parts;
   const act = <T>(change: () => T): Promise<T> => parts.act(change);
   return {
     registerWorker: () => act(() => ++state.lastWorker),
-    beat: (worker, serves, forMs) => act(() => working.beat(worker, serves, forMs)),
+    beat: (worker, serves, forMs) => act(() => settling.beat(worker, serves, forMs)),
     work: (reports, lease) =>
       parts.act(
-        () => working.work(reports, lease),
+        () => settling.work(reports, lease),
         // A look that finds nothing changes nothing: two idle workers must not wake each other.
-        ({ leased }) => reports.length > 0 || leased.length > 0 || working.hasFreed,
+        ({ leased }) => reports.length > 0 || leased.length > 0 || settling.hasFreed,
       ),
-    claimContents: (lease, contents) => act(() => working.claimContents(lease, contents)),
-    readStops: async (ids) => working.readStops(ids),
-    renew: (worker, leases, leaseMs) => act(() => working.renew(worker, leases, leaseMs)),
+    claimContents: (lease, contents) => act(() => settling.claimContents(lease, contents)),
+    readStops: async (ids) => settling.readStops(ids),
+    renew: (worker, leases, leaseMs) => act(() => settling.renew(worker, leases, leaseMs)),
     sweep: (policy) =>
       act(() => {
-        limiting.forgetIdle();
+        buckets.forgetIdle();
         topics.tellUnsent();
         return sweeping.sweep(policy);
       }),
   };
 }
 
-function composeReading(parts: Parts): ReadingStore {
-  const { state, reading } = parts;
+function composeReading(parts: Parts): QueryStore {
+  const { state, queries } = parts;
   const find = (id: string): Batch => parts.find(id);
   return {
     getBatch: async (id) => {
       const batch = state.batches.get(id);
       return batch === undefined ? null : takeSnapshot(state, batch);
     },
-    listBatches: async (filter) => reading.listBatches(filter),
-    listUnsliced: async (pipeline, limit) => reading.listUnsliced(pipeline, limit),
-    listLanes: async () => reading.listLanes(),
-    listItems: async (id, page) => reading.listItems(find(id), page),
-    findItem: async (id, step, item) => reading.findItem(find(id), step, item),
+    listBatches: async (filter) => queries.listBatches(filter),
+    listUnsliced: async (pipeline, limit) => queries.listUnsliced(pipeline, limit),
+    listLanes: async () => queries.listLanes(),
+    listItems: async (id, page) => queries.listItems(find(id), page),
+    findItem: async (id, step, item) => queries.findItem(find(id), step, item),
     readWaiting: async (id, chunksMax) => {
       const batch = state.batches.get(id);
-      return batch === undefined ? null : reading.readWaiting(batch, chunksMax);
+      return batch === undefined ? null : queries.readWaiting(batch, chunksMax);
     },
-    readManifests: async (id, step, from, to) => reading.readManifests(find(id), step, from, to),
-    readResults: async (id, page) => reading.readResults(find(id), page),
-    readDeadLetters: async (id, page) => reading.readDeadLetters(find(id), page),
-    readRecords: async (id, after, limit) => reading.readRecords(id, after, limit),
-    readLastPosition: async () => reading.readLastPosition(),
+    readManifests: async (id, step, from, to) => queries.readManifests(find(id), step, from, to),
+    readResults: async (id, page) => queries.readResults(find(id), page),
+    readDeadLetters: async (id, page) => queries.readDeadLetters(find(id), page),
+    readRecords: async (id, after, limit) => queries.readRecords(id, after, limit),
+    readLastPosition: async () => queries.readLastPosition(),
     listLimits: async () => parts.limits.list(),
     listLimitChanges: async (afterSeq, limit) => parts.limits.listChanges(afterSeq, limit),
     listCapUse: async () => parts.permits.listUse(parts.clock.monotonicMs()),
     readLoad: async (endedSince) => readLoad(state, parts.clock, endedSince),
     recount: async (id) => {
       const batch = state.batches.get(id);
-      return batch === undefined ? null : reading.recount(batch);
+      return batch === undefined ? null : queries.recount(batch);
     },
   };
 }

@@ -10,13 +10,13 @@ import {
   noteLook,
 } from "../../core/batch/watch.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { nameSlicingDuty } from "../../ports/store/conducting.ts";
-import type { SweepPolicy, SweepResult } from "../../ports/store/working.ts";
+import { nameSlicingTask } from "../../ports/store/conductor-store.ts";
+import type { SweepPolicy, SweepResult } from "../../ports/store/worker-store.ts";
 import type { Lanes } from "./lanes.ts";
 import { findPlace, keepsLedger, type Ledger } from "./ledger.ts";
 import { listDue, mayRun } from "./leasing.ts";
-import { type Life, readStored } from "./life.ts";
-import type { Permits } from "./permits.ts";
+import { type BatchLifecycle, readStored } from "./batch-lifecycle.ts";
+import type { ConcurrencyPermits } from "./concurrency-permits.ts";
 import {
   type Batch,
   currentStep,
@@ -26,15 +26,15 @@ import {
   noteAbandoned,
   type State,
 } from "./state.ts";
-import type { Working } from "./working.ts";
+import type { Settling } from "./settling.ts";
 
 export interface SweepingParts {
   readonly state: State;
   readonly clock: Clock;
   readonly lanes: Lanes;
-  readonly life: Life;
-  readonly working: Working;
-  readonly permits: Permits;
+  readonly lifecycle: BatchLifecycle;
+  readonly settling: Settling;
+  readonly permits: ConcurrencyPermits;
   readonly ledger: Ledger;
 }
 
@@ -42,17 +42,17 @@ export class Sweeping {
   readonly #state: State;
   readonly #clock: Clock;
   readonly #lanes: Lanes;
-  readonly #life: Life;
-  readonly #working: Working;
-  readonly #permits: Permits;
+  readonly #lifecycle: BatchLifecycle;
+  readonly #settling: Settling;
+  readonly #permits: ConcurrencyPermits;
   readonly #ledger: Ledger;
 
   constructor(parts: SweepingParts) {
     this.#state = parts.state;
     this.#clock = parts.clock;
     this.#lanes = parts.lanes;
-    this.#life = parts.life;
-    this.#working = parts.working;
+    this.#lifecycle = parts.lifecycle;
+    this.#settling = parts.settling;
     this.#permits = parts.permits;
     this.#ledger = parts.ledger;
   }
@@ -63,7 +63,7 @@ export class Sweeping {
    */
   sweep(policy: SweepPolicy): SweepResult {
     const batches = [...this.#state.batches.values()].filter(({ state }) => !isEnded(state));
-    const lost = this.#sweepLeases(batches, policy.sparedMs ?? 0);
+    const lost = this.#sweepLeases(batches, policy.graceMs ?? 0);
     this.#permits.sweep(this.#clock.monotonicMs());
     const ended = [
       ...lost.ended,
@@ -82,16 +82,16 @@ export class Sweeping {
     ];
     for (const { submission } of freed) {
       tended++;
-      ended.push(...this.#life.giveTurn(submission.lane));
+      ended.push(...this.#lifecycle.startNextInLane(submission.lane));
     }
-    for (const lane of this.#lanes.listIdle()) ended.push(...this.#life.giveTurn(lane));
+    for (const lane of this.#lanes.listIdle()) ended.push(...this.#lifecycle.startNextInLane(lane));
     return { lostLeases: lost.count, tended, ended };
   }
 
   /** In the order in which they ran out. */
   #sweepLeases(
     batches: readonly Batch[],
-    sparedMs: number,
+    graceMs: number,
   ): { readonly count: number; readonly ended: string[] } {
     const now = this.#clock.monotonicMs();
     const lost = batches
@@ -100,10 +100,10 @@ export class Sweeping {
           [...step.chunks.entries()].map(([at, chunk]) => ({ batch, step, number, at, chunk })),
         ),
       )
-      .filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now - sparedMs)
+      .filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now - graceMs)
       .toSorted((a, b) => a.chunk.leaseUntil - b.chunk.leaseUntil);
     for (const { batch, step, number, at, chunk } of lost) {
-      chunk.careful = true;
+      chunk.guarded = true;
       if (batch.cancel !== null) noteAbandoned(batch, { step: number, chunk: at, items: null });
       const stored = readStored(chunk);
       const effect = decideLoss(stored, now);
@@ -111,15 +111,18 @@ export class Sweeping {
         const place = findPlace(batch, step, chunk, chunk.worker);
         this.#ledger.write(batch, place, { stored, effect, cause: "lost" });
       }
-      this.#working.apply(batch, step, chunk, effect);
+      this.#settling.apply(batch, step, chunk, effect);
     }
     const touched = new Set(lost.map(({ batch }) => batch));
-    return { count: lost.length, ended: [...touched].flatMap((batch) => this.#life.goOn(batch)) };
+    return {
+      count: lost.length,
+      ended: [...touched].flatMap((batch) => this.#lifecycle.advanceBatch(batch)),
+    };
   }
 
   #sweepDeadlines(batch: Batch): string[] {
     const reason = this.#findPassedDeadline(batch);
-    return reason === null ? [] : this.#life.endEarly(batch, "expire", reason);
+    return reason === null ? [] : this.#lifecycle.endEarly(batch, "expire", reason);
   }
 
   #findPassedDeadline(batch: Batch): EndReason | null {
@@ -182,9 +185,9 @@ export class Sweeping {
         this.#ledger.write(batch, place, { stored, effect, cause: "stalled" });
       }
       chunk.fence++;
-      this.#working.apply(batch, step, chunk, effect);
+      this.#settling.apply(batch, step, chunk, effect);
     }
-    ended.push(...this.#life.goOn(batch));
+    ended.push(...this.#lifecycle.advanceBatch(batch));
     return true;
   }
 
@@ -209,7 +212,7 @@ export class Sweeping {
     if (!mayTend(batch) || findPause(this.#state, batch) !== null) return false;
     if (!this.#isIdleFor(batch, policy.staleMs)) return false;
     const unplanned = batch.state === "submitted" || batch.state === "slicing";
-    const worked = this.#state.claims.get(nameSlicingDuty(batch.submission.id));
+    const worked = this.#state.claims.get(nameSlicingTask(batch.submission.id));
     if (!unplanned || (worked?.until ?? 0) > this.#clock.monotonicMs()) return false;
     currentStep(batch).sliceFence++;
     this.#lanes.park(batch, {

@@ -4,7 +4,11 @@ import { listMessages, type NewMessage } from "../../core/events/topic.ts";
 import type { ChunkEffect } from "../../core/items/tracked-item.ts";
 import { listUnsent } from "../../core/events/unsent.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { PAGE_CHARS_MAX, type StoredMessage, type TopicView } from "../../ports/store/topics.ts";
+import {
+  PAGE_CHARS_MAX,
+  type StoredMessage,
+  type TopicView,
+} from "../../ports/store/topic-store.ts";
 import { type Batch, type Chunk, currentStep, type State, type Step } from "./state.ts";
 
 export class Topics {

@@ -7,7 +7,7 @@ import { SluiceError } from "../../core/base/errors.ts";
 import { measureLink } from "../../core/ledger/item-ledger.ts";
 import type { StepSettings } from "../../core/batch/step.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { BatchSettings } from "../../ports/store/conducting.ts";
+import type { BatchSettings } from "../../ports/store/conductor-store.ts";
 import type { StoreDump } from "../../ports/store/dump.ts";
 import type { Random } from "../../ports/random.ts";
 import { readAddress } from "./connection/address.ts";

@@ -6,50 +6,50 @@
 import { hash } from "node:crypto";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ConductingStore } from "../../ports/store/conducting.ts";
-import type { DeliveringStore } from "../../ports/store/delivering.ts";
-import type { LimitingStore } from "../../ports/store/limiting.ts";
-import type { OperatingStore } from "../../ports/store/operating.ts";
+import type { ConductorStore } from "../../ports/store/conductor-store.ts";
+import type { DeliveryStore } from "../../ports/store/delivery-store.ts";
+import type { TokenStore } from "../../ports/store/token-store.ts";
+import type { OperatorStore } from "../../ports/store/operator-store.ts";
 import type { Random } from "../../ports/random.ts";
-import type { ReadingStore } from "../../ports/store/reading.ts";
+import type { QueryStore } from "../../ports/store/query-store.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { TopicStore } from "../../ports/store/topics.ts";
-import type { WorkingStore } from "../../ports/store/working.ts";
+import type { TopicStore } from "../../ports/store/topic-store.ts";
+import type { WorkerStore } from "../../ports/store/worker-store.ts";
 import { describeHost, type Host } from "../sql/host.ts";
 import { type BatchRow, readSteps, toSnapshot } from "../sql/rows.ts";
 import { readAddress } from "./connection/address.ts";
 import { Chunks } from "./chunks/chunks.ts";
-import { Claims } from "./fleet/claims.ts";
-import { Conducting } from "./batches/conducting.ts";
+import { TaskClaims } from "./fleet/task-claims.ts";
+import { Planning } from "./batches/planning.ts";
 import { Connection } from "./connection/connection.ts";
-import { Contents } from "./chunks/contents.ts";
+import { ContentClaims } from "./chunks/content-claims.ts";
 import { Deliveries } from "./topics/deliveries.ts";
 import { composeEvidence } from "./ledger/evidence.ts";
 import { Lanes } from "./batches/lanes.ts";
 import { Ledger } from "./ledger/ledger.ts";
-import { Letters } from "./batches/letters.ts";
-import { Life } from "./batches/life.ts";
-import { Limiting } from "./limits/limiting.ts";
-import { Limits } from "./limits/limits.ts";
+import { DeadLetters } from "./batches/dead-letters.ts";
+import { BatchLifecycle } from "./batches/batch-lifecycle.ts";
+import { TokenBuckets } from "./limits/token-buckets.ts";
+import { LimitSettings } from "./limits/limit-settings.ts";
 import { Loads } from "./reading/load.ts";
 import { migrate, refuseMissing } from "./connection/migrate.ts";
-import { Operating } from "./batches/operating.ts";
-import { Permits } from "./limits/permits.ts";
+import { OperatorActs } from "./batches/operator-acts.ts";
+import { ConcurrencyPermits } from "./limits/concurrency-permits.ts";
 import { numberMessages, numberRecords } from "./topics/positions.ts";
 import { Pruning } from "./batches/pruning.ts";
-import { Reading } from "./reading/reading.ts";
-import { Recorder } from "./ledger/records.ts";
+import { Queries } from "./reading/queries.ts";
+import { RecordLog } from "./ledger/records.ts";
 import { Redriving } from "./batches/redriving.ts";
-import { Shares } from "./limits/shares.ts";
+import { FairShares } from "./limits/fair-shares.ts";
 import { Steps } from "./batches/steps.ts";
 import { Sweeping } from "./working/sweeping.ts";
 import { Topics } from "./topics/topics.ts";
 import type { Transaction } from "./connection/transaction.ts";
-import { Waiting } from "./reading/waiting.ts";
+import { WaitReasons } from "./reading/wait-reasons.ts";
 import { ChangeWatch } from "./connection/watch.ts";
-import { runWithin } from "./within.ts";
+import { runWithin } from "./caller-transaction.ts";
 import { Workers } from "./fleet/workers.ts";
-import { Working } from "./working/working.ts";
+import { Settling } from "./working/settling.ts";
 
 export interface PostgresStoreOptions {
   readonly clock: Clock;
@@ -111,34 +111,34 @@ interface Surroundings {
 
 /** The parts that stand behind the store's verbs, each made from those before it. */
 function composeParts(connection: Connection, { clock, random, host }: Surroundings) {
-  const recorder = new Recorder((text) => hash("sha256", text));
+  const records = new RecordLog((text) => hash("sha256", text));
   const workers = new Workers(host);
   const steps = new Steps();
-  const lanes = new Lanes(recorder, steps, workers);
-  const letters = new Letters(recorder, steps);
-  const ledger = new Ledger(recorder);
+  const lanes = new Lanes(records, steps, workers);
+  const deadLetters = new DeadLetters(records, steps);
+  const ledger = new Ledger(records);
   const redriving = new Redriving(steps, ledger);
   const topics = new Topics();
   const chunks = new Chunks(topics);
-  const shares = new Shares();
-  const permits = new Permits();
-  const limiting = new Limiting();
-  const basis = { recorder, workers, lanes, steps, letters, redriving, chunks, shares, permits };
-  const life = new Life(basis);
-  const parts = { ...basis, connection, topics, limiting, life, ledger };
+  const shares = new FairShares();
+  const permits = new ConcurrencyPermits();
+  const buckets = new TokenBuckets();
+  const basis = { records, workers, lanes, steps, deadLetters, redriving, chunks, shares, permits };
+  const lifecycle = new BatchLifecycle(basis);
+  const parts = { ...basis, connection, topics, buckets, lifecycle, ledger };
   return {
     ...parts,
-    limits: new Limits(permits),
-    claims: new Claims(host),
-    conducting: new Conducting(parts),
-    operating: new Operating(parts),
+    limits: new LimitSettings(permits),
+    claims: new TaskClaims(host),
+    planning: new Planning(parts),
+    acts: new OperatorActs(parts),
     pruning: new Pruning(topics),
-    working: new Working(parts),
-    contents: new Contents(chunks),
+    settling: new Settling(parts),
+    contentClaims: new ContentClaims(chunks),
     sweeping: new Sweeping(parts),
-    reading: new Reading(letters, steps),
+    queries: new Queries(deadLetters, steps),
     loads: new Loads(host),
-    waiting: new Waiting(parts),
+    waitReasons: new WaitReasons(parts),
     deliveries: new Deliveries(),
     changes: new ChangeWatch(connection, clock, random),
   };
@@ -162,7 +162,7 @@ function composeStore(connection: Connection, surroundings: Surroundings): Store
     ...composeDelivering(parts),
     ...composeEvidence({ ...parts, lock: (tx, id) => lockBatch(parts, tx, id) }),
     watch: (onChange) => changes.watch(onChange),
-    within: (transaction, act) => runWithin(connection, parts.conducting, transaction, act),
+    within: (transaction, act) => runWithin(connection, parts.planning, transaction, act),
     backup: async () => {
       throw new SluiceError("NO_BACKUP", `${connection.name} is not backed up by Sluice`, {
         hint: "Use pg_dump, or your server's base backups: a store is one schema.",
@@ -183,19 +183,19 @@ function refuseUnknown(id: string, { connection }: Parts): SluiceError {
 
 /** The batch to be changed: under its lock. */
 async function lockBatch(parts: Parts, tx: Transaction, id: string): Promise<BatchRow> {
-  const row = await parts.conducting.lock(tx, id);
+  const row = await parts.planning.lock(tx, id);
   if (row === undefined) throw refuseUnknown(id, parts);
   return row;
 }
 
 async function findBatch(parts: Parts, tx: Transaction, id: string): Promise<BatchRow> {
-  const row = await parts.conducting.find(tx, id);
+  const row = await parts.planning.find(tx, id);
   if (row === undefined) throw refuseUnknown(id, parts);
   return row;
 }
 
-function composeConducting(parts: Parts): ConductingStore {
-  const { connection, claims, conducting, working } = parts;
+function composeConducting(parts: Parts): ConductorStore {
+  const { connection, claims, planning, settling } = parts;
   const write = <T>(change: (tx: Transaction) => Promise<T>): Promise<T> =>
     connection.write(change);
   /** A change of one batch. */
@@ -207,30 +207,30 @@ function composeConducting(parts: Parts): ConductingStore {
       !(await connection.read((tx) => claims.isTaken(tx, duty, worker))) &&
       write((tx) => claims.claim(tx, duty, worker, forMs)),
     unclaim: (duty, worker) => write((tx) => claims.unclaim(tx, duty, worker)),
-    submit: (submission) => write((tx) => conducting.submit(tx, submission)),
-    startSlicing: (id, afresh) => change(id, (tx, row) => conducting.startSlicing(tx, row, afresh)),
-    plan: (part) => change(part.batch, (tx, row) => conducting.plan(tx, row, part)),
+    submit: (submission) => write((tx) => planning.submit(tx, submission)),
+    startSlicing: (id, afresh) => change(id, (tx, row) => planning.startSlicing(tx, row, afresh)),
+    plan: (part) => change(part.batch, (tx, row) => planning.plan(tx, row, part)),
     finishSlicing: (id, chunks, fence) =>
-      change(id, (tx, row) => conducting.finishSlicing(tx, row, chunks, fence)),
+      change(id, (tx, row) => planning.finishSlicing(tx, row, chunks, fence)),
     planInline: (part, lease) =>
       change(part.batch, async (tx, row) => {
-        const planned = await conducting.plan(tx, row, part);
+        const planned = await planning.plan(tx, row, part);
         if (planned.kind !== "planned") return planned;
         const ready = await findBatch(parts, tx, part.batch);
-        const finished = await conducting.finishSlicing(tx, ready, planned.chunks, part.fence);
+        const finished = await planning.finishSlicing(tx, ready, planned.chunks, part.fence);
         if (finished.kind === "moved_on") return { kind: "moved_on", batch: finished.batch };
-        const { result } = await working.work(tx, [], { ...lease, batch: part.batch });
+        const { result } = await settling.work(tx, [], { ...lease, batch: part.batch });
         const [chunk] = result.leased;
         // Its lane may be another batch's, somebody paused it, or a cap is reached.
         return chunk === undefined ? planned : { kind: "leased", chunk, permits: result.permits };
       }),
-    seal: (id) => change(id, (tx, row) => conducting.seal(tx, row)),
-    fail: (id, reason) => change(id, (tx, row) => conducting.fail(tx, row, reason)),
+    seal: (id) => change(id, (tx, row) => planning.seal(tx, row)),
+    fail: (id, reason) => change(id, (tx, row) => planning.fail(tx, row, reason)),
   };
 }
 
-function composeOperating(parts: Parts): OperatingStore {
-  const { connection, operating, lanes, letters, pruning, limits, recorder } = parts;
+function composeOperating(parts: Parts): OperatorStore {
+  const { connection, acts, lanes, deadLetters, pruning, limits, records } = parts;
   const write = <T>(change: (tx: Transaction) => Promise<T>): Promise<T> =>
     connection.write(change);
   const change = <T>(id: string, act: (tx: Transaction, row: BatchRow) => Promise<T>): Promise<T> =>
@@ -239,27 +239,27 @@ function composeOperating(parts: Parts): OperatingStore {
     if (scope === "batch") await findBatch(parts, tx, name);
   };
   return {
-    cancel: (id, request) => change(id, (tx, row) => operating.cancel(tx, row, request)),
+    cancel: (id, request) => change(id, (tx, row) => acts.cancel(tx, row, request)),
     pause: (request) =>
       write(async (tx) => {
         await check(tx, request.scope, request.name);
-        return operating.pause(tx, request);
+        return acts.pause(tx, request);
       }),
     resume: (scope, act) =>
       write(async (tx) => {
         await check(tx, scope.scope, scope.name);
-        return operating.resume(tx, scope, act);
+        return acts.resume(tx, scope, act);
       }),
-    setLanePolicy: (lane, policy) => write((tx) => operating.setLanePolicy(tx, lane, policy)),
+    setLanePolicy: (lane, policy) => write((tx) => acts.setLanePolicy(tx, lane, policy)),
     moveInLane: (id, move, act) =>
       change(id, async (tx, row) => {
         const kind = (await lanes.move(tx, row, move, act)) ? "done" : "moved_on";
-        return { kind, batch: toSnapshot(await recorder.get(tx, row.num)) };
+        return { kind, batch: toSnapshot(await records.get(tx, row.num)) };
       }),
-    redrive: (id, request) => change(id, (tx, row) => operating.redrive(tx, row, request)),
-    editLetter: (id, request) => change(id, (tx, row) => letters.edit(tx, row, request)),
-    discardLetters: (id, request) =>
-      change(id, (tx, row) => letters.discard(tx, row, readSteps(row).length, request)),
+    redrive: (id, request) => change(id, (tx, row) => acts.redrive(tx, row, request)),
+    editDeadLetter: (id, request) => change(id, (tx, row) => deadLetters.edit(tx, row, request)),
+    discardDeadLetters: (id, request) =>
+      change(id, (tx, row) => deadLetters.discard(tx, row, readSteps(row).length, request)),
     prune: async (policy) => {
       // Who is owed what goes by positions.
       await numberRecords(connection);
@@ -276,30 +276,30 @@ function composeOperating(parts: Parts): OperatingStore {
   };
 }
 
-function composeLimiting(parts: Parts): LimitingStore {
-  const { connection, limiting } = parts;
+function composeLimiting(parts: Parts): TokenStore {
+  const { connection, buckets } = parts;
   return {
     draw: async (draws, slackMs) => {
       // Where nothing is limited nothing is written: it costs no lock.
       const isOpen = draws.every(({ spec }) => spec.kind === "open");
-      const look = isOpen && !(await connection.read((tx) => limiting.hasRates(tx)));
+      const look = isOpen && !(await connection.read((tx) => buckets.hasRates(tx)));
       return look
-        ? connection.read((tx) => limiting.draw(tx, draws, slackMs))
-        : connection.write((tx) => limiting.draw(tx, draws, slackMs));
+        ? connection.read((tx) => buckets.draw(tx, draws, slackMs))
+        : connection.write((tx) => buckets.draw(tx, draws, slackMs));
     },
-    closeBucket: (bucket, forMs) => connection.write((tx) => limiting.close(tx, bucket, forMs)),
+    closeBucket: (bucket, forMs) => connection.write((tx) => buckets.close(tx, bucket, forMs)),
     noteOutage: (id, step, forMs) =>
       connection.write(async (tx) => {
         const { num } = await findBatch(parts, tx, id);
-        return limiting.noteOutage(tx, id, num, step, forMs);
+        return buckets.noteOutage(tx, id, num, step, forMs);
       }),
-    openBucket: (bucket) => connection.write((tx) => limiting.open(tx, bucket)),
-    listClosed: () => connection.read((tx) => limiting.listClosed(tx)),
+    openBucket: (bucket) => connection.write((tx) => buckets.open(tx, bucket)),
+    listClosed: () => connection.read((tx) => buckets.listClosed(tx)),
   };
 }
 
-function composeWorking(parts: Parts): WorkingStore {
-  const { connection, workers, working, contents, sweeping } = parts;
+function composeWorking(parts: Parts): WorkerStore {
+  const { connection, workers, settling, contentClaims, sweeping } = parts;
   const write = <T>(change: (tx: Transaction) => Promise<T>): Promise<T> =>
     connection.write(change);
   return {
@@ -308,22 +308,22 @@ function composeWorking(parts: Parts): WorkingStore {
     work: async (reports, lease) => {
       // A look that finds nothing takes no lock, so idle workers do not disturb busy ones.
       if (reports.length === 0 && lease !== null) {
-        const nothing = await connection.read((tx) => working.findNothingDue(tx, lease));
+        const nothing = await connection.read((tx) => settling.findNothingDue(tx, lease));
         if (nothing !== null) return nothing;
       }
-      const { result, contended } = await write((tx) => working.work(tx, reports, lease));
+      const { result, contended } = await write((tx) => settling.work(tx, reports, lease));
       if (contended === null || reports.length > 0) return result;
-      return (await write((tx) => working.work(tx, [], lease, contended))).result;
+      return (await write((tx) => settling.work(tx, [], lease, contended))).result;
     },
-    claimContents: (lease, wanted) => write((tx) => contents.claim(tx, lease, wanted)),
-    readStops: (ids) => connection.read((tx) => working.readStops(tx, ids)),
-    renew: (worker, leases, leaseMs) => write((tx) => working.renew(tx, worker, leases, leaseMs)),
+    claimContents: (lease, wanted) => write((tx) => contentClaims.claim(tx, lease, wanted)),
+    readStops: (ids) => connection.read((tx) => settling.readStops(tx, ids)),
+    renew: (worker, leases, leaseMs) => write((tx) => settling.renew(tx, worker, leases, leaseMs)),
     sweep: (policy) => sweeping.sweep(policy),
   };
 }
 
-function composeReading(parts: Parts): ReadingStore {
-  const { connection, conducting, reading, waiting, letters, limits, permits, loads } = parts;
+function composeReading(parts: Parts): QueryStore {
+  const { connection, planning, queries, waitReasons, deadLetters, limits, permits, loads } = parts;
   const read = <T>(look: (tx: Transaction) => Promise<T>): Promise<T> => connection.read(look);
   const readOf = <T>(
     id: string,
@@ -334,32 +334,32 @@ function composeReading(parts: Parts): ReadingStore {
     look: (tx: Transaction, row: BatchRow) => T | Promise<T>,
   ): Promise<T | null> =>
     read(async (tx) => {
-      const row = await conducting.find(tx, id);
+      const row = await planning.find(tx, id);
       return row === undefined ? null : look(tx, row);
     });
   return {
     getBatch: (id) => readIfThere(id, (_tx, row) => toSnapshot(row)),
-    listBatches: (filter) => read((tx) => reading.listBatches(tx, filter)),
-    listUnsliced: (pipeline, limit) => read((tx) => reading.listUnsliced(tx, pipeline, limit)),
-    listLanes: () => read((tx) => waiting.listLanes(tx)),
-    listItems: (id, page) => readOf(id, (tx, row) => reading.listItems(tx, row, page)),
+    listBatches: (filter) => read((tx) => queries.listBatches(tx, filter)),
+    listUnsliced: (pipeline, limit) => read((tx) => queries.listUnsliced(tx, pipeline, limit)),
+    listLanes: () => read((tx) => waitReasons.listLanes(tx)),
+    listItems: (id, page) => readOf(id, (tx, row) => queries.listItems(tx, row, page)),
     findItem: (id, step, item) =>
-      readOf(id, (tx, { num }) => reading.findItem(tx, num, step, item)),
+      readOf(id, (tx, { num }) => queries.findItem(tx, num, step, item)),
     readWaiting: (id, chunksMax) =>
-      readIfThere(id, (tx, row) => waiting.explain(tx, row, chunksMax)),
+      readIfThere(id, (tx, row) => waitReasons.explain(tx, row, chunksMax)),
     readManifests: (id, step, from, to) =>
-      readOf(id, (tx, { num }) => reading.readManifests(tx, num, step, from, to)),
-    readResults: (id, page) => readOf(id, (tx, { num }) => reading.readResults(tx, num, page)),
-    readDeadLetters: (id, page) => readOf(id, (tx, { num }) => letters.read(tx, num, page)),
+      readOf(id, (tx, { num }) => queries.readManifests(tx, num, step, from, to)),
+    readResults: (id, page) => readOf(id, (tx, { num }) => queries.readResults(tx, num, page)),
+    readDeadLetters: (id, page) => readOf(id, (tx, { num }) => deadLetters.read(tx, num, page)),
     readRecords: async (id, after, limit) => {
       await numberRecords(connection);
-      return read((tx) => reading.readRecords(tx, id, after, limit));
+      return read((tx) => queries.readRecords(tx, id, after, limit));
     },
     readLastPosition: async () => {
       await numberRecords(connection);
-      return read((tx) => reading.readLastPosition(tx));
+      return read((tx) => queries.readLastPosition(tx));
     },
-    recount: (id) => readIfThere(id, (tx, row) => reading.recount(tx, row)),
+    recount: (id) => readIfThere(id, (tx, row) => queries.recount(tx, row)),
     listLimits: () => read((tx) => limits.list(tx)),
     listLimitChanges: (afterSeq, limit) => read((tx) => limits.listChanges(tx, afterSeq, limit)),
     listCapUse: () => read((tx) => permits.listUse(tx)),
@@ -367,7 +367,7 @@ function composeReading(parts: Parts): ReadingStore {
   };
 }
 
-type Deliver = DeliveringStore & TopicStore & Pick<Store, "readPosition" | "savePosition">;
+type Deliver = DeliveryStore & TopicStore & Pick<Store, "readPosition" | "savePosition">;
 
 function composeDelivering({ connection, deliveries, topics }: Parts): Deliver {
   const write = <T>(change: (tx: Transaction) => Promise<T>): Promise<T> =>

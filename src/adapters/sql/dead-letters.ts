@@ -1,10 +1,10 @@
 /** How the row of a dead letter reads as a value, in every store that speaks SQL. */
 import type { Act } from "../../core/batch/batch.ts";
 import type { ErrorClass } from "../../core/base/errors.ts";
-import type { DeadLetter } from "../../ports/store/reading.ts";
+import type { DeadLetter } from "../../ports/store/query-store.ts";
 import type { ItemRow } from "./rows.ts";
 
-export type LetterRow = ItemRow & {
+export type DeadLetterRow = ItemRow & {
   readonly step: number;
   readonly failed_at: number;
   readonly discarded_by: string | null;
@@ -12,7 +12,7 @@ export type LetterRow = ItemRow & {
   readonly edited: number;
 };
 
-export function toLetter(row: LetterRow): DeadLetter {
+export function toDeadLetter(row: DeadLetterRow): DeadLetter {
   const { step, item, key, attempts, deaths, drive } = row;
   const discarded: Act | null =
     row.discarded_by === null ? null : { by: row.discarded_by, why: row.discarded_why };

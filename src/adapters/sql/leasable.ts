@@ -1,12 +1,12 @@
 /** Chunks that may be leased, and how many of them are taken. */
-import type { LeaseRequest } from "../../ports/store/working.ts";
+import type { LeaseRequest } from "../../ports/store/worker-store.ts";
 
 export interface ChunkRow {
   readonly chunk: number;
   readonly start: number;
   readonly finish: number;
   readonly fence: number;
-  readonly careful: number;
+  readonly guarded: number;
   readonly tracked: number;
   readonly edited: number;
   readonly outcomes: Uint8Array;
@@ -14,7 +14,7 @@ export interface ChunkRow {
 }
 
 export const CHUNK_COLUMNS =
-  "chunk, start, finish, fence, careful, tracked, edited, outcomes, locator";
+  "chunk, start, finish, fence, guarded, tracked, edited, outcomes, locator";
 
 /** What is left of a tenant's part of a request while its steps are walked. */
 export interface Budget {

@@ -1,7 +1,7 @@
 /** How the rows of a batch's chain read as values, in every store that speaks SQL. */
 import { ITEMS_RECORDED, type RecordType } from "../../core/batch/batch.ts";
 import { measureLink } from "../../core/ledger/item-ledger.ts";
-import type { LedgerLink } from "../../ports/store/ledger.ts";
+import type { LedgerLink } from "../../ports/store/ledger-store.ts";
 
 /** A record, or a link between records that tells of items. */
 export interface LinkRow {

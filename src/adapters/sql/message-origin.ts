@@ -1,7 +1,7 @@
 /** Where the messages of a batch come from and go to: remembered, as every report needs it. */
 import type { MessageOrigin } from "../../core/events/topic.ts";
 import type { UnsentOrigin } from "../../core/events/unsent.ts";
-import type { BatchSettings } from "../../ports/store/conducting.ts";
+import type { BatchSettings } from "../../ports/store/conductor-store.ts";
 
 /** Batches of which it is remembered. */
 const KNOWN_BATCHES_MAX = 10_000;

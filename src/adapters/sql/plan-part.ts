@@ -1,6 +1,6 @@
 /** Whether a part of a plan may be added, and the keys that it brings; in every store that speaks SQL. */
 import type { BatchState } from "../../core/batch/batch.ts";
-import type { PlanPart, PlanResult } from "../../ports/store/conducting.ts";
+import type { PlanPart, PlanResult } from "../../ports/store/conductor-store.ts";
 import type { BatchRow } from "./rows.ts";
 
 /** Whether the part comes from somebody who may plan, and goes on where the plan ends. */

@@ -2,7 +2,7 @@
 import { isEnded } from "../../core/batch/batch.ts";
 import { cancelPending } from "../../core/batch/counts.ts";
 import { countOutcomes, type OutcomeMap } from "../../core/items/outcome-map.ts";
-import type { Recount } from "../../ports/store/reading.ts";
+import type { Recount } from "../../ports/store/query-store.ts";
 import { type BatchRow, countAll } from "./rows.ts";
 
 export interface MapRow {

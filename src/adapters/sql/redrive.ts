@@ -1,6 +1,6 @@
 /** What a redrive works with, in every store that speaks SQL. */
 import { isEnded } from "../../core/batch/batch.ts";
-import type { RedriveRefusal, RedriveRequest } from "../../ports/store/operating.ts";
+import type { RedriveRefusal, RedriveRequest } from "../../ports/store/operator-store.ts";
 import type { BatchRow } from "./rows.ts";
 
 /** A chunk that an early end cancelled. */

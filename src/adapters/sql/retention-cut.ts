@@ -1,5 +1,5 @@
 /** What a retention policy means at an instant: the times before which things ended. */
-import type { PrunePolicy } from "../../ports/store/operating.ts";
+import type { PrunePolicy } from "../../ports/store/operator-store.ts";
 
 export interface Cut {
   readonly scratchBefore: number | null;

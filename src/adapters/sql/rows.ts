@@ -7,7 +7,11 @@ import type { FailureTally } from "../../core/batch/failure-budget.ts";
 import type { TrackedItem } from "../../core/items/tracked-item.ts";
 import { addCounts } from "../../core/batch/step.ts";
 import type { PauseFacts } from "../../core/batch/why.ts";
-import type { BatchSettings, BatchSnapshot, StepSnapshot } from "../../ports/store/conducting.ts";
+import type {
+  BatchSettings,
+  BatchSnapshot,
+  StepSnapshot,
+} from "../../ports/store/conductor-store.ts";
 
 /** A batch with the step that it is at. */
 export interface BatchRow extends Counts {

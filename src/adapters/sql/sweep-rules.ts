@@ -9,7 +9,7 @@ import {
   type StallFacts,
   type WatchState,
 } from "../../core/batch/watch.ts";
-import type { SweepPolicy } from "../../ports/store/working.ts";
+import type { SweepPolicy } from "../../ports/store/worker-store.ts";
 import { readPause } from "./rows.ts";
 
 /** A step that is due to be looked at. */

@@ -1,11 +1,11 @@
 /** How the rows of what waits read as facts. */
-import type { HoldUp } from "../../core/limits/bucket.ts";
+import type { WaitReason } from "../../core/limits/bucket.ts";
 import type { ChunkState } from "../../core/batch/chunk.ts";
 import type { ChunkFacts, RestFacts } from "../../core/batch/why.ts";
 import type { BatchRow } from "./rows.ts";
 
 export interface RestRow {
-  readonly rest_hold_up: HoldUp | null;
+  readonly rest_hold_up: WaitReason | null;
   readonly rest_key: string | null;
 }
 
@@ -26,7 +26,7 @@ export interface DueRow {
 
 export function readRest(row: RestRow | undefined): RestFacts | null {
   if (row === undefined || row.rest_hold_up === null) return null;
-  return { holdUp: row.rest_hold_up, key: row.rest_key };
+  return { waitReason: row.rest_hold_up, key: row.rest_key };
 }
 
 export function computeNextDue({ fresh, due }: DueRow, now: number): number | null {

@@ -1,7 +1,7 @@
 /**
  * Everything that a file holds, table by table, as it was at one instant, for another store. Its
  * monotonic times mean nothing elsewhere: they are told as times of the wall clock. Nobody holds a
- * lease in a copy: what was leased is as if its lease had run out, and is run carefully.
+ * lease in a copy: what was leased is as if its lease had run out, and is run guarded.
  */
 import { DatabaseSync } from "node:sqlite";
 import { SluiceError } from "../../core/base/errors.ts";

@@ -7,49 +7,50 @@ import { hash } from "node:crypto";
 import type { TokenGrant } from "../../core/limits/bucket.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ConductingStore } from "../../ports/store/conducting.ts";
-import type { LimitingStore } from "../../ports/store/limiting.ts";
-import type { OperatingStore } from "../../ports/store/operating.ts";
+import type { ConductorStore } from "../../ports/store/conductor-store.ts";
+import type { TokenStore } from "../../ports/store/token-store.ts";
+import type { OperatorStore } from "../../ports/store/operator-store.ts";
 import { planInline } from "../../ports/store/plan-inline.ts";
 import type { Random } from "../../ports/random.ts";
-import type { ReadingStore } from "../../ports/store/reading.ts";
+import type { QueryStore } from "../../ports/store/query-store.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { TransactionalStore } from "../../ports/store/within.ts";
-import type { WorkingStore } from "../../ports/store/working.ts";
+import type { TransactionalStore } from "../../ports/store/caller-transaction.ts";
+import type { WorkerStore } from "../../ports/store/worker-store.ts";
+import { adoptBoot } from "./adopt-boot.ts";
 import { backUp } from "./backup.ts";
 import { Chunks } from "./chunks/chunks.ts";
-import { Claims } from "./fleet/claims.ts";
-import { Conducting } from "./batches/conducting.ts";
+import { TaskClaims } from "./fleet/task-claims.ts";
+import { Planning } from "./batches/planning.ts";
 import { Connection, SYNCHRONOUS_MODES, type SynchronousMode } from "./connection/connection.ts";
 import { Deliveries } from "./topics/deliveries.ts";
 import { composeEvidence } from "./ledger/evidence.ts";
 import { prepareFolder } from "./connection/file-system.ts";
 import { describeHost, type Host } from "../sql/host.ts";
-import { commitWithCaution } from "./chunks/item-statements.ts";
+import { commitWithSavepoints } from "./chunks/item-statements.ts";
 import { Lanes } from "./batches/lanes.ts";
 import { Ledger } from "./ledger/ledger.ts";
-import { Letters } from "./batches/letters.ts";
-import { Life } from "./batches/life.ts";
-import { adoptBuckets, Limiting } from "./limits/limiting.ts";
-import { Limits } from "./limits/limits.ts";
+import { DeadLetters } from "./batches/dead-letters.ts";
+import { BatchLifecycle } from "./batches/batch-lifecycle.ts";
+import { TokenBuckets } from "./limits/token-buckets.ts";
+import { LimitSettings } from "./limits/limit-settings.ts";
 import { Loads } from "./reading/load.ts";
 import { migrate, refuseForeign } from "./connection/migrate.ts";
-import { Operating } from "./batches/operating.ts";
-import { Permits } from "./limits/permits.ts";
+import { OperatorActs } from "./batches/operator-acts.ts";
+import { ConcurrencyPermits } from "./limits/concurrency-permits.ts";
 import { Pruning } from "./batches/pruning.ts";
-import { Reading } from "./reading/reading.ts";
-import { Recorder } from "./ledger/records.ts";
+import { Queries } from "./reading/queries.ts";
+import { RecordLog } from "./ledger/records.ts";
 import { Redriving } from "./batches/redriving.ts";
 import { type BatchRow, readSteps, toSnapshot } from "../sql/rows.ts";
-import { Shares } from "./limits/shares.ts";
+import { FairShares } from "./limits/fair-shares.ts";
 import { Steps } from "./batches/steps.ts";
 import { Sweeping } from "./working/sweeping.ts";
 import { Topics } from "./topics/topics.ts";
-import { Waiting } from "./reading/waiting.ts";
+import { WaitReasons } from "./reading/wait-reasons.ts";
 import { ChangeWatch } from "./connection/watch.ts";
-import { Within } from "./within.ts";
+import { CallerTransaction } from "./caller-transaction.ts";
 import { Workers } from "./fleet/workers.ts";
-import { Working } from "./working/working.ts";
+import { Settling } from "./working/settling.ts";
 
 export interface SqliteStoreOptions {
   readonly clock: Clock;
@@ -76,13 +77,13 @@ export async function openSqliteStore(path: string, options: SqliteStoreOptions)
     await migrate(connection);
     const host = options.host ?? describeHost();
     await adoptBoot(connection, clock, host);
-    const within = new Within({
+    const callerTransaction = new CallerTransaction({
       connection,
       options: connectionOptions,
-      compose: (callers) => composeParts(callers, clock, host).conducting,
+      compose: (callers) => composeParts(callers, clock, host).planning,
     });
     const transactional: TransactionalStore = {
-      within: (transaction, act) => within.run(transaction, act),
+      within: (transaction, act) => callerTransaction.run(transaction, act),
     };
     return { ...composeStore(connection, clock, host), ...transactional };
   } catch (error) {
@@ -104,73 +105,53 @@ function checkOptions(synchronous: unknown, busyMs: unknown): void {
   }
 }
 
-/**
- * After a reboot every holder is gone and monotonic times begin anew: all that waits is due, and
- * whatever nobody has moved on yet is waited for anew.
- */
-async function adoptBoot(connection: Connection, clock: Clock, { bootId }: Host): Promise<void> {
-  const select = connection.prepare("SELECT boot_id FROM host");
-  const row = await connection.read(() => select.get() as { boot_id: string } | undefined);
-  if (row?.boot_id === bootId) return;
-  await connection.write(() => {
-    connection.exec(`
-      UPDATE chunk SET lease_until = 0 WHERE state = 'leased';
-      UPDATE chunk SET due_at = 0 WHERE state = 'waiting';
-      UPDATE item SET due_at = 0 WHERE due_at > 0;
-      UPDATE step SET leasable_at = 0 WHERE leasable_at > 0;
-      UPDATE step SET watch_due_at = 0 WHERE running = 1;
-      UPDATE worker SET until = 0;
-      DELETE FROM permit;
-      DELETE FROM claim;`);
-    adoptBuckets(connection, clock);
-    connection
-      .prepare("UPDATE batch SET activity_at = ? WHERE ended_at IS NULL")
-      .run(Math.floor(clock.monotonicMs()));
-    connection
-      .prepare(
-        "INSERT INTO host (one, boot_id) VALUES (1, ?) ON CONFLICT DO UPDATE SET boot_id = excluded.boot_id",
-      )
-      .run(bootId);
-  });
-}
-
 /** The parts that stand behind the store's verbs, each made from those before it. */
 function composeParts(connection: Connection, clock: Clock, host: Host): Parts {
-  const recorder = new Recorder(connection, clock, (text) => hash("sha256", text));
+  const records = new RecordLog(connection, clock, (text) => hash("sha256", text));
   const workers = new Workers(connection, clock, host);
   const steps = new Steps(connection);
-  const lanes = new Lanes(connection, clock, recorder, steps, workers);
-  const letters = new Letters(connection, recorder, steps);
-  const ledger = new Ledger(connection, recorder);
+  const lanes = new Lanes(connection, clock, records, steps, workers);
+  const deadLetters = new DeadLetters(connection, records, steps);
+  const ledger = new Ledger(connection, records);
   const redriving = new Redriving(connection, steps, ledger);
   const topics = new Topics(connection, clock);
   const chunks = new Chunks(connection, clock, topics);
-  const shares = new Shares(connection);
-  const permits = new Permits(connection);
-  const basis = { connection, clock, recorder, workers, lanes, steps, letters, redriving, chunks };
+  const shares = new FairShares(connection);
+  const permits = new ConcurrencyPermits(connection);
+  const basis = {
+    connection,
+    clock,
+    records,
+    workers,
+    lanes,
+    steps,
+    deadLetters,
+    redriving,
+    chunks,
+  };
   const parts = { ...basis, shares, permits, ledger };
-  const life = new Life(parts);
+  const lifecycle = new BatchLifecycle(parts);
   return {
     connection,
     clock,
     workers,
     lanes,
-    letters,
+    deadLetters,
     ledger,
-    recorder,
+    records,
     permits,
-    limits: new Limits(connection, clock, permits),
-    claims: new Claims(connection, clock, host),
-    conducting: new Conducting({ ...parts, life }),
-    operating: new Operating({ ...parts, life }),
+    limits: new LimitSettings(connection, clock, permits),
+    claims: new TaskClaims(connection, clock, host),
+    planning: new Planning({ ...parts, lifecycle }),
+    acts: new OperatorActs({ ...parts, lifecycle }),
     pruning: new Pruning(connection, clock, topics),
-    working: new Working({ ...parts, life }),
-    sweeping: new Sweeping({ ...parts, life }),
-    reading: new Reading(connection, letters, steps),
+    settling: new Settling({ ...parts, lifecycle }),
+    sweeping: new Sweeping({ ...parts, lifecycle }),
+    queries: new Queries(connection, deadLetters, steps),
     loads: new Loads(connection, clock, host),
-    waiting: new Waiting(parts),
+    waitReasons: new WaitReasons(parts),
     deliveries: new Deliveries(connection, clock),
-    limiting: new Limiting(connection, clock),
+    buckets: new TokenBuckets(connection, clock),
     topics,
     changes: new ChangeWatch(connection, clock),
   };
@@ -179,24 +160,24 @@ function composeParts(connection: Connection, clock: Clock, host: Host): Parts {
 interface Parts {
   readonly connection: Connection;
   readonly clock: Clock;
-  readonly permits: Permits;
-  readonly limits: Limits;
+  readonly permits: ConcurrencyPermits;
+  readonly limits: LimitSettings;
   readonly workers: Workers;
   readonly lanes: Lanes;
-  readonly letters: Letters;
+  readonly deadLetters: DeadLetters;
   readonly ledger: Ledger;
-  readonly recorder: Recorder;
-  readonly claims: Claims;
-  readonly conducting: Conducting;
-  readonly operating: Operating;
+  readonly records: RecordLog;
+  readonly claims: TaskClaims;
+  readonly planning: Planning;
+  readonly acts: OperatorActs;
   readonly pruning: Pruning;
-  readonly working: Working;
+  readonly settling: Settling;
   readonly sweeping: Sweeping;
-  readonly reading: Reading;
+  readonly queries: Queries;
   readonly loads: Loads;
-  readonly waiting: Waiting;
+  readonly waitReasons: WaitReasons;
   readonly deliveries: Deliveries;
-  readonly limiting: Limiting;
+  readonly buckets: TokenBuckets;
   readonly topics: Topics;
   readonly changes: ChangeWatch;
 }
@@ -235,16 +216,16 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
   };
 }
 
-function findBatch({ conducting, connection }: Parts, id: string): BatchRow {
-  const row = conducting.find(id);
+function findBatch({ planning, connection }: Parts, id: string): BatchRow {
+  const row = planning.find(id);
   if (row !== undefined) return row;
   throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${id} in ${connection.path}`, {
     hint: "`sluice list` shows the batches that there are.",
   });
 }
 
-function composeConducting(parts: Parts): ConductingStore {
-  const { connection, claims, conducting, working } = parts;
+function composeConducting(parts: Parts): ConductorStore {
+  const { connection, claims, planning, settling } = parts;
   const find = (id: string): BatchRow => findBatch(parts, id);
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   return {
@@ -253,52 +234,52 @@ function composeConducting(parts: Parts): ConductingStore {
       !(await connection.read(() => claims.isTaken(duty, worker))) &&
       write(() => claims.claim(duty, worker, forMs)),
     unclaim: (duty, worker) => write(() => claims.unclaim(duty, worker)),
-    submit: (submission) => write(() => conducting.submit(submission)),
-    startSlicing: (id, afresh) => write(() => conducting.startSlicing(find(id), afresh)),
-    plan: (part) => write(() => conducting.plan(find(part.batch), part)),
+    submit: (submission) => write(() => planning.submit(submission)),
+    startSlicing: (id, afresh) => write(() => planning.startSlicing(find(id), afresh)),
+    plan: (part) => write(() => planning.plan(find(part.batch), part)),
     finishSlicing: (id, chunks, fence) =>
-      write(() => conducting.finishSlicing(find(id), chunks, fence)),
+      write(() => planning.finishSlicing(find(id), chunks, fence)),
     planInline: (part, lease) =>
       write(() =>
         planInline({
-          plan: () => conducting.plan(find(part.batch), part),
-          finish: (chunks) => conducting.finishSlicing(find(part.batch), chunks, part.fence),
-          lease: () => working.work([], { ...lease, batch: part.batch }),
+          plan: () => planning.plan(find(part.batch), part),
+          finish: (chunks) => planning.finishSlicing(find(part.batch), chunks, part.fence),
+          lease: () => settling.work([], { ...lease, batch: part.batch }),
         }),
       ),
-    seal: (id) => write(() => conducting.seal(find(id))),
-    fail: (id, reason) => write(() => conducting.fail(find(id), reason)),
+    seal: (id) => write(() => planning.seal(find(id))),
+    fail: (id, reason) => write(() => planning.fail(find(id), reason)),
   };
 }
 
-function composeOperating(parts: Parts): OperatingStore {
-  const { connection, operating, lanes, letters, pruning, limits } = parts;
+function composeOperating(parts: Parts): OperatorStore {
+  const { connection, acts, lanes, deadLetters, pruning, limits } = parts;
   const find = (id: string): BatchRow => findBatch(parts, id);
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   return {
-    cancel: (id, request) => write(() => operating.cancel(find(id), request)),
+    cancel: (id, request) => write(() => acts.cancel(find(id), request)),
     pause: (request) =>
       write(() => {
         if (request.scope === "batch") find(request.name);
-        return operating.pause(request);
+        return acts.pause(request);
       }),
     resume: (scope, act) =>
       write(() => {
         if (scope.scope === "batch") find(scope.name);
-        return operating.resume(scope, act);
+        return acts.resume(scope, act);
       }),
-    setLanePolicy: (lane, policy) => write(() => operating.setLanePolicy(lane, policy)),
+    setLanePolicy: (lane, policy) => write(() => acts.setLanePolicy(lane, policy)),
     moveInLane: (id, move, act) =>
       write(() => {
         const kind = lanes.move(find(id), move, act) ? "done" : "moved_on";
         return { kind, batch: toSnapshot(find(id)) };
       }),
-    redrive: (id, request) => write(() => operating.redrive(find(id), request)),
-    editLetter: (id, request) => write(() => letters.edit(find(id), request)),
-    discardLetters: (id, request) =>
+    redrive: (id, request) => write(() => acts.redrive(find(id), request)),
+    editDeadLetter: (id, request) => write(() => deadLetters.edit(find(id), request)),
+    discardDeadLetters: (id, request) =>
       write(() => {
         const batch = find(id);
-        return letters.discard(batch, readSteps(batch).length, request);
+        return deadLetters.discard(batch, readSteps(batch).length, request);
       }),
     prune: (policy) =>
       policy.dryRun
@@ -312,27 +293,27 @@ function composeOperating(parts: Parts): OperatingStore {
   };
 }
 
-function composeLimiting(parts: Parts): LimitingStore {
-  const { connection, limiting } = parts;
+function composeLimiting(parts: Parts): TokenStore {
+  const { connection, buckets } = parts;
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   return {
     draw: async (draws, slackMs) => {
-      const draw = (): TokenGrant[] => limiting.draw(draws, slackMs);
+      const draw = (): TokenGrant[] => buckets.draw(draws, slackMs);
       // Where nothing is limited nothing is written: it costs no lock.
       const isOpen = draws.every(({ spec }) => spec.kind === "open");
-      return isOpen && !(await read(() => limiting.hasRates())) ? read(draw) : write(draw);
+      return isOpen && !(await read(() => buckets.hasRates())) ? read(draw) : write(draw);
     },
-    closeBucket: (bucket, forMs) => write(() => limiting.close(bucket, forMs)),
+    closeBucket: (bucket, forMs) => write(() => buckets.close(bucket, forMs)),
     noteOutage: (id, step, forMs) =>
-      write(() => limiting.noteOutage(id, findBatch(parts, id).num, step, forMs)),
-    openBucket: (bucket) => write(() => limiting.open(bucket)),
-    listClosed: () => read(() => limiting.listClosed()),
+      write(() => buckets.noteOutage(id, findBatch(parts, id).num, step, forMs)),
+    openBucket: (bucket) => write(() => buckets.open(bucket)),
+    listClosed: () => read(() => buckets.listClosed()),
   };
 }
 
-function composeWorking(parts: Parts): WorkingStore {
-  const { connection, workers, working, sweeping, limiting, topics } = parts;
+function composeWorking(parts: Parts): WorkerStore {
+  const { connection, workers, settling, sweeping, buckets, topics } = parts;
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   return {
@@ -341,22 +322,22 @@ function composeWorking(parts: Parts): WorkingStore {
     work: async (reports, lease) => {
       // A look that finds nothing costs no lock, so idle workers do not disturb busy ones.
       const idle =
-        reports.length === 0 && lease !== null && !(await read(() => working.hasDue(lease)));
-      if (idle) return read(() => working.describeNothingDue(lease));
+        reports.length === 0 && lease !== null && !(await read(() => settling.hasDue(lease)));
+      if (idle) return read(() => settling.describeNothingDue(lease));
       const statements = reports.reduce((sum, { commits }) => sum + commits.length, 0);
-      if (statements === 0) return write(() => working.work(reports, lease));
-      return commitWithCaution(
-        (caution) => write(() => working.work(reports, lease, caution)),
+      if (statements === 0) return write(() => settling.work(reports, lease));
+      return commitWithSavepoints(
+        (savepoints) => write(() => settling.work(reports, lease, savepoints)),
         statements,
       );
     },
-    claimContents: (lease, contents) => write(() => working.claimContents(lease, contents)),
-    readStops: (ids) => read(() => working.readStops(ids)),
-    renew: (worker, leases, leaseMs) => write(() => working.renew(worker, leases, leaseMs)),
+    claimContents: (lease, contents) => write(() => settling.claimContents(lease, contents)),
+    readStops: (ids) => read(() => settling.readStops(ids)),
+    renew: (worker, leases, leaseMs) => write(() => settling.renew(worker, leases, leaseMs)),
     sweep: async (policy) =>
-      (await read(() => sweeping.hasWork(policy) || limiting.hasIdle() || topics.hasUnsent()))
+      (await read(() => sweeping.hasWork(policy) || buckets.hasIdle() || topics.hasUnsent()))
         ? write(() => {
-            limiting.forgetIdle();
+            buckets.forgetIdle();
             topics.tellUnsent();
             return sweeping.sweep(policy);
           })
@@ -364,31 +345,31 @@ function composeWorking(parts: Parts): WorkingStore {
   };
 }
 
-function composeReading(parts: Parts): ReadingStore {
-  const { connection, conducting, reading, waiting, letters, limits, permits, clock, loads } =
+function composeReading(parts: Parts): QueryStore {
+  const { connection, planning, queries, waitReasons, deadLetters, limits, permits, clock, loads } =
     parts;
   const find = (id: string): BatchRow => findBatch(parts, id);
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   const readIfThere = <T>(id: string, look: (row: BatchRow) => T): Promise<T | null> =>
     read(() => {
-      const row = conducting.find(id);
+      const row = planning.find(id);
       return row === undefined ? null : look(row);
     });
   return {
     getBatch: (id) => readIfThere(id, toSnapshot),
-    listBatches: (filter) => read(() => reading.listBatches(filter)),
-    listUnsliced: (pipeline, limit) => read(() => reading.listUnsliced(pipeline, limit)),
-    listLanes: () => read(() => waiting.listLanes()),
-    listItems: (id, page) => read(() => reading.listItems(find(id), page)),
-    findItem: (id, step, item) => read(() => reading.findItem(find(id).num, step, item)),
-    readWaiting: (id, chunksMax) => readIfThere(id, (row) => waiting.explain(row, chunksMax)),
+    listBatches: (filter) => read(() => queries.listBatches(filter)),
+    listUnsliced: (pipeline, limit) => read(() => queries.listUnsliced(pipeline, limit)),
+    listLanes: () => read(() => waitReasons.listLanes()),
+    listItems: (id, page) => read(() => queries.listItems(find(id), page)),
+    findItem: (id, step, item) => read(() => queries.findItem(find(id).num, step, item)),
+    readWaiting: (id, chunksMax) => readIfThere(id, (row) => waitReasons.explain(row, chunksMax)),
     readManifests: (id, step, from, to) =>
-      read(() => reading.readManifests(find(id).num, step, from, to)),
-    readResults: (id, page) => read(() => reading.readResults(find(id).num, page)),
-    readDeadLetters: (id, page) => read(() => letters.read(find(id).num, page)),
-    readRecords: (id, after, limit) => read(() => reading.readRecords(id, after, limit)),
-    readLastPosition: () => read(() => reading.readLastPosition()),
-    recount: (id) => readIfThere(id, (row) => reading.recount(row)),
+      read(() => queries.readManifests(find(id).num, step, from, to)),
+    readResults: (id, page) => read(() => queries.readResults(find(id).num, page)),
+    readDeadLetters: (id, page) => read(() => deadLetters.read(find(id).num, page)),
+    readRecords: (id, after, limit) => read(() => queries.readRecords(id, after, limit)),
+    readLastPosition: () => read(() => queries.readLastPosition()),
+    recount: (id) => readIfThere(id, (row) => queries.recount(row)),
     listLimits: () => read(() => limits.list()),
     listLimitChanges: (afterSeq, limit) => read(() => limits.listChanges(afterSeq, limit)),
     readLoad: (endedSince) => read(() => loads.read(endedSince)),

@@ -16,7 +16,7 @@ import { proveRecord } from "../../ledger/verify/proof.ts";
 import { type BatchEntry, readTimeline, type TimelineEntry } from "../../ledger/verify/timeline.ts";
 import type { Verdict } from "../../ledger/verify/verdict.ts";
 import { verifyExport } from "../../ledger/verify/verify-export.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { viewBatchFully } from "../../views/batch.ts";
 import type { Cli } from "../output/cli.ts";
@@ -133,7 +133,7 @@ async function fill(zip: ZipFile, parts: PackParts): Promise<void> {
   add("verdict.json", `${JSON.stringify(verdict, null, 2)}\n`);
   add("acts.jsonl", toLines(acts));
   add("keys.jsonl", (await store.readKeys()).map((key) => `${writeKeyLine(key)}\n`).join(""));
-  const checkpoints = await store.readCheckpoints(batch.id);
+  const checkpoints = await store.readSignedHeads(batch.id);
   add("checkpoints.jsonl", checkpoints.map((one) => `${writeCheckpointLine(one)}\n`).join(""));
   if (proof !== null) add(ENDING_PROOF, `${proof}\n`);
   addLines("outcomes.csv", listOutcomes(store, batch));

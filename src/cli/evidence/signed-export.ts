@@ -1,6 +1,6 @@
 /** Writes a batch's ledger into a file, signed to its last record where there is a key. */
 import { openKeyFile } from "../../ledger/keys/key-file.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import { exportLedger } from "../../runtime/evidence/ledger-export.ts";
 import { LedgerSigner } from "../../runtime/evidence/ledger-signer.ts";
 import type { LogEntry } from "../../runtime/system/log.ts";

@@ -1,7 +1,7 @@
 /** Finds the batch that a user means by an id or the beginning of one. */
 import { SluiceError } from "../../core/base/errors.ts";
 import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { showStore } from "../output/show-path.ts";
 

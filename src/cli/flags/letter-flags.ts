@@ -1,9 +1,9 @@
 /** The options that choose among a batch's dead letters. */
 import { type Command, Option } from "commander";
 import { ERROR_CLASSES, type ErrorClass, SluiceError } from "../../core/base/errors.ts";
-import type { LetterFilter } from "../../core/items/redrive.ts";
+import type { DeadLetterFilter } from "../../core/items/redrive.ts";
 import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import { collect } from "./act-flags.ts";
 import { findStep } from "./step-flag.ts";
 
@@ -32,7 +32,7 @@ export function addLetterFlags(command: Command): Command {
     );
 }
 
-export function readLetterFilter(batch: BatchSnapshot, flags: LetterFlags): LetterFilter {
+export function readLetterFilter(batch: BatchSnapshot, flags: LetterFlags): DeadLetterFilter {
   const { step, item, itemKey, code } = flags;
   const classes = flags.class?.map(readClass);
   return {

@@ -1,7 +1,7 @@
 /** The option that names a step of a batch. */
 import { SluiceError } from "../../core/base/errors.ts";
 import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 
 export function findStep({ id, settings }: BatchSnapshot, name: string): number {
   const names = settings.steps.map((step) => step.name);

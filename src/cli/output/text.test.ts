@@ -18,10 +18,24 @@ test("JSON is made inert without changing what it says", () => {
   expect(JSON.parse(json)).toEqual(value);
 });
 
-test("a width counts wide characters twice and marks and colours not at all", () => {
-  expect(["abc", "漢字", "e\u0301", "\u001b[31mred\u001b[39m"].map(measureText)).toEqual([
-    3, 4, 1, 3,
-  ]);
+test.each([
+  ["letters", "abc", 3],
+  ["colours", "\u001b[31mred\u001b[39m", 3],
+  ["an accent of its own", "e\u0301", 1],
+  ["a mark beside its letter", "\u0939\u093f", 2],
+  ["Chinese", "漢字", 4],
+  ["Chinese outside the first plane", "𠀀", 2],
+  ["Korean", "한글", 4],
+  ["Japanese in half width", "ｱｲ", 2],
+  ["letters in full width", "ＡＢ", 4],
+  ["Tangut", "\u{17000}", 2],
+  ["emoji", "🙂", 2],
+  ["an emoji with a skin tone", "👍🏽", 2],
+  ["a flag", "🇩🇪", 2],
+  ["a symbol as text", "☎", 1],
+  ["a bar", "█▌…", 3],
+])("measures %s in columns", (_what, text, columns) => {
+  expect(measureText(text)).toBe(columns);
 });
 
 test("a text is cut to its width with an ellipsis", () => {

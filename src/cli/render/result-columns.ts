@@ -2,7 +2,7 @@
  * Which columns a batch's results make in CSV: one for each field where every value is a flat object,
  * else one with the value as JSON. Found by a first pass over the results, in bounded memory.
  */
-import type { StoredResult } from "../../ports/store/reading.ts";
+import type { StoredResult } from "../../ports/store/query-store.ts";
 import type { CsvCell } from "../output/csv-text.ts";
 
 /** Results with more fields than this are no table. */

@@ -5,11 +5,11 @@
 import { isEnded } from "../../core/batch/batch.ts";
 import { DEFAULT_WATCH_DELAYS } from "../../core/batch/watch.ts";
 import { type Clock, sleep } from "../../ports/clock.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { SweepPolicy } from "../../ports/store/working.ts";
+import type { SweepPolicy } from "../../ports/store/worker-store.ts";
 import { DEFAULT_SETTINGS, type EngineSettings } from "../../runtime/system/settings.ts";
-import { Wake } from "../../runtime/system/wake.ts";
+import { ChangeSignal } from "../../runtime/system/change-signal.ts";
 
 /** Also looks if every word of a change is lost. */
 const LOOK_EVERY_MS = 500;
@@ -31,20 +31,20 @@ export async function awaitEndings(
 ): Promise<readonly BatchSnapshot[]> {
   const policy = readSweepPolicy({ ...DEFAULT_SETTINGS, ...settings });
   const until = clock.monotonicMs() + timeoutMs;
-  const wake = new Wake(clock);
-  const unwatch = store.watch(() => wake.notify());
-  const onAbort = (): void => wake.notify();
+  const changed = new ChangeSignal(clock);
+  const unwatch = store.watch(() => changed.notify());
+  const onAbort = (): void => changed.notify();
   signal.addEventListener("abort", onAbort);
   try {
     for (;;) {
-      wake.reset();
+      changed.reset();
       await store.sweep(policy);
       const batches = await readBatches(store, ids);
       const leftMs = until - clock.monotonicMs();
       const isOver = batches.every(({ state }) => isEnded(state)) || leftMs <= 0;
       if (isOver || signal.aborted) return batches;
       await sleep(clock, Math.min(LOOK_AT_MOST_EVERY_MS, leftMs), signal);
-      await wake.wait(Math.min(LOOK_EVERY_MS, leftMs));
+      await changed.wait(Math.min(LOOK_EVERY_MS, leftMs));
     }
   } finally {
     signal.removeEventListener("abort", onAbort);

@@ -1,6 +1,6 @@
 /** Finds the one dead letter that a command is about, and the pipeline that can read it. */
 import { SluiceError } from "../../core/base/errors.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { canWorkOn, type Pipeline } from "../../runtime/pipeline/pipeline.ts";
 import { loadPipeline } from "../config/load-pipeline.ts";

@@ -1,5 +1,5 @@
 /** Batches as they end, read from the store's records; those that ended before are left out. */
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 
 const RECORDS_PER_READ = 1_000;

@@ -9,7 +9,7 @@ import {
   type ProgressSample,
 } from "../../core/batch/progress.ts";
 import { type Clock, sleep } from "../../ports/clock.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { describeHold } from "../../views/hold.ts";
 import { nameHold } from "../render/batch-words.ts";

@@ -2,9 +2,9 @@
 import type { Clock } from "../../ports/clock.ts";
 import { openKeyFile } from "../../ledger/keys/key-file.ts";
 import { Engine } from "../../runtime/engine/engine.ts";
-import type { Heart } from "../../runtime/health/heart.ts";
+import type { WorkerHealth } from "../../runtime/health/worker-health.ts";
 import type { Log } from "../../runtime/system/log.ts";
-import type { LedgerOptions } from "../../runtime/evidence/notary.ts";
+import type { LedgerOptions } from "../../runtime/evidence/ledger-signing-job.ts";
 import type { Config } from "../config/config.ts";
 import { startNotified } from "./notifying.ts";
 import { keepMemoryFlat } from "../process/flat-memory.ts";
@@ -15,7 +15,7 @@ export interface EngineParts {
   readonly clock: Clock;
   readonly log: Log;
   /** For a worker that is watched over. */
-  readonly heart?: Heart;
+  readonly health?: WorkerHealth;
 }
 
 /** Continue unsigned, with a warning, if the default key is unusable. */
@@ -26,12 +26,12 @@ function describeLedger({ ledgerKey, isLedgerKeyNamed }: Config): LedgerOptions 
 
 /** The engine works on nothing until it is told to, and leaves the store open when it closes. */
 export async function openEngine(parts: EngineParts): Promise<Engine> {
-  const { config, clock, log, heart } = parts;
+  const { config, clock, log, health } = parts;
   keepMemoryFlat();
   const store = await openStoreOf(config, clock);
   try {
     await startNotified(store, config);
-    const watched = heart === undefined ? {} : { heart };
+    const watched = health === undefined ? {} : { health };
     return await Engine.start(store, {
       ...config.engine,
       ledger: describeLedger(config),

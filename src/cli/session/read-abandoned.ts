@@ -1,6 +1,6 @@
 /** The chunks that workers still held when a batch ended, as its last ending has recorded them. */
 import { isEnded } from "../../core/batch/batch.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { readEvent } from "../../runtime/delivering/batch-event.ts";
 import { type AbandonedView, NOTHING_ABANDONED, viewAbandoned } from "../../views/cancel.ts";

@@ -1,6 +1,6 @@
 /** What keeps a batch from running, with how many batches come before it. */
 import type { BatchFacts } from "../../core/batch/why.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { describeHold } from "../../views/hold.ts";
 

@@ -1,7 +1,7 @@
 /** Tells what came of a batch that has ended, after a recount, and what the shell is told. */
 import { isEnded } from "../../core/batch/batch.ts";
 import { invariant } from "../../core/base/invariant.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { renderSummary } from "../render/batch-summary.ts";
 import { formatJson } from "../output/inert-text.ts";

@@ -2,7 +2,7 @@
 import { isEnded } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { ItemOutcomeWord } from "../../core/items/outcome-list.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { listItems } from "../../runtime/engine/item-list.ts";
 import { viewItem } from "../../views/item.ts";

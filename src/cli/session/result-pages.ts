@@ -1,7 +1,7 @@
 /** Pages of what a batch left behind, of one step or of all. */
-import type { LetterFilter } from "../../core/items/redrive.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
-import type { DeadLetter, StoredResult } from "../../ports/store/reading.ts";
+import type { DeadLetterFilter } from "../../core/items/redrive.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
+import type { DeadLetter, StoredResult } from "../../ports/store/query-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 
 const PAGE = 1_000;
@@ -25,7 +25,7 @@ export async function* readResultPages(
 export async function* readLetters(
   store: Store,
   batch: BatchSnapshot,
-  filter: LetterFilter,
+  filter: DeadLetterFilter,
   limit: number,
 ): AsyncGenerator<DeadLetter, void, void> {
   let left = limit;

@@ -1,7 +1,7 @@
 /** Submits the batch that a command line describes, or takes up the one that it means. */
 import { invariant } from "../../core/base/invariant.ts";
 import { formatInstant } from "../../ports/clock.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { BatchHandle } from "../../runtime/engine/batch-handle.ts";
 import type { Engine } from "../../runtime/engine/engine.ts";
 import type { Log } from "../../runtime/system/log.ts";

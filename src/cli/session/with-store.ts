@@ -1,6 +1,6 @@
 /** Opens the store for a command that only looks, and closes it whatever happens. */
 import { makeRedact } from "../../core/base/redact.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { makeRedactingStore } from "../../runtime/system/redacting-store.ts";
 import { findBatch } from "../flags/batch-id.ts";

@@ -1,6 +1,6 @@
 /** "Why is this waiting?": one answer for a batch, and one for each of its chunks. */
 import { type BatchState, isEnded } from "./batch.ts";
-import type { HoldUp } from "../limits/bucket.ts";
+import type { WaitReason } from "../limits/bucket.ts";
 import type { ChunkState } from "./chunk.ts";
 import { unreachable } from "../base/invariant.ts";
 
@@ -80,7 +80,7 @@ export interface BatchFacts {
 
 /** Which limit a chunk waits for. */
 export interface RestFacts {
-  readonly holdUp: HoldUp;
+  readonly waitReason: WaitReason;
   readonly key: string | null;
 }
 
@@ -185,10 +185,10 @@ function explainWait(who: string, rest: RestFacts | null, ms: number): Why {
   if (rest === null) {
     return { code: "back_off", message: `${who} waits for its next try in ${wait}` };
   }
-  const { holdUp, key } = rest;
+  const { waitReason, key } = rest;
   const label = key === null || key === "" ? "" : ` ${key}`;
   const name = label === "" ? "" : ` of key${label}`;
-  switch (holdUp) {
+  switch (waitReason) {
     case "rate":
       return { code: "rate", message: `${who} waits for the rate${name}, for about ${wait}` };
     case "closed":
@@ -201,7 +201,7 @@ function explainWait(who: string, rest: RestFacts | null, ms: number): Why {
     case "quiet":
       return { code: "quiet", message: `${who} waits for the end of quiet hours, in ${wait}` };
     default:
-      return unreachable(holdUp);
+      return unreachable(waitReason);
   }
 }
 

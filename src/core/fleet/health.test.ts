@@ -4,13 +4,13 @@ import {
   decideReadiness,
   type HealthLimits,
   isLoopAlive,
-  type Pulse,
+  type HealthSample,
 } from "./health.ts";
 
 const LIMITS: HealthLimits = { heartbeatMs: 120_000, taskBuffer: 1.5 };
 const NOW = 10_000_000;
 
-function pulse(changes: Partial<Pulse> = {}): Pulse {
+function pulse(changes: Partial<HealthSample> = {}): HealthSample {
   return {
     status: 1,
     isStopping: false,
@@ -27,7 +27,7 @@ function pulse(changes: Partial<Pulse> = {}): Pulse {
   };
 }
 
-const judge = (changes: Partial<Pulse>): readonly string[] =>
+const judge = (changes: Partial<HealthSample>): readonly string[] =>
   decideHealth(pulse(changes), NOW, LIMITS).reasons.map(({ code }) => code);
 
 describe("health", () => {
@@ -106,7 +106,7 @@ describe("a loop", () => {
 });
 
 describe("readiness", () => {
-  const judgeReady = (changes: Partial<Pulse>): readonly string[] =>
+  const judgeReady = (changes: Partial<HealthSample>): readonly string[] =>
     decideReadiness(pulse(changes), NOW, LIMITS).reasons.map(({ code }) => code);
 
   test("asks for more than health: no stop under way, and a store that answers", () => {

@@ -12,7 +12,7 @@ export const WORKER_STATUSES = { failed: -1, stopped: 0, running: 1 } as const;
 export type WorkerStatus = (typeof WORKER_STATUSES)[keyof typeof WORKER_STATUSES];
 
 /** What the main loop says of itself. Instants are of the host's monotonic clock. */
-export interface Pulse {
+export interface HealthSample {
   readonly status: WorkerStatus;
   /** It finishes what it has in hand and takes nothing new. */
   readonly isStopping: boolean;
@@ -62,71 +62,87 @@ export interface Verdict {
 
 /** How long the loop may take to come around now. */
 export function computeLoopLimitMs(
-  pulse: Pulse,
+  healthSample: HealthSample,
   { heartbeatMs, taskBuffer }: HealthLimits,
 ): number {
-  const taskMs = (pulse.expectedMs ?? 0) * taskBuffer;
+  const taskMs = (healthSample.expectedMs ?? 0) * taskBuffer;
   // Of all that run: otherwise one of them has a limit of its own.
-  const isDeclared = pulse.expectedMs !== null && pulse.callLimitMs === null;
+  const isDeclared = healthSample.expectedMs !== null && healthSample.callLimitMs === null;
   const leastMs = isDeclared ? Math.min(heartbeatMs, DECLARED_LIMIT_MS_MIN) : heartbeatMs;
   return Math.max(leastMs, taskMs);
 }
 
 /** How long nothing may move though something is under way: the engine's own limits act first. */
-function computeStallLimitMs(pulse: Pulse, limits: HealthLimits): number {
-  return Math.max(computeLoopLimitMs(pulse, limits), pulse.callLimitMs ?? 0);
+function computeStallLimitMs(healthSample: HealthSample, limits: HealthLimits): number {
+  return Math.max(computeLoopLimitMs(healthSample, limits), healthSample.callLimitMs ?? 0);
 }
 
 /** How long ago the loop gave its last sign of life; a call that begins is one, too. */
-export function computeBeatAgeMs({ beatAt, taskStartedAt }: Pulse, now: number): number {
+export function computeBeatAgeMs({ beatAt, taskStartedAt }: HealthSample, now: number): number {
   return Math.max(0, now - Math.max(beatAt, taskStartedAt ?? 0));
 }
 
 /** Whether the loop may still come around: while it may, its leases are worth keeping. */
-export function isLoopAlive(pulse: Pulse, now: number, limits: HealthLimits): boolean {
-  if (pulse.status !== WORKER_STATUSES.running) return false;
-  return computeBeatAgeMs(pulse, now) <= computeLoopLimitMs(pulse, limits);
+export function isLoopAlive(
+  healthSample: HealthSample,
+  now: number,
+  limits: HealthLimits,
+): boolean {
+  if (healthSample.status !== WORKER_STATUSES.running) return false;
+  return computeBeatAgeMs(healthSample, now) <= computeLoopLimitMs(healthSample, limits);
 }
 
 /** For whoever restarts processes: is a new one needed? */
-export function decideHealth(pulse: Pulse, now: number, limits: HealthLimits): Verdict {
-  const reason = findIllness(pulse, now, limits);
+export function decideHealth(
+  healthSample: HealthSample,
+  now: number,
+  limits: HealthLimits,
+): Verdict {
+  const reason = findIllness(healthSample, now, limits);
   return { ok: reason === null, reasons: reason === null ? [] : [reason] };
 }
 
 /** For whoever counts workers: does this one take work? */
-export function decideReadiness(pulse: Pulse, now: number, limits: HealthLimits): Verdict {
-  const { reasons } = decideHealth(pulse, now, limits);
+export function decideReadiness(
+  healthSample: HealthSample,
+  now: number,
+  limits: HealthLimits,
+): Verdict {
+  const { reasons } = decideHealth(healthSample, now, limits);
   if (reasons.length > 0) return { ok: false, reasons };
   const found: HealthReason[] = [];
-  if (pulse.isStopping) {
+  if (healthSample.isStopping) {
     found.push({ code: "STOPPING", message: "it finishes what it has in hand and then stops" });
   }
-  if (pulse.troubleAt > pulse.answeredAt) {
-    const forMs = now - pulse.answeredAt;
+  if (healthSample.troubleAt > healthSample.answeredAt) {
+    const forMs = now - healthSample.answeredAt;
     found.push({ code: "STORE_AWAY", message: `the store gives no answer (for ${say(forMs)})` });
   }
   return { ok: found.length === 0, reasons: found };
 }
 
-function findIllness(pulse: Pulse, now: number, limits: HealthLimits): HealthReason | null {
-  if (pulse.status === WORKER_STATUSES.failed) {
-    const what = pulse.fatalCode === null ? "" : ` (${pulse.fatalCode})`;
+function findIllness(
+  healthSample: HealthSample,
+  now: number,
+  limits: HealthLimits,
+): HealthReason | null {
+  if (healthSample.status === WORKER_STATUSES.failed) {
+    const what = healthSample.fatalCode === null ? "" : ` (${healthSample.fatalCode})`;
     return { code: "FATAL", message: `a fatal error ended its work${what}: see its log` };
   }
-  if (pulse.status === WORKER_STATUSES.stopped) {
+  if (healthSample.status === WORKER_STATUSES.stopped) {
     return { code: "STOPPED", message: "it does not work" };
   }
-  const beatAgeMs = computeBeatAgeMs(pulse, now);
-  const loopLimitMs = computeLoopLimitMs(pulse, limits);
+  const beatAgeMs = computeBeatAgeMs(healthSample, now);
+  const loopLimitMs = computeLoopLimitMs(healthSample, limits);
   if (beatAgeMs > loopLimitMs) {
     const message = `the main loop has not come around for ${say(beatAgeMs)} (limit ${say(loopLimitMs)})`;
     return { code: "LOOP_HUNG", message };
   }
   // A store that refuses is asked again, and whoever asks does what he can.
-  const stillMs = now - Math.max(pulse.progressAt, pulse.troubleAt);
-  const stallLimitMs = computeStallLimitMs(pulse, limits);
-  if (pulse.pending > 0 && stillMs > stallLimitMs) {
+  const stillMs = now - Math.max(healthSample.progressAt, healthSample.troubleAt);
+  const stallLimitMs = computeStallLimitMs(healthSample, limits);
+  if (healthSample.pending > 0 && stillMs > stallLimitMs) {
     const message = `there is work in hand, and nothing of it has moved for ${say(stillMs)} (limit ${say(stallLimitMs)})`;
     return { code: "NO_PROGRESS", message };
   }

@@ -42,7 +42,7 @@ function report(codes: readonly OutcomeCode[], changes: Partial<ReportFacts> = {
     messages: [],
     commits: codes.map((_code, index) => commit(index)),
     abandoned: [],
-    rest: null,
+    limitWait: null,
     starting: [],
     intent: "yield",
     ...changes,

@@ -41,7 +41,7 @@ export function decideLoss(stored: StoredChunk, nowMs: number): ChunkEffect {
     end: merged.pending === 0 ? "settled" : "yielded",
     // A chunk whose every item is in back-off stays so: a lease would find nothing to run.
     dueAt: Math.max(nowMs, earliestDue(tracked, merged.pending, nowMs)),
-    rest: null,
+    limitWait: null,
     track,
     untrack: [],
     results: [],
@@ -68,7 +68,7 @@ export function failPending(stored: StoredChunk, error: ItemError): ChunkEffect 
     delta: merged.delta,
     end: "settled",
     dueAt: 0,
-    rest: null,
+    limitWait: null,
     track,
     untrack: [],
     results: [],

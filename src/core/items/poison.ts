@@ -2,7 +2,7 @@
  * Finding the item that kills its worker, without blaming its neighbours.
  *
  * 1. A chunk runs in bulk. Its lease is lost: somebody in it may be poison, nobody knows who.
- * 2. It runs carefully: the starts of a few items at a time are written before they run. The lease
+ * 2. It runs guarded: the starts of a few items at a time are written before they run. The lease
  *    is lost again: the items that were started are suspects.
  * 3. A suspect runs alone in its process. The lease is lost a third time: it is a dead letter.
  *

@@ -3,13 +3,13 @@ import { createOutcomeMap, getOutcome, type OutcomeCode, setOutcome } from "./ou
 import {
   computeRedriveDueAt,
   decideRedrive,
-  type LetterFacts,
-  type LetterFilter,
-  matchesLetter,
+  type DeadLetterFacts,
+  type DeadLetterFilter,
+  matchesDeadLetter,
 } from "./redrive.ts";
 import { newItem, type StoredChunk, type TrackedItem } from "./tracked-item.ts";
 
-const LETTER: LetterFacts = {
+const LETTER: DeadLetterFacts = {
   step: 1,
   item: 7,
   key: "k-7",
@@ -18,7 +18,7 @@ const LETTER: LetterFacts = {
 };
 
 describe("a filter", () => {
-  test.each<[LetterFilter, boolean]>([
+  test.each<[DeadLetterFilter, boolean]>([
     [{}, true],
     [{ step: 1 }, true],
     [{ step: 0 }, false],
@@ -33,11 +33,11 @@ describe("a filter", () => {
     [{ step: 1, items: [7], keys: ["k-7"], codes: ["ETIMEDOUT"], classes: ["transient"] }, true],
     [{ step: 1, items: [7], keys: ["k-7"], codes: ["ETIMEDOUT"], classes: ["permanent"] }, false],
   ])("%j takes the letter: %s", (filter, expected) => {
-    expect(matchesLetter(filter, LETTER)).toBe(expected);
+    expect(matchesDeadLetter(filter, LETTER)).toBe(expected);
   });
 
   test("by keys never takes a letter that has none", () => {
-    expect(matchesLetter({ keys: ["null"] }, { ...LETTER, key: null })).toBe(false);
+    expect(matchesDeadLetter({ keys: ["null"] }, { ...LETTER, key: null })).toBe(false);
   });
 });
 

@@ -5,7 +5,7 @@ import { clearOutcome, countOutcomes, type OutcomeMap } from "./outcome-map.ts";
 import { earliestDue, isWorthARow, type StoredChunk, type TrackedItem } from "./tracked-item.ts";
 
 /** What a dead letter is known by in a filter. */
-export interface LetterFacts {
+export interface DeadLetterFacts {
   readonly step: number;
   readonly item: number;
   readonly key: string | null;
@@ -14,7 +14,7 @@ export interface LetterFacts {
 }
 
 /** Every part that is given must hold; an empty filter takes all. */
-export interface LetterFilter {
+export interface DeadLetterFilter {
   readonly step?: number;
   readonly items?: readonly number[];
   readonly keys?: readonly string[];
@@ -22,7 +22,7 @@ export interface LetterFilter {
   readonly classes?: readonly ErrorClass[];
 }
 
-export function matchesLetter(filter: LetterFilter, letter: LetterFacts): boolean {
+export function matchesDeadLetter(filter: DeadLetterFilter, letter: DeadLetterFacts): boolean {
   const { step, items, keys, codes, classes } = filter;
   return (
     (step === undefined || letter.step === step) &&

@@ -28,7 +28,7 @@ function report(codes: readonly OutcomeCode[], changes: Partial<ReportFacts> = {
     messages: [],
     commits: [],
     abandoned: [],
-    rest: null,
+    limitWait: null,
     starting: [],
     intent: "yield",
     ...changes,
@@ -209,7 +209,7 @@ describe("a checkpoint", () => {
     expect(decideReport(stored([1, 0]), report([1, 0], { checkpoints }), NOW).track).toEqual([]);
   });
 
-  test("of a careful run leaves the item started", () => {
+  test("of a guarded run leaves the item started", () => {
     const before = tracked(0, { started: true });
     const facts = report([0], { checkpoints, starting: [0], intent: "keep" });
     expect(decideReport(stored([0], [before]), facts, NOW).track).toMatchObject([

@@ -3,7 +3,7 @@
  * are one act with three ends. Only items that failed, wait or are under suspicion are tracked in
  * rows of their own; the common report touches none and is a merge of two small maps.
  */
-import type { HoldUp } from "../limits/bucket.ts";
+import type { WaitReason } from "../limits/bucket.ts";
 import { decideAfterReport, type ReportIntent } from "../batch/chunk.ts";
 import { NO_FAILURES } from "../batch/failure-budget.ts";
 import type { ItemCommit } from "./item-commit.ts";
@@ -58,9 +58,9 @@ export interface ItemContent {
 }
 
 /** A chunk with nothing left to do now, and which limit its items wait for. */
-export interface Rest {
+export interface LimitWait {
   readonly inMs: number;
-  readonly holdUp: HoldUp;
+  readonly waitReason: WaitReason;
   /** The key that is waited for; null where a limit has none. */
   readonly key: string | null;
 }
@@ -81,8 +81,8 @@ export interface ReportFacts {
   /** Items whose handlers ignored a stop and were left running. */
   readonly abandoned: readonly number[];
   /** Nothing of the chunk may start before, as a limit says; null when none does. */
-  readonly rest: Rest | null;
-  /** Careful runs only: the items that are started as soon as this is committed. */
+  readonly limitWait: LimitWait | null;
+  /** Guarded runs only: the items that are started as soon as this is committed. */
   readonly starting: readonly number[];
   readonly intent: ReportIntent;
 }
@@ -92,11 +92,11 @@ const ENDS = { settle: "settled", keep: "kept", yield: "yielded" } as const;
 export function decideReport(stored: StoredChunk, report: ReportFacts, nowMs: number): ChunkEffect {
   const merged = mergeOutcomes(stored.outcomes, report.outcomes, stored.items);
   const end = ENDS[decideAfterReport(merged.pending, report.intent)];
-  const rest = end === "yielded" ? report.rest : null;
-  const restUntil = nowMs + (rest?.inMs ?? 0);
+  const limitWait = end === "yielded" ? report.limitWait : null;
+  const restUntil = nowMs + (limitWait?.inMs ?? 0);
   const fresh = (index: number): boolean => getOutcome(stored.outcomes, index) === PENDING;
   const messages = keepMessages(stored, report, merged.map);
-  const common = { outcomes: merged.map, delta: merged.delta, end, rest, messages, losses: 0 };
+  const common = { outcomes: merged.map, delta: merged.delta, end, limitWait, messages, losses: 0 };
   const fruits = report.results.filter(
     ({ index }) => fresh(index) && getOutcome(merged.map, index) === SUCCEEDED,
   );

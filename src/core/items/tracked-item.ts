@@ -4,7 +4,7 @@ import type { OutcomeDelta } from "../batch/counts.ts";
 import type { ErrorClass } from "../base/errors.ts";
 import { type FailureTally, NO_FAILURES } from "../batch/failure-budget.ts";
 import type { OutcomeMap } from "./outcome-map.ts";
-import type { Rest } from "./report.ts";
+import type { LimitWait } from "./report.ts";
 import type { DrivenMessage } from "./item-message.ts";
 
 /** Why an item's last attempt failed. */
@@ -61,7 +61,7 @@ export interface ChunkEffect {
   /** When a yielded chunk may be leased again. */
   readonly dueAt: number;
   /** Which limit a yielded chunk waits for; null when it waits for none. */
-  readonly rest: Rest | null;
+  readonly limitWait: LimitWait | null;
   readonly track: readonly TrackedItem[];
   readonly untrack: readonly number[];
   readonly results: readonly ItemResult[];

@@ -44,7 +44,7 @@ function report(
     outcomes: mapOf(codes),
     ...NOTHING_NOTED,
     failures,
-    rest: null,
+    limitWait: null,
     starting: [],
     intent: "keep",
   };

@@ -19,18 +19,18 @@ describe("what may be started", () => {
       atOnce: 1,
       inMs: [104],
       open: false,
-      holdUp: null,
+      waitReason: null,
     });
-    expect(decideDraw(NEW_BUCKET, RATE, { ...ASK, count: 9 }, TIME).grant.holdUp).toBe("rate");
+    expect(decideDraw(NEW_BUCKET, RATE, { ...ASK, count: 9 }, TIME).grant.waitReason).toBe("rate");
     expect(decideDraw(NEW_BUCKET, PACE, ASK, TIME).grant.atOnce).toBe(2);
-    expect(decideDraw(NEW_BUCKET, PACE, { ...ASK, count: 6 }, TIME).grant.holdUp).toBe("pace");
+    expect(decideDraw(NEW_BUCKET, PACE, { ...ASK, count: 6 }, TIME).grant.waitReason).toBe("pace");
     expect(decideDraw(NEW_BUCKET, { kind: "open" }, ASK, TIME).grant).toEqual({
       atOnce: 0,
       inMs: [],
       usableMs: 1_000,
       nextInMs: 0,
       open: true,
-      holdUp: null,
+      waitReason: null,
     });
   });
 
@@ -43,11 +43,11 @@ describe("what may be started", () => {
         inMs: [],
         open: false,
         nextInMs: 700,
-        holdUp: "closed",
+        waitReason: "closed",
       });
       expect(state).toBe(closed);
       const later = { ...TIME, monotonicMs: 5_700 };
-      expect(decideDraw(closed, spec, ASK, later).grant.holdUp).not.toBe("closed");
+      expect(decideDraw(closed, spec, ASK, later).grant.waitReason).not.toBe("closed");
     }
   });
 
@@ -56,13 +56,16 @@ describe("what may be started", () => {
     const spec = { ...PACE, quiet };
     const draw = (text: string) =>
       decideDraw(NEW_BUCKET, spec, ASK, { ...TIME, wallMs: Date.parse(text) }).grant;
-    expect(draw("2026-03-04T12:59:59Z").holdUp).toBeNull();
+    expect(draw("2026-03-04T12:59:59Z").waitReason).toBeNull();
     expect(draw("2026-03-04T12:59:59.800Z")).toMatchObject({
-      holdUp: "quiet",
+      waitReason: "quiet",
       nextInMs: 3_600_200,
     });
-    expect(draw("2026-03-04T13:30:00Z")).toMatchObject({ holdUp: "quiet", nextInMs: 1_800_000 });
-    expect(draw("2026-03-04T14:00:00Z").holdUp).toBeNull();
+    expect(draw("2026-03-04T13:30:00Z")).toMatchObject({
+      waitReason: "quiet",
+      nextInMs: 1_800_000,
+    });
+    expect(draw("2026-03-04T14:00:00Z").waitReason).toBeNull();
   });
 
   test("also of a smooth pace, whose next token is for later", () => {
@@ -72,7 +75,7 @@ describe("what may be started", () => {
     const time = { ...TIME, wallMs: Date.parse("2026-03-04T12:59:59.700Z") };
     const { inMs, usableMs } = decideDraw(spent, spec, ASK, time).grant;
     expect(inMs[0]! + usableMs).toBeGreaterThan(300);
-    expect(decideDraw(spent, { ...spec, quiet }, ASK, time).grant.holdUp).toBe("quiet");
+    expect(decideDraw(spent, { ...spec, quiet }, ASK, time).grant.waitReason).toBe("quiet");
   });
 
   test("for a bounded time, however long answers take: a key may be closed meanwhile", () => {

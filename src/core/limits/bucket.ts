@@ -65,14 +65,14 @@ export function countOutage(
 }
 
 /** What keeps starts from being granted. */
-export const HOLD_UPS = ["rate", "pace", "quiet", "closed"] as const;
-export type HoldUp = (typeof HOLD_UPS)[number];
+export const WAIT_REASONS = ["rate", "pace", "quiet", "closed"] as const;
+export type WaitReason = (typeof WAIT_REASONS)[number];
 
 export interface TokenGrant extends TokenPortion {
   /** Whoever asked may start as many as it likes for `usableMs` from now. */
   readonly open: boolean;
   /** Why fewer were granted than asked for; null when none is missing. */
-  readonly holdUp: HoldUp | null;
+  readonly waitReason: WaitReason | null;
 }
 
 export interface BucketTime {
@@ -97,7 +97,10 @@ export function decideDraw(
   switch (spec.kind) {
     case "open": {
       const usableMs = Math.max(OPEN_MS, Math.min(ask.slackMs, SLACK_MS_MAX));
-      return { state, grant: { ...NO_STARTS, usableMs, nextInMs: 0, open: true, holdUp: null } };
+      return {
+        state,
+        grant: { ...NO_STARTS, usableMs, nextInMs: 0, open: true, waitReason: null },
+      };
     }
     case "rate": {
       const { paidUntil, ...portion } = drawTokens(state.paidUntil, spec, ask, now);
@@ -130,16 +133,16 @@ function computePauseMs(
   return soon === 0 ? 0 : aheadMs + (soon ?? LOOK_AGAIN_MS);
 }
 
-function describeGrant(portion: TokenPortion, holdUp: HoldUp): TokenGrant {
-  return { ...portion, open: false, holdUp: portion.nextInMs > 0 ? holdUp : null };
+function describeGrant(portion: TokenPortion, waitReason: WaitReason): TokenGrant {
+  return { ...portion, open: false, waitReason: portion.nextInMs > 0 ? waitReason : null };
 }
 
 function refuse(
   state: BucketState,
-  holdUp: HoldUp,
+  waitReason: WaitReason,
   nextInMs: number,
 ): { readonly state: BucketState; readonly grant: TokenGrant } {
-  return { state, grant: { ...NO_STARTS, usableMs: 0, nextInMs, open: false, holdUp } };
+  return { state, grant: { ...NO_STARTS, usableMs: 0, nextInMs, open: false, waitReason } };
 }
 
 /** From then on a bucket is as good as new, and need not be remembered. */

@@ -1,6 +1,6 @@
 /** Checks proofs, with nothing but the document and the keys that the reader trusts. */
 import { type ChainLine, readChainLine } from "../format/chain-line.ts";
-import { type Checkpoint, parseCheckpoint } from "../format/checkpoint.ts";
+import { type SignedHead, parseCheckpoint } from "../format/signed-head.ts";
 import { type ItemLine, readItemLine } from "../format/item-line.ts";
 import { digestDetails, SALT_BYTES } from "../format/item-record.ts";
 import { readItemsChange } from "../format/items-change.ts";
@@ -26,12 +26,12 @@ export type ProofVerdict =
       /** The exact bytes of the record that is proven. */
       readonly text: string;
       readonly record: ChainLine | ItemLine;
-      readonly checkpoint: Checkpoint;
+      readonly signedHead: SignedHead;
     }
   | { readonly kind: "refused"; readonly why: string };
 
 export type ConsistencyVerdict =
-  | { readonly kind: "consistent"; readonly older: Checkpoint; readonly newer: Checkpoint }
+  | { readonly kind: "consistent"; readonly older: SignedHead; readonly newer: SignedHead }
   | { readonly kind: "refused"; readonly why: string };
 
 /** Hashes on the way up a tree of 2^53 leaves. */
@@ -45,24 +45,24 @@ export function checkProof(proof: string, trusted: readonly string[]): ProofVerd
     const { record: text, tree, block = null, details = null } = value;
     need(typeof text === "string", "the proof has no record");
     need(isPath(tree), "the path of the record is malformed");
-    const checkpoint = checkCheckpoint(value["checkpoint"], readKeys(value["keys"], trusted));
+    const signedHead = checkCheckpoint(value["checkpoint"], readKeys(value["keys"], trusted));
     const body = block === null ? text : readHeader(block);
     const record = readRecord(body);
     need(record.seq === tree.index + 1, "the record has another number than its place");
-    need(record.batch === checkpoint.batch, "the record and the checkpoint are of two batches");
-    const place = { index: tree.index, size: checkpoint.size };
-    const isThere = isIncluded(hashLeaf(body), place, tree.path, checkpoint.root);
+    need(record.batch === signedHead.batch, "the record and the checkpoint are of two batches");
+    const place = { index: tree.index, size: signedHead.size };
+    const isThere = isIncluded(hashLeaf(body), place, tree.path, signedHead.root);
     need(isThere, "the record is not in the tree of the checkpoint");
-    const isLast = record.seq === checkpoint.size;
-    need(!isLast || hashBody(body) === checkpoint.head, "the checkpoint names another last record");
+    const isLast = record.seq === signedHead.size;
+    need(!isLast || hashBody(body) === signedHead.head, "the checkpoint names another last record");
     if (block === null) {
       need(details === null, "only items have details");
-      return { kind: "proven", place: String(record.seq), text, record, checkpoint };
+      return { kind: "proven", place: String(record.seq), text, record, signedHead };
     }
     const item = checkItem(text, block, record);
     if (details !== null) checkDetails(details, item);
     const at = `${record.seq}/${(block as JsonObject)["index"] as number}`;
-    return { kind: "proven", place: at, text, record: item, checkpoint };
+    return { kind: "proven", place: at, text, record: item, signedHead };
   });
 }
 
@@ -105,17 +105,17 @@ function readKeys(keys: unknown, trusted: readonly string[]): KeyRing {
   return ring;
 }
 
-function checkCheckpoint(signed: unknown, ring: KeyRing): Checkpoint {
-  const checkpoint = isSignedText(signed) ? parseCheckpoint(signed.body) : null;
-  need(isSignedText(signed) && checkpoint !== null, "the checkpoint is malformed");
-  const key = ring.find(checkpoint.key);
+function checkCheckpoint(signed: unknown, ring: KeyRing): SignedHead {
+  const signedHead = isSignedText(signed) ? parseCheckpoint(signed.body) : null;
+  need(isSignedText(signed) && signedHead !== null, "the checkpoint is malformed");
+  const key = ring.find(signedHead.key);
   need(
     key?.isTrusted === true,
-    `the checkpoint is signed by key ${checkpoint.key}, which is neither trusted nor introduced by one that is`,
+    `the checkpoint is signed by key ${signedHead.key}, which is neither trusted nor introduced by one that is`,
   );
   const isValid = isSigned(key.publicKey, "sluice-checkpoint", signed);
-  need(isValid, `the signature of the checkpoint is not that of key ${checkpoint.key}`);
-  return checkpoint;
+  need(isValid, `the signature of the checkpoint is not that of key ${signedHead.key}`);
+  return signedHead;
 }
 
 function readHeader(block: unknown): string {

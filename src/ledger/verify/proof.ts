@@ -6,7 +6,7 @@ import { hash } from "node:crypto";
 import { canonicalize, type Json } from "../../core/base/canonical-json.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { ByteSource } from "../format/byte-lines.ts";
-import { parseCheckpoint } from "../format/checkpoint.ts";
+import { parseCheckpoint } from "../format/signed-head.ts";
 import { walkExport } from "./export-walk.ts";
 import { computeConsistencyPath, computeInclusionPath, hashLeaf } from "../format/merkle-tree.ts";
 import type { Signed } from "../format/signing-key.ts";

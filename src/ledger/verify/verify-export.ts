@@ -16,7 +16,7 @@ import {
   readByteLines,
 } from "../format/byte-lines.ts";
 import { readChainLine } from "../format/chain-line.ts";
-import { CheckpointCheck } from "./checkpoint-check.ts";
+import { CheckpointCheck } from "./signed-head-check.ts";
 import {
   CHECKPOINT_LINE,
   DETAILS_LINE,

@@ -1,6 +1,6 @@
 /** Plan, finish and lease, composed for stores whose acts are synchronous inside a transaction. */
-import type { ActResult, InlineResult, PlanResult } from "./conducting.ts";
-import type { LeasedChunk, LeaseRequest, Permit, WorkResult } from "./working.ts";
+import type { ActResult, InlineResult, PlanResult } from "./conductor-store.ts";
+import type { LeasedChunk, LeaseRequest, Permit, WorkResult } from "./worker-store.ts";
 
 /** A worker that is ready to run the one chunk of a small batch. */
 export interface InlineWork {

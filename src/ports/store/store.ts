@@ -2,26 +2,26 @@
  * The store is the truth: batches, chunks, outcomes, dead letters, results and records live in it.
  * Its contract is the conformance suite (test/conformance), which every adapter passes.
  */
-import type { ConductingStore } from "./conducting.ts";
-import type { DeliveringStore } from "./delivering.ts";
-import type { LedgerStore } from "./ledger.ts";
-import type { LimitingStore } from "./limiting.ts";
-import type { OperatingStore } from "./operating.ts";
-import type { ReadingStore } from "./reading.ts";
-import type { TopicStore } from "./topics.ts";
-import type { TransactionalStore } from "./within.ts";
-import type { WorkingStore } from "./working.ts";
+import type { ConductorStore } from "./conductor-store.ts";
+import type { DeliveryStore } from "./delivery-store.ts";
+import type { LedgerStore } from "./ledger-store.ts";
+import type { TokenStore } from "./token-store.ts";
+import type { OperatorStore } from "./operator-store.ts";
+import type { QueryStore } from "./query-store.ts";
+import type { TopicStore } from "./topic-store.ts";
+import type { TransactionalStore } from "./caller-transaction.ts";
+import type { WorkerStore } from "./worker-store.ts";
 
 export const SQL_DIALECTS = ["sqlite", "postgres"] as const;
 export type SqlDialect = (typeof SQL_DIALECTS)[number];
 
 export interface Store
-  extends ConductingStore,
-    OperatingStore,
-    WorkingStore,
-    LimitingStore,
-    ReadingStore,
-    DeliveringStore,
+  extends ConductorStore,
+    OperatorStore,
+    WorkerStore,
+    TokenStore,
+    QueryStore,
+    DeliveryStore,
     LedgerStore,
     TopicStore,
     TransactionalStore {

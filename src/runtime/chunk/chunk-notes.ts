@@ -82,7 +82,7 @@ export class ChunkNotes {
   }
 
   /** Resolves when the store has been told. */
-  addCheckpoint(
+  addSignedHead(
     index: number,
     key: string | null,
     checkpoint: Checkpoint,

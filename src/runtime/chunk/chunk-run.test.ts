@@ -2,10 +2,10 @@ import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../test/support/manual-clock.ts";
 import { toWords } from "../../../test/support/outcome-words.ts";
 import { createOutcomeMap, SUCCEEDED, setOutcome } from "../../core/items/outcome-map.ts";
-import type { ItemHistory, LeasedChunk } from "../../ports/store/working.ts";
+import type { ItemHistory, LeasedChunk } from "../../ports/store/worker-store.ts";
 import { ChunkRun } from "./chunk-run.ts";
-import { Heart } from "../health/heart.ts";
-import { type FoundLease, LeasePage } from "../health/lease-page.ts";
+import { WorkerHealth } from "../health/worker-health.ts";
+import { type FoundLease, SharedLeases } from "../health/shared-leases.ts";
 
 const FAILURE = {
   errorClass: "transient",
@@ -29,7 +29,7 @@ function makeRun(
     outcomes: createOutcomeMap(items),
     histories: [],
     overrides: [],
-    careful: false,
+    guarded: false,
     final: false,
     ...changes,
   };
@@ -292,10 +292,10 @@ describe("a checkpoint of an item in hand", () => {
 
 describe("a chunk whose lease another thread may renew", () => {
   test("hears of it before it takes its lease for expired, and is struck out when it is lost", () => {
-    const heart = new Heart(new ManualClock());
-    const page = new LeasePage(heart.leases.buffer);
+    const health = new WorkerHealth(new ManualClock());
+    const page = new SharedLeases(health.leases.buffer);
     const { lease } = makeRun(1);
-    const run = new ChunkRun(lease, { leaseUntil: 15_000, now: 0, heart });
+    const run = new ChunkRun(lease, { leaseUntil: 15_000, now: 0, health });
     const [found] = page.list();
     expect(found?.lease).toEqual({ batch: "b-1", step: 0, chunk: 2, fence: 7 });
     page.enterRenewal(found as FoundLease, 40_000);

@@ -14,18 +14,18 @@ import {
 } from "../../core/items/outcome-map.ts";
 import type { ItemCommit, ItemRefusal } from "../../core/items/item-commit.ts";
 import type { ReportIntent, ReportResult } from "../../core/batch/chunk.ts";
-import type { Rest } from "../../core/items/report.ts";
+import type { LimitWait } from "../../core/items/report.ts";
 import type { StepPace } from "../../core/batch/step.ts";
 import type { Checkpoint, ItemError } from "../../core/items/tracked-item.ts";
 import type { ItemMessage } from "../../core/items/item-message.ts";
 import type { SliceItems } from "../../ports/source.ts";
-import type { ItemHistory, LeasedChunk, Report } from "../../ports/store/working.ts";
+import type { ItemHistory, LeasedChunk, Report } from "../../ports/store/worker-store.ts";
 import { ChunkNotes, NOTHING_NOTED, writeCheckpoint } from "./chunk-notes.ts";
 import type { CpuPools } from "../cpu/cpu-pools.ts";
-import type { LeaseHold } from "../health/lease-page.ts";
+import type { LeaseHold } from "../health/shared-leases.ts";
 import { LedgerLines, type RecordedState } from "./ledger-lines.ts";
 import { markRun, type RunMark, type StepMeter } from "../observing/meter.ts";
-import { putInPlace } from "./put-in-place.ts";
+import { applyOverrides } from "./apply-overrides.ts";
 import type { RunFacts } from "./run-facts.ts";
 import type { RunOptions } from "./run-options.ts";
 import { StopSignal } from "../system/stop-signals.ts";
@@ -73,28 +73,28 @@ export class ChunkRun {
   waiting = 0;
   /** Something of it was started by the right of a limit. */
   hasStarted = false;
-  /** All of it was given the right to start until then; see `Limiter.letThrough`. */
+  /** All of it was given the right to start until then; see `Limiter.admitWholeChunk`. */
   startUntil = Number.POSITIVE_INFINITY;
   /** What all that is left waits for; null when it waits for no limit. */
-  rest: Rest | null = null;
+  limitWait: LimitWait | null = null;
   /** By this process's own monotonic clock. */
   leaseUntil: number;
   /** Its lease is gone: nothing that it did since counts. */
   lost = false;
   /** Since when its handlers have been told to stop, on the monotonic clock. */
   stoppedAt: number | null = null;
-  /** Careful runs only: what was announced and has not ended. */
+  /** Guarded runs only: what was announced and has not ended. */
   starting: readonly number[] = [];
   /** Its span, where somebody traces. */
   trace: Trace | null = null;
   /** A report that is on its way. */
-  telling: Promise<void> | null = null;
+  reporting: Promise<void> | null = null;
 
   constructor(lease: LeasedChunk, options: RunOptions) {
-    const { leaseUntil, now, cpu, onUrgent, heart, meter, ledger } = options;
+    const { leaseUntil, now, cpu, onUrgent, health, meter, ledger } = options;
     const isKept = lease.ledger === true && ledger !== undefined;
     this.#lines = isKept ? new LedgerLines(ledger) : null;
-    this.#hold = heart?.leases.enter(lease) ?? null;
+    this.#hold = health?.leases.enter(lease) ?? null;
     this.#meter = meter ?? null;
     this.#mark = markRun(lease.outcomes, now);
     this.#onUrgent = onUrgent ?? (() => undefined);
@@ -125,7 +125,7 @@ export class ChunkRun {
     { scopes = [], hasSql = false }: Partial<Pick<RunFacts, "scopes" | "hasSql">> = {},
   ): void {
     this.facts = { ...this.facts, lane, scopes, hasSql };
-    this.items = this.lease.overrides.length === 0 ? items : putInPlace(items, this.lease);
+    this.items = this.lease.overrides.length === 0 ? items : applyOverrides(items, this.lease);
   }
 
   /** The next item to run, or -1: finished items and those in back-off are passed over. */
@@ -261,7 +261,7 @@ export class ChunkRun {
     if (this.lost) return Promise.reject(new StopSignal("the lease on its chunk was lost"));
     // Its handler was given up: the store would not take it any more.
     if (!this.isPending(index)) return Promise.reject(new StopSignal("its item has ended"));
-    const { told } = this.#note().addCheckpoint(index, key, writeCheckpoint(name, data));
+    const { told } = this.#note().addSignedHead(index, key, writeCheckpoint(name, data));
     this.unreported++;
     this.#onUrgent();
     return told;
@@ -369,7 +369,7 @@ export class ChunkRun {
       // Copies, as items go on finishing while the store is being told; not so when all are done.
       outcomes: this.finished ? this.#outcomes : new Uint8Array(this.#outcomes),
       ...(this.#notes?.list() ?? NOTHING_NOTED),
-      rest: this.rest,
+      limitWait: this.limitWait,
       starting: this.#listStarting(),
       intent,
       busyMs: this.busyMs,

@@ -1,5 +1,5 @@
 /** The leases of chunks in hand, as they are renewed and lost. */
-import { type LeaseRef, nameLease } from "../../ports/store/working.ts";
+import { type LeaseRef, nameLease } from "../../ports/store/worker-store.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import type { Log } from "../system/log.ts";
 import type { StepMeter } from "../observing/meter.ts";
@@ -20,7 +20,7 @@ export function findLost(
   const found = held.filter((run) => gone.has(nameLease(run.lease)));
   for (const run of found) {
     // One that is being reported may have been settled meanwhile: its report tells what became of it.
-    if (run.lost || run.telling !== null) continue;
+    if (run.lost || run.reporting !== null) continue;
     const { batch, chunk } = run.lease;
     meter.leasesLost++;
     const message = `the lease on chunk ${chunk} of batch ${batch} was lost`;

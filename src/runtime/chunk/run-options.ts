@@ -1,6 +1,6 @@
 /** What a leased chunk in a worker's hands is made with. */
 import type { CpuPools } from "../cpu/cpu-pools.ts";
-import type { Heart } from "../health/heart.ts";
+import type { WorkerHealth } from "../health/worker-health.ts";
 import type { LedgerParts } from "./ledger-lines.ts";
 import type { StepMeter } from "../observing/meter.ts";
 
@@ -12,7 +12,7 @@ export interface RunOptions {
   /** A handler waits for the store to be told. */
   readonly onUrgent?: () => void;
   /** Where its lease is entered, so that it is renewed also while the loop is busy. */
-  readonly heart?: Heart | undefined;
+  readonly health?: WorkerHealth | undefined;
   /** Who counts what becomes of it. */
   readonly meter?: StepMeter;
   /** What its handlers record needs, where its batch keeps a ledger of items. */

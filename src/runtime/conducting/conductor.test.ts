@@ -4,7 +4,7 @@ import { ManualClock } from "../../../test/support/manual-clock.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { SeededRandom } from "../../testing/world/seeded-random.ts";
 import { createMemoryStore, type MemoryStore } from "../../adapters/memory/store.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import { Conductor } from "./conductor.ts";
 import type { LogEntry } from "../system/log.ts";
 import { definePipeline, type Pipeline } from "../pipeline/pipeline.ts";

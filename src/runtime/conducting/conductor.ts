@@ -6,7 +6,7 @@
 import { isEnded } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { type Clock, sleep } from "../../ports/clock.ts";
-import { type BatchSnapshot, nameSlicingDuty } from "../../ports/store/conducting.ts";
+import { type BatchSnapshot, nameSlicingTask } from "../../ports/store/conductor-store.ts";
 import type { Random } from "../../ports/random.ts";
 import type { SourceLike } from "../../ports/source.ts";
 import type { Store } from "../../ports/store/store.ts";
@@ -16,13 +16,13 @@ import { readOnce } from "./freeze.ts";
 import { acceptsVersion, type Pipeline } from "../pipeline/pipeline.ts";
 import { decideStart } from "../../core/batch/start.ts";
 import { pruneByAge } from "./retention.ts";
-import { Setbacks } from "../system/setbacks.ts";
+import { LoopBackoff } from "../system/loop-backoff.ts";
 import type { EngineSettings } from "../system/settings.ts";
 import { sliceBatch } from "./slicer.ts";
 import type { InlineWork } from "../../ports/store/plan-inline.ts";
-import { STAND_BY_MS, StandBy } from "./stand-by.ts";
+import { CLAIM_RETRY_MS, ClaimRetryTimer } from "./claim-retry-timer.ts";
 import type { Step } from "../pipeline/step.ts";
-import { Wake } from "../system/wake.ts";
+import { ChangeSignal } from "../system/change-signal.ts";
 
 export interface ConductorParts {
   readonly store: Store;
@@ -59,11 +59,11 @@ export class Conductor {
   readonly #pipelines = new Map<string, Pipeline>();
   readonly #slicing = new Map<string, Slicing>();
   readonly #stop = new AbortController();
-  readonly #wake: Wake;
-  readonly #standBy: StandBy;
+  readonly #changed: ChangeSignal;
+  readonly #claimRetryTimer: ClaimRetryTimer;
   readonly #unwatch: () => void;
-  readonly #setbacks: Setbacks;
-  readonly #slicingSetbacks: Setbacks;
+  readonly #loopBackoff: LoopBackoff;
+  readonly #slicingSetbacks: LoopBackoff;
   /** Batches whose slicing met what nobody has thought of: they are not taken up again before. */
   readonly #notBefore = new Map<string, number>();
   #prunedAt: number;
@@ -71,11 +71,11 @@ export class Conductor {
 
   constructor(parts: ConductorParts) {
     this.#parts = parts;
-    this.#wake = new Wake(parts.clock);
-    this.#standBy = new StandBy(parts.clock, this.#wake);
-    this.#unwatch = parts.store.watch(() => this.#wake.notify());
-    this.#setbacks = new Setbacks({ event: "conductor.retry" }, parts);
-    this.#slicingSetbacks = new Setbacks({ event: "conductor.retry" }, parts);
+    this.#changed = new ChangeSignal(parts.clock);
+    this.#claimRetryTimer = new ClaimRetryTimer(parts.clock, this.#changed);
+    this.#unwatch = parts.store.watch(() => this.#changed.notify());
+    this.#loopBackoff = new LoopBackoff({ event: "conductor.retry" }, parts);
+    this.#slicingSetbacks = new LoopBackoff({ event: "conductor.retry" }, parts);
     this.#prunedAt = parts.clock.monotonicMs();
   }
 
@@ -86,14 +86,14 @@ export class Conductor {
   /** Batches of this pipeline are sliced from now on. */
   add(pipeline: Pipeline): void {
     this.#pipelines.set(`${pipeline.name}@${pipeline.version}`, pipeline);
-    this.#wake.notify();
+    this.#changed.notify();
   }
 
   async stop(): Promise<void> {
     this.#stop.abort();
     for (const { over } of this.#slicing.values()) over.abort();
-    this.#standBy.stop();
-    this.#wake.notify();
+    this.#claimRetryTimer.stop();
+    this.#changed.notify();
     this.#unwatch();
     await this.#loop;
     await Promise.allSettled([...this.#slicing.values()].map(({ done }) => done));
@@ -128,7 +128,7 @@ export class Conductor {
       (sliced) => {
         this.#slicingSetbacks.clear();
         // One that another process slices would be found again at once, and again.
-        if (sliced !== null) this.#wake.notify();
+        if (sliced !== null) this.#changed.notify();
       },
       (error: unknown) => {
         const waitMs = this.#slicingSetbacks.note(error);
@@ -164,7 +164,7 @@ export class Conductor {
           hint: "Submit it again, with the same key if it had one.",
         });
       }
-      await sleep(clock, Math.min(settings.pollMs, STAND_BY_MS), this.#stop.signal);
+      await sleep(clock, Math.min(settings.pollMs, CLAIM_RETRY_MS), this.#stop.signal);
     }
   }
 
@@ -182,13 +182,13 @@ export class Conductor {
     const keepClaim = this.#keepClaim(batch.id);
     const owned = items !== null;
     if (!(await keepClaim())) {
-      this.#standBy.lookAgain();
+      this.#claimRetryTimer.lookAgain();
       await this.#mayStart(batch.id, true, owned);
       // There is nothing to give up, which would wake all who stand by for it, this one among them.
       return null;
     }
     const { leaseMs: claimMs, renewMs } = settings;
-    const release = renewClaim(nameSlicingDuty(batch.id), { ...this.#parts, claimMs, renewMs });
+    const release = renewClaim(nameSlicingTask(batch.id), { ...this.#parts, claimMs, renewMs });
     try {
       if (!(await this.#mayStart(batch.id, false, owned))) return null;
       const offerInline = (): InlineWork | null => this.#parts.offerInline(batch, pipeline, step);
@@ -197,7 +197,7 @@ export class Conductor {
       return await sliceBatch(batch, step, items, parts);
     } finally {
       release();
-      await store.unclaim(nameSlicingDuty(batch.id), worker);
+      await store.unclaim(nameSlicingTask(batch.id), worker);
     }
   }
 
@@ -244,7 +244,7 @@ export class Conductor {
       if (this.#stop.signal.aborted) return false;
       const askedAt = clock.monotonicMs();
       if (askedAt - heldAt < settings.renewMs) return true;
-      const isOurs = await store.claim(nameSlicingDuty(batch), worker, settings.leaseMs);
+      const isOurs = await store.claim(nameSlicingTask(batch), worker, settings.leaseMs);
       if (isOurs) heldAt = askedAt;
       return isOurs;
     };
@@ -258,13 +258,13 @@ export class Conductor {
         await this.#dropEnded();
         for (const pipeline of this.#pipelines.values()) await this.#look(pipeline);
         await this.#prune();
-        this.#setbacks.clear();
+        this.#loopBackoff.clear();
       } catch (error) {
-        waitMs = this.#setbacks.note(error);
+        waitMs = this.#loopBackoff.note(error);
         if (waitMs === null) throw error;
       }
       await sleep(clock, LOOK_AT_MOST_EVERY_MS + waitMs, this.#stop.signal);
-      await this.#wake.wait(settings.pollMs);
+      await this.#changed.wait(settings.pollMs);
     }
   }
 

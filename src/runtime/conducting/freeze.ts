@@ -3,7 +3,7 @@
  * a slice may be.
  */
 import { SluiceError } from "../../core/base/errors.ts";
-import type { PlannedChunk } from "../../ports/store/conducting.ts";
+import type { PlannedChunk } from "../../ports/store/conductor-store.ts";
 import type { SliceItems, Source } from "../../ports/source.ts";
 import { freezeItem, UnreadableItem, writeManifest } from "../reading/manifest.ts";
 

@@ -1,6 +1,6 @@
 /** Looks at items before they run, where a pipeline asks for it: `strict` and `uniqueKeys`. */
 import { describeError, SluiceError } from "../../core/base/errors.ts";
-import type { PlannedChunk, PlanResult } from "../../ports/store/conducting.ts";
+import type { PlannedChunk, PlanResult } from "../../ports/store/conductor-store.ts";
 import type { SliceItems, Source } from "../../ports/source.ts";
 import { checkItem } from "../pipeline/item-check.ts";
 import type { Step } from "../pipeline/step.ts";

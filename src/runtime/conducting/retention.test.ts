@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../test/support/manual-clock.ts";
 import { SluiceError } from "../../core/base/errors.ts";
-import type { PrunePolicy, PruneResult } from "../../ports/store/operating.ts";
+import type { PrunePolicy, PruneResult } from "../../ports/store/operator-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { findRetentionProblem, pruneByAge, type RetentionPolicy } from "./retention.ts";
 

@@ -1,7 +1,7 @@
 /** Removes what is older than it has to be kept, in as many small steps as it takes. */
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { PruneResult } from "../../ports/store/operating.ts";
+import type { PruneResult } from "../../ports/store/operator-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 
 /** Ages of batches whose pipeline has none of its own: those stand in place of these. */

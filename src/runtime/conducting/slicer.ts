@@ -7,7 +7,7 @@ import { describeError, SluiceError } from "../../core/base/errors.ts";
 import { computeBackoffMs } from "../../core/base/retry.ts";
 import { decideChunkLimit, decideInline } from "../../core/batch/slicing.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { BatchSnapshot, PlannedChunk, PlanPart } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot, PlannedChunk, PlanPart } from "../../ports/store/conductor-store.ts";
 import type { Random } from "../../ports/random.ts";
 import type { Slice, Source, SourceLike } from "../../ports/source.ts";
 import type { Store } from "../../ports/store/store.ts";

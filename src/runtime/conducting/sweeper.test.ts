@@ -21,10 +21,10 @@ class Rig {
   failure: Error | null = null;
 
   constructor(spansHosts = false) {
-    const sweep: Store["sweep"] = ({ sparedMs = 0 }) => {
+    const sweep: Store["sweep"] = ({ graceMs = 0 }) => {
       this.sweptAt.push(this.clock.monotonicMs());
       if (this.failure !== null) return Promise.reject(this.failure);
-      this.spared.push(sparedMs);
+      this.spared.push(graceMs);
       return Promise.resolve({ lostLeases: 0, tended: 0, ended: [] });
     };
     this.sweeper = new Sweeper({

@@ -6,19 +6,19 @@
 import { canonicalize } from "../../core/base/canonical-json.ts";
 import { classifyPortError } from "../../core/base/errors.ts";
 import {
-  computeSparedMs,
-  decideSparing,
-  NOTHING_SPARED,
-  spareAll,
-  type Sparing,
-} from "../../core/items/sparing.ts";
+  computeGraceMs,
+  decideOutageGrace,
+  NO_GRACE,
+  graceForAll,
+  type OutageGrace,
+} from "../../core/items/outage-grace.ts";
 import { makeWatchDelays } from "../../core/batch/watch.ts";
 import { type Clock, sleep } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { SweepPolicy, SweepResult } from "../../ports/store/working.ts";
+import type { SweepPolicy, SweepResult } from "../../ports/store/worker-store.ts";
 import type { Log } from "../system/log.ts";
-import { Setbacks } from "../system/setbacks.ts";
+import { LoopBackoff } from "../system/loop-backoff.ts";
 import type { EngineSettings } from "../system/settings.ts";
 
 export interface SweeperParts {
@@ -35,20 +35,20 @@ export class Sweeper {
   readonly #policy: SweepPolicy;
   readonly #toRecount: string[] = [];
   readonly #stop = new AbortController();
-  readonly #setbacks: Setbacks;
-  #sparing: Sparing;
+  readonly #loopBackoff: LoopBackoff;
+  #outageGrace: OutageGrace;
   #sweptAt: number;
   #hasFailed = false;
   #loop: Promise<void> | null = null;
 
   constructor(parts: SweeperParts) {
     this.#parts = parts;
-    this.#setbacks = new Setbacks({ event: "sweeper.retry" }, parts);
+    this.#loopBackoff = new LoopBackoff({ event: "sweeper.retry" }, parts);
     const now = parts.clock.monotonicMs();
     this.#sweptAt = now;
     // Who comes to a server may come just after it was away. On a host of one's own the dead are known.
     const isShared = parts.store.spansHosts === true;
-    this.#sparing = isShared ? spareAll(now + parts.settings.leaseMs) : NOTHING_SPARED;
+    this.#outageGrace = isShared ? graceForAll(now + parts.settings.leaseMs) : NO_GRACE;
     const { watchMs, stallsMax, stallMs, orphanMs, staleMs } = parts.settings;
     const watchDelays = makeWatchDelays(watchMs, stallMs);
     this.#policy = { watchDelays, stallsMax, orphanMs, staleMs };
@@ -74,9 +74,9 @@ export class Sweeper {
       let waitMs: number | null = 0;
       try {
         await this.#sweep();
-        this.#setbacks.clear();
+        this.#loopBackoff.clear();
       } catch (error) {
-        waitMs = this.#setbacks.note(error);
+        waitMs = this.#loopBackoff.note(error);
         if (waitMs === null) throw error;
       }
       await sleep(clock, settings.sweepMs + waitMs, this.#stop.signal);
@@ -91,7 +91,7 @@ export class Sweeper {
       this.noteEnded(ended);
       if (lostLeases > 0) {
         const what = lostLeases === 1 ? "one lease was" : `${lostLeases} leases were`;
-        const message = `${what} lost; what was leased will run again, carefully`;
+        const message = `${what} lost; what was leased will run again, guarded`;
         log({ level: "info", event: "lease.lost", message });
       }
     }
@@ -102,24 +102,24 @@ export class Sweeper {
     const { store, clock, settings } = this.#parts;
     const now = clock.monotonicMs();
     const life = { ...settings, sweptAt: this.#sweptAt, hasFailed: this.#hasFailed };
-    const sparing = decideSparing(this.#sparing, life, now);
+    const outageGrace = decideOutageGrace(this.#outageGrace, life, now);
     try {
       const result = await store.sweep({
         ...this.#policy,
-        sparedMs: computeSparedMs(sparing, now),
+        graceMs: computeGraceMs(outageGrace, now),
       });
-      this.#noteAnswer(sparing, now);
+      this.#noteAnswer(outageGrace, now);
       return result;
     } catch (error) {
       // A store that stumbles over something is there, and leases can be renewed.
-      if (classifyPortError(error) !== "transient") this.#noteAnswer(sparing, now);
+      if (classifyPortError(error) !== "transient") this.#noteAnswer(outageGrace, now);
       else this.#hasFailed = true;
       throw error;
     }
   }
 
-  #noteAnswer(sparing: Sparing, now: number): void {
-    this.#sparing = sparing;
+  #noteAnswer(outageGrace: OutageGrace, now: number): void {
+    this.#outageGrace = outageGrace;
     this.#sweptAt = now;
     this.#hasFailed = false;
   }

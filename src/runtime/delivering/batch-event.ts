@@ -1,6 +1,6 @@
 /** Reads a batch's transitions from its records. */
 import type { BatchEvent } from "../../ports/store/batch-event.ts";
-import type { StoredRecord } from "../../ports/store/reading.ts";
+import type { StoredRecord } from "../../ports/store/query-store.ts";
 
 export type { BatchEvent };
 

@@ -8,12 +8,12 @@ import { OptionProblems } from "../../core/events/option-problems.ts";
 import { nameGroupReader } from "../../core/events/reader-name.ts";
 import type { RetryPolicy } from "../../core/base/retry.ts";
 import { isTopicName, TOPIC_NAME_RULE } from "../../core/events/topic.ts";
-import type { ReaderStart } from "../../ports/store/delivering.ts";
+import type { ReaderStart } from "../../ports/store/delivery-store.ts";
 import type { Sink, SinkContext } from "../../ports/sink.ts";
 import type { TopicMessage } from "../../ports/store/topic-message.ts";
 import type { Delivery } from "./stream.ts";
 import { traceConsume } from "../observing/consume-trace.ts";
-import { HANDLER_RETRY, isSink, type Recipient } from "./subscriber.ts";
+import { HANDLER_RETRY, isSink, type Reader } from "./subscriber.ts";
 
 export interface ConsumeContext {
   /** Aborts at the time limit, and when the engine has stopped: the messages will come again. */
@@ -70,7 +70,7 @@ const TIME_LIMIT_MS = 300_000;
 const DAY_MS = 86_400_000;
 const OPTIONS = ["batch", "attempts", "backoff", "timeLimitMs", "since"];
 
-export class Consumer implements Recipient {
+export class Consumer implements Reader {
   readonly kind = "consumer";
   /** Of its durable reader. */
   readonly name: string;

@@ -6,10 +6,10 @@ import { readGroupName } from "../../core/events/reader-name.ts";
 import type { Json } from "../../core/base/canonical-json.ts";
 import type { BatchEvent } from "../../ports/store/batch-event.ts";
 import { formatInstant } from "../../ports/clock.ts";
-import type { StoredRecord } from "../../ports/store/reading.ts";
+import type { StoredRecord } from "../../ports/store/query-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { TopicMessage } from "../../ports/store/topic-message.ts";
-import type { StoredMessage } from "../../ports/store/topics.ts";
+import type { StoredMessage } from "../../ports/store/topic-store.ts";
 import { readEvent } from "./batch-event.ts";
 
 /** One thing to hand over, and what a letter must say of it. */

@@ -7,12 +7,12 @@ import { SluiceError } from "../../core/base/errors.ts";
 import { OptionProblems } from "../../core/events/option-problems.ts";
 import type { RetryPolicy } from "../../core/base/retry.ts";
 import type { BatchEvent } from "../../ports/store/batch-event.ts";
-import type { ReaderStart } from "../../ports/store/delivering.ts";
+import type { ReaderStart } from "../../ports/store/delivery-store.ts";
 import type { Sink, SinkContext } from "../../ports/sink.ts";
 import type { Delivery } from "./stream.ts";
 
 /** Who is handed a stream: a subscriber its events, a consumer the messages of a topic. */
-export interface Recipient {
+export interface Reader {
   /** A word for messages. */
   readonly kind: "subscriber" | "consumer";
   /** Of its durable reader. */
@@ -48,7 +48,7 @@ const OPTIONS = ["events", "attempts", "backoff", "since"];
 const STARTS: readonly unknown[] = ["beginning", "now"] satisfies readonly ReaderStart[];
 const NAME = /^[A-Za-z0-9._:@/-]{1,128}$/;
 
-export class Subscriber implements Recipient {
+export class Subscriber implements Reader {
   readonly kind = "subscriber";
   readonly batchMax = 1;
   readonly name: string;

@@ -2,7 +2,7 @@
 import { SluiceError } from "../../core/base/errors.ts";
 import { readGroupName } from "../../core/events/reader-name.ts";
 import { sleep } from "../../ports/clock.ts";
-import type { UndeliveredLetter } from "../../ports/store/delivering.ts";
+import type { UndeliveredEvent } from "../../ports/store/delivery-store.ts";
 import type { Sink } from "../../ports/sink.ts";
 import {
   type MessagesHandler,
@@ -10,26 +10,21 @@ import {
   Consumer,
   type MessageHandler,
 } from "./consumer.ts";
-import { Relay, type RelayParts } from "./relay.ts";
-import {
-  type EventHandler,
-  type Recipient,
-  type SubscribeOptions,
-  Subscriber,
-} from "./subscriber.ts";
+import { StreamDelivery, type StreamDeliveryParts } from "./stream-delivery.ts";
+import { type EventHandler, type Reader, type SubscribeOptions, Subscriber } from "./subscriber.ts";
 import { findLetter, listLetters, redeliverLetter } from "./undelivered.ts";
 
 interface Subscription {
-  readonly recipient: Recipient;
-  readonly relay: Relay;
+  readonly reader: Reader;
+  readonly streamDelivery: StreamDelivery;
 }
 
 export class Subscriptions {
-  readonly #parts: RelayParts;
+  readonly #parts: StreamDeliveryParts;
   readonly #byName = new Map<string, Subscription>();
   readonly #stop = new AbortController();
 
-  constructor(parts: RelayParts) {
+  constructor(parts: StreamDeliveryParts) {
     this.#parts = parts;
   }
 
@@ -46,17 +41,17 @@ export class Subscriptions {
     this.#start(new Consumer(topic, group, target, options));
   }
 
-  #start(recipient: Recipient): void {
-    const { kind, name } = recipient;
+  #start(reader: Reader): void {
+    const { kind, name } = reader;
     if (this.#byName.has(name)) {
       throw new SluiceError("SUBSCRIBER_TAKEN", `this engine has a ${kind} ${name} already`, {
         hint: `A name is one ${kind}'s memory: choose another one.`,
       });
     }
-    this.#byName.set(name, { recipient, relay: new Relay(recipient, this.#parts) });
+    this.#byName.set(name, { reader, streamDelivery: new StreamDelivery(reader, this.#parts) });
   }
 
-  list(): AsyncGenerator<UndeliveredLetter, void, void> {
+  list(): AsyncGenerator<UndeliveredEvent, void, void> {
     return listLetters(this.#parts.store);
   }
 
@@ -71,7 +66,7 @@ export class Subscriptions {
       );
     }
     const parts = { ...this.#parts, signal: this.#stop.signal };
-    await redeliverLetter(letter, subscription.recipient, parts);
+    await redeliverLetter(letter, subscription.reader, parts);
   }
 
   async discard(id: number): Promise<void> {
@@ -92,14 +87,16 @@ export class Subscriptions {
   /** True when all have been handed what is recorded now; false when the time ran out first. */
   async wait(withinMs: number): Promise<boolean> {
     const caughtUp = new AbortController();
-    const relays = [...this.#byName.values()].map(({ relay }) => relay.catchUp());
+    const relays = [...this.#byName.values()].map(({ streamDelivery }) => streamDelivery.catchUp());
     void Promise.all(relays).then(() => caughtUp.abort());
     await sleep(this.#parts.clock, withinMs, caughtUp.signal);
     return caughtUp.signal.aborted;
   }
 
   async stop(drainMs: number): Promise<void> {
-    await Promise.all([...this.#byName.values()].map(({ relay }) => relay.stop(drainMs)));
+    await Promise.all(
+      [...this.#byName.values()].map(({ streamDelivery }) => streamDelivery.stop(drainMs)),
+    );
     this.#stop.abort();
   }
 }

@@ -4,7 +4,7 @@ import { nameGroupReader } from "../../core/events/reader-name.ts";
 import { isTopicName, TOPIC_NAME_RULE } from "../../core/events/topic.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { TopicMessage } from "../../ports/store/topic-message.ts";
-import type { TopicView } from "../../ports/store/topics.ts";
+import type { TopicView } from "../../ports/store/topic-store.ts";
 import { readMessage } from "./stream.ts";
 
 export interface ReadOptions {

@@ -1,10 +1,10 @@
 /** Letters of events and messages that were given up: found, listed, and handed over once more. */
 import { describeError, SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { UndeliveredPage, UndeliveredLetter } from "../../ports/store/delivering.ts";
+import type { UndeliveredPage, UndeliveredEvent } from "../../ports/store/delivery-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { type Delivery, readStream } from "./stream.ts";
-import type { Recipient } from "./subscriber.ts";
+import type { Reader } from "./subscriber.ts";
 
 export interface RedeliveryParts {
   readonly store: Store;
@@ -19,7 +19,7 @@ const PAGE = 1_000;
 export async function* listLetters(
   store: Store,
   { reader }: Pick<UndeliveredPage, "reader"> = {},
-): AsyncGenerator<UndeliveredLetter, void, void> {
+): AsyncGenerator<UndeliveredEvent, void, void> {
   for (let afterId = 0; ; ) {
     const page = { afterId, limit: PAGE };
     const letters = await store.listUndelivered(reader === undefined ? page : { ...page, reader });
@@ -30,7 +30,7 @@ export async function* listLetters(
   }
 }
 
-export async function findLetter(store: Store, id: number): Promise<UndeliveredLetter> {
+export async function findLetter(store: Store, id: number): Promise<UndeliveredEvent> {
   const [letter] = Number.isSafeInteger(id)
     ? await store.listUndelivered({ afterId: id - 1, limit: 1 })
     : [];
@@ -42,13 +42,13 @@ export async function findLetter(store: Store, id: number): Promise<UndeliveredL
 
 /** Hands the letter's event or message to whom it is for once, and drops the letter when that took it. */
 export async function redeliverLetter(
-  letter: UndeliveredLetter,
-  recipient: Recipient,
+  letter: UndeliveredEvent,
+  reader: Reader,
   { store, clock, signal }: RedeliveryParts,
 ): Promise<void> {
   const delivery = await readDelivery(store, letter);
   try {
-    await recipient.deliver([delivery], { clock, signal });
+    await reader.deliver([delivery], { clock, signal });
   } catch (error) {
     const { code, message } = describeError(error);
     const { id: _id, givenUpAt: _at, ...kept } = letter;
@@ -58,7 +58,7 @@ export async function redeliverLetter(
   await store.dropUndelivered(letter.id);
 }
 
-async function readDelivery(store: Store, letter: UndeliveredLetter): Promise<Delivery> {
+async function readDelivery(store: Store, letter: UndeliveredEvent): Promise<Delivery> {
   const [delivery] = await readStream(store, letter.reader, letter.position - 1, 1);
   if (delivery?.position === letter.position) return delivery;
   throw new SluiceError("RECORD_GONE", `the record of ${letter.event} is gone`, {

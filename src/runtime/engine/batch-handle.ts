@@ -10,15 +10,15 @@ import {
   type ProgressSample,
 } from "../../core/batch/progress.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { BatchSnapshot, StepSnapshot } from "../../ports/store/conducting.ts";
-import type { LetterFilter } from "../../core/items/redrive.ts";
-import type { DeadLetter } from "../../ports/store/reading.ts";
+import type { BatchSnapshot, StepSnapshot } from "../../ports/store/conductor-store.ts";
+import type { DeadLetterFilter } from "../../core/items/redrive.ts";
+import type { DeadLetter } from "../../ports/store/query-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { type BatchEvent, readEvent } from "../delivering/batch-event.ts";
 import type { ActOptions, Operator, RedriveOptions, StopOptions, Explanation } from "./operator.ts";
 import { listItems, type ListedItem } from "./item-list.ts";
-import type { RecordTail } from "./record-tail.ts";
-import { Wake } from "../system/wake.ts";
+import type { RecordPoller } from "./record-poller.ts";
+import { ChangeSignal } from "../system/change-signal.ts";
 
 export interface BatchProgress {
   readonly batch: string;
@@ -56,7 +56,7 @@ export interface ItemResultView<Result> {
 
 export interface HandleParts {
   readonly store: Store;
-  readonly tail: RecordTail;
+  readonly tail: RecordPoller;
   readonly operator: Operator;
   readonly clock: Clock;
   readonly pollMs: number;
@@ -144,7 +144,7 @@ export class BatchHandle<Result = unknown> {
   }
 
   /** The items that gave up so far, step by step and in item order. */
-  async *deadLetters(filter: LetterFilter = {}): AsyncGenerator<DeadLetter, void, void> {
+  async *deadLetters(filter: DeadLetterFilter = {}): AsyncGenerator<DeadLetter, void, void> {
     const { steps } = await this.#getBatch();
     for (const step of steps.keys()) {
       const read = (afterItem: number): ReturnType<Store["readDeadLetters"]> =>
@@ -182,15 +182,15 @@ export class BatchHandle<Result = unknown> {
   /** The batch now, and after every record of it. */
   async *#changes(): AsyncGenerator<BatchSnapshot, void, void> {
     const { tail, clock, pollMs } = this.#parts;
-    const wake = new Wake(clock);
-    const unlisten = this.#parts.onFailure(() => wake.notify());
-    const leaveTail = await tail.listen(this.id, () => wake.notify());
+    const changed = new ChangeSignal(clock);
+    const unlisten = this.#parts.onFailure(() => changed.notify());
+    const leaveTail = await tail.listen(this.id, () => changed.notify());
     try {
       for (;;) {
         this.#parts.throwIfFailed();
-        wake.reset();
+        changed.reset();
         yield await this.#getBatch();
-        await wake.wait(pollMs);
+        await changed.wait(pollMs);
       }
     } finally {
       leaveTail();

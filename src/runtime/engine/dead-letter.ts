@@ -3,10 +3,10 @@ import type { Act } from "../../core/batch/batch.ts";
 import { describeError, SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
-import type { DeadLetter, ItemPlace } from "../../ports/store/reading.ts";
+import type { DeadLetter, ItemPlace } from "../../ports/store/query-store.ts";
 import type { SliceItems } from "../../ports/source.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { LeasedChunk } from "../../ports/store/working.ts";
+import type { LeasedChunk } from "../../ports/store/worker-store.ts";
 import { BatchReader } from "../reading/batch-reader.ts";
 import { checkItem } from "../pipeline/item-check.ts";
 import { readManifest } from "../reading/manifest.ts";
@@ -76,7 +76,7 @@ export async function editDeadLetter(
     });
   }
   const { by, why } = edit;
-  if (await store.editLetter(id, { step, item, value, by, why })) return;
+  if (await store.editDeadLetter(id, { step, item, value, by, why })) return;
   throw new SluiceError("NOT_A_DEAD_LETTER", `item ${item} of batch ${id} is no dead letter now`, {
     hint: "Somebody has redriven it, or retention has removed what it needs.",
   });
@@ -158,6 +158,6 @@ const UNLEASED = {
   outcomes: new Uint8Array(),
   histories: [],
   overrides: [],
-  careful: false,
+  guarded: false,
   final: true,
 };

@@ -1,9 +1,9 @@
 /** What an engine, a submit and a close are told. */
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
-import type { Heart } from "../health/heart.ts";
+import type { WorkerHealth } from "../health/worker-health.ts";
 import type { Log } from "../system/log.ts";
-import type { LedgerOptions } from "../evidence/notary.ts";
+import type { LedgerOptions } from "../evidence/ledger-signing-job.ts";
 import type { EngineSettings } from "../system/settings.ts";
 
 export interface EngineOptions extends Partial<EngineSettings> {
@@ -13,7 +13,7 @@ export interface EngineOptions extends Partial<EngineSettings> {
   readonly clock?: Clock;
   readonly random?: Random;
   /** Is told how the worker is, for a thread that answers for its health. */
-  readonly heart?: Heart;
+  readonly health?: WorkerHealth;
   /**
    * Secrets that no log, metric, dead letter or record may hold, beside those that are known by their
    * shape (passwords in addresses, tokens, values of names like `password`).

@@ -5,13 +5,13 @@
 import { SluiceError } from "../../core/base/errors.ts";
 import { makeRedact } from "../../core/base/redact.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Submission } from "../../ports/store/conducting.ts";
-import type { UndeliveredLetter } from "../../ports/store/delivering.ts";
+import type { Submission } from "../../ports/store/conductor-store.ts";
+import type { UndeliveredEvent } from "../../ports/store/delivery-store.ts";
 import type { Random } from "../../ports/random.ts";
 import type { Sink } from "../../ports/sink.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { TopicView } from "../../ports/store/topics.ts";
-import type { WithinStore } from "../../ports/store/within.ts";
+import type { TopicView } from "../../ports/store/topic-store.ts";
+import type { CallerTransactionStore } from "../../ports/store/caller-transaction.ts";
 import { BatchTraces } from "../observing/batch-traces.ts";
 import { BatchHandle, type HandleParts } from "./batch-handle.ts";
 import { Conductor } from "../conducting/conductor.ts";
@@ -20,13 +20,13 @@ import { CpuPools } from "../cpu/cpu-pools.ts";
 import type { CloseOptions, EngineOptions, SubmitOptions } from "./engine-options.ts";
 import { exportLedger } from "../evidence/ledger-export.ts";
 import { addFacts, guardLog, type Log, silentLog } from "../system/log.ts";
-import { ATTESTED, checkLedger, Notary, NOTARY } from "../evidence/notary.ts";
-import { Observatory, type ScalingOptions } from "../observing/observatory.ts";
+import { ATTESTED, checkLedger, LedgerSigningJob, NOTARY } from "../evidence/ledger-signing-job.ts";
+import { EngineMetrics, type ScalingOptions } from "../observing/engine-metrics.ts";
 import { OpenBatch } from "./open-batch.ts";
 import { Operator } from "./operator.ts";
-import { makePatientStore } from "../system/patient-store.ts";
+import { makeRetryingStore } from "../system/retrying-store.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
-import { RecordTail } from "./record-tail.ts";
+import { RecordPoller } from "./record-poller.ts";
 import { redactError } from "../system/redact-error.ts";
 import { makeRedactingStore } from "../system/redacting-store.ts";
 import type { ScalingView } from "../observing/scaling-view.ts";
@@ -49,9 +49,9 @@ export class Engine {
   /** Cancel, pause, move, redrive, and ask why something waits. */
   readonly operator: Operator;
   readonly #settings: EngineSettings;
-  readonly #observatory: Observatory;
+  readonly #metrics: EngineMetrics;
   readonly #traces = new BatchTraces();
-  readonly #tail: RecordTail;
+  readonly #tail: RecordPoller;
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #log: Log;
@@ -62,7 +62,7 @@ export class Engine {
   readonly #conductor: Conductor;
   readonly #sweeper: Sweeper;
   readonly #subscriptions: Subscriptions;
-  readonly #notary: Notary | null;
+  readonly #signingJob: LedgerSigningJob | null;
   readonly #failureListeners = new Set<() => void>();
   #failure: { readonly error: unknown } | null = null;
   #closed: Promise<void> | null = null;
@@ -80,39 +80,40 @@ export class Engine {
     const redact = makeRedact(options.redact ?? []);
     const callersStore = makeRedactingStore(store, redact);
     this.operator = new Operator(callersStore, this.#clock);
-    this.#tail = new RecordTail(store, this.#clock, settings.pollMs);
+    this.#tail = new RecordPoller(store, this.#clock, settings.pollMs);
     this.#random = options.random ?? systemRandom;
-    this.#observatory = new Observatory({ store: raw, clock: this.#clock, settings });
+    this.#metrics = new EngineMetrics({ store: raw, clock: this.#clock, settings });
     this.#log =
       options.log === undefined
         ? silentLog
         : guardLog(addFacts(options.log, { worker: workerId }), redact);
     this.#works = options.work ?? true;
     this.#ownsStore = options.ownsStore ?? false;
-    const { heart } = options;
-    this.onFailure((error) => heart?.noteFatal(error));
+    const { health } = options;
+    this.onFailure((error) => health?.noteFatal(error));
     const parts = {
       ...this.#parts,
       // Who asks for something gets an answer in time; the work itself outlasts any outage.
       store: makeRedactingStore(
-        makePatientStore(raw, {
+        makeRetryingStore(raw, {
           ...this.#parts,
           settings,
-          isTireless: () => this.#isOpen,
-          onRetry: () => heart?.noteTrouble(),
-          onError: () => this.#observatory.meter.storeErrors++,
+          retriesForever: () => this.#isOpen,
+          onRetry: () => health?.noteTrouble(),
+          onError: () => this.#metrics.meter.storeErrors++,
         }),
         redact,
       ),
       redact,
       settings,
-      meter: this.#observatory.meter,
+      meter: this.#metrics.meter,
       onFatal: (error: unknown) => this.#fail(redactError(error, redact)),
     };
     this.#sweeper = new Sweeper(parts);
     this.#subscriptions = new Subscriptions({ ...parts, worker: workerId });
     const { ledger = null } = options;
-    this.#notary = ledger === null ? null : new Notary({ ...parts, worker: workerId }, ledger);
+    this.#signingJob =
+      ledger === null ? null : new LedgerSigningJob({ ...parts, worker: workerId }, ledger);
     this.#conductor = new Conductor({
       ...parts,
       callersStore,
@@ -122,7 +123,7 @@ export class Engine {
     this.#cpu = new CpuPools(this.#clock, this.#log);
     this.#worker = new Worker({
       ...parts,
-      heart,
+      health,
       cpu: this.#cpu,
       id: workerId,
       onEnded: (batches) => this.#noteEnded(batches),
@@ -131,23 +132,23 @@ export class Engine {
 
   static async start(store: Store, options: EngineOptions = {}): Promise<Engine> {
     const { clock = systemClock, random = systemRandom, log = silentLog, ...others } = options;
-    const { work: _w, heart: _h, ownsStore: _o, ledger: _l, redact = [], ...settings } = others;
+    const { work: _w, health: _h, ownsStore: _o, ledger: _l, redact = [], ...settings } = others;
     const resolved = resolveSettings(settings, store.looks);
     const patience = {
       clock,
       random,
       log: log === silentLog ? log : guardLog(log, makeRedact(redact)),
       settings: resolved,
-      isTireless: () => false,
+      retriesForever: () => false,
     };
     if (options.ledger) checkLedger(options.ledger, clock);
-    const patient = makePatientStore(store, patience);
+    const patient = makeRetryingStore(store, patience);
     const workerId = await patient.registerWorker({ name: "engine" });
     const engine = new Engine(store, patient, workerId, resolved, options);
     engine.#conductor.start();
     engine.#sweeper.start();
-    if (engine.#notary !== null) {
-      engine.#subscriptions.add(NOTARY, engine.#notary.attest, { events: ATTESTED });
+    if (engine.#signingJob !== null) {
+      engine.#subscriptions.add(NOTARY, engine.#signingJob.attest, { events: ATTESTED });
     }
     return engine;
   }
@@ -171,7 +172,7 @@ export class Engine {
     const items = erased.steps[0].source === null ? checkItems(erased, input) : null;
     const { submission, trace } = this.#traces.begin(this.#describe(erased, input, options, false));
     const { transaction } = options;
-    const record = (store?: WithinStore): Promise<Recorded> =>
+    const record = (store?: CallerTransactionStore): Promise<Recorded> =>
       this.#record(submission, erased, store);
     const { batch, takenUp } =
       transaction === undefined
@@ -225,7 +226,7 @@ export class Engine {
     this.#throwIfClosed();
     const erased = pipeline as unknown as Pipeline;
     this.#conductor.add(erased);
-    this.#observatory.serve(erased.name);
+    this.#metrics.serve(erased.name);
     this.#worker.add(erased, batch ?? null);
   }
 
@@ -267,7 +268,7 @@ export class Engine {
   }
 
   /** The events that were given up, of all subscribers of the store, oldest first. */
-  undelivered(): AsyncGenerator<UndeliveredLetter, void, void> {
+  undelivered(): AsyncGenerator<UndeliveredEvent, void, void> {
     return this.#subscriptions.list();
   }
 
@@ -289,18 +290,18 @@ export class Engine {
 
   /** A batch's evidence, as a file that can be verified without us: in pieces, signed to its end. */
   async *exportLedger(batch: string): AsyncGenerator<Uint8Array, void, void> {
-    const signedTo = (await this.#notary?.sign(batch)) ?? null;
+    const signedTo = (await this.#signingJob?.sign(batch)) ?? null;
     yield* exportLedger(this.store, batch, signedTo);
   }
 
   /** What Prometheus reads: its text format, of this worker and of what the store knows of all. */
   metrics(): Promise<string> {
-    return this.#observatory.renderMetrics();
+    return this.#metrics.renderMetrics();
   }
 
   /** What an autoscaler reads: depth, age and rates over all workers, and how many are wanted. */
   scaling(options: ScalingOptions = {}): Promise<ScalingView> {
-    return this.#observatory.viewScaling(options);
+    return this.#metrics.viewScaling(options);
   }
 
   /** Calls back if the engine cannot go on (the store is gone, a handler said so). */
@@ -323,10 +324,10 @@ export class Engine {
     await this.#cpu.close();
     // What is delivered last may be of the items that were finished last: they share the time.
     await this.#subscriptions.stop(Math.max(0, until - this.#clock.monotonicMs()));
-    await this.#notary?.stop();
+    await this.#signingJob?.stop();
     await this.#conductor.stop();
     await this.#sweeper.stop();
-    this.#observatory.close();
+    this.#metrics.close();
     this.#traces.close();
     if (this.#ownsStore) await this.store.close();
   }

@@ -3,7 +3,7 @@
  * comes what it holds, where the batch owns its items and retention has not taken them.
  */
 import type { ItemOutcomeWord } from "../../core/items/outcome-list.ts";
-import type { ItemPlace } from "../../ports/store/reading.ts";
+import type { ItemPlace } from "../../ports/store/query-store.ts";
 import type { SliceItems } from "../../ports/source.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { readManifest } from "../reading/manifest.ts";

@@ -3,7 +3,7 @@ import { isEnded } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { findLimitProblem, LIMIT_KINDS, type LimitTarget } from "../../core/limits/limit.ts";
 import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
-import type { LimitRequest } from "../../ports/store/operating.ts";
+import type { LimitRequest } from "../../ports/store/operator-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { Target } from "./operator.ts";
 

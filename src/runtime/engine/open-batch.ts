@@ -1,13 +1,13 @@
 /** A batch that stays open while its producer adds items, until it is sealed. */
 import { isEnded } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
-import type { BatchSnapshot, PlannedChunk } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot, PlannedChunk } from "../../ports/store/conductor-store.ts";
 import type { Random } from "../../ports/random.ts";
 import { BatchHandle, type HandleParts } from "./batch-handle.ts";
 import { freezePieces } from "../conducting/freeze.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
 import { PlanCheck } from "../conducting/plan-check.ts";
-import { Wake } from "../system/wake.ts";
+import { ChangeSignal } from "../system/change-signal.ts";
 
 export interface OpenBatchParts extends HandleParts {
   readonly random: Random;
@@ -112,14 +112,14 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
 
   async #waitForRoom(): Promise<BatchSnapshot> {
     const { store, clock, pollMs, addAheadItems, throwIfFailed } = this.#parts;
-    const wake = new Wake(clock);
-    const unwatch = store.watch(() => wake.notify());
+    const changed = new ChangeSignal(clock);
+    const unwatch = store.watch(() => changed.notify());
     try {
       for (;;) {
         throwIfFailed();
         const batch = await this.#getOpen();
         if (batch.counts.pending < addAheadItems) return batch;
-        await wake.wait(pollMs);
+        await changed.wait(pollMs);
       }
     } finally {
       unwatch();

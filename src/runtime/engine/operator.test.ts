@@ -2,9 +2,9 @@ import { hash } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ManualClock } from "../../../test/support/manual-clock.ts";
 import { createMemoryStore, type MemoryStore } from "../../adapters/memory/store.ts";
-import type { LetterFilter } from "../../core/items/redrive.ts";
-import type { LimitRequest, RedriveRefusal } from "../../ports/store/operating.ts";
-import type { LeasedChunk, Report } from "../../ports/store/working.ts";
+import type { DeadLetterFilter } from "../../core/items/redrive.ts";
+import type { LimitRequest, RedriveRefusal } from "../../ports/store/operator-store.ts";
+import type { LeasedChunk, Report } from "../../ports/store/worker-store.ts";
 import { Operator, readAct, type RedriveOptions } from "./operator.ts";
 
 const ME = { by: "eva", why: "wrong file" };
@@ -92,7 +92,7 @@ async function settle(chunk: LeasedChunk, wins = false): Promise<void> {
     ...nothing,
     outcomes: new Uint8Array([wins ? 0b1101 : 0b1111]),
     abandoned: [],
-    rest: null,
+    limitWait: null,
     starting: [],
     intent: "yield",
     busyMs: 0,
@@ -342,7 +342,7 @@ describe("redriving", () => {
   test("takes those that a filter names", async () => {
     const id = await submit("b-1");
     await finish();
-    const count = async (filter: LetterFilter): Promise<number> =>
+    const count = async (filter: DeadLetterFilter): Promise<number> =>
       (await operator.redrive(id, { ...filter, dryRun: true })).redriven;
     expect(await count({ keys: ["k1"] })).toBe(1);
     expect(await count({ items: [3], step: 0 })).toBe(1);

@@ -9,11 +9,11 @@ import { SluiceError } from "../../core/base/errors.ts";
 import { LANE_POLICIES, type LanePolicy } from "../../core/batch/lane.ts";
 import type { LimitChange, LimitSetting } from "../../core/limits/limit.ts";
 import { redactText } from "../../core/base/redact.ts";
-import type { LetterFilter } from "../../core/items/redrive.ts";
+import type { DeadLetterFilter } from "../../core/items/redrive.ts";
 import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import { explainBatch, explainChunk, type Why } from "../../core/batch/why.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type {
   LaneMove,
   LimitRequest,
@@ -21,8 +21,8 @@ import type {
   PruneResult,
   RedriveRefusal,
   RedriveResult,
-} from "../../ports/store/operating.ts";
-import type { LaneView } from "../../ports/store/reading.ts";
+} from "../../ports/store/operator-store.ts";
+import type { LaneView } from "../../ports/store/query-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { eraseRecorded } from "../evidence/erasing.ts";
 import { closeKey, type ClosedKey, type Closing, listClosedKeys } from "./key-closing.ts";
@@ -47,7 +47,7 @@ export type Target =
   | { readonly lane: string }
   | { readonly pipeline: string };
 
-export interface RedriveOptions extends ActOptions, LetterFilter {
+export interface RedriveOptions extends ActOptions, DeadLetterFilter {
   /** At most this many; default all. */
   readonly ceiling?: number;
   /** Items a second; default all at once. */
@@ -212,7 +212,7 @@ export class Operator {
     const { ceiling = Number.MAX_SAFE_INTEGER, perSecond = null, withCancelled = false } = options;
     const { dryRun = false, step, items, keys, codes, classes } = options;
     checkRate(ceiling, perSecond);
-    const filter = dropUndefined({ step, items, keys, codes, classes }) as LetterFilter;
+    const filter = dropUndefined({ step, items, keys, codes, classes }) as DeadLetterFilter;
     await this.#checkItems(batch, filter);
     const request = { ...readAct(options), filter, ceiling, perSecond, withCancelled, dryRun };
     const result = await this.#store.redrive(batch, request);
@@ -223,7 +223,7 @@ export class Operator {
   }
 
   /** An item that is named must be a dead letter; a filter may find what it finds. */
-  async #checkItems(id: string, { items, step }: LetterFilter): Promise<void> {
+  async #checkItems(id: string, { items, step }: DeadLetterFilter): Promise<void> {
     if (items === undefined) return;
     const batch = await this.#getBatch(id);
     // Without a step an item is looked for in all that have begun, as the filter does.
@@ -248,9 +248,13 @@ export class Operator {
   }
 
   /** Accepts failures: they stay failures, and are not redriven. */
-  async discard(batch: string, filter: LetterFilter, options: ActOptions = {}): Promise<number> {
+  async discard(
+    batch: string,
+    filter: DeadLetterFilter,
+    options: ActOptions = {},
+  ): Promise<number> {
     await this.#checkItems(batch, filter);
-    return this.#store.discardLetters(batch, { ...readAct(options), filter });
+    return this.#store.discardDeadLetters(batch, { ...readAct(options), filter });
   }
 
   /**

@@ -2,7 +2,7 @@
 import { canonicalize, type Json } from "../../core/base/canonical-json.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { TENANT_CHARS_MAX } from "../../core/limits/fair-share.ts";
-import type { BatchSettings } from "../../ports/store/conducting.ts";
+import type { BatchSettings } from "../../ports/store/conductor-store.ts";
 import { isIterable } from "../reading/open-source.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
 

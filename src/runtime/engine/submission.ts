@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { isEnded } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Submission, SubmitResult } from "../../ports/store/conducting.ts";
+import type { Submission, SubmitResult } from "../../ports/store/conductor-store.ts";
 import type { Random } from "../../ports/random.ts";
 import type { SubmitOptions } from "./engine-options.ts";
 import { acceptsVersion, type Pipeline } from "../pipeline/pipeline.ts";

@@ -5,10 +5,10 @@
  */
 import { SluiceError } from "../../core/base/errors.ts";
 import { type Clock, sleep } from "../../ports/clock.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Random } from "../../ports/random.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { WithinStore } from "../../ports/store/within.ts";
+import type { CallerTransactionStore } from "../../ports/store/caller-transaction.ts";
 import type { Log } from "../system/log.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
 import { sliceBatch } from "../conducting/slicer.ts";
@@ -33,7 +33,7 @@ export interface WithinRequest {
   readonly pipeline: Pipeline;
   /** Those that were handed over; null where the pipeline has a source. */
   readonly items: Iterable<unknown> | AsyncIterable<unknown> | null;
-  readonly record: (store: WithinStore) => Promise<Recorded>;
+  readonly record: (store: CallerTransactionStore) => Promise<Recorded>;
 }
 
 export async function submitWithin(

@@ -9,18 +9,18 @@ import type { Store } from "../../ports/store/store.ts";
 import { SeededRandom } from "../../testing/world/seeded-random.ts";
 import { MortalClock, VirtualTime } from "../../testing/world/virtual-clock.ts";
 import { Engine } from "./engine.ts";
-import { Heart } from "../health/heart.ts";
-import { LeasePage } from "../health/lease-page.ts";
+import { WorkerHealth } from "../health/worker-health.ts";
+import { SharedLeases } from "../health/shared-leases.ts";
 import { definePipeline } from "../pipeline/pipeline.ts";
-import { PulsePage } from "../health/pulse-page.ts";
+import { SharedHealth } from "../health/shared-health.ts";
 
 /** An engine in virtual time, with the pages that its heart shares. */
 class Rig {
   readonly time = new VirtualTime();
   readonly clock = new MortalClock(this.time);
-  readonly heart = new Heart(this.clock);
-  readonly pulse = new PulsePage(this.heart.pulse.buffer);
-  readonly leases = new LeasePage(this.heart.leases.buffer);
+  readonly health = new WorkerHealth(this.clock);
+  readonly pulse = new SharedHealth(this.health.pulse.buffer);
+  readonly leases = new SharedLeases(this.health.leases.buffer);
   /** While it is away every call of the worker is refused. */
   isAway = false;
   readonly #store = createMemoryStore({
@@ -38,8 +38,8 @@ class Rig {
     };
     let isOver = false;
     const play = async (): Promise<void> => {
-      const { clock, heart } = this;
-      const engine = await Engine.start(store, { clock, heart, random: new SeededRandom(1) });
+      const { clock, health } = this;
+      const engine = await Engine.start(store, { clock, health, random: new SeededRandom(1) });
       await act(engine);
       await engine.close();
     };
@@ -103,7 +103,7 @@ test("a question that the store never answers is seen, whatever else is asked me
   const rig = new Rig();
   await rig.play(async (engine) => {
     const never = Promise.withResolvers<never>();
-    void rig.heart.during(() => never.promise);
+    void rig.health.during(() => never.promise);
     engine.work(definePipeline({ name: "idle", process: () => undefined }));
     await sleep(rig.clock, 119_000);
     expect(rig.judge().health).toEqual([]);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { LedgerLink } from "../../ports/store/ledger.ts";
+import type { LedgerLink } from "../../ports/store/ledger-store.ts";
 import { eraseRecorded } from "./erasing.ts";
 
 const BY = { by: "ann", why: null };

@@ -2,7 +2,7 @@
 import type { Act } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { eraseDetails } from "../../ledger/format/erasure.ts";
-import type { KeptDetails, LedgerLink, LedgerStore } from "../../ports/store/ledger.ts";
+import type { KeptDetails, LedgerLink, LedgerStore } from "../../ports/store/ledger-store.ts";
 
 const PAGE = 1_000;
 /** How often a page is read again because somebody else has erased some of it meanwhile. */

@@ -5,7 +5,7 @@ import { exportLedger } from "./ledger-export.ts";
 const RECORDS = 5;
 
 const store = {
-  readCheckpoints: async () => [],
+  readSignedHeads: async () => [],
   readKeys: async () => [],
   readLedger: async (_batch: string, after: number) =>
     Array.from({ length: RECORDS }, (_, n) => ({
@@ -34,7 +34,7 @@ test("a key that is introduced while it is written is known to it", async () => 
   const keys: { id: string; body: string; signature: string }[] = [];
   const signing = {
     ...store,
-    readCheckpoints: async () => {
+    readSignedHeads: async () => {
       keys.push({ id: "ab", body: "statement", signature: "00" });
       return [{ size: 5, body: "checkpoint", signature: "00", tree: "" }];
     },

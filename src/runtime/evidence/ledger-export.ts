@@ -6,7 +6,7 @@ import type { Store } from "../../ports/store/store.ts";
 
 const PAGE = 1_000;
 
-type LedgerReader = Pick<Store, "readKeys" | "readCheckpoints" | "readLedger">;
+type LedgerReader = Pick<Store, "readKeys" | "readSignedHeads" | "readLedger">;
 
 /**
  * In pieces, so that no more than a page of it is held. What is recorded while this reads may be left
@@ -19,7 +19,7 @@ export async function* exportLedger(
 ): AsyncGenerator<Uint8Array, void, void> {
   // Those that are signed while this reads come with the next export. A key is there before what it
   // signs is: so all that signed these are known.
-  const checkpoints = await store.readCheckpoints(batch);
+  const checkpoints = await store.readSignedHeads(batch);
   const keys = await store.readKeys();
   const signed = new Map(
     checkpoints.map(({ size, body, signature }) => [size, { body, signature }]),

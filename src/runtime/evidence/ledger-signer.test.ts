@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { CHAIN_START, type ChainedRecord, chainRecord } from "../../core/ledger/chain.ts";
 import { introduceKey, makeKey, toSigningKey } from "../../ledger/format/signing-key.ts";
 import type { KeyFile } from "../../ledger/keys/key-file.ts";
-import type { LedgerStore, StoredCheckpoint, StoredKey } from "../../ports/store/ledger.ts";
+import type { LedgerStore, StoredSignedHead, StoredKey } from "../../ports/store/ledger-store.ts";
 import { LedgerSigner } from "./ledger-signer.ts";
 import type { LogEntry } from "../system/log.ts";
 
@@ -18,7 +18,7 @@ function makeKeyFile(): KeyFile {
 /** A store of one batch, and somebody who signs its ledger. */
 class Scene {
   readonly links: ChainedRecord[] = [];
-  readonly checkpoints: StoredCheckpoint[] = [];
+  readonly checkpoints: StoredSignedHead[] = [];
   readonly keys: StoredKey[] = [];
   readonly logs: LogEntry[] = [];
   /** Happens before the next checkpoint is kept. */
@@ -27,8 +27,8 @@ class Scene {
   readonly store = {
     readLedger: async (_batch: string, after: number, limit: number) =>
       this.links.slice(after, after + limit).map((link) => ({ ...link, block: null })),
-    findCheckpoint: async () => this.checkpoints.at(-1) ?? null,
-    addCheckpoint: async (_batch: string, checkpoint: StoredCheckpoint, afterSize: number) => {
+    findSignedHead: async () => this.checkpoints.at(-1) ?? null,
+    addSignedHead: async (_batch: string, checkpoint: StoredSignedHead, afterSize: number) => {
       const { meanwhile } = this;
       this.meanwhile = async () => undefined;
       await meanwhile();
@@ -90,7 +90,7 @@ describe("signing a ledger", () => {
     const scene = new Scene().grow(4);
     const keyFile = makeKeyFile();
     await scene.signer(keyFile).sign(BATCH);
-    scene.checkpoints[0] = { ...(scene.checkpoints[0] as StoredCheckpoint), ...changed };
+    scene.checkpoints[0] = { ...(scene.checkpoints[0] as StoredSignedHead), ...changed };
     scene.grow(1);
     expect(await scene.signer(keyFile).sign(BATCH)).toBeNull();
     expect(scene.checkpoints).toHaveLength(1);

@@ -4,7 +4,7 @@
  */
 import { hash } from "node:crypto";
 import { CHAIN_START, type ChainHead, verifyChain } from "../../core/ledger/chain.ts";
-import { parseCheckpoint, signCheckpoint } from "../../ledger/format/checkpoint.ts";
+import { parseCheckpoint, signCheckpoint } from "../../ledger/format/signed-head.ts";
 import { GrowingTree } from "../../ledger/format/growing-tree.ts";
 import type { KeyFile } from "../../ledger/keys/key-file.ts";
 import { hashLeaf } from "../../ledger/format/merkle-tree.ts";
@@ -16,7 +16,7 @@ import {
   type SigningKey,
 } from "../../ledger/format/signing-key.ts";
 import { type Clock, formatInstant } from "../../ports/clock.ts";
-import type { LedgerStore, StoredCheckpoint } from "../../ports/store/ledger.ts";
+import type { LedgerStore, StoredSignedHead } from "../../ports/store/ledger-store.ts";
 import type { Log } from "../system/log.ts";
 
 export interface SignerParts {
@@ -50,7 +50,7 @@ export class LedgerSigner {
   async sign(batch: string): Promise<number | null> {
     const { store, clock } = this.#parts;
     for (;;) {
-      const last = await store.findCheckpoint(batch);
+      const last = await store.findSignedHead(batch);
       const signedTo = last?.size ?? 0;
       const grown = await this.#grow(batch, last);
       if (grown === null) return null;
@@ -63,14 +63,14 @@ export class LedgerSigner {
       const signed = signCheckpoint(facts, key);
       const checkpoint = { size: tree.size, ...signed, tree: tree.save() };
       // Whoever else has signed meanwhile may have seen less of it: each refusal is one of theirs.
-      if (await store.addCheckpoint(batch, checkpoint, signedTo)) return tree.size;
+      if (await store.addSignedHead(batch, checkpoint, signedTo)) return tree.size;
     }
   }
 
   /** The tree over the chain as it is now; null when the chain is broken. */
   async #grow(
     batch: string,
-    last: StoredCheckpoint | null,
+    last: StoredSignedHead | null,
   ): Promise<{ readonly tree: GrowingTree; readonly head: ChainHead } | null> {
     const { store } = this.#parts;
     const begun =
@@ -91,7 +91,7 @@ export class LedgerSigner {
   }
 
   /** Signed by whom it names, as far as that one is ours: keys of others are for readers to judge. */
-  #isSound({ body, signature }: StoredCheckpoint): boolean {
+  #isSound({ body, signature }: StoredSignedHead): boolean {
     const { key = "" } = parseCheckpoint(body) ?? {};
     const publicKey = this.#keys.find(key)?.publicKey;
     return publicKey === undefined || isSigned(publicKey, "sluice-checkpoint", { body, signature });
@@ -131,11 +131,11 @@ export class LedgerSigner {
 /** The tree and the link where a checkpoint ends; null when what is kept of it does not fit together. */
 function restore(
   batch: string,
-  { size, body, tree: saved }: StoredCheckpoint,
+  { size, body, tree: saved }: StoredSignedHead,
 ): { readonly tree: GrowingTree; readonly head: ChainHead } | null {
-  const checkpoint = parseCheckpoint(body);
-  if (checkpoint?.batch !== batch || checkpoint.size !== size) return null;
+  const signedHead = parseCheckpoint(body);
+  if (signedHead?.batch !== batch || signedHead.size !== size) return null;
   const tree = GrowingTree.restore(size, saved);
-  if (tree?.computeRoot() !== checkpoint.root) return null;
-  return { tree, head: { seq: size, hash: checkpoint.head } };
+  if (tree?.computeRoot() !== signedHead.root) return null;
+  return { tree, head: { seq: size, hash: signedHead.head } };
 }

@@ -1,7 +1,7 @@
 /** What a step's executor asks for when it leases, or is offered a batch of one chunk. */
 import { computeItemsAhead, type Speed } from "../../core/items/lease-size.ts";
-import type { LeasedChunk, LeaseRequest } from "../../ports/store/working.ts";
-import type { ExecutorParts } from "./executor-parts.ts";
+import type { LeasedChunk, LeaseRequest } from "../../ports/store/worker-store.ts";
+import type { StepWorkerParts } from "./step-worker-parts.ts";
 import type { InlineWork } from "../../ports/store/plan-inline.ts";
 import type { Step } from "../pipeline/step.ts";
 
@@ -20,7 +20,7 @@ export interface LeaseNeed {
 
 /** What to lease now; null while there is enough in hand. */
 export function planLease(
-  parts: ExecutorParts,
+  parts: StepWorkerParts,
   { speed, slots, itemsAhead, chunksAhead }: LeaseNeed,
 ): LeaseRequest | null {
   const { leaseTargetMs, leaseItemsMax } = parts.settings;
@@ -46,7 +46,7 @@ export function hasChunksEnough({ cpu }: Step, chunksAhead: number): boolean {
 type LeaseAmounts = Pick<LeaseRequest, "itemsMax" | "chunksMax" | "slots">;
 
 function describeLease(
-  { worker, pipeline, step, batch, settings }: ExecutorParts,
+  { worker, pipeline, step, batch, settings }: StepWorkerParts,
   amounts: LeaseAmounts,
 ): LeaseRequest {
   return {
@@ -63,7 +63,7 @@ function describeLease(
 
 /** A lease for the one chunk of a batch, which comes with the permits that it needs. */
 export function offerInline(
-  parts: ExecutorParts,
+  parts: StepWorkerParts,
   slots: number,
   take: (chunk: LeasedChunk, leaseUntil: number) => void,
 ): InlineWork {

@@ -4,21 +4,21 @@ import type { Redact } from "../../core/base/redact.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { LeaseRef, Served } from "../../ports/store/working.ts";
+import type { LeaseRef, Served } from "../../ports/store/worker-store.ts";
 import type { CpuPools } from "../cpu/cpu-pools.ts";
-import { Executor } from "./executor.ts";
-import { Gate } from "../running/gate.ts";
-import type { Heart } from "../health/heart.ts";
+import { StepWorker } from "./step-worker.ts";
+import { ExclusiveRun } from "../running/exclusive-run.ts";
+import type { WorkerHealth } from "../health/worker-health.ts";
 import { addFacts, type Log } from "../system/log.ts";
 import type { Meter } from "../observing/meter.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
 import { computeBeatMs, findEndingBatches } from "../health/renewal.ts";
-import { Setbacks } from "../system/setbacks.ts";
+import { LoopBackoff } from "../system/loop-backoff.ts";
 import type { EngineSettings } from "../system/settings.ts";
 import type { InlineWork } from "../../ports/store/plan-inline.ts";
 import { SlotPermits } from "../limits/slot-permits.ts";
 import type { Step } from "../pipeline/step.ts";
-import { StopLook } from "./stop-look.ts";
+import { StopPoller } from "./stop-poller.ts";
 
 export interface WorkerParts {
   readonly store: Store;
@@ -32,7 +32,7 @@ export interface WorkerParts {
   /** The worker's number in the store. */
   readonly id: number;
   /** Where somebody watches over the worker. */
-  readonly heart?: Heart | undefined;
+  readonly health?: WorkerHealth | undefined;
   readonly onFatal: (error: unknown) => void;
   /** These batches ended with a commit of this worker. */
   readonly onEnded: (batches: readonly string[]) => void;
@@ -43,13 +43,13 @@ const CHECKS_MAX = 4;
 
 export class Worker {
   readonly #parts: WorkerParts;
-  readonly #gate = new Gate();
+  readonly #exclusiveRun = new ExclusiveRun();
   readonly #permits = new SlotPermits(() => this.#renew());
-  readonly #beatSetbacks: Setbacks;
-  readonly #renewalSetbacks: Setbacks;
-  readonly #executors = new Map<string, Executor>();
+  readonly #beatSetbacks: LoopBackoff;
+  readonly #renewalSetbacks: LoopBackoff;
+  readonly #executors = new Map<string, StepWorker>();
   readonly #served = new Map<string, Served>();
-  readonly #stops: StopLook;
+  readonly #stops: StopPoller;
   readonly #unwatch: () => void;
   /** Renewals that wait for the answer whether their batches are ending. */
   #checks = 0;
@@ -57,15 +57,16 @@ export class Worker {
   #stopped: Promise<void> | null = null;
 
   constructor(parts: WorkerParts) {
-    const { heart, settings } = parts;
-    heart?.start({ worker: parts.id, leaseMs: settings.leaseMs, renewMs: settings.renewMs });
-    this.#parts = heart === undefined ? parts : { ...parts, store: heart.watchStore(parts.store) };
-    this.#beatSetbacks = new Setbacks({ event: "worker.beat_failed" }, parts);
-    this.#renewalSetbacks = new Setbacks({ event: "lease.renewal_failed" }, parts);
-    this.#stops = new StopLook(parts, {
+    const { health, settings } = parts;
+    health?.start({ worker: parts.id, leaseMs: settings.leaseMs, renewMs: settings.renewMs });
+    this.#parts =
+      health === undefined ? parts : { ...parts, store: health.watchStore(parts.store) };
+    this.#beatSetbacks = new LoopBackoff({ event: "worker.beat_failed" }, parts);
+    this.#renewalSetbacks = new LoopBackoff({ event: "lease.renewal_failed" }, parts);
+    this.#stops = new StopPoller(parts, {
       listBatches: () => this.#listBatches(),
       onStops: (stops) => {
-        for (const executor of this.#executors.values()) executor.noteStops(stops);
+        for (const stepWorker of this.#executors.values()) stepWorker.noteStops(stops);
       },
     });
     this.#unwatch = parts.store.watch(() => this.#notify());
@@ -82,7 +83,7 @@ export class Worker {
       this.#served.set(`${pipeline.name}@${version}/${batch ?? "*"}`, served);
     }
     if (this.#served.size === known) return;
-    this.#parts.heart?.noteServed([...this.#served.values()]);
+    this.#parts.health?.noteServed([...this.#served.values()]);
     void this.#beat();
   }
 
@@ -93,22 +94,30 @@ export class Worker {
     if (this.#executors.has(name) || this.#executors.has(covering)) return;
     const { id, ...parts } = this.#parts;
     const { abortGraceMs } = this.#parts.settings;
-    const pulse = this.#parts.heart?.watchHandler(pipeline.name, step, abortGraceMs);
+    const pulse = this.#parts.health?.watchHandler(pipeline.name, step, abortGraceMs);
     const meter = this.#parts.meter.step(pipeline.name, step.name);
-    const shared = { gate: this.#gate, permits: this.#permits, pulse, meter };
+    const shared = { exclusiveRun: this.#exclusiveRun, permits: this.#permits, pulse, meter };
     const log = addFacts(parts.log, { pipeline: pipeline.name, step: step.name });
-    const executor = new Executor({ ...parts, log, worker: id, pipeline, step, batch, ...shared });
-    this.#executors.set(name, executor);
-    executor.start();
+    const stepWorker = new StepWorker({
+      ...parts,
+      log,
+      worker: id,
+      pipeline,
+      step,
+      batch,
+      ...shared,
+    });
+    this.#executors.set(name, stepWorker);
+    stepWorker.start();
   }
 
   /** A lease for a batch of one chunk, and who takes it; null when nobody here works on it. */
   offerInline(batch: string, pipeline: Pipeline, step: Step): InlineWork | null {
     if (this.#stopped !== null) return null;
-    const executor =
+    const stepWorker =
       this.#executors.get(nameExecutor(pipeline, step, batch)) ??
       this.#executors.get(nameExecutor(pipeline, step, null));
-    return executor?.offerInline(batch) ?? null;
+    return stepWorker?.offerInline(batch) ?? null;
   }
 
   /** Finishes what is in hand within the drain time, and gives the rest back. */
@@ -118,12 +127,12 @@ export class Worker {
   }
 
   async #stop(drainMs: number): Promise<void> {
-    this.#parts.heart?.noteStopping();
-    await Promise.all([...this.#executors.values()].map((executor) => executor.stop(drainMs)));
+    this.#parts.health?.noteStopping();
+    await Promise.all([...this.#executors.values()].map((stepWorker) => stepWorker.stop(drainMs)));
     this.#cancelRenewal();
     this.#unwatch();
     this.#stops.stop();
-    this.#parts.heart?.noteStopped();
+    this.#parts.health?.noteStopped();
     await this.#sayGoodbye();
   }
 
@@ -138,13 +147,13 @@ export class Worker {
   }
 
   #notify(): void {
-    for (const executor of this.#executors.values()) executor.notify();
+    for (const stepWorker of this.#executors.values()) stepWorker.notify();
     this.#stops.notify();
   }
 
   /** The batches of which chunks are in hand. */
   #listBatches(): string[] {
-    const leases = [...this.#executors.values()].flatMap((executor) => executor.listLeases());
+    const leases = [...this.#executors.values()].flatMap((stepWorker) => stepWorker.listLeases());
     return [...new Set(leases.map(({ batch }) => batch))];
   }
 
@@ -169,22 +178,22 @@ export class Worker {
   }
 
   /** Both come again soon by themselves, and leases do not wait: so neither waits any longer. */
-  #noteSetback(setbacks: Setbacks, error: unknown): void {
-    if (setbacks.note(error) === null) this.#parts.onFatal(error);
+  #noteSetback(loopBackoff: LoopBackoff, error: unknown): void {
+    if (loopBackoff.note(error) === null) this.#parts.onFatal(error);
   }
 
   async #renew(): Promise<void> {
-    const { clock, settings, heart } = this.#parts;
+    const { clock, settings, health } = this.#parts;
     const executors = [...this.#executors.values()];
-    const leases = executors.flatMap((executor) => executor.listLeases());
+    const leases = executors.flatMap((stepWorker) => stepWorker.listLeases());
     const asked = clock.monotonicMs();
-    if (leases.length === 0) return heart?.noteRenewal(asked);
+    if (leases.length === 0) return health?.noteRenewal(asked);
     try {
       const lost = await this.#renewWithPermits(leases, asked + settings.leaseMs);
-      heart?.noteRenewal(asked);
-      for (const executor of executors) executor.noteLost(lost);
-      const stuck = this.#permits.takeStuck();
-      for (const executor of executors) executor.giveUp(stuck);
+      health?.noteRenewal(asked);
+      for (const stepWorker of executors) stepWorker.noteLost(lost);
+      const stuck = this.#permits.findDeadlocked();
+      for (const stepWorker of executors) stepWorker.giveUp(stuck);
       if (this.#checks < CHECKS_MAX) await this.#noteRenewed(leases, asked + settings.leaseMs);
     } catch (error) {
       // The leases hold on for a while; the next renewal may still come in time.
@@ -198,7 +207,7 @@ export class Worker {
       const ending = await findEndingBatches(this.#parts.store, this.#listBatches());
       // What was leased while this was under way has not been renewed.
       const renewed = new Set(leases.filter(({ batch }) => !ending.has(batch)));
-      for (const executor of this.#executors.values()) executor.noteRenewal(renewed, until);
+      for (const stepWorker of this.#executors.values()) stepWorker.noteRenewal(renewed, until);
     } finally {
       this.#checks--;
     }

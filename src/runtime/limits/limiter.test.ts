@@ -4,7 +4,7 @@ import { ManualClock } from "../../../test/support/manual-clock.ts";
 import { type BucketState, decideDraw, NEW_BUCKET } from "../../core/limits/bucket.ts";
 import { createOutcomeMap } from "../../core/items/outcome-map.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { TokenDraw } from "../../ports/store/limiting.ts";
+import type { TokenDraw } from "../../ports/store/token-store.ts";
 import { ChunkRun } from "../chunk/chunk-run.ts";
 import { Limiter } from "./limiter.ts";
 
@@ -56,7 +56,7 @@ function makeRun(): ChunkRun {
     outcomes: createOutcomeMap(ITEMS),
     histories: [],
     overrides: [],
-    careful: false,
+    guarded: false,
     final: false,
   };
   return new ChunkRun(lease, { leaseUntil: Number.POSITIVE_INFINITY, now: 0 });
@@ -103,7 +103,7 @@ test.each([0, 0.05, 0.3, 0.7, 1.1])(
   async (stepMs) => {
     const clock = new CreepingClock(stepMs);
     const { limiter, started } = runOn(clock);
-    limiter.add(makeRun(), () => ({ supply: SUPPLY, pace: null }));
+    limiter.add(makeRun(), () => ({ tokenNeed: SUPPLY, pace: null }));
     await clock.manual.run(60_000);
     expect(started).toEqual(Array.from({ length: ITEMS }, (_, index) => index));
   },

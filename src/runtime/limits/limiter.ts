@@ -6,12 +6,18 @@
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { Supply } from "../../ports/store/limiting.ts";
+import type { TokenNeed } from "../../ports/store/token-store.ts";
 import type { ChunkRun } from "../chunk/chunk-run.ts";
 import type { Log } from "../system/log.ts";
-import { Setbacks } from "../system/setbacks.ts";
+import { LoopBackoff } from "../system/loop-backoff.ts";
 import { listDemands } from "./token-demand.ts";
-import { Lot, nameSupply, planRest, type StartRight, type Turn } from "./waiting-items.ts";
+import {
+  LimitGroup,
+  nameNeed,
+  planLimitWait,
+  type StartRight,
+  type Turn,
+} from "./waiting-items.ts";
 
 export interface LimiterParts {
   readonly store: Pick<Store, "draw">;
@@ -35,8 +41,8 @@ export interface LimiterParts {
 
 /** What an item must draw from: its key's bucket, and its batch's. */
 export interface Needs {
-  readonly supply: Supply | null;
-  readonly pace: Supply | null;
+  readonly tokenNeed: TokenNeed | null;
+  readonly pace: TokenNeed | null;
 }
 
 /** A chunk whose next item starts within this time is kept. */
@@ -55,11 +61,11 @@ const SLACK_FACTOR = 2;
 
 export class Limiter {
   readonly #parts: LimiterParts;
-  readonly setbacks: Setbacks;
+  readonly loopBackoff: LoopBackoff;
   /** By batch where it has a pace; all others are one lot. */
-  readonly #lots = new Map<string, Lot>();
+  readonly #lots = new Map<string, LimitGroup>();
   /** Where there is one, it is asked for every item without a walk. */
-  #only: Lot | null = null;
+  #only: LimitGroup | null = null;
   readonly #runs = new Set<ChunkRun>();
   #asking = false;
   #isAskPlanned = false;
@@ -74,7 +80,7 @@ export class Limiter {
 
   constructor(parts: LimiterParts) {
     this.#parts = parts;
-    this.setbacks = new Setbacks({ event: "limits.draw_failed" }, parts);
+    this.loopBackoff = new LoopBackoff({ event: "limits.draw_failed" }, parts);
   }
 
   /** Nothing waits: steps without any limit pay for no more than this question. */
@@ -91,9 +97,9 @@ export class Limiter {
    * Where one key goes through by the thousand, a run that finds more tokens than those before it
    * wait for may start all of its items, until these are lost: then what is left comes back here.
    */
-  letThrough(run: ChunkRun, { supply, pace }: Needs): boolean {
-    if (supply === null || pace !== null) return false;
-    const queue = this.#only?.queues.get(nameSupply(supply));
+  admitWholeChunk(run: ChunkRun, { tokenNeed, pace }: Needs): boolean {
+    if (tokenNeed === null || pace !== null) return false;
+    const queue = this.#only?.queues.get(nameNeed(tokenNeed));
     const now = this.#parts.clock.monotonicMs();
     const until = queue?.purse.takeMany(run.unstarted, queue.waiting, now) ?? null;
     if (until === null) return false;
@@ -132,10 +138,10 @@ export class Limiter {
     this.#askSoon();
   }
 
-  #addItems(run: ChunkRun, indexes: readonly number[], { supply, pace }: Needs): void {
+  #addItems(run: ChunkRun, indexes: readonly number[], { tokenNeed, pace }: Needs): void {
     if (indexes.length === 0) return;
     this.#soon += indexes.length;
-    this.#findLot(run, pace).add(run, indexes, supply, this.#parts.clock.monotonicMs());
+    this.#findLot(run, pace).add(run, indexes, tokenNeed, this.#parts.clock.monotonicMs());
   }
 
   /** Runs that come together are asked for together, and so is all that has just ended. */
@@ -170,12 +176,12 @@ export class Limiter {
   }
 
   #takeInTurn(now: number, run: ChunkRun | null): StartRight | null {
-    for (const [batch, lot] of this.#lots) {
-      const right = lot.take(now, run);
+    for (const [batch, limitGroup] of this.#lots) {
+      const right = limitGroup.take(now, run);
       if (right === null) continue;
       // The next lot's turn.
       this.#lots.delete(batch);
-      this.#lots.set(batch, lot);
+      this.#lots.set(batch, limitGroup);
       return right;
     }
     return null;
@@ -188,7 +194,7 @@ export class Limiter {
 
   canTake(now: number): boolean {
     if (this.isIdle) return false;
-    return [...this.#lots.values()].some((lot) => lot.canTake(now));
+    return [...this.#lots.values()].some((limitGroup) => limitGroup.canTake(now));
   }
 
   /** There is a free slot: whoever waits without a token may draw one. */
@@ -203,7 +209,7 @@ export class Limiter {
     this.#soon = this.#runs.size === 0 ? 0 : Math.max(0, this.#soon - run.waiting);
     if (run.waiting > 0) {
       const gone = new Set([run]);
-      for (const lot of this.#lots.values()) lot.drop(gone);
+      for (const limitGroup of this.#lots.values()) limitGroup.drop(gone);
     }
     this.#tidy();
   }
@@ -221,8 +227,8 @@ export class Limiter {
   close(bucket: string, key: string, forMs: number): void {
     const now = this.#parts.clock.monotonicMs();
     for (const { queues, pace } of this.#lots.values()) {
-      for (const { supply, purse } of [...queues.values(), ...(pace === null ? [] : [pace])]) {
-        if (supply.bucket === bucket && supply.key === key) purse.close(now + forMs, now);
+      for (const { tokenNeed, purse } of [...queues.values(), ...(pace === null ? [] : [pace])]) {
+        if (tokenNeed.bucket === bucket && tokenNeed.key === key) purse.close(now + forMs, now);
       }
     }
     this.#parts.onClosed();
@@ -234,17 +240,17 @@ export class Limiter {
     const now = this.#parts.clock.monotonicMs();
     const soonUntil = now + HOLD_MS;
     this.#soon = 0;
-    for (const lot of this.#lots.values()) {
-      const turns = lot.estimate(now);
+    for (const limitGroup of this.#lots.values()) {
+      const turns = limitGroup.estimate(now);
       const resting: [ChunkRun, Turn][] = [];
       for (const [run, turn] of turns) {
         if (turn.startAt <= soonUntil) this.#soon += run.waiting;
         else if (run.inFlight === 0) resting.push([run, turn]);
       }
       for (const [run, turn] of resting) {
-        run.rest = planRest(turn, run, now);
+        run.limitWait = planLimitWait(turn, run, now);
         this.#runs.delete(run);
-        lot.drop(new Set([run]));
+        limitGroup.drop(new Set([run]));
         this.#parts.onRest(run);
       }
     }
@@ -252,22 +258,23 @@ export class Limiter {
     this.#setTimer(now);
   }
 
-  #findLot(run: ChunkRun, pace: Supply | null): Lot {
+  #findLot(run: ChunkRun, pace: TokenNeed | null): LimitGroup {
     const name = pace === null ? "" : run.lease.batch;
     const known = this.#lots.get(name);
     if (known !== undefined) return known;
-    const lot = new Lot(pace, this.#parts.mayStart);
-    this.#lots.set(name, lot);
+    const limitGroup = new LimitGroup(pace, this.#parts.mayStart);
+    this.#lots.set(name, limitGroup);
     this.#noteLots();
-    return lot;
+    return limitGroup;
   }
 
   #tidy(): void {
     const now = this.#parts.clock.monotonicMs();
-    for (const [batch, lot] of this.#lots) {
-      lot.tidy(now);
-      const isBusy = lot.pace?.asking === true || (lot.pace?.backlogUntil ?? 0) > now;
-      if (lot.waiting === 0 && lot.queues.size === 0 && !isBusy) this.#lots.delete(batch);
+    for (const [batch, limitGroup] of this.#lots) {
+      limitGroup.tidy(now);
+      const isBusy = limitGroup.pace?.asking === true || (limitGroup.pace?.backlogUntil ?? 0) > now;
+      if (limitGroup.waiting === 0 && limitGroup.queues.size === 0 && !isBusy)
+        this.#lots.delete(batch);
     }
     this.#noteLots();
   }
@@ -287,18 +294,19 @@ export class Limiter {
       const answeredAt = clock.monotonicMs();
       this.#remember(answeredAt - askedAt);
       this.#answeredAt = answeredAt;
-      this.setbacks.clear();
+      this.loopBackoff.clear();
       this.ended = 0;
-      for (const [at, { lot, queue }] of asked.entries()) {
+      for (const [at, { limitGroup, queue }] of asked.entries()) {
         const grant = grants[at];
         if (grant === undefined) continue;
         // What was planned for the end of its closing may come sooner.
-        if (queue.purse.holdUp === "closed" && grant.holdUp !== "closed") queue.backlogUntil = 0;
+        if (queue.purse.waitReason === "closed" && grant.waitReason !== "closed")
+          queue.backlogUntil = 0;
         queue.purse.add(grant, askedAt, answeredAt);
-        if (lot.pace !== queue) lot.offer(queue);
+        if (limitGroup.pace !== queue) limitGroup.offer(queue);
       }
     } catch (error) {
-      const waitMs = this.setbacks.note(error);
+      const waitMs = this.loopBackoff.note(error);
       if (waitMs === null) return onFatal(error);
       const askAt = clock.monotonicMs() + Math.max(RETRY_MS, waitMs);
       for (const { queue } of asked) queue.purse.askAt = askAt;
@@ -359,11 +367,11 @@ export class Limiter {
   #findLookAt(now: number): number {
     const hasSlot = this.#parts.countStartable(0) > 0;
     let nextAt = Number.POSITIVE_INFINITY;
-    for (const lot of this.#lots.values()) {
-      if (lot.waiting === 0) continue;
+    for (const limitGroup of this.#lots.values()) {
+      if (limitGroup.waiting === 0) continue;
       // Whatever was overlooked: nothing waits for ever.
       nextAt = Math.min(nextAt, now + LOOK_MS);
-      for (const at of lot.listNextAts(now)) {
+      for (const at of limitGroup.listNextAts(now)) {
         // The clock goes on: what could not be taken a moment ago may be good by now.
         if (at > now) nextAt = Math.min(nextAt, at);
         else if (hasSlot) nextAt = now;
@@ -374,9 +382,9 @@ export class Limiter {
 
   #wake(): void {
     const now = this.#parts.clock.monotonicMs();
-    for (const lot of this.#lots.values()) {
-      for (const queue of lot.queues.values()) {
-        if (queue.entries.length > 0 && queue.purse.canTake(now)) lot.offer(queue);
+    for (const limitGroup of this.#lots.values()) {
+      for (const queue of limitGroup.queues.values()) {
+        if (queue.entries.length > 0 && queue.purse.canTake(now)) limitGroup.offer(queue);
       }
     }
     this.#parts.onRights();

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import type { Permit } from "../../ports/store/working.ts";
+import type { Permit } from "../../ports/store/worker-store.ts";
 import { ChunkRun } from "../chunk/chunk-run.ts";
 import { nameScopes, SlotPermits } from "./slot-permits.ts";
 
 const LEASE = { step: 0, chunk: 0, fence: 1, start: 0, end: 9, locator: null };
-const REST = { histories: [], overrides: [], careful: false, final: false };
+const REST = { histories: [], overrides: [], guarded: false, final: false };
 
 function makeRun(batch: string, lane: string): ChunkRun {
   const lease = { ...LEASE, ...REST, batch, outcomes: new Uint8Array(3) };
@@ -72,20 +72,20 @@ describe("permits for handlers at once", () => {
       { scope: "lane/l1", slots: 3 },
     ];
     renew(half, 100);
-    expect([...permits.takeStuck()]).toEqual([]);
-    expect([...permits.takeStuck()]).toEqual([one]);
+    expect([...permits.findDeadlocked()]).toEqual([]);
+    expect([...permits.findDeadlocked()]).toEqual([one]);
     renew([{ scope: "batch/b1", slots: 1 }, half[1]!], 100);
-    expect([...permits.takeStuck()]).toEqual([]);
+    expect([...permits.findDeadlocked()]).toEqual([]);
     renew(half, 100);
-    expect([...permits.takeStuck()]).toEqual([]);
+    expect([...permits.findDeadlocked()]).toEqual([]);
     one.lose();
-    expect([...permits.takeStuck()]).toEqual([]);
+    expect([...permits.findDeadlocked()]).toEqual([]);
   });
 
   test("who waits below full caps, or is at work, is not stuck", () => {
     renew([{ scope: "batch/b1", slots: 0 }], 100);
-    permits.takeStuck();
-    expect([...permits.takeStuck()]).toEqual([]);
+    permits.findDeadlocked();
+    expect([...permits.findDeadlocked()]).toEqual([]);
     renew(
       [
         { scope: "batch/b2", slots: 1 },
@@ -95,8 +95,8 @@ describe("permits for handlers at once", () => {
     );
     permits.start(two);
     two.inFlight++;
-    permits.takeStuck();
-    expect([...permits.takeStuck()]).toEqual([]);
+    permits.findDeadlocked();
+    expect([...permits.findDeadlocked()]).toEqual([]);
   });
 
   test("of the narrowest and of the widest scope both count", () => {

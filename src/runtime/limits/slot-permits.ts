@@ -4,7 +4,7 @@
  * before each start.
  */
 import { nameCapScope } from "../../core/limits/caps.ts";
-import type { Permit } from "../../ports/store/working.ts";
+import type { Permit } from "../../ports/store/worker-store.ts";
 import type { ChunkRun } from "../chunk/chunk-run.ts";
 
 const LANES = nameCapScope("lane", "");
@@ -54,7 +54,7 @@ export class SlotPermits {
   readonly #questions = new Set<PermitQuestion>();
   /** Those that were found stuck by the last look. */
   #stuck: ReadonlySet<ChunkRun> = new Set();
-  /** Handlers of careful runs that are about to start. */
+  /** Handlers of guarded runs that are about to start. */
   readonly #reserved = new Map<ChunkRun, number>();
   /** About which questions at once were answered differently: there may be more than is held. */
   readonly #doubtful = new Set<string>();
@@ -68,7 +68,7 @@ export class SlotPermits {
    * Of each scope so many slots are held that all users together could not fill them: until they run
    * out nobody needs to be counted.
    */
-  #isRoomy = false;
+  #capNotBinding = false;
   #roomyUntil = 0;
 
   /** `onDoubt`: the store is to be asked about all permits once more; done when it was. */
@@ -210,7 +210,7 @@ export class SlotPermits {
 
   /** How many handlers of the run could start now. */
   countRoom({ facts }: ChunkRun, now: number): number {
-    if (this.#isRoomy && now < this.#roomyUntil) return Number.POSITIVE_INFINITY;
+    if (this.#capNotBinding && now < this.#roomyUntil) return Number.POSITIVE_INFINITY;
     let room = Number.POSITIVE_INFINITY;
     for (const held of this.#listHeld(facts.scopes)) {
       room = Math.min(room, now < held.until ? held.slots - held.active : 0);
@@ -229,7 +229,7 @@ export class SlotPermits {
    * the other worker may hold just the reverse, and neither would ever let go. Looked for after each
    * renewal, by which permits change hands otherwise.
    */
-  takeStuck(): ReadonlySet<ChunkRun> {
+  findDeadlocked(): ReadonlySet<ChunkRun> {
     const before = this.#stuck;
     const runs = [...this.#users].flatMap((user) => user.listRuns());
     this.#stuck = new Set(runs.filter((run) => this.#isStuck(run)));
@@ -237,8 +237,8 @@ export class SlotPermits {
   }
 
   #isStuck(run: ChunkRun): boolean {
-    // A careful run looks after itself.
-    if (run.lost || run.finished || run.inFlight > 0 || run.lease.careful) return false;
+    // A guarded run looks after itself.
+    if (run.lost || run.finished || run.inFlight > 0 || run.lease.guarded) return false;
     const held = this.#listHeld(run.facts.scopes);
     return held.some(({ slots }) => slots === 0) && held.some((one) => one.slots > one.active);
   }
@@ -271,11 +271,12 @@ export class SlotPermits {
     // Asked for every item, and mostly nothing is reserved.
     const reserved = this.#reserved.size === 0 ? 0 : (this.#reserved.get(run) ?? 0);
     if (reserved > 0) this.#reserved.set(run, reserved - 1);
-    else if (!this.#isRoomy) for (const held of this.#listHeld(run.facts.scopes)) held.active++;
+    else if (!this.#capNotBinding)
+      for (const held of this.#listHeld(run.facts.scopes)) held.active++;
   }
 
   end({ facts }: ChunkRun): void {
-    if (this.#isRoomy) return;
+    if (this.#capNotBinding) return;
     let wasFull = false;
     for (const held of this.#listHeld(facts.scopes)) {
       if (held.active >= held.slots) wasFull = true;
@@ -295,11 +296,11 @@ export class SlotPermits {
   /** What is held has changed: what runs already counts in each scope from now on. */
   #recount(): void {
     this.#lastScopes = null;
-    this.#isRoomy = true;
+    this.#capNotBinding = true;
     this.#roomyUntil = Number.POSITIVE_INFINITY;
     for (const [scope, held] of this.#held) {
       held.active = 0;
-      if (held.slots < this.#countSlotsMax(scope, held)) this.#isRoomy = false;
+      if (held.slots < this.#countSlotsMax(scope, held)) this.#capNotBinding = false;
       this.#roomyUntil = Math.min(this.#roomyUntil, held.until);
     }
     const count = ({ facts }: ChunkRun, handlers: number): void => {
@@ -349,8 +350,8 @@ function countNeeded(user: PermitUser, scope: string): number {
     // What is not read yet may be of any lane.
     if (scopes.length > 0 && !scopes.includes(scope)) continue;
     running += run.inFlight;
-    // A careful run has taken all of its items, and starts them later.
-    if (!run.lost) startable += run.lease.careful ? run.count : run.unstarted + run.waiting;
+    // A guarded run has taken all of its items, and starts them later.
+    if (!run.lost) startable += run.lease.guarded ? run.count : run.unstarted + run.waiting;
   }
   return Math.max(running, Math.min(user.countSlots(), running + startable));
 }

@@ -1,19 +1,19 @@
 /**
  * The limits of one step in one worker: which items need which tokens, who is told when a server
- * asks to be left alone, and what a careful run may start.
+ * asks to be left alone, and what a guarded run may start.
  */
 import { SLACK_MS_MAX } from "../../core/limits/token-bucket.ts";
 import { describeOutages, type StepPace } from "../../core/batch/step.ts";
 import { sleep } from "../../ports/clock.ts";
-import { namePaceBucket, type Supply } from "../../ports/store/limiting.ts";
+import { namePaceBucket, type TokenNeed } from "../../ports/store/token-store.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { LeasedChunk } from "../../ports/store/working.ts";
+import type { LeasedChunk } from "../../ports/store/worker-store.ts";
 import type { ChunkRun } from "../chunk/chunk-run.ts";
 import { checkItem } from "../pipeline/item-check.ts";
 import { Limiter, type LimiterParts, type Needs } from "./limiter.ts";
 import type { Step } from "../pipeline/step.ts";
-import { TokenPurse } from "./token-purse.ts";
-import { nameSupply, planRest, Queue } from "./waiting-items.ts";
+import { TokenBalance } from "./token-balance.ts";
+import { nameNeed, planLimitWait, Queue } from "./waiting-items.ts";
 
 export interface StepLimitsParts extends LimiterParts {
   readonly store: Store;
@@ -21,7 +21,7 @@ export interface StepLimitsParts extends LimiterParts {
   readonly onBadItem: (run: ChunkRun, index: number, item: unknown, error: unknown) => void;
 }
 
-/** What of a careful run may start, and until when. */
+/** What of a guarded run may start, and until when. */
 export interface Admission {
   readonly indexes: readonly number[];
   /** These may be asked for again, when the others have run. */
@@ -29,20 +29,20 @@ export interface Admission {
   readonly until: number;
 }
 
-/** A careful start is written down first, and that may take its time: as the last ones did. */
-const CAREFUL_SLACK_MS = 100;
-const CAREFUL_SLACK_MS_MIN = 20;
-const CAREFUL_SLACK_FACTOR = 4;
-/** A careful run waits this long for a token before it goes on without the item. */
-const CAREFUL_WAIT_MS = 1_000;
+/** A guarded start is written down first, and that may take its time: as the last ones did. */
+const GUARDED_SLACK_MS = 100;
+const GUARDED_SLACK_MS_MIN = 20;
+const GUARDED_SLACK_FACTOR = 4;
+/** A guarded run waits this long for a token before it goes on without the item. */
+const GUARDED_WAIT_MS = 1_000;
 
 export class StepLimits {
   readonly limiter: Limiter;
   readonly #parts: StepLimitsParts;
   /** What every item draws, where no look at it is needed: reading one is most of what it costs. */
-  readonly #fixed: Supply | null;
-  readonly #carefulPurses = new WeakMap<ChunkRun, Map<string, TokenPurse>>();
-  #carefulSlackMs = CAREFUL_SLACK_MS;
+  readonly #fixed: TokenNeed | null;
+  readonly #guardedPurses = new WeakMap<ChunkRun, Map<string, TokenBalance>>();
+  #guardedSlackMs = GUARDED_SLACK_MS;
   #admittedAt = 0;
 
   constructor(parts: StepLimitsParts) {
@@ -57,16 +57,16 @@ export class StepLimits {
     if (!this.#applyTo(run)) return false;
     const pace = describePace(run);
     if (this.#parts.step.rate === null || this.#fixed !== null) {
-      const needs = { supply: this.#fixed, pace };
-      if (this.limiter.letThrough(run, needs)) return false;
+      const needs = { tokenNeed: this.#fixed, pace };
+      if (this.limiter.admitWholeChunk(run, needs)) return false;
       this.limiter.addAlike(run, needs);
       return true;
     }
     let last: Needs | null = null;
     this.limiter.add(run, (index) => {
-      const supply = this.#readSupply(run, index);
-      if (supply === undefined) return null;
-      if (last?.supply !== supply) last = { supply, pace };
+      const tokenNeed = this.#readSupply(run, index);
+      if (tokenNeed === undefined) return null;
+      if (last?.tokenNeed !== tokenNeed) last = { tokenNeed, pace };
       return last;
     });
     return true;
@@ -75,7 +75,7 @@ export class StepLimits {
   /** What is left of one that could not start all of its items in time. */
   resume(run: ChunkRun): void {
     run.startUntil = Number.POSITIVE_INFINITY;
-    this.limiter.addAlike(run, { supply: this.#fixed, pace: describePace(run) });
+    this.limiter.addAlike(run, { tokenNeed: this.#fixed, pace: describePace(run) });
   }
 
   /** Whether its items need anything to be started. */
@@ -87,14 +87,14 @@ export class StepLimits {
   throttle(item: unknown, forMs: number): void {
     const { step, store, onFatal } = this.#parts;
     if (step.rate === null || item === undefined) return;
-    let supply: Supply;
+    let tokenNeed: TokenNeed;
     try {
-      supply = step.rate.readSupply(item);
+      tokenNeed = step.rate.readSupply(item);
     } catch {
       // Whatever it is, it was started: its key is its own affair.
       return;
     }
-    const { bucket, key } = supply;
+    const { bucket, key } = tokenNeed;
     this.limiter.close(bucket, key, forMs);
     store.closeBucket({ bucket, key }, forMs).catch(onFatal);
   }
@@ -114,7 +114,7 @@ export class StepLimits {
   }
 
   /**
-   * Which of a careful run's items may start now. They are started one wave at a time, after their
+   * Which of a guarded run's items may start now. They are started one wave at a time, after their
    * starts were written. Those that must wait until the first could not start any more come with a
    * later wave; the others go back with their chunk.
    */
@@ -124,10 +124,10 @@ export class StepLimits {
     const admitted: number[] = [];
     let until = Number.POSITIVE_INFINITY;
     for (const [at, index] of indexes.entries()) {
-      const supply = this.#readSupply(run, index);
-      if (supply === undefined) continue;
-      const needed = [pace, supply].filter((one) => one !== null);
-      const good = await this.#acquire(run, needed, until - this.#carefulSlackMs / 2);
+      const tokenNeed = this.#readSupply(run, index);
+      if (tokenNeed === undefined) continue;
+      const needed = [pace, tokenNeed].filter((one) => one !== null);
+      const good = await this.#acquire(run, needed, until - this.#guardedSlackMs / 2);
       if (good === "later") {
         return { indexes: admitted, later: indexes.slice(at), until: this.#note(until) };
       }
@@ -148,8 +148,8 @@ export class StepLimits {
     const now = this.#parts.clock.monotonicMs();
     if (until === Number.POSITIVE_INFINITY) return false;
     // As long as it takes, and not longer: for so long nobody else gets these tokens.
-    const tookMs = Math.max(CAREFUL_SLACK_MS_MIN, CAREFUL_SLACK_FACTOR * (now - this.#admittedAt));
-    this.#carefulSlackMs = Math.min(SLACK_MS_MAX, Math.max(tookMs, this.#carefulSlackMs / 2));
+    const tookMs = Math.max(GUARDED_SLACK_MS_MIN, GUARDED_SLACK_FACTOR * (now - this.#admittedAt));
+    this.#guardedSlackMs = Math.min(SLACK_MS_MAX, Math.max(tookMs, this.#guardedSlackMs / 2));
     return now >= until;
   }
 
@@ -159,20 +159,20 @@ export class StepLimits {
    */
   async #acquire(
     run: ChunkRun,
-    supplies: readonly Supply[],
+    supplies: readonly TokenNeed[],
     inTime: number,
   ): Promise<number | "later" | null> {
     const { clock } = this.#parts;
-    const purses: TokenPurse[] = [];
+    const purses: TokenBalance[] = [];
     let startAt = clock.monotonicMs();
-    for (const supply of supplies) {
-      const purse = await this.#fillPurse(run, supply);
+    for (const tokenNeed of supplies) {
+      const purse = await this.#fillPurse(run, tokenNeed);
       const now = clock.monotonicMs();
       const nextAt = purse.findNextAt(now);
-      if (purse.count(now) === 0 || nextAt - now > CAREFUL_WAIT_MS) {
-        const limit = new Queue(supply);
-        limit.purse.holdUp = purse.holdUp;
-        run.rest = planRest({ startAt: nextAt, limit }, run, now);
+      if (purse.count(now) === 0 || nextAt - now > GUARDED_WAIT_MS) {
+        const limit = new Queue(tokenNeed);
+        limit.purse.waitReason = purse.waitReason;
+        run.limitWait = planLimitWait({ startAt: nextAt, limit }, run, now);
         return null;
       }
       purses.push(purse);
@@ -183,35 +183,35 @@ export class StepLimits {
     const now = clock.monotonicMs();
     if (purses.some((purse) => !purse.canTake(now))) {
       // One was lost while another was waited for, and would be the next time: they must last longer.
-      this.#carefulSlackMs = Math.min(SLACK_MS_MAX, 2 * this.#carefulSlackMs);
+      this.#guardedSlackMs = Math.min(SLACK_MS_MAX, 2 * this.#guardedSlackMs);
       return null;
     }
     return Math.min(...purses.map((purse) => purse.take(now) ?? now));
   }
 
-  /** The tokens of one bucket that a careful run holds; draws one when there is none. */
-  async #fillPurse(run: ChunkRun, supply: Supply): Promise<TokenPurse> {
+  /** The tokens of one bucket that a guarded run holds; draws one when there is none. */
+  async #fillPurse(run: ChunkRun, tokenNeed: TokenNeed): Promise<TokenBalance> {
     const { store, clock } = this.#parts;
-    const purses = this.#carefulPurses.get(run) ?? new Map<string, TokenPurse>();
-    this.#carefulPurses.set(run, purses);
-    const name = nameSupply(supply);
-    const purse = purses.get(name) ?? new TokenPurse();
+    const purses = this.#guardedPurses.get(run) ?? new Map<string, TokenBalance>();
+    this.#guardedPurses.set(run, purses);
+    const name = nameNeed(tokenNeed);
+    const purse = purses.get(name) ?? new TokenBalance();
     purses.set(name, purse);
     const askedAt = clock.monotonicMs();
     if (purse.count(askedAt) > 0) return purse;
     try {
-      const slackMs = Math.max(this.#carefulSlackMs, this.limiter.computeSlackMs());
-      const [grant] = await store.draw([{ ...supply, count: 1 }], slackMs);
+      const slackMs = Math.max(this.#guardedSlackMs, this.limiter.computeSlackMs());
+      const [grant] = await store.draw([{ ...tokenNeed, count: 1 }], slackMs);
       if (grant !== undefined) purse.add(grant, askedAt, clock.monotonicMs());
     } catch (error) {
       // Its item goes on without a token, and comes with its chunk's next run.
-      if (this.limiter.setbacks.note(error) === null) throw error;
+      if (this.limiter.loopBackoff.note(error) === null) throw error;
     }
     return purse;
   }
 
   /** Undefined when the item cannot be started, and has failed by that. */
-  #readSupply(run: ChunkRun, index: number): Supply | null | undefined {
+  #readSupply(run: ChunkRun, index: number): TokenNeed | null | undefined {
     const { step, onBadItem } = this.#parts;
     if (step.rate === null) return null;
     if (this.#fixed !== null) return this.#fixed;
@@ -235,7 +235,7 @@ export class StepLimits {
   }
 }
 
-function describePace({ pace, lease }: ChunkRun): Supply | null {
+function describePace({ pace, lease }: ChunkRun): TokenNeed | null {
   if (pace === null) return null;
   const ref = namePaceBucket(lease.batch, lease.step);
   return { ...ref, spec: { kind: "pace", ...pace }, cost: 1 };

@@ -1,9 +1,9 @@
 /** For what tokens are to be drawn: items that wait without one, and could be started. */
-import type { TokenDraw } from "../../ports/store/limiting.ts";
-import type { Lot, Queue } from "./waiting-items.ts";
+import type { TokenDraw } from "../../ports/store/token-store.ts";
+import type { LimitGroup, Queue } from "./waiting-items.ts";
 
 export interface Demand {
-  readonly lot: Lot;
+  readonly limitGroup: LimitGroup;
   readonly queue: Queue;
   readonly draw: TokenDraw;
 }
@@ -20,32 +20,33 @@ const DRAWS_MAX = 500;
  * `ended` says how many calls have ended since the last answer.
  */
 export function listDemands(
-  lots: readonly Lot[],
+  lots: readonly LimitGroup[],
   { startable: most, ended }: { readonly startable: number; readonly ended: number },
   now: number,
 ): Demand[] {
   let startable = most;
   const demands: Demand[] = [];
-  const want = (lot: Lot, queue: Queue, waiting: number): void => {
+  const want = (limitGroup: LimitGroup, queue: Queue, waiting: number): void => {
     const held = queue.purse.count(now);
     const mayAsk = queue.purse.askAt <= now && demands.length < DRAWS_MAX;
     const usable = Math.min(waiting, startable, mayAsk ? startable : held);
-    if (lot.pace !== queue) startable -= usable;
+    if (limitGroup.pace !== queue) startable -= usable;
     const count = usable - held;
     const isEnough = held >= HELD_ENOUGH && held * 2 >= usable;
-    if (count > 0 && !isEnough) demands.push({ lot, queue, draw: { ...queue.supply, count } });
+    if (count > 0 && !isEnough)
+      demands.push({ limitGroup, queue, draw: { ...queue.tokenNeed, count } });
   };
-  for (const lot of lots) {
-    const { pace } = lot;
-    if (pace !== null) want(lot, pace, lot.waiting);
+  for (const limitGroup of lots) {
+    const { pace } = limitGroup;
+    if (pace !== null) want(limitGroup, pace, limitGroup.waiting);
     // What its pace holds back anyway needs no tokens of its keys.
     if (pace !== null && pace.purse.count(now) === 0) continue;
-    for (const queue of lot.queues.values()) {
+    for (const queue of limitGroup.queues.values()) {
       // Where thousands of one key go through in no time there will be more of them.
-      const isOnly = pace === null && lots.length === 1 && lot.queues.size === 1;
-      const isQuick = ended >= QUICK_MIN && queue.purse.holdUp === null;
+      const isOnly = pace === null && lots.length === 1 && limitGroup.queues.size === 1;
+      const isQuick = ended >= QUICK_MIN && queue.purse.waitReason === null;
       const waiting = isOnly && isQuick ? startable : queue.waiting;
-      if (waiting > 0) want(lot, queue, waiting);
+      if (waiting > 0) want(limitGroup, queue, waiting);
     }
   }
   return demands;

@@ -3,11 +3,11 @@
  * pace of its own is a lot of its own: its items need one of the batch's tokens as well. Items of
  * one key start in order; keys take turns.
  */
-import type { HoldUp } from "../../core/limits/bucket.ts";
-import type { Rest } from "../../core/items/report.ts";
-import type { Supply } from "../../ports/store/limiting.ts";
+import type { WaitReason } from "../../core/limits/bucket.ts";
+import type { LimitWait } from "../../core/items/report.ts";
+import type { TokenNeed } from "../../ports/store/token-store.ts";
 import type { ChunkRun } from "../chunk/chunk-run.ts";
-import { TokenPurse } from "./token-purse.ts";
+import { TokenBalance } from "./token-balance.ts";
 
 export interface StartRight {
   readonly run: ChunkRun;
@@ -26,8 +26,8 @@ interface Entry {
 
 /** Something that tokens are asked for. */
 export class Queue {
-  readonly supply: Supply;
-  readonly purse = new TokenPurse();
+  readonly tokenNeed: TokenNeed;
+  readonly purse = new TokenBalance();
   entries: Entry[] = [];
   /** Items in them. */
   waiting = 0;
@@ -38,13 +38,13 @@ export class Queue {
   /** Until when what was given back will have had its turn. */
   backlogUntil = 0;
 
-  constructor(supply: Supply) {
-    this.supply = supply;
+  constructor(tokenNeed: TokenNeed) {
+    this.tokenNeed = tokenNeed;
   }
 
   /** The time between two starts in the long run. */
   get everyMs(): number {
-    const { spec, cost } = this.supply;
+    const { spec, cost } = this.tokenNeed;
     if (spec.kind === "open") return 0;
     return spec.kind === "rate" ? (1_000 * cost) / spec.perSecond : spec.everyMs / spec.items;
   }
@@ -53,11 +53,11 @@ export class Queue {
 /** Where nothing limits a key: its purse is open for ever. */
 export const UNLIMITED = "";
 
-export function nameSupply({ cost, bucket, key }: Supply): string {
+export function nameNeed({ cost, bucket, key }: TokenNeed): string {
   return `${cost} ${bucket} ${key}`;
 }
 
-export class Lot {
+export class LimitGroup {
   /** The tokens of the batch's own pace; null when it has none. */
   readonly pace: Queue | null;
   readonly queues = new Map<string, Queue>();
@@ -67,18 +67,18 @@ export class Lot {
   waiting = 0;
   readonly #mayStart: (run: ChunkRun, now: number) => boolean;
 
-  constructor(pace: Supply | null, mayStart: (run: ChunkRun, now: number) => boolean) {
+  constructor(pace: TokenNeed | null, mayStart: (run: ChunkRun, now: number) => boolean) {
     this.pace = pace === null ? null : new Queue(pace);
     this.#mayStart = mayStart;
   }
 
   /** Items that come one after the other; with no supply they need no token of their own. */
-  add(run: ChunkRun, indexes: readonly number[], supply: Supply | null, now: number): void {
-    const name = supply === null ? UNLIMITED : nameSupply(supply);
+  add(run: ChunkRun, indexes: readonly number[], tokenNeed: TokenNeed | null, now: number): void {
+    const name = tokenNeed === null ? UNLIMITED : nameNeed(tokenNeed);
     let queue = this.queues.get(name);
     if (queue === undefined) {
-      queue = new Queue(supply ?? { bucket: "", key: "", spec: { kind: "open" }, cost: 1 });
-      if (supply === null) queue.purse.add(FOREVER, now, now);
+      queue = new Queue(tokenNeed ?? { bucket: "", key: "", spec: { kind: "open" }, cost: 1 });
+      if (tokenNeed === null) queue.purse.add(FOREVER, now, now);
       this.queues.set(name, queue);
     }
     queue.purse.lookAgain();
@@ -197,7 +197,7 @@ export class Lot {
   }
 
   #computePaceMs(place: number): number {
-    const spec = this.pace?.supply.spec;
+    const spec = this.pace?.tokenNeed.spec;
     if (spec?.kind !== "pace") return 0;
     return spec.smooth
       ? (place * spec.everyMs) / spec.items
@@ -220,16 +220,17 @@ export interface Turn {
  * may; others wait behind those that were given back before them, so that each is looked at about
  * once and not whenever anything may start.
  */
-export function planRest({ startAt, limit }: Turn, run: ChunkRun, now: number): Rest {
-  const { supply, purse } = limit;
+export function planLimitWait({ startAt, limit }: Turn, run: ChunkRun, now: number): LimitWait {
+  const { tokenNeed, purse } = limit;
   const at = run.hasStarted ? startAt : Math.max(startAt, limit.backlogUntil);
   limit.backlogUntil = Math.max(limit.backlogUntil, at) + run.waiting * limit.everyMs;
-  const holdUp: HoldUp = purse.holdUp ?? (supply.spec.kind === "pace" ? "pace" : "rate");
-  const restMsMax = holdUp === "closed" ? CLOSED_REST_MS_MAX : REST_MS_MAX;
+  const waitReason: WaitReason =
+    purse.waitReason ?? (tokenNeed.spec.kind === "pace" ? "pace" : "rate");
+  const restMsMax = waitReason === "closed" ? CLOSED_REST_MS_MAX : REST_MS_MAX;
   return {
     inMs: Math.ceil(Math.min(Math.max(at - now, 1), restMsMax)),
-    holdUp,
-    key: supply.key === "" ? null : supply.key,
+    waitReason,
+    key: tokenNeed.key === "" ? null : tokenNeed.key,
   };
 }
 
@@ -244,5 +245,5 @@ const FOREVER = {
   usableMs: Number.POSITIVE_INFINITY,
   nextInMs: 0,
   open: true,
-  holdUp: null,
+  waitReason: null,
 } as const;

@@ -1,6 +1,6 @@
 /** The spans of batches that this engine has submitted and that have not ended. */
 import { SpanKind } from "@opentelemetry/api";
-import type { Submission } from "../../ports/store/conducting.ts";
+import type { Submission } from "../../ports/store/conductor-store.ts";
 import { Trace } from "./tracing.ts";
 
 /** More are ended at once: a submitter that lives for years must not keep them all. */

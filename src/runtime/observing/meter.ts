@@ -13,7 +13,7 @@ import {
   type OutcomeMap,
   SKIPPED,
 } from "../../core/items/outcome-map.ts";
-import type { Report } from "../../ports/store/working.ts";
+import type { Report } from "../../ports/store/worker-store.ts";
 
 /** What of a chunk was counted so far: of two reports about it only the difference is new. */
 export interface RunMark {

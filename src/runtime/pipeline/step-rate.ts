@@ -2,7 +2,7 @@
 import { type BucketSpec, RATE_BUCKETS } from "../../core/limits/bucket.ts";
 import { PermanentError } from "../../core/base/errors.ts";
 import type { Rate } from "../../core/limits/token-bucket.ts";
-import type { Supply } from "../../ports/store/limiting.ts";
+import type { TokenNeed } from "../../ports/store/token-store.ts";
 import { checkKey } from "./item-key.ts";
 import type { CheckedRate } from "./rate-check.ts";
 
@@ -10,9 +10,9 @@ export interface StepRate {
   /** `rate/<name>`: steps and pipelines that say the same name share it. */
   readonly bucket: string;
   /** What every item draws, whatever it is; null where it depends on the item. */
-  readonly fixed: Supply | null;
+  readonly fixed: TokenNeed | null;
   /** What an item draws; throws a `PermanentError` when it can never start. */
-  readSupply(item: unknown): Supply;
+  readSupply(item: unknown): TokenNeed;
 }
 
 /** The name of all items' key where a rate has none. */

@@ -5,11 +5,11 @@
 import { describeError, SluiceError, TransientError } from "../../core/base/errors.ts";
 import { type RetryPolicy, computeBackoffMs } from "../../core/base/retry.ts";
 import { type Clock, sleep } from "../../ports/clock.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Random } from "../../ports/random.ts";
 import type { SliceItems, Source } from "../../ports/source.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { LeasedChunk } from "../../ports/store/working.ts";
+import type { LeasedChunk } from "../../ports/store/worker-store.ts";
 import { afterAwake } from "../system/awake-timer.ts";
 import { isSource, openSource } from "./open-source.ts";
 import { readManifest } from "./manifest.ts";

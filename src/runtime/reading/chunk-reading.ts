@@ -1,11 +1,11 @@
 /** Reads what leased chunks of one batch hold, and claims their contents where none may come twice. */
 import { SluiceError } from "../../core/base/errors.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { SliceItems } from "../../ports/source.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { ChunkRun } from "../chunk/chunk-run.ts";
 import { claimContents } from "./content-claims.ts";
-import type { Heart } from "../health/heart.ts";
+import type { WorkerHealth } from "../health/worker-health.ts";
 import type { ReaderPool } from "./reader-pool.ts";
 import { nameScopes } from "../limits/slot-permits.ts";
 import type { Step } from "../pipeline/step.ts";
@@ -15,7 +15,7 @@ export interface ChunkReadingParts {
   readonly store: Store;
   readonly step: Step;
   readonly readers: ReaderPool;
-  readonly heart?: Heart | undefined;
+  readonly health?: WorkerHealth | undefined;
 }
 
 /** `failed`: the source cannot give them. */
@@ -42,7 +42,7 @@ function traceChunk(batch: BatchSnapshot, step: Step, { lease }: ChunkRun): Trac
 export async function readChunks(
   id: string,
   runs: readonly ChunkRun[],
-  { store, step, readers, heart }: ChunkReadingParts,
+  { store, step, readers, health }: ChunkReadingParts,
 ): Promise<ReadResult> {
   const batch = readers.find(id)?.batch ?? (await store.getBatch(id));
   if (batch === null) throw new SluiceError("UNKNOWN_BATCH", `batch ${id} has vanished`);
@@ -51,7 +51,7 @@ export async function readChunks(
   try {
     const read = (): Promise<readonly SliceItems[]> =>
       readers.open(batch).read(runs.map(({ lease }) => lease));
-    contents = await (heart === undefined ? read() : heart.during(read));
+    contents = await (health === undefined ? read() : health.during(read));
   } catch (error) {
     return { kind: "failed", error };
   }

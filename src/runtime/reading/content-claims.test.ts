@@ -4,7 +4,7 @@ import { toWords } from "../../../test/support/outcome-words.ts";
 import { createOutcomeMap } from "../../core/items/outcome-map.ts";
 import type { ItemContent } from "../../core/items/report.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { ContentClaim, ItemHistory, LeaseRef } from "../../ports/store/working.ts";
+import type { ContentClaim, ItemHistory, LeaseRef } from "../../ports/store/worker-store.ts";
 import { ChunkRun } from "../chunk/chunk-run.ts";
 import { claimContents } from "./content-claims.ts";
 import { definePipeline } from "../pipeline/pipeline.ts";
@@ -35,7 +35,7 @@ function makeRun(items: readonly unknown[], histories: readonly ItemHistory[] = 
     outcomes,
     histories,
     overrides: [],
-    careful: false,
+    guarded: false,
     final: false,
   };
   const run = new ChunkRun(lease, { leaseUntil: 15_000, now: 0 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { SluiceError } from "../../core/base/errors.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
-import type { ResultPage } from "../../ports/store/reading.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
+import type { ResultPage } from "../../ports/store/query-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { SourceContext } from "../pipeline/contexts.ts";
 import { openSource } from "./open-source.ts";

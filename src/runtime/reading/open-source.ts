@@ -1,7 +1,7 @@
 /** Makes a step's source from a batch's recorded input and from what earlier steps found. */
 import { describeError, SluiceError } from "../../core/base/errors.ts";
 import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Source, SourceLike } from "../../ports/source.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { SourceContext } from "../pipeline/contexts.ts";

@@ -1,7 +1,7 @@
 /** The readers that a worker keeps open, one for each batch, so that leases share their files. */
 import { describeError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Random } from "../../ports/random.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { BatchReader } from "./batch-reader.ts";

@@ -3,7 +3,7 @@ import { TransientError, PermanentError } from "../../core/base/errors.ts";
 import { listSecrets, makeRedact } from "../../core/base/redact.ts";
 import type { ChunkRun } from "../chunk/chunk-run.ts";
 import { checkItem } from "../pipeline/item-check.ts";
-import { Call, makeIdempotencyKey } from "./item-context.ts";
+import { HandlerCall, makeIdempotencyKey } from "./item-context.ts";
 import { readOutcome } from "../pipeline/outcomes.ts";
 import { redactError } from "../system/redact-error.ts";
 import type { ChunkContext, ChunkItem } from "../pipeline/contexts.ts";
@@ -31,10 +31,10 @@ export async function callForChunk(
   listener: ChunkCallListener,
 ): Promise<void> {
   // From the beginning, as checking the items counts as the handler's time.
-  const call = new Call(run, step, undefined, 0);
-  slot.call = call;
+  const handlerCall = new HandlerCall(run, step, undefined, 0);
+  slot.handlerCall = handlerCall;
   const entries = await readEntries(step, run, indexes, slot, listener);
-  if (entries.length === 0 || slot.abandoned || call.stopReason !== null) return;
+  if (entries.length === 0 || slot.abandoned || handlerCall.stopReason !== null) return;
   if (listener.isLate()) return;
   const find = makeFinder(run, entries);
   const context: ChunkContext = {
@@ -45,27 +45,30 @@ export async function callForChunk(
     final: run.lease.final,
     // Read through, so that a signal is made only for a handler that asks for one.
     get signal(): AbortSignal {
-      return call.signal;
+      return handlerCall.signal;
     },
     get cpu(): ChunkContext["cpu"] {
-      return call.cpu;
+      return handlerCall.cpu;
     },
-    emit: (item, topic, message) => call.emitFor(find("emit", item).position, topic, message),
+    emit: (item, topic, message) =>
+      handlerCall.emitFor(find("emit", item).position, topic, message),
     commitWith: (item, sql, values) =>
-      call.commitFor(find("commitWith", item).position, sql, values),
+      handlerCall.commitFor(find("commitWith", item).position, sql, values),
     record: (item, state, details) => {
       const { position, given } = find("record", item);
-      call.recordFor(position, given.key, state, details);
+      handlerCall.recordFor(position, given.key, state, details);
     },
   };
   let answers: readonly unknown[];
   try {
     const given = entries.map((entry) => entry.given);
-    const answered = call.invokeForMany(given.length, () => step.processChunk?.(given, context));
+    const answered = handlerCall.invokeForMany(given.length, () =>
+      step.processChunk?.(given, context),
+    );
     answers = checkAnswers(await answered, given.length);
   } catch (error) {
     if (slot.abandoned) return;
-    call.end(error);
+    handlerCall.end(error);
     // It is told of each item, and may quote any of them.
     const redact = makeRedact(entries.flatMap(({ given }) => listSecrets(given.item)));
     const safe = redactError(error, redact);
@@ -73,7 +76,7 @@ export async function callForChunk(
     return;
   }
   if (slot.abandoned) return;
-  call.end();
+  handlerCall.end();
   for (const [at, { position, given }] of entries.entries()) {
     noteAnswer(position, given, answers[at], listener);
   }

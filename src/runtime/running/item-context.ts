@@ -9,10 +9,10 @@ import type { ItemMessage } from "../../core/items/item-message.ts";
 import type { ChunkRun } from "../chunk/chunk-run.ts";
 import type { ItemContext } from "../pipeline/contexts.ts";
 import { CpuCall } from "../cpu/cpu-call.ts";
-import { Emitted } from "../chunk/emitted.ts";
+import { MessageBuffer } from "../chunk/message-buffer.ts";
 import { refuseState } from "../chunk/ledger-lines.ts";
 import { recordState } from "../chunk/record-state.ts";
-import { QueuedStatements } from "../chunk/queued-statements.ts";
+import { StatementBuffer } from "../chunk/statement-buffer.ts";
 import type { RunFacts } from "../chunk/run-facts.ts";
 import type { Step } from "../pipeline/step.ts";
 import { StopSignal } from "../system/stop-signals.ts";
@@ -21,7 +21,7 @@ import type { Trace } from "../observing/tracing.ts";
 const NO_MESSAGES: readonly ItemMessage[] = [];
 const NO_STATEMENTS: readonly ItemStatement[] = [];
 
-export class Call implements ItemContext {
+export class HandlerCall implements ItemContext {
   readonly #run: ChunkRun;
   readonly #step: Step;
   readonly #item: unknown;
@@ -34,9 +34,9 @@ export class Call implements ItemContext {
   #isGivenUp = false;
   #isOver = false;
   /** By position; made when something is emitted. */
-  #emitted: Map<number, Emitted> | null = null;
+  #emitted: Map<number, MessageBuffer> | null = null;
   /** By position; made when a statement is queued. */
-  #queued: Map<number, QueuedStatements> | null = null;
+  #queued: Map<number, StatementBuffer> | null = null;
 
   /** Made when something is to be computed. */
   #cpu: CpuCall | null = null;
@@ -119,9 +119,10 @@ export class Call implements ItemContext {
   emitFor(position: number, topic: string, message: unknown): void {
     this.#refuseLate(position, { code: "LATE_EMIT", deed: `emitted to ${topic}` });
     this.#emitted ??= new Map();
-    const emitted = this.#emitted.get(position) ?? new Emitted(position, this.#step.topics);
-    this.#emitted.set(position, emitted);
-    emitted.add(topic, message, this.traceparent);
+    const messageBuffer =
+      this.#emitted.get(position) ?? new MessageBuffer(position, this.#step.topics);
+    this.#emitted.set(position, messageBuffer);
+    messageBuffer.add(topic, message, this.traceparent);
   }
 
   listEmitted(position: number): readonly ItemMessage[] {
@@ -138,7 +139,7 @@ export class Call implements ItemContext {
     this.#refuseLate(position, { code: "LATE_STATEMENT", deed: "called commitWith" });
     if (!this.#run.facts.hasSql) throw refuseWithoutSql();
     this.#queued ??= new Map();
-    const queued = this.#queued.get(position) ?? new QueuedStatements();
+    const queued = this.#queued.get(position) ?? new StatementBuffer();
     this.#queued.set(position, queued);
     queued.add(sql, values);
   }

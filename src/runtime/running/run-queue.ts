@@ -1,5 +1,5 @@
 /**
- * Chunks in hand whose items may start, in order. One that must run carefully holds up those behind
+ * Chunks in hand whose items may start, in order. One that must run guarded holds up those behind
  * it; one whose batch, lane or pipeline is at its cap lets them pass.
  */
 import type { ChunkRun } from "../chunk/chunk-run.ts";
@@ -113,7 +113,7 @@ export class RunQueue {
     const areCapped = this.#permits.areNeeded;
     for (let at = from; at < this.#runs.length; at++) {
       const run = this.#runs[at] as ChunkRun;
-      if (run.lease.careful) return -1;
+      if (run.lease.guarded) return -1;
       if (!areCapped || this.#permits.mayStart(run, now)) return at;
     }
     return -1;

@@ -1,9 +1,9 @@
 /** One place for a handler call; a runner has as many as its pipeline has handlers at once. */
 import type { ChunkRun } from "../chunk/chunk-run.ts";
-import type { Call } from "./item-context.ts";
+import type { HandlerCall } from "./item-context.ts";
 
 export interface Slot {
-  call: Call | null;
+  handlerCall: HandlerCall | null;
   run: ChunkRun | null;
   /** The position that the call answers for; with `processChunk` the first of several. */
   index: number;
@@ -19,7 +19,7 @@ export interface Slot {
 
 export function makeSlot(startedAt: number, onAbandon: () => void): Slot {
   return {
-    call: null,
+    handlerCall: null,
     run: null,
     index: -1,
     more: [],

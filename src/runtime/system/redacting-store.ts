@@ -6,7 +6,7 @@
 import type { Act } from "../../core/batch/batch.ts";
 import type { Redact } from "../../core/base/redact.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { Report } from "../../ports/store/working.ts";
+import type { Report } from "../../ports/store/worker-store.ts";
 
 export function makeRedactingStore(store: Store, redact: Redact): Store {
   const clean = <Told extends { readonly code: string; readonly message: string }>(
@@ -24,8 +24,8 @@ export function makeRedactingStore(store: Store, redact: Redact): Store {
   };
 }
 
-type Acts = "cancel" | "pause" | "resume" | "moveInLane" | "redrive" | "editLetter";
-type FurtherActs = "discardLetters" | "setLimit" | "eraseDetails";
+type Acts = "cancel" | "pause" | "resume" | "moveInLane" | "redrive" | "editDeadLetter";
+type FurtherActs = "discardDeadLetters" | "setLimit" | "eraseDetails";
 
 /** What people do, with their reasons. */
 function redactActs(store: Store, redact: Redact): Pick<Store, Acts | FurtherActs> {
@@ -40,8 +40,8 @@ function redactActs(store: Store, redact: Redact): Pick<Store, Acts | FurtherAct
     resume: (scope, act) => store.resume(scope, clean(act)),
     moveInLane: (batch, move, act) => store.moveInLane(batch, move, clean(act)),
     redrive: (batch, request) => store.redrive(batch, clean(request)),
-    editLetter: (batch, request) => store.editLetter(batch, clean(request)),
-    discardLetters: (batch, request) => store.discardLetters(batch, clean(request)),
+    editDeadLetter: (batch, request) => store.editDeadLetter(batch, clean(request)),
+    discardDeadLetters: (batch, request) => store.discardDeadLetters(batch, clean(request)),
     setLimit: (request, act) => store.setLimit(request, clean(act)),
     eraseDetails: (batch, kept, act) => store.eraseDetails(batch, kept, clean(act)),
   };

@@ -1,27 +1,27 @@
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../test/support/manual-clock.ts";
-import { Gate, type Pausable } from "../running/gate.ts";
-import { TurnTaker } from "../running/turn-taker.ts";
-import { Wake } from "./wake.ts";
+import { ExclusiveRun, type Pausable } from "../running/exclusive-run.ts";
+import { EventLoopYield } from "../running/event-loop-yield.ts";
+import { ChangeSignal } from "./change-signal.ts";
 
 describe("a wake-up", () => {
   test("ends the wait that is on, and leaves no timer", async () => {
     const clock = new ManualClock();
-    const wake = new Wake(clock);
-    const waiting = wake.wait(60_000);
-    wake.notify();
+    const changed = new ChangeSignal(clock);
+    const waiting = changed.wait(60_000);
+    changed.notify();
     await waiting;
     expect(clock.waiting).toBe(0);
   });
 
   test("that comes just before the wait is not lost, and counts once", async () => {
     const clock = new ManualClock();
-    const wake = new Wake(clock);
-    wake.notify();
-    wake.notify();
-    await wake.wait(60_000);
+    const changed = new ChangeSignal(clock);
+    changed.notify();
+    changed.notify();
+    await changed.wait(60_000);
     let over = false;
-    const second = wake.wait(1_000).then(() => {
+    const second = changed.wait(1_000).then(() => {
       over = true;
     });
     await clock.turn();
@@ -32,10 +32,10 @@ describe("a wake-up", () => {
 
   test("can be forgotten", async () => {
     const clock = new ManualClock();
-    const wake = new Wake(clock);
-    wake.notify();
-    wake.reset();
-    const waiting = wake.wait(10);
+    const changed = new ChangeSignal(clock);
+    changed.notify();
+    changed.reset();
+    const waiting = changed.wait(10);
     expect(clock.waiting).toBe(1);
     await clock.run(10);
     await waiting;
@@ -58,12 +58,12 @@ describe("the gate", () => {
 
   test("runs an act while all are quiet, one act at a time", async () => {
     const clock = new ManualClock();
-    const gate = new Gate();
+    const exclusiveRun = new ExclusiveRun();
     const log: string[] = [];
     const members = [makeMember(log, "a"), makeMember(log, "b")];
-    for (const member of members) gate.join(member);
-    const first = gate.runAlone(async () => void log.push("first"));
-    const second = gate.runAlone(async () => void log.push("second"));
+    for (const member of members) exclusiveRun.join(member);
+    const first = exclusiveRun.runAlone(async () => void log.push("first"));
+    const second = exclusiveRun.runAlone(async () => void log.push("second"));
     await clock.turn();
     expect(log).toEqual(["a pauses", "b pauses"]);
     members[0]?.quiet();
@@ -76,13 +76,13 @@ describe("the gate", () => {
   });
 
   test("opens again when the act fails, and for whoever has left it does not wait", async () => {
-    const gate = new Gate();
+    const exclusiveRun = new ExclusiveRun();
     const log: string[] = [];
-    const leave = gate.join(makeMember(log, "gone"));
+    const leave = exclusiveRun.join(makeMember(log, "gone"));
     leave();
-    const failing = gate.runAlone(() => Promise.reject(new Error("no")));
+    const failing = exclusiveRun.runAlone(() => Promise.reject(new Error("no")));
     await expect(failing).rejects.toThrow("no");
-    await gate.runAlone(async () => void log.push("next"));
+    await exclusiveRun.runAlone(async () => void log.push("next"));
     expect(log).toEqual(["next"]);
   });
 });
@@ -100,7 +100,7 @@ test("slots that wait for their turn share one", async () => {
     after: (delayMs: number, callback: () => void) => clock.after(delayMs, callback),
     turn,
   };
-  const taker = new TurnTaker(counting);
+  const taker = new EventLoopYield(counting);
   expect(taker.isDue(clock.monotonicMs())).toBe(true);
   await Promise.all([taker.take(), taker.take(), taker.take()]);
   expect(turns).toBe(1);

@@ -5,10 +5,10 @@
  */
 import { isEnded } from "../../core/batch/batch.ts";
 import type { ReportResult } from "../../core/batch/chunk.ts";
-import type { ActResult } from "../../ports/store/conducting.ts";
-import type { PruneResult } from "../../ports/store/operating.ts";
+import type { ActResult } from "../../ports/store/conductor-store.ts";
+import type { PruneResult } from "../../ports/store/operator-store.ts";
 import { STORE_VERBS, type StoreVerb } from "../../ports/store/store-verbs.ts";
-import type { Report, SweepResult, WorkResult } from "../../ports/store/working.ts";
+import type { Report, SweepResult, WorkResult } from "../../ports/store/worker-store.ts";
 
 /** A call of the store that was answered. */
 export interface AnsweredCall {
@@ -84,8 +84,8 @@ const CHANGES: { readonly [Verb in StoreVerb]?: (call: AnsweredCall) => boolean 
   setLanePolicy: always,
   moveInLane: isDone,
   redrive: isDone,
-  editLetter: answersTrue,
-  discardLetters: ({ answer }) => (answer as number) > 0,
+  editDeadLetter: answersTrue,
+  discardDeadLetters: ({ answer }) => (answer as number) > 0,
   prune: hasPruned,
   work: (call) => hasReport(call, ["settled", "kept", "yielded"]) || hasLeased(call),
   claimContents: ({ answer }) => answer !== null && (answer as readonly unknown[]).length > 0,

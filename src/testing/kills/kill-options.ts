@@ -3,7 +3,7 @@ import type { BatchState } from "../../core/batch/batch.ts";
 import type { Counts } from "../../core/batch/counts.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { OptionProblems } from "../../core/events/option-problems.ts";
-import type { DeadLetter } from "../../ports/store/reading.ts";
+import type { DeadLetter } from "../../ports/store/query-store.ts";
 import type { ItemResultView } from "../../runtime/engine/batch-handle.ts";
 import type { Engine, SubmitOptions } from "../../runtime/engine/engine.ts";
 import type { Pipeline } from "../../runtime/pipeline/pipeline.ts";

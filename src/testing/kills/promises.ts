@@ -7,8 +7,8 @@ import { isEnded } from "../../core/batch/batch.ts";
 import { verifyChain } from "../../core/ledger/chain.ts";
 import { canonicalize } from "../../core/base/canonical-json.ts";
 import { type Counts, isConserved } from "../../core/batch/counts.ts";
-import type { BatchSnapshot } from "../../ports/store/conducting.ts";
-import type { LedgerLink } from "../../ports/store/ledger.ts";
+import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
+import type { LedgerLink } from "../../ports/store/ledger-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 
 const PAGE = 1_000;

@@ -55,10 +55,8 @@ async function refuse(data: string, ...args: readonly string[]): Promise<string>
 async function refuseManifest(name: string, content: string): Promise<string> {
   await writeFile(join(folder, name), content);
   const err = await refuse(`${name}-data`, "ingest", name, "--config", "c.json");
-  expect(err).toMatch(
-    /^error BAD_MANIFEST: the manifest .* cannot be used, and nothing of it was:/,
-  );
-  expect(err).toMatch(/\nhint: Mend these lines/);
+  expect(err).toMatch(/^error BAD_MANIFEST: the manifest .* cannot be used; nothing was ingested:/);
+  expect(err).toMatch(/\nhint: Fix these lines/);
   return err;
 }
 
@@ -73,7 +71,7 @@ describe.concurrent("a manifest", () => {
       JSON.stringify({ ...entry, site: "b" }),
     ];
     const err = await refuseManifest("bad.jsonl", lines.join("\n"));
-    expect(err).toMatch(/line 2: it is no JSON/);
+    expect(err).toMatch(/line 2: it is not valid JSON/);
     expect(err).toMatch(/line 3: document: must not hold control characters/);
     expect(err).toMatch(/line 4: site: must be 1 to 63 letters/);
     expect(err).toMatch(/line 5: Unrecognized key: .*\\u\{1b\}/);
@@ -103,7 +101,7 @@ describe.concurrent("a manifest", () => {
     );
     await writeFile(join(folder, "odd.json"), `{"sites":{"${ODD}`);
     const err = await refuse("odd-config", "ingest", "any.jsonl", "--config", "odd.json");
-    expect(err).toMatch(/error BAD_CONFIG: the configuration odd.json is no JSON.*\nhint: /);
+    expect(err).toMatch(/error BAD_CONFIG: the configuration odd.json is not valid JSON.*\nhint: /);
   });
 });
 
@@ -112,7 +110,7 @@ describe.concurrent("a folder", () => {
     expect(await refuse("folder", "ingest", folder)).toMatch(/BAD_USAGE: .*\nhint: .*--site local/);
     for (const site of ["../x", "__proto__"]) {
       expect(await refuse("folder", "ingest", folder, "--site", site)).toContain(
-        `BAD_USAGE: --site ${site} is no name of a site`,
+        `BAD_USAGE: --site ${site} is not a valid site name`,
       );
     }
   });
@@ -126,7 +124,7 @@ describe.concurrent("a folder", () => {
     await writeFile(join(folder, "odd", `${ODD}.pdf`), "");
     const err = await refuse("odd-data", "ingest", "odd", "--site", "a");
     expect(err).toMatch(
-      /error BAD_NAME: the file "\\u001b.* cannot be taken: document: .*\nhint: Ren/,
+      /error BAD_NAME: the file "\\u001b.* cannot be used: document: .*\nhint: Ren/,
     );
   });
 });
@@ -134,10 +132,10 @@ describe.concurrent("a folder", () => {
 describe.concurrent("a search", () => {
   test("of nothing, without a word, or with a bad limit is bad usage", async () => {
     expect(await refuse("empty", "search", "consent")).toMatch(/error NO_INDEX: .*\nhint: Ingest/);
-    expect(await refuse("empty", "search", '"*"')).toContain("there is no word to search for");
+    expect(await refuse("empty", "search", '"*"')).toContain("the search has no words");
     for (const limit of ["0", "1.5"]) {
       const err = await refuse("empty", "search", "x", `--limit=${limit}`);
-      expect(err).toContain("It must be a whole number from 1 on");
+      expect(err).toContain("It must be a whole number of at least 1");
     }
   });
 
@@ -161,7 +159,9 @@ describe.concurrent("a search", () => {
 
 describe.concurrent("a timeline", () => {
   test("of a site that is none, or of a document that never came, is bad usage", async () => {
-    expect(await refuse("none", "timeline", "../x", "d")).toContain("../x is no name of a site");
+    expect(await refuse("none", "timeline", "../x", "d")).toContain(
+      "../x is not a valid site name",
+    );
     expect(await refuse("none", "timeline", "a", "d")).toMatch(/error NO_LEDGER: .*\nhint: /);
   });
 });

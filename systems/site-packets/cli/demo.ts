@@ -60,7 +60,7 @@ export function configureDemo(origins: ReadonlyMap<string, string>, more: object
   const sites = Object.fromEntries([...origins].map(([site, origin]) => [site, { origin }]));
   const config: ConfigInput = {
     sites,
-    // The portals of the demo are on this machine, which nobody else's documents may point at.
+    // The demo's portals are on this machine; other documents must not point at it.
     allowPrivate: ["127.0.0.0/8"],
     // A little less than the portals bear: requests that were apart may arrive side by side.
     rate: { perSecond: 4.9, burst: 9 },

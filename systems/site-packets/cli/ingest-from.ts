@@ -26,23 +26,21 @@ export async function ingestFrom(source: string, flags: IngestFlags): Promise<nu
   const again = `site-packets ingest ${source}${site === undefined ? ` --config ${path}` : ` --site ${site}`}`;
   if (!found.isDirectory()) {
     if (site !== undefined) {
-      throw new SluiceError(
-        "BAD_USAGE",
-        "--site is for a folder: a manifest names its sites itself",
-        { hint: "Leave it out." },
-      );
+      throw new SluiceError("BAD_USAGE", "--site is for a folder: a manifest names its own sites", {
+        hint: "Omit it.",
+      });
     }
     const config = await loadConfig(path);
     return runIngest({ config, folders, entries: readManifest(source, config), json, again });
   }
   if (site === undefined) {
-    throw new SluiceError("BAD_USAGE", `${source} is a folder, and nothing says whose it is`, {
+    throw new SluiceError("BAD_USAGE", `${source} is a folder, and its site is not named`, {
       hint: "Name a site for its documents: --site local",
     });
   }
   if (!SITE_NAME.test(site)) {
-    throw new SluiceError("BAD_USAGE", `--site ${site} is no name of a site`, {
-      hint: "Name 1 to 63 letters, digits, dots, dashes or underscores, a letter or digit first.",
+    throw new SluiceError("BAD_USAGE", `--site ${site} is not a valid site name`, {
+      hint: "Use 1 to 63 letters, digits, dots, dashes or underscores, beginning with a letter or digit.",
     });
   }
   const root = resolve(source);

@@ -38,7 +38,7 @@ test("a site's bar is as full as its documents are done", () => {
 
 test("the line for all of them has their sums", () => {
   expect(describeAll([makeSite("a"), makeSite("b", { ended: true })])).toBe(
-    "10 of 20 documents done: 6 archived, 2 repeated, 2 rejected; 1 of 2 sites at work",
+    "10 of 20 documents done: 6 archived, 2 repeated, 2 rejected; 1 of 2 sites busy",
   );
 });
 
@@ -57,10 +57,10 @@ test("a line that is longer than the terminal is cut, and takes one line", () =>
   const [off, on] = [written[0]?.indexOf("\u001B[?7l"), written[0]?.indexOf("\u001B[?7h")];
   expect(off).toBeGreaterThan(-1);
   expect(off).toBeLessThan(written[0]?.indexOf("sss") as number);
-  expect(on).toBeGreaterThan(written[0]?.indexOf("at work") as number);
+  expect(on).toBeGreaterThan(written[0]?.indexOf("busy") as number);
 });
 
-test("of more sites than fit those at work are shown", () => {
+test("of more sites than fit, the busy ones are shown", () => {
   const { view, written } = makeView({ isTTY: true, rows: 7 });
   const names = ["a1", "a2", "a3", "a4", "a5", "a6"];
   view.show(names.map((name) => makeSite(name, { ended: name < "a3" })));

@@ -41,7 +41,7 @@ export class ProgressView {
 
   #redraw(sites: readonly SiteProgress[]): void {
     const width = Math.max(...sites.map(({ site }) => site.length));
-    // Of more sites than fit, those that are at work.
+    // Of more sites than fit, the busy ones.
     const room = Math.max(1, (this.#screen.rows ?? 24) - ROWS_SPARED);
     const shown = sites.length <= room ? sites : sites.filter(({ ended }) => !ended).slice(0, room);
     const lines = [...shown.map((site) => describeSite(site, width)), describeAll(sites)];
@@ -80,5 +80,5 @@ export function describeAll(sites: readonly SiteProgress[]): string {
     sites.reduce((total, site) => total + of(site), 0);
   const done = sum(countDone);
   const atWork = sites.filter(({ ended }) => !ended).length;
-  return `${done} of ${sum(({ entries }) => entries)} documents done: ${sum(({ archived }) => archived)} archived, ${sum(({ deduped }) => deduped)} repeated, ${sum(({ rejected }) => rejected)} rejected; ${atWork} of ${sites.length} sites at work`;
+  return `${done} of ${sum(({ entries }) => entries)} documents done: ${sum(({ archived }) => archived)} archived, ${sum(({ deduped }) => deduped)} repeated, ${sum(({ rejected }) => rejected)} rejected; ${atWork} of ${sites.length} sites busy`;
 }

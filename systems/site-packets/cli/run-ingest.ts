@@ -25,10 +25,10 @@ export async function runIngest({ json, again, ...options }: IngestRun): Promise
     const onProgress = view.show.bind(view);
     const { run, resumed, sites } = await ingest({ ...options, signal, onProgress });
     if (sites === null) {
-      say(`stopped; nothing is lost. Go on with the same command:\n\n  ${again}\n`);
+      say(`stopped; nothing is lost. To resume, run the same command:\n\n  ${again}\n`);
       return signals.exitCode;
     }
-    if (resumed) say(`this went on with run ${run.id} of ${run.startedAt}`);
+    if (resumed) say(`resumed run ${run.id} of ${run.startedAt}`);
     const evidence = await writeEvidence(options.folders, sites);
     process.stdout.write(
       json ? formatLines(sites, evidence) : formatReport(options.folders, sites, evidence),

@@ -12,14 +12,14 @@ export async function search(
   flags: DataFlags & { readonly limit: number },
 ): Promise<number> {
   if (!/[\p{L}\p{N}]/u.test(words)) {
-    throw new SluiceError("BAD_USAGE", "there is no word to search for", {
-      hint: 'Name words as they follow each other: search "informed consent"',
+    throw new SluiceError("BAD_USAGE", "the search has no words", {
+      hint: 'Name words that follow each other: search "informed consent"',
     });
   }
   const { searchIndex, root } = openFolders(flags);
   await stat(searchIndex).catch((cause: unknown) => {
     throw new SluiceError("NO_INDEX", `nothing was archived in ${root}`, {
-      hint: "Ingest something first, or name another folder with --data; --demo searches the demo's.",
+      hint: "Ingest documents first, or name another folder with --data. To search the demo's, add --demo.",
       cause,
     });
   });

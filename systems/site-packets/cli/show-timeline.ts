@@ -12,18 +12,18 @@ export async function showTimeline(
   document: string,
   flags: DataFlags,
 ): Promise<number> {
-  if (!SITE_NAME.test(site)) throw new SluiceError("BAD_USAGE", `${site} is no name of a site`);
+  if (!SITE_NAME.test(site)) throw new SluiceError("BAD_USAGE", `${site} is not a valid site name`);
   const folders = openFolders(flags);
   const ledgers = await listLedgers(folders, site);
   if (ledgers.length === 0) {
     const message = `there is no exported ledger of ${site} in ${folders.evidence}`;
     throw new SluiceError("NO_LEDGER", message, {
-      hint: "It is written at the end of an ingest; --demo looks at the demo's.",
+      hint: "An ingest writes it at its end. For the demo's ledger, add --demo.",
     });
   }
   const events = await readDocument(ledgers, document);
   if (events.length === 0) {
-    throw new SluiceError("NO_DOCUMENT", `no ledger of ${site} knows a document ${document}`);
+    throw new SluiceError("NO_DOCUMENT", `no ledger of ${site} has a document ${document}`);
   }
   for (const event of events) {
     if (flags.json) {

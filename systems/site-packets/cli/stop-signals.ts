@@ -3,7 +3,7 @@ import { EXIT } from "./exit-codes.ts";
 
 export interface StopSignals {
   readonly signal: AbortSignal;
-  /** Of whoever was stopped by one of them. */
+  /** The exit code after one of these signals. */
   readonly exitCode: number;
   close(): void;
 }
@@ -14,10 +14,10 @@ export function watchSignals(): StopSignals {
   const hear = (signal: NodeJS.Signals): void => {
     exitCode = signal === "SIGTERM" ? EXIT.terminated : EXIT.interrupted;
     close();
-    process.stderr.write("\nstopping: documents in hand are finished or given back\n");
+    process.stderr.write("\nstopping: running documents are finished or given back\n");
     stopping.abort();
   };
-  // Nobody listens to the second one: then it does what it does to any process.
+  // No listener remains for the second signal, so it ends the process.
   const close = (): void => {
     process.off("SIGINT", hear);
     process.off("SIGTERM", hear);

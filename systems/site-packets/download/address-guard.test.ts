@@ -93,6 +93,7 @@ const REFUSED = [
   "fe80::1",
   "fe80::1%eth0",
   "2606:4700:4700::1111%eth0",
+  "2620:4f:8000::1",
   "fec0::1",
   "ff02::1",
   // No addresses, to a socket.
@@ -120,7 +121,7 @@ test.each(REFUSED)("everything else is refused: %s", (address) => {
 test("a refusal names the address, what it is, and the setting that would allow it", () => {
   expect(strict.check("169.254.169.254")).toEqual({
     code: "FORBIDDEN_ADDRESS",
-    why: "169.254.169.254 is not a public address (linkLocal)",
+    why: "169.254.169.254 is not a public address",
     remedy: "if it belongs to the site, add its range to allowPrivate",
   });
 });
@@ -132,6 +133,10 @@ test("an allowed range lets its addresses through, mapped ones too, and no other
   }
   const others = ["10.21.0.1", "::ffff:10.19.0.1", "fd13::1", "2002:a14:1::1", "64:ff9b::a14:1"];
   for (const address of others) expect(guard.check(address)).not.toBeNull();
+});
+
+test("a range of IPv6 allows no address of IPv4", () => {
+  expect(makeAddressGuard(["::/0"]).check("10.0.0.1")).not.toBeNull();
 });
 
 test.each(["", "10.0.0.0", "10.0.0.0/33", "10/8", "10.0/8", "0x0a000000/8", "::/129", "/8", "a/8"])(

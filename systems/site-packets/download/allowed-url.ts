@@ -30,7 +30,7 @@ export function decideUrl(
 ): URL | Refusal {
   if (text.length > URL_CHARS_MAX) return refuseLong();
   if (!URL.canParse(text, base.href)) {
-    return refuseUrl("the link is no URL", "the site has to mend it");
+    return refuseUrl("the link is not a URL", "the site has to fix it");
   }
   // Parsing writes hosts as they are compared: in small letters, in punycode, and 0x7f.1 as 127.0.0.1.
   const url = new URL(text, base);
@@ -43,8 +43,8 @@ export function decideUrl(
   }
   if (url.username !== "" || url.password !== "") {
     return refuseUrl(
-      `the link to ${url.host} holds a user or a password`,
-      "the site has to offer it without",
+      `the link to ${url.host} contains a user or a password`,
+      "the site has to offer it without them",
     );
   }
   if (base.protocol === "https:" && url.protocol === "http:") {

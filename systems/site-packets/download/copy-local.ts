@@ -1,7 +1,8 @@
 /**
- * Copies one document of a site's folder to a file, with the same bounds as a download. Whoever fills
- * the folder must not be able to read other files with it: only regular files that lie in the folder
- * once all symbolic links are resolved. A hard link is a regular file, and cannot be told.
+ * Copies one document of a site's folder to a file, with the same bounds as a download. The people who
+ * fill the folder must not be able to read other files this way. So it copies only regular files that
+ * lie in the folder once all symbolic links are resolved. A hard link is a regular file; it cannot be
+ * detected.
  */
 import { constants } from "node:fs";
 import { type FileHandle, lstat, open, realpath } from "node:fs/promises";
@@ -61,7 +62,7 @@ async function* readPieces(
   // One for all pieces, as the next is read when the last was written.
   const buffer = new Uint8Array(PIECE_BYTES);
   let bytes = 0;
-  // Bounded by whoever takes the pieces.
+  // The consumer of the pieces sets the bound.
   for (;;) {
     signal.throwIfAborted();
     const { bytesRead } = await file.read(buffer, 0, PIECE_BYTES, null);

@@ -49,7 +49,7 @@ export interface Fetcher {
     target: string,
     options: { readonly signal: AbortSignal },
   ): Promise<FetchedDocument>;
-  /** Ends whatever still runs: a portal that hangs must not hold up whoever stops. */
+  /** Ends all running downloads: a portal that hangs must not delay a stop. */
   close(): Promise<void>;
 }
 
@@ -219,7 +219,7 @@ async function discardBody({ body }: Answer, signal: AbortSignal): Promise<void>
   body.destroy();
 }
 
-/** Of a stream that nobody reads any more. */
+/** Of a stream without a reader. */
 function ignoreError(): void {}
 
 /** The header may come several times, and each may name several. */

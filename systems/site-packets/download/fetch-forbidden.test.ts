@@ -43,7 +43,11 @@ describe.concurrent("a link", () => {
     const portal = await startPortal(scope, (_request, response) => response.end("x"));
     const { fail } = await startRig(scope, { allowPrivate: [] });
     const error = await fail("/a?secret", portal.origin);
-    expectRefused(error, "FORBIDDEN_ADDRESS", /127\.0\.0\.1 .*loopback.*allowPrivate/u);
+    expectRefused(
+      error,
+      "FORBIDDEN_ADDRESS",
+      /127\.0\.0\.1 is not a public address.*allowPrivate/u,
+    );
     scope.expect(portal.connections()).toBe(0);
   });
 

@@ -27,6 +27,6 @@ export function checkLimits({ redirectsMax, bytesMax, ...timesMs }: FetchLimits)
 function checkWhole(name: string, value: number, min: number, max: number): void {
   if (Number.isInteger(value) && value >= min && value <= max) return;
   throw new SluiceError("BAD_FETCH_LIMIT", `${name} is ${value}`, {
-    hint: `Give it a whole number from ${min} to ${max}.`,
+    hint: `Use a whole number from ${min} to ${max}.`,
   });
 }

@@ -5,7 +5,7 @@ export interface Refusal {
   readonly code: "FORBIDDEN_ADDRESS" | "FORBIDDEN_PATH" | "FORBIDDEN_URL";
   /** Names the host, the address or the file. Never a query: those hold tokens. */
   readonly why: string;
-  /** The setting that would allow it, or who could mend it. */
+  /** The setting that would allow it, or who could fix it. */
   readonly remedy: string;
 }
 

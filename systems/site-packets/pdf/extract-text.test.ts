@@ -1,4 +1,4 @@
-/** The text of a PDF is that of its pages; whoever cannot be read within limits is told why, for good. */
+/** The text of a PDF is that of its pages. One that cannot be read within limits fails for good. */
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

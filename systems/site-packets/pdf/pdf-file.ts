@@ -1,6 +1,6 @@
 /**
  * What a file is, by its content and not by its name: a PDF that is all there, or else why not. This
- * is looked at before a parser gets to see it, as parsers mend what is broken and guess what is gone.
+ * is looked at before a parser gets to see it, as parsers repair what is broken and guess what is gone.
  */
 import { fileTypeFromBuffer } from "file-type";
 import { BadPdfError } from "./bad-pdf.ts";

@@ -3,8 +3,8 @@
  * white space. The content went through the compressor twice, as a single pass cannot shrink it to
  * less than a thousandth.
  *
- * The inner stream is put together from a thousand copies of one compressed piece. Really
- * compressing a gibibyte would take seconds, and the result is the same for whoever inflates it.
+ * The inner stream consists of a thousand copies of one compressed piece. Really compressing a
+ * gibibyte would take seconds, and inflating gives the same result.
  */
 import { constants, deflateRawSync, deflateSync } from "node:zlib";
 import { PdfWriter } from "./pdf-writer.ts";

@@ -46,7 +46,7 @@ const OF_500: Readonly<Record<Exclude<DocumentKind, "text" | "bomb">, number>> =
 const LONG_EVERY = 40;
 const VERY_LONG_DOCUMENTS = 2;
 const VERY_LONG_PAGES = 200;
-/** A smaller corpus is one for a quick test: nobody waits for 400 pages there. */
+/** A smaller corpus is for a quick test, and 400 pages would take too long there. */
 const VERY_LONG_FROM_DOCUMENTS = 100;
 
 const PAGES: Readonly<Record<DocumentKind, readonly [least: number, most: number]>> = {

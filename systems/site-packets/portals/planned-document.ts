@@ -22,13 +22,13 @@ export const DOCUMENT_KINDS = [
   "wrong-type",
   /** A few kilobytes that become more than a gibibyte when they are inflated. */
   "bomb",
-  /** A good file, described by a version of the schema that is not taken any more. */
+  /** A good file, described by a schema version that is no longer accepted. */
   "old-schema",
   /** A good file whose manifest says another checksum. */
   "wrong-checksum",
   /** One byte more than may be downloaded. */
   "too-large",
-  /** A good file of a type that nobody knows. */
+  /** A good file of an unknown type. */
   "unknown-type",
   /** Its portal says 404 each time. */
   "never-found",

@@ -1,8 +1,8 @@
 /**
  * Puts a corpus on disk: `files/<index>.pdf`, `manifest.jsonl` with one line for each entry, and
- * `corpus.json`, which says what it was made from, so that the portals can plan it again. What is
- * there already is left as it is, and every file appears whole or not at all: whoever was
- * interrupted starts again and goes on.
+ * `corpus.json`, which says what it was made from, so that the portals can plan it again. Existing
+ * files stay as they are, and every file appears whole or not at all. So after an interruption, a new
+ * start continues.
  */
 import { createHash } from "node:crypto";
 import { mkdir, readFile, truncate, writeFile } from "node:fs/promises";

@@ -14,7 +14,7 @@ const TRUNCATED_SHARE = 0.6;
 /** With which a document that is too large begins: it looks like a PDF until it does not end. */
 const TOO_LARGE_HEAD = Buffer.from("%PDF-1.7\n");
 
-/** Of `too-large` the first bytes only: nobody should have the rest in memory (`prepare.ts`). */
+/** Of `too-large` only the first bytes: the rest should never be in memory (`prepare.ts`). */
 export async function renderDocument(document: TextSource): Promise<Uint8Array> {
   const { kind, contentSeed } = document;
   switch (kind) {

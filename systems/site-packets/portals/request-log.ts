@@ -1,4 +1,4 @@
-/** What was asked of a portal, for whoever checks that its limit was kept and nothing was asked twice. */
+/** The requests to a portal, to check that its limit was kept and nothing was requested twice. */
 import type { Fault } from "./faults.ts";
 
 export interface PortalRequest {

@@ -163,7 +163,7 @@ test("no process outlives a supervisor that was killed, and what they had in han
   work.write("go", "");
   await work.run("work", "pipeline.ts", "--until-idle");
   expect((await work.runJson("status", id)).view).toMatchObject({ succeeded: 6, pending: 0 });
-  // Given back in good order: no try was counted, and nobody had to be careful.
+  // Given back in good order: no try was counted, and nobody had to be guarded.
   expect(new Set(work.read("attempts.txt").trim().split("\n"))).toEqual(new Set(["1"]));
 });
 

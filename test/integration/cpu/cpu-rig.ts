@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { DeadLetter } from "../../../src/ports/store/reading.ts";
+import type { DeadLetter } from "../../../src/ports/store/query-store.ts";
 import type { BatchProgress } from "../../../src/runtime/engine/batch-handle.ts";
 import type { LogEntry } from "../../../src/runtime/system/log.ts";
 import type { Pipeline } from "../../../src/runtime/pipeline/pipeline.ts";

@@ -35,7 +35,7 @@ function makeStaged(fails: (stage: number) => boolean) {
 }
 
 /**
- * Leases chunks as a worker that is never heard of again, so that they run carefully the next time.
+ * Leases chunks as a worker that is never heard of again, so that they run guarded the next time.
  * Its process lives, so their leases have to run out.
  */
 async function loseLeases(
@@ -161,7 +161,7 @@ describeOnStores("a chunk whose lease was lost", (test) => {
   }) => {
     const started: number[] = [];
     const pipeline = definePipeline({
-      name: "careful",
+      name: "guarded",
       chunkSize: 50,
       concurrency: 4,
       process: async (n: number, { signal }) => {
@@ -193,7 +193,7 @@ describeOnStores("a chunk whose lease was lost", (test) => {
     const started: string[] = [];
     let isHeld = true;
     const pipeline = definePipeline({
-      name: "careful",
+      name: "guarded",
       concurrency: 2,
       process: async (n: number, { signal, attempt }) => {
         started.push(`${n}/${attempt}`);
@@ -221,7 +221,7 @@ describeOnStores("a chunk whose lease was lost", (test) => {
   test("a handler in it that ignores a cancel is abandoned, and named", async ({ rig }) => {
     const entered = makeSignal();
     const pipeline = definePipeline({
-      name: "careful",
+      name: "guarded",
       concurrency: 2,
       process: (n: number) => {
         entered.give();

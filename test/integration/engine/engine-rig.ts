@@ -10,7 +10,7 @@ import { describe, test, type TestAPI } from "vitest";
 import { createMemoryStore } from "../../../src/adapters/memory/store.ts";
 import { openSqliteStore } from "../../../src/adapters/sqlite/store.ts";
 import type { Clock } from "../../../src/ports/clock.ts";
-import type { BatchSnapshot } from "../../../src/ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../../src/ports/store/conductor-store.ts";
 import type { Store } from "../../../src/ports/store/store.ts";
 import { type BatchEvent, readEvent } from "../../../src/runtime/delivering/batch-event.ts";
 import { Engine, type EngineOptions } from "../../../src/runtime/engine/engine.ts";

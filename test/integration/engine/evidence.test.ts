@@ -184,7 +184,7 @@ describeOnStores("evidence", (test) => {
     const opened = Promise.withResolvers<void>();
     const pipeline = definePipeline({ name: "slow", process: () => opened.promise });
     const handle = await engine.submit(pipeline, numbers(3));
-    while ((await rig.store.readCheckpoints(handle.id)).length === 0) {
+    while ((await rig.store.readSignedHeads(handle.id)).length === 0) {
       await nextTurn();
     }
     const running = await verify(await exportWhole(engine, handle.id), readPem(rig));
@@ -307,7 +307,7 @@ describeOnStores("evidence", (test) => {
     opened.give();
     await running.wait();
     while (!isTold("relay.handler_failed")) await nextTurn();
-    expect(await rig.store.readCheckpoints(running.id)).toEqual([]);
+    expect(await rig.store.readSignedHeads(running.id)).toEqual([]);
     chmodSync(keyFile, 0o600);
     const verdict = await verify(await exportSigned(engine, running.id), readPem(rig));
     expect(isConclusive(verdict)).toBe(true);

@@ -2,7 +2,7 @@
 import { expect } from "vitest";
 import type { Engine } from "../../../src/runtime/engine/engine.ts";
 import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
-import type { BatchSnapshot } from "../../../src/ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../../src/ports/store/conductor-store.ts";
 import {
   collect,
   describeOnStores,

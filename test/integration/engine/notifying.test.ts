@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { afterEach, describe, expect, vi } from "vitest";
-import type { UndeliveredLetter } from "../../../src/ports/store/delivering.ts";
+import type { UndeliveredEvent } from "../../../src/ports/store/delivery-store.ts";
 import type { Store } from "../../../src/ports/store/store.ts";
 import type { Engine } from "../../../src/runtime/engine/engine.ts";
 import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
@@ -48,7 +48,7 @@ async function catchUp(engine: Engine): Promise<void> {
   expect(await engine.waitForSubscribers({ withinMs: 20_000 })).toBe(true);
 }
 
-function listLetters(engine: Engine): Promise<UndeliveredLetter[]> {
+function listLetters(engine: Engine): Promise<UndeliveredEvent[]> {
   return collect(engine.undelivered());
 }
 

@@ -79,7 +79,7 @@ describe("a rate", () => {
     expect(1_000 / (tookMs / 1_000)).toBeGreaterThan(0.95 * 50);
   });
 
-  test("is nearly all used though a worker dies, and what it had runs carefully", async () => {
+  test("is nearly all used though a worker dies, and what it had runs guarded", async () => {
     const starts: Start[] = [];
     await inVirtualTime({ faults: [crash.before("settle", 9)] }, async (world) => {
       const pipeline = definePipeline({
@@ -106,7 +106,7 @@ describe("a rate", () => {
     expect(starts.length / (tookMs / 1_000)).toBeGreaterThan(0.9 * 50);
   });
 
-  test("beside a smooth pace lets a careful run go on, though their tokens are good at other times", async () => {
+  test("beside a smooth pace lets a guarded run go on, though their tokens are good at other times", async () => {
     await inVirtualTime({ faults: [crash.before("settle", 2)] }, async (world) => {
       const pipeline = definePipeline({
         name: "fetch",

@@ -1,7 +1,7 @@
 /** Events that were given up: kept as letters, handed over again, or discarded. */
 import { expect } from "vitest";
 import { PermanentError } from "../../../src/core/base/errors.ts";
-import type { UndeliveredLetter } from "../../../src/ports/store/delivering.ts";
+import type { UndeliveredEvent } from "../../../src/ports/store/delivery-store.ts";
 import type { Store } from "../../../src/ports/store/store.ts";
 import type { Engine } from "../../../src/runtime/engine/engine.ts";
 import { routeEvents } from "../../../src/runtime/delivering/event-router.ts";
@@ -21,7 +21,7 @@ async function catchUp(engine: Engine): Promise<void> {
   expect(await engine.waitForSubscribers({ withinMs: 20_000 })).toBe(true);
 }
 
-function listLetters(engine: Engine): Promise<UndeliveredLetter[]> {
+function listLetters(engine: Engine): Promise<UndeliveredEvent[]> {
   return collect(engine.undelivered());
 }
 

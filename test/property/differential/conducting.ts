@@ -1,7 +1,7 @@
 /** What submitters, slicers and producers do, as commands. */
 import fc from "fast-check";
 import type { StepSettings } from "../../../src/core/batch/step.ts";
-import { nameSlicingDuty, type PlanPart } from "../../../src/ports/store/conducting.ts";
+import { nameSlicingTask, type PlanPart } from "../../../src/ports/store/conductor-store.ts";
 import {
   command,
   isRunning,
@@ -366,7 +366,7 @@ const claim = command(
     giveUp: onceIn(4),
   }),
   (stage, { target: aim, slicing, worker, forMs, giveUp }) => {
-    const duty = slicing ? nameSlicingDuty(stage.choose(aim, isUnsliced)) : "relay";
+    const duty = slicing ? nameSlicingTask(stage.choose(aim, isUnsliced)) : "relay";
     return giveUp
       ? stage.lineup.call("unclaim", duty, worker)
       : stage.lineup.call("claim", duty, worker, forMs);

@@ -36,7 +36,7 @@ const SEEN = [
   "redrive: done",
   "redrive: done revived",
   "redrive: refused step_is_over",
-  "editLetter: true",
+  "editDeadLetter: true",
   "moveInLane: done",
   "prune: removed",
   "prune: owed",

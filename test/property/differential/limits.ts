@@ -1,7 +1,7 @@
 /** What limiters and those who close keys do, as commands. */
 import fc from "fast-check";
 import type { BucketSpec } from "../../../src/core/limits/bucket.ts";
-import type { BucketRef } from "../../../src/ports/store/limiting.ts";
+import type { BucketRef } from "../../../src/ports/store/token-store.ts";
 import { command, onceIn } from "./stage.ts";
 
 /** Half of each day, so that a wall clock that is set may come into it or out of it. */

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { type Batch, hasLeases } from "../../../src/adapters/memory/state.ts";
 import { BATCH_STATES } from "../../../src/core/batch/batch.ts";
-import type { PauseScope } from "../../../src/ports/store/operating.ts";
+import type { PauseScope } from "../../../src/ports/store/operator-store.ts";
 import {
   act,
   command,
@@ -132,7 +132,7 @@ const redrive = command(
 );
 
 const edit = command(
-  "editLetter",
+  "editDeadLetter",
   fc.record({
     target,
     nth: fc.nat(9),
@@ -145,7 +145,7 @@ const edit = command(
     const letters = listLetters(stage, id);
     const { step, item } = letters[nth % Math.max(1, letters.length)] ?? { step: 0, item: nth };
     const request = { step: step + (astray ? 1 : 0), item, value, ...by };
-    await stage.lineup.call("editLetter", id, request);
+    await stage.lineup.call("editDeadLetter", id, request);
   },
 );
 
@@ -160,11 +160,14 @@ function listLetters(stage: Stage, id: string): { step: number; item: number }[]
 }
 
 const discard = command(
-  "discardLetters",
+  "discardDeadLetters",
   // Seldom all of them: nothing would be left to redrive.
   fc.record({ target, filter: fc.oneof(fc.constant({ items: [1, 4, 7] }), filter), act }),
   (stage, { target: aim, filter: which, act: by }) =>
-    stage.lineup.call("discardLetters", stage.choose(aim, hasLetters), { filter: which, ...by }),
+    stage.lineup.call("discardDeadLetters", stage.choose(aim, hasLetters), {
+      filter: which,
+      ...by,
+    }),
 );
 
 /** An age that every ended batch has, also one that ended in this millisecond. */

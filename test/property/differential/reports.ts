@@ -1,8 +1,8 @@
 /** What a worker says of a chunk, drawn item by item: everything that a report can hold. */
 import fc from "fast-check";
-import { HOLD_UPS } from "../../../src/core/limits/bucket.ts";
+import { WAIT_REASONS } from "../../../src/core/limits/bucket.ts";
 import type { LedgerBlock } from "../../../src/core/ledger/item-ledger.ts";
-import type { Report } from "../../../src/ports/store/working.ts";
+import type { Report } from "../../../src/ports/store/worker-store.ts";
 import { toMap, toWords, type Word } from "../../support/outcome-words.ts";
 import type { Held } from "../simulated-worker.ts";
 
@@ -38,11 +38,11 @@ export interface Deeds {
   readonly memory: "good" | "amnesia" | "contrary";
   /** Handlers of the first item ignore a stop. */
   readonly abandons: boolean;
-  /** How many items of a careful run start next. */
+  /** How many items of a guarded run start next. */
   readonly starts: number;
   readonly keyed: boolean;
   /** What is left waits for a limit. */
-  readonly rest: Report["rest"];
+  readonly limitWait: Report["limitWait"];
   /** Handler time that it claims, under the lease so far. */
   readonly busyMs: number;
   /** The numbers of the blocks that it brings, where its batch keeps a ledger of items. */
@@ -56,10 +56,10 @@ export const deeds: fc.Arbitrary<Deeds> = fc.record({
   abandons: fc.nat(3).map((n) => n === 3),
   starts: fc.constantFrom(1, 1, 2, 9),
   keyed: fc.boolean(),
-  rest: fc.option(
+  limitWait: fc.option(
     fc.record({
       inMs: fc.constantFrom(1, 40, 5_000),
-      holdUp: fc.constantFrom(...HOLD_UPS),
+      waitReason: fc.constantFrom(...WAIT_REASONS),
       key: fc.constantFrom(null, "site"),
     }),
     { freq: 5 },
@@ -98,7 +98,7 @@ export function composeReport(
     messages: [],
   };
   const open = listOpen(held, now);
-  const runs = lease.careful ? open.filter((index) => held.started.includes(index)) : open;
+  const runs = lease.guarded ? open.filter((index) => held.started.includes(index)) : open;
   for (const [turn, index] of runs.entries()) {
     sayOf(held, index, drawn.deeds[turn % drawn.deeds.length]!, drawn.keyed, said);
   }
@@ -120,8 +120,8 @@ export function composeReport(
     ...facts,
     commits: [],
     abandoned: drawn.abandons ? [0] : [],
-    rest: drawn.rest,
-    starting: lease.careful && drawn.intent === "keep" ? rest.slice(0, drawn.starts) : [],
+    limitWait: drawn.limitWait,
+    starting: lease.guarded && drawn.intent === "keep" ? rest.slice(0, drawn.starts) : [],
     intent: drawn.intent,
     busyMs: drawn.busyMs,
     ...(lease.ledger === true && { ledger: { blocks: drawn.blocks.map(makeBlock) } }),

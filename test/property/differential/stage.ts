@@ -7,8 +7,12 @@ import fc from "fast-check";
 import { isEnded } from "../../../src/core/batch/batch.ts";
 import { type Batch, currentStep } from "../../../src/adapters/memory/state.ts";
 import { listDue, mayRun } from "../../../src/adapters/memory/leasing.ts";
-import type { PlanPart } from "../../../src/ports/store/conducting.ts";
-import { type LeaseRequest, nameLease, type Report } from "../../../src/ports/store/working.ts";
+import type { PlanPart } from "../../../src/ports/store/conductor-store.ts";
+import {
+  type LeaseRequest,
+  nameLease,
+  type Report,
+} from "../../../src/ports/store/worker-store.ts";
 import type { ManualClock } from "../../support/manual-clock.ts";
 import { type Held, SimulatedWorker } from "../simulated-worker.ts";
 import type { Lineup } from "./lineup.ts";

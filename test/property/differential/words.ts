@@ -81,7 +81,9 @@ function nameWork({ reports, leased, ended, permits }: WorkAnswer): string {
 }
 
 function nameDraw(grants: readonly TokenGrant[]): string {
-  return [...new Set(grants.map(({ open, holdUp }) => (open ? "open" : (holdUp ?? "granted"))))]
+  return [
+    ...new Set(grants.map(({ open, waitReason }) => (open ? "open" : (waitReason ?? "granted")))),
+  ]
     .toSorted()
     .join("+");
 }

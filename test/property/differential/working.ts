@@ -6,7 +6,7 @@ import {
   type LeaseRequest,
   nameLease,
   type SweepPolicy,
-} from "../../../src/ports/store/working.ts";
+} from "../../../src/ports/store/worker-store.ts";
 import { SimulatedWorker } from "../simulated-worker.ts";
 import { CONTENTS, type Deeds, deeds } from "./reports.ts";
 import { command, isRunning, onceIn, PIPELINES, type Stage, target, VERSIONS } from "./stage.ts";
@@ -158,7 +158,7 @@ const SUCCESS: Deeds = {
   abandons: false,
   starts: 1,
   keyed: false,
-  rest: null,
+  limitWait: null,
   busyMs: 3,
   blocks: [1],
 };
@@ -183,7 +183,7 @@ const crash = command(
   },
 );
 
-/** A careful run that is stopped after its starts were written, and taken up again. */
+/** A guarded run that is stopped after its starts were written, and taken up again. */
 const interrupt = command(
   "interrupt",
   fc.record({ target, starts: fc.constantFrom(1, 2, 9) }),

@@ -3,14 +3,14 @@
  * stuck where the lane's policy is not to wait for them. Lists are made without a lock; who acts has
  * the batch's, and looks again.
  */
-import { nameSlicingDuty } from "../../../ports/store/conducting.ts";
-import type { SweepPolicy } from "../../../ports/store/working.ts";
+import { nameSlicingTask } from "../../../ports/store/conductor-store.ts";
+import type { SweepPolicy } from "../../../ports/store/worker-store.ts";
 import type { BatchRow } from "../../sql/rows.ts";
 import { describeStuck, STALE } from "../../sql/sweep-rules.ts";
 import { lockBatch } from "../connection/batch-lock.ts";
 import type { Lanes } from "./lanes.ts";
-import type { Life } from "./life.ts";
-import type { Recorder } from "../ledger/records.ts";
+import type { BatchLifecycle } from "./batch-lifecycle.ts";
+import type { RecordLog } from "../ledger/records.ts";
 import { PAUSE_OF_BATCH } from "../connection/rows.ts";
 import { statement } from "../connection/statement.ts";
 import type { Steps } from "./steps.ts";
@@ -21,7 +21,7 @@ import type { Workers } from "../fleet/workers.ts";
 const STALE_BATCHES = `FROM batch b
   WHERE b.state IN ('submitted', 'slicing') AND b.active = 1 AND b.activity_at <= $1
     AND b.cancel_mode IS NULL AND ${PAUSE_OF_BATCH} IS NULL AND NOT EXISTS (
-      SELECT 1 FROM claim c WHERE c.duty = '${nameSlicingDuty("")}' || b.id AND c.until > $2)`;
+      SELECT 1 FROM claim c WHERE c.duty = '${nameSlicingTask("")}' || b.id AND c.until > $2)`;
 const SELECT_STALE = statement(`SELECT b.num ${STALE_BATCHES} ORDER BY b.num LIMIT $3`);
 const FIND_STALE = statement(`SELECT b.lane, b.step ${STALE_BATCHES} AND b.num = $3`);
 const RAISE_SLICE_FENCE = statement(
@@ -35,11 +35,11 @@ const SELECT_HOLDERS = statement(
 );
 
 export interface LaneTendingParts {
-  readonly recorder: Recorder;
+  readonly records: RecordLog;
   readonly workers: Workers;
   readonly lanes: Lanes;
   readonly steps: Steps;
-  readonly life: Life;
+  readonly lifecycle: BatchLifecycle;
 }
 
 /** What one transaction of a sweep did. */
@@ -71,7 +71,7 @@ export class LaneTending {
   }
 
   async parkStale(tx: Transaction, num: number, policy: SweepPolicy): Promise<Done> {
-    const { lanes, life } = this.#parts;
+    const { lanes, lifecycle } = this.#parts;
     if (!(await lockBatch(tx, num))) return NOTHING;
     type Row = { readonly lane: string; readonly step: number };
     const row = await tx.get<Row>(FIND_STALE, ...computeStale(tx, policy), num);
@@ -79,7 +79,7 @@ export class LaneTending {
     await tx.lock("lane", row.lane);
     tx.send(RAISE_SLICE_FENCE, num, row.step);
     await lanes.park(tx, num, STALE);
-    return { count: 1, ended: await life.giveTurn(tx, row.lane) };
+    return { count: 1, ended: await lifecycle.startNextInLane(tx, row.lane) };
   }
 
   /** Holders in whose place somebody else could go on. */
@@ -110,16 +110,16 @@ export class LaneTending {
   }
 
   async tendHolder(tx: Transaction, num: number, policy: SweepPolicy): Promise<Done> {
-    const { lanes, life, recorder } = this.#parts;
+    const { lanes, lifecycle, records } = this.#parts;
     if (!(await lockBatch(tx, num))) return NOTHING;
     // Or one that is being resumed would be taken for paused.
     await tx.tryLockShared("pauses", "");
-    const batch = await recorder.get(tx, num);
+    const batch = await records.get(tx, num);
     if (batch.active === 0 || batch.cancel_mode !== null) return NOTHING;
     await tx.lock("lane", batch.lane);
     const stuck = await this.#describeStuck(tx, batch, policy);
     if (stuck === null || !(await lanes.tendHolder(tx, batch, stuck))) return NOTHING;
-    return { count: 1, ended: await life.giveTurn(tx, batch.lane) };
+    return { count: 1, ended: await lifecycle.startNextInLane(tx, batch.lane) };
   }
 }
 

@@ -10,9 +10,9 @@ import {
   decideTurn,
   type LanePolicy,
 } from "../../../core/batch/lane.ts";
-import type { LaneMove } from "../../../ports/store/operating.ts";
+import type { LaneMove } from "../../../ports/store/operator-store.ts";
 import { type BatchRow, readPause } from "../../sql/rows.ts";
-import type { Recorder } from "../ledger/records.ts";
+import type { RecordLog } from "../ledger/records.ts";
 import { PAUSE_OF_BATCH } from "../connection/rows.ts";
 import { statement } from "../connection/statement.ts";
 import type { Steps } from "./steps.ts";
@@ -91,12 +91,12 @@ const SPREAD = statement(
 );
 
 export class Lanes {
-  readonly #recorder: Recorder;
+  readonly #records: RecordLog;
   readonly #steps: Steps;
   readonly #workers: Workers;
 
-  constructor(recorder: Recorder, steps: Steps, workers: Workers) {
-    this.#recorder = recorder;
+  constructor(records: RecordLog, steps: Steps, workers: Workers) {
+    this.#records = records;
     this.#steps = steps;
     this.#workers = workers;
   }
@@ -112,7 +112,7 @@ export class Lanes {
   }
 
   /** Gives a free lane to its next batch; null when it is taken or nobody can go on. */
-  async giveTurn(tx: Transaction, lane: string): Promise<number | null> {
+  async startNextInLane(tx: Transaction, lane: string): Promise<number | null> {
     const [, holder, policy] = await Promise.all([
       tx.lock("lane", lane),
       tx.get(FIND_HOLDER, lane),
@@ -175,9 +175,9 @@ export class Lanes {
   async #start(tx: Transaction, num: number): Promise<void> {
     const row = await tx.get(HOLD, num, Math.floor(tx.now), tx.wallMs);
     const { step, drive, state } = row as Pick<BatchRow, "step" | "drive" | "state">;
-    await this.#recorder.record(tx, num, { type: "batch.started", data: { step, drive } });
+    await this.#records.record(tx, num, { type: "batch.started", data: { step, drive } });
     if (state !== "ready") return;
-    await this.#recorder.move(tx, num, "take_turn");
+    await this.#records.move(tx, num, "take_turn");
     await this.#steps.adjustRunning(tx, num);
   }
 
@@ -185,20 +185,20 @@ export class Lanes {
   async release(tx: Transaction, num: number, lane: string): Promise<void> {
     const [, released] = await Promise.all([tx.lock("lane", lane), tx.run(RELEASE, num)]);
     if (released === 0) return;
-    await this.#recorder.record(tx, num, { type: "batch.released", data: { lane } });
+    await this.#records.record(tx, num, { type: "batch.released", data: { lane } });
   }
 
   /** Takes a batch out of its lane's queue, until somebody resumes it. */
   async park(tx: Transaction, num: number, { code, message }: EndReason): Promise<void> {
-    const batch = await this.#recorder.get(tx, num);
+    const batch = await this.#records.get(tx, num);
     await tx.lock("lane", batch.lane);
     tx.send(PARK, num, code, message);
-    await this.#recorder.record(tx, num, { type: "batch.parked", data: { code, message } });
+    await this.#records.record(tx, num, { type: "batch.parked", data: { code, message } });
     await this.#stepAside(tx, batch);
   }
 
   async #stepAside(tx: Transaction, { num, lane, state }: BatchRow): Promise<void> {
-    if (state === "running") await this.#recorder.move(tx, num, "step_aside");
+    if (state === "running") await this.#records.move(tx, num, "step_aside");
     await this.#steps.adjustRunning(tx, num);
     await this.release(tx, num, lane);
   }
@@ -247,7 +247,7 @@ export class Lanes {
     if (place === null) return false;
     tx.send(UPDATE_PLACE, num, place);
     const data = "to" in move ? { to: move.to } : { before: move.before };
-    await this.#recorder.record(tx, num, {
+    await this.#records.record(tx, num, {
       type: "batch.moved",
       data: { ...data, ...describeAct(act) },
     });
@@ -281,7 +281,7 @@ export class Lanes {
   /** A place before everything else in the lane that has not ended; the caller has its lock. */
   async computeFront(tx: Transaction, num: number, lane: string): Promise<number> {
     const place = await this.#findPlace(tx, FIND_FRONT, lane, num);
-    return place === null ? (await this.#recorder.get(tx, num)).place : place - 1;
+    return place === null ? (await this.#records.get(tx, num)).place : place - 1;
   }
 
   /** A place behind everything in the lane that has not ended; the caller has its lock. */

@@ -1,6 +1,6 @@
 /** Removing what nobody needs any more, a few batches a transaction, in SQL. */
 import { NOTARY } from "../../../core/events/reader-name.ts";
-import type { PrunePolicy, PruneResult } from "../../../ports/store/operating.ts";
+import type { PrunePolicy, PruneResult } from "../../../ports/store/operator-store.ts";
 import { computeCut, type Cut, hasMessages } from "../../sql/retention-cut.ts";
 import { type Statement, statement } from "../connection/statement.ts";
 import { NEVER, type Topics } from "../topics/topics.ts";

@@ -4,7 +4,7 @@
  */
 import type { LeaseAccount } from "../../../core/limits/fair-share.ts";
 import type { ChunkEffect, StoredChunk, TrackedItem } from "../../../core/items/tracked-item.ts";
-import type { LeaseRef } from "../../../ports/store/working.ts";
+import type { LeaseRef } from "../../../ports/store/worker-store.ts";
 import { type ItemRow, toTrackedItem } from "../../sql/rows.ts";
 import type { HeldRow, StepChanges } from "../../sql/step-changes.ts";
 import { byKey } from "../connection/by-key.ts";
@@ -235,8 +235,8 @@ export class ChunkWrites {
       firsts.map(({ effect }) => effect.losses),
       firsts.map(({ account }) => account?.charge ?? null),
       firsts.map(({ account }) => account?.busyMs ?? null),
-      firsts.map(({ effect }) => effect.rest?.holdUp ?? null),
-      firsts.map(({ effect }) => effect.rest?.key ?? null),
+      firsts.map(({ effect }) => effect.limitWait?.waitReason ?? null),
+      firsts.map(({ effect }) => effect.limitWait?.key ?? null),
       firsts.map(({ run }) => (run === null ? 0 : 1)),
       firsts.map(({ run }) => run?.worker ?? null),
       firsts.map(({ run }) => run?.until ?? null),
@@ -311,8 +311,8 @@ function areAlike(one: ChunkWrite, other: ChunkWrite): boolean {
     computeDue(a) === computeDue(b) &&
     a.losses === b.losses &&
     a.track.length > 0 === b.track.length > 0 &&
-    a.rest?.holdUp === b.rest?.holdUp &&
-    a.rest?.key === b.rest?.key &&
+    a.limitWait?.waitReason === b.limitWait?.waitReason &&
+    a.limitWait?.key === b.limitWait?.key &&
     areEqual(a.outcomes, b.outcomes)
   );
 }

@@ -1,5 +1,5 @@
 /** Which leases still hold their chunks, in SQL: those in a run, and those that are leased by themselves. */
-import type { LeaseRef } from "../../../ports/store/working.ts";
+import type { LeaseRef } from "../../../ports/store/worker-store.ts";
 import type { HeldRow } from "../../sql/step-changes.ts";
 import { type LeaseRun, readRuns } from "./lease-runs.ts";
 import { type AlikeRow, composeAlike, findRuns, listPlaces } from "./runs.ts";

@@ -1,5 +1,5 @@
 /** Who works on this store, on what, and who has gone without a word. */
-import type { Served, WorkerFacts } from "../../../ports/store/working.ts";
+import type { Served, WorkerFacts } from "../../../ports/store/worker-store.ts";
 import type { Host } from "../../sql/host.ts";
 import type { BatchRow } from "../../sql/rows.ts";
 import { statement } from "../connection/statement.ts";

@@ -1,17 +1,20 @@
 /** Checkpoints of chains, the keys that signed them, and erasing, in SQL. */
 import { type Act, describeAct } from "../../../core/batch/batch.ts";
-import { CHECKPOINTS_TOPIC, describeCheckpoint } from "../../../core/ledger/checkpoint-message.ts";
+import {
+  SIGNED_HEADS_TOPIC,
+  describeSignedHead,
+} from "../../../core/ledger/signed-head-message.ts";
 import { measureLink } from "../../../core/ledger/item-ledger.ts";
 import type {
   KeptDetails,
   LedgerStore,
-  StoredCheckpoint,
+  StoredSignedHead,
   StoredKey,
-} from "../../../ports/store/ledger.ts";
+} from "../../../ports/store/ledger-store.ts";
 import type { BatchRow } from "../../sql/rows.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Ledger } from "./ledger.ts";
-import type { Recorder } from "./records.ts";
+import type { RecordLog } from "./records.ts";
 import { statement } from "../connection/statement.ts";
 import type { Topics } from "../topics/topics.ts";
 import type { Transaction } from "../connection/transaction.ts";
@@ -53,7 +56,7 @@ async function putDetails(
 
 export interface EvidenceParts {
   readonly connection: Connection;
-  readonly recorder: Recorder;
+  readonly records: RecordLog;
   readonly ledger: Ledger;
   readonly topics: Topics;
   /** Under its lock; throws for a batch that is not there. */
@@ -61,21 +64,21 @@ export interface EvidenceParts {
 }
 
 export function composeEvidence(parts: EvidenceParts): LedgerStore {
-  const { connection, recorder, ledger, topics, lock } = parts;
-  const addCheckpoint = async (
+  const { connection, records, ledger, topics, lock } = parts;
+  const addSignedHead = async (
     tx: Transaction,
     { num, id }: BatchRow,
-    checkpoint: StoredCheckpoint,
+    checkpoint: StoredSignedHead,
     afterSize: number,
   ): Promise<boolean> => {
     const [last, isHeard] = await Promise.all([
       tx.get<{ readonly size: number }>(SELECT_SIZE, num),
-      topics.hasGroups(tx, CHECKPOINTS_TOPIC),
+      topics.hasGroups(tx, SIGNED_HEADS_TOPIC),
     ]);
     if ((last?.size ?? 0) !== afterSize) return false;
     const { size, body, signature, tree } = checkpoint;
     tx.send(INSERT_CHECKPOINT, num, size, body, signature, tree);
-    if (isHeard) topics.add(tx, [describeCheckpoint(id, checkpoint)]);
+    if (isHeard) topics.add(tx, [describeSignedHead(id, checkpoint)]);
     tx.tell();
     return true;
   };
@@ -85,22 +88,22 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
     kept: readonly KeptDetails[],
     act: Act,
   ): Promise<number> => {
-    let records = 0;
-    for (const one of kept) records += await putDetails(tx, num, one);
-    if (records === 0) return 0;
-    const data = { records, ...describeAct(act) };
-    await recorder.record(tx, num, { type: "details.erased", data });
+    let count = 0;
+    for (const one of kept) count += await putDetails(tx, num, one);
+    if (count === 0) return 0;
+    const data = { records: count, ...describeAct(act) };
+    await records.record(tx, num, { type: "details.erased", data });
     tx.tell();
-    return records;
+    return count;
   };
   return {
     readLedger: (id, after, limit) => connection.read((tx) => ledger.read(tx, id, after, limit)),
-    findCheckpoint: (id) =>
-      connection.read(async (tx) => (await tx.get<StoredCheckpoint>(SELECT_LAST, id)) ?? null),
-    readCheckpoints: (id) =>
-      connection.read((tx) => tx.all<StoredCheckpoint>(SELECT_CHECKPOINTS, id)),
-    addCheckpoint: (id, checkpoint, afterSize) =>
-      connection.write(async (tx) => addCheckpoint(tx, await lock(tx, id), checkpoint, afterSize)),
+    findSignedHead: (id) =>
+      connection.read(async (tx) => (await tx.get<StoredSignedHead>(SELECT_LAST, id)) ?? null),
+    readSignedHeads: (id) =>
+      connection.read((tx) => tx.all<StoredSignedHead>(SELECT_CHECKPOINTS, id)),
+    addSignedHead: (id, checkpoint, afterSize) =>
+      connection.write(async (tx) => addSignedHead(tx, await lock(tx, id), checkpoint, afterSize)),
     readKeys: () => connection.read((tx) => tx.all<StoredKey>(SELECT_KEYS)),
     addKey: ({ id, body, signature }) =>
       connection.write(async (tx) => tx.send(INSERT_KEY, id, body, signature)),

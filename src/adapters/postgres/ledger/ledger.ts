@@ -15,10 +15,10 @@ import {
 } from "../../../core/ledger/item-ledger.ts";
 import type { OutcomeMap } from "../../../core/items/outcome-map.ts";
 import type { ChunkEffect, StoredChunk } from "../../../core/items/tracked-item.ts";
-import type { LedgerLink } from "../../../ports/store/ledger.ts";
-import type { Report } from "../../../ports/store/working.ts";
+import type { LedgerLink } from "../../../ports/store/ledger-store.ts";
+import type { Report } from "../../../ports/store/worker-store.ts";
 import { type LinkRow, toLink } from "../../sql/ledger-rows.ts";
-import type { Recorder } from "./records.ts";
+import type { RecordLog } from "./records.ts";
 import { statement } from "../connection/statement.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
@@ -56,17 +56,17 @@ export type KnownBlocks = ReadonlySet<string>;
 const NOTHING_KNOWN: KnownBlocks = new Set();
 
 export class Ledger {
-  readonly #recorder: Recorder;
+  readonly #records: RecordLog;
 
-  constructor(recorder: Recorder) {
-    this.#recorder = recorder;
+  constructor(records: RecordLog) {
+    this.#records = records;
   }
 
   /** What is needed to write of these reports, asked for behind the locks of their batches. */
   async look(tx: Transaction, reports: readonly Report[]): Promise<KnownBlocks> {
     const kept = reports.filter(({ ledger }) => ledger !== undefined);
     if (kept.length === 0) return NOTHING_KNOWN;
-    const heads = this.#recorder.readHeads(tx, [...new Set(kept.map(({ batch }) => batch))]);
+    const heads = this.#records.readHeads(tx, [...new Set(kept.map(({ batch }) => batch))]);
     const sent = reports.flatMap((report, nth) =>
       (report.ledger?.blocks ?? []).map(({ number }) => ({ ...report, nth, number })),
     );
@@ -89,7 +89,7 @@ export class Ledger {
 
   /** What one commit has to say of items, to be written before the records of endings. */
   begin(): LedgerWrites {
-    return new LedgerWrites(this.#recorder);
+    return new LedgerWrites(this.#records);
   }
 
   async writeRedriven(
@@ -115,12 +115,12 @@ interface LinkWrite {
 }
 
 export class LedgerWrites {
-  readonly #recorder: Recorder;
+  readonly #records: RecordLog;
   /** By the number of the batch. */
   readonly #links = new Map<number, LinkWrite[]>();
 
-  constructor(recorder: Recorder) {
-    this.#recorder = recorder;
+  constructor(records: RecordLog) {
+    this.#records = records;
   }
 
   /** `blocks`: those that are not there yet. */
@@ -147,7 +147,7 @@ export class LedgerWrites {
   async send(tx: Transaction): Promise<void> {
     for (const [num, writes] of this.#links) {
       const records = writes.map(({ link }) => link.record);
-      const chained = await this.#recorder.chain(tx, num, records);
+      const chained = await this.#records.chain(tx, num, records);
       for (const [at, { place, link }] of writes.entries()) {
         const { seq, body, hash } = chained[at] as (typeof chained)[number];
         const { block } = link;

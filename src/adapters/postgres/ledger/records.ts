@@ -38,7 +38,7 @@ interface Head {
   readonly hash: string;
 }
 
-export class Recorder {
+export class RecordLog {
   readonly #sha256: Sha256;
   /**
    * The batch is locked when something is recorded of it, so a head that the transaction has read or

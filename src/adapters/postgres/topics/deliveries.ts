@@ -1,15 +1,15 @@
 /** Durable readers and undelivered letters in SQL. */
 import { readGroupName } from "../../../core/events/reader-name.ts";
 import type {
-  NewLetter,
+  NewUndelivered,
   ReaderStart,
-  UndeliveredLetter,
+  UndeliveredEvent,
   UndeliveredPage,
-} from "../../../ports/store/delivering.ts";
+} from "../../../ports/store/delivery-store.ts";
 import { statement } from "../connection/statement.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
-type LetterRow = Omit<UndeliveredLetter, "givenUpAt"> & { readonly given_up_at: number };
+type LetterRow = Omit<UndeliveredEvent, "givenUpAt"> & { readonly given_up_at: number };
 
 interface PositionRow {
   readonly position: number;
@@ -87,7 +87,7 @@ export class Deliveries {
     return (await tx.run(REWIND, position, reader)) > 0;
   }
 
-  async keepUndelivered(tx: Transaction, letter: NewLetter, from?: number): Promise<void> {
+  async keepUndelivered(tx: Transaction, letter: NewUndelivered, from?: number): Promise<void> {
     const { reader, position, event, batch, type, attempts, code, message } = letter;
     await tx.begin();
     const now = tx.wallMs;
@@ -100,7 +100,7 @@ export class Deliveries {
   async listUndelivered(
     tx: Transaction,
     { reader, afterId, limit }: UndeliveredPage,
-  ): Promise<UndeliveredLetter[]> {
+  ): Promise<UndeliveredEvent[]> {
     const rows =
       reader === undefined
         ? await tx.all<LetterRow>(SELECT_LETTERS, afterId, limit)

@@ -9,7 +9,11 @@ import {
   type UnsentOrigin,
   type UnsentPage,
 } from "../../../core/events/unsent.ts";
-import { PAGE_CHARS_MAX, type StoredMessage, type TopicView } from "../../../ports/store/topics.ts";
+import {
+  PAGE_CHARS_MAX,
+  type StoredMessage,
+  type TopicView,
+} from "../../../ports/store/topic-store.ts";
 import {
   type BatchFacts,
   describeOrigin,

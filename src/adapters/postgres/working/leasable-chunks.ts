@@ -14,7 +14,7 @@ const SELECT_DUE = statement(
    WHERE batch = $1 AND step = $2 AND due_at IS NOT NULL AND due_at <= $3
    ORDER BY due_at, chunk LIMIT $4 OFFSET $5`,
 );
-const FRESH_ALIKE = "fence, careful, tracked, edited, outcomes";
+const FRESH_ALIKE = "fence, guarded, tracked, edited, outcomes";
 const SELECT_FRESH = statement(
   composeAlike(
     `SELECT chunk, start, finish - start AS size, ${FRESH_ALIKE}, locator
@@ -71,7 +71,7 @@ function listFresh(rows: readonly FreshRow[]): ChunkRow[] {
     return listPlaces(row).map((place, nth) => ({
       ...place,
       fence: row.fence,
-      careful: row.careful,
+      guarded: row.guarded,
       tracked: row.tracked,
       edited: row.edited,
       // Each its own: whoever leases it writes there.

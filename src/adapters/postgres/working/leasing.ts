@@ -17,15 +17,15 @@ import {
   TENANTS_PER_LEASE_MAX,
 } from "../../../core/limits/fair-share.ts";
 import { countPending } from "../../../core/items/outcome-map.ts";
-import type { LeasedChunk, LeaseRequest } from "../../../ports/store/working.ts";
+import type { LeasedChunk, LeaseRequest } from "../../../ports/store/worker-store.ts";
 import { type Budget, type ChunkRow, listVersions } from "../../sql/leasable.ts";
 import { type ItemRow, readCheckpoint } from "../../sql/rows.ts";
-import { readShare, type ShareRow } from "../../sql/uses.ts";
+import { readShare, type ShareRow } from "../../sql/lease-usage.ts";
 import { byKey } from "../connection/by-key.ts";
-import type { CappedRow, PermitBook, Permits } from "../limits/permits.ts";
+import type { CappedRow, PermitBook, ConcurrencyPermits } from "../limits/concurrency-permits.ts";
 import { readLeasable } from "./leasable-chunks.ts";
 import { insertRun } from "../chunks/lease-runs.ts";
-import type { Shares } from "../limits/shares.ts";
+import type { FairShares } from "../limits/fair-shares.ts";
 import { statement } from "../connection/statement.ts";
 import { FRESH_LIMIT } from "../batches/steps.ts";
 import { awaitLater, type Transaction } from "../connection/transaction.ts";
@@ -122,7 +122,7 @@ interface Candidate extends LeaseCandidate {
 }
 
 /** One lease while it is being made. */
-interface Course {
+interface LeaseAttempt {
   readonly tx: Transaction;
   readonly request: LeaseRequest;
   readonly now: number;
@@ -144,10 +144,10 @@ export interface Leased {
 }
 
 export class Leasing {
-  readonly #shares: Shares;
-  readonly #permits: Permits;
+  readonly #shares: FairShares;
+  readonly #permits: ConcurrencyPermits;
 
-  constructor(shares: Shares, permits: Permits) {
+  constructor(shares: FairShares, permits: ConcurrencyPermits) {
     this.#shares = shares;
     this.#permits = permits;
   }
@@ -171,32 +171,36 @@ export class Leasing {
     const allowed = book === null ? rows : rows.filter((row) => book.allows(row));
     const common = { tx, request, now: Math.floor(tx.now), book, itemMs: clock.itemMs };
     const known = { leased: [], held: new Set(held), taken: new Set<number>() };
-    const course: Course = { ...common, ...known };
+    const leaseAttempt: LeaseAttempt = { ...common, ...known };
     const candidates = groupByTenant(allowed, clock.itemMs);
-    const virtual = await this.#divide(candidates, course, clock.virtual);
-    const [first = null] = course.leased.length === 0 ? course.taken : [];
+    const virtual = await this.#divide(candidates, leaseAttempt, clock.virtual);
+    const [first = null] = leaseAttempt.leased.length === 0 ? leaseAttempt.taken : [];
     const served = candidates.filter((candidate) => candidate.served);
     this.#shares.save(
       tx,
       served.map(({ tenant, share }) => ({ pipeline, tenant, share })),
     );
-    if (course.leased.length > 0) {
+    if (leaseAttempt.leased.length > 0) {
       this.#shares.saveClock(tx, pipeline, { ...clock, virtual });
       book?.prolong(request);
     }
     book?.free(request);
     book?.close(tx);
     const chunks: LeasedChunk[] = [];
-    for (const one of course.leased) chunks.push(one instanceof Promise ? await one : one);
+    for (const one of leaseAttempt.leased) chunks.push(one instanceof Promise ? await one : one);
     return { chunks, contended: first, book };
   }
 
-  async #divide(candidates: Candidate[], course: Course, virtual: number): Promise<number> {
-    const parts = divideLease(candidates, course.request, virtual);
+  async #divide(
+    candidates: Candidate[],
+    leaseAttempt: LeaseAttempt,
+    virtual: number,
+  ): Promise<number> {
+    const parts = divideLease(candidates, leaseAttempt.request, virtual);
     let next = parts.next();
     while (!next.done) {
       const { candidate, itemsMax, chunksMax } = next.value;
-      next = parts.next(await this.#take(candidate, itemsMax, chunksMax, course));
+      next = parts.next(await this.#take(candidate, itemsMax, chunksMax, leaseAttempt));
     }
     return next.value;
   }
@@ -217,13 +221,18 @@ export class Leasing {
     return due === null ? null : due - now;
   }
 
-  async #take(candidate: Candidate, items: number, chunks: number, course: Course): Promise<Taken> {
+  async #take(
+    candidate: Candidate,
+    items: number,
+    chunks: number,
+    leaseAttempt: LeaseAttempt,
+  ): Promise<Taken> {
     const left = { items, chunks };
     let pending = 0;
     for (const step of candidate.steps) {
       if (left.chunks <= 0 || left.items <= 0) break;
-      if (course.taken.has(step.batch)) continue;
-      pending += await this.#leaseFrom(step, candidate, left, course);
+      if (leaseAttempt.taken.has(step.batch)) continue;
+      pending += await this.#leaseFrom(step, candidate, left, leaseAttempt);
     }
     return { items: items - left.items, chunks: chunks - left.chunks, pending };
   }
@@ -233,11 +242,11 @@ export class Leasing {
     step: CandidateRow,
     candidate: Candidate,
     left: { items: number; chunks: number },
-    course: Course,
+    leaseAttempt: LeaseAttempt,
   ): Promise<number> {
-    const { tx, request, now, book } = course;
+    const { tx, request, now, book } = leaseAttempt;
     const { batch, step: number, pipeline, tenant } = step;
-    const isHeld = course.held.has(batch);
+    const isHeld = leaseAttempt.held.has(batch);
     const [locked, share, row, take] = await Promise.all([
       isHeld ? { num: batch } : tx.get(TRY_LOCK_BATCH, batch),
       this.#shares.tryLock(tx, pipeline, tenant),
@@ -245,16 +254,16 @@ export class Leasing {
       readLeasable(tx, step, now, left),
     ]);
     if (locked === undefined || share === undefined) {
-      course.taken.add(batch);
+      leaseAttempt.taken.add(batch);
       return 0;
     }
-    course.held.add(batch);
+    leaseAttempt.held.add(batch);
     // Somebody was quicker.
     if (row === undefined) return 0;
     if (!candidate.served) {
       const { weight } = candidate.share;
       candidate.share = {
-        ...readShare(share, { itemMs: course.itemMs, virtual: 0, turns: 0 }),
+        ...readShare(share, { itemMs: leaseAttempt.itemMs, virtual: 0, turns: 0 }),
         weight,
       };
     }
@@ -264,7 +273,7 @@ export class Leasing {
     left.chunks = budget.chunks;
     candidate.served = true;
     book?.take(step, request);
-    return this.#write(step, row, due, fresh, budget.cost, course);
+    return this.#write(step, row, due, fresh, budget.cost, leaseAttempt);
   }
 
   #write(
@@ -273,7 +282,7 @@ export class Leasing {
     due: readonly ChunkRow[],
     fresh: readonly ChunkRow[],
     cost: number,
-    { tx, request, now, leased }: Course,
+    { tx, request, now, leased }: LeaseAttempt,
   ): number {
     const { batch, step: number } = step;
     const { worker } = request;
@@ -336,7 +345,7 @@ export class Leasing {
 function describeChunk(
   { id, step, item_ledger: itemLedger }: CandidateRow,
   { passes, max_redrives: maxRedrives }: StepRow,
-  { chunk, start, finish, fence, locator, outcomes, careful }: ChunkRow,
+  { chunk, start, finish, fence, locator, outcomes, guarded }: ChunkRow,
 ): LeasedChunk {
   return {
     batch: id,
@@ -347,7 +356,7 @@ function describeChunk(
     end: finish,
     locator,
     outcomes,
-    careful: careful === 1,
+    guarded: guarded === 1,
     final: passes >= maxRedrives,
     ...(itemLedger === 1 && { ledger: true as const }),
     histories: NONE,

@@ -5,7 +5,7 @@
  */
 import { decideLoss, failPending, STALLED } from "../../../core/items/loss.ts";
 import { FIRST_LOOK } from "../../../core/batch/watch.ts";
-import type { SweepPolicy, SweepResult } from "../../../ports/store/working.ts";
+import type { SweepPolicy, SweepResult } from "../../../ports/store/worker-store.ts";
 import { type LedgerRow, StepChanges } from "../../sql/step-changes.ts";
 import { DEADLINE, judgeLook, SEAL_DEADLINE, type WatchedRow } from "../../sql/sweep-rules.ts";
 import { lockBatch } from "../connection/batch-lock.ts";
@@ -16,8 +16,8 @@ import { type Held, HELD_COLUMNS } from "../chunks/held-chunks.ts";
 import { type Done, LaneTending, type LaneTendingParts, NOTHING } from "../batches/lane-tending.ts";
 import { LOST_RUN, materialise, materialiseLost } from "../chunks/lease-runs.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Limiting } from "../limits/limiting.ts";
-import type { Permits } from "../limits/permits.ts";
+import type { TokenBuckets } from "../limits/token-buckets.ts";
+import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";
 import { statement } from "../connection/statement.ts";
 import { FRESH_LIMIT } from "../batches/steps.ts";
 import type { Topics } from "../topics/topics.ts";
@@ -45,8 +45,8 @@ const SELECT_LOST_OF = statement(
   `SELECT ${LEFT_COLUMNS} FROM chunk WHERE ${LOST} AND batch = $3 ORDER BY ${LOST_ORDER} LIMIT $4`,
 );
 const PLACES = "unnest($2::int[], $3::int[]) AS n(step, chunk)";
-const MARK_CAREFUL = statement(
-  `UPDATE chunk c SET careful = 1 FROM ${PLACES}
+const MARK_GUARDED = statement(
+  `UPDATE chunk c SET guarded = 1 FROM ${PLACES}
    ${byKey("chunk", "batch = $1 AND step = n.step AND chunk = n.chunk")}
    WHERE c.ctid = found.ctid`,
 );
@@ -107,10 +107,10 @@ const RAISE_FENCES = statement(
 export interface SweepingParts extends LaneTendingParts {
   readonly connection: Connection;
   readonly chunks: Chunks;
-  readonly permits: Permits;
+  readonly permits: ConcurrencyPermits;
   readonly ledger: Ledger;
   readonly topics: Topics;
-  readonly limiting: Limiting;
+  readonly buckets: TokenBuckets;
 }
 
 /** A chunk that nobody brings to its end; `item_ledger` where its batch keeps a ledger of items. */
@@ -139,11 +139,11 @@ export class Sweeping {
   }
 
   async sweep(policy: SweepPolicy): Promise<SweepResult> {
-    const { connection, topics, limiting } = this.#parts;
+    const { connection, topics, buckets } = this.#parts;
     const [hasWork, hasIdle, hasUnsent] = await connection.read((tx) =>
-      Promise.all([this.#hasWork(tx, policy), limiting.hasIdle(tx), topics.hasUnsent(tx)]),
+      Promise.all([this.#hasWork(tx, policy), buckets.hasIdle(tx), topics.hasUnsent(tx)]),
     );
-    if (hasIdle) await connection.write((tx) => limiting.forgetIdle(tx));
+    if (hasIdle) await connection.write((tx) => buckets.forgetIdle(tx));
     if (hasUnsent) await topics.tellUnsent(connection);
     if (!hasWork) return { lostLeases: 0, tended: 0, ended: [] };
     const lost = await this.#sweepLeases(policy);
@@ -217,7 +217,7 @@ export class Sweeping {
     const rows = await tx.all<LeftRow>(SELECT_LOST_OF, by, gone, num, chunksMax);
     if (rows.length === 0) return NOTHING;
     const places = [rows.map(({ step }) => step), rows.map(({ chunk }) => chunk)] as const;
-    tx.send(MARK_CAREFUL, num, ...places);
+    tx.send(MARK_GUARDED, num, ...places);
     tx.send(PUT_ABANDONED, num, ...places);
     const changes = new StepChanges();
     const writes = chunks.begin();
@@ -232,14 +232,14 @@ export class Sweeping {
     await writes.send(tx);
     await links.send(tx);
     tx.tell();
-    return { count: rows.length, ended: await this.#goOn(tx, changes) };
+    return { count: rows.length, ended: await this.#advanceBatch(tx, changes) };
   }
 
-  async #goOn(tx: Transaction, changes: StepChanges): Promise<string[]> {
-    const { chunks, life } = this.#parts;
+  async #advanceBatch(tx: Transaction, changes: StepChanges): Promise<string[]> {
+    const { chunks, lifecycle } = this.#parts;
     const ended: string[] = [];
     for (const num of await chunks.applyChanges(tx, changes)) {
-      ended.push(...(await life.goOn(tx, num)));
+      ended.push(...(await lifecycle.advanceBatch(tx, num)));
     }
     return ended;
   }
@@ -250,15 +250,15 @@ export class Sweeping {
       return tx.all<{ num: number }>(SELECT_EXPIRED, tx.wallMs, BATCHES_MAX);
     });
     return this.#each(rows, async (tx, { num }) => {
-      const { recorder, life } = this.#parts;
+      const { records, lifecycle } = this.#parts;
       if (!(await lockBatch(tx, num))) return NOTHING;
       type Row = { readonly unsealed: boolean; readonly overdue: boolean };
       const due = await tx.get<Row>(FIND_EXPIRED, tx.wallMs, num);
       // It may have ended meanwhile, or was sealed.
       if (due === undefined || !(due.unsealed || due.overdue)) return NOTHING;
       const reason = due.overdue ? DEADLINE : SEAL_DEADLINE;
-      const batch = await recorder.get(tx, num);
-      return { count: 0, ended: await life.endEarly(tx, batch, "expire", reason) };
+      const batch = await records.get(tx, num);
+      return { count: 0, ended: await lifecycle.endEarly(tx, batch, "expire", reason) };
     });
   }
 
@@ -333,7 +333,7 @@ export class Sweeping {
     const { previous, stalls } = whole ? FIRST_LOOK : { previous: 0, stalls: STALLS_MAX };
     const at = whole ? nextAt : Math.floor(tx.now);
     tx.send(UPDATE_WATCH, previous, stalls, at, num, step);
-    return this.#goOn(tx, changes);
+    return this.#advanceBatch(tx, changes);
   }
 
   /** Gives lanes on whose holder cannot go on. */
@@ -350,18 +350,18 @@ export class Sweeping {
 
   /** Lanes that are free although batches wait in them. */
   async #fillIdle(): Promise<Done> {
-    const { connection, lanes, life } = this.#parts;
+    const { connection, lanes, lifecycle } = this.#parts;
     const idle = await connection.read((tx) => lanes.listIdle(tx));
     return this.#each(idle, async (tx, lane) => {
       await tx.lock("lane", lane);
-      return { count: 0, ended: await life.giveTurn(tx, lane) };
+      return { count: 0, ended: await lifecycle.startNextInLane(tx, lane) };
     });
   }
 }
 
 /** Who has run out by then is lost. */
-function computeLostBy(tx: Transaction, { sparedMs = 0 }: SweepPolicy): number {
-  return Math.max(0, Math.floor(tx.now - sparedMs));
+function computeLostBy(tx: Transaction, { graceMs = 0 }: SweepPolicy): number {
+  return Math.max(0, Math.floor(tx.now - graceMs));
 }
 
 /** How many chunks of each batch are lost, of the first ones that one sweep takes. */

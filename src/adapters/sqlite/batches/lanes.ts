@@ -8,9 +8,9 @@ import {
   type LanePolicy,
 } from "../../../core/batch/lane.ts";
 import type { Clock } from "../../../ports/clock.ts";
-import type { LaneMove } from "../../../ports/store/operating.ts";
+import type { LaneMove } from "../../../ports/store/operator-store.ts";
 import type { Connection } from "../connection/connection.ts";
-import type { Recorder } from "../ledger/records.ts";
+import type { RecordLog } from "../ledger/records.ts";
 import { type BatchRow, readPause } from "../../sql/rows.ts";
 import { PAUSE_OF_BATCH } from "../connection/rows.ts";
 import type { Steps } from "./steps.ts";
@@ -22,7 +22,7 @@ const WAITING = "b.active = 0 AND b.ended_at IS NULL AND b.parked_code IS NULL";
 
 export class Lanes {
   readonly #clock: Clock;
-  readonly #recorder: Recorder;
+  readonly #records: RecordLog;
   readonly #steps: Steps;
   readonly #workers: Workers;
   readonly #selectPolicy: StatementSync;
@@ -44,12 +44,12 @@ export class Lanes {
   constructor(
     connection: Connection,
     clock: Clock,
-    recorder: Recorder,
+    records: RecordLog,
     steps: Steps,
     workers: Workers,
   ) {
     this.#clock = clock;
-    this.#recorder = recorder;
+    this.#records = records;
     this.#steps = steps;
     this.#workers = workers;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
@@ -114,7 +114,7 @@ export class Lanes {
   }
 
   /** Gives a free lane to its next batch; null when it is taken or nobody can go on. */
-  giveTurn(lane: string): number | null {
+  startNextInLane(lane: string): number | null {
     if (this.#selectHolder.get(lane) !== undefined) return null;
     const policy = this.getPolicy(lane);
     const { start, park } = decideTurn(policy, this.#listCandidates(lane, policy));
@@ -149,27 +149,27 @@ export class Lanes {
     const wall = this.#clock.wallMs();
     const row = this.#hold.get(now, wall, wall, wall, num);
     const { step, drive, state } = row as Pick<BatchRow, "step" | "drive" | "state">;
-    this.#recorder.record(num, { type: "batch.started", data: { step, drive } });
+    this.#records.record(num, { type: "batch.started", data: { step, drive } });
     if (state !== "ready") return;
-    this.#recorder.move(num, "take_turn");
+    this.#records.move(num, "take_turn");
     this.#steps.adjustRunning(num);
   }
 
   /** Lets go of the lane; whoever calls it gives the next batch its turn. */
   release(num: number, lane: string): void {
     if (this.#release.run(num).changes === 0) return;
-    this.#recorder.record(num, { type: "batch.released", data: { lane } });
+    this.#records.record(num, { type: "batch.released", data: { lane } });
   }
 
   /** Takes a batch out of its lane's queue, until somebody resumes it. */
   park(num: number, { code, message }: EndReason): void {
     this.#park.run(code, message, num);
-    this.#recorder.record(num, { type: "batch.parked", data: { code, message } });
-    this.#stepAside(this.#recorder.get(num));
+    this.#records.record(num, { type: "batch.parked", data: { code, message } });
+    this.#stepAside(this.#records.get(num));
   }
 
   #stepAside({ num, lane, state }: BatchRow): void {
-    if (state === "running") this.#recorder.move(num, "step_aside");
+    if (state === "running") this.#records.move(num, "step_aside");
     this.#steps.adjustRunning(num);
     this.release(num, lane);
   }
@@ -208,7 +208,7 @@ export class Lanes {
     if (place === null) return false;
     this.#updatePlace.run(place, num);
     const data = "to" in move ? { to: move.to } : { before: move.before };
-    this.#recorder.record(num, { type: "batch.moved", data: { ...data, ...describeAct(act) } });
+    this.#records.record(num, { type: "batch.moved", data: { ...data, ...describeAct(act) } });
     return true;
   }
 
@@ -237,7 +237,7 @@ export class Lanes {
   /** A place before everything else in the lane that has not ended. */
   computeFront(num: number, lane: string): number {
     const { place } = this.#selectFront.get(lane, num) as { place: number | null };
-    return place === null ? this.#recorder.get(num).place : place - 1;
+    return place === null ? this.#records.get(num).place : place - 1;
   }
 
   /** A place behind everything in the lane that has not ended. */

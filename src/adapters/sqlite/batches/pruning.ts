@@ -2,7 +2,7 @@
 import type { StatementSync } from "node:sqlite";
 import { NOTARY } from "../../../core/events/reader-name.ts";
 import type { Clock } from "../../../ports/clock.ts";
-import type { PrunePolicy, PruneResult } from "../../../ports/store/operating.ts";
+import type { PrunePolicy, PruneResult } from "../../../ports/store/operator-store.ts";
 import { computeCut, type Cut, hasMessages } from "../../sql/retention-cut.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Topics } from "../topics/topics.ts";

@@ -88,9 +88,9 @@ export class Chunks {
     const state = { settled: "settled", kept: "leased", yielded: "waiting" }[effect.end];
     const dueAt = effect.end === "yielded" ? effect.dueAt : 0;
     const tracks = effect.track.length > 0 ? 1 : 0;
-    const { outcomes, losses, rest } = effect;
+    const { outcomes, losses, limitWait } = effect;
     const spent = [account.charge, account.busyMs] as const;
-    const limit = [rest?.holdUp ?? null, rest?.key ?? null] as const;
+    const limit = [limitWait?.waitReason ?? null, limitWait?.key ?? null] as const;
     const place = [batch, step, chunk] as const;
     this.#update.run(state, dueAt, outcomes, tracks, losses, ...spent, ...limit, ...place);
     for (const index of effect.untrack) this.#deleteItem.run(batch, step, start + index);

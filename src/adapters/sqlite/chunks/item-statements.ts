@@ -14,7 +14,7 @@ import type {
   ItemStatement,
   SqlValue,
 } from "../../../core/items/item-commit.ts";
-import { type LeaseRef, nameLease } from "../../../ports/store/working.ts";
+import { type LeaseRef, nameLease } from "../../../ports/store/worker-store.ts";
 import type { Connection } from "../connection/connection.ts";
 import {
   isForeignKeyFault,
@@ -32,7 +32,7 @@ const PERMANENT: readonly number[] = [1, 18, 19, 20, 25];
 const NOTHING_BEHIND = /^(?:[\s;]|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*$/u;
 
 /** What the first try at a commit has taught. */
-export class Caution {
+export class SavepointMode {
   /** Items that ended the transaction, by lease and position. */
   readonly known = new Map<string, CommitFault>();
   /** Every item's foreign keys are looked at by themselves. */
@@ -58,18 +58,18 @@ class BadStatement extends Error {
 }
 
 /** Commits what a `change` does, once more for each thing that could only be learnt by trying. */
-export async function commitWithCaution<T>(
-  commit: (caution: Caution) => Promise<T>,
+export async function commitWithSavepoints<T>(
+  commit: (savepoints: SavepointMode) => Promise<T>,
   itemsMax: number,
 ): Promise<T> {
-  const caution = new Caution();
+  const savepoints = new SavepointMode();
   for (let again = 0; ; again++) {
     try {
-      return await commit(caution);
+      return await commit(savepoints);
     } catch (error) {
       if (again > itemsMax) throw error;
-      if (error instanceof TransactionUndone) caution.known.set(error.item, error.fault);
-      else if (isForeignKeyFault(error) && !caution.looksAtKeys) caution.looksAtKeys = true;
+      if (error instanceof TransactionUndone) savepoints.known.set(error.item, error.fault);
+      else if (isForeignKeyFault(error) && !savepoints.looksAtKeys) savepoints.looksAtKeys = true;
       else throw error;
     }
   }
@@ -83,11 +83,12 @@ export class ItemStatements {
     this.#connection = connection;
   }
 
-  run(lease: LeaseRef, commits: readonly ItemCommit[], caution: Caution): CommitFaults {
+  run(lease: LeaseRef, commits: readonly ItemCommit[], savepoints: SavepointMode): CommitFaults {
     const faults = new Map<number, CommitFault>();
     for (const commit of commits) {
       const item = `${nameLease(lease)}/${commit.index}`;
-      const fault = caution.known.get(item) ?? this.#runItem(item, commit, caution.looksAtKeys);
+      const fault =
+        savepoints.known.get(item) ?? this.#runItem(item, commit, savepoints.looksAtKeys);
       if (fault !== null) faults.set(commit.index, fault);
     }
     return faults;

@@ -1,7 +1,7 @@
 /** Who works on this file, on what, and who has gone without a word. */
 import type { StatementSync } from "node:sqlite";
 import type { Clock } from "../../../ports/clock.ts";
-import type { Served, WorkerFacts } from "../../../ports/store/working.ts";
+import type { Served, WorkerFacts } from "../../../ports/store/worker-store.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Host } from "../../sql/host.ts";
 import type { BatchRow } from "../../sql/rows.ts";

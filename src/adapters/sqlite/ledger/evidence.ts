@@ -1,20 +1,23 @@
 /** Checkpoints of chains, the keys that signed them, and erasing, in SQL. */
 import type { StatementSync } from "node:sqlite";
 import { type Act, describeAct } from "../../../core/batch/batch.ts";
-import { CHECKPOINTS_TOPIC, describeCheckpoint } from "../../../core/ledger/checkpoint-message.ts";
+import {
+  SIGNED_HEADS_TOPIC,
+  describeSignedHead,
+} from "../../../core/ledger/signed-head-message.ts";
 import type {
   KeptDetails,
   LedgerStore,
-  StoredCheckpoint,
+  StoredSignedHead,
   StoredKey,
-} from "../../../ports/store/ledger.ts";
+} from "../../../ports/store/ledger-store.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Ledger } from "./ledger.ts";
-import type { Recorder } from "./records.ts";
+import type { RecordLog } from "./records.ts";
 import type { Topics } from "../topics/topics.ts";
 
 class Evidence {
-  readonly #recorder: Recorder;
+  readonly #records: RecordLog;
   readonly #topics: Topics;
   readonly #selectLast: StatementSync;
   readonly #selectCheckpoints: StatementSync;
@@ -23,8 +26,8 @@ class Evidence {
   readonly #insertKey: StatementSync;
   readonly #updateDetails: StatementSync;
 
-  constructor({ connection, recorder, topics }: EvidenceParts) {
-    this.#recorder = recorder;
+  constructor({ connection, records, topics }: EvidenceParts) {
+    this.#records = records;
     this.#topics = topics;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     const ofBatch = `SELECT size, body, signature, tree FROM ledger_checkpoint
@@ -45,20 +48,20 @@ class Evidence {
     );
   }
 
-  findCheckpoint(id: string): StoredCheckpoint | null {
-    return (this.#selectLast.get(id) as StoredCheckpoint | undefined) ?? null;
+  findSignedHead(id: string): StoredSignedHead | null {
+    return (this.#selectLast.get(id) as StoredSignedHead | undefined) ?? null;
   }
 
-  readCheckpoints(id: string): StoredCheckpoint[] {
-    return this.#selectCheckpoints.all(id) as unknown as StoredCheckpoint[];
+  readSignedHeads(id: string): StoredSignedHead[] {
+    return this.#selectCheckpoints.all(id) as unknown as StoredSignedHead[];
   }
 
-  addCheckpoint(num: number, id: string, checkpoint: StoredCheckpoint, after: number): boolean {
+  addSignedHead(num: number, id: string, checkpoint: StoredSignedHead, after: number): boolean {
     const { size, body, signature, tree } = checkpoint;
     const row = { num, size, body, signature, tree, after };
     if (this.#insertCheckpoint.run(row).changes === 0) return false;
-    if (this.#topics.hasGroups(CHECKPOINTS_TOPIC)) {
-      this.#topics.add(describeCheckpoint(id, checkpoint));
+    if (this.#topics.hasGroups(SIGNED_HEADS_TOPIC)) {
+      this.#topics.add(describeSignedHead(id, checkpoint));
     }
     return true;
   }
@@ -77,14 +80,14 @@ class Evidence {
       if (this.#updateDetails.run(details, num, seq, was).changes > 0) records += count;
     }
     if (records === 0) return 0;
-    this.#recorder.record(num, { type: "details.erased", data: { records, ...describeAct(act) } });
+    this.#records.record(num, { type: "details.erased", data: { records, ...describeAct(act) } });
     return records;
   }
 }
 
 export interface EvidenceParts {
   readonly connection: Connection;
-  readonly recorder: Recorder;
+  readonly records: RecordLog;
   readonly ledger: Ledger;
   readonly topics: Topics;
   /** Throws for a batch that is not there. */
@@ -98,10 +101,10 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   return {
     readLedger: (id, after, limit) => read(() => ledger.read(id, after, limit)),
-    findCheckpoint: (id) => read(() => evidence.findCheckpoint(id)),
-    readCheckpoints: (id) => read(() => evidence.readCheckpoints(id)),
-    addCheckpoint: (id, checkpoint, afterSize) =>
-      write(() => evidence.addCheckpoint(findNum(id), id, checkpoint, afterSize)),
+    findSignedHead: (id) => read(() => evidence.findSignedHead(id)),
+    readSignedHeads: (id) => read(() => evidence.readSignedHeads(id)),
+    addSignedHead: (id, checkpoint, afterSize) =>
+      write(() => evidence.addSignedHead(findNum(id), id, checkpoint, afterSize)),
     readKeys: () => read(() => evidence.readKeys()),
     addKey: (key) => write(() => evidence.addKey(key)),
     eraseDetails: (id, kept, act) => connection.erase(() => evidence.erase(findNum(id), kept, act)),

@@ -11,19 +11,19 @@ import {
 } from "../../../core/ledger/item-ledger.ts";
 import type { OutcomeMap } from "../../../core/items/outcome-map.ts";
 import type { ChunkEffect, StoredChunk } from "../../../core/items/tracked-item.ts";
-import type { LedgerLink } from "../../../ports/store/ledger.ts";
+import type { LedgerLink } from "../../../ports/store/ledger-store.ts";
 import { type LinkRow, measureRow, toLink } from "../../sql/ledger-rows.ts";
 import type { Connection } from "../connection/connection.ts";
-import type { Recorder } from "./records.ts";
+import type { RecordLog } from "./records.ts";
 
 export class Ledger {
-  readonly #recorder: Recorder;
+  readonly #records: RecordLog;
   readonly #findBlock: StatementSync;
   readonly #insert: StatementSync;
   readonly #select: StatementSync;
 
-  constructor(connection: Connection, recorder: Recorder) {
-    this.#recorder = recorder;
+  constructor(connection: Connection, records: RecordLog) {
+    this.#records = records;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     this.#findBlock = prepare(
       `SELECT 1 FROM ledger_link INDEXED BY ledger_block
@@ -75,7 +75,7 @@ export class Ledger {
   }
 
   #append(num: number, { step, chunk, fence }: ChunkPlace, links: readonly ItemsLink[]): void {
-    const chained = this.#recorder.chain(
+    const chained = this.#records.chain(
       num,
       links.map(({ record }) => record),
     );

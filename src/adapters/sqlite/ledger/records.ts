@@ -14,7 +14,7 @@ import type { Connection } from "../connection/connection.ts";
 import type { BatchRow } from "../../sql/rows.ts";
 import { SELECT_BATCH } from "../connection/rows.ts";
 
-export class Recorder {
+export class RecordLog {
   readonly #clock: Clock;
   readonly #sha256: Sha256;
   readonly #selectBatch: StatementSync;

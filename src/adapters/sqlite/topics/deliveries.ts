@@ -4,13 +4,13 @@ import { readGroupName } from "../../../core/events/reader-name.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type {
   UndeliveredPage,
-  NewLetter,
+  NewUndelivered,
   ReaderStart,
-  UndeliveredLetter,
-} from "../../../ports/store/delivering.ts";
+  UndeliveredEvent,
+} from "../../../ports/store/delivery-store.ts";
 import type { Connection } from "../connection/connection.ts";
 
-type LetterRow = Omit<UndeliveredLetter, "givenUpAt"> & { readonly given_up_at: number };
+type LetterRow = Omit<UndeliveredEvent, "givenUpAt"> & { readonly given_up_at: number };
 
 interface PositionRow {
   readonly position: number;
@@ -97,7 +97,7 @@ export class Deliveries {
     return this.#rewind.run(position, reader).changes > 0;
   }
 
-  keepUndelivered(letter: NewLetter, from?: number): void {
+  keepUndelivered(letter: NewUndelivered, from?: number): void {
     const { reader, position, event, batch, type, attempts, code, message } = letter;
     const now = this.#clock.wallMs();
     const values = [event, batch, type, attempts, code, message, now, reader, position];
@@ -105,7 +105,7 @@ export class Deliveries {
     this.savePosition(reader, position, from);
   }
 
-  listUndelivered({ reader, afterId, limit }: UndeliveredPage): UndeliveredLetter[] {
+  listUndelivered({ reader, afterId, limit }: UndeliveredPage): UndeliveredEvent[] {
     const rows =
       reader === undefined
         ? this.#selectLetters.all(afterId, limit)

@@ -10,7 +10,7 @@ import {
   PAGE_CHARS_MAX,
   type StoredMessage,
   type TopicView,
-} from "../../../ports/store/topics.ts";
+} from "../../../ports/store/topic-store.ts";
 import {
   type BatchFacts,
   describeOrigin,

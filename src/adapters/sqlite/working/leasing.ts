@@ -19,9 +19,9 @@ import {
   TENANTS_PER_LEASE_MAX,
 } from "../../../core/limits/fair-share.ts";
 import { countPending } from "../../../core/items/outcome-map.ts";
-import type { LeasedChunk, LeaseRequest } from "../../../ports/store/working.ts";
+import type { LeasedChunk, LeaseRequest } from "../../../ports/store/worker-store.ts";
 import type { Connection } from "../connection/connection.ts";
-import type { CappedRow, Permits } from "../limits/permits.ts";
+import type { CappedRow, ConcurrencyPermits } from "../limits/concurrency-permits.ts";
 import { type ItemRow, readCheckpoint } from "../../sql/rows.ts";
 import {
   type Budget,
@@ -30,8 +30,8 @@ import {
   listVersions,
   takeWithin,
 } from "../../sql/leasable.ts";
-import { readShare, type ShareRow } from "../../sql/uses.ts";
-import type { Shares } from "../limits/shares.ts";
+import { readShare, type ShareRow } from "../../sql/lease-usage.ts";
+import type { FairShares } from "../limits/fair-shares.ts";
 import { FRESH_LIMIT } from "../batches/steps.ts";
 
 interface StepRow extends CappedRow {
@@ -56,7 +56,7 @@ interface Candidate extends LeaseCandidate {
 }
 
 /** One lease while it is being made. */
-interface Course {
+interface LeaseAttempt {
   readonly request: LeaseRequest;
   readonly now: number;
   readonly leased: LeasedChunk[];
@@ -72,8 +72,8 @@ interface Finders {
 
 export class Leasing {
   readonly #connection: Connection;
-  readonly #shares: Shares;
-  readonly #permits: Permits;
+  readonly #shares: FairShares;
+  readonly #permits: ConcurrencyPermits;
   readonly #finders = new Map<number, Finders>();
   readonly #selectDue: StatementSync;
   readonly #selectFresh: StatementSync;
@@ -83,7 +83,7 @@ export class Leasing {
   readonly #selectTracked: StatementSync;
   readonly #selectOverrides: StatementSync;
 
-  constructor(connection: Connection, shares: Shares, permits: Permits) {
+  constructor(connection: Connection, shares: FairShares, permits: ConcurrencyPermits) {
     this.#connection = connection;
     this.#shares = shares;
     this.#permits = permits;
@@ -179,18 +179,18 @@ export class Leasing {
   lease(request: LeaseRequest, now: number): LeasedChunk[] {
     const { pipeline } = request;
     const clock = this.#shares.getClock(pipeline);
-    const course: Course = { request, now, leased: [], turns: clock.turns };
+    const leaseAttempt: LeaseAttempt = { request, now, leased: [], turns: clock.turns };
     const candidates = this.#listCandidates(request, clock, now);
     const virtual = shareLease(candidates, request, clock.virtual, (candidate, items, chunks) =>
-      this.#take(candidate, items, chunks, course),
+      this.#take(candidate, items, chunks, leaseAttempt),
     );
     for (const { tenant, share, served } of candidates) {
       if (served) this.#shares.save(pipeline, tenant, share);
     }
-    if (course.leased.length > 0) {
-      this.#shares.saveClock(pipeline, { ...clock, virtual, turns: course.turns });
+    if (leaseAttempt.leased.length > 0) {
+      this.#shares.saveClock(pipeline, { ...clock, virtual, turns: leaseAttempt.turns });
     }
-    return course.leased;
+    return leaseAttempt.leased;
   }
 
   computeNextDue(request: LeaseRequest, now: number): number | null {
@@ -245,22 +245,22 @@ export class Leasing {
     return steps;
   }
 
-  #take(candidate: Candidate, items: number, chunks: number, course: Course): Taken {
-    const { request, now } = course;
+  #take(candidate: Candidate, items: number, chunks: number, leaseAttempt: LeaseAttempt): Taken {
+    const { request, now } = leaseAttempt;
     const budget: Budget = { items, chunks, cost: computeCost(candidate.share) };
     let pending = 0;
     for (const step of this.#listSteps(candidate.tenant, request, now, chunks)) {
       if (budget.chunks <= 0 || budget.items <= 0) break;
       this.#permits.take(step, request, now);
-      pending += this.#leaseFrom(step, budget, course);
+      pending += this.#leaseFrom(step, budget, leaseAttempt);
       candidate.served = true;
     }
     return { items: items - budget.items, chunks: chunks - budget.chunks, pending };
   }
 
   /** Answers how many items are to run. */
-  #leaseFrom(step: StepRow, budget: Budget, course: Course): number {
-    const { request, now, leased } = course;
+  #leaseFrom(step: StepRow, budget: Budget, leaseAttempt: LeaseAttempt): number {
+    const { request, now, leased } = leaseAttempt;
     const until = now + request.leaseMs;
     const { batch, step: number } = step;
     const due = takeWithin(this.#selectDue.iterate(batch, number, now), budget);
@@ -278,8 +278,8 @@ export class Leasing {
       this.#leaseRun.run(request.worker, until, budget.cost, batch, number, next, end);
       for (const { start, finish } of fresh) pending += finish - start;
     }
-    course.turns++;
-    this.#updateStep.run(end, end, batch, number, course.turns, batch, number);
+    leaseAttempt.turns++;
+    this.#updateStep.run(end, end, batch, number, leaseAttempt.turns, batch, number);
     for (const row of [...due, ...fresh]) leased.push(this.#describe(step, row, now));
     return pending;
   }
@@ -295,7 +295,7 @@ export class Leasing {
       end: finish,
       locator,
       outcomes,
-      careful: row.careful === 1,
+      guarded: row.guarded === 1,
       final: step.passes >= step.max_redrives,
       ...(step.item_ledger === 1 && { ledger: true as const }),
       histories: row.tracked === 0 ? NONE : this.#readHistories(step, row, now),

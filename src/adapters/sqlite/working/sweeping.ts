@@ -7,8 +7,8 @@ import type { EndReason } from "../../../core/batch/batch.ts";
 import { decideLoss, failPending, STALLED } from "../../../core/items/loss.ts";
 import { FIRST_LOOK } from "../../../core/batch/watch.ts";
 import type { Clock } from "../../../ports/clock.ts";
-import { nameSlicingDuty } from "../../../ports/store/conducting.ts";
-import type { SweepPolicy, SweepResult } from "../../../ports/store/working.ts";
+import { nameSlicingTask } from "../../../ports/store/conductor-store.ts";
+import type { SweepPolicy, SweepResult } from "../../../ports/store/worker-store.ts";
 import { type LedgerRow, StepChanges } from "../../sql/step-changes.ts";
 import {
   DEADLINE,
@@ -22,9 +22,9 @@ import { type Chunks, HELD_COLUMNS } from "../chunks/chunks.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Lanes } from "../batches/lanes.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Life } from "../batches/life.ts";
-import type { Permits } from "../limits/permits.ts";
-import type { Recorder } from "../ledger/records.ts";
+import type { BatchLifecycle } from "../batches/batch-lifecycle.ts";
+import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";
+import type { RecordLog } from "../ledger/records.ts";
 import type { BatchRow } from "../../sql/rows.ts";
 import { PAUSE_OF_BATCH } from "../connection/rows.ts";
 import { FRESH_LIMIT, type Steps } from "../batches/steps.ts";
@@ -36,13 +36,13 @@ const BATCHES_MAX = 100;
 export interface SweepingParts {
   readonly connection: Connection;
   readonly clock: Clock;
-  readonly recorder: Recorder;
+  readonly records: RecordLog;
   readonly workers: Workers;
   readonly lanes: Lanes;
   readonly steps: Steps;
-  readonly life: Life;
+  readonly lifecycle: BatchLifecycle;
   readonly chunks: Chunks;
-  readonly permits: Permits;
+  readonly permits: ConcurrencyPermits;
   readonly ledger: Ledger;
 }
 
@@ -57,7 +57,7 @@ export class Sweeping {
   readonly #forgetHolder: StatementSync;
   readonly #selectBusy: StatementSync;
   readonly #selectLost: StatementSync;
-  readonly #markCareful: StatementSync;
+  readonly #markGuarded: StatementSync;
   readonly #putAbandoned: StatementSync;
   readonly #selectUnsealed: StatementSync;
   readonly #selectOverdue: StatementSync;
@@ -87,8 +87,8 @@ export class Sweeping {
       `SELECT 1 FROM chunk INDEXED BY chunk_lease JOIN batch b ON b.num = chunk.batch
        WHERE b.pipeline = ? AND chunk.state = 'leased' AND chunk.lease_until > ? LIMIT 1`,
     );
-    this.#markCareful = prepare(
-      "UPDATE chunk SET careful = 1 WHERE batch = ? AND step = ? AND chunk = ?",
+    this.#markGuarded = prepare(
+      "UPDATE chunk SET guarded = 1 WHERE batch = ? AND step = ? AND chunk = ?",
     );
     this.#putAbandoned = prepare(
       `INSERT INTO abandoned (batch, step, chunk, items)
@@ -134,7 +134,7 @@ export class Sweeping {
       `SELECT b.num FROM batch b INDEXED BY batch_unsliced
        WHERE b.state IN ('submitted', 'slicing') AND b.active = 1 AND b.activity_at <= ?
          AND b.cancel_mode IS NULL AND ${PAUSE_OF_BATCH} IS NULL AND NOT EXISTS (
-           SELECT 1 FROM claim c WHERE c.duty = '${nameSlicingDuty("")}' || b.id AND c.until > ?)
+           SELECT 1 FROM claim c WHERE c.duty = '${nameSlicingTask("")}' || b.id AND c.until > ?)
        ORDER BY b.num LIMIT ?`,
     );
     this.#raiseSliceFence = prepare(
@@ -166,7 +166,7 @@ export class Sweeping {
   }
 
   sweep(policy: SweepPolicy): SweepResult {
-    const { life, lanes } = this.#parts;
+    const { lifecycle, lanes } = this.#parts;
     const lost = this.#sweepLeases(policy);
     const ended = [...lost.ended, ...this.#expire()];
     let tended = 0;
@@ -175,14 +175,14 @@ export class Sweeping {
     }
     for (const lane of this.#tendLanes(policy)) {
       tended++;
-      ended.push(...life.giveTurn(lane));
+      ended.push(...lifecycle.startNextInLane(lane));
     }
-    for (const lane of lanes.listIdle()) ended.push(...life.giveTurn(lane));
+    for (const lane of lanes.listIdle()) ended.push(...lifecycle.startNextInLane(lane));
     return { lostLeases: lost.count, tended, ended };
   }
 
   #sweepLeases(policy: SweepPolicy): { readonly count: number; readonly ended: string[] } {
-    const { workers, chunks, life, permits, ledger } = this.#parts;
+    const { workers, chunks, lifecycle, permits, ledger } = this.#parts;
     const now = this.#now();
     for (const holder of workers.listGoneHolders()) {
       this.#forgetHolder.run(holder);
@@ -195,19 +195,19 @@ export class Sweeping {
     ) as unknown as LeftRow[];
     const changes = new StepChanges();
     for (const row of lost) {
-      this.#markCareful.run(row.batch, row.step, row.chunk);
+      this.#markGuarded.run(row.batch, row.step, row.chunk);
       this.#putAbandoned.run(row.step, row.chunk, row.batch);
       const stored = chunks.readStored(row);
       const effect = decideLoss(stored, now);
       if (row.item_ledger === 1) ledger.write(row.batch, row, { stored, effect, cause: "lost" });
       chunks.apply(row, effect, changes);
     }
-    const ended = chunks.applyChanges(changes).flatMap((num) => life.goOn(num));
+    const ended = chunks.applyChanges(changes).flatMap((num) => lifecycle.advanceBatch(num));
     return { count: lost.length, ended };
   }
 
   #expire(): string[] {
-    const { clock, life, recorder } = this.#parts;
+    const { clock, lifecycle, records } = this.#parts;
     const list = (select: StatementSync, reason: EndReason): [number, EndReason][] =>
       (select.all(clock.wallMs(), BATCHES_MAX) as unknown as { num: number }[]).map(({ num }) => [
         num,
@@ -219,12 +219,12 @@ export class Sweeping {
     ]);
     // Those that wait come first: nobody is to be started only to expire.
     return [...due]
-      .map(([num, reason]) => ({ batch: recorder.get(num), reason }))
+      .map(([num, reason]) => ({ batch: records.get(num), reason }))
       .toSorted((a, b) => a.batch.active - b.batch.active || a.batch.num - b.batch.num)
       .flatMap(({ batch: { num }, reason }) => {
         // One that ended may have given its turn to the next, and that one may be in the list too.
-        const batch = recorder.get(num);
-        return batch.ended_at === null ? life.endEarly(batch, "expire", reason) : [];
+        const batch = records.get(num);
+        return batch.ended_at === null ? lifecycle.endEarly(batch, "expire", reason) : [];
       });
   }
 
@@ -252,7 +252,7 @@ export class Sweeping {
 
   /** Leftovers fail, so that the step goes on with what it has. */
   #giveUp(num: number, step: number, nextAt: number, ended: string[]): void {
-    const { chunks, life, steps, ledger } = this.#parts;
+    const { chunks, lifecycle, steps, ledger } = this.#parts;
     const rows = this.#selectLeftovers.all(num, step, CHUNKS_MAX) as unknown as LeftRow[];
     const changes = new StepChanges();
     for (const row of rows) {
@@ -270,23 +270,23 @@ export class Sweeping {
     const whole = rows.length < CHUNKS_MAX;
     if (whole) this.#updateWatch.run(FIRST_LOOK.previous, FIRST_LOOK.stalls, nextAt, num, step);
     else this.#updateWatch.run(0, Number.MAX_SAFE_INTEGER, this.#now(), num, step);
-    ended.push(...chunks.applyChanges(changes).flatMap((batch) => life.goOn(batch)));
+    ended.push(...chunks.applyChanges(changes).flatMap((batch) => lifecycle.advanceBatch(batch)));
   }
 
   /** Lanes that are free now, as their holder could not go on. */
   #tendLanes(policy: SweepPolicy): string[] {
-    const { lanes, recorder } = this.#parts;
+    const { lanes, records } = this.#parts;
     const freed: string[] = [];
     const staleBefore = this.#now() - policy.staleMs;
     const stale = this.#selectStale.all(staleBefore, this.#now(), BATCHES_MAX);
     for (const { num } of stale as unknown as { num: number }[]) {
-      const batch = recorder.get(num);
+      const batch = records.get(num);
       this.#raiseSliceFence.run(num, batch.step);
       lanes.park(num, STALE);
       freed.push(batch.lane);
     }
     for (const { num, stuck } of this.#listStuckHolders(policy)) {
-      const batch = recorder.get(num);
+      const batch = records.get(num);
       if (batch.active === 1 && lanes.tendHolder(batch, stuck)) freed.push(batch.lane);
     }
     return freed;
@@ -306,8 +306,8 @@ export class Sweeping {
   }
 
   /** Who has run out by then is lost; whoever is known to be dead has run out at 0. */
-  #computeLostBy({ sparedMs = 0 }: SweepPolicy): number {
-    return Math.max(0, Math.floor(this.#now() - sparedMs));
+  #computeLostBy({ graceMs = 0 }: SweepPolicy): number {
+    return Math.max(0, Math.floor(this.#now() - graceMs));
   }
 
   #now(): number {

@@ -1,7 +1,7 @@
 /** `sluice list`: the batches of a store, newest first. */
 import { type Command, Option } from "commander";
 import { BATCH_STATES, type BatchState, isEnded } from "../../../core/batch/batch.ts";
-import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import type { Store } from "../../../ports/store/store.ts";
 import { viewBatchFully } from "../../../views/batch.ts";
 import { describeStepTurn } from "../../../views/step.ts";

@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import { isEnded } from "../../../core/batch/batch.ts";
 import { SluiceError } from "../../../core/base/errors.ts";
 import { ITEM_OUTCOMES, type ItemOutcomeWord } from "../../../core/items/outcome-list.ts";
-import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import type { Store } from "../../../ports/store/store.ts";
 import { getLastStep, hasSteps, nameStep } from "../../../views/step.ts";
 import type { CommonFlags } from "../../config/common-flags.ts";

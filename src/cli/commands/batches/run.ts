@@ -1,7 +1,7 @@
 /** `sluice run`: submits a batch, or takes up the unfinished one, and works on just that one here. */
 import type { Command } from "commander";
 import { isEnded } from "../../../core/batch/batch.ts";
-import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import { addBatchFlags, addConcurrencyFlag, type BatchFlags } from "../../flags/batch-flags.ts";
 import { formatJson } from "../../output/inert-text.ts";
 import { viewBatch, countRun } from "../../../views/batch.ts";
@@ -13,7 +13,7 @@ import { followBatch } from "../../session/follow-batch.ts";
 import { formatDuration } from "../../output/format-duration.ts";
 import { formatCount } from "../../output/format-number.ts";
 import { finishNotifying, subscribeNotified } from "../../session/notifying.ts";
-import { outlast } from "../../process/outlast.ts";
+import { retryWhileStoreDown } from "../../process/retry-while-store-down.ts";
 import { reportEnding } from "../../session/report-ending.ts";
 import { quoteCommand } from "../../output/shell-words.ts";
 import { StopRequest } from "../../process/stop-request.ts";
@@ -97,14 +97,14 @@ async function workUntilEnded(
   const patient = { clock, signal, log: (entry: LogEntry) => display.log(entry) };
   const look = (): Promise<unknown> => followBatch(handle.id, { store, clock, display }, signal);
   // The engine meets a lasting error itself: the progress bar need not report it.
-  const follow = outlast(look, { ...patient, log: () => undefined }).catch(() => null);
+  const follow = retryWhileStoreDown(look, { ...patient, log: () => undefined }).catch(() => null);
   try {
-    const ended = outlast(() => handle.wait(), patient).then(() => true);
+    const ended = retryWhileStoreDown(() => handle.wait(), patient).then(() => true);
     const stopped = stop.wait().then(() => false);
     const isEnd = await Promise.race([ended, stopped]);
     // The promise that lost the race may reject later, when the engine is closed under it.
     ended.catch(() => undefined);
-    return isEnd ? await outlast(() => store.getBatch(handle.id), patient) : null;
+    return isEnd ? await retryWhileStoreDown(() => store.getBatch(handle.id), patient) : null;
   } finally {
     watching.abort();
     await follow;

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { isEnded } from "../../../core/batch/batch.ts";
 import { countDone } from "../../../core/batch/progress.ts";
-import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import { readEvent } from "../../../runtime/delivering/batch-event.ts";
 import { describeHold } from "../../../views/hold.ts";
 import { viewStatus } from "../../../views/status.ts";

@@ -1,7 +1,7 @@
 /** `sluice submit`: records a batch and slices it, for workers to run. */
 import type { Command } from "commander";
 import { isEnded } from "../../../core/batch/batch.ts";
-import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import { addBatchFlags, type BatchFlags } from "../../flags/batch-flags.ts";
 import { describeHold } from "../../../views/hold.ts";
 import { formatJson, makeInert } from "../../output/inert-text.ts";

@@ -2,17 +2,17 @@
 import type { Command } from "commander";
 import { BATCH_STATES, type BatchState, isEnded } from "../../../core/batch/batch.ts";
 import { sleep } from "../../../ports/clock.ts";
-import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import type { Store } from "../../../ports/store/store.ts";
 import type { Engine } from "../../../runtime/engine/engine.ts";
-import { Heart } from "../../../runtime/health/heart.ts";
+import { WorkerHealth } from "../../../runtime/health/worker-health.ts";
 import type { Log } from "../../../runtime/system/log.ts";
 import { listPages } from "../../../runtime/engine/pages.ts";
 import { canWorkOn, type Pipeline } from "../../../runtime/pipeline/pipeline.ts";
-import { Setbacks } from "../../../runtime/system/setbacks.ts";
+import { LoopBackoff } from "../../../runtime/system/loop-backoff.ts";
 import { systemRandom } from "../../../runtime/system/system-random.ts";
 import { resolveSettings } from "../../../runtime/system/settings.ts";
-import { Wake } from "../../../runtime/system/wake.ts";
+import { ChangeSignal } from "../../../runtime/system/change-signal.ts";
 import {
   adjustPipeline,
   addConcurrencyFlag,
@@ -48,7 +48,7 @@ import {
   tellSupervisor,
 } from "../../process/supervised.ts";
 import { Supervisor } from "../../process/supervisor.ts";
-import { startVigil } from "../../process/work-vigil.ts";
+import { startProbeServer } from "../../process/work-probes.ts";
 
 interface WorkFlags extends BatchFlags {
   readonly untilIdle?: boolean;
@@ -152,35 +152,43 @@ function makeTeller({ out }: Cli, supervised: boolean): TellEnding {
 async function workUntilStopped(cli: Cli, parts: WorkParts, flags: WorkFlags): Promise<void> {
   const { config, display } = parts;
   const { clock, env, logFormat } = cli;
-  const heart = new Heart(clock);
+  const health = new WorkerHealth(clock);
   // Its pages are asked for from the start; those that need an engine wait for it.
   const opened = Promise.withResolvers<Engine>();
   const pages = listPages({
     metrics: async () => (await opened.promise).metrics(),
     scaling: async (options) => (await opened.promise).scaling(options),
   });
-  const vigil = await startVigil({ config, heart, clock, display, env, logFormat, pages });
+  const probeServer = await startProbeServer({
+    config,
+    health,
+    clock,
+    display,
+    env,
+    logFormat,
+    pages,
+  });
   try {
-    const watched = { ...parts, heart, onOpened: opened.resolve };
+    const watched = { ...parts, health, onOpened: opened.resolve };
     await markFatal(() => workWatched(cli, watched, flags));
   } finally {
-    await vigil.close();
+    await probeServer.close();
   }
 }
 
 interface WatchedParts extends WorkParts {
   /** By which another thread sees how it is. */
-  readonly heart: Heart;
+  readonly health: WorkerHealth;
   readonly onOpened: (engine: Engine) => void;
 }
 
 async function workWatched(cli: Cli, parts: WatchedParts, flags: WorkFlags): Promise<void> {
-  const { config, pipelines, display, stop, heart } = parts;
+  const { config, pipelines, display, stop, health } = parts;
   const { pollWaitMs } = config.health;
   const settings = { ...config.engine, ...(pollWaitMs === null ? {} : { pollMs: pollWaitMs }) };
   const log: Log = (entry) => display.log(entry);
   const watched = { ...config, engine: settings };
-  const engine = await openEngine({ config: watched, clock: cli.clock, log, heart });
+  const engine = await openEngine({ config: watched, clock: cli.clock, log, health });
   parts.onOpened(engine);
   try {
     subscribeNotified(engine, config);
@@ -211,14 +219,14 @@ async function watchOver(cli: Cli, parts: WatchParts, flags: WorkFlags): Promise
   const { store } = engine;
   const { clock } = cli;
   let failure: { readonly error: unknown } | null = null;
-  const wake = new Wake(clock);
+  const changed = new ChangeSignal(clock);
   const over = new AbortController();
   const end = (): void => {
     over.abort();
-    wake.notify();
+    changed.notify();
   };
   const unlisten = [
-    store.watch(() => wake.notify()),
+    store.watch(() => changed.notify()),
     engine.onFailure((error) => {
       failure = { error };
       end();
@@ -226,7 +234,7 @@ async function watchOver(cli: Cli, parts: WatchParts, flags: WorkFlags): Promise
   ];
   stop.signal.addEventListener("abort", end);
   const log: Log = (entry) => display.log(entry);
-  const setbacks = new Setbacks({ event: "store.retry" }, { random: systemRandom, log });
+  const loopBackoff = new LoopBackoff({ event: "store.retry" }, { random: systemRandom, log });
   const readFailure = (): { readonly error: unknown } | null => failure;
   const look = await makeLook(cli, parts, flags);
   try {
@@ -236,14 +244,14 @@ async function watchOver(cli: Cli, parts: WatchParts, flags: WorkFlags): Promise
       let waitMs: number | null = 0;
       try {
         if (await look()) return;
-        setbacks.clear();
+        loopBackoff.clear();
       } catch (error) {
         // The engine waits for a store that is unreachable, and so does this loop.
-        waitMs = setbacks.note(error);
+        waitMs = loopBackoff.note(error);
         if (waitMs === null) throw error;
       }
       await sleep(clock, LOOK_AT_MOST_EVERY_MS + waitMs, over.signal);
-      await wake.wait(parts.pollMs);
+      await changed.wait(parts.pollMs);
     }
   } finally {
     for (const stopListening of unlisten) stopListening();

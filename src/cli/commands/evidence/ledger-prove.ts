@@ -93,7 +93,7 @@ function check(cli: Cli, file: string, flags: CheckFlags): number {
   else if (verdict.kind === "refused") {
     cli.out.line(cli.out.colours.red(`not proven: ${makeInert(verdict.why)}`));
   } else {
-    const { batch, at } = verdict.checkpoint;
+    const { batch, at } = verdict.signedHead;
     const proven = `proven: record ${verdict.place} of batch ${makeInert(batch)}, signed ${at}`;
     cli.out.line(cli.out.colours.green(proven));
     cli.out.line(makeInert(verdict.text));

@@ -1,7 +1,7 @@
 /** `sluice cancel`: stops a batch, a lane or a pipeline, and waits until nothing of it starts. */
 import type { Command } from "commander";
 import { BATCH_STATES, type BatchState, isEnded } from "../../../core/batch/batch.ts";
-import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import { Operator, type Target } from "../../../runtime/engine/operator.ts";
 import { addActFlags, addYesFlag, readActOptions } from "../../flags/act-flags.ts";
 import { awaitEndings, readBatches } from "../../session/await-endings.ts";

@@ -1,7 +1,7 @@
 /** `sluice dead discard`: accepts failures, which stay failures and are not redriven any more. */
 import type { Command } from "commander";
-import type { LetterFilter } from "../../../core/items/redrive.ts";
-import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
+import type { DeadLetterFilter } from "../../../core/items/redrive.ts";
+import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import type { Store } from "../../../ports/store/store.ts";
 import { Operator } from "../../../runtime/engine/operator.ts";
 import { type ActFlags, addActFlags, addYesFlag, readActOptions } from "../../flags/act-flags.ts";
@@ -64,7 +64,7 @@ function discard(cli: Cli, id: string, flags: DiscardFlags): Promise<number> {
 async function countKept(
   store: Store,
   batch: BatchSnapshot,
-  filter: LetterFilter,
+  filter: DeadLetterFilter,
 ): Promise<number> {
   let count = 0;
   for await (const { discarded } of readLetters(store, batch, filter, Infinity)) {

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { SluiceError } from "../../../core/base/errors.ts";
-import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import { editDeadLetter, openDeadLetter } from "../../../runtime/engine/dead-letter.ts";
 import { readAct } from "../../../runtime/engine/operator.ts";
 import type { Pipeline } from "../../../runtime/pipeline/pipeline.ts";

@@ -1,7 +1,7 @@
 /** `sluice dead`: the items of a batch that gave up, and why. */
 import type { Command } from "commander";
-import type { LetterFilter } from "../../../core/items/redrive.ts";
-import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
+import type { DeadLetterFilter } from "../../../core/items/redrive.ts";
+import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import type { Store } from "../../../ports/store/store.ts";
 import type { Cli } from "../../output/cli.ts";
 import { formatJson } from "../../output/inert-text.ts";
@@ -75,7 +75,7 @@ async function printJson(
   cli: Cli,
   store: Store,
   batch: BatchSnapshot,
-  filter: LetterFilter,
+  filter: DeadLetterFilter,
   limit: number,
 ): Promise<void> {
   for await (const letter of readLetters(store, batch, filter, limit)) {
@@ -88,7 +88,7 @@ async function printTable(
   cli: Cli,
   store: Store,
   batch: BatchSnapshot,
-  filter: LetterFilter,
+  filter: DeadLetterFilter,
   limit: number,
 ): Promise<void> {
   const letters: DeadLetterView[] = [];

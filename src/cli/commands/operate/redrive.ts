@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { isEnded } from "../../../core/batch/batch.ts";
 import { SluiceError } from "../../../core/base/errors.ts";
 import type { BatchFacts } from "../../../core/batch/why.ts";
-import type { BatchSnapshot } from "../../../ports/store/conducting.ts";
+import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import { Operator, type RedriveOptions } from "../../../runtime/engine/operator.ts";
 import { type ActFlags, addActFlags, addYesFlag, readActOptions } from "../../flags/act-flags.ts";
 import { nameHold } from "../../render/batch-words.ts";

@@ -4,7 +4,7 @@ import { describeError, SluiceError } from "../../../core/base/errors.ts";
 import { readGroupName } from "../../../core/events/reader-name.ts";
 import type { Store } from "../../../ports/store/store.ts";
 import { Consumer } from "../../../runtime/delivering/consumer.ts";
-import { type Recipient, Subscriber } from "../../../runtime/delivering/subscriber.ts";
+import { type Reader, Subscriber } from "../../../runtime/delivering/subscriber.ts";
 import {
   findLetter,
   listLetters,
@@ -139,7 +139,7 @@ function retry(cli: Cli, text: string, flags: CommonFlags): Promise<number> {
 }
 
 /** The sink of the configuration that a delivery is for. */
-function findRecipient({ notify, consume }: Config, reader: string): Recipient | null {
+function findRecipient({ notify, consume }: Config, reader: string): Reader | null {
   const sink = notify.get(reader);
   if (sink !== undefined) return new Subscriber(reader, sink);
   const name = readGroupName(reader);

@@ -4,7 +4,7 @@ import { SluiceError } from "../../../core/base/errors.ts";
 import { nameGroupReader } from "../../../core/events/reader-name.ts";
 import { askDidYouMean, findSimilar } from "../../../core/base/similar-words.ts";
 import type { Store } from "../../../ports/store/store.ts";
-import type { TopicView } from "../../../ports/store/topics.ts";
+import type { TopicView } from "../../../ports/store/topic-store.ts";
 import { readMessage } from "../../../runtime/delivering/stream.ts";
 import { describeUnknownGroup } from "../../../runtime/delivering/topic.ts";
 import type { Cli } from "../../output/cli.ts";

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { isEnded } from "../../../core/batch/batch.ts";
 import { SluiceError } from "../../../core/base/errors.ts";
 import { computeAges, type RetentionAges } from "../../../core/batch/retention.ts";
-import type { PruneResult } from "../../../ports/store/operating.ts";
+import type { PruneResult } from "../../../ports/store/operator-store.ts";
 import { Operator } from "../../../runtime/engine/operator.ts";
 import {
   findRetentionProblem,

@@ -1,0 +1,145 @@
+/**
+ * Acts on batches inside of a transaction that somebody else has begun, on a client of his own:
+ * nothing of them is there unless he commits, and others hear of it when he does. The client is left
+ * as it was: its search path is put back, and he may go on after an act that fails, as each has a
+ * savepoint. The locks that it took are held until his transaction ends.
+ */
+import pg from "pg";
+import { SluiceError } from "../../core/base/errors.ts";
+import type { CallerTransactionStore } from "../../ports/store/caller-transaction.ts";
+import type { BatchRow } from "../sql/rows.ts";
+import type { Planning } from "./batches/planning.ts";
+import { type Connection, findParser } from "./connection/connection.ts";
+import { readCode, translateError } from "./connection/errors.ts";
+import { statement } from "./connection/statement.ts";
+import { nameChannel } from "./connection/watch.ts";
+import { type Line, Transaction } from "./connection/transaction.ts";
+
+/** What is needed of a client of `pg`. */
+type CallersClient = Pick<pg.ClientBase, "query">;
+
+const READ_COMMITTED = "read committed";
+const NO_TRANSACTION = "25P01";
+/** Known to be nobody's own, so that all who listen hear it. */
+const TOLD_BY = "within";
+
+/** By which a server and its database are told from others. */
+const WHERE = "SELECT current_database() AS name, pg_postmaster_start_time()::text AS since";
+
+const NOTIFY = statement("SELECT pg_notify($1, $2)");
+const SET_PATH = statement("SELECT set_config('search_path', $1, true)");
+const RELEASE = statement("RELEASE SAVEPOINT sluice_within");
+
+interface Where {
+  readonly name: string;
+  readonly since: string;
+}
+
+interface Surroundings {
+  readonly path: string;
+  readonly isolation: string;
+  readonly now: number;
+}
+
+export async function runWithin<T>(
+  connection: Connection,
+  planning: Planning,
+  transaction: unknown,
+  act: (store: CallerTransactionStore) => Promise<T>,
+): Promise<T> {
+  if (!isClient(transaction)) throw refuse("is no client of pg");
+  const line = queueUp(transaction);
+  try {
+    await line.query({ text: "SAVEPOINT sluice_within" });
+  } catch (error) {
+    if (readCode(error) === NO_TRANSACTION) throw refuse("has no transaction open");
+    throw translateError(error, connection.name);
+  }
+  try {
+    const { path, tx } = await begin(connection, line);
+    const result = await act(composeVerbs(planning, tx));
+    await tx.run(NOTIFY, nameChannel(connection.schema), TOLD_BY);
+    await tx.run(SET_PATH, path);
+    await tx.run(RELEASE);
+    return result;
+  } catch (error) {
+    // With the search path, which was set behind it.
+    await line.query({ text: "ROLLBACK TO SAVEPOINT sluice_within" }).catch(ignore);
+    await line.query({ text: "RELEASE SAVEPOINT sluice_within" }).catch(ignore);
+    throw translateError(error, connection.name);
+  }
+}
+
+async function begin(
+  connection: Connection,
+  line: Line,
+): Promise<{ readonly path: string; readonly tx: Transaction }> {
+  const [[there], { rows: here }] = await Promise.all([
+    line.query({ text: WHERE }).then(({ rows }) => rows as Where[]),
+    connection.ask<Where>(WHERE, []),
+  ]);
+  if (there?.name !== here[0]?.name || there?.since !== here[0]?.since) {
+    throw refuse(`is a client of another database than ${connection.name}`);
+  }
+  const { rows } = await line.query({
+    text: `SELECT current_setting('search_path') AS path,
+      current_setting('transaction_isolation') AS isolation,
+      (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now`,
+  });
+  const { path, isolation, now } = rows[0] as Surroundings;
+  // What was waited for would not be seen: whose turn it is in a lane would be decided by the past.
+  if (isolation !== READ_COMMITTED)
+    throw refuse(`is at ${isolation}, and not at ${READ_COMMITTED}`);
+  const own = `${pg.escapeIdentifier(connection.schema)}, pg_catalog`;
+  await line.query({ text: SET_PATH.text, values: [own] });
+  return { path, tx: connection.adopt(line, now) };
+}
+
+function composeVerbs(planning: Planning, tx: Transaction): CallerTransactionStore {
+  const lock = async (id: string): Promise<BatchRow> => {
+    const row = await planning.lock(tx, id);
+    if (row !== undefined) return row;
+    throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${id} in this transaction`);
+  };
+  return {
+    submit: (submission) => planning.submit(tx, submission),
+    startSlicing: async (id, afresh) => planning.startSlicing(tx, await lock(id), afresh),
+    plan: async (part) => planning.plan(tx, await lock(part.batch), part),
+    finishSlicing: async (id, chunks, fence) =>
+      planning.finishSlicing(tx, await lock(id), chunks, fence),
+    fail: async (id, reason) => planning.fail(tx, await lock(id), reason),
+  };
+}
+
+/**
+ * One query after the other, as a plain client wants them; with the store's own reading of types, of
+ * which the caller may have changed his. Without names: his statements are his.
+ */
+function queueUp(client: CallersClient): Line {
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    query: ({ text, values = [] }) => {
+      const types = { getTypeParser: findParser };
+      const answer = last.then(() => client.query({ text, values, types } as pg.QueryConfig));
+      last = answer.catch(ignore);
+      return answer;
+    },
+  };
+}
+
+function isClient(value: unknown): value is CallersClient {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "query" in value &&
+    typeof value.query === "function"
+  );
+}
+
+function refuse(fault: string): SluiceError {
+  return new SluiceError("BAD_TRANSACTION", `the transaction of submit ${fault}`, {
+    hint: "Hand over your own client of pg (not its pool), connected to the store's database, after its BEGIN, and commit or roll back yourself.",
+  });
+}
+
+function ignore(): void {}

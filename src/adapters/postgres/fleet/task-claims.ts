@@ -1,0 +1,63 @@
+/** Duties that one worker at a time should do. */
+import type { Host } from "../../sql/host.ts";
+import { statement } from "../connection/statement.ts";
+import type { Transaction } from "../connection/transaction.ts";
+
+interface ClaimRow {
+  readonly worker: number;
+  readonly until: number;
+  readonly process: string | null;
+}
+
+const FIND = statement(
+  `SELECT c.worker, c.until, w.process
+   FROM claim c LEFT JOIN worker w ON w.id = c.worker WHERE c.duty = $1`,
+);
+// Of several who come at once the first one has it: it is the row that decides, not the look before.
+const PUT = statement(
+  `INSERT INTO claim (duty, worker, until) VALUES ($1, $2, $3)
+   ON CONFLICT (duty) DO UPDATE SET worker = excluded.worker, until = excluded.until
+   WHERE claim.worker = excluded.worker OR claim.until <= $4 OR claim.worker = $5`,
+);
+const DELETE = statement("DELETE FROM claim WHERE duty = $1 AND worker = $2");
+
+export class TaskClaims {
+  readonly #host: Host;
+
+  constructor(host: Host) {
+    this.#host = host;
+  }
+
+  async claim(tx: Transaction, duty: string, worker: number, forMs: number): Promise<boolean> {
+    const held = await tx.get<ClaimRow>(FIND, duty);
+    if (this.#isHeld(tx, held, worker)) return false;
+    const now = Math.floor(tx.now);
+    // Its time is not over, yet it does not count: its process is gone.
+    const gone = held !== undefined && held.until > now ? held.worker : null;
+    return (await tx.run(PUT, duty, worker, Math.floor(tx.now + forMs), now, gone)) > 0;
+  }
+
+  /** Another worker has it. */
+  async isTaken(tx: Transaction, duty: string, worker: number): Promise<boolean> {
+    return this.#isHeld(tx, await tx.get<ClaimRow>(FIND, duty), worker);
+  }
+
+  #isHeld(tx: Transaction, held: ClaimRow | undefined, worker: number): boolean {
+    return (
+      held !== undefined &&
+      held.worker !== worker &&
+      held.until > Math.floor(tx.now) &&
+      this.#lives(held)
+    );
+  }
+
+  #lives({ process }: ClaimRow): boolean {
+    return process === null || !this.#host.isGone(process);
+  }
+
+  async unclaim(tx: Transaction, duty: string, worker: number): Promise<void> {
+    tx.send(DELETE, duty, worker);
+    // Somebody may stand by for it.
+    tx.tell();
+  }
+}

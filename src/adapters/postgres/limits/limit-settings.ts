@@ -1,0 +1,66 @@
+/** Limits that operators set, in SQL. Every method runs inside the caller's transaction. */
+import type { Act } from "../../../core/batch/batch.ts";
+import { canonicalize, type Json } from "../../../core/base/canonical-json.ts";
+import { nameCapScope } from "../../../core/limits/caps.ts";
+import type { LimitChange, LimitSetting } from "../../../core/limits/limit.ts";
+import type { LimitRequest } from "../../../ports/store/operator-store.ts";
+import { type ChangeRow, type SettingRow, toChange, toSetting } from "../../sql/limit-rows.ts";
+import type { ConcurrencyPermits } from "./concurrency-permits.ts";
+import { statement } from "../connection/statement.ts";
+import type { Transaction } from "../connection/transaction.ts";
+
+const NAMED = "WHERE kind = $1 AND scope = $2 AND name = $3";
+const FIND = statement(`SELECT value FROM limit_setting ${NAMED}`);
+const PUT = statement(
+  `INSERT INTO limit_setting (kind, scope, name, value) VALUES ($1, $2, $3, $4)
+   ON CONFLICT (kind, scope, name) DO UPDATE SET value = excluded.value`,
+);
+const DROP = statement(`DELETE FROM limit_setting ${NAMED}`);
+const INSERT_CHANGE = statement(
+  `INSERT INTO limit_change (at, changed_by, why, kind, scope, name, before, after)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+);
+const SELECT_ALL = statement(
+  "SELECT kind, scope, name, value FROM limit_setting ORDER BY kind, scope, name",
+);
+const SELECT_CHANGES = statement(
+  `SELECT seq, at, changed_by, why, kind, scope, name, before, after FROM limit_change
+   WHERE seq > $1 ORDER BY seq LIMIT $2`,
+);
+
+export class LimitSettings {
+  readonly #permits: ConcurrencyPermits;
+
+  constructor(permits: ConcurrencyPermits) {
+    this.#permits = permits;
+  }
+
+  async set(tx: Transaction, request: LimitRequest, { by, why }: Act): Promise<boolean> {
+    const { kind, scope, name, value } = request;
+    // One change after the other: each says what it changed, and their numbers come in the order of
+    // their commits, so whoever reads on misses none.
+    const [, row] = await Promise.all([
+      tx.lock("limits", ""),
+      tx.get<{ readonly value: string }>(FIND, kind, scope, name),
+    ]);
+    const before = row?.value ?? null;
+    const after = value === null ? null : canonicalize(value as unknown as Json);
+    if (before === after) return false;
+    if (after === null) tx.send(DROP, kind, scope, name);
+    else tx.send(PUT, kind, scope, name, after);
+    tx.send(INSERT_CHANGE, tx.wallMs, by, why, kind, scope, name, before, after);
+    if (request.kind === "cap" && value === null) {
+      await this.#permits.forget(tx, nameCapScope(request.scope, name), true);
+    }
+    tx.tell();
+    return true;
+  }
+
+  async list(tx: Transaction): Promise<LimitSetting[]> {
+    return (await tx.all<SettingRow>(SELECT_ALL)).map(toSetting);
+  }
+
+  async listChanges(tx: Transaction, afterSeq: number, limit: number): Promise<LimitChange[]> {
+    return (await tx.all<ChangeRow>(SELECT_CHANGES, afterSeq, limit)).map(toChange);
+  }
+}

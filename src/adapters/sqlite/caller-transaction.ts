@@ -1,0 +1,98 @@
+/**
+ * Acts on batches inside of a transaction that somebody else has begun, on a connection of his own to
+ * the same file: nothing of them is there unless he commits. He may go on after an act that fails, as
+ * each has a savepoint. Other processes see the commit as they see any other.
+ */
+import { realpathSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { SluiceError } from "../../core/base/errors.ts";
+import type { CallerTransactionStore } from "../../ports/store/caller-transaction.ts";
+import type { BatchRow } from "../sql/rows.ts";
+import type { Planning } from "./batches/planning.ts";
+import { Connection, type ConnectionOptions } from "./connection/connection.ts";
+import { translateError } from "./connection/errors.ts";
+
+export interface WithinParts {
+  /** The store's own. */
+  readonly connection: Connection;
+  readonly options: ConnectionOptions;
+  readonly compose: (connection: Connection) => Planning;
+}
+
+export class CallerTransaction {
+  readonly #parts: WithinParts;
+  /** Their statements stay prepared for as long as the connection is there. */
+  readonly #known = new WeakMap<DatabaseSync, Planning>();
+
+  constructor(parts: WithinParts) {
+    this.#parts = parts;
+  }
+
+  async run<T>(
+    transaction: unknown,
+    act: (store: CallerTransactionStore) => Promise<T>,
+  ): Promise<T> {
+    const { path } = this.#parts.options;
+    const db = this.#check(transaction);
+    try {
+      const planning = this.#known.get(db) ?? this.#compose(db);
+      db.exec("SAVEPOINT sluice_within");
+      const result = await act(composeVerbs(planning));
+      db.exec("RELEASE sluice_within");
+      return result;
+    } catch (error) {
+      // A full disk, or the caller himself, may have ended it.
+      if (db.isOpen && db.isTransaction) undo(db);
+      throw translateError(error, path);
+    }
+  }
+
+  #compose(db: DatabaseSync): Planning {
+    const planning = this.#parts.compose(Connection.adopt(db, this.#parts.options));
+    this.#known.set(db, planning);
+    return planning;
+  }
+
+  #check(transaction: unknown): DatabaseSync {
+    const { path } = this.#parts.options;
+    if (!(transaction instanceof DatabaseSync) || !transaction.isOpen) {
+      throw refuse("is no open DatabaseSync of node:sqlite", path);
+    }
+    if (!transaction.isTransaction) throw refuse("has no transaction open", path);
+    const theirs = transaction.location();
+    const ours = this.#parts.connection.location;
+    if (theirs === null || ours === null || realpathSync(theirs) !== realpathSync(ours)) {
+      throw refuse(`is a connection to ${theirs ?? "a database in memory"}`, path);
+    }
+    return transaction;
+  }
+}
+
+function undo(db: DatabaseSync): void {
+  try {
+    db.exec("ROLLBACK TO sluice_within; RELEASE sluice_within");
+  } catch {
+    // There is none: it failed before, or the caller has ended it and begun anew.
+  }
+}
+
+function refuse(fault: string, path: string): SluiceError {
+  return new SluiceError("BAD_TRANSACTION", `the transaction of submit ${fault}`, {
+    hint: `Hand over your own DatabaseSync of ${path}, after its BEGIN IMMEDIATE, and commit or roll back yourself.`,
+  });
+}
+
+function composeVerbs(planning: Planning): CallerTransactionStore {
+  const find = (id: string): BatchRow => {
+    const row = planning.find(id);
+    if (row !== undefined) return row;
+    throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${id} in this transaction`);
+  };
+  return {
+    submit: async (submission) => planning.submit(submission),
+    startSlicing: async (id, afresh) => planning.startSlicing(find(id), afresh),
+    plan: async (part) => planning.plan(find(part.batch), part),
+    finishSlicing: async (id, chunks, fence) => planning.finishSlicing(find(id), chunks, fence),
+    fail: async (id, reason) => planning.fail(find(id), reason),
+  };
+}

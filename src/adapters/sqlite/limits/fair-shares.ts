@@ -1,0 +1,85 @@
+/** How far each tenant has been served, in SQL. Every method runs inside the caller's transaction. */
+import type { StatementSync } from "node:sqlite";
+import { FIRST_CLOCK, type ShareClock, type TenantShare } from "../../../core/limits/fair-share.ts";
+import { type StepShareRow, LeaseUsage } from "../../sql/lease-usage.ts";
+import type { Connection } from "../connection/connection.ts";
+
+export class FairShares {
+  readonly #selectClock: StatementSync;
+  readonly #putClock: StatementSync;
+  readonly #update: StatementSync;
+  readonly #selectOfStep: StatementSync;
+  readonly #hasUnfinished: StatementSync;
+  readonly #dropAll: StatementSync;
+  readonly #dropPassed: StatementSync;
+
+  constructor(connection: Connection) {
+    const prepare = (sql: string): StatementSync => connection.prepare(sql);
+    this.#selectClock = prepare(
+      "SELECT virtual, item_ms, turns FROM share_clock WHERE pipeline = ?",
+    );
+    this.#putClock = prepare(
+      `INSERT INTO share_clock (pipeline, virtual, item_ms, turns) VALUES (?, ?, ?, ?)
+       ON CONFLICT (pipeline) DO UPDATE SET virtual = excluded.virtual,
+         item_ms = excluded.item_ms, turns = excluded.turns`,
+    );
+    this.#update = prepare(
+      `UPDATE share SET finish = ?, owed = ?, item_ms = ?, weight = ?
+       WHERE pipeline = ? AND tenant = ?`,
+    );
+    this.#selectOfStep = prepare(
+      `SELECT s.pipeline, h.tenant, h.finish, h.owed, h.item_ms, h.weight
+       FROM step s JOIN share h ON h.pipeline = s.pipeline AND h.tenant = s.tenant
+       WHERE s.batch = ? AND s.step = ?`,
+    );
+    this.#hasUnfinished = prepare(
+      `SELECT 1 FROM batch INDEXED BY batch_unfinished WHERE pipeline = ? AND ended_at IS NULL
+       LIMIT 1`,
+    );
+    this.#dropAll = prepare("DELETE FROM share WHERE pipeline = ?");
+    this.#dropPassed = prepare(
+      `DELETE FROM share WHERE pipeline = ? AND finish <= ? AND NOT EXISTS (
+         SELECT 1 FROM batch b INDEXED BY batch_unfinished_of_tenant
+         WHERE b.pipeline = share.pipeline AND b.tenant = share.tenant AND b.ended_at IS NULL)`,
+    );
+  }
+
+  getClock(pipeline: string): ShareClock {
+    type Row = { virtual: number; item_ms: number; turns: number };
+    const row = this.#selectClock.get(pipeline) as Row | undefined;
+    if (row === undefined) return FIRST_CLOCK;
+    return { virtual: row.virtual, itemMs: row.item_ms, turns: row.turns };
+  }
+
+  saveClock(pipeline: string, { virtual, itemMs, turns }: ShareClock): void {
+    this.#putClock.run(pipeline, virtual, itemMs, turns);
+  }
+
+  save(pipeline: string, tenant: string, share: TenantShare): void {
+    const { finish, owed, itemMs, weight } = share;
+    this.#update.run(finish, owed, itemMs, weight, pipeline, tenant);
+  }
+
+  /**
+   * Forgets tenants that have nothing left to do, once their tag says no more than the present. Not
+   * before: one batch after the other would each begin anew, and their tenant would gain by that.
+   */
+  tidy(pipeline: string): void {
+    if (this.#hasUnfinished.get(pipeline) === undefined) this.#dropAll.run(pipeline);
+    else this.#dropPassed.run(pipeline, this.getClock(pipeline).virtual);
+  }
+
+  /** Reports of one commit, step by step. */
+  beginUses(): LeaseUsage {
+    return new LeaseUsage(
+      ({ batch, step }) => this.#selectOfStep.get(batch, step) as StepShareRow | undefined,
+      (pipeline) => this.getClock(pipeline),
+    );
+  }
+
+  saveUses(leaseUsage: LeaseUsage): void {
+    const { shares, clocks } = leaseUsage.total();
+    for (const { pipeline, tenant, share } of shares) this.save(pipeline, tenant, share);
+    for (const [pipeline, clock] of clocks) this.saveClock(pipeline, clock);
+  }
+}

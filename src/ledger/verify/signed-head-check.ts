@@ -1,0 +1,148 @@
+/** The checkpoints of an export, held against its records, the reader's keys and anchors from outside. */
+import type { ChainHead } from "../../core/ledger/chain.ts";
+import { SluiceError } from "../../core/base/errors.ts";
+import { ensure, refuse } from "./broken-export.ts";
+import {
+  type SignedHead,
+  FIRST_CHECKPOINT_PREV,
+  hashCheckpoint,
+  parseCheckpoint,
+} from "../format/signed-head.ts";
+import { CHECKPOINT_LINE, readSigned } from "../format/export-line.ts";
+import type { GrowingTree } from "../format/growing-tree.ts";
+import { KeyRing } from "../keys/key-ring.ts";
+import { isSigned, type Signed } from "../format/signing-key.ts";
+import { parseCanonical, show } from "../format/strict-json.ts";
+
+/** The records so far. */
+export interface ChainSoFar {
+  readonly batch: string;
+  readonly head: ChainHead;
+  readonly tree: GrowingTree;
+}
+
+interface Anchor extends SignedHead {
+  readonly body: string;
+}
+
+export class CheckpointCheck {
+  readonly #ring: KeyRing;
+  readonly #mustBeTrusted: boolean;
+  readonly #anchors: readonly Anchor[];
+  readonly #anchorSizes: ReadonlySet<number>;
+  readonly #signers = new Set<string>();
+  /** Bodies of anchors that were not met yet. */
+  readonly #unmet: Set<string>;
+  #prev = FIRST_CHECKPOINT_PREV;
+  #signedTo = 0;
+  #count = 0;
+  #batch = "";
+
+  constructor(trusted: readonly string[], anchors: readonly string[]) {
+    this.#ring = new KeyRing(trusted);
+    this.#mustBeTrusted = trusted.length > 0;
+    this.#anchors = anchors.map(readAnchor);
+    this.#anchorSizes = new Set(this.#anchors.map(({ size }) => size));
+    this.#unmet = new Set(this.#anchors.map(({ body }) => body));
+  }
+
+  introduce(signed: Signed | null): void {
+    ensure(signed !== null, "the statement of a key is malformed");
+    const problem = this.#ring.introduce(signed);
+    if (problem !== null) refuse(problem);
+  }
+
+  take(signed: Signed | null, { batch, head, tree }: ChainSoFar): void {
+    const signedHead = signed === null ? null : parseCheckpoint(signed.body);
+    ensure(signed !== null && signedHead !== null, "the checkpoint is malformed");
+    const { size } = signedHead;
+    ensure(signedHead.batch === batch, `the checkpoint is about batch ${show(signedHead.batch)}`);
+    ensure(
+      size > this.#signedTo,
+      `the checkpoint of ${size} records follows one of ${this.#signedTo}`,
+    );
+    ensure(
+      size === head.seq,
+      `the checkpoint covers ${size} records and stands behind ${head.seq}`,
+    );
+    ensure(signedHead.head === head.hash, "the checkpoint names another last record");
+    ensure(signedHead.root === tree.computeRoot(), "the checkpoint has the root of other records");
+    ensure(signedHead.prev === this.#prev, "the checkpoint before this one is missing or another");
+    this.#checkSignature(signed, signedHead.key);
+    this.#prev = hashCheckpoint(signed.body);
+    this.#unmet.delete(signed.body);
+    this.#signedTo = size;
+    this.#count++;
+  }
+
+  #checkSignature(signed: Signed, id: string): void {
+    const key = this.#ring.find(id);
+    ensure(key !== undefined, `the checkpoint is signed by key ${id}, which is not known`);
+    ensure(
+      key.isTrusted || !this.#mustBeTrusted,
+      `the checkpoint is signed by key ${id}, which is neither trusted nor introduced by one that is`,
+    );
+    const isValid = isSigned(key.publicKey, "sluice-checkpoint", signed);
+    ensure(isValid, `the signature of the checkpoint is not that of key ${id}`);
+    this.#signers.add(id);
+  }
+
+  /** An anchor tells of a record that there is now: it must be the same. */
+  compareAnchors({ batch, head, tree }: ChainSoFar): void {
+    this.#batch = batch;
+    if (!this.#anchorSizes.has(head.seq)) return;
+    for (const anchor of this.#anchors) {
+      if (anchor.batch !== batch || anchor.size !== head.seq) continue;
+      ensure(
+        anchor.head === head.hash && anchor.root === tree.computeRoot(),
+        `an anchor of ${anchor.at} has other records up to here: this is another history`,
+      );
+    }
+  }
+
+  /** What is wrong with the anchors when everything has been read; null when nothing is. */
+  findMissingAnchor(batch: string, records: number): string | null {
+    const unmet = this.#anchors.filter((one) => one.batch === batch && this.#unmet.has(one.body));
+    const later = unmet.find(({ size }) => size > records);
+    if (later !== undefined) {
+      return `the export is older than its anchor: it has ${records} records, and on ${later.at} there were ${later.size}`;
+    }
+    const [gone] = unmet;
+    return gone === undefined
+      ? null
+      : `the checkpoint of record ${gone.size}, which was anchored on ${gone.at}, is not in the export`;
+  }
+
+  summarise(): {
+    readonly checkpoints: number;
+    readonly signedTo: number;
+    readonly signers: readonly string[];
+    readonly isTrusted: boolean;
+    readonly anchors: number;
+    readonly otherAnchors: number;
+  } {
+    const signers = [...this.#signers];
+    const anchors = this.#anchors.filter(({ batch }) => batch === this.#batch).length;
+    return {
+      checkpoints: this.#count,
+      signedTo: this.#signedTo,
+      signers,
+      isTrusted: signers.length > 0 && signers.every((id) => this.#ring.find(id)?.isTrusted),
+      anchors,
+      otherAnchors: this.#anchors.length - anchors,
+    };
+  }
+}
+
+/** A checkpoint's body, or a line that has one. What a reader cannot read would silently prove nothing. */
+function readAnchor(text: string): Anchor {
+  const parsed = text.startsWith(CHECKPOINT_LINE) ? parseCanonical(text) : null;
+  const body = parsed?.kind === "object" ? readSigned(parsed.value, "checkpoint")?.body : text;
+  const signedHead = body === undefined ? null : parseCheckpoint(body);
+  if (signedHead === null || body === undefined) {
+    throw new SluiceError("LEDGER_ANCHOR", "one of the anchors is no checkpoint", {
+      hint: "Give checkpoints as they were anchored, a line each.",
+    });
+  }
+  return { ...signedHead, body };
+}

@@ -1,0 +1,64 @@
+import { describe, expect, test } from "vitest";
+import { QUEUED_CHARS_MAX, STATEMENTS_PER_ITEM_MAX } from "../../core/items/item-commit.ts";
+import { StatementBuffer } from "./statement-buffer.ts";
+
+const SQL = "INSERT INTO t VALUES (?)";
+
+function queue(...values: readonly unknown[]): readonly unknown[] | undefined {
+  const queued = new StatementBuffer();
+  queued.add(SQL, values);
+  return queued.list()[0]?.values;
+}
+
+test("values are taken as a database can hold them, and are copies", () => {
+  const at = new Date(Date.UTC(2026, 0, 2, 3, 4, 5, 6));
+  expect(queue("a", 1.5, true, null, at)).toEqual([
+    "a",
+    1.5,
+    true,
+    null,
+    "2026-01-02T03:04:05.006Z",
+  ]);
+  const bytes = Uint8Array.of(1, 2);
+  const values = [bytes];
+  const queued = new StatementBuffer();
+  queued.add(SQL, values);
+  bytes[0] = 9;
+  values.push(bytes);
+  expect(queued.list()).toEqual([{ sql: SQL, values: [Uint8Array.of(1, 2)] }]);
+});
+
+describe("is refused, by the name of the argument:", () => {
+  const refused = (fault: string): unknown =>
+    expect.objectContaining({ code: "BAD_STATEMENT", message: expect.stringContaining(fault) });
+
+  test("a value that is none of a database's", () => {
+    const bad: readonly (readonly [unknown, string])[] = [
+      [undefined, "values[1] of commitWith is undefined"],
+      [Number.NaN, "values[1] of commitWith is NaN"],
+      [1n, "of the type bigint"],
+      [{ a: 1 }, "of the type object"],
+      [[1], "a list"],
+      [new Date(Number.NaN), "a date that there is not"],
+      [() => 1, "of the type function"],
+    ];
+    for (const [value, fault] of bad) expect(() => queue("a", value)).toThrow(refused(fault));
+  });
+
+  test("what is no list of values, no text or no statement", () => {
+    const queued = new StatementBuffer();
+    expect(() => queued.add(SQL, "a" as unknown as [])).toThrow(refused("values of commitWith"));
+    expect(() => queued.add(7 as unknown as string)).toThrow(refused("sql of commitWith"));
+    expect(() => queued.add("COMMIT")).toThrow(refused('begins with "COMMIT"'));
+    expect(() => queue(...Array.from({ length: 1_001 }, () => 1))).toThrow(refused("1001 entries"));
+    expect(queued.list()).toEqual([]);
+  });
+});
+
+test("an item queues so many statements, and so much text, and no more", () => {
+  const tooMany = expect.objectContaining({ code: "TOO_MANY_STATEMENTS" }) as unknown;
+  const queued = new StatementBuffer();
+  for (let nth = 0; nth < STATEMENTS_PER_ITEM_MAX; nth++) queued.add(SQL, [nth]);
+  expect(() => queued.add(SQL, [0])).toThrow(tooMany);
+  expect(() => queue("x".repeat(QUEUED_CHARS_MAX))).toThrow(tooMany);
+});

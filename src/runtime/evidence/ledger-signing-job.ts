@@ -1,0 +1,144 @@
+/**
+ * Has the chains of batches signed: that of a batch that has ended as soon as somebody may have seen
+ * its end, that of one that runs at intervals. It is told of events like any other subscriber, so what
+ * happened while no notary was there is signed when one comes.
+ */
+import { isEnded, RECORD_TYPES, type RecordType } from "../../core/batch/batch.ts";
+import { SluiceError } from "../../core/base/errors.ts";
+import { openKeyFile } from "../../ledger/keys/key-file.ts";
+import type { BatchEvent } from "../../ports/store/batch-event.ts";
+import { type Clock, formatInstant, sleep } from "../../ports/clock.ts";
+import type { Random } from "../../ports/random.ts";
+import type { Store } from "../../ports/store/store.ts";
+import { LedgerSigner, type OpenKey } from "./ledger-signer.ts";
+import type { Log } from "../system/log.ts";
+import { LoopBackoff } from "../system/loop-backoff.ts";
+
+/** Of its durable reader. */
+export { NOTARY } from "../../core/events/reader-name.ts";
+
+/** After these a batch goes on: there is more to sign soon. */
+const UNDER_WAY: readonly RecordType[] = [
+  "batch.submitted",
+  "batch.started",
+  "slicing.started",
+  "slicing.finished",
+  "batch.sealed",
+  "step.ended",
+  "batch.drained",
+];
+/** What it is told of: whatever may be the last word on a batch. */
+export const ATTESTED = RECORD_TYPES.filter((type) => !UNDER_WAY.includes(type));
+
+export interface LedgerOptions {
+  /**
+   * The key that signs: a file, made where there is none, which only its owner may read; or what opens
+   * it.
+   */
+  readonly keyFile: string | OpenKey;
+  /** How often a batch that runs is signed. Default every minute. */
+  readonly everyMs?: number;
+}
+
+/** A file that is named and cannot be used is told of before anything begins. */
+export function checkLedger({ keyFile }: LedgerOptions, clock: Pick<Clock, "wallMs">): void {
+  if (typeof keyFile === "string") openKeyFile(keyFile, formatInstant(clock.wallMs()));
+}
+
+function findKey({ keyFile }: LedgerOptions): OpenKey {
+  return typeof keyFile === "string" ? (at) => openKeyFile(keyFile, at) : keyFile;
+}
+
+/** Later, work goes on without: somebody may put the key right again, and all of it is signed then. */
+function openLater(open: OpenKey): OpenKey {
+  return (at) => {
+    try {
+      return open(at);
+    } catch (error) {
+      if (!(error instanceof SluiceError)) throw error;
+      const { code, message, hint = "" } = error;
+      throw new SluiceError(code, message, { hint, retryable: true, cause: error });
+    }
+  };
+}
+
+export interface LedgerSigningParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly worker: number;
+  readonly onFatal: (error: unknown) => void;
+}
+
+const EVERY_MS = 60_000;
+/** Batches that run at once, at most, of which each round signs what is new; the newest of them. */
+const RUNNING_MAX = 4_096;
+/** Batches of which it is remembered how far they are signed. */
+const KNOWN_MAX = 10_000;
+/** Of one that waits for its turn there is hardly anything to sign. */
+const RUNNING = ["slicing", "running"] as const;
+
+export class LedgerSigningJob {
+  readonly #parts: LedgerSigningParts;
+  readonly #options: LedgerOptions;
+  /** How many links are signed, by batch. */
+  readonly #signed = new Map<string, number>();
+  readonly #signer: LedgerSigner;
+  readonly #stop = new AbortController();
+  readonly #loop: Promise<void>;
+
+  constructor(parts: LedgerSigningParts, options: LedgerOptions) {
+    this.#parts = parts;
+    this.#options = options;
+    this.#signer = new LedgerSigner(parts, openLater(findKey(options)));
+    this.#loop = this.#run().catch((error: unknown) => parts.onFatal(error));
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#loop;
+  }
+
+  /** Something was recorded of a batch: of one that has ended there is a checkpoint after this. */
+  readonly attest = async ({ batch, seq }: BatchEvent): Promise<void> => {
+    if (seq <= (this.#signed.get(batch) ?? 0)) return;
+    const snapshot = await this.#parts.store.getBatch(batch);
+    if (snapshot === null || !isEnded(snapshot.state)) return;
+    if (this.#signed.size >= KNOWN_MAX) this.#signed.clear();
+    this.#signed.set(batch, (await this.#signer.sign(batch)) ?? seq);
+  };
+
+  /** Signs what is new of a batch, for somebody who wants it signed now. */
+  sign(batch: string): Promise<number | null> {
+    return this.#signer.sign(batch);
+  }
+
+  async #run(): Promise<void> {
+    const { clock } = this.#parts;
+    const { everyMs = EVERY_MS } = this.#options;
+    const loopBackoff = new LoopBackoff({ event: "notary.retry" }, this.#parts);
+    while (!this.#stop.signal.aborted) {
+      await sleep(clock, everyMs, this.#stop.signal);
+      if (this.#stop.signal.aborted) return;
+      try {
+        await this.#signRunning(everyMs);
+        loopBackoff.clear();
+      } catch (error) {
+        const waitMs = loopBackoff.note(error);
+        if (waitMs === null) throw error;
+        await sleep(clock, waitMs, this.#stop.signal);
+      }
+    }
+  }
+
+  /** One of several notaries does it. */
+  async #signRunning(everyMs: number): Promise<void> {
+    const { store, worker } = this.#parts;
+    if (!(await store.claim("notary", worker, everyMs))) return;
+    for (const { id } of await store.listBatches({ states: RUNNING, limit: RUNNING_MAX })) {
+      if (this.#stop.signal.aborted) return;
+      await this.#signer.sign(id);
+    }
+  }
+}

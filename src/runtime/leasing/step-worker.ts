@@ -1,0 +1,400 @@
+/**
+ * Works on one step of a pipeline in one process: leases chunks, runs their items and reports their
+ * outcomes. One loop does all commits, and each commit does as much as it can: it settles finished
+ * chunks, flushes those that run for long, and leases the next.
+ */
+import { computeItemsPerMs } from "../../core/items/lease-size.ts";
+import { sleep } from "../../ports/clock.ts";
+import type { LeasedChunk, LeaseRef, LeaseRequest, Stop } from "../../ports/store/worker-store.ts";
+import { runGuarded } from "../running/guarded-run.ts";
+import { ChunkRun } from "../chunk/chunk-run.ts";
+import { readChunks } from "../reading/chunk-reading.ts";
+import { describeReason } from "../system/end-reason.ts";
+import type { StepWorkerParts } from "./step-worker-parts.ts";
+import { findLost } from "../chunk/held-leases.ts";
+import { ItemLoop } from "../running/item-loop.ts";
+import { hasChunksEnough, offerInline, planLease } from "./lease-request.ts";
+import { isStoresFault } from "../reading/source-failure.ts";
+import { SpeedMeter } from "./speed-meter.ts";
+import { ReaderPool } from "../reading/reader-pool.ts";
+import type { InlineWork } from "../../ports/store/plan-inline.ts";
+import { PermitWait } from "../limits/permit-wait.ts";
+import { ConcurrencyController } from "../limits/concurrency-controller.ts";
+import type { PermitQuestion } from "../limits/slot-permits.ts";
+import { StepLimits } from "../limits/step-limits.ts";
+import { StopSignal } from "../system/stop-signals.ts";
+import type { PendingReport } from "../chunk/pending-report.ts";
+import { collectFlushes, makeReport, reportStarts, sendReports } from "../chunk/pending-report.ts";
+import { ChangeSignal } from "../system/change-signal.ts";
+
+/** A finished chunk waits at most this long to share its commit with others. */
+const LINGER_MS = 20;
+
+export class StepWorker {
+  readonly #parts: StepWorkerParts;
+  readonly #changed: ChangeSignal;
+  readonly #room: PermitWait;
+  readonly #items: ItemLoop;
+  readonly #limits: StepLimits;
+  readonly #controller: ConcurrencyController;
+  readonly #leaveExclusive: () => void;
+  readonly #leavePermits: () => void;
+  // Lists, not sets: the tables that a busy set outgrows keep what was in them alive until the
+  // next full collection, each through its successor, and memory would follow the batch's size.
+  #held: ChunkRun[] = [];
+  #finished: ChunkRun[] = [];
+  readonly #guarded = new Set<ChunkRun>();
+  readonly #readers: ReaderPool;
+  /** Items of chunks that are being read. */
+  #reading = 0;
+  readonly #speed: SpeedMeter;
+  #committedAt = 0;
+  /** When the chunks in hand are next looked through for outcomes to flush. */
+  #flushLookAt = 0;
+  /** Until then a lease is known to find nothing, unless a wake-up says otherwise. */
+  #dryUntil = 0;
+  /** Wake-ups so far: one that comes while the store is being asked must not be forgotten. */
+  #wakeUps = 0;
+  #stopping = false;
+  #loop: Promise<void> | null = null;
+
+  constructor(parts: StepWorkerParts) {
+    this.#parts = parts;
+    this.#changed = new ChangeSignal(parts.clock);
+    this.#speed = new SpeedMeter(parts.clock);
+    this.#room = new PermitWait(parts.permits, parts.clock);
+    this.#readers = new ReaderPool(parts);
+    this.#controller = new ConcurrencyController(parts.step.concurrency, parts.step.adaptive);
+    this.#limits = new StepLimits({
+      ...parts,
+      mayStart: (run, now) => parts.permits.mayStart(run, now),
+      countStartable: (withinMs) => this.#countStartable(withinMs),
+      onRights: () => this.#items.advance(),
+      onLost: (run) => this.#settleIfFinished(run),
+      onRest: (run) => this.#settleIfFinished(run),
+      onClosed: () => {
+        for (const run of this.#held) run.forfeitRight();
+      },
+      onBadItem: (...bad) => this.#items.refuse(...bad),
+    });
+    this.#items = new ItemLoop(
+      { ...parts, ...parts.settings, rights: this.#limits.limiter, controller: this.#controller },
+      {
+        onThrottled: (item, forMs) => {
+          this.#controller.noteThrottled();
+          if (forMs !== null) this.#limits.throttle(item, forMs);
+        },
+        onOutage: (run) => this.#limits.noteOutage(run),
+        onFinished: (run) => this.#finish(run),
+        onExpired: (run) => this.#limits.resume(run),
+        onUsedUp: () => this.#changed.notify(),
+        onReportDue: this.#flushSoon,
+        onFatal: parts.onFatal,
+        runGuarded: (run) => this.#runGuarded(run),
+      },
+    );
+    this.#leaveExclusive = parts.exclusiveRun.join(this.#items);
+    this.#leavePermits = parts.permits.join({
+      pipeline: parts.pipeline.name,
+      countSlots: () => this.#controller.slots,
+      slotsMax: this.#controller.slotsMax,
+      listRuns: () => this.#held,
+      onRoom: () => {
+        this.#room.notify();
+        this.#items.advance();
+      },
+    });
+  }
+
+  /** What has a free slot, or will have one by then. */
+  #countStartable(withinMs: number): number {
+    // A grant that cannot be used is lost.
+    if (!this.#items.isOpen) return 0;
+    const { active } = this.#items;
+    const room = this.#parts.permits.countRoomOfAny(this.#held, this.#parts.clock.monotonicMs());
+    const free = Math.max(0, Math.min(this.#controller.slots - active, room));
+    // Where others fill a cap, and nothing of ours will make room in it.
+    if (free === 0 && active === 0) return 0;
+    return free + Math.ceil(computeItemsPerMs(this.#speed.current) * withinMs);
+  }
+
+  #settleIfFinished(run: ChunkRun): void {
+    if (run.finished && !this.#finished.includes(run)) this.#finish(run);
+  }
+
+  readonly #flushSoon = (): void => {
+    this.#flushLookAt = 0;
+    this.#changed.notify();
+  };
+
+  start(): void {
+    this.#loop = this.#run().catch((error: unknown) => this.#parts.onFatal(error));
+  }
+
+  notify(): void {
+    this.#dryUntil = 0;
+    this.#wakeUps++;
+    this.#changed.notify();
+  }
+
+  /** A lease for the one chunk of a batch, which runs here as soon as it is granted. */
+  offerInline(batch: string): InlineWork | null {
+    if (hasChunksEnough(this.#parts.step, this.#held.length - this.#finished.length)) return null;
+    return offerInline({ ...this.#parts, batch }, this.#controller.slots, (chunk, leaseUntil) =>
+      this.#take([chunk], leaseUntil),
+    );
+  }
+
+  listLeases(): LeaseRef[] {
+    return this.#held.filter((run) => !run.lost).map((run) => run.lease);
+  }
+
+  noteLost(lost: readonly LeaseRef[]): void {
+    for (const run of findLost(this.#held, lost, this.#parts)) this.#lose(run);
+    this.#dropLost();
+  }
+
+  /** These leases, as `listLeases` answered them, last longer now. */
+  noteRenewal(renewed: ReadonlySet<LeaseRef>, until: number): void {
+    for (const run of this.#held) {
+      if (renewed.has(run.lease)) run.leaseUntil = Math.max(run.leaseUntil, until);
+    }
+  }
+
+  /** Lets go of batches that are over, and stops those that somebody wants stopped at once. */
+  noteStops(stops: readonly Stop[]): void {
+    const byBatch = new Map(stops.map((stop) => [stop.batch, stop]));
+    for (const run of this.#held) {
+      const stop = byBatch.get(run.lease.batch);
+      if (stop === undefined || run.lost) continue;
+      if (stop.kind === "over") this.#lose(run);
+      else if (stop.mode === "now") this.#stopRun(run);
+    }
+    this.#dropLost();
+  }
+
+  /** What cannot start here, and keeps others from starting, is given back. */
+  giveUp(stuck: ReadonlySet<ChunkRun>): void {
+    for (const run of this.#held) if (stuck.has(run)) this.#stopRun(run);
+  }
+
+  /** Starts nothing more of it, tells its handlers to stop, and gives up on those that do not. */
+  #stopRun(run: ChunkRun): void {
+    const { clock, settings } = this.#parts;
+    const now = clock.monotonicMs();
+    if (run.stoppedAt === null) {
+      run.stoppedAt = now;
+      if (!run.arrived) return this.#giveBack(run);
+      this.#items.skipRest(run);
+      this.#items.stop(new StopSignal("its batch is being stopped"), run);
+      this.#settleIfFinished(run);
+    } else if (now - run.stoppedAt >= settings.cancelMs && run.inFlight > 0) {
+      this.#items.abandon(run);
+    }
+  }
+
+  /**
+   * Starts nothing more, waits for what runs until the deadline, then tells handlers to stop.
+   * What is done is settled, the rest is given back at once.
+   */
+  async stop(drainMs: number): Promise<void> {
+    const { clock, settings } = this.#parts;
+    this.#stopping = true;
+    this.#room.notify();
+    this.#items.clear();
+    // A source may take its time: what it is being asked for is given back before it answers.
+    for (const run of this.#held) if (!run.arrived) this.#giveBack(run);
+    this.#changed.notify();
+    const drained = new AbortController();
+    void this.#items.pause().then(() => drained.abort());
+    await sleep(clock, drainMs, drained.signal);
+    if (this.#items.active > 0) {
+      this.#items.stop(new StopSignal("the worker is stopping"));
+      await sleep(clock, settings.abortGraceMs, drained.signal);
+      this.#items.abandon();
+    }
+    this.#changed.notify();
+    await this.#loop;
+    this.#leaveExclusive();
+    this.#leavePermits();
+    await this.#readers.close();
+  }
+
+  async #run(): Promise<void> {
+    while (!(this.#stopping && this.#held.length === 0)) {
+      const request = this.#planLease();
+      const reports = this.#collectReports(request !== null);
+      if (request === null && reports.length === 0) {
+        await this.#changed.wait(this.#computeWaitMs());
+        continue;
+      }
+      await this.#commit(reports, request);
+    }
+  }
+
+  #planLease(): LeaseRequest | null {
+    if (this.#stopping || this.#guarded.size > 0) return null;
+    if (this.#parts.clock.monotonicMs() < this.#dryUntil) return null;
+    return planLease(this.#parts, {
+      speed: this.#speed.current,
+      slots: this.#controller.slots,
+      itemsAhead: this.#items.unstarted + this.#reading,
+      chunksAhead: this.#held.length - this.#finished.length,
+    });
+  }
+
+  /** What is worth telling now; a commit that leases anyway takes all finished chunks along. */
+  #collectReports(commits: boolean): PendingReport[] {
+    const { clock, settings } = this.#parts;
+    const now = clock.monotonicMs();
+    const hungry = this.#stopping || this.#items.unstarted + this.#reading === 0;
+    const due = commits || hungry || now - this.#committedAt >= LINGER_MS;
+    const pending = due ? this.#finished.map((run) => makeReport(run, "yield")) : [];
+    if (now < this.#flushLookAt) return pending;
+    this.#flushLookAt = now + settings.flushMs;
+    const flush = collectFlushes(this.#held, this.#guarded, now, settings);
+    this.#flushLookAt = Math.min(this.#flushLookAt, flush.nextAt);
+    return [...pending, ...flush.pending];
+  }
+
+  #computeWaitMs(): number {
+    const { clock, settings } = this.#parts;
+    const now = clock.monotonicMs();
+    if (this.#finished.length > 0) return Math.max(0, LINGER_MS - (now - this.#committedAt));
+    const untilFlush = this.#held.length > 0 ? this.#flushLookAt - now : settings.pollMs;
+    const untilWork = this.#dryUntil > now ? this.#dryUntil - now : settings.pollMs;
+    return Math.max(0, Math.min(untilWork, untilFlush));
+  }
+
+  #commit(pending: readonly PendingReport[], request: LeaseRequest | null): Promise<void> {
+    if (request === null) return this.#exchange(pending, null, null);
+    return this.#parts.permits.whileAsking(request.pipeline, (question) =>
+      this.#exchange(pending, { ...request, keeps: question.keeps }, question),
+    );
+  }
+
+  async #exchange(
+    pending: readonly PendingReport[],
+    request: LeaseRequest | null,
+    question: PermitQuestion | null,
+  ): Promise<void> {
+    const { store, clock, settings } = this.#parts;
+    const asked = clock.monotonicMs();
+    const wakeUps = this.#wakeUps;
+    const result = await sendReports(pending, clock, (reports) => store.work(reports, request));
+    const now = clock.monotonicMs();
+    this.#committedAt = now;
+    if (result.ended.length > 0) this.#parts.onEnded(result.ended);
+    this.#speed.observe();
+    for (const [at, { run }] of pending.entries()) {
+      // Settled, given back or lost: in each case it is no longer ours.
+      if (result.reports[at] !== "kept") this.#lose(run);
+    }
+    if (pending.length > 0) this.#dropLost();
+    // Whoever has nothing in hand asks once more, and so gives up what it holds of a cap.
+    if (this.#held.length === 0 && this.#parts.permits.areNeeded) this.#dryUntil = 0;
+    if (question === null) return;
+    const leasedUntil = result.leased.length === 0 ? null : asked + settings.leaseMs;
+    this.#parts.permits.grant(question, result.permits, leasedUntil);
+    if (result.leased.length > 0) return this.#take(result.leased, asked + settings.leaseMs);
+    if (this.#wakeUps !== wakeUps) return;
+    this.#dryUntil = now + Math.min(result.nextDueInMs ?? settings.pollMs, settings.pollMs);
+  }
+
+  /** The run is no longer ours: what it does from here on counts for nothing. */
+  #lose(run: ChunkRun): void {
+    run.lose();
+    this.#items.skipRest(run);
+    if (run.inFlight > 0) this.#items.stop(new StopSignal("the lease on its chunk was lost"), run);
+  }
+
+  #dropLost(): void {
+    this.#held = this.#held.filter((run) => !(run.lost && run.finished));
+    this.#finished = this.#finished.filter((run) => !run.lost);
+  }
+
+  #finish(run: ChunkRun): void {
+    if (this.#guarded.has(run)) return;
+    run.release();
+    if (run.lost) this.#dropLost();
+    else this.#finished.push(run);
+    this.#speed.add(run.tried, this.#finished.length === this.#held.length);
+    this.#changed.notify();
+  }
+
+  /** Reads the leased chunks, batch by batch, and hands them to the runner. */
+  #take(leased: readonly LeasedChunk[], leaseUntil: number): void {
+    const { clock, health, cpu, meter } = this.#parts;
+    const own = { leaseUntil, now: clock.monotonicMs(), onUrgent: this.#flushSoon };
+    const options = { ...own, health, cpu, meter, ledger: this.#parts };
+    this.#speed.begin();
+    for (const [batch, chunks] of Map.groupBy(leased, (chunk) => chunk.batch)) {
+      // In hand from now on, so that their leases are renewed while they are read.
+      const runs = chunks.map((lease) => new ChunkRun(lease, options));
+      this.#held.push(...runs);
+      if (this.#stopping) {
+        for (const run of runs) this.#giveBack(run);
+        continue;
+      }
+      const items = runs.reduce((sum, run) => sum + run.count, 0);
+      this.#reading += items;
+      void this.#read(batch, runs)
+        .catch((error: unknown) => this.#parts.onFatal(error))
+        .finally(() => {
+          this.#reading -= items;
+          this.#changed.notify();
+        });
+    }
+  }
+
+  async #read(id: string, runs: readonly ChunkRun[]): Promise<void> {
+    const result = await readChunks(id, runs, { ...this.#parts, readers: this.#readers });
+    if (result.kind === "failed") {
+      if (this.#stopping) return;
+      if (isStoresFault(result.error)) throw result.error;
+      await this.#parts.store.fail(id, describeReason(result.error));
+      for (const run of runs) this.#lose(run);
+      return this.#dropLost();
+    }
+    const ours = runs.filter((run) => !run.lost && !run.finished);
+    for (const run of runs) if (run.finished) run.release();
+    for (const run of ours) run.arrived = true;
+    // Items of limited runs start as their limits let them.
+    this.#items.add(ours.filter((run) => run.lease.guarded || !this.#limits.add(run)));
+    for (const run of ours) this.#settleIfFinished(run);
+    this.#dropLost();
+  }
+
+  #giveBack(run: ChunkRun): void {
+    run.skipRest();
+    this.#finish(run);
+  }
+
+  async #runGuarded(run: ChunkRun): Promise<void> {
+    const { clock, exclusiveRun, permits } = this.#parts;
+    // On a lease that has run out nothing is started: what is left goes back.
+    const isOver = (): boolean =>
+      this.#stopping || run.stoppedAt !== null || run.isExpired(clock.monotonicMs());
+    this.#guarded.add(run);
+    try {
+      await runGuarded(run, {
+        runner: this.#items,
+        exclusiveRun,
+        reserve: (wanted) => {
+          const slots = Math.min(wanted, this.#controller.slots);
+          return this.#room.reserve(run, slots, () => isOver() || run.lost);
+        },
+        release: () => permits.release(run),
+        admit: (indexes) => this.#limits.admit(run, indexes),
+        isLate: (until) => this.#limits.isLate(until),
+        stopping: isOver,
+        announce: () => reportStarts(run, this.#parts),
+      });
+    } catch (error) {
+      this.#parts.onFatal(error);
+    } finally {
+      this.#guarded.delete(run);
+      this.#giveBack(run);
+    }
+  }
+}

@@ -1,0 +1,76 @@
+/** How an engine is seen from outside: what it counts of itself, and what its store says of all. */
+import { DEFAULT_TARGET, type ScalingTarget } from "../../core/fleet/scaling.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Store } from "../../ports/store/store.ts";
+import { LoadWatch } from "./load-watch.ts";
+import { Meter } from "./meter.ts";
+import { MetricsPage } from "./metrics-page.ts";
+import { type ScalingView, viewScaling } from "./scaling-view.ts";
+import type { EngineSettings } from "../system/settings.ts";
+
+export interface EngineMetricsParts {
+  /** As it is: whoever looks wants an answer or an error, and nobody's patience. */
+  readonly store: Pick<Store, "readLoad">;
+  readonly clock: Clock;
+  readonly settings: Pick<EngineSettings, "scaleDrainMs" | "scaleMin" | "scaleMax">;
+}
+
+export interface ScalingOptions extends Partial<ScalingTarget> {
+  /** Default those that this engine works on, or all where it works on none. */
+  readonly pipelines?: readonly string[];
+}
+
+/** A store that does not answer must not keep the page from whoever wants to know why. */
+const STORE_WAIT_MS = 2_000;
+
+export class EngineMetrics {
+  readonly meter = new Meter();
+  readonly #parts: EngineMetricsParts;
+  readonly #loads: LoadWatch;
+  readonly #page: MetricsPage;
+  readonly #served = new Set<string>();
+
+  constructor(parts: EngineMetricsParts) {
+    this.#parts = parts;
+    this.#loads = new LoadWatch(parts);
+    this.#page = new MetricsPage({
+      meter: this.meter,
+      readScaling: () => this.#tryScaling(),
+    });
+  }
+
+  /** The engine works on this pipeline. */
+  serve(pipeline: string): void {
+    this.#served.add(pipeline);
+  }
+
+  renderMetrics(): Promise<string> {
+    return this.#page.render();
+  }
+
+  async viewScaling({ pipelines, ...target }: ScalingOptions = {}): Promise<ScalingView> {
+    const { scaleDrainMs: drainMs, scaleMin: min, scaleMax: max } = this.#parts.settings;
+    const wanted = pipelines === undefined ? this.#served : new Set(pipelines);
+    return viewScaling(
+      await this.#loads.read(),
+      { ...DEFAULT_TARGET, drainMs, min, max, ...target },
+      wanted.size === 0 ? null : wanted,
+    );
+  }
+
+  close(): void {
+    this.#page.close();
+  }
+
+  /** Null when the store fails, or does not answer soon. */
+  async #tryScaling(): Promise<ScalingView | null> {
+    const { promise, resolve } = Promise.withResolvers<null>();
+    const cancel = this.#parts.clock.after(STORE_WAIT_MS, () => resolve(null));
+    const looked = this.viewScaling().catch(() => null);
+    try {
+      return await Promise.race([looked, promise]);
+    } finally {
+      cancel();
+    }
+  }
+}

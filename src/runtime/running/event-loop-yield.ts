@@ -1,0 +1,34 @@
+/**
+ * Sees to it that timers and I/O get their turn between items that never wait for anything. There
+ * is one turn for all slots: with one each they would run on by turns, and timers starve for as
+ * many times longer.
+ */
+import type { Clock } from "../../ports/clock.ts";
+
+/** How long items may run back to back. */
+const TURN_MS = 10;
+
+export class EventLoopYield {
+  readonly #clock: Clock;
+  #turnedAt = 0;
+  #turn: Promise<void> | null = null;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  isDue(now: number): boolean {
+    return now - this.#turnedAt >= TURN_MS;
+  }
+
+  take(): Promise<void> {
+    this.#turn ??= this.#wait();
+    return this.#turn;
+  }
+
+  async #wait(): Promise<void> {
+    await this.#clock.turn();
+    this.#turnedAt = this.#clock.monotonicMs();
+    this.#turn = null;
+  }
+}

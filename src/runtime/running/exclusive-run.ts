@@ -1,0 +1,34 @@
+/**
+ * Lets one suspect run with nothing beside it in the whole process: whoever runs items joins, and
+ * a guarded run asks all who joined to pause while it has the floor.
+ */
+export interface Pausable {
+  /** Resolves when nothing runs any more. */
+  pause(): Promise<void>;
+  resume(): void;
+}
+
+export class ExclusiveRun {
+  readonly #members = new Set<Pausable>();
+  #last: Promise<void> = Promise.resolve();
+
+  join(member: Pausable): () => void {
+    this.#members.add(member);
+    return () => void this.#members.delete(member);
+  }
+
+  /** Runs an act while every member is paused; one at a time. */
+  async runAlone(act: () => Promise<void>): Promise<void> {
+    const turn = this.#last.then(async () => {
+      const members = [...this.#members];
+      await Promise.all(members.map((member) => member.pause()));
+      try {
+        await act();
+      } finally {
+        for (const member of members) member.resume();
+      }
+    });
+    this.#last = turn.catch(() => undefined);
+    return turn;
+  }
+}

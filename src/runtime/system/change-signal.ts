@@ -1,0 +1,37 @@
+/** Waiting without polling: until somebody says that there is something to do, or a time passes. */
+import type { Clock } from "../../ports/clock.ts";
+
+export class ChangeSignal {
+  readonly #clock: Clock;
+  #notified = false;
+  #resolve: (() => void) | null = null;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Ends the wait that is on, or the next one: a word said just before it is not lost. */
+  notify(): void {
+    this.#notified = true;
+    this.#resolve?.();
+  }
+
+  /** Forgets what was said before. */
+  reset(): void {
+    this.#notified = false;
+  }
+
+  async wait(timeoutMs: number): Promise<void> {
+    if (!this.#notified) {
+      await new Promise<void>((resolve) => {
+        const cancel = this.#clock.after(timeoutMs, resolve);
+        this.#resolve = () => {
+          cancel();
+          resolve();
+        };
+      });
+      this.#resolve = null;
+    }
+    this.#notified = false;
+  }
+}
