@@ -3,7 +3,8 @@ import { computeFingerprint, type SigningKey } from "../ledger/format/signing-ke
 import type { BatchSnapshot } from "../ports/store/conductor-store.ts";
 import { type IntactVerdict, isConclusive, type Verdict } from "../ledger/verify/verdict.ts";
 
-export interface IntactView extends Omit<IntactVerdict, "isTrusted"> {
+export interface IntactView extends Omit<IntactVerdict, "isTrusted" | "checkpoints"> {
+  readonly signedHeads: number;
   /** Every signature is by a trusted key. */
   readonly trusted: boolean;
   readonly conclusive: boolean;
@@ -22,8 +23,13 @@ export function viewVerdict(verdict: Verdict): IntactView | BrokenView {
     const { kind, line, record, why } = verdict;
     return { kind, line, record, why, conclusive: false };
   }
-  const { isTrusted, ...facts } = verdict;
-  return { ...facts, trusted: isTrusted, conclusive: isConclusive(verdict) };
+  const { isTrusted, checkpoints, ...facts } = verdict;
+  return {
+    ...facts,
+    signedHeads: checkpoints,
+    trusted: isTrusted,
+    conclusive: isConclusive(verdict),
+  };
 }
 
 export interface ExportView {

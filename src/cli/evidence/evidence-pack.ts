@@ -152,7 +152,7 @@ async function listRecords(parts: PackParts): Promise<BatchEntry[]> {
   return records;
 }
 
-/** Null while no checkpoint covers it, and of a broken ledger. */
+/** Null while no signed head covers it, and of a broken ledger. */
 async function proveEnding(
   { open, verdict }: PackParts,
   records: readonly BatchEntry[],

@@ -52,7 +52,7 @@ export function readTrusted(given: readonly string[]): string[] {
   return given.map((one) => (isFile(one) ? readFileSync(one, "utf8") : one));
 }
 
-/** Checkpoints of a file of anchors, a line each: as exports have them, or as messages of the topic. */
+/** Signed heads of a file of anchors, a line each: as exports have them, or as messages of the topic. */
 export function readAnchors(path: string): string[] {
   const lines = readWhole(path, "anchors").split("\n");
   return lines.filter((line) => line.trim() !== "").map(readAnchorLine);

@@ -21,7 +21,7 @@ export function addExportCommand(parent: Command, cli: Cli): void {
     .command("export")
     .summary("write the ledger of a batch to a file")
     .description(
-      "Write the ledger of a batch, with its checkpoints and the keys that signed them, to a file. The " +
+      "Write the ledger of a batch, with its signed heads and the keys that signed them, to a file. The " +
         "file can be verified without the store. Records that are not signed yet are signed first, if " +
         "there is a key. For a running batch the file has the records so far.",
     )

@@ -23,7 +23,7 @@ export function addPackCommand(parent: Command, cli: Cli): void {
     .description(
       "Pack everything that proves what happened to a batch into one zip archive: a report that opens in " +
         "any browser and prints well, the plan, every item's outcome, failures and retries, operators' " +
-        "acts, the signed ledger with its checkpoints and keys, and a proof of the ending. Exits with 1 " +
+        "acts, the signed ledger with its signed heads and keys, and a proof of the ending. Exits with 1 " +
         "if the ledger is broken: the archive says where.",
     )
     .argument("<batch>", ABOUT_BATCH)

@@ -26,8 +26,8 @@ export function addProveCommand(parent: Command, cli: Cli): void {
     .command("prove")
     .summary("prove one record without showing the others")
     .description(
-      "Write a proof that one record is in the ledger: the record, its path to a signed checkpoint, and " +
-        "the checkpoint. Anyone with the public key can check it. It shows nothing of other records.",
+      "Write a proof that one record is in the ledger: the record, its path to a signed head, and the " +
+        "signed head. Anyone with the public key can check it. It shows nothing of other records.",
     )
     .argument("<ledger>", "batch id, or an export")
     .argument(

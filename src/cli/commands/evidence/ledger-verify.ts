@@ -35,7 +35,7 @@ export function addVerifyCommand(parent: Command, cli: Cli): void {
     )
     .argument("<export>", "file that `sluice ledger export` wrote")
     .option("--trust <key>", ABOUT_TRUST, collect)
-    .option("--anchors <file>", "checkpoints that were kept elsewhere, one per line")
+    .option("--anchors <file>", "signed heads that were kept elsewhere, one per line")
     .option("--conclusive", "exit with 1 also if the batch has not ended or details are missing")
     .action(async (file: string) => {
       cli.finish(await verify(cli, file, readSubFlags<VerifyFlags>(command)));
