@@ -25,7 +25,7 @@ if (major < NODE_NEEDED_MAJOR || (major === NODE_NEEDED_MAJOR && minor < NODE_NE
 
 function start(): void {
   let finished = false;
-  // A promise that nobody settles empties the loop, and Node would call that a success.
+  // A promise that never settles empties the event loop, and Node would call that a success.
   process.exitCode = EXIT_FAILED;
   process.on("exit", () => {
     if (finished) return;

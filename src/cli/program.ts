@@ -8,16 +8,11 @@ import { addCommonFlags } from "./config/common-flags.ts";
 import { addExamples } from "./flags/command-help.ts";
 import { loadCommands } from "./command-loaders.ts";
 import { makeAsk } from "./output/ask.ts";
-import {
-  type ErrorView,
-  printCauses,
-  printError,
-  printErrorView,
-  viewError,
-} from "./output/error-report.ts";
+import { type ErrorView, viewError } from "../views/error.ts";
+import { printCauses, printError, printErrorView } from "./output/error-report.ts";
 import { decideErrorExitCode, EXIT } from "./output/exit-codes.ts";
 import { FATAL_HINT, FatalFailure } from "./process/fatal-failure.ts";
-import { formatLogLine } from "./views/json-log.ts";
+import { formatLogLine } from "./render/json-log.ts";
 import { listEnvironmentSecrets } from "./config/known-secrets.ts";
 import { readLogFormat, refuseBadFormat } from "./output/log-format.ts";
 import { readPackageVersion } from "./config/package-version.ts";
@@ -72,7 +67,7 @@ export async function runProgram(
 export function reportCrash(error: unknown): void {
   const screen = errScreen ?? new Screen(process.stderr, process.env, true);
   const crash = new SluiceError("CRASHED", `outside of any handler: ${viewError(error).message}`, {
-    hint: "A callback or an unawaited promise failed. The batch is kept: the same command goes on with it.",
+    hint: "A callback or an unawaited promise failed. The batch is kept: run the same command to resume it.",
     cause: error,
   });
   printError(crash, screen, false);
@@ -82,7 +77,7 @@ export function reportCrash(error: unknown): void {
 async function buildProgram(cli: Cli): Promise<Command> {
   const program = new Command("sluice");
   program
-    .description("A batch engine: every item accounted for.")
+    .description("Batch engine: every item accounted for")
     .version(readPackageVersion(), "--version", "print the version")
     .helpOption("-h, --help", "print this help")
     .helpCommand("help [command]", "print the help of a command")
@@ -97,8 +92,8 @@ async function buildProgram(cli: Cli): Promise<Command> {
     .exitOverride();
   addCommonFlags(program);
   addExamples(program, [
-    ["sluice init", "write a pipeline to begin with"],
-    ["sluice run pipeline.ts --input items.jsonl", "run it; again, to go on after a stop"],
+    ["sluice init", "create a starter pipeline"],
+    ["sluice run pipeline.ts --input items.jsonl", "run it, or resume it after a stop"],
     ["sluice dead b-k3x", "what failed, and why"],
   ]);
   for (const add of await loadCommands(cli.argv)) add(program, cli);

@@ -15,7 +15,7 @@ export async function copyStore(
   const path = from.replace(FILE_PREFIX, "");
   if (isAddress(from) || !isAddress(to)) {
     throw new SluiceError("BAD_COPY", "a copy goes from a SQLite file to a PostgreSQL server", {
-      hint: "sluice copy --from .sluice/sluice.db --to postgres://user@host/database",
+      hint: "sluice copy --store .sluice/sluice.db postgres://user@host/database",
     });
   }
   readAddress(to);

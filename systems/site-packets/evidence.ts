@@ -68,7 +68,7 @@ async function writeOne(
   const ledger = placeLedger(folders, { site, batch });
   const pack = join(folders.evidence, `${site}.${batch}.zip`);
   await runSluice(folders, "ledger", "export", batch, "-o", ledger);
-  await runSluice(folders, "evidence", batch, "-o", pack);
+  await runSluice(folders, "ledger", "pack", batch, "-o", pack);
   const verdict = await verifyExport(createReadStream(ledger), { trusted: [key] });
   const verified = verdict.kind === "intact" && verdict.isTrusted && isConclusive(verdict);
   return { site, ledger, pack, verified };

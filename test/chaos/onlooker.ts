@@ -76,7 +76,7 @@ export class Onlooker {
   async waitForEnd(): Promise<void> {
     const batch = await this.findBatch();
     for (;;) {
-      const { stdout, stderr } = await this.#parts.work.run("watch", batch, "--json");
+      const { stdout, stderr } = await this.#parts.work.run("status", batch, "--watch", "--json");
       const [line] = readLines<BatchLine & { readonly error?: { readonly code: string } }>(stdout);
       if (line?.error?.code === "STORE_UNREACHABLE") continue;
       if (line === undefined || line.error !== undefined) {

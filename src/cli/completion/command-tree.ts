@@ -35,10 +35,11 @@ const KINDS_OF_OPTIONS: Readonly<Record<string, ValueKind>> = {
   "--output": "file",
   "--input": "file",
   "--file": "file",
+  "--trust": "file",
+  "--anchors": "file",
   "--pipeline-file": "file",
   "--lane": "lane",
   "--pipeline": "pipeline",
-  "--batch": "batch",
   "--before": "batch",
 };
 
@@ -51,6 +52,9 @@ const KINDS_OF_ARGUMENTS: Readonly<Record<string, ValueKind>> = {
   words: "other",
   rate: "other",
   key: "other",
+  name: "topic",
+  delivery: "other",
+  record: "other",
 };
 
 export function readCommandTree(program: Command): CommandFacts[] {

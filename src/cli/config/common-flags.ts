@@ -11,12 +11,12 @@ export interface CommonFlags {
 
 export function addCommonFlags(program: Command): void {
   program
-    .option("--json", "print JSON for machines, one object a line")
-    .option("--store <path>", "the SQLite file that holds the batches (default: .sluice/sluice.db)")
-    .option("--config <file>", "the configuration (default: sluice.config.ts, if there is one)")
-    .option("--no-color", "no colours (NO_COLOR and FORCE_COLOR are honoured too)")
+    .option("--json", "print JSON, one object per line")
+    .option("--store <address>", "SQLite file or postgres:// address (default: .sluice/sluice.db)")
+    .option("--config <file>", "configuration file (default: sluice.config.ts, if present)")
+    .option("--no-color", "disable colours (NO_COLOR and FORCE_COLOR work too)")
     .addOption(
-      new Option("--log-format <format>", "how stderr is written (default: text)").choices([
+      new Option("--log-format <format>", "format of standard error (default: text)").choices([
         ...LOG_FORMATS,
       ]),
     )

@@ -93,7 +93,7 @@ export async function loadConfig(
     throw new SluiceError(
       "BAD_CONFIG",
       `the configuration has ${count}:\n${found.map((problem) => `  - ${problem}`).join("\n")}`,
-      { hint: "Options are stronger than SLUICE_ variables, and those than the file." },
+      { hint: "Precedence: flags, then environment, then config file." },
     );
   }
   return assemble(values, warnings, env);

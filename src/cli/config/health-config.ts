@@ -11,7 +11,7 @@ export interface HealthConfig {
   readonly isPortChosen: boolean;
   readonly host: string;
   readonly limits: HealthLimits;
-  /** How long an idle worker waits before it asks for work that nobody told it of; null as its store has it. */
+  /** Fallback polling interval of an idle worker; null for the default of its store. */
   readonly pollWaitMs: number | null;
 }
 

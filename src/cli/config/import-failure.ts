@@ -5,7 +5,7 @@ import { basename, dirname, extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describeError, SluiceError } from "../../core/base/errors.ts";
 import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
-import { isSluiceError } from "../output/error-report.ts";
+import { isSluiceError } from "../../views/error.ts";
 import { showPath } from "../output/show-path.ts";
 
 /** What a file is for, in messages. */

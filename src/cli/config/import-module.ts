@@ -98,7 +98,7 @@ function isMissingDefault(exported: Namespace, role: FileRole): boolean {
   if (!("default" in exported)) return true;
   const value = exported["default"];
   const isEmpty = typeof value === "object" && value !== null && Object.keys(value).length === 0;
-  // An empty configuration is fine, unless nobody wrote it.
+  // An empty configuration is fine, unless nothing was exported.
   return isEmpty && (role === "pipeline" || "module.exports" in exported);
 }
 

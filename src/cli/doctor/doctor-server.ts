@@ -4,7 +4,7 @@ import type { Clock } from "../../ports/clock.ts";
 import { systemRandom } from "../../runtime/system/system-random.ts";
 import { inspectServer } from "../../stores/open-store.ts";
 import { bad, type Check, good, warn } from "./doctor-check.ts";
-import { viewError } from "../output/error-report.ts";
+import { viewError } from "../../views/error.ts";
 
 const VERSION_MIN = 15;
 const CLOCK_APART_MS = 1_000;

@@ -6,7 +6,7 @@ import { translateError } from "../../adapters/sqlite/connection/errors.ts";
 import { nameNetworkFileSystem } from "../../adapters/sqlite/connection/file-system.ts";
 import { describeHost } from "../../adapters/sql/host.ts";
 import { bad, type Check, good, warn } from "./doctor-check.ts";
-import { viewError } from "../output/error-report.ts";
+import { viewError } from "../../views/error.ts";
 import { countNoun, formatBytes } from "../output/format-number.ts";
 import { showPath } from "../output/show-path.ts";
 
@@ -109,7 +109,7 @@ function checkIntegrity(db: DatabaseSync): Check {
   const rows = db.prepare("PRAGMA quick_check(3)").all() as { quick_check: string }[];
   const problems = rows.map((row) => row.quick_check).filter((text) => text !== "ok");
   if (problems.length === 0) return good("integrity", "SQLite finds the file sound");
-  const remedy = "Restore the store from a backup (`sluice backup` makes them).";
+  const remedy = "Restore the store from a backup (`sluice copy <file>` makes them).";
   return bad("integrity", problems.join("; "), remedy);
 }
 

@@ -1,4 +1,4 @@
-/** Which unfinished batches nobody can work on, as no living worker has their pipeline. */
+/** Which unfinished batches have no live worker for their pipeline. */
 import { BATCH_STATES, isEnded } from "../../core/batch/batch.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Store } from "../../ports/store/store.ts";

@@ -18,12 +18,12 @@ import type { Verdict } from "../../ledger/verify/verdict.ts";
 import { verifyExport } from "../../ledger/verify/verify-export.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
-import { viewBatchFully } from "../views/batch-view.ts";
+import { viewBatchFully } from "../../views/batch.ts";
 import type { Cli } from "../output/cli.ts";
-import { viewDeadLetter } from "../views/dead-letter-view.ts";
+import { viewDeadLetter } from "../../views/dead-letter.ts";
 import { ENDING_PROOF, type EvidenceFiles, listFiles, renderReport } from "./evidence-report.ts";
 import { describeFailure, nameTemporary } from "../output/output-file.ts";
-import { readLetters } from "../views/result-pages.ts";
+import { readLetters } from "../session/result-pages.ts";
 import { writeSignedExport } from "./signed-export.ts";
 import type { StoreLook } from "../session/with-store.ts";
 
@@ -152,7 +152,7 @@ async function listRecords(parts: PackParts): Promise<BatchEntry[]> {
   return records;
 }
 
-/** Null while no checkpoint covers it, and of a broken ledger. */
+/** Null while no signed head covers it, and of a broken ledger. */
 async function proveEnding(
   { open, verdict }: PackParts,
   records: readonly BatchEntry[],
@@ -211,10 +211,10 @@ function describeFiles(batch: string, files: EvidenceFiles): string {
     "",
     ...files.map(([name, what]) => name.padEnd(width) + what),
     "",
-    "Verify it with the public key of whoever signed it, on any machine that has Node:",
+    "Verify it with the public key of its signer, on any machine with Node:",
     "",
-    "  npx sluice ledger verify ledger.jsonl --key key.pem --conclusive",
-    ...(hasProof ? [`  npx sluice ledger check-proof ${ENDING_PROOF} --key key.pem`] : []),
+    "  npx sluice ledger verify ledger.jsonl --trust key.pem --conclusive",
+    ...(hasProof ? [`  npx sluice ledger check-proof ${ENDING_PROOF} --trust key.pem`] : []),
     "",
   ].join("\n");
 }

@@ -2,11 +2,11 @@
 import type { BatchEntry } from "../../ledger/verify/timeline.ts";
 import { describeVerdict, isConclusive, type Verdict } from "../../ledger/verify/verdict.ts";
 import { formatInstant } from "../../ports/clock.ts";
-import type { FullBatchView } from "../views/batch-view.ts";
-import type { DeadLetterView } from "../views/dead-letter-view.ts";
+import type { FullBatchView } from "../../views/batch.ts";
+import type { DeadLetterView } from "../../views/dead-letter.ts";
 import { formatCount } from "../output/format-number.ts";
 import { makeInert } from "../output/inert-text.ts";
-import { describeRecord } from "../views/record-words.ts";
+import { describeRecord } from "../render/record-words.ts";
 
 export type EvidenceFiles = readonly (readonly [name: string, what: string])[];
 
@@ -86,14 +86,14 @@ ${renderFacts(view)}
 <h2>Steps</h2>
 ${renderSteps(view)}
 <h2>What operators did</h2>
-${renderRecords(facts.acts, isBroken ? "Nothing, up to where the ledger is broken." : "Nobody interfered.")}
+${renderRecords(facts.acts, isBroken ? "Nothing, up to where the ledger is broken." : "None.")}
 <h2>Failures</h2>
 ${renderLetters(letters)}${more}
 <h2>What happened</h2>
 ${renderRecords(facts.records, "Nothing is recorded.")}${rest}
 <h2>How to check this</h2>
-<p>This page is a view; the evidence is <code>ledger.jsonl</code> beside it. With the public key of whoever signed it:</p>
-<pre><code>npx sluice ledger verify ledger.jsonl --key key.pem --conclusive</code></pre>
+<p>This page is a view; the evidence is <code>ledger.jsonl</code> beside it. With the public key of its signer:</p>
+<pre><code>npx sluice ledger verify ledger.jsonl --trust key.pem --conclusive</code></pre>
 ${renderTable(["file", "what it is"], facts.files)}
 </body>
 </html>
@@ -101,7 +101,7 @@ ${renderTable(["file", "what it is"], facts.files)}
 }
 
 function renderVerdict(verdict: Verdict): string {
-  // Here nobody has said which key is trusted: that is the reader's to say.
+  // Which key is trusted is for the reader to say.
   const isSigned = verdict.kind === "intact" && isConclusive({ ...verdict, isTrusted: true });
   const mood = verdict.kind === "broken" ? "bad" : isSigned ? "good" : "partly";
   const lines = describeVerdict(verdict).map((line) => escape(line));

@@ -7,7 +7,7 @@ import type { Cli } from "../output/cli.ts";
 import type { CommonFlags } from "../config/common-flags.ts";
 import { withBatch } from "../session/with-store.ts";
 
-/** Opened anew by whoever reads it twice. */
+/** Called again for each reading. */
 export type OpenLedger = () => ByteSource;
 
 /** A file of that name, or else the batch of that id. */
@@ -44,12 +44,15 @@ function refuseFile(path: string, what: string): SluiceError {
   });
 }
 
-/** Each of `--key`: a file with a public key, or a key's id. */
+/** What help says of `--trust`. */
+export const ABOUT_TRUST = "trusted public key: a PEM file or a key id; repeatable";
+
+/** Each value of `--trust`. */
 export function readTrusted(given: readonly string[]): string[] {
   return given.map((one) => (isFile(one) ? readFileSync(one, "utf8") : one));
 }
 
-/** Checkpoints of a file of anchors, a line each: as exports have them, or as messages of the topic. */
+/** Signed heads of a file of anchors, a line each: as exports have them, or as messages of the topic. */
 export function readAnchors(path: string): string[] {
   const lines = readWhole(path, "anchors").split("\n");
   return lines.filter((line) => line.trim() !== "").map(readAnchorLine);

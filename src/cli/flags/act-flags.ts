@@ -12,12 +12,12 @@ export interface ActFlags extends CommonFlags {
 
 export function addActFlags(command: Command): Command {
   return command
-    .option("--by <name>", "who does it, for the records (default: the user)")
-    .option("--why <text>", "why, for the records");
+    .option("--by <name>", "who does this, for the record (default: the current user)")
+    .option("--why <text>", "reason, for the record");
 }
 
 export function addYesFlag(command: Command): Command {
-  return command.option("--yes", "do not ask; needed where there is no terminal");
+  return command.option("--yes", "skip the confirmation; required without a terminal");
 }
 
 export function readActOptions({ by, why }: ActFlags): ActOptions {

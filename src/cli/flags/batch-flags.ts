@@ -22,22 +22,19 @@ export interface BatchFlags extends CommonFlags {
 
 export function addBatchFlags(command: Command): Command {
   return command
-    .option(
-      "--input <text>",
-      "what the pipeline's source is given, as it is: a path, a URL, a name",
-    )
-    .addOption(new Option("--input-json <json>", "the same, read as JSON").conflicts("input"))
-    .option("--key <key>", "names the batch: the same key twice gives the same batch")
-    .option("--lane <lane>", "whose batch it is (default: the pipeline's name)")
-    .option("--strict", "check every item before anything runs; refuse the batch if one is bad")
-    .option("--deadline <when>", "expires it: after a duration (2h), or at a time (ISO 8601)")
-    .option("--chunk-size <n>", `items in a chunk, 1 to ${CHUNK_SIZE_MAX}`);
+    .option("--input <text>", "input of the pipeline's source: a path, a URL, a name")
+    .addOption(new Option("--input-json <json>", "the same as JSON").conflicts("input"))
+    .option("--key <key>", "key of the batch: the same key gives the same batch")
+    .option("--lane <name>", "lane of the batch (default: the pipeline's name)")
+    .option("--strict", "check all items first; refuse the batch if one is bad")
+    .option("--deadline <when>", "expire after a duration (2h) or at a time (ISO 8601)")
+    .option("--chunk-size <n>", `items per chunk, 1 to ${CHUNK_SIZE_MAX}`);
 }
 
 export function addConcurrencyFlag(command: Command): Command {
   return command.option(
     "--concurrency <n>",
-    `handler calls at once in this process, 1 to ${CONCURRENCY_MAX}`,
+    `maximum concurrent handler calls in this process, 1 to ${CONCURRENCY_MAX}`,
   );
 }
 

@@ -5,6 +5,9 @@ import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { showStore } from "../output/show-path.ts";
 
+/** What help says of the argument. */
+export const ABOUT_BATCH = "batch id or its first characters";
+
 const PREFIX_CHARS_MIN = "b-".length + 3;
 /** How many of the newest batches a beginning is looked for in. */
 const BATCHES_MAX = 100_000;

@@ -2,6 +2,8 @@
 import type { Command } from "commander";
 import { EXIT_CODES_HELP } from "../output/exit-codes.ts";
 
+const COLUMNS_MAX = 80;
+
 export type Example = readonly [command: string, what: string];
 
 export function addExamples(
@@ -10,7 +12,8 @@ export function addExamples(
   notes: readonly string[] = [],
 ): void {
   const width = Math.max(...examples.map(([line]) => line.length));
-  const fits = width <= 50;
+  const lengths = examples.map(([, what]) => 2 + width + 2 + what.length);
+  const fits = Math.max(...lengths) <= COLUMNS_MAX;
   const lines = examples.flatMap(([line, what]) =>
     fits ? [`  ${line.padEnd(width)}  ${what}`] : [`  # ${what}`, `  ${line}`],
   );

@@ -5,36 +5,40 @@ import type { DeadLetterFilter } from "../../core/items/redrive.ts";
 import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import { collect } from "./act-flags.ts";
-import { findStep } from "../views/step-name.ts";
+import { findStep } from "./step-flag.ts";
+
+/** What help says of one dead letter. */
+export const ABOUT_ITEM = "number of the item, from 0";
+export const ABOUT_LETTER_STEP = "step of the dead letter (default: the only one that has it)";
 
 export interface LetterFlags {
   readonly step?: string;
   readonly item?: readonly string[];
-  readonly key?: readonly string[];
+  readonly itemKey?: readonly string[];
   readonly code?: readonly string[];
   readonly class?: readonly string[];
 }
 
 export function addLetterFlags(command: Command): Command {
   return command
-    .option("--step <name>", "only those of this step")
-    .option("--item <n>", "only this item; may be given again", collect)
-    .option("--key <key>", "only the item with this key; may be given again", collect)
-    .option("--code <code>", "only those with this error code; may be given again", collect)
+    .option("--step <name>", "only dead letters of this step")
+    .option("--item <n>", "only this item, by its number from 0; repeatable", collect)
+    .option("--item-key <key>", "only the item with this key; repeatable", collect)
+    .option("--code <code>", "only dead letters with this error code; repeatable", collect)
     .addOption(
-      new Option("--class <class>", "only those of this class of errors; may be given again")
+      new Option("--class <class>", "only dead letters of this error class; repeatable")
         .choices(ERROR_CLASSES)
         .argParser(collect),
     );
 }
 
 export function readLetterFilter(batch: BatchSnapshot, flags: LetterFlags): DeadLetterFilter {
-  const { step, item, key, code } = flags;
+  const { step, item, itemKey, code } = flags;
   const classes = flags.class?.map(readClass);
   return {
     ...(step === undefined ? {} : { step: findStep(batch, step) }),
     ...(item === undefined ? {} : { items: item.map(readItem) }),
-    ...(key === undefined ? {} : { keys: key }),
+    ...(itemKey === undefined ? {} : { keys: itemKey }),
     ...(code === undefined ? {} : { codes: code }),
     ...(classes === undefined ? {} : { classes }),
   };
@@ -48,8 +52,8 @@ export function checkLetterFlags({ item, class: classes }: LetterFlags): void {
 
 export function readItem(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new SluiceError("USAGE", `${JSON.stringify(text)} is no item`, {
-    hint: "An item is its number, from 0 on, as `sluice dead` lists it.",
+  throw new SluiceError("USAGE", `${JSON.stringify(text)} is not an item number`, {
+    hint: "Give the number of an item, from 0, as `sluice dead` lists it.",
   });
 }
 
@@ -57,7 +61,7 @@ function readClass(text: string): ErrorClass {
   const found = ERROR_CLASSES.find((one) => one === text);
   if (found !== undefined) return found;
   const meant = askDidYouMean(findSimilar(text, ERROR_CLASSES));
-  throw new SluiceError("USAGE", `${JSON.stringify(text)} is no class of errors`, {
-    hint: `${meant} A class is ${ERROR_CLASSES.join(", ")}.`.trim(),
+  throw new SluiceError("USAGE", `${JSON.stringify(text)} is not an error class`, {
+    hint: `${meant} It is one of ${ERROR_CLASSES.join(", ")}.`.trim(),
   });
 }

@@ -4,7 +4,7 @@ import { SluiceError } from "../../core/base/errors.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { Target } from "../../runtime/engine/operator.ts";
 import type { ActFlags } from "./act-flags.ts";
-import { findBatch } from "./batch-id.ts";
+import { ABOUT_BATCH, findBatch } from "./batch-id.ts";
 
 export interface TargetFlags extends ActFlags {
   readonly lane?: string;
@@ -13,9 +13,9 @@ export interface TargetFlags extends ActFlags {
 
 export function addTargetFlags(command: Command): Command {
   return command
-    .argument("[batch]", "a batch's id, or its first characters")
-    .addOption(new Option("--lane <name>", "a whole lane instead").conflicts("pipeline"))
-    .option("--pipeline <name>", "a whole pipeline instead");
+    .argument("[batch]", ABOUT_BATCH)
+    .addOption(new Option("--lane <name>", "all batches of this lane").conflicts("pipeline"))
+    .option("--pipeline <name>", "all batches of this pipeline");
 }
 
 /** Exactly one of the three. */

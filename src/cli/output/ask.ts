@@ -8,7 +8,7 @@ const STDERR = 2;
 /** Answers what was typed; an empty text when the input ends first. */
 export type Ask = (question: string) => Promise<string>;
 
-/** Null where nobody can be asked: in a pipe, in a script, in the background. */
+/** Null without a terminal: in a pipe, in a script, in the background. */
 export function makeAsk(getProcess: () => NodeJS.Process): Ask | null {
   if (!tty.isatty(STDIN) || !tty.isatty(STDERR)) return null;
   // Standard input is opened by the first look at it, which is not wanted before.

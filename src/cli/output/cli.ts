@@ -9,13 +9,13 @@ export interface Cli {
   readonly out: Screen;
   /** Everything else: progress, notes, errors. */
   readonly err: Screen;
-  /** Null where nobody can be asked. */
+  /** Null without a terminal. */
   readonly ask: Ask | null;
   readonly env: NodeJS.ProcessEnv;
   /** The words after `sluice`. */
   readonly argv: readonly string[];
   readonly clock: Clock;
-  /** How what goes on is told on stderr. */
+  /** Format of standard error. */
   readonly logFormat: LogFormat;
   /** Ends the process at once: for a second signal only. */
   readonly exitNow: (code: number) => never;

@@ -1,4 +1,4 @@
-/** Asks before something is done that cannot be undone; where nobody can answer, it wants --yes. */
+/** Asks before an act that cannot be undone; without a terminal it requires --yes. */
 import { SluiceError } from "../../core/base/errors.ts";
 import { isYes } from "./ask.ts";
 import type { Cli } from "./cli.ts";

@@ -1,40 +1,13 @@
-/**
- * How an error is told: `error CODE: message`, its remedy, and with --verbose the causes with their
- * stacks. Errors are known by their shape, because a pipeline may bring a second copy of the package.
- */
+/** How an error is printed: `error CODE: message`, its hint, and with --verbose its causes and stacks. */
 import { inspect } from "node:util";
-import { describeError } from "../../core/base/errors.ts";
 import { redactText } from "../../core/base/redact.ts";
+import { type ErrorView, viewError } from "../../views/error.ts";
 import { makeInert, makeInertLines } from "./inert-text.ts";
 import type { Screen } from "./screen.ts";
 import { wrapLine } from "./text-width.ts";
 
-export interface ErrorView {
-  readonly code: string;
-  readonly message: string;
-  readonly hint: string | null;
-}
-
 /** How deep causes are shown. */
 const CAUSES_MAX = 5;
-
-export function isSluiceError(error: unknown): error is Error & { code: string; hint?: string } {
-  return (
-    error instanceof Error &&
-    error.name === "SluiceError" &&
-    typeof (error as { code?: unknown }).code === "string"
-  );
-}
-
-/** `otherwise` is the remedy for one that has none of its own. */
-export function viewError(error: unknown, otherwise: string | null = null): ErrorView {
-  const { code, message } = describeError(error);
-  if (isSluiceError(error)) {
-    const { message: text, hint = otherwise } = error;
-    return { code: error.code, message: redactText(text), hint: hint ?? otherwise };
-  }
-  return { code, message, hint: otherwise };
-}
 
 export function printError(
   error: unknown,

@@ -9,17 +9,17 @@ export const EXIT = {
   usage: 2,
   completedWithErrors: 3,
   stoppedEarly: 4,
-  /** EX_SOFTWARE of sysexits.h: whoever supervises should not just start it again. */
+  /** EX_SOFTWARE of sysexits.h: a supervisor should not just restart it. */
   fatal: 70,
 } as const;
 
 export const EXIT_CODES_HELP = [
-  "0    the batch succeeded, or the command did what it was asked",
-  "1    the batch failed, or the engine could not go on",
-  "2    bad usage: an option, a setting, a pipeline file or a batch id",
+  "0    the batch succeeded, or the command did what was asked",
+  "1    the batch failed, or the engine could not continue",
+  "2    usage error: an option, a setting, a pipeline file or a batch id",
   "3    the batch completed with errors: some items failed",
-  "4    the batch was cancelled, or expired",
-  "70   a fatal error: mend it before starting again. The batch is kept",
+  "4    the batch was cancelled or expired",
+  "70   fatal error: fix it before you restart. The batch is kept",
   "130  stopped by Ctrl-C; 143 by SIGTERM. The batch is kept",
 ];
 
@@ -39,7 +39,7 @@ export function decideExitCode(state: EndedState): number {
   }
 }
 
-/** The user's to mend before the same command can work; everything else is a failure. */
+/** The user must fix these before the same command can work; everything else is a failure. */
 const USAGE_CODES: ReadonlySet<string> = new Set([
   "AMBIGUOUS_BATCH",
   "AMBIGUOUS_ITEM",

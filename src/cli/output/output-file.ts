@@ -64,7 +64,7 @@ export function nameTemporary(path: string): string {
 /** Gives a finished temporary file its name, unless there is a file of that name. */
 export async function nameNewFile(temporary: string, path: string): Promise<void> {
   try {
-    // A rename would replace what somebody put there meanwhile; a link refuses to.
+    // A rename would replace a file that was made meanwhile; a link refuses to.
     await link(temporary, path);
     await unlink(temporary);
   } catch (cause) {

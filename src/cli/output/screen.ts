@@ -41,7 +41,7 @@ export class Screen {
     return this.isTerminal ? this.#stream.columns || COLUMNS_UNKNOWN : Infinity;
   }
 
-  /** Nobody reads any more. */
+  /** The reader is gone. */
   get closed(): boolean {
     return this.#closed;
   }

@@ -13,7 +13,7 @@ export class RelayedOutput {
     this.#screen = screen;
   }
 
-  /** Prints all that comes; a reader that is slow makes whoever writes wait. */
+  /** Prints all that comes; a slow reader makes the writer wait. */
   async relay(stream: Readable, prefix: string): Promise<void> {
     stream.setEncoding("utf8");
     let rest = "";

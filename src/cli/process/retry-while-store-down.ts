@@ -13,11 +13,11 @@ const ASK_EVERY_MS = 1_000;
 export interface RetryWhileDownParts {
   readonly clock: Clock;
   readonly log: Log;
-  /** Nobody waits for the answer any more. */
+  /** Aborts when the answer is not needed any more. */
   readonly signal: AbortSignal;
 }
 
-/** The answer, however long it takes; null when nobody waits for it. Throws what is fatal. */
+/** The answer, however long it takes; null when it is not needed any more. Throws what is fatal. */
 export async function retryWhileStoreDown<T>(
   ask: () => Promise<T>,
   { clock, log, signal }: RetryWhileDownParts,

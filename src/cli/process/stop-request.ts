@@ -1,5 +1,5 @@
 /**
- * Signals that ask the command to stop. The first one lets it finish what it has in hand; the second
+ * Signals that ask the command to stop. The first one lets it finish running items; the second
  * one ends the process at once, which costs nothing but some repeated work.
  */
 import type { Clock } from "../../ports/clock.ts";

@@ -24,7 +24,7 @@ export function isSupervised(env: NodeJS.ProcessEnv): boolean {
   return isOneOfSeveral(env) && process.send !== undefined;
 }
 
-/** Calls back when nobody supervises this process any more. */
+/** Calls back when the supervisor is gone. */
 export function onSupervisorGone(callback: () => void): void {
   if (process.connected) process.once("disconnect", callback);
   else callback();

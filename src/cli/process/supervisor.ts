@@ -1,6 +1,6 @@
 /**
- * Keeps several processes of the same command at work: whoever dies is started again, later with
- * each death in a row; signals are passed on; all stop when one of them cannot go on.
+ * Keeps several processes of the same command at work: one that dies is started again, later with
+ * each death in a row; signals are passed on; all stop when one of them cannot continue.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +12,7 @@ import { EXIT } from "../output/exit-codes.ts";
 import { formatDuration } from "../output/format-duration.ts";
 import { countNoun } from "../output/format-number.ts";
 import { onParentGone } from "./parent-watch.ts";
-import type { ProgressDisplay } from "../views/progress-display.ts";
+import type { ProgressDisplay } from "../render/progress-display.ts";
 import { RelayedOutput } from "./relayed-output.ts";
 import { StopRequest } from "./stop-request.ts";
 import { PROCESS_VARIABLE, readNotice } from "./supervised.ts";
@@ -161,7 +161,7 @@ export class Supervisor {
   #giveUp(number: number, code: number): void {
     if (this.#exitCode === EXIT.ok) this.#exitCode = code;
     if (this.#stopping.signal.aborted) return;
-    const message = `process ${number} cannot go on (exit ${code}): the others are stopped`;
+    const message = `process ${number} cannot continue (exit ${code}): the others are stopped`;
     this.#display.log({ level: "error", event: "process.gave_up", message });
     this.#stopAll("SIGTERM");
   }

@@ -6,7 +6,7 @@ import type { WorkerHealth } from "../../runtime/health/worker-health.ts";
 import { DEFAULT_SETTINGS } from "../../runtime/system/settings.ts";
 import type { Config } from "../config/config.ts";
 import type { LogFormat } from "../output/log-format.ts";
-import type { ProgressDisplay } from "../views/progress-display.ts";
+import type { ProgressDisplay } from "../render/progress-display.ts";
 import { isSupervised } from "./supervised.ts";
 
 export interface WorkProbesParts {
@@ -24,7 +24,7 @@ export interface WorkProbesParts {
 const LAST_WORDS_MS = 10_000;
 
 /**
- * A port that somebody chose must be free. The default one may be another worker's on the same host:
+ * A port that was chosen must be free. The default one may be another worker's on the same host:
  * then this one does without, and says so.
  */
 export async function startProbeServer(parts: WorkProbesParts): Promise<ProbeServer> {

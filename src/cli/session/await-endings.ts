@@ -1,6 +1,6 @@
 /**
  * Waits until batches have ended, and looks after lost leases meanwhile: what a dead worker held
- * would otherwise stay in its hands until somebody starts another.
+ * would otherwise stay leased until another worker starts.
  */
 import { isEnded } from "../../core/batch/batch.ts";
 import { DEFAULT_WATCH_DELAYS } from "../../core/batch/watch.ts";

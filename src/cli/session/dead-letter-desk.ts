@@ -4,7 +4,8 @@ import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { canWorkOn, type Pipeline } from "../../runtime/pipeline/pipeline.ts";
 import { loadPipeline } from "../config/load-pipeline.ts";
-import { findStep, nameStep } from "../views/step-name.ts";
+import { findStep } from "../flags/step-flag.ts";
+import { nameStep } from "../../views/step.ts";
 
 export interface DeskFlags {
   readonly step?: string;

@@ -5,7 +5,7 @@ import type { Store } from "../../ports/store/store.ts";
 const RECORDS_PER_READ = 1_000;
 
 export interface EndedBatch {
-  /** Of the record that says so: whoever reads it sees the same. */
+  /** Position of the record that says so: the same for every reader. */
   readonly position: number;
   readonly batch: BatchSnapshot;
 }

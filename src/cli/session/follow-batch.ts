@@ -11,9 +11,10 @@ import {
 import { type Clock, sleep } from "../../ports/clock.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
-import { describeHold, nameHold } from "../views/batch-hold.ts";
-import { DRAW_EVERY_MS, type ProgressDisplay } from "../views/progress-display.ts";
-import { describeStepTurn } from "../views/step-name.ts";
+import { describeHold } from "../../views/hold.ts";
+import { nameHold } from "../render/batch-words.ts";
+import { DRAW_EVERY_MS, type ProgressDisplay } from "../render/progress-display.ts";
+import { describeStepTurn } from "../../views/step.ts";
 
 /** The rate's samples are further apart than the looks, so that they span half a minute. */
 const SAMPLE_EVERY_MS = 500;

@@ -2,7 +2,7 @@
 import type { Store } from "../../ports/store/store.ts";
 import type { Engine } from "../../runtime/engine/engine.ts";
 import type { Config } from "../config/config.ts";
-import type { ProgressDisplay } from "../views/progress-display.ts";
+import type { ProgressDisplay } from "../render/progress-display.ts";
 import type { StopRequest } from "../process/stop-request.ts";
 
 /** How long a command that is done waits for its notifications. */
@@ -29,7 +29,7 @@ export async function startNotified(store: Store, { notify }: Config): Promise<v
 export function subscribeNotified(engine: Engine, { notify, consume }: Config): void {
   for (const [name, sink] of notify) engine.subscribe(name, sink, { since: "now" });
   for (const { topic, group, sink } of consume) {
-    // Messages are work that somebody is owed: a new group begins with the oldest.
+    // No message may be missed: a new group begins with the oldest.
     if (sink.deliverAll === undefined) engine.consume(topic, group, sink);
     else engine.consume(topic, group, sink, { batch: CONSUME_TOGETHER });
   }
@@ -56,6 +56,6 @@ export async function finishNotifying({
     return;
   }
   display.note(
-    `not all ${config.consume.length > 0 ? "events and messages" : "events"} are delivered yet: the next \`sluice run\` or \`sluice work\` goes on with them`,
+    `not all ${config.consume.length > 0 ? "events and messages" : "events"} are delivered yet: the next \`sluice run\` or \`sluice work\` delivers them`,
   );
 }

@@ -1,8 +1,8 @@
-/** How a command tells what goes on: for people or as JSON lines, and never with a secret in it. */
+/** How a command reports progress: for people or as JSON lines, and never with a secret. */
 import type { Cli } from "../output/cli.ts";
 import type { Config } from "../config/config.ts";
-import { JsonLog } from "../views/json-log.ts";
-import { ProgressDisplay } from "../views/progress-display.ts";
+import { JsonLog } from "../render/json-log.ts";
+import { ProgressDisplay } from "../render/progress-display.ts";
 
 export function openDisplay({ err, clock, logFormat }: Cli, config: Config): ProgressDisplay {
   err.hide(config.secrets);

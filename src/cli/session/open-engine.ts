@@ -20,7 +20,7 @@ export interface EngineParts {
   readonly health?: WorkerHealth;
 }
 
-/** Whom nobody asked to sign works on without, and says so, when the key cannot be used. */
+/** Continue unsigned, with a warning, if the default key is unusable. */
 function describeLedger({ ledgerKey, isLedgerKeyNamed }: Config): LedgerOptions | null {
   if (ledgerKey === null) return null;
   return { keyFile: isLedgerKeyNamed ? ledgerKey : (at) => openKeyFile(ledgerKey, at) };

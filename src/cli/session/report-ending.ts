@@ -3,12 +3,17 @@ import { isEnded } from "../../core/batch/batch.ts";
 import { invariant } from "../../core/base/invariant.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
-import { renderSummary } from "../views/batch-summary.ts";
+import { renderSummary } from "../render/batch-summary.ts";
 import { formatJson } from "../output/inert-text.ts";
-import { viewBatch } from "../views/batch-view.ts";
+import { viewBatch } from "../../views/batch.ts";
+import { type DeadLetterView, viewDeadLetter } from "../../views/dead-letter.ts";
+import { getLastStep, viewSteps } from "../../views/step.ts";
+import { readLetters } from "./result-pages.ts";
 import type { Cli } from "../output/cli.ts";
 import { printErrorView } from "../output/error-report.ts";
 import { decideExitCode, EXIT } from "../output/exit-codes.ts";
+
+const LETTERS_SHOWN_MAX = 5;
 
 export interface EndingParts {
   readonly store: Store;
@@ -28,16 +33,30 @@ export async function reportEnding(
   if (json) {
     cli.out.line(formatJson(viewBatch(batch, wallMs)));
   } else {
-    const lines = await renderSummary(batch, {
-      store,
-      screen: cli.out,
-      wallMs,
+    const summary = {
+      view: viewBatch(batch, wallMs),
+      steps: viewSteps(batch),
+      letters: await readFirstLetters(store, batch),
+      hasResults: await hasResults(store, batch),
       itemsPerSecond: itemsPerSecond ?? null,
       storeFlag,
-    });
-    for (const line of lines) cli.out.line(line);
+    };
+    for (const line of renderSummary(summary, cli.out)) cli.out.line(line);
   }
   return isRight ? decideExitCode(batch.state) : EXIT.failed;
+}
+
+async function readFirstLetters(store: Store, batch: BatchSnapshot): Promise<DeadLetterView[]> {
+  const letters: DeadLetterView[] = [];
+  for await (const letter of readLetters(store, batch, {}, LETTERS_SHOWN_MAX)) {
+    letters.push(viewDeadLetter(letter, batch));
+  }
+  return letters;
+}
+
+async function hasResults(store: Store, batch: BatchSnapshot): Promise<boolean> {
+  const page = { step: getLastStep(batch), afterItem: -1, limit: 1, sinceDrive: 1 };
+  return (await store.readResults(batch.id, page)).length > 0;
 }
 
 /** Counters that differ from what the chunks say would be a bug of ours, and are never glossed over. */

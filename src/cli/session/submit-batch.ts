@@ -12,14 +12,14 @@ import {
   readInput,
   readSubmitOptions,
 } from "../flags/batch-flags.ts";
-import { countRun } from "../views/batch-view.ts";
+import { countRun } from "../../views/batch.ts";
 import type { Cli } from "../output/cli.ts";
 import { type Config, loadConfig } from "../config/config.ts";
 import { formatCount } from "../output/format-number.ts";
 import { loadPipeline } from "../config/load-pipeline.ts";
 import { openEngine } from "./open-engine.ts";
 import { openDisplay } from "./open-display.ts";
-import type { ProgressDisplay } from "../views/progress-display.ts";
+import type { ProgressDisplay } from "../render/progress-display.ts";
 
 export interface SubmittedBatch {
   readonly engine: Engine;

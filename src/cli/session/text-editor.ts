@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SluiceError } from "../../core/base/errors.ts";
 
-/** The text as it was saved. It is read back from a folder that nobody else may read. */
+/** The text as it was saved. It is read back from a folder that only this user may read. */
 export function editText(text: string, name: string, env: NodeJS.ProcessEnv): string {
   const editor = env["VISUAL"] || env["EDITOR"] || "vi";
   const folder = mkdtempSync(join(tmpdir(), "sluice-edit-"));

@@ -9,7 +9,7 @@ import type { CommonFlags } from "../config/common-flags.ts";
 import { type Config, loadConfig, type NumberFlag } from "../config/config.ts";
 import { openExistingStore } from "../config/open-configured-store.ts";
 import { openDisplay } from "./open-display.ts";
-import type { ProgressDisplay } from "../views/progress-display.ts";
+import type { ProgressDisplay } from "../render/progress-display.ts";
 
 export interface StoreLook {
   readonly store: Store;

@@ -36,7 +36,7 @@ export async function findLetter(store: Store, id: number): Promise<UndeliveredE
     : [];
   if (letter?.id === id) return letter;
   throw new SluiceError("UNKNOWN_LETTER", `there is no undelivered letter ${String(id)}`, {
-    hint: "`sluice deliveries` lists those that there are. It may have been delivered or discarded.",
+    hint: "`sluice topics undelivered` lists those that there are. It may have been delivered or discarded.",
   });
 }
 

@@ -65,6 +65,6 @@ ${formatSummary(sites)}
 ${verdict}
 Check one yourself:
 
-  npx sluice ledger verify ${first?.ledger ?? ""} --key ${placeKey(folders)}
+  npx sluice ledger verify ${first?.ledger ?? ""} --trust ${placeKey(folders)}
 `;
 }

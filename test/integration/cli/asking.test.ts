@@ -66,7 +66,13 @@ test("dead edit changes nothing when the text was left as it was, or the editor 
 
 test("colours are for terminals: the same commands have none in a pipe", async () => {
   const id = await runFailing(work);
-  for (const args of [["dead", id], ["why", id], ["lanes"], ["gc", "--dry-run"], ["status", id]]) {
+  for (const args of [
+    ["dead", id],
+    ["why", id],
+    ["lanes"],
+    ["prune", "--dry-run"],
+    ["status", id],
+  ]) {
     const { stdout, stderr } = await work.run(...args);
     expect(stdout + stderr).not.toMatch(/[^\n\x20-\x7e]/);
   }

@@ -63,7 +63,7 @@ describe("the list", () => {
       (await runLines<Letter>(work, "dead", id, ...args)).map(({ item }) => item);
     expect(await list()).toEqual([0, 5, 10, 15]);
     expect(await list("--code", "ODD")).toEqual([5, 15]);
-    expect(await list("--key", "i10", "--key", "i0")).toEqual([0, 10]);
+    expect(await list("--item-key", "i10", "--item-key", "i0")).toEqual([0, 10]);
     expect(await list("--item", "15")).toEqual([15]);
     expect(await list("--class", "transient")).toEqual([]);
     expect(await list("--step", "letters", "--limit", "2")).toEqual([0, 5]);
@@ -94,7 +94,7 @@ describe("the list", () => {
     const id = await runFailing(work, 5);
     expect(await refused("dead", id, "--step", "letter")).toContain("Did you mean letters?");
     expect(await refused("dead", id, "--class", "permament")).toContain("Did you mean permanent?");
-    expect(await refused("dead", id, "--item", "-1")).toContain("is no item");
+    expect(await refused("dead", id, "--item", "-1")).toContain("is not an item number");
     expect(await refused("dead", "shw", id, "3")).toContain("Did you mean show?");
   });
 });
@@ -176,7 +176,9 @@ describe("show", () => {
     const id = await runFailing(work);
     expect(await refused("dead", "show", id, "99")).toMatch(/^error UNKNOWN_ITEM/);
     expect(await refused("dead", "show", id, "1")).toMatch(/^error NOT_A_DEAD_LETTER: .*succeeded/);
-    expect(await refused("dead", "show", id, "x")).toMatch(/^error USAGE: "x" is no item/);
+    expect(await refused("dead", "show", id, "x")).toMatch(
+      /^error USAGE: "x" is not an item number/,
+    );
     expect(await refused("dead", "show", id, "5", "--step", "x")).toMatch(/^error UNKNOWN_STEP/);
     work.write("case.ts", TWO_STEPS);
     expect(await refused("dead", "show", id, "5", "--pipeline-file", "case.ts")).toMatch(

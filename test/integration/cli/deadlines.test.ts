@@ -35,7 +35,7 @@ test("that passes expires the batch: what did not run is cancelled, with exit 4"
   work.writePipeline(HELD);
   const id = await submit(work, "--deadline", "300ms");
   const worker = work.start(["work", "pipeline.ts"], { env: { SLUICE_SWEEP_MS: "20" } });
-  const { code, view } = await work.runJson("watch", id);
+  const { code, view } = await work.runJson("status", id, "--watch");
   expect(code).toBe(4);
   expect(view).toMatchObject({ state: "expired", succeeded: 0, cancelled: 5, pending: 0 });
   work.write("go", "");

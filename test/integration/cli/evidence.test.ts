@@ -1,4 +1,4 @@
-/** `sluice evidence`: one archive that anybody can open, read, print and check. */
+/** `sluice ledger pack`: one archive that anybody can open, read, print and check. */
 import { execFileSync, type ExecFileSyncOptionsWithStringEncoding } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -32,7 +32,7 @@ afterEach(() => work.remove());
 /** The archive, as a program that knows nothing of it opens it. */
 async function unpack(): Promise<string> {
   installProgram("unzip", "unzip");
-  const packed = await work.run("evidence", batch, "-o", "evidence.zip");
+  const packed = await work.run("ledger", "pack", batch, "-o", "evidence.zip");
   expect(packed).toMatchObject({ code: 0 });
   expect(packed.stdout).toContain(`intact: batch ${batch}`);
   execFileSync("unzip", ["-q", work.at("evidence.zip"), "-d", work.at("pack")]);
@@ -70,7 +70,7 @@ test("has the plan, outcomes, failures, retries, acts, and a ledger that verifie
     { type: "dead_letters.discarded", data: { by: "ann", why: "known" } },
   ]);
   work.write("key.pem", (await work.run("ledger", "key")).stdout);
-  const key = ["--key", "key.pem"];
+  const key = ["--trust", "key.pem"];
   const verified = ["ledger", "verify", `${pack}/ledger.jsonl`, ...key, "--conclusive"];
   expect(await work.run(...verified)).toMatchObject({ code: 0 });
   const proven = await work.run("ledger", "check-proof", `${pack}/proofs/ending.json`, ...key);
@@ -130,7 +130,7 @@ function tamper(sql: string): void {
 describe("of a broken ledger", () => {
   test("says where, with another exit code", async () => {
     tamper("UPDATE record SET body = replace(body, 'letters', 'others') WHERE seq = 1");
-    const { code, stdout } = await work.run("evidence", batch, "-o", "evidence.zip");
+    const { code, stdout } = await work.run("ledger", "pack", batch, "-o", "evidence.zip");
     expect(code).toBe(1);
     expect(stdout).toMatch(/broken at line \d+, record 2: it does not follow/);
     expect(existsSync(work.at("evidence.zip"))).toBe(true);
@@ -144,7 +144,13 @@ describe("of a broken ledger", () => {
     "whose record %s tells what was before that, the verdict and all of the ledger",
     async (_, body) => {
       tamper(`UPDATE record SET body = ${body} WHERE seq = 4`);
-      const { code, stdout, stderr } = await work.run("evidence", batch, "-o", "evidence.zip");
+      const { code, stdout, stderr } = await work.run(
+        "ledger",
+        "pack",
+        batch,
+        "-o",
+        "evidence.zip",
+      );
       expect({ code, stderr }).toMatchObject({ code: 1, stderr: "" });
       expect(stdout).toMatch(/broken at line \d+, record [45]: /);
       execFileSync("unzip", ["-q", work.at("evidence.zip"), "-d", work.at("pack")]);
@@ -164,7 +170,7 @@ describe("of a broken ledger", () => {
 
   test("whose block was changed tells what was before that", async () => {
     tamper("UPDATE ledger_link SET lines = replace(lines, 'letter-1', 'letter-9')");
-    const { code, stdout } = await work.run("evidence", batch, "-o", "evidence.zip");
+    const { code, stdout } = await work.run("ledger", "pack", batch, "-o", "evidence.zip");
     expect({ code, stdout }).toMatchObject({ code: 1 });
     expect(stdout).toContain("broken at line");
     execFileSync("unzip", ["-q", work.at("evidence.zip"), "-d", work.at("pack")]);
@@ -174,7 +180,7 @@ describe("of a broken ledger", () => {
 });
 
 test("a file that cannot be written leaves nothing behind", async () => {
-  const { code, stderr } = await work.run("evidence", batch, "-o", "missing/evidence.zip");
+  const { code, stderr } = await work.run("ledger", "pack", batch, "-o", "missing/evidence.zip");
   expect(code).toBe(1);
   expect(stderr).toContain("error OUTPUT_FAILED: ");
   expect(readdirSync(work.path).filter((name) => name.includes("tmp"))).toEqual([]);

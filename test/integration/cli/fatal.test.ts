@@ -26,7 +26,7 @@ test("a fatal error stops a worker with 70: leases are given back at once, and n
     env: LEASE,
   }).ended;
   expect(code, stderr).toBe(70);
-  expect(stderr).toMatch(/^error NO_ACCESS: credentials are gone\nhint: Mend it, then start/m);
+  expect(stderr).toMatch(/^error NO_ACCESS: credentials are gone\nhint: Fix it, then start/m);
   expect(readLines(stdout).at(-1)).toMatchObject({ error: { code: "NO_ACCESS" } });
   const left = await work.runJson("status", id);
   expect(left.view).toMatchObject({ state: "running", failed: 0 });

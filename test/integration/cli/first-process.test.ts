@@ -67,7 +67,7 @@ for (const processes of [null, "2"]) {
     await vi.waitUntil(() => countPids() === hands, WAIT_MS);
     if (processes === null) expect(work.read("pids.txt")).toBe("1\n");
     process.kill(await findChild(running.pid), "SIGTERM");
-    await running.waitFor(new RegExp(`(?:SIGTERM: finishing what is in hand[^]*){${hands}}`));
+    await running.waitFor(new RegExp(`(?:SIGTERM: finishing running items[^]*){${hands}}`));
     work.write("go", "");
     const { code, stderr } = await running.ended;
     expect(code, stderr).toBe(0);
@@ -113,7 +113,7 @@ for (const [what, signal, grouped, prefix] of UNDER_NPM) {
       if (isThere(worker)) process.kill(worker, "SIGKILL");
     });
     npm.signal(signal);
-    await npm.waitFor(new RegExp(`${signal}: finishing what is in hand`));
+    await npm.waitFor(new RegExp(`${signal}: finishing running items`));
     expect(isThere(worker)).toBe(true);
     work.write("go", "");
     await npm.ended;

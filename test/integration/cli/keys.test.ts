@@ -1,4 +1,4 @@
-/** `sluice keys`: which keys are closed, and closing and opening them by hand. */
+/** `sluice limits closed`, `close`, `open`: which keys are closed, and closing and opening them by hand. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Workspace } from "../../support/command-line.ts";
 import { runLines, stopWorker, submit } from "./scenes.ts";
@@ -15,10 +15,10 @@ beforeEach(async () => {
 });
 afterEach(() => work.remove());
 
-const CLOSE_EVEN = ["keys", "close", "letters", "even", "--for"];
+const CLOSE_EVEN = ["limits", "close", "letters", "even", "--for"];
 
 test("are none until one is closed, and are listed with the time that is left", async () => {
-  expect(await work.run("keys")).toMatchObject({
+  expect(await work.run("limits", "closed")).toMatchObject({
     code: 0,
     stdout: "",
     stderr: "no key is closed\n",
@@ -27,14 +27,14 @@ test("are none until one is closed, and are listed with the time that is left", 
     code: 0,
     stdout: "closed key even of rate letters for 2 min\n",
   });
-  expect((await work.run("keys", "close", "other", "", "--for", "1h")).stdout).toBe(
+  expect((await work.run("limits", "close", "other", "", "--for", "1h")).stdout).toBe(
     "closed rate other for 1 h\n",
   );
-  const [titles, ...rows] = (await work.run("keys")).stdout.trimEnd().split("\n");
+  const [titles, ...rows] = (await work.run("limits", "closed")).stdout.trimEnd().split("\n");
   expect(titles).toMatch(/^RATE +KEY +FOR$/);
   expect(rows[0]).toMatch(/^letters +even +(2 min|1 min( \d+ s)?|\d+ s)$/);
   expect(rows[1]).toMatch(/^other +- +(1 h|\d+ min( \d+ s)?)$/);
-  const lines = await runLines<{ forMs: number }>(work, "keys");
+  const lines = await runLines<{ forMs: number }>(work, "limits", "closed");
   expect(lines).toMatchObject([
     { rate: "letters", key: "even" },
     { rate: "other", key: "" },
@@ -46,7 +46,7 @@ test("of two closings the longer one counts, and is named", async () => {
   await work.run(...CLOSE_EVEN, "1h");
   const again = await work.run(...CLOSE_EVEN, "90s");
   expect(again.code).toBe(0);
-  expect(again.stdout).toMatch(/^key even of rate letters was closed for longer, and stays so: /);
+  expect(again.stdout).toMatch(/^key even of rate letters stays closed for longer: /);
   const { view } = await work.runJson<{ forMs: number }>(...CLOSE_EVEN, "90s");
   expect(view).toMatchObject({ rate: "letters", key: "even", closed: true });
   expect(view.forMs).toBeGreaterThan(90_000);
@@ -60,14 +60,14 @@ test("nothing of a closed key starts until it is opened; others go on, and why s
     .poll(async () => (await work.run("why", id)).stdout, { timeout: 60_000 })
     .toMatch(/^closed: .* waits for the closed key even, for \d+ s at least$/m);
   expect(work.read("ran.txt").trim().split("\n").map(Number)).toEqual([1, 3, 5, 7, 9]);
-  expect(await work.run("keys", "open", "letters", "even")).toMatchObject({
+  expect(await work.run("limits", "open", "letters", "even")).toMatchObject({
     code: 0,
     stdout: "opened key even of rate letters\n",
   });
-  expect((await work.run("keys", "open", "letters", "even")).stdout).toBe(
+  expect((await work.run("limits", "open", "letters", "even")).stdout).toBe(
     "key even of rate letters was not closed\n",
   );
-  expect((await work.runJson("keys", "open", "letters", "even")).view).toEqual({
+  expect((await work.runJson("limits", "open", "letters", "even")).view).toEqual({
     rate: "letters",
     key: "even",
     closed: false,
@@ -78,14 +78,14 @@ test("nothing of a closed key starts until it is opened; others go on, and why s
 
 describe("bad input is refused with exit 2", () => {
   test.each([
-    [["keys", "clse"], "USAGE", "Did you mean close?"],
-    [["keys", "close", "letters", "even"], "USAGE", "--for"],
-    [["keys", "close", "letters", "--for", "1m"], "USAGE", "missing required argument"],
-    [["keys", "close", "", "even", "--for", "1m"], "USAGE", "which rate?"],
+    [["limits", "clse"], "USAGE", "Did you mean close or closed?"],
+    [["limits", "close", "letters", "even"], "USAGE", "--for"],
+    [["limits", "close", "letters", "--for", "1m"], "USAGE", "missing required argument"],
+    [["limits", "close", "", "even", "--for", "1m"], "USAGE", "which rate?"],
     [[...CLOSE_EVEN, "2"], "BAD_DURATION", "has no unit"],
     [[...CLOSE_EVEN, "0s"], "BAD_CLOSING", "above 0"],
     [[...CLOSE_EVEN, "500d"], "BAD_CLOSING", "a year at most"],
-    [["keys", "open", "letters"], "USAGE", "missing required argument"],
+    [["limits", "open", "letters"], "USAGE", "missing required argument"],
   ])("%j", async (args, code, text) => {
     const refused = await work.run(...args);
     expect(refused).toMatchObject({ code: 2, stdout: "" });

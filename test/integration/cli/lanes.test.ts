@@ -47,7 +47,7 @@ test("that have nothing unfinished are none", async () => {
     stderr: "no lane has an unfinished batch\n",
   });
   const shown = await work.run("lanes", "show", "case-1");
-  expect(shown).toMatchObject({ code: 0, stderr: "no batch of lane case-1 is unfinished\n" });
+  expect(shown).toMatchObject({ code: 0, stderr: "lane case-1 has no unfinished batch\n" });
 });
 
 test("show has the queue in order, with what each waits for", async () => {
@@ -110,7 +110,7 @@ test("a batch that waits says so in status, in list, when it is submitted, run a
   expect(again.code).toBe(0);
   expect(again.stderr).toContain("waits for its turn in lane case-1, 3 before it");
   expect(again.stderr).toContain("recorded, and sliced when it is its turn");
-  const watcher = work.start(["watch", second]);
+  const watcher = work.start(["status", second, "--watch"]);
   await watcher.waitFor(/waits for its turn in lane case-1, 1 before it/);
   const run = work.start([
     "run",
@@ -140,16 +140,16 @@ test("--until-idle ends only when those that wait have run, too", async () => {
 test("the policy skip lets others pass a paused head, which is resumed later", async () => {
   expect(await work.run("lanes", "policy", "case-1", "skip")).toMatchObject({
     code: 0,
-    stdout: "lane case-1: a batch that cannot go on is skipped until it can\n",
+    stdout: "lane case-1: a stuck batch is skipped until it can continue\n",
   });
   expect((await work.run("lanes")).stdout).toMatch(/ skip$/m);
   await work.run("pause", first);
   const env = { SLUICE_ORPHAN_MS: "100", SLUICE_STALE_MS: "100000", SLUICE_SWEEP_MS: "20" };
   const worker = work.start(["work", "pipeline.ts"], { env });
-  expect(await work.run("watch", third)).toMatchObject({ code: 0 });
+  expect(await work.run("status", third, "--watch")).toMatchObject({ code: 0 });
   expect((await work.runJson("status", first)).view).toMatchObject({ pending: 5 });
   await work.run("resume", first);
-  expect(await work.run("watch", first)).toMatchObject({ code: 0 });
+  expect(await work.run("status", first, "--watch")).toMatchObject({ code: 0 });
   await stopWorker(worker);
 });
 
@@ -161,14 +161,14 @@ test("the policy park takes a paused head out of the queue until it is resumed",
   await work.run("pause", first);
   const env = { SLUICE_ORPHAN_MS: "100", SLUICE_STALE_MS: "100000", SLUICE_SWEEP_MS: "20" };
   const worker = work.start(["work", "pipeline.ts"], { env });
-  expect(await work.run("watch", third)).toMatchObject({ code: 0 });
+  expect(await work.run("status", third, "--watch")).toMatchObject({ code: 0 });
   expect((await work.run("status", first)).stdout).toMatch(/^parked: /m);
   expect((await work.run("lanes")).stdout).toMatch(/^case-1 +- +- +0 +1 +park$/m);
   expect((await work.run("lanes", "show", "case-1")).stdout).toMatch(
     new RegExp(`^- +${first} +letters +parked`, "m"),
   );
   expect((await work.run("resume", first)).stdout).toBe(`resumed batch ${first}\n`);
-  expect(await work.run("watch", first)).toMatchObject({ code: 0 });
+  expect(await work.run("status", first, "--watch")).toMatchObject({ code: 0 });
   await stopWorker(worker);
 });
 

@@ -43,13 +43,13 @@ async function writeKey(): Promise<string> {
 
 describe("an export", () => {
   test("is signed to its end when the command that ran the batch has ended", async () => {
-    const verified = ["ledger", "verify", await exportIt(), "--key", await writeKey()];
+    const verified = ["ledger", "verify", await exportIt(), "--trust", await writeKey()];
     const { code, stdout } = await work.run(...verified, "--conclusive");
     expect({ code, stdout }).toMatchObject({ code: 0 });
     expect(stdout).toContain(`intact: batch ${batch}, `);
     expect(stdout).toContain("the batch ended: completed_with_errors");
     const { view } = await work.runJson(...verified);
-    expect(view).toMatchObject({ kind: "intact", batch, conclusive: true, isTrusted: true });
+    expect(view).toMatchObject({ kind: "intact", batch, conclusive: true, trusted: true });
     expect(statSync(file(".sluice/ledger.key")).mode & 0o777).toBe(0o600);
   });
 
@@ -78,7 +78,7 @@ describe("an export", () => {
       "ledger",
       "verify",
       await exportIt(),
-      "--key",
+      "--trust",
       "other.pem",
     );
     expect(code).toBe(1);
@@ -90,7 +90,7 @@ describe("an export", () => {
     const unsigned = lines.filter((line) => !line.startsWith('{"checkpoint"'));
     writeFileSync(file("unsigned.jsonl"), unsigned.join("\n"));
     const verify = ["ledger", "verify", "unsigned.jsonl"];
-    const { code, stdout } = await work.run(...verify, "--key", await writeKey());
+    const { code, stdout } = await work.run(...verify, "--trust", await writeKey());
     expect(code).toBe(1);
     expect(stdout).toMatch(/^intact, but signed only up to record 0, and what follows could be/);
     expect(await work.run(...verify)).toMatchObject({ code: 0 });
@@ -124,7 +124,7 @@ describe("an export", () => {
 
 describe("showing", () => {
   test("one item tells its states, attempts and outcome", async () => {
-    const { code, stdout } = await work.run("ledger", "show", batch, "--item", "letter-3");
+    const { code, stdout } = await work.run("ledger", "show", batch, "--item-key", "letter-3");
     expect(code).toBe(0);
     expect(stdout).toContain("item 3 (letter-3) of step 0");
     expect(stdout).toMatch(/RECEIVED +1 .*\{"to":"person 3"\}/);
@@ -141,9 +141,9 @@ describe("showing", () => {
   });
 
   test("an item that is not there is said to be unknown", async () => {
-    const { code, stderr } = await work.run("ledger", "show", batch, "--item", "letter-99");
+    const { code, stderr } = await work.run("ledger", "show", batch, "--item-key", "letter-99");
     expect(code).toBe(2);
-    expect(stderr).toContain("error UNKNOWN_ITEM: the ledger says nothing of an item letter-99");
+    expect(stderr).toContain("error UNKNOWN_ITEM: the ledger has no item with the key letter-99");
   });
 });
 
@@ -153,26 +153,28 @@ describe("a proof", () => {
     expect(await work.run("ledger", "prove", batch, "5/0", "-o", "proof.json")).toMatchObject({
       code: 0,
     });
-    const proven = await work.run("ledger", "check-proof", "proof.json", "--key", key);
+    const proven = await work.run("ledger", "check-proof", "proof.json", "--trust", key);
     expect(proven.code).toBe(0);
     expect(proven.stdout).toContain(`proven: record 5/0 of batch ${batch}`);
     writeFileSync(
       file("bad.json"),
       readFileSync(file("proof.json"), "utf8").replace("letter-", "letter_"),
     );
-    const refused = await work.run("ledger", "check-proof", "bad.json", "--key", key);
+    const refused = await work.run("ledger", "check-proof", "bad.json", "--trust", key);
     expect(refused.code).toBe(1);
     expect(refused.stdout).toMatch(/^not proven: /);
   });
 });
 
 test("what is erased is gone from exports, which verify as before", async () => {
-  expect(await work.run("ledger", "erase", batch, "--item", "letter-1")).toMatchObject({ code: 2 });
+  expect(await work.run("ledger", "erase", batch, "--item-key", "letter-1")).toMatchObject({
+    code: 2,
+  });
   const erased = await work.run(
     "ledger",
     "erase",
     batch,
-    "--item",
+    "--item-key",
     "letter-1",
     "--by",
     "ann",
@@ -183,7 +185,7 @@ test("what is erased is gone from exports, which verify as before", async () => 
   const text = readFileSync(file(name), "utf8");
   expect(text).not.toContain("person 1");
   expect(text).toContain("person 2");
-  const verified = ["ledger", "verify", name, "--key", await writeKey(), "--conclusive"];
+  const verified = ["ledger", "verify", name, "--trust", await writeKey(), "--conclusive"];
   expect(await work.run(...verified)).toMatchObject({ code: 0 });
 });
 
@@ -191,9 +193,9 @@ test("a new key is trusted by who trusts the old one", async () => {
   const key = await writeKey();
   const { stdout, stderr } = await work.run("ledger", "key", "--rotate");
   expect(stdout).not.toBe(readFileSync(file(key), "utf8"));
-  expect(stderr).toMatch(/the old key is .sluice\/ledger\.key\.[0-9a-f]{16} now/);
+  expect(stderr).toMatch(/the old key is now .sluice\/ledger\.key\.[0-9a-f]{16}:/);
   await work.run("dead", "discard", batch, "--yes");
-  const verified = ["ledger", "verify", await exportIt(), "--key", key, "--conclusive"];
+  const verified = ["ledger", "verify", await exportIt(), "--trust", key, "--conclusive"];
   expect(await work.run(...verified)).toMatchObject({ code: 0 });
 });
 
@@ -207,13 +209,13 @@ describe("an old key", () => {
     return "later.jsonl";
   }
   const verify = (name: string, key: string): Promise<Ending> =>
-    work.run("ledger", "verify", name, "--key", key);
+    work.run("ledger", "verify", name, "--trust", key);
 
   test("that was replaced still vouches for itself, until only the new one is trusted", async () => {
     const old = await writeKey();
     const { stdout, stderr } = await work.run("ledger", "key", "--rotate");
     writeFileSync(file("new.pem"), stdout);
-    expect(stderr).toContain("whoever trusts the old key goes on trusting what it signs");
+    expect(stderr).toContain("verifiers that trust the old key still accept what it signs");
     const [oldFile = ""] = /\.sluice\/ledger\.key\.[0-9a-f]{16}/.exec(stderr) ?? [];
     const signed = await signBy(oldFile);
     expect(await verify(signed, old)).toMatchObject({ code: 0 });
@@ -228,27 +230,27 @@ describe("an old key", () => {
     const signed = await signBy(".sluice/ledger.key");
     writeFileSync(file("new.pem"), (await work.run("ledger", "key")).stdout);
     expect((await verify(signed, old)).stdout).toContain("neither trusted nor introduced");
-    const both = ["ledger", "verify", signed, "--key", old, "--key", "new.pem"];
+    const both = ["ledger", "verify", signed, "--trust", old, "--trust", "new.pem"];
     expect(await work.run(...both)).toMatchObject({ code: 0 });
   });
 
-  test("is not said to be retired by a rotation", async () => {
+  test("is not said to be revoked by a rotation", async () => {
     const { stdout } = await work.run("ledger", "key", "--help");
     const help = stdout.replaceAll(/\s+/g, " ");
-    expect(help).toContain("does not retire the old key");
-    expect(help).toContain("If it was stolen, move its file away");
+    expect(help).toContain("does not revoke the old key");
+    expect(help).toContain("If the old key was stolen, move its file away");
     expect(help).not.toContain("read by others");
   });
 });
 
 describe("bad input", () => {
   test.each([
-    [["ledger"], /which command of the ledger/],
+    [["ledger"], /which ledger command/],
     [["ledger", "verfy", "x"], /unknown command 'ledger verfy'/],
     [["ledger", "verify", "missing.jsonl"], /there is no file missing\.jsonl/],
-    [["ledger", "check-proof", "missing.json", "--key", "06e3fd8fda29bb60"], /there is no file/],
-    [["ledger", "prove", "b-unknown", "x"], /"x" names no record/],
-    [["ledger", "erase", "b-unknown"], /of which items\?/],
+    [["ledger", "check-proof", "missing.json", "--trust", "06e3fd8fda29bb60"], /there is no file/],
+    [["ledger", "prove", "b-unknown", "x"], /"x" is not a record/],
+    [["ledger", "erase", "b-unknown"], /which items\?/],
     [["ledger", "export", "b-zzzzzzzzzzzz", "-o", "x.jsonl"], /UNKNOWN_BATCH/],
   ])("%j is refused with its remedy", async (words, why) => {
     const { code, stderr } = await work.run(...words);
@@ -260,7 +262,7 @@ describe("bad input", () => {
 
   test("what is no key, no anchor and no export is refused or broken", async () => {
     const name = await exportIt();
-    const key = await work.run("ledger", "verify", name, "--key", "nonsense");
+    const key = await work.run("ledger", "verify", name, "--trust", "nonsense");
     expect(key.code).toBe(2);
     expect(key.stderr).toContain("error LEDGER_KEY");
     writeFileSync(file("anchors.jsonl"), "hello\n");

@@ -44,7 +44,7 @@ test("that nobody set or declared are none", async () => {
   expect(await work.run("limits", "history")).toMatchObject({
     code: 0,
     stdout: "",
-    stderr: "nobody has set a limit\n",
+    stderr: "no operator has set a limit\n",
   });
 });
 

@@ -116,7 +116,7 @@ describe("a batch id", () => {
   test("that is unknown is refused with exit 2 and those that are close", async () => {
     const id = await runBatch();
     const wrong = `${id.slice(0, -1)}${id.endsWith("a") ? "b" : "a"}`;
-    for (const command of ["status", "dead", "results", "watch"]) {
+    for (const command of ["status", "dead", "results", "why"]) {
       const { code, stderr } = await work.run(command, wrong);
       expect(code).toBe(2);
       expect(stderr).toMatch(new RegExp(`^error UNKNOWN_BATCH: there is no batch ${wrong} in `));
@@ -214,6 +214,23 @@ describe("results", () => {
     expect(items).toEqual(items.toSorted((a, b) => a - b));
   });
 
+  test("with --outcome list the items that have it, in item order, to a file as well", async () => {
+    const id = await runBatch(FAILS, 2_345);
+    const { code, stdout } = await work.run("results", id, "--outcome", "failed");
+    expect(code).toBe(0);
+    const lines = readLines<{ item: number }>(stdout);
+    expect(lines).toHaveLength(469);
+    // The source has the payloads, the batch does not.
+    expect(lines[1]).toEqual({ item: 5, payload: null });
+    const { stderr } = await work.run("results", id, "--outcome", "failed", "-o", "failed.jsonl");
+    expect(stderr).toContain("469 items in failed.jsonl");
+    expect(work.read("failed.jsonl")).toBe(stdout);
+    expect((await work.run("results", id, "--outcome", "pending")).stdout).toBe("");
+    const csv = await work.run("results", id, "--outcome", "failed", "--format", "csv");
+    expect(csv.code).toBe(2);
+    expect(csv.stderr).toContain("error USAGE: --outcome and --format csv exclude each other");
+  });
+
   test("as CSV have a column for each field of flat objects", async () => {
     const id = await runBatch(
       `process: ({ n }) =>
@@ -276,7 +293,7 @@ describe("results", () => {
         "",
       ].join("\n"),
     );
-    expect((await work.run("results", "--help")).stdout).toContain("gets an apostrophe before it");
+    expect((await work.run("results", "--help")).stdout).toContain("gets an apostrophe in front");
   });
 
   test("keep numbers that JavaScript cannot hold", async () => {

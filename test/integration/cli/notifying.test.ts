@@ -5,7 +5,7 @@ import { readLines, Workspace } from "../../support/command-line.ts";
 import { ok, startWebServer, status, type WebServer } from "../engine/web-server.ts";
 
 interface LetterLine {
-  readonly letter: number;
+  readonly delivery: number;
   readonly reader: string;
   readonly event: string;
   readonly type: string;
@@ -120,27 +120,27 @@ test("a worker tells its sinks, and what a submit before it wrote", async () => 
   );
 });
 
-describe("deliveries", () => {
+describe("undelivered events", () => {
   test("says so when everything was delivered", async () => {
     await work.run(...RUN);
-    const { code, stdout, stderr } = await work.run("deliveries");
-    expect([code, stdout, stderr]).toEqual([0, "", "no undelivered letters\n"]);
+    const { code, stdout, stderr } = await work.run("topics", "undelivered");
+    expect([code, stdout, stderr]).toEqual([0, "", "no undelivered events or messages\n"]);
   });
 
   test("lists what was given up, as a table and as JSON", async () => {
     const server = await serve(status(404));
     writeConfig(writeHook(server, `events: ["batch.submitted", "batch.ended"]`));
     const { view } = await work.runJson(...RUN);
-    const { stdout } = await work.run("deliveries");
+    const { stdout } = await work.run("topics", "undelivered");
     const [titles, first, second] = stdout.split("\n");
-    expect(titles).toMatch(/^LETTER +READER +EVENT +TYPE +CODE +ATTEMPTS +GIVEN UP +MESSAGE$/);
+    expect(titles).toMatch(/^DELIVERY +READER +EVENT +TYPE +CODE +ATTEMPTS +GIVEN UP +MESSAGE$/);
     expect(first).toMatch(
       new RegExp(`^ +1 +ops +${view.batch}/1 +batch\\.submitted +HTTP_404 +1 .*answered 404$`),
     );
     expect(second).toMatch(new RegExp(`^ +2 +ops +${view.batch}/7 +batch\\.ended`));
-    const lines = readLines<LetterLine>((await work.run("deliveries", "--json")).stdout);
+    const lines = readLines<LetterLine>((await work.run("topics", "undelivered", "--json")).stdout);
     expect(lines[1]).toEqual({
-      letter: 2,
+      delivery: 2,
       reader: "ops",
       event: `${view.batch}/7`,
       type: "batch.ended",
@@ -150,82 +150,97 @@ describe("deliveries", () => {
       message: `http://127.0.0.1:${server.port} answered 404`,
       givenUpAt: expect.stringMatching(/^\d{4}-.*Z$/) as string,
     });
-    const limited = await work.run("deliveries", "--limit", "1");
+    const limited = await work.run("topics", "undelivered", "--limit", "1");
     expect(limited.stdout.trimEnd().split("\n")).toHaveLength(2);
     expect(limited.stderr).toContain("there are more");
   });
 
-  test("--retry delivers a letter and drops it, or keeps it and says why not", async () => {
+  test("retry delivers one and drops it, or keeps it and says why", async () => {
     let isDown = true;
     const server = await serve((hit, response) =>
       isDown ? status(404)(hit, response) : ok(hit, response),
     );
     writeConfig(writeHook(server, `events: ["batch.ended"]`));
     const { view } = await work.runJson(...RUN);
-    const failed = await work.run("deliveries", "--retry", "1");
+    const failed = await work.run("topics", "retry", "1");
     expect(failed.code).toBe(1);
     expect(failed.stderr).toMatch(
-      /^error REDELIVERY_FAILED: the letter 1 is kept: .* answered 404 \(HTTP_404\)$/m,
+      /^error REDELIVERY_FAILED: delivery 1 is kept: .* answered 404 \(HTTP_404\)$/m,
     );
-    const [kept] = readLines<LetterLine>((await work.run("deliveries", "--json")).stdout);
-    expect(kept).toMatchObject({ letter: 1, attempts: 2 });
+    const [kept] = readLines<LetterLine>(
+      (await work.run("topics", "undelivered", "--json")).stdout,
+    );
+    expect(kept).toMatchObject({ delivery: 1, attempts: 2 });
     isDown = false;
-    const retried = await work.run("deliveries", "--retry", "1");
+    const retried = await work.run("topics", "retry", "1");
     expect(retried).toMatchObject({ code: 0, stdout: `delivered  ${view.batch}/7  ops\n` });
     expect(server.hits.map(({ event }) => event.id)).toEqual(
       Array.from({ length: 3 }, () => `${view.batch}/7`),
     );
-    expect((await work.run("deliveries")).stderr).toBe("no undelivered letters\n");
-    expect(await work.run("deliveries", "--retry", "1")).toMatchObject({
+    expect((await work.run("topics", "undelivered")).stderr).toBe(
+      "no undelivered events or messages\n",
+    );
+    expect(await work.run("topics", "retry", "1")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("error UNKNOWN_LETTER") as string,
     });
   });
 
-  test("--retry of a letter whose sink is not configured says who can deliver it", async () => {
+  test("retry without its sink in the configuration says who can deliver it", async () => {
     const server = await serve(status(404));
     writeConfig(writeHook(server, `events: ["batch.ended"]`));
     await work.run(...RUN);
     writeConfig("");
-    const { code, stderr } = await work.run("deliveries", "--retry", "1");
+    const { code, stderr } = await work.run("topics", "retry", "1");
     expect(code).toBe(2);
     expect(stderr).toMatch(
-      /^error NO_SUBSCRIBER: the letter 1 is for ops, which is not in notify/m,
+      /^error NO_SUBSCRIBER: delivery 1 is for ops, which is not in notify or consume/m,
     );
     expect(stderr).toContain("engine.redeliver(1)");
   });
 
-  test("--discard drops a letter, and asks for a yes where nobody can be asked", async () => {
+  test("discard drops one, and needs --yes without a terminal", async () => {
     const server = await serve(status(404));
     writeConfig(writeHook(server, `events: ["batch.ended"]`));
     await work.run(...RUN);
-    const unsure = await work.run("deliveries", "--discard", "1");
+    const unsure = await work.run("topics", "discard", "1");
     expect(unsure.code).toBe(2);
     expect(unsure.stderr).toContain("Give --yes");
-    const sure = await work.run("deliveries", "--discard", "1", "--yes", "--json");
-    expect(JSON.parse(sure.stdout)).toMatchObject({ letter: 1, reader: "ops", done: "discarded" });
-    expect((await work.run("deliveries")).stderr).toBe("no undelivered letters\n");
+    const sure = await work.run("topics", "discard", "1", "--yes", "--json");
+    expect(JSON.parse(sure.stdout)).toMatchObject({
+      delivery: 1,
+      reader: "ops",
+      done: "discarded",
+    });
+    expect((await work.run("topics", "undelivered")).stderr).toBe(
+      "no undelivered events or messages\n",
+    );
   });
 
-  test("--forget drops a subscriber with its letters; one that nobody knows is refused", async () => {
+  test("forget drops a subscriber with its undelivered events; an unknown one is refused", async () => {
     const server = await serve(status(404));
     writeConfig(writeHook(server, `events: ["batch.ended"]`));
     await work.run(...RUN);
-    expect((await work.run("deliveries", "--forget", "ops")).code).toBe(2);
-    const sure = await work.run("deliveries", "--forget", "ops", "--yes", "--json");
-    expect(JSON.parse(sure.stdout)).toEqual({ reader: "ops", done: "forgotten" });
-    expect((await work.run("deliveries")).stderr).toBe("no undelivered letters\n");
-    const again = await work.run("deliveries", "--forget", "ops", "--yes");
+    expect((await work.run("topics", "forget", "ops")).code).toBe(2);
+    const sure = await work.run("topics", "forget", "ops", "--yes", "--json");
+    expect(JSON.parse(sure.stdout)).toEqual({
+      reader: "ops",
+      topic: null,
+      group: null,
+      done: "forgotten",
+    });
+    expect((await work.run("topics", "undelivered")).stderr).toBe(
+      "no undelivered events or messages\n",
+    );
+    const again = await work.run("topics", "forget", "ops", "--yes");
     expect(again.code).toBe(2);
-    expect(again.stderr).toContain("error NO_SUBSCRIBER: this store knows no subscriber ops");
+    expect(again.stderr).toContain("error NO_SUBSCRIBER: this store has no subscriber ops");
   });
 
-  test("refuses a letter that is no number, and both acts at once, with exit 2", async () => {
+  test("refuses a number that is none, with exit 2", async () => {
     await work.run(...RUN);
-    expect(await work.run("deliveries", "--retry", "first")).toMatchObject({ code: 2 });
-    expect(await work.run("deliveries", "--retry", "1", "--discard", "1")).toMatchObject({
-      code: 2,
-    });
+    expect(await work.run("topics", "retry", "first")).toMatchObject({ code: 2 });
+    expect(await work.run("topics", "discard", "0")).toMatchObject({ code: 2 });
   });
 });
 

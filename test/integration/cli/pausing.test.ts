@@ -20,7 +20,7 @@ test("a paused batch is left alone by a worker until it is resumed", async () =>
   expect(paused).toMatchObject({ code: 0 });
   expect(paused.stdout).toContain(`paused batch ${id}`);
   const worker = work.start(["work", "pipeline.ts", "--until-idle"]);
-  await worker.waitFor(/is paused by ada: audit; `sluice resume` goes on with it/);
+  await worker.waitFor(/is paused by ada: audit; `sluice resume` continues it/);
   expect(await readPending(id)).toBe(20);
   const status = await work.run("status", id);
   expect(status.stdout).toMatch(/^paused by ada: audit$/m);
@@ -37,7 +37,7 @@ test("pause --now makes a worker give back what it runs", async () => {
   const id = await submit(work);
   const worker = await startHeldWorker(work);
   const { stdout } = await work.run("pause", id, "--now");
-  expect(stdout).toContain("what is in hand is given back");
+  expect(stdout).toContain("workers give running items back");
   await vi.waitUntil(
     async () =>
       (
@@ -48,7 +48,7 @@ test("pause --now makes a worker give back what it runs", async () => {
   expect(await readPending(id)).toBe(10);
   work.write("go", "");
   await work.run("resume", id);
-  expect((await work.run("watch", id)).code).toBe(0);
+  expect((await work.run("status", id, "--watch")).code).toBe(0);
   await stopWorker(worker);
 });
 

@@ -44,9 +44,7 @@ test("an ended batch is reopened, and a worker brings it to a better end", async
   const { code, stdout, stderr } = await work.run("redrive", id, "--yes", "--why", "mended");
   expect(code).toBe(0);
   expect(stdout).toBe("4 dead letters back to work in drive 2\n");
-  expect(stderr).toContain(
-    "it needs a worker, as none has its pipeline: sluice work <pipeline.ts>",
-  );
+  expect(stderr).toContain("no worker has its pipeline. Start one: sluice work <pipeline.ts>");
   expect((await work.runJson("status", id)).view).toMatchObject({
     state: "running",
     succeeded: 16,
@@ -92,12 +90,12 @@ test("filters choose: each one that is given must hold, and one may be given aga
     (await redrive(id, "--dry-run", ...args)).redriven;
   expect(await count("--item", "5")).toBe(1);
   expect(await count("--item", "5", "--item", "10")).toBe(2);
-  expect(await count("--key", "i15")).toBe(1);
+  expect(await count("--item-key", "i15")).toBe(1);
   expect(await count("--code", "ODD")).toBe(2);
   expect(await count("--code", "ODD", "--code", "EVEN")).toBe(4);
   expect(await count("--class", "permanent")).toBe(4);
   expect(await count("--step", "letters")).toBe(4);
-  expect(await count("--code", "ODD", "--key", "i5")).toBe(1);
+  expect(await count("--code", "ODD", "--item-key", "i5")).toBe(1);
 });
 
 test("--limit is a ceiling, and the rest is counted", async () => {
@@ -114,7 +112,7 @@ test("--limit is a ceiling, and the rest is counted", async () => {
 
 test("--rate spreads them, and those that are not due yet wait for their time", async () => {
   const id = await runFailing(work);
-  const { stdout } = await work.run("redrive", id, "--rate", "0.001", "--yes");
+  const { stdout } = await work.run("redrive", id, "--rate", "0.001/s", "--yes");
   expect(stdout).toContain("4 dead letters back to work in drive 2, over 50 min");
   work.write("mended", "");
   const worker = work.start(["work", "pipeline.ts"]);
@@ -181,8 +179,8 @@ test("a reopened batch waits for its lane's turn, and says so", async () => {
   const { stderr } = await work.run("redrive", id, "--yes");
   expect(stderr).toContain("next: it waits for its turn in lane letters, 1 before it");
   work.write("go", "");
-  expect((await work.run("watch", holder)).code).toBe(0);
-  expect((await work.run("watch", id)).code).toBe(0);
+  expect((await work.run("status", holder, "--watch")).code).toBe(0);
+  expect((await work.run("status", id, "--watch")).code).toBe(0);
   await stopWorker(worker);
 });
 
@@ -220,7 +218,7 @@ describe("is refused with exit 2, and changes nothing", () => {
     // Item 30 is a dead letter of the other batch.
     expect(await runLines<Letter>(work, "dead", foreign, "--item", "30")).toHaveLength(1);
     expect(await refused("--item", "30")).toMatch(/^error UNKNOWN_ITEM/);
-    expect(await refused("--key", "i30")).toMatch(
+    expect(await refused("--item-key", "i30")).toMatch(
       /^error CANNOT_REDRIVE: .* no dead letter matches/,
     );
     expect(await refused("--item", "1")).toMatch(
@@ -229,8 +227,8 @@ describe("is refused with exit 2, and changes nothing", () => {
     expect(await refused("--code", "OTHER")).toMatch(/^error CANNOT_REDRIVE/);
     expect(await refused("--step", "leters")).toContain("Did you mean letters?");
     expect(await refused("--class", "permanet")).toContain("Did you mean permanent?");
-    expect(await refused("--item", "one")).toMatch(/^error USAGE: "one" is no item/);
-    expect(await refused("--rate", "0")).toMatch(/^error USAGE: --rate "0" is no rate/);
+    expect(await refused("--item", "one")).toMatch(/^error USAGE: "one" is not an item number/);
+    expect(await refused("--rate", "0/s")).toMatch(/^error USAGE: --rate "0\/s" is out of range/);
     expect(await refused("--limit", "0")).toMatch(/^error BAD_CONFIG: .*\n.*--limit must be/);
     expect((await work.runJson("status", id)).view.state).toBe("completed_with_errors");
     expect(await readLettersOf(id)).toHaveLength(4);

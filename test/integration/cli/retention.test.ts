@@ -1,11 +1,11 @@
-/** `sluice gc`: what is old goes, and nothing unfinished or owed. */
+/** `sluice prune`: what is old goes, and nothing unfinished or owed. */
 import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Workspace } from "../../support/command-line.ts";
 import { runFailing, runLines, submit } from "./scenes.ts";
 
-interface GcLine {
+interface PruneLine {
   readonly dryRun: boolean;
   readonly scratched: number;
   readonly removed: number;
@@ -20,14 +20,14 @@ beforeEach(() => {
 });
 afterEach(() => work.remove());
 
-const gc = async (...args: string[]): Promise<GcLine> =>
-  (await work.runJson<GcLine>("gc", ...args)).view;
+const prune = async (...args: string[]): Promise<PruneLine> =>
+  (await work.runJson<PruneLine>("prune", ...args)).view;
 
 const DAY_MS = 86_400_000;
 
 test("keeps what is young: thirty days for redrives, evidence for ever", async () => {
   await runFailing(work);
-  expect(await gc()).toEqual({
+  expect(await prune()).toEqual({
     dryRun: false,
     scratched: 0,
     removed: 0,
@@ -40,15 +40,15 @@ test("keeps what is young: thirty days for redrives, evidence for ever", async (
 
 test("takes what a redrive needs first, and keeps the evidence", async () => {
   const id = await runFailing(work);
-  expect(await gc("--keep", "0s", "--dry-run")).toMatchObject({ dryRun: true, scratched: 1 });
+  expect(await prune("--keep", "0s", "--dry-run")).toMatchObject({ dryRun: true, scratched: 1 });
   expect((await work.runJson("status", id)).view).toMatchObject({ pruned: false });
-  const { code, stdout } = await work.run("gc", "--keep", "0s", "--yes");
+  const { code, stdout } = await work.run("prune", "--keep", "0s", "--yes");
   expect(code).toBe(0);
   expect(stdout).toMatch(
-    /^removed: what a redrive needs, of 1 batch \(ended more than 0 ms ago, or as its pipeline says\)$/m,
+    /^deleted: redrive data of 1 batch \(ended more than 0 ms ago, or as its pipeline says\)$/m,
   );
   expect(stdout).toMatch(
-    /^removed: 0 batches with all evidence \(evidence is kept for ever, or as its pipeline says\)$/m,
+    /^deleted: 0 batches with all evidence \(evidence is kept forever, or as its pipeline says\)$/m,
   );
   expect((await work.runJson("status", id)).view).toMatchObject({ pruned: true, failed: 4 });
   expect(await runLines(work, "dead", id)).toHaveLength(4);
@@ -57,13 +57,15 @@ test("takes what a redrive needs first, and keeps the evidence", async () => {
     code: 2,
     stderr: expect.stringMatching(/^error CANNOT_REDRIVE: .*retention/) as string,
   });
-  expect(await gc("--keep", "0s", "--yes")).toMatchObject({ scratched: 0 });
+  expect(await prune("--keep", "0s", "--yes")).toMatchObject({ scratched: 0 });
 });
 
 test("takes whole batches where --keep-evidence says so", async () => {
   await runFailing(work);
   await runFailing(work);
-  expect(await gc("--keep", "0s", "--keep-evidence", "0s", "--yes")).toMatchObject({ removed: 2 });
+  expect(await prune("--keep", "0s", "--keep-evidence", "0s", "--yes")).toMatchObject({
+    removed: 2,
+  });
   expect(await runLines(work, "list")).toEqual([]);
 });
 
@@ -71,25 +73,25 @@ test("never touches what is unfinished", async () => {
   work.writePipeline();
   work.writeItems(5);
   const id = await submit(work);
-  expect(await gc("--keep", "0s", "--keep-evidence", "0s", "--yes")).toMatchObject({
+  expect(await prune("--keep", "0s", "--keep-evidence", "0s", "--yes")).toMatchObject({
     scratched: 0,
     removed: 0,
   });
   expect((await work.runJson("status", id)).view).toMatchObject({ state: "running", pending: 5 });
-  const { code, stderr } = await work.run("gc", "--batch", id, "--keep", "0s", "--yes");
+  const { code, stderr } = await work.run("prune", id, "--keep", "0s", "--yes");
   expect(code).toBe(2);
   expect(stderr).toMatch(new RegExp(`^error BATCH_UNFINISHED: batch ${id} is running`));
-  expect(stderr).toContain("Nothing of an unfinished batch is ever removed");
+  expect(stderr).toContain("Only ended batches are pruned");
 });
 
-test("--batch takes one and leaves the others", async () => {
+test("with a batch takes one and leaves the others", async () => {
   const first = await runFailing(work);
   const second = await runFailing(work);
   const ages = ["--keep", "0s", "--keep-evidence", "0s", "--yes"];
-  expect(await gc("--batch", first, ...ages)).toMatchObject({ removed: 1, scratched: 0 });
+  expect(await prune(first, ...ages)).toMatchObject({ removed: 1, scratched: 0 });
   expect(await runLines<object>(work, "list")).toMatchObject([{ batch: second }]);
   // One that is too young stays.
-  expect(await gc("--batch", second, "--yes")).toMatchObject({ removed: 0, scratched: 0 });
+  expect(await prune(second, "--yes")).toMatchObject({ removed: 0, scratched: 0 });
 });
 
 test("says what is owed to a subscriber, and keeps it", async () => {
@@ -102,7 +104,14 @@ test("says what is owed to a subscriber, and keeps it", async () => {
      }) } };`,
   );
   await work.run("run", "pipeline.ts", "--input", work.writeItems(3));
-  const { code, stdout } = await work.run("gc", "--keep", "0s", "--keep-evidence", "0s", "--yes");
+  const { code, stdout } = await work.run(
+    "prune",
+    "--keep",
+    "0s",
+    "--keep-evidence",
+    "0s",
+    "--yes",
+  );
   expect(code).toBe(0);
   expect(stdout).toMatch(/^owed: 1 batch old enough to go/m);
   expect(await runLines(work, "list")).toHaveLength(1);
@@ -111,8 +120,8 @@ test("says what is owed to a subscriber, and keeps it", async () => {
 test("the ages of the configuration are its defaults", async () => {
   await runFailing(work);
   work.write("sluice.config.ts", `export default { keepMs: 3600000, keepEvidenceMs: 7200000 };`);
-  expect(await gc()).toMatchObject({ keepMs: 3_600_000, keepEvidenceMs: 7_200_000 });
-  expect(await gc("--keep-evidence", "forever")).toMatchObject({ keepEvidenceMs: null });
+  expect(await prune()).toMatchObject({ keepMs: 3_600_000, keepEvidenceMs: 7_200_000 });
+  expect(await prune("--keep-evidence", "forever")).toMatchObject({ keepEvidenceMs: null });
 });
 
 describe("a batch whose pipeline has ages of its own", () => {
@@ -129,7 +138,7 @@ describe("a batch whose pipeline has ages of its own", () => {
     await runKept("{ keepMs: 0, keepEvidenceMs: 1 }");
     const scratched = await runKept("{ keepMs: 0 }");
     const kept = await runKept("{}");
-    expect(await gc("--yes")).toMatchObject({ scratched: 1, removed: 1 });
+    expect(await prune("--yes")).toMatchObject({ scratched: 1, removed: 1 });
     expect(await runLines<object>(work, "list")).toMatchObject([
       { batch: kept, pruned: false },
       { batch: scratched, pruned: true },
@@ -139,15 +148,15 @@ describe("a batch whose pipeline has ages of its own", () => {
   test("is kept by them where others go, unless somebody names it and an age", async () => {
     const id = await runKept("{ keepMs: 86400000, keepEvidenceMs: 0 }");
     await runKept("{}");
-    expect(await gc(...ANY)).toMatchObject({ scratched: 0, removed: 1 });
+    expect(await prune(...ANY)).toMatchObject({ scratched: 0, removed: 1 });
     work.write("sluice.config.ts", "export default { keepMs: 0, keepEvidenceMs: 1 };");
-    expect(await gc("--batch", id, "--yes")).toMatchObject({
+    expect(await prune(id, "--yes")).toMatchObject({
       removed: 0,
       keepMs: DAY_MS,
       keepEvidenceMs: null,
     });
     expect(await listIds()).toEqual([id]);
-    expect(await gc("--batch", id, ...ANY)).toMatchObject({ removed: 1 });
+    expect(await prune(id, ...ANY)).toMatchObject({ removed: 1 });
     expect(await listIds()).toEqual([]);
   });
 });
@@ -160,7 +169,7 @@ test("a batch of which a part is removed is not said to be broken: there is no l
   for (const args of [
     ["ledger", "export", id, "-o", "out"],
     ["ledger", "show", id],
-    ["evidence", id, "-o", "out"],
+    ["ledger", "pack", id, "-o", "out"],
   ]) {
     const { code, stdout, stderr } = await work.run(...args);
     expect({ code, stdout, stderr }).toMatchObject({ code: 1, stdout: "" });
@@ -181,11 +190,11 @@ describe("is refused with exit 2, and removes nothing", () => {
     [["--keep", "soon"], "BAD_DURATION", "is no duration"],
     [["--keep", "200000d"], "BAD_DURATION", "longer than 100 years"],
     [["--keep-evidence", "for ever"], "BAD_DURATION", "is no duration"],
-    [["--batch", "b-zzzzzzzzzzzz"], "UNKNOWN_BATCH", "sluice list"],
-    [["--keep", "0s"], "NOT_CONFIRMED", "Remove what a redrive of 1 batch needs?"],
+    [["b-zzzzzzzzzzzz"], "UNKNOWN_BATCH", "sluice list"],
+    [["--keep", "0s"], "NOT_CONFIRMED", "Delete the redrive data of 1 batch?"],
   ])("%j", async (args, code, text) => {
     await runFailing(work, 5);
-    const refused = await work.run("gc", ...args);
+    const refused = await work.run("prune", ...args);
     expect(refused).toMatchObject({ code: 2, stdout: "" });
     expect(refused.stderr).toContain(`error ${code}: `);
     expect(refused.stderr).toContain(text);

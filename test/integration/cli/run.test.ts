@@ -30,6 +30,7 @@ test("a batch in which every item succeeds exits 0, and its JSON line accounts f
     pending: 0,
     chunks: 3,
     elapsedMs: expect.any(Number),
+    reason: null,
   });
 });
 
@@ -100,7 +101,7 @@ test("a key whose batch has ended reports that batch again, with its exit code, 
   const ran = work.read("ran.txt");
   const again = await work.runJson(...args);
   expect(again).toMatchObject({ code: 3, view: first.view });
-  expect(again.stderr).toContain(`batch ${first.view.batch} has ended before: nothing runs`);
+  expect(again.stderr).toContain(`batch ${first.view.batch} has already ended: nothing runs`);
   expect(work.read("ran.txt")).toBe(ran);
 });
 
@@ -208,7 +209,7 @@ test("a handler that says it cannot go on ends the command with exit 70 and a re
   );
   const { code, stderr } = await work.run("run", "pipeline.ts", "--input", work.writeItems(10));
   expect(code).toBe(70);
-  expect(stderr).toMatch(/^error NO_ACCESS: credentials are gone\nhint: Mend it, then start/m);
+  expect(stderr).toMatch(/^error NO_ACCESS: credentials are gone\nhint: Fix it, then start/m);
   const { stdout } = await work.run("list", "--state", "running", "--json");
   expect(readLines(stdout)).toMatchObject([{ state: "running", planned: 10, pending: 10 }]);
 });

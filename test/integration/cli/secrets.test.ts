@@ -232,13 +232,19 @@ const RUNS = [
 
 /** Every command that looks, at a batch that failed and at one that waits. */
 function listLooks(failed: string, waiting: string, store: string): string[][] {
-  const ofBatch = ["status", "why", "dead", "watch"].flatMap((command) => [
-    [command, failed],
-    [command, failed, "--json"],
+  const ofBatch = [["status"], ["why"], ["dead"], ["status", "--watch"]].flatMap((words) => [
+    [...words, failed],
+    [...words, failed, "--json"],
   ]);
-  const ofAll = ["list", "deliveries", "lanes", "topics", "keys", "limits", "doctor"].flatMap(
-    (command) => [[command], [command, "--json"]],
-  );
+  const ofAll = [
+    ["list"],
+    ["lanes"],
+    ["topics"],
+    ["topics", "undelivered"],
+    ["limits"],
+    ["limits", "closed"],
+    ["doctor"],
+  ].flatMap((words) => [words, [...words, "--json"]]);
   return [
     ...ofBatch,
     ...ofAll,

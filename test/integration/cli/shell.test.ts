@@ -1,4 +1,4 @@
-/** What a person meets first: help, version, starter, doctor, backup, completion. */
+/** What a person meets first: help, version, starter, doctor, copy, completion. */
 import { existsSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { COMMAND, readLines, Workspace } from "../../support/command-line.ts";
@@ -17,11 +17,19 @@ const SUB_COMMANDS = [
   ["lanes", "show"],
   ["lanes", "policy"],
   ["lanes", "move"],
-  ["keys", "close"],
-  ["keys", "open"],
+  ["limits", "set"],
+  ["limits", "clear"],
+  ["limits", "history"],
+  ["limits", "closed"],
+  ["limits", "close"],
+  ["limits", "open"],
   ["topics", "read"],
   ["topics", "rewind"],
   ["topics", "forget"],
+  ["topics", "undelivered"],
+  ["topics", "retry"],
+  ["topics", "discard"],
+  ["ledger", "pack"],
 ];
 
 const COMMANDS = [
@@ -30,7 +38,6 @@ const COMMANDS = [
   "work",
   "list",
   "status",
-  "watch",
   "why",
   "results",
   "dead",
@@ -39,12 +46,12 @@ const COMMANDS = [
   "pause",
   "resume",
   "lanes",
-  "keys",
+  "limits",
   "topics",
-  "deliveries",
-  "gc",
-  "deliveries",
-  "backup",
+  "ledger",
+  "prune",
+  "migrate",
+  "copy",
   "doctor",
   "completion",
   "init",
@@ -209,16 +216,16 @@ describe("doctor", () => {
   });
 });
 
-describe("backup", () => {
+describe("copy to a file", () => {
   test("copies a store that can be used like the first, and replaces nothing", async () => {
     work.writePipeline();
     const { view } = await work.runJson("run", "pipeline.ts", "--input", work.writeItems(3));
-    const { code, stdout } = await work.run("backup", "copy.db");
+    const { code, stdout } = await work.run("copy", "copy.db");
     expect(code).toBe(0);
     expect(stdout).toMatch(/^copy\.db {2}\d/);
     const looked = await work.runJson("status", view.batch, "--store", "copy.db");
     expect(looked.view).toMatchObject({ batch: view.batch, state: "succeeded" });
-    const again = await work.run("backup", "copy.db");
+    const again = await work.run("copy", "copy.db");
     expect(again).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("error FILE_EXISTS: copy.db"),
@@ -228,7 +235,7 @@ describe("backup", () => {
   test("into a folder that is not there fails, and leaves nothing behind", async () => {
     work.writePipeline();
     await work.run("run", "pipeline.ts", "--input", work.writeItems(3));
-    const { code, stderr } = await work.run("backup", "nowhere/copy.db");
+    const { code, stderr } = await work.run("copy", "nowhere/copy.db");
     expect(code).toBe(1);
     expect(stderr).toMatch(/^error STORE_UNREACHABLE: .*nowhere/);
     expect(existsSync(work.at("nowhere"))).toBe(false);
@@ -273,18 +280,18 @@ describe("completion", () => {
     }
     expect(await complete("cancel", "--lane", "")).toEqual(["letters"]);
     expect(await complete("pause", "--pipeline", "")).toEqual(["letters"]);
-    expect(await complete("gc", "--batch", "b-")).toEqual([view.batch]);
+    expect(await complete("prune", "b-")).toEqual([view.batch]);
     expect(await complete("dead", "b-")).toEqual([view.batch]);
     expect(await complete("dead", "di")).toEqual(["discard"]);
     expect(await complete("dead", "show", "b-")).toEqual([view.batch]);
     expect(await complete("dead", "show", "--st")).toEqual(["--step", "--store"]);
-    expect(await complete("topics", "re")).toEqual(["read", "rewind"]);
+    expect(await complete("topics", "re")).toEqual(["read", "rewind", "retry"]);
     expect(await complete("topics", "read", "--g")).toEqual(["--group"]);
     expect(await complete("lanes", "policy", "let")).toEqual(["letters"]);
     expect(await complete("lanes", "policy", "letters", "s")).toEqual(["skip"]);
     expect(await complete("lanes", "move", view.batch, "--before", "b-")).toEqual([view.batch]);
-    expect(await complete("keys", "cl")).toEqual(["close"]);
-    expect(await complete("keys", "close", "letters", "site", "--f")).toEqual(["--for"]);
+    expect(await complete("limits", "cl")).toEqual(["clear", "closed", "close"]);
+    expect(await complete("limits", "close", "letters", "site", "--f")).toEqual(["--for"]);
   });
 
   test("for another shell is refused", async () => {

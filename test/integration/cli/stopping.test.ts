@@ -57,17 +57,17 @@ test("Ctrl-C stops the worker and not the batch, says how to go on, and exits 13
   stopped.signal("SIGINT");
   const { code, stdout, stderr } = await stopped.ended;
   expect(code).toBe(130);
-  expect(stderr).toMatch(/^stopping: finishing what is in hand, for 100 ms at most/m);
+  expect(stderr).toMatch(/^stopping: finishing running items \(up to 100 ms\)/m);
   expect(stderr).toMatch(/^stopped: batch b-\w+ is kept, 3\d\d of 1,000 done$/m);
   expect(stderr).toContain("  sluice run pipeline.ts --input items.jsonl --json");
-  expect(stderr).toMatch(/To end it for good:\n {2}sluice cancel b-\w+$/m);
+  expect(stderr).toMatch(/To cancel it:\n {2}sluice cancel b-\w+$/m);
   expect(readLines(stdout)).toMatchObject([{ state: "running", planned: 1_000 }]);
   work.write("go", "");
   const { view } = await work.runJson(...RUN);
   expect(view).toMatchObject({ state: "succeeded", succeeded: 1_000 });
 });
 
-test("SIGTERM lets what is in hand finish, and exits 143", async () => {
+test("SIGTERM lets running items finish, and exits 143", async () => {
   work.writePipeline(HELD);
   work.writeItems(400);
   const stopped = work.start(RUN);
@@ -105,7 +105,7 @@ test("a worker drains at SIGTERM and exits 0", async () => {
   const worker = work.start(["work", "pipeline.ts"]);
   await worker.waitFor(/HELD/);
   worker.signal("SIGTERM");
-  await worker.waitFor(/SIGTERM: finishing what is in hand/);
+  await worker.waitFor(/SIGTERM: finishing running items/);
   work.write("go", "");
   expect(await worker.ended).toMatchObject({ code: 0 });
   expect(await readOnly()).toMatchObject({ state: "running", failed: 0 });

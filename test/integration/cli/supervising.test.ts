@@ -117,7 +117,7 @@ test("a signal is passed on: what is in hand is finished, and it exits 0 with no
   // An echo, as npm or systemd may make one.
   supervisor.signal("SIGTERM");
   for (const pid of pids) process.kill(pid, "SIGTERM");
-  await supervisor.waitFor(/(?:SIGTERM: finishing what is in hand[^]*){2}/);
+  await supervisor.waitFor(/(?:SIGTERM: finishing running items[^]*){2}/);
   await supervisor.waitFor(/SIGTERM: stopping 2 processes/);
   work.write("go", "");
   const { code, stderr } = await supervisor.ended;
@@ -190,7 +190,7 @@ test("a process that cannot go on stops all of them with 70", async () => {
   const { code, stderr } = await work.run(...WORK, "2");
   expect(code, stderr).toBe(70);
   expect(stderr).toMatch(/^\[\d\] error NO_ACCESS: credentials are gone$/m);
-  expect(stderr).toMatch(/process \d cannot go on \(exit 70\): the others are stopped/);
+  expect(stderr).toMatch(/process \d cannot continue \(exit 70\): the others are stopped/);
   expect(readPids().filter(isAlive)).toEqual([]);
 });
 
@@ -211,7 +211,7 @@ test("one that was told to stop by itself is started again, and has not died", a
   const supervisor = work.start([...WORK, "1"]);
   const [first = 0] = await waitForPids(1);
   process.kill(first, "SIGTERM");
-  await supervisor.waitFor(/\[1\] SIGTERM: finishing what is in hand/);
+  await supervisor.waitFor(/\[1\] SIGTERM: finishing running items/);
   work.write("go", "");
   await supervisor.waitFor(/process 1 has left; it is started again/);
   await waitForPids(2);

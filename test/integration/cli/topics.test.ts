@@ -94,7 +94,7 @@ test("read shows messages, from a position, for a group, at most so many", async
 test("rewind hands a group its messages again, and forget frees them", async () => {
   writeConfig('{ email: { archive: jsonlSink({ folder: "out" }) } }');
   await run();
-  const rewind = ["topics", "rewind", "email", "archive", "--to", "1"];
+  const rewind = ["topics", "rewind", "email", "archive", "--from", "1"];
   expect(await work.run(...rewind)).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/^error NOT_CONFIRMED/) as string,
@@ -113,21 +113,25 @@ test("rewind hands a group its messages again, and forget frees them", async () 
   expect(ids).toHaveLength(6);
   expect(ids.slice(3)).toEqual(ids.slice(0, 3));
   expect((await work.run("topics", "forget", "email", "archive", "--yes")).stdout).toBe(
-    "forgotten  archive of email\n",
+    "forgotten  group archive of email\n",
   );
   expect(await runLines(work, "topics")).toMatchObject([{ groups: [] }, {}]);
 });
 
-test("a message that a sink of the configuration gave up is a letter, and can be retried", async () => {
+test("a message that a sink of the configuration gave up is listed, and can be retried", async () => {
   const script = (body: string): string =>
     `{ email: { mailer: commandSink({ run: ["sh", "-c", ${JSON.stringify(body)}], attempts: 1 }) } }`;
   writeConfig(script("echo $SLUICE_TOPIC $SLUICE_MESSAGE_ID >> heard.txt; exit 1"));
   await run();
   expect(work.read("heard.txt").split("\n")[0]).toBe(`email ${batch}/0/0/1/0`);
-  const letters = await runLines<{ letter: number; reader: string }>(work, "deliveries");
-  expect(letters.map(({ reader }) => reader)).toEqual(Array(3).fill("email#mailer"));
+  const deliveries = await runLines<{ delivery: number; reader: string }>(
+    work,
+    "topics",
+    "undelivered",
+  );
+  expect(deliveries.map(({ reader }) => reader)).toEqual(Array(3).fill("email#mailer"));
   writeConfig(script("cat > last.json"));
-  const retried = await work.run("deliveries", "--retry", String(letters[0]?.letter));
+  const retried = await work.run("topics", "retry", String(deliveries[0]?.delivery));
   expect(retried).toMatchObject({ code: 0 });
   expect(readLines<Message>(work.read("last.json"))).toMatchObject([{ data: { n: 0 } }]);
 });
@@ -144,7 +148,7 @@ test("a bad consume in the configuration is refused with its place", async () =>
 test("gc removes messages that every group has acknowledged", async () => {
   writeConfig('{ email: { archive: jsonlSink({ folder: "out" }) } }');
   await run();
-  const { view } = await work.runJson<{ messages: number }>("gc", "--keep", "0s", "--yes");
+  const { view } = await work.runJson<{ messages: number }>("prune", "--keep", "0s", "--yes");
   expect(view.messages).toBe(4);
   expect(await runLines(work, "topics")).toMatchObject([{ topic: "email", messages: 0 }]);
 });

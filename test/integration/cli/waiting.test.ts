@@ -80,7 +80,7 @@ describe("a batch of several steps", () => {
     expect(stdout).toMatch(/^ +STEP +PLANNED +SUCCEEDED +SKIPPED +FAILED +CANCELLED +PENDING/m);
     expect(stdout).toMatch(/^ +documents +6 +5 +0 +1 +0 +0 +1 +0$/m);
     expect(stdout).toMatch(/^ +pages +5 +0 +0 +0 +0 +5 +1 +0$/m);
-    const watcher = work.start(["watch", id]);
+    const watcher = work.start(["status", id, "--watch"]);
     await watcher.waitFor(/step 2 of 2, pages: 0 of 5 done \(0%\)/);
     const { view } = await work.runJson<{ step: string; steps: object[] }>("status", id);
     expect(view.step).toBe("pages");

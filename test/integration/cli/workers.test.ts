@@ -16,9 +16,7 @@ test("submit records and slices, runs nothing, and prints the id alone", async (
   const { code, stdout, stderr } = await work.run(...SUBMIT);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^b-[a-z2-7]{12}\n$/);
-  expect(stderr).toContain(
-    "sliced: 250 items in 3 chunks. To work on it:\n  sluice work pipeline.ts",
-  );
+  expect(stderr).toContain("sliced: 250 items in 3 chunks. To run it:\n  sluice work pipeline.ts");
   expect(() => work.read("ran.txt")).toThrow();
   const { view } = await work.runJson("status", stdout.trim());
   expect(view).toMatchObject({ state: "running", planned: 250, pending: 250 });
@@ -122,7 +120,7 @@ test("a file that was edited after it was sliced fails the batch, with the reaso
   const { code, stdout } = await work.run("work", "pipeline.ts", "--until-idle");
   expect(code).toBe(0);
   expect(stdout).toContain(`${id}  letters  failed: SOURCE_CHANGED`);
-  const watched = await work.runJson("watch", id);
+  const watched = await work.runJson("status", id, "--watch");
   expect(watched.code).toBe(1);
   expect(watched.view).toMatchObject({ state: "failed", reason: { code: "SOURCE_CHANGED" } });
   expect(watched.view.reason?.message).toMatch(/items\.jsonl is not what was sliced/);
@@ -137,7 +135,7 @@ test("watch follows a batch that others work on until it ends, and exits as it",
   }`);
   work.writeItems(5);
   const id = (await work.run(...SUBMIT)).stdout.trim();
-  const watcher = work.start(["watch", id, "--json"]);
+  const watcher = work.start(["status", id, "--watch", "--json"]);
   const worker = work.start(["work", "pipeline.ts", "--until-idle"]);
   await worker.waitFor(/working on/);
   work.write("go", "");

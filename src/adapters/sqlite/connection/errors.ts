@@ -130,7 +130,7 @@ export function translateError(error: unknown, path: string): unknown {
       return say(
         "STORE_CORRUPT",
         `the file ${path} is not a SQLite database, or is damaged`,
-        "Restore it from a backup (`sluice backup` makes them), or choose another --store.",
+        "Restore it from a backup (`sluice copy <file>` makes them), or choose another --store.",
       );
     default:
       return isClosed(error)

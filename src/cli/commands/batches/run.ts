@@ -4,7 +4,7 @@ import { isEnded } from "../../../core/batch/batch.ts";
 import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import { addBatchFlags, addConcurrencyFlag, type BatchFlags } from "../../flags/batch-flags.ts";
 import { formatJson } from "../../output/inert-text.ts";
-import { viewBatch, countRun } from "../../views/batch-view.ts";
+import { viewBatch, countRun } from "../../../views/batch.ts";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";
 import { decideSignalExitCode } from "../../output/exit-codes.ts";
@@ -29,20 +29,20 @@ import { DEFAULT_SETTINGS } from "../../../runtime/system/settings.ts";
 export function addRunCommand(program: Command, cli: Cli): void {
   const command = program
     .command("run")
-    .summary("run a batch here, or go on with the unfinished one")
+    .summary("run a batch in this process, or resume an unfinished one")
     .description(
-      "Submits a batch and works on it in this process until it ends. The same command again goes on " +
-        "with the unfinished batch of the same pipeline and input; with --key, an ended batch is " +
-        "reported again and nothing runs.",
+      "Submit a batch and work on it in this process until it ends. The same command again resumes the " +
+        "unfinished batch of the same pipeline and input. With --key, an ended batch is reported again " +
+        "and nothing runs.",
     )
-    .argument("<pipeline.ts>", "a file that exports a pipeline by default");
+    .argument("<pipeline.ts>", "file that exports a pipeline by default");
   addConcurrencyFlag(addBatchFlags(command)).action(async (file: string) => {
     cli.finish(await run(cli, file, command.optsWithGlobals<BatchFlags>()));
   });
   addExamples(command, [
-    ["sluice run import.ts --input contacts.jsonl", "run it, with a progress bar"],
+    ["sluice run import.ts --input contacts.jsonl", "run it with a progress bar"],
     ["sluice run import.ts --input contacts.jsonl --strict", "refuse it if one line is bad"],
-    ["sluice run import.ts --input a.jsonl --key june --json", "once only, result as JSON"],
+    ["sluice run import.ts --input a.jsonl --key june --json", "run once, result as JSON"],
   ]);
 }
 
@@ -56,7 +56,7 @@ async function run(cli: Cli, file: string, flags: BatchFlags): Promise<number> {
   try {
     subscribeNotified(engine, config);
     if (isEnded(batch.state)) {
-      display.note(`batch ${batch.id} has ended before: nothing runs, this is its result`);
+      display.note(`batch ${batch.id} has already ended: nothing runs, this is its result`);
       const exitCode = await reportEnding(cli, batch, { store, json, storeFlag: config.storeFlag });
       await finishNotifying({ engine, config, display, stop });
       return exitCode;
@@ -95,13 +95,13 @@ async function workUntilEnded(
   const { signal } = watching;
   const patient = { clock, signal, log: (entry: LogEntry) => display.log(entry) };
   const look = (): Promise<unknown> => followBatch(handle.id, { store, clock, display }, signal);
-  // What is wrong for good the engine meets itself: whoever draws the bar has nothing to say about it.
+  // The engine meets a lasting error itself: the progress bar need not report it.
   const follow = retryWhileStoreDown(look, { ...patient, log: () => undefined }).catch(() => null);
   try {
     const ended = retryWhileStoreDown(() => handle.wait(), patient).then(() => true);
     const stopped = stop.wait().then(() => false);
     const isEnd = await Promise.race([ended, stopped]);
-    // Whoever lost the race may reject later, when the engine is closed under it.
+    // The promise that lost the race may reject later, when the engine is closed under it.
     ended.catch(() => undefined);
     return isEnd ? await retryWhileStoreDown(() => store.getBatch(handle.id), patient) : null;
   } finally {
@@ -120,7 +120,7 @@ async function leaveUnfinished(
 ): Promise<number> {
   const drainMs = config.engine.drainMs ?? DEFAULT_SETTINGS.drainMs;
   display.note(
-    `stopping: finishing what is in hand, for ${formatDuration(drainMs)} at most; again to stop now`,
+    `stopping: finishing running items (up to ${formatDuration(drainMs)}). Press Ctrl-C again to force`,
   );
   // With its store away nothing can be given back or looked at: it is stopped all the same.
   await engine.close().catch(() => undefined);
@@ -129,9 +129,9 @@ async function leaveUnfinished(
   display.note(
     `stopped: batch ${left.id} is kept, ${formatCount(countRun(counts))} of ${formatCount(counts.planned)} done`,
   );
-  display.note(`${cli.err.colours.cyan("hint:")} The same command goes on with it:`);
+  display.note(`${cli.err.colours.cyan("hint:")} To resume it, run the same command:`);
   display.note(`  ${quoteCommand(["sluice", ...cli.argv])}`);
-  display.note(`${cli.err.colours.cyan("hint:")} To end it for good:`);
+  display.note(`${cli.err.colours.cyan("hint:")} To cancel it:`);
   display.note(`  ${quoteCommand(["sluice", "cancel", left.id, ...config.storeFlag])}`);
   if (json) cli.out.line(formatJson(viewBatch(left, cli.clock.wallMs())));
   return decideSignalExitCode(stop.received ?? "SIGINT");

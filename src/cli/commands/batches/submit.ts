@@ -3,10 +3,11 @@ import type { Command } from "commander";
 import { isEnded } from "../../../core/batch/batch.ts";
 import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import { addBatchFlags, type BatchFlags } from "../../flags/batch-flags.ts";
-import { describeHold, nameHold, readHold } from "../../views/batch-hold.ts";
+import { describeHold } from "../../../views/hold.ts";
 import { formatJson, makeInert } from "../../output/inert-text.ts";
-import { renderReason } from "../../views/batch-summary.ts";
-import { viewBatch } from "../../views/batch-view.ts";
+import { nameHold, renderReason } from "../../render/batch-words.ts";
+import { readHold } from "../../session/read-hold.ts";
+import { viewBatch } from "../../../views/batch.ts";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";
 import { decideExitCode, decideSignalExitCode, EXIT } from "../../output/exit-codes.ts";
@@ -24,12 +25,12 @@ import {
 export function addSubmitCommand(program: Command, cli: Cli): void {
   const command = program
     .command("submit")
-    .summary("record and slice a batch, for workers to run")
+    .summary("record and slice a batch for workers to run")
     .description(
-      "Records a batch and slices it, and runs nothing: `sluice work` does. Prints the batch's id, alone " +
-        "when the output is no terminal. Takes up an unfinished batch of the same pipeline and input.",
+      "Record a batch and slice it, but run nothing: `sluice work` does. Prints the batch id. Resumes an " +
+        "unfinished batch of the same pipeline and input.",
     )
-    .argument("<pipeline.ts>", "a file that exports a pipeline by default");
+    .argument("<pipeline.ts>", "file that exports a pipeline by default");
   addBatchFlags(command).action(async (file: string) => {
     cli.finish(await submit(cli, file, command.optsWithGlobals<BatchFlags>()));
   });
@@ -50,7 +51,7 @@ async function submit(cli: Cli, file: string, flags: BatchFlags): Promise<number
     const batch = await waitUntilSliced(cli, submitted, stop);
     if (batch === null) {
       display.note(`stopped: batch ${submitted.batch.id} is not sliced to its end`);
-      display.note(`${cli.err.colours.cyan("hint:")} The same command goes on with it.`);
+      display.note(`${cli.err.colours.cyan("hint:")} Run the same command to resume it.`);
       return decideSignalExitCode(stop.received ?? "SIGINT");
     }
     return await report(cli, submitted, batch, file, flags);
@@ -62,8 +63,8 @@ async function submit(cli: Cli, file: string, flags: BatchFlags): Promise<number
 }
 
 /**
- * The batch once its plan is written, it has ended, or it waits for its turn or for somebody who
- * resumes it: then whoever has its pipeline slices it later. Null when a signal came first.
+ * The batch once its plan is written, it has ended, or it waits for its turn or for a resume: then a
+ * worker slices it later. Null when a signal came first.
  */
 async function waitUntilSliced(
   cli: Cli,
@@ -107,7 +108,7 @@ async function report(
   else out.line(batch.id);
   if (isEnded(batch.state)) {
     err.line(`the batch has ended: ${batch.state}`);
-    for (const line of renderReason(batch, err)) err.line(line);
+    for (const line of renderReason(batch.reason, err)) err.line(line);
     return decideExitCode(batch.state);
   }
   const { counts, chunks, state } = batch;
@@ -115,7 +116,7 @@ async function report(
   const plan = `sliced: ${countNoun(counts.planned, "item")} in ${countNoun(chunks, "chunk")}`;
   const { text: hold } = await readHold(engine.store, batch);
   if (hold !== null) err.line(`batch ${batch.id} ${makeInert(nameHold(hold))}`);
-  err.line(`${isSliced ? plan : "recorded, and sliced when it is its turn"}. To work on it:`);
+  err.line(`${isSliced ? plan : "recorded; a worker slices it when it is its turn"}. To run it:`);
   err.line(err.colours.cyan(`  ${quoteCommand(["sluice", "work", file, ...config.storeFlag])}`));
   return EXIT.ok;
 }

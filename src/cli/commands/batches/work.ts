@@ -19,9 +19,9 @@ import {
   type BatchFlags,
   listNumberFlags,
 } from "../../flags/batch-flags.ts";
-import { describeHold } from "../../views/batch-hold.ts";
-import { paintState } from "../../views/batch-summary.ts";
-import { computeElapsedMs, viewBatch } from "../../views/batch-view.ts";
+import { describeHold } from "../../../views/hold.ts";
+import { paintState } from "../../render/batch-words.ts";
+import { computeElapsedMs, viewBatch } from "../../../views/batch.ts";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";
 import { type Config, loadConfig, readNumber } from "../../config/config.ts";
@@ -37,7 +37,7 @@ import { finishNotifying, subscribeNotified } from "../../session/notifying.ts";
 import { openEngine } from "../../session/open-engine.ts";
 import { openDisplay } from "../../session/open-display.ts";
 import { onParentGone } from "../../process/parent-watch.ts";
-import type { ProgressDisplay } from "../../views/progress-display.ts";
+import type { ProgressDisplay } from "../../render/progress-display.ts";
 import { showStore } from "../../output/show-path.ts";
 import { StopRequest } from "../../process/stop-request.ts";
 import { closeEngine } from "../../session/submit-batch.ts";
@@ -68,18 +68,18 @@ const UNFINISHED_MAX = 10_000;
 export function addWorkCommand(program: Command, cli: Cli): void {
   const command = program
     .command("work")
-    .summary("work on batches of these pipelines, from the shared store")
+    .summary("run batches of these pipelines until stopped")
     .description(
-      "Works on the batches of the pipelines in these files, whoever submitted them, until it is told to " +
-        "stop: the first Ctrl-C or SIGTERM finishes what is in hand, the second stops at once. Any number " +
-        "of workers may share a store on one host.",
+      "Run the batches of the pipelines in these files from the shared store, until stopped. The first " +
+        "Ctrl-C or SIGTERM finishes running items, the second stops at once. Any number of workers can " +
+        "share a store.",
     )
     .argument("<pipeline.ts...>", "files that export a pipeline by default")
-    .option("--until-idle", "stop when no batch of these pipelines is unfinished (for cron)")
-    .option("--processes <n>", "keep so many processes at work, and start again those that die")
+    .option("--until-idle", "exit when no batch of these pipelines is unfinished (for cron)")
+    .option("--processes <n>", "number of worker processes, restarted when they die")
     .option(
       "--health-port <port>",
-      `serves /health, /ready, /metrics and /scaling (default: ${DEFAULT_HEALTH_PORT})`,
+      `port of /health, /ready, /metrics and /scaling (default: ${DEFAULT_HEALTH_PORT})`,
     );
   addConcurrencyFlag(command).action(async (files: string[]) => {
     const flags = command.optsWithGlobals<WorkFlags>();
@@ -87,9 +87,9 @@ export function addWorkCommand(program: Command, cli: Cli): void {
     cli.finish(await (isOne ? work(cli, files, flags) : supervise(cli, flags)));
   });
   addExamples(command, [
-    ["sluice work import.ts", "until a signal comes"],
-    ["sluice work import.ts export.ts --until-idle", "until nothing is left to do"],
-    ["sluice work import.ts --processes 4", "four processes, kept at work"],
+    ["sluice work import.ts", "until a signal"],
+    ["sluice work import.ts export.ts --until-idle", "until all batches have ended"],
+    ["sluice work import.ts --processes 4", "four processes"],
   ]);
 }
 
@@ -198,8 +198,8 @@ async function workWatched(cli: Cli, parts: WatchedParts, flags: WorkFlags): Pro
     const { pollMs } = resolveSettings(settings, engine.store.looks);
     await watchOver(cli, { ...parts, engine, pollMs }, flags);
     if (stop.received !== null) {
-      const again = isSupervised(cli.env) ? "" : "; once more stops at once";
-      display.note(`${stop.received}: finishing what is in hand${again}`);
+      const again = isSupervised(cli.env) ? "" : ". Press Ctrl-C again to force";
+      display.note(`${stop.received}: finishing running items${again}`);
     }
     await finishNotifying({ engine, config, display, stop });
   } finally {
@@ -246,7 +246,7 @@ async function watchOver(cli: Cli, parts: WatchParts, flags: WorkFlags): Promise
         if (await look()) return;
         loopBackoff.clear();
       } catch (error) {
-        // The engine outlasts a store that is away, and so does whoever looks on.
+        // The engine waits for a store that is unreachable, and so does this loop.
         waitMs = loopBackoff.note(error);
         if (waitMs === null) throw error;
       }
@@ -303,7 +303,7 @@ async function findUnfinished(
 function describeStopped(batch: BatchSnapshot): string | null {
   if (batch.pause === null && batch.parked === null) return null;
   const hold = describeHold(batch, null);
-  return hold === null ? null : `batch ${batch.id} is ${hold}; \`sluice resume\` goes on with it`;
+  return hold === null ? null : `batch ${batch.id} is ${hold}; \`sluice resume\` continues it`;
 }
 
 function describeEnded({ out, clock }: Cli, batch: BatchSnapshot, { json }: WorkFlags): string {
@@ -312,5 +312,5 @@ function describeEnded({ out, clock }: Cli, batch: BatchSnapshot, { json }: Work
   const failed = counts.failed > 0 ? `, ${formatCount(counts.failed)} failed` : "";
   const took = formatDuration(computeElapsedMs(batch, clock.wallMs()));
   const reason = batch.reason === null ? "" : `: ${makeInert(batch.reason.code)}`;
-  return `${batch.id}  ${makeInert(batch.pipeline)}  ${paintState(batch.state, out)}${reason}  ${countNoun(counts.planned, "item")}${failed}, ${took}`;
+  return `${batch.id}  ${makeInert(batch.pipeline)}  ${paintState(batch.state, out)(batch.state)}${reason}  ${countNoun(counts.planned, "item")}${failed}, ${took}`;
 }

@@ -16,10 +16,12 @@ import { EXIT } from "../../output/exit-codes.ts";
 import { countNoun } from "../../output/format-number.ts";
 import { formatJson } from "../../output/inert-text.ts";
 import { readSubFlags } from "../../flags/sub-command.ts";
+import { ABOUT_BATCH } from "../../flags/batch-id.ts";
+import { viewErased } from "../../../views/ledger.ts";
 import { withBatch } from "../../session/with-store.ts";
 
 interface EraseFlags extends ActFlags {
-  readonly item?: readonly string[];
+  readonly itemKey?: readonly string[];
   readonly all?: boolean;
 }
 
@@ -28,35 +30,36 @@ export function addEraseCommand(parent: Command, cli: Cli): void {
     .command("erase")
     .summary("erase details that handlers recorded")
     .description(
-      "Erases the details that handlers recorded with states, of some items or of all. States, times and " +
-        "outcomes stay, and the ledger verifies as before: it says who erased how much, and why.",
+      "Erase the details that handlers recorded with states, for some items or for all. States, times and " +
+        "outcomes stay, and the ledger still verifies: it says who erased how much, and why. Asks for " +
+        "confirmation.",
     )
-    .argument("<batch>", "a batch's id, or its first characters")
-    .option("--item <key>", "the key of an item; repeat it", collect)
-    .option("--all", "of all items");
+    .argument("<batch>", ABOUT_BATCH)
+    .option("--item-key <key>", "only the item with this key; repeatable", collect)
+    .option("--all", "all items");
   addYesFlag(addActFlags(command)).action(async (id: string) => {
     cli.finish(await erase(cli, id, readSubFlags<EraseFlags>(command)));
   });
   addExamples(command, [
-    ['sluice ledger erase b-k3x --item ann --why "asked for it"', "what was recorded of one item"],
-    ["sluice ledger erase b-k3x --all --yes", "of all of them"],
+    ['sluice ledger erase b-k3x --item-key ann --why "asked for it"', "one item"],
+    ["sluice ledger erase b-k3x --all --yes", "all items"],
   ]);
 }
 
 async function erase(cli: Cli, id: string, flags: EraseFlags): Promise<number> {
-  const { item = [], all = false } = flags;
-  if ((item.length === 0) !== all) {
-    throw new SluiceError("USAGE", "of which items?", {
-      hint: "Give --item with a key, once or more often, or --all.",
+  const { itemKey = [], all = false } = flags;
+  if ((itemKey.length === 0) !== all) {
+    throw new SluiceError("USAGE", "which items?", {
+      hint: "Give --item-key <key>, once or more, or --all.",
     });
   }
   const by = readActOptions(flags);
   return withBatch(cli, id, flags, [], async (batch, { store }) => {
-    const what = all ? "all items" : countNoun(item.length, "item");
+    const what = all ? "all items" : countNoun(itemKey.length, "item");
     await confirmAct(cli, flags, `Erase the recorded details of ${what} of ${batch.id} for good?`);
-    const keys = all ? null : item;
+    const keys = all ? null : itemKey;
     const records = await new Operator(store, cli.clock).eraseDetails(batch.id, { keys, ...by });
-    if (flags.json === true) cli.out.line(formatJson({ batch: batch.id, erased: records }));
+    if (flags.json === true) cli.out.line(formatJson(viewErased(batch, records)));
     else cli.out.line(`erased the details of ${countNoun(records, "record")} of ${batch.id}`);
     return EXIT.ok;
   });

@@ -8,6 +8,8 @@ import { formatBytes } from "../../output/format-number.ts";
 import { formatJson } from "../../output/inert-text.ts";
 import { writeSignedExport } from "../../evidence/signed-export.ts";
 import { readSubFlags } from "../../flags/sub-command.ts";
+import { ABOUT_BATCH } from "../../flags/batch-id.ts";
+import { viewExport } from "../../../views/ledger.ts";
 import { withBatch } from "../../session/with-store.ts";
 
 interface ExportFlags extends CommonFlags {
@@ -17,25 +19,25 @@ interface ExportFlags extends CommonFlags {
 export function addExportCommand(parent: Command, cli: Cli): void {
   const command = parent
     .command("export")
-    .summary("write a batch's ledger to a file")
+    .summary("write the ledger of a batch to a file")
     .description(
-      "Writes the whole ledger of a batch, with its checkpoints and the keys that signed them, to a " +
-        "file of lines. It can be verified without Sluice's store, and of a batch that still runs it is " +
-        "what there is so far. What is not signed yet is signed first, where there is a key.",
+      "Write the ledger of a batch, with its signed heads and the keys that signed them, to a file. The " +
+        "file can be verified without the store. Records that are not signed yet are signed first, if " +
+        "there is a key. For a running batch the file has the records so far.",
     )
-    .argument("<batch>", "a batch's id, or its first characters")
-    .requiredOption("-o, --output <file>", "where to write it")
+    .argument("<batch>", ABOUT_BATCH)
+    .requiredOption("-o, --output <file>", "file to write, completely or not at all")
     .action(async (id: string) => {
       cli.finish(await write(cli, id, readSubFlags<ExportFlags>(command)));
     });
-  addExamples(command, [["sluice ledger export b-k3x -o b-k3x.jsonl", "whole, or not at all"]]);
+  addExamples(command, [["sluice ledger export b-k3x -o b-k3x.jsonl", "the whole ledger"]]);
 }
 
 function write(cli: Cli, id: string, flags: ExportFlags): Promise<number> {
   return withBatch(cli, id, flags, [], async (batch, look) => {
     const { output } = flags;
     const bytes = await writeSignedExport(cli, batch, look, output);
-    if (flags.json === true) cli.out.line(formatJson({ batch: batch.id, output, bytes }));
+    if (flags.json === true) cli.out.line(formatJson(viewExport(batch, output, bytes)));
     else cli.out.line(`${batch.id}: ${formatBytes(bytes)} to ${output}`);
     return EXIT.ok;
   });

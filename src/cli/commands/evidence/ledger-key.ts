@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { SluiceError } from "../../../core/base/errors.ts";
 import { type KeyFile, openKeyFile, rotateKeyFile } from "../../../ledger/keys/key-file.ts";
-import { computeFingerprint } from "../../../ledger/format/signing-key.ts";
+import { viewKey } from "../../../views/ledger.ts";
 import { formatInstant } from "../../../ports/clock.ts";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";
@@ -20,21 +20,20 @@ interface KeyFlags extends CommonFlags {
 export function addKeyCommand(parent: Command, cli: Cli): void {
   const command = parent
     .command("key")
-    .summary("show the public key that signs here")
+    .summary("print the public key that signs ledgers here")
     .description(
-      "Prints the public key that signs ledgers here: give it to those who verify them. With --rotate a " +
-        "new key takes its place, introduced by the old one, so that who trusts that one trusts it, too. " +
-        "That does not retire the old key: who trusts it goes on trusting what it signs. Have those who " +
-        "verify name only the new key as trusted from then on. If it was stolen, move its file away " +
-        "instead: a new key is made, which it has not introduced.",
+      "Print the public key that signs ledgers here: give it to the people who verify them. --rotate makes " +
+        "a new key that the old one signs, so verifiers that trust the old key accept the new one. It " +
+        "does not revoke the old key: tell verifiers to trust only the new key from then on. If the old " +
+        "key was stolen, move its file away instead: the next command makes an independent key.",
     )
-    .option("--rotate", "put a new key in the place of this one")
+    .option("--rotate", "replace the key by a new one")
     .action(async () => {
       cli.finish(await showKey(cli, readSubFlags<KeyFlags>(command)));
     });
   addExamples(command, [
-    ["sluice ledger key > key.pem", "for `ledger verify --key key.pem`"],
-    ["sluice ledger key --rotate", "then have the new one trusted, and only that"],
+    ["sluice ledger key > key.pem", "for `ledger verify --trust key.pem`"],
+    ["sluice ledger key --rotate", "then trust only the new key"],
   ]);
 }
 
@@ -47,12 +46,11 @@ async function showKey(cli: Cli, flags: KeyFlags): Promise<number> {
   }
   const at = formatInstant(cli.clock.wallMs());
   const { key } = flags.rotate === true ? rotate(cli, ledgerKey, at) : openKeyFile(ledgerKey, at);
-  const pem = String(key.publicKey.export({ type: "spki", format: "pem" }));
-  const fingerprint = computeFingerprint(key.publicKey);
-  if (flags.json === true) cli.out.line(formatJson({ id: key.id, fingerprint, pem }));
+  const view = viewKey(key);
+  if (flags.json === true) cli.out.line(formatJson(view));
   else {
     cli.err.line(`key ${key.id} of ${showPath(ledgerKey)}`);
-    await cli.out.write(pem);
+    await cli.out.write(view.pem);
   }
   return EXIT.ok;
 }
@@ -61,9 +59,9 @@ function rotate(cli: Cli, path: string, at: string): KeyFile {
   openKeyFile(path, at);
   const { keyFile, oldPath } = rotateKeyFile(path, at, { keepOld: true });
   if (oldPath !== null)
-    cli.err.line(`the old key is ${showPath(oldPath)} now: keep it or destroy it`);
+    cli.err.line(`the old key is now ${showPath(oldPath)}: keep it or destroy it`);
   cli.err.line(
-    "whoever trusts the old key goes on trusting what it signs: from now on have only this one trusted",
+    "verifiers that trust the old key still accept what it signs: tell them to trust only the new key",
   );
   return keyFile;
 }

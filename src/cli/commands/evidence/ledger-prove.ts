@@ -9,7 +9,7 @@ import { addExamples } from "../../flags/command-help.ts";
 import type { CommonFlags } from "../../config/common-flags.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { formatJson, makeInert } from "../../output/inert-text.ts";
-import { readTrusted, readWhole, withLedger } from "../../evidence/ledger-file.ts";
+import { ABOUT_TRUST, readTrusted, readWhole, withLedger } from "../../evidence/ledger-file.ts";
 import { OutputFile } from "../../output/output-file.ts";
 import { readSubFlags } from "../../flags/sub-command.ts";
 
@@ -18,7 +18,7 @@ interface ProveFlags extends CommonFlags {
 }
 
 interface CheckFlags extends CommonFlags {
-  readonly key: readonly string[];
+  readonly trust: readonly string[];
 }
 
 export function addProveCommand(parent: Command, cli: Cli): void {
@@ -26,12 +26,18 @@ export function addProveCommand(parent: Command, cli: Cli): void {
     .command("prove")
     .summary("prove one record without showing the others")
     .description(
-      "Writes a proof that one record is in the ledger: the record, its way to a signed checkpoint, and " +
-        "the checkpoint. Whoever has the public key can check it, and learns nothing of the other records.",
+      "Write a proof that one record is in the ledger: the record, its path to a signed head, and the " +
+        "signed head. Anyone with the public key can check it. It shows nothing of other records.",
     )
-    .argument("<ledger>", "a batch's id, or an export")
-    .argument("<record>", "its number, or 7/2 for the third state of record 7: see `ledger show`")
-    .option("-o, --output <file>", "where to write it (default: standard output)")
+    .argument("<ledger>", "batch id, or an export")
+    .argument(
+      "<record>",
+      "record number, or 7/2 for the third state of record 7, see `ledger show`",
+    )
+    .option(
+      "-o, --output <file>",
+      "file to write, completely or not at all (default: standard output)",
+    )
     .action(async (where: string, record: string) => {
       cli.finish(await prove(cli, where, record, readSubFlags<ProveFlags>(command)));
     });
@@ -41,23 +47,25 @@ export function addProveCommand(parent: Command, cli: Cli): void {
 export function addCheckProofCommand(parent: Command, cli: Cli): void {
   const command = parent
     .command("check-proof")
-    .summary("check a proof with nothing but a public key")
+    .summary("check a proof with a public key")
     .description(
-      "Checks a proof, and prints the record that it proves. Exits with 1 if it does not.",
+      "Check a proof and print the record that it proves. Exits with 1 if it proves none.",
     )
-    .argument("<proof>", "a file that `sluice ledger prove` wrote")
-    .requiredOption("--key <key>", "a public key (PEM file) or a key's id that you trust", collect)
+    .argument("<proof>", "file that `sluice ledger prove` wrote")
+    .requiredOption("--trust <key>", ABOUT_TRUST, collect)
     .action((file: string) => {
       cli.finish(check(cli, file, readSubFlags<CheckFlags>(command)));
     });
-  addExamples(command, [["sluice ledger check-proof proof.json --key key.pem", "is it so?"]]);
+  addExamples(command, [
+    ["sluice ledger check-proof proof.json --trust key.pem", "print the record"],
+  ]);
 }
 
 function prove(cli: Cli, where: string, record: string, flags: ProveFlags): Promise<number> {
   const place = parsePlace(record);
   if (place === null) {
-    throw new SluiceError("USAGE", `${JSON.stringify(record)} names no record`, {
-      hint: "A record is named by its number, one of an item also by its place in its block: 7/0.",
+    throw new SluiceError("USAGE", `${JSON.stringify(record)} is not a record`, {
+      hint: "Give a record number such as 7, or 7/0 for the first state in the block of record 7.",
     });
   }
   return withLedger(cli, where, flags, async (open) => {
@@ -80,7 +88,7 @@ async function writeFile(path: string, text: string): Promise<void> {
 }
 
 function check(cli: Cli, file: string, flags: CheckFlags): number {
-  const verdict = checkProof(readWhole(file, "a proof"), readTrusted(flags.key));
+  const verdict = checkProof(readWhole(file, "a proof"), readTrusted(flags.trust));
   if (flags.json === true) cli.out.line(formatJson(verdict));
   else if (verdict.kind === "refused") {
     cli.out.line(cli.out.colours.red(`not proven: ${makeInert(verdict.why)}`));

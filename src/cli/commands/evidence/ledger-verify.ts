@@ -6,6 +6,7 @@ import {
   isSignedToItsEnd,
   type Verdict,
 } from "../../../ledger/verify/verdict.ts";
+import { viewVerdict } from "../../../views/ledger.ts";
 import { verifyExport } from "../../../ledger/verify/verify-export.ts";
 import { collect } from "../../flags/act-flags.ts";
 import type { Cli } from "../../output/cli.ts";
@@ -13,11 +14,11 @@ import { addExamples } from "../../flags/command-help.ts";
 import type { CommonFlags } from "../../config/common-flags.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { formatJson, makeInert } from "../../output/inert-text.ts";
-import { readAnchors, readExport, readTrusted } from "../../evidence/ledger-file.ts";
+import { ABOUT_TRUST, readAnchors, readExport, readTrusted } from "../../evidence/ledger-file.ts";
 import { readSubFlags } from "../../flags/sub-command.ts";
 
 interface VerifyFlags extends CommonFlags {
-  readonly key?: readonly string[];
+  readonly trust?: readonly string[];
   readonly anchors?: string;
   readonly conclusive?: boolean;
 }
@@ -27,49 +28,38 @@ export function addVerifyCommand(parent: Command, cli: Cli): void {
     .command("verify")
     .summary("check an export: chain, signatures, completeness")
     .description(
-      "Checks an export with nothing but the file and the keys that you trust: its chain, its " +
-        "signatures, and that every item of the plan is accounted for. Tells the first record that is " +
-        "wrong. Exits with 0 when it is intact, with 1 when it is broken or, with --key, not signed to " +
-        "its last record.",
+      "Check an export with only the file and the keys that you trust: its chain, its signatures, and " +
+        "that every item of the plan is accounted for. Names the first record that is wrong. Exits with " +
+        "0 if the export is intact, and with 1 if it is broken or, with --trust, not signed to its last " +
+        "record.",
     )
-    .argument("<export>", "a file that `sluice ledger export` wrote")
-    .option(
-      "--key <key>",
-      "a public key (PEM file) or a key's id that you trust; repeat it",
-      collect,
-    )
-    .option("--anchors <file>", "checkpoints that were kept elsewhere, a line each")
-    .option(
-      "--conclusive",
-      "also exit with 1 if the batch has not ended in it, or details are missing",
-    )
+    .argument("<export>", "file that `sluice ledger export` wrote")
+    .option("--trust <key>", ABOUT_TRUST, collect)
+    .option("--anchors <file>", "signed heads that were kept elsewhere, one per line")
+    .option("--conclusive", "exit with 1 also if the batch has not ended or details are missing")
     .action(async (file: string) => {
       cli.finish(await verify(cli, file, readSubFlags<VerifyFlags>(command)));
     });
   addExamples(command, [
-    ["sluice ledger verify b-k3x.jsonl --key key.pem", "whose key you know"],
-    ["sluice ledger verify b-k3x.jsonl --key 06e3fd8fda29bb60", "or its id"],
-    [
-      "sluice ledger verify b-k3x.jsonl --anchors anchors.jsonl",
-      "is it older than what was anchored?",
-    ],
+    ["sluice ledger verify b-k3x.jsonl --trust key.pem", "by a public key"],
+    ["sluice ledger verify b-k3x.jsonl --trust 06e3fd8fda29bb60", "by a key id"],
+    ["sluice ledger verify b-k3x.jsonl --anchors anchors.jsonl", "against anchors"],
   ]);
 }
 
 async function verify(cli: Cli, file: string, flags: VerifyFlags): Promise<number> {
   const anchors = flags.anchors === undefined ? [] : readAnchors(flags.anchors);
-  const trusted = readTrusted(flags.key ?? []);
+  const trusted = readTrusted(flags.trust ?? []);
   const verdict = await verifyExport(readExport(file), { trusted, anchors });
-  if (flags.json === true)
-    cli.out.line(formatJson({ ...verdict, conclusive: isConclusive(verdict) }));
+  if (flags.json === true) cli.out.line(formatJson(viewVerdict(verdict)));
   else printVerdict(cli, verdict);
   return isGood(verdict, flags) ? EXIT.ok : EXIT.failed;
 }
 
-/** Who names a key wants to know whether all of it is that key's. */
-function isGood(verdict: Verdict, { key = [], conclusive }: VerifyFlags): boolean {
+/** With a trusted key, all of the export must be signed by it. */
+function isGood(verdict: Verdict, { trust = [], conclusive }: VerifyFlags): boolean {
   if (conclusive === true) return isConclusive(verdict);
-  return key.length > 0 ? isSignedToItsEnd(verdict) : verdict.kind === "intact";
+  return trust.length > 0 ? isSignedToItsEnd(verdict) : verdict.kind === "intact";
 }
 
 function printVerdict({ out }: Cli, verdict: Verdict): void {

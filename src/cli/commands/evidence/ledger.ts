@@ -1,4 +1,4 @@
-/** `sluice ledger`: a batch's evidence, out of the store and in the hands of whoever inspects it. */
+/** `sluice ledger`: the evidence of a batch, for the people who inspect it. */
 import type { Command } from "commander";
 import { SluiceError } from "../../../core/base/errors.ts";
 import type { Cli } from "../../output/cli.ts";
@@ -9,30 +9,32 @@ import { addEraseCommand } from "./ledger-erase.ts";
 import { addExportCommand } from "./ledger-export.ts";
 import { addKeyCommand } from "./ledger-key.ts";
 import { addLedgerShowCommand } from "./ledger-show.ts";
+import { addPackCommand } from "./ledger-pack.ts";
 import { addVerifyCommand } from "./ledger-verify.ts";
 
 export function addLedgerCommand(program: Command, cli: Cli): void {
   const command = program
     .command("ledger")
-    .summary("export, verify, show and prove what happened")
+    .summary("export, verify, show and pack the record of a batch")
     .description(
-      "The ledger of a batch is the chained and signed record of all that happened to it. An export of " +
-        "it can be verified by anybody who has the file and the public key.",
+      "Work with ledgers. The ledger of a batch is the chained and signed record of everything that " +
+        "happened to it. Anyone with an export and the public key can verify it.",
     )
     .usage("[options] <command>")
     .allowExcessArguments()
     .action(() => {
       refuseExcess(command);
-      throw new SluiceError("USAGE", "which command of the ledger?", {
+      throw new SluiceError("USAGE", "which ledger command?", {
         hint: "`sluice ledger --help` lists them.",
       });
     });
   addExamples(command, [
-    ["sluice ledger export b-k3x -o b-k3x.jsonl", "all the evidence of a batch"],
-    ["sluice ledger verify b-k3x.jsonl --key key.pem", "is it whole, and whose is it?"],
-    ["sluice ledger show b-k3x --item invoice-17", "what happened to one item"],
+    ["sluice ledger export b-k3x -o b-k3x.jsonl", "the whole ledger of a batch"],
+    ["sluice ledger verify b-k3x.jsonl --trust key.pem", "is it complete, and who signed it?"],
+    ["sluice ledger show b-k3x --item-key invoice-17", "what happened to one item"],
   ]);
   addExportCommand(command, cli);
+  addPackCommand(command, cli);
   addVerifyCommand(command, cli);
   addLedgerShowCommand(command, cli);
   addProveCommand(command, cli);

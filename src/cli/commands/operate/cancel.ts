@@ -1,12 +1,14 @@
 /** `sluice cancel`: stops a batch, a lane or a pipeline, and waits until nothing of it starts. */
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { BATCH_STATES, type BatchState, isEnded } from "../../../core/batch/batch.ts";
 import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import { Operator, type Target } from "../../../runtime/engine/operator.ts";
 import { addActFlags, addYesFlag, readActOptions } from "../../flags/act-flags.ts";
 import { awaitEndings, readBatches } from "../../session/await-endings.ts";
-import { describeNobody } from "../../views/batch-hold.ts";
-import { renderCancelled, viewCancelled } from "../../views/cancel-report.ts";
+import { type CancelledView, viewCancelled } from "../../../views/cancel.ts";
+import { describeNoWorker } from "../../render/batch-words.ts";
+import { renderCancelled } from "../../render/cancel-report.ts";
+import { readAbandoned } from "../../session/read-abandoned.ts";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";
 import { confirmAct } from "../../output/confirm.ts";
@@ -39,24 +41,23 @@ export function addCancelCommand(program: Command, cli: Cli): void {
   const command = addTargetFlags(
     program
       .command("cancel")
-      .summary("stop a batch, a lane or a pipeline for good")
+      .summary("cancel a batch, or all batches of a lane or a pipeline")
       .description(
-        "Stops a batch, or all unfinished batches of a lane or a pipeline: what has not run is cancelled. " +
-          "Waits until every worker has let go of it: from then on nothing of it starts. A batch that " +
-          "has ended stays as it is.",
+        "Cancel a batch, or all unfinished batches of a lane or a pipeline: items that have not run are " +
+          "cancelled, and running handlers are told to stop. Waits until every worker has let go: from " +
+          "then on nothing of the batch starts. A batch that has ended stays as it is.",
       ),
   )
-    .option("--drain", "let chunks in hand finish; otherwise handlers are told to stop")
-    .addOption(new Option("--now", "tell handlers to stop (the default)").conflicts("drain"))
+    .option("--drain", "finish leased chunks instead of stopping running items")
     .option("--no-wait", "do not wait until workers have let go")
-    .option("--timeout <duration>", `how long to wait (default: ${TIMEOUT})`);
+    .option("--timeout <duration>", `maximum time to wait (default: ${TIMEOUT})`);
   addYesFlag(addActFlags(command)).action(async (id: string | undefined) => {
     cli.finish(await cancel(cli, id, command.optsWithGlobals<CancelFlags>()));
   });
   addExamples(command, [
-    ["sluice cancel b-k3x", "stop it, cancel the rest"],
-    ["sluice cancel b-k3x --drain --timeout 10m", "let what is in hand finish"],
-    ['sluice cancel --lane case-7 --why "wrong files"', "every batch of a lane"],
+    ["sluice cancel b-k3x", "one batch"],
+    ["sluice cancel b-k3x --drain --timeout 10m", "finish leased chunks first"],
+    ['sluice cancel --lane case-7 --why "wrong files"', "all batches of a lane"],
     ["sluice cancel b-k3x --yes --json", "for scripts"],
   ]);
 }
@@ -79,8 +80,9 @@ async function cancel(cli: Cli, id: string | undefined, flags: CancelFlags): Pro
     }
     const over = await readBatches(store, endedBefore);
     for (const batch of over) {
-      cli.err.line(`batch ${batch.id} had ended before: ${batch.state}. Nothing was changed`);
-      if (flags.json === true) await printJson(cli, parts, batch, true);
+      cli.err.line(`batch ${batch.id} had already ended: ${batch.state}. Nothing was changed`);
+      if (flags.json !== true) continue;
+      cli.out.line(formatJson(await view(cli, parts, batch, true)));
     }
     const stop = new StopRequest(cli.clock, cli.exitNow);
     try {
@@ -92,8 +94,9 @@ async function cancel(cli: Cli, id: string | undefined, flags: CancelFlags): Pro
         ? await awaitEndings(cancelled, { store, clock, settings, timeoutMs, signal })
         : await readBatches(store, cancelled);
       for (const batch of batches) {
-        if (flags.json === true) await printJson(cli, parts, batch, false);
-        else await printCancelled(cli, parts, batch);
+        const cancelledView = await view(cli, parts, batch, false);
+        if (flags.json === true) cli.out.line(formatJson(cancelledView));
+        else for (const line of renderCancelled(cancelledView, cli.out)) cli.out.line(line);
       }
       return conclude(cli, batches, timeoutMs, stop, flags);
     } finally {
@@ -123,7 +126,7 @@ function describeQuestion(target: Target, found: readonly BatchSnapshot[]): stri
   return `Cancel ${what}${rest}?`;
 }
 
-/** Says what is waited for, and whether anybody is there to let go of it. */
+/** Says what is waited for, and whether a worker can let go of it. */
 async function noteWorkers({ store, display }: StoreLook, ids: readonly string[]): Promise<void> {
   let atOnce = 0;
   for (const id of ids) {
@@ -133,33 +136,25 @@ async function noteWorkers({ store, display }: StoreLook, ids: readonly string[]
       atOnce++;
       continue;
     }
-    const held = `${countNoun(facts.leased, "chunk")} in workers' hands`;
-    display.note(`batch ${id}: cancel requested, ${describeNobody(facts) ?? held}`);
+    const held = `workers hold ${countNoun(facts.leased, "chunk")}`;
+    display.note(`batch ${id}: cancel requested, ${describeNoWorker(facts) ?? held}`);
   }
-  if (atOnce === 1) display.note("nobody worked on it, so it ended at once");
+  if (atOnce === 1) display.note("no worker held any of it, so it ended at once");
   if (atOnce > 1)
-    display.note(`nobody worked on ${formatCount(atOnce)} of them: they ended at once`);
+    display.note(`no worker held any of ${formatCount(atOnce)} of them: they ended at once`);
 }
 
-async function printJson(
-  { out, clock }: Cli,
+async function view(
+  { clock }: Cli,
   { store }: StoreLook,
   batch: BatchSnapshot,
   endedBefore: boolean,
-): Promise<void> {
-  out.line(formatJson(await viewCancelled(store, batch, endedBefore, clock.wallMs())));
+): Promise<CancelledView> {
+  const abandoned = await readAbandoned(store, batch);
+  return viewCancelled(batch, abandoned, endedBefore, clock.wallMs());
 }
 
-async function printCancelled(
-  { out, clock }: Cli,
-  { store }: StoreLook,
-  batch: BatchSnapshot,
-): Promise<void> {
-  const view = await viewCancelled(store, batch, false, clock.wallMs());
-  for (const line of renderCancelled(view, batch, out)) out.line(line);
-}
-
-/** A cancel that nobody has acknowledged is under way; only its wait is over. */
+/** A cancel that is not acknowledged continues; only the wait is over. */
 function conclude(
   cli: Cli,
   batches: readonly BatchSnapshot[],
@@ -172,11 +167,13 @@ function conclude(
   const what =
     open.length === 1 ? `batch ${open[0]?.id}` : countNoun(open.length, "batch", "batches");
   if (stop.received !== null) {
-    cli.err.line(`no longer waiting: the cancel of ${what} stands, and ends when workers let go`);
+    cli.err.line(
+      `no longer waiting: the cancel of ${what} continues, and is done when workers let go`,
+    );
     return decideSignalExitCode(stop.received);
   }
   cli.err.line(
-    `not acknowledged within ${formatDuration(timeoutMs)}: the cancel of ${what} stands, and ends when workers let go`,
+    `not acknowledged within ${formatDuration(timeoutMs)}: the cancel of ${what} continues, and is done when workers let go`,
   );
   cli.err.line(
     `${cli.err.colours.cyan("hint:")} sluice status <batch> shows it; --timeout waits longer.`,

@@ -17,7 +17,8 @@ import {
   type LetterFlags,
   readLetterFilter,
 } from "../../flags/letter-flags.ts";
-import { readLetters } from "../../views/result-pages.ts";
+import { readLetters } from "../../session/result-pages.ts";
+import { ABOUT_BATCH } from "../../flags/batch-id.ts";
 import { readSubFlags } from "../../flags/sub-command.ts";
 import { withBatch } from "../../session/with-store.ts";
 
@@ -28,10 +29,10 @@ export function addDiscardCommand(parent: Command, cli: Cli): void {
     .command("discard")
     .summary("accept failures: they are not redriven any more")
     .description(
-      "Accepts the dead letters of a batch, all or those that match every filter. They stay failures, " +
-        "marked with who accepted them and why, and are not redriven any more.",
+      "Accept the dead letters of a batch as failed: all, or those that match every filter. They stay " +
+        "failures and are not redriven any more. Asks for confirmation.",
     )
-    .argument("<batch>", "a batch's id, or its first characters");
+    .argument("<batch>", ABOUT_BATCH);
   addYesFlag(addActFlags(addLetterFlags(command))).action(async (id: string) => {
     cli.finish(await discard(cli, id, readSubFlags<DiscardFlags>(command)));
   });

@@ -14,10 +14,11 @@ import { confirmAct } from "../../output/confirm.ts";
 import { type DeskFlags, findLetterStep, loadPipelineOf } from "../../session/dead-letter-desk.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { formatJson } from "../../output/inert-text.ts";
-import { readItem } from "../../flags/letter-flags.ts";
+import { ABOUT_ITEM, ABOUT_LETTER_STEP, readItem } from "../../flags/letter-flags.ts";
 import { quoteCommand } from "../../output/shell-words.ts";
 import { showPath } from "../../output/show-path.ts";
-import { nameStep } from "../../views/step-name.ts";
+import { viewEdited } from "../../../views/dead-letter.ts";
+import { ABOUT_BATCH } from "../../flags/batch-id.ts";
 import { readSubFlags } from "../../flags/sub-command.ts";
 import { editText } from "../../session/text-editor.ts";
 import { type StoreLook, withBatch } from "../../session/with-store.ts";
@@ -32,16 +33,16 @@ export function addEditCommand(parent: Command, cli: Cli): void {
     .command("edit")
     .summary("replace the payload of a dead letter")
     .description(
-      "Puts another payload in place of a dead letter's: from --set, from --file, or from an editor on a " +
-        "terminal ($VISUAL or $EDITOR). With --pipeline-file it is checked against the schema of the step. " +
-        "`sluice redrive` runs it.",
+      "Replace the payload of a dead letter: with --set, --file, or an editor on a terminal ($VISUAL or " +
+        "$EDITOR). With --pipeline-file it is checked against the schema of the step. `sluice redrive` " +
+        "runs the item. Asks for confirmation.",
     )
-    .argument("<batch>", "a batch's id, or its first characters")
-    .argument("<item>", "the item's number, from 0 on")
-    .addOption(new Option("--set <json>", "the new payload").conflicts("file"))
-    .option("--file <path>", "a file with the new payload as JSON")
-    .option("--step <name>", "the step in which it died (default: the one that has it)")
-    .option("--pipeline-file <file>", "the pipeline, to read and to check the payload");
+    .argument("<batch>", ABOUT_BATCH)
+    .argument("<item>", ABOUT_ITEM)
+    .addOption(new Option("--set <json>", "new payload").conflicts("file"))
+    .option("--file <path>", "file with the new payload as JSON")
+    .option("--step <name>", ABOUT_LETTER_STEP)
+    .option("--pipeline-file <file>", "pipeline file, to read and check the payload");
   addYesFlag(addActFlags(command)).action(async (id: string, item: string) => {
     cli.finish(await edit(cli, id, item, readSubFlags<EditFlags>(command)));
   });
@@ -142,14 +143,12 @@ function report(
   { json }: EditFlags,
 ): void {
   if (json === true) {
-    out.line(
-      formatJson({ batch: batch.id, item, step: nameStep(batch, step), edited: true, checked }),
-    );
+    out.line(formatJson(viewEdited(batch, step, item, checked)));
     return;
   }
   out.line(`edited item ${item} of batch ${batch.id}`);
   if (!checked) err.line("not checked against a schema: --pipeline-file <file> does that");
-  err.line("to run it:");
+  err.line("To run it:");
   const command = ["sluice", "redrive", batch.id, "--item", String(item), ...config.storeFlag];
   err.line(err.colours.cyan(`  ${quoteCommand(command)}`));
 }

@@ -2,14 +2,17 @@
 import type { Command } from "commander";
 import type { DeadLetterFilter } from "../../../core/items/redrive.ts";
 import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
-import type { DeadLetter } from "../../../ports/store/query-store.ts";
 import type { Store } from "../../../ports/store/store.ts";
 import type { Cli } from "../../output/cli.ts";
 import { formatJson } from "../../output/inert-text.ts";
 import { addExamples } from "../../flags/command-help.ts";
 import type { CommonFlags } from "../../config/common-flags.ts";
 import { readNumber } from "../../config/config.ts";
-import { renderDeadLetters, viewDeadLetter } from "../../views/dead-letter-view.ts";
+import { type DeadLetterView, viewDeadLetter } from "../../../views/dead-letter.ts";
+import { hasSteps } from "../../../views/step.ts";
+import { ABOUT_BATCH } from "../../flags/batch-id.ts";
+import { addLimitFlag, readLimitFlag, TABLE_LIMIT } from "../../flags/limit-flag.ts";
+import { renderDeadLetters } from "../../render/dead-letters.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { countNoun } from "../../output/format-number.ts";
 import {
@@ -18,7 +21,7 @@ import {
   type LetterFlags,
   readLetterFilter,
 } from "../../flags/letter-flags.ts";
-import { readLetters } from "../../views/result-pages.ts";
+import { readLetters } from "../../session/result-pages.ts";
 import { refuseExcess } from "../../flags/sub-command.ts";
 import { withBatch } from "../../session/with-store.ts";
 import { addDiscardCommand } from "./dead-discard.ts";
@@ -29,30 +32,27 @@ interface DeadFlags extends CommonFlags, LetterFlags {
   readonly limit?: string;
 }
 
-const TABLE_LIMIT = 100;
-const LIMIT_MAX = 1_000_000_000;
-
 export function addDeadCommand(program: Command, cli: Cli): void {
   const command = program
     .command("dead")
-    .summary("list a batch's dead letters: what failed, and why")
+    .summary("list, edit and discard dead letters")
     .description(
-      "Lists the items of a batch that gave up, in item order, with their cause: all, or those that " +
-        "match every filter.",
+      "List the dead letters of a batch, that is the items that failed for good, in item order with their " +
+        "cause: all, or those that match every filter",
     )
     .usage("[options] <batch>")
-    .argument("<batch>", "a batch's id, or its first characters")
+    .argument("<batch>", ABOUT_BATCH)
     .allowExcessArguments();
-  addLetterFlags(command)
-    .option("--limit <n>", `at most this many (default: ${TABLE_LIMIT}, with --json all)`)
-    .action(async (id: string) => {
+  addLimitFlag(addLetterFlags(command), "dead letters", `${TABLE_LIMIT}, with --json all`).action(
+    async (id: string) => {
       refuseExcess(command);
       cli.finish(await dead(cli, id, command.optsWithGlobals<DeadFlags>()));
-    });
+    },
+  );
   addExamples(command, [
     ["sluice dead b-k3x", "a table"],
     ["sluice dead b-k3x --code TIMEOUT", "those with one cause"],
-    ["sluice dead b-k3x --json", "one JSON object a line"],
+    ["sluice dead b-k3x --json", "one JSON object per line"],
     ["sluice dead show b-k3x 17", "one of them, with its payload"],
   ]);
   addShowCommand(command, cli);
@@ -62,8 +62,7 @@ export function addDeadCommand(program: Command, cli: Cli): void {
 
 function dead(cli: Cli, id: string, flags: DeadFlags): Promise<number> {
   checkLetterFlags(flags);
-  const numbers = [{ name: "--limit", given: flags.limit, max: LIMIT_MAX }];
-  return withBatch(cli, id, flags, numbers, async (batch, { store }) => {
+  return withBatch(cli, id, flags, [readLimitFlag(flags.limit)], async (batch, { store }) => {
     const limit = readNumber(flags.limit);
     const filter = readLetterFilter(batch, flags);
     if (flags.json === true) await printJson(cli, store, batch, filter, limit ?? Infinity);
@@ -92,16 +91,18 @@ async function printTable(
   filter: DeadLetterFilter,
   limit: number,
 ): Promise<void> {
-  const letters: DeadLetter[] = [];
+  const letters: DeadLetterView[] = [];
   // One more, to know whether there are more.
-  for await (const letter of readLetters(store, batch, filter, limit + 1)) letters.push(letter);
+  for await (const letter of readLetters(store, batch, filter, limit + 1)) {
+    letters.push(viewDeadLetter(letter, batch));
+  }
   const isFiltered = Object.keys(filter).length > 0;
   if (letters.length === 0) {
     cli.err.line(isFiltered ? "no dead letter matches" : "no dead letters");
     return;
   }
   const shown = letters.slice(0, limit);
-  for (const line of renderDeadLetters(shown, batch, cli.out)) cli.out.line(line);
+  for (const line of renderDeadLetters(shown, hasSteps(batch), cli.out)) cli.out.line(line);
   if (letters.length === shown.length) return;
   const more = isFiltered
     ? "more"

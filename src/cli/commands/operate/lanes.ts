@@ -6,25 +6,21 @@ import { LANE_POLICIES, type LanePolicy } from "../../../core/batch/lane.ts";
 import { explainBatch } from "../../../core/batch/why.ts";
 import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import type { LaneMove } from "../../../ports/store/operator-store.ts";
-import type { LaneView } from "../../../ports/store/query-store.ts";
 import type { Store } from "../../../ports/store/store.ts";
 import { Operator } from "../../../runtime/engine/operator.ts";
 import { type ActFlags, addActFlags, readActOptions } from "../../flags/act-flags.ts";
-import { findBatch } from "../../flags/batch-id.ts";
+import { ABOUT_BATCH, findBatch } from "../../flags/batch-id.ts";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";
 import type { CommonFlags } from "../../config/common-flags.ts";
 import { EXIT } from "../../output/exit-codes.ts";
-import { countNoun } from "../../output/format-number.ts";
+import { countNoun, formatPercent } from "../../output/format-number.ts";
 import { formatJson, makeInert } from "../../output/inert-text.ts";
-import {
-  type LaneFacts,
-  type QueuedBatch,
-  renderLanes,
-  renderQueue,
-  viewLane,
-  viewQueued,
-} from "../../views/lane-view.ts";
+import { countRun } from "../../../views/batch.ts";
+import { viewMoved } from "../../../views/act.ts";
+import { type QueuedView, viewLane, viewQueued } from "../../../views/lane.ts";
+import { describeStepTurn } from "../../../views/step.ts";
+import { type ListedLane, renderLanes, renderQueue } from "../../render/lanes.ts";
 import { readSubFlags, refuseExcess } from "../../flags/sub-command.ts";
 import { withStore } from "../../session/with-store.ts";
 
@@ -42,9 +38,9 @@ const QUEUE_SHOWN_MAX = 100;
 export function addLanesCommand(program: Command, cli: Cli): void {
   const command = program
     .command("lanes")
-    .summary("list lanes: whose turn it is, and who waits")
+    .summary("list lanes, show and reorder their queues")
     .description(
-      "Lists the lanes that have unfinished batches. Batches of one lane run one at a time, in order.",
+      "List the lanes that have unfinished batches. Batches of one lane run one at a time, in order.",
     )
     .usage("[options]")
     .allowExcessArguments()
@@ -55,8 +51,8 @@ export function addLanesCommand(program: Command, cli: Cli): void {
   addExamples(command, [
     ["sluice lanes", "a table"],
     ["sluice lanes show case-7", "the queue of one lane"],
-    ["sluice lanes policy case-7 skip", "let others pass a stuck batch"],
-    ["sluice lanes move b-k3x --front", "the next one"],
+    ["sluice lanes policy case-7 skip", "let other batches pass a stuck one"],
+    ["sluice lanes move b-k3x --front", "run it next"],
   ]);
   addShowCommand(command, cli);
   addPolicyCommand(command, cli);
@@ -66,86 +62,95 @@ export function addLanesCommand(program: Command, cli: Cli): void {
 function addShowCommand(parent: Command, cli: Cli): void {
   const command = parent
     .command("show")
-    .summary("the queue of a lane, in order")
-    .description("Shows the batches of a lane in their order, and what each waits for.")
-    .argument("<lane>", "the name of a lane")
+    .summary("show the queue of a lane, in order")
+    .description("Show the batches of a lane in their order, and what each waits for")
+    .argument("<lane>", "name of the lane")
     .action(async (lane: string) => {
       cli.finish(await show(cli, lane, readSubFlags<CommonFlags>(command)));
     });
   addExamples(command, [
     ["sluice lanes show case-7", "a table"],
-    ["sluice lanes show case-7 --json", "one JSON object a line"],
+    ["sluice lanes show case-7 --json", "one JSON object per line"],
   ]);
 }
 
 function addPolicyCommand(parent: Command, cli: Cli): void {
-  const policies = new Argument("<policy>", "what it does then")
+  const policies = new Argument("<policy>", "what the lane does then")
     .choices(LANE_POLICIES)
     // The operator knows what was meant, which a list of choices does not.
     .argParser((value) => value);
   const command = parent
     .command("policy")
-    .summary("what a lane does with a batch that cannot go on")
+    .summary("set what a lane does with a stuck batch")
     .description(
-      "Says what a lane does with a head that cannot go on: block until it can, skip it until it can, " +
-        "or park it until somebody resumes it.",
+      "Set what a lane does when its active batch cannot continue: block the others, skip it until it " +
+        "can continue, or park it until an operator resumes it",
     )
-    .argument("<lane>", "the name of a lane")
+    .argument("<lane>", "name of the lane")
     .addArgument(policies)
     .action(async (lane: string, policy: string) => {
       cli.finish(await setPolicy(cli, lane, policy, readSubFlags<CommonFlags>(command)));
     });
-  addExamples(command, [["sluice lanes policy case-7 skip", "others pass a stuck batch"]]);
+  addExamples(command, [["sluice lanes policy case-7 skip", "let other batches pass a stuck one"]]);
 }
 
 function addMoveCommand(parent: Command, cli: Cli): void {
   const command = parent
     .command("move")
     .summary("move a batch within the queue of its lane")
-    .description("Moves a batch that waits within the queue of its lane. The running one stays.")
-    .argument("<batch>", "a batch's id, or its first characters")
-    .addOption(new Option("--front", "it is the next one").conflicts(["back", "before"]))
-    .addOption(new Option("--back", "it is the last one").conflicts("before"))
-    .option("--before <batch>", "it comes just before that one");
+    .description("Move a waiting batch within the queue of its lane. The active batch stays.")
+    .argument("<batch>", ABOUT_BATCH)
+    .addOption(new Option("--front", "to the front of the queue").conflicts(["back", "before"]))
+    .addOption(new Option("--back", "to the end of the queue").conflicts("before"))
+    .option("--before <batch>", "just before this batch");
   addActFlags(command).action(async (id: string) => {
     cli.finish(await move(cli, id, readSubFlags<MoveFlags>(command)));
   });
   addExamples(command, [
-    ["sluice lanes move b-k3x --front", "the next one"],
-    ["sluice lanes move b-k3x --before b-9fq", "just before another one"],
+    ["sluice lanes move b-k3x --front", "run it next"],
+    ["sluice lanes move b-k3x --before b-9fq", "just before another batch"],
   ]);
 }
 
 function lanes(cli: Cli, flags: CommonFlags): Promise<number> {
   return withStore(cli, flags, [], async ({ store }) => {
-    const found: LaneFacts[] = [];
-    for (const view of await store.listLanes()) found.push(await readLane(store, view));
-    if (flags.json === true) for (const one of found) cli.out.line(formatJson(viewLane(one)));
-    else if (found.length === 0) cli.err.line("no lane has an unfinished batch");
-    else for (const line of renderLanes(found, cli.out)) cli.out.line(line);
+    const listed: ListedLane[] = [];
+    for (const facts of await store.listLanes()) {
+      const holder = facts.holder === null ? null : await store.getBatch(facts.holder);
+      const progress = holder === null ? null : describeHolder(holder);
+      listed.push({ view: viewLane(facts, holder), progress });
+    }
+    if (flags.json === true) for (const { view } of listed) cli.out.line(formatJson(view));
+    else if (listed.length === 0) cli.err.line("no lane has an unfinished batch");
+    else for (const line of renderLanes(listed, cli.out)) cli.out.line(line);
     return EXIT.ok;
   });
 }
 
-async function readLane(store: Store, view: LaneView): Promise<LaneFacts> {
-  return { view, holder: view.holder === null ? null : await store.getBatch(view.holder) };
+/** "running 34%, step 2 of 3, pages" */
+function describeHolder(batch: BatchSnapshot): string {
+  const { state, counts, cancel, pause } = batch;
+  const share = formatPercent(countRun(counts), counts.planned);
+  const word = cancel !== null ? "being cancelled" : pause !== null ? `${state}, paused` : state;
+  const step = describeStepTurn(batch);
+  return `${word}${counts.planned === 0 ? "" : ` ${share}`}${step === null ? "" : `, ${step}`}`;
 }
 
 function show(cli: Cli, lane: string, flags: CommonFlags): Promise<number> {
   return withStore(cli, flags, [], async ({ store }) => {
     await new Operator(store, cli.clock).checkTarget({ lane });
-    const queue = await readQueue(store, lane);
-    const view = (await store.listLanes()).find((one) => one.lane === lane);
+    const queue = await readQueue(store, lane, cli.clock.wallMs());
+    const facts = (await store.listLanes()).find((one) => one.lane === lane);
     if (flags.json === true) {
-      for (const one of queue) cli.out.line(formatJson(viewQueued(one, cli.clock.wallMs())));
+      for (const one of queue) cli.out.line(formatJson(one));
       return EXIT.ok;
     }
-    if (view === undefined || queue.length === 0) {
-      cli.err.line(`no batch of lane ${makeInert(lane)} is unfinished`);
+    if (facts === undefined || queue.length === 0) {
+      cli.err.line(`lane ${makeInert(lane)} has no unfinished batch`);
       return EXIT.ok;
     }
     const shown = queue.slice(0, QUEUE_SHOWN_MAX);
-    for (const line of renderQueue(view, shown, cli.out)) cli.out.line(line);
+    for (const line of renderQueue(facts, shown, cli.out)) cli.out.line(line);
     const more = queue.length - shown.length;
     if (more > 0)
       cli.err.line(`and ${countNoun(more, "batch", "batches")} more: --json shows them`);
@@ -153,21 +158,25 @@ function show(cli: Cli, lane: string, flags: CommonFlags): Promise<number> {
   });
 }
 
-/** The holder, then those that wait in their order, then those that were taken out. */
-async function readQueue(store: Store, lane: string): Promise<readonly QueuedBatch[]> {
+/** The holder, then those that wait in their order, then those that were parked. */
+async function readQueue(
+  store: Store,
+  lane: string,
+  wallMs: number,
+): Promise<readonly QueuedView[]> {
   const batches = await store.listBatches({ lane, states: UNFINISHED, limit: QUEUE_MAX });
-  const queue: QueuedBatch[] = [];
+  const queue: QueuedView[] = [];
   for (const batch of batches) {
     const facts = (await store.readWaiting(batch.id, 0))?.batch;
     if (facts === undefined || isEnded(facts.state)) continue;
-    queue.push({ batch, ahead: facts.ahead, why: explainBatch(facts) });
+    queue.push(viewQueued(batch, facts.ahead, explainBatch(facts), wallMs));
   }
   return queue.toSorted((a, b) => rank(a) - rank(b) || a.ahead - b.ahead);
 }
 
-function rank({ batch }: QueuedBatch): number {
-  if (batch.active) return 0;
-  return batch.parked === null ? 1 : 2;
+function rank({ active, parked }: QueuedView): number {
+  if (active) return 0;
+  return parked === null ? 1 : 2;
 }
 
 function setPolicy(cli: Cli, lane: string, policy: string, flags: CommonFlags): Promise<number> {
@@ -181,9 +190,9 @@ function setPolicy(cli: Cli, lane: string, policy: string, flags: CommonFlags): 
 }
 
 const DEEDS: { readonly [Policy in LanePolicy]: string } = {
-  block: "a batch that cannot go on blocks the others",
-  skip: "a batch that cannot go on is skipped until it can",
-  park: "a batch that cannot go on is parked until somebody resumes it",
+  block: "a stuck batch blocks the others",
+  skip: "a stuck batch is skipped until it can continue",
+  park: "a stuck batch is parked until an operator resumes it",
 };
 
 async function move(cli: Cli, id: string, flags: MoveFlags): Promise<number> {
@@ -205,8 +214,4 @@ async function move(cli: Cli, id: string, flags: MoveFlags): Promise<number> {
       cli.out.line(`moved batch ${batch.id} in lane ${makeInert(batch.lane)}: ${ahead} before it`);
     return EXIT.ok;
   });
-}
-
-function viewMoved({ id, lane }: BatchSnapshot, ahead: number): object {
-  return { batch: id, lane, ahead };
 }

@@ -12,14 +12,9 @@ import { addExamples } from "../../flags/command-help.ts";
 import type { CommonFlags } from "../../config/common-flags.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { formatJson, makeInert } from "../../output/inert-text.ts";
-import {
-  describeLimit,
-  formatLimit,
-  renderChanges,
-  renderLimits,
-  viewChange,
-  viewLimits,
-} from "../../views/limit-view.ts";
+import { describeLimit, formatLimit, renderChanges, renderLimits } from "../../render/limits.ts";
+import { viewLimitChange, viewLimits, viewLimitSet } from "../../../views/limit.ts";
+import { addClosedCommand, addCloseCommand, addOpenCommand } from "./limits-keys.ts";
 import { readLimitNumber, readLimitWords, readRate } from "../../flags/limit-words.ts";
 import { readSubFlags, refuseExcess } from "../../flags/sub-command.ts";
 import { withStore } from "../../session/with-store.ts";
@@ -36,10 +31,10 @@ const CHANGES_PAGE = 1_000;
 export function addLimitsCommand(program: Command, cli: Cli): void {
   const command = program
     .command("limits")
-    .summary("list, set and clear caps, weights and rates")
+    .summary("list and change caps, weights, rates and closed keys")
     .description(
-      "Lists the limits that operators have set and those that unfinished batches declare, with how " +
-        "many handler calls of each cap are taken.",
+      "List the limits that operators have set and those that unfinished batches declare, with the " +
+        "number of handler calls in use under each cap",
     )
     .usage("[options]")
     .allowExcessArguments()
@@ -49,39 +44,40 @@ export function addLimitsCommand(program: Command, cli: Cli): void {
     });
   addExamples(command, [
     ["sluice limits", "a table"],
-    ["sluice limits set cap pipeline import 50", "50 handler calls at once, over all workers"],
-    ["sluice limits clear cap pipeline import", "as the pipeline declares it"],
+    ["sluice limits set cap pipeline import 50", "50 concurrent calls in all workers"],
+    ["sluice limits clear cap pipeline import", "back to the pipeline's own cap"],
     ["sluice limits history", "who changed what, and why"],
+    ["sluice limits close fetch example.com --for 2m", "start nothing of a key"],
   ]);
   addSetCommand(command, cli);
   addClearCommand(command, cli);
   addHistoryCommand(command, cli);
+  addClosedCommand(command, cli);
+  addCloseCommand(command, cli);
+  addOpenCommand(command, cli);
 }
 
 /** The reader of the words knows what was meant, which a list of choices does not. */
 const kindArgument = (): Argument =>
-  new Argument("<kind>", "what is limited").choices(LIMIT_KINDS).argParser((value) => value);
+  new Argument("<kind>", "kind of limit").choices(LIMIT_KINDS).argParser((value) => value);
 
 function addSetCommand(parent: Command, cli: Cli): void {
   const command = parent
     .command("set")
-    .summary("set a limit, for all that starts from now on")
+    .summary("set a limit for items that start from now on")
     .description(
-      "Sets a cap (of a batch, a lane or a pipeline), the weight of a tenant, or a rate. It counts " +
-        "until it is cleared, above what the pipeline declares.",
+      "Set the cap of a batch, a lane or a pipeline, the weight of a tenant, or a rate. It replaces " +
+        "the pipeline's own limit until it is cleared.",
     )
     .addArgument(kindArgument())
-    .argument("<words...>", "what it is of, and how much")
-    .option(
-      "--burst <n>",
-      "of a rate: how many at once after a pause (default: those of a second)",
-    );
+    .argument("<words...>", "name and value of the limit, see the examples")
+    .option("--burst <n>", "burst of a rate, in calls (default: the calls of one second)");
   addActFlags(command).action(async (kind: string, words: string[]) => {
     cli.finish(await set(cli, kind, words, readSubFlags<SetFlags>(command)));
   });
   addExamples(command, [
-    ["sluice limits set cap lane case-7 2 --why audit", "2 handler calls at once in a lane"],
-    ["sluice limits set weight import acme 3", "three times as much as the others"],
+    ["sluice limits set cap lane case-7 2 --why audit", "2 concurrent handler calls in a lane"],
+    ["sluice limits set weight import acme 3", "three times the share of other tenants"],
     ["sluice limits set rate portal north 5/s --burst 10", "5 calls a second for one key"],
   ]);
 }
@@ -89,10 +85,10 @@ function addSetCommand(parent: Command, cli: Cli): void {
 function addClearCommand(parent: Command, cli: Cli): void {
   const command = parent
     .command("clear")
-    .summary("take a limit away: what the pipeline declares counts again")
-    .description("Takes away what an operator has set. What the pipeline declares counts again.")
+    .summary("clear a limit that an operator set")
+    .description("Clear a limit that an operator set. The pipeline's own limit applies again.")
     .addArgument(kindArgument())
-    .argument("<words...>", "what it is of");
+    .argument("<words...>", "name of the limit, see the examples");
   addActFlags(command).action(async (kind: string, words: string[]) => {
     cli.finish(await clear(cli, kind, words, readSubFlags<ActFlags>(command)));
   });
@@ -105,12 +101,12 @@ function addClearCommand(parent: Command, cli: Cli): void {
 function addHistoryCommand(parent: Command, cli: Cli): void {
   const command = parent
     .command("history")
-    .summary("who set and cleared which limits, and why")
-    .description("Lists every change of a limit by an operator, the oldest first.")
+    .summary("list changes of limits: who, when and why")
+    .description("List every change of a limit by an operator, oldest first")
     .action(async () => {
       cli.finish(await history(cli, readSubFlags<CommonFlags>(command)));
     });
-  addExamples(command, [["sluice limits history --json", "one JSON object a line"]]);
+  addExamples(command, [["sluice limits history --json", "one JSON object per line"]]);
 }
 
 function list(cli: Cli, flags: CommonFlags): Promise<number> {
@@ -132,7 +128,7 @@ function set(cli: Cli, kind: string, words: readonly string[], flags: SetFlags):
   const [word = ""] = rest;
   if (target.kind !== "rate" && flags.burst !== undefined) {
     throw new SluiceError("USAGE", `a ${target.kind} has no burst`, {
-      hint: "Leave --burst out; it belongs to a rate.",
+      hint: "Leave --burst out: only a rate has one.",
     });
   }
   const value = target.kind === "rate" ? readRate(word, flags.burst) : readLimitNumber(word);
@@ -153,7 +149,7 @@ function change(
     const target = await findTarget(store, named);
     const request = { ...target, value };
     const changed = await new Operator(store, cli.clock).setLimit(request, readActOptions(flags));
-    if (flags.json === true) cli.out.line(formatJson({ ...request, changed }));
+    if (flags.json === true) cli.out.line(formatJson(viewLimitSet(target, value, changed)));
     else cli.out.line(makeInert(describeChange(target, value, changed)));
     return EXIT.ok;
   });
@@ -177,17 +173,18 @@ function history(cli: Cli, flags: CommonFlags): Promise<number> {
   return withStore(cli, flags, [], async ({ store }) => {
     let shown = 0;
     for (let after = 0; !cli.out.closed; ) {
-      const changes = await store.listLimitChanges(after, CHANGES_PAGE);
+      const page = await store.listLimitChanges(after, CHANGES_PAGE);
+      const changes = page.map(viewLimitChange);
       const last = changes.at(-1);
       if (last === undefined) break;
       after = last.seq;
       const [titles = "", ...rows] = renderChanges(changes, cli.out);
       if (flags.json === true) {
-        for (const one of changes) cli.out.line(formatJson(viewChange(one)));
+        for (const one of changes) cli.out.line(formatJson(one));
       } else for (const line of shown === 0 ? [titles, ...rows] : rows) cli.out.line(line);
       shown += changes.length;
     }
-    if (shown === 0 && flags.json !== true) cli.err.line("nobody has set a limit");
+    if (shown === 0 && flags.json !== true) cli.err.line("no operator has set a limit");
     return EXIT.ok;
   });
 }

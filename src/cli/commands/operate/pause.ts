@@ -1,10 +1,11 @@
-/** `sluice pause` and `sluice resume`: nothing more is started, until somebody goes on with it. */
+/** `sluice pause` and `sluice resume`. */
 import type { Command } from "commander";
 import type { PauseFacts } from "../../../core/batch/why.ts";
-import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
 import { Operator } from "../../../runtime/engine/operator.ts";
 import { addActFlags, readActOptions } from "../../flags/act-flags.ts";
-import { describeWho, readHold } from "../../views/batch-hold.ts";
+import { viewPaused, viewResumed } from "../../../views/act.ts";
+import { describeWho } from "../../../views/hold.ts";
+import { readHold } from "../../session/read-hold.ts";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";
 import { EXIT } from "../../output/exit-codes.ts";
@@ -27,18 +28,18 @@ export function addPauseCommand(program: Command, cli: Cli): void {
   const command = addTargetFlags(
     program
       .command("pause")
-      .summary("start nothing more of a batch, a lane or a pipeline")
+      .summary("pause a batch, a lane or a pipeline")
       .description(
-        "Nothing more of a batch, a lane or a pipeline is started until `sluice resume`. What workers " +
-          "have in hand is finished; with --now they are told to give it back.",
+        "Start nothing more of a batch, a lane or a pipeline until `sluice resume`. Running items finish; " +
+          "with --now, workers give them back.",
       ),
-  ).option("--now", "also give back what is in hand");
+  ).option("--now", "stop running items instead of finishing them");
   addActFlags(command).action(async (id: string | undefined) => {
     cli.finish(await pause(cli, id, command.optsWithGlobals<PauseFlags>()));
   });
   addExamples(command, [
     ["sluice pause b-k3x", "one batch"],
-    ["sluice pause --lane case-7 --why audit", "a lane, with a reason for the others"],
+    ["sluice pause --lane case-7 --why audit", "a lane, with a reason"],
     ["sluice pause --pipeline import --now", "all batches of a pipeline, at once"],
   ]);
 }
@@ -47,10 +48,8 @@ export function addResumeCommand(program: Command, cli: Cli): void {
   const command = addTargetFlags(
     program
       .command("resume")
-      .summary("go on with what was paused or parked")
-      .description(
-        "Goes on with a batch, a lane or a pipeline that was paused, or a parked batch.",
-      ),
+      .summary("resume a paused or parked batch, lane or pipeline")
+      .description("Resume a paused batch, lane or pipeline, or a parked batch"),
   );
   addActFlags(command).action(async (id: string | undefined) => {
     cli.finish(await resume(cli, id, command.optsWithGlobals<TargetFlags>()));
@@ -69,14 +68,14 @@ function pause(cli: Cli, id: string | undefined, flags: PauseFlags): Promise<num
     const operator = new Operator(store, cli.clock);
     const changed = await operator.pause(target, { ...readActOptions(flags), mode });
     if (flags.json === true) {
-      cli.out.line(formatJson({ ...target, paused: true, changed, mode: changed ? mode : null }));
+      cli.out.line(formatJson(viewPaused(target, mode, changed)));
       return EXIT.ok;
     }
-    const hands = mode === "now" ? "what is in hand is given back" : "what is in hand is finished";
+    const running = mode === "now" ? "workers give running items back" : "running items finish";
     cli.out.line(
       changed
-        ? `paused ${makeInert(nameTarget(target))}: ${hands}, and nothing more is started`
-        : `${makeInert(nameTarget(target))} was paused before; that pause stands`,
+        ? `paused ${makeInert(nameTarget(target))}: ${running}, and nothing more starts`
+        : `${makeInert(nameTarget(target))} was paused before; that pause still applies`,
     );
     return EXIT.ok;
   });
@@ -91,7 +90,7 @@ function resume(cli: Cli, id: string | undefined, flags: TargetFlags): Promise<n
     const batch = "batch" in target ? await store.getBatch(target.batch) : null;
     const hold = batch === null ? null : (await readHold(store, batch)).text;
     if (flags.json === true) {
-      cli.out.line(formatJson({ ...target, paused: hasPause(batch), changed, waits: hold }));
+      cli.out.line(formatJson(viewResumed(target, batch, hold, changed)));
       return EXIT.ok;
     }
     const name = makeInert(nameTarget(target));
@@ -99,18 +98,14 @@ function resume(cli: Cli, id: string | undefined, flags: TargetFlags): Promise<n
     cli.out.line(changed ? `resumed ${name}` : `${name} ${not}`);
     const wider = batch?.pause ?? null;
     if (wider !== null) adviseWider(cli, parts, wider);
-    else if (hold !== null) cli.err.line(`it goes on later: ${makeInert(hold)}`);
+    else if (hold !== null) cli.err.line(`it continues later: ${makeInert(hold)}`);
     return EXIT.ok;
   });
 }
 
-function hasPause(batch: BatchSnapshot | null): boolean {
-  return batch !== null && batch.pause !== null;
-}
-
-/** A batch under a paused lane or pipeline is not helped by resuming the batch. */
+/** Resuming a batch does not resume its paused lane or pipeline. */
 function adviseWider({ err }: Cli, { config }: StoreLook, held: PauseFacts): void {
   const command = ["sluice", "resume", `--${held.scope}`, held.name, ...config.storeFlag];
-  err.line(`its ${held.scope} is still paused by ${makeInert(describeWho(held))}. To go on:`);
+  err.line(`its ${held.scope} is still paused by ${makeInert(describeWho(held))}. To resume it:`);
   err.line(err.colours.cyan(`  ${quoteCommand(command)}`));
 }

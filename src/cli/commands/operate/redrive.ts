@@ -4,10 +4,14 @@ import { isEnded } from "../../../core/batch/batch.ts";
 import { SluiceError } from "../../../core/base/errors.ts";
 import type { BatchFacts } from "../../../core/batch/why.ts";
 import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
-import type { RedriveResult } from "../../../ports/store/operator-store.ts";
 import { Operator, type RedriveOptions } from "../../../runtime/engine/operator.ts";
 import { type ActFlags, addActFlags, addYesFlag, readActOptions } from "../../flags/act-flags.ts";
-import { nameHold, readHold } from "../../views/batch-hold.ts";
+import { nameHold } from "../../render/batch-words.ts";
+import { readHold } from "../../session/read-hold.ts";
+import { type Redriven, viewRedriven } from "../../../views/act.ts";
+import { ABOUT_BATCH } from "../../flags/batch-id.ts";
+import { addLimitFlag, readLimitFlag } from "../../flags/limit-flag.ts";
+import { readRate } from "../../flags/limit-words.ts";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";
 import { readNumber } from "../../config/config.ts";
@@ -32,9 +36,6 @@ interface RedriveFlags extends ActFlags, LetterFlags {
   readonly dryRun?: boolean;
 }
 
-type Redriven = RedriveResult & { readonly kind: "done" };
-
-const LIMIT_MAX = 1_000_000_000;
 const RATE_MAX = 1_000_000;
 
 export function addRedriveCommand(program: Command, cli: Cli): void {
@@ -42,57 +43,60 @@ export function addRedriveCommand(program: Command, cli: Cli): void {
     .command("redrive")
     .summary("put dead letters back to work")
     .description(
-      "Puts dead letters of a batch back to work, all or those that match every filter. An ended batch " +
-        "is reopened by it, at the head of its lane, and ends again when they are done. Discarded " +
-        "ones stay where they are.",
+      "Put the dead letters of a batch back to work: all, or those that match every filter. This reopens " +
+        "an ended batch at the front of its lane. Discarded dead letters stay as they are.",
     )
-    .argument("<batch>", "a batch's id, or its first characters");
-  addLetterFlags(command)
-    .option("--limit <n>", "at most this many")
-    .option("--rate <n>", "so many items a second (default: all at once)")
-    .option("--with-cancelled", "also what an early end cancelled")
-    .option("--dry-run", "only say how many would go");
+    .argument("<batch>", ABOUT_BATCH);
+  addLimitFlag(addLetterFlags(command), "dead letters")
+    .option("--rate <rate>", "rate of the items: 5/s, 30/min or 100/h (default: all at once)")
+    .option("--with-cancelled", "also items that were cancelled by an early end")
+    .option("--dry-run", "show what would be done, and change nothing");
   addYesFlag(addActFlags(command)).action(async (id: string) => {
     cli.finish(await redrive(cli, id, command.optsWithGlobals<RedriveFlags>()));
   });
   addExamples(command, [
-    ["sluice redrive b-k3x --dry-run", "how many would go"],
-    ["sluice redrive b-k3x --code TIMEOUT --rate 5", "five a second"],
-    ["sluice redrive b-k3x --item 17 --yes", "one item, without a question"],
-    ["sluice redrive b-k3x --with-cancelled", "go on with a cancelled batch"],
+    ["sluice redrive b-k3x --dry-run", "the number of dead letters"],
+    ["sluice redrive b-k3x --code TIMEOUT --rate 5/s", "five per second"],
+    ["sluice redrive b-k3x --item 17 --yes", "one item, without confirmation"],
+    ["sluice redrive b-k3x --with-cancelled", "continue a cancelled batch"],
   ]);
 }
 
 function redrive(cli: Cli, id: string, flags: RedriveFlags): Promise<number> {
   checkLetterFlags(flags);
-  const perSecond = readRate(flags.rate);
-  const numbers = [{ name: "--limit", given: flags.limit, max: LIMIT_MAX }];
-  return withBatch(cli, id, flags, numbers, async (batch, { store, config }) => {
-    const ceiling = readNumber(flags.limit);
-    const options: RedriveOptions = {
-      ...readActOptions(flags),
-      ...readLetterFilter(batch, flags),
-      ...(ceiling === undefined ? {} : { ceiling }),
-      ...(perSecond === undefined ? {} : { perSecond }),
-      withCancelled: flags.withCancelled === true,
-    };
-    const operator = new Operator(store, cli.clock);
-    const planned = await operator.redrive(batch.id, { ...options, dryRun: true });
-    const isDry = flags.dryRun === true;
-    if (!isDry && isEnded(batch.state)) {
-      await confirmAct(cli, flags, describeQuestion(batch, planned));
-    }
-    const result = isDry ? planned : await operator.redrive(batch.id, options);
-    const { text: hold, facts } = await readHold(store, result.batch);
-    if (flags.json === true) cli.out.line(formatJson(viewRedriven(result, isDry, hold, facts)));
-    else {
-      printRedriven(cli, result, isDry, perSecond);
-      if (!isDry && result.redriven + result.revived > 0) {
-        cli.err.line(makeInert(describeNext(facts, hold, config.storeFlag)));
+  const perSecond = readPerSecond(flags.rate);
+  return withBatch(
+    cli,
+    id,
+    flags,
+    [readLimitFlag(flags.limit)],
+    async (batch, { store, config }) => {
+      const ceiling = readNumber(flags.limit);
+      const options: RedriveOptions = {
+        ...readActOptions(flags),
+        ...readLetterFilter(batch, flags),
+        ...(ceiling === undefined ? {} : { ceiling }),
+        ...(perSecond === undefined ? {} : { perSecond }),
+        withCancelled: flags.withCancelled === true,
+      };
+      const operator = new Operator(store, cli.clock);
+      const planned = await operator.redrive(batch.id, { ...options, dryRun: true });
+      const isDry = flags.dryRun === true;
+      if (!isDry && isEnded(batch.state)) {
+        await confirmAct(cli, flags, describeQuestion(batch, planned));
       }
-    }
-    return EXIT.ok;
-  });
+      const result = isDry ? planned : await operator.redrive(batch.id, options);
+      const { text: hold, facts } = await readHold(store, result.batch);
+      if (flags.json === true) cli.out.line(formatJson(viewRedriven(result, isDry, hold, facts)));
+      else {
+        printRedriven(cli, result, isDry, perSecond);
+        if (!isDry && result.redriven + result.revived > 0) {
+          cli.err.line(makeInert(describeNext(facts, hold, config.storeFlag)));
+        }
+      }
+      return EXIT.ok;
+    },
+  );
 }
 
 function describeQuestion({ id, state }: BatchSnapshot, planned: Redriven): string {
@@ -105,26 +109,6 @@ function describeParts({ redriven, revived }: Redriven): string {
     ...(redriven > 0 || revived === 0 ? [countNoun(redriven, "dead letter")] : []),
     ...(revived > 0 ? [countNoun(revived, "cancelled item")] : []),
   ].join(" and ");
-}
-
-function viewRedriven(
-  { batch, redriven, revived, busy, left }: Redriven,
-  dryRun: boolean,
-  waits: string | null,
-  facts: BatchFacts | null,
-): object {
-  return {
-    batch: batch.id,
-    dryRun,
-    redriven,
-    revived,
-    busy,
-    left,
-    state: batch.state,
-    drive: batch.drive,
-    hasWorker: facts?.hasWorker ?? false,
-    waits,
-  };
 }
 
 function printRedriven(
@@ -155,16 +139,16 @@ function describeNext(
   storeFlag: readonly string[],
 ): string {
   if (hold !== null) return `next: it ${nameHold(hold)}`;
-  if (facts?.hasWorker === true) return "next: a worker has its pipeline and goes on by itself";
+  if (facts?.hasWorker === true) return "next: a worker has its pipeline and continues it";
   const where = storeFlag.length === 0 ? "" : ` ${quoteCommand(storeFlag)}`;
-  return `next: it needs a worker, as none has its pipeline: sluice work <pipeline.ts>${where}`;
+  return `next: no worker has its pipeline. Start one: sluice work <pipeline.ts>${where}`;
 }
 
-function readRate(text: string | undefined): number | undefined {
+function readPerSecond(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  const rate = /^\d+(\.\d+)?$/.test(text) ? Number(text) : 0;
-  if (rate > 0 && rate <= RATE_MAX) return rate;
-  throw new SluiceError("USAGE", `--rate ${JSON.stringify(text)} is no rate`, {
-    hint: `Give items a second, above 0 and up to ${formatCount(RATE_MAX)}, for example 5 or 0.5.`,
+  const { perSecond } = readRate(text, undefined);
+  if (perSecond > 0 && perSecond <= RATE_MAX) return perSecond;
+  throw new SluiceError("USAGE", `--rate ${JSON.stringify(text)} is out of range`, {
+    hint: `Give a rate above 0 and up to ${formatCount(RATE_MAX)}/s, for example 5/s or 30/min.`,
   });
 }

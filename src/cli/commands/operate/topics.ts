@@ -14,8 +14,13 @@ import { readNumber } from "../../config/config.ts";
 import { confirmAct } from "../../output/confirm.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { formatJson, makeInert } from "../../output/inert-text.ts";
+import { addYesFlag } from "../../flags/act-flags.ts";
+import { addLimitFlag, readLimitFlag, TABLE_LIMIT } from "../../flags/limit-flag.ts";
 import { readSubFlags, refuseExcess } from "../../flags/sub-command.ts";
-import { renderMessages, renderTopics } from "../../views/topic-view.ts";
+import { viewForgotten } from "../../../views/delivery.ts";
+import { viewRewound, viewTopic } from "../../../views/topic.ts";
+import { addDiscardCommand, addRetryCommand, addUndeliveredCommand } from "./topics-undelivered.ts";
+import { renderMessages, renderTopics } from "../../render/topics.ts";
 import { withStore } from "../../session/with-store.ts";
 
 interface ReadFlags extends CommonFlags {
@@ -25,7 +30,7 @@ interface ReadFlags extends CommonFlags {
 }
 
 interface RewindFlags extends CommonFlags {
-  readonly to?: string;
+  readonly from?: string;
   readonly yes?: boolean;
 }
 
@@ -33,17 +38,16 @@ interface ForgetFlags extends CommonFlags {
   readonly yes?: boolean;
 }
 
-const TABLE_LIMIT = 100;
-const LIMIT_MAX = 1_000_000_000;
+const ABOUT_FROM = "position of the first message";
 const PAGE = 1_000;
 
 export function addTopicsCommand(program: Command, cli: Cli): void {
   const command = program
     .command("topics")
-    .summary("list topics: their messages, groups and lag")
+    .summary("list topics, read messages, retry undelivered events")
     .description(
-      "Lists the topics that have messages or groups of consumers: how many messages are kept, how " +
-        "far each group has come, and how many it has before it.",
+      "List the topics that have messages or groups of consumers: the number of messages kept, and " +
+        "each group's position and lag",
     )
     .usage("[options]")
     .allowExcessArguments()
@@ -53,71 +57,79 @@ export function addTopicsCommand(program: Command, cli: Cli): void {
     });
   addExamples(command, [
     ["sluice topics", "a table"],
-    ["sluice topics read email --limit 10", "the oldest messages that are kept"],
-    ["sluice topics read email --group mailer", "what a group has before it"],
-    ["sluice topics rewind email mailer --to 1", "hand it everything once more"],
+    ["sluice topics read email --limit 10", "the oldest messages"],
+    ["sluice topics read email --group mailer", "messages that a group has not acknowledged"],
+    ["sluice topics rewind email mailer --from 1", "deliver all messages again"],
+    ["sluice topics undelivered", "events and messages that were given up"],
   ]);
   addReadCommand(command, cli);
   addRewindCommand(command, cli);
   addForgetCommand(command, cli);
+  addUndeliveredCommand(command, cli);
+  addRetryCommand(command, cli);
+  addDiscardCommand(command, cli);
 }
 
 function addReadCommand(parent: Command, cli: Cli): void {
   const command = parent
     .command("read")
-    .summary("the messages of a topic, oldest first")
-    .description("Shows messages of a topic. Nothing is acknowledged by looking.")
-    .argument("<topic>", "the name of a topic")
-    .option("--group <group>", "what this group has before it")
-    .addOption(new Option("--from <position>", "from this position on").conflicts("group"))
-    .option("--limit <n>", `at most this many (default: ${TABLE_LIMIT}, with --json all)`)
-    .action(async (topic: string) => {
+    .summary("show the messages of a topic, oldest first")
+    .description("Show the messages of a topic, oldest first. Acknowledges nothing.")
+    .argument("<topic>", "name of the topic")
+    .option("--group <group>", "only messages that this group has not acknowledged")
+    .addOption(new Option("--from <position>", ABOUT_FROM).conflicts("group"));
+  addLimitFlag(command, "messages", `${TABLE_LIMIT}, with --json all`).action(
+    async (topic: string) => {
       cli.finish(await read(cli, topic, readSubFlags<ReadFlags>(command)));
-    });
+    },
+  );
   addExamples(command, [
-    ["sluice topics read email --json", "one JSON object a line"],
-    ["sluice topics read email --from 12 --limit 5", "a few from the middle"],
+    ["sluice topics read email --json", "one JSON object per line"],
+    ["sluice topics read email --from 12 --limit 5", "five messages"],
   ]);
 }
 
 function addRewindCommand(parent: Command, cli: Cli): void {
   const command = parent
     .command("rewind")
-    .summary("hand a group messages once more")
+    .summary("deliver messages to a group again")
     .description(
-      "Moves a group back, so that everything from a position on is handed over once more, with the " +
-        "same ids.",
+      "Move a group back: it gets all messages from a position again, with the same ids. Asks for " +
+        "confirmation.",
     )
-    .argument("<topic>", "the name of a topic")
-    .argument("<group>", "the name of a group")
-    .requiredOption("--to <position>", "the first message to come again; 1 for all that are kept")
-    .option("--yes", "do not ask")
-    .action(async (topic: string, group: string) => {
-      cli.finish(await rewind(cli, topic, group, readSubFlags<RewindFlags>(command)));
-    });
-  addExamples(command, [["sluice topics rewind email mailer --to 1200", "from there on"]]);
+    .argument("<topic>", "name of the topic")
+    .argument("<group>", "name of the group")
+    .requiredOption("--from <position>", `${ABOUT_FROM}; 1 for all`);
+  addYesFlag(command).action(async (topic: string, group: string) => {
+    cli.finish(await rewind(cli, topic, group, readSubFlags<RewindFlags>(command)));
+  });
+  addExamples(command, [
+    ["sluice topics rewind email mailer --from 1200", "messages from position 1200"],
+  ]);
 }
 
 function addForgetCommand(parent: Command, cli: Cli): void {
   const command = parent
     .command("forget")
-    .summary("forget a group that will not come again")
+    .summary("forget a group or a subscriber that is not used any more")
     .description(
-      "Forgets how far a group has come, with its undelivered letters: retention owes it nothing any " +
-        "more.",
+      "Forget a group of a topic, or without <group> a subscriber of events: its position and its " +
+        "undelivered messages. Retention keeps nothing for it any more. Asks for confirmation.",
     )
-    .argument("<topic>", "the name of a topic")
-    .argument("<group>", "the name of a group")
-    .option("--yes", "do not ask")
-    .action(async (topic: string, group: string) => {
-      cli.finish(await forget(cli, topic, group, readSubFlags<ForgetFlags>(command)));
-    });
-  addExamples(command, [["sluice topics forget email mailer --yes", "it will not come again"]]);
+    .argument("<name>", "name of the topic, or of the subscriber")
+    .argument("[group]", "name of the group");
+  addYesFlag(command).action(async (name: string, group: string | undefined) => {
+    cli.finish(await forget(cli, name, group, readSubFlags<ForgetFlags>(command)));
+  });
+  addExamples(command, [
+    ["sluice topics forget email mailer --yes", "a group"],
+    ["sluice topics forget ops --yes", "a subscriber"],
+  ]);
 }
 
 function topics(cli: Cli, flags: CommonFlags): Promise<number> {
   return withStore(cli, flags, [], async ({ store }) => {
-    const found = await store.listTopics();
+    const found = (await store.listTopics()).map(viewTopic);
     if (flags.json === true) for (const view of found) cli.out.line(formatJson(view));
     else if (found.length === 0) cli.err.line("no topic has messages or groups");
     else for (const line of renderTopics(found, cli.out)) cli.out.line(line);
@@ -128,7 +140,7 @@ function topics(cli: Cli, flags: CommonFlags): Promise<number> {
 function read(cli: Cli, topic: string, flags: ReadFlags): Promise<number> {
   const numbers = [
     { name: "--from", given: flags.from, max: Number.MAX_SAFE_INTEGER },
-    { name: "--limit", given: flags.limit, max: LIMIT_MAX },
+    readLimitFlag(flags.limit),
   ];
   return withStore(cli, flags, numbers, async ({ store }) => {
     const view = await findTopic(store, topic);
@@ -186,26 +198,41 @@ async function printTable(
 }
 
 function rewind(cli: Cli, topic: string, group: string, flags: RewindFlags): Promise<number> {
-  const numbers = [{ name: "--to", given: flags.to, max: Number.MAX_SAFE_INTEGER }];
+  const numbers = [{ name: "--from", given: flags.from, max: Number.MAX_SAFE_INTEGER }];
   return withStore(cli, flags, numbers, async ({ store }) => {
     findGroup(await findTopic(store, topic), group);
-    const to = readNumber(flags.to) ?? 1;
-    await confirmAct(cli, flags, `Hand ${group} the messages of ${topic} from ${to} on once more?`);
-    await store.rewindReader(nameGroupReader(topic, group), Math.max(0, to - 1));
-    const { position, lag } = findGroup(await findTopic(store, topic), group);
-    if (flags.json === true) cli.out.line(formatJson({ topic, group, position, lag }));
-    else cli.out.line(`rewound  ${makeInert(group)} of ${makeInert(topic)}: ${lag} before it`);
+    const from = readNumber(flags.from) ?? 1;
+    await confirmAct(
+      cli,
+      flags,
+      `Deliver the messages of ${topic} from position ${from} to ${group} again?`,
+    );
+    await store.rewindReader(nameGroupReader(topic, group), Math.max(0, from - 1));
+    const view = viewRewound(topic, findGroup(await findTopic(store, topic), group));
+    if (flags.json === true) cli.out.line(formatJson(view));
+    else cli.out.line(`rewound  ${makeInert(group)} of ${makeInert(topic)}, lag ${view.lag}`);
     return EXIT.ok;
   });
 }
 
-function forget(cli: Cli, topic: string, group: string, flags: ForgetFlags): Promise<number> {
+function forget(
+  cli: Cli,
+  name: string,
+  group: string | undefined,
+  flags: ForgetFlags,
+): Promise<number> {
   return withStore(cli, flags, [], async ({ store }) => {
-    findGroup(await findTopic(store, topic), group);
-    await confirmAct(cli, flags, `Forget the group ${group} of ${topic} with all of its letters?`);
-    await store.forgetReader(nameGroupReader(topic, group));
-    if (flags.json === true) cli.out.line(formatJson({ topic, group, done: "forgotten" }));
-    else cli.out.line(`forgotten  ${makeInert(group)} of ${makeInert(topic)}`);
+    if (group !== undefined) findGroup(await findTopic(store, name), group);
+    const what = group === undefined ? `subscriber ${name}` : `group ${group} of ${name}`;
+    await confirmAct(cli, flags, `Forget the ${what} and all it has not received?`);
+    const reader = group === undefined ? name : nameGroupReader(name, group);
+    if (!(await store.forgetReader(reader)) && group === undefined) {
+      throw new SluiceError("NO_SUBSCRIBER", `this store has no subscriber ${name}`, {
+        hint: "A subscriber has its name in notify of the configuration, or in engine.subscribe.",
+      });
+    }
+    if (flags.json === true) cli.out.line(formatJson(viewForgotten(reader)));
+    else cli.out.line(`forgotten  ${makeInert(what)}`);
     return EXIT.ok;
   });
 }

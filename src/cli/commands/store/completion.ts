@@ -9,11 +9,11 @@ import { EXIT } from "../../output/exit-codes.ts";
 export function addCompletionCommand(program: Command, cli: Cli): void {
   const command = program
     .command("completion")
-    .summary("print a completion script for your shell")
+    .summary("print a completion script for a shell")
     .description(
-      "Prints a script that completes commands, options, batch ids, lanes and pipelines.",
+      "Print a script that completes commands, options, batch ids, lanes, pipelines and topics",
     )
-    .addArgument(new Argument("<shell>", "which shell").choices(SHELLS))
+    .addArgument(new Argument("<shell>", "shell to complete in").choices(SHELLS))
     .action((shell: Shell) => {
       cli.out.draw(writeCompletion(shell, readCommandTree(program)));
       cli.finish(EXIT.ok);

@@ -5,6 +5,7 @@ import type { Clock } from "../../../ports/clock.ts";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";
 import type { CommonFlags } from "../../config/common-flags.ts";
+import { viewCheck } from "../../../views/store.ts";
 import { loadConfig } from "../../config/config.ts";
 import { renderCheck } from "../../doctor/doctor-check.ts";
 import { checkMachine } from "../../doctor/doctor-machine.ts";
@@ -19,13 +20,13 @@ export function addDoctorCommand(program: Command, cli: Cli): void {
     .command("doctor")
     .summary("check this machine and the store")
     .description(
-      "Checks versions, clocks, the store and who works on it, and changes no batch. Exits 1 if something " +
-        "is bad.",
+      "Check versions, clocks, the store and its workers, without changing anything. Exits with 1 if a " +
+        "check is bad.",
     )
     .action(async () => {
       cli.finish(await doctor(cli, command.optsWithGlobals<CommonFlags>()));
     });
-  addExamples(command, [["sluice doctor", "before anything else"]]);
+  addExamples(command, [["sluice doctor", "all checks"]]);
 }
 
 async function doctor(cli: Cli, flags: CommonFlags): Promise<number> {
@@ -36,7 +37,7 @@ async function doctor(cli: Cli, flags: CommonFlags): Promise<number> {
   if (store.canOpen) checks.push(await checkWorkers(config, cli.clock));
   for (const check of checks) {
     const inert = { ...check, text: makeInert(check.text) };
-    if (flags.json === true) cli.out.line(formatJson(check));
+    if (flags.json === true) cli.out.line(formatJson(viewCheck(check)));
     else for (const line of renderCheck(inert, cli.out)) cli.out.line(line);
   }
   return checks.some(({ level }) => level === "bad") ? EXIT.failed : EXIT.ok;

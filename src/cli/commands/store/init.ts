@@ -17,11 +17,11 @@ import { STARTER_FILES } from "../../completion/starter-files.ts";
 export function addInitCommand(program: Command, cli: Cli): void {
   const command = program
     .command("init")
-    .summary("write a pipeline to begin with")
+    .summary("create a starter pipeline")
     .description(
-      "Writes pipeline.ts and items.jsonl, a starter that runs as it is. Overwrites nothing.",
+      "Write pipeline.ts and items.jsonl, a starter that runs as it is. Overwrites nothing.",
     )
-    .argument("[dir]", "where to", ".")
+    .argument("[dir]", "folder to write to", ".")
     .action(async (folder: string) => {
       cli.finish(await init(cli, folder, command.optsWithGlobals<CommonFlags>()));
     });
@@ -52,7 +52,7 @@ async function init(cli: Cli, folder: string, flags: CommonFlags): Promise<numbe
     quoteCommand(["npm", "install", PACKAGE_FOLDER]),
     "npx sluice run pipeline.ts --input items.jsonl",
   ];
-  err.line("one item is bad on purpose. To run it:");
+  err.line("One item is bad on purpose. To run it:");
   for (const step of steps) err.line(err.colours.cyan(`  ${step}`));
   return EXIT.ok;
 }

@@ -12,16 +12,16 @@ import { showStore } from "../../output/show-path.ts";
 export function addMigrateCommand(program: Command, cli: Cli): void {
   const command = program
     .command("migrate")
-    .summary("make the store, or bring it up to date")
+    .summary("create or upgrade the store")
     .description(
-      "Makes the store if it is not there, and brings it to this version. Any other command does so " +
-        "too, if it may: this one is for a role that may change a server's schema, where workers may not.",
+      "Create the store, or upgrade it to this version. Every command does this if it has the right: use " +
+        "this one as a role that may change a server's schema where workers may not.",
     )
     .action(async () => {
       cli.finish(await migrate(cli, command.optsWithGlobals<CommonFlags>()));
     });
   addExamples(command, [
-    ["sluice migrate --store postgres://owner@db.example/app", "before the workers are upgraded"],
+    ["sluice migrate --store postgres://owner@db.example/app", "before you upgrade workers"],
   ]);
 }
 
