@@ -109,7 +109,7 @@ test("a batch that waits says so in status, in list, when it is submitted, run a
   );
   expect(again.code).toBe(0);
   expect(again.stderr).toContain("waits for its turn in lane case-1, 3 before it");
-  expect(again.stderr).toContain("recorded, and sliced when it is its turn");
+  expect(again.stderr).toContain("recorded; a worker slices it when it is its turn");
   const watcher = work.start(["status", second, "--watch"]);
   await watcher.waitFor(/waits for its turn in lane case-1, 1 before it/);
   const run = work.start([
