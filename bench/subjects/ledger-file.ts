@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { closeSync, openSync, writeSync } from "node:fs";
 import { ITEMS_RECORDED } from "../../dist/core/batch/batch.js";
 import { BlockBuilder } from "../../dist/ledger/format/block.js";
-import { signCheckpoint } from "../../dist/ledger/format/signed-head.js";
+import { signHead } from "../../dist/ledger/format/signed-head.js";
 import { type ExportedRecord, writeExport } from "../../dist/ledger/format/export-line.js";
 import { GrowingTree } from "../../dist/ledger/format/growing-tree.js";
 import type { ItemRecordFacts } from "../../dist/ledger/format/item-record.js";
@@ -18,7 +18,7 @@ import { CHAIN_START, chainRecord } from "../../dist/core/ledger/chain.js";
 
 export const STATES = ["RECEIVED", "VALIDATED", "ARCHIVED", "INDEXED"];
 export const BLOCK_ITEMS = 100;
-const BLOCKS_A_CHECKPOINT = 500;
+const BLOCKS_A_HEAD = 500;
 const BATCH = "b-abcdefghijkl";
 const LANE = "north";
 const AT = "2026-11-16T12:00:00.000Z";
@@ -59,10 +59,10 @@ function* listRecords(records: number, key: SigningKey): Generator<ExportedRecor
     return body;
   };
   const plain = (type: string, data: object): ExportedRecord => {
-    return { body: chain(type, data), block: null, checkpoint: null };
+    return { body: chain(type, data), block: null, signedHead: null };
   };
-  const sign = (): ExportedRecord["checkpoint"] => {
-    const signed = signCheckpoint({ batch: BATCH, tree, head: head.hash, at: AT, previous }, key);
+  const sign = (): ExportedRecord["signedHead"] => {
+    const signed = signHead({ batch: BATCH, tree, head: head.hash, at: AT, previous }, key);
     previous = signed.body;
     return signed;
   };
@@ -87,13 +87,13 @@ function* listRecords(records: number, key: SigningKey): Generator<ExportedRecor
       succeeded: `${chunk * BLOCK_ITEMS}-${end - 1}`,
       block: { number: 1, count, root },
     });
-    const isSigned = chunk % BLOCKS_A_CHECKPOINT === BLOCKS_A_CHECKPOINT - 1;
-    yield { body, block, checkpoint: isSigned ? sign() : null };
+    const isSigned = chunk % BLOCKS_A_HEAD === BLOCKS_A_HEAD - 1;
+    yield { body, block, signedHead: isSigned ? sign() : null };
   }
   const none = { skipped: 0, failed: 0, cancelled: 0, pending: 0 };
   const counts = { planned: items, succeeded: items, ...none };
   yield plain("step.ended", { step: 0, name: "bench", counts });
   yield plain("batch.drained", {});
   const body = chain("batch.ended", { state: "succeeded", drive: 1, counts });
-  yield { body, block: null, checkpoint: sign() };
+  yield { body, block: null, signedHead: sign() };
 }

@@ -287,7 +287,7 @@ CREATE UNIQUE INDEX ledger_block ON ledger_link (batch, step, chunk, fence, bloc
   WHERE block IS NOT NULL;
 
 -- The signed heads of a chain, each with the tree over what it covers: the next one continues it.
-CREATE TABLE ledger_checkpoint (
+CREATE TABLE ledger_head (
   batch INTEGER NOT NULL,
   size INTEGER NOT NULL,               -- how many links of the chain it covers
   body TEXT NOT NULL,

@@ -58,11 +58,11 @@ export const ledgerBugs: readonly Bug[] = [
     after: "const number = (this.#sent = 1);",
   },
   {
-    name: "checkpoints-forked",
-    what: "Two notaries who sign at the same time both have their checkpoint kept.",
+    name: "signed-heads-forked",
+    what: "Two signing jobs that sign at the same time both have their signed head kept.",
     peers: ["agent-bom#4185", "fak#5876"],
     file: "src/adapters/memory/evidence.ts",
-    before: "if ((checkpoints.at(-1)?.size ?? 0) !== afterSize) return false;",
+    before: "if ((signedHeads.at(-1)?.size ?? 0) !== afterSize) return false;",
     after: "void afterSize;",
   },
   {
@@ -73,8 +73,8 @@ export const ledgerBugs: readonly Bug[] = [
     after: "if (this.#signed.has(batch)) return;",
   },
   {
-    name: "checkpoint-names-no-predecessor",
-    what: "A checkpoint that goes on from another one does not say so.",
+    name: "signed-head-names-no-predecessor",
+    what: "A signed head that continues another one does not name it.",
     file: SIGNER,
     before: "previous: last?.body ?? null",
     after: "previous: null",

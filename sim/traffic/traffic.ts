@@ -360,8 +360,8 @@ class Play {
   }
 }
 
-function isSigned({ checkpoints, head }: Batch): boolean {
-  return checkpoints.at(-1)?.size === head.seq;
+function isSigned({ signedHeads, head }: Batch): boolean {
+  return signedHeads.at(-1)?.size === head.seq;
 }
 
 /** Plays traffic that must end right; what a failing test prints says how to see it again. */

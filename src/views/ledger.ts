@@ -3,8 +3,7 @@ import { computeFingerprint, type SigningKey } from "../ledger/format/signing-ke
 import type { BatchSnapshot } from "../ports/store/conductor-store.ts";
 import { type IntactVerdict, isConclusive, type Verdict } from "../ledger/verify/verdict.ts";
 
-export interface IntactView extends Omit<IntactVerdict, "isTrusted" | "checkpoints"> {
-  readonly signedHeads: number;
+export interface IntactView extends Omit<IntactVerdict, "isTrusted"> {
   /** Every signature is by a trusted key. */
   readonly trusted: boolean;
   readonly conclusive: boolean;
@@ -23,13 +22,8 @@ export function viewVerdict(verdict: Verdict): IntactView | BrokenView {
     const { kind, line, record, why } = verdict;
     return { kind, line, record, why, conclusive: false };
   }
-  const { isTrusted, checkpoints, ...facts } = verdict;
-  return {
-    ...facts,
-    signedHeads: checkpoints,
-    trusted: isTrusted,
-    conclusive: isConclusive(verdict),
-  };
+  const { isTrusted, ...facts } = verdict;
+  return { ...facts, trusted: isTrusted, conclusive: isConclusive(verdict) };
 }
 
 export interface ExportView {

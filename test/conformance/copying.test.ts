@@ -90,7 +90,7 @@ test("a copy tells what its original does, and goes on where that stopped", asyn
   const rows = await copyStore(`sqlite:${rig.path}`, place.address, options);
   expect(rows.get("batch")).toBe(5);
   expect(rows.get("ledger_link")).toBe(2);
-  expect(rows.get("ledger_checkpoint")).toBe(2);
+  expect(rows.get("ledger_head")).toBe(2);
   expect(rows.get("ledger_key")).toBe(2);
   expect(rows.get("message")).toBe(3);
 

@@ -1,4 +1,4 @@
-/** Checkpoints go on from each other, keys stay as they came, and what is erased is gone. */
+/** Signed heads go on from each other, keys stay as they came, and what is erased is gone. */
 import { expect } from "vitest";
 import type { LedgerBlock } from "../../src/core/ledger/item-ledger.ts";
 import { nameGroupReader } from "../../src/core/events/reader-name.ts";
@@ -6,7 +6,7 @@ import type { StoredSignedHead } from "../../src/ports/store/ledger-store.ts";
 import { findBreak, readChain } from "../support/ledger-reading.ts";
 import { type Rig, type Rule, steps } from "./rig.ts";
 
-const TOPIC = "ledger.checkpoints";
+const TOPIC = "ledger.heads";
 const ANCHORS = nameGroupReader(TOPIC, "anchors");
 
 const point = (size: number, by = "a"): StoredSignedHead => {
@@ -15,12 +15,12 @@ const point = (size: number, by = "a"): StoredSignedHead => {
 };
 
 export function describeEvidence(rule: Rule): void {
-  describeCheckpoints(rule);
+  describeSignedHeads(rule);
   describeErasing(rule);
 }
 
-function describeCheckpoints(rule: Rule): void {
-  rule("a batch's checkpoints are kept in their order, byte for byte", async ({ rig }) => {
+function describeSignedHeads(rule: Rule): void {
+  rule("a batch's signed heads are kept in their order, byte for byte", async ({ rig }) => {
     const { store } = rig;
     const id = await rig.running([1]);
     const other = await rig.running([1]);
@@ -65,8 +65,8 @@ function describeCheckpoints(rule: Rule): void {
     const [message, ...others] = await store.readMessages(TOPIC, 0, 10);
     const { body, signature } = point(5);
     expect(others).toEqual([]);
-    expect(message).toMatchObject({ id: `${id}/checkpoint/5`, batch: id, topic: TOPIC });
-    expect(JSON.parse(message?.body ?? "")).toEqual({ checkpoint: body, signature });
+    expect(message).toMatchObject({ id: `${id}/head/5`, batch: id, topic: TOPIC });
+    expect(JSON.parse(message?.body ?? "")).toEqual({ head: body, signature });
   });
 
   rule("keys are kept in the order in which they came, each as it came first", async ({ rig }) => {

@@ -15,7 +15,7 @@ test("an export as it was written is intact, to both", async () => {
     fc.asyncProperty(SEED, async (seed) => {
       const builder = drawExport(makeDraw(seed));
       const bytes = toBytes(builder.lines());
-      const anchors = builder.checkpoints.map(({ body }) => body);
+      const anchors = builder.signedHeads.map(({ body }) => body);
       expect(verifyNaively(bytes, { pem: builder.pem, anchors })).toBeNull();
       const verdict = await verifyExport([bytes], { trusted: [builder.pem], anchors });
       expect(verdict).toMatchObject({
@@ -23,7 +23,7 @@ test("an export as it was written is intact, to both", async () => {
         batch: builder.batch,
         records: builder.head.seq,
         items: builder.items,
-        checkpoints: anchors.length,
+        signedHeads: anchors.length,
       });
     }),
     { numRuns: RUNS },
@@ -39,7 +39,7 @@ test("a forged export is judged alike by both", async () => {
       const lines = builder.lines();
       for (let round = 0; round < 10; round++) {
         const bytes = mutate(draw, builder, lines);
-        const anchors = draw(3) === 0 ? builder.checkpoints.map(({ body }) => body) : [];
+        const anchors = draw(3) === 0 ? builder.signedHeads.map(({ body }) => body) : [];
         const naive = verifyNaively(bytes, { pem: builder.pem, anchors });
         const verdict = await verifyExport([bytes], { trusted: [builder.pem], anchors });
         const said = verdict.kind === "broken" ? `${verdict.line}: ${verdict.why}` : null;
@@ -58,9 +58,9 @@ test("whatever stands in the place of a value, both have the same answer and nei
       const draw = makeDraw(seed);
       const builder = drawExport(draw);
       const model = dissect(builder.lines());
-      const { record, checkpoint } = model.entries[draw(model.entries.length)] as Entry;
+      const { record, signedHead } = model.entries[draw(model.entries.length)] as Entry;
       const data = record["data"] as Body;
-      const nests = [record, data, data["counts"] as Body | undefined, checkpoint?.body];
+      const nests = [record, data, data["counts"] as Body | undefined, signedHead?.body];
       const nest = nests.filter((one) => one !== undefined)[draw(2)] ?? data;
       const names = Object.keys(nest);
       const name = names[draw(names.length + 1)] ?? "toString";

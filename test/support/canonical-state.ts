@@ -58,7 +58,7 @@ export interface CanonicalBatch {
   readonly records: readonly StoredRecord[];
   /** With what it tells of items, where it keeps a ledger of them. */
   readonly chain: readonly LedgerLink[];
-  readonly checkpoints: readonly StoredSignedHead[];
+  readonly signedHeads: readonly StoredSignedHead[];
 }
 
 export interface CanonicalState {
@@ -177,7 +177,7 @@ async function readBatch(store: Store, id: string): Promise<CanonicalBatch> {
     steps,
     records: await store.readRecords(id, 0, LIMIT),
     chain: await store.readLedger(id, 0, LIMIT),
-    checkpoints: await store.readSignedHeads(id),
+    signedHeads: await store.readSignedHeads(id),
   };
 }
 

@@ -1,6 +1,6 @@
 /**
  * Random histories of batches as exports: steps, chunks, retries, flushes, automatic passes, redrives
- * by hand that reopen, early ends, open batches, rotated keys, checkpoints. All of them are such as
+ * by hand that reopen, early ends, open batches, rotated keys, signed heads. All of them are such as
  * the engine can write; `mutate` makes of them what it cannot.
  */
 import type { Json } from "../../src/core/base/canonical-json.ts";
@@ -194,7 +194,7 @@ class History {
   #maybeSign(): void {
     const isNew = this.builder.head.seq > this.#signedTo;
     if (!isNew || this.#draw(3) > 0) return;
-    this.builder.checkpoint();
+    this.builder.addSignedHead();
     this.#signedTo = this.builder.head.seq;
     if (this.#draw(3) === 0) this.builder.rotateKey();
   }
@@ -204,7 +204,7 @@ class History {
   #finish(): ExportBuilder {
     const { builder } = this;
     if (builder.head.seq > this.#signedTo && this.#draw(5) > 0) {
-      builder.checkpoint();
+      builder.addSignedHead();
       this.#signedTo = builder.head.seq;
     }
     return builder;
@@ -251,7 +251,7 @@ function forge(draw: Draw, builder: ExportBuilder, lines: readonly string[]): st
       entries.splice(at, 1);
       break;
     case 1:
-      entries.splice(draw(entries.length), 0, structuredClone({ ...entry, checkpoint: null }));
+      entries.splice(draw(entries.length), 0, structuredClone({ ...entry, signedHead: null }));
       break;
     case 2:
       entry.items.splice(draw(entry.items.length + 1), 1);

@@ -8,9 +8,9 @@ import { canonicalize, type Json } from "../../src/core/base/canonical-json.ts";
 import { CHAIN_START, type ChainHead, chainRecord } from "../../src/core/ledger/chain.ts";
 import type { Counts } from "../../src/core/batch/counts.ts";
 import { BlockBuilder, type SaltedDetails } from "../../src/ledger/format/block.ts";
-import { signCheckpoint } from "../../src/ledger/format/signed-head.ts";
+import { signHead } from "../../src/ledger/format/signed-head.ts";
 import {
-  writeCheckpointLine,
+  writeSignedHeadLine,
   writeEndLine,
   writeHeaderLine,
   writeKeyLine,
@@ -66,7 +66,7 @@ export class ExportBuilder {
   readonly #keys: string[] = [];
   readonly #body: string[] = [];
   readonly #tree = new GrowingTree();
-  readonly checkpoints: Signed[] = [];
+  readonly signedHeads: Signed[] = [];
   head: ChainHead = CHAIN_START;
   /** Items that have a record, by step. */
   readonly #seen = new Set<string>();
@@ -146,13 +146,13 @@ export class ExportBuilder {
     return this.record(ITEMS_RECORDED, data);
   }
 
-  checkpoint(): this {
-    const previous = this.checkpoints.at(-1)?.body ?? null;
+  addSignedHead(): this {
+    const previous = this.signedHeads.at(-1)?.body ?? null;
     const { batch, head } = this;
     const facts = { batch, tree: this.#tree, head: head.hash, at: this.#at(), previous };
-    const signed = signCheckpoint(facts, this.key);
-    this.checkpoints.push(signed);
-    this.#body.push(writeCheckpointLine(signed));
+    const signed = signHead(facts, this.key);
+    this.signedHeads.push(signed);
+    this.#body.push(writeSignedHeadLine(signed));
     return this;
   }
 
@@ -252,7 +252,7 @@ export function toBytes(lines: readonly string[]): Buffer {
 
 export const SALT = "00112233445566778899aabbccddeeff";
 
-/** A batch of ten items and two chunks, with a retry, a failure, details, a rotated key, two checkpoints. */
+/** A batch of ten items and two chunks, with a retry, a failure, details, a rotated key, two signed heads. */
 export function buildSample(batch = "b-test", key = newSigningKey()): ExportBuilder {
   const builder = new ExportBuilder(batch, "north", key).begin({ itemLedger: true }).plan(10);
   const states = (item: number, ...all: string[]): RecordOfItem[] =>
@@ -265,7 +265,7 @@ export function buildSample(batch = "b-test", key = newSigningKey()): ExportBuil
     ],
     { chunk: 0 },
   );
-  builder.checkpoint().rotateKey();
+  builder.addSignedHead().rotateKey();
   builder.block(
     [
       { item: 4, state: "RECEIVED", attempt: 2, details: { salt: SALT, details: { name: "Ann" } } },
@@ -289,7 +289,7 @@ export function buildSample(batch = "b-test", key = newSigningKey()): ExportBuil
     { chunk: 1, worker: 4 },
   );
   const counts = { succeeded: 8, skipped: 1, failed: 1 };
-  return builder.endStep(counts).end("completed_with_errors", counts).checkpoint();
+  return builder.endStep(counts).end("completed_with_errors", counts).addSignedHead();
 }
 
 /** Writes a record's line anew after a change of its content, with nothing else put right. */

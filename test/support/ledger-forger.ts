@@ -13,7 +13,7 @@ export interface Entry {
   record: Body;
   items: string[];
   details: string[];
-  checkpoint: { body: Body; signature: string } | null;
+  signedHead: { body: Body; signature: string } | null;
 }
 
 export interface Model {
@@ -25,7 +25,7 @@ export interface Model {
 export interface Assembly {
   /** Number, link and hash every record anew. */
   readonly rechain?: boolean;
-  /** Make the checkpoints fit the records, with their old signatures or with those of this key. */
+  /** Make the signed heads fit the records, with their old signatures or with those of this key. */
   readonly recheck?: SigningKey | "unsigned";
 }
 
@@ -40,15 +40,15 @@ export function dissect(lines: readonly string[]): Model {
       left--;
     } else if (line.startsWith('{"key":')) model.keys.push(line);
     else if (line.startsWith('{"details":')) last?.details.push(line);
-    else if (line.startsWith('{"checkpoint":')) {
-      const { checkpoint, signature } = JSON.parse(line) as Record<string, string>;
-      const body = JSON.parse(checkpoint ?? "") as Body;
-      if (last !== undefined) last.checkpoint = { body, signature: signature ?? "" };
+    else if (line.startsWith('{"head":')) {
+      const { head, signature } = JSON.parse(line) as Record<string, string>;
+      const body = JSON.parse(head ?? "") as Body;
+      if (last !== undefined) last.signedHead = { body, signature: signature ?? "" };
     } else if (!line.startsWith('{"end":')) {
       const record = JSON.parse(line) as Body;
       const data = record["data"] as Body;
       left = Number((data["block"] as Body | undefined)?.["count"] ?? 0);
-      model.entries.push({ record, items: [], details: [], checkpoint: null });
+      model.entries.push({ record, items: [], details: [], signedHead: null });
     }
   }
   return model;
@@ -57,7 +57,7 @@ export function dissect(lines: readonly string[]): Model {
 export function assemble(model: Model, { rechain = false, recheck }: Assembly = {}): string[] {
   const lines = [model.header, ...model.keys];
   let prev = "0".repeat(64);
-  let checkpointPrev = prev;
+  let signedPrev = prev;
   const leaves: Buffer[] = [];
   let items = 0;
   for (const [index, entry] of model.entries.entries()) {
@@ -75,19 +75,19 @@ export function assemble(model: Model, { rechain = false, recheck }: Assembly = 
     leaves.push(leafOf(text));
     items += entry.items.length;
     lines.push(text, ...entry.items, ...entry.details);
-    if (entry.checkpoint === null) continue;
-    const { body } = entry.checkpoint;
-    let { signature } = entry.checkpoint;
+    if (entry.signedHead === null) continue;
+    const { body } = entry.signedHead;
+    let { signature } = entry.signedHead;
     if (recheck !== undefined) {
       const root = rootOf(leaves).toString("hex");
-      Object.assign(body, { size: leaves.length, root, head: prev, prev: checkpointPrev });
+      Object.assign(body, { size: leaves.length, root, head: prev, prev: signedPrev });
       if (recheck !== "unsigned") {
         body["key"] = recheck.id;
-        signature = signText(recheck, "sluice-checkpoint", canonicalize(body)).signature;
+        signature = signText(recheck, "sluice-signed-head", canonicalize(body)).signature;
       }
     }
-    checkpointPrev = sha256(Buffer.from(canonicalize(body))).toString("hex");
-    lines.push(canonicalize({ checkpoint: canonicalize(body), signature }));
+    signedPrev = sha256(Buffer.from(canonicalize(body))).toString("hex");
+    lines.push(canonicalize({ head: canonicalize(body), signature }));
   }
   return [...lines, canonicalize({ end: { records: model.entries.length, items } })];
 }

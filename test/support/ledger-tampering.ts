@@ -1,9 +1,9 @@
 /**
  * The sample that tampering is tried on, and ways to do it. Its lines:
  *
- *   1 header   2-3 keys   4-7 records 1-4   8 record 5 and its block (9-17)   18 checkpoint of 5
+ *   1 header   2-3 keys   4-7 records 1-4   8 record 5 and its block (9-17)   18 signed head of 5
  *   19 record 6 (20-21, details 22)   23 record 7 (24-31, details 32)   33-36 records 8-11
- *   37 checkpoint of 11   38 end
+ *   37 signed head of 11   38 end
  */
 import { expect, test } from "vitest";
 import type { Verdict } from "../../src/ledger/verify/verdict.ts";

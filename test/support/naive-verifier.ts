@@ -108,7 +108,7 @@ class NaiveVerifier {
     const mine = anchors.filter(({ batch }) => batch === this.#batch);
     const met = new Set<unknown>();
     let head = ZEROS;
-    let checkpointHead = ZEROS;
+    let lastSignedHash = ZEROS;
     let signedTo = 0;
     let items = 0;
     /** Details may follow until something else does. */
@@ -136,20 +136,20 @@ class NaiveVerifier {
         continue;
       }
       digests = null;
-      if (leaves.length > 0 && line.startsWith('{"checkpoint":')) {
-        const { body, signature } = signedOf(parse(line), "checkpoint");
+      if (leaves.length > 0 && line.startsWith('{"head":')) {
+        const { body, signature } = signedOf(parse(line), "head");
         const point = parse(body);
         only(point, "at batch head key prev root size v");
-        must(point["v"] === 1 && INSTANT.test(String(point["at"])), "bad checkpoint");
-        must(typeof point["at"] === "string" && point["batch"] === this.#batch, "bad checkpoint");
+        must(point["v"] === 1 && INSTANT.test(String(point["at"])), "bad signed head");
+        must(typeof point["at"] === "string" && point["batch"] === this.#batch, "bad signed head");
         must(point["size"] === leaves.length && leaves.length > signedTo, "wrong size");
-        must(point["head"] === head && point["prev"] === checkpointHead, "wrong link");
+        must(point["head"] === head && point["prev"] === lastSignedHash, "wrong link");
         must(point["root"] === rootOf(leaves).toString("hex"), "wrong root");
         const by = this.#keys.get(String(point["key"]));
         must(by?.trusted === true && typeof point["key"] === "string", "not trusted");
-        const said = Buffer.from(`sluice-checkpoint\n${body}`);
+        const said = Buffer.from(`sluice-signed-head\n${body}`);
         must(verify(null, said, by.key, signature), "not signed");
-        checkpointHead = sha(body);
+        lastSignedHash = sha(body);
         signedTo = leaves.length;
         met.add(body);
         continue;

@@ -1,4 +1,4 @@
-/** Checkpoints of chains, the keys that signed them, and erasing, on the reference model. */
+/** Signed heads of chains, the keys that signed them, and erasing, on the reference model. */
 import { describeAct } from "../../core/batch/batch.ts";
 import { SIGNED_HEADS_TOPIC, describeSignedHead } from "../../core/ledger/signed-head-message.ts";
 import type { LedgerStore } from "../../ports/store/ledger-store.ts";
@@ -23,14 +23,14 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
   const act = <T>(change: () => T): Promise<T> => parts.act(change);
   return {
     readLedger: async (id, after, limit) => ledger.read(id, after, limit),
-    findSignedHead: async (id) => state.batches.get(id)?.checkpoints.at(-1) ?? null,
-    readSignedHeads: async (id) => [...(state.batches.get(id)?.checkpoints ?? [])],
-    addSignedHead: (id, checkpoint, afterSize) =>
+    findSignedHead: async (id) => state.batches.get(id)?.signedHeads.at(-1) ?? null,
+    readSignedHeads: async (id) => [...(state.batches.get(id)?.signedHeads ?? [])],
+    addSignedHead: (id, signedHead, afterSize) =>
       act(() => {
-        const { checkpoints } = find(id);
-        if ((checkpoints.at(-1)?.size ?? 0) !== afterSize) return false;
-        checkpoints.push(checkpoint);
-        if (topics.hasGroups(SIGNED_HEADS_TOPIC)) topics.add([describeSignedHead(id, checkpoint)]);
+        const { signedHeads } = find(id);
+        if ((signedHeads.at(-1)?.size ?? 0) !== afterSize) return false;
+        signedHeads.push(signedHead);
+        if (topics.hasGroups(SIGNED_HEADS_TOPIC)) topics.add([describeSignedHead(id, signedHead)]);
         return true;
       }),
     readKeys: async () => [...state.keys.values()],

@@ -104,7 +104,7 @@ export interface Batch {
   head: ChainHead;
   /** What its chain tells of its items, where it keeps a ledger of them. */
   readonly links: LinkRow[];
-  readonly checkpoints: StoredSignedHead[];
+  readonly signedHeads: StoredSignedHead[];
 }
 
 /** A change of a chunk's items in its batch's chain. */
@@ -150,7 +150,7 @@ export interface State {
   readonly batches: Map<string, Batch>;
   readonly records: StoredRecord[];
   readonly positions: Map<string, number>;
-  /** That signed checkpoints, in the order in which they came. */
+  /** Keys that signed heads, in the order in which they were first used. */
   readonly keys: Map<string, StoredKey>;
   /** By id. */
   readonly letters: UndeliveredEvent[];
@@ -233,7 +233,7 @@ export function createBatch(submission: Submission, clock: Clock, place: number)
     steps: [createStep(submission.settings.steps[0] as StepSettings)],
     head: CHAIN_START,
     links: [],
-    checkpoints: [],
+    signedHeads: [],
   };
 }
 

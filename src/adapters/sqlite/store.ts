@@ -1,7 +1,7 @@
 /**
  * The embedded store: one SQLite file in WAL mode on a local disk, for any number of processes of
  * one host. Calls are synchronous and short; a commit is on disk when it returns (`full`, the
- * default) or with the next checkpoint (`normal`, by explicit choice).
+ * default) or with the next WAL checkpoint (`normal`, by explicit choice).
  */
 import { hash } from "node:crypto";
 import type { TokenGrant } from "../../core/limits/bucket.ts";

@@ -8,7 +8,7 @@ import { SluiceError } from "../../core/base/errors.ts";
 import { ITEM_OUTCOMES } from "../../core/items/outcome-list.ts";
 import type { ByteSource } from "../../ledger/format/byte-lines.ts";
 import {
-  writeCheckpointLine,
+  writeSignedHeadLine,
   writeEndLine,
   writeKeyLine,
 } from "../../ledger/format/export-line.ts";
@@ -133,8 +133,8 @@ async function fill(zip: ZipFile, parts: PackParts): Promise<void> {
   add("verdict.json", `${JSON.stringify(verdict, null, 2)}\n`);
   add("acts.jsonl", toLines(acts));
   add("keys.jsonl", (await store.readKeys()).map((key) => `${writeKeyLine(key)}\n`).join(""));
-  const checkpoints = await store.readSignedHeads(batch.id);
-  add("checkpoints.jsonl", checkpoints.map((one) => `${writeCheckpointLine(one)}\n`).join(""));
+  const signedHeads = await store.readSignedHeads(batch.id);
+  add("signed-heads.jsonl", signedHeads.map((one) => `${writeSignedHeadLine(one)}\n`).join(""));
   if (proof !== null) add(ENDING_PROOF, `${proof}\n`);
   addLines("outcomes.csv", listOutcomes(store, batch));
   addLines("failures.jsonl", listFailures(store, batch));

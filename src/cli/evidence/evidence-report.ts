@@ -20,7 +20,7 @@ const EVIDENCE_FILES: EvidenceFiles = [
   ["attempts.jsonl", "attempts that failed and were repeated, where a ledger of items is kept"],
   ["acts.jsonl", "what operators did, who and why"],
   ["ledger.jsonl", "the ledger: all records, chained, with their signatures"],
-  ["checkpoints.jsonl", "what was signed, and by which key"],
+  ["signed-heads.jsonl", "what was signed, and by which key"],
   ["keys.jsonl", "how each key was introduced"],
   [ENDING_PROOF, "a proof of the ending alone"],
   ["verdict.json", "what a verification said when this was packed"],

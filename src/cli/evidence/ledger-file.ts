@@ -60,8 +60,8 @@ export function readAnchors(path: string): string[] {
 
 function readAnchorLine(line: string): string {
   try {
-    const { data } = JSON.parse(line) as { readonly data?: { readonly checkpoint?: unknown } };
-    return typeof data?.checkpoint === "string" ? data.checkpoint : line;
+    const { data } = JSON.parse(line) as { readonly data?: { readonly head?: unknown } };
+    return typeof data?.head === "string" ? data.head : line;
   } catch {
     // The verifier says what is wrong with it.
     return line;

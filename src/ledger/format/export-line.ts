@@ -4,7 +4,7 @@
  * it begins, so that it is written and read as a stream:
  *
  *   header, keys, then for each record of the chain: its body, the lines of its block if it has one,
- *   the block's details that are not erased, the checkpoint that covers it if there is one; and the end.
+ *   the block's details that are not erased, the signed head that covers it if there is one; and the end.
  */
 import { canonicalize } from "../../core/base/canonical-json.ts";
 import { SIGNATURE_DIGITS, type Signed } from "./signing-key.ts";
@@ -15,7 +15,7 @@ export const EXPORT_VERSION = 1;
 /** How lines begin that are neither records nor the header. */
 export const KEY_LINE = '{"key":';
 export const DETAILS_LINE = '{"details":';
-export const CHECKPOINT_LINE = '{"checkpoint":';
+export const SIGNED_HEAD_LINE = '{"head":';
 export const END_LINE = '{"end":';
 
 export function writeHeaderLine(batch: string): string {
@@ -26,16 +26,16 @@ export function writeKeyLine({ body, signature }: Signed): string {
   return canonicalize({ key: body, signature });
 }
 
-export function writeCheckpointLine({ body, signature }: Signed): string {
-  return canonicalize({ checkpoint: body, signature });
+export function writeSignedHeadLine({ body, signature }: Signed): string {
+  return canonicalize({ head: body, signature });
 }
 
 export function writeEndLine(records: number, items: number): string {
   return canonicalize({ end: { records, items } });
 }
 
-/** A body with its signature out of a line of a key or a checkpoint; null when it is none. */
-export function readSigned(value: JsonObject, member: "key" | "checkpoint"): Signed | null {
+/** A body with its signature out of a line of a key or a signed head; null when it is none. */
+export function readSigned(value: JsonObject, member: "key" | "head"): Signed | null {
   const { [member]: body, signature } = value;
   const isShaped =
     hasMembers(value, [member, "signature"]) &&
@@ -49,8 +49,8 @@ export interface ExportedRecord {
   readonly body: string;
   /** The lines of its block, each with its newline, and of its details; null where it has none. */
   readonly block: { readonly bytes: Uint8Array; readonly details: string } | null;
-  /** The checkpoint whose last record this is. */
-  readonly checkpoint: Signed | null;
+  /** The signed head whose last record this is. */
+  readonly signedHead: Signed | null;
 }
 
 /** The whole export, a piece for each record. */
@@ -63,7 +63,7 @@ export async function* writeExport(
   yield Buffer.from(`${head.join("\n")}\n`);
   let written = 0;
   let items = 0;
-  for await (const { body, block, checkpoint } of records) {
+  for await (const { body, block, signedHead } of records) {
     written++;
     yield Buffer.from(`${body}\n`);
     if (block !== null) {
@@ -71,7 +71,7 @@ export async function* writeExport(
       yield block.bytes;
       if (block.details !== "") yield Buffer.from(block.details);
     }
-    if (checkpoint !== null) yield Buffer.from(`${writeCheckpointLine(checkpoint)}\n`);
+    if (signedHead !== null) yield Buffer.from(`${writeSignedHeadLine(signedHead)}\n`);
   }
   yield Buffer.from(`${writeEndLine(written, items)}\n`);
 }

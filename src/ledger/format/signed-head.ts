@@ -1,6 +1,6 @@
 /**
- * A checkpoint: the root of the tree over a batch's records so far, signed. It names the last record's
- * hash and the checkpoint before it, so that none can be left out between two others.
+ * A signed head: the root of the tree over a batch's records so far, signed. It names the last record's
+ * hash and the signed head before it, so that none can be left out between two others.
  */
 import { hash } from "node:crypto";
 import { canonicalize } from "../../core/base/canonical-json.ts";
@@ -12,8 +12,8 @@ import { hasMembers, isCount, isHex, isInstant, parseCanonical } from "./strict-
 
 const VERSION = 1;
 
-/** What the first checkpoint of a batch names as its predecessor. */
-export const FIRST_CHECKPOINT_PREV = CHAIN_START.hash;
+/** What the first signed head of a batch names as its predecessor. */
+export const FIRST_HEAD_PREV = CHAIN_START.hash;
 
 export interface SignedHead {
   readonly batch: string;
@@ -24,22 +24,22 @@ export interface SignedHead {
   /** The hash of the last record. */
   readonly head: string;
   readonly at: string;
-  /** SHA-256 of the body of the checkpoint before it. */
+  /** SHA-256 of the body of the signed head before it. */
   readonly prev: string;
   /** The id of the key that signs it. */
   readonly key: string;
 }
 
-export interface CheckpointFacts {
+export interface SignedHeadFacts {
   readonly batch: string;
   readonly tree: GrowingTree;
   readonly head: string;
   readonly at: string;
-  /** The body of the checkpoint before it; null for the first. */
+  /** The body of the signed head before it; null for the first. */
   readonly previous: string | null;
 }
 
-export function signCheckpoint(facts: CheckpointFacts, key: SigningKey): Signed {
+export function signHead(facts: SignedHeadFacts, key: SigningKey): Signed {
   const { batch, tree, head, at, previous } = facts;
   const body = canonicalize({
     v: VERSION,
@@ -48,18 +48,18 @@ export function signCheckpoint(facts: CheckpointFacts, key: SigningKey): Signed 
     root: tree.computeRoot(),
     head,
     at,
-    prev: previous === null ? FIRST_CHECKPOINT_PREV : hashCheckpoint(previous),
+    prev: previous === null ? FIRST_HEAD_PREV : hashSignedHead(previous),
     key: key.id,
   });
-  return signText(key, "sluice-checkpoint", body);
+  return signText(key, "sluice-signed-head", body);
 }
 
-export function hashCheckpoint(body: string): string {
+export function hashSignedHead(body: string): string {
   return hash("sha256", body, "hex");
 }
 
-/** Null when the text is no checkpoint, in any detail. */
-export function parseCheckpoint(body: string): SignedHead | null {
+/** Null when the text is no signed head, in any detail. */
+export function parseSignedHead(body: string): SignedHead | null {
   const parsed = parseCanonical(body);
   if (parsed.kind === "refused") return null;
   const { value } = parsed;

@@ -1,5 +1,5 @@
 /**
- * Ed25519 keys by which checkpoints are signed, and the statements that introduce them: the first key
+ * Ed25519 keys by which signed heads are signed, and the statements that introduce them: the first key
  * speaks for itself, every later one is signed by the one before it. Who trusts the first trusts all
  * that follow from it.
  */
@@ -19,7 +19,7 @@ export const SIGNATURE_DIGITS = 128;
 const VERSION = 1;
 
 /** What is signed begins with its purpose, so that no signature serves for anything else. */
-export type Purpose = "sluice-checkpoint" | "sluice-key";
+export type Purpose = "sluice-signed-head" | "sluice-key";
 
 export interface SigningKey {
   readonly id: string;

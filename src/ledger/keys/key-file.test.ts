@@ -237,7 +237,7 @@ describe("a new key in the place of the old one", () => {
     const first = openKeyFile(path, AT);
     rotateKeyFile(path, AT, { keepOld: false });
     const { keyFile } = rotateKeyFile(path, AT, { keepOld: false });
-    const builder = new ExportBuilder("b-1", "north", keyFile.key).begin().checkpoint();
+    const builder = new ExportBuilder("b-1", "north", keyFile.key).begin().addSignedHead();
     const [header, , ...body] = builder.lines();
     const bytes = toBytes([header!, ...keyFile.statements.map(writeKeyLine), ...body]);
     const verdict = await verifyExport([bytes], { trusted: [exportPem(first.key)] });

@@ -1,6 +1,6 @@
 /** Checks proofs, with nothing but the document and the keys that the reader trusts. */
 import { type ChainLine, readChainLine } from "../format/chain-line.ts";
-import { type SignedHead, parseCheckpoint } from "../format/signed-head.ts";
+import { type SignedHead, parseSignedHead } from "../format/signed-head.ts";
 import { type ItemLine, readItemLine } from "../format/item-line.ts";
 import { digestDetails, SALT_BYTES } from "../format/item-record.ts";
 import { readItemsChange } from "../format/items-change.ts";
@@ -45,16 +45,19 @@ export function checkProof(proof: string, trusted: readonly string[]): ProofVerd
     const { record: text, tree, block = null, details = null } = value;
     need(typeof text === "string", "the proof has no record");
     need(isPath(tree), "the path of the record is malformed");
-    const signedHead = checkCheckpoint(value["checkpoint"], readKeys(value["keys"], trusted));
+    const signedHead = checkSignedHead(value["head"], readKeys(value["keys"], trusted));
     const body = block === null ? text : readHeader(block);
     const record = readRecord(body);
     need(record.seq === tree.index + 1, "the record has another number than its place");
-    need(record.batch === signedHead.batch, "the record and the checkpoint are of two batches");
+    need(record.batch === signedHead.batch, "the record and the signed head are of two batches");
     const place = { index: tree.index, size: signedHead.size };
     const isThere = isIncluded(hashLeaf(body), place, tree.path, signedHead.root);
-    need(isThere, "the record is not in the tree of the checkpoint");
+    need(isThere, "the record is not in the tree of the signed head");
     const isLast = record.seq === signedHead.size;
-    need(!isLast || hashBody(body) === signedHead.head, "the checkpoint names another last record");
+    need(
+      !isLast || hashBody(body) === signedHead.head,
+      "the signed head names another last record",
+    );
     if (block === null) {
       need(details === null, "only items have details");
       return { kind: "proven", place: String(record.seq), text, record, signedHead };
@@ -71,17 +74,17 @@ export function checkConsistency(proof: string, trusted: readonly string[]): Con
     const members = ["consistency", "keys", "newer", "older", "path"];
     const value = parseDocument(proof, members, "consistency");
     const ring = readKeys(value["keys"], trusted);
-    const older = checkCheckpoint(value["older"], ring);
-    const newer = checkCheckpoint(value["newer"], ring);
-    need(older.batch === newer.batch, "the checkpoints are of two batches");
+    const older = checkSignedHead(value["older"], ring);
+    const newer = checkSignedHead(value["newer"], ring);
+    need(older.batch === newer.batch, "the signed heads are of two batches");
     const { path } = value;
     need(isHashes(path), "the path is malformed");
-    need(isConsistent(older, newer, path), "the newer checkpoint does not go on from the older");
+    need(isConsistent(older, newer, path), "the newer signed head does not go on from the older");
     return { kind: "consistent", older, newer };
   });
 }
 
-const PROOF_MEMBERS = ["block?", "checkpoint", "details?", "keys", "proof", "record", "tree"];
+const PROOF_MEMBERS = ["block?", "details?", "head", "keys", "proof", "record", "tree"];
 
 function parseDocument(text: string, members: readonly string[], version: string): JsonObject {
   const parsed = parseCanonical(text.replace(/\n$/, ""));
@@ -105,16 +108,16 @@ function readKeys(keys: unknown, trusted: readonly string[]): KeyRing {
   return ring;
 }
 
-function checkCheckpoint(signed: unknown, ring: KeyRing): SignedHead {
-  const signedHead = isSignedText(signed) ? parseCheckpoint(signed.body) : null;
-  need(isSignedText(signed) && signedHead !== null, "the checkpoint is malformed");
+function checkSignedHead(signed: unknown, ring: KeyRing): SignedHead {
+  const signedHead = isSignedText(signed) ? parseSignedHead(signed.body) : null;
+  need(isSignedText(signed) && signedHead !== null, "the signed head is malformed");
   const key = ring.find(signedHead.key);
   need(
     key?.isTrusted === true,
-    `the checkpoint is signed by key ${signedHead.key}, which is neither trusted nor introduced by one that is`,
+    `the signed head is signed by key ${signedHead.key}, which is neither trusted nor introduced by one that is`,
   );
-  const isValid = isSigned(key.publicKey, "sluice-checkpoint", signed);
-  need(isValid, `the signature of the checkpoint is not that of key ${signedHead.key}`);
+  const isValid = isSigned(key.publicKey, "sluice-signed-head", signed);
+  need(isValid, `the signature of the signed head is not that of key ${signedHead.key}`);
   return signedHead;
 }
 

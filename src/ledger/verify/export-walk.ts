@@ -7,7 +7,7 @@ import type { SaltedDetails } from "../format/block.ts";
 import { type ByteSource, readByteLines } from "../format/byte-lines.ts";
 import { type ChainLine, readChainLine } from "../format/chain-line.ts";
 import {
-  CHECKPOINT_LINE,
+  SIGNED_HEAD_LINE,
   DETAILS_LINE,
   END_LINE,
   KEY_LINE,
@@ -32,7 +32,7 @@ export interface ExportWalker {
   readonly onRecord?: (record: ChainLine, text: string, change: ItemsChange | null) => void;
   readonly onItem?: (record: ItemPlace, item: ItemLine, text: string) => void;
   readonly onDetails?: (record: ItemPlace, details: SaltedDetails) => void;
-  readonly onCheckpoint?: (signed: Signed) => void;
+  readonly onSignedHead?: (signed: Signed) => void;
 }
 
 export async function walkExport(source: ByteSource, walker: ExportWalker): Promise<void> {
@@ -72,8 +72,8 @@ class Walk {
       this.#takeItem(text);
     } else if (text.startsWith(KEY_LINE)) this.#walker.onKey?.(this.#readSigned(text, "key"));
     else if (text.startsWith(DETAILS_LINE)) this.#takeDetails(text);
-    else if (text.startsWith(CHECKPOINT_LINE)) {
-      this.#walker.onCheckpoint?.(this.#readSigned(text, "checkpoint"));
+    else if (text.startsWith(SIGNED_HEAD_LINE)) {
+      this.#walker.onSignedHead?.(this.#readSigned(text, "head"));
     } else if (text.startsWith(END_LINE)) this.isOver = true;
     else this.#takeRecord(text);
   }
@@ -104,7 +104,7 @@ class Walk {
     this.#walker.onRecord?.(read.record, text, change ?? null);
   }
 
-  #readSigned(text: string, member: "key" | "checkpoint"): Signed {
+  #readSigned(text: string, member: "key" | "head"): Signed {
     const parsed = parseCanonical(text);
     const signed = parsed.kind === "object" ? readSigned(parsed.value, member) : null;
     if (signed === null) throw this.refuse(`it has a malformed ${member}`);

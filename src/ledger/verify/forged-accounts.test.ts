@@ -222,28 +222,28 @@ const rolledBack = (): string[] => {
 const anchored: Readonly<Record<string, Tampering>> = {
   "an older copy, whole in itself, is brought back": {
     forged: rolledBack(),
-    anchors: [sample.checkpoints[1]!.body],
+    anchors: [sample.signedHeads[1]!.body],
     line: 23,
     record: null,
     why: /older than its anchor: it has 6 records, and on .* there were 11/,
   },
-  "the last checkpoint is dropped": {
+  "the last signed head is dropped": {
     forged: drop(37),
     anchors: [lines[36]!],
     line: 37,
     record: null,
-    why: /checkpoint of record 11, which was anchored/,
+    why: /signed head of record 11, which was anchored/,
   },
   "another history is signed with the very key": {
     forged: forge((model) => (dataOf(at(model, 7))["fence"] = 9), BY_HOLDER),
-    anchors: [sample.checkpoints[1]!.body],
+    anchors: [sample.signedHeads[1]!.body],
     line: 36,
     record: "11",
     why: /another history/,
   },
   "another history is signed before the anchor": {
     forged: forge((model) => (dataOf(at(model, 1))["key"] = "k"), BY_HOLDER),
-    anchors: [sample.checkpoints[0]!.body],
+    anchors: [sample.signedHeads[0]!.body],
     line: 8,
     record: "5",
     why: /another history/,

@@ -106,13 +106,9 @@ const hostile: Readonly<Record<string, readonly [Buffer | string, number, RegExp
     /not in the plan/,
   ],
   "a step beyond all bounds": [replace(6, record.replace('"step":0', '"step":99999')), 6, /step/],
-  "signatures that are no hex": [
-    replace(18, '{"checkpoint":"{}","signature":"zz"}'),
-    18,
-    /malformed/,
-  ],
+  "signatures that are no hex": [replace(18, '{"head":"{}","signature":"zz"}'), 18, /malformed/],
   "a key that is no key": [replace(2, '{"key":"{}","signature":"00"}'), 2, /malformed/],
-  "a checkpoint first": [toBytes([lines[0]!, lines[17]!]), 2, /members/],
+  "a signed head first": [toBytes([lines[0]!, lines[17]!]), 2, /members/],
   "an end first": [toBytes([lines[0]!, lines.at(-1)!]), 2, /members/],
 };
 

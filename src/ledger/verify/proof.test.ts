@@ -28,7 +28,7 @@ const edit = (proof: string, change: (document: Document) => void): string => {
 describe("a proof of one record", () => {
   test("holds for every record and every item, and needs nothing but a key", async () => {
     for (const seed of [1, 2, 3]) {
-      const builder = drawExport(makeDraw(seed)).record("batch.noted", {}).checkpoint();
+      const builder = drawExport(makeDraw(seed)).record("batch.noted", {}).addSignedHead();
       const { entries } = dissect(builder.lines());
       for (const [at, entry] of entries.entries()) {
         const places = [`${at + 1}`, ...entry.items.map((_, index) => `${at + 1}/${index}`)];
@@ -85,15 +85,12 @@ describe("a proof of one record", () => {
       "3",
       (one) => (one["details"] = { details: 1, salt: "0".repeat(32) }),
     ],
-    "another signature": [
-      "3",
-      (one) => ((one["checkpoint"] as Document)["signature"] = "0".repeat(128)),
-    ],
-    "an edited checkpoint": [
+    "another signature": ["3", (one) => ((one["head"] as Document)["signature"] = "0".repeat(128))],
+    "an edited signed head": [
       "3",
       (one) => {
-        const checkpoint = one["checkpoint"] as Document;
-        checkpoint["body"] = (checkpoint["body"] as string).replace('"size":11', '"size":12');
+        const signedHead = one["head"] as Document;
+        signedHead["body"] = (signedHead["body"] as string).replace('"size":11', '"size":12');
       },
     ],
     "no statements of keys": ["3", (one) => (one["keys"] = [])],
@@ -142,11 +139,11 @@ describe("a proof of one record", () => {
   );
 });
 
-describe("a proof that one checkpoint goes on from another", () => {
+describe("a proof that one signed head goes on from another", () => {
   const growing = new ExportBuilder().begin();
   for (let size = 3; size <= 40; size++) {
     growing.record("batch.noted", { size });
-    if (size % 3 === 0) growing.checkpoint();
+    if (size % 3 === 0) growing.addSignedHead();
   }
   const sizes = Array.from({ length: 13 }, (_, index) => 3 * (index + 1));
   const bytes = (): Buffer[] => [toBytes(growing.lines())];
@@ -165,7 +162,7 @@ describe("a proof that one checkpoint goes on from another", () => {
     }
   });
 
-  test("is refused for checkpoints of two histories, and with any change", async () => {
+  test("is refused for signed heads of two histories, and with any change", async () => {
     const proof = await proveConsistency(bytes(), 9, 30);
     const fork = dissect(growing.lines());
     (fork.entries[4]!.record["data"] as Document)["size"] = 99;
@@ -186,7 +183,7 @@ describe("a proof that one checkpoint goes on from another", () => {
     }
   });
 
-  test("needs both checkpoints", async () => {
+  test("needs both signed heads", async () => {
     const refused = expect.objectContaining({ code: "LEDGER_UNSIGNED" }) as Error;
     await expect(proveConsistency(bytes(), 4, 30)).rejects.toThrow(refused);
   });

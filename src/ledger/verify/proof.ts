@@ -1,12 +1,12 @@
 /**
- * Proofs: that one record was in a ledger, shown without the others; and that one checkpoint goes on
+ * Proofs: that one record was in a ledger, shown without the others; and that one signed head goes on
  * where another one ended. A proof is a JSON document; who checks it needs nothing else but a key.
  */
 import { hash } from "node:crypto";
 import { canonicalize, type Json } from "../../core/base/canonical-json.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { ByteSource } from "../format/byte-lines.ts";
-import { parseCheckpoint } from "../format/signed-head.ts";
+import { parseSignedHead } from "../format/signed-head.ts";
 import { walkExport } from "./export-walk.ts";
 import { computeConsistencyPath, computeInclusionPath, hashLeaf } from "../format/merkle-tree.ts";
 import type { Signed } from "../format/signing-key.ts";
@@ -25,11 +25,11 @@ export function parsePlace(text: string): RecordPlace | null {
   return { seq: Number(seq), index: index === undefined ? null : Number(index) };
 }
 
-/** The proof of one record of an export, by its last checkpoint. */
+/** The proof of one record of an export, by its last signed head. */
 export async function proveRecord(source: ByteSource, place: RecordPlace): Promise<string> {
   const found = await gather(source, place);
-  const { leaves, body, keys, checkpoints, lines, details } = found;
-  const checkpoint = checkpoints.at(-1);
+  const { leaves, body, keys, signedHeads, lines, details } = found;
+  const signedHead = signedHeads.at(-1);
   const { seq, index } = place;
   const name = index === null ? `${seq}` : `${seq}/${index}`;
   const line = index === null ? body : lines[index];
@@ -38,8 +38,8 @@ export async function proveRecord(source: ByteSource, place: RecordPlace): Promi
       hint: "A record is named by its number in the chain; one of an item also by its place in its block: 7/0.",
     });
   }
-  const size = checkpoint === undefined ? 0 : (parseCheckpoint(checkpoint.body)?.size ?? 0);
-  if (checkpoint === undefined || size < seq) throw refuseUnsigned(name);
+  const size = signedHead === undefined ? 0 : (parseSignedHead(signedHead.body)?.size ?? 0);
+  if (signedHead === undefined || size < seq) throw refuseUnsigned(name);
   const block =
     index === null
       ? null
@@ -50,21 +50,21 @@ export async function proveRecord(source: ByteSource, place: RecordPlace): Promi
     ...(block === null ? {} : { block }),
     ...(details === null ? {} : { details }),
     tree: { index: seq - 1, path: computeInclusionPath(leaves.slice(0, size), seq - 1) },
-    checkpoint: { ...checkpoint },
+    head: { ...signedHead },
     keys: keys.map((key) => ({ ...key })),
   });
 }
 
-/** That the checkpoint of `to` records goes on where the one of `from` records ended. */
+/** That the signed head of `to` records goes on where the one of `from` records ended. */
 export async function proveConsistency(
   source: ByteSource,
   from: number,
   to: number,
 ): Promise<string> {
-  const { leaves, checkpoints, keys } = await gather(source, null);
+  const { leaves, signedHeads, keys } = await gather(source, null);
   const find = (size: number): Signed => {
-    const found = checkpoints.find(({ body }) => parseCheckpoint(body)?.size === size);
-    if (found === undefined) throw refuseUnsigned(`${size}, as the last of a checkpoint,`);
+    const found = signedHeads.find(({ body }) => parseSignedHead(body)?.size === size);
+    if (found === undefined) throw refuseUnsigned(`${size}, as the last of a signed head,`);
     return found;
   };
   const older = find(from);
@@ -82,7 +82,7 @@ interface Gathered {
   /** Of every record of the chain. */
   readonly leaves: string[];
   readonly keys: Signed[];
-  readonly checkpoints: Signed[];
+  readonly signedHeads: Signed[];
   /** The record of the chain that is asked for. */
   body: string | null;
   /** The lines of its block. */
@@ -94,14 +94,14 @@ async function gather(source: ByteSource, place: RecordPlace | null): Promise<Ga
   const found: Gathered = {
     leaves: [],
     keys: [],
-    checkpoints: [],
+    signedHeads: [],
     body: null,
     lines: [],
     details: null,
   };
   await walkExport(source, {
     onKey: (signed) => void found.keys.push(signed),
-    onCheckpoint: (signed) => void found.checkpoints.push(signed),
+    onSignedHead: (signed) => void found.signedHeads.push(signed),
     onRecord: ({ seq }, text) => {
       found.leaves.push(hashLeaf(text));
       if (seq === place?.seq) found.body = text;
@@ -116,13 +116,13 @@ async function gather(source: ByteSource, place: RecordPlace | null): Promise<Ga
   return found;
 }
 
-/** Of a record of the chain, as its successor and a checkpoint name it. */
+/** Of a record of the chain, as its successor and a signed head name it. */
 export function hashBody(body: string): string {
   return hash("sha256", body, "hex");
 }
 
 function refuseUnsigned(name: string): SluiceError {
-  return new SluiceError("LEDGER_UNSIGNED", `no checkpoint of the export covers record ${name}`, {
-    hint: "Checkpoints are signed at intervals and at the batch's end: export it again then.",
+  return new SluiceError("LEDGER_UNSIGNED", `no signed head of the export covers record ${name}`, {
+    hint: "Signed heads are signed at intervals and at the batch's end: export it again then.",
   });
 }

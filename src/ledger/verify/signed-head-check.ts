@@ -1,14 +1,14 @@
-/** The checkpoints of an export, held against its records, the reader's keys and anchors from outside. */
+/** The signed heads of an export, held against its records, the reader's keys and anchors from outside. */
 import type { ChainHead } from "../../core/ledger/chain.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { ensure, refuse } from "./broken-export.ts";
 import {
   type SignedHead,
-  FIRST_CHECKPOINT_PREV,
-  hashCheckpoint,
-  parseCheckpoint,
+  FIRST_HEAD_PREV,
+  hashSignedHead,
+  parseSignedHead,
 } from "../format/signed-head.ts";
-import { CHECKPOINT_LINE, readSigned } from "../format/export-line.ts";
+import { SIGNED_HEAD_LINE, readSigned } from "../format/export-line.ts";
 import type { GrowingTree } from "../format/growing-tree.ts";
 import { KeyRing } from "../keys/key-ring.ts";
 import { isSigned, type Signed } from "../format/signing-key.ts";
@@ -25,7 +25,7 @@ interface Anchor extends SignedHead {
   readonly body: string;
 }
 
-export class CheckpointCheck {
+export class SignedHeadCheck {
   readonly #ring: KeyRing;
   readonly #mustBeTrusted: boolean;
   readonly #anchors: readonly Anchor[];
@@ -33,7 +33,7 @@ export class CheckpointCheck {
   readonly #signers = new Set<string>();
   /** Bodies of anchors that were not met yet. */
   readonly #unmet: Set<string>;
-  #prev = FIRST_CHECKPOINT_PREV;
+  #prev = FIRST_HEAD_PREV;
   #signedTo = 0;
   #count = 0;
   #batch = "";
@@ -53,23 +53,23 @@ export class CheckpointCheck {
   }
 
   take(signed: Signed | null, { batch, head, tree }: ChainSoFar): void {
-    const signedHead = signed === null ? null : parseCheckpoint(signed.body);
-    ensure(signed !== null && signedHead !== null, "the checkpoint is malformed");
+    const signedHead = signed === null ? null : parseSignedHead(signed.body);
+    ensure(signed !== null && signedHead !== null, "the signed head is malformed");
     const { size } = signedHead;
-    ensure(signedHead.batch === batch, `the checkpoint is about batch ${show(signedHead.batch)}`);
+    ensure(signedHead.batch === batch, `the signed head is about batch ${show(signedHead.batch)}`);
     ensure(
       size > this.#signedTo,
-      `the checkpoint of ${size} records follows one of ${this.#signedTo}`,
+      `the signed head of ${size} records follows one of ${this.#signedTo}`,
     );
     ensure(
       size === head.seq,
-      `the checkpoint covers ${size} records and stands behind ${head.seq}`,
+      `the signed head covers ${size} records and stands behind ${head.seq}`,
     );
-    ensure(signedHead.head === head.hash, "the checkpoint names another last record");
-    ensure(signedHead.root === tree.computeRoot(), "the checkpoint has the root of other records");
-    ensure(signedHead.prev === this.#prev, "the checkpoint before this one is missing or another");
+    ensure(signedHead.head === head.hash, "the signed head names another last record");
+    ensure(signedHead.root === tree.computeRoot(), "the signed head has the root of other records");
+    ensure(signedHead.prev === this.#prev, "the signed head before this one is missing or another");
     this.#checkSignature(signed, signedHead.key);
-    this.#prev = hashCheckpoint(signed.body);
+    this.#prev = hashSignedHead(signed.body);
     this.#unmet.delete(signed.body);
     this.#signedTo = size;
     this.#count++;
@@ -77,13 +77,13 @@ export class CheckpointCheck {
 
   #checkSignature(signed: Signed, id: string): void {
     const key = this.#ring.find(id);
-    ensure(key !== undefined, `the checkpoint is signed by key ${id}, which is not known`);
+    ensure(key !== undefined, `the signed head is signed by key ${id}, which is not known`);
     ensure(
       key.isTrusted || !this.#mustBeTrusted,
-      `the checkpoint is signed by key ${id}, which is neither trusted nor introduced by one that is`,
+      `the signed head is signed by key ${id}, which is neither trusted nor introduced by one that is`,
     );
-    const isValid = isSigned(key.publicKey, "sluice-checkpoint", signed);
-    ensure(isValid, `the signature of the checkpoint is not that of key ${id}`);
+    const isValid = isSigned(key.publicKey, "sluice-signed-head", signed);
+    ensure(isValid, `the signature of the signed head is not that of key ${id}`);
     this.#signers.add(id);
   }
 
@@ -110,11 +110,11 @@ export class CheckpointCheck {
     const [gone] = unmet;
     return gone === undefined
       ? null
-      : `the checkpoint of record ${gone.size}, which was anchored on ${gone.at}, is not in the export`;
+      : `the signed head of record ${gone.size}, which was anchored on ${gone.at}, is not in the export`;
   }
 
   summarise(): {
-    readonly checkpoints: number;
+    readonly signedHeads: number;
     readonly signedTo: number;
     readonly signers: readonly string[];
     readonly isTrusted: boolean;
@@ -124,7 +124,7 @@ export class CheckpointCheck {
     const signers = [...this.#signers];
     const anchors = this.#anchors.filter(({ batch }) => batch === this.#batch).length;
     return {
-      checkpoints: this.#count,
+      signedHeads: this.#count,
       signedTo: this.#signedTo,
       signers,
       isTrusted: signers.length > 0 && signers.every((id) => this.#ring.find(id)?.isTrusted),
@@ -134,14 +134,14 @@ export class CheckpointCheck {
   }
 }
 
-/** A checkpoint's body, or a line that has one. What a reader cannot read would silently prove nothing. */
+/** A signed head's body, or a line that has one. What a reader cannot read would silently prove nothing. */
 function readAnchor(text: string): Anchor {
-  const parsed = text.startsWith(CHECKPOINT_LINE) ? parseCanonical(text) : null;
-  const body = parsed?.kind === "object" ? readSigned(parsed.value, "checkpoint")?.body : text;
-  const signedHead = body === undefined ? null : parseCheckpoint(body);
+  const parsed = text.startsWith(SIGNED_HEAD_LINE) ? parseCanonical(text) : null;
+  const body = parsed?.kind === "object" ? readSigned(parsed.value, "head")?.body : text;
+  const signedHead = body === undefined ? null : parseSignedHead(body);
   if (signedHead === null || body === undefined) {
-    throw new SluiceError("LEDGER_ANCHOR", "one of the anchors is no checkpoint", {
-      hint: "Give checkpoints as they were anchored, a line each.",
+    throw new SluiceError("LEDGER_ANCHOR", "one of the anchors is no signed head", {
+      hint: "Give signed heads as they were anchored, a line each.",
     });
   }
   return { ...signedHead, body };

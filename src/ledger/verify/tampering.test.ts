@@ -258,27 +258,27 @@ const signatures: Readonly<Record<string, Tampering>> = {
     forged: change(18, (line) => line.replace(/.(?="\}$)/, (digit) => (digit === "0" ? "1" : "0"))),
     line: 18,
     record: null,
-    why: /signature of the checkpoint is not that of key/,
+    why: /signature of the signed head is not that of key/,
   },
-  "a checkpoint's time is edited": {
+  "a signed head's time is edited": {
     forged: change(18, (line) => line.replace("2026-", "2025-")),
     line: 18,
     record: null,
     why: /signature/,
   },
-  "a checkpoint is dropped between others": {
+  "a signed head is dropped between others": {
     forged: drop(18),
     line: 36,
     record: null,
     why: /before this one is missing/,
   },
-  "a checkpoint is there twice": {
+  "a signed head is there twice": {
     forged: insert(19, lines[17]!),
     line: 19,
     record: null,
     why: /follows one of 5/,
   },
-  "a checkpoint is moved": {
+  "a signed head is moved": {
     forged: [...lines.slice(0, 17), ...lines.slice(18, 22), lines[17]!, ...lines.slice(22)],
     line: 22,
     record: null,
@@ -296,7 +296,7 @@ const signatures: Readonly<Record<string, Tampering>> = {
     record: null,
     why: /another last record/,
   },
-  "all is chained anew, and checkpoints keep their signatures": {
+  "all is chained anew, and signed heads keep their signatures": {
     forged: forge((model) => (dataOf(at(model, 7))["fence"] = 9), UNSIGNED),
     line: 37,
     record: null,
@@ -359,7 +359,7 @@ const signatures: Readonly<Record<string, Tampering>> = {
     record: null,
     why: /which is not known/,
   },
-  "a checkpoint of another batch, signed by the same key, is put in": {
+  "a signed head of another batch, signed by the same key, is put in": {
     forged: change(18, () => buildSample("b-third", sample.firstKey).lines()[17]!),
     line: 18,
     record: null,
@@ -389,7 +389,7 @@ describe("tampering is found where it was done", () => {
   testTampering(ALL);
 
   test("the sample is intact without any of it, also when it is put together anew", async () => {
-    const anchors = sample.checkpoints.map(({ body }) => body);
+    const anchors = sample.signedHeads.map(({ body }) => body);
     expect(await verify(lines, anchors)).toMatchObject({ kind: "intact", anchors: 2 });
     expect(forge(() => undefined, RECHAINED)).toEqual([...lines]);
     expect(await verify(forge(() => undefined, BY_HOLDER))).toMatchObject({ kind: "intact" });

@@ -70,7 +70,7 @@ export async function readTimeline(
     onItem: (place, line) => onEntry(toItemEntry(nameItem(place), line)),
     onDetails: (place, { details }) =>
       onEntry({ kind: "details", record: nameItem(place), details }),
-    onCheckpoint: tell,
+    onSignedHead: tell,
   });
   tell();
 }

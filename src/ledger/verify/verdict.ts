@@ -6,8 +6,8 @@ export interface IntactVerdict {
   /** Of the batch's chain. */
   readonly records: number;
   readonly items: number;
-  readonly checkpoints: number;
-  /** The number of the last record that a checkpoint covers; 0 without any. */
+  readonly signedHeads: number;
+  /** The number of the last record that a signed head covers; 0 without any. */
   readonly signedTo: number;
   /** Whose signatures were found, by key id, in the order of their first use. */
   readonly signers: readonly string[];
@@ -63,13 +63,13 @@ export function describeVerdict(verdict: Verdict): string[] {
     const record = verdict.record === null ? "" : `, record ${verdict.record}`;
     return [`broken at line ${verdict.line}${record}: ${verdict.why}`];
   }
-  const { records, items, checkpoints, signedTo, signers, ended } = verdict;
+  const { records, items, signedHeads, signedTo, signers, ended } = verdict;
   const what = `batch ${nameBatch(verdict.batch)}, ${count(records, "record")}, ${count(items, "item record")}`;
   const lines = [
     signedTo === records
       ? `intact: ${what}`
       : `intact, but signed only up to record ${signedTo}, and what follows could be anybody's: ${what}`,
-    `${count(checkpoints, "checkpoint")}, signed by ${signers.length === 0 ? "nobody" : signers.join(", ")}`,
+    `${count(signedHeads, "signed head")}, signed by ${signers.length === 0 ? "no key" : signers.join(", ")}`,
   ];
   if (signers.length > 0 && !verdict.isTrusted) {
     lines.push("no key was named as trusted: anybody could have signed it");

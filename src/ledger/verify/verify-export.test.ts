@@ -9,7 +9,7 @@ import {
 } from "../../../test/support/ledger-export.ts";
 import { dissect } from "../../../test/support/ledger-forger.ts";
 import { canonicalize, type Json } from "../../core/base/canonical-json.ts";
-import { writeCheckpointLine, writeExport } from "../format/export-line.ts";
+import { writeSignedHeadLine, writeExport } from "../format/export-line.ts";
 import { signText } from "../format/signing-key.ts";
 import { describeVerdict, isConclusive, type Verdict } from "./verdict.ts";
 import { verifyExport, type VerifyOptions } from "./verify-export.ts";
@@ -29,7 +29,7 @@ describe("an untouched export", () => {
       batch: "b-test",
       records: 11,
       items: 19,
-      checkpoints: 2,
+      signedHeads: 2,
       signedTo: 11,
       signers: [sample.firstKey.id, sample.key.id],
       isTrusted: true,
@@ -41,7 +41,7 @@ describe("an untouched export", () => {
     expect(isConclusive(verdict)).toBe(true);
     expect(describeVerdict(verdict)).toEqual([
       "intact: batch b-test, 11 records, 19 item records",
-      `2 checkpoints, signed by ${sample.firstKey.id}, ${sample.key.id}`,
+      `2 signed heads, signed by ${sample.firstKey.id}, ${sample.key.id}`,
       "details of 2 records match, of 0 are erased",
       "the batch ended: completed_with_errors",
     ]);
@@ -67,18 +67,18 @@ describe("an untouched export", () => {
     expect(bytes.equals(before)).toBe(true);
   });
 
-  test("is what the writer of exports makes of records, blocks and checkpoints", async () => {
+  test("is what the writer of exports makes of records, blocks and signed heads", async () => {
     const sample = buildSample();
     const lines = sample.lines();
     const text = (all: readonly string[]): string => all.map((line) => `${line}\n`).join("");
-    const records = dissect(lines).entries.map(({ record, items, details, checkpoint }) => ({
+    const records = dissect(lines).entries.map(({ record, items, details, signedHead }) => ({
       body: canonicalize(record),
       block:
         items.length === 0 ? null : { bytes: Buffer.from(text(items)), details: text(details) },
-      checkpoint:
-        checkpoint === null
+      signedHead:
+        signedHead === null
           ? null
-          : { body: canonicalize(checkpoint.body), signature: checkpoint.signature },
+          : { body: canonicalize(signedHead.body), signature: signedHead.signature },
     }));
     const keys = lines.slice(1, 3).map((line) => {
       const { key: body, signature } = JSON.parse(line) as { key: string; signature: string };
@@ -92,7 +92,7 @@ describe("an untouched export", () => {
   test("is intact without its details, and says how many nobody erased", async () => {
     for (const records of [0, 1, 2]) {
       const sample = buildSample();
-      if (records > 0) sample.record("details.erased", { records, by: "ann" }).checkpoint();
+      if (records > 0) sample.record("details.erased", { records, by: "ann" }).addSignedHead();
       const lines = sample.lines();
       const left = lines.filter((line) => !line.startsWith('{"details":'));
       expect(left).toHaveLength(lines.length - 2);
@@ -109,7 +109,7 @@ describe("an untouched export", () => {
   test("tells of anchors that are of other batches, and quotes a name that could be read as words", async () => {
     const other = buildSample("b-other");
     const sample = buildSample("b-1, 9 records");
-    const anchors = other.checkpoints.map(({ body }) => body);
+    const anchors = other.signedHeads.map(({ body }) => body);
     const verdict = await verifyExport([toBytes(sample.lines())], { trusted: [], anchors });
     expect(verdict).toMatchObject({ kind: "intact", anchors: 0, otherAnchors: 2 });
     const said = describeVerdict(verdict);
@@ -133,18 +133,18 @@ describe("an untouched export", () => {
       .begin({ itemLedger: true })
       .plan(4)
       .block(all(2, "succeeded"))
-      .checkpoint();
+      .addSignedHead();
     const verdict = await verify(running);
     expect(verdict).toMatchObject({ kind: "intact", ended: null });
     expect(isConclusive(verdict)).toBe(false);
     expect(describeVerdict(verdict).at(-1)).toBe("the batch has not ended in it");
   });
 
-  test("without checkpoints is signed by nobody", async () => {
+  test("without signed heads is signed by no key", async () => {
     const plain = new ExportBuilder().begin().plan(0).endStep({}).end("succeeded", {});
     const verdict = await verify(plain);
     expect(verdict).toMatchObject({ kind: "intact", signedTo: 0, signers: [], isTrusted: false });
-    expect(describeVerdict(verdict)[1]).toBe("0 checkpoints, signed by nobody");
+    expect(describeVerdict(verdict)[1]).toBe("0 signed heads, signed by no key");
   });
 });
 
@@ -184,8 +184,8 @@ describe("keys", () => {
 describe("anchors", () => {
   test("of the batch must fit, those of others are passed over", async () => {
     const sample = buildSample();
-    const elsewhere = buildSample("b-other").checkpoints.map(({ body }) => body);
-    const anchors = [...sample.checkpoints.map(({ body }) => body), ...elsewhere];
+    const elsewhere = buildSample("b-other").signedHeads.map(({ body }) => body);
+    const anchors = [...sample.signedHeads.map(({ body }) => body), ...elsewhere];
     const verdict = await verify(sample, { anchors });
     expect(verdict).toMatchObject({ kind: "intact", anchors: 2 });
     expect(describeVerdict(verdict)).toContain("2 anchors from outside, all found");
@@ -193,24 +193,24 @@ describe("anchors", () => {
 
   test("that cannot be read are refused: they would prove nothing", async () => {
     const refused = expect.objectContaining({ code: "LEDGER_ANCHOR" }) as Error;
-    for (const anchor of ["", "{}", '{"checkpoint":"{}","signature":""}', "\u0000"]) {
+    for (const anchor of ["", "{}", '{"head":"{}","signature":""}', "\u0000"]) {
       await expect(verify(buildSample(), { anchors: [anchor] })).rejects.toThrow(refused);
     }
   });
 });
 
-test("a checkpoint of other records is refused, whoever signed it", async () => {
+test("a signed head of other records is refused, whoever signed it", async () => {
   const sample = buildSample();
   const lines = sample.lines();
-  const at = lines.findLastIndex((line) => line.startsWith('{"checkpoint"'));
-  const { body } = sample.checkpoints.at(-1)!;
+  const at = lines.findLastIndex((line) => line.startsWith('{"head"'));
+  const { body } = sample.signedHeads.at(-1)!;
   const root = "ab".repeat(32);
   const forged = canonicalize({ ...(JSON.parse(body) as Record<string, Json>), root });
-  lines[at] = writeCheckpointLine(signText(sample.key, "sluice-checkpoint", forged));
+  lines[at] = writeSignedHeadLine(signText(sample.key, "sluice-signed-head", forged));
   expect(await verifyExport([toBytes(lines)], { trusted: [sample.pem] })).toMatchObject({
     kind: "broken",
     line: at + 1,
-    why: "the checkpoint has the root of other records",
+    why: "the signed head has the root of other records",
   });
 });
 
@@ -270,7 +270,7 @@ describe("completeness", () => {
       .block([...all(1, "succeeded"), { item: 1, state: "failed" }, { item: 2, state: "failed" }])
       .endStep(counts)
       .end("completed_with_errors", counts)
-      .checkpoint()
+      .addSignedHead()
       .putBack([2], 2)
       .record("dead_letters.redriven", { drive: 2, items: 1, revived: 0, by: "ann" })
       .record("batch.reopened", { step: 0, drive: 2 })
@@ -283,7 +283,7 @@ describe("completeness", () => {
       .block([{ item: 2, state: "succeeded", drive: 2 }], { fence: 2 })
       .endStep(counts)
       .end("completed_with_errors", counts, 2)
-      .checkpoint();
+      .addSignedHead();
     expect(await verify(batch)).toMatchObject({ kind: "intact", ended: "completed_with_errors" });
     const more = redriven().block(
       [1, 2].map((item) => ({ item, state: "succeeded", drive: 2 })),

@@ -16,9 +16,9 @@ import {
   readByteLines,
 } from "../format/byte-lines.ts";
 import { readChainLine } from "../format/chain-line.ts";
-import { CheckpointCheck } from "./signed-head-check.ts";
+import { SignedHeadCheck } from "./signed-head-check.ts";
 import {
-  CHECKPOINT_LINE,
+  SIGNED_HEAD_LINE,
   DETAILS_LINE,
   END_LINE,
   EXPORT_VERSION,
@@ -45,7 +45,7 @@ export interface VerifyOptions {
    */
   readonly trusted: readonly string[];
   /**
-   * Checkpoints that were kept elsewhere: their bodies, or lines as exports have them. Those of other
+   * Signed heads that were kept elsewhere: their bodies, or lines as exports have them. Those of other
    * batches are passed over, so that a file of anchors can be given as it is.
    */
   readonly anchors?: readonly string[];
@@ -62,7 +62,7 @@ export async function verifyExport(source: ByteSource, options: VerifyOptions): 
 type Phase = "header" | "keys" | "records" | "end";
 
 class ExportVerifier {
-  readonly #checkpoints: CheckpointCheck;
+  readonly #signedHeads: SignedHeadCheck;
   readonly #plan = new PlanCheck();
   readonly #leases = new LeaseOrder();
   readonly #tree = new GrowingTree();
@@ -78,7 +78,7 @@ class ExportVerifier {
   #broken: BrokenVerdict | null = null;
 
   constructor({ trusted, anchors = [] }: VerifyOptions) {
-    this.#checkpoints = new CheckpointCheck(trusted, anchors);
+    this.#signedHeads = new SignedHeadCheck(trusted, anchors);
   }
 
   /** False ends the reading: something is wrong. */
@@ -138,7 +138,7 @@ class ExportVerifier {
     if (this.#phase !== "end") {
       return broken(this.#line, `the export was cut after record ${this.#head.seq}: it has no end`);
     }
-    const missing = this.#checkpoints.findMissingAnchor(this.#batch, this.#head.seq);
+    const missing = this.#signedHeads.findMissingAnchor(this.#batch, this.#head.seq);
     return missing === null ? this.#conclude() : broken(this.#line, missing);
   }
 
@@ -151,7 +151,7 @@ class ExportVerifier {
       batch: this.#batch,
       records: this.#head.seq,
       items,
-      ...this.#checkpoints.summarise(),
+      ...this.#signedHeads.summarise(),
       ended: this.#plan.ended,
       details: { present, erased, missing: gone - erased },
     };
@@ -170,7 +170,7 @@ class ExportVerifier {
       case "keys":
         if (text.startsWith(KEY_LINE)) {
           this.#record = null;
-          this.#checkpoints.introduce(readSigned(this.#parse(text), "key"));
+          this.#signedHeads.introduce(readSigned(this.#parse(text), "key"));
           return;
         }
         this.#phase = "records";
@@ -198,11 +198,11 @@ class ExportVerifier {
       this.#record = String(this.#head.seq);
       ensure(this.#block !== null, "there are details where no block is");
       this.#block.takeDetails(this.#parse(text));
-    } else if (text.startsWith(CHECKPOINT_LINE)) {
+    } else if (text.startsWith(SIGNED_HEAD_LINE)) {
       this.#record = null;
       this.#block?.begin(null);
-      const signed = readSigned(this.#parse(text), "checkpoint");
-      this.#checkpoints.take(signed, { batch: this.#batch, head: this.#head, tree: this.#tree });
+      const signed = readSigned(this.#parse(text), "head");
+      this.#signedHeads.take(signed, { batch: this.#batch, head: this.#head, tree: this.#tree });
     } else if (text.startsWith(END_LINE)) {
       this.#record = null;
       this.#takeEnd(this.#parse(text));
@@ -223,7 +223,7 @@ class ExportVerifier {
     this.#plan.take(seq, record.type, record.data);
     this.#head = { seq, hash: hash("sha256", buffer.subarray(start, end), "hex") };
     this.#tree.append(hashLine(buffer, start, end));
-    this.#checkpoints.compareAnchors({ batch: this.#batch, head: this.#head, tree: this.#tree });
+    this.#signedHeads.compareAnchors({ batch: this.#batch, head: this.#head, tree: this.#tree });
     const change = readItemsChange(record);
     ensure(change !== null, "it says about items what no record can");
     if (change === undefined) {

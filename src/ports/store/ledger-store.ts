@@ -12,17 +12,17 @@ export interface LedgerLink {
   readonly block: { readonly lines: string; readonly details: string | null } | null;
 }
 
-/** A checkpoint of a batch's chain, as it was signed. */
+/** A signed head of a batch's chain, as it was signed. */
 export interface StoredSignedHead {
   /** How many links it covers. */
   readonly size: number;
   readonly body: string;
   readonly signature: string;
-  /** The tree over those links, so that the next checkpoint costs only what is new. */
+  /** The tree over those links, so that the next signed head costs only what is new. */
   readonly tree: string;
 }
 
-/** How a key was introduced that signs checkpoints; public. */
+/** How a key was introduced that signs signed heads; public. */
 export interface StoredKey {
   readonly id: string;
   readonly body: string;
@@ -46,7 +46,7 @@ export interface LedgerStore {
    * are large; only an empty one is the end. Of a batch that retention is removing there is none.
    */
   readLedger(batch: string, afterSeq: number, limit: number): Promise<readonly LedgerLink[]>;
-  /** The last checkpoint of a batch; null before the first. */
+  /** The last signed head of a batch; null before the first. */
   findSignedHead(batch: string): Promise<StoredSignedHead | null>;
   /** Of a batch, in order. */
   readSignedHeads(batch: string): Promise<readonly StoredSignedHead[]>;
@@ -54,7 +54,7 @@ export interface LedgerStore {
    * False when the last one does not cover this many links: somebody else has signed meanwhile. It is
    * also a message, if its topic has a group: nobody pays for anchors that nobody keeps.
    */
-  addSignedHead(batch: string, checkpoint: StoredSignedHead, afterSize: number): Promise<boolean>;
+  addSignedHead(batch: string, signedHead: StoredSignedHead, afterSize: number): Promise<boolean>;
   /** All that ever signed here, in the order in which they came. */
   readKeys(): Promise<readonly StoredKey[]>;
   /** One that is known already stays as it is. */

@@ -82,7 +82,7 @@ export class ChunkNotes {
   }
 
   /** Resolves when the store has been told. */
-  addSignedHead(
+  addCheckpoint(
     index: number,
     key: string | null,
     checkpoint: Checkpoint,

@@ -261,7 +261,7 @@ export class ChunkRun {
     if (this.lost) return Promise.reject(new StopSignal("the lease on its chunk was lost"));
     // Its handler was given up: the store would not take it any more.
     if (!this.isPending(index)) return Promise.reject(new StopSignal("its item has ended"));
-    const { told } = this.#note().addSignedHead(index, key, writeCheckpoint(name, data));
+    const { told } = this.#note().addCheckpoint(index, key, writeCheckpoint(name, data));
     this.unreported++;
     this.#onUrgent();
     return told;

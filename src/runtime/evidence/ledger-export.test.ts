@@ -36,13 +36,13 @@ test("a key that is introduced while it is written is known to it", async () => 
     ...store,
     readSignedHeads: async () => {
       keys.push({ id: "ab", body: "statement", signature: "00" });
-      return [{ size: 5, body: "checkpoint", signature: "00", tree: "" }];
+      return [{ size: 5, body: "body", signature: "00", tree: "" }];
     },
     readKeys: async () => [...keys],
   } as unknown as Store;
   const pieces: Uint8Array[] = [];
   for await (const piece of exportLedger(signing, "b-1")) pieces.push(piece);
   const text = Buffer.concat(pieces).toString();
-  expect(text).toContain('{"checkpoint":"checkpoint"');
+  expect(text).toContain('{"head":"body"');
   expect(text).toContain('{"key":"statement"');
 });

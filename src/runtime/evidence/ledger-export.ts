@@ -19,10 +19,10 @@ export async function* exportLedger(
 ): AsyncGenerator<Uint8Array, void, void> {
   // Those that are signed while this reads come with the next export. A key is there before what it
   // signs is: so all that signed these are known.
-  const checkpoints = await store.readSignedHeads(batch);
+  const signedHeads = await store.readSignedHeads(batch);
   const keys = await store.readKeys();
   const signed = new Map(
-    checkpoints.map(({ size, body, signature }) => [size, { body, signature }]),
+    signedHeads.map(({ size, body, signature }) => [size, { body, signature }]),
   );
   yield* writeExport(batch, keys, readRecords(store, batch, signed, upTo));
 }
@@ -30,7 +30,7 @@ export async function* exportLedger(
 async function* readRecords(
   store: LedgerReader,
   batch: string,
-  checkpoints: ReadonlyMap<number, Signed>,
+  signedHeads: ReadonlyMap<number, Signed>,
   upTo: number | null,
 ): AsyncGenerator<ExportedRecord> {
   for (let after = 0; ; ) {
@@ -41,7 +41,7 @@ async function* readRecords(
       after = seq;
       const kept =
         block === null ? null : { bytes: Buffer.from(block.lines), details: block.details ?? "" };
-      yield { body, block: kept, checkpoint: checkpoints.get(seq) ?? null };
+      yield { body, block: kept, signedHead: signedHeads.get(seq) ?? null };
     }
   }
   // Retention takes the first link before all others: while that is there, this was whole.

@@ -18,22 +18,22 @@ function makeKeyFile(): KeyFile {
 /** A store of one batch, and somebody who signs its ledger. */
 class Scene {
   readonly links: ChainedRecord[] = [];
-  readonly checkpoints: StoredSignedHead[] = [];
+  readonly signedHeads: StoredSignedHead[] = [];
   readonly keys: StoredKey[] = [];
   readonly logs: LogEntry[] = [];
-  /** Happens before the next checkpoint is kept. */
+  /** Happens before the next signed head is kept. */
   meanwhile: () => Promise<void> = async () => undefined;
 
   readonly store = {
     readLedger: async (_batch: string, after: number, limit: number) =>
       this.links.slice(after, after + limit).map((link) => ({ ...link, block: null })),
-    findSignedHead: async () => this.checkpoints.at(-1) ?? null,
-    addSignedHead: async (_batch: string, checkpoint: StoredSignedHead, afterSize: number) => {
+    findSignedHead: async () => this.signedHeads.at(-1) ?? null,
+    addSignedHead: async (_batch: string, signedHead: StoredSignedHead, afterSize: number) => {
       const { meanwhile } = this;
       this.meanwhile = async () => undefined;
       await meanwhile();
-      if ((this.checkpoints.at(-1)?.size ?? 0) !== afterSize) return false;
-      this.checkpoints.push(checkpoint);
+      if ((this.signedHeads.at(-1)?.size ?? 0) !== afterSize) return false;
+      this.signedHeads.push(signedHead);
       return true;
     },
     readKeys: async () => this.keys,
@@ -56,14 +56,14 @@ class Scene {
 }
 
 describe("signing a ledger", () => {
-  test("goes on from the last checkpoint, and signs nothing twice", async () => {
+  test("goes on from the last signed head, and signs nothing twice", async () => {
     const scene = new Scene().grow(5);
     const signer = scene.signer(makeKeyFile());
     expect(await signer.sign(BATCH)).toBe(5);
     expect(await signer.sign(BATCH)).toBe(5);
     scene.grow(2_500);
     expect(await signer.sign(BATCH)).toBe(2_505);
-    expect(scene.checkpoints.map(({ size }) => size)).toEqual([5, 2_505]);
+    expect(scene.signedHeads.map(({ size }) => size)).toEqual([5, 2_505]);
     expect(scene.logs).toEqual([]);
   });
 
@@ -77,7 +77,7 @@ describe("signing a ledger", () => {
       scene.links.push(...unseen);
     };
     expect(await one.sign(BATCH)).toBe(4);
-    expect(scene.checkpoints.map(({ size }) => size)).toEqual([2, 4]);
+    expect(scene.signedHeads.map(({ size }) => size)).toEqual([2, 4]);
   });
 
   test.each([
@@ -86,14 +86,14 @@ describe("signing a ledger", () => {
     { body: "{}" },
     { signature: "00".repeat(64) },
     { size: 3 },
-  ])("nothing is built on a checkpoint that was changed (%j)", async (changed) => {
+  ])("nothing is built on a signed head that was changed (%j)", async (changed) => {
     const scene = new Scene().grow(4);
     const keyFile = makeKeyFile();
     await scene.signer(keyFile).sign(BATCH);
-    scene.checkpoints[0] = { ...(scene.checkpoints[0] as StoredSignedHead), ...changed };
+    scene.signedHeads[0] = { ...(scene.signedHeads[0] as StoredSignedHead), ...changed };
     scene.grow(1);
     expect(await scene.signer(keyFile).sign(BATCH)).toBeNull();
-    expect(scene.checkpoints).toHaveLength(1);
+    expect(scene.signedHeads).toHaveLength(1);
     expect(scene.logs).toMatchObject([{ level: "error", event: "ledger.broken", batch: BATCH }]);
   });
 
@@ -101,7 +101,7 @@ describe("signing a ledger", () => {
     const scene = new Scene().grow(3);
     scene.links[1] = { ...(scene.links[1] as ChainedRecord), body: "{}" };
     expect(await scene.signer(makeKeyFile()).sign(BATCH)).toBeNull();
-    expect(scene.checkpoints).toEqual([]);
+    expect(scene.signedHeads).toEqual([]);
     expect(scene.logs[0]?.message).toMatch(/is broken: record 2: .*; it is not signed$/);
   });
 
@@ -116,6 +116,6 @@ describe("signing a ledger", () => {
     }
     expect(scene.logs).toMatchObject([{ level: "error", event: "ledger.other_key" }]);
     expect(scene.logs[0]?.message).toContain(first.key.id);
-    expect(scene.checkpoints).toHaveLength(3);
+    expect(scene.signedHeads).toHaveLength(3);
   });
 });

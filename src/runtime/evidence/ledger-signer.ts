@@ -1,10 +1,10 @@
 /**
- * Signs chains. Each checkpoint costs what is new of its chain, as the tree over the rest is kept with
+ * Signs chains. Each signed head costs what is new of its chain, as the tree over the rest is kept with
  * the last one. A chain that is broken is not signed.
  */
 import { hash } from "node:crypto";
 import { CHAIN_START, type ChainHead, verifyChain } from "../../core/ledger/chain.ts";
-import { parseCheckpoint, signCheckpoint } from "../../ledger/format/signed-head.ts";
+import { parseSignedHead, signHead } from "../../ledger/format/signed-head.ts";
 import { GrowingTree } from "../../ledger/format/growing-tree.ts";
 import type { KeyFile } from "../../ledger/keys/key-file.ts";
 import { hashLeaf } from "../../ledger/format/merkle-tree.ts";
@@ -29,7 +29,7 @@ export interface SignerParts {
 export type OpenKey = (at: string) => KeyFile;
 
 const PAGE = 1_000;
-const CHANGED = "its last checkpoint was changed";
+const CHANGED = "its last signed head was changed";
 
 const sha256 = (text: string): string => hash("sha256", text);
 
@@ -60,10 +60,10 @@ export class LedgerSigner {
       const key = await this.#openKey(at);
       if (last !== null && !this.#isSound(last)) return this.#refuse(batch, CHANGED);
       const facts = { batch, tree, head: head.hash, at, previous: last?.body ?? null };
-      const signed = signCheckpoint(facts, key);
-      const checkpoint = { size: tree.size, ...signed, tree: tree.save() };
+      const signed = signHead(facts, key);
+      const signedHead = { size: tree.size, ...signed, tree: tree.save() };
       // Whoever else has signed meanwhile may have seen less of it: each refusal is one of theirs.
-      if (await store.addSignedHead(batch, checkpoint, signedTo)) return tree.size;
+      if (await store.addSignedHead(batch, signedHead, signedTo)) return tree.size;
     }
   }
 
@@ -92,9 +92,11 @@ export class LedgerSigner {
 
   /** Signed by whom it names, as far as that one is ours: keys of others are for readers to judge. */
   #isSound({ body, signature }: StoredSignedHead): boolean {
-    const { key = "" } = parseCheckpoint(body) ?? {};
+    const { key = "" } = parseSignedHead(body) ?? {};
     const publicKey = this.#keys.find(key)?.publicKey;
-    return publicKey === undefined || isSigned(publicKey, "sluice-checkpoint", { body, signature });
+    return (
+      publicKey === undefined || isSigned(publicKey, "sluice-signed-head", { body, signature })
+    );
   }
 
   #refuse(batch: string, why: string): null {
@@ -128,12 +130,12 @@ export class LedgerSigner {
   }
 }
 
-/** The tree and the link where a checkpoint ends; null when what is kept of it does not fit together. */
+/** The tree and the link where a signed head ends; null when what is kept of it does not fit together. */
 function restore(
   batch: string,
   { size, body, tree: saved }: StoredSignedHead,
 ): { readonly tree: GrowingTree; readonly head: ChainHead } | null {
-  const signedHead = parseCheckpoint(body);
+  const signedHead = parseSignedHead(body);
   if (signedHead?.batch !== batch || signedHead.size !== size) return null;
   const tree = GrowingTree.restore(size, saved);
   if (tree?.computeRoot() !== signedHead.root) return null;

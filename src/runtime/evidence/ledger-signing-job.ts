@@ -97,7 +97,7 @@ export class LedgerSigningJob {
     await this.#loop;
   }
 
-  /** Something was recorded of a batch: of one that has ended there is a checkpoint after this. */
+  /** Something was recorded of a batch: of one that has ended there is a signed head after this. */
   readonly attest = async ({ batch, seq }: BatchEvent): Promise<void> => {
     if (seq <= (this.#signed.get(batch) ?? 0)) return;
     const snapshot = await this.#parts.store.getBatch(batch);

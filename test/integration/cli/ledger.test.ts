@@ -87,7 +87,7 @@ describe("an export", () => {
 
   test("that is not signed to its end is no proof for who names a key", async () => {
     const lines = readFileSync(file(await exportIt()), "utf8").split("\n");
-    const unsigned = lines.filter((line) => !line.startsWith('{"checkpoint"'));
+    const unsigned = lines.filter((line) => !line.startsWith('{"head"'));
     writeFileSync(file("unsigned.jsonl"), unsigned.join("\n"));
     const verify = ["ledger", "verify", "unsigned.jsonl"];
     const { code, stdout } = await work.run(...verify, "--trust", await writeKey());
@@ -111,7 +111,7 @@ describe("an export", () => {
     const lines = readFileSync(file(newer), "utf8").split("\n");
     writeFileSync(
       file("anchors.jsonl"),
-      `${lines.findLast((line) => line.startsWith('{"checkpoint"'))}\n`,
+      `${lines.findLast((line) => line.startsWith('{"head"'))}\n`,
     );
     const verify = (name: string): Promise<Ending> =>
       work.run("ledger", "verify", name, "--anchors", "anchors.jsonl");

@@ -15,7 +15,7 @@ import { exportPem } from "../../support/ledger-export.ts";
 import { verifyNaively } from "../../support/naive-verifier.ts";
 import { describeOnStores, type EngineRig, makeSignal, numbers } from "./engine-rig.ts";
 
-const CHECKPOINTS = "ledger.checkpoints";
+const HEADS = "ledger.heads";
 const ledger = { item: true, states: ["RECEIVED", "STORED"] } as const;
 const retry = { attempts: 3, baseMs: 1, capMs: 2 };
 const WITHIN_MS = 20_000;
@@ -194,7 +194,7 @@ describeOnStores("evidence", (test) => {
     const ended = await verify(await exportSigned(engine, handle.id), readPem(rig));
     expect(ended).toMatchObject({ kind: "intact", ended: "succeeded" });
     expect(isConclusive(ended)).toBe(true);
-    expect((ended as { checkpoints: number }).checkpoints).toBeGreaterThan(1);
+    expect((ended as { signedHeads: number }).signedHeads).toBeGreaterThan(1);
   });
 
   test("a new key is introduced by the old one", async ({ rig }) => {
@@ -214,11 +214,11 @@ describeOnStores("evidence", (test) => {
     expect(verdict).toMatchObject({ signers: [openKeyFile(nameKey(rig), "").key.id] });
   });
 
-  test("checkpoints are messages, by which an older copy is found out", async ({ rig }) => {
+  test("signed heads are messages, by which an older copy is found out", async ({ rig }) => {
     const engine = await rig.start({ ledger: { keyFile: nameKey(rig) } });
     const anchors: string[] = [];
-    engine.consume(CHECKPOINTS, "anchors", ({ data }) => {
-      anchors.push((data as { checkpoint: string }).checkpoint);
+    engine.consume(HEADS, "anchors", ({ data }) => {
+      anchors.push((data as { head: string }).head);
     });
     const handle = await engine.submit(definePapers([], "one"), numbers(10));
     await handle.wait();

@@ -17,7 +17,7 @@ const SCRATCH_TABLES = ["manifest", "override", "item_key"] as const;
 const EVIDENCE_TABLES = [
   "record",
   "ledger_link",
-  "ledger_checkpoint",
+  "ledger_head",
   "lease",
   "chunk",
   "item",

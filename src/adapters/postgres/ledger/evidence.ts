@@ -1,4 +1,4 @@
-/** Checkpoints of chains, the keys that signed them, and erasing, in SQL. */
+/** Signed heads of chains, the keys that signed them, and erasing, in SQL. */
 import { type Act, describeAct } from "../../../core/batch/batch.ts";
 import {
   SIGNED_HEADS_TOPIC,
@@ -19,15 +19,15 @@ import { statement } from "../connection/statement.ts";
 import type { Topics } from "../topics/topics.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
-const OF_BATCH = `SELECT size, body, signature, tree FROM ledger_checkpoint
+const OF_BATCH = `SELECT size, body, signature, tree FROM ledger_head
    WHERE batch = (SELECT num FROM batch WHERE id = $1) ORDER BY size`;
 const SELECT_LAST = statement(`${OF_BATCH} DESC LIMIT 1`);
-const SELECT_CHECKPOINTS = statement(OF_BATCH);
+const SELECT_HEADS = statement(OF_BATCH);
 const SELECT_SIZE = statement(
-  "SELECT coalesce(max(size), 0) AS size FROM ledger_checkpoint WHERE batch = $1",
+  "SELECT coalesce(max(size), 0) AS size FROM ledger_head WHERE batch = $1",
 );
-const INSERT_CHECKPOINT = statement(
-  `INSERT INTO ledger_checkpoint (batch, size, body, signature, tree) VALUES ($1, $2, $3, $4, $5)`,
+const INSERT_HEAD = statement(
+  `INSERT INTO ledger_head (batch, size, body, signature, tree) VALUES ($1, $2, $3, $4, $5)`,
 );
 const SELECT_KEYS = statement("SELECT id, body, signature FROM ledger_key ORDER BY place");
 const INSERT_KEY = statement(
@@ -68,7 +68,7 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
   const addSignedHead = async (
     tx: Transaction,
     { num, id }: BatchRow,
-    checkpoint: StoredSignedHead,
+    signedHead: StoredSignedHead,
     afterSize: number,
   ): Promise<boolean> => {
     const [last, isHeard] = await Promise.all([
@@ -76,9 +76,9 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
       topics.hasGroups(tx, SIGNED_HEADS_TOPIC),
     ]);
     if ((last?.size ?? 0) !== afterSize) return false;
-    const { size, body, signature, tree } = checkpoint;
-    tx.send(INSERT_CHECKPOINT, num, size, body, signature, tree);
-    if (isHeard) topics.add(tx, [describeSignedHead(id, checkpoint)]);
+    const { size, body, signature, tree } = signedHead;
+    tx.send(INSERT_HEAD, num, size, body, signature, tree);
+    if (isHeard) topics.add(tx, [describeSignedHead(id, signedHead)]);
     tx.tell();
     return true;
   };
@@ -100,10 +100,9 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
     readLedger: (id, after, limit) => connection.read((tx) => ledger.read(tx, id, after, limit)),
     findSignedHead: (id) =>
       connection.read(async (tx) => (await tx.get<StoredSignedHead>(SELECT_LAST, id)) ?? null),
-    readSignedHeads: (id) =>
-      connection.read((tx) => tx.all<StoredSignedHead>(SELECT_CHECKPOINTS, id)),
-    addSignedHead: (id, checkpoint, afterSize) =>
-      connection.write(async (tx) => addSignedHead(tx, await lock(tx, id), checkpoint, afterSize)),
+    readSignedHeads: (id) => connection.read((tx) => tx.all<StoredSignedHead>(SELECT_HEADS, id)),
+    addSignedHead: (id, signedHead, afterSize) =>
+      connection.write(async (tx) => addSignedHead(tx, await lock(tx, id), signedHead, afterSize)),
     readKeys: () => connection.read((tx) => tx.all<StoredKey>(SELECT_KEYS)),
     addKey: ({ id, body, signature }) =>
       connection.write(async (tx) => tx.send(INSERT_KEY, id, body, signature)),

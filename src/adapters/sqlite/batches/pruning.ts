@@ -18,7 +18,7 @@ const SCRATCH_TABLES = ["manifest", "override", "item_key"] as const;
 const EVIDENCE_TABLES = [
   "record",
   "ledger_link",
-  "ledger_checkpoint",
+  "ledger_head",
   "chunk",
   "item",
   "result",
@@ -157,7 +157,7 @@ export class Pruning {
 function keyOf(table: string): string {
   if (table === "record") return "position";
   if (table === "ledger_link") return "batch, seq";
-  if (table === "ledger_checkpoint") return "batch, size";
+  if (table === "ledger_head") return "batch, size";
   if (table === "content") return "content";
   if (table === "chunk" || table === "manifest" || table === "abandoned") {
     return "batch, step, chunk";

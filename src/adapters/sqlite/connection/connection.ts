@@ -26,7 +26,7 @@ const RETRY_MIN_MS = 1;
 const RETRY_MAX_MS = 25;
 const CACHE_KIB = 2_048;
 /** 16 MiB of the log: a page that many commits write is copied into the file once for all of them. */
-const PAGES_PER_CHECKPOINT = 4_000;
+const WAL_CHECKPOINT_PAGES = 4_000;
 /** How long those who read the log are waited for when it is to be emptied. */
 const EMPTY_LOG_MS = 1_000;
 
@@ -76,7 +76,7 @@ export class Connection {
       this.#db.exec(`PRAGMA synchronous = ${synchronous.toUpperCase()}`);
       this.#db.exec("PRAGMA foreign_keys = ON");
       this.#db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
-      this.#db.exec(`PRAGMA wal_autocheckpoint = ${PAGES_PER_CHECKPOINT}`);
+      this.#db.exec(`PRAGMA wal_autocheckpoint = ${WAL_CHECKPOINT_PAGES}`);
       this.#db.exec(OVERWRITE_ROWS);
     });
   }

@@ -1,4 +1,4 @@
-/** Checkpoints of chains, the keys that signed them, and erasing, in SQL. */
+/** Signed heads of chains, the keys that signed them, and erasing, in SQL. */
 import type { StatementSync } from "node:sqlite";
 import { type Act, describeAct } from "../../../core/batch/batch.ts";
 import {
@@ -20,8 +20,8 @@ class Evidence {
   readonly #records: RecordLog;
   readonly #topics: Topics;
   readonly #selectLast: StatementSync;
-  readonly #selectCheckpoints: StatementSync;
-  readonly #insertCheckpoint: StatementSync;
+  readonly #selectSignedHeads: StatementSync;
+  readonly #insertSignedHead: StatementSync;
   readonly #selectKeys: StatementSync;
   readonly #insertKey: StatementSync;
   readonly #updateDetails: StatementSync;
@@ -30,14 +30,14 @@ class Evidence {
     this.#records = records;
     this.#topics = topics;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
-    const ofBatch = `SELECT size, body, signature, tree FROM ledger_checkpoint
+    const ofBatch = `SELECT size, body, signature, tree FROM ledger_head
        WHERE batch = (SELECT num FROM batch WHERE id = ?) ORDER BY size`;
     this.#selectLast = prepare(`${ofBatch} DESC LIMIT 1`);
-    this.#selectCheckpoints = prepare(ofBatch);
-    this.#insertCheckpoint = prepare(
-      `INSERT INTO ledger_checkpoint (batch, size, body, signature, tree)
+    this.#selectSignedHeads = prepare(ofBatch);
+    this.#insertSignedHead = prepare(
+      `INSERT INTO ledger_head (batch, size, body, signature, tree)
        SELECT :num, :size, :body, :signature, :tree WHERE :after =
-         (SELECT coalesce(max(size), 0) FROM ledger_checkpoint WHERE batch = :num)`,
+         (SELECT coalesce(max(size), 0) FROM ledger_head WHERE batch = :num)`,
     );
     this.#selectKeys = prepare("SELECT id, body, signature FROM ledger_key ORDER BY place");
     this.#insertKey = prepare(
@@ -53,15 +53,15 @@ class Evidence {
   }
 
   readSignedHeads(id: string): StoredSignedHead[] {
-    return this.#selectCheckpoints.all(id) as unknown as StoredSignedHead[];
+    return this.#selectSignedHeads.all(id) as unknown as StoredSignedHead[];
   }
 
-  addSignedHead(num: number, id: string, checkpoint: StoredSignedHead, after: number): boolean {
-    const { size, body, signature, tree } = checkpoint;
+  addSignedHead(num: number, id: string, signedHead: StoredSignedHead, after: number): boolean {
+    const { size, body, signature, tree } = signedHead;
     const row = { num, size, body, signature, tree, after };
-    if (this.#insertCheckpoint.run(row).changes === 0) return false;
+    if (this.#insertSignedHead.run(row).changes === 0) return false;
     if (this.#topics.hasGroups(SIGNED_HEADS_TOPIC)) {
-      this.#topics.add(describeSignedHead(id, checkpoint));
+      this.#topics.add(describeSignedHead(id, signedHead));
     }
     return true;
   }
@@ -103,8 +103,8 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
     readLedger: (id, after, limit) => read(() => ledger.read(id, after, limit)),
     findSignedHead: (id) => read(() => evidence.findSignedHead(id)),
     readSignedHeads: (id) => read(() => evidence.readSignedHeads(id)),
-    addSignedHead: (id, checkpoint, afterSize) =>
-      write(() => evidence.addSignedHead(findNum(id), id, checkpoint, afterSize)),
+    addSignedHead: (id, signedHead, afterSize) =>
+      write(() => evidence.addSignedHead(findNum(id), id, signedHead, afterSize)),
     readKeys: () => read(() => evidence.readKeys()),
     addKey: (key) => write(() => evidence.addKey(key)),
     eraseDetails: (id, kept, act) => connection.erase(() => evidence.erase(findNum(id), kept, act)),
