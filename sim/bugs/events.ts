@@ -63,8 +63,8 @@ export const eventBugs: readonly Bug[] = [
     also: [
       {
         file: "src/runtime/engine/record-poller.ts",
-        before: "await this.#wake.wait(this.#pollMs);",
-        after: "await this.#wake.wait(this.#pollMs * 1_000_000);",
+        before: "await this.#changed.wait(this.#pollMs);",
+        after: "await this.#changed.wait(this.#pollMs * 1_000_000);",
       },
     ],
   },

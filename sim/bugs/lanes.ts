@@ -19,7 +19,7 @@ export const laneBugs: readonly Bug[] = [
       {
         file: SWEEPING,
         before:
-          "for (const lane of this.#lanes.listIdle()) ended.push(...this.#life.startNextInLane(lane));",
+          "for (const lane of this.#lanes.listIdle()) ended.push(...this.#lifecycle.startNextInLane(lane));",
         after: "",
       },
     ],
