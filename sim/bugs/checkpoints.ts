@@ -16,8 +16,8 @@ export const checkpointBugs: readonly Bug[] = [
     what: "A handler hears that its checkpoint is safe before the store has it.",
     peers: ["sidekiq#4361"],
     file: CHUNK_RUN,
-    before: "    return told;\n",
-    after: "    told.catch(() => undefined);\n    return Promise.resolve();\n",
+    before: "    return saved;\n",
+    after: "    saved.catch(() => undefined);\n    return Promise.resolve();\n",
     rare: true,
   },
   {

@@ -54,8 +54,8 @@ export const ledgerBugs: readonly Bug[] = [
     name: "blocks-under-one-number",
     what: "All blocks of a lease have the same number, so that the store takes the second for a repeat.",
     file: LINES,
-    before: "const number = ++this.#sent;",
-    after: "const number = (this.#sent = 1);",
+    before: "const number = ++this.#blockCount;",
+    after: "const number = (this.#blockCount = 1);",
   },
   {
     name: "signed-heads-forked",

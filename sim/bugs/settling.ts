@@ -46,7 +46,7 @@ export const settlingBugs: readonly Bug[] = [
     what: "When the store has answered, also what was noted meanwhile is forgotten.",
     peers: ["celery#2911"],
     file: NOTES,
-    before: "this.#results = this.#results.slice(told.results.length);",
+    before: "this.#results = this.#results.slice(reported.results.length);",
     after: "this.#results = [];",
   },
   {

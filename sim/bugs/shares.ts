@@ -62,7 +62,7 @@ export const shareBugs: readonly Bug[] = [
     name: "handler-time-not-measured",
     what: "Tenants share numbers of items, and not the time that these take.",
     file: "src/runtime/running/item-loop.ts",
-    before: "if (worked !== null) worked.work(now - slot.startedAt);",
+    before: "if (worked !== null) worked.addBusyTime(now - slot.startedAt);",
     after: "void worked;",
     rare: true,
   },

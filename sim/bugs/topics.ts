@@ -13,7 +13,7 @@ export const topicBugs: readonly Bug[] = [
     name: "newer-messages-forgotten",
     what: "When the store has answered, also messages that were noted meanwhile are forgotten.",
     file: "src/runtime/chunk/chunk-notes.ts",
-    before: "this.#messages = this.#messages.slice(told.messages.length);",
+    before: "this.#messages = this.#messages.slice(reported.messages.length);",
     after: "this.#messages = [];",
   },
   {

@@ -33,6 +33,6 @@ export async function findBatch(store: Store, given: string): Promise<BatchSnaps
   ]);
   const close = matches.length > 0 ? matches.slice(0, 3).map(({ id }) => id) : meant;
   throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${given} in ${showStore(store.name)}`, {
-    hint: `${askDidYouMean(close)} \`sluice list\` shows the batches that there are; the first 5 characters of an id are enough.`.trim(),
+    hint: `${askDidYouMean(close)} \`sluice list\` shows all batches; the first 5 characters of an id are enough.`.trim(),
   });
 }

@@ -1,4 +1,4 @@
-/** What somebody put in place of items' own contents. */
+/** Replaces items' contents by the ones that operators wrote when they edited dead letters. */
 import type { SliceItems } from "../../ports/source.ts";
 import type { LeasedChunk } from "../../ports/store/worker-store.ts";
 

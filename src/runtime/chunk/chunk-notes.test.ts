@@ -16,7 +16,7 @@ function note(notes: ChunkNotes, index: number): Promise<void> {
   notes.addDeferral({ index, key: null, inMs: 5 });
   notes.addContent({ index, content: `c${index}` });
   notes.addAbandoned(index);
-  return notes.addCheckpoint(index, null, { name: "n", data: `${index}` }).told;
+  return notes.addCheckpoint(index, null, { name: "n", data: `${index}` }).saved;
 }
 
 function listIndexes(notes: ChunkNotes): number[][] {

@@ -1,4 +1,4 @@
-/** What became of a chunk's items and the store has not been told yet. */
+/** What happened to a chunk's items since the last report to the store. */
 import { PermanentError } from "../../core/base/errors.ts";
 import type {
   ItemCheckpoint,
@@ -11,7 +11,7 @@ import type { ItemCommit } from "../../core/items/item-commit.ts";
 import type { ItemMessage } from "../../core/items/item-message.ts";
 import type { Checkpoint, ItemResult } from "../../core/items/tracked-item.ts";
 
-type Told = Pick<
+type Notes = Pick<
   ReportFacts,
   | "failures"
   | "results"
@@ -23,7 +23,7 @@ type Told = Pick<
   | "abandoned"
 >;
 
-export const NOTHING_NOTED: Told = {
+export const NOTHING_NOTED: Notes = {
   failures: [],
   results: [],
   deferrals: [],
@@ -81,23 +81,23 @@ export class ChunkNotes {
     this.#abandoned.push(index);
   }
 
-  /** Resolves when the store has been told. */
+  /** `saved` resolves when the store has committed the checkpoint. */
   addCheckpoint(
     index: number,
     key: string | null,
     checkpoint: Checkpoint,
-  ): { readonly told: Promise<void> } {
+  ): { readonly saved: Promise<void> } {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#checkpoints.push({ index, key, ...checkpoint, waiter: { resolve, reject } });
-    return { told: promise };
+    return { saved: promise };
   }
 
   get hasCheckpoints(): boolean {
     return this.#checkpoints.length > 0;
   }
 
-  /** For a report; copies, as more may come while the store is being told. */
-  list(): Told {
+  /** For a report. The lists are copies: handlers add more while the report is being sent. */
+  list(): Notes {
     return {
       failures: [...this.#failures],
       results: [...this.#results],
@@ -115,21 +115,21 @@ export class ChunkNotes {
     };
   }
 
-  /** The store knows what a report listed. */
-  forget(told: Told): void {
-    this.#failures = this.#failures.slice(told.failures.length);
-    this.#results = this.#results.slice(told.results.length);
-    this.#deferrals = this.#deferrals.slice(told.deferrals.length);
-    this.#contents = this.#contents.slice(told.contents.length);
-    this.#messages = this.#messages.slice(told.messages.length);
-    this.#commits = this.#commits.slice(told.commits.length);
-    this.#abandoned = this.#abandoned.slice(told.abandoned.length);
-    for (const { waiter } of this.#checkpoints.splice(0, told.checkpoints.length)) {
+  /** Drops what a report listed, now that the store has it. */
+  forget(reported: Notes): void {
+    this.#failures = this.#failures.slice(reported.failures.length);
+    this.#results = this.#results.slice(reported.results.length);
+    this.#deferrals = this.#deferrals.slice(reported.deferrals.length);
+    this.#contents = this.#contents.slice(reported.contents.length);
+    this.#messages = this.#messages.slice(reported.messages.length);
+    this.#commits = this.#commits.slice(reported.commits.length);
+    this.#abandoned = this.#abandoned.slice(reported.abandoned.length);
+    for (const { waiter } of this.#checkpoints.splice(0, reported.checkpoints.length)) {
       waiter.resolve();
     }
   }
 
-  /** The store will never be told: whoever waits for it learns so. */
+  /** No report will be made any more: rejects the handlers that wait for a checkpoint. */
   giveUp(error: Error): void {
     for (const { waiter } of this.#checkpoints.splice(0)) waiter.reject(error);
   }

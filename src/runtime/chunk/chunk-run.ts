@@ -1,6 +1,6 @@
 /**
- * One leased chunk in a worker's hands: which items are left, what became of those that ran, and
- * what of that the store does not know yet.
+ * One leased chunk in a worker: which items are left, the outcomes of those that ran, and which of
+ * these the store does not have yet.
  */
 import {
   clearOutcome,
@@ -40,9 +40,9 @@ export class ChunkRun {
   /** Complete when the items have been read. */
   facts: RunFacts;
   items: SliceItems = NO_ITEMS;
-  /** That of its batch; known when it has been read. */
+  /** Its batch's pace; known when the batch has been read. */
   pace: StepPace | null = null;
-  /** Its items have been read: it may run. */
+  /** Set when its items have been read: from then on it may run. */
   arrived = false;
   readonly count: number;
   readonly cpu: CpuPools | null;
@@ -53,41 +53,41 @@ export class ChunkRun {
   readonly #hold: LeaseHold | null;
   readonly #meter: StepMeter | null;
   readonly #mark: RunMark;
-  /** Made when there is something to note: of most chunks there is not. */
+  /** Made with the first note: most chunks need none. */
   #notes: ChunkNotes | null = null;
   #next = 0;
-  /** Not to be started in this lease. */
+  /** Items that must not start under this lease. */
   #deferred: Set<number> | null = null;
   #contents: Map<number, string> | null = null;
   /** Outcomes and failures since the last report. */
   unreported = 0;
-  /** Of those, what the report on its way tells. */
+  /** How many of those are in the report that is being sent. */
   #reporting = 0;
   reportedAt: number;
-  /** What handlers have spent on its items under this lease, of all slots together. */
+  /** Time that handlers spent on its items under this lease, summed over all slots. */
   busyMs = 0;
-  /** Items of which an attempt has ended under this lease. */
+  /** Items with an attempt that ended under this lease. */
   tried = 0;
   inFlight = 0;
-  /** Items that were taken to be started and wait for a limit. */
+  /** Items that were taken and wait for a limit before they start. */
   waiting = 0;
-  /** Something of it was started by the right of a limit. */
+  /** At least one item was admitted by a limit. */
   hasStarted = false;
-  /** All of it was given the right to start until then; see `Limiter.admitWholeChunk`. */
+  /** All its items may start until then; see `Limiter.admitWholeChunk`. */
   startUntil = Number.POSITIVE_INFINITY;
-  /** What all that is left waits for; null when it waits for no limit. */
+  /** The limit that all remaining items wait for; null when they wait for none. */
   limitWait: LimitWait | null = null;
-  /** By this process's own monotonic clock. */
+  /** On this process's own monotonic clock. */
   leaseUntil: number;
-  /** Its lease is gone: nothing that it did since counts. */
+  /** Its lease was lost: nothing that its handlers did since then counts. */
   lost = false;
-  /** Since when its handlers have been told to stop, on the monotonic clock. */
+  /** When its handlers were told to stop, on the monotonic clock. */
   stoppedAt: number | null = null;
-  /** Guarded runs only: what was announced and has not ended. */
+  /** Guarded runs only: items whose start was reported and that have not ended. */
   starting: readonly number[] = [];
-  /** Its span, where somebody traces. */
+  /** Its span, if tracing is on. */
   trace: Trace | null = null;
-  /** A report that is on its way. */
+  /** Resolves when the report that is being sent has been answered. */
   reporting: Promise<void> | null = null;
 
   constructor(lease: LeasedChunk, options: RunOptions) {
@@ -118,7 +118,7 @@ export class ChunkRun {
     this.reportedAt = now;
   }
 
-  /** The items are here; it has arrived when it may run. */
+  /** Stores the items that were read. The caller sets `arrived` when the chunk may run. */
   receive(
     lane: string,
     items: SliceItems,
@@ -140,12 +140,12 @@ export class ChunkRun {
     return -1;
   }
 
-  /** If all of it was given the right to start, that is over. */
+  /** Ends the right of the whole chunk to start, if it had one. */
   forfeitRight(): void {
     if (this.startUntil !== Number.POSITIVE_INFINITY) this.startUntil = 0;
   }
 
-  /** All that `takeNext` would answer. */
+  /** Takes all items that `takeNext` would return. */
   takeRest(): number[] {
     const rest: number[] = [];
     for (let index = this.takeNext(); index !== -1; index = this.takeNext()) rest.push(index);
@@ -168,16 +168,16 @@ export class ChunkRun {
   }
 
   /**
-   * Lets go of the items. What is dropped here lives on for a while as garbage that only a full
-   * collection finds, and the items are nearly all of its weight.
+   * Releases the items. A dropped run stays in memory until a full garbage collection, and its
+   * items are nearly all of its size.
    */
   release(): void {
     this.items.release?.();
     this.items = NO_ITEMS;
   }
 
-  /** A handler has spent this long on an item of it, or on several together. */
-  work(ms: number): void {
+  /** Adds the time that a handler spent on one item, or on several together. */
+  addBusyTime(ms: number): void {
     this.busyMs += ms;
     this.#meter?.items.observe(ms);
   }
@@ -209,7 +209,7 @@ export class ChunkRun {
     }
   }
 
-  /** The item has a content that nobody else works on while this lease lasts. */
+  /** Notes the content that this lease claimed: no other item with it runs meanwhile. */
   holdContent(index: number, content: string): void {
     this.#contents ??= new Map();
     this.#contents.set(index, content);
@@ -231,19 +231,19 @@ export class ChunkRun {
     this.unreported++;
   }
 
-  /** A batch from before its pipeline kept a ledger of items has nowhere to record it. */
+  /** Does nothing for a batch that was submitted before its pipeline kept a ledger of items. */
   record(state: RecordedState): void {
     if (this.#lines === null) return;
     this.#lines.add(this.facts, state);
     this.unreported++;
   }
 
-  /** Its batch keeps a ledger of items, and nothing was recorded of this one under this lease. */
+  /** True if its batch keeps a ledger of items and none of this item's states was recorded here. */
   isUnseen(index: number): boolean {
-    return this.#lines !== null && !this.#lines.hasTold(this.lease.start + index);
+    return this.#lines !== null && !this.#lines.hasRecorded(this.lease.start + index);
   }
 
-  /** The item comes again later, in another lease. */
+  /** Puts the item off: it runs later, under another lease. */
   defer(index: number, key: string | null, inMs: number): void {
     this.#deferred ??= new Set();
     this.#deferred.add(index);
@@ -251,47 +251,48 @@ export class ChunkRun {
     this.unreported++;
   }
 
-  /** Its handler would not stop and is left running. */
+  /** Notes that the item's handler did not stop in time and was left running. */
   abandon(index: number): void {
     this.#note().addAbandoned(index);
   }
 
-  /** Resolves when the store knows it. */
+  /** Resolves when the store has committed the checkpoint. */
   saveCheckpoint(index: number, key: string | null, name: string, data: unknown): Promise<void> {
     if (this.lost) return Promise.reject(new StopSignal("the lease on its chunk was lost"));
-    // Its handler was given up: the store would not take it any more.
+    // Its handler was abandoned: the store would refuse the checkpoint.
     if (!this.isPending(index)) return Promise.reject(new StopSignal("its item has ended"));
-    const { told } = this.#note().addCheckpoint(index, key, writeCheckpoint(name, data));
+    const { saved } = this.#note().addCheckpoint(index, key, writeCheckpoint(name, data));
     this.unreported++;
     this.#onUrgent();
-    return told;
+    return saved;
   }
 
-  /** Somebody waits for the store to be told. */
+  /** A handler waits until the store has its checkpoint. */
   get isUrgent(): boolean {
     return this.#notes?.hasCheckpoints === true;
   }
 
-  /** Whether its lease has run out, by this process's own clock. */
+  /** Whether its lease has run out, on this process's own clock. */
   isExpired(now: number): boolean {
     if (now < this.leaseUntil) return false;
-    // While the loop was busy somebody else may have renewed it.
+    // While the event loop was busy, the renewal thread may have renewed it.
     this.leaseUntil = Math.max(this.leaseUntil, this.#hold?.readRenewedUntil() ?? 0);
     return now >= this.leaseUntil;
   }
 
-  /** A worker checks its own lease before each start: one that has run out is lost. */
+  /** Checked before each start: a lease that has run out is lost. */
   isLostAt(now: number): boolean {
     if (!this.lost && this.isExpired(now)) this.lose();
     return this.lost;
   }
 
-  /** The lease is gone. */
+  /** Marks the lease as lost. */
   lose(): void {
     this.lost = true;
     this.#hold?.release();
     this.#endTrace("lost");
-    // An error that nobody hears of would be dear for every chunk.
+    // Only if a handler waits for a checkpoint: making an error for every chunk would cost too
+    // much.
     if (this.isUrgent) this.#notes?.giveUp(new StopSignal("the lease on its chunk was lost"));
   }
 
@@ -318,7 +319,7 @@ export class ChunkRun {
     this.unreported++;
   }
 
-  /** They count as much as outcomes do, so that the store is told before there are too many. */
+  /** Messages count as outcomes do, so that a report goes out before there are too many. */
   #addMessages(messages: readonly ItemMessage[]): void {
     if (messages.length === 0) return;
     this.#note().addMessages(messages);
@@ -331,7 +332,9 @@ export class ChunkRun {
     this.unreported += commit.statements.length;
   }
 
-  /** What an item wanted done could not be: it is not what was noted, and not started again here. */
+  /**
+   * The store refused the item's statements: drops its outcome, and does not start it again here.
+   */
   #takeBack({ index, dead }: ItemRefusal): void {
     clearOutcome(this.#outcomes, index);
     if (dead) return setOutcome(this.#outcomes, index, FAILED);
@@ -349,7 +352,7 @@ export class ChunkRun {
     return starting.length === 0 ? starting : starting.filter((index) => this.isPending(index));
   }
 
-  /** The first word stands: a run that was settled is let go of as if it were lost. */
+  /** The first result stands: a settled run is later released as if it were lost. */
   #endTrace(result: ReportResult): void {
     if (this.trace === null) return;
     this.trace.set({ "sluice.chunk.result": result });
@@ -357,7 +360,7 @@ export class ChunkRun {
     this.trace = null;
   }
 
-  /** What the store is to be told; `markReported` follows when it has been. */
+  /** Makes the next report; the caller calls `markReported` with the store's answer. */
   makeReport(intent: ReportIntent): Report {
     const { batch, step, chunk, fence } = this.lease;
     this.#reporting = this.unreported;
@@ -366,7 +369,7 @@ export class ChunkRun {
       step,
       chunk,
       fence,
-      // Copies, as items go on finishing while the store is being told; not so when all are done.
+      // A copy, as items finish while the report is being sent; not needed when all are done.
       outcomes: this.finished ? this.#outcomes : new Uint8Array(this.#outcomes),
       ...(this.#notes?.list() ?? NOTHING_NOTED),
       limitWait: this.limitWait,
@@ -377,7 +380,7 @@ export class ChunkRun {
     };
   }
 
-  /** The store has answered; what it refused was told in vain. */
+  /** Notes the store's answer; refused items count as not reported. */
   markReported(
     report: Report,
     result: ReportResult,

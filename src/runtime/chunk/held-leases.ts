@@ -1,4 +1,4 @@
-/** The leases of chunks in hand, as they are renewed and lost. */
+/** Finds which of a worker's held chunks lost their leases. */
 import { type LeaseRef, nameLease } from "../../ports/store/worker-store.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import type { Log } from "../system/log.ts";
@@ -9,7 +9,7 @@ export interface LossParts {
   readonly log: Log;
 }
 
-/** Those of the runs whose leases are among the lost ones; each is told of once. */
+/** The runs whose leases are among the lost ones. Each is logged and counted once. */
 export function findLost(
   held: readonly ChunkRun[],
   lost: readonly LeaseRef[],
@@ -19,7 +19,7 @@ export function findLost(
   const gone = new Set(lost.map(nameLease));
   const found = held.filter((run) => gone.has(nameLease(run.lease)));
   for (const run of found) {
-    // One that is being reported may have been settled meanwhile: its report tells what became of it.
+    // A run that is being reported may have settled already: the answer to its report decides.
     if (run.lost || run.reporting !== null) continue;
     const { batch, chunk } = run.lease;
     meter.leasesLost++;

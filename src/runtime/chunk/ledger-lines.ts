@@ -1,7 +1,7 @@
 /**
- * What handlers have recorded of a chunk's items and the store has not been told yet: lines for the
- * ledger, gathered into blocks outside of any transaction. A block that was sent stays as it is until
- * the store has answered, so that it can be recognised when it comes again.
+ * What handlers recorded of a chunk's items and the store does not have yet: lines for the ledger,
+ * gathered into blocks outside of any transaction. A block that was sent does not change until the
+ * store answers, so that the store recognises it when it is sent again.
  */
 import { hash } from "node:crypto";
 import { canonicalize, type Json } from "../../core/base/canonical-json.ts";
@@ -16,13 +16,13 @@ import type { Random } from "../../ports/random.ts";
 import { writeJson } from "./chunk-notes.ts";
 import type { RunFacts } from "./run-facts.ts";
 
-/** A block is closed when it has grown to this, in characters. */
+/** A block is closed at this size. */
 const BLOCK_CHARS_MAX = 1_000_000;
-/** What a line counts as beside its key and details. */
+/** Assumed size of a line without its key and details. */
 const LINE_CHARS = 300;
 export const DETAILS_CHARS_MAX = 65_536;
 
-/** Where lines come from, and when. */
+/** The worker and clock that are written into each line. */
 export interface LedgerParts {
   readonly worker: number;
   readonly clock: Pick<Clock, "wallMs">;
@@ -31,7 +31,7 @@ export interface LedgerParts {
   readonly redact: Redact;
 }
 
-/** A state that an item has come to. */
+/** A state that an item has reached. */
 export interface RecordedState {
   /** The item's number in its step. */
   readonly item: number;
@@ -50,10 +50,10 @@ export class LedgerLines {
   readonly #parts: LedgerParts;
   #open: BlockBuilder | null = null;
   #chars = 0;
-  #sent = 0;
+  #blockCount = 0;
   #blocks: LedgerBlock[] = [];
-  /** Items whose content has been told. */
-  readonly #told = new Set<number>();
+  /** Items with a line: only the first line of an item holds its content hash. */
+  readonly #recordedItems = new Set<number>();
 
   constructor(parts: LedgerParts) {
     this.#parts = parts;
@@ -63,20 +63,20 @@ export class LedgerLines {
     const { worker, clock } = this.#parts;
     const { item, key, attempt, drive, state, details, read } = recorded;
     const kept = details === undefined ? null : this.#salt(state, details);
-    const content = this.#told.has(item) ? null : hashItem(read);
+    const content = this.#recordedItems.has(item) ? null : hashItem(read);
     this.#open ??= new BlockBuilder({ batch, lane, step, worker });
     const facts = { item, key, attempt, drive, state, content };
     this.#open.add({ atMs: clock.wallMs(), ...facts }, kept);
-    this.#told.add(item);
+    this.#recordedItems.add(item);
     this.#chars += LINE_CHARS + (key?.length ?? 0) + (kept?.chars ?? 0);
     if (this.#chars >= BLOCK_CHARS_MAX) this.#close();
   }
 
-  hasTold(item: number): boolean {
-    return this.#told.has(item);
+  hasRecorded(item: number): boolean {
+    return this.#recordedItems.has(item);
   }
 
-  /** Details with a salt that nobody can guess them by, once they are erased. */
+  /** Details with a random salt: when they are erased, their hash does not allow guessing them. */
   #salt(
     state: string,
     given: unknown,
@@ -95,13 +95,13 @@ export class LedgerLines {
     return { salt, details: readDetails(text, what), chars: text.length };
   }
 
-  /** For a report: all that the store has not answered for, in order. */
+  /** For a report: all blocks that the store has not confirmed, in order. */
   list(): readonly LedgerBlock[] {
     this.#close();
     return this.#blocks.length === 0 ? NO_BLOCKS : [...this.#blocks];
   }
 
-  /** The store has these. */
+  /** Drops blocks that the store has. */
   forget(blocks: readonly LedgerBlock[]): void {
     if (blocks.length > 0) this.#blocks = this.#blocks.slice(blocks.length);
   }
@@ -110,14 +110,14 @@ export class LedgerLines {
     if (this.#open === null) return;
     const { bytes, count, root, details } = this.#open.finish();
     const lines = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
-    const number = ++this.#sent;
+    const number = ++this.#blockCount;
     this.#blocks.push({ number, count, root, lines, details: details === "" ? null : details });
     this.#open = null;
     this.#chars = 0;
   }
 }
 
-/** As JSON has them: what becomes of a date or an instance is decided here and not in the hash. */
+/** Details as plain JSON: dates and class instances are converted here, before the hash is made. */
 function readDetails(text: string, what: string): Json {
   const details = JSON.parse(text) as Json;
   try {
@@ -129,7 +129,9 @@ function readDetails(text: string, what: string): Json {
   return details;
 }
 
-/** Null for an item that cannot be read, or has no canonical form, as it holds half a character. */
+/**
+ * Null for an item that cannot be read or has no canonical form (it holds half a surrogate pair).
+ */
 function hashItem(read: () => unknown): string | null {
   try {
     return hash("sha256", canonicalize(read() as Json));
@@ -138,7 +140,7 @@ function hashItem(read: () => unknown): string | null {
   }
 }
 
-/** Why a handler may not record a state, and which one was meant; null when it may. */
+/** Why a handler may not record a state, with the most similar declared one; null when it may. */
 export function refuseState(
   state: unknown,
   declared: readonly string[] | null,

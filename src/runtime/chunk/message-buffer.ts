@@ -1,6 +1,7 @@
 /**
- * What one attempt at an item has emitted. Nothing of it counts before the attempt makes an outcome:
- * of one that fails, is put off, given up or lost, it is dropped, and the next emits its own.
+ * Messages that one attempt at an item emitted. They count only when the attempt makes an outcome.
+ * When it fails, is put off, abandoned or lost, they are dropped, and the next attempt emits its
+ * own.
  */
 import { PermanentError } from "../../core/base/errors.ts";
 import type { ItemMessage } from "../../core/items/item-message.ts";
@@ -56,7 +57,7 @@ interface Given {
   readonly traceparent: string | null;
 }
 
-/** Checks a message and turns it into text, so that what is changed afterwards changes nothing. */
+/** Checks a message and turns it into text: later changes to the object have no effect. */
 export function writeMessage(
   index: number,
   topics: readonly string[],

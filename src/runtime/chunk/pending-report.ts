@@ -1,6 +1,6 @@
 /**
- * Telling the store about chunks. Of one chunk there is one report on its way at a time: two at
- * once would tell some things twice and others never.
+ * Sends reports on chunks to the store. A chunk has at most one report under way: two at once would
+ * report some outcomes twice and others never.
  */
 import type { ReportResult } from "../../core/batch/chunk.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -22,7 +22,7 @@ export interface FlushSettings {
   readonly flushItems: number;
 }
 
-/** What chunks that are long at it have to tell by now, and when to look again. */
+/** Partial reports that are due by now, and when the next one is. */
 export function collectFlushes(
   held: readonly ChunkRun[],
   guarded: ReadonlySet<ChunkRun>,
@@ -33,19 +33,19 @@ export function collectFlushes(
   let nextAt = Number.POSITIVE_INFINITY;
   for (const run of held) {
     if (run.unreported === 0 || run.finished || run.lost || run.reporting !== null) continue;
-    // A guarded run tells by itself, but for a handler that waits to hear that it was told.
+    // A guarded run sends its own reports, except when a handler waits for its checkpoint.
     if (guarded.has(run) && !run.isUrgent) continue;
     const flushAt = run.reportedAt + flushMs;
-    const tells = now >= flushAt || run.unreported >= flushItems || run.isUrgent;
-    if (tells) pending.push(makeReport(run, "keep"));
+    const isDue = now >= flushAt || run.unreported >= flushItems || run.isUrgent;
+    if (isDue) pending.push(makeReport(run, "keep"));
     else nextAt = Math.min(nextAt, flushAt);
   }
   return { pending, nextAt };
 }
 
 /**
- * Tells the store, and notes its answers before anybody makes the next report of these chunks: one
- * that was made in between would tell the same things again, and forget newer ones for them.
+ * Sends reports and notes the answers before the next report on these chunks is made. A report that
+ * was made in between would repeat the same outcomes, and drop newer ones in their place.
  */
 export async function sendReports(
   pending: readonly PendingReport[],
@@ -74,7 +74,7 @@ export interface StartReporters {
   readonly onEnded: (batches: readonly string[]) => void;
 }
 
-/** Tells the store at once what a guarded run knows, and which items it is about to start. */
+/** Reports at once what a guarded run knows, and which items it is about to start. */
 export async function reportStarts(
   run: ChunkRun,
   { store, clock, onEnded }: StartReporters,

@@ -1,10 +1,10 @@
-/** What the ledger is told of an item while its chunk runs. */
+/** Records the states of items in the ledger while their chunk runs. */
 import { SEEN } from "../../ledger/format/item-record.ts";
 import type { ChunkRun } from "./chunk-run.ts";
 import { readKeyOf } from "../pipeline/item-key.ts";
 import type { Step } from "../pipeline/step.ts";
 
-/** A state that an item has come to. */
+/** Records a state that an item has reached. */
 export function recordState(
   run: ChunkRun,
   index: number,
@@ -24,12 +24,12 @@ export function recordState(
   });
 }
 
-/** An item that comes to its outcome without a word of its own is there all the same. */
+/** An item that reaches its outcome without a recorded state still gets a line in the ledger. */
 export function recordSeen(run: ChunkRun, index: number, step: Step, item: unknown): void {
   if (run.isUnseen(index)) recordState(run, index, readKeyOf(step, item), SEEN);
 }
 
-/** The same for one that is skipped as a repeat: no further attempt begins with it. */
+/** The same for an item that is skipped as a duplicate, which starts no new attempt. */
 export function recordRepeat(
   run: ChunkRun,
   index: number,

@@ -4,8 +4,8 @@ export interface RunFacts {
   readonly lane: string;
   readonly step: number;
   readonly fence: number;
-  /** Where a cap may be: its batch, its lane, its pipeline. */
+  /** Scopes that may have a cap: its batch, its lane, its pipeline. */
   readonly scopes: readonly string[];
-  /** Whether there is a database to run statements of handlers in. */
+  /** Whether the store can run handlers' SQL statements. */
   readonly hasSql: boolean;
 }

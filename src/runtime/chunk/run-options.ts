@@ -1,4 +1,4 @@
-/** What a leased chunk in a worker's hands is made with. */
+/** What a `ChunkRun` is made with. */
 import type { CpuPools } from "../cpu/cpu-pools.ts";
 import type { WorkerHealth } from "../health/worker-health.ts";
 import type { LedgerParts } from "./ledger-lines.ts";
@@ -7,14 +7,14 @@ import type { StepMeter } from "../observing/meter.ts";
 export interface RunOptions {
   readonly leaseUntil: number;
   readonly now: number;
-  /** Where its handlers have something computed. */
+  /** Pools that run its handlers' CPU tasks. */
   readonly cpu?: CpuPools;
-  /** A handler waits for the store to be told. */
+  /** Called when a handler begins to wait for its checkpoint. */
   readonly onUrgent?: () => void;
-  /** Where its lease is entered, so that it is renewed also while the loop is busy. */
+  /** Holds its lease, so that a thread renews it also while the event loop is busy. */
   readonly health?: WorkerHealth | undefined;
-  /** Who counts what becomes of it. */
+  /** Counts its outcomes and lost leases. */
   readonly meter?: StepMeter;
-  /** What its handlers record needs, where its batch keeps a ledger of items. */
+  /** Needed for lines of the ledger, if its batch keeps a ledger of items. */
   readonly ledger?: LedgerParts;
 }

@@ -39,7 +39,7 @@ describe("is refused, by the name of the argument:", () => {
       [1n, "of the type bigint"],
       [{ a: 1 }, "of the type object"],
       [[1], "a list"],
-      [new Date(Number.NaN), "a date that there is not"],
+      [new Date(Number.NaN), "an invalid date"],
       [() => 1, "of the type function"],
     ];
     for (const [value, fault] of bad) expect(() => queue("a", value)).toThrow(refused(fault));

@@ -1,7 +1,7 @@
 /**
- * What one attempt at an item has queued for its commit. Checked and copied when it is queued, so
- * that a handler hears of its mistake where it made it, and what is changed afterwards changes
- * nothing. Of an attempt that makes no outcome it is dropped.
+ * Statements that one attempt at an item queued for its commit. Each is checked and copied when it
+ * is queued: a mistake throws where the handler made it, and later changes to the values have no
+ * effect. When the attempt makes no outcome, they are dropped.
  */
 import { PermanentError } from "../../core/base/errors.ts";
 import {
@@ -44,10 +44,10 @@ export class StatementBuffer {
 }
 
 function writeStatement(sql: unknown, values: unknown): ItemStatement {
-  if (typeof sql !== "string") throw refuse(`sql of commitWith is a ${typeof sql}, and no text`);
+  if (typeof sql !== "string") throw refuse(`sql of commitWithmust be text, not a ${typeof sql}`);
   const fault = describeBadStatement(sql);
   if (fault !== null) throw refuse(`sql of commitWith ${fault}`);
-  if (!Array.isArray(values)) throw refuse("values of commitWith is no list");
+  if (!Array.isArray(values)) throw refuse("values of commitWith must be a list");
   if (values.length > VALUES_PER_STATEMENT_MAX) {
     throw refuse(
       `values of commitWith has ${values.length} entries, over the limit of ${VALUES_PER_STATEMENT_MAX}`,
@@ -71,7 +71,7 @@ function writeValue(value: unknown, at: number): SqlValue {
       break;
     default:
   }
-  const given = value instanceof Date ? "a date that there is not" : describeType(value);
+  const given = value instanceof Date ? "an invalid date" : describeType(value);
   throw refuse(
     `values[${at}] of commitWith is ${given}; it takes text, numbers, true, false, null, dates and Uint8Array, and the rest as JSON text`,
   );

@@ -1,6 +1,6 @@
 /**
- * Whoever stands by while another process has a claim looks again in a moment: of a claim that runs
- * out with its holder nobody is told, and the poll beneath all words may be slow.
+ * Makes a process that was refused a claim try again soon. No notification arrives when a claim
+ * runs out with its holder, and the fallback polling interval may be long.
  */
 import type { Clock } from "../../ports/clock.ts";
 import type { ChangeSignal } from "../system/change-signal.ts";
@@ -18,7 +18,7 @@ export class ClaimRetryTimer {
     this.#changed = changed;
   }
 
-  /** Once for all claims that were refused meanwhile: looks must not make more of themselves. */
+  /** One timer for all refused claims: otherwise each retry could start several more. */
   lookAgain(): void {
     if (this.#cancel !== null || this.#isStopped) return;
     this.#cancel = this.#clock.after(CLAIM_RETRY_MS, () => {

@@ -1,7 +1,7 @@
 /**
- * Decides: slices batches whose turn it is, step after step, and applies the retention. Any process
- * may conduct, and each engine does: its own submissions at once, those that others left lying
- * (their process died) when it comes across them.
+ * Slices batches whose turn it is, step after step, and applies retention. Every engine has a
+ * conductor. It slices its own submissions at once, and takes over those whose process died when it
+ * finds them.
  */
 import { SluiceError } from "../../core/base/errors.ts";
 import { type Clock, sleep } from "../../ports/clock.ts";
@@ -25,7 +25,7 @@ import { ChangeSignal } from "../system/change-signal.ts";
 
 export interface ConductorParts {
   readonly store: Store;
-  /** The store for those who wait for an answer: it gives up in time. */
+  /** The store for calls that a user waits for: its retries have a time limit. */
   readonly callersStore: Store;
   readonly clock: Clock;
   readonly random: Random;
@@ -33,24 +33,24 @@ export interface ConductorParts {
   readonly settings: EngineSettings;
   readonly worker: number;
   readonly onFatal: (error: unknown) => void;
-  /** Where a small batch can run at once, if this process works on it. */
+  /** Offers to run a small batch at once; null if this process does not work on it. */
   readonly offerInline: (batch: BatchSnapshot, pipeline: Pipeline, step: Step) => InlineWork | null;
 }
 
-/** However busy the store is, it is looked at at most this often. */
-const LOOK_AT_MOST_EVERY_MS = 10;
+/** Shortest time between two looks, however often the store changes. */
+const LOOK_GAP_MS = 10;
 /** Batches sliced at once: a slow source must not keep other lanes waiting. */
 const SLICINGS_MAX = 8;
-/** A look that found too few looks so many times further, up to so many batches. */
-const LOOK_FURTHER = 8;
-const LOOKED_AT_MAX = 4_096;
+/** A look that found too few batches repeats with a limit that is so many times higher. */
+const LOOK_LIMIT_FACTOR = 8;
+const LOOK_LIMIT_MAX = 4_096;
 const PRUNE_EVERY_MS = 3_600_000;
 
 /** A batch that is being sliced here. */
 interface Slicing {
   readonly done: Promise<BatchSnapshot | null>;
-  /** Aborts when the batch has ended meanwhile. */
-  readonly over: AbortController;
+  /** Aborted when the batch has ended meanwhile, and when the conductor stops. */
+  readonly aborter: AbortController;
 }
 
 export class Conductor {
@@ -62,8 +62,8 @@ export class Conductor {
   readonly #claimRetryTimer: ClaimRetryTimer;
   readonly #unwatch: () => void;
   readonly #loopBackoff: LoopBackoff;
-  readonly #slicingSetbacks: LoopBackoff;
-  /** Batches whose slicing met what nobody has thought of: they are not taken up again before. */
+  readonly #slicingBackoff: LoopBackoff;
+  /** Batches whose slicing failed unexpectedly, and the time before which it is not tried again. */
   readonly #notBefore = new Map<string, number>();
   #prunedAt: number;
   #loop: Promise<void> | null = null;
@@ -74,7 +74,7 @@ export class Conductor {
     this.#claimRetryTimer = new ClaimRetryTimer(parts.clock, this.#changed);
     this.#unwatch = parts.store.watch(() => this.#changed.notify());
     this.#loopBackoff = new LoopBackoff({ event: "conductor.retry" }, parts);
-    this.#slicingSetbacks = new LoopBackoff({ event: "conductor.retry" }, parts);
+    this.#slicingBackoff = new LoopBackoff({ event: "conductor.retry" }, parts);
     this.#prunedAt = parts.clock.monotonicMs();
   }
 
@@ -90,7 +90,7 @@ export class Conductor {
 
   async stop(): Promise<void> {
     this.#stop.abort();
-    for (const { over } of this.#slicing.values()) over.abort();
+    for (const { aborter } of this.#slicing.values()) aborter.abort();
     this.#claimRetryTimer.stop();
     this.#changed.notify();
     this.#unwatch();
@@ -99,8 +99,8 @@ export class Conductor {
   }
 
   /**
-   * Slices a batch now, unless it is being sliced already; answers the batch as it is afterwards,
-   * or null when another process does it.
+   * Slices a batch now, unless this process slices it already. Returns the batch as it is
+   * afterwards, or null when another process slices it.
    */
   slice(
     batch: BatchSnapshot,
@@ -109,28 +109,29 @@ export class Conductor {
   ): Promise<BatchSnapshot | null> {
     const running = this.#slicing.get(batch.id);
     if (running !== undefined) return running.done;
-    // A signal of its own, which is told of the stop, and none that follows several: such a one is
-    // kept for ever where somebody who listens to it never comes back.
-    const over = new AbortController();
-    if (this.#stop.signal.aborted) over.abort();
-    const done = this.#slice(batch, pipeline, items, over.signal).finally(() =>
+    // A controller that `stop` aborts, instead of AbortSignal.any(): a combined signal is kept for
+    // ever when a source that listens to it never returns.
+    const aborter = new AbortController();
+    if (this.#stop.signal.aborted) aborter.abort();
+    const done = this.#slice(batch, pipeline, items, aborter.signal).finally(() =>
       this.#slicing.delete(batch.id),
     );
-    this.#slicing.set(batch.id, { done, over });
+    this.#slicing.set(batch.id, { done, aborter });
     return done;
   }
 
-  /** Slices a batch whose source can be read at any time; should it fail, it is tried again later. */
+  /** Slices a batch whose source can be read again; a failure is retried later. */
   sliceSoon(batch: BatchSnapshot, pipeline: Pipeline): void {
     const { clock, onFatal } = this.#parts;
     this.slice(batch, pipeline, null).then(
       (sliced) => {
-        this.#slicingSetbacks.clear();
-        // One that another process slices would be found again at once, and again.
+        this.#slicingBackoff.clear();
+        // No look after a batch that another process slices: it would be found again at once,
+        // endlessly.
         if (sliced !== null) this.#changed.notify();
       },
       (error: unknown) => {
-        const waitMs = this.#slicingSetbacks.note(error);
+        const waitMs = this.#slicingBackoff.note(error);
         if (waitMs === null) onFatal(error);
         else this.#notBefore.set(batch.id, clock.monotonicMs() + waitMs);
       },
@@ -138,9 +139,9 @@ export class Conductor {
   }
 
   /**
-   * Slices items that live only in this process, and returns when the batch has them. While another
-   * has the claim it is waited for: a submitter that died and was started again finds its own old
-   * claim, and nobody but itself can go on.
+   * Slices items that exist only in this process, and returns when the batch has them. While the
+   * claim is taken, this waits: a submitter that died and was restarted meets its own old claim,
+   * and no other process has the items.
    */
   async sliceOwned(
     batch: BatchSnapshot,
@@ -149,7 +150,7 @@ export class Conductor {
   ): Promise<void> {
     const { callersStore: store, clock, settings } = this.#parts;
     const owned = Array.isArray(items) ? items : readOnce(items);
-    // Given up for lack of its submitter, who has come back.
+    // The batch was parked because its submitter was gone; now the submitter is back.
     if (batch.parked?.code === "STALE") {
       const act = { by: "engine", why: "its submitter came back" };
       await store.resume({ scope: "batch", name: batch.id }, act);
@@ -174,7 +175,7 @@ export class Conductor {
     stop: AbortSignal,
   ): Promise<BatchSnapshot | null> {
     const { clock, random, log, settings, worker } = this.#parts;
-    // Whoever hands items over waits until they are planned.
+    // A caller that submits items waits until they are planned.
     const store = items === null ? this.#parts.store : this.#parts.callersStore;
     const step = pipeline.steps[batch.step];
     if (step === undefined) return this.#failUnknownStep(batch, pipeline);
@@ -183,7 +184,7 @@ export class Conductor {
     if (!(await keepClaim())) {
       this.#claimRetryTimer.lookAgain();
       this.#logSkipped(batch.id, "another process slices it");
-      // There is nothing to give up, which would wake all who stand by for it, this one among them.
+      // No unclaim: it would wake every process that waits for this claim, this one included.
       return null;
     }
     const { leaseMs: claimMs, renewMs } = settings;
@@ -220,8 +221,9 @@ export class Conductor {
   }
 
   /**
-   * False when somebody else slices it, or when this conductor stops: then it goes on elsewhere. It is
-   * renewed beside the slicing: it need not be asked for with every part of a plan.
+   * Takes the claim, or keeps it. False when another process slices the batch, or when this
+   * conductor stops: then another process continues. A timer renews the claim, so that not every
+   * part of a plan has to ask the store.
    */
   #keepClaim(batch: string): () => Promise<boolean> {
     const { store, clock, settings, worker } = this.#parts;
@@ -249,20 +251,22 @@ export class Conductor {
         waitMs = this.#loopBackoff.note(error);
         if (waitMs === null) throw error;
       }
-      await sleep(clock, LOOK_AT_MOST_EVERY_MS + waitMs, this.#stop.signal);
+      await sleep(clock, LOOK_GAP_MS + waitMs, this.#stop.signal);
       await this.#changed.wait(settings.pollMs);
     }
   }
 
-  /** A source that does not answer would keep its place long after its batch was cancelled. */
+  /**
+   * Aborts slicings of ended batches: a source that hangs would keep its place long after a cancel.
+   */
   async #dropEnded(): Promise<void> {
     if (this.#slicing.size === 0) return;
     for (const { batch, kind } of await this.#parts.store.readStops([...this.#slicing.keys()])) {
-      if (kind === "over") this.#slicing.get(batch)?.over.abort();
+      if (kind === "over") this.#slicing.get(batch)?.aborter.abort();
     }
   }
 
-  /** Begins to slice what is to be sliced; a slow source keeps only its own batch waiting. */
+  /** Starts slicing the batches that need it; a slow source delays only its own batch. */
   async #look(pipeline: Pipeline): Promise<void> {
     const now = this.#parts.clock.monotonicMs();
     for (const [batch, at] of this.#notBefore) if (at <= now) this.#notBefore.delete(batch);
@@ -271,18 +275,18 @@ export class Conductor {
     for (const batch of await this.#findSliceable(pipeline, room)) this.sliceSoon(batch, pipeline);
   }
 
-  /** Those that others must slice may be many, and must not hide one behind them. */
+  /** Looks further when many batches at the front can be sliced only by other processes. */
   async #findSliceable(pipeline: Pipeline, room: number): Promise<readonly BatchSnapshot[]> {
-    for (let limit = SLICINGS_MAX + this.#slicing.size; ; limit *= LOOK_FURTHER) {
+    for (let limit = SLICINGS_MAX + this.#slicing.size; ; limit *= LOOK_LIMIT_FACTOR) {
       const waiting = await this.#parts.store.listUnsliced(pipeline.name, limit);
       const free = waiting.filter((batch) => this.#canSlice(batch, pipeline)).slice(0, room);
-      if (free.length === room || waiting.length < limit || limit >= LOOKED_AT_MAX) return free;
+      if (free.length === room || waiting.length < limit || limit >= LOOK_LIMIT_MAX) return free;
     }
   }
 
   #canSlice({ id, input, step, version }: BatchSnapshot, pipeline: Pipeline): boolean {
     return (
-      // Items that were handed over live only in the submitter's memory.
+      // Submitted items exist only in the submitter's memory.
       (input !== null || step > 0) &&
       acceptsVersion(pipeline, version) &&
       !this.#slicing.has(id) &&

@@ -1,16 +1,16 @@
 /**
- * Freezes an iterable into chunks of JSON lines that the batch will own, none of them larger than
- * a slice may be.
+ * Freezes an iterable into chunks of JSON lines that the batch owns, each within the size limit of
+ * a slice.
  */
 import { SluiceError } from "../../core/base/errors.ts";
 import type { PlannedChunk } from "../../ports/store/conductor-store.ts";
 import type { SliceItems, Source } from "../../ports/source.ts";
 import { freezeItem, UnreadableItem, writeManifest } from "../reading/manifest.ts";
 
-/** A chunk's bytes end it early, so that a worker's memory stays bounded. */
+/** A chunk ends early at this size, so that a worker's memory stays bounded. */
 export const SLICE_BYTES_MAX = 4 * 1_048_576;
 
-/** A chunk to be planned, and from where slicing goes on after it. */
+/** A chunk to be planned, and the cursor from which slicing continues after it. */
 export interface Piece {
   readonly chunk: PlannedChunk;
   readonly cursor: string | null;
@@ -40,7 +40,7 @@ export async function* freezePieces(
   if (lines.length > 0) yield pack();
 }
 
-/** All items of a source, in order; one that cannot be read is frozen as what it is, and fails alone. */
+/** All items of a source, in order. An unreadable item is frozen as such, and fails alone. */
 export async function* readItems(
   source: Source,
   chunkSize: number,
@@ -62,7 +62,7 @@ function readItem(items: SliceItems, at: number): unknown {
   }
 }
 
-/** An iterable that can be read only once says so the second time, instead of being empty. */
+/** Throws when the items are read a second time, where a used-up iterable would look empty. */
 export function readOnce(
   items: Iterable<unknown> | AsyncIterable<unknown>,
 ): AsyncIterable<unknown> {

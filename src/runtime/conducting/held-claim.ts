@@ -1,4 +1,4 @@
-/** Keeps a claim on a duty for as long as the duty is done, however long one step of it takes. */
+/** Renews the claim on a background task while the task runs, however long one step of it takes. */
 import type { Clock } from "../../ports/clock.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { Log } from "../system/log.ts";
@@ -12,18 +12,20 @@ export interface ClaimParts {
   readonly renewMs: number;
 }
 
-/** Renewals that are under way at most: a store that is away for an hour is not asked all of them. */
-const RENEWALS_MAX = 3;
+/** Without a bound, an hour's outage of the store would leave an hour's renewals waiting. */
+const RENEWALS_UNDER_WAY_MAX = 3;
 
-/** Renews until the returned function is called. A failed renewal is told; the next may succeed. */
-export function renewClaim(duty: string, parts: ClaimParts): () => void {
+/**
+ * Renews until the returned function is called. A failed renewal is logged; the next may succeed.
+ */
+export function renewClaim(task: string, parts: ClaimParts): () => void {
   const { store, clock, log, worker, claimMs, renewMs } = parts;
   let underWay = 0;
   const renew = async (): Promise<void> => {
-    if (underWay >= RENEWALS_MAX) return;
+    if (underWay >= RENEWALS_UNDER_WAY_MAX) return;
     underWay++;
     try {
-      await store.claim(duty, worker, claimMs);
+      await store.claim(task, worker, claimMs);
     } catch (error) {
       log({ level: "warn", event: "claim.renewal_failed", message: String(error), error });
     } finally {

@@ -1,4 +1,4 @@
-/** Looks at items before they run, where a pipeline asks for it: `strict` and `uniqueKeys`. */
+/** Checks items before they run, if the batch is `strict` or the step has `uniqueKeys`. */
 import { describeError, SluiceError } from "../../core/base/errors.ts";
 import type { PlannedChunk, PlanResult } from "../../ports/store/conductor-store.ts";
 import type { SliceItems, Source } from "../../ports/source.ts";
@@ -25,7 +25,7 @@ export class PlanCheck {
     return this.#strict || this.#step.uniqueKeys;
   }
 
-  /** The items' keys where they must be unique; notes what is wrong with each item. */
+  /** The items' keys, if they must be unique. Notes the problem of each bad item. */
   async readKeys(chunk: PlannedChunk, source: Source | null): Promise<(string | null)[] | null> {
     const { uniqueKeys } = this.#step;
     const items = await readPlanned(chunk, source);
@@ -39,7 +39,7 @@ export class PlanCheck {
         }
         keys.push(this.#step.readKey(item));
       } catch (error) {
-        // A bad item is a failure of its own when it runs; it takes part in no comparison.
+        // A bad item fails by itself when it runs, and its key is compared with no other.
         keys.push(null);
         if (this.#strict) this.#note(index, error);
       }
@@ -63,7 +63,7 @@ export class PlanCheck {
     throw new SluiceError(
       "BAD_ITEMS",
       `${this.#problemCount === 1 ? "one item is" : `${this.#problemCount} items are`} bad, and the batch is strict:\n${list}${more > 0 ? `\n  - and ${more} more` : ""}`,
-      { hint: "Mend them, or run without --strict to have them counted as failed items." },
+      { hint: "Fix these items, or run without --strict to count them as failed." },
     );
   }
 

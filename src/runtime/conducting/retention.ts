@@ -1,29 +1,29 @@
-/** Removes what is older than it has to be kept, in as many small steps as it takes. */
+/** Deletes expired batches and messages, in many small transactions. */
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { PruneResult } from "../../ports/store/operator-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 
-/** Ages of batches whose pipeline has none of its own: those stand in place of these. */
+/** Default ages; a pipeline's own `keep` takes precedence. */
 export interface RetentionPolicy {
   /** How long an ended batch can be redriven. */
   readonly keepMs: number;
-  /** How long an ended batch is known at all; 0 for ever. */
+  /** How long an ended batch stays in the store; 0 for ever. */
   readonly keepEvidenceMs: number;
-  /** Only this batch, and by these ages, whatever its pipeline says; default all. */
+  /** Prune only this batch, by these ages whatever its pipeline says; default all batches. */
   readonly batch?: string;
-  /** Counts only. */
+  /** Count what would be removed, and remove nothing. */
   readonly dryRun?: boolean;
 }
 
-/** What a policy would take too early, in words; null when it is sound. */
+/** What is wrong with a policy; null when it is valid. */
 export function findRetentionProblem({ keepMs, keepEvidenceMs }: RetentionPolicy): string | null {
   const isAge = (ms: number): boolean => Number.isFinite(ms) && ms >= 0;
   if (!isAge(keepMs) || !isAge(keepEvidenceMs)) {
     return "an age is a number of milliseconds, at least 0: nothing unfinished is ever removed";
   }
   return keepEvidenceMs > 0 && keepEvidenceMs < keepMs
-    ? "evidence cannot go before what a redrive needs: a batch that can be redriven is not finished with"
+    ? "evidence cannot be removed before the data that a redrive needs"
     : null;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Slices one batch: plan first, then dispatch. Chunks are committed in parts with a cursor, so a
- * crash half-way goes on where it stopped; a source that cannot go on in the middle is frozen
- * afresh, which is safe because nothing of it has run.
+ * Slices one batch: plan first, then dispatch. Chunks are committed in parts with a cursor, so that
+ * slicing continues after a crash where it stopped. A source that cannot continue in the middle is
+ * frozen again from its start, which is safe because none of its items has run.
  */
 import { describeError, SluiceError } from "../../core/base/errors.ts";
 import { computeBackoffMs } from "../../core/base/retry.ts";
@@ -31,13 +31,13 @@ export interface SlicerParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** Prolongs the claim on the slicing; false when somebody else has taken over. */
+  /** Keeps the claim on the slicing; false when another process has taken over. */
   readonly keepClaim: () => Promise<boolean>;
-  /** Where a small batch can run at once; null when this process does not work on it. */
+  /** Offers to run a small batch at once; null when this process does not work on it. */
   readonly offerInline: () => InlineWork | null;
-  /** Aborts when the process stops: what is planned stays, and somebody goes on from there. */
+  /** Aborts when the process stops: the plan so far stays, and another process continues it. */
   readonly stop: AbortSignal;
-  /** Waits, or less when the process stops. */
+  /** Waits; returns early when the process stops. */
   readonly pause: (delayMs: number) => Promise<void>;
 }
 
@@ -45,7 +45,7 @@ const CHUNKS_PER_PART_MAX = 1_000;
 const BYTES_PER_PART_MAX = 4 * 1_048_576;
 const TURN_EVERY_CHUNKS = 100;
 
-/** What comes of it: the batch as it is now, or null when another slicer has taken over. */
+/** Returns the batch as it is now, or null when another slicer has taken over. */
 export async function sliceBatch(
   batch: BatchSnapshot,
   step: Step,
@@ -57,7 +57,7 @@ export async function sliceBatch(
       return await new Slicer(batch, step, items, parts).run();
     } catch (error) {
       const reason = error instanceof SourceFailure ? error.cause : error;
-      if (!mayGoOn(error, items, attempt)) {
+      if (!mayRetry(error, items, attempt)) {
         if (reason === error && isStoresFault(error)) throw error;
         return (await parts.store.fail(batch.id, describeReason(reason))).batch;
       }
@@ -67,8 +67,8 @@ export async function sliceBatch(
   }
 }
 
-/** A source that failed for the moment is asked again, unless it can be read only once. */
-function mayGoOn(error: unknown, items: SourceLike<unknown> | null, attempt: number): boolean {
+/** A transient failure of a source is retried, unless the source can be read only once. */
+function mayRetry(error: unknown, items: SourceLike<unknown> | null, attempt: number): boolean {
   const repeatable = items === null || Array.isArray(items);
   return (
     error instanceof SourceFailure && error.mayPass && repeatable && attempt < SOURCE_RETRY.attempts
@@ -82,13 +82,13 @@ class Slicer {
   readonly #parts: SlicerParts;
   #chunks = 0;
   #planned = 0;
-  /** The part that is being written while the source is read on; false when somebody was quicker. */
-  #underWay: Promise<boolean> = Promise.resolve(true);
-  /** Its chunks. */
-  #ahead = 0;
+  /** The part that is being written while more is read; false when another slicer was faster. */
+  #writing: Promise<boolean> = Promise.resolve(true);
+  /** Chunks of that part. */
+  #writingChunks = 0;
   #fence = 0;
   #ranInline = false;
-  readonly #guardian: StallGuard;
+  readonly #stallGuard: StallGuard;
 
   constructor(
     batch: BatchSnapshot,
@@ -100,7 +100,7 @@ class Slicer {
     this.#step = step;
     this.#items = items;
     this.#parts = parts;
-    this.#guardian = new StallGuard(parts.clock, step.timeLimitMs);
+    this.#stallGuard = new StallGuard(parts.clock, step.timeLimitMs);
   }
 
   async run(): Promise<BatchSnapshot | null> {
@@ -112,14 +112,14 @@ class Slicer {
     return batch;
   }
 
-  /** As the batch was submitted with it, which may be another version's. */
+  /** From the batch's settings: it may have been submitted with another version of the pipeline. */
   get #chunkSize(): number {
     return this.#batch.settings.steps[this.#step.number]?.chunkSize ?? this.#step.chunkSize;
   }
 
   /**
-   * Whom a paced batch is sent to is settled before the first is: what changes later is not. And what
-   * lies on this host alone cannot be read by workers elsewhere.
+   * A paced batch has a fixed list of recipients: later changes of its source must not count. And
+   * workers on other hosts cannot read a file of this host.
    */
   #mustFreeze({ isLocal = false }: Source): boolean {
     const isPaced = (this.#batch.settings.steps[this.#step.number]?.pace ?? null) !== null;
@@ -131,12 +131,12 @@ class Slicer {
     const opened = this.#open();
     const isFrozen = isSource(opened) && this.#mustFreeze(opened);
     const source = isFrozen ? readItems(opened, chunkSize) : opened;
-    // Keys that must be unique are in the store already for what is planned; items that must be
-    // checked are not remembered as checked, so a strict batch begins anew.
+    // The store has the unique keys of planned items, but not which items were checked: a strict
+    // batch is therefore sliced again from its start.
     const strict = this.#batch.settings.strict && this.#step.number === 0;
     const afresh = again || !isSource(source) || strict;
     const started = await this.#parts.store.startSlicing(this.#batch.id, afresh);
-    // Somebody has planned this step meanwhile, and it is over.
+    // Another process has planned this step meanwhile, and it has ended.
     const isOver = started.batch.step !== this.#step.number;
     if (started.kind === "moved_on" || isOver) return false;
     this.#fence = started.batch.sliceFence;
@@ -147,44 +147,48 @@ class Slicer {
       ? slicePieces(source, chunkSize, started.batch.sliceCursor)
       : freezePieces(this.#guard(source), chunkSize);
     const taker = new PieceTaker(pieces, this.#parts.stop);
-    let answers = false;
+    let sourceAnswers = false;
     try {
       const ranged = isSource(source) ? source : null;
       const planned = await this.#commitParts(taker, check, ranged, chunkSize);
-      answers = !this.#parts.stop.aborted;
+      sourceAnswers = !this.#parts.stop.aborted;
       return planned;
     } finally {
       taker.leave();
-      this.#guardian.stop();
-      await this.#closeSource(pieces, opened, answers);
-      // Whatever comes next must not meet it. What is wrong with it, if anything, was thrown.
-      await this.#underWay.catch(() => false);
+      this.#stallGuard.stop();
+      await this.#closeSource(pieces, opened, sourceAnswers);
+      // A next attempt must not overlap with this write. Its error, if any, was thrown already.
+      await this.#writing.catch(() => false);
     }
   }
 
-  /** Items that were handed over have their seal deadline; a source has a time limit for each. */
+  /**
+   * Limits the time for each item of a source. Submitted items have their seal deadline instead.
+   */
   #guard(
     items: Iterable<unknown> | AsyncIterable<unknown>,
   ): Iterable<unknown> | AsyncIterable<unknown> {
     const isOwned = this.#items !== null;
-    return isOwned || !(Symbol.asyncIterator in items) ? items : guardItems(items, this.#guardian);
+    return isOwned || !(Symbol.asyncIterator in items)
+      ? items
+      : guardItems(items, this.#stallGuard);
   }
 
-  /** Lets the source clean up, also when it was not read to its end. */
+  /** Closes the source, also when it was not read to its end. */
   async #closeSource(
     pieces: AsyncGenerator<Piece>,
     source: SourceLike<unknown>,
-    answers: boolean,
+    sourceAnswers: boolean,
   ): Promise<void> {
     const { log } = this.#parts;
     try {
       const returned = pieces.return(undefined);
-      // One that failed or was stopped in the middle is not waited for: it may never answer.
-      if (answers) await returned;
+      // Not awaited when the source failed or was stopped in the middle: it may never answer.
+      if (sourceAnswers) await returned;
       else returned.catch(() => undefined);
       if (isSource(source)) await source.close?.();
     } catch (error) {
-      // The plan is what it is: a source that will not close does not spoil it.
+      // A source that fails to close does not change the plan.
       const { message } = describeError(error);
       log({ level: "warn", event: "source.close_failed", message, error });
     }
@@ -196,12 +200,12 @@ class Slicer {
     const mayOpen = this.#batch.input !== null || this.#step.number > 0;
     if (mayOpen) {
       const readResults: Store["readResults"] = (batch, page) =>
-        this.#guardian.excuse(() => store.readResults(batch, page));
+        this.#stallGuard.callStore(() => store.readResults(batch, page));
       return openSource(this.#step, this.#batch, { ...store, readResults });
     }
     throw new SluiceError(
       "NO_SOURCE",
-      `the items of batch ${this.#batch.id} were never handed over`,
+      `the items of batch ${this.#batch.id} were never submitted`,
       {
         hint: "Submit the batch again.",
       },
@@ -219,36 +223,36 @@ class Slicer {
     let cursor: string | null = null;
     const { stop, clock } = this.#parts;
     const take = (): Promise<IteratorResult<Piece>> => taker.take();
-    // A whole slice of a source is one answer; an iterable answers item by item, and is guarded so.
+    // A source is guarded slice by slice here; an iterable item by item, in `#guard`.
     const ask = (): Promise<IteratorResult<Piece>> =>
-      askSource(() => (source === null ? take() : this.#guardian.ask(take)));
+      askSource(() => (source === null ? take() : this.#stallGuard.ask(take)));
     for (let next = await ask(); !next.done; next = await ask()) {
       const { chunk } = next.value;
-      if (this.#chunks + this.#ahead + part.length >= this.#step.maxChunks) {
-        if (!(await this.#underWay)) return false;
+      if (this.#chunks + this.#writingChunks + part.length >= this.#step.maxChunks) {
+        if (!(await this.#writing)) return false;
         return this.#exceed(chunkSize, part, chunk, taker.pieces);
       }
       const keys = check.isNeeded ? await check.readKeys(chunk, source) : null;
       part.push({ ...chunk, keys });
       cursor = next.value.cursor;
       partBytes += chunk.manifest?.length ?? 0;
-      // The part before it is being written: what the store answers must be heard in between.
+      // The previous part is being written: let the event loop handle the store's answer.
       if (part.length % TURN_EVERY_CHUNKS === 0) await clock.turn();
       if (part.length < CHUNKS_PER_PART_MAX && partBytes < BYTES_PER_PART_MAX) continue;
-      if (!(await this.#underWay)) return false;
-      this.#ahead = part.length;
-      this.#underWay = this.#commit(part, cursor, check);
-      // It is waited for only later: that it fails before must not end the process.
-      this.#underWay.catch(() => undefined);
+      if (!(await this.#writing)) return false;
+      this.#writingChunks = part.length;
+      this.#writing = this.#commit(part, cursor, check);
+      // It is awaited only later: an earlier rejection must not end the process.
+      this.#writing.catch(() => undefined);
       part = [];
       partBytes = 0;
     }
-    if (!(await this.#underWay) || stop.aborted) return false;
+    if (!(await this.#writing) || stop.aborted) return false;
     check.throwIfBad();
     if (part.length === 0) return true;
     const chunks = this.#chunks + part.length;
     const fits = decideInline(chunks, countItems(part), this.#step.inlineItems);
-    // Asked for only now: the lease begins to run with the offer.
+    // Asked only now, because the lease begins with the offer.
     const inline = fits ? this.#parts.offerInline() : null;
     return inline === null
       ? this.#commit(part, cursor, check)
@@ -265,7 +269,7 @@ class Slicer {
     if (result.kind === "duplicate_key") throw check.describeDuplicate(result);
     if (result.kind === "moved_on") return false;
     this.#ranInline = true;
-    // Otherwise it is planned and finished all the same, and waits for its turn.
+    // Otherwise the batch is planned and sliced, and waits for its turn.
     if (result.kind === "leased") accept(result.chunk, result.permits);
     return true;
   }
@@ -282,7 +286,7 @@ class Slicer {
     };
   }
 
-  /** False when another slicer was quicker. */
+  /** False when another slicer was faster. */
   async #commit(chunks: PlannedChunk[], cursor: string | null, check: PlanCheck): Promise<boolean> {
     const { store, keepClaim } = this.#parts;
     if (!(await keepClaim())) return false;
@@ -290,12 +294,12 @@ class Slicer {
     if (result.kind === "duplicate_key") throw check.describeDuplicate(result);
     if (result.kind === "moved_on") return false;
     this.#chunks = result.chunks;
-    this.#ahead = 0;
+    this.#writingChunks = 0;
     this.#planned += countItems(chunks);
     return true;
   }
 
-  /** Too many chunks: count the rest to know the size that fits, then refuse, or begin anew. */
+  /** Too many chunks: counts the rest to know the size that fits, then refuses or starts again. */
   async #exceed(
     chunkSize: number,
     part: readonly PlannedChunk[],
@@ -327,7 +331,7 @@ function countItems(chunks: readonly PlannedChunk[]): number {
   return chunks.reduce((sum, { items }) => sum + items, 0);
 }
 
-/** The pieces one by one; it ends when the process stops before the next one comes. */
+/** Takes pieces one by one; ends early when the process stops while it waits for the next one. */
 class PieceTaker {
   readonly pieces: AsyncGenerator<Piece>;
   readonly #stop: AbortSignal;
@@ -336,7 +340,7 @@ class PieceTaker {
   constructor(pieces: AsyncGenerator<Piece>, stop: AbortSignal) {
     this.pieces = pieces;
     this.#stop = stop;
-    // One listener for all pieces, of which there may be a million.
+    // One listener for all pieces: there may be a million.
     stop.addEventListener("abort", this.#end);
   }
 

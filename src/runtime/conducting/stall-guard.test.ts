@@ -38,7 +38,7 @@ describe("a stall guard", () => {
     const guard = new StallGuard(clock, LIMIT_MS);
     const store = Promise.withResolvers<string>();
     const asked = guard.ask(async () => {
-      const read = await guard.excuse(() => store.promise);
+      const read = await guard.callStore(() => store.promise);
       clock.advance(LIMIT_MS - 1);
       return read;
     });

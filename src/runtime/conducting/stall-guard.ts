@@ -1,6 +1,6 @@
 /**
- * Lets nobody wait for ever on a source that stopped answering. There is one timer for all items,
- * not one for each: a source may give millions.
+ * Limits how long a source may take to answer. One timer serves all items: a source may give
+ * millions.
  */
 import { TransientError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -10,8 +10,8 @@ export class StallGuard {
   readonly #clock: Clock;
   readonly #limitMs: number;
   #askedAt = 0;
-  /** Calls of the store that the source waits for. */
-  #excused = 0;
+  /** Calls of the store that the source waits for now. */
+  #storeCalls = 0;
   #giveUp: ((error: Error) => void) | null = null;
   #cancel: (() => void) | null = null;
 
@@ -20,24 +20,24 @@ export class StallGuard {
     this.#limitMs = limitMs;
   }
 
-  /** What the call answers, or an error when it does not in time. One call at a time. */
+  /** Returns what the call returns, or throws when it takes too long. One call at a time. */
   ask<T>(call: () => Promise<T>): Promise<T> {
     this.#askedAt = this.#clock.monotonicMs();
     this.#cancel ??= this.#lookAfter(this.#limitMs);
     return new Promise((resolve, reject) => {
-      // Left in place afterwards: giving up on a call that has answered does nothing.
+      // Not reset afterwards: rejecting a settled promise does nothing.
       this.#giveUp = reject;
       call().then(resolve, reject);
     });
   }
 
-  /** The store takes the time that it takes: that is not the source's fault. */
-  async excuse<T>(call: () => Promise<T>): Promise<T> {
-    this.#excused++;
+  /** Calls the store outside of the limit: a slow store is not the source's fault. */
+  async callStore<T>(call: () => Promise<T>): Promise<T> {
+    this.#storeCalls++;
     try {
       return await call();
     } finally {
-      this.#excused--;
+      this.#storeCalls--;
       this.#askedAt = this.#clock.monotonicMs();
     }
   }
@@ -50,7 +50,7 @@ export class StallGuard {
   #lookAfter(delayMs: number): () => void {
     return afterAwake(this.#clock, delayMs, () => {
       const now = this.#clock.monotonicMs();
-      const leftMs = this.#excused > 0 ? this.#limitMs : this.#askedAt + this.#limitMs - now;
+      const leftMs = this.#storeCalls > 0 ? this.#limitMs : this.#askedAt + this.#limitMs - now;
       this.#cancel = this.#lookAfter(leftMs > 0 ? leftMs : this.#limitMs);
       if (leftMs > 0) return;
       this.#giveUp?.(
@@ -76,7 +76,7 @@ export async function* guardItems<Item>(
     }
   } finally {
     guard.stop();
-    // One that hangs would keep its caller waiting too.
+    // Not awaited: an iterator that hangs would keep its caller waiting.
     void iterator.return?.().catch(() => undefined);
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Acts on what has run out, and recounts every batch that ended here: its counters must equal what
- * its chunks' maps say. A difference would be a bug of ours, and is said aloud. Leases that ran out
- * while the store was away are nobody's fault, and are left alone for a while: see core/items/outage-grace.ts.
+ * Takes back expired leases, applies deadlines, and recounts every batch that ended here: its
+ * counters must equal its chunks' maps. A difference is a bug of ours and is logged as an error.
+ * Leases that expired while the store was away get a grace time: see core/items/outage-grace.ts.
  */
 import { canonicalize } from "../../core/base/canonical-json.ts";
 import { classifyPortError } from "../../core/base/errors.ts";
@@ -46,7 +46,8 @@ export class Sweeper {
     this.#loopBackoff = new LoopBackoff({ event: "sweeper.retry" }, parts);
     const now = parts.clock.monotonicMs();
     this.#sweptAt = now;
-    // Who comes to a server may come just after it was away. On a host of one's own the dead are known.
+    // An engine may start just after an outage of a shared server. On one host, dead processes are
+    // recognised without a grace time.
     const isShared = parts.store.spansHosts === true;
     this.#outageGrace = isShared ? graceForAll(now + parts.settings.leaseMs) : NO_GRACE;
     const { watchMs, stallsMax, stallMs, orphanMs, staleMs } = parts.settings;
@@ -101,8 +102,8 @@ export class Sweeper {
   async #sweepOnce(): Promise<SweepResult> {
     const { store, clock, settings } = this.#parts;
     const now = clock.monotonicMs();
-    const life = { ...settings, sweptAt: this.#sweptAt, hasFailed: this.#hasFailed };
-    const outageGrace = decideOutageGrace(this.#outageGrace, life, now);
+    const sinceLastSweep = { ...settings, sweptAt: this.#sweptAt, hasFailed: this.#hasFailed };
+    const outageGrace = decideOutageGrace(this.#outageGrace, sinceLastSweep, now);
     try {
       const result = await store.sweep({
         ...this.#policy,
@@ -111,7 +112,7 @@ export class Sweeper {
       this.#noteAnswer(outageGrace, now);
       return result;
     } catch (error) {
-      // A store that stumbles over something is there, and leases can be renewed.
+      // A store that answers with an error is reachable: workers can renew their leases.
       if (classifyPortError(error) !== "transient") this.#noteAnswer(outageGrace, now);
       else this.#hasFailed = true;
       throw error;
@@ -127,7 +128,7 @@ export class Sweeper {
   async #recount(batch: string): Promise<void> {
     const recount = await this.#parts.store.recount(batch);
     if (recount === null) return;
-    // Canonical: two stores may list the same numbers in another order.
+    // Canonical JSON: two stores may list the same numbers in different orders.
     const counters = canonicalize({ ...recount.counters });
     const recounted = canonicalize({ ...recount.recounted });
     if (counters === recounted) return;

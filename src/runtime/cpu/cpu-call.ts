@@ -1,4 +1,4 @@
-/** `context.cpu` of one handler call: its tasks end with it, whatever became of them. */
+/** `context.cpu` of one handler call. Its tasks end with the call, finished or not. */
 import type { Transferable } from "node:worker_threads";
 import { isAbsolute, dirname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -7,11 +7,11 @@ import { DEFAULT_CPU, TIME_LIMIT_MS_MAX, type CpuSettings } from "./cpu-settings
 import type { CpuPools } from "./cpu-pools.ts";
 
 export interface CpuCallOptions {
-  /** The export to call. Default the default one. */
+  /** The export to call; default the module's default export. */
   readonly export?: string;
-  /** How long it may take. Default that of the step's `cpu`. */
+  /** Time limit; default that of the step's `cpu`. */
   readonly timeLimitMs?: number;
-  /** What is moved to a thread instead of copied; a process gets a copy of everything. */
+  /** Values to move to a thread instead of copying them; a process always gets a copy. */
   readonly transfer?: readonly Transferable[];
 }
 
@@ -22,10 +22,10 @@ export type RunCpu = <Result = unknown>(
   options?: CpuCallOptions,
 ) => Promise<Result>;
 
-/** What a call must know of its step. */
+/** What a call needs to know of its step. */
 export interface CpuPlace {
   readonly cpu: CpuSettings | null;
-  /** The file of the pipeline; null when that is not known. */
+  /** The file of the pipeline; null when unknown. */
   readonly definedIn: string | null;
 }
 
@@ -41,14 +41,14 @@ export class CpuCall {
     this.#signal = AbortSignal.any([signal, this.#ended.signal]);
   }
 
-  /** Bound, as handlers take their context apart. */
+  /** Bound, as handlers destructure their context. */
   readonly run: RunCpu = <Result>(
     module: string | URL,
     data?: unknown,
     options: CpuCallOptions = {},
   ) => {
     const running = this.#run(module, data, options);
-    // Nobody may be waiting for it: its end must not be the end of the worker.
+    // The handler may not await it: an unhandled rejection would end the worker.
     running.catch(() => undefined);
     return running as Promise<Result>;
   };
@@ -69,7 +69,7 @@ export class CpuCall {
     return this.#pools.run(task, settings);
   }
 
-  /** The handler has come to its end: what it did not wait for is not worth going on with. */
+  /** The handler has ended: cancels the tasks that it did not await. */
   end(): void {
     if (this.#ended.signal.aborted) return;
     this.#ended.abort(
@@ -80,7 +80,7 @@ export class CpuCall {
   }
 }
 
-/** A timer takes what is none for "at once", which would look like the task's fault. */
+/** A timer treats an invalid time as 0, and the task would seem to have timed out. */
 function checkTimeLimit(timeLimitMs: unknown): void {
   const isGood =
     typeof timeLimitMs === "number" && timeLimitMs >= 1 && timeLimitMs <= TIME_LIMIT_MS_MAX;
@@ -91,7 +91,7 @@ function checkTimeLimit(timeLimitMs: unknown): void {
   );
 }
 
-/** The module's address. A path that is not absolute is meant from the pipeline's own file. */
+/** The module's URL. A relative path starts at the pipeline's own file. */
 function findModule(module: string | URL, definedIn: string | null): string {
   if (module instanceof URL || module.startsWith("file:")) {
     const { href, protocol } = new URL(module);
@@ -101,7 +101,7 @@ function findModule(module: string | URL, definedIn: string | null): string {
   if (isAbsolute(module)) return pathToFileURL(module).href;
   if (definedIn === null) {
     throw new PermanentError(
-      `the CPU task ${module} cannot be found, as the file of its pipeline is not known: name it by new URL("${module}", import.meta.url)`,
+      `the CPU task ${module} cannot be found, because the file of its pipeline is unknown: pass new URL("${module}", import.meta.url)`,
       { code: "CPU_MODULE" },
     );
   }

@@ -1,7 +1,8 @@
 /**
- * Runs tasks in a few members, one at a time in each. Members start when there is work for them, and
- * make way for fresh ones after many tasks or with much in memory. A task whose member died is run by
- * another one, until it is known that it was the task: see core/items/poison.ts.
+ * Runs tasks in a few members (processes or threads), one task at a time in each. Members start
+ * when there is work, and are replaced after many tasks or when they use much memory. When a member
+ * dies, another one runs its task, until the deaths show that the task is the cause: see
+ * core/items/poison.ts.
  */
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -16,11 +17,11 @@ import { type CpuAnswer, type Member, MemberDeath, type StartMember } from "./me
 import { MemoryWatch } from "./memory-watch.ts";
 import { readThrown } from "./thrown.ts";
 
-/** Tasks that wait for a member, at most: handlers are bounded, but one may ask for many. */
+/** Tasks that may wait for a member: the number of handlers is bounded, but not their tasks. */
 const WAITING_MAX = 10_000;
-/** A member without work ends after this. */
+/** A member without work ends after this time. */
 const IDLE_MS = 60_000;
-/** Starts that may fail in a row before those who wait are told. */
+/** Failed starts in a row before waiting tasks are refused. */
 const START_FAILURES_MAX = 5;
 const START_RETRY_MS = 200;
 
@@ -36,9 +37,9 @@ export class CpuPool {
   readonly #settings: CpuSettings;
   readonly #parts: CpuPoolParts;
   readonly #memory: MemoryWatch;
-  /** All that have been started and are not gone, with the tasks that each has run. */
+  /** All running members, with the number of tasks that each has run. */
   readonly #members = new Map<Member, number>();
-  /** Those without work, and how to keep them from ending for it. */
+  /** Members without work, with a function that cancels their idle timer. */
   readonly #idle = new Map<Member, () => void>();
   readonly #waiting: Waiter[] = [];
   #starting = 0;
@@ -58,19 +59,20 @@ export class CpuPool {
         return readAnswer(await this.#serve(member, task));
       } catch (error) {
         if (!(error instanceof MemberDeath)) throw error;
-        // It was killed because nobody wants the answer any more.
+        // The pool killed it because the handler has stopped: that is no death of the task's
+        // making.
         task.signal.throwIfAborted();
-        this.#tellDeath(task, error, deaths);
+        this.#logDeath(task, error, deaths);
         if (isPoisonAlone(deaths)) throw this.#convict(task, error);
-        if (this.#hasMoved(task)) throw this.#askAnew(task, error);
+        if (this.#hasMoved(task)) throw this.#makeRetryError(task, error);
       }
     }
   }
 
-  /** What runs is killed; resolves when all members are gone. */
+  /** Kills running tasks; resolves when all members are gone. */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#refuseWaiting(makeStop());
+    this.#refuseWaiting(makeStopSignal());
     const members = [...this.#members.keys()];
     for (const member of members) {
       if (this.#idle.has(member)) this.#retire(member);
@@ -79,14 +81,14 @@ export class CpuPool {
     await Promise.all(members.map(({ gone }) => gone));
   }
 
-  /** A member that is this task's alone until it is put back. */
+  /** Takes a member for one task; it must be put back. */
   async #take(signal: AbortSignal): Promise<Member> {
     signal.throwIfAborted();
-    if (this.#closed) throw makeStop();
+    if (this.#closed) throw makeStopSignal();
     const [free] = this.#idle;
     if (free !== undefined) {
-      const [member, stay] = free;
-      stay();
+      const [member, cancelIdle] = free;
+      cancelIdle();
       this.#idle.delete(member);
       return member;
     }
@@ -114,7 +116,7 @@ export class CpuPool {
   async #serve(member: Member, task: CpuTask): Promise<CpuAnswer> {
     const { module, exportName, data, transfer, timeLimitMs, signal } = task;
     const stop = (): void => member.kill("was stopped");
-    // The signal may have come with the member.
+    // The signal may have fired while the member was being handed over.
     if (signal.aborted) {
       this.#putBack(member);
       throw signal.reason as Error;
@@ -132,7 +134,7 @@ export class CpuPool {
     }
   }
 
-  /** It has run a task: it goes on, or makes way for a fresh one. */
+  /** After each task: puts the member back, or replaces it by a fresh one. */
   async #review(member: Member): Promise<void> {
     const tasks = (this.#members.get(member) ?? 0) + 1;
     if (!this.#members.has(member)) return;
@@ -148,11 +150,11 @@ export class CpuPool {
     if (this.#closed) return this.#retire(member);
     const waiter = this.#waiting.shift();
     if (waiter !== undefined) return waiter.resolve(member);
-    const stay = this.#parts.clock.after(IDLE_MS, () => this.#retire(member));
-    this.#idle.set(member, stay);
+    const cancelIdle = this.#parts.clock.after(IDLE_MS, () => this.#retire(member));
+    this.#idle.set(member, cancelIdle);
   }
 
-  /** Lets it end, and has another one in its place if there is work. */
+  /** Ends the member; another one starts in its place if there is work. */
   #retire(member: Member): void {
     this.#forget(member);
     void member.end();
@@ -165,7 +167,7 @@ export class CpuPool {
     this.#grow();
   }
 
-  /** Starts as many as there is work for and room. */
+  /** Starts as many members as there are waiting tasks, up to the pool's size. */
   #grow(): void {
     while (
       !this.#closed &&
@@ -194,7 +196,7 @@ export class CpuPool {
     this.#putBack(started);
   }
 
-  /** What starts nothing now may do so in a moment; those who wait are not kept for ever. */
+  /** Waits before the next try; after too many failures, waiting tasks are refused. */
   async #noteStartFailure(error: unknown): Promise<void> {
     const { clock, log } = this.#parts;
     if (error instanceof FatalError) return this.#refuseWaiting(error);
@@ -215,24 +217,24 @@ export class CpuPool {
     for (const waiter of this.#waiting.splice(0)) waiter.reject(reason);
   }
 
-  #tellDeath({ module }: CpuTask, death: MemberDeath, deaths: number): void {
+  #logDeath({ module }: CpuTask, death: MemberDeath, deaths: number): void {
     const message = `the ${this.#nameMember()} that ran ${nameModule(module)} ${death.message} (${deaths} of ${DEATHS_MAX})`;
     this.#parts.log({ level: "warn", event: "cpu.member_died", message });
   }
 
   #convict({ module }: CpuTask, death: MemberDeath): PermanentError {
     return new PermanentError(
-      `the ${this.#nameMember()} that ran ${nameModule(module)} for it died ${DEATHS_MAX} times, each time with no other item beside it; at last it ${death.message}`,
+      `the ${this.#nameMember()} that ran ${nameModule(module)} for it died ${DEATHS_MAX} times while it ran nothing else; the last time it ${death.message}`,
       { code: "POISON" },
     );
   }
 
-  /** What was moved to a thread has ended with it: there is nothing to run the task on. */
+  /** Data that was moved to a thread is lost with it, so the pool cannot repeat the task. */
   #hasMoved({ transfer }: CpuTask): boolean {
     return this.#settings.kind === "threads" && transfer.length > 0;
   }
 
-  #askAnew({ module }: CpuTask, death: MemberDeath): TransientError {
+  #makeRetryError({ module }: CpuTask, death: MemberDeath): TransientError {
     return new TransientError(
       `the thread that ran ${nameModule(module)} for it ${death.message}, and what was moved there is gone`,
       { code: "CPU_DEATH" },
@@ -246,11 +248,11 @@ export class CpuPool {
 
 function readAnswer(answer: CpuAnswer): unknown {
   if (answer.kind === "returned") return answer.value;
-  // Whatever it is: a handler is told what the task threw.
+  // May be any value: the handler gets what the task threw.
   throw readThrown(answer.thrown) as Error;
 }
 
-function makeStop(): StopSignal {
+function makeStopSignal(): StopSignal {
   return new StopSignal("the worker is stopping");
 }
 

@@ -1,4 +1,4 @@
-/** The pools of one engine: steps that ask for the same share one. */
+/** The CPU pools of one engine: steps with equal settings share one. */
 import type { Clock } from "../../ports/clock.ts";
 import type { Log } from "../system/log.ts";
 import { CpuPool } from "./cpu-pool.ts";
@@ -21,7 +21,7 @@ export class CpuPools {
     return this.#find(settings).run(task);
   }
 
-  /** What runs is killed; resolves when no process or thread is left. */
+  /** Kills running tasks; resolves when no process or thread is left. */
   async close(): Promise<void> {
     await Promise.all([...this.#pools.values()].map((pool) => pool.close()));
   }

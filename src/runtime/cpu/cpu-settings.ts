@@ -1,4 +1,4 @@
-/** What a step says about its work on the processor, with every default filled in. */
+/** A step's `cpu` settings, with all defaults filled in. */
 import { availableParallelism } from "node:os";
 import { z } from "zod";
 import { wholeNumber } from "../system/whole-number.ts";
@@ -10,13 +10,13 @@ export interface CpuSettings {
   readonly kind: CpuKind;
   /** Tasks at once in one worker. */
   readonly size: number;
-  /** How long a task may take; then its member is killed. */
+  /** Time limit of a task; then its member is killed. */
   readonly timeLimitMs: number;
-  /** What a member may hold in memory; then it is killed. */
+  /** Memory limit of a member; above it, the member is killed. */
   readonly memoryBytesMax: number;
-  /** After so many tasks a member makes way for a fresh one. */
+  /** Tasks after which a member is replaced by a fresh one. */
   readonly tasksMax: number;
-  /** Chunks that a worker has in hand at once. */
+  /** Chunks that a worker holds at once. */
   readonly chunks: number;
 }
 
@@ -25,11 +25,11 @@ const MIB = 1_048_576;
 const SIZE_MAX = 1_024;
 const CHUNKS_MAX = 1_000;
 
-/** The defaults; `size` is that of the machine. */
+/** The defaults; `size` is the number of processors. */
 export const DEFAULT_CPU: CpuSettings = {
   kind: "processes",
   size: availableParallelism(),
-  // A task that never returns is known for it after three of these: within a minute.
+  // A task that never returns is convicted after three of these, within a minute.
   timeLimitMs: 15_000,
   memoryBytesMax: 1_024 * MIB,
   tasksMax: 1_000,
@@ -40,13 +40,13 @@ export const cpuOptions = {
   kind: z.enum(CPU_KINDS, { error: `must be ${CPU_KINDS.join(" or ")}` }).default(DEFAULT_CPU.kind),
   size: wholeNumber(1, SIZE_MAX).default(DEFAULT_CPU.size),
   timeLimitMs: wholeNumber(1, TIME_LIMIT_MS_MAX).default(DEFAULT_CPU.timeLimitMs),
-  // A process of Node that does nothing has 50 MB already.
+  // An idle Node process uses 50 MB already.
   memoryBytesMax: wholeNumber(128 * MIB, 1_024 * 1_024 * MIB).default(DEFAULT_CPU.memoryBytesMax),
   tasksMax: wholeNumber(1, 1_000_000).default(DEFAULT_CPU.tasksMax),
   chunks: wholeNumber(1, CHUNKS_MAX).default(DEFAULT_CPU.chunks),
 } as const;
 
-/** `true` means all defaults, `false` none of it. */
+/** `true` means all defaults, `false` no CPU settings. */
 export const cpuShape: z.ZodType<CpuSettings | null> = z.preprocess(
   (given) => (given === true ? {} : given === false ? null : given),
   z

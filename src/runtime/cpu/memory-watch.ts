@@ -1,13 +1,13 @@
 /**
- * Looks at what the processes of a pool hold in memory, and kills those that hold too much: also
- * those without a task, as what a task has left behind may go on to take memory.
+ * Watches the memory of a pool's processes and kills those that use too much. It also watches idle
+ * ones, because something that a task left running may take more memory.
  */
 import type { Clock } from "../../ports/clock.ts";
 import type { Member } from "./member.ts";
 import { LOOK_MS, readResidentBytes } from "./resident-memory.ts";
 
 const MIB = 1_048_576;
-/** A member that holds more than this share when a task has ended makes way for a fresh one. */
+/** A member that uses more than this share after a task is replaced by a fresh one. */
 const HIGH_SHARE = 0.75;
 
 export class MemoryWatch {
@@ -21,7 +21,7 @@ export class MemoryWatch {
     this.#bytesMax = bytesMax;
   }
 
-  /** Until it is gone. */
+  /** Watches a member until it ends. */
   add(member: Member): void {
     const { pid } = member;
     if (pid === null) return;
@@ -37,7 +37,7 @@ export class MemoryWatch {
     this.#cancel = null;
   }
 
-  /** Whether it is better replaced, though its task has ended. */
+  /** Whether the member should be replaced after its task. */
   async isHigh({ pid }: Member): Promise<boolean> {
     if (pid === null) return false;
     const resident = (await readResidentBytes([pid])).get(pid) ?? 0;

@@ -1,6 +1,6 @@
-/** Programs of processes and threads of their own, which no import names. */
+/** Finds the entry files of child processes and threads, which no import names. */
 
-/** The file beside a module: TypeScript in the sources, JavaScript when it was built. */
+/** The file beside a module: TypeScript in the sources, JavaScript in the build. */
 export function nextTo(url: string, name: string): URL {
   return new URL(`./${name}${url.endsWith(".ts") ? ".ts" : ".js"}`, url);
 }

@@ -1,6 +1,6 @@
 /**
- * The program of a pool's process. It ends with its worker: when the channel closes nothing holds it
- * any more, and if a task keeps it busy, the thread beside it sees that the worker is gone.
+ * The program of a pool's process. It ends with its worker: when the channel closes, nothing keeps
+ * the process alive. If a task keeps it busy, the thread beside it notices that the worker is gone.
  */
 import { constants, getPriority, setPriority } from "node:os";
 import { Worker } from "node:worker_threads";
@@ -8,23 +8,23 @@ import { nextTo } from "./next-to.ts";
 import type { FromMember, ToMember } from "./process-messages.ts";
 import { answerRequest } from "./run-module.ts";
 
-const NICER = 5;
+const NICENESS = 5;
 
-// A terminal or a service manager tells all processes to stop: when this one does is its worker's affair.
+// A terminal or a service manager signals all processes: the worker decides when this one stops.
 for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => undefined);
 
-// The worker's own loop, which renews leases and answers for its health, goes before its tasks.
-setPriority(Math.min(getPriority() + NICER, constants.priority.PRIORITY_LOW));
+// The worker's event loop, which renews leases, has priority over its tasks.
+setPriority(Math.min(getPriority() + NICENESS, constants.priority.PRIORITY_LOW));
 
-// Nobody may be reading any more what a task prints: that is no fault of the task.
+// The reader of what a task prints may be gone: that must not fail the task.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 
-// The channel is ours: a task that finds it would take its worker for a program that it knows.
+// Hide the channel: a task that finds it may send its own messages to the worker.
 const send = process.send?.bind(process);
 delete process.send;
 
 function say(message: FromMember): void {
-  // Nobody may be listening any more.
+  // The worker may be gone.
   send?.(message, () => undefined);
 }
 
@@ -33,8 +33,8 @@ process.on("message", (message) => {
   void answerRequest(request).then((answer) => say({ kind: "answer", id, answer }));
 });
 
-// Told to end, or without its worker: what tasks have started and left behind goes along. While
-// there is a worker it sees to that, and hears the exit code.
+// When the channel has closed, this process kills what its tasks left running. While the channel is
+// open the worker does that, and reads the exit code.
 process.on("exit", () => {
   if (!process.connected && process.platform !== "win32") process.kill(-process.pid, "SIGKILL");
 });

@@ -1,6 +1,6 @@
 /**
- * A process of a pool. It has its worker's environment; what it prints goes to the worker's standard
- * error, as its standard output belongs to what was asked for.
+ * A process of a pool. It has its worker's environment. What it prints goes to the worker's
+ * standard error, because the command's results go to standard output.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -20,11 +20,11 @@ import type { FromMember, ToMember } from "./process-messages.ts";
 import { refuseData } from "./run-module.ts";
 
 const MIB = 1_048_576;
-/** Flags of the worker that mean its own program, its debugger or its memory. */
+/** Flags of the worker for its own program, debugger or memory, which a member must not get. */
 const OWN_FLAGS = /^--(inspect|debug|max-old-space-size|cpu-prof|heap-prof|watch|test|title)/;
 const PROGRAM_FLAGS = new Set(["-e", "--eval", "-p", "--print", "-pe", "-c", "--check"]);
 
-/** How long one may live without a channel. */
+/** How long a process may live after its channel closed. */
 const SILENCE_MS_MAX = 500;
 
 interface Asked {
@@ -41,7 +41,7 @@ export class ProcessMember implements Member {
   readonly #ready = Promise.withResolvers<void>();
   #asked: Asked | null = null;
   #lastId = 0;
-  /** Why it was killed by us. */
+  /** Why this pool killed it; null when it did not. */
   #killedAs: string | null = null;
   #isGone = false;
 
@@ -62,11 +62,11 @@ export class ProcessMember implements Member {
     child.on("message", (message) => this.#hear(message as Partial<FromMember> | null));
     child.on("disconnect", () => this.#noteSilence());
     child.once("exit", (code, signal) => {
-      // What it has started and left behind.
+      // Kill also what its tasks left running.
       killGroup(child);
       leave(describeExit(code, signal));
     });
-    // One that could not be started has no exit; one that cannot be reached is of no use.
+    // A process that did not start emits no exit; one that cannot be reached is useless.
     child.on("error", (error) => {
       if (child.pid === undefined) leave(`could not be started: ${error.message}`);
       else this.kill(`could not be reached: ${error.message}`);
@@ -79,7 +79,7 @@ export class ProcessMember implements Member {
       serialization: "advanced",
       execArgv: listFlags(settings),
       stdio: ["ignore", 2, 2, "ipc"],
-      // A group of its own, so that a kill reaches what a task has started.
+      // Its own process group, so that a kill reaches what a task has started.
       detached: process.platform !== "win32",
     });
     const member = new ProcessMember(child, clock);
@@ -103,7 +103,7 @@ export class ProcessMember implements Member {
         if (error !== null) this.kill(`could not be reached: ${error.message}`);
       });
     } catch (error) {
-      // It has not been asked, and is as good as before.
+      // The request was not sent, so the process can run another task.
       this.#asked = null;
       reject(refuseData("data", error));
     }
@@ -126,7 +126,7 @@ export class ProcessMember implements Member {
     await this.gone;
   }
 
-  /** One that is dying closes its channel first; a task that closes it can never answer. */
+  /** A dying process closes its channel first. If a task closed it, no answer can arrive. */
   #noteSilence(): void {
     if (this.#asked === null) return;
     const cancel = this.#clock.after(SILENCE_MS_MAX, () =>
@@ -135,24 +135,24 @@ export class ProcessMember implements Member {
     void this.gone.then(cancel);
   }
 
-  /** A task may find a way to say whatever it likes on the channel. */
+  /** Checks every message: a task may find a way to send anything on the channel. */
   #hear(message: Partial<FromMember> | null): void {
     if (message?.kind === "ready") return this.#ready.resolve();
     const asked = this.#asked;
     if (message?.kind !== "answer" || asked === null || asked.id !== message.id) return;
-    // It is being killed: whoever got it next would pay for that.
+    // It is being killed: after an answer, the pool would give it the next task.
     if (this.#killedAs !== null || !(message.answer instanceof Uint8Array)) return;
     this.#asked = null;
     asked.resolve(message.answer);
   }
 }
 
-/** The process, and whatever it has started that is still of its group. */
+/** Kills the process and everything that is still in its process group. */
 function killGroup(child: ChildProcess): void {
   try {
     if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
   } catch {
-    // There are no groups here, or nobody is left of this one.
+    // This platform has no process groups, or the group is empty.
     child.kill("SIGKILL");
   }
 }
@@ -161,7 +161,7 @@ function describeExit(code: number | null, signal: string | null): string {
   return signal === null ? `exited with code ${code ?? "?"}` : `was ended by ${signal}`;
 }
 
-/** As the worker was started, so that a task is loaded as the pipeline was. */
+/** The worker's own flags, so that a task is loaded as the pipeline was. */
 function listFlags({ memoryBytesMax }: CpuSettings): string[] {
   const own = process.execArgv;
   const kept = own.some((flag) => PROGRAM_FLAGS.has(flag))

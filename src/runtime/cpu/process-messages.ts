@@ -1,4 +1,4 @@
-/** What a worker and a process of its pool say to each other. */
+/** Messages between a worker and a process of its pool. */
 import type { CpuRequest } from "./member.ts";
 
 export interface ToMember {
@@ -8,5 +8,5 @@ export interface ToMember {
 
 export type FromMember =
   | { readonly kind: "ready" }
-  /** A `CpuAnswer`, written down. */
+  /** A serialised `CpuAnswer`. */
   | { readonly kind: "answer"; readonly id: number; readonly answer: Uint8Array };

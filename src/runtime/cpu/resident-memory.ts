@@ -1,17 +1,16 @@
 /**
- * What processes hold in memory, seen from outside: one that is busy can be asked nothing. On Linux
- * the kernel is read directly, and what it has moved to a disk counts as well; elsewhere `ps` is
- * asked, and where there is none nothing is known.
+ * Reads the memory of processes from outside, as a busy process cannot answer. On Linux it reads
+ * /proc and counts swapped memory too. Elsewhere it asks `ps`; without `ps` nothing is known.
  */
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 
 const KIB = 1_024;
 
-/** How often it is worth a look. */
+/** Interval between two looks; `ps` costs a process each time. */
 export const LOOK_MS = process.platform === "linux" ? 100 : 1_000;
 
-/** By process; those that are gone are left out. */
+/** Bytes by process id, without processes that have ended. */
 export async function readResidentBytes(
   pids: readonly number[],
 ): Promise<ReadonlyMap<number, number>> {
@@ -37,7 +36,7 @@ function readFromKernel(pids: readonly number[]): Map<number, number> {
 function askPs(pids: readonly number[]): Promise<Map<number, number>> {
   return new Promise((resolve) => {
     execFile("ps", ["-o", "pid=,rss=", "-p", pids.join(",")], (_error, output) => {
-      // It also fails when one of them is gone; what it printed of the others stands.
+      // `ps` also fails when one process is gone; its lines about the others are valid.
       const rows = output.matchAll(/^\s*(\d+)\s+(\d+)\s*$/gm);
       resolve(new Map([...rows].map(([, pid, kib]) => [Number(pid), Number(kib) * KIB])));
     });

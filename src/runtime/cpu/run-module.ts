@@ -1,4 +1,4 @@
-/** A member's own work: loads the module that it is asked for, calls it and writes the answer down. */
+/** Runs in the member: loads the task's module, calls it and serialises the answer. */
 import { fileURLToPath } from "node:url";
 import { serialize } from "node:v8";
 import { describeError, PermanentError } from "../../core/base/errors.ts";
@@ -9,14 +9,14 @@ type Task = (data: unknown) => unknown;
 
 const MIB = 1_048_576;
 /**
- * A worker reads an answer on its loop and holds it in its memory twice for a moment: what is
- * larger would be every other item's affair.
+ * The worker deserialises an answer on its event loop and briefly holds it twice in memory: a
+ * larger one would delay all other items.
  */
 const ANSWER_MIB_MAX = 64;
 
 /**
- * Never rejects: what the task throws is an answer too. It is written down here, as what cannot be
- * copied would otherwise fail on its way out.
+ * Never rejects: what the task throws is an answer too. The answer is serialised here, because a
+ * value that cannot be copied would otherwise fail later, on the channel.
  */
 export async function answerRequest(request: CpuRequest): Promise<Uint8Array<ArrayBuffer>> {
   const answer = await runModule(request);
@@ -24,7 +24,7 @@ export async function answerRequest(request: CpuRequest): Promise<Uint8Array<Arr
     const written = serialize(answer);
     if (written.byteLength <= ANSWER_MIB_MAX * MIB) return written;
     const mib = Math.ceil(written.byteLength / MIB);
-    throw new RangeError(`it has ${mib} MiB, and ${ANSWER_MIB_MAX} is the most`);
+    throw new RangeError(`it has ${mib} MiB, over the limit of ${ANSWER_MIB_MAX}`);
   } catch (error) {
     return serialize({ kind: "threw", thrown: writeThrown(refuseData("result", error)) });
   }
@@ -61,7 +61,7 @@ async function loadTask(module: string, exportName: string): Promise<Task> {
   );
 }
 
-/** What cannot be copied from one process or thread to another. */
+/** The error for data or a result that cannot be copied to another process or thread. */
 export function refuseData(what: "data" | "result", cause: unknown): PermanentError {
   const { message: reason } = describeError(cause);
   return new PermanentError(

@@ -1,7 +1,7 @@
 /**
- * A thread of a pool, kept by Piscina: one that is told to stop is ended even in an endless loop. Its
- * JavaScript heap is bounded, buffers and WebAssembly are not, and a native crash takes the worker
- * along: for trusted code only.
+ * A thread of a pool, run by Piscina, which can end it even in an endless loop. Its JavaScript heap
+ * is bounded, but buffers and WebAssembly are not, and a native crash ends the worker too: for
+ * trusted code only.
  */
 import type { Piscina } from "piscina";
 import { deserialize } from "node:v8";
@@ -34,7 +34,7 @@ export class ThreadMember implements Member {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.gone = promise;
     this.#leave = resolve;
-    // Outside of a task: the next one is given to a fresh member.
+    // An error outside of a task: the pool gives the next task to a fresh member.
     thread.on("error", () => void this.end());
   }
 
@@ -45,7 +45,7 @@ export class ThreadMember implements Member {
       name: "serve",
       minThreads: 1,
       maxThreads: 1,
-      // What a task left behind (a stream, a timer) goes on between tasks.
+      // Streams and timers that a task left must continue between tasks.
       atomics: "disabled",
       resourceLimits: { maxOldGenerationSizeMb: Math.floor(memoryBytesMax / MIB) },
     });
@@ -53,7 +53,7 @@ export class ThreadMember implements Member {
     const late = new AbortController();
     const cancel = clock.after(START_MS_MAX, () => late.abort());
     try {
-      // A thread is there before it can be asked: its start is not its first task's time.
+      // Wait until the thread runs code: its start must not count as the first task's time.
       await thread.run(null, { name: "wake", signal: late.signal });
     } catch (error) {
       await member.end();
@@ -90,7 +90,7 @@ export class ThreadMember implements Member {
   }
 }
 
-/** Copying it may run code of its own, so what that throws may be anything. */
+/** Copying may run the data's own code, which may throw any value. */
 function canBeCopied(data: unknown): boolean {
   try {
     structuredClone(data);
@@ -100,7 +100,7 @@ function canBeCopied(data: unknown): boolean {
   }
 }
 
-/** Loaded only where threads are asked for, so that nobody else must install it. */
+/** Loaded only when a step asks for threads, so that others need not install it. */
 async function loadPiscina(): Promise<typeof Piscina> {
   try {
     const { Piscina: Pool } = await import("piscina");

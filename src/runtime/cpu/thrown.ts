@@ -1,6 +1,6 @@
 /**
- * What a task threw, as it goes from a member to its worker: what classifies an error goes along,
- * the rest (functions, open handles, objects without end) stays behind.
+ * Copies what a task threw from a member to its worker. Only the properties that classify an error
+ * are copied, and not functions, open handles or large objects.
  */
 import { isObject, readProperty, readSigns } from "../../core/base/error-shape.ts";
 import { describeError } from "../../core/base/errors.ts";
@@ -17,7 +17,7 @@ export type WrittenThrown =
       readonly cause: WrittenThrown | null;
     };
 
-/** What errors are told apart by, and their place. */
+/** Properties that classify an error, and its stack. */
 const FACTS = [
   "stack",
   "code",
@@ -30,7 +30,7 @@ const FACTS = [
   "retryable",
 ] as const;
 const CAUSE_DEPTH_MAX = 5;
-/** More than anybody reads of an error: a task may throw as much as it likes. */
+/** Longer texts are cut: a task may throw an error of any size. */
 const TEXT_CHARS_MAX = 20_000;
 
 export function writeThrown(thrown: unknown, depth = 0): WrittenThrown {
@@ -48,7 +48,7 @@ export function writeThrown(thrown: unknown, depth = 0): WrittenThrown {
   return { kind: "value", value: isPlain ? (thrown as number) : describeError(thrown).message };
 }
 
-/** The same as far as anybody can tell; what was no error is none here either. */
+/** Rebuilds what was thrown, with the same classification; a plain value stays a plain value. */
 export function readThrown(written: WrittenThrown): unknown {
   if (written.kind === "value") return written.value;
   const { message, facts, cause } = written;
@@ -66,7 +66,7 @@ function listFacts(thrown: object): Record<string, string | number | boolean> {
     if (typeof value === "string") facts[fact] = cut(value);
     else if (typeof value === "number" || typeof value === "boolean") facts[fact] = value;
   }
-  // Clients keep these in their classes, and in objects of their own, which stay behind.
+  // Some client libraries keep these in their classes or in nested objects, which are not copied.
   const { name, status } = readSigns(thrown);
   const { retryAfterMs } = describeError(thrown);
   if (name !== null) facts["name"] = name;
@@ -76,7 +76,7 @@ function listFacts(thrown: object): Record<string, string | number | boolean> {
   return facts;
 }
 
-/** Of an error that stands for several the first one says what it means. */
+/** The cause; for an aggregate error without one, its first error. */
 function readCause(thrown: object): unknown {
   const several = readProperty(thrown, "errors");
   const first = isObject(several) ? readProperty(several, "0") : undefined;

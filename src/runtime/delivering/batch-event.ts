@@ -1,4 +1,4 @@
-/** Reads a batch's transitions from its records. */
+/** Reads a record of a batch as an event. */
 import type { BatchEvent } from "../../ports/store/batch-event.ts";
 import type { StoredRecord } from "../../ports/store/query-store.ts";
 

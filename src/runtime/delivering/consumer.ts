@@ -1,7 +1,7 @@
 /**
- * Who takes the messages of a topic: a handler or a sink under the name of a group, one message at a
- * time or several together. A handler that does not come back within its time limit has failed: what
- * it was given is given again, and never held for ever.
+ * Takes the messages of a topic: a handler or a sink with the name of a group, one message at a
+ * time or several together. A handler that exceeds its time limit has failed: its messages are
+ * delivered again.
  */
 import { SluiceError, TransientError } from "../../core/base/errors.ts";
 import { OptionProblems } from "../../core/events/option-problems.ts";
@@ -16,7 +16,7 @@ import { traceConsume } from "../observing/consume-trace.ts";
 import { HANDLER_RETRY, isSink, type Reader } from "./subscriber.ts";
 
 export interface ConsumeContext {
-  /** Aborts at the time limit, and when the engine has stopped: the messages will come again. */
+  /** Aborts at the time limit and when the engine has stopped: the messages will come again. */
   readonly signal: AbortSignal;
 }
 
@@ -32,24 +32,24 @@ export type MessagesHandler = (
 
 export interface ConsumeOptions {
   /**
-   * Hand over up to this many messages at once and acknowledge them together; a handler is then
-   * given a list. Default one at a time.
+   * Deliver up to this many messages at once and acknowledge them together; the handler then gets a
+   * list. Default one at a time.
    */
   readonly batch?: number;
-  /** How often messages are handed over before they are given up; default for ever, or as the sink says. */
+  /** Attempts to deliver before a message is given up; default unlimited, or the sink's own. */
   readonly attempts?: number;
-  /** Between two attempts; default 500 ms up to 30 s, or as the sink says. */
+  /** Delay between two attempts; default 500 ms up to 30 s, or the sink's own. */
   readonly backoff?: { readonly baseMs?: number; readonly capMs?: number };
-  /** How long one hand-over may take. Default 5 minutes. */
+  /** Time limit of one delivery. Default 5 minutes. */
   readonly timeLimitMs?: number;
   /**
-   * Where a new group begins: with the oldest message that is kept (default), with the next one, or
+   * Where a new group begins: with the oldest message in the store (default), with the next one, or
    * after a position.
    */
   readonly since?: ReaderStart;
 }
 
-/** `engine.consume`: with `batch` a handler is given lists, without it one message. */
+/** `engine.consume`: with `batch` the handler gets a list, without it one message. */
 export interface Consume {
   (
     topic: string,
@@ -72,14 +72,14 @@ const OPTIONS = ["batch", "attempts", "backoff", "timeLimitMs", "since"];
 
 export class Consumer implements Reader {
   readonly kind = "consumer";
-  /** Of its durable reader. */
+  /** The name of its durable reader. */
   readonly name: string;
   readonly since: ReaderStart;
   readonly retry: RetryPolicy;
   readonly batchMax: number;
   readonly #timeLimitMs: number;
   readonly #call: (messages: readonly TopicMessage[], context: SinkContext) => unknown;
-  /** The hand-over that is under way, or the last one. */
+  /** The delivery that is under way, or the last one. */
   #turn: Promise<void> = Promise.resolve();
 
   constructor(
@@ -120,7 +120,7 @@ export class Consumer implements Reader {
     const problem = problems.describe(`the consumer ${JSON.stringify(group)} of ${topic}`);
     if (problem !== null) {
       throw new SluiceError("BAD_CONSUMER", problem, {
-        hint: "Mend it in the call of engine.consume.",
+        hint: "Fix this in engine.consume().",
       });
     }
   }
@@ -129,7 +129,7 @@ export class Consumer implements Reader {
     return true;
   }
 
-  /** Hands messages over, after whatever is under way. */
+  /** Delivers messages after the delivery that is under way. */
   deliver(deliveries: readonly Delivery[], context: SinkContext): Promise<void> {
     const turn = this.#turn.then(() => this.#callInTime(deliveries, context));
     this.#turn = turn.catch(() => undefined);
@@ -156,7 +156,7 @@ export class Consumer implements Reader {
       signal.addEventListener("abort", abandon);
       if (signal.aborted) abandon();
       const messages = deliveries.map(({ open }) => open() as TopicMessage);
-      // In a promise, as a handler may throw before it returns one.
+      // In a promise, as a handler may throw synchronously.
       Promise.resolve()
         .then(() =>
           traceConsume(messages, () => this.#call(messages, { clock, signal: own.signal })),
@@ -172,11 +172,13 @@ function makeHandlerCall(
   takesList: boolean,
 ): (messages: readonly TopicMessage[], context: SinkContext) => unknown {
   if (takesList) return (messages, { signal }) => handler(messages as never, { signal });
-  // One at a time, so there is one.
+  // Without `batch` there is exactly one message.
   return ([message], { signal }) => handler(message as never, { signal });
 }
 
-/** A sink that cannot take several gets them one by one; a failure half-way repeats the first ones. */
+/**
+ * A sink that takes no lists gets messages one by one; a failure half-way repeats the first ones.
+ */
 async function deliverAll(
   sink: Sink,
   messages: readonly TopicMessage[],

@@ -1,7 +1,7 @@
 /**
- * Gives each event to its one handler. What the router does not name is ignored, unless it says
- * otherwise; an event that this version does not know at all is refused, and so kept as an
- * undelivered letter: nobody can have chosen to ignore it.
+ * Gives each event to its one handler. Known events without a handler are ignored by default. An
+ * event type that this version does not know is refused, and so kept as undelivered: no router can
+ * have chosen to ignore it.
  */
 import type { RecordType } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
@@ -20,7 +20,7 @@ export type EventOf<Type extends RecordType> = Omit<BatchEvent, "type" | "data">
 export type EventRoutes = {
   readonly [Type in RecordType]?: (event: EventOf<Type>) => void | Promise<void>;
 } & {
-  /** What becomes of known events that are not named; default `ignore`. */
+  /** What to do with known events that have no handler; default `ignore`. */
   readonly otherwise?: "ignore" | "refuse";
 };
 
@@ -35,7 +35,7 @@ const OTHERWISE = "otherwise";
  */
 export function routeEvents(routes: EventRoutes): EventHandler {
   checkRoutes(routes);
-  // A copy, so that a later change to the object is none to the router.
+  // A copy: later changes to the object must not change the router.
   const handlers = new Map(Object.entries(routes)) as ReadonlyMap<string, EventHandler>;
   const refuses = routes.otherwise === "refuse";
   return async (event) => {
@@ -44,14 +44,14 @@ export function routeEvents(routes: EventRoutes): EventHandler {
       throw new SluiceError(
         "UNKNOWN_EVENT",
         `the event ${id} has a type that this version does not know: ${String(type)}`,
-        { hint: "A newer Sluice wrote it. Upgrade this program, then redeliver the letter." },
+        { hint: "A newer Sluice wrote it. Upgrade this program, then redeliver the event." },
       );
     }
     const handle = handlers.get(type);
     if (handle !== undefined) return handle(event);
     if (!refuses) return;
     throw new SluiceError("UNKNOWN_EVENT", `the router has no handler for ${id}, a ${type}`, {
-      hint: 'Add one for it, or leave out otherwise: "refuse".',
+      hint: 'Add a handler for it, or leave out otherwise: "refuse".',
     });
   };
 }
@@ -76,7 +76,7 @@ function checkRoutes(routes: EventRoutes): void {
   const problem = problems.describe("the router");
   if (problem !== null) {
     throw new SluiceError("BAD_ROUTER", problem, {
-      hint: "Mend it in the call of routeEvents.",
+      hint: "Fix this in routeEvents().",
     });
   }
 }

@@ -1,8 +1,8 @@
 /**
- * Hands a stream (the store's records, or a topic's messages) to its recipient in order, at least
- * once: a reader's position is saved after its handler returned, so a crash in between repeats a
- * delivery and never loses one. Each carries a stable id for de-duplication. One that the recipient
- * will not take is given up into an undelivered letter, in the commit that moves the reader past it.
+ * Delivers a stream (the store's records, or a topic's messages) to its reader in order, at least
+ * once. The reader's position is saved after its handler returned, so a crash in between repeats a
+ * delivery and never loses one. Each delivery has a stable id for de-duplication. One that the
+ * reader keeps refusing is stored as undelivered, in the commit that moves the reader past it.
  */
 import { decideDelivery } from "../../core/events/delivery.ts";
 import { describeError, type ErrorFacts } from "../../core/base/errors.ts";
@@ -33,10 +33,10 @@ export interface StreamDeliveryParts {
 type HandOver =
   | { readonly kind: "taken" }
   | { readonly kind: "given_up"; readonly attempts: number; readonly facts: ErrorFacts }
-  /** The relay stops first. */
+  /** The delivery was stopped first. */
   | { readonly kind: "stopped" };
 
-/** What is read at once; more where several are handed over together, as a page costs a claim. */
+/** Size of a page; larger for readers that take several at once, as every page costs a claim. */
 const READ_LIMIT = 100;
 const GROUPS_PER_READ = 10;
 const READ_LIMIT_MAX = 10_000;
@@ -44,7 +44,7 @@ const CLAIM_MS = 15_000;
 const RENEW_MS = 5_000;
 
 interface Page {
-  /** Where the reader was. */
+  /** The reader's position before this page. */
   readonly from: number;
   readonly deliveries: readonly Delivery[];
 }
@@ -56,12 +56,12 @@ export class StreamDelivery {
   readonly #claimRetryTimer: ClaimRetryTimer;
   readonly #unwatch: () => void;
   readonly #stop = new AbortController();
-  /** Stopped for good: what a handler still does counts for nothing. */
-  readonly #over = new AbortController();
+  /** Aborted when the drain time is over: what a handler does afterwards does not count. */
+  readonly #drained = new AbortController();
   readonly #loop: Promise<void>;
-  /** Lets go of the claim while records are handed over. */
-  #release: () => void = () => undefined;
-  /** Who waits for a look that finds nothing more to deliver. */
+  /** Stops the renewal of the claim; set while a page is being delivered. */
+  #stopRenewal: () => void = () => undefined;
+  /** Callers that wait for a look that finds nothing more to deliver. */
   #waiting: (() => void)[] = [];
 
   constructor(reader: Reader, parts: StreamDeliveryParts) {
@@ -73,7 +73,7 @@ export class StreamDelivery {
     this.#loop = this.#run().catch((error: unknown) => parts.onFatal(error));
   }
 
-  /** Resolves when all that is recorded now has been handed over, by whichever process. */
+  /** Resolves when everything that is recorded now has been delivered, by any process. */
   catchUp(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
@@ -81,7 +81,9 @@ export class StreamDelivery {
     });
   }
 
-  /** Waits for the handler within the drain time; what it has not taken by then comes again. */
+  /**
+   * Waits for the handler for the drain time; what it did not finish by then is delivered again.
+   */
   async stop(drainMs: number): Promise<void> {
     const { store, clock, worker } = this.#parts;
     this.#stop.abort();
@@ -90,10 +92,10 @@ export class StreamDelivery {
     const ended = new AbortController();
     void this.#loop.then(() => ended.abort());
     await sleep(clock, drainMs, ended.signal);
-    this.#over.abort();
-    this.#release();
+    this.#drained.abort();
+    this.#stopRenewal();
     this.#unwatch();
-    await store.unclaim(this.#duty, worker);
+    await store.unclaim(this.#task, worker);
   }
 
   get #readLimit(): number {
@@ -101,7 +103,7 @@ export class StreamDelivery {
     return Math.min(Math.max(READ_LIMIT, wanted), READ_LIMIT_MAX);
   }
 
-  get #duty(): string {
+  get #task(): string {
     return `relay/${this.#reader.name}`;
   }
 
@@ -130,10 +132,10 @@ export class StreamDelivery {
     await this.#parts.store.startReader(name, since);
   }
 
-  /** True when it came further. */
+  /** True when the reader's position moved. */
   async #look(): Promise<boolean> {
     const { store, worker } = this.#parts;
-    // Those who ask from here on may mean a record that this look does not see.
+    // A caller that comes from here on may mean a record that this look does not see.
     const waiting = this.#waiting;
     this.#waiting = [];
     if ((await this.#readNext(1)).deliveries.length === 0) {
@@ -141,13 +143,13 @@ export class StreamDelivery {
       return false;
     }
     this.#waiting.push(...waiting);
-    if (!(await store.claim(this.#duty, worker, CLAIM_MS))) {
+    if (!(await store.claim(this.#task, worker, CLAIM_MS))) {
       this.#claimRetryTimer.lookAgain();
       return false;
     }
-    // Once more: whoever had the claim may have delivered them meanwhile.
+    // Read again: the previous holder of the claim may have delivered them meanwhile.
     const page = await this.#readNext(this.#readLimit);
-    this.#release = renewClaim(this.#duty, {
+    this.#stopRenewal = renewClaim(this.#task, {
       ...this.#parts,
       claimMs: CLAIM_MS,
       renewMs: RENEW_MS,
@@ -155,7 +157,7 @@ export class StreamDelivery {
     try {
       return await this.#deliver(page);
     } finally {
-      this.#release();
+      this.#stopRenewal();
     }
   }
 
@@ -166,15 +168,15 @@ export class StreamDelivery {
     return { from, deliveries: await readStream(store, name, from, limit) };
   }
 
-  /** True when it came further, or somebody has moved its reader. */
+  /** True when the reader's position moved, by this process or another. */
   async #deliver({ from, deliveries }: Page): Promise<boolean> {
     const { store } = this.#parts;
     const { name, batchMax } = this.#reader;
-    /** Where it left its reader: whoever rewinds it from there is heard. */
+    /** The last position saved here: a save from it fails if someone rewound the reader. */
     let left = from;
-    /** The last one that nobody wants; those before the next wanted one need no commit. */
+    /** The last unwanted one: it is committed at the end, or with the next wanted one. */
     let passed: number | null = null;
-    /** Those of a group that was not taken whole are handed over one by one. */
+    /** How many of a refused group remain to be delivered one by one. */
     let alone = 0;
     for (let at = 0; at < deliveries.length; ) {
       const group = deliveries.slice(at, at + (alone > 0 ? 1 : batchMax));
@@ -204,14 +206,14 @@ export class StreamDelivery {
   async #handOver(group: readonly Delivery[]): Promise<HandOver> {
     const { clock, random, log } = this.#parts;
     const { kind, name, retry } = this.#reader;
-    const context = { clock, signal: this.#over.signal };
+    const context = { clock, signal: this.#drained.signal };
     for (let attempts = 1; !this.#stop.signal.aborted; attempts++) {
       try {
         await this.#reader.deliver(group, context);
-        return this.#over.signal.aborted ? { kind: "stopped" } : { kind: "taken" };
+        return this.#drained.signal.aborted ? { kind: "stopped" } : { kind: "taken" };
       } catch (error) {
-        if (this.#over.signal.aborted) break;
-        // It may quote what it was handed.
+        if (this.#drained.signal.aborted) break;
+        // The error may quote the data that was delivered.
         const redact = makeRedact(group.flatMap(({ open }) => listSecrets(open().data)));
         const facts = describeError(error, redact);
         const message = `${kind} ${name} failed on ${describeGroup(group)}: ${facts.message}`;
@@ -239,7 +241,7 @@ export class StreamDelivery {
     log({
       level: "error",
       event: "relay.given_up",
-      message: `${kind} ${name} gave up on ${event} (${type}) after trying ${tries}: it is kept as an undelivered letter (${code})`,
+      message: `${kind} ${name} gave up on ${event} (${type}) after trying ${tries}: it is kept as undelivered (${code})`,
     });
   }
 }

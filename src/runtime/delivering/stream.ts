@@ -1,6 +1,6 @@
 /**
- * What a relay hands on: the records of all batches as events, or the messages of one topic. A
- * reader's name says which of the two it reads.
+ * The two streams that are delivered: the records of all batches as events, or the messages of one
+ * topic. A reader's name says which of the two it reads.
  */
 import { readGroupName } from "../../core/events/reader-name.ts";
 import type { Json } from "../../core/base/canonical-json.ts";
@@ -12,19 +12,19 @@ import type { TopicMessage } from "../../ports/store/topic-message.ts";
 import type { StoredMessage } from "../../ports/store/topic-store.ts";
 import { readEvent } from "./batch-event.ts";
 
-/** One thing to hand over, and what a letter must say of it. */
+/** One event or message to deliver, with the facts that are kept if it stays undelivered. */
 export interface Delivery {
   readonly position: number;
-  /** The event's or message's own. */
+  /** The event's or message's own id. */
   readonly id: string;
   readonly batch: string;
   /** The type of the event, or the topic. */
   readonly type: string;
-  /** What is handed over; read when somebody wants it. */
+  /** Parses the event or message; called only when it is wanted. */
   readonly open: () => BatchEvent | TopicMessage;
 }
 
-/** What comes after a position in a reader's stream, at most so many. */
+/** Reads a reader's stream after a position. */
 export async function readStream(
   store: Store,
   reader: string,

@@ -1,6 +1,6 @@
 /**
- * Who is told of events: a handler or a sink under a durable name, which events it takes, and how
- * often it is asked. It takes one event at a time, whoever hands them over.
+ * Takes events: a handler or a sink with a durable name, the events that it wants, and its retries.
+ * It takes one event at a time, also when a redelivery comes in between.
  */
 import type { RecordType } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
@@ -11,15 +11,15 @@ import type { ReaderStart } from "../../ports/store/delivery-store.ts";
 import type { Sink, SinkContext } from "../../ports/sink.ts";
 import type { Delivery } from "./stream.ts";
 
-/** Who is handed a stream: a subscriber its events, a consumer the messages of a topic. */
+/** Takes a stream: a subscriber takes events, a consumer takes the messages of a topic. */
 export interface Reader {
-  /** A word for messages. */
+  /** What it is called in messages. */
   readonly kind: "subscriber" | "consumer";
-  /** Of its durable reader. */
+  /** The name under which the store keeps its position. */
   readonly name: string;
   readonly since: ReaderStart;
   readonly retry: RetryPolicy;
-  /** How many are handed over together, at most. */
+  /** At most this many are delivered together. */
   readonly batchMax: number;
   wants(type: string): boolean;
   deliver(deliveries: readonly Delivery[], context: SinkContext): Promise<void>;
@@ -28,17 +28,19 @@ export interface Reader {
 export type EventHandler = (event: BatchEvent) => void | Promise<void>;
 
 export interface SubscribeOptions {
-  /** Only these events; default all, or those of the sink. */
+  /** Deliver only these events; default all, or those of the sink. */
   readonly events?: readonly RecordType[];
-  /** How often an event is handed over before it is given up; default for ever, or as the sink says. */
+  /** Attempts to deliver before an event is given up; default unlimited, or the sink's own. */
   readonly attempts?: number;
-  /** Between two attempts; default 500 ms up to 30 s, or as the sink says. */
+  /** Delay between two attempts; default 500 ms up to 30 s, or the sink's own. */
   readonly backoff?: { readonly baseMs?: number; readonly capMs?: number };
-  /** Where a new name begins: with the oldest record of the store (default), or with the next one. */
+  /**
+   * Where a new name begins: with the oldest record in the store (default), or with the next one.
+   */
   readonly since?: Exclude<ReaderStart, number>;
 }
 
-/** A subscriber in code is asked for ever: the record is not its to drop. */
+/** A handler in code is retried without end: an error in it must not drop a record. */
 export const HANDLER_RETRY: RetryPolicy = {
   attempts: Number.POSITIVE_INFINITY,
   baseMs: 500,
@@ -89,7 +91,7 @@ export class Subscriber implements Reader {
     const problem = problems.describe(`the subscriber ${JSON.stringify(name)}`);
     if (problem !== null) {
       throw new SluiceError("BAD_SUBSCRIBER", problem, {
-        hint: "Mend it in the call of engine.subscribe.",
+        hint: "Fix this in engine.subscribe().",
       });
     }
   }
@@ -98,7 +100,7 @@ export class Subscriber implements Reader {
     return this.#events === null || this.#events.has(type);
   }
 
-  /** Hands one event over, after whatever is under way. */
+  /** Delivers one event after the delivery that is under way. */
   deliver([one]: readonly Delivery[], context: SinkContext): Promise<void> {
     const turn = this.#turn.then(() => this.#call(one?.open() as BatchEvent, context));
     this.#turn = turn.catch(() => undefined);
@@ -106,7 +108,7 @@ export class Subscriber implements Reader {
   }
 }
 
-/** By its shape: a configuration may bring a second copy of the package. */
+/** Checked by its shape: a configuration may load a second copy of the package. */
 export function isSink(value: unknown): value is Sink {
   if (typeof value !== "object" || value === null) return false;
   const { kind, deliver, retry } = value as Partial<Sink>;

@@ -1,4 +1,4 @@
-/** The subscribers and consumers of an engine, a relay for each, and the letters of what they did not take. */
+/** The subscribers and consumers of an engine, a delivery for each, and what stays undelivered. */
 import { SluiceError } from "../../core/base/errors.ts";
 import { readGroupName } from "../../core/events/reader-name.ts";
 import { sleep } from "../../ports/clock.ts";
@@ -12,7 +12,7 @@ import {
 } from "./consumer.ts";
 import { StreamDelivery, type StreamDeliveryParts } from "./stream-delivery.ts";
 import { type EventHandler, type Reader, type SubscribeOptions, Subscriber } from "./subscriber.ts";
-import { findLetter, listLetters, redeliverLetter } from "./undelivered.ts";
+import { findUndelivered, listUndelivered, redeliverAgain } from "./undelivered.ts";
 
 interface Subscription {
   readonly reader: Reader;
@@ -45,36 +45,36 @@ export class Subscriptions {
     const { kind, name } = reader;
     if (this.#byName.has(name)) {
       throw new SluiceError("SUBSCRIBER_TAKEN", `this engine has a ${kind} ${name} already`, {
-        hint: `A name is one ${kind}'s memory: choose another one.`,
+        hint: `The store keeps a position for each name: choose another one.`,
       });
     }
     this.#byName.set(name, { reader, streamDelivery: new StreamDelivery(reader, this.#parts) });
   }
 
   list(): AsyncGenerator<UndeliveredEvent, void, void> {
-    return listLetters(this.#parts.store);
+    return listUndelivered(this.#parts.store);
   }
 
   async redeliver(id: number): Promise<void> {
-    const letter = await findLetter(this.#parts.store, id);
-    const subscription = this.#byName.get(letter.reader);
+    const undelivered = await findUndelivered(this.#parts.store, id);
+    const subscription = this.#byName.get(undelivered.reader);
     if (subscription === undefined) {
       throw new SluiceError(
         "NO_SUBSCRIBER",
-        `the letter ${id} is for the ${describeReader(letter.reader)}, which this engine does not have`,
-        { hint: describeMissing(letter.reader) },
+        `the undelivered event ${id} is for the ${describeReader(undelivered.reader)}, which this engine does not have`,
+        { hint: describeMissing(undelivered.reader) },
       );
     }
     const parts = { ...this.#parts, signal: this.#stop.signal };
-    await redeliverLetter(letter, subscription.reader, parts);
+    await redeliverAgain(undelivered, subscription.reader, parts);
   }
 
   async discard(id: number): Promise<void> {
     const { store } = this.#parts;
-    await store.dropUndelivered((await findLetter(store, id)).id);
+    await store.dropUndelivered((await findUndelivered(store, id)).id);
   }
 
-  /** Forgets one that will not come again, here or elsewhere. */
+  /** Deletes the position of a subscriber that no engine has any more. */
   async forget(name: string): Promise<boolean> {
     if (this.#byName.has(name)) {
       throw new SluiceError("SUBSCRIBER_TAKEN", `this engine has a subscriber ${name}`, {
@@ -84,11 +84,13 @@ export class Subscriptions {
     return this.#parts.store.forgetReader(name);
   }
 
-  /** True when all have been handed what is recorded now; false when the time ran out first. */
+  /** True when everything that is recorded now was delivered; false on timeout. */
   async wait(withinMs: number): Promise<boolean> {
     const caughtUp = new AbortController();
-    const relays = [...this.#byName.values()].map(({ streamDelivery }) => streamDelivery.catchUp());
-    void Promise.all(relays).then(() => caughtUp.abort());
+    const deliveries = [...this.#byName.values()].map(({ streamDelivery }) =>
+      streamDelivery.catchUp(),
+    );
+    void Promise.all(deliveries).then(() => caughtUp.abort());
     await sleep(this.#parts.clock, withinMs, caughtUp.signal);
     return caughtUp.signal.aborted;
   }

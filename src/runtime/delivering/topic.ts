@@ -1,4 +1,4 @@
-/** A topic in the hands of a program that asks for its messages itself. */
+/** A topic for programs that read its messages themselves. */
 import { SluiceError } from "../../core/base/errors.ts";
 import { nameGroupReader } from "../../core/events/reader-name.ts";
 import { isTopicName, TOPIC_NAME_RULE } from "../../core/events/topic.ts";
@@ -8,7 +8,7 @@ import type { TopicView } from "../../ports/store/topic-store.ts";
 import { readMessage } from "./stream.ts";
 
 export interface ReadOptions {
-  /** Begin behind what this group has acknowledged; one that is new begins with the oldest message. */
+  /** Begin after this group's last acknowledged message; a new group begins with the oldest one. */
   readonly group?: string;
   /** Begin after this position instead. Default 0. */
   readonly after?: number;
@@ -29,8 +29,8 @@ export class Topic {
   }
 
   /**
-   * The next messages, oldest first. Reading acknowledges nothing: a group is given the same ones
-   * until it does, and its lag shows it.
+   * The next messages, oldest first. Reading acknowledges nothing: a group gets the same messages
+   * until it acknowledges them, and its lag shows how many there are.
    */
   async read({ group, after, limit = READ_LIMIT }: ReadOptions = {}): Promise<TopicMessage[]> {
     checkWhole("limit", limit, 1, READ_LIMIT_MAX);
@@ -43,13 +43,13 @@ export class Topic {
     return this.#store.startReader(this.#nameReader(group), "beginning");
   }
 
-  /** The group has dealt with the message at this position, and with all before it. */
+  /** Notes that the group has handled the message at this position and all before it. */
   async acknowledge(group: string, position: number): Promise<void> {
     checkWhole("position", position, 0, Number.MAX_SAFE_INTEGER);
     const reader = this.#nameReader(group);
     const before = await this.#begin(group);
     if (position <= before) return;
-    // One that is not there yet would be passed over when it comes.
+    // Acknowledging a message that does not exist yet would skip it later.
     const [message] = await this.#store.readMessages(this.name, position - 1, 1);
     if (message?.position !== position) {
       throw new SluiceError(
@@ -62,8 +62,8 @@ export class Topic {
   }
 
   /**
-   * Has the group handed everything from this position on once more. Stop a program that reads for
-   * the group first: what it has in hand, it acknowledges.
+   * Delivers everything from this position on to the group again. First stop the program that reads
+   * for the group: it would acknowledge what it is handling now, and move the position back.
    */
   async replay(group: string, position: number): Promise<void> {
     checkWhole("position", position, 0, Number.MAX_SAFE_INTEGER);
@@ -74,12 +74,12 @@ export class Topic {
     if (!known) throw describeUnknownGroup(this.name, group);
   }
 
-  /** Forgets a group that will not come again, so that retention owes it nothing; false when unknown. */
+  /** Deletes a group, so that retention keeps no messages for it; false when unknown. */
   forget(group: string): Promise<boolean> {
     return this.#store.forgetReader(this.#nameReader(group));
   }
 
-  /** How many messages there are, and how far each group has come. */
+  /** The number of messages, and the position of each group. */
   async look(): Promise<TopicView> {
     const view = (await this.#store.listTopics()).find(({ topic }) => topic === this.name);
     const none = { messages: 0, firstPosition: 0, lastPosition: 0, groups: [] };
@@ -93,14 +93,14 @@ export class Topic {
 
 export function describeUnknownGroup(topic: string, group: string): SluiceError {
   return new SluiceError("UNKNOWN_GROUP", `the topic ${topic} has no group ${group}`, {
-    hint: "`sluice topics` lists the groups that there are.",
+    hint: "`sluice topics` lists the groups.",
   });
 }
 
 function checkName(what: string, name: string): string {
   if (isTopicName(name)) return name;
   throw new SluiceError("BAD_TOPIC", `${what} ${TOPIC_NAME_RULE}`, {
-    hint: "It is called as in topics of the pipeline, or as in engine.consume.",
+    hint: "Use the name that the pipeline's topics or engine.consume use.",
   });
 }
 

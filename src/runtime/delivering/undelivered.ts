@@ -1,4 +1,4 @@
-/** Letters of events and messages that were given up: found, listed, and handed over once more. */
+/** Finds, lists and redelivers events and messages that were given up. */
 import { describeError, SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { UndeliveredPage, UndeliveredEvent } from "../../ports/store/delivery-store.ts";
@@ -9,59 +9,59 @@ import type { Reader } from "./subscriber.ts";
 export interface RedeliveryParts {
   readonly store: Store;
   readonly clock: Clock;
-  /** Aborts when nobody waits for it any more. */
+  /** Aborts when the caller stops waiting. */
   readonly signal: AbortSignal;
 }
 
 const PAGE = 1_000;
 
-/** Oldest first; of one subscriber, or of all. */
-export async function* listLetters(
+/** Lists them, oldest first: of one reader, or of all. */
+export async function* listUndelivered(
   store: Store,
   { reader }: Pick<UndeliveredPage, "reader"> = {},
 ): AsyncGenerator<UndeliveredEvent, void, void> {
   for (let afterId = 0; ; ) {
-    const page = { afterId, limit: PAGE };
-    const letters = await store.listUndelivered(reader === undefined ? page : { ...page, reader });
-    yield* letters;
-    const last = letters.at(-1);
-    if (last === undefined || letters.length < PAGE) return;
+    const request = { afterId, limit: PAGE, ...(reader !== undefined && { reader }) };
+    const page = await store.listUndelivered(request);
+    yield* page;
+    const last = page.at(-1);
+    if (last === undefined || page.length < PAGE) return;
     afterId = last.id;
   }
 }
 
-export async function findLetter(store: Store, id: number): Promise<UndeliveredEvent> {
-  const [letter] = Number.isSafeInteger(id)
+export async function findUndelivered(store: Store, id: number): Promise<UndeliveredEvent> {
+  const [undelivered] = Number.isSafeInteger(id)
     ? await store.listUndelivered({ afterId: id - 1, limit: 1 })
     : [];
-  if (letter?.id === id) return letter;
-  throw new SluiceError("UNKNOWN_LETTER", `there is no undelivered letter ${String(id)}`, {
-    hint: "`sluice topics undelivered` lists those that there are. It may have been delivered or discarded.",
+  if (undelivered?.id === id) return undelivered;
+  throw new SluiceError("UNKNOWN_LETTER", `there is no undelivered event ${String(id)}`, {
+    hint: "`sluice topics undelivered` lists them. This one may have been delivered or discarded.",
   });
 }
 
-/** Hands the letter's event or message to whom it is for once, and drops the letter when that took it. */
-export async function redeliverLetter(
-  letter: UndeliveredEvent,
+/** Delivers it once more to its reader, and drops it when the reader took it. */
+export async function redeliverAgain(
+  undelivered: UndeliveredEvent,
   reader: Reader,
   { store, clock, signal }: RedeliveryParts,
 ): Promise<void> {
-  const delivery = await readDelivery(store, letter);
+  const delivery = await readDelivery(store, undelivered);
   try {
     await reader.deliver([delivery], { clock, signal });
   } catch (error) {
     const { code, message } = describeError(error);
-    const { id: _id, givenUpAt: _at, ...kept } = letter;
-    await store.keepUndelivered({ ...kept, attempts: letter.attempts + 1, code, message });
+    const { id: _id, givenUpAt: _at, ...kept } = undelivered;
+    await store.keepUndelivered({ ...kept, attempts: undelivered.attempts + 1, code, message });
     throw error;
   }
-  await store.dropUndelivered(letter.id);
+  await store.dropUndelivered(undelivered.id);
 }
 
-async function readDelivery(store: Store, letter: UndeliveredEvent): Promise<Delivery> {
-  const [delivery] = await readStream(store, letter.reader, letter.position - 1, 1);
-  if (delivery?.position === letter.position) return delivery;
-  throw new SluiceError("RECORD_GONE", `the record of ${letter.event} is gone`, {
-    hint: "It cannot be delivered any more: discard the letter.",
+async function readDelivery(store: Store, undelivered: UndeliveredEvent): Promise<Delivery> {
+  const [delivery] = await readStream(store, undelivered.reader, undelivered.position - 1, 1);
+  if (delivery?.position === undelivered.position) return delivery;
+  throw new SluiceError("RECORD_GONE", `the record of ${undelivered.event} is gone`, {
+    hint: "It cannot be delivered any more: discard it.",
   });
 }

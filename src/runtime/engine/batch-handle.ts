@@ -1,4 +1,4 @@
-/** One batch in the hands of a program: watch it, wait for it, read what came of it. */
+/** One batch for a program: watch it, wait for it, act on it, read its results. */
 import { isEnded, type BatchState, type EndReason } from "../../core/batch/batch.ts";
 import type { Counts } from "../../core/batch/counts.ts";
 import { SluiceError } from "../../core/base/errors.ts";
@@ -26,25 +26,25 @@ export interface BatchProgress {
   readonly pipeline: string;
   readonly lane: string;
   readonly state: BatchState;
-  /** It holds its lane; before its turn it waits. */
+  /** True while the batch holds its lane; false while it waits for its turn. */
   readonly active: boolean;
-  /** Of all steps together. */
+  /** Sums over all steps. */
   readonly counts: Counts;
-  /** Those that have begun, in order; the last one is the one that it is at. */
+  /** Steps that have begun, in order; the last one is the current step. */
   readonly steps: readonly StepSnapshot[];
   readonly chunks: number;
-  /** 1, and one more with every redrive. */
+  /** 1 at first; each redrive adds 1. */
   readonly drive: number;
-  /** What keeps it from running by somebody's wish. */
+  /** Set while a user has paused it, its lane or its pipeline. */
   readonly pause: BatchSnapshot["pause"];
   readonly parked: EndReason | null;
   readonly cancel: BatchSnapshot["cancel"];
   readonly itemsPerSecond: number;
-  /** How long it will take from now, at best and at worst; null while that cannot be said. */
+  /** Remaining time as a range; null when it cannot be estimated. */
   readonly etaMs: { readonly low: number; readonly high: number } | null;
-  /** Since it started, or how long it took. */
+  /** Time since its start; after its end, its duration. */
   readonly elapsedMs: number;
-  /** Why it ended before its items did. */
+  /** Why it ended before all its items had run. */
   readonly reason: EndReason | null;
 }
 
@@ -61,7 +61,7 @@ export interface HandleParts {
   readonly operator: Operator;
   readonly clock: Clock;
   readonly pollMs: number;
-  /** Rejects when the engine that made the handle cannot go on. */
+  /** Throws when the engine of this handle has failed or was closed. */
   readonly throwIfFailed: () => void;
   readonly onFailure: (listener: () => void) => () => void;
 }
@@ -74,7 +74,7 @@ export class BatchHandle<Result = unknown> {
   readonly #parts: HandleParts;
   #samples: ProgressSample[] = [];
 
-  /** The batch as a submit found it, when it was there before; null when it is new. */
+  /** The existing batch as submit found it; null when submit made a new one. */
   readonly takenUp: BatchSnapshot | null;
 
   constructor(id: string, parts: HandleParts, takenUp: BatchSnapshot | null = null) {
@@ -92,10 +92,10 @@ export class BatchHandle<Result = unknown> {
     for await (const batch of this.#changes()) {
       if (isEnded(batch.state)) return this.#describe(batch);
     }
-    throw new SluiceError("STOPPED", `nobody watches batch ${this.id} any more`);
+    throw new SluiceError("STOPPED", `the watch of batch ${this.id} was stopped`);
   }
 
-  /** The batch's transitions from the first one on; ends with the batch. */
+  /** All events of the batch from its first one; ends with the batch. */
   async *events(): AsyncGenerator<BatchEvent, void, void> {
     let position = 0;
     for await (const batch of this.#changes()) {
@@ -133,7 +133,7 @@ export class BatchHandle<Result = unknown> {
     });
   }
 
-  /** The items that have an outcome now, in item order: by default those of its last step. */
+  /** The items with an outcome, in item order; by default of its last step. */
   async *items(
     outcome: ItemOutcomeWord,
     options: { readonly step?: string } = {},
@@ -144,7 +144,7 @@ export class BatchHandle<Result = unknown> {
     yield* listItems(this.#parts.store, this.id, number, outcome);
   }
 
-  /** The items that gave up so far, step by step and in item order. */
+  /** The dead letters so far, by step and in item order. */
   async *deadLetters(filter: DeadLetterFilter = {}): AsyncGenerator<DeadLetter, void, void> {
     const { steps } = await this.#getBatch();
     for (const step of steps.keys()) {
@@ -154,13 +154,13 @@ export class BatchHandle<Result = unknown> {
     }
   }
 
-  /** Stops the batch, and resolves when that is acknowledged: nothing of it starts any more. */
+  /** Cancels the batch. Resolves when that is acknowledged: none of its items starts afterwards. */
   async cancel(options: StopOptions = {}): Promise<BatchProgress> {
     await this.#parts.operator.cancel({ batch: this.id }, options);
     return this.wait();
   }
 
-  /** Nothing more of it is started until `resume`; false when it was paused already. */
+  /** Starts no more items until `resume`; false when it was paused already. */
   async pause(options: StopOptions = {}): Promise<boolean> {
     return this.#parts.operator.pause({ batch: this.id }, options);
   }
@@ -170,17 +170,17 @@ export class BatchHandle<Result = unknown> {
     return this.#parts.operator.resume({ batch: this.id }, options);
   }
 
-  /** Puts dead letters back to work; an ended batch is reopened by it and ends again. */
+  /** Runs dead letters again; this reopens an ended batch, which then ends again. */
   async redrive(options: RedriveOptions = {}): ReturnType<Operator["redrive"]> {
     return this.#parts.operator.redrive(this.id, options);
   }
 
-  /** Why it waits, and what each of its next chunks waits for. */
+  /** Why the batch waits, and what each of its next chunks waits for. */
   async why(): Promise<Explanation> {
     return this.#parts.operator.why(this.id);
   }
 
-  /** The batch now, and after every record of it. */
+  /** The batch now, and after each of its records. */
   async *#changes(): AsyncGenerator<BatchSnapshot, void, void> {
     const { tail, clock, pollMs } = this.#parts;
     const changed = new ChangeSignal(clock);
@@ -203,7 +203,7 @@ export class BatchHandle<Result = unknown> {
     const batch = await this.#parts.store.getBatch(this.id);
     if (batch === null) {
       throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${this.id}`, {
-        hint: "`sluice list` shows the batches that there are.",
+        hint: "`sluice list` shows all batches.",
       });
     }
     return batch;
@@ -225,7 +225,7 @@ export class BatchHandle<Result = unknown> {
   }
 }
 
-/** Item after item, a page at a time. */
+/** Yields rows in item order, a page at a time. */
 async function* readPages<Row extends { readonly item: number }>(
   read: (afterItem: number) => Promise<readonly Row[]>,
 ): AsyncGenerator<Row, void, void> {

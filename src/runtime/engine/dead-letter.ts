@@ -1,4 +1,4 @@
-/** One dead letter with its payload: to look at, and to mend. */
+/** Reads and edits one dead letter with its payload. */
 import type { Act } from "../../core/batch/batch.ts";
 import { describeError, SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -16,19 +16,19 @@ import { systemRandom } from "../system/system-random.ts";
 
 export interface DeskParts {
   readonly store: Store;
-  /** Default the real one. */
+  /** Default the system clock. */
   readonly clock?: Clock;
   readonly random?: Random;
 }
 
 export interface OpenedLetter extends DeadLetter {
-  /** Undefined when it cannot be read: then `payloadProblem` says why. */
+  /** Undefined when it cannot be read: `payloadProblem` then says why. */
   readonly payload: unknown;
   readonly payloadProblem: string | null;
   readonly checkpoint: { readonly name: string; readonly data: unknown } | null;
 }
 
-/** Reads a dead letter; its payload needs the pipeline unless the batch owns its items. */
+/** Reads a dead letter. Its payload needs the pipeline, unless the batch owns its items. */
 export async function openDeadLetter(
   parts: DeskParts,
   id: string,
@@ -49,7 +49,7 @@ export async function openDeadLetter(
   };
 }
 
-/** Puts another payload in its place, if it fits the pipeline's schema. */
+/** Replaces the payload of a dead letter, if the new one fits the pipeline's schema. */
 export async function editDeadLetter(
   { store }: DeskParts,
   id: string,
@@ -64,22 +64,26 @@ export async function editDeadLetter(
       await checkItem(schema, edit.payload);
     } catch (error) {
       throw new SluiceError("BAD_EDIT", `the new payload ${describeError(error).message}`, {
-        hint: "Mend it; the dead letter is as it was.",
+        hint: "Fix the payload; the dead letter is unchanged.",
         cause: error,
       });
     }
   }
   const value = JSON.stringify(edit.payload);
   if (value === undefined) {
-    throw new SluiceError("BAD_EDIT", "the new payload is nothing that JSON has", {
+    throw new SluiceError("BAD_EDIT", "the new payload cannot be written as JSON", {
       hint: "Give plain data.",
     });
   }
   const { by, why } = edit;
   if (await store.editDeadLetter(id, { step, item, value, by, why })) return;
-  throw new SluiceError("NOT_A_DEAD_LETTER", `item ${item} of batch ${id} is no dead letter now`, {
-    hint: "Somebody has redriven it, or retention has removed what it needs.",
-  });
+  throw new SluiceError(
+    "NOT_A_DEAD_LETTER",
+    `item ${item} of batch ${id} is not a dead letter any more`,
+    {
+      hint: "It was redriven, or retention has removed its data.",
+    },
+  );
 }
 
 async function findLetter(
@@ -152,7 +156,7 @@ async function readChunk(
   }
 }
 
-/** What a reader does not look at. */
+/** Fields of a lease that the reader does not use. */
 const UNLEASED = {
   fence: 0,
   outcomes: new Uint8Array(),

@@ -1,4 +1,4 @@
-/** What an engine, a submit and a close are told. */
+/** Options of an engine, of `submit` and of `close`. */
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
 import type { WorkerHealth } from "../health/worker-health.ts";
@@ -8,45 +8,45 @@ import type { EngineSettings } from "../system/settings.ts";
 
 export interface EngineOptions extends Partial<EngineSettings> {
   /**
-   * Work on the pipelines whose batches are submitted here; `"submitted"`: on those batches alone;
-   * `false`: on nothing until `work` is called. Default true.
+   * `true` (default): work on pipelines whose batches are submitted here. `"submitted"`: work only
+   * on those batches. `false`: work on nothing until `work` is called.
    */
   readonly work?: boolean | "submitted";
   readonly log?: Log;
   readonly clock?: Clock;
   readonly random?: Random;
-  /** Is told how the worker is, for a thread that answers for its health. */
+  /** Receives the worker's state, for the thread that answers health probes. */
   readonly health?: WorkerHealth;
   /**
-   * Secrets that no log, metric, dead letter or record may hold, beside those that are known by their
-   * shape (passwords in addresses, tokens, values of names like `password`).
+   * Secrets to remove from logs, metrics, dead letters and records, besides those recognised by
+   * their shape (passwords in addresses, tokens, values of names like `password`).
    */
   readonly redact?: readonly string[];
-  /** Sign the ledgers of batches: with which key, and how often. Default not. */
+  /** The key that signs ledgers of batches, and how often. Default unsigned. */
   readonly ledger?: LedgerOptions | null;
-  /** Close the store with the engine. Default false. */
+  /** Close the store when the engine closes. Default false. */
   readonly ownsStore?: boolean;
 }
 
 export interface SubmitOptions {
   /** The same key twice gives the same batch. */
   readonly key?: string;
-  /** Whose batch it is; default the pipeline's name. */
+  /** The lane of the batch; default the pipeline's name. */
   readonly lane?: string;
-  /** Take up an unfinished batch of the same pipeline and input, if there is one. */
+  /** Resume an unfinished batch of the same pipeline and input, if there is one. */
   readonly resume?: boolean;
-  /** Refuse the batch before anything runs if one item is bad; default as the pipeline says. */
+  /** Refuse the whole batch before it runs if an item is bad; default from the pipeline. */
   readonly strict?: boolean;
   /**
-   * Your own connection to the store's database with a transaction open on it: the batch is there if
-   * you commit. A `DatabaseSync` of node:sqlite, or a client of `pg`.
+   * Your own connection to the store's database with an open transaction: the batch exists when you
+   * commit. A `DatabaseSync` of node:sqlite, or a client of `pg`.
    */
   readonly transaction?: unknown;
-  /** When it expires if it has not ended: what did not run by then is cancelled. Default never. */
+  /** When the batch expires: items that have not run by then are cancelled. Default never. */
   readonly deadline?: Date;
 }
 
 export interface CloseOptions {
-  /** How long items in hand may take; default the setting `drainMs`. */
+  /** How long running items may take; default the setting `drainMs`. */
   readonly drainMs?: number;
 }

@@ -1,6 +1,6 @@
 /**
- * The engine composes the parts: it submits batches, conducts, sweeps, and works on the pipelines
- * that it was given. It gets its store from outside and leaves it open.
+ * The engine composes the parts: it submits batches, conducts, sweeps, and works on pipelines. Its
+ * caller opens the store, and closes it.
  */
 import { isEnded } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
@@ -48,7 +48,7 @@ export type { CloseOptions, EngineOptions, SubmitOptions };
 
 export class Engine {
   readonly store: Store;
-  /** Cancel, pause, move, redrive, and ask why something waits. */
+  /** Cancels, pauses, moves and redrives, and says why something waits. */
   readonly operator: Operator;
   readonly #settings: EngineSettings;
   readonly #metrics: EngineMetrics;
@@ -95,7 +95,7 @@ export class Engine {
     this.onFailure((error) => health?.noteFatal(error));
     const parts = {
       ...this.#parts,
-      // Who asks for something gets an answer in time; the work itself outlasts any outage.
+      // A caller's request fails after a time; the engine's own work retries as long as it takes.
       store: makeRedactingStore(
         makeRetryingStore(raw, {
           ...this.#parts,
@@ -136,7 +136,7 @@ export class Engine {
     const { clock = systemClock, random = systemRandom, log = silentLog, ...others } = options;
     const { work: _w, health: _h, ownsStore: _o, ledger: _l, redact = [], ...settings } = others;
     const resolved = resolveSettings(settings, store.looks);
-    const patience = {
+    const retryParts = {
       clock,
       random,
       log: log === silentLog ? log : guardLog(log, makeRedact(redact)),
@@ -144,9 +144,9 @@ export class Engine {
       retriesForever: () => false,
     };
     if (options.ledger) checkLedger(options.ledger, clock);
-    const patient = makeRetryingStore(store, patience);
-    const workerId = await patient.registerWorker({ name: "engine" });
-    const engine = new Engine(store, patient, workerId, resolved, options);
+    const retryingStore = makeRetryingStore(store, retryParts);
+    const workerId = await retryingStore.registerWorker({ name: "engine" });
+    const engine = new Engine(store, retryingStore, workerId, resolved, options);
     engine.#conductor.start();
     engine.#sweeper.start();
     if (engine.#signingJob !== null) {
@@ -163,7 +163,7 @@ export class Engine {
     return { store: this.store, clock: this.#clock, random: this.#random, log: this.#log };
   }
 
-  /** Records a batch and sees to it that it is sliced; with `work`, also that it runs. */
+  /** Records a batch and has it sliced; with `work`, runs it too. */
   async submit<Item, Input, Result>(
     pipeline: Pipeline<Item, Input, Result>,
     input: Input,
@@ -182,9 +182,9 @@ export class Engine {
         : await submitWithin({ transaction, pipeline: erased, items, record }, this.#parts);
     this.#traces.keep(batch.id, trace, takenUp === null && this.#works !== false);
     this.#take(erased, batch);
-    // Until the caller has committed, nobody but he sees the batch.
+    // Until the caller commits, no other connection sees the batch.
     if (isUnplanned(batch) && transaction === undefined) {
-      // Items that were handed over are the batch's own when this returns.
+      // Submitted items are in the store when this returns.
       if (items !== null) await this.#conductor.sliceOwned(batch, erased, items);
       else if (batch.active) this.#conductor.sliceSoon(batch, erased);
     }
@@ -215,14 +215,14 @@ export class Engine {
     });
   }
 
-  /** A batch that is there already. */
+  /** A handle of an existing batch. */
   async get<Result = unknown>(id: string): Promise<BatchHandle<Result>> {
     const handle = new BatchHandle<Result>(id, this.#handleParts());
     await handle.progress();
     return handle;
   }
 
-  /** Works on a pipeline's batches in this process, or on one of them, until the engine closes. */
+  /** Works on a pipeline's batches in this process, or on one batch, until the engine closes. */
   work<Item, Input, Result>(pipeline: Pipeline<Item, Input, Result>, batch?: string): void {
     this.#throwIfClosed();
     const erased = pipeline as unknown as Pipeline;
@@ -232,8 +232,8 @@ export class Engine {
   }
 
   /**
-   * Hands every record of every batch to a handler or a sink, in order and at least once, also
-   * those that were written while nobody listened. The name is the subscriber's memory.
+   * Delivers every event of every batch to a handler or a sink, in order and at least once, also
+   * events from before it subscribed. The store keeps the subscriber's position under its name.
    */
   subscribe(name: string, target: EventHandler | Sink, options?: SubscribeOptions): void {
     this.#throwIfClosed();
@@ -241,9 +241,9 @@ export class Engine {
   }
 
   /**
-   * Hands every message of a topic to a handler or a sink, in order and at least once, also those
-   * that were written while nobody listened. The group is the consumer's memory: of several engines
-   * that consume for it one does, and the others stand by.
+   * Delivers every message of a topic to a handler or a sink, in order and at least once, also
+   * messages from before it consumed. The store keeps a position for each group: one engine at a
+   * time consumes for a group, and others stand by.
    */
   get consume(): Consume {
     return (topic, group, target, options) => {
@@ -252,28 +252,28 @@ export class Engine {
     };
   }
 
-  /** A topic to read, acknowledge and replay by oneself. */
+  /** A topic, to read, acknowledge and replay in your own code. */
   topic(name: string): Topic {
     return new Topic(name, this.store);
   }
 
-  /** Topics that have messages or groups, with how far each group has come. */
+  /** Topics that have messages or groups, with the position of each group. */
   topics(): Promise<readonly TopicView[]> {
     return this.store.listTopics();
   }
 
-  /** True when all subscribers and consumers have been handed what there is now; false when time ran out. */
+  /** True when all pending events and messages were delivered; false on timeout. */
   waitForSubscribers({ withinMs }: { readonly withinMs: number }): Promise<boolean> {
     this.#throwIfClosed();
     return this.#subscriptions.wait(withinMs);
   }
 
-  /** The events that were given up, of all subscribers of the store, oldest first. */
+  /** Undelivered events of all subscribers of the store, oldest first. */
   undelivered(): AsyncGenerator<UndeliveredEvent, void, void> {
     return this.#subscriptions.list();
   }
 
-  /** Hands a given-up event to its subscriber once more; throws what that throws. */
+  /** Delivers an undelivered event to its subscriber again; throws what the subscriber throws. */
   async redeliver(letter: number): Promise<void> {
     this.#throwIfClosed();
     await this.#subscriptions.redeliver(letter);
@@ -283,29 +283,29 @@ export class Engine {
     await this.#subscriptions.discard(letter);
   }
 
-  /** Forgets a subscriber of the past, so that retention owes it nothing; false when unknown. */
+  /** Deletes a subscriber, so that retention keeps no events for it; false when unknown. */
   forgetSubscriber(name: string): Promise<boolean> {
     this.#throwIfClosed();
     return this.#subscriptions.forget(name);
   }
 
-  /** A batch's evidence, as a file that can be verified without us: in pieces, signed to its end. */
+  /** A batch's ledger as a file that can be verified offline: in pieces, signed to its end. */
   async *exportLedger(batch: string): AsyncGenerator<Uint8Array, void, void> {
     const signedTo = (await this.#signingJob?.sign(batch)) ?? null;
     yield* exportLedger(this.store, batch, signedTo);
   }
 
-  /** What Prometheus reads: its text format, of this worker and of what the store knows of all. */
+  /** Metrics of this worker and of the store, in Prometheus's text format. */
   metrics(): Promise<string> {
     return this.#metrics.renderMetrics();
   }
 
-  /** What an autoscaler reads: depth, age and rates over all workers, and how many are wanted. */
+  /** Depth, age and rates over all workers, and the recommended number of workers. */
   scaling(options: ScalingOptions = {}): Promise<ScalingView> {
     return this.#metrics.viewScaling(options);
   }
 
-  /** Calls back if the engine cannot go on (the store is gone, a handler said so). */
+  /** Calls back if the engine fails (the store is gone, or a handler threw a FatalError). */
   onFailure(listener: (error: unknown) => void): () => void {
     const listen = (): void => listener(this.#failure?.error);
     if (this.#failure !== null) listen();
@@ -313,7 +313,7 @@ export class Engine {
     return () => void this.#failureListeners.delete(listen);
   }
 
-  /** Finishes what is in hand, gives the rest back, and stops. The batches are not touched. */
+  /** Finishes running items, gives the rest back, and stops. The batches are unchanged. */
   close(options: CloseOptions = {}): Promise<void> {
     this.#closed ??= this.#close(options.drainMs ?? this.#settings.drainMs);
     return this.#closed;
@@ -323,7 +323,7 @@ export class Engine {
     const until = this.#clock.monotonicMs() + drainMs;
     await this.#worker.stop(drainMs);
     await this.#cpu.close();
-    // What is delivered last may be of the items that were finished last: they share the time.
+    // The last finished items may emit the last messages, so delivery shares the drain time.
     await this.#subscriptions.stop(Math.max(0, until - this.#clock.monotonicMs()));
     await this.#signingJob?.stop();
     await this.#conductor.stop();
@@ -333,7 +333,7 @@ export class Engine {
     if (this.#ownsStore) await this.store.close();
   }
 
-  /** Before the batch is sliced: a small one runs inline only where its worker is there by then. */
+  /** Called before slicing: a small batch runs inline only if its worker exists by then. */
   #take(pipeline: Pipeline, { id, state }: BatchSnapshot): void {
     if (this.#works === true) this.work(pipeline);
     else if (this.#works === "submitted" && !isEnded(state)) this.work(pipeline, id);
@@ -381,7 +381,7 @@ export class Engine {
     if (this.#closed !== null) throw new SluiceError("STOPPED", "the engine has been closed");
   }
 
-  /** The store may be what failed: then what is in hand cannot be given back, and its leases run out. */
+  /** If the store is what failed, held chunks cannot be given back, and their leases run out. */
   async #stopWorker(): Promise<void> {
     try {
       await this.#worker.stop(0);

@@ -1,6 +1,6 @@
 /**
- * The items of a step by their outcome: who was sent to and who was not, to the last one. With each
- * comes what it holds, where the batch owns its items and retention has not taken them.
+ * Lists the items of a step by outcome. Each comes with its value if the batch owns its items and
+ * retention has not removed them.
  */
 import type { ItemOutcomeWord } from "../../core/items/outcome-list.ts";
 import type { ItemPlace } from "../../ports/store/query-store.ts";
@@ -11,7 +11,7 @@ import { readManifest } from "../reading/manifest.ts";
 export interface ListedItem {
   /** The item's number in its step. */
   readonly item: number;
-  /** Undefined where only the source has it. */
+  /** Undefined if only the source has it. */
   readonly value: unknown;
 }
 

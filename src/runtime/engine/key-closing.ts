@@ -1,22 +1,22 @@
-/** Closing a key of a rate by hand: nothing of it starts until then, in any worker. */
+/** Closes a key of a rate by hand: no item of it starts until then, in any worker. */
 import { RATE_BUCKETS } from "../../core/limits/bucket.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { nameRateBucket } from "../pipeline/step-rate.ts";
 
-/** How long a key stays closed: until a time, or for a while from now on. */
+/** How long a key stays closed: until an instant, or for a duration from now. */
 export type Closing = { readonly until: Date } | { readonly forMs: number };
 
 /** A key that is closed now. */
 export interface ClosedKey {
-  /** The name of its rate: that of its pipeline, unless it says another one. */
+  /** The rate's name; default the pipeline's name. */
   readonly rate: string;
   readonly key: string;
   readonly forMs: number;
 }
 
-/** Nothing is closed for ever. */
+/** Longest time that a key can be closed: one year. */
 const FOR_MS_MAX = 366 * 86_400_000;
 
 export async function closeKey(
@@ -29,7 +29,7 @@ export async function closeKey(
     "until" in closing ? new Date(closing.until).getTime() - clock.wallMs() : closing.forMs;
   if (!(forMs > 0 && forMs <= FOR_MS_MAX)) {
     throw new SluiceError("BAD_CLOSING", `key ${JSON.stringify(key)} cannot be closed for that`, {
-      hint: "Give an `until` that is to come, or a `forMs` above 0, of a year at most.",
+      hint: "Give an `until` in the future, or a `forMs` above 0; at most one year.",
     });
   }
   await store.closeBucket({ bucket: nameRateBucket(rate), key }, forMs);

@@ -1,4 +1,4 @@
-/** Whether a limit that somebody sets is one, and is of something that there is. */
+/** Checks a limit that an operator sets: its value, and that its target exists. */
 import { isEnded } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { findLimitProblem, LIMIT_KINDS, type LimitTarget } from "../../core/limits/limit.ts";
@@ -7,10 +7,10 @@ import type { LimitRequest } from "../../ports/store/operator-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { Target } from "./operator.ts";
 
-/** Batches that are looked at for what a name may have meant. */
+/** Batches that are read for suggestions of similar names. */
 const PAGE = 1_000;
 
-/** Throws where it is not. `checkTarget` knows lanes and pipelines. */
+/** Throws when the limit is not valid. `checkTarget` checks lanes and pipelines. */
 export async function checkLimit(
   store: Store,
   request: LimitRequest,
@@ -24,7 +24,7 @@ export async function checkLimit(
       hint: isKnown || question === "" ? "`sluice limits --help` shows examples." : question,
     });
   }
-  // What was set can be taken away, whoever is still there.
+  // A limit that is set can always be removed, even if its target is gone.
   if (request.value === null && (await isSet(store, request))) return;
   const { name } = request;
   switch (request.kind) {
@@ -47,7 +47,7 @@ async function checkBatch(store: Store, id: string): Promise<void> {
   const batch = await store.getBatch(id);
   if (batch === null) {
     throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${id} in this store`, {
-      hint: "`sluice list` shows the batches that there are.",
+      hint: "`sluice list` shows all batches.",
     });
   }
   if (!isEnded(batch.state)) return;
@@ -56,7 +56,7 @@ async function checkBatch(store: Store, id: string): Promise<void> {
   });
 }
 
-/** A tenant is known by its batches. */
+/** A tenant exists if a batch names it. */
 async function checkTenant(
   store: Store,
   name: string,

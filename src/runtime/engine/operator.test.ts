@@ -231,7 +231,7 @@ describe("pausing and resuming", () => {
 describe("a name that no batch has ever had", () => {
   test.each([
     [{ lane: "nort" }, "UNKNOWN_LANE", "Did you mean north?"],
-    [{ lane: "elsewhere" }, "UNKNOWN_LANE", "`sluice list` shows the batches that there are."],
+    [{ lane: "elsewhere" }, "UNKNOWN_LANE", "`sluice list` shows all batches."],
     [{ pipeline: "imprt" }, "UNKNOWN_PIPELINE", "Did you mean import?"],
   ])("is taken for a slip: %j", async (target, code, hint) => {
     await submit("b-1");

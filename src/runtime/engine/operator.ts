@@ -118,7 +118,9 @@ export class Operator {
     }
   }
 
-  /** Nothing of a rate's key starts until then, in any worker; of two closings the longer counts. */
+  /**
+   * Nothing of a rate's key starts until then, in any worker; of two closings the longer counts.
+   */
   closeKey(rate: string, key: string, closing: Closing): Promise<void> {
     return closeKey(this.#store, this.#clock, { rate, key }, closing);
   }
@@ -170,7 +172,7 @@ export class Operator {
     throw new SluiceError(
       what === "lane" ? "UNKNOWN_LANE" : "UNKNOWN_PIPELINE",
       `no batch of this store has the ${what} ${JSON.stringify(name)}`,
-      { hint: question === "" ? "`sluice list` shows the batches that there are." : question },
+      { hint: question === "" ? "`sluice list` shows all batches." : question },
     );
   }
 
@@ -283,8 +285,8 @@ export class Operator {
   }
 
   /**
-   * Sets a cap, a weight or a rate above what pipelines declare; null takes it away. False when that
-   * is what it was.
+   * Sets a cap, a weight or a rate above what pipelines declare; null takes it away. False when
+   * that is what it was.
    */
   async setLimit(request: LimitRequest, options: ActOptions = {}): Promise<boolean> {
     await checkLimit(this.#store, request, (target) => this.checkTarget(target));
@@ -368,7 +370,7 @@ function checkRate(ceiling: number, perSecond: number | null): void {
 
 function unknownBatch(id: string): SluiceError {
   return new SluiceError("UNKNOWN_BATCH", `there is no batch ${id} in this store`, {
-    hint: "`sluice list` shows the batches that there are.",
+    hint: "`sluice list` shows all batches.",
   });
 }
 

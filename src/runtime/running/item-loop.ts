@@ -210,7 +210,7 @@ export class ItemLoop {
     while (!slot.abandoned) {
       const now = clock.monotonicMs();
       // The time that is read for the next item is also the end of the last one.
-      if (worked !== null) worked.work(now - slot.startedAt);
+      if (worked !== null) worked.addBusyTime(now - slot.startedAt);
       worked = null;
       if (this.#turns.isDue(now)) {
         await this.#turns.take();
@@ -386,7 +386,7 @@ export class ItemLoop {
     slot.onAbandon();
     this.#close(slot);
     if (run === null || handlerCall === null) return;
-    run.work(this.#parts.clock.monotonicMs() - slot.startedAt);
+    run.addBusyTime(this.#parts.clock.monotonicMs() - slot.startedAt);
     for (const index of [slot.index, ...slot.more]) {
       // Of a chunk's items some may have been found bad before its handler was called.
       if (run.isPending(index)) {

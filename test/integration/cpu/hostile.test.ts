@@ -47,7 +47,7 @@ for (const kind of CPU_KINDS) {
         expect(letters).toMatchObject([{ errorClass: "permanent", code: "CPU_DATA" }]);
         const { letters: large } = await run(define("returnBytes"), [100 * MIB]);
         expect(large).toMatchObject([{ errorClass: "permanent", code: "CPU_DATA" }]);
-        expect(large[0]?.message).toContain("it has 101 MiB, and 64 is the most");
+        expect(large[0]?.message).toContain("it has 101 MiB, over the limit of 64");
         expect(logs.filter(({ event }) => event === DYING)).toEqual([]);
       });
     });

@@ -6,9 +6,9 @@ import type { Store } from "../../../ports/store/store.ts";
 import { Consumer } from "../../../runtime/delivering/consumer.ts";
 import { type Reader, Subscriber } from "../../../runtime/delivering/subscriber.ts";
 import {
-  findLetter,
-  listLetters,
-  redeliverLetter,
+  findUndelivered,
+  listUndelivered,
+  redeliverAgain,
 } from "../../../runtime/delivering/undelivered.ts";
 import { type DeliveryDoneView, viewDelivery, viewDeliveryDone } from "../../../views/delivery.ts";
 import type { CommonFlags } from "../../config/common-flags.ts";
@@ -89,7 +89,7 @@ function list(cli: Cli, flags: UndeliveredFlags): Promise<number> {
 
 async function printJson(cli: Cli, store: Store, limit: number): Promise<void> {
   let shown = 0;
-  for await (const letter of listLetters(store)) {
+  for await (const letter of listUndelivered(store)) {
     if (cli.out.closed || shown++ >= limit) return;
     await cli.out.write(`${formatJson(viewDelivery(letter))}\n`);
   }
@@ -114,7 +114,7 @@ function readDelivery(given: string): NumberFlag {
 function retry(cli: Cli, text: string, flags: CommonFlags): Promise<number> {
   return withStore(cli, flags, [readDelivery(text)], async ({ store, config }) => {
     const id = Number(text);
-    const letter = await findLetter(store, id);
+    const letter = await findUndelivered(store, id);
     const recipient = findRecipient(config, letter.reader);
     if (recipient === null) {
       throw new SluiceError(
@@ -125,7 +125,7 @@ function retry(cli: Cli, text: string, flags: CommonFlags): Promise<number> {
     }
     const { signal } = new AbortController();
     try {
-      await redeliverLetter(letter, recipient, { store, clock: cli.clock, signal });
+      await redeliverAgain(letter, recipient, { store, clock: cli.clock, signal });
     } catch (error) {
       const { code, message } = describeError(error);
       throw new SluiceError("REDELIVERY_FAILED", `delivery ${id} is kept: ${message} (${code})`, {
@@ -151,7 +151,7 @@ function findRecipient({ notify, consume }: Config, reader: string): Reader | nu
 function discard(cli: Cli, text: string, flags: DiscardFlags): Promise<number> {
   return withStore(cli, flags, [readDelivery(text)], async ({ store }) => {
     const id = Number(text);
-    const letter = await findLetter(store, id);
+    const letter = await findUndelivered(store, id);
     const { type, event, reader } = letter;
     await confirmAct(cli, flags, `Drop the ${type} ${event} for ${reader} for good?`);
     await store.dropUndelivered(id);
