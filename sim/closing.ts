@@ -1,10 +1,13 @@
-/** Closing the engines of a world when its play is over. */
+/** Closes the engines of a world at the end of its play. */
 import type { Engine } from "../src/runtime/engine/engine.ts";
 import type { Node, World } from "./world.ts";
 
 const CLOSE_LIMIT_MS = 10_000;
 
-/** Whoever lives closes in bounded time, and leaves no timer behind; answers what went wrong. */
+/**
+ * Closes every node that is alive, in bounded time. Returns what went wrong, such as a timer that a
+ * node left behind.
+ */
 export async function closeEngines(
   world: World,
   engines: Iterable<readonly [Node, Engine]>,

@@ -1,19 +1,19 @@
-/** What may go wrong with a call of the store, and when it does. */
+/** What may go wrong with a call of the store, and when. */
 import type { Random } from "../src/ports/random.ts";
 import type { StoreVerb } from "../src/ports/store/store-verbs.ts";
 
 export type Fault =
-  /** The node dies and the call was never made. */
+  /** The node dies before the call reaches the store. */
   | { readonly kind: "crash_before" }
-  /** The call is committed and the node dies before it hears of it. */
+  /** The store commits the call, and the node dies before it gets the answer. */
   | { readonly kind: "crash_after" }
-  /** The call is committed, and the caller is told that it may try again. */
+  /** The store commits the call, and the caller gets a retryable error. */
   | { readonly kind: "lost_reply" }
-  /** The call is not committed, and the caller is told that it may try again. */
+  /** The store does not commit the call, and the caller gets a retryable error. */
   | { readonly kind: "refused" }
-  /** The call takes its time to get there. */
+  /** The call is late on its way to the store. */
   | { readonly kind: "late"; readonly byMs: number }
-  /** The call is committed, and its answer takes its time to come back. */
+  /** The store commits the call, and its answer is late. */
   | { readonly kind: "late_reply"; readonly byMs: number };
 
 export type FaultKind = Fault["kind"];
@@ -31,7 +31,7 @@ export interface CallFacts {
   readonly node: string;
   /** 1 for a node's first start. */
   readonly life: number;
-  /** Counts the calls of this life, from 1. */
+  /** Number of the call in this life of the node, from 1. */
   readonly number: number;
   readonly verb: StoreVerb;
 }
@@ -45,7 +45,7 @@ export function faultAtCall(node: string, number: number, fault: Fault): FaultPl
   return (call) => (call.node === node && call.life === 1 && call.number === number ? fault : null);
 }
 
-/** The same fault at every call of these verbs, for as long as `when` says. */
+/** The same fault at every call of these verbs, while `when` is true. */
 export function faultAtVerbs(
   verbs: readonly StoreVerb[],
   fault: Fault,
@@ -57,7 +57,7 @@ export function faultAtVerbs(
 /** How many of a thousand calls meet each fault. */
 export type FaultRates = { readonly [Kind in FaultKind]: number };
 
-/** The rates, and how many faults there are at most. */
+/** The rates, and the largest number of faults. */
 export interface FaultMix {
   readonly perMille: FaultRates;
   readonly lateMaxMs: number;
@@ -79,26 +79,26 @@ export interface SwarmFaults {
   readonly seed: number;
   readonly perMille: FaultRates;
   readonly lateMaxMs: number;
-  /** Only faults at these places, as `nameCall` calls them; null for all. */
+  /** Places where faults are allowed, as `nameCall` names them; null for all. */
   readonly only: ReadonlySet<string> | null;
 }
 
 /**
- * Whether a call meets a fault depends on its place alone, and not on what happened elsewhere: so a
- * history stays much the same when one of its faults is left out.
+ * Whether a call meets a fault depends only on its place, not on what happened elsewhere. So the
+ * history stays almost the same when one of its faults is left out.
  */
 export function swarmFaults({ seed, perMille, lateMaxMs, only }: SwarmFaults): FaultPlan {
   return (call) => {
     const name = nameCall(call);
     if (only !== null && !only.has(name)) return null;
     const hashed = hashText(name, seed);
-    // Who calls seldom meets faults more often, or some would never meet any.
+    // The operator calls seldom: without a higher rate some of its calls would never meet a fault.
     const kind = pickKind(perMille, call.node === OPERATOR ? hashed / OPERATOR_FAULTS : hashed);
     return kind === null ? null : makeFault(kind, hashText(`${name} late`, seed) * lateMaxMs);
   };
 }
 
-/** The node of whoever interferes. */
+/** The node on which the operator runs. */
 export const OPERATOR = "op";
 const OPERATOR_FAULTS = 8;
 
@@ -119,7 +119,7 @@ function makeFault(kind: FaultKind, byMs: number): Fault {
   return kind === "late" || kind === "late_reply" ? { kind, byMs: Math.ceil(byMs) } : { kind };
 }
 
-/** FNV-1a with a final mix: even enough, and quick. In [0, 1). */
+/** FNV-1a with a final mix: even enough, and fast. In [0, 1). */
 function hashText(text: string, seed: number): number {
   let sum = (2_166_136_261 ^ seed) >>> 0;
   for (let at = 0; at < text.length; at++) {

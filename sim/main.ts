@@ -20,7 +20,7 @@ import { describeSwarm, drawHour } from "./traffic/draw-hour.ts";
 
 const USAGE = `usage: npm run sim -- [--seeds N] [--from N] [--jobs N] [--json] [--coverage]
        npm run sim -- --seed N [--cut "..."] [--trace] [--no-shrink]`;
-/** So many seeds must meet every fault in every state. */
+/** With this many seeds, every fault must meet every state. */
 const SEEDS_FOR_COVERAGE = 5_000;
 const STORY_LINES = 80;
 const FAILURES_MAX = 5;
@@ -66,11 +66,11 @@ async function playOne(seed: number, cut: Cut, options: ReturnType<typeof parse>
   return 1;
 }
 
-/** The shortest history that still breaks the first broken promise, as a story. */
+/** Prints, as a story, the shortest history that still breaks the first broken promise. */
 async function explain(seed: number, problems: readonly string[]): Promise<void> {
   const { cut, plays } = await shrink(seed, readPromise(problems[0] ?? ""));
   const { problems: left, world } = await playSeed(seed, cut);
-  say(`seed ${seed}, made small in ${plays} plays:`, ...left.map((problem) => `  - ${problem}`));
+  say(`seed ${seed}, reduced in ${plays} plays:`, ...left.map((problem) => `  - ${problem}`));
   say(...tellStory(world.trace.lines, STORY_LINES));
   say(`replay: npm run sim -- --seed ${seed} --cut "${writeCut(cut)}"`);
 }

@@ -1,6 +1,6 @@
 /**
- * The clock of one life of a node: its timers die with it and stand still while it does; what its
- * wall clock says may be wrong, and may jump. Where its monotonic clock began is its own affair.
+ * The clock of one life of a node. Its timers die with the node and stop while the node is frozen.
+ * Its wall clock may be wrong and may jump. Its monotonic clock begins at an arbitrary value.
  */
 import type { Clock } from "../src/ports/clock.ts";
 import type { VirtualTime } from "../src/testing/world/virtual-clock.ts";
@@ -14,7 +14,7 @@ export const NO_SKEW: ClockSkew = { wallMs: 0, monotonicMs: 0 };
 
 interface Alarm {
   cancel: () => void;
-  /** Set by a handler: it may outlive the engine that gave the handler up. */
+  /** A handler set this timer: it may outlive the engine that abandoned the handler. */
   readonly isHandlers: boolean;
 }
 
@@ -66,19 +66,19 @@ export class NodeClock implements Clock {
     });
   }
 
-  /** A handler that takes its time, and heeds no signal. */
+  /** A handler that takes this long and ignores its signal. */
   dawdle(forMs: number): Promise<void> {
     return new Promise((resolve) => {
       this.after(forMs, resolve, true);
     });
   }
 
-  /** Timers of the engine that are set, to see that nothing was left behind. */
+  /** Timers that the engine has set, to check that it leaves none behind. */
   get waiting(): number {
     return [...this.#alarms].filter(({ isHandlers }) => !isHandlers).length;
   }
 
-  /** Stands still: what was due meanwhile rings afterwards, in its order. */
+  /** Freezes the clock: timers that fall due meanwhile fire afterwards, in order. */
   freeze(forMs: number): void {
     this.#frozenUntil = Math.max(this.#frozenUntil, this.#time.nowMs + forMs);
   }
@@ -87,7 +87,7 @@ export class NodeClock implements Clock {
     return this.#frozenUntil > this.#time.nowMs;
   }
 
-  /** Somebody sets the time of day. */
+  /** Changes the time of day, as an administrator would. */
   jump(byMs: number): void {
     this.#wallSkewMs += byMs;
   }

@@ -1,4 +1,4 @@
-/** Plays the hour that a seed draws, or what a cut leaves of it. */
+/** Plays the hour that a seed draws, or the part of it that a cut keeps. */
 import { Coverage, nameJudged } from "./swarm/coverage.ts";
 import { applyCut, type Cut, WHOLE } from "./traffic/cut.ts";
 import { drawHour } from "./traffic/draw-hour.ts";
@@ -12,9 +12,9 @@ export interface Played {
   readonly world: World;
   /** Calls of the store. */
   readonly calls: number;
-  /** Faults of calls and happenings. */
+  /** Faults of calls, and happenings. */
   readonly faults: number;
-  /** Where calls met faults. */
+  /** Places where calls met faults. */
   readonly places: readonly string[];
   readonly coverage: Coverage;
 }

@@ -1,4 +1,7 @@
-/** Seeds that once failed, kept for ever: each line is a seed, what was left of it, and why. */
+/**
+ * Seeds that once failed are kept for ever. Each line has a seed, the cut that still failed, and
+ * the reason.
+ */
 import { readFileSync } from "node:fs";
 import { type Cut, readCut } from "./traffic/cut.ts";
 

@@ -1,4 +1,7 @@
-/** The traffic of the real runtime under faults, given to the reference model and to another store. */
+/**
+ * Gives the traffic of the real runtime, with its faults, to the reference model and to another
+ * store.
+ */
 import { afterEach, describe, expect, test } from "vitest";
 import { createMemoryStore, type MemoryStore } from "../src/adapters/memory/store.ts";
 import type { Host } from "../src/adapters/sql/host.ts";
@@ -14,12 +17,12 @@ import { WHOLE } from "./traffic/cut.ts";
 
 const wanted = process.env["SLUICE_SHADOW_SEEDS"];
 const SEEDS = Number(wanted ?? 10);
-/** A server is asked some ten thousand times for each. */
+/** Each seed makes about ten thousand calls to the server. */
 const SERVER_SEEDS = Number(wanted ?? 2);
-/** Of real time, on a machine that does other things too. */
+/** Real time, on a machine that also does other work. */
 const SEED_LIMIT_MS = 20_000;
 const SERVER_SEED_LIMIT_MS = 240_000;
-/** Nodes of the world are no processes: none of them is ever seen to be gone. */
+/** Nodes of the world are not processes, so the store never sees one as gone. */
 const HOST: Host = { bootId: "boot", process: "here", isGone: () => false };
 
 describe("SQLite beneath the real runtime", () => {
@@ -42,11 +45,11 @@ describe("SQLite beneath the real runtime", () => {
       return shadowed.store;
     };
     const played = await playSeed(seed, WHOLE, { wrapStore });
-    if (shadowed === null) throw new Error("the world did not ask for its store");
+    if (shadowed === null) throw new Error("the world did not create its store");
     return { ...played, shadowed };
   }
 
-  test(`${SEEDS} seeds of traffic: it answers and holds what the reference model does`, {
+  test(`${SEEDS} seeds of traffic: it answers as the reference model does, and holds the same`, {
     timeout: SEEDS * SEED_LIMIT_MS,
   }, async () => {
     let calls = 0;
@@ -58,13 +61,13 @@ describe("SQLite beneath the real runtime", () => {
     expect(calls).toBeGreaterThan(SEEDS * 100);
   });
 
-  test("a shadow changes nothing of a history", async () => {
+  test("a shadow store does not change the history", async () => {
     const { world } = await playShadowed(3);
     expect(world.trace.digest).toBe((await playSeed(3)).world.trace.digest);
   });
 });
 
-test(`${SERVER_SEEDS} seeds of traffic: PostgreSQL answers and holds what the reference model does`, {
+test(`${SERVER_SEEDS} seeds of traffic: PostgreSQL answers as the reference model does, and holds the same`, {
   timeout: SERVER_SEEDS * SERVER_SEED_LIMIT_MS,
 }, async () => {
   for (let seed = 1; seed <= SERVER_SEEDS; seed++) {
@@ -82,8 +85,8 @@ test(`${SERVER_SEEDS} seeds of traffic: PostgreSQL answers and holds what the re
   }
 });
 
-describe("a shadow", () => {
-  /** A store with a shadow of the same kind, but for what is changed about it. */
+describe("a shadow store", () => {
+  /** A store whose shadow is of the same kind, except for the given change. */
   function pair(changes: Partial<Store> = {}): ShadowedStore & { readonly shadow: MemoryStore } {
     const options = { clock: new ManualClock(), sha256: (text: string) => text };
     const shadow = createMemoryStore(options);
@@ -95,7 +98,7 @@ describe("a shadow", () => {
     return Object.assign(shadowed, { shadow });
   }
 
-  test("tells of an answer that differs, and of the call that it was given to", async () => {
+  test("reports an answer that differs, with its call", async () => {
     const shadowed = pair({ listLanes: async () => [], claim: async () => false });
     await shadowed.store.listLanes();
     expect(await shadowed.store.claim("duty", 1, 50)).toBe(true);
@@ -110,7 +113,7 @@ describe("a shadow", () => {
     ]);
   });
 
-  test("tells of an act that left another state, also when it answered right", async () => {
+  test("reports an act that leaves another state, even when its answer is right", async () => {
     const shadowed = pair({ savePosition: async () => true });
     await shadowed.store.savePosition("reader", 3);
     await shadowed.settle();
@@ -120,7 +123,7 @@ describe("a shadow", () => {
     ]);
   });
 
-  test("tells of an error that only one of the two threw", async () => {
+  test("reports an error that only one of the two stores throws", async () => {
     const shadowed = pair({ renew: () => Promise.reject(new Error("not today")) });
     expect(await shadowed.store.renew(1, [], 10)).toEqual({ lost: [], permits: [] });
     expect(await shadowed.compare()).toEqual([
@@ -128,14 +131,14 @@ describe("a shadow", () => {
     ]);
   });
 
-  test("agrees on an error by its code", async () => {
+  test("treats errors with the same code as equal", async () => {
     const shadowed = pair();
     const unknown = expect.objectContaining({ code: "UNKNOWN_BATCH" }) as Error;
     await expect(shadowed.store.seal("nobody")).rejects.toEqual(unknown);
     expect(await shadowed.compare()).toEqual([]);
   });
 
-  test("is given calls in the order in which they came, as they were then", async () => {
+  test("gets calls in the order in which they came, with the arguments of that time", async () => {
     const slow: Partial<Store> = {
       registerWorker: async (facts) => {
         await Promise.resolve();

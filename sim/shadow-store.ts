@@ -1,10 +1,10 @@
 /**
- * A store with a shadow: each call is done to the primary, the reference model, and then to another
- * store at the same virtual time and in the same order. The caller hears the primary alone, so that a
- * history does not depend on whether somebody compares; where the two differ, the shadow tells.
+ * A store with a shadow. Each call runs on the primary, the reference model, and then on another
+ * store at the same virtual time and in the same order. The caller gets only the primary's answer,
+ * so comparing does not change a history. Where the two differ, the shadow reports it.
  *
- * A shadow that answers from elsewhere cannot keep up, as virtual time does not wait for it: it lives
- * by a clock of its own, which is set to the time of each call before that is made.
+ * A shadow that answers asynchronously cannot keep up, because virtual time does not wait for it.
+ * It has its own clock, which is set to the time of each call before the call runs.
  */
 import type { MemoryStore } from "../src/adapters/memory/store.ts";
 import type { Clock } from "../src/ports/clock.ts";
@@ -18,38 +18,38 @@ import {
   readCanonicalState,
 } from "../test/support/canonical-state.ts";
 
-/** After the first difference others follow from it. */
+/** Later differences follow from the first one. */
 const DIFFERENCES_MAX = 5;
 
 export interface ShadowDifference {
-  /** The number of the call, from 1. */
+  /** Number of the call, from 1. */
   readonly call: number;
   readonly verb: StoreVerb;
   readonly args: readonly unknown[];
-  /** In words: where, and what each of the two says. */
+  /** The place of the difference, and what each of the two has. */
   readonly problem: string;
 }
 
 export interface ShadowedStore {
-  /** To be used in the primary's place. */
+  /** The store to use in place of the primary. */
   readonly store: Store;
   /** The first differences so far. */
   readonly differences: readonly ShadowDifference[];
-  /** How many calls were compared. */
+  /** Number of calls compared. */
   readonly calls: number;
-  /** Resolves when every call so far was compared. */
+  /** Resolves when all calls so far are compared. */
   settle(): Promise<void>;
-  /** The first differences, and the first one of everything that both hold now; in words. */
+  /** The first differences, and the first difference in what the two stores hold now; in words. */
   compare(): Promise<string[]>;
 }
 
-/** What came of a call: an answer, or an error by its name and code. */
+/** The result of a call: an answer, or an error's name and code. */
 type Outcome = { readonly answer: unknown } | { readonly threw: string };
 
-/** The times of a world, for a shadow that comes after it. */
+/** The times of a world, for a shadow that runs behind it. */
 export interface LateTimes {
   readonly world: Clock;
-  /** What the shadow takes for the time. */
+  /** The shadow's clock. */
   readonly shadow: SetClock;
 }
 
@@ -68,10 +68,10 @@ class Shadowing implements ShadowedStore {
   readonly #primary: MemoryStore;
   readonly #shadow: Store;
   readonly #times: LateTimes | null;
-  /** Names that no port lists. */
+  /** Members of the memory store that no port lists. */
   readonly #readers = new Set<string>();
   readonly #batches = new Set<string>();
-  /** Calls that were not compared yet. */
+  /** Calls that are not compared yet. */
   #busy = 0;
   #compared: Promise<void> = Promise.resolve();
 
@@ -94,15 +94,16 @@ class Shadowing implements ShadowedStore {
   }
 
   /**
-   * Both commit within the call, unless the shadow is still at an earlier one: then this one waits for
-   * it, as it was given. A shadow needs no timer, so its turn comes before virtual time moves on.
+   * Both stores commit within the call, unless the shadow still runs an earlier one: then this call
+   * waits, with a copy of its arguments. A shadow needs no timer, so it runs before virtual time
+   * moves on.
    */
   #call(verb: StoreVerb, args: readonly unknown[]): Promise<unknown> {
     const call = ++this.calls;
     this.#note(verb, args);
     const answer = invoke(this.#primary, verb, args);
     const isLate = this.#busy > 0 || this.#times !== null;
-    // Before the caller changes what is his own now.
+    // Before the caller changes objects that it owns.
     const expected = settle(isLate ? answer.then((value) => structuredClone(value)) : answer);
     const given = isLate ? structuredClone(args) : args;
     const setTime = this.#noteTime();
@@ -120,7 +121,9 @@ class Shadowing implements ShadowedStore {
     return answer;
   }
 
-  /** Answers how to make it for the shadow what it is now. */
+  /**
+   * Returns a function that makes the same call on the shadow, with the arguments as they are now.
+   */
   #noteTime(): () => void {
     if (this.#times === null) return () => undefined;
     const { world, shadow } = this.#times;
@@ -176,7 +179,7 @@ function invoke(store: Store, verb: StoreVerb, args: readonly unknown[]): Promis
   return (store[verb] as (...given: readonly unknown[]) => Promise<unknown>)(...args);
 }
 
-/** An error's message names the store; its code is what callers go by. */
+/** An error's message names the store, so only its code is compared: callers depend on the code. */
 function settle(answer: Promise<unknown>): Promise<Outcome> {
   return answer.then(
     (value) => ({ answer: value }),
@@ -187,7 +190,7 @@ function settle(answer: Promise<unknown>): Promise<Outcome> {
   );
 }
 
-/** Stands where it is set. */
+/** A clock that stands still between settings. */
 export class SetClock {
   #wallMs = 0;
   #monotonicMs = 0;
@@ -206,7 +209,7 @@ export class SetClock {
   }
 }
 
-/** Lets a store be opened before the world is there whose time it keeps. */
+/** Allows a store to open before the world that gives its time exists. */
 export class BorrowedClock implements Clock {
   #clock: Clock | null = null;
 
@@ -214,7 +217,7 @@ export class BorrowedClock implements Clock {
     this.#clock = clock;
   }
 
-  /** Before it has one, time stands at the beginning. */
+  /** Until the world exists, the clock stands at the start time. */
   wallMs(): number {
     return this.#clock?.wallMs() ?? 0;
   }

@@ -1,4 +1,4 @@
-/** The engine on a node, with settings that suit virtual time. */
+/** An engine on a node, with settings that suit virtual time. */
 import { Engine, type EngineOptions } from "../src/runtime/engine/engine.ts";
 import type { EngineSettings } from "../src/runtime/system/settings.ts";
 import type { Node } from "./world.ts";

@@ -1,9 +1,9 @@
-/** What happened in a world, line by line. Two runs of one seed must have the same digest. */
+/** The history of a world, line by line. Two runs of one seed must have the same digest. */
 import { createHash } from "node:crypto";
 
 const LINES_SHOWN = 60;
 
-/** What a line is about, so that a story can be told without what nobody asked for. */
+/** The subject of a line, so that a story can leave out unimportant lines. */
 export type LineKind = "call" | "fault" | "run" | "node" | "act" | "record";
 
 export interface TraceLine {
@@ -17,13 +17,13 @@ export class Trace {
   readonly #sum = createHash("sha256");
   #digest: string | null = null;
 
-  /** `detail` is part of the history, but too long to be read. */
+  /** `detail` is part of the history, but too long to read. */
   add(atMs: number, kind: LineKind, text: string, detail = ""): void {
     this.#lines.push({ atMs, kind, text });
     this.#sum.update(`${atMs} ${text} ${detail}\n`);
   }
 
-  /** Of the whole history, which ends with the first look at it. */
+  /** Digest of the whole history. Reading it ends the history. */
   get digest(): string {
     this.#digest ??= this.#sum.digest("hex");
     return this.#digest;
@@ -33,7 +33,7 @@ export class Trace {
     return this.#lines;
   }
 
-  /** The end of it, for a failure's message; all of it with SLUICE_TRACE set. */
+  /** The last lines, for a failure's message; all lines if SLUICE_TRACE is set. */
   describe(): string {
     const all = process.env["SLUICE_TRACE"] !== undefined;
     const lines = all ? this.#lines : this.#lines.slice(-LINES_SHOWN);
@@ -46,7 +46,7 @@ export function writeArguments(value: unknown): string {
   return JSON.stringify(value) ?? "nothing";
 }
 
-/** What kind of answer it was, for example `kept,settled +2` or `planned`. */
+/** The kind of an answer, for example `kept,settled +2` or `planned`. */
 export function describeAnswer(answer: unknown): string {
   if (typeof answer !== "object" || answer === null) return String(answer);
   if (Array.isArray(answer)) return `${answer.length} rows`;

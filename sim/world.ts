@@ -1,6 +1,6 @@
 /**
- * A small world: one store, several nodes with the real engine on them, virtual time. Every delay,
- * every fault and every draw comes from the seed, so one seed is one history.
+ * A small world: one store, several nodes that run the real engine, virtual time. Every delay,
+ * fault and draw comes from the seed, so one seed is one history.
  */
 import { hash } from "node:crypto";
 import { createMemoryStore, type MemoryStore } from "../src/adapters/memory/store.ts";
@@ -18,10 +18,13 @@ import { type CallFacts, type Fault, type FaultKind, type FaultPlan, noFaults } 
 import { type ClockSkew, NodeClock } from "./node-clock.ts";
 import { describeAnswer, type LineKind, Trace, writeArguments } from "./trace.ts";
 
-/** What a node does with its life, from its first breath on. */
+/** What a node runs from its start. */
 export type Program = (node: Node) => Promise<void>;
 
-/** One life of a node. A crashed node that is started again is another one of the same name. */
+/**
+ * One life of a node: the time from a start to a crash or a close. A crashed node that starts again
+ * is a new life with the same name.
+ */
 export interface Node {
   readonly name: string;
   /** 1 for the first start. */
@@ -31,50 +34,50 @@ export interface Node {
   readonly store: Store;
   readonly logs: LogEntry[];
   alive: boolean;
-  /** How many calls of the store it has made. */
+  /** Number of store calls that it has made. */
   calls: number;
-  /** Its program has come to its end. */
+  /** True when its program has ended. */
   done: boolean;
-  /** What its program threw. */
+  /** The error that its program threw. */
   failure: unknown;
 }
 
-/** What becomes of the store's change notifications, each with a probability. */
+/** Faults of the store's change notifications, each with a probability. */
 export interface HintFaults {
   readonly loss: number;
   readonly repeat: number;
-  /** How late the late ones are, at most. */
+  /** The largest delay of late notifications. */
   readonly lateMaxMs: number;
 }
 
 export interface WorldOptions {
   readonly seed: number;
   readonly faults?: FaultPlan;
-  /** How many of the store's change notifications are lost, from 0 to 1. */
+  /** Share of the store's change notifications that are lost, from 0 to 1. */
   readonly hintLoss?: number;
   readonly hints?: HintFaults;
-  /** What stands between the nodes and the store: another one that is given the same calls. */
+  /** Wraps the store: the wrapper gets the same calls as the store. */
   readonly wrapStore?: (store: MemoryStore, clock: Clock) => Store;
 }
 
-/** For a while the store cannot be reached, or answers slowly; by one node, or by all. */
+/** For a while one node, or all nodes, cannot reach the store, or get slow answers. */
 export interface Weather {
   readonly node: string | null;
   readonly untilMs: number;
-  /** How much longer a call takes, at most; null when it does not arrive. */
+  /** The largest extra delay of a call; null when the call does not arrive. */
   readonly delayMaxMs: number | null;
 }
 
-/** Who killed a node: the fault plan, the item that it ran, or itself as it could not go on. */
+/** Why a node died: the fault plan, the item that it ran, or its own error. */
 export type Killer = "fault" | "item" | "itself";
 
 export interface WorldListener {
-  /** A call that may have changed something has been committed. */
+  /** Called after each commit of a call that may have changed something. */
   onCommit?(node: Node, verb: StoreVerb, answer: unknown, args: readonly unknown[]): void;
   onCrash?(node: Node, killer: Killer): void;
-  /** A node ends in good order; its leases are what it leaves behind. */
+  /** A node closes in good order. Leases that it still holds are a leak. */
   onRetire?(node: Node): void;
-  /** Something befalls a node that may cost it a lease; or all nodes. */
+  /** Something happens to a node, or to all nodes, that may cost a lease. */
   onTrouble?(node: Node | null): void;
   onFault?(kind: FaultKind, node: Node, verb: StoreVerb, call: CallFacts): void;
 }
@@ -83,9 +86,9 @@ type Reply = { readonly value: unknown } | { readonly error: Error };
 
 const TRAVEL_MAX_MS = 4;
 const HINT_MAX_MS = 3;
-/** How long a caller waits for a store that cannot be reached, at most. */
+/** The longest time that a caller waits for a store that cannot be reached. */
 const SILENCE_MAX_MS = 1_000;
-/** Calls of a dead node that were on their way arrive as often as not. */
+/** Calls that a dead node had sent arrive in half of the cases. */
 const ARRIVES_AFTER_DEATH = 0.5;
 
 export class World {
@@ -94,23 +97,23 @@ export class World {
   readonly trace = new Trace();
   readonly store: MemoryStore;
   readonly storeClock: NodeClock;
-  /** For whatever the workload draws. */
+  /** Randomness for the workload. */
   readonly random: SeededRandom;
-  /** Every life so far. */
+  /** Every life of every node. */
   readonly nodes: Node[] = [];
   readonly listeners: WorldListener[] = [];
-  /** Calls that have not arrived yet, also those of the dead. */
+  /** Calls that have not arrived yet, including those of dead nodes. */
   inTransit = 0;
-  /** Calls of the store so far. */
+  /** Number of store calls. */
   calls = 0;
   /** Faults that may cost a node its lease. */
   leaseFaults = 0;
-  /** Only known through this, so that nobody waits for an outage that is over. */
+  /** Outages of the moment. Written only through a method that also wakes the calls that wait. */
   weather: Weather[] = [];
   readonly #faults: FaultPlan;
   readonly #hints: HintFaults;
   readonly #watchers = new Map<Node, Set<() => void>>();
-  /** The store as the nodes reach it. */
+  /** The store as nodes reach it. */
   readonly #shared: Store;
 
   constructor({ seed, faults = noFaults, hintLoss = 0, hints, wrapStore }: WorldOptions) {
@@ -126,7 +129,7 @@ export class World {
     this.#shared = wrapStore?.(this.store, this.storeClock) ?? this.store;
   }
 
-  /** Starts a node, or starts a crashed one again. */
+  /** Starts a node, or restarts a crashed one. */
   boot(name: string, program: Program, skew?: ClockSkew): Node {
     const life = this.nodes.filter((node) => node.name === name).length + 1;
     const node: Node = {
@@ -160,7 +163,7 @@ export class World {
     return node;
   }
 
-  /** From now on nothing that the node does reaches anybody. */
+  /** From now on, nothing that the node does has an effect. */
   crash(node: Node, killer: Killer = "fault"): void {
     if (!node.alive) return;
     this.#bury(node);
@@ -168,7 +171,7 @@ export class World {
     for (const listener of this.listeners) listener.onCrash?.(node, killer);
   }
 
-  /** A node that has closed in good order is gone. */
+  /** Marks a node that has closed in good order as gone. */
   retire(node: Node): void {
     for (const listener of this.listeners) listener.onRetire?.(node);
     this.#bury(node);
@@ -185,7 +188,7 @@ export class World {
     return this.nodes.filter((node) => node.alive);
   }
 
-  /** False when the time ran out first. */
+  /** False if the time ran out first. */
   run(done: () => boolean, limitMs: number): Promise<boolean> {
     return this.time.run(done, limitMs);
   }
@@ -244,7 +247,7 @@ export class World {
     return Promise.resolve({ error: makeLostReply(verb) });
   }
 
-  /** The call is at the store: from here on it has happened, or it never will. */
+  /** The call is at the store: from here on it has happened, or never will. */
   #arrive(
     node: Node,
     verb: StoreVerb,
@@ -314,12 +317,12 @@ export class World {
   }
 }
 
-/** What a dead node waits for. */
+/** A promise that never settles, for calls of a dead node. */
 export function never(): Promise<never> {
   return Promise.withResolvers<never>().promise;
 }
 
-/** Whether others want to know of it: a look that found nothing is no news. */
+/** Whether the trace should have the answer: a query that found nothing is left out. */
 function isChange(verb: StoreVerb, answer: unknown): boolean {
   switch (verb) {
     case "submit":
@@ -351,7 +354,7 @@ function isChange(verb: StoreVerb, answer: unknown): boolean {
   }
 }
 
-/** Looks change nothing. */
+/** Queries change nothing. */
 function isReading(verb: StoreVerb): boolean {
   return /^(get|list|find|read|recount)/.test(verb);
 }

@@ -1,6 +1,6 @@
 /**
- * A deliberate bug: a few lines of the source that are replaced when their module is loaded, in a
- * process of its own. The shipped code knows nothing of it, and this module loads nothing of it.
+ * A deliberate bug: a few lines of source that are replaced when their module is loaded, in a
+ * separate process. The shipped code does not know of bugs, and this module loads none of it.
  */
 
 /** One place in one file. */
@@ -16,11 +16,11 @@ export interface Bug extends Edit {
   readonly name: string;
   /** What goes wrong. */
   readonly what: string;
-  /** Bugs of other projects that it stands for. */
+  /** Issues of other projects with the same bug. */
   readonly peers?: readonly string[];
-  /** Further places: some mistakes are covered elsewhere, and harm only together. */
+  /** Further places: other code covers some mistakes, so they do harm only together. */
   readonly also?: readonly Edit[];
-  /** Needs many seeds: it is hunted on demand, and not with every change. */
+  /** Needs many seeds: it is hunted on demand, not with every change. */
   readonly rare?: true;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The simulator can fail: every deliberate bug fits the code as it is, and a sample of those that
- * need few seeds is caught here. `npm run sim:bugs` hunts all of them.
+ * Proves that the simulator can fail: every deliberate bug fits the present code, and the simulator
+ * catches a sample of the bugs that need few seeds. `npm run sim:bugs` hunts all of them.
  */
 import { readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
@@ -14,7 +14,7 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const BUGS_MIN = 55;
 /** Bugs that need more seeds than this are rare. */
 const QUICK_SEEDS = 60;
-/** Of those that are not rare one in so many is hunted here, of every kind some. */
+/** Of the bugs that are not rare, one in this many is hunted here: some of every kind. */
 const QUICK_EVERY = 16;
 const QUICK_LIMIT_MS = 600_000;
 
@@ -30,18 +30,18 @@ function findMisfit(bug: Bug): string | null {
   }
 }
 
-test(`there are at least ${BUGS_MIN} bugs, each with a name of its own`, () => {
+test(`there are at least ${BUGS_MIN} bugs, each with its own name`, () => {
   expect(bugs.length).toBeGreaterThanOrEqual(BUGS_MIN);
   const names = bugs.map(({ name }) => name);
   expect(names.filter((name, at) => names.indexOf(name) < at)).toEqual([]);
   expect(names.filter((name) => !/^[a-z0-9]+(-[a-z0-9]+)*$/u.test(name))).toEqual([]);
 });
 
-test("every bug fits: what it replaces occurs once, and what it leaves can be loaded", () => {
+test("every bug fits: its text occurs once in the source, and the patched module can be loaded", () => {
   expect(bugs.map(findMisfit).filter((misfit) => misfit !== null)).toEqual([]);
 });
 
-test("every bug changes something, and only what the simulator runs", () => {
+test("every bug changes something, and only files that the simulator runs", () => {
   const idle = bugs.flatMap((bug) =>
     listEdits(bug)
       .filter(({ before, after }) => before === after || before === "")

@@ -10,7 +10,7 @@ const STEP_WORKER = "src/runtime/leasing/step-worker.ts";
 export const cancellingBugs: readonly Bug[] = [
   {
     name: "lease-after-cancel",
-    what: "Chunks of a batch are leased after somebody cancelled it.",
+    what: "Chunks of a batch are leased after it was cancelled.",
     peers: ["windmill#11246", "river#678"],
     file: LEASING,
     before: 'return batch.state === "running" && batch.cancel === null &&',
@@ -33,7 +33,7 @@ export const cancellingBugs: readonly Bug[] = [
   },
   {
     name: "cancel-loses-the-race",
-    what: "A cancel that meets a leased chunk is answered with yes and sets nothing.",
+    what: "A cancel that meets a leased chunk succeeds and sets nothing.",
     peers: ["langfuse#15594", "windmill#11246"],
     file: OPERATOR_ACTS,
     before: "const first = batch.cancel === null;",
@@ -41,7 +41,7 @@ export const cancellingBugs: readonly Bug[] = [
   },
   {
     name: "cancel-lost-at-the-last-item",
-    what: "A cancel is forgotten by the commit that leaves nothing leased: the batch goes on.",
+    what: "The commit that leaves nothing leased forgets the cancel: the batch goes on.",
     peers: ["windmill#11246", "term-llm#790"],
     file: LIFECYCLE,
     before: "if (hasLeases(batch)) return false;\n",
@@ -71,7 +71,7 @@ export const cancellingBugs: readonly Bug[] = [
   },
   {
     name: "stopped-chunk-runs-on",
-    what: "A stop at once tells the handlers that run, and then starts the next items.",
+    what: 'A stop with mode "now" signals the running handlers, and then starts the next items.',
     peers: ["bull#718"],
     file: STEP_WORKER,
     before: `      this.#items.skipRest(run);

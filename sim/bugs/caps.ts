@@ -1,4 +1,4 @@
-/** Bugs of caps: handlers at once over all workers. */
+/** Bugs of caps: handlers that run at the same time over all workers. */
 import type { Bug } from "./bug.ts";
 
 const CAPS = "src/core/limits/caps.ts";
@@ -17,7 +17,7 @@ export const capBugs: readonly Bug[] = [
   },
   {
     name: "permits-of-others-not-summed",
-    what: "What the others hold of a cap is the most that one of them does.",
+    what: "Of a cap's permits that other workers hold, only the largest share counts, not the sum.",
     file: STORE,
     before: ".reduce((sum, one) => sum + readSlots(one, now), 0);",
     after: ".reduce((most, one) => Math.max(most, readSlots(one, now)), 0);",
@@ -25,7 +25,7 @@ export const capBugs: readonly Bug[] = [
   },
   {
     name: "permit-not-renewed",
-    what: "A permit runs out although its holder renews its leases, and works on.",
+    what: "A permit runs out although its worker lives and renews its leases.",
     file: STORE,
     before: "slots: renewSlots(readSlots(row, now), room), until });",
     after: "slots: renewSlots(row.slots, room), until: row.until || until });",
@@ -33,15 +33,15 @@ export const capBugs: readonly Bug[] = [
   },
   {
     name: "renewal-takes-the-whole-cap",
-    what: "Who renews and holds nothing gets the whole cap, whoever else holds some of it.",
+    what: "A worker that renews and holds no permit gets the whole cap, whatever other workers hold.",
     file: STORE,
     before: "      const room = this.#room(row.scope, cap, worker, now);\n      this.#put",
     after: "      const room = cap;\n      this.#put",
     rare: true,
   },
   {
-    name: "lower-cap-not-heard-of",
-    what: "Who holds permits keeps them when somebody lowers the cap.",
+    name: "lower-cap-ignored",
+    what: "A worker that holds permits keeps them when an operator lowers the cap.",
     file: CAPS,
     before: "return own === 0 ? room : Math.min(own, room);",
     after: "return own === 0 ? room : own;",
@@ -56,21 +56,21 @@ export const capBugs: readonly Bug[] = [
   },
   {
     name: "declared-cap-above-the-operators",
-    what: "Where a pipeline declares a cap, that of an operator does not count.",
+    what: "Where a pipeline declares a cap, an operator's cap does not count.",
     file: CAPS,
     before: "const cap = findOperators(scope, names[scope]) ?? declared;",
     after: "const cap = declared ?? findOperators(scope, names[scope]);",
   },
   {
     name: "permits-in-use-are-given-up",
-    what: "A worker gives up the permits of what runs, and keeps those of what is to start.",
+    what: "A worker gives up the permits of running items, and keeps those of items that are to start.",
     file: PERMITS,
     before: "return Math.max(running, Math.min(user.countSlots(), running + startable));",
     after: "return Math.min(user.countSlots(), startable);",
   },
   {
     name: "given-up-with-the-answer",
-    what: "What a worker gives up it uses until it hears that somebody else may have it.",
+    what: "A worker uses permits that it gives up until the store's answer arrives, when another worker may have them.",
     file: PERMITS,
     before: "if (held !== undefined) this.#held.set(scope, { ...held, slots });",
     after: "void [held, slots];",
@@ -78,7 +78,7 @@ export const capBugs: readonly Bug[] = [
   },
   {
     name: "last-answer-counts",
-    what: "Of two answers the one that comes last counts, also if it is the older one.",
+    what: "Of two answers the one that arrives last counts, even if it is the older one.",
     file: PERMITS,
     before: "if (isShared) return this.add(permits, pipeline, until);",
     after: "void isShared;",
@@ -93,7 +93,7 @@ export const capBugs: readonly Bug[] = [
   },
   {
     name: "guarded-waves-above-the-cap",
-    what: "What runs guarded after a loss starts whatever its caps say.",
+    what: "Items that run guarded after a loss start whatever their caps say.",
     file: PERMITS,
     before: "const room = Math.min(wanted, this.countRoom(run, now));",
     after: "const room = Math.min(wanted, now + 1e9);",
@@ -107,7 +107,7 @@ export const capBugs: readonly Bug[] = [
   },
   {
     name: "room-of-a-wave-not-kept",
-    what: "While the starts of a wave are written, others take its place, and it starts all the same.",
+    what: "While the store writes the starts of a wave, other items take its permits, and the wave starts nevertheless.",
     file: PERMITS,
     before: "for (const held of this.#listHeld(run.facts.scopes)) held.active += room;",
     after: "",
@@ -127,7 +127,7 @@ export const capBugs: readonly Bug[] = [
   },
   {
     name: "guarded-runs-without-room-come-back-at-once",
-    what: "A guarded run that finds its cap full is given back, leased again, and so on.",
+    what: "A guarded run whose cap is full is given back and leased again at once, over and over.",
     file: "src/runtime/limits/permit-wait.ts",
     before: "if (room > 0 || now >= until || isOver()) return room;",
     after: "if (room > 0 || now >= until - 1_000 || isOver()) return room;",
@@ -156,7 +156,7 @@ export const capBugs: readonly Bug[] = [
   },
   {
     name: "only-the-batch-is-counted",
-    what: "Handlers count against the cap of their batch, and not of their lane or pipeline.",
+    what: "Handlers count against the cap of their batch, but not of their lane or pipeline.",
     file: PERMITS,
     before:
       "else if (!this.#capNotBinding)\n      for (const held of this.#listHeld(run.facts.scopes)) held.active++;",

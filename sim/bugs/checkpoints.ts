@@ -1,4 +1,4 @@
-/** Bugs of checkpoints and of edited items: what a handler is given when it runs again. */
+/** Bugs of checkpoints and of edited items: what a handler gets when it runs again. */
 import type { Bug } from "./bug.ts";
 
 const CHUNK_RUN = "src/runtime/chunk/chunk-run.ts";
@@ -13,7 +13,7 @@ export const checkpointBugs: readonly Bug[] = [
   },
   {
     name: "checkpoint-acknowledged-early",
-    what: "A handler hears that its checkpoint is safe before the store has it.",
+    what: "A handler's `checkpoint` call returns before the store has the checkpoint.",
     peers: ["sidekiq#4361"],
     file: CHUNK_RUN,
     before: "    return saved;\n",
@@ -22,7 +22,7 @@ export const checkpointBugs: readonly Bug[] = [
   },
   {
     name: "checkpoint-of-another-item",
-    what: "An item goes on from the checkpoint of the first one in its chunk that has any.",
+    what: "An item continues from the checkpoint of the first item in its chunk that has one.",
     file: CHUNK_RUN,
     before: "return this.#histories?.get(index)?.checkpoint ?? null;",
     after:
@@ -31,21 +31,21 @@ export const checkpointBugs: readonly Bug[] = [
   },
   {
     name: "checkpoint-lost-at-a-failure",
-    what: "An item that fails between two stages begins anew.",
+    what: "An item that fails between two stages starts from the beginning.",
     file: "src/core/items/report.ts",
     before: "    ...getItem(items, index, key),\n    key,\n    attempts,\n",
     after: "    ...getItem(items, index, key),\n    checkpoint: null,\n    key,\n    attempts,\n",
   },
   {
     name: "checkpoint-lost-in-a-redrive",
-    what: "A redriven item begins anew.",
+    what: "A redriven item starts from the beginning.",
     file: "src/core/items/redrive.ts",
     before: "      error: null,\n      drive,\n",
     after: "      error: null,\n      checkpoint: null,\n      drive,\n",
   },
   {
     name: "edit-ignored",
-    what: "A redriven item is run as it was before somebody edited it.",
+    what: "A redriven item runs with its content before the edit.",
     file: CHUNK_RUN,
     before: "this.lease.overrides.length === 0 ? items : applyOverrides(items, this.lease);",
     after: "applyOverrides(items, { ...this.lease, overrides: [] });",

@@ -1,4 +1,4 @@
-/** Bugs of clocks: the wrong one of two. */
+/** Bugs that use the wrong one of the two clocks. */
 import type { Bug } from "./bug.ts";
 
 const SETTLING = "src/adapters/memory/settling.ts";
@@ -8,7 +8,7 @@ const TIME_WATCH = "src/runtime/running/timeout-watcher.ts";
 export const clockBugs: readonly Bug[] = [
   {
     name: "renewal-on-the-wall-clock",
-    what: "A renewed lease is counted on the wall clock, and never runs out on the other.",
+    what: "A renewed lease uses the wall clock, so it never runs out on the monotonic one.",
     peers: ["dolphinscheduler#12170"],
     file: SETTLING,
     before: "const until = now + leaseMs;",
@@ -17,7 +17,7 @@ export const clockBugs: readonly Bug[] = [
   },
   {
     name: "due-on-the-wall-clock",
-    what: "An item's next try is counted on the wall clock, and never comes on the other.",
+    what: "An item's next try uses the wall clock, so it never comes on the monotonic one.",
     peers: ["dolphinscheduler#12170", "mlflow#25199"],
     file: SETTLING,
     before: "const effect = decideReport(stored, report, now);",
@@ -25,7 +25,7 @@ export const clockBugs: readonly Bug[] = [
   },
   {
     name: "lost-chunk-due-on-the-wall-clock",
-    what: "A chunk that was taken back is due on the wall clock, and never on the other.",
+    what: "A chunk that was taken back is due on the wall clock, so never on the monotonic one.",
     peers: ["MailFathom#1989"],
     file: SWEEPING,
     before: "decideLoss(stored, now)",
@@ -40,7 +40,7 @@ export const clockBugs: readonly Bug[] = [
   },
   {
     name: "leases-on-the-wall-clock",
-    what: "Leases are counted on the wall clock throughout: a jump of it ends them all, or none.",
+    what: "All leases use the wall clock: a jump of it ends all of them, or none.",
     peers: ["dolphinscheduler#12170"],
     file: SETTLING,
     before: "const leased = leasing.lease(request, now);",
@@ -62,7 +62,7 @@ export const clockBugs: readonly Bug[] = [
   },
   {
     name: "time-limit-on-the-wall-clock",
-    what: "A handler's time is measured on its node's wall clock: a jump of it ends healthy handlers.",
+    what: "A handler's time limit uses its node's wall clock: a jump of it ends healthy handlers.",
     peers: ["mlflow#25199"],
     file: TIME_WATCH,
     before: "    const now = clock.monotonicMs();\n    for (const slot of this.#slots) {\n",

@@ -6,7 +6,7 @@ const SETTLING = "src/adapters/memory/settling.ts";
 export const dedupeBugs: readonly Bug[] = [
   {
     name: "claim-ignores-fence",
-    what: "A worker that lost its lease claims contents for items that are another's now.",
+    what: "A worker that lost its lease claims contents for items that another worker holds.",
     file: SETTLING,
     before: "    const held = this.#findHeld(lease);\n    if (held === null) return null;\n",
     after: `    const { batch, step, chunk } = lease;
@@ -18,21 +18,21 @@ export const dedupeBugs: readonly Bug[] = [
   },
   {
     name: "claim-is-final",
-    what: "A content counts as done as soon as somebody has begun with it.",
+    what: "A content counts as done as soon as an item with it has started.",
     file: SETTLING,
     before: "{ ...lease, item, final: false }",
     after: "{ ...lease, item, final: true }",
   },
   {
     name: "claim-never-final",
-    what: "A content that was worked on with success may be worked on again.",
+    what: "A content whose item succeeded may run again.",
     file: SETTLING,
     before: "if (mine && getOutcome(chunk.outcomes, index) === SUCCEEDED) row.final = true;",
     after: "void mine;",
   },
   {
     name: "claim-final-on-any-report",
-    what: "A claim becomes final with whatever is reported first, also with a failure.",
+    what: "A claim becomes final with the first report, even with a failure.",
     file: SETTLING,
     before: "if (mine && getOutcome(chunk.outcomes, index) === SUCCEEDED) row.final = true;",
     after: "if (mine) row.final = true;",
@@ -47,7 +47,7 @@ export const dedupeBugs: readonly Bug[] = [
   },
   {
     name: "held-content-claimed-too",
-    what: "Two items with the same content run at once.",
+    what: "Two items with the same content run at the same time.",
     file: SETTLING,
     before: 'this.#isUnderWay(row)) return "held";',
     after: 'this.#isUnderWay(row)) return "claimed";',

@@ -1,4 +1,4 @@
-/** Bugs of endings: never, twice, too early, or dishonest. */
+/** Bugs of endings: missing, repeated, too early, or with the wrong state. */
 import type { Bug } from "./bug.ts";
 
 const LIFECYCLE = "src/adapters/memory/batch-lifecycle.ts";
@@ -8,7 +8,7 @@ const STEP = "src/core/batch/step.ts";
 export const endingBugs: readonly Bug[] = [
   {
     name: "ending-only-on-a-settle",
-    what: "The ending is looked at only when a chunk is settled: a lease that is given back ends nothing.",
+    what: "Only a settle checks whether the batch has ended: returning a lease ends nothing.",
     peers: ["bullmq#3235", "laravel#39562"],
     file: SETTLING,
     before: "      touched.add(held.batch);\n",
@@ -17,7 +17,7 @@ export const endingBugs: readonly Bug[] = [
   },
   {
     name: "sweep-ends-nothing",
-    what: "A sweep that settles the last chunk, or takes the last lease back, does not look at the ending.",
+    what: "A sweep that settles the last chunk or takes back the last lease does not check whether the batch has ended.",
     peers: ["bullmq#2464", "bullmq#2531", "horizon#1512"],
     file: "src/adapters/memory/sweeping.ts",
     before: "ended: [...touched].flatMap((batch) => this.#lifecycle.advanceBatch(batch)),",
@@ -25,7 +25,7 @@ export const endingBugs: readonly Bug[] = [
   },
   {
     name: "ending-written-again",
-    what: "A report that comes again after the ending writes the ending once more.",
+    what: "A report that is repeated after the ending writes the ending once more.",
     peers: ["sidekiq#6852", "good_job#832", "laravel#38804"],
     file: SETTLING,
     before: '      if (held === null) return "lost";',
@@ -50,7 +50,7 @@ export const endingBugs: readonly Bug[] = [
   },
   {
     name: "ends-before-it-is-sealed",
-    what: "An open batch ends as soon as what it has so far is done.",
+    what: "An open batch ends as soon as the items that it has so far are done.",
     peers: ["sidekiq#2268", "plines#44"],
     file: STEP,
     before: "if (!sealed || counts.pending > 0)",
@@ -74,7 +74,7 @@ export const endingBugs: readonly Bug[] = [
   },
   {
     name: "failures-of-the-last-step-only",
-    what: "The ending is named after its last step, whatever failed in the steps before.",
+    what: "The ending depends only on the last step: failures of earlier steps do not count.",
     peers: ["bullmq#2708"],
     file: LIFECYCLE,
     before: `      case "end":
@@ -91,7 +91,7 @@ export const endingBugs: readonly Bug[] = [
   },
   {
     name: "late-settle-after-an-early-end",
-    what: "A batch that failed or expired leaves its leases as they are: a late settle changes it.",
+    what: "A batch that failed or expired keeps its leases: a late settle changes it.",
     peers: ["term-llm#790", "river#1302"],
     file: LIFECYCLE,
     before: 'if (chunk.state === "leased" || chunk.state === "waiting") chunk.state = "cancelled";',
@@ -99,15 +99,15 @@ export const endingBugs: readonly Bug[] = [
     rare: true,
   },
   {
-    name: "deadline-never-looked-at",
-    what: "Nobody looks at the deadline of a batch.",
+    name: "deadline-never-checked",
+    what: "Nothing checks the deadline of a batch.",
     peers: ["river#1258"],
     file: "src/adapters/memory/sweeping.ts",
     before: "if (deadlineAt !== null && deadlineAt <= now) {",
     after: "if (deadlineAt !== null && deadlineAt <= 0) {",
   },
   {
-    name: "seal-deadline-never-looked-at",
+    name: "seal-deadline-never-checked",
     what: "A batch whose producer died waits for its items for ever.",
     peers: ["sidekiq#5143"],
     file: "src/adapters/memory/sweeping.ts",

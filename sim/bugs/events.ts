@@ -6,7 +6,7 @@ const STREAM_DELIVERY = "src/runtime/delivering/stream-delivery.ts";
 export const eventBugs: readonly Bug[] = [
   {
     name: "chain-forked",
-    what: "A record names the predecessor of its predecessor.",
+    what: "A record names the record before its predecessor.",
     peers: ["ProbOS#1351", "fak#5876"],
     file: "src/adapters/memory/records.ts",
     before: "batch.head = { seq: link.seq, hash: link.hash };",
@@ -21,14 +21,14 @@ export const eventBugs: readonly Bug[] = [
   },
   {
     name: "step-end-not-recorded",
-    what: "A step ends and no record says so.",
+    what: "A step ends without a record.",
     file: "src/adapters/memory/batch-lifecycle.ts",
     before: "    this.#recordStepEnd(batch);\n",
     after: "",
   },
   {
     name: "position-saved-before-delivery",
-    what: "A reader's position is saved before its handler has the record: a crash in between loses it.",
+    what: "A reader's position is saved before its handler gets the record: a crash in between loses it.",
     peers: ["celery#1789", "horizon#1512"],
     file: STREAM_DELIVERY,
     before: "      const end = await this.#handOver(group);\n",
@@ -39,14 +39,14 @@ export const eventBugs: readonly Bug[] = [
   },
   {
     name: "failed-delivery-counts",
-    what: "A record that its subscriber did not take counts as delivered.",
+    what: "A record that its subscriber refused counts as delivered.",
     file: STREAM_DELIVERY,
     before: "        await sleep(clock, decision.delayMs, this.#stop.signal);\n",
     after: '        return { kind: "taken" };\n',
   },
   {
-    name: "relay-needs-a-word",
-    what: "Records are delivered only when a word of them arrives.",
+    name: "delivery-needs-a-notification",
+    what: "Records are delivered only when a notification arrives.",
     peers: ["oban ee1048ab", "bullmq#4479"],
     file: STREAM_DELIVERY,
     before: "if (!moved) await this.#changed.wait(settings.pollMs);",
@@ -55,7 +55,7 @@ export const eventBugs: readonly Bug[] = [
   },
   {
     name: "waiter-never-woken",
-    what: "Whoever waits for a batch is told of its records, but not of those in the same look as the first.",
+    what: "A caller that waits for a batch gets the first record of a poll, but not the others of that poll.",
     peers: ["sidekiq#4607"],
     file: "src/runtime/engine/batch-handle.ts",
     before: "        await changed.wait(pollMs);\n",

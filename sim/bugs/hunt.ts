@@ -1,7 +1,7 @@
 /**
- * Hunts bugs: each in a process of its own that plays seed after seed until its world finds a
- * problem. What the code without any bug finds on the same seed as well is no catch; neither is a
- * process that dies, cannot load the bug, or takes too long for a seed.
+ * Hunts bugs: each in its own process, which plays seed after seed until its world finds a problem.
+ * A problem that the code without the bug has on the same seed is no catch; neither is a process
+ * that dies, cannot load the bug, or takes too long for a seed.
  */
 import { fork, type ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -20,7 +20,7 @@ export interface HuntOptions {
 
 export interface HuntResult {
   readonly bug: string;
-  /** How many seeds it took to catch it; null when it was not caught. */
+  /** Seeds until it was caught; null if it was not. */
   readonly seeds: number | null;
   readonly tookMs: number;
   /** What the world found, or why nothing was found. */
@@ -33,10 +33,10 @@ const SEED_LIMIT_MS = 30_000;
 const MISHAPS_MAX = 3;
 const STDERR_CHARS_MAX = 2_000;
 
-/** The process cannot go on; whoever wants more seeds needs another one. */
+/** The process cannot continue; more seeds need another one. */
 class Mishap extends Error {}
 
-/** Nothing can be played with this bug. */
+/** No seed can be played with this bug. */
 class Unfit extends Error {}
 
 export async function hunt(bugs: readonly Bug[], options: HuntOptions): Promise<HuntResult[]> {
@@ -97,7 +97,7 @@ async function huntOne(bug: Bug, clean: CleanPlayer, options: HuntOptions): Prom
   return tell(null, ["not caught", ...alike, ...mishaps].join("; "));
 }
 
-/** The code as it is; what it finds on a seed is asked for once. */
+/** Plays the code without a bug; each seed once. */
 class CleanPlayer {
   readonly #seedLimitMs: number;
   readonly #found = new Map<number, Promise<readonly string[]>>();

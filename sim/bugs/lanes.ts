@@ -1,4 +1,4 @@
-/** Bugs of lanes: whose turn it is, in which order, and who gives it on. */
+/** Bugs of lanes: which batch runs next, and which commit starts it. */
 import type { Bug } from "./bug.ts";
 
 const LANES = "src/adapters/memory/lanes.ts";
@@ -9,8 +9,8 @@ const SWEEPING = "src/adapters/memory/sweeping.ts";
 
 export const laneBugs: readonly Bug[] = [
   {
-    name: "turn-never-given",
-    what: "The end of a batch starts nobody, and the sweep does not look at idle lanes either.",
+    name: "successor-never-started",
+    what: "The end of a batch starts no successor, and the sweep does not look at idle lanes either.",
     peers: ["graphile-worker#254", "oban b7042ce7"],
     file: LIFECYCLE,
     before: "? [batch.submission.id, ...this.startNextInLane(batch.submission.lane)]",
@@ -25,8 +25,8 @@ export const laneBugs: readonly Bug[] = [
     ],
   },
   {
-    name: "turn-given-by-the-sweep-only",
-    what: "The commit that frees a lane starts nobody: the successor waits for the next sweep.",
+    name: "successor-started-by-the-sweep-only",
+    what: "The commit that frees a lane does not start the successor, which waits for the next sweep.",
     peers: ["solid_queue#546"],
     file: LIFECYCLE,
     before: "? [batch.submission.id, ...this.startNextInLane(batch.submission.lane)]",
@@ -50,7 +50,7 @@ export const laneBugs: readonly Bug[] = [
   },
   {
     name: "lane-freed-between-steps",
-    what: "A batch lets go of its lane after each step: the next one starts before it has ended.",
+    what: "A batch frees its lane after each step: the next batch starts before this one has ended.",
     peers: ["pulsar#15317"],
     file: LIFECYCLE,
     before: 'this.#records.move(batch, "next_step");',
@@ -58,7 +58,7 @@ export const laneBugs: readonly Bug[] = [
   },
   {
     name: "newest-batch-first",
-    what: "The newest batch of a lane has the next turn.",
+    what: "The newest batch of a lane starts next.",
     peers: ["spring-cloud-aws#192"],
     file: LANES,
     before: `          !isEnded(batch.state),
@@ -77,7 +77,7 @@ export const laneBugs: readonly Bug[] = [
   },
   {
     name: "blocked-head-is-passed",
-    what: "In a lane that blocks, a head that cannot go on is passed by those behind it.",
+    what: "In a lane that blocks, batches pass a head that cannot continue.",
     peers: ["pulsar#15317"],
     file: LANE,
     before: 'if (candidate.stuck === null || policy === "block")',
@@ -86,7 +86,7 @@ export const laneBugs: readonly Bug[] = [
   },
   {
     name: "parks-where-it-should-skip",
-    what: "A lane that skips parks its stuck batches, and one that parks skips them.",
+    what: 'A lane with the policy "skip" parks its stuck batches, and one with "park" skips them.',
     file: LANE,
     before: 'if (policy === "park") park.push(candidate);',
     after: 'if (policy === "skip") park.push(candidate);',
@@ -94,14 +94,14 @@ export const laneBugs: readonly Bug[] = [
   },
   {
     name: "holder-parked-where-it-should-step-aside",
-    what: "A holder that cannot go on is parked where its lane skips, and steps aside where it parks.",
+    what: 'A holder that cannot continue is parked where the policy is "skip", and steps aside where it is "park".',
     file: LANE,
     before: 'policy === "skip" ? "step_aside" : "park"',
     after: 'policy === "skip" ? "park" : "step_aside"',
   },
   {
     name: "stuck-holder-stays",
-    what: "A holder that cannot go on keeps its lane where it should be parked.",
+    what: "A holder that cannot continue keeps its lane where it should be parked.",
     peers: ["tw-tasks-executor#215"],
     file: LANE,
     before: 'return policy === "block" ? "stay"',
@@ -110,7 +110,7 @@ export const laneBugs: readonly Bug[] = [
   },
   {
     name: "resume-forgets-the-lane",
-    what: "A resume gives no turn: whoever could go on now waits for the sweep.",
+    what: "A resume starts no batch of the lane: a batch that could run now waits for the sweep.",
     peers: ["OCA/queue#531"],
     file: OPERATOR_ACTS,
     before:
@@ -120,7 +120,7 @@ export const laneBugs: readonly Bug[] = [
   },
   {
     name: "reopened-at-the-back",
-    what: "A batch that is reopened queues behind those that were submitted after it.",
+    what: "A reopened batch queues behind batches that were submitted after it.",
     file: OPERATOR_ACTS,
     before: "batch.place = lanes.computeFront(batch);",
     after: "batch.place = lanes.computeBack(batch.submission.lane);",

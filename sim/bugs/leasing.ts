@@ -1,4 +1,4 @@
-/** Bugs of leases and fences: who may work on a chunk, until when, and who is heard. */
+/** Bugs of leases and fences: which worker may run a chunk, until when, and whose reports count. */
 import type { Bug } from "./bug.ts";
 
 const SETTLING = "src/adapters/memory/settling.ts";
@@ -9,7 +9,7 @@ const STEP_WORKER = "src/runtime/leasing/step-worker.ts";
 export const leasingBugs: readonly Bug[] = [
   {
     name: "report-ignores-fence",
-    what: "A worker that lost its lease reports on a chunk that another one holds, and is heard.",
+    what: "The store accepts a report from a worker that lost its lease on a chunk that another one holds.",
     peers: ["bull#308", "solid_queue#761"],
     file: SETTLING,
     before: "const held = this.#findHeld(report);",
@@ -20,7 +20,7 @@ export const leasingBugs: readonly Bug[] = [
   },
   {
     name: "renewal-ignores-fence",
-    what: "A worker renews the lease that another one has taken since, and believes it to be its own.",
+    what: "A worker renews a lease that another one has taken since, and believes that it still holds it.",
     peers: ["oban#1488"],
     file: SETTLING,
     before: `    const lost = leases.filter((lease) => {
@@ -33,7 +33,7 @@ export const leasingBugs: readonly Bug[] = [
   },
   {
     name: "renewal-not-written",
-    what: "A renewal is answered and not written down: the lease runs out under a worker that lives.",
+    what: "The store answers a renewal without writing it: the lease runs out under a live worker.",
     peers: ["oban#1141", "hexpm#1825"],
     file: SETTLING,
     before: "held.chunk.leaseUntil = until;",
@@ -41,7 +41,7 @@ export const leasingBugs: readonly Bug[] = [
   },
   {
     name: "lease-keeps-fence",
-    what: "A chunk that was taken back is leased again under its old fence, so its old holder is heard too.",
+    what: "A chunk that was taken back is leased again under its old fence, so the old holder's reports count too.",
     peers: ["oban#1141", "bull#308"],
     file: LEASING,
     before: `        chunk.fence++;
@@ -51,7 +51,7 @@ export const leasingBugs: readonly Bug[] = [
   },
   {
     name: "report-after-the-sweep",
-    what: "Only the fence is compared: a chunk that was taken back, or is over, can still be reported on.",
+    what: "Only the fence is compared: a report on a chunk that was taken back or settled counts.",
     peers: ["river#1302", "term-llm#918"],
     file: SETTLING,
     before: 'return chunk.state === "leased" && chunk.fence === ref.fence',
@@ -60,7 +60,7 @@ export const leasingBugs: readonly Bug[] = [
   },
   {
     name: "expired-lease-stolen",
-    what: "A lease that ran out is simply given to the next who asks: nobody notes that it was lost.",
+    what: "The next worker gets a lease that ran out, without a record of the loss.",
     peers: ["activepieces#15130", "taskiq-aio-pika#35"],
     file: LEASING,
     before: '.filter((chunk) => chunk.state === "waiting" && chunk.dueAt <= now)',
@@ -81,7 +81,7 @@ export const leasingBugs: readonly Bug[] = [
   },
   {
     name: "lease-before-its-turn",
-    what: "Chunks of a batch are leased while its lane is another batch's.",
+    what: "Chunks of a batch are leased while another batch holds its lane.",
     peers: ["plines#44"],
     file: LEASING,
     before: 'return batch.state === "running" && batch.cancel === null',
@@ -89,14 +89,14 @@ export const leasingBugs: readonly Bug[] = [
   },
   {
     name: "lease-of-another-step",
-    what: "The workers of one step are given chunks of another.",
+    what: "The workers of one step get chunks of another.",
     file: LEASING,
     before: "        batch.step === request.step &&\n",
     after: "",
   },
   {
     name: "lease-of-another-version",
-    what: "New code is given the batches of an old version.",
+    what: "New code gets the batches of an old version.",
     file: LEASING,
     before: "        request.versions.includes(batch.submission.version) &&\n",
     after: "",
@@ -104,7 +104,7 @@ export const leasingBugs: readonly Bug[] = [
   },
   {
     name: "own-lease-not-watched",
-    what: "A worker does not look at its own clock, and starts items on a lease that has run out.",
+    what: "A worker does not check its own clock, and starts items on a lease that has run out.",
     peers: ["bull#412", "kombu#337"],
     file: "src/runtime/running/run-queue.ts",
     before: "if (run.isLostAt(now)) run.skipRest();",
@@ -113,7 +113,7 @@ export const leasingBugs: readonly Bug[] = [
   },
   {
     name: "lease-counted-from-the-answer",
-    what: "A lease is counted from when its answer came, and not from when it was asked for.",
+    what: "A lease counts from the arrival of its answer, not from the request.",
     file: STEP_WORKER,
     before: "this.#take(result.leased, asked + settings.leaseMs);",
     after: "this.#take(result.leased, now + settings.leaseMs);",
@@ -121,7 +121,7 @@ export const leasingBugs: readonly Bug[] = [
   },
   {
     name: "waiting-chunks-not-renewed",
-    what: "Only chunks that run are renewed: those that wait in the worker lose their leases.",
+    what: "Only running chunks are renewed: chunks that wait in the worker lose their leases.",
     peers: ["dramatiq_sqs#53", "dramatiq_sqs#59"],
     file: STEP_WORKER,
     before: "return this.#held.filter((run) => !run.lost).map((run) => run.lease);",

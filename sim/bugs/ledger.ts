@@ -1,4 +1,4 @@
-/** Bugs of the ledger: what it tells twice, not at all, or of something else; what is signed wrongly. */
+/** Bugs of the ledger: entries that are repeated, missing or wrong, and wrong signatures. */
 import type { Bug } from "./bug.ts";
 
 const LEDGER = "src/adapters/memory/ledger.ts";
@@ -8,35 +8,35 @@ const SIGNER = "src/runtime/evidence/ledger-signer.ts";
 export const ledgerBugs: readonly Bug[] = [
   {
     name: "block-of-a-repeat-written-again",
-    what: "A report that is repeated, as its answer was lost, appends its block once more.",
+    what: "A report that is repeated because its answer was lost appends its block once more.",
     file: LEDGER,
     before: "const fresh = blocks.filter(({ number }) => !isKnown(batch, place, number));",
     after: "const fresh = blocks;",
   },
   {
-    name: "loss-untold",
-    what: "A lease that ran out leaves no link, and neither does what its items are charged with.",
+    name: "loss-not-recorded",
+    what: "A lost lease leaves no link, and neither do the deaths that it charges to items.",
     file: "src/adapters/memory/sweeping.ts",
     before: 'this.#ledger.write(batch, place, { stored, effect, cause: "lost" });',
     after: "void place;",
   },
   {
     name: "link-without-its-lines",
-    what: "A link holds the root of a block, and the block itself is not kept.",
+    what: "A link holds the root of a block that is not stored.",
     file: LEDGER,
     before: "batch.links.push({ seq, body, hash, step, chunk, fence, block });",
     after: "batch.links.push({ seq, body, hash, step, chunk, fence, block: null });",
   },
   {
-    name: "redrive-untold",
-    what: "Dead letters go back to work, and the ledger still calls them failed.",
+    name: "redrive-not-recorded",
+    what: "Dead letters return to work, and the ledger still has them as failed.",
     file: "src/adapters/memory/batch-lifecycle.ts",
     before: "this.#ledger.writeRedriven(batch, place, chunk.outcomes, effect.outcomes, drive);",
     after: "void place;",
   },
   {
-    name: "outcomes-told-again",
-    what: "Every report of a chunk tells all of its outcomes, and not only those that are new.",
+    name: "outcomes-recorded-again",
+    what: "Every report of a chunk records all of its outcomes, not only the new ones.",
     file: "src/core/ledger/item-ledger.ts",
     before:
       "getOutcome(effect.outcomes, index) === code && getOutcome(stored.outcomes, index) === PENDING",
@@ -44,7 +44,7 @@ export const ledgerBugs: readonly Bug[] = [
   },
   {
     name: "newer-lines-forgotten",
-    what: "When the store has answered, also what handlers recorded meanwhile is forgotten.",
+    what: "When the store has answered, the worker also forgets what handlers recorded meanwhile.",
     file: LINES,
     before: "if (blocks.length > 0) this.#blocks = this.#blocks.slice(blocks.length);",
     after: `this.#blocks = [];
@@ -52,14 +52,14 @@ export const ledgerBugs: readonly Bug[] = [
   },
   {
     name: "blocks-under-one-number",
-    what: "All blocks of a lease have the same number, so that the store takes the second for a repeat.",
+    what: "All blocks of a lease have the same number, so the store takes the second for a repeat.",
     file: LINES,
     before: "const number = ++this.#blockCount;",
     after: "const number = (this.#blockCount = 1);",
   },
   {
     name: "signed-heads-forked",
-    what: "Two signing jobs that sign at the same time both have their signed head kept.",
+    what: "Two nodes that sign at the same time both store their signed head.",
     peers: ["agent-bom#4185", "fak#5876"],
     file: "src/adapters/memory/evidence.ts",
     before: "if ((signedHeads.at(-1)?.size ?? 0) !== afterSize) return false;",
@@ -67,7 +67,7 @@ export const ledgerBugs: readonly Bug[] = [
   },
   {
     name: "only-the-first-end-signed",
-    what: "What is done to a batch after its end is never signed.",
+    what: "Acts on a batch after its end are never signed.",
     file: "src/runtime/evidence/ledger-signing-job.ts",
     before: "if (seq <= (this.#signed.get(batch) ?? 0)) return;",
     after: "if (this.#signed.has(batch)) return;",
@@ -81,7 +81,7 @@ export const ledgerBugs: readonly Bug[] = [
   },
   {
     name: "erased-with-its-lines",
-    what: "Erasing details takes the records with them.",
+    what: "Erasing details also deletes the records.",
     file: "src/adapters/memory/evidence.ts",
     before: "link.block = { ...link.block, details };",
     after: 'link.block = { ...link.block, lines: "", details };',

@@ -6,7 +6,7 @@ const ITEM_LOOP = "src/runtime/running/item-loop.ts";
 export const limitBugs: readonly Bug[] = [
   {
     name: "budget-one-too-few",
-    what: "A batch is stopped when it has as many failures as it may have.",
+    what: "A batch stops when its failures reach its budget.",
     file: "src/core/batch/failure-budget.ts",
     before: "? failed > allowance.count",
     after: "? failed >= allowance.count",
@@ -21,7 +21,7 @@ export const limitBugs: readonly Bug[] = [
   },
   {
     name: "canary-not-waited-for",
-    what: "The whole step runs at once, whatever its first items come to.",
+    what: "The whole step runs at once, whatever happens to its first items.",
     file: "src/adapters/memory/leasing.ts",
     before: "    .slice(0, step.canaryChunks ?? undefined)\n",
     after: "",
@@ -37,7 +37,7 @@ export const limitBugs: readonly Bug[] = [
   },
   {
     name: "time-limit-not-enforced",
-    what: "A handler that never answers is never given up.",
+    what: "A handler that never returns is never abandoned.",
     peers: ["bullmq#4479", "bull#718"],
     file: "src/runtime/running/timeout-watcher.ts",
     before: "if (overMs >= abortGraceMs) abandon(slot);",
@@ -45,7 +45,7 @@ export const limitBugs: readonly Bug[] = [
   },
   {
     name: "late-answer-of-an-abandoned-handler",
-    what: "A handler that was given up answers after all, and its answer is counted as well.",
+    what: "An abandoned handler returns later, and its answer counts as well.",
     peers: ["bull#718", "hatchet#1022"],
     file: ITEM_LOOP,
     before: "          if (slot.abandoned) return;\n          this.#judge.note(",

@@ -1,4 +1,4 @@
-/** All deliberate bugs: what the simulator must be able to see. */
+/** All deliberate bugs: failures that the simulator must find. */
 import type { Bug } from "./bug.ts";
 import { cancellingBugs } from "./cancelling.ts";
 import { capBugs } from "./caps.ts";

@@ -1,7 +1,7 @@
 /**
  * npm run sim:bugs -- [--seeds N] [--jobs N] [--json] [bug ...]
  *
- * Hunts the deliberate bugs, or those that are named, and says how many seeds each needed.
+ * Hunts all deliberate bugs, or the named ones, and prints how many seeds each needed.
  */
 import { parseArgs } from "node:util";
 import { hunt, type HuntResult } from "./hunt.ts";
@@ -27,7 +27,7 @@ function readCount(name: string, text: string): number {
 
 const HELP = `npm run sim:bugs -- [--seeds N] [--jobs N] [--json] [bug ...]
 
-Hunts the deliberate bugs, or those that are named:
+Hunts all deliberate bugs, or the named ones:
 ${bugs.map(({ name, what }) => `  ${name}: ${what}`).join("\n")}`;
 
 const hunted = positionals.length === 0 ? bugs : positionals.map(findBug);

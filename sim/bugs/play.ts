@@ -1,2 +1,2 @@
-/** The world that the bugs are hunted in. */
+/** The world in which bugs are hunted. */
 export { playSeed } from "../play-seed.ts";

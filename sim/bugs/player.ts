@@ -1,6 +1,6 @@
 /**
- * A process that plays seeds for its parent: with the bug in the code that its argument names, or
- * without any. It says `ready` when everything is loaded, and then answers seed by seed.
+ * A process that plays seeds for its parent, with the bug that its argument names, or with none. It
+ * sends `ready` when everything is loaded, and then one answer for each seed.
  */
 import { applyBug } from "./apply.ts";
 import { findBug } from "./list.ts";
@@ -17,11 +17,11 @@ function say(word: PlayerWord): void {
 
 async function serve(name: string | undefined): Promise<void> {
   const listUnloaded = name === undefined ? () => [] : applyBug(findBug(name));
-  // Not before: what is loaded with this module has no bug.
+  // Only now: a module that is loaded before the bug is applied does not have it.
   const { playSeed } = await import("./play.ts");
   const unloaded = listUnloaded();
   if (unloaded.length > 0) {
-    return say({ kind: "unfit", why: `nobody loads ${unloaded.join(", ")}` });
+    return say({ kind: "unfit", why: `no module loads ${unloaded.join(", ")}` });
   }
   process.on("message", (seed: number) => {
     void playSeed(seed).then(({ problems }) => say({ kind: "played", seed, problems }));

@@ -16,7 +16,7 @@ export const retryingBugs: readonly Bug[] = [
   },
   {
     name: "one-attempt-too-many",
-    what: "An item is tried once more than it may be.",
+    what: "An item is tried once more than its maximum.",
     file: RETRY,
     before: "if (failed.attempts >= policy.attempts)",
     after: "if (failed.attempts > policy.attempts)",
@@ -31,7 +31,7 @@ export const retryingBugs: readonly Bug[] = [
   },
   {
     name: "permanent-failure-retried",
-    what: "A permanent failure is tried again like any other.",
+    what: "A permanent failure is retried like any other.",
     file: RETRY,
     before: '      return { kind: "give_up" };\n    case "fatal":',
     after: '    case "fatal":',
@@ -58,7 +58,7 @@ export const retryingBugs: readonly Bug[] = [
   },
   {
     name: "back-off-ends-for-all-at-once",
-    what: "When the first item of a chunk is due, those that wait longer are run as well.",
+    what: "When the first item of a chunk is due, items with a longer back-off run as well.",
     file: "src/runtime/chunk/chunk-run.ts",
     before:
       "if (this.#histories !== null && (this.#histories.get(index)?.dueInMs ?? 0) > 0) continue;",
@@ -66,7 +66,7 @@ export const retryingBugs: readonly Bug[] = [
   },
   {
     name: "back-off-holds-for-ever",
-    what: "A chunk that is given back before anything of it failed is never due.",
+    what: "A chunk that is given back before any of its items failed is never due.",
     peers: ["graphile-worker#449", "sidekiq#5894"],
     file: TRACKED,
     before: "waiting.length < pending ? restUntil : Number.POSITIVE_INFINITY",
@@ -74,14 +74,14 @@ export const retryingBugs: readonly Bug[] = [
   },
   {
     name: "back-off-survives-a-redrive",
-    what: "A redriven item begins with the attempts that it had.",
+    what: "A redriven item starts with the attempts of the earlier drive.",
     file: "src/core/items/redrive.ts",
     before: "      attempts: 0,\n",
     after: "",
   },
   {
     name: "deferral-forgotten",
-    what: "An item that asked to be left alone for a while is run again at once.",
+    what: "An item that asked for a later retry runs again at once.",
     file: TRACKED,
     before: "attempts + deaths > 0 || dueAt > 0 || checkpoint !== null",
     after: "attempts + deaths > 0 || checkpoint !== null",

@@ -1,4 +1,4 @@
-/** Bugs of reports: what is counted, what is kept, and what a lost answer does. */
+/** Bugs of reports: what counts, what is stored, and what a lost answer does. */
 import type { Bug } from "./bug.ts";
 
 const OUTCOMES = "src/core/items/outcome-map.ts";
@@ -9,7 +9,7 @@ const RETRYING = "src/runtime/system/retrying-store.ts";
 export const settlingBugs: readonly Bug[] = [
   {
     name: "repeated-report-counted-again",
-    what: "Counters are raised by what a report lists, and not by what it adds.",
+    what: "Counters rise by what a report lists, not by what it adds.",
     peers: ["sidekiq#4361", "laravel#47196", "sidekiq-batch#90"],
     file: OUTCOMES,
     before: "succeeded: after.succeeded - before.succeeded,",
@@ -17,7 +17,7 @@ export const settlingBugs: readonly Bug[] = [
   },
   {
     name: "failure-not-counted",
-    what: "An item that gave up does not leave the pending ones.",
+    what: "An item that failed for good still counts as pending.",
     peers: ["laravel#35711", "bullmq#3362"],
     file: "src/core/batch/counts.ts",
     before: "pending: counts.pending - delta.succeeded - delta.skipped - delta.failed,",
@@ -25,7 +25,7 @@ export const settlingBugs: readonly Bug[] = [
   },
   {
     name: "flushed-results-dropped",
-    what: "Results are kept only of the report that settles the chunk.",
+    what: "Only the report that settles the chunk keeps its results.",
     peers: ["sidekiq#2268"],
     file: REPORT,
     before: "({ index }) => fresh(index) && getOutcome(merged.map, index) === SUCCEEDED,",
@@ -34,7 +34,7 @@ export const settlingBugs: readonly Bug[] = [
   },
   {
     name: "letter-dropped-with-its-chunk",
-    what: "When a chunk is settled its dead letters go with the rows that are not needed any more.",
+    what: "Settling a chunk deletes its dead letters together with rows that are not needed any more.",
     peers: ["bull#2082"],
     file: REPORT,
     before: "(item) => item.dead || (isPending(item.index) && isWorthARow(item)),",
@@ -42,8 +42,8 @@ export const settlingBugs: readonly Bug[] = [
       (item.dead && merged.pending > 0) || (isPending(item.index) && isWorthARow(item)),`,
   },
   {
-    name: "forgets-more-than-it-told",
-    what: "When the store has answered, also what was noted meanwhile is forgotten.",
+    name: "forgets-more-than-it-reported",
+    what: "When the store has answered, the worker also forgets what it noted meanwhile.",
     peers: ["celery#2911"],
     file: NOTES,
     before: "this.#results = this.#results.slice(reported.results.length);",
@@ -51,7 +51,7 @@ export const settlingBugs: readonly Bug[] = [
   },
   {
     name: "acknowledged-before-recorded",
-    what: "A worker forgets its outcomes before the store has answered, which then does not get them.",
+    what: "A worker forgets its outcomes before the store has answered, and a repeat of the report lacks them.",
     peers: ["sidekiq#4361", "celery#3363", "bullmq#834"],
     file: "src/runtime/chunk/pending-report.ts",
     before: `    const result = await act(pending.map(({ report }) => report));
@@ -84,7 +84,7 @@ export const settlingBugs: readonly Bug[] = [
   },
   {
     name: "lost-answer-taken-for-a-refusal",
-    what: "A report whose answer was lost is taken for refused: the worker drops the chunk and its work.",
+    what: "A report whose answer was lost counts as refused: the worker drops the chunk and its work.",
     peers: ["celery#2952", "sqs-consumer#85"],
     file: "src/runtime/chunk/pending-report.ts",
     before: "const result = await act(pending.map(({ report }) => report));",
@@ -101,7 +101,7 @@ export const settlingBugs: readonly Bug[] = [
   },
   {
     name: "gives-up-after-one-refusal",
-    what: "One call that the store refuses for the moment stops the worker.",
+    what: "One temporary refusal of the store stops the worker.",
     peers: ["bullmq#36", "pg-boss#549"],
     file: RETRYING,
     before: "if (!mayTryAgain(error, errorClass, parts)) throw error;",
@@ -109,21 +109,21 @@ export const settlingBugs: readonly Bug[] = [
   },
   {
     name: "report-shares-its-map",
-    what: "A report on its way changes with what happens meanwhile, without the notes that belong to it.",
+    what: "A report on its way changes when later items end, without the notes that belong to them.",
     file: "src/runtime/chunk/chunk-run.ts",
     before: "outcomes: this.finished ? this.#outcomes : new Uint8Array(this.#outcomes),",
     after: "outcomes: this.#outcomes,",
   },
   {
     name: "chunk-answer-for-another-item",
-    what: "The answers of a chunk's handler are counted from the chunk's start, and not from its first unfinished item.",
+    what: "The answers of a chunk's handler count from the chunk's start, not from its first unfinished item.",
     file: "src/runtime/running/chunk-call.ts",
     before: "noteAnswer(position, given, answers[at], listener);",
     after: "noteAnswer(at, given, answers[at], listener);",
   },
   {
     name: "manifest-of-another-chunk",
-    what: "Chunks that do not follow each other are read as if they did, so handlers get others' items.",
+    what: "Chunks that are not adjacent are read as if they were, so handlers get items of other chunks.",
     file: "src/runtime/reading/batch-reader.ts",
     before: "if (last?.at(-1)?.chunk === chunk.chunk - 1) last.push(chunk);",
     after: "if (last !== undefined) last.push(chunk);",

@@ -1,4 +1,4 @@
-/** Bugs of shares: whose work is leased next. */
+/** Bugs of shares: which tenant's work is leased next. */
 import type { Bug } from "./bug.ts";
 
 const SHARE = "src/core/limits/fair-share.ts";
@@ -21,7 +21,7 @@ export const shareBugs: readonly Bug[] = [
   },
   {
     name: "weight-inverted",
-    what: "Who has twice the weight gets half as much.",
+    what: "A tenant with twice the weight gets half as much.",
     file: SHARE,
     before: "return itemMs / weight;",
     after: "return itemMs * weight;",
@@ -36,7 +36,7 @@ export const shareBugs: readonly Bug[] = [
   },
   {
     name: "weight-not-used-for-what-was-used",
-    what: "What a lease really took is charged without its tenant's weight.",
+    what: "The time that a lease really took is charged without its tenant's weight.",
     file: SHARE,
     before: "const used = total / weight;",
     after: "const used = total;",
@@ -44,7 +44,7 @@ export const shareBugs: readonly Bug[] = [
   },
   {
     name: "newcomer-with-credit",
-    what: "Who comes back has saved up all the time in which it had no work.",
+    what: "A tenant that comes back has saved credit for the time in which it had no work.",
     file: SHARE,
     before: "return Math.max(virtual - owed, finish);",
     after: "return Math.max(0 * (virtual - owed), finish);",
@@ -60,7 +60,7 @@ export const shareBugs: readonly Bug[] = [
   },
   {
     name: "handler-time-not-measured",
-    what: "Tenants share numbers of items, and not the time that these take.",
+    what: "Tenants share numbers of items, not handler time.",
     file: "src/runtime/running/item-loop.ts",
     before: "if (worked !== null) worked.addBusyTime(now - slot.startedAt);",
     after: "void worked;",
@@ -68,14 +68,14 @@ export const shareBugs: readonly Bug[] = [
   },
   {
     name: "more-lanes-get-more",
-    what: "Each lane has a share of its own, whoever its tenant is.",
+    what: "Each lane has its own share, whatever its tenant is.",
     file: "src/runtime/engine/submission-check.ts",
     before: "if (tenant === null) return lane;",
     after: 'if (lane !== "") return lane;',
     rare: true,
   },
   {
-    name: "who-is-ahead-is-next",
+    name: "most-served-tenant-first",
     what: "The tenant that had most gets more.",
     file: SHARE,
     before: "const at = starts.indexOf(Math.min(...starts));",
@@ -84,7 +84,7 @@ export const shareBugs: readonly Bug[] = [
   },
   {
     name: "operators-weight-ignored",
-    what: "A weight that an operator sets is written down, and nothing else.",
+    what: "A weight that an operator sets is stored and never used.",
     file: "src/adapters/memory/fair-shares.ts",
     before: 'if (typeof set?.value === "number") return set.value;',
     after: "void set;",

@@ -1,4 +1,4 @@
-/** Bugs of closing: what is in hand when a worker stops, and what it leaves behind. */
+/** Bugs of closing: what a worker still runs when it stops, and what it leaves behind. */
 import type { Bug } from "./bug.ts";
 
 const WORKER = "src/runtime/leasing/worker.ts";
@@ -6,7 +6,7 @@ const WORKER = "src/runtime/leasing/worker.ts";
 export const shutdownBugs: readonly Bug[] = [
   {
     name: "timer-left-behind",
-    what: "A worker that has stopped goes on renewing.",
+    what: "A worker that has stopped continues to renew.",
     peers: ["silo#399", "bullmq#282"],
     file: WORKER,
     before: "    this.#cancelRenewal();\n    this.#unwatch();\n",

@@ -13,7 +13,7 @@ const SMALL_PARTS = {
 export const slicingBugs: readonly Bug[] = [
   {
     name: "plan-part-appended-twice",
-    what: "A part of a plan whose answer was lost is appended once more.",
+    what: "A part of a plan whose answer was lost is appended again.",
     peers: ["laravel#38804"],
     file: PLANNING,
     before: "const fits = part.step === batch.step && step.chunks.length === part.afterChunks;",
@@ -22,7 +22,7 @@ export const slicingBugs: readonly Bug[] = [
   },
   {
     name: "gap-after-a-resumed-slicing",
-    what: "Whoever goes on with a slicing drops what was planned, and goes on behind it.",
+    what: "A slicer that continues an interrupted slicing drops what was planned, and continues after it.",
     peers: ["temporal#459"],
     file: PLANNING,
     before: "} else if (afresh) {",
@@ -39,7 +39,7 @@ export const slicingBugs: readonly Bug[] = [
   },
   {
     name: "finish-ignores-fence",
-    what: "A late word that one step is sliced finishes the slicing of the next.",
+    what: "A late message that one step is sliced finishes the slicing of the next.",
     peers: ["oban#1488"],
     file: PLANNING,
     before: 'const slices = batch.state === "slicing" && step.sliceFence === fence;',
@@ -48,7 +48,7 @@ export const slicingBugs: readonly Bug[] = [
   },
   {
     name: "late-slicer-drops-a-running-plan",
-    what: "A slicer that comes too late begins anew with a batch that runs already.",
+    what: "A slicer that comes too late starts again with a batch that already runs.",
     peers: ["temporal#9118"],
     file: PLANNING,
     before: `    } else if (batch.state !== "slicing") {
@@ -68,14 +68,14 @@ export const slicingBugs: readonly Bug[] = [
   },
   {
     name: "chunk-one-too-large",
-    what: "Chunks of frozen items have one item more than they may have.",
+    what: "Chunks of frozen items have one item more than their maximum.",
     file: "src/runtime/conducting/freeze.ts",
     before: "lines.length >= chunkSize ||",
     after: "lines.length > chunkSize ||",
   },
   {
     name: "refused-part-taken-for-planned",
-    what: "A part of a plan that the store refused for the moment is taken for planned.",
+    what: "A part of a plan that the store refused temporarily counts as planned.",
     peers: ["celery#2952", "plines#44"],
     file: "src/runtime/conducting/slicer.ts",
     before: "const result = await store.plan(this.#describePart(chunks, cursor));",

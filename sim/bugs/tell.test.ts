@@ -1,4 +1,4 @@
-/** What a failure looks like: made small, told as a story, with a command that replays it. */
+/** A failure is printed in its shortest form, as a story, with a command that replays it. */
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
@@ -18,11 +18,11 @@ test("a failing seed prints a short history, and a line that replays it", async 
   const { code, out } = await tell(bug, "--seed", "3");
   expect(code, out).toBe(1);
   expect(out).toMatch(/^ {2}- conservation: /m);
-  expect(out).toMatch(/^seed 3, made small in \d+ plays:$/m);
+  expect(out).toMatch(/^seed 3, reduced in \d+ plays:$/m);
   const [, cut = ""] = /^replay: npm run sim -- --seed 3 --cut "(.*)"$/m.exec(out) ?? [];
-  // Nothing is needed but one batch with an item that fails.
+  // The failure needs only one batch with one item that fails.
   expect(cut).toMatch(/^errands=e\d+ acts= happenings= faults= items=e\d+:\d+ limits=$/);
-  const story = out.slice(out.indexOf("made small")).match(/^\d\d:\d\d\.\d\d\d {2}.*$/gm) ?? [];
+  const story = out.slice(out.indexOf("reduced")).match(/^\d\d:\d\d\.\d\d\d {2}.*$/gm) ?? [];
   expect(story.length).toBeGreaterThan(3);
   expect(story.length).toBeLessThan(80);
   const replayed = await tell(bug, "--seed", "3", "--cut", cut);

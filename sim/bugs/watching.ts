@@ -1,4 +1,4 @@
-/** Bugs of watching: what is taken for a stall or for an orphan, and who notices work. */
+/** Bugs of watching: what counts as a stall or an orphan, and how work is noticed. */
 import type { Bug } from "./bug.ts";
 
 const SWEEPING = "src/adapters/memory/sweeping.ts";
@@ -6,15 +6,15 @@ const SWEEPING = "src/adapters/memory/sweeping.ts";
 export const watchingBugs: readonly Bug[] = [
   {
     name: "stall-while-paused",
-    what: "A batch that somebody paused is given up.",
+    what: "A paused batch is given up as stalled.",
     file: SWEEPING,
     before: "mayRun(this.#state, batch) && currentStep(batch).watchDueAt <= now",
     after: 'batch.state === "running" && currentStep(batch).watchDueAt <= now',
     rare: true,
   },
   {
-    name: "conductor-needs-a-word",
-    what: "Batches are looked for to be sliced only when a word of a change arrives.",
+    name: "conductor-needs-a-notification",
+    what: "The conductor looks for batches to slice only when a notification arrives.",
     peers: ["oban ee1048ab", "pg-boss#549"],
     file: "src/runtime/conducting/conductor.ts",
     before: "await this.#changed.wait(settings.pollMs);",

@@ -35,7 +35,10 @@ import { checkSoundNodes } from "./sound-nodes.ts";
 import { checkTransitions } from "./transitions.ts";
 import { checkVersions } from "./versions.ts";
 
-/** Beside these, `no hang` is the play's own, and `deliveries` needs the one who is delivered to. */
+/**
+ * The play itself checks `no hang`; `deliveries` is made by the play, because it needs the
+ * subscriber.
+ */
 export const CHECKERS: ReadonlyMap<string, MakeChecker> = new Map([
   ["conservation", checkConservation],
   ["one outcome", checkOneOutcome],

@@ -1,15 +1,15 @@
 /**
- * Attempts are counted and bounded: a handler is told the number of its try, in the right drive, when
+ * Attempts are counted and bounded. A handler gets the number of its try, in the right drive, when
  * the item is due and not before; in a guarded run its start was written first. A try that does not
- * count (its worker died, its server was away) is made again, but not for ever.
+ * count (its worker died, its server was away) is repeated, but not for ever.
  */
 import { type Checker, describeRun, findPlace, type Scene } from "./checker.ts";
 
-/** Faults and servers that are away for a while cost an item some tries, and never so many. */
+/** Faults and outages cost an item some tries, but never so many. */
 const ALIKE_MAX = 500;
 
 export function checkAttempts(scene: Scene): Checker {
-  /** How often each try was made, by item, drive and number. */
+  /** Number of times that each try was made, by item, drive and number. */
   const made = new Map<string, number>();
   return {
     onStart: (run) => {
@@ -23,9 +23,9 @@ export function checkAttempts(scene: Scene): Checker {
       const what = describeRun(run);
       const tracked = chunk.tracked.get(position);
       const now = scene.world.storeClock.monotonicMs();
-      // Those who lost their lease are looked at by fencing.
+      // The fencing checker judges runs that lost their lease.
       if (chunk.state !== "leased" || chunk.fence !== run.fence) return;
-      if (chunk.guarded && tracked?.started !== true) scene.say(`${what}, which is unannounced`);
+      if (chunk.guarded && tracked?.started !== true) scene.say(`${what}, which was not announced`);
       if (tracked !== undefined && tracked.dueAt > now) {
         scene.say(`${what} ${tracked.dueAt - now} ms before it is due`);
       }

@@ -1,4 +1,4 @@
-/** Nobody is tried again before the time that a failure or a handler asked for has passed. */
+/** No item is tried again before the time that a failure or a handler asked for has passed. */
 import { type Checker, describeRun, findPlace, type Scene } from "./checker.ts";
 import type { ErrandRun } from "../traffic/errand.ts";
 
@@ -33,7 +33,7 @@ export function checkBackOff(scene: Scene): Checker {
     onLeave: (run) => {
       const known = last.get(`${run.batch}/${run.step}/${run.index}`);
       const chunk = findPlace(scene, run)?.chunk;
-      // Who stood still and lost its lease says nothing any more: what counts is its death.
+      // A worker that was frozen and lost its lease reports nothing more: its death counts.
       const isHeard = chunk?.state === "leased" && chunk.fence === run.fence;
       if (known?.run === run && isHeard) known.leftAt = time.nowMs;
     },

@@ -1,4 +1,7 @@
-/** Budgets, canaries and deadlines are numbers: an early end comes when they say so, and not before. */
+/**
+ * Budgets, canaries and deadlines are numbers: an early end comes when they say so, and not
+ * earlier.
+ */
 import type { Batch } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch/batch.ts";
 import { PENDING, getOutcome } from "../../src/core/items/outcome-map.ts";
@@ -8,7 +11,7 @@ import { listLeased } from "./fencing.ts";
 export function checkBudgets(scene: Scene): Checker {
   const { world } = scene;
   const { state } = world.store;
-  /** A sweep looks at every deadline: nothing that was due before it is left after it. */
+  /** A sweep checks every deadline: after it, no unfinished batch has a deadline that is past. */
   const checkDeadline = (batch: Batch): void => {
     if (isEnded(batch.state)) return;
     const now = world.storeClock.wallMs();
@@ -33,7 +36,9 @@ export function checkBudgets(scene: Scene): Checker {
   };
 }
 
-/** With more failures than it allows, a step does not go on; with no more, it is not stopped for it. */
+/**
+ * A step with more failures than its budget stops; a step within its budget is not stopped for it.
+ */
 function checkBudget(scene: Scene, { batch, step, plot }: StepPlace): void {
   const { failureBudget } = plot;
   // Later drives begin with failures of earlier ones.
@@ -46,7 +51,7 @@ function checkBudget(scene: Scene, { batch, step, plot }: StepPlace): void {
   if (stopped && !spent) scene.say(`${nameBatch(batch)} failed ${said}`);
 }
 
-/** Nothing behind the canary runs before all of it has its word. */
+/** Nothing behind the canary runs before all of it has its outcome. */
 function checkCanary(scene: Scene, { batch, step, plot }: StepPlace, chunk: number): void {
   if (plot.canary === null || batch.drive > 1) return;
   const first = Math.ceil(plot.canary / step.settings.chunkSize);

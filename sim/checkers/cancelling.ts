@@ -1,6 +1,7 @@
 /**
- * Promise 8: nothing is leased of a batch that is cancelled or paused, handlers are told to stop, no
- * handler of it starts once its cancel is acknowledged, and who ignored it is named.
+ * Promise 8: nothing of a cancelled or paused batch is leased, its handlers get their stop signal,
+ * none of its handlers starts once the cancel is acknowledged, and the acknowledgement names the
+ * handlers that ignored it.
  */
 import type { Batch } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch/batch.ts";
@@ -10,18 +11,18 @@ import { type Checker, describeRun, findPlace, nameBatch, type Scene } from "./c
 import { listLeased } from "./fencing.ts";
 import { listPauses } from "./pauses.ts";
 
-/** Beside the time between two looks. */
+/** Added to the time between two polls. */
 const SEEN_WITHIN_MS = 1_000;
 
 export function checkCancelling(scene: Scene): Checker {
   const { world, errands, plot } = scene;
   const { state } = world.store;
   const seenWithinMs = (plot.settings?.pollMs ?? 1_000) + SEEN_WITHIN_MS;
-  /** Since when a batch is to be stopped at once. */
+  /** When each batch with a stop "now" was stopped. */
   const stoppedAt = new Map<string, number>();
   /** Handlers that ran under a lease when their batch was cancelled. */
   const cancelled = new Map<string, readonly ErrandRun[]>();
-  /** In which drive a batch was cancelled. */
+  /** The drive in which a batch was cancelled. */
   const drives = new Map<string, number>();
   const running = new Set<ErrandRun>();
   const noteStop = (batch: Batch): void => {
@@ -33,7 +34,7 @@ export function checkCancelling(scene: Scene): Checker {
     else if (!stoppedAt.has(id)) stoppedAt.set(id, world.time.nowMs);
     const drive = drives.get(id);
     if (batch.cancel === null && drive === batch.drive && !isEnded(batch.state)) {
-      scene.say(`${nameBatch(batch)} was cancelled, and is not any more`);
+      scene.say(`${nameBatch(batch)} was cancelled, and is no longer`);
     }
     if (batch.cancel === null) {
       drives.delete(id);
@@ -58,7 +59,7 @@ export function checkCancelling(scene: Scene): Checker {
       const stoppedMs = world.time.nowMs - (stoppedAt.get(run.batch) ?? world.time.nowMs);
       if (stoppedMs <= seenWithinMs || !run.node.alive) continue;
       running.delete(run);
-      scene.say(`${describeRun(run)} and is not told to stop for ${stoppedMs} ms`);
+      scene.say(`${describeRun(run)} and has no stop signal for ${stoppedMs} ms`);
     }
   };
   return {
@@ -94,10 +95,11 @@ export function checkCancelling(scene: Scene): Checker {
   };
 }
 
-/** A cancel is acknowledged with the names of those who ignored it. */
+/** A cancel is acknowledged with the names of the handlers that ignored it. */
 function checkNamed(scene: Scene, batch: Batch, run: ErrandRun): void {
   const { node, ended, startedAt, plot, step, index } = run;
-  // One that is past its time limit is given up on for that; looking at its item is part of it.
+  // A handler past its time limit is abandoned for that reason; the check of its item counts
+  // towards the limit.
   const tookMs = scene.world.time.nowMs - startedAt + (plot.checkMaxMs ?? 0);
   const overdue = tookMs >= plot.timeLimitMs;
   if (ended || !node.alive || overdue || batch.state !== "cancelled") return;

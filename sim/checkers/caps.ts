@@ -1,8 +1,8 @@
 /**
- * Promise 7, caps: at no instant more handlers run in a capped batch, lane or pipeline than its cap
- * says, over all nodes. A handler whose lease has run out counts no more, and one that was told to
- * stop neither. When somebody lowers a cap, what was allowed before is allowed for as long as a lease
- * lasts, and what has started by then may come to its end.
+ * Promise 7, caps: at no instant do more handlers run in a capped batch, lane or pipeline than its
+ * cap says, over all nodes. A handler whose lease has run out, or that got its stop signal, no
+ * longer counts. After an operator lowers a cap, the old cap stays allowed for the time of a lease,
+ * and handlers that started by then may finish.
  */
 import type { Caps } from "../../src/core/limits/caps.ts";
 import type { LimitRequest } from "../../src/ports/store/operator-store.ts";
@@ -14,13 +14,13 @@ interface Running {
   readonly run: ErrandRun;
   readonly place: Place;
   readonly scopes: readonly ScopeName[];
-  /** Those that its batch declares. */
+  /** Caps that its batch declares. */
   readonly caps: Caps;
-  /** When its lease runs out, as far as is known. */
+  /** When its lease runs out, as far as the checker knows. */
   liveUntil: number;
 }
 
-/** Operators' caps of a scope, in the order of time; null where one was taken away. */
+/** Operators' caps of a scope, in order of time; null where one was removed. */
 type Changes = { readonly at: number; readonly value: number | null }[];
 
 export function checkCaps(scene: Scene): Checker {
@@ -28,7 +28,7 @@ export function checkCaps(scene: Scene): Checker {
   const leaseMs = scene.plot.settings?.leaseMs ?? 2_000;
   const running = new Map<ErrandRun, Running>();
   const changes = new Map<string, Changes>();
-  /** A lease that has run out once does not come to life again for what ran under it. */
+  /** A lease that has run out once does not become valid again for what ran under it. */
   const forgetLapsed = (): void => {
     for (const [run, known] of running) {
       const { chunk } = known.place;
@@ -78,8 +78,8 @@ export function checkCaps(scene: Scene): Checker {
 }
 
 /**
- * The highest cap of the last `leaseMs`, and since when a start counts against it: what began while
- * more was allowed does not. Null when there was none at some time.
+ * The highest cap of the last `leaseMs`, and the time from which starts count against it: what
+ * began while more was allowed does not count. Null if there was no cap at some time.
  */
 function readCap(
   changes: Changes,

@@ -1,4 +1,4 @@
-/** Promise 10, as far as it goes today: all that is recorded of a batch is one unbroken chain. */
+/** Promise 10, for records: all records of a batch are one unbroken chain. */
 import { hash } from "node:crypto";
 import { verifyChain } from "../../src/core/ledger/chain.ts";
 import type { LedgerLink } from "../../src/ports/store/ledger-store.ts";

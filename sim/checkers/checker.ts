@@ -1,7 +1,7 @@
 /**
- * What a checker is: it watches a world for one promise, at every commit and every start of a handler
- * or when all has come to rest, and says what it finds. It never throws: a handler's own error would
- * be taken for what the handler did.
+ * A checker watches a world for one promise, at every commit, at every start of a handler, or when
+ * all has come to rest, and reports what it finds. It never throws: the engine would take an
+ * exception for a handler's own.
  */
 import type { Batch, Chunk, Step } from "../../src/adapters/memory/state.ts";
 import type { ErrandListener, ErrandRun, Parcel, StepPlot } from "../traffic/errand.ts";
@@ -10,7 +10,10 @@ import type { TrafficPlot } from "../traffic/plot.ts";
 import { readManifest } from "../../src/runtime/reading/manifest.ts";
 import type { World, WorldListener } from "../world.ts";
 
-/** What is not there in every hour: a cap that is reached, tenants who had to share for long. */
+/**
+ * Conditions that not every hour has, such as a cap that is reached, or tenants that share for
+ * long.
+ */
 export const JUDGED = ["full caps", "shares"] as const;
 export type Judged = (typeof JUDGED)[number];
 
@@ -18,20 +21,20 @@ export interface Scene {
   readonly world: World;
   readonly errands: Errands;
   readonly plot: TrafficPlot;
-  /** Something is wrong. */
+  /** A promise is broken. */
   say(problem: string, facts?: unknown): void;
-  /** Something was there to be judged: a promise that never is proves nothing. */
+  /** The promise was judged: a promise that is never judged proves nothing. */
   count(what: Judged): void;
 }
 
 export interface Checker extends WorldListener, ErrandListener {
-  /** All has come to rest, and everybody has closed. */
+  /** All has come to rest, and all nodes have closed. */
   atEnd?(): void | Promise<void>;
 }
 
 export type MakeChecker = (scene: Scene) => Checker;
 
-/** Where a run's item is. */
+/** The place of a run's item. */
 export interface Place {
   readonly batch: Batch;
   readonly step: Step;
@@ -63,7 +66,7 @@ export function listBatches({ world }: Scene): Batch[] {
   return [...world.store.state.batches.values()];
 }
 
-/** A step of a batch beside what its plot says of it. */
+/** A step of a batch together with its plot. */
 export interface StepPlace {
   readonly batch: Batch;
   readonly step: Step;
@@ -81,7 +84,7 @@ export function listSteps({ plot }: Scene, batch: Batch): StepPlace[] {
   }));
 }
 
-/** The items of a step in order, as they were edited, or as they came; null when retention took them. */
+/** The items of a step in order, edited or original; null after retention deleted them. */
 export function listParcels(
   { errands }: Scene,
   { batch, step }: StepPlace,

@@ -1,4 +1,4 @@
-/** An item that runs again begins after the last stage that was recorded for sure. */
+/** An item that runs again begins after the last stage that was certainly recorded. */
 import type { Checker, Scene } from "./checker.ts";
 
 export function checkCheckpoints(scene: Scene): Checker {

@@ -1,7 +1,8 @@
 /**
- * A key that is closed is left alone: once the closing is committed, nothing of the key starts on any
- * node until it opens again, but for what had the right to before; and whoever was told so by a server
- * starts nothing with what it held. So is a paced batch whose items found nobody at the other end.
+ * A closed key stays unused: once the closing is committed, nothing of the key starts on any node
+ * until it opens again, except what had the right to start before. A worker whose server asked for
+ * the closing starts nothing with tokens that it holds. The same holds for a paced batch whose
+ * items meet an outage.
  */
 import type { TokenGrant } from "../../src/core/limits/bucket.ts";
 import {
@@ -15,20 +16,22 @@ import type { ErrandRun } from "../traffic/errand.ts";
 import type { Node } from "../world.ts";
 import { type Checker, describeRun, findPlace, type Scene } from "./checker.ts";
 
-/** What is granted may begin so much later, and is good for so long. */
+/** A grant may become valid this much later, and is valid for this long. */
 const AHEAD_MS = 200;
 const USABLE_MS = 1_000;
-/** Who has waited long for answers gets what lasts longer, but no longer than this. */
+/**
+ * A worker that waited long for answers gets grants that last longer, but never longer than this.
+ */
 const SLACK_MS_MAX = 10_000;
 /** No answer is later than this. */
 const LATE_MS = 65_000;
-/** By then a closing has reached a store that nothing is wrong with. */
+/** By this time a closing has reached a store that has no faults. */
 const STORED_WITHIN_MS = 1_000;
-/** Answers of a store that nothing is wrong with are back within this time. */
+/** A store that has no faults answers within this time. */
 const ANSWER_MS = 10;
 
 interface Closing {
-  /** What was granted before has run out by then. */
+  /** By this time everything that was granted before has run out. */
   readonly from: number;
   readonly until: number;
 }
@@ -53,7 +56,7 @@ export function checkClosedKeys(scene: Scene): Checker {
     const from = isClosed ? before.from : Math.max(now, usableUntil.get(name) ?? 0);
     closings.set(name, { from, until: Math.max(before?.until ?? 0, now + forMs) });
   };
-  /** Those who find out while it is closed do not make it longer. */
+  /** Items that find the key closed do not extend the closing. */
   const noteOutage = (ref: BucketRef, forMs: number): void => {
     if ((closings.get(nameKey(ref))?.until ?? 0) <= time.nowMs) noteClosing(ref, forMs);
   };
@@ -100,21 +103,23 @@ export function checkClosedKeys(scene: Scene): Checker {
   };
 }
 
-/** What a node was told itself it need not ask for; unless an answer to what it asked before is late. */
+/**
+ * A node knows of its own closing without asking, unless an answer to an earlier request is late.
+ */
 function checkOwn(scene: Scene) {
   const { time } = scene.world;
   const told = new Map<string, { readonly at: number; readonly until: number }>();
-  /** Closings that the store was not told of so far. */
+  /** Closings that the store does not know yet. */
   const untold = new Map<string, { readonly run: ErrandRun; readonly at: number }>();
   const grantedAt = new Map<string, number>();
-  /** When each node last met something that holds up answers. */
+  /** When each node last met something that delays answers. */
   const troubledAt = new Map<Node, number>();
   const nameCode = ({ node, release, plot }: ErrandRun): string =>
     `${node.name}.${node.life}/${release.version}/${plot.name}`;
   return {
     close: (run: ErrandRun, forMs: number): void => {
       const { rate, byChunk } = run.plot;
-      // Of a whole chunk the engine hears when all of it is done.
+      // The engine learns of a whole chunk only when all of it has ended.
       if (rate === null || byChunk) return;
       const now = time.nowMs;
       told.set(`${nameCode(run)} ${nameKeyOf(rate, run)}`, { at: now, until: now + forMs });
@@ -122,12 +127,12 @@ function checkOwn(scene: Scene) {
       if (scene.plot.calm) untold.set(`${run.node.name} ${nameKeyOf(rate, run)}`, { run, at: now });
     },
     noteStored: ({ name }: Node, key: string): void => void untold.delete(`${name} ${key}`),
-    /** Others must know it soon. */
+    /** Other nodes must learn of it soon. */
     checkStored: (): void => {
       for (const [name, { run, at }] of untold) {
         if (time.nowMs - at <= STORED_WITHIN_MS) continue;
         untold.delete(name);
-        if (run.node.alive) scene.say(`the store is not told that ${name} is to be left alone`);
+        if (run.node.alive) scene.say(`the store does not learn that ${name} is closed`);
       }
     },
     trouble: (node: Node): void => void troubledAt.set(node, time.nowMs),
@@ -148,10 +153,10 @@ function checkOwn(scene: Scene) {
       if (closing === undefined || time.nowMs <= closing.at || time.nowMs >= closing.until) return;
       const newest = grantedAt.get(`${node.name}.${node.life} ${name}`) ?? 0;
       const troubled = troubledAt.get(node) ?? Number.NEGATIVE_INFINITY;
-      // Those that are looked at or announced first were on their way when it was told.
+      // Items that are checked or announced first were already on their way.
       if (run.plot.checkMaxMs !== null || findPlace(scene, run)?.chunk.guarded !== false) return;
       if (newest > closing.at - ANSWER_MS || time.nowMs - troubled < LATE_MS) return;
-      scene.say(`${describeRun(run)} with what it held of ${name} when told to leave it alone`);
+      scene.say(`${describeRun(run)} with a token of ${name} that it held when told to close it`);
     },
   };
 }

@@ -1,4 +1,4 @@
-/** Promise 1: at every instant a step's counters add up, and are what its chunks' maps say. */
+/** Promise 1: at every instant a step's counters add up, and equal what its chunks' maps say. */
 import type { Batch, Step } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch/batch.ts";
 import type { Counts } from "../../src/core/batch/counts.ts";
@@ -19,7 +19,7 @@ export function checkConservation(scene: Scene): Checker {
     onCommit: () => {
       for (const batch of scene.world.store.state.batches.values()) {
         for (const [number, step] of batch.steps.entries()) {
-          // Counters are replaced, never changed: the same ones were recounted already.
+          // Counters are replaced, never changed: the same object was recounted already.
           if (known.get(step) !== step.counts) recount(batch, number, step);
         }
       }

@@ -1,4 +1,7 @@
-/** No two items with the same content both succeeded, and none was skipped for nothing. */
+/**
+ * No two items with the same content both succeed, and no item is skipped as a duplicate of one
+ * that did not succeed.
+ */
 import { getOutcome, SKIPPED, SUCCEEDED } from "../../src/core/items/outcome-map.ts";
 import { type Checker, listBatches, listParcels, listSteps, type Scene } from "./checker.ts";
 
@@ -29,7 +32,7 @@ export function checkDedupe(scene: Scene): Checker {
       for (const [content, times] of successes) {
         if (times > 1) scene.say(`${times} items with the content ${content} succeeded`);
       }
-      // What retention has taken away may have been the first one.
+      // The item that succeeded may be one that retention deleted.
       for (const { what, content } of whole ? skips : []) {
         if (!successes.has(content)) scene.say(`${what} was skipped, but no ${content} succeeded`);
       }

@@ -1,6 +1,6 @@
 /**
  * Promise 3, its last sentence: every record reaches every subscriber, in order and at least once,
- * unless it was given up into a letter that can be delivered again.
+ * unless it became an undelivered event that can be delivered again.
  */
 import type { NewUndelivered } from "../../src/ports/store/delivery-store.ts";
 import type { StoredRecord } from "../../src/ports/store/query-store.ts";
@@ -18,9 +18,9 @@ export interface DeliveryListener {
 
 export function checkDeliveries(scene: Scene): Checker & DeliveryListener {
   const { state } = scene.world.store;
-  /** The furthest position that each reader was given. */
+  /** The furthest position that each reader got. */
   const furthest = new Map<string, number>();
-  /** Given, or given up into a letter; by reader and position. */
+  /** Delivered, or given up into an undelivered event; by reader and position. */
   const settled = new Set<string>();
   const isSettled = (reader: string, { position }: StoredRecord): boolean =>
     settled.has(`${reader}/${position}`);
@@ -33,22 +33,23 @@ export function checkDeliveries(scene: Scene): Checker & DeliveryListener {
     onDelivery: ({ reader, batch, seq }) => {
       const at = state.records.findLastIndex((one) => one.batch === batch && one.seq === seq);
       const record = state.records[at];
-      if (record === undefined) return scene.say(`${reader} is given ${batch}/${seq}: no record`);
+      if (record === undefined)
+        return scene.say(`${reader} gets ${batch}/${seq}, which is no record`);
       settled.add(`${reader}/${record.position}`);
       const before = furthest.get(reader) ?? 0;
       furthest.set(reader, Math.max(before, record.position));
-      // Whatever lies between was given before, or given up.
+      // All records in between were delivered before, or given up.
       for (let back = at - 1; (state.records[back]?.position ?? 0) > before; back--) {
         const skipped = state.records[back] as StoredRecord;
         if (isSettled(reader, skipped)) continue;
-        const what = `${reader} is given ${batch}/${seq}`;
+        const what = `${reader} gets ${batch}/${seq}`;
         return scene.say(`${what} before ${skipped.batch}/${skipped.seq}`);
       }
     },
     atEnd: () => {
       for (const reader of scene.plot.readers) {
         const missing = state.records.find((record) => !isSettled(reader, record));
-        if (missing !== undefined) scene.say(`${reader} never had ${missing.batch}/${missing.seq}`);
+        if (missing !== undefined) scene.say(`${reader} never got ${missing.batch}/${missing.seq}`);
       }
     },
   };

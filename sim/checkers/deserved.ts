@@ -1,4 +1,4 @@
-/** Each item came to an end that what it does, and what happened to it, can lead to. */
+/** Each item has an outcome that can follow from its behaviour and from what happened to it. */
 import { FAILED, getOutcome, SKIPPED, SUCCEEDED } from "../../src/core/items/outcome-map.ts";
 import type { DeadLetter } from "../../src/ports/store/query-store.ts";
 import type { Doing, Parcel } from "../traffic/errand.ts";
@@ -15,7 +15,7 @@ import {
 const EVERYTHING = { afterItem: -1, limit: 1_000_000, filter: {} };
 
 export function checkDeserved(scene: Scene): Checker {
-  /** What each item did, by batch, step and index, for those whose parcels are gone. */
+  /** What each item did, by batch, step and index, for items whose parcels are gone. */
   const ran = new Set<string>();
   return {
     onStart: ({ batch, step, index }) => void ran.add(`${batch}/${step}/${index}`),
@@ -80,18 +80,18 @@ function findWrongDeath(
   const limit = plot.retry.attempts;
   const gaveUp = attempts >= limit && attempts <= limit + deaths;
   const stumbles = ["stumble", "recover", "stages"].includes(doing.does);
-  // A node whose worker is told to stop for good ends at once, and gives nothing back.
+  // A node whose worker stops for good ends at once, and gives nothing back.
   const kills = ["kill", "murder", "stop_worker"].includes(doing.does);
   switch (code) {
     case "REFUSED":
-      // It may have been mended since, and not been redriven.
+      // It may have been edited since, without a redrive.
       return doing.does === "refuse" ? null : said;
     case "STUMBLED":
       return stumbles && gaveUp ? null : said;
     case "THROTTLED":
       return doing.does === "throttle" && gaveUp ? null : said;
     case "TIME_LIMIT":
-      // On a node that stands still, time passes for its handlers all the same.
+      // On a frozen node, time passes for its handlers all the same.
       return (doing.does === "hang" || doing.does === "dawdle" || plot.byChunk || rough) && gaveUp
         ? null
         : said;

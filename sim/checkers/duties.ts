@@ -1,4 +1,6 @@
-/** A duty has one holder at a time: a claim is granted only when nobody else's is live. */
+/**
+ * A background task has one holder at a time: a claim is granted only if no other claim is valid.
+ */
 import type { Checker, Scene } from "./checker.ts";
 
 export function checkDuties(scene: Scene): Checker {
@@ -12,7 +14,7 @@ export function checkDuties(scene: Scene): Checker {
       const other = held.get(duty);
       held.set(duty, { worker, until: now + forMs });
       if (other === undefined || other.worker === worker || other.until <= now) return;
-      scene.say(`${duty} is claimed by ${worker} while ${other.worker} has it`);
+      scene.say(`${duty} is claimed by ${worker} while ${other.worker} holds it`);
     },
   };
 }

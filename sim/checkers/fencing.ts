@@ -1,7 +1,7 @@
 /**
- * Promise 2, its other half: whoever lost a lease can change nothing. A handler starts only under a
- * live lease of its own node, with the fence of now; fences only rise; what an old one reports,
- * renews, claims or plans is refused.
+ * Promise 2, its other half: a worker that lost a lease can change nothing. A handler starts only
+ * under a live lease of its own node, with the current fence; fences only rise; reports, renewals,
+ * claims and plans with an old fence are refused.
  */
 import type { Chunk } from "../../src/adapters/memory/state.ts";
 import type { StoreVerb } from "../../src/ports/store/store-verbs.ts";
@@ -29,11 +29,13 @@ interface Holder {
 
 export function checkFencing(scene: Scene): Checker {
   const { world } = scene;
-  /** Who was granted each chunk last, and with which fence. */
+  /** The last grant of each chunk, with its fence. */
   const holders = new Map<string, Holder>();
   const fences = new WeakMap<Chunk, number>();
   const planning = checkPlanning(scene);
-  /** Batches that ended early while workers held chunks of them, who learn of it later. */
+  /**
+   * Batches that ended early while workers held chunks of them; those workers learn of it later.
+   */
   const cutShort = new Set<string>();
   const isStale = (node: Node, { batch, step, chunk, fence }: LeaseRef): boolean => {
     const holder = holders.get(`${batch}/${step}/${chunk}`);
@@ -41,7 +43,7 @@ export function checkFencing(scene: Scene): Checker {
   };
   const checkLeases = (node: Node, verb: StoreVerb, answer: unknown, args: readonly unknown[]) => {
     const say = (what: string, { batch, step, chunk, fence }: LeaseRef): void =>
-      scene.say(`${what} ${batch}/${step}/${chunk} with the old fence ${fence} is heard`);
+      scene.say(`${what} ${batch}/${step}/${chunk} with the old fence ${fence} is accepted`);
     if (verb === "work") {
       const { reports } = answer as WorkResult;
       for (const [at, report] of (args[0] as readonly Report[]).entries()) {
@@ -90,17 +92,19 @@ export function checkFencing(scene: Scene): Checker {
         scene.say(`${what} without a live lease`);
       }
       const holder = holders.get(`${run.batch}/${run.step}/${at}`);
-      if (holder?.node !== run.node) scene.say(`${what}, which is another's`);
+      if (holder?.node !== run.node) scene.say(`${what}, which another node holds`);
       if (run.fence !== chunk.fence) scene.say(`${what} with an old fence`);
     },
   };
 }
 
-/** A slicer that was deposed plans nothing more, and finishes nothing. */
+/** A slicer that lost its claim plans and finishes nothing more. */
 function checkPlanning(
   scene: Scene,
 ): (verb: StoreVerb, answer: unknown, args: readonly unknown[]) => void {
-  /** The newest right to slice, by batch and step; and what it was when each part was planned. */
+  /**
+   * The newest fence of slicing, by batch and step; and the fence with which each part was planned.
+   */
   const rights = new Map<string, number>();
   const parts = new Set<string>();
   return (verb, answer, args) => {
@@ -113,15 +117,17 @@ function checkPlanning(
       const open = scene.world.store.state.batches.get(batch)?.submission.open === true;
       const planned = (answer as PlanResult).kind === "planned";
       const isOld = fence < (rights.get(`${batch}/${step}`) ?? 0) && !parts.has(part);
-      if (planned && isOld && !open) scene.say(`a deposed slicer plans ${chunks.length} chunks`);
+      if (planned && isOld && !open)
+        scene.say(`a slicer without its claim plans ${chunks.length} chunks`);
       if (planned) parts.add(part);
     }
     if (verb === "finishSlicing" && (answer as ActResult).kind === "done") {
       const [id, , fence] = args as [string, number, number];
       const { step } = (answer as ActResult).batch;
-      // An open batch's and an empty step's next one may have begun within the same commit.
+      // The same commit may have begun the next step of an open batch or of an empty step.
       const right = rights.get(`${id}/${step}`) ?? 0;
-      if (fence < right) scene.say(`a deposed slicer finishes ${id} with ${fence} of ${right}`);
+      if (fence < right)
+        scene.say(`a slicer without its claim finishes ${id} with ${fence} of ${right}`);
     }
   };
 }

@@ -1,4 +1,4 @@
-/** Promise 4: each word for an ending has its conditions, and the record of it says the same. */
+/** Promise 4: each ending state has its conditions, and the record of the ending says the same. */
 import { type Batch, countAll } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch/batch.ts";
 import { type Checker, listBatches, nameBatch, type Scene } from "./checker.ts";
@@ -31,7 +31,7 @@ function checkWord(batch: Batch, say: (problem: string) => void): void {
   if (!stopped && cancelled > 0) say(said);
   if (state === "succeeded" && failed > 0) say(said);
   if (state === "completed_with_errors" && failed === 0) say(said);
-  if (state === "cancelled" && cancel === null) say("is cancelled by nobody");
+  if (state === "cancelled" && cancel === null) say("is cancelled without a cancel");
 }
 
 function checkReason(scene: Scene, batch: Batch, say: (problem: string) => void): void {
@@ -45,10 +45,10 @@ function checkReason(scene: Scene, batch: Batch, say: (problem: string) => void)
   if (reason?.code === "DEADLINE" && deadlineInMs === null) say("expired, and has no deadline");
   const plots = scene.plot.pipelines.find(({ name }) => name === submission.pipeline)?.steps;
   if (reason?.code === "FAILURE_BUDGET" && plots?.every((step) => step.failureBudget === null)) {
-    say("failed by a budget that it has not");
+    say("failed by a budget that it does not have");
   }
   if (reason?.code === "CANARY_FAILED" && plots?.every((step) => step.canary === null)) {
-    say("failed by a canary that it has not");
+    say("failed by a canary that it does not have");
   }
 }
 

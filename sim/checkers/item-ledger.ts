@@ -1,8 +1,8 @@
 /**
- * Promise 10 for items: where a ledger of them is kept, the chain alone says what became of each. An
- * item has one outcome a drive there, the same as in its chunk's map; every lease that is lost has its
- * link; what handlers recorded is there once, matches its root, was recorded by a run that took place,
- * and stands before the outcome that it led to.
+ * Promise 10 for items: where a ledger of them is kept, the chain alone says what happened to each.
+ * An item has one outcome a drive in it, the same as in its chunk's map; every lost lease has its
+ * link; what handlers recorded appears once, matches its root, comes from a run that took place,
+ * and stands before the outcome that followed it.
  */
 import type { Batch, Chunk, LinkRow } from "../../src/adapters/memory/state.ts";
 import { readRanges } from "../../src/core/ledger/item-ledger.ts";
@@ -13,7 +13,7 @@ import { OUTCOME_WORDS } from "../../src/ports/store/query-store.ts";
 import { RECORDED } from "../traffic/errand.ts";
 import { type Checker, listBatches, listSteps, nameBatch, type Scene } from "./checker.ts";
 
-/** What a link tells, as far as it is looked at here. */
+/** The parts of a link that this checker reads. */
 interface Told {
   readonly step: number;
   readonly chunk: number;
@@ -57,7 +57,8 @@ export function checkItemLedger(scene: Scene): Checker {
     atEnd: () => {
       for (const batch of listBatches(scene)) {
         if (isKept(batch)) new Reading(scene, batch, runs).check();
-        else if (batch.links.length > 0) scene.say(`${nameBatch(batch)} keeps none, and has links`);
+        else if (batch.links.length > 0)
+          scene.say(`${nameBatch(batch)} keeps no ledger, and has links`);
       }
     },
   };
@@ -80,7 +81,8 @@ function checkLoss(scene: Scene, batch: Batch, lost: Pick<Told, "step" | "chunk"
       link.fence === fence &&
       readTold(link).cause === "lost",
   );
-  if (!isTold) scene.say(`lease ${step}/${chunk}/${fence} of ${nameBatch(batch)} was lost untold`);
+  if (!isTold)
+    scene.say(`the loss of lease ${step}/${chunk}/${fence} of ${nameBatch(batch)} has no link`);
 }
 
 function readTold({ body }: LinkRow): Told {
@@ -134,10 +136,10 @@ class Reading {
     for (const text of lines) {
       const { item, attempt, drive = 1, state } = JSON.parse(text) as Line;
       const run = `${this.#batch.submission.id}/${step}/${item}/${drive}/${attempt}`;
-      // A check of an item may fail it, or take too long, before its handler is called.
+      // A check of an item may fail it, or take too long, before its handler starts.
       const hasFailed = failed.some((one) => one.item === item);
       const isSilent = state === SEEN && (hasFailed || this.#mayBeSilent(step));
-      if (!isSilent && !this.#runs.has(run)) this.#say(`a line of ${run}, which nobody ran,`);
+      if (!isSilent && !this.#runs.has(run)) this.#say(`a line of ${run}, which never took place,`);
       const place = `${step}/${fence}/${item}`;
       this.#recorded.set(place, (this.#recorded.get(place) ?? new Set()).add(state));
     }
@@ -160,13 +162,17 @@ class Reading {
     if (was !== undefined) this.#say(`item ${place} was ${was} and is ${outcome}`);
     this.#outcomes.set(place, outcome);
     const states = this.#recorded.get(`${step}/${fence}/${item}`);
-    // One that was tried before may turn out to be a repeat: then it is known by its first states.
+    // An item that was tried before may turn out to be a duplicate: then it has only its first
+    // states.
     if (outcome === "failed" || (this.#mayBeSilent(step) && states !== undefined)) return;
     if (RECORDED.every((state) => states?.has(state))) return;
     this.#say(`item ${place} is ${outcome} under fence ${fence} without its states`);
   }
 
-  /** What is skipped as a repeat never ran, and what waits for a count records nothing. */
+  /**
+   * An item that is skipped as a duplicate never ran, and an item that waits for a count records
+   * nothing.
+   */
   #mayBeSilent(step: number): boolean {
     const plot = listSteps(this.#scene, this.#batch)[step]?.plot;
     return plot?.waits === true || plot?.dedupes === true;

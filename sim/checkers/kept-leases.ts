@@ -1,7 +1,7 @@
 /**
- * A lease is lost only for a reason: its worker died, stood still, was cut off, or a call of it went
- * wrong. One that lives and can talk to the store keeps what it works on, and one that closes in good
- * order leaves nothing leased behind.
+ * A lease is lost only for a reason: its worker died, was frozen, was cut off, or one of its calls
+ * met a fault. A worker that lives and reaches the store keeps its chunks, and a worker that closes
+ * in good order leaves nothing leased.
  */
 import type { Chunk } from "../../src/adapters/memory/state.ts";
 import type { Node } from "../world.ts";
@@ -19,7 +19,7 @@ export function checkKeptLeases(scene: Scene): Checker {
   const isTroubled = (node: Node): boolean => {
     const weather = world.weather.some((one) => one.node === null || one.node === node.name);
     const sinceMs = world.time.nowMs - (troubledAt.get(node) ?? Number.NEGATIVE_INFINITY);
-    // Whoever sweeps after an outage spares what ran out meanwhile for the time of a lease.
+    // After an outage, the sweep spares leases that ran out meanwhile for the time of a lease.
     const foundWithinMs = leaseMs * 3 + sweepMs * 2;
     return !node.alive || node.clock.isFrozen || weather || sinceMs < foundWithinMs;
   };
@@ -30,14 +30,14 @@ export function checkKeptLeases(scene: Scene): Checker {
       if (place === null || place.chunk.fence !== run.fence) continue;
       const { chunk, batch } = place;
       const lost = states.get(chunk) === "leased" && chunk.state === "waiting";
-      // That of a cancelled batch is not prolonged.
+      // Leases of a cancelled batch are not renewed.
       if (!lost || batch.cancel !== null) continue;
       const who = `${run.node.name}.${run.node.life}`;
-      scene.say(`${who} loses ${run.step}/${run.index} of ${nameBatch(batch)} for nothing`);
+      scene.say(`${who} loses ${run.step}/${run.index} of ${nameBatch(batch)} for no reason`);
     }
   };
   return {
-    // A call that was refused, or whose answer was lost, is made again at once; not so a renewal.
+    // A call that was refused, or whose answer was lost, is repeated at once; a renewal is not.
     onFault: (kind, node, verb) => {
       const repeated = (kind === "refused" || kind === "lost_reply") && verb !== "renew";
       if (!repeated) trouble(node);

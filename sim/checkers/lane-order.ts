@@ -1,6 +1,6 @@
 /**
- * Promise 6: at most one active batch for each lane; batches start in the order of submission; and the
- * successor starts in the commit that frees the lane, not at the next look.
+ * Promise 6: each lane has at most one active batch; batches start in the order of submission; and
+ * the commit that frees the lane starts the successor, not a later poll.
  */
 import type { Batch } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch/batch.ts";
@@ -20,7 +20,7 @@ export function checkLaneOrder(scene: Scene): Checker {
     started.set(lane, known);
     if (known.includes(id)) return;
     known.push(id);
-    // One that is reopened comes to its lane's head, whether or not it ever ran.
+    // A reopened batch comes to its lane's head, whether it ever ran or not.
     if (!scene.plot.orderly || drive > 1) return;
     for (const other of batches.values()) {
       if (other === batch) return;
@@ -31,7 +31,9 @@ export function checkLaneOrder(scene: Scene): Checker {
     }
   };
   const holding = new Set<string>();
-  /** After a sweep no holder is paused while somebody behind it could go on, if the policy says so. */
+  /**
+   * After a sweep, no holder is paused while a batch behind it could run, if the policy says so.
+   */
   const checkStuck = (holder: Batch): void => {
     const { lane } = holder.submission;
     const policy = state.lanePolicies.get(lane) ?? "block";
@@ -48,7 +50,7 @@ export function checkLaneOrder(scene: Scene): Checker {
         !isEnded(other.state) &&
         listPauses(state, other).length === 0,
     );
-    // Where stuck ones are skipped, whoever is next must be served as well.
+    // Where stuck batches are skipped, the next one must have workers as well.
     if (able === undefined || policy === "skip") return;
     scene.say(`${nameBatch(holder)} is stuck in ${lane}, and ${nameBatch(able)} waits behind it`);
   };
@@ -58,10 +60,10 @@ export function checkLaneOrder(scene: Scene): Checker {
       const { id, lane } = batch.submission;
       const letsGo = !batch.active && holding.delete(id);
       if (letsGo && !isEnded(batch.state) && batch.parked === null) {
-        // Only where stuck ones are passed over does one make way, and only at a sweep.
+        // A holder steps aside only where stuck batches are passed over, and only at a sweep.
         const policy = state.lanePolicies.get(lane) ?? "block";
         if (policy !== "skip" || verb !== "sweep") {
-          scene.say(`${nameBatch(batch)} lets go of ${lane}, which says ${policy}`);
+          scene.say(`${nameBatch(batch)} frees ${lane}, whose policy is ${policy}`);
         }
       }
       if (verb === "sweep" && batch.active) checkStuck(batch);
@@ -77,16 +79,19 @@ export function checkLaneOrder(scene: Scene): Checker {
     }
     return new Set(held.keys());
   };
-  /** A lane that nobody holds while somebody in it could go on. */
+  /** A lane that no batch holds while one of its batches could run. */
   const checkIdle = (held: ReadonlySet<string>): void => {
     for (const batch of batches.values()) {
       const { lane } = batch.submission;
       const waits = !batch.active && batch.parked === null && !isEnded(batch.state);
       if (!waits || held.has(lane)) continue;
-      // Where stuck ones are passed over, who is served matters too: the sweep looks at that.
+      // Where stuck batches are passed over, it also matters which have workers: the sweep checks
+      // that.
       const policy = state.lanePolicies.get(lane) ?? "block";
       if (policy === "skip" || listPauses(state, batch).length > 0) continue;
-      scene.say(`nobody holds ${lane}, though ${nameBatch(batch)} (${batch.state}) waits for it`);
+      scene.say(
+        `no batch holds ${lane}, although ${nameBatch(batch)} (${batch.state}) waits for it`,
+      );
     }
   };
   return {
@@ -98,11 +103,11 @@ export function checkLaneOrder(scene: Scene): Checker {
         if (type === "batch.started") noteStart(batch, Number(data["drive"] ?? 1));
         const policy = state.lanePolicies.get(batch.submission.lane) ?? "block";
         if (type === "batch.parked" && data["code"] === "STUCK" && policy !== "park") {
-          scene.say(`${nameBatch(batch)} is parked in a lane that says ${policy}`);
+          scene.say(`${nameBatch(batch)} is parked in a lane whose policy is ${policy}`);
         }
         if (type === "batch.reopened") checkHead(scene, batch);
       }
-      // A head that is paused blocks its lane; whoever waits behind it is looked at when it goes on.
+      // A paused head blocks its lane; batches behind it are checked when it goes on.
       if (verb !== "beat" && verb !== "claim") checkIdleHeads(checkIdle, held);
     },
   };
@@ -124,7 +129,7 @@ export function checkLaneOrder(scene: Scene): Checker {
   }
 }
 
-/** A batch that is reopened queues at its lane's head. */
+/** A reopened batch queues at its lane's head. */
 function checkHead(scene: Scene, batch: Batch): void {
   if (batch.active || isEnded(batch.state)) return;
   for (const other of scene.world.store.state.batches.values()) {

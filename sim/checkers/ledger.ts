@@ -1,7 +1,7 @@
 /**
- * Promise 10: an export of every batch's chain verifies offline, by what it says alone. So its plan,
- * what became of its items, the counts of its steps and its endings agree in every history that the
- * world can bring about. Where ledgers are kept, a notary has signed all of it.
+ * Promise 10: an export of every batch's chain verifies offline, from the export alone. So its
+ * plan, the outcomes of its items, the counts of its steps and its endings agree in every history
+ * that the world can produce. Where ledgers are kept, all of it is signed.
  */
 import { isConclusive } from "../../src/ledger/verify/verdict.ts";
 import { verifyExport } from "../../src/ledger/verify/verify-export.ts";

@@ -1,18 +1,19 @@
 /**
- * Promise 7: limits hold. On each node no more handlers of a step run at once than it allows, at
- * every instant; and of a redrive with a rate no more items fall due in any window than it allows.
+ * Promise 7: limits hold. On each node no more handlers of a step run at the same time than it
+ * allows, at every instant; and no more items of a redrive with a rate fall due in any window than
+ * it allows.
  */
 import type { RedriveRequest, RedriveResult } from "../../src/ports/store/operator-store.ts";
 import type { ErrandRun } from "../traffic/errand.ts";
 import { type Checker, describeRun, nameBatch, type Scene } from "./checker.ts";
 
-/** Time limits are looked at once a second. */
+/** Time limits are checked once a second. */
 const TOLD_WITHIN_MS = 2_000;
 
 export function checkLimits(scene: Scene): Checker {
   const active = new Map<string, number>();
   const counts = new WeakSet<object>();
-  /** Handlers that were not told to stop. */
+  /** Handlers that have no stop signal. */
   const running = new Set<ErrandRun>();
   const checkTimes = (): void => {
     const now = scene.world.time.nowMs;
@@ -21,20 +22,21 @@ export function checkLimits(scene: Scene): Checker {
       const overMs = now - run.startedAt - run.plot.timeLimitMs;
       if (!run.node.alive || overMs <= TOLD_WITHIN_MS) continue;
       running.delete(run);
-      scene.say(`${describeRun(run)} and is not told to stop ${overMs} ms after its time limit`);
+      scene.say(`${describeRun(run)} and has no stop signal ${overMs} ms after its time limit`);
     }
   };
   return {
     onStart: (run) => {
       running.add(run);
       const { node, plot, doing, batch } = run;
-      // One that ignores its signal is given up on, and another may run in its place.
+      // A handler that ignores its signal is abandoned, and another may run in its place.
       if (doing.does === "hang" || doing.does === "dawdle" || plot.byChunk) return;
       const where = `${node.name}.${node.life}/${run.release.version}/${plot.name}`;
       const now = (active.get(where) ?? 0) + 1;
       active.set(where, now);
       counts.add(run);
-      if (now > plot.concurrency) scene.say(`${now} handlers of ${where} at once, in ${batch}`);
+      if (now > plot.concurrency)
+        scene.say(`${now} handlers of ${where} at the same time, in ${batch}`);
     },
     onLeave: (run) => {
       running.delete(run);
@@ -47,7 +49,7 @@ export function checkLimits(scene: Scene): Checker {
       if (scene.plot.calm) checkTimes();
       if (verb !== "redrive") return;
       const result = answer as RedriveResult;
-      // Where nothing was, no drive has begun.
+      // Without earlier counts, no drive has begun.
       if (result.kind !== "done" || result.redriven === 0) return;
       checkRate(scene, args[0] as string, args[1] as RedriveRequest);
     },

@@ -1,6 +1,7 @@
 /**
- * What an item emitted is in its topic exactly if the attempt that emitted it made the item's outcome:
- * all of it, once, under the ids of its drive. Each drive in which an item gives up is told once.
+ * The messages of an item are in their topic exactly if the attempt that emitted them made the
+ * item's outcome: all of them, once, under the ids of its drive. Each drive in which an item fails
+ * for good has one message in the errors topic.
  */
 import type { StoredMessage } from "../../src/ports/store/topic-store.ts";
 import {
@@ -22,13 +23,13 @@ import { EMITTED, ERRORS_TOPIC, PARCELS_TOPIC } from "../traffic/errand.ts";
 
 interface Facts {
   readonly outcome: OutcomeCode;
-  /** Of its row, if it has one. */
+  /** The time of its row, if it has one. */
   readonly drive: number;
 }
 
 export function checkMessages(scene: Scene): Checker {
   const { state } = scene.world.store;
-  /** The ends of ids, by the item that they are of. */
+  /** The last parts of ids, by item. */
   const left = new Map<string, Set<string>>();
   /** The drive in which an item last ran. */
   const drives = new Map<string, number>();
@@ -39,7 +40,7 @@ export function checkMessages(scene: Scene): Checker {
     if (!isRight) scene.say(`the message ${id} is in the topic ${topic}`);
     const place = `${batch}/${step}/${item}`;
     const ends = left.get(place) ?? new Set();
-    if (ends.has(`${drive}/${what}`)) scene.say(`the message ${id} was left twice`);
+    if (ends.has(`${drive}/${what}`)) scene.say(`the message ${id} was written twice`);
     left.set(place, ends.add(`${drive}/${what}`));
   };
   const checkItem = ({ batch, number, plot }: StepPlace, index: number, facts: Facts): void => {
@@ -49,13 +50,14 @@ export function checkMessages(scene: Scene): Checker {
     const isLeft = findLeft(ends, drives.get(place) ?? 1);
     const item = `item ${number}/${index} of ${nameBatch(batch)}`;
     const isDone = outcome === SUCCEEDED || outcome === SKIPPED;
-    if (isLeft === "others") scene.say(`${item} left other messages than its last run emitted`);
-    // What is skipped as a repeat never ran.
+    if (isLeft === "others") scene.say(`${item} has other messages than its last run emitted`);
+    // An item that is skipped as a duplicate never ran.
     const mayBeSilent = outcome === SKIPPED && plot.dedupes;
-    if (isDone && isLeft === "none" && !mayBeSilent) scene.say(`${item} is done and left nothing`);
-    if (!isDone && isLeft !== "none") scene.say(`${item} is not done and left messages`);
+    if (isDone && isLeft === "none" && !mayBeSilent)
+      scene.say(`${item} is done and has no messages`);
+    if (!isDone && isLeft !== "none") scene.say(`${item} is not done and has messages`);
     if (outcome === FAILED && !ends.has(`${drive}/error`)) {
-      scene.say(`${item} gave up in drive ${drive}, and nobody was told`);
+      scene.say(`${item} failed for good in drive ${drive} without a message`);
     }
   };
   const checkStep = (place: StepPlace): void => {
@@ -83,7 +85,7 @@ export function checkMessages(scene: Scene): Checker {
   };
 }
 
-/** Whether it is all that the last run emitted, and nothing else. */
+/** Whether these are exactly the messages that the last run emitted. */
 function findLeft(ends: ReadonlySet<string>, drive: number): "none" | "all" | "others" {
   const own = [...ends].filter((end) => !end.endsWith("/error")).toSorted();
   if (own.length === 0) return "none";

@@ -1,4 +1,4 @@
-/** The records that were written since the last look, each parsed once for all who ask. */
+/** The records that were written since the last look, each parsed once for all checkers. */
 import type { StoredRecord } from "../../src/ports/store/query-store.ts";
 import type { Scene } from "./checker.ts";
 
@@ -10,7 +10,7 @@ export interface NewRecord {
 
 const parsed = new WeakMap<StoredRecord, NewRecord>();
 
-/** By position: retention may take older ones away. */
+/** By position: retention may delete older ones. */
 export function readNewRecords({ world }: Scene): () => NewRecord[] {
   let position = 0;
   return () => {

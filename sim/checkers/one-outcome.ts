@@ -1,6 +1,7 @@
 /**
- * Promise 2: an item has one outcome for each drive. A word that was given stands unless a new drive
- * takes it back; nothing runs that has its word; a failure has its dead letter, a success its result.
+ * Promise 2: an item has one outcome for each drive. An outcome stands unless a new drive takes it
+ * back; an item that has its outcome does not run; a failure has its dead letter, a success its
+ * result.
  */
 import type { Batch, Chunk } from "../../src/adapters/memory/state.ts";
 import {
@@ -54,7 +55,7 @@ export function checkOneOutcome(scene: Scene): Checker {
     },
     onStart: (run) => {
       const place = findPlace(scene, run);
-      if (place === null) return scene.say(`${describeRun(run)}, which is nowhere`);
+      if (place === null) return scene.say(`${describeRun(run)}, which is in no chunk`);
       if (getOutcome(place.chunk.outcomes, place.position) !== PENDING) {
         scene.say(`${describeRun(run)}, which has its outcome already`);
       }

@@ -1,14 +1,14 @@
 /**
- * Promise 7, paces: in no time of `everyMs` more items of a batch start than its pace says, over all
- * nodes; smooth ones keep their distance; and nothing starts in quiet hours, which are by the store's
- * time of day.
+ * Promise 7, paces: in any window of `everyMs` no more items of a batch start than its pace says,
+ * over all nodes; a smooth pace keeps the distance between items; and nothing starts in quiet
+ * hours, which use the store's time of day.
  */
 import { isQuiet } from "../traffic/limits.ts";
 import { type Checker, describeRun, type Scene } from "./checker.ts";
 
 /** Sums of fractions are not exact. */
 const DUST_MS = 1e-6;
-/** What was granted before somebody set the store's time of day may be used for this long. */
+/** A grant from before a change of the store's time of day may be used for this long. */
 const GRANTED_MS = 10_000;
 
 export function checkPaces(scene: Scene): Checker {

@@ -1,4 +1,7 @@
-/** What a step gave, the next one that works on results got: each once, and nothing else. */
+/**
+ * The results of a step are the items of the next one that works on results: each once, and nothing
+ * else.
+ */
 import type { Batch } from "../../src/adapters/memory/state.ts";
 import {
   type Checker,

@@ -1,4 +1,7 @@
-/** Whether somebody has paused a batch, read from the state by hand: the engine's own way may be wrong. */
+/**
+ * Whether an operator has paused a batch, computed here again, because the engine's own way may be
+ * wrong.
+ */
 import type { Batch, State } from "../../src/adapters/memory/state.ts";
 import type { PauseRequest } from "../../src/ports/store/operator-store.ts";
 

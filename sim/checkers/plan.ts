@@ -1,4 +1,4 @@
-/** A plan has no gap and no repeat, also when its slicer died half-way, and holds every item. */
+/** A plan has no gap and no repeat, even if its slicer died half-way, and has every item. */
 import {
   type Checker,
   listBatches,
@@ -31,7 +31,7 @@ export function checkPlan(scene: Scene): Checker {
           }
           if (place.number > 0) continue;
           const items = scene.errands.listItems(batch.submission.key ?? "");
-          // An open batch that was stopped and reopened goes on with what it has.
+          // An open batch that was stopped and reopened continues with the items that it has.
           const whole = ended && !(batch.submission.open && batch.drive > 1);
           if (whole && expected !== items.length) {
             scene.say(`${what}: ${expected} items are planned, not ${items.length}`);
@@ -39,7 +39,8 @@ export function checkPlan(scene: Scene): Checker {
           const parcels = listParcels(scene, place, true) ?? [];
           const numbers = parcels.map((parcel) => parcel?.n);
           if (new Set(numbers).size < numbers.length) scene.say(`${what} has ${numbers.join()}`);
-          // An iterable is another one each time that it is opened, but it is frozen as it came.
+          // An iterable differs each time it is opened, but it is frozen in the order of one
+          // opening.
           const rotates = pipelines.get(batch.submission.pipeline)?.supply === "iterable";
           const isOrdered = numbers.every((n, at) => n === at);
           if (!rotates && !isOrdered) scene.say(`${what} is planned as ${numbers.join()}`);

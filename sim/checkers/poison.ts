@@ -1,4 +1,7 @@
-/** A suspect runs alone, and nobody is convicted who was not cut off as often as is held against it. */
+/**
+ * A suspect runs alone, and no item is convicted that was not interrupted as often as it is
+ * charged.
+ */
 import type { ErrandRun } from "../traffic/errand.ts";
 import {
   type Checker,
@@ -9,7 +12,7 @@ import {
   type Scene,
 } from "./checker.ts";
 
-/** Said here once more, as the code that is looked at may have it wrong. */
+/** Written here again, because the code under test may be wrong. */
 const DEATHS_OF_SUSPECT = 2;
 
 export function checkPoison(scene: Scene): Checker {
@@ -25,7 +28,7 @@ export function checkPoison(scene: Scene): Checker {
       const deaths = place?.chunk.tracked.get(place.position)?.deaths ?? 0;
       const isSuspect = deaths >= DEATHS_OF_SUSPECT && place?.chunk.fence === run.fence;
       const beside = [...running].filter(({ node }) => node === run.node);
-      // One that ignores its signal is given up on, and may run beside whatever comes after it.
+      // A handler that ignores its signal is abandoned, and may run beside what comes after it.
       const others = beside.filter(({ doing }) => doing.does !== "hang" && doing.does !== "dawdle");
       if (isSuspect && others.length > 0) {
         scene.say(`${describeRun(run)}, a suspect, beside ${others.length} others`);
@@ -59,7 +62,9 @@ export function checkPoison(scene: Scene): Checker {
                   !run.ended,
               ).length;
               if (cut < deaths - 1) {
-                scene.say(`item ${number}/${start + index} is blamed ${deaths} times, cut ${cut}`);
+                scene.say(
+                  `item ${number}/${start + index} is blamed ${deaths} times, interrupted ${cut}`,
+                );
               }
             }
           }

@@ -1,7 +1,7 @@
 /**
- * Promise 7, rates: of no key more tokens are used in any time of length d than its burst and what its
- * rate gives in d, over all nodes and steps that share it, whatever their clocks say and however late
- * their answers are. A bucket that is filled by true time sees every such time at once: it runs dry
+ * Promise 7, rates: in any time d no key uses more tokens than its burst plus what its rate gives
+ * in d, over all nodes and steps that share it, whatever their clocks say and however late their
+ * answers are. A bucket that is filled by true time checks all such windows at once: it runs dry
  * with the first start that is one too many.
  */
 import { findRate, readRateKey, readTokens } from "../traffic/limits.ts";

@@ -1,9 +1,9 @@
-/** Counts a step's items again from its chunks' maps, to hold its counters to. */
+/** Counts a step's items again from its chunks' maps, to compare with its counters. */
 import type { Step } from "../../src/adapters/memory/state.ts";
 import { isConserved } from "../../src/core/batch/counts.ts";
 import { countOutcomes } from "../../src/core/items/outcome-map.ts";
 
-/** What is wrong with the counters; null when nothing is. */
+/** What is wrong with the counters; null if nothing is. */
 export function describeMiscount({ counts, chunks }: Step): string | null {
   if (!isConserved(counts)) return `is not conserved: ${JSON.stringify(counts)}`;
   const sum = { planned: 0, succeeded: 0, skipped: 0, failed: 0 };

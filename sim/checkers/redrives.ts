@@ -1,7 +1,7 @@
 /**
- * A redrive takes no more than it was allowed and is made once; automatic passes are as many as a
- * step has; what was discarded, and what failed for good, does not come back by itself; an edited item
- * runs as it was edited.
+ * A redrive takes no more than it was allowed and happens once; a step has no more automatic passes
+ * than its maximum; an item that was discarded or failed for good does not come back by itself; an
+ * edited item runs with its edit.
  */
 import type { RedriveRequest, RedriveResult } from "../../src/ports/store/operator-store.ts";
 import { type Checker, describeRun, findPlace, nameBatch, type Scene } from "./checker.ts";
@@ -9,7 +9,7 @@ import { readNewRecords } from "./new-records.ts";
 
 export function checkRedrives(scene: Scene): Checker {
   const { state } = scene.world.store;
-  /** The newest drive that somebody asked for, by batch. */
+  /** The newest drive that an operator asked for, by batch. */
   const asked = new Map<string, number>();
   const orders = { made: 0, recorded: 0 };
   const read = readNewRecords(scene);
@@ -18,7 +18,8 @@ export function checkRedrives(scene: Scene): Checker {
       if (verb === "redrive" && (answer as RedriveResult).kind === "done") {
         const [id, { ceiling, dryRun }] = args as [string, RedriveRequest];
         const { redriven, batch } = answer as RedriveResult & { kind: "done" };
-        if (redriven > ceiling) scene.say(`${redriven} letters are redriven, ${ceiling} allowed`);
+        if (redriven > ceiling)
+          scene.say(`${redriven} dead letters are redriven, ${ceiling} allowed`);
         if (!dryRun) asked.set(id, batch.drive);
         if (!dryRun) orders.made++;
       }
@@ -26,7 +27,7 @@ export function checkRedrives(scene: Scene): Checker {
         if (type === "dead_letters.redriven" && data["by"] === "op") orders.recorded++;
       }
       if (orders.recorded > scene.plot.acts.filter(({ act }) => act === "redrive").length) {
-        scene.say(`${orders.recorded} redrives are recorded, more than somebody wanted`);
+        scene.say(`${orders.recorded} redrives are recorded, more than were asked for`);
       }
       for (const batch of state.batches.values()) {
         for (const { passes, settings } of batch.steps) {
@@ -44,16 +45,17 @@ export function checkRedrives(scene: Scene): Checker {
       if (edited !== undefined && edited !== JSON.stringify(run.parcel) && isCurrent(run.fence)) {
         scene.say(`${describeRun(run)} as it was before it was edited`);
       }
-      // Of items that are handled together one may spoil the others' try, and so may a lost lease.
+      // Of items that are handled together one may spoil the try of the others, and so may a lost
+      // lease.
       const alone = !run.plot.byChunk && scene.plot.calm;
       const refused = alone && run.doing.does === "refuse" && run.parcel.mended !== true;
       const wanted = (asked.get(run.batch) ?? 0) >= run.drive;
       if (refused && run.drive > 1 && !wanted) {
-        scene.say(`${describeRun(run)} in drive ${run.drive}, though it failed for good`);
+        scene.say(`${describeRun(run)} in drive ${run.drive}, although it failed for good`);
       }
       const deaths = place.chunk.tracked.get(place.position)?.deaths ?? 0;
       if (refused && run.attempt > 1 + deaths) {
-        scene.say(`${describeRun(run)} as try ${run.attempt}, though it failed for good`);
+        scene.say(`${describeRun(run)} as try ${run.attempt}, although it failed for good`);
       }
 
       function isCurrent(fence: number): boolean {

@@ -1,12 +1,15 @@
 /**
- * What waits for a limit waits in peace: it is not given up as stalled, and is left alone meanwhile;
- * a chunk that is leased again and again, and nothing of it ever starts, is a loop.
+ * An item that waits for a limit is not given up as stalled and is not leased meanwhile. A chunk
+ * that is leased again and again without starting anything is a loop.
  */
 import type { Chunk } from "../../src/adapters/memory/state.ts";
 import { type Checker, listBatches, nameBatch, type Scene } from "./checker.ts";
 import { listLeased } from "./fencing.ts";
 
-/** So many leases in vain within so short a time: an item whose content another one holds needs few. */
+/**
+ * This many leases without a start in this short time: an item whose content another one holds
+ * needs few.
+ */
 const LEASES_MAX = 40;
 const WITHIN_MS = 2_000;
 
@@ -45,7 +48,7 @@ export function checkRests(scene: Scene): Checker {
           const isGivenUp = chunk.state === "settled" && (resting.get(chunk) ?? 0) > now;
           if (verb === "sweep" && isGivenUp && hasStalled(chunk)) {
             scene.say(
-              `a chunk of ${nameBatch(batch)} is given up as stalled, and waits for a limit`,
+              `a chunk of ${nameBatch(batch)} is given up as stalled while it waits for a limit`,
             );
           }
         }

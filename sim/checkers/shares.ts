@@ -1,8 +1,8 @@
 /**
  * Promise 7, shares: two tenants of a pipeline that both have work to lease for a while get handler
- * time by their weights, and differ by no more than a few leases of each node. Only times are judged
- * in which nothing else held either of them back, and which were long enough to tell: if one of them
- * had got all of it, that would have been too much.
+ * time by their weights, to within a few leases of each node. A window is judged only if nothing
+ * else delayed either of them, and if it was long enough: if one of them had got everything, that
+ * would have been too much.
  */
 import type { Step } from "../../src/adapters/memory/state.ts";
 import type { LimitRequest } from "../../src/ports/store/operator-store.ts";
@@ -20,7 +20,7 @@ import { type Checker, findPlace, listBatches, type Scene } from "./checker.ts";
 import { listLeased } from "./fencing.ts";
 import { listPauses } from "./pauses.ts";
 
-/** What each node may be ahead or behind with, for each of the two. */
+/** What each node may be ahead or behind, for each of the two. */
 const LEASES = 1.5;
 
 /** A time in which two tenants had work of the same step to lease. */
@@ -38,14 +38,14 @@ interface Service {
   readonly tenant: string;
   readonly weight: number;
   /**
-   * What its leases from before the time count for in it: what was charged in advance, and what they
-   * really took, which is charged when it is reported, however long ago it was.
+   * What its leases from before this window count in it: what was charged in advance, and the time
+   * they really took, which is charged when it is reported, however long ago the lease was.
    */
   ahead: number;
-  /** Handler time, and calls that it went to. */
+  /** Handler time, and the calls in which it was used. */
   ms: number;
   calls: number;
-  /** Of the handlers, the longest. */
+  /** The longest handler. */
   longestMs: number;
 }
 
@@ -68,14 +68,14 @@ export function checkShares(scene: Scene): Checker {
   /** When each chunk was leased last. */
   const leasedAt = new Map<string, number>();
 
-  /** Whose a batch is, if its pipeline is judged. */
+  /** The tenant of a batch, if its pipeline is judged. */
   const findOwner = (id: string): { pipeline: string; tenant: string } | null => {
     const { pipeline, lane } = state.batches.get(id)?.submission ?? {};
     const sharing = fair.find(({ name }) => name === pipeline)?.sharing;
     if (pipeline === undefined || lane === undefined || sharing === undefined) return null;
     return { pipeline, tenant: readTenant(sharing, lane) };
   };
-  /** What leases of the time that are not over were charged, beyond what their handlers had so far. */
+  /** What running leases were charged, beyond what their handlers have used so far. */
   const computeOpen = (stretch: Stretch, { tenant, weight }: Service): number => {
     const isMeant = (owner: { pipeline: string; tenant: string } | null): boolean =>
       owner?.pipeline === stretch.pipeline && owner.tenant === tenant;
@@ -97,7 +97,7 @@ export function checkShares(scene: Scene): Checker {
   const serve = (run: ErrandRun, where: Running, stretch: Stretch): void => {
     const service = stretch.services.find(({ tenant }) => tenant === where.tenant);
     if (service === undefined || stretch.pipeline !== where.pipeline) return;
-    // Whoever was alone before has leased as much as it liked.
+    // A tenant that was alone before has leased without limit.
     if (where.leasedAt < stretch.since) return;
     const tookMs = time.nowMs - run.startedAt;
     service.ms += tookMs;
@@ -117,7 +117,7 @@ export function checkShares(scene: Scene): Checker {
     const [one, other] = stretch.services;
     const lastedMs = time.nowMs - stretch.since;
     const what = `${one.tenant} and ${other.tenant} of ${stretch.pipeline}`;
-    scene.say(`${what} are not served alike in ${lastedMs} ms`, { ...facts, one, other });
+    scene.say(`${what} do not get their shares in ${lastedMs} ms`, { ...facts, one, other });
   };
   const closeAll = (): void => {
     for (const [id, stretch] of stretches) close(id, stretch);
@@ -156,7 +156,7 @@ export function checkShares(scene: Scene): Checker {
       }
     }
   };
-  /** Whose content is under way, or done, has work that costs nothing, however often it is leased. */
+  /** Work whose content is running or done costs nothing, however often it is leased. */
   const noteClaims = ({ batch }: LeaseRef, claims: readonly ContentClaim[] | null): void => {
     if (claims === null || claims.every((claim) => claim === "claimed")) return;
     const owner = findOwner(batch);
@@ -186,13 +186,13 @@ export function checkShares(scene: Scene): Checker {
         noteClaims(args[0] as LeaseRef, answer as readonly ContentClaim[] | null);
       }
       noteLease(node, listLeased(verb, answer));
-      // What was lost stays as it was charged, whatever it took.
+      // A lost lease stays as it was charged, whatever it took.
       const isLoss = verb === "sweep" && (answer as SweepResult).lostLeases > 0;
       const isWeight = verb === "setLimit" && (args[0] as LimitRequest).kind === "weight";
       if (isLoss || isWeight) closeAll();
       look();
     },
-    // What was leased and never came is charged all the same.
+    // A lease whose answer never arrived is charged all the same.
     onFault: (_kind, _node, verb) => {
       if (verb === "work" || verb === "planInline") closeAll();
     },
@@ -217,7 +217,7 @@ export function checkShares(scene: Scene): Checker {
   };
 }
 
-/** An operator's, or what the pipeline says. */
+/** An operator's weight, or the pipeline's. */
 function readWeight({ world, plot }: Scene, pipeline: string, tenant: string): number {
   const limits = [...world.store.state.limits.values()];
   const set = limits.find(
@@ -233,14 +233,14 @@ function listPairs(tenants: readonly string[]): (readonly [string, string])[] {
 
 type Shared = PipelinePlot & { readonly sharing: SharingPlot };
 
-/** Nothing but weights says who is next. */
+/** Only weights decide which tenant is next. */
 function isShared(pipeline: PipelinePlot): pipeline is Shared {
   const { steps, sharing } = pipeline;
   if (sharing === undefined || Object.keys(sharing.caps).length > 0) return false;
   return steps.every(({ rate, pace, byChunk }) => rate === null && pace === null && !byChunk);
 }
 
-/** Tenants who all have work to lease, of one step and for the same nodes. */
+/** Tenants that all have work to lease, of one step and for the same nodes. */
 function findBacklog(
   scene: Scene,
   pipeline: string,
@@ -273,9 +273,9 @@ function hasWork({ world }: Scene, step: Step | undefined): boolean {
 }
 
 /**
- * How far two are apart, by weight, and how far they may be; null when it was too short to tell.
- * `open` is what each was charged in advance for leases that are not over: a node that died, or waits
- * for an answer, has used none of it yet.
+ * The distance between two tenants by weight, and the largest allowed; null if the window was too
+ * short to tell. `open` is what each was charged in advance for running leases: a node that died,
+ * or waits for an answer, has used none of it yet.
  */
 function compare(
   { nodes, itemsMax, services: [one, other] }: Stretch,

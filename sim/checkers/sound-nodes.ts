@@ -1,4 +1,4 @@
-/** The engines' own self-checks said nothing, and none of them gave up that was not told to. */
+/** The engines' self-checks reported nothing, and no engine gave up unless it was told to. */
 import { describeError, SluiceError } from "../../src/core/base/errors.ts";
 import type { Checker, Scene } from "./checker.ts";
 
@@ -22,7 +22,9 @@ export function checkSoundNodes(scene: Scene): Checker {
   };
 }
 
-/** One that is closed while the store is away cannot say what it has done; its leases run out. */
+/**
+ * An engine that closes while the store is away cannot report what it has done; its leases run out.
+ */
 function wasToldToStop(error: unknown): boolean {
   return error instanceof SluiceError && error.retryable;
 }

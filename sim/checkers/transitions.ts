@@ -28,16 +28,15 @@ export function checkTransitions(scene: Scene): Checker {
         };
         before.set(id, now);
         const need = (type: string, why: string): void => {
-          if (!types.includes(type))
-            scene.say(`${nameBatch(batch)} ${why}, and no ${type} says so`);
+          if (!types.includes(type)) scene.say(`${nameBatch(batch)} ${why}, and has no ${type}`);
         };
         if (was === undefined) {
           need("batch.submitted", "is there");
           continue;
         }
         if (now.step > was.step) need("step.ended", "is at its next step");
-        if (now.active && !was.active) need("batch.started", "has its turn");
-        if (!now.active && was.active) need("batch.released", "has let go of its lane");
+        if (now.active && !was.active) need("batch.started", "has started");
+        if (!now.active && was.active) need("batch.released", "has freed its lane");
         if (now.parked && !was.parked) need("batch.parked", "is parked");
         if (was.state === "slicing" && (now.state === "running" || now.state === "ready")) {
           need("slicing.finished", "is planned");

@@ -1,4 +1,4 @@
-/** Old and new code side by side: a batch is run only by code that says it can. */
+/** Old and new code side by side: a batch runs only on code that accepts its version. */
 import { type Checker, describeRun, type Scene } from "./checker.ts";
 
 export function checkVersions(scene: Scene): Checker {

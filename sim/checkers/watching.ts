@@ -1,7 +1,7 @@
 /**
- * A stall is one only while somebody could work and nobody does: leftovers are not given up while a
- * lease lives, the batch is paused or nobody serves it; nothing is called stale that somebody plans.
- * Each end of a step is recorded in the commit that brings it.
+ * A stall is one only while a worker could run the batch and none does: leftovers are not given up
+ * while a lease lives, the batch is paused, or no worker serves it; a batch whose slicer lives is
+ * not called stale. Each end of a step is recorded in the commit that brings it.
  */
 import type { Batch, State } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch/batch.ts";
@@ -43,19 +43,19 @@ export function checkWatching(scene: Scene): Checker {
           (before.leased.get(id) ?? 0) > now
             ? "a lease lives"
             : (before.busy.get(batch.submission.pipeline) ?? 0) > now
-              ? "its workers have their hands full"
+              ? "its workers are busy"
               : listPauses(state, batch).length > 0
                 ? "it is paused"
                 : isServed
                   ? null
-                  : "nobody serves it";
+                  : "no worker serves it";
         if (why !== null) scene.say(`${nameBatch(batch)} is given up as stalled while ${why}`);
       }
       for (const { batch: id, type, data } of records) {
         if (type !== "batch.parked" || data["code"] !== "STALE") continue;
         const claim = state.claims.get(nameSlicingTask(id));
         if ((claim?.until ?? 0) > now) {
-          scene.say(`${id} is called stale while somebody plans it`);
+          scene.say(`${id} is called stale while a slicer plans it`);
         }
       }
       before = takeFacts(state);
@@ -80,7 +80,7 @@ function nameCode({ submission: { pipeline, version } }: Batch): string {
   return `${pipeline}@${version}`;
 }
 
-/** Until when something of each batch is leased, and until when each pipeline is served. */
+/** Until when something of each batch is leased, and until when each pipeline has workers. */
 function takeFacts(state: State): {
   readonly leased: ReadonlyMap<string, number>;
   readonly served: ReadonlyMap<string, number>;

@@ -1,4 +1,4 @@
-/** What must hold when a world has come to rest. Each check answers what it found wrong. */
+/** What must hold when a world has come to rest. Each check returns the problems that it found. */
 import { hash } from "node:crypto";
 import { type Batch, countAll, currentStep } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch/batch.ts";
@@ -21,7 +21,7 @@ type Check = (scene: Scene) => Promise<string[]> | string[];
 
 const EVERYTHING = { step: 0, afterItem: -1, limit: 1_000_000, filter: {}, sinceDrive: 1 };
 
-/** Everything that a batch which ended by its items must satisfy. */
+/** Everything that must hold for a batch that ended because its items did. */
 export async function checkEnding(scene: Scene): Promise<string[]> {
   const checks: Check[] = [
     checkEnded,
@@ -42,12 +42,12 @@ function checkEnded({ batch }: Scene): string[] {
   const counts = countAll(batch);
   return [
     ...(reason === null ? [] : [`the batch ended early: ${reason.code}: ${reason.message}`]),
-    ...(isEnded(state) ? [] : [`the batch is ${state} for ever: ${JSON.stringify(counts)}`]),
+    ...(isEnded(state) ? [] : [`the batch never ends; it is ${state}: ${JSON.stringify(counts)}`]),
     ...(counts.pending === 0 ? [] : [`${counts.pending} items are pending at the end`]),
   ];
 }
 
-/** Never success over a failure, and no failure without its dead letter. */
+/** A batch with a failure never ends as succeeded, and every failure has its dead letter. */
 async function checkHonesty({ world, batch }: Scene): Promise<string[]> {
   const { state, submission } = batch;
   const counts = countAll(batch);
@@ -63,7 +63,7 @@ async function checkHonesty({ world, batch }: Scene): Promise<string[]> {
   return found;
 }
 
-/** The chain verifies; one ending, and its counts are the batch's. */
+/** The chain verifies; it has one ending, with the batch's counts. */
 export async function checkRecords({ world, batch }: Scene): Promise<string[]> {
   const records = await world.store.readRecords(batch.submission.id, 0, 1_000);
   const verdict = verifyChain(records, (text) => hash("sha256", text));
@@ -72,9 +72,9 @@ export async function checkRecords({ world, batch }: Scene): Promise<string[]> {
   if (endings.length !== 1) found.push(`${endings.length} endings are recorded`);
   for (const { body } of endings) {
     const { data } = JSON.parse(body) as { data: { state: string; counts: unknown } };
-    if (data.state !== batch.state) found.push(`recorded as ${data.state}, is ${batch.state}`);
+    if (data.state !== batch.state) found.push(`recorded as ${data.state}, but is ${batch.state}`);
     if (JSON.stringify(sortKeys(data.counts)) !== JSON.stringify(sortKeys(countAll(batch)))) {
-      found.push(`the ending says ${JSON.stringify(data.counts)}`);
+      found.push(`the recorded ending says ${JSON.stringify(data.counts)}`);
     }
   }
   return found;
@@ -84,7 +84,7 @@ function sortKeys(value: unknown): unknown {
   return Object.entries(value as object).toSorted(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** The plan has no gap and no repeat, and holds every item. */
+/** The plan has no gap and no repeat, and has every item. */
 function checkRanges({ workload, batch }: Scene): string[] {
   const found: string[] = [];
   let expected = 0;
@@ -97,15 +97,15 @@ function checkRanges({ workload, batch }: Scene): string[] {
   return found;
 }
 
-/** Each item came to the end that its behaviour, and what its runs met, lead to. */
+/** Each item has the outcome that follows from its behaviour and from the deaths of its runs. */
 async function checkOutcomes({ world, workload, batch }: Scene): Promise<string[]> {
   const letters = await world.store.readDeadLetters(batch.submission.id, EVERYTHING);
   const byItem = new Map(letters.map((letter) => [letter.item, letter]));
   return workload.options.behaviours.flatMap((behaviour, item) => {
     const letter = byItem.get(item);
     const runs = workload.runs.filter((run) => run.item === item);
-    // A node that died for another reason may have died before it could tell, and items that are
-    // handled together are started together, though one of them may kill the rest unseen.
+    // A node that died for another reason may have died before it could report. Items that are
+    // handled together start together, so one of them can kill others that never ran.
     const mayBeUnseen = world.leaseFaults > 0 || workload.options.byChunk === true;
     const cutShort = mayBeUnseen ? DEATHS_MAX : runs.filter(({ end }) => end === null).length;
     const problem =
@@ -113,14 +113,14 @@ async function checkOutcomes({ world, workload, batch }: Scene): Promise<string[
         ? findWrongSuccess(behaviour)
         : findWrongDeath(behaviour, letter, cutShort, workload.options.attempts ?? ATTEMPTS);
     if (problem !== null) return [`item ${item} (${behaviour.does}) ${problem}`];
-    // Its node may have died, three times, between writing that it starts and starting it.
+    // Its node may have died three times between announcing the start and starting the item.
     const mayNotHaveRun = letter?.code === "POISON" && world.leaseFaults > 0;
     return runs.length === 0 && !mayNotHaveRun ? [`item ${item} never ran`] : [];
   });
 }
 
 function findWrongSuccess(behaviour: Behaviour): string | null {
-  return behaviour.does === "refuse" || behaviour.does === "kill" ? "is no dead letter" : null;
+  return behaviour.does === "refuse" || behaviour.does === "kill" ? "is not a dead letter" : null;
 }
 
 function findWrongDeath(
@@ -131,9 +131,9 @@ function findWrongDeath(
 ): string | null {
   const said = `is a dead letter: ${code}, ${attempts} attempts, ${deaths} deaths`;
   if (code === "POISON") {
-    // The first death is one of a whole chunk; the others are the item's own.
+    // The first death counts for a whole chunk; the others are the item's own.
     const deserved = deaths === DEATHS_MAX && cutShort >= DEATHS_MAX - 1;
-    return deserved ? null : `${said}, but was cut short ${cutShort} times`;
+    return deserved ? null : `${said}, but was interrupted ${cutShort} times`;
   }
   const gaveUp = attempts >= limit && attempts <= limit + deaths;
   if (behaviour.does === "refuse") return code === "REFUSED" ? null : said;
@@ -142,7 +142,7 @@ function findWrongDeath(
   return said;
 }
 
-/** One result for each item that returned one and succeeded, and it is its own. */
+/** An item that succeeded and returned a result has exactly that one result. */
 async function checkResults({ world, workload, batch }: Scene): Promise<string[]> {
   const results = await world.store.readResults(batch.submission.id, EVERYTHING);
   const byItem = new Map(results.map((result) => [result.item, result]));
@@ -159,7 +159,7 @@ async function checkResults({ world, workload, batch }: Scene): Promise<string[]
   );
 }
 
-/** The engine's own self-check said nothing, and no engine gave up. */
+/** The engine's self-check reported nothing, and no engine gave up. */
 function checkLogs({ world, workload }: Scene): string[] {
   const fatal = workload.options.behaviours.some(({ does }) => does === "stop_worker");
   return world.nodes.flatMap(({ name, life, logs, failure }) => [

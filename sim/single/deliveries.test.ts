@@ -1,4 +1,7 @@
-/** Given-up deliveries: kept once, never lost and never in the way, whatever dies on the way. */
+/**
+ * Deliveries that are given up: each is kept once, never lost, and never blocks the next records,
+ * whichever node dies at whichever call.
+ */
 import { expect, test } from "vitest";
 import { isEnded } from "../../src/core/batch/batch.ts";
 import { sleep } from "../../src/ports/clock.ts";
@@ -10,12 +13,12 @@ import { never, type Node, type Program, World } from "../world.ts";
 
 const LIMIT_MS = 60_000;
 const ATTEMPTS = 2;
-/** The record of each batch that its subscriber never takes. */
+/** The records that the subscriber always refuses. */
 const REFUSED_SEQ = 2;
 
 interface Telling {
   readonly world: World;
-  /** What the handler returned for. */
+  /** Records for which the handler returned. */
   readonly taken: string[];
   readonly refusals: string[];
 }
@@ -34,7 +37,7 @@ async function tell(faults: FaultPlan): Promise<Telling> {
     await sleep(node.clock, 5);
     if (!node.alive) return never();
     (seq === REFUSED_SEQ ? refusals : taken).push(id);
-    if (seq === REFUSED_SEQ) throw new Error("not this one");
+    if (seq === REFUSED_SEQ) throw new Error("refused");
   };
   const program: Program = async (node) => {
     const engine = await startEngine(node);
@@ -70,7 +73,7 @@ const faults: readonly Fault[] = [
 ];
 
 for (const fault of faults) {
-  test(`every record is taken or kept as one letter: ${fault.kind} at every call`, async () => {
+  test(`delivers every record or keeps it as one undelivered event: ${fault.kind} at every call`, async () => {
     for (let number = 1; ; number++) {
       const { world, taken, refusals } = await tell(faultAtCall("n1", number, fault));
       if ((world.nodes[0]?.calls ?? 0) < number) break;
@@ -86,7 +89,8 @@ for (const fault of faults) {
         what,
       ).toEqual(idsOf(true));
       for (const letter of letters) expect(letter.attempts, what).toBe(ATTEMPTS);
-      // A crash forgets the attempts of the delivery that it interrupts, and of no other.
+      // A crash loses the attempt count of the delivery that it interrupts, and of no other
+      // delivery.
       const repeats = refusals.length - letters.length * ATTEMPTS;
       expect(repeats, what).toBeGreaterThanOrEqual(0);
       expect(repeats, what).toBeLessThanOrEqual(fault.kind.startsWith("crash") ? ATTEMPTS : 0);

@@ -25,14 +25,14 @@ function makePlot(changes: Partial<Plot> = {}): Plot {
   };
 }
 
-test("a chunk of 20,000 items is flushed as it goes, and each item runs once", async () => {
+test("flushes a chunk of 20,000 items while it runs, and runs each item once", async () => {
   const { world, workload } = await playRight(makePlot(), "no fault");
   expect(workload.runs).toHaveLength(ITEMS);
   const flushes = world.nodes[0]?.calls ?? 0;
   expect(flushes).toBeGreaterThan(ITEMS / FLUSH_ITEMS / 2);
 });
 
-test("its worker's death repeats what was not flushed, and nothing else", async () => {
+test("repeats only what was not flushed when a worker dies", async () => {
   for (const number of [25, 40]) {
     const faults = faultAtCall(SUBMITTER, number, { kind: "crash_before" });
     let flushed = -1;
@@ -53,7 +53,7 @@ test("its worker's death repeats what was not flushed, and nothing else", async 
     const repeated = workload.runs.length - ITEMS;
     expect(flushed).toBeGreaterThan(0);
     expect(repeated).toBe(ran - flushed);
-    // What ran during one flush, and what was in hand.
+    // What ran during one flush, and what was running at the crash.
     expect(repeated).toBeLessThan(FLUSH_ITEMS * 3);
   }
 });

@@ -1,6 +1,6 @@
 /**
- * The life of one batch in a world: a submitter that is started again when it dies, helpers that
- * only work, faults as the plot says; then everybody closes, and everything is checked.
+ * The history of one batch in a world: a submitter that restarts when it dies, helpers that only
+ * work, and the faults of the plot. At the end all nodes close, and everything is checked.
  */
 import type { Batch } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch/batch.ts";
@@ -21,24 +21,24 @@ export interface Plot extends WorkloadOptions {
   readonly hintLoss?: number;
   /** Nodes beside the submitter. Default 1. */
   readonly helpers?: number;
-  /** How often a crashed node is started again. Default 0. */
+  /** Restarts of a crashed node, at most. Default 0. */
   readonly restarts?: number;
   readonly settings?: Partial<EngineSettings>;
-  /** Looks at the world when a node has died. */
+  /** Called when a node has died. */
   readonly onCrash?: (world: World) => void;
 }
 
 export interface History {
   readonly world: World;
   readonly workload: Workload;
-  /** Null when the submit never arrived. */
+  /** Null if the submit never arrived. */
   readonly batch: Batch | null;
   readonly problems: readonly string[];
 }
 
 export const SUBMITTER = "n1";
 const KEY = "the-batch";
-/** No batch of these worlds needs longer, whatever happens to it. */
+/** No batch of these worlds needs more time, whatever happens to it. */
 const LIMIT_MS = 300_000;
 const RESTART_MAX_MS = 600;
 
@@ -52,7 +52,7 @@ class Play {
   readonly #workload: Workload;
   readonly #witness: Witness;
   readonly #engines = new Map<Node, Engine>();
-  /** Nodes that will be started again. */
+  /** Nodes that will restart. */
   #starting = 0;
 
   constructor(plot: Plot) {
@@ -88,7 +88,7 @@ class Play {
     return { world, workload, batch, problems };
   }
 
-  /** Nobody waits any more, and nothing is left to wait for. */
+  /** No node waits any more, and no call is on its way. */
   get #isOver(): boolean {
     const { living } = this.#world;
     const waits = living.some(({ done, failure }) => !done && failure === null);
@@ -97,7 +97,7 @@ class Play {
     return batches.every(({ state }) => isEnded(state));
   }
 
-  /** A dead submitter's last call may still make a batch. */
+  /** The last call of a dead submitter may still create a batch. */
   get #hasOrphanedCalls(): boolean {
     const { inTransit, store } = this.#world;
     return inTransit > 0 && store.state.batches.size === 0;
@@ -140,14 +140,17 @@ class Play {
   }
 }
 
-/** Plays a batch that must end right, whatever else is expected of it. */
+/** Plays a batch that must end correctly, in addition to the test's own checks. */
 export async function playRight(plot: Plot, what: string): Promise<History> {
   const history = await playBatch(plot);
   if (history.problems.length > 0) throw new Error(describeFailure(plot, what, history));
   return history;
 }
 
-/** What a failing test prints: what was wrong, how to see it again, and the end of the trace. */
+/**
+ * The message of a failing test: the problem, the command that replays it, and the end of the
+ * trace.
+ */
 function describeFailure({ seed }: Plot, what: string, { world, problems }: History): string {
   return [
     `seed ${seed}, ${what}:`,

@@ -1,6 +1,6 @@
 /**
- * What would make a batch hang: leases lost under a living worker, lost wake-ups, sources slower
- * than a lease, engines that are closed in the middle of something.
+ * Situations that could make a batch hang: leases lost by a live worker, lost notifications,
+ * sources slower than a lease, engines that close at a bad moment.
  */
 import { describe, expect, test } from "vitest";
 import { type Batch, type Chunk, countAll, currentStep } from "../../src/adapters/memory/state.ts";
@@ -17,7 +17,7 @@ const SEEDS = Array.from({ length: 8 }, (_, i) => i + 1);
 const succeeding = (items: number): Behaviour[] =>
   Array.from({ length: items }, () => ({ does: "succeed" }));
 
-/** Of the steps that the world's batches are at. */
+/** Of the steps of the world's batches. */
 const listChunks = (world: World): Chunk[] =>
   [...world.store.state.batches.values()].flatMap((batch) => currentStep(batch).chunks);
 
@@ -33,8 +33,8 @@ function makePlot(changes: Partial<Plot>): Plot {
   };
 }
 
-describe("a lease that runs out under a living worker", () => {
-  // Handlers take longer than a lease, and one worker's renewals do not arrive in time at first.
+describe("a lease that runs out while its worker lives", () => {
+  // Handlers take longer than a lease, and at first one worker's renewals do not arrive in time.
   const slow = { itemMaxMs: LEASE_MS * 1.5, timeLimitMs: 60_000 };
   const early = ({ node, number }: { node: string; number: number }): boolean =>
     node === "n1" && number < 100;
@@ -45,7 +45,7 @@ describe("a lease that runs out under a living worker", () => {
     { kind: "late", byMs: LEASE_MS * 2 },
   ] as const) {
     for (const helpers of [0, 1]) {
-      test(`costs nobody an outcome: renewals ${fault.kind}, ${helpers} others`, async () => {
+      test(`loses no outcome: renewals ${fault.kind}, ${helpers} others`, async () => {
         for (const seed of SEEDS) {
           const faults = faultAtVerbs(["renew"], fault, early);
           const plot = makePlot({ ...slow, seed, helpers, faults });
@@ -59,7 +59,7 @@ describe("a lease that runs out under a living worker", () => {
     }
   }
 
-  test("and its late report is refused: what counts is what its successor did", async () => {
+  test("refuses the late report of the old worker: only its successor's counts", async () => {
     let repeated = 0;
     for (const seed of SEEDS) {
       const faults = faultAtVerbs(["renew"], { kind: "refused" }, early);
@@ -72,9 +72,9 @@ describe("a lease that runs out under a living worker", () => {
 });
 
 describe("a guarded run", () => {
-  // A node dies with a chunk in hand; in its second life it cannot renew, and one call is late.
+  // A node dies while it holds a chunk. In its second life it cannot renew, and one call is late.
   for (const byMs of [LEASE_MS - 100, LEASE_MS + 50, LEASE_MS + 1_000]) {
-    test(`starts nothing on a lease that ran out before its announcement was answered: ${byMs} ms late`, async () => {
+    test(`starts nothing on a lease that ran out before the store answered its announcement: ${byMs} ms late`, async () => {
       for (let number = 1; ; number++) {
         const faults: FaultPlan = (call) => {
           if (call.life === 1) return call.number === 30 ? { kind: "crash_before" } : null;
@@ -95,9 +95,9 @@ describe("a guarded run", () => {
   }
 });
 
-describe("a batch that others ended", () => {
+describe("a batch that ended elsewhere", () => {
   for (const guarded of [false, true]) {
-    test(`is left alone as soon as the store says so: ${guarded ? "guarded" : "in bulk"}`, async () => {
+    test(`stops on a worker as soon as the store reports the end: ${guarded ? "guarded" : "in bulk"}`, async () => {
       for (let seed = 1; seed <= 40; seed++) await endFromOutside(seed, guarded);
     });
   }
@@ -124,13 +124,14 @@ async function endFromOutside(seed: number, guarded: boolean): Promise<void> {
   }
   const [batch] = world.store.state.batches.values();
   expect(listChunks(world)[0]?.guarded).toBe(guarded);
-  // At any moment between two waves.
+  // At some moment between two waves.
   const endAt = world.time.nowMs + (seed % 20);
   await world.run(() => world.time.nowMs >= endAt, 100);
   await world.store.fail(batch?.submission.id ?? "", { code: "BUDGET", message: "enough" });
   const failedAt = world.time.nowMs;
   await world.run(() => false, 900);
-  // Carefully each start is asked for, and the answer may be on its way; in bulk a flush tells.
+  // A guarded run announces each start, and that answer may be on its way; a run in bulk learns of
+  // it from a flush.
   const graceMs = guarded ? 5 : (SETTINGS.flushMs as number) + 20;
   const late = workload.runs.filter(({ startedAt }) => startedAt > failedAt + graceMs);
   expect(
@@ -139,7 +140,7 @@ async function endFromOutside(seed: number, guarded: boolean): Promise<void> {
   ).toEqual([]);
 }
 
-test("with every notification lost a batch still ends", async () => {
+test("a batch ends even if every notification is lost", async () => {
   for (const seed of SEEDS) {
     const { world } = await playRight(makePlot({ seed, hintLoss: 1 }), "no hints");
     expect(world.time.elapsedMs).toBeLessThan(60_000);
@@ -148,16 +149,16 @@ test("with every notification lost a batch still ends", async () => {
 
 describe("a source that is slower than a lease", () => {
   for (const supply of ["ranged", "iterable"] as const) {
-    // A slicer that loses its claim to the other, who loses it in turn, would never be done.
+    // Two slicers that take the claim from each other in turn would never finish.
     for (const leases of [1.5, 4]) {
-      test(`is sliced to its end also by two nodes, in ${leases} leases: ${supply}`, async () => {
+      test(`is sliced to its end, even by two nodes, in ${leases} leases: ${supply}`, async () => {
         for (const seed of SEEDS) {
           const sourceMs = (LEASE_MS * leases) / 12;
           const plot = makePlot({ seed, supply, chunkSize: 1, sourceMs, timeLimitMs: 60_000 });
           const { world } = await playRight(plot, "slow slicing");
           const { elapsedMs } = world.time;
           expect(elapsedMs, `seed ${seed}`).toBeLessThan(LEASE_MS * leases + 15_000);
-          // Whoever does not slice asks now and then whether it must, and not all the time.
+          // A node that does not slice asks only now and then whether it must.
           const calls = world.nodes[1]?.calls ?? 0;
           expect(calls, `seed ${seed}`).toBeLessThan(60 + elapsedMs / 50);
         }
@@ -165,7 +166,7 @@ describe("a source that is slower than a lease", () => {
     }
   }
 
-  test("is read by whoever leased it: the lease is renewed meanwhile", async () => {
+  test("is read by the worker that leased it, which renews the lease meanwhile", async () => {
     for (const seed of SEEDS) {
       const plot = makePlot({ seed, readMs: LEASE_MS * 1.5, timeLimitMs: 60_000 });
       const { world, workload } = await playRight(plot, "slow reading");
@@ -186,7 +187,7 @@ describe("closing", () => {
     concurrency: 2,
   };
 
-  /** Starts an engine on a first node, and tells it to close when `when` holds. */
+  /** Starts an engine on a first node, and closes it when `when` holds. */
   async function closeWhen(
     world: World,
     workload: Workload,
@@ -215,7 +216,7 @@ describe("closing", () => {
     expect(await world.run(() => batch?.state === "succeeded", 60_000)).toBe(true);
   }
 
-  test("in the middle of a chunk gives the rest back, with no attempt burned", async () => {
+  test("in the middle of a chunk gives the rest back, with no attempt counted", async () => {
     const world = new World({ seed: 1 });
     const workload = new Workload(world, { ...BUSY, itemMaxMs: 100 });
     await closeWhen(world, workload, () => workload.runs.length === 5);
@@ -228,11 +229,11 @@ describe("closing", () => {
     await finish(world, workload);
     expect(workload.runs.slice(ran).every(({ attempt }) => attempt === 1)).toBe(true);
     expect(workload.runs).toHaveLength(20);
-    // At once, not when a lease has run out.
+    // At once, not only when a lease has run out.
     expect(workload.runs[ran]?.startedAt).toBeLessThan(before + LEASE_MS / 2);
   });
 
-  test("in the middle of a guarded run is done when its wave is", async () => {
+  test("in the middle of a guarded run ends after the current wave", async () => {
     const world = new World({ seed: 1 });
     const workload = new Workload(world, { ...BUSY, itemMaxMs: 100 });
     const victim = world.boot("n0", async (self) => {

@@ -1,4 +1,7 @@
-/** A batch that stays open while its producer adds to it: back-pressure, sealing, and its death. */
+/**
+ * A batch that stays open while its producer adds items: back-pressure, sealing, the producer's
+ * death.
+ */
 import { describe, expect, test } from "vitest";
 import { type Batch, countAll, currentStep } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch/batch.ts";
@@ -21,13 +24,13 @@ interface Produced {
   readonly world: World;
   readonly workload: Workload;
   readonly batch: Batch | null;
-  /** Items whose `add` returned. */
+  /** Items whose `add` has returned. */
   readonly acknowledged: number;
   readonly sealed: boolean;
   readonly pendingMax: number;
 }
 
-/** A producer that also works, and a node that only works. */
+/** A node that produces and works, and a node that only works. */
 async function produce(faults: FaultPlan, seed = 1): Promise<Produced> {
   const world = new World({ seed, faults });
   const workload = new Workload(world, {
@@ -77,7 +80,7 @@ function readBatch(world: World): Batch | null {
   return world.store.state.batches.values().next().value ?? null;
 }
 
-/** The items that the batch owns, in order. */
+/** The items of the batch, in order. */
 function readOwned(batch: Batch): number[] {
   return currentStep(batch).chunks.flatMap(({ manifest, start, end }) =>
     Array.from(
@@ -101,17 +104,17 @@ describe("an open batch", () => {
     expect(await checkRecords({ world, workload, batch: batch as Batch })).toEqual([]);
   });
 
-  test("makes its producer wait while too much is unfinished", async () => {
+  test("makes its producer wait while too many items are unfinished", async () => {
     for (const seed of [1, 2, 3, 4, 5]) {
       const { pendingMax } = await produce(noFaults, seed);
-      // One add may start while there is room for a single item.
+      // One `add` may begin while there is room for a single item.
       expect(pendingMax).toBeLessThan(ADD_AHEAD + PER_ADD);
       expect(pendingMax).toBeGreaterThanOrEqual(ADD_AHEAD - PER_ADD);
     }
   });
 
   for (const kind of ["lost_reply", "refused"] as const satisfies readonly Fault["kind"][]) {
-    test(`has every item once, though one call after the other is ${kind}`, async () => {
+    test(`has every item once, although call after call is ${kind}`, async () => {
       await everyCall({ kind }, ({ batch }, what) => {
         expect(batch?.state, what).toBe("succeeded");
         expect(readOwned(batch as Batch), what).toEqual(firstItems(ITEMS));
@@ -119,7 +122,7 @@ describe("an open batch", () => {
     });
   }
 
-  test("takes the items of two producers once each, though the calls of one are repeated", async () => {
+  test("takes the items of two producers once each, although the calls of one are repeated", async () => {
     for (let number = 1; ; number++) {
       const world = new World({
         seed: number,
@@ -155,7 +158,7 @@ describe("an open batch", () => {
   });
 
   for (const kind of ["crash_before", "crash_after"] as const) {
-    test(`whose producer dies unsealed is ended by its deadline: ${kind} at every call`, async () => {
+    test(`whose producer dies before sealing is ended by its deadline: ${kind} at every call`, async () => {
       await everyCall({ kind }, ({ batch, acknowledged, sealed, world }, what) => {
         if (batch === null) return;
         const owned = readOwned(batch);
@@ -171,7 +174,7 @@ describe("an open batch", () => {
         expect(batch.state, what).toBe("expired");
         expect(batch.reason?.code, what).toBe("SEAL_DEADLINE");
         expect(batch.endedAt, what).toBeGreaterThanOrEqual(batch.submittedAt + SEAL_WITHIN_MS);
-        // What was added had all the time in the world to run.
+        // Items that were added had ample time to run.
         expect(countAll(batch).succeeded, what).toBe(
           batch.state === "expired" ? owned.length : ITEMS,
         );

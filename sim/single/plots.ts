@@ -60,7 +60,7 @@ export function drawPlot(seed: number): Plot {
     late: some(late),
     late_reply: some(late_reply),
   };
-  // A node is worth a poison item only where others can go on without it.
+  // A node may die of a poison item only where other nodes can continue.
   const kinds = random.next() < 0.2 ? [...oneOfEach, { does: "kill" } as const] : oneOfEach;
   return makePlot({
     seed,

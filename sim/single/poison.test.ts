@@ -1,4 +1,4 @@
-/** Items that kill their node whenever they are run: they are found, and nobody else is blamed. */
+/** Items that kill their node on every run: the engine finds them, and blames no other item. */
 import { describe, expect, test } from "vitest";
 import { type Batch, countAll } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch/batch.ts";
@@ -50,7 +50,7 @@ describe("an item that kills its node every time it starts", () => {
     ["in the last chunk", { chunkSize: 5 }],
     ["handled a chunk at a time", { byChunk: true, chunkSize: 6 }],
   ] as const satisfies [string, Partial<Plot>][]) {
-    test(`is a dead letter after exactly 3 deaths, and all others succeed: ${what}`, async () => {
+    test(`becomes a dead letter after exactly 3 deaths, and all others succeed: ${what}`, async () => {
       for (const seed of SEEDS) {
         const plot = makePlot(12, [7], { ...changes, seed });
         const history = await playRight(plot, what);
@@ -72,7 +72,7 @@ describe("an item that kills its node every time it starts", () => {
         { item: 13, code: "POISON", deaths: 3 },
       ]);
       expect(countAll(history.batch as Batch)).toMatchObject({ succeeded: 16, failed: 2 });
-      // Each death beyond the first that both share is one of theirs.
+      // Two deaths are shared; each further death belongs to one of the two items.
       expect(countDeaths(history), `seed ${seed}`).toBeLessThanOrEqual(6);
     }
   });
@@ -90,7 +90,7 @@ describe("an item that kills its node every time it starts", () => {
   });
 
   for (const nodes of [["n1"], ["n1", "n2"]]) {
-    test(`costs another pipeline of the same engine nothing: ${nodes.length} nodes`, async () => {
+    test(`has no effect on another pipeline of the same engine: ${nodes.length} nodes`, async () => {
       for (const seed of SEEDS) await playTwoPipelines(seed, nodes);
     });
   }

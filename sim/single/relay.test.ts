@@ -1,4 +1,4 @@
-/** Subscribers: every record reaches them at least once and in order, whatever dies on the way. */
+/** Subscribers: every record reaches them at least once and in order, whichever node dies. */
 import { expect, test } from "vitest";
 import { isEnded } from "../../src/core/batch/batch.ts";
 import { sleep } from "../../src/ports/clock.ts";
@@ -10,7 +10,7 @@ import { never, type Node, type Program, World } from "../world.ts";
 
 interface Delivery {
   readonly id: string;
-  /** The handler returned. */
+  /** True after the handler returned. */
   done: boolean;
 }
 
@@ -32,7 +32,7 @@ async function relay(
     const delivery: Delivery = { id, done: false };
     deliveries.push(delivery);
     await sleep(node.clock, 5);
-    // A handler that fails the first time: the next record must wait for it.
+    // The handler fails the first time: the next record must wait for this one.
     if (seq === 2 && deliveries.filter((one) => one.id === id).length === 1) {
       throw new Error("not now");
     }
@@ -77,14 +77,15 @@ for (const fault of faults) {
       const taken = deliveries.filter(({ done }) => done).map(({ id }) => id);
       const what = `${fault.kind} at call ${number}`;
       expect([...new Set(taken)], what).toEqual(ids);
-      // Two records are refused once each; a crash repeats what was not saved, and no more.
+      // Two records are refused once each; a crash repeats only deliveries whose position was not
+      // saved.
       const repeats = deliveries.length - ids.length;
       expect(repeats, what).toBeLessThanOrEqual(fault.kind.startsWith("crash") ? 4 : 2);
     }
   });
 }
 
-test("records that were written while nobody listened are delivered to a new subscriber", async () => {
+test("a new subscriber gets the records that were written before it existed", async () => {
   const world = new World({ seed: 1 });
   const workload = new Workload(world, {
     behaviours: [{ does: "succeed" }],
@@ -107,7 +108,7 @@ test("records that were written while nobody listened are delivered to a new sub
   expect(heard).toEqual(records.map(({ type }) => type));
 });
 
-test("a subscriber that moves from one engine to another gets nothing twice when nothing fails", async () => {
+test("a subscriber that moves to another engine gets nothing twice if nothing fails", async () => {
   for (let seed = 1; seed <= 40; seed++) {
     const world = new World({ seed });
     const workload = new Workload(world, {

@@ -1,7 +1,7 @@
 /**
- * Slicing that is cut short at every call, or whose every call is repeated, refused or late: the
- * plan has no gap and no repeat, and holds every item. Enough chunks that the plan takes several
- * commits; nothing of it is run.
+ * Slicing that is interrupted at every call, or whose every call is repeated, refused or late: the
+ * plan has no gap and no repeat, and has every item. There are enough chunks for several commits;
+ * nothing runs.
  */
 import { expect, test } from "vitest";
 import { type Batch, currentStep } from "../../src/adapters/memory/state.ts";
@@ -12,7 +12,7 @@ import { startEngine } from "../start-engine.ts";
 import { type Item, type Supply, Workload } from "./workload.ts";
 import { type Program, World } from "../world.ts";
 
-/** A plan is committed a thousand chunks at a time. */
+/** A commit plans a thousand chunks. */
 const ITEMS = 2_345;
 const LIMIT_MS = 60_000;
 
@@ -21,13 +21,13 @@ const faults: readonly Fault[] = [
   { kind: "crash_after" },
   { kind: "lost_reply" },
   { kind: "refused" },
-  // Longer than a claim lasts: a slicer that was taken for dead comes back.
+  // Longer than a claim lasts: a slicer that was considered dead comes back.
   { kind: "late", byMs: 3_000 },
 ];
 
 for (const supply of ["ranged", "iterable", "handed_over"] as const satisfies readonly Supply[]) {
   for (const fault of faults) {
-    test(`${fault.kind} at every call while slicing, items ${supply}: no gap and no repeat`, async () => {
+    test(`${fault.kind} at every call while slicing, items ${supply}: the plan has no gap and no repeat`, async () => {
       for (let number = 1; ; number++) {
         const { world, batch } = await slice(supply, number, fault);
         const first = world.nodes[0];
@@ -41,7 +41,7 @@ for (const supply of ["ranged", "iterable", "handed_over"] as const satisfies re
   }
 }
 
-/** Until the plan is complete, or there is no batch and nobody left to submit one. */
+/** Until the plan is complete, or until there is no batch and no node left to submit one. */
 async function slice(
   supply: Supply,
   number: number,
@@ -68,7 +68,7 @@ async function slice(
     },
   });
   world.boot("n1", submit);
-  // Another that would take over, were the first one gone for longer than its claim.
+  // A second node takes over if the first is gone for longer than its claim.
   world.boot("n2", async (node) => {
     const engine = await startEngine(node, { work: false });
     if (supply === "handed_over") return;
@@ -84,7 +84,7 @@ function readBatch(world: World): Batch | null {
   return world.store.state.batches.values().next().value ?? null;
 }
 
-/** The items in the order in which they were planned. */
+/** The items in the order of the plan. */
 function readPlan(batch: Batch): number[] {
   return currentStep(batch).chunks.flatMap(({ start, end, locator, manifest }) => {
     if (manifest !== null) return [(readManifest(manifest).at(0) as Item).n];

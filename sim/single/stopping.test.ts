@@ -1,6 +1,6 @@
 /**
- * Stopping a batch while its workers cannot hear of it: what a cancel and a pause promise holds
- * with every word about them lost, refused or late.
+ * Stops a batch while its workers cannot learn of it: cancel and pause keep their promises even if
+ * every notification and answer about them is lost, refused or late.
  */
 import { describe, expect, test } from "vitest";
 import { type Batch, countAll, currentStep, hasLeases } from "../../src/adapters/memory/state.ts";
@@ -19,18 +19,18 @@ interface Stopped {
   readonly world: World;
   readonly workload: Workload;
   readonly batch: Batch;
-  /** When the act was committed. */
+  /** Time at which the act was committed. */
   readonly stoppedAt: number;
 }
 
 interface StopPlot {
   readonly seed: number;
   readonly faults?: FaultPlan;
-  /** The first worker dies before: its chunk is run guarded. */
+  /** The first worker dies earlier, so its chunk runs guarded. */
   readonly guarded?: boolean;
   readonly behaviour?: Behaviour;
   readonly itemMaxMs?: number;
-  /** Default all items in one. */
+  /** Default: all items in one chunk. */
   readonly chunkSize?: number;
   readonly settings?: Partial<EngineSettings>;
   readonly stop: (world: World, id: string) => Promise<unknown>;
@@ -92,7 +92,7 @@ describe("a cancel", () => {
 
   for (const fault of deaf) {
     for (const guarded of [false, true]) {
-      test(`that no worker hears of (${fault.kind}) ends its batch, and nothing starts after it: ${guarded ? "guarded" : "in bulk"}`, async () => {
+      test(`ends its batch and starts nothing afterwards when no worker learns of it (${fault.kind}): ${guarded ? "guarded" : "in bulk"}`, async () => {
         for (let seed = 1; seed <= 20; seed++) {
           const faults = faultAtVerbs(["readStops"], fault);
           const plot = { seed, faults, guarded, itemMaxMs: 60, stop: cancel("now") };
@@ -106,7 +106,7 @@ describe("a cancel", () => {
     }
   }
 
-  test("is not outlived by a worker whose look for it is late and whose renewals are answered", async () => {
+  test("stops a worker whose stop poll is late and whose renewals are answered", async () => {
     for (let seed = 1; seed <= 20; seed++) {
       let isCancelled = false;
       let looks = 0;
@@ -125,7 +125,7 @@ describe("a cancel", () => {
     }
   });
 
-  test("at once is over soon, with what ran counted", async () => {
+  test(`with mode "now" ends soon, and counts what ran`, async () => {
     for (let seed = 1; seed <= 20; seed++) {
       const stopped = await stopInTheMiddle({ seed, stop: cancel("now") });
       const endedAt = await runToItsEnd(stopped);
@@ -141,7 +141,7 @@ describe("a cancel", () => {
     }
   });
 
-  test("that drains lets the chunks in hand finish", async () => {
+  test("that drains lets running chunks finish", async () => {
     const stopped = await stopInTheMiddle({ seed: 3, stop: cancel("drain") });
     await runToItsEnd(stopped);
     expect(stopped.batch.state).toBe("cancelled");
@@ -154,7 +154,8 @@ describe("a cancel", () => {
       const stopped = await stopInTheMiddle({ seed, behaviour, stop: cancel("now") });
       const endedAt = await runToItsEnd(stopped);
       const { workload, batch, stoppedAt } = stopped;
-      // Seen by the poll, told, waited for, given up on with a later look.
+      // The poll sees it, the signal goes out, the grace time passes, and a later poll abandons the
+      // handlers.
       expect(endedAt - stoppedAt, `seed ${seed}`).toBeLessThan(500 + CANCEL_MS + 700);
       expect(batch.state).toBe("cancelled");
       const running = workload.runs.map(({ item }) => item);
@@ -162,7 +163,7 @@ describe("a cancel", () => {
     }
   });
 
-  test("gives handlers the time that they are said to have", async () => {
+  test("gives handlers the whole grace time", async () => {
     for (let seed = 1; seed <= 5; seed++) {
       const settings = { cancelMs: 2_000, leaseMs: 10_000, renewMs: 3_000 };
       const plot = { seed, settings, itemMaxMs: 1_500, stop: cancel("now") };
@@ -175,7 +176,7 @@ describe("a cancel", () => {
     }
   });
 
-  test("whose handlers heed the signal abandons nobody", async () => {
+  test("abandons no handler that obeys the signal", async () => {
     const behaviour = { does: "hang", times: 9, heedsSignal: true } as const;
     const stopped = await stopInTheMiddle({ seed: 2, behaviour, stop: cancel("now") });
     const endedAt = await runToItsEnd(stopped);
@@ -185,7 +186,7 @@ describe("a cancel", () => {
   });
 });
 
-test("a batch that ended otherwise is let go of within a second, long before a renewal", async () => {
+test("a worker drops a batch that ended elsewhere within a second, long before a renewal", async () => {
   for (let seed = 1; seed <= 5; seed++) {
     const { world, workload } = await stopInTheMiddle({
       seed,
@@ -205,7 +206,7 @@ describe("a pause", () => {
       world.store.pause({ scope: "batch", name, mode, ...ACT });
 
   for (const guarded of [false, true]) {
-    test(`at once gives back what runs, and no try is counted: ${guarded ? "guarded" : "in bulk"}`, async () => {
+    test(`with mode "now" gives back running items, and counts no try: ${guarded ? "guarded" : "in bulk"}`, async () => {
       for (let seed = 1; seed <= 10; seed++) {
         const stopped = await stopInTheMiddle({ seed, guarded, stop: pause("now") });
         const { world, workload, batch, stoppedAt } = stopped;
@@ -223,7 +224,7 @@ describe("a pause", () => {
     });
   }
 
-  test("gives back also what waits in a worker's hands, and it runs when the pause is over", async () => {
+  test("gives back items that wait in a worker, and they run after the resume", async () => {
     for (let seed = 1; seed <= 10; seed++) {
       const settings = { leaseTargetMs: 1_000 };
       const plot = { seed: seed + 20, chunkSize: 1, settings, stop: pause("now") };
@@ -239,7 +240,7 @@ describe("a pause", () => {
     }
   });
 
-  test("that drains lets the chunks in hand finish", async () => {
+  test("that drains lets running chunks finish", async () => {
     const { world, workload, batch } = await stopInTheMiddle({ seed: 4, stop: pause("drain") });
     expect(await world.run(() => !hasLeases(batch), 30_000)).toBe(true);
     expect(workload.runs).toHaveLength(ITEMS);
@@ -247,7 +248,7 @@ describe("a pause", () => {
   });
 });
 
-test("stopping one batch leaves the handlers of another alone", async () => {
+test("stopping one batch does not affect the handlers of another", async () => {
   const world = new World({ seed: 1 });
   const workload = new Workload(world, {
     behaviours: Array.from({ length: 2 }, () => ({ does: "hang", times: 9, heedsSignal: false })),

@@ -1,6 +1,7 @@
 /**
- * Watches a world while it runs: what must hold at every commit and at every start of a handler.
- * It collects what it sees instead of throwing, as a throw would be taken for a handler's own.
+ * Watches a world while it runs, for what must hold at every commit and at every start of a
+ * handler. It collects problems instead of throwing, because the engine would take an exception for
+ * the handler's own.
  */
 import { type Batch, type Chunk, currentStep } from "../../src/adapters/memory/state.ts";
 import { getOutcome, PENDING } from "../../src/core/items/outcome-map.ts";
@@ -18,7 +19,7 @@ export class Witness implements WorldListener, RunListener {
   readonly problems: string[] = [];
   readonly #world: World;
   readonly #workload: Workload;
-  /** Who was granted each chunk last. */
+  /** The last grant of each chunk. */
   readonly #holders = new Map<string, Node>();
 
   constructor(world: World, workload: Workload) {
@@ -35,7 +36,10 @@ export class Witness implements WorldListener, RunListener {
     for (const batch of this.#world.store.state.batches.values()) this.#recount(batch);
   }
 
-  /** A suspect that is found started on a node that another item killed would be convicted for it. */
+  /**
+   * A suspect that had started on a node that another item killed could be convicted for that
+   * death.
+   */
   onCrash(node: Node, killer: Killer): void {
     if (killer === "fault") return;
     const running = this.#workload.runs.filter((run) => run.node === node && run.end === null);
@@ -48,12 +52,13 @@ export class Witness implements WorldListener, RunListener {
         const blamed = [...tracked.values()].filter(
           ({ started, deaths }) => started && mustRunAlone(deaths) && !runs,
         );
-        for (const { index } of blamed) this.#say(`item ${start + index} is blamed for another`);
+        for (const { index } of blamed)
+          this.#say(`item ${start + index} is blamed for the death of another`);
       }
     }
   }
 
-  /** Conservation, at every instant: the counters add up, and are what the maps say. */
+  /** Conservation at every instant: the counters add up, and equal what the maps say. */
   #recount({ submission, steps }: Batch): void {
     for (const step of steps) {
       const problem = describeMiscount(step);
@@ -61,7 +66,10 @@ export class Witness implements WorldListener, RunListener {
     }
   }
 
-  /** A handler starts only under a live lease of its own node, on an item that is due and not done. */
+  /**
+   * A handler starts only under a live lease of its own node, on an item that is due and has no
+   * outcome.
+   */
   onStart(run: Run, context: RunContext): void {
     const who = `${run.node.name}.${run.node.life}`;
     const what = `${who} starts item ${run.item}`;
@@ -81,7 +89,7 @@ export class Witness implements WorldListener, RunListener {
       this.#say(`${what} without a live lease`);
     }
     if (this.#holders.get(`${context.batch}/${at}`) !== run.node) {
-      this.#say(`${what}, which is somebody else's`);
+      this.#say(`${what}, which another node holds`);
     }
     if (context.fence !== chunk.fence) this.#say(`${what} with an old fence`);
     this.#checkHistory(what, chunk, position, run.attempt);

@@ -1,6 +1,6 @@
 /**
- * What the items of a world's batch do when they are run, the pipeline that runs them, and a log of
- * every run, to be held against what the store says.
+ * What the items of a world's batch do when they run, the pipeline that runs them, and a log of
+ * every run, which is compared with the store.
  */
 import { FatalError, PermanentError, TransientError } from "../../src/core/base/errors.ts";
 import { sleep } from "../../src/ports/clock.ts";
@@ -26,11 +26,11 @@ export type Behaviour =
   | { readonly does: "refuse" }
   /** Fails the first few times. */
   | { readonly does: "stumble"; readonly times: number }
-  /** Takes for ever the first few times, whether it is told to stop or not. */
+  /** Hangs the first few times, whether its signal is set or not. */
   | { readonly does: "hang"; readonly times: number; readonly heedsSignal: boolean }
-  /** Kills its node whenever it is run. */
+  /** Kills its node on every run. */
   | { readonly does: "kill" }
-  /** Says once that its worker cannot go on. */
+  /** Reports once that its worker cannot continue. */
   | { readonly does: "stop_worker" };
 
 export interface Run {
@@ -38,7 +38,7 @@ export interface Run {
   readonly item: number;
   readonly attempt: number;
   readonly startedAt: number;
-  /** How the handler ended; null when it never did. */
+  /** The handler's ending; null if it never ended. */
   end: "returned" | "threw" | null;
 }
 
@@ -48,7 +48,7 @@ export interface Item {
 
 export type Supply = "ranged" | "iterable" | "handed_over";
 
-/** What a run of an item is told, whether by itself or with its chunk. */
+/** The context of an item's run, whether alone or with its chunk. */
 export type RunContext = Pick<ItemContext, "batch" | "index" | "attempt" | "fence" | "signal">;
 
 export interface WorkloadOptions {
@@ -60,11 +60,11 @@ export interface WorkloadOptions {
   readonly supply: Supply;
   readonly chunkSize: number;
   readonly concurrency: number;
-  /** How long an item runs at most, if it does not hang. Default 20. */
+  /** The longest run of an item that does not hang. Default 20. */
   readonly itemMaxMs?: number;
-  /** How long a source takes for each slice or item. Default 1. */
+  /** Time that a source takes for each slice or item. Default 1. */
   readonly sourceMs?: number;
-  /** How long a ranged source takes to read slices again. Default 1. */
+  /** Time that a ranged source takes to read a slice again. Default 1. */
   readonly readMs?: number;
   readonly attempts?: number;
   readonly timeLimitMs?: number;
@@ -83,7 +83,7 @@ export class Workload {
   readonly options: WorkloadOptions;
   readonly runs: Run[] = [];
   readonly listeners: RunListener[] = [];
-  /** The most handlers that ran at once in any life of a node. */
+  /** The most handlers that ran at the same time in any life of a node. */
   crowdMax = 0;
   readonly #active = new Map<Node, number>();
   readonly #world: World;
@@ -97,7 +97,7 @@ export class Workload {
     return this.options.behaviours.map((_, n) => ({ n }));
   }
 
-  /** The pipeline as this node has it: its handlers die with the node. */
+  /** The pipeline on this node: its handlers die with the node. */
   makePipeline(node: Node): Pipeline<Item, string> {
     const { name = "work", chunkSize, concurrency, supply, byChunk = false } = this.options;
     const { attempts = ATTEMPTS, timeLimitMs = ITEM_TIME_LIMIT_MS, maxRedrives = 0 } = this.options;
@@ -125,7 +125,7 @@ export class Workload {
     return definePipeline<Item, unknown>({ ...definition, source });
   }
 
-  /** All items of a chunk side by side; each answers for itself. */
+  /** Runs all items of a chunk side by side; each has its own outcome. */
   #processChunk(
     node: Node,
     items: readonly ChunkItem<Item>[],
@@ -168,7 +168,7 @@ export class Workload {
     );
   }
 
-  /** A handler that ignores its signal counts no longer once the engine may have given up on it. */
+  /** A handler that ignores its signal no longer counts once the engine may have abandoned it. */
   #enter(node: Node): () => void {
     const { timeLimitMs = ITEM_TIME_LIMIT_MS } = this.options;
     const active = (this.#active.get(node) ?? 0) + 1;
@@ -192,7 +192,7 @@ export class Workload {
   ): Promise<unknown> {
     const { itemMaxMs = 20 } = this.options;
     const tookMs = Math.floor(this.#world.random.next() * (itemMaxMs + 1));
-    // Some handlers are done within the same turn.
+    // Some handlers end within the same turn.
     if (tookMs > 0) await sleep(node.clock, tookMs);
     switch (behaviour.does) {
       case "succeed":

@@ -1,6 +1,6 @@
 /**
- * One small batch with an item of every kind, in a world in which one call after the other goes
- * wrong, and then in worlds where anything may. Whatever happens, it must end right.
+ * One small batch with an item of every kind, first in worlds where one call after the other fails,
+ * then in worlds where anything may fail. The batch must always end correctly.
  */
 import { describe, expect, test } from "vitest";
 import { type Batch, countAll } from "../../src/adapters/memory/state.ts";
@@ -10,7 +10,7 @@ import { playBatch, playRight, type Plot, SUBMITTER } from "./history.ts";
 import { drawPlot, makePlot, oneOfEach, ROUGH } from "./plots.ts";
 import type { Supply } from "./workload.ts";
 
-/** Set to look at one seed alone. */
+/** Set this to play one seed only. */
 const replayed = process.env["SLUICE_SEED"];
 const SEEDS = Number(process.env["SLUICE_SEEDS"] ?? 300);
 const CALLS_MAX = 400;
@@ -25,7 +25,7 @@ describe("one seed is one history", () => {
     expect(await play(7)).not.toBe(await play(8));
   });
 
-  test("without a fault every item comes to its own end, and each runs as often as it must", async () => {
+  test("without a fault every item gets its own outcome, and runs as often as its behaviour says", async () => {
     const { batch, workload } = await playRight(makePlot(), "no fault");
     expect(batch?.state).toBe("completed_with_errors");
     expect(countAll(batch as Batch)).toMatchObject({
@@ -49,7 +49,7 @@ describe("one seed is one history", () => {
         wait.push((starts[at + 1] as number) - (starts[at] as number));
       }
     }
-    // The ceilings are 50, 100 and 200 ms, and the jitter is full: half of that on average.
+    // The ceilings are 50, 100 and 200 ms, and jitter is full: on average half of that.
     const [first = 0, second = 0, third = 0] = waits.map(
       (wait) => wait.reduce((sum, ms) => sum + ms, 0) / wait.length,
     );
@@ -59,7 +59,7 @@ describe("one seed is one history", () => {
   });
 });
 
-describe("one call after the other goes wrong", () => {
+describe("one call after the other fails", () => {
   const supplies: readonly Supply[] = ["ranged", "iterable", "handed_over"];
   const faults: readonly Fault[] = [
     { kind: "crash_before" },
@@ -71,7 +71,7 @@ describe("one call after the other goes wrong", () => {
 
   for (const supply of supplies) {
     for (const fault of faults) {
-      test(`${fault.kind} at every call of the submitter, items ${supply}: the batch ends right`, async () => {
+      test(`${fault.kind} at every call of the submitter, items ${supply}: the batch ends correctly`, async () => {
         await faultEveryCall(fault, (faults) => makePlot({ supply, faults, restarts: 1 }));
       });
     }
@@ -79,7 +79,7 @@ describe("one call after the other goes wrong", () => {
 
   for (const supply of ["ranged", "iterable"] as const) {
     for (const kind of ["crash_before", "crash_after"] as const) {
-      test(`${kind} at every call of a submitter that never comes back, items ${supply}: the other node ends the batch`, async () => {
+      test(`${kind} at every call of a submitter that never restarts, items ${supply}: the other node ends the batch`, async () => {
         await faultEveryCall({ kind }, (faults) => makePlot({ supply, faults }));
       });
     }
@@ -94,7 +94,7 @@ async function faultEveryCall(fault: Fault, plotWith: (faults: FaultPlan) => Plo
     const { world, batch } = await playRight(plot, what);
     const first = world.nodes.find(({ name }) => name === SUBMITTER);
     if ((first?.calls ?? 0) < number) return;
-    // With one fault in all, no item can lose a try that it needed.
+    // With only one fault, no item can lose a try that it needs.
     if (batch !== null) {
       expect(countAll(batch), what).toMatchObject({ succeeded: 9, failed: 2 });
     }
@@ -102,8 +102,8 @@ async function faultEveryCall(fault: Fault, plotWith: (faults: FaultPlan) => Plo
   throw new Error(`a run has more than ${CALLS_MAX} calls`);
 }
 
-describe("anything may go wrong", () => {
-  test(`${replayed === undefined ? SEEDS : 1} seeds of mixed faults: every batch ends right`, async () => {
+describe("any call may fail", () => {
+  test(`${replayed === undefined ? SEEDS : 1} seeds of mixed faults: every batch ends correctly`, async () => {
     const seeds =
       replayed === undefined ? Array.from({ length: SEEDS }, (_, i) => i + 1) : [Number(replayed)];
     for (const seed of seeds) await playRight(drawPlot(seed), "mixed faults");

@@ -1,7 +1,7 @@
 /**
- * How often each fault has met each state: a fault that never happens in some state proves nothing
- * about it. Tables: faults of calls by what was called, happenings by the phases that batches
- * were in, acts by the phase of the batch that they were aimed at, and what was there to be judged.
+ * Counts how often each fault met each state: a fault that never happens in some state proves
+ * nothing about that state. It has four tables: faults of calls by verb, happenings by the phases
+ * of the batches, acts by the phase of their batch, and how much the checkers judged.
  */
 import { type Batch, currentStep, findPause, type State } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch/batch.ts";
@@ -25,14 +25,14 @@ export const PHASES = [
 ] as const;
 export type Phase = (typeof PHASES)[number];
 
-/** What items do to their nodes is a happening, too. */
+/** Items that kill or freeze their node count as happenings, too. */
 const DEEDS = ["kill", "murder", "stop_worker", "hang"] as const;
 
-/** Calls that these worlds do not make, with the reason. */
+/** Verbs that these worlds do not call, with the reason. */
 const UNCALLED: Readonly<Record<string, string>> = {
-  fail: "no source of these worlds fails for good; test/integration has those that do",
-  readLoad: "nobody scales the workers of these worlds; test/conformance has who asks for it",
-  forgetReader: "no subscriber of these worlds leaves for good",
+  fail: "no source of these worlds fails for good; test/integration has such sources",
+  readLoad: "these worlds do not scale their workers; test/conformance covers it",
+  forgetReader: "no subscriber of these worlds is removed",
 };
 
 /** Cells that cannot be filled, with the reason. */
@@ -49,7 +49,7 @@ export class Coverage {
     for (const [cell, times] of cells) this.add(cell, times);
   }
 
-  /** Counts what happens on a stage. */
+  /** Counts what happens in a play. */
   watch(stage: Stage): void {
     const { state } = stage.world.store;
     stage.world.listeners.push({

@@ -1,4 +1,4 @@
-/** Plays many seeds in several processes, and adds up what they met. */
+/** Plays many seeds in several processes, and adds up their coverage. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -31,7 +31,7 @@ export interface Totals {
 export interface SwarmOptions {
   readonly seeds: readonly number[];
   readonly jobs: number;
-  /** No more seeds are begun after so many failures. */
+  /** After this many failures no more seeds begin. */
   readonly failuresMax: number;
   readonly onReport: (report: SeedReport) => void;
 }
@@ -84,7 +84,7 @@ async function runProcess(
   }
 }
 
-/** A process that dies has met something that no checker caught. */
+/** A process that dies found something that no checker caught. */
 async function hear(child: ChildProcess, seed: number): Promise<SeedReport> {
   const gone = new AbortController();
   const { signal } = gone;

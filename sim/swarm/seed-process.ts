@@ -1,8 +1,9 @@
-/** Plays the seeds that its parent sends, one after the other, and answers what came of each. */
+/** Plays the seeds that its parent sends, one after the other, and returns each result. */
 import { playSeed } from "../play-seed.ts";
 import type { SeedReport } from "./play-seeds.ts";
 
-// Nobody reads the stacks of errors that are part of the play, and they cost a tenth of the time.
+// Stacks of the errors that a play throws on purpose are never read, and they cost a tenth of the
+// time.
 Error.stackTraceLimit = 0;
 
 process.on("message", ({ seed }: { seed: number }) => {

@@ -1,13 +1,13 @@
 /**
- * Makes a failure small: leaves out batches, acts, happenings, faults and items as long as the same
- * promise stays broken. Half of them at first, then smaller parts, as delta debugging does.
+ * Reduces a failure: leaves out batches, acts, happenings, faults and items while the same promise
+ * stays broken. It begins with halves and goes on with smaller parts, as delta debugging does.
  */
 import { playSeed } from "../play-seed.ts";
 import { type Cut, WHOLE } from "../traffic/cut.ts";
 import { drawHour } from "../traffic/draw-hour.ts";
 import { hasLimits } from "../traffic/draw-limits.ts";
 
-/** Plays that a failure is worth. */
+/** The largest number of plays for one failure. */
 const PLAYS_MAX = 250;
 
 export interface Shrunk {
@@ -15,7 +15,7 @@ export interface Shrunk {
   readonly plays: number;
 }
 
-/** The promise that a problem says is broken. */
+/** The promise that a problem names. */
 export function readPromise(problem: string): string {
   return problem.split(":")[0] ?? problem;
 }
@@ -78,7 +78,7 @@ async function leaveOut(
   return kept;
 }
 
-/** Batches with fewer items. */
+/** The same batches with fewer items. */
 async function shorten(cut: Cut, breaks: (cut: Cut) => Promise<boolean>): Promise<Cut> {
   let kept = cut;
   for (const key of cut.errands ?? []) {

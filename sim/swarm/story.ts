@@ -1,7 +1,7 @@
-/** Tells what happened in a world, so that a person can follow it. */
+/** Tells the history of a world as a story that a person can follow. */
 import type { TraceLine } from "../trace.ts";
 
-/** Looks, signs of life and sweeps that found nothing are no part of a story. */
+/** Queries, heartbeats and sweeps that found nothing are not part of a story. */
 const IDLE =
   /#\d+ (beat|readStops|listUnsliced|readRecords|readPosition|readLastPosition|getBatch|recount|registerWorker|readManifests|listLanes|listBatches|claim|unclaim|savePosition)\b/;
 const FOUND_NOTHING = /work -> \[\] \+\[\]$|"lostLeases":0,"tended":0,"ended":\[\]/;

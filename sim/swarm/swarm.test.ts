@@ -1,6 +1,6 @@
 /**
- * The swarm: a thousand seeds of an hour each, in processes of their own, as `npm run sim` plays them.
- * Fewer with SLUICE_SEEDS.
+ * The swarm: a thousand seeds of an hour each, in their own processes, as `npm run sim` plays them.
+ * SLUICE_SEEDS sets another number.
  */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
@@ -26,7 +26,7 @@ interface Figures {
   readonly judged: { readonly [What in Judged]: number };
 }
 
-/** What the command prints, whether it succeeds or not. */
+/** What the command prints, whether it succeeds or fails. */
 async function simulate(...args: readonly string[]): Promise<{ code: number; out: string }> {
   try {
     const { stdout } = await run(process.execPath, [MAIN, ...args], { maxBuffer: 64 * 1_048_576 });
@@ -39,7 +39,7 @@ async function simulate(...args: readonly string[]): Promise<{ code: number; out
 
 describe("the swarm", () => {
   test(
-    `${SEEDS} seeds of an hour each: every promise holds, and the hours are not idle`,
+    `${SEEDS} seeds of an hour each: every promise holds, and the hours contain work`,
     async () => {
       const { code, out } = await simulate("--seeds", String(SEEDS), "--json");
       expect(code, out).toBe(0);
@@ -61,7 +61,7 @@ describe("the swarm", () => {
     }
   });
 
-  test("a seed is the same history in another process, and another seed is another one", async () => {
+  test("plays the same history for a seed in another process, and another history for another seed", async () => {
     const seeds = [3, 8, 21, 34, 55, 89];
     const play = () =>
       playSeeds({ seeds, jobs: 2, failuresMax: 1, onReport: () => undefined }).then(
@@ -76,7 +76,7 @@ describe("the swarm", () => {
 });
 
 describe("the command", () => {
-  test("says everything that was drawn before the first tick, and then what came of it", async () => {
+  test("prints everything that was drawn before the first tick, and then the result", async () => {
     const { code, out } = await simulate("--seed", "42");
     expect(code, out).toBe(0);
     const [first = "", ...rest] = out.split("\n");
@@ -110,7 +110,7 @@ describe("coverage", () => {
     expect(coverage.listEmpty()).toEqual(cells.slice(1));
   });
 
-  test("counts where faults met calls", async () => {
+  test("counts faults by the calls that met them", async () => {
     const { coverage, faults, places } = await playSeed(3);
     const calls = [...coverage.cells].filter(([cell]) => cell.startsWith("call:"));
     expect(calls.reduce((sum, [, times]) => sum + times, 0)).toBe(places.length);

@@ -12,7 +12,7 @@ const hour = (() => {
 })();
 
 describe("a cut", () => {
-  test("is read as it was written", () => {
+  test("reads what it wrote", () => {
     const cut = {
       errands: ["e0", "e3"],
       acts: [2],
@@ -29,17 +29,17 @@ describe("a cut", () => {
     expect(writeCut(WHOLE)).toBe("");
   });
 
-  test("that leaves nothing out leaves everything as it was", () => {
+  test("that leaves nothing out keeps the whole hour", () => {
     const { errands, acts, happenings } = applyCut(hour, WHOLE);
     expect({ errands, acts, happenings }).toEqual({
       errands: hour.errands,
-      // By their time; they are numbered as they were drawn.
+      // In order of time, numbered in the order in which they were drawn.
       acts: hour.acts.toSorted((a, b) => a.atMs - b.atMs),
       happenings: hour.happenings,
     });
   });
 
-  test("keeps the moment at which each batch is submitted", () => {
+  test("keeps the time at which each batch is submitted", () => {
     const submittedAt = (plot: typeof hour.errands, key: string): number => {
       const upTo = plot.findIndex((errand) => errand.key === key) + 1;
       return plot.slice(0, upTo).reduce((sum, { submitAfterMs }) => sum + submitAfterMs, 0);
@@ -52,7 +52,7 @@ describe("a cut", () => {
     }
   });
 
-  test("leaves a batch its first items, and acts and happenings by their number", () => {
+  test("keeps a batch's first items, and acts and happenings by their number", () => {
     const long = hour.errands.find(({ contents }) => contents.length > 1);
     const cut = { ...WHOLE, items: [`${long?.key}:1`], acts: [1], happenings: [0, 2] };
     const plot = applyCut(hour, cut);

@@ -1,6 +1,6 @@
 /**
- * What is left of an hour: some of its batches, acts, happenings, faults and limits, and of some
- * batches only their first items. A cut can be written on a command line.
+ * A part of an hour: some of its batches, acts, happenings, faults and limits, and only the first
+ * items of some batches. A cut can be written on a command line.
  */
 import { swarmFaults } from "../faults.ts";
 import type { Hour } from "./draw-hour.ts";
@@ -13,13 +13,13 @@ export interface Cut {
   /** Numbers in the plot. */
   readonly acts: readonly number[] | null;
   readonly happenings: readonly number[] | null;
-  /** Places, as `nameCall` calls them. */
+  /** Places, as `nameCall` names them. */
   readonly faults: readonly string[] | null;
-  /** How many items a batch has, as `e1:3`. */
+  /** Number of items of a batch, as `e1:3`. */
   readonly items: readonly string[] | null;
   /**
-   * Steps that keep their rate and pace, and pipelines that keep their caps and weights; with none
-   * the hour is one without limits.
+   * Steps that keep their rate and pace, and pipelines that keep their caps and weights. The empty
+   * list means an hour without limits.
    */
   readonly limits: readonly string[] | null;
 }
@@ -62,7 +62,7 @@ function cutLimits(pipeline: PipelinePlot, { limits }: Cut): PipelinePlot {
   return { ...rest, steps };
 }
 
-/** Those that are left are submitted when they were before. */
+/** Batches that remain are submitted at the same times as before. */
 function cutErrands(errands: readonly Errand[], cut: Cut): Errand[] {
   const sizes = new Map((cut.items ?? []).map((text) => text.split(":") as [string, string]));
   const kept: Errand[] = [];
@@ -82,7 +82,7 @@ function cutErrands(errands: readonly Errand[], cut: Cut): Errand[] {
   return kept;
 }
 
-/** `errands=e0,e3 faults=n1.1#37`; what is not named is whole. */
+/** `errands=e0,e3 faults=n1.1#37`; parts that are not named stay whole. */
 export function writeCut(cut: Cut): string {
   return PARTS.flatMap((part) => {
     const kept = cut[part];

@@ -1,7 +1,7 @@
 /**
- * Draws an hour: what there is to do, who interferes, and what goes wrong. A swarm: each seed has its
- * own mix, in which many kinds of faults do not occur at all and some occur often. Faults come in the
- * first part of the hour; what is left must then end by itself.
+ * Draws an hour: the work, the operators' acts and the faults. It is a swarm: each seed has its own
+ * mix, in which many kinds of faults never occur and some occur often. Faults come in the first
+ * part of the hour; afterwards all work must end by itself.
  */
 import type { EngineSettings } from "../../src/runtime/system/settings.ts";
 import { FAULT_KINDS, type FaultRates, OPERATOR, swarmFaults } from "../faults.ts";
@@ -23,17 +23,17 @@ import {
 
 const HOUR_MS = 3_600_000;
 const FAULTS_UNTIL_MS = 2_100_000;
-/** After the last fault; and so many looks, where hardly any word of a change arrives. */
+/** After the last fault; and this many polls where almost no notification arrives. */
 const CALM_LIMIT_MS = 3_600_000;
 const CALM_LIMIT_POLLS = 90;
-/** How many hours have a reader beside the operator's other acts. */
+/** Share of hours in which the operator also reads. */
 const READ = 0.2;
-/** How many hours keep a ledger of their items. */
+/** Share of hours that keep a ledger of their items. */
 const LEDGERS = 0.4;
 const SEAL_SOON_MS = 200_000;
 const YEARS_MS = 10 * 365 * 86_400_000;
 
-/** How often things go wrong in one world. */
+/** How often each fault happens in one world. */
 export interface Swarm {
   readonly perMille: FaultRates;
   readonly lateMaxMs: number;
@@ -50,13 +50,13 @@ export interface Hour extends TrafficPlot {
   readonly swarm: Swarm;
 }
 
-/** Without its limits an hour is otherwise the same. */
+/** Without its limits, an hour stays otherwise the same. */
 export function drawHour(seed: number, withLimits = true): Hour {
   const hour = drawPlainHour(seed);
   return withLimits ? keep(read(share(hour))) : hour;
 }
 
-/** The numbers are such that seeds which failed before there were ledgers draw none. */
+/** Chosen so that seeds which failed before ledgers existed draw none. */
 function keep(hour: Hour): Hour {
   const draw = new Draw(hour.seed * 9_007 + 6_808);
   if (!draw.chance(LEDGERS)) return hour;
@@ -65,14 +65,14 @@ function keep(hour: Hour): Hour {
   return { ...hour, pipelines, acts: [...hour.acts, ...acts] };
 }
 
-/** In some hours somebody reads what there is to read, over and over. */
+/** In some hours the operator reads everything, over and over. */
 function read(hour: Hour): Hour {
   const draw = new Draw(hour.seed * 9_413 + 1);
   if (!draw.chance(READ)) return hour;
   return { ...hour, acts: [...hour.acts, ...drawLimitActs(draw, hour.errands, [2, 6], ["read"])] };
 }
 
-/** Acts are added behind the others, which keep their numbers. */
+/** New acts come after the others, which keep their numbers. */
 function share(hour: Hour): Hour {
   const draw = new Draw(hour.seed * 8_513 + 7);
   const shared = drawSharing(draw, hour);
@@ -104,13 +104,13 @@ function drawPlainHour(seed: number): Hour {
     .map((name) => drawPipeline(draw, name));
   const lanes = ["north", "south", "west"].slice(0, draw.pick([1, 2, 3]));
   const doings = drawDoings(draw);
-  // Everything at once, or spread over the hour.
+  // All at once, or spread over the hour.
   const isBusy = draw.chance(0.35);
   const errands = Array.from({ length: draw.pick([2, 5, 9]) }, (_, number) =>
     drawErrand(draw, number, pipelines, lanes, doings, isBusy),
   ).map((errand) => ({
     ...errand,
-    // Otherwise it would be waited for until tomorrow.
+    // Otherwise the play would wait for it until the next day.
     neverSealed: errand.neverSealed && settings.sealWithinMs === SEAL_SOON_MS,
   }));
   const submitters = draw.pick([1, 1, 2]);
@@ -171,7 +171,7 @@ function drawSwarm(draw: Draw, calm: boolean): Swarm {
 
 function drawSettings(draw: Draw, hintLoss: number): Partial<EngineSettings> {
   const leaseMs = draw.pick([10_000, 30_000, 120_000]);
-  // Where no word of a change arrives, everything waits for a look.
+  // Where no notification arrives, everything waits for a poll.
   const pollMs = hintLoss === 1 ? 15_000 : draw.pick([30_000, 120_000]);
   return {
     leaseMs,
@@ -194,12 +194,14 @@ function drawSettings(draw: Draw, hintLoss: number): Partial<EngineSettings> {
   };
 }
 
-/** The slowest mixes wait for a look before every pass of every step, batch after batch of a lane. */
+/**
+ * In the slowest mixes, every pass of every step waits for a poll, in batch after batch of a lane.
+ */
 function computeCalmLimit({ loss }: HintFaults, { pollMs = 0 }: Partial<EngineSettings>): number {
   return loss < 0.8 ? CALM_LIMIT_MS : Math.max(CALM_LIMIT_MS, CALM_LIMIT_POLLS * pollMs);
 }
 
-/** Soon after some batch was submitted: later everything has ended. */
+/** Soon after a batch was submitted: later everything has ended. */
 function drawMoment(draw: Draw, errands: readonly Errand[]): number {
   const upTo = 1 + draw.below(errands.length);
   const submittedMs = errands
@@ -222,11 +224,11 @@ function drawActs(draw: Draw, count: number, errands: readonly Errand[]): ActPlo
   ] as const;
   const acts: ActPlot[] = [];
   for (let atMs = 0; acts.length < count; ) {
-    // Now and then a second one follows soon: two that meet each other, and the ending.
+    // Sometimes a second act follows soon, so that two acts and the ending meet.
     const follows = acts.length > 0 && draw.chance(0.4);
     atMs = follows ? atMs + draw.spread(1, 2_000) : drawMoment(draw, errands);
     const sameRoll = follows ? acts.at(-1)?.roll : undefined;
-    // With the same roll it is mostly the same batch that is meant.
+    // With the same roll it usually picks the same batch.
     acts.push({ atMs, act: draw.pick(often), roll: sameRoll ?? draw.below(2 ** 31) });
   }
   return acts.toSorted((a, b) => a.atMs - b.atMs);
@@ -254,9 +256,10 @@ function drawHappenings(
   pipelines: readonly PipelinePlot[],
   { leaseMs = 15_000 }: Partial<EngineSettings>,
 ): HappeningPlot[] {
-  // Where new code cannot go on with old batches, one node keeps the old code.
+  // If new code cannot continue old batches, one node keeps the old code.
   const strict = pipelines.some(({ releases }) => releases.at(-1)?.accepts.length === 0);
-  // Whoever began to hand over items must be able to finish it: else that is waited for until tomorrow.
+  // A submitter that has begun to add items must be able to finish; otherwise the play would wait
+  // until the next day.
   const handsOver = pipelines.some(({ supply }) => supply === "handed_over");
   const plots: HappeningPlot[] = [];
   for (let n = 0; n < swarm.happeningsCount; n++) {
@@ -274,7 +277,7 @@ function drawHappenings(
   return plots.toSorted((a, b) => a.atMs - b.atMs);
 }
 
-/** Deadlines are by the store's clock: when that one is set back, they are later. */
+/** Deadlines use the store's clock: if it is set back, they come later. */
 function drawJump(draw: Draw, what: HappeningName): number {
   if (what === "store_clock_jump") return draw.pick([-600_000, HOUR_MS, YEARS_MS]);
   return what === "clock_jump" ? draw.pick([-HOUR_MS, HOUR_MS, -YEARS_MS, YEARS_MS]) : 0;
@@ -295,7 +298,7 @@ function drawDuration(draw: Draw, what: HappeningName, leaseMs: number): number 
   }
 }
 
-/** Every probability, so that a seed can be read before it is played. */
+/** Prints every probability, so that a seed can be read before it is played. */
 export function describeSwarm({ seed, swarm, ...plot }: Hour): string {
   const { perMille, hints } = swarm;
   const rates = FAULT_KINDS.map((kind) => `${kind} ${perMille[kind]}`).join(", ");

@@ -1,7 +1,7 @@
 /**
- * Draws limits over an hour that was drawn without any: rates and paces of steps, items that ask for
- * their key to be left alone, and operators who close and open keys. From a source of its own, so
- * that an hour is the same beside its limits. No limit is so slow that the hour would not end.
+ * Adds limits to an hour that was drawn without any: rates and paces of steps, items that ask to
+ * close their key, and operators who close and open keys. It has its own random source, so the rest
+ * of the hour stays the same. No limit is so slow that the hour would not end.
  */
 import type { Rate } from "../../src/core/limits/token-bucket.ts";
 import type { Draw } from "./draw.ts";
@@ -17,15 +17,15 @@ import {
   readTokens,
 } from "./limits.ts";
 
-/** How many hours have limits. */
+/** Share of hours that have limits. */
 const LIMITED = 0.45;
-/** All that a limit holds back has had its turn within this time, if nobody interferes. */
+/** All work that a limit delays runs within this time, unless an operator interferes. */
 const TURNS_WITHIN_MS = 900_000;
-/** Tries of an item in all its drives, for that reckoning. */
+/** Tries of an item in all its drives, for this calculation. */
 const TRIES = 3;
-/** Of the items of steps with a rate. */
+/** Share of items in steps with a rate. */
 const THROTTLED = 0.08;
-/** How many hours have outages, if anything has a pace; and of the items of steps with one. */
+/** Share of hours with outages, if anything has a pace; and share of items in steps with one. */
 const AWAY = 0.5;
 const HELD_UP = 0.1;
 
@@ -34,7 +34,7 @@ export interface Work {
   readonly errands: readonly Errand[];
 }
 
-/** The same work within limits; null when there are none. */
+/** The same work within limits; null without limits. */
 export function drawLimits(draw: Draw, { pipelines, errands }: Work): Work | null {
   if (!draw.chance(LIMITED)) return null;
   const house = drawRate(draw, "house");
@@ -98,7 +98,7 @@ function drawPace(draw: Draw): PacePlot {
   };
 }
 
-/** In the first part of the hour, where most is done: a few times, or every other minute. */
+/** In the first part of the hour, where most work runs: a few times, or every other minute. */
 function drawQuiet(draw: Draw): QuietPlot[] {
   if (draw.chance(0.4)) {
     return [0, 2, 4, 6, 8, 10].map((after) => {
@@ -112,7 +112,9 @@ function drawQuiet(draw: Draw): QuietPlot[] {
   });
 }
 
-/** Raises what is too slow for the items that there are: batches of a lane wait for each other. */
+/**
+ * Raises limits that are too slow for the number of items: batches of a lane wait for each other.
+ */
 function fitLimits(
   pipelines: readonly PipelinePlot[],
   errands: readonly Errand[],
@@ -162,7 +164,7 @@ function fitLimits(
   }));
 }
 
-/** The same work, with some items that find nobody at the other end; null when there are none. */
+/** The same work with some items that meet an outage; null without such items. */
 export function drawOutages(draw: Draw, { pipelines, errands }: Work): Work | null {
   if (!draw.chance(AWAY)) return null;
   const outageMs = draw.pick([300, 2_000, 20_000]);
@@ -185,7 +187,7 @@ export function drawOutages(draw: Draw, { pipelines, errands }: Work): Work | nu
   return { pipelines: weak, errands: cutOff };
 }
 
-/** Some items are told by their server to leave it alone. */
+/** The server of some items asks the client to back off. */
 function throttle(draw: Draw, errand: Errand, pipelines: readonly PipelinePlot[]): Errand {
   const steps = pipelines.find(({ name }) => name === errand.pipeline)?.steps ?? [];
   const doings = errand.doings.map((step, number) =>

@@ -1,37 +1,37 @@
 /**
- * Draws how batches share the workers, over an hour that was drawn without it: caps over all nodes,
- * tenants with weights, numbers of handlers that are found out. In many of these hours several lanes
- * are crowded for a while, as nobody has to share what is free. From a source of its own, so that an
- * hour is the same beside it.
+ * Adds sharing of workers to an hour that was drawn without it: caps over all nodes, tenants with
+ * weights, adaptive concurrency. In many of these hours several lanes are crowded for a while,
+ * because tenants share only where capacity is short. It has its own random source, so the rest of
+ * the hour stays the same.
  */
 import type { Caps } from "../../src/core/limits/caps.ts";
 import type { Draw } from "./draw.ts";
 import type { Work } from "./draw-limits.ts";
 import type { Errand, PipelinePlot, SharingPlot, StepPlot } from "./errand.ts";
 
-/** How many hours have something to share. */
+/** Share of hours that share workers. */
 const SHARED = 0.55;
-/** Of those, where work is shared by weight alone. */
+/** Share of those in which only weights decide. */
 const BY_WEIGHT = 0.35;
 const CAPS = [1, 2, 3, 5, 8, 12];
 const WEIGHTS = [1, 1, 2, 3, 0.5];
-/** Lanes that are crowded, and whose work is in them: one tenant has two. */
+/** Crowded lanes, and the tenant whose work each has: one tenant has two lanes. */
 const CROWDED_LANES = { "crowd-1": "acme", "crowd-2": "acme", "crowd-3": "bolt" } as const;
-/** How long their items run at most; and how much longer those of one tenant. */
+/** The longest run of their items; and the factor for one tenant. */
 const CROWD_ITEM_MS = [100, 400, 1_500];
 const CROWD_RATIOS = [1, 1, 4];
 
 export interface SharedWork extends Work {
-  /** Nothing else holds anybody back: there are no caps, and no other limits. */
+  /** Nothing else delays work: there are no caps and no other limits. */
   readonly byWeight: boolean;
 }
 
-/** The same work, shared; null when there is nothing to share. */
+/** The same work, shared; null if nothing is shared. */
 export function drawSharing(draw: Draw, { pipelines, errands }: Work): SharedWork | null {
   if (!draw.chance(SHARED)) return null;
   const byWeight = draw.chance(BY_WEIGHT);
   const isCrowded = byWeight || draw.chance(0.3);
-  // Pipelines that cap a lane cap it alike.
+  // Pipelines that cap the same lane use the same cap.
   const laneCap = draw.chance(0.4) ? draw.pick(CAPS) : null;
   const tenants = drawTenants(draw);
   const weights = { acme: draw.pick(WEIGHTS), bolt: draw.pick(WEIGHTS) };
@@ -48,7 +48,8 @@ export function drawSharing(draw: Draw, { pipelines, errands }: Work): SharedWor
   if (!isCrowded) return { pipelines: shared, errands, byWeight };
   const [crowded = shared[0], ...others] = shared;
   if (crowded === undefined) return null;
-  // A producer that waits for room would take hours to add so many, where hints are lost.
+  // A producer that waits for room would take hours to add so many items where notifications are
+  // lost.
   const supply = crowded.supply === "open" ? "iterable" : crowded.supply;
   const patient = { ...crowded, supply, steps: crowded.steps.map(waitFor) };
   const slow = byWeight ? { ...patient, steps: patient.steps.map(thin(draw)) } : patient;
@@ -75,13 +76,13 @@ function findOut(draw: Draw, step: StepPlot): StepPlot {
   return { ...step, concurrencyMin: draw.pick([1, 2]) };
 }
 
-/** Its items may take as long as those of a crowd do. */
+/** Its items may take as long as those of a crowd. */
 function waitFor(step: StepPlot): StepPlot {
   const longestMs = Math.max(...CROWD_ITEM_MS) * Math.max(...CROWD_RATIOS);
   return { ...step, timeLimitMs: Math.max(step.timeLimitMs, 400 + longestMs * 2) };
 }
 
-/** Few handlers, and small chunks: what is leased is little beside what is waiting. */
+/** Few handlers and small chunks: what is leased is little compared with what waits. */
 function thin(draw: Draw): (step: StepPlot) => StepPlot {
   const concurrency = draw.pick([1, 2, 4]);
   const chunkSize = draw.pick([1, 1, 3]);
@@ -94,7 +95,7 @@ function drawCrowd(draw: Draw, { name, steps }: PipelinePlot, byWeight: boolean)
   const itemMaxMs = draw.pick(CROWD_ITEM_MS);
   const ratio = draw.pick(CROWD_RATIOS);
   return Object.entries(CROWDED_LANES).map(([lane, tenant], number) => {
-    // Of two lanes of a tenant each has half of the items.
+    // Each of a tenant's two lanes has half of the items.
     const items = draw.pick(byWeight ? [120, 180] : [12, 20]) * (tenant === "bolt" ? 2 : 1);
     return {
       key: `c${number}`,
@@ -102,7 +103,7 @@ function drawCrowd(draw: Draw, { name, steps }: PipelinePlot, byWeight: boolean)
       lane,
       submitAfterMs: draw.pick([0, 0, 40, 2_000]),
       deadlineInMs: null,
-      // Few go on to the next step.
+      // Few items continue to the next step.
       doings: steps.map(() =>
         Array.from({ length: items }, (_, n) =>
           n % 8 === 0 ? { does: "succeed" as const } : { does: "skip" as const },

@@ -1,4 +1,4 @@
-/** Draws what there is to do: pipelines of one to three steps, and batches in several lanes. */
+/** Draws the work: pipelines of one to three steps, and batches in several lanes. */
 import type { Doing, Errand, PipelinePlot, StepPlot } from "./errand.ts";
 import type { Draw } from "./draw.ts";
 
@@ -86,7 +86,7 @@ export function drawPipeline(draw: Draw, name: string): PipelinePlot {
   };
 }
 
-/** Most items are harmless; in some worlds a few kill their node, or stop it. */
+/** Most items are harmless; in some worlds a few kill or stop their node. */
 export function drawDoings(draw: Draw): readonly Doing[] {
   return draw.chance(0.35) ? [...DOINGS, draw.pick(DEADLY)] : DOINGS;
 }

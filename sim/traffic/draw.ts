@@ -21,12 +21,14 @@ export class Draw {
     return Math.floor(this.#random.next() * limit);
   }
 
-  /** Each size as likely as ten times that size: what is short shows other things than what is long. */
+  /**
+   * Each order of magnitude is equally likely: short histories show other failures than long ones.
+   */
   spread(min: number, max: number): number {
     return Math.round(min * (max / min) ** this.#random.next());
   }
 
-  /** Each one kept with this probability, and never none. */
+  /** Keeps each one with this probability, and always at least one. */
   some<T>(choices: readonly T[], probability: number): readonly T[] {
     const kept = choices.filter(() => this.chance(probability));
     return kept.length > 0 ? kept : [this.pick(choices)];

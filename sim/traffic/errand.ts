@@ -1,32 +1,37 @@
-/** The words in which traffic is described: what items do, and how pipelines and batches are made. */
+/** The types that describe traffic: what items do, and how pipelines and batches are made. */
 import type { Caps } from "../../src/core/limits/caps.ts";
 import type { RetryPolicy } from "../../src/core/base/retry.ts";
 import type { ItemContext } from "../../src/runtime/pipeline/contexts.ts";
 import type { Node } from "../world.ts";
 import type { PacePlot, RatePlot } from "./limits.ts";
 
-/** What an item does in one step. Whatever succeeds has a result, which the next step gets. */
+/**
+ * What an item does in one step. Each item that succeeds has a result, which the next step gets.
+ */
 export type Doing =
   | { readonly does: "succeed" | "skip" | "refuse" | "kill" }
   /** Fails the first few tries of every drive. */
   | { readonly does: "stumble"; readonly times: number }
   /** Fails in every drive before this one. */
   | { readonly does: "recover"; readonly drive: number }
-  /** Takes for ever the first few tries. */
+  /** Hangs the first few tries. */
   | { readonly does: "hang"; readonly times: number; readonly heedsSignal: boolean }
-  /** Is told to stop the first few tries, does not heed it, and answers when nobody listens. */
+  /**
+   * Gets its stop signal the first few tries, ignores it, and answers when the engine no longer
+   * listens.
+   */
   | { readonly does: "dawdle"; readonly times: number }
   /** Records each of its stages, and fails once after one of them. */
   | { readonly does: "stages"; readonly stages: number; readonly failsAfter: number }
-  /** Is told the first few times to leave its key alone. */
+  /** Its server closes the key the first few times. */
   | { readonly does: "throttle"; readonly times: number; readonly forMs: number }
-  /** Finds the first few times that what its batch goes out through is away. */
+  /** Meets an outage of its batch's connection the first few times. */
   | { readonly does: "outage"; readonly times: number }
-  /** Has nothing to do the first few times. */
+  /** Answers `later` the first few times, because it has nothing to do. */
   | { readonly does: "later"; readonly times: number }
   /** Kills its node the first few times. */
   | { readonly does: "murder"; readonly times: number }
-  /** Says the first few times that its worker cannot go on. */
+  /** Reports the first few times that its worker cannot continue. */
   | { readonly does: "stop_worker"; readonly times: number };
 
 export interface StepPlot {
@@ -34,26 +39,26 @@ export interface StepPlot {
   /** Waits for an outside count instead. */
   readonly waits: boolean;
   readonly chunkSize: number;
-  /** Handlers at once on a node, at most. */
+  /** Handlers that run at the same time on a node, at most. */
   readonly concurrency: number;
-  /** At least: how many of them are best is found out; null where it is fixed. */
+  /** Lower bound of adaptive concurrency; null where concurrency is fixed. */
   readonly concurrencyMin: number | null;
   readonly byChunk: boolean;
   readonly maxRedrives: number;
   readonly failureBudget: number | null;
   readonly canary: number | null;
   readonly dedupes: boolean;
-  /** How long an item runs at most, if it does not hang. */
+  /** The longest run of an item that does not hang. */
   readonly itemMaxMs: number;
   readonly timeLimitMs: number;
   readonly retry: RetryPolicy;
   readonly rate: RatePlot | null;
   readonly pace: PacePlot | null;
-  /** Its items are looked at before they start, which takes up to so long; null when they are not. */
+  /** The longest check of an item before its handler starts; null without a check. */
   readonly checkMaxMs: number | null;
 }
 
-/** The code of a pipeline: what it calls itself, and which older batches it can go on with. */
+/** The code of a pipeline: its version, and the older versions whose batches it can continue. */
 export interface Release {
   readonly version: string;
   readonly accepts: readonly string[];
@@ -61,9 +66,9 @@ export interface Release {
 
 /** How the batches of a pipeline share its workers. */
 export interface SharingPlot {
-  /** Handlers at once over all nodes. */
+  /** Handlers that run at the same time over all nodes. */
   readonly caps: Caps;
-  /** Whose work a lane's is; one that is not named is a tenant of its own. */
+  /** The tenant of each lane; a lane that is not named is its own tenant. */
   readonly tenants: { readonly [lane: string]: string };
   readonly weights: { readonly [tenant: string]: number };
 }
@@ -72,29 +77,29 @@ export interface PipelinePlot {
   readonly name: string;
   readonly supply: "ranged" | "iterable" | "handed_over" | "open";
   readonly steps: readonly StepPlot[];
-  /** The first is what nodes begin with; the last is what a deployment brings. */
+  /** Nodes begin with the first release; a deployment brings the last. */
   readonly releases: readonly Release[];
   readonly sharing?: SharingPlot;
-  /** Keeps a ledger of its items, and its handlers record what they come to. */
+  /** Keeps a ledger of its items, and its handlers record their states. */
   readonly ledger?: boolean;
 }
 
 /** One batch. */
 export interface Errand {
-  /** Its key, and what its source is made from. */
+  /** Its key, and the content of its source. */
   readonly key: string;
   readonly pipeline: string;
   readonly lane: string;
-  /** After the one before it. */
+  /** Time after the batch before it. */
   readonly submitAfterMs: number;
   readonly deadlineInMs: number | null;
-  /** What each of its items does in each step. */
+  /** What each item does in each step. */
   readonly doings: readonly (readonly Doing[])[];
-  /** The content of each item; equal ones are duplicates where a step looks for them. */
+  /** The content of each item; where a step looks for duplicates, equal contents are duplicates. */
   readonly contents: readonly string[];
-  /** How long an item runs at most, where that is not as its step says. */
+  /** The longest run of an item, where it differs from its step's. */
   readonly itemMaxMs?: number;
-  /** An open batch's producer goes away without having sealed it. */
+  /** The producer of an open batch leaves without sealing it. */
   readonly neverSealed: boolean;
 }
 
@@ -102,13 +107,13 @@ export interface Errand {
 export interface Parcel {
   readonly key: string;
   readonly n: number;
-  /** Somebody has edited it: it is not refused any more. */
+  /** An operator has edited it: it is no longer refused. */
   readonly mended?: boolean;
 }
 
 export interface ErrandRun {
   readonly node: Node;
-  /** Of the code that runs it. */
+  /** Version of the code that runs it. */
   readonly release: Release;
   readonly batch: string;
   readonly step: number;
@@ -121,10 +126,10 @@ export interface ErrandRun {
   readonly drive: number;
   readonly fence: number;
   readonly final: boolean;
-  /** The handler's call, by number: with `processChunk` several items have the same. */
+  /** Number of the handler's call: with `processChunk` several items share it. */
   readonly call: number;
   readonly startedAt: number;
-  /** Its handler came to an end while its node lived. */
+  /** Its handler ended while its node was alive. */
   ended: boolean;
 }
 
@@ -135,21 +140,21 @@ export type RunFacts = Pick<
   Partial<Pick<ItemContext, "checkpoint" | "lastCheckpoint">> &
   Pick<ItemContext, "emit" | "record">;
 
-/** Where every run leaves what it emits, and where items are told of that gave up. */
+/** The topic that gets every run's messages, and the topic that gets failed items. */
 export const PARCELS_TOPIC = "parcels";
 export const ERRORS_TOPIC = "errors";
-/** What each run emits: a message at its beginning, and one at its end. */
+/** Messages that each run emits: one at its beginning, one at its end. */
 export const EMITTED = 2;
 
-/** What each run records where a ledger is kept: at its beginning, and at its end. */
+/** States that each run records where a ledger is kept: one at its beginning, one at its end. */
 export const RECORDED = ["BEGUN", "DONE"] as const;
 
-/** Who wants to know what handlers do. */
+/** Observes what handlers do. */
 export interface ErrandListener {
   onStart?(run: ErrandRun): void;
-  /** It has ended, or was told to stop: it counts no longer. */
+  /** It has ended, or got its stop signal: it no longer counts. */
   onLeave?(run: ErrandRun): void;
-  /** It is about to say that its key is to be left alone. */
+  /** It is about to ask that its key be closed. */
   onThrottle?(run: ErrandRun, forMs: number): void;
   /** It begins after its last checkpoint, records one, or has recorded it. */
   onStage?(item: string, what: "begins" | "tries" | "has", stage: number): void;

@@ -1,6 +1,6 @@
 /**
- * The items of many batches as handlers meet them: the pipelines that run them, what each item does
- * step after step, and a log of every run, to be held against what the store says.
+ * The items of many batches as handlers see them: the pipelines that run them, what each item does
+ * in each step, and a log of every run, which is compared with the store.
  */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import {
@@ -41,14 +41,14 @@ import {
 const LATER_MS = 60;
 const COUNT_TARGET = 5;
 
-/** The code that a node runs of a step. */
+/** A step's code on a node. */
 interface Code {
   readonly node: Node;
   readonly release: Release;
   readonly pipeline: string;
   readonly step: StepPlot;
   readonly number: number;
-  /** Whether its handlers record what they come to. */
+  /** Whether its handlers record their states. */
   readonly records: boolean;
 }
 
@@ -57,13 +57,13 @@ export class Errands {
   readonly runs: ErrandRun[] = [];
   readonly listeners: ErrandListener[] = [];
   readonly #world: World;
-  /** How often an item did what it does only a few times. */
+  /** Number of times that an item did what it does only a few times. */
   readonly #done = new Map<string, number>();
-  /** Calls of handlers so far. */
+  /** Number of handler calls. */
   #calls = 0;
-  /** How often a source that is read once was opened. */
+  /** Number of times that a source which can be read once was opened. */
   #openings = 0;
-  /** When an outside count was first looked at. */
+  /** Time of the first look at an outside count. */
   readonly #counted = new Map<string, number>();
 
   constructor(world: World, errands: readonly Errand[]) {
@@ -75,7 +75,9 @@ export class Errands {
     return (this.errands.get(key)?.doings[0] ?? []).map((_, n) => ({ key, n }));
   }
 
-  /** Each time that a source is opened it begins with another item: whoever mixes two plans loses some. */
+  /**
+   * Each opening of a source begins with another item, so a mixture of two plans loses some items.
+   */
   #rotate(items: readonly Parcel[]): Parcel[] {
     const by = this.#openings++ % Math.max(1, items.length);
     return [...items.slice(by), ...items.slice(0, by)];
@@ -89,7 +91,7 @@ export class Errands {
     return this.errands.get(key)?.contents[n] ?? `${key}/${n}`;
   }
 
-  /** The pipeline as this node has it: its handlers die with the node. */
+  /** The pipeline on this node: its handlers die with the node. */
   makePipeline(node: Node, plot: PipelinePlot, deployed: number): Pipeline<Parcel, string> {
     const { name, supply, steps, releases, sharing, ledger: records = false } = plot;
     const release = releases[Math.min(deployed, releases.length - 1)] as Release;
@@ -147,7 +149,7 @@ export class Errands {
     };
   }
 
-  /** Finds nothing wrong, but takes its time. */
+  /** The check finds nothing wrong, but takes its time. */
   #makeCheck(node: Node, checkMaxMs: number): StandardSchemaV1<unknown, unknown> {
     const validate = async (value: unknown): Promise<{ readonly value: unknown }> => {
       await this.#spend(node, checkMaxMs);
@@ -156,7 +158,7 @@ export class Errands {
     return { "~standard": { version: 1, vendor: "traffic", validate } };
   }
 
-  /** Rises with time, to be looked at a few times. */
+  /** Rises with time, so that it takes a few looks. */
   #makeWait(node: Node): object {
     const count = ({ batch }: ItemContext): Promise<number> => {
       if (!node.alive) return never();
@@ -236,7 +238,7 @@ export class Errands {
     }
   }
 
-  /** One that was told to stop counts no longer: the engine may give up on it. */
+  /** A handler that got its stop signal no longer counts: the engine may abandon it. */
   #watchLeave(run: ErrandRun, signal: AbortSignal): () => void {
     let left = false;
     const leave = (): void => {
@@ -297,7 +299,7 @@ export class Errands {
         }
         throw new TransientError("too many", { code: "THROTTLED", retryAfterMs: doing.forMs });
       case "outage":
-        // Without a pace it would be a failure like others.
+        // Without a pace this would be an ordinary failure.
         if (step.pace === null || !this.#doOnce(id, doing.times)) return result;
         throw new OutageError("nobody answers");
       case "later":
@@ -346,12 +348,12 @@ export class Errands {
 
   async #spend(node: Node, mostMs: number): Promise<void> {
     const tookMs = Math.floor(this.#world.random.next() * (mostMs + 1));
-    // Some handlers are done within the same turn.
+    // Some handlers end within the same turn.
     if (tookMs > 0) await node.clock.dawdle(tookMs);
   }
 }
 
-/** One that was given up on may emit nothing any more, and answers all the same. */
+/** An abandoned handler may emit nothing more, but still answers. */
 function sayLast({ emit, record, attempt, signal }: RunFacts, records: boolean): void {
   try {
     emit(PARCELS_TOPIC, { attempt });

@@ -1,15 +1,15 @@
-/** Carries out what befalls nodes and the store at drawn moments. */
+/** Carries out, at drawn moments, what happens to nodes and to the store. */
 import type { Node, World } from "../world.ts";
 import type { HappeningName, HappeningPlot } from "./plot.ts";
 
 export interface HappeningParts {
   readonly world: World;
-  /** Closes a node in good order and starts it again, with new code or with the same. */
+  /** Closes a node in good order and restarts it, with new code or with the same. */
   readonly restart: (node: Node, deploys: boolean) => void;
   readonly onHappening: (what: HappeningName, forMs: number) => void;
 }
 
-/** How much longer a call takes of a store that is slow, at most. */
+/** The largest extra delay of a call to a slow store. */
 const SLOW_MAX_MS = 3_000;
 
 export function schedule(plots: readonly HappeningPlot[], parts: HappeningParts): void {
@@ -26,7 +26,7 @@ function happen({ what, node: name, forMs, byMs }: HappeningPlot, parts: Happeni
   const how = forMs > 0 ? ` for ${forMs} ms` : byMs !== 0 ? ` by ${byMs} ms` : "";
   world.trace.add(world.time.elapsedMs, "fault", `${isStore ? "the store" : name}: ${what}${how}`);
   parts.onHappening(what, forMs);
-  // What lasts is trouble when it begins and when it is over.
+  // A happening that lasts can cost leases when it begins and when it ends.
   const trouble = (): void => {
     for (const listener of world.listeners) listener.onTrouble?.(isStore ? null : (node ?? null));
   };

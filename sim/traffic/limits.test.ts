@@ -1,4 +1,4 @@
-/** Limits in small worlds: items that are looked at for long before they start, and servers that refuse. */
+/** Limits in small worlds: items whose check takes long, and servers that refuse. */
 import { describe, expect, test } from "vitest";
 import type { Doing } from "./errand.ts";
 import type { RatePlot } from "./limits.ts";
@@ -16,16 +16,16 @@ const RATE: RatePlot = {
 const succeed: Doing = { does: "succeed" };
 const items = (count: number): Doing[] => Array.from({ length: count }, () => succeed);
 
-describe("items that are looked at for longer than a token is good for", () => {
+describe("items whose check takes longer than a token is valid", () => {
   const step = makeStepPlot({ rate: RATE, checkMaxMs: 3_000, timeLimitMs: 20_000 });
 
-  test("start all the same, each within its rate", async () => {
+  test("start nevertheless, each within its rate", async () => {
     const { errands } = await playTrafficRight(makeTraffic([step], [makeErrand([items(6)])]));
     expect(errands.runs).toHaveLength(6);
   });
 
   test.each([1, 2, 3])(
-    "start within their rate also after a worker died of one, seed %i",
+    "start within their rate after a worker died of one, seed %i",
     async (seed) => {
       const doings: Doing[] = [{ does: "murder", times: 1 }, ...items(5)];
       const plot = makeTraffic([step], [makeErrand([doings])], { seed, helpers: 2 });
@@ -35,12 +35,12 @@ describe("items that are looked at for longer than a token is good for", () => {
   );
 });
 
-describe("a paced batch whose items find nobody at the other end", () => {
+describe("a paced batch whose items meet an outage", () => {
   const pace = { items: 1, everyMs: 200, smooth: false, quiet: [], outageMs: 5_000 };
   const retry = { attempts: 1, baseMs: 40, capMs: 200 };
 
   test.each([false, true])(
-    "starts nothing for a while, and no try counts, by chunk %s",
+    "starts nothing for a while and counts no try, by chunk %s",
     async (byChunk) => {
       const step = makeStepPlot({ pace, retry, byChunk, timeLimitMs: 20_000 });
       const doings: Doing[] = [{ does: "outage", times: 2 }, ...items(3)];

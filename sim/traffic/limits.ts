@@ -1,13 +1,16 @@
-/** Rates and paces of steps: as a plot says them, as a pipeline does, and as a checker reads them. */
+/**
+ * Rates and paces of steps: as a plot has them, as a pipeline declares them, and as a checker reads
+ * them.
+ */
 import type { Rate } from "../../src/core/limits/token-bucket.ts";
 import type { Parcel } from "./errand.ts";
 
 export interface RatePlot {
-  /** Steps that say the same name share it; that of their pipeline need not be said. */
+  /** Steps with the same name share the rate; the default name is the pipeline's. */
   readonly name: string;
-  /** With one key there is none: all items are held to the same rate. */
+  /** With one key there is no key function: all items have the same rate. */
   readonly keys: number;
-  /** Null: a key can only be closed. */
+  /** Null: the key can only be closed. */
   readonly every: Rate | null;
   /** Keys with a rate of their own. */
   readonly own: { readonly [key: string]: Rate };
@@ -20,18 +23,18 @@ export interface PacePlot {
   readonly everyMs: number;
   readonly smooth: boolean;
   readonly quiet: readonly QuietPlot[];
-  /** How long nothing starts after an outage, where there are any. */
+  /** Time for which nothing starts after an outage, if outages occur. */
   readonly outageMs?: number;
 }
 
-/** Minutes of the day in UTC, whatever zone they are said in. */
+/** Minutes of the day in UTC, in whatever zone they are declared. */
 export interface QuietPlot {
   readonly fromMinute: number;
   readonly toMinute: number;
   readonly zone: QuietZone;
 }
 
-/** How far each zone is ahead of UTC, in minutes; all the year. */
+/** Offset of each zone from UTC in minutes; it is the same all year. */
 export const QUIET_ZONES = { UTC: 0, "Asia/Kolkata": 330, "Etc/GMT+1": -60 } as const;
 export type QuietZone = keyof typeof QUIET_ZONES;
 
@@ -55,7 +58,7 @@ export function findRate({ every, own }: RatePlot, key: string): Rate | null {
   return own[key] ?? every;
 }
 
-/** What the pipeline's definition says. */
+/** The pipeline's definition. */
 export function describeRate(rate: RatePlot, pipeline: string): object {
   const { name, keys, every, own, tokensMax } = rate;
   return {
@@ -82,7 +85,7 @@ function writeTime(minute: number): string {
   return `${two(Math.floor(ofDay / 60))}:${two(ofDay % 60)}`;
 }
 
-/** By hand: the engine's own way may be wrong. */
+/** Computed here again, because the engine's own way may be wrong. */
 export function isQuiet({ quiet }: PacePlot, wallMs: number): boolean {
   const minute = (wallMs / MINUTE_MS) % DAY_MINUTES;
   return quiet.some(({ fromMinute, toMinute }) => minute >= fromMinute && minute < toMinute);

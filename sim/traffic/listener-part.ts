@@ -1,4 +1,6 @@
-/** A subscriber to everything that happens: it refuses now and then, and dies with its node. */
+/**
+ * A subscriber to everything that happens: it sometimes refuses a record, and dies with its node.
+ */
 import { sleep } from "../../src/ports/clock.ts";
 import { PermanentError, TransientError } from "../../src/core/base/errors.ts";
 import type { BatchEvent } from "../../src/ports/store/batch-event.ts";
@@ -8,7 +10,7 @@ import { never, type Node, type World } from "../world.ts";
 import type { TrafficPlot } from "./plot.ts";
 
 const TAKES_MAX_MS = 30;
-/** Of the refusals, how many are for good. */
+/** Share of refusals that are permanent. */
 const FOR_GOOD = 0.2;
 
 export class ListenerPart {
@@ -29,7 +31,7 @@ export class ListenerPart {
     }
   }
 
-  /** True when every reader has come to the end of the records. */
+  /** True when every reader has reached the end of the records. */
   get isDone(): boolean {
     const { positions, lastPosition } = this.#world.store.state;
     return this.#plot.readers.every((reader) => (positions.get(reader) ?? 0) >= lastPosition);

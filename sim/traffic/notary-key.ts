@@ -1,12 +1,12 @@
 /**
- * The key that signs the ledgers of these worlds. It is no secret, and always the same: signatures of
- * Ed25519 hold no chance, so one seed is still one history.
+ * The key that signs the ledgers of these worlds. It is not secret, and always the same: Ed25519
+ * signatures use no randomness, so one seed is still one history.
  */
 import { createPrivateKey } from "node:crypto";
 import type { KeyFile } from "../../src/ledger/keys/key-file.ts";
 import { introduceKey, toSigningKey } from "../../src/ledger/format/signing-key.ts";
 
-/** Of the first test of RFC 8032, behind what PKCS#8 puts before it. */
+/** From the first test of RFC 8032, after the PKCS#8 prefix. */
 const SEED = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
 const PKCS8 = Buffer.from(`302e020100300506032b657004220420${SEED}`, "hex");
 

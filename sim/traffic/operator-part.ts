@@ -1,4 +1,4 @@
-/** Somebody who interferes with batches at drawn moments, and at last lets everything go on. */
+/** An operator who acts on batches at drawn moments, and at the end resumes everything. */
 import { type Batch, findPause } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch/batch.ts";
 import { SluiceError } from "../../src/core/base/errors.ts";
@@ -16,7 +16,7 @@ import { PARCELS_TOPIC } from "./errand.ts";
 import { NOTARY_KEY_ID } from "./notary-key.ts";
 import type { ActName, ActPlot, TrafficPlot } from "./plot.ts";
 
-/** What an operator may be told who comes too early or too late. */
+/** Errors that an operator may get by acting too early or too late. */
 const EXPECTED_CODES = [
   "UNKNOWN_LANE",
   "UNKNOWN_PIPELINE",
@@ -27,18 +27,18 @@ const EXPECTED_CODES = [
 ];
 const TIDY_EVERY_MS = 400;
 const BY = { by: "op" };
-/** The group that the operator reads for. */
+/** The group with which the operator reads. */
 const DESK = "desk";
 
 export interface OperatorListener {
-  /** An act on a batch is about to be done. */
+  /** An act on a batch is about to happen. */
   onAct(act: ActName, batch: Batch, isPaused: boolean): void;
 }
 
 export class OperatorPart {
   readonly problems: string[] = [];
   readonly listeners: OperatorListener[] = [];
-  /** Nothing is left to do. */
+  /** True when nothing is left to do. */
   done = false;
   actedAt = 0;
   readonly #world: World;
@@ -75,7 +75,7 @@ export class OperatorPart {
       await this.#try(engine, choice, plot.act, batch);
       this.actedAt = this.#world.time.nowMs;
     } catch (error) {
-      // A redrive whose answer was lost is not made again for its caller, who is told so.
+      // A redrive whose answer was lost is not repeated for its caller; the caller gets the error.
       const expected =
         error instanceof SluiceError && (error.retryable || EXPECTED_CODES.includes(error.code));
       if (!expected) this.problems.push(`the operator was told: ${String(error)}`);
@@ -93,7 +93,7 @@ export class OperatorPart {
         return operator.cancel(one ? { batch: id } : target, { mode, ...BY });
       }
       case "pause":
-        // Hardly anything is ever parked unless what is paused is in the way of others.
+        // Parking is rare unless paused batches block others.
         if (!this.#plot.orderly && choice.chance(0.5)) await operator.setLanePolicy(lane, "park");
         return operator.pause(target, { mode, ...BY });
       case "resume":
@@ -156,7 +156,7 @@ export class OperatorPart {
     return operator.openKey(known?.rate ?? rate.name, known?.key ?? key);
   }
 
-  /** Resumes what stands; true when nothing did and every batch has ended. */
+  /** Resumes what is paused; true when nothing was paused and every batch has ended. */
   async #tidy(operator: Operator): Promise<boolean> {
     const { batches, pauses } = this.#world.store.state;
     const unfinished = [...batches.values()].filter(({ state }) => !isEnded(state));
@@ -191,14 +191,14 @@ export class OperatorPart {
     if (keys.length === 0) return null;
     const all = [...this.#world.store.state.batches.values()];
     const known = all.filter(({ submission }) => keys.includes(submission.key ?? ""));
-    // One that has ended is the less interesting one, and more and more of them have.
+    // Ended batches are less interesting, and their share grows.
     const live = known.filter(({ state }) => !isEnded(state));
     const some = live.length > 0 && choice.chance(0.75) ? live : known;
     return some.length === 0 ? null : choice.pick(some);
   }
 }
 
-/** The choices of one act, from its own roll: an act that is left out changes no other. */
+/** The choices of one act come from its own roll: leaving out an act changes no other. */
 class Choice {
   readonly #random: SeededRandom;
 
@@ -232,7 +232,7 @@ async function setWeight(operator: Operator, choice: Choice, batch: Batch): Prom
   if (choice.chance(0.3)) await operator.listLimitChanges();
 }
 
-/** Mends the first letter that was refused, if its item is known. */
+/** Edits the first dead letter that was refused, if its item is known. */
 async function edit(store: Store, { submission, step }: Batch): Promise<void> {
   const page = { step, afterItem: -1, limit: 1, filter: { codes: ["REFUSED"] } };
   const [letter] = await store.readDeadLetters(submission.id, page);
@@ -248,7 +248,7 @@ async function edit(store: Store, { submission, step }: Batch): Promise<void> {
   });
 }
 
-/** Looks change nothing, however they go wrong. */
+/** Queries change nothing, even if they fail. */
 async function lookAround(engine: Engine, batch: Batch, choice: Choice): Promise<void> {
   const { id } = batch.submission;
   await engine.operator.why(id);
@@ -260,7 +260,7 @@ async function lookAround(engine: Engine, batch: Batch, choice: Choice): Promise
   }
 }
 
-/** Whenever somebody exports a ledger, what comes out verifies; also after something was erased. */
+/** An export of a ledger verifies at any time, also after something was erased. */
 async function inspect(engine: Engine, batch: Batch, choice: Choice): Promise<void> {
   const { id } = batch.submission;
   if (choice.chance(0.5)) await engine.operator.eraseDetails(id, { keys: null, ...BY });
@@ -268,7 +268,7 @@ async function inspect(engine: Engine, batch: Batch, choice: Choice): Promise<vo
   if (verdict.kind === "broken") throw new Error(`the export of ${id} is broken: ${verdict.why}`);
 }
 
-/** Reads who has which outcome, and a topic for a group of its own, which it has replayed now and then. */
+/** Lists items by outcome, and reads a topic for its own group, which it sometimes replays. */
 async function readAround(engine: Engine, batch: Batch, choice: Choice): Promise<void> {
   const handle = await engine.get(batch.submission.id);
   let before = -1;

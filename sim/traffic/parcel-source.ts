@@ -1,4 +1,7 @@
-/** Where parcels come from: a source that any node can read in pieces, and one that is read once. */
+/**
+ * Where parcels come from: a source that any node can read in pieces, and one that can be read
+ * once.
+ */
 import { sleep } from "../../src/ports/clock.ts";
 import type { Slice, Source } from "../../src/ports/source.ts";
 import type { Node } from "../world.ts";

@@ -1,4 +1,7 @@
-/** Everything that a play of many batches is made of, as plain values: who, what, and when. */
+/**
+ * Everything that a play of many batches consists of, as plain values: who acts, what happens, and
+ * when.
+ */
 import type { EngineSettings } from "../../src/runtime/system/settings.ts";
 import type { FaultPlan } from "../faults.ts";
 import type { HintFaults } from "../world.ts";
@@ -25,38 +28,41 @@ export const ACTS = [
   "setCap",
   "setWeight",
   "read",
-  /** Somebody wants to see the evidence, or to have some of it erased. */
+  /** An operator exports the evidence, or erases some of it. */
   "inspect",
 ] as const;
 export type ActName = (typeof ACTS)[number];
 
 export interface ActPlot {
-  /** Counted from the beginning. */
+  /** Time from the beginning. */
   readonly atMs: number;
   readonly act: ActName;
-  /** What the operator's own choices are drawn from. */
+  /** The seed of the operator's own choices. */
   readonly roll: number;
 }
 
-/** What befalls a node or the store beside single calls. */
+/** What happens to a node or to the store, beside faults of single calls. */
 export const HAPPENINGS = [
   /** The node is killed between two calls. */
   "kill",
-  /** It stands still for a while, and lives on: a zombie, if its leases run out meanwhile. */
+  /**
+   * The node freezes for a while and then continues: if its leases ran out meanwhile, it is a
+   * zombie.
+   */
   "freeze",
-  /** It is told to stop, ends in good order, and is started again. */
+  /** The node is asked to stop, closes in good order, and restarts. */
   "stop",
   /** The same, with new code. */
   "deploy",
-  /** It cannot reach the store. */
+  /** The node cannot reach the store. */
   "partition",
-  /** Nobody can. */
+  /** No node can reach the store. */
   "outage",
   /** Every call takes long. */
   "slow_store",
-  /** Somebody sets its time of day. */
+  /** The node's time of day changes. */
   "clock_jump",
-  /** Somebody sets the store's. */
+  /** The store's time of day changes. */
   "store_clock_jump",
 ] as const;
 export type HappeningName = (typeof HAPPENINGS)[number];
@@ -64,10 +70,10 @@ export type HappeningName = (typeof HAPPENINGS)[number];
 export interface HappeningPlot {
   readonly atMs: number;
   readonly what: HappeningName;
-  /** The node; of no matter where the store is meant. */
+  /** The node; without meaning if the store is meant. */
   readonly node: string;
   readonly forMs: number;
-  /** By how much a clock jumps. */
+  /** Size of the clock's jump. */
   readonly byMs: number;
 }
 
@@ -84,19 +90,19 @@ export interface TrafficPlot {
   readonly happenings: readonly HappeningPlot[];
   /** Subscribers by name. */
   readonly readers: readonly string[];
-  /** How many deliveries a subscriber refuses, of a thousand. */
+  /** Deliveries that a subscriber refuses, per thousand. */
   readonly refusalsPerMille: number;
-  /** The clocks of nodes may be wrong by this much. */
+  /** The largest error of the nodes' clocks. */
   readonly skewMaxMs: number;
-  /** Nobody moves anything in its lane, and the policies are left alone. */
+  /** No operator moves a batch in its lane or changes the lane's policy. */
   readonly orderly: boolean;
-  /** No fault, and some change notifications arrive: what is stopped stops at once. */
+  /** No fault, and at least some notifications arrive: what is stopped stops at once. */
   readonly calm: boolean;
   /** No fault comes after this time. */
   readonly faultsUntilMs: number;
-  /** It goes on at least this long, however soon everything has ended. */
+  /** The play goes on at least this long, even if everything has ended. */
   readonly lastsMs: number;
-  /** Once nobody interferes any more and no fault is left, everything ends within this time. */
+  /** When no operator acts any more and no fault is left, everything ends within this time. */
   readonly calmLimitMs: number;
   readonly restartMaxMs: number;
   readonly settings?: Partial<EngineSettings>;

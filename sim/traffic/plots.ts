@@ -1,4 +1,4 @@
-/** Plots for tests that look at one thing: without faults, and without anybody who interferes. */
+/** Plots for tests of one thing: no faults, no operator. */
 import { noFaults } from "../faults.ts";
 import type { Errand, StepPlot } from "./errand.ts";
 import type { TrafficPlot } from "./plot.ts";

@@ -1,4 +1,4 @@
-/** The one who fills open batches: it adds a few items at a time, and after a crash goes on. */
+/** The producer of open batches: it adds a few items at a time, and continues after a crash. */
 import { SluiceError } from "../../src/core/base/errors.ts";
 import { sleep } from "../../src/ports/clock.ts";
 import type { Engine } from "../../src/runtime/engine/engine.ts";
@@ -10,7 +10,7 @@ import type { Errand, Parcel } from "./errand.ts";
 const ADDED_AT_ONCE = 3;
 const ADDS_EVERY_MS = 40;
 
-/** Resolves when the batch has all its items and is sealed, or takes no more. */
+/** Resolves when the batch has all its items and is sealed, or accepts no more. */
 export async function fillOpenBatch(
   node: Node,
   engine: Engine,
@@ -22,7 +22,7 @@ export async function fillOpenBatch(
   try {
     const batch = await engine.open(pipeline, { key, lane });
     onOpened();
-    // Items are added in order, so what is there says how far an earlier life has come.
+    // Items are added in order, so the number of items shows how far an earlier life came.
     for (;;) {
       const { planned: after } = (await batch.progress()).counts;
       if (after >= items.length) break;
@@ -31,12 +31,15 @@ export async function fillOpenBatch(
     }
     if (!neverSealed) await batch.seal();
   } catch (error) {
-    // Somebody cancelled it, or its seal came too late.
+    // An operator cancelled it, or its seal came too late.
     if (!(error instanceof SluiceError && error.code === "BATCH_CLOSED")) throw error;
   }
 }
 
-/** A last call of a former life may arrive late: then there is more than was thought. */
+/**
+ * The last call of an earlier life may arrive late: then the batch has more items than this life
+ * counted.
+ */
 async function addNext(
   batch: OpenBatch<Parcel>,
   items: readonly Parcel[],

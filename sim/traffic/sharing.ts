@@ -1,8 +1,11 @@
-/** Caps, tenants and weights of a pipeline: as its definition says them, and as checkers read them. */
+/**
+ * Caps, tenants and weights of a pipeline: as its definition declares them, and as checkers read
+ * them.
+ */
 import { CAP_SCOPES, type CapScope } from "../../src/core/limits/caps.ts";
 import type { SharingPlot } from "./errand.ts";
 
-/** What the pipeline's definition says. */
+/** The pipeline's definition. */
 export function describeSharing(sharing: SharingPlot): object {
   const { caps, weights } = sharing;
   return { limits: caps, weights, tenant: (lane: string) => readTenant(sharing, lane) };
@@ -12,7 +15,7 @@ export function readTenant({ tenants }: SharingPlot, lane: string): string {
   return tenants[lane] ?? lane;
 }
 
-/** Where a batch may be capped. */
+/** Scopes in which a batch may be capped. */
 export interface ScopeName {
   readonly kind: CapScope;
   /** As `kind/name`. */

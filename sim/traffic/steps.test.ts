@@ -1,4 +1,7 @@
-/** Batches of several steps, passes over dead letters and lanes, while one call after the other fails. */
+/**
+ * Batches of several steps, passes over dead letters and lanes, while one call after the other
+ * fails.
+ */
 import { describe, expect, test } from "vitest";
 import { type Batch, countAll } from "../../src/adapters/memory/state.ts";
 import { type Fault, faultAtCall, type FaultPlan } from "../faults.ts";
@@ -8,7 +11,7 @@ import { makeErrand, makeStepPlot, makeTraffic } from "./plots.ts";
 import { playTrafficRight, type Traffic } from "./traffic.ts";
 
 const CALLS_MAX = 600;
-/** Every call takes a while: set to 1 to try them all. */
+/** The distance between the calls that fail: 1 tries them all. */
 const STRIDE = Number(process.env["SLUICE_STRIDE"] ?? 4);
 const SUBMITTER = "n1";
 
@@ -29,10 +32,10 @@ const batchOf = (traffic: Traffic): Batch => batchesOf(traffic)[0] as Batch;
 const countOf = (batch: Batch, ...steps: readonly number[]): number[] =>
   steps.map((step) => batch.steps[step]?.counts.succeeded ?? -1);
 
-/** So that the kinds of faults meet different calls where not all are tried. */
+/** So that the kinds of faults meet different calls when only some are tried. */
 const firstCall = (fault: Fault): number => 1 + (faults.indexOf(fault) % STRIDE);
 
-/** The whole play with one fault, at one call of the submitter's first life after the other. */
+/** The whole play with one fault, at one call after the other of the submitter's first life. */
 async function faultEveryCall(
   fault: Fault,
   plotWith: (faults: FaultPlan) => TrafficPlot,
@@ -52,7 +55,7 @@ describe("passes over dead letters", () => {
     playTrafficRight(makeTraffic([makeStepPlot({ maxRedrives })], [makeErrand([doings])]));
 
   test.each([0, 1, 3])(
-    "an item that never gets well has all its tries in exactly %i more drives",
+    "an item that always fails has all its tries in exactly %i more drives",
     async (maxRedrives) => {
       const traffic = await play([succeed, { does: "stumble", times: 99 }], maxRedrives);
       const tries = traffic.errands.runs.filter(({ index }) => index === 1);
@@ -69,13 +72,13 @@ describe("passes over dead letters", () => {
     },
   );
 
-  test("an item that gets well in a later drive is rescued, and no more passes are made", async () => {
+  test("an item that succeeds in a later drive is rescued, and no more passes follow", async () => {
     const traffic = await play([{ does: "recover", drive: 2 }], 3);
     expect(batchOf(traffic)).toMatchObject({ state: "succeeded", drive: 2 });
     expect(countAll(batchOf(traffic))).toMatchObject({ succeeded: 1, failed: 0 });
   });
 
-  test("an item that was refused for good has no second chance", async () => {
+  test("an item that failed for good has no second chance", async () => {
     const traffic = await play([{ does: "refuse" }], 3);
     expect(traffic.errands.runs).toHaveLength(1);
     expect(batchOf(traffic).drive).toBe(1);
@@ -101,7 +104,7 @@ describe("three steps, the middle one a wait", () => {
   const kinds = { ranged: ["crash_before", "lost_reply"], handed_over: ["crash_after", "late"] };
   for (const supply of ["ranged", "handed_over"] as const) {
     for (const fault of faults.filter(({ kind }) => kinds[supply].includes(kind))) {
-      test(`${fault.kind} at every call, items ${supply}: what succeeds goes on, once`, async () => {
+      test(`${fault.kind} at every call, items ${supply}: each item that succeeds goes on, once`, async () => {
         await faultEveryCall(
           fault,
           (faulty) =>
@@ -130,7 +133,7 @@ describe("a step without items between two others", () => {
   ];
 
   for (const fault of faults) {
-    test(`${fault.kind} at every call: what finished it does not finish the next one`, async () => {
+    test(`${fault.kind} at every call: the call that ends it does not end the next step`, async () => {
       await faultEveryCall(
         fault,
         (faulty) =>
@@ -150,11 +153,11 @@ test("a checkpoint does not wait for the next flush", async () => {
   const settings = { flushMs: 20_000, flushItems: 1_000 };
   const plot = makeTraffic([makeStepPlot()], [makeErrand([doings])], { settings });
   const traffic = await playTrafficRight(plot);
-  // A handler that waited would meet its time limit.
+  // A handler that waited would reach its time limit.
   expect(traffic.errands.runs).toHaveLength(1);
 });
 
-test("a guarded run keeps what it was told while a report is late, and tells nothing twice", async () => {
+test("a guarded run keeps outcomes while a report is late, and reports none twice", async () => {
   const stages: Doing = { does: "stages", stages: 3, failsAfter: 2 };
   const doings: Doing[] = [stages, { does: "stumble", times: 1 }, stages, { does: "refuse" }];
   for (let number = 1; number <= CALLS_MAX; number++) {
@@ -162,7 +165,7 @@ test("a guarded run keeps what it was told while a report is late, and tells not
     const faulty: FaultPlan = ({ life, number: call, verb }) => {
       if (life === 1) return call === 22 ? { kind: "crash_before" } : null;
       if (verb === "work") reports++;
-      // Longer than a handler may take: what is on its way outlives its wave.
+      // Longer than a handler may take: a report outlives its wave.
       const late = verb === "work" && reports >= number && reports < number + 3;
       return late ? { kind: "late", byMs: 900 } : null;
     };
@@ -188,13 +191,13 @@ describe("three batches in one lane, and one in another", () => {
   );
 
   for (const fault of faults) {
-    test(`${fault.kind} at every call: one after the other, in the order of submission`, async () => {
+    test(`${fault.kind} at every call: they run one after the other, in the order of submission`, async () => {
       await faultEveryCall(
         fault,
         (plan) => makeTraffic([makeStepPlot({ chunkSize: 1 })], errands, { faults: plan }),
         (traffic, what) => {
           const north = batchesOf(traffic).filter(({ submission }) => submission.lane === "north");
-          // At once when the one before it ends, if it was there by then.
+          // It starts at once when the one before it ends, if it existed by then.
           const turns = north.map(({ submittedAt }, n) =>
             Math.max(submittedAt, north[n - 1]?.endedAt ?? 0),
           );
@@ -208,7 +211,7 @@ describe("three batches in one lane, and one in another", () => {
     });
   }
 
-  test("the other lane does not wait for them", async () => {
+  test("a batch in another lane does not wait for them", async () => {
     const traffic = await playTrafficRight(makeTraffic([makeStepPlot({ chunkSize: 1 })], errands));
     const [, , last, other] = batchesOf(traffic);
     expect(other?.endedAt).toBeLessThan(last?.endedAt ?? 0);

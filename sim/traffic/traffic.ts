@@ -1,7 +1,7 @@
 /**
  * Many batches in several lanes: submitters, helpers that only work, and an operator who cancels,
- * pauses, moves and redrives at drawn moments and at last lets everything go on. All of them are
- * started again when they die; when every batch has ended everybody closes, and all is checked.
+ * pauses, moves and redrives at drawn moments and at the end resumes everything. All of them
+ * restart when they die. When every batch has ended, all nodes close and everything is checked.
  */
 import type { Batch } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch/batch.ts";
@@ -31,16 +31,16 @@ export interface Traffic {
   readonly world: World;
   readonly errands: Errands;
   readonly problems: readonly string[];
-  /** How often there was something to judge. */
+  /** How often each promise was judged. */
   readonly judged: ReadonlyMap<Judged, number>;
 }
 
 export interface TrafficOptions extends Pick<WorldOptions, "wrapStore"> {
-  /** Sees the play before its first moment. */
+  /** Called before the first moment of the play. */
   readonly onStage?: (stage: Stage) => void;
 }
 
-/** What somebody who counts wants to see. */
+/** Callbacks for counters, such as the coverage. */
 export interface Stage {
   readonly world: World;
   readonly errands: Errands;
@@ -48,12 +48,12 @@ export interface Stage {
   onHappening: (what: HappeningName) => void;
 }
 
-/** However rough it was, a play that lasts longer than this has gone wrong. */
+/** A play that lasts longer than this has gone wrong, however many faults it had. */
 const OVERTIME_MS = 4 * 3_600_000;
 const PROBLEMS_MAX = 20;
 const WAIT_AGAIN_MS = 1_000;
 const SIGN_EVERY_MS = 20_000;
-/** Submitters come again with what they have submitted, now and then. */
+/** Submitters sometimes repeat a submit. */
 const REPEATS = 0.3;
 
 export function playTraffic(plot: TrafficPlot, options: TrafficOptions = {}): Promise<Traffic> {
@@ -71,18 +71,18 @@ class Play {
   readonly #engines = new Map<Node, Engine>();
   /** Batches that are there. */
   readonly #submitted = new Set<string>();
-  /** Those that have all their items, too. */
+  /** Batches that have all their items, too. */
   readonly #handed = new Set<string>();
-  /** Nodes that are to end in good order. */
+  /** Nodes that are closing in good order. */
   readonly #closing = new Set<Node>();
-  /** How often each node was deployed. */
+  /** Number of deployments on each node. */
   readonly #deployed = new Map<string, number>();
-  /** Who waits for the end of a batch, and for which. */
+  /** Which node waits for the end of which batch. */
   readonly #waiting = new Map<Node, Set<string>>();
   readonly #problems: string[] = [];
   readonly #judged = new Map<Judged, number>();
   #starting = 0;
-  /** When the last fault or act was. */
+  /** Time of the last fault or act. */
   #calmAt: number;
 
   constructor(plot: TrafficPlot, { wrapStore, onStage }: TrafficOptions) {
@@ -129,7 +129,7 @@ class Play {
     const world = this.#world;
     const scene = this.#makeScene("no hang");
     const say = (problem: string): void => scene.say(problem);
-    const onRejection = (error: unknown): void => say(`nobody heard of: ${String(error)}`);
+    const onRejection = (error: unknown): void => say(`unexpected error: ${String(error)}`);
     process.on("unhandledRejection", onRejection);
     try {
       this.#begin();
@@ -175,7 +175,7 @@ class Play {
     this.#world.boot(name, (node) => this.#guard(node, program), skew);
   }
 
-  /** A node that cannot reach the store when it must gives up, as a process would, and comes again. */
+  /** A node that cannot reach the store when it must gives up, as a process would, and restarts. */
   async #guard(node: Node, program: Program): Promise<void> {
     try {
       await program(node);
@@ -186,10 +186,10 @@ class Play {
     }
   }
 
-  /** Also says what took too long. */
+  /** Also reports what took too long. */
   #isOver(say: (problem: string) => void): boolean {
     const { time } = this.#world;
-    // What is broken so often may never come to its end.
+    // A history with a broken promise may never end.
     if (this.#problems.length >= PROBLEMS_MAX) return true;
     if (time.elapsedMs < this.#plot.lastsMs) return false;
     if (this.#isDone) return this.#world.inTransit === 0;
@@ -207,7 +207,7 @@ class Play {
     if (this.#world.living.some((node) => (this.#waiting.get(node)?.size ?? 0) > 0)) return false;
     const batches = [...this.#world.store.state.batches.values()];
     if (!batches.every(({ state }) => isEnded(state)) || !this.#listener.isDone) return false;
-    // Where ledgers are kept, all of every batch's is signed.
+    // Where ledgers are kept, every record of every batch is signed.
     return !this.#signs || batches.every(isSigned);
   }
 
@@ -271,14 +271,14 @@ class Play {
       this.#handed.add(key);
       this.#await(node, key, handle);
     } catch (error) {
-      // Another submitter runs older or newer code, and was first.
+      // Another submitter with older or newer code was first.
       if (!(error instanceof SluiceError && error.code === "OTHER_VERSION")) throw error;
       accept();
       this.#handed.add(key);
     }
   }
 
-  /** Whoever waits for a batch hears of its end, as long as its node lives. */
+  /** A caller that waits for a batch learns of its end, as long as its node lives. */
   #await(node: Node, key: string, handle: BatchHandle): void {
     const waiting = this.#waiting.get(node) ?? new Set();
     this.#waiting.set(node, waiting);
@@ -342,7 +342,7 @@ class Play {
     });
   }
 
-  /** Ends a node in good order, and starts it again. */
+  /** Closes a node in good order, and restarts it. */
   #close(node: Node, deploys: boolean): void {
     const engine = this.#engines.get(node);
     if (engine === undefined || this.#closing.has(node)) return;
@@ -364,7 +364,10 @@ function isSigned({ signedHeads, head }: Batch): boolean {
   return signedHeads.at(-1)?.size === head.seq;
 }
 
-/** Plays traffic that must end right; what a failing test prints says how to see it again. */
+/**
+ * Plays traffic that must end correctly; the message of a failing test has the command that replays
+ * it.
+ */
 export async function playTrafficRight(plot: TrafficPlot): Promise<Traffic> {
   const traffic = await playTraffic(plot);
   if (traffic.problems.length === 0) return traffic;
