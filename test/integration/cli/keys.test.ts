@@ -84,7 +84,7 @@ describe("bad input is refused with exit 2", () => {
     [["limits", "close", "", "even", "--for", "1m"], "USAGE", "which rate?"],
     [[...CLOSE_EVEN, "2"], "BAD_DURATION", "has no unit"],
     [[...CLOSE_EVEN, "0s"], "BAD_CLOSING", "above 0"],
-    [[...CLOSE_EVEN, "500d"], "BAD_CLOSING", "a year at most"],
+    [[...CLOSE_EVEN, "500d"], "BAD_CLOSING", "at most one year"],
     [["limits", "open", "letters"], "USAGE", "missing required argument"],
   ])("%j", async (args, code, text) => {
     const refused = await work.run(...args);

@@ -57,7 +57,9 @@ test("lanes and pipelines are paused as a whole, as JSON says", async () => {
   work.writeItems(5);
   const id = await submit(work, "--lane", "case-1");
   expect((await work.runJson("pause", "--lane", "case-1")).view).toEqual({
+    batch: null,
     lane: "case-1",
+    pipeline: null,
     paused: true,
     changed: true,
     mode: "drain",
@@ -96,7 +98,7 @@ test("a batch that is submitted under a pause is recorded, and says what it wait
   );
   expect(code).toBe(0);
   expect(stderr).toContain("is paused (its pipeline letters) by ada");
-  expect(stderr).toContain("recorded, and sliced when it is its turn");
+  expect(stderr).toContain("recorded; a worker slices it when it is its turn");
 });
 
 test("what cannot be paused is refused with exit 2", async () => {

@@ -181,7 +181,7 @@ test("a batch of which a part is removed is not said to be broken: there is no l
 
 describe("is refused with exit 2, and removes nothing", () => {
   test.each([
-    [["--keep", "30d", "--keep-evidence", "7d"], "BAD_RETENTION", "evidence cannot go before"],
+    [["--keep", "30d", "--keep-evidence", "7d"], "BAD_RETENTION", "evidence cannot be removed before"],
     [["--keep-evidence", "12h"], "BAD_RETENTION", "--keep-evidence"],
     [["--keep", "-1d"], "BAD_DURATION", "is below 0"],
     [["--keep", "30"], "BAD_DURATION", "has no unit"],

@@ -119,7 +119,7 @@ describeOnStores("undelivered letters", (test) => {
     const second = await rig.startBeside();
     await expect(second.redeliver(letter!.id)).rejects.toMatchObject({
       code: "NO_SUBSCRIBER",
-      message: `the letter ${letter!.id} is for the subscriber mail, which this engine does not have`,
+      message: `the undelivered event ${letter!.id} is for the subscriber mail, which this engine does not have`,
     });
     expect(await listLetters(second)).toHaveLength(1);
   });
