@@ -101,13 +101,18 @@ function checkRanges({ workload, batch }: Scene): string[] {
 async function checkOutcomes({ world, workload, batch }: Scene): Promise<string[]> {
   const letters = await world.store.readDeadLetters(batch.submission.id, EVERYTHING);
   const byItem = new Map(letters.map((letter) => [letter.item, letter]));
+  const killers = workload.options.behaviours.filter(({ does }) => does === "kill").length;
   return workload.options.behaviours.flatMap((behaviour, item) => {
     const letter = byItem.get(item);
     const runs = workload.runs.filter((run) => run.item === item);
     // A node that died for another reason may have died before it could report. Items that are
     // handled together start together, so one of them can kill others that never ran.
     const mayBeUnseen = world.leaseFaults > 0 || workload.options.byChunk === true;
-    const cutShort = mayBeUnseen ? DEATHS_MAX : runs.filter(({ end }) => end === null).length;
+    const seen = runs.filter(({ end }) => end === null).length;
+    // Another killer of the same guarded wave may end the node after this item's start was written
+    // and before its handler was called.
+    const mayDieBefore = seen > 0 && behaviour.does === "kill" && killers > 1;
+    const cutShort = mayBeUnseen ? DEATHS_MAX : seen + (mayDieBefore ? 1 : 0);
     const problem =
       letter === undefined
         ? findWrongSuccess(behaviour)
