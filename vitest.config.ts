@@ -1,31 +1,34 @@
 import { defineConfig } from "vitest/config";
 
-/** One project per kind of test, so that each can be run alone: `vitest run --project property`. */
-const project = (name: string, include: string[], timeoutMs: number) => ({
-  extends: true as const,
-  test: { name, include, testTimeout: timeoutMs, hookTimeout: timeoutMs },
-});
-
-/** One whose tests may ask for a PostgreSQL server: it starts when the first of them does. */
-const withPostgres = (name: string, include: string[], timeoutMs: number) => {
-  const { test, ...rest } = project(name, include, timeoutMs);
-  return { ...rest, test: { ...test, globalSetup: ["test/support/postgres-setup.ts"] } };
-};
-
-type Project = ReturnType<typeof withPostgres>;
-
-const without = ({ test, ...rest }: Project, exclude: string) => ({
-  ...rest,
-  test: { ...test, exclude: [exclude] },
-});
-
-/** After all others and one by one: their processes alone are more than two cores can bear. */
-const alone = ({ test, ...rest }: Project) => ({
-  ...rest,
-  test: { ...test, maxWorkers: 1, sequence: { groupOrder: 1 } },
-});
+/** Tests that compute: as many files at once as the smallest machine has cores. */
+const COMPUTING = { maxWorkers: 2, sequence: { groupOrder: 0 } };
+/** Tests that mostly wait for processes, leases and timers of their own. */
+const WAITING = { maxWorkers: 4, sequence: { groupOrder: 1 } };
+/** One file at a time: the processes of one storm alone keep two cores busy. */
+const STORMING = { maxWorkers: 1, sequence: { groupOrder: 2 } };
 
 const STORMS = "test/chaos/*storm.test.ts";
+
+interface Kind {
+  readonly name: string;
+  readonly include: readonly string[];
+  readonly exclude?: readonly string[];
+  readonly timeoutMs: number;
+  readonly load: typeof COMPUTING;
+}
+
+/** One project for each kind of test, so that each can be run alone: `vitest run --project property`. */
+const project = ({ name, include, exclude = [], timeoutMs, load }: Kind) => ({
+  extends: true as const,
+  test: {
+    name,
+    include: [...include],
+    exclude: [...exclude],
+    testTimeout: timeoutMs,
+    hookTimeout: timeoutMs,
+    ...load,
+  },
+});
 
 export default defineConfig({
   test: {
@@ -33,6 +36,7 @@ export default defineConfig({
     maxWorkers: 2,
     restoreMocks: true,
     unstubEnvs: true,
+    globalSetup: ["test/support/postgres-setup.ts"],
     // CI counts passed and failed tests from the JSON report.
     reporters: process.env["CI"] ? ["default", "json"] : ["default"],
     outputFile: { json: "test-results/vitest.json" },
@@ -43,22 +47,36 @@ export default defineConfig({
       reportsDirectory: "coverage",
     },
     projects: [
-      project("unit", ["src/**/*.test.ts", "bench/*.test.ts"], 5_000),
-      withPostgres("conformance", ["test/conformance/**/*.test.ts"], 60_000),
-      withPostgres("property", ["test/property/**/*.test.ts"], 60_000),
-      withPostgres("world", ["sim/**/*.test.ts"], 120_000),
-      without(
-        withPostgres(
-          "integration",
-          ["test/integration/**/*.test.ts", "test/chaos/**/*.test.ts"],
-          120_000,
-        ),
-        STORMS,
-      ),
-      alone(withPostgres("storm", [STORMS], 300_000)),
-      project("systems", ["systems/**/*.test.ts"], 120_000),
-      project("tidy", ["test/tidy/**/*.test.ts"], 20_000),
-      withPostgres("docs", ["test/docs/**/*.test.ts"], 120_000),
-    ],
+      {
+        name: "unit",
+        include: ["src/**/*.test.ts", "bench/*.test.ts"],
+        timeoutMs: 10_000,
+        load: COMPUTING,
+      },
+      { name: "tidy", include: ["test/tidy/**/*.test.ts"], timeoutMs: 20_000, load: COMPUTING },
+      {
+        name: "conformance",
+        include: ["test/conformance/**/*.test.ts"],
+        timeoutMs: 60_000,
+        load: COMPUTING,
+      },
+      {
+        name: "property",
+        include: ["test/property/**/*.test.ts"],
+        timeoutMs: 60_000,
+        load: COMPUTING,
+      },
+      { name: "world", include: ["sim/**/*.test.ts"], timeoutMs: 120_000, load: COMPUTING },
+      {
+        name: "integration",
+        include: ["test/integration/**/*.test.ts", "test/chaos/**/*.test.ts"],
+        exclude: [STORMS],
+        timeoutMs: 120_000,
+        load: WAITING,
+      },
+      { name: "systems", include: ["systems/**/*.test.ts"], timeoutMs: 120_000, load: WAITING },
+      { name: "docs", include: ["test/docs/**/*.test.ts"], timeoutMs: 120_000, load: WAITING },
+      { name: "storm", include: [STORMS], timeoutMs: 300_000, load: STORMING },
+    ].map(project),
   },
 });

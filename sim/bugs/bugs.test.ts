@@ -15,7 +15,7 @@ const BUGS_MIN = 55;
 /** Bugs that need more seeds than this are rare. */
 const QUICK_SEEDS = 60;
 /** Of the bugs that are not rare, one in this many is hunted here: some of every kind. */
-const QUICK_EVERY = 16;
+const QUICK_EVERY = 40;
 const QUICK_LIMIT_MS = 600_000;
 
 const read = (file: string): string => readFileSync(`${ROOT}${file}`, "utf8");

@@ -1,6 +1,6 @@
 /**
- * One PostgreSQL server for all tests of a run that want one: the first that asks has it started, and
- * runs of which none asks pay nothing.
+ * One PostgreSQL server for all tests of a run. It starts when the first test asks for it, so a run
+ * that needs none pays nothing.
  */
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -11,15 +11,16 @@ import { type PostgresServer, startPostgres } from "./postgres-server.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Where the run says the address of its server. */
+    /** Where a test asks for the address of the server. */
     readonly postgresAsked: string;
   }
 }
 
 const REFUSED = 500;
 
-/** For vitest's `globalSetup`. */
-export async function setup(project: TestProject): Promise<() => Promise<void>> {
+/** For vitest's `globalSetup`. Projects inherit it, and what the root project provides. */
+export async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
+  if (!project.isRootProject()) return undefined;
   let started: Promise<PostgresServer> | null = null;
   const desk = createServer((_request, response) => {
     started ??= startPostgres();
