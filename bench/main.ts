@@ -7,6 +7,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { compareBuilds, findMissingBuild } from "./against.ts";
 import { FULL_CPU_SIZES, listCpuQuestions, QUICK_CPU_SIZES } from "./cpu.ts";
 import { askAboutHealth, FULL_HEALTH_SECONDS, QUICK_HEALTH_SECONDS } from "./health.ts";
 import { FULL_SIZES, listHeartQuestions, QUICK_SIZES } from "./heart.ts";
@@ -93,12 +94,15 @@ interface Request {
   readonly save: boolean;
   /** Empty: all questions. */
   readonly only: readonly string[];
+  /** Another checkout to compare with, instead of peers; null: none. */
+  readonly against: string | null;
 }
 
 const USAGE = `Usage: node bench/main.ts heart|life|limits|cpu|ledger|postgres|packets [options]
 
   --runs N      interleaved runs of each subject (default 3; cpu, ledger, postgres and packets 5; 1 with --quick)
   --only a,c    only these questions
+  --against DIR compare with the build of another checkout, without peers
   --quick       small sizes: does everything run? Nothing is judged
   --json        one JSON document instead of tables
   --save        write the tables into bench/README.md (full runs only)
@@ -112,6 +116,7 @@ function parseOptions(args: readonly string[]) {
     options: {
       runs: { type: "string" },
       only: { type: "string" },
+      against: { type: "string" },
       quick: { type: "boolean", default: false },
       json: { type: "boolean", default: false },
       save: { type: "boolean", default: false },
@@ -142,12 +147,17 @@ function readRequest(args: readonly string[]): Request | { readonly problems: re
   for (const key of only.filter((each) => !known.includes(each))) {
     problems.push(`--only: there is no question "${key}"; there are ${known.join(", ")}`);
   }
-  if (values.save && (values.quick || only.length > 0)) {
-    problems.push("--save keeps full runs only: leave out --quick and --only");
+  if (values.save && (values.quick || only.length > 0 || values.against !== undefined)) {
+    problems.push("--save keeps full runs only: leave out --quick, --only and --against");
+  }
+  const { against = null } = values;
+  const missing = against === null ? [] : findMissingBuild(against);
+  if (missing.length > 0) {
+    problems.push(`--against: ${against} has no ${missing.join(", ")}: run npm ci there`);
   }
   return problems.length > 0
     ? { problems }
-    : { set, runs, only, quick: values.quick, json: values.json, save: values.save };
+    : { set, runs, only, against, quick: values.quick, json: values.json, save: values.save };
 }
 
 function onProgress(text: string): void {
@@ -160,7 +170,7 @@ async function measureSet(
   folder: string,
   signal: AbortSignal,
 ): Promise<RunReport> {
-  if (set.hasPeers) installPeers(onProgress);
+  if (set.hasPeers && request.against === null) installPeers(onProgress);
   const server = (await set.startServer?.()) ?? null;
   try {
     return await measureOn(server, set, request, folder, signal);
@@ -179,9 +189,11 @@ async function measureOn(
   const takenAt = `${new Date().toISOString().slice(0, 16).replace("T", " ")} UTC`;
   const machine = readMachineFacts(folder, server?.description ?? null);
   const questions = list(request.quick, (items) => join(folder, `items-${items}.jsonl`));
-  const asked = questions.filter(
-    ({ key }) => request.only.length === 0 || request.only.includes(key),
-  );
+  const { only, against } = request;
+  const asked = questions
+    .filter(({ key }) => only.length === 0 || only.includes(key))
+    .map((question) => (against === null ? question : compareBuilds(question, against)))
+    .filter(({ subjects }) => subjects.length > 0);
   const runsFolder = join(folder, "runs");
   mkdirSync(runsFolder);
   const written = new Set<string>();
