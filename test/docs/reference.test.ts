@@ -333,8 +333,9 @@ describe("the command line", () => {
   const partOf = (heading: string): string =>
     new RegExp(`^###? ${heading}\\n([\\s\\S]*?)(?=^###? |$(?![\\s\\S]))`, "m").exec(text)?.[1] ??
     "";
+  /** A row may have several options. */
   const flagsIn = (part: string): string[] =>
-    [...part.matchAll(/^\| `(-[^`]*)` \|/gm)].map(([, flags = ""]) => flags);
+    [...part.matchAll(/^\| `(-[^|]*)` \|/gm)].flatMap(([, flags = ""]) => flags.split("`, `"));
 
   test("has commands at all", () => {
     expect(commands).toContain("run");

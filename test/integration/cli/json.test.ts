@@ -12,14 +12,12 @@ const objects = new Map<string, Fields>();
 for (const part of page.split(/^## /m).slice(1)) {
   const [title = ""] = part.split("\n", 1);
   const [, base] = /All fields of \[([^\]]+)\]/.exec(part) ?? [];
-  const rows = [...part.matchAll(/^\| `([^`]+)` \| ([^|]+) \|/gm)];
-  objects.set(
-    title,
-    new Map([
-      ...(base === undefined ? [] : (objects.get(base) ?? [])),
-      ...rows.map(([, field = "", type = ""]) => [field, type.trim()] as const),
-    ]),
+  // A row may have several fields of one type.
+  const rows = [...part.matchAll(/^\| (`[^|]+`) \| ([^|]+) \|/gm)].flatMap(
+    ([, fields = "", type = ""]) =>
+      fields.split(", ").map((field) => [field.replaceAll("`", ""), type.trim()] as const),
   );
+  objects.set(title, new Map([...(base === undefined ? [] : (objects.get(base) ?? [])), ...rows]));
 }
 
 const nameType = (value: unknown): string =>
