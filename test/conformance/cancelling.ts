@@ -1,4 +1,4 @@
-/** Cancelling: nothing starts any more, what ran is counted, and the end has a bound. */
+/** Cancelling: nothing new starts, what ran is counted, and the batch ends within a bound. */
 import { expect } from "vitest";
 import type { StopMode } from "../../src/core/batch/chunk.ts";
 import type { LeasedChunk } from "../../src/ports/store/worker-store.ts";
@@ -9,43 +9,46 @@ const MODES: readonly StopMode[] = ["drain", "now"];
 export function describeCancelling(rule: Rule): void {
   for (const mode of MODES) {
     for (const state of ["submitted", "slicing", "ready", "running"] as const) {
-      rule(`a ${state} batch that nobody works on ends at once (${mode})`, async ({ rig }) => {
-        const lane = "main";
-        if (state === "ready") await rig.running([1], { lane });
-        const { id } = await rig.submit({ lane });
-        if (state !== "submitted") {
-          await rig.store.startSlicing(id, false);
-          await rig.plan(id, manifests(2, 1));
-        }
-        if (state === "ready" || state === "running") await rig.finishSlicing(id, 2);
-        expect(await rig.state(id)).toBe(state);
-        rig.clock.advance(3);
-        const items = state === "submitted" ? 0 : 3;
-        expect(await rig.cancel(id, mode)).toMatchObject({
-          kind: "done",
-          batch: {
-            state: "cancelled",
-            active: false,
-            reason: null,
-            endedAt: rig.clock.wallMs(),
-            cancel: { mode, by: "me", why: null, requestedAt: rig.clock.wallMs() },
-            counts: { planned: items, cancelled: items, pending: 0 },
-          },
-        });
-        const types = await rig.recordTypes(id);
-        expect(types.slice(types.indexOf("batch.cancel_requested"))).toEqual([
-          "batch.cancel_requested",
-          ...(state === "slicing" ? ["slicing.aborted"] : []),
-          ...(state === "running" ? ["step.ended", "batch.drained"] : []),
-          "batch.ended",
-          ...(state === "ready" ? [] : ["batch.released"]),
-        ]);
-        expect((await rig.store.startSlicing(id, false)).kind).toBe("moved_on");
-        expect((await rig.plan(id, manifests(1))).kind).toBe("moved_on");
-      });
+      rule(
+        `a cancel ends a ${state} batch without leased chunks at once (${mode})`,
+        async ({ rig }) => {
+          const lane = "main";
+          if (state === "ready") await rig.running([1], { lane });
+          const { id } = await rig.submit({ lane });
+          if (state !== "submitted") {
+            await rig.store.startSlicing(id, false);
+            await rig.plan(id, manifests(2, 1));
+          }
+          if (state === "ready" || state === "running") await rig.finishSlicing(id, 2);
+          expect(await rig.state(id)).toBe(state);
+          rig.clock.advance(3);
+          const items = state === "submitted" ? 0 : 3;
+          expect(await rig.cancel(id, mode)).toMatchObject({
+            kind: "done",
+            batch: {
+              state: "cancelled",
+              active: false,
+              reason: null,
+              endedAt: rig.clock.wallMs(),
+              cancel: { mode, by: "me", why: null, requestedAt: rig.clock.wallMs() },
+              counts: { planned: items, cancelled: items, pending: 0 },
+            },
+          });
+          const types = await rig.recordTypes(id);
+          expect(types.slice(types.indexOf("batch.cancel_requested"))).toEqual([
+            "batch.cancel_requested",
+            ...(state === "slicing" ? ["slicing.aborted"] : []),
+            ...(state === "running" ? ["step.ended", "batch.drained"] : []),
+            "batch.ended",
+            ...(state === "ready" ? [] : ["batch.released"]),
+          ]);
+          expect((await rig.store.startSlicing(id, false)).kind).toBe("moved_on");
+          expect((await rig.plan(id, manifests(1))).kind).toBe("moved_on");
+        },
+      );
     }
 
-    rule(`once a cancel is acknowledged nothing is leased any more (${mode})`, async ({ rig }) => {
+    rule(`nothing is leased after a cancel is acknowledged (${mode})`, async ({ rig }) => {
       const id = await rig.running([1, 1, 1]);
       const lease = await rig.leaseOne();
       const given = await rig.leaseOne();
@@ -98,7 +101,7 @@ export function describeCancelling(rule: Rule): void {
     });
 
     rule(
-      `the loss of the last lease ends a cancelled batch, and it is named (${mode})`,
+      `the loss of the last lease ends a cancelled batch, and the ending names the lost chunk (${mode})`,
       async ({ rig }) => {
         const id = await rig.running([2, 1]);
         const lease = await rig.leaseOne();
@@ -118,50 +121,56 @@ export function describeCancelling(rule: Rule): void {
     );
   }
 
-  rule("`now` lets leases run out, `drain` lets them be renewed", async ({ rig }) => {
-    const [now, drain] = [await rig.running([1]), await rig.running([1])];
-    const leased = await rig.lease({ chunksMax: 2 });
-    await rig.cancel(now, "now");
-    await rig.cancel(drain, "drain");
-    rig.clock.advance(LEASE_MS - 1);
-    expect(await rig.renew(leased, LEASE_MS)).toEqual([]);
-    rig.clock.advance(1);
-    expect((await rig.sweep()).ended).toEqual([now]);
-    expect(await rig.renew(leased, LEASE_MS)).toMatchObject([{ batch: now }]);
-    expect(await rig.settle(leased[1]!)).toBe("settled");
-    // Everything in it has run: that is what is counted, and it was cancelled all the same.
-    expect(await rig.get(drain)).toMatchObject({
-      state: "cancelled",
-      counts: { succeeded: 1, cancelled: 0 },
-    });
-  });
+  rule(
+    "leases expire under a `now` cancel and are renewed under a `drain` cancel",
+    async ({ rig }) => {
+      const [now, drain] = [await rig.running([1]), await rig.running([1])];
+      const leased = await rig.lease({ chunksMax: 2 });
+      await rig.cancel(now, "now");
+      await rig.cancel(drain, "drain");
+      rig.clock.advance(LEASE_MS - 1);
+      expect(await rig.renew(leased, LEASE_MS)).toEqual([]);
+      rig.clock.advance(1);
+      expect((await rig.sweep()).ended).toEqual([now]);
+      expect(await rig.renew(leased, LEASE_MS)).toMatchObject([{ batch: now }]);
+      expect(await rig.settle(leased[1]!)).toBe("settled");
+      // All its items have run and are counted, but the batch still ends as cancelled.
+      expect(await rig.get(drain)).toMatchObject({
+        state: "cancelled",
+        counts: { succeeded: 1, cancelled: 0 },
+      });
+    },
+  );
 
-  rule("`now` overtakes `drain`, and nothing else changes a cancel", async ({ rig }) => {
-    const id = await rig.running([1]);
-    const lease = await rig.leaseOne();
-    await rig.store.cancel(id, { mode: "drain", by: "ann", why: "wrong file" });
-    rig.clock.advance(5);
-    await rig.store.cancel(id, { mode: "drain", by: "bob", why: null });
-    expect((await rig.get(id)).cancel).toMatchObject({ mode: "drain", by: "ann" });
-    await rig.store.cancel(id, { mode: "now", by: "bob", why: null });
-    expect((await rig.get(id)).cancel).toEqual({
-      mode: "now",
-      by: "bob",
-      why: null,
-      requestedAt: rig.clock.wallMs(),
-    });
-    await rig.store.cancel(id, { mode: "drain", by: "cid", why: null });
-    expect((await rig.get(id)).cancel).toMatchObject({ mode: "now", by: "bob" });
-    expect(await rig.recorded(id, "batch.cancel_requested")).toEqual([
-      { mode: "drain", by: "ann", why: "wrong file" },
-      { mode: "now", by: "bob" },
-    ]);
-    expect(await rig.renew([lease], LEASE_MS * 9)).toEqual([]);
-    rig.clock.advance(LEASE_MS);
-    expect((await rig.sweep()).ended).toEqual([id]);
-  });
+  rule(
+    "a `now` cancel replaces a `drain` cancel; any other second cancel changes nothing",
+    async ({ rig }) => {
+      const id = await rig.running([1]);
+      const lease = await rig.leaseOne();
+      await rig.store.cancel(id, { mode: "drain", by: "ann", why: "wrong file" });
+      rig.clock.advance(5);
+      await rig.store.cancel(id, { mode: "drain", by: "bob", why: null });
+      expect((await rig.get(id)).cancel).toMatchObject({ mode: "drain", by: "ann" });
+      await rig.store.cancel(id, { mode: "now", by: "bob", why: null });
+      expect((await rig.get(id)).cancel).toEqual({
+        mode: "now",
+        by: "bob",
+        why: null,
+        requestedAt: rig.clock.wallMs(),
+      });
+      await rig.store.cancel(id, { mode: "drain", by: "cid", why: null });
+      expect((await rig.get(id)).cancel).toMatchObject({ mode: "now", by: "bob" });
+      expect(await rig.recorded(id, "batch.cancel_requested")).toEqual([
+        { mode: "drain", by: "ann", why: "wrong file" },
+        { mode: "now", by: "bob" },
+      ]);
+      expect(await rig.renew([lease], LEASE_MS * 9)).toEqual([]);
+      rig.clock.advance(LEASE_MS);
+      expect((await rig.sweep()).ended).toEqual([id]);
+    },
+  );
 
-  rule("a batch that has ended is not cancelled: its ending stands", async ({ rig }) => {
+  rule("a cancel of an ended batch changes nothing", async ({ rig }) => {
     const id = await rig.running([1]);
     await rig.settle(await rig.leaseOne());
     const before = await rig.observe(id);
@@ -170,7 +179,7 @@ export function describeCancelling(rule: Rule): void {
   });
 
   rule(
-    "handlers that ignored the stop are named, once, in the order of chunks",
+    "the ending names each item whose handler ignored the stop, once and in the order of chunks",
     async ({ rig }) => {
       const id = await rig.running([1, 3, 1]);
       const [zero, one, two] = (await rig.lease({ chunksMax: 3 })) as [
@@ -198,7 +207,7 @@ export function describeCancelling(rule: Rule): void {
   );
 
   rule(
-    "a chunk that was lost after it named its abandoned items names them still",
+    "a lost chunk still names the abandoned items that its worker reported before",
     async ({ rig }) => {
       const id = await rig.running([2]);
       const lease = await rig.leaseOne();
@@ -212,31 +221,37 @@ export function describeCancelling(rule: Rule): void {
     },
   );
 
-  rule("a batch that is not being cancelled has nobody abandoned", async ({ rig }) => {
-    const id = await rig.running([2, 1]);
-    const lease = await rig.leaseOne();
-    await rig.report(lease, { abandoned: [0], intent: "keep" });
-    const other = await rig.leaseOne();
-    await rig.cancel(id, "drain");
-    await rig.settle(lease);
-    await rig.settle(other);
-    const [ended] = await rig.recorded(id, "batch.ended");
-    expect(ended).not.toHaveProperty("abandoned");
-  });
+  rule(
+    "a report of abandoned items counts only while the batch is being cancelled",
+    async ({ rig }) => {
+      const id = await rig.running([2, 1]);
+      const lease = await rig.leaseOne();
+      await rig.report(lease, { abandoned: [0], intent: "keep" });
+      const other = await rig.leaseOne();
+      await rig.cancel(id, "drain");
+      await rig.settle(lease);
+      await rig.settle(other);
+      const [ended] = await rig.recorded(id, "batch.ended");
+      expect(ended).not.toHaveProperty("abandoned");
+    },
+  );
 
-  rule("an ending names a hundred abandoned chunks and counts them all", async ({ rig }) => {
-    const id = await rig.running(Array.from({ length: 120 }, () => 1));
-    const leased = await rig.lease({ chunksMax: 120 });
-    expect(leased).toHaveLength(120);
-    await rig.cancel(id);
-    rig.clock.advance(LEASE_MS);
-    await rig.sweep();
-    const [ended] = await rig.recorded(id, "batch.ended");
-    expect(ended).toMatchObject({ abandonedChunks: 120 });
-    expect(ended?.["abandoned"]).toHaveLength(100);
-  });
+  rule(
+    "the ending names at most a hundred chunks with abandoned items and counts all of them",
+    async ({ rig }) => {
+      const id = await rig.running(Array.from({ length: 120 }, () => 1));
+      const leased = await rig.lease({ chunksMax: 120 });
+      expect(leased).toHaveLength(120);
+      await rig.cancel(id);
+      rig.clock.advance(LEASE_MS);
+      await rig.sweep();
+      const [ended] = await rig.recorded(id, "batch.ended");
+      expect(ended).toMatchObject({ abandonedChunks: 120 });
+      expect(ended?.["abandoned"]).toHaveLength(100);
+    },
+  );
 
-  rule("a poison item that is convicted under a cancel is counted", async ({ rig }) => {
+  rule("a poison item that is convicted during a cancel is counted as failed", async ({ rig }) => {
     const id = await rig.running([1]);
     await rig.leaseOne();
     await rig.lose();
@@ -249,16 +264,19 @@ export function describeCancelling(rule: Rule): void {
     expect(await rig.letters(id)).toMatchObject([{ code: "POISON" }]);
   });
 
-  rule("a step's last settle under a cancel begins no next step and no pass", async ({ rig }) => {
-    const id = await rig.running([2], { settings: steps({ maxRedrives: 3 }, { name: "two" }) });
-    const lease = await rig.leaseOne();
-    await rig.cancel(id, "drain");
-    await rig.report(lease, { succeeded: [0], failed: [1], errorClass: "transient" });
-    expect(await rig.get(id)).toMatchObject({ state: "cancelled", step: 0, drive: 1 });
-    expect(await rig.recordTypes(id)).not.toContain("dead_letters.redriven");
-  });
+  rule(
+    "the last settle of a step starts no next step and no pass during a cancel",
+    async ({ rig }) => {
+      const id = await rig.running([2], { settings: steps({ maxRedrives: 3 }, { name: "two" }) });
+      const lease = await rig.leaseOne();
+      await rig.cancel(id, "drain");
+      await rig.report(lease, { succeeded: [0], failed: [1], errorClass: "transient" });
+      expect(await rig.get(id)).toMatchObject({ state: "cancelled", step: 0, drive: 1 });
+      expect(await rig.recordTypes(id)).not.toContain("dead_letters.redriven");
+    },
+  );
 
-  rule("a batch that is cancelled between two steps ends at once", async ({ rig }) => {
+  rule("a cancel between two steps ends the batch at once", async ({ rig }) => {
     const id = await rig.running([1], { settings: steps({}, { name: "two" }) });
     await rig.settle(await rig.leaseOne());
     expect(await rig.get(id)).toMatchObject({ state: "slicing", step: 1 });
@@ -270,7 +288,7 @@ export function describeCancelling(rule: Rule): void {
     ]);
   });
 
-  rule("workers are told of a cancel and its mode", async ({ rig }) => {
+  rule("readStops tells workers about a cancel and its mode", async ({ rig }) => {
     const id = await rig.running([1]);
     await rig.leaseOne();
     await rig.cancel(id, "drain");
@@ -281,7 +299,7 @@ export function describeCancelling(rule: Rule): void {
     expect(await rig.store.readStops([id])).toEqual([{ batch: id, kind: "cancel", mode: "now" }]);
   });
 
-  rule("whoever pauses it now is heard, also where its cancel lets it drain", async ({ rig }) => {
+  rule("a `now` pause stops the workers of a batch whose cancel drains", async ({ rig }) => {
     const id = await rig.running([1]);
     await rig.leaseOne();
     await rig.cancel(id, "drain");
@@ -289,7 +307,7 @@ export function describeCancelling(rule: Rule): void {
     expect(await rig.store.readStops([id])).toEqual([{ batch: id, kind: "cancel", mode: "now" }]);
   });
 
-  rule("an open batch can be cancelled, and takes no more items", async ({ rig }) => {
+  rule("a cancelled open batch takes no more items", async ({ rig }) => {
     const id = await rig.running([1], { open: true });
     const lease = await rig.leaseOne();
     await rig.cancel(id, "drain");

@@ -1,4 +1,4 @@
-/** Caps: how many handlers run at once over all workers, by permits that last as long as leases. */
+/** Caps: how many handlers run at once over all workers. Permits last as long as leases. */
 import { expect } from "vitest";
 import type { Caps } from "../../src/core/limits/caps.ts";
 import { explainBatch } from "../../src/core/batch/why.ts";
@@ -11,7 +11,7 @@ const capped = (caps: Caps, changes: Partial<Submission> = {}): Partial<Submissi
   ...changes,
 });
 
-/** Two workers beside each other. */
+/** Two workers side by side. */
 const ONE = 1;
 const TWO = 2;
 
@@ -28,12 +28,12 @@ const cap = (rig: Rig, scope: "batch" | "lane" | "pipeline", name: string, value
   rig.store.setLimit({ kind: "cap", scope, name, value }, ME);
 
 export function describeCaps(rule: Rule): void {
-  rule("without a cap there are no permits", async ({ rig }) => {
+  rule("a batch without a cap needs no permits", async ({ rig }) => {
     await rig.running([1]);
     expect(await look(rig, ONE)).toMatchObject({ leased: [{}], permits: [] });
   });
 
-  rule("a worker gets as many slots as it asks for, or as are free", async ({ rig }) => {
+  rule("a worker gets as many slots as it asks for, or as many as are free", async ({ rig }) => {
     const id = await rig.running([1, 1, 1], capped({ batch: 6 }));
     const scope = `batch/${id}`;
     expect((await look(rig, ONE)).permits).toEqual([{ scope, slots: 4 }]);
@@ -41,15 +41,18 @@ export function describeCaps(rule: Rule): void {
     expect(await rig.store.listCapUse()).toEqual([{ scope, slots: 6 }]);
   });
 
-  rule("a batch whose cap is reached is passed over, and others go on", async ({ rig }) => {
-    const full = await rig.running([1, 1], capped({ batch: 4 }));
-    const free = await rig.running([1]);
-    expect((await look(rig, ONE, { batch: full })).leased).toHaveLength(1);
-    expect((await look(rig, TWO)).leased).toMatchObject([{ batch: free }]);
-    expect(await look(rig, TWO)).toMatchObject({ leased: [], nextDueInMs: null, permits: [] });
-    // Who has slots there leases on.
-    expect((await look(rig, ONE)).leased).toMatchObject([{ batch: full }]);
-  });
+  rule(
+    "a lease passes over a batch whose cap is reached and takes other batches",
+    async ({ rig }) => {
+      const full = await rig.running([1, 1], capped({ batch: 4 }));
+      const free = await rig.running([1]);
+      expect((await look(rig, ONE, { batch: full })).leased).toHaveLength(1);
+      expect((await look(rig, TWO)).leased).toMatchObject([{ batch: free }]);
+      expect(await look(rig, TWO)).toMatchObject({ leased: [], nextDueInMs: null, permits: [] });
+      // A worker that already has slots can lease more.
+      expect((await look(rig, ONE)).leased).toMatchObject([{ batch: full }]);
+    },
+  );
 
   rule("a cap of a lane and of a pipeline counts over all their batches", async ({ rig }) => {
     const one = await rig.running([1], capped({ pipeline: 5 }));
@@ -61,17 +64,20 @@ export function describeCaps(rule: Rule): void {
     ]);
   });
 
-  rule("slots are free again when the worker's last lease there is settled", async ({ rig }) => {
-    const id = await rig.running([1, 1, 1], capped({ batch: 4 }));
-    const { leased } = await look(rig, ONE);
-    expect((await look(rig, TWO)).leased).toEqual([]);
-    await rig.settle(leased[0]!);
-    const waits = { batch: "none" };
-    expect((await look(rig, ONE, waits)).permits).toEqual([]);
-    expect((await look(rig, TWO)).permits).toEqual([{ scope: `batch/${id}`, slots: 4 }]);
-  });
+  rule(
+    "slots are free again after the worker settles its last lease in the scope",
+    async ({ rig }) => {
+      const id = await rig.running([1, 1, 1], capped({ batch: 4 }));
+      const { leased } = await look(rig, ONE);
+      expect((await look(rig, TWO)).leased).toEqual([]);
+      await rig.settle(leased[0]!);
+      const waits = { batch: "none" };
+      expect((await look(rig, ONE, waits)).permits).toEqual([]);
+      expect((await look(rig, TWO)).permits).toEqual([{ scope: `batch/${id}`, slots: 4 }]);
+    },
+  );
 
-  rule("what a worker says that it keeps is lowered at once", async ({ rig }) => {
+  rule("a worker's report lowers the number of its slots at once", async ({ rig }) => {
     const id = await rig.running([1, 1, 1], capped({ batch: 4 }));
     const scope = `batch/${id}`;
     await look(rig, ONE);
@@ -81,22 +87,19 @@ export function describeCaps(rule: Rule): void {
     expect((await look(rig, ONE, { batch: "none" })).permits).toEqual([{ scope, slots: 1 }]);
   });
 
-  rule(
-    "a worker that keeps slots without a lease has them until it says otherwise",
-    async ({ rig }) => {
-      const id = await rig.running([1, 1], capped({ batch: 4 }));
-      const keeps = [{ scope: `batch/${id}`, slots: 4 }];
-      const { leased } = await look(rig, ONE);
-      await rig.settle(leased[0]!);
-      expect((await look(rig, ONE, { batch: "none", keeps })).permits).toEqual(keeps);
-      expect((await look(rig, TWO)).leased).toEqual([]);
-      const none = [{ scope: `batch/${id}`, slots: 0 }];
-      expect((await look(rig, ONE, { batch: "none", keeps: none })).permits).toEqual([]);
-      expect((await look(rig, TWO)).leased).toHaveLength(1);
-    },
-  );
+  rule("a worker without a lease keeps its slots until it reports fewer", async ({ rig }) => {
+    const id = await rig.running([1, 1], capped({ batch: 4 }));
+    const keeps = [{ scope: `batch/${id}`, slots: 4 }];
+    const { leased } = await look(rig, ONE);
+    await rig.settle(leased[0]!);
+    expect((await look(rig, ONE, { batch: "none", keeps })).permits).toEqual(keeps);
+    expect((await look(rig, TWO)).leased).toEqual([]);
+    const none = [{ scope: `batch/${id}`, slots: 0 }];
+    expect((await look(rig, ONE, { batch: "none", keeps: none })).permits).toEqual([]);
+    expect((await look(rig, TWO)).leased).toHaveLength(1);
+  });
 
-  rule("a permit runs out with its lease, and is prolonged with it", async ({ rig }) => {
+  rule("a permit expires with its lease and is renewed with it", async ({ rig }) => {
     const id = await rig.running([1, 1], capped({ batch: 4 }));
     const scope = `batch/${id}`;
     const { leased } = await look(rig, ONE);
@@ -115,7 +118,7 @@ export function describeCaps(rule: Rule): void {
     expect((await rig.store.renew(ONE, leased, LEASE_MS)).permits).toEqual([]);
   });
 
-  rule("an operator's cap is above the declared one, also if it is higher", async ({ rig }) => {
+  rule("an operator's cap replaces the declared one, even if it is higher", async ({ rig }) => {
     const id = await rig.running([1, 1], capped({ batch: 1 }));
     await cap(rig, "batch", id, 3);
     expect((await look(rig, ONE)).permits).toEqual([{ scope: `batch/${id}`, slots: 3 }]);
@@ -125,7 +128,7 @@ export function describeCaps(rule: Rule): void {
     expect(permits).toEqual([{ scope: `batch/${id}`, slots: 1 }]);
   });
 
-  rule("a cap that is lowered is kept to after each worker's renewal", async ({ rig }) => {
+  rule("a lowered cap holds after each worker has renewed", async ({ rig }) => {
     const id = await rig.running([1, 1], capped({ batch: 8 }));
     const scope = `batch/${id}`;
     const one = await look(rig, ONE);
@@ -139,28 +142,31 @@ export function describeCaps(rule: Rule): void {
     ]);
   });
 
-  rule("a cap on what runs already is heard of with the next renewal", async ({ rig }) => {
-    await rig.running([1, 1]);
-    const one = await look(rig, ONE);
-    const two = await look(rig, TWO);
-    await cap(rig, "pipeline", "import", 3);
-    const scope = "pipeline/import";
-    expect((await rig.store.renew(ONE, one.leased, LEASE_MS)).permits).toEqual([
-      { scope, slots: 3 },
-    ]);
-    expect((await rig.store.renew(TWO, two.leased, LEASE_MS)).permits).toEqual([
-      { scope, slots: 0 },
-    ]);
-    // Its own count lowers what it took, and the other one has room.
-    await look(rig, ONE, { keeps: [{ scope, slots: 1 }] });
-    expect((await rig.store.renew(TWO, two.leased, LEASE_MS)).permits).toEqual([
-      { scope, slots: 2 },
-    ]);
-    await cap(rig, "pipeline", "import", null);
-    expect((await rig.store.renew(TWO, two.leased, LEASE_MS)).permits).toEqual([]);
-  });
+  rule(
+    "a renewal tells the worker about a cap that is set while its batch runs",
+    async ({ rig }) => {
+      await rig.running([1, 1]);
+      const one = await look(rig, ONE);
+      const two = await look(rig, TWO);
+      await cap(rig, "pipeline", "import", 3);
+      const scope = "pipeline/import";
+      expect((await rig.store.renew(ONE, one.leased, LEASE_MS)).permits).toEqual([
+        { scope, slots: 3 },
+      ]);
+      expect((await rig.store.renew(TWO, two.leased, LEASE_MS)).permits).toEqual([
+        { scope, slots: 0 },
+      ]);
+      // The first worker reports fewer slots, so the second one gets more.
+      await look(rig, ONE, { keeps: [{ scope, slots: 1 }] });
+      expect((await rig.store.renew(TWO, two.leased, LEASE_MS)).permits).toEqual([
+        { scope, slots: 2 },
+      ]);
+      await cap(rig, "pipeline", "import", null);
+      expect((await rig.store.renew(TWO, two.leased, LEASE_MS)).permits).toEqual([]);
+    },
+  );
 
-  rule("a batch that waits for a slot says so, with the cap and its use", async ({ rig }) => {
+  rule("a batch that waits for a slot shows the cap and its use", async ({ rig }) => {
     const one = await rig.running([1], capped({ lane: 2 }, { lane: "north" }));
     expect((await explain(rig, one)).code).toBe("due");
     await cap(rig, "pipeline", "import", 4);
@@ -173,12 +179,12 @@ export function describeCaps(rule: Rule): void {
     });
   });
 
-  rule("a batch whose cap is reached has not stalled", async ({ rig }) => {
+  rule("a batch whose cap is reached does not count as stalled", async ({ rig }) => {
     await rig.store.beat(ONE, [{ pipeline: "import", version: "1" }], 10 ** 9);
     await cap(rig, "pipeline", "import", 1);
     const id = await rig.running([1]);
     const keeps = [{ scope: "pipeline/import", slots: 1 }];
-    // Somebody has the only slot and works on nothing.
+    // A worker holds the only slot but has no lease.
     const { leased } = await look(rig, TWO, { leaseMs: 10 ** 9, keeps });
     await rig.report(leased[0]!, {});
     for (let nth = 0; nth < 9; nth++) {
@@ -188,7 +194,7 @@ export function describeCaps(rule: Rule): void {
     expect((await rig.get(id)).counts.failed).toBe(0);
   });
 
-  rule("a freed slot is a change that wakes who waits", async ({ rig }) => {
+  rule("a freed slot notifies the workers that wait for it", async ({ rig }) => {
     const id = await rig.running([1, 1], capped({ batch: 1 }));
     const scope = `batch/${id}`;
     await look(rig, ONE);
@@ -208,7 +214,7 @@ export function describeCaps(rule: Rule): void {
     expect(await rig.store.listCapUse()).toEqual([]);
   });
 
-  rule("limits are listed, and each change is kept with who made it", async ({ rig }) => {
+  rule("caps are listed with who set them, and each change is recorded", async ({ rig }) => {
     const id = await rig.running([1]);
     const by = { by: "ann", why: "the portal is slow" };
     const rate = { kind: "rate", scope: "rate", name: "portal" } as const;
@@ -231,7 +237,7 @@ export function describeCaps(rule: Rule): void {
     expect(await rig.store.listLimitChanges(1, 1)).toMatchObject([{ seq: 2 }]);
   });
 
-  rule("a cap of a batch that is not there is refused", async ({ rig }) => {
-    await expect(cap(rig, "batch", "nobody", 2)).rejects.toMatchObject({ code: "UNKNOWN_BATCH" });
+  rule("a cap of an unknown batch is refused", async ({ rig }) => {
+    await expect(cap(rig, "batch", "unknown", 2)).rejects.toMatchObject({ code: "UNKNOWN_BATCH" });
   });
 }

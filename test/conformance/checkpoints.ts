@@ -1,4 +1,4 @@
-/** Checkpoints and deferrals: what an item has done is kept, and coming again costs no attempt. */
+/** Checkpoints and deferrals: finished stages are kept, and a deferral costs no attempt. */
 import { expect } from "vitest";
 import { FIRST_DRIVE, type Rule, steps } from "./rig.ts";
 
@@ -16,7 +16,7 @@ export function describeCheckpoints(rule: Rule): void {
     ]);
   });
 
-  rule("a checkpoint outlives its worker, and counts no attempt", async ({ rig }) => {
+  rule("a checkpoint survives the loss of its worker and counts no attempt", async ({ rig }) => {
     await rig.running([2]);
     const lease = await rig.leaseOne();
     await rig.report(lease, { checkpoints: { 1: "fetched" }, intent: "keep" });
@@ -27,7 +27,7 @@ export function describeCheckpoints(rule: Rule): void {
     });
   });
 
-  rule("a checkpoint is given back with its chunk", async ({ rig }) => {
+  rule("a checkpoint is kept when its chunk is given back", async ({ rig }) => {
     await rig.running([2]);
     await rig.report(await rig.leaseOne(), { checkpoints: { 0: "fetched" } });
     expect((await rig.leaseOne()).histories).toMatchObject([
@@ -35,7 +35,7 @@ export function describeCheckpoints(rule: Rule): void {
     ]);
   });
 
-  rule("a stale holder writes no checkpoint", async ({ rig }) => {
+  rule("a checkpoint of a stale lease holder is refused", async ({ rig }) => {
     await rig.running([1]);
     const old = await rig.leaseOne();
     await rig.lose();
@@ -43,7 +43,7 @@ export function describeCheckpoints(rule: Rule): void {
     expect((await rig.leaseOne()).histories).toEqual([]);
   });
 
-  rule("the checkpoint of a finished item is forgotten", async ({ rig }) => {
+  rule("the checkpoint of a finished item is deleted", async ({ rig }) => {
     const id = await rig.running([2]);
     const lease = await rig.leaseOne();
     await rig.report(lease, { checkpoints: { 0: "fetched", 1: "fetched" }, intent: "keep" });
@@ -67,23 +67,20 @@ export function describeCheckpoints(rule: Rule): void {
     expect((await rig.get(id)).drive).toBe(2);
   });
 
-  rule(
-    "a deferred item comes again when its time is over, with no attempt more",
-    async ({ rig }) => {
-      await rig.running([1]);
-      await rig.report(await rig.leaseOne(), { deferInMs: { 0: 400 } });
-      expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: 400 });
-      rig.clock.advance(400);
-      const again = await rig.leaseOne();
-      expect(again.histories).toEqual([
-        { index: 0, attempts: 0, deaths: 0, dueInMs: 0, ...FIRST_DRIVE },
-      ]);
-      await rig.report(again, { deferInMs: { 0: 100 } });
-      expect((await rig.look()).nextDueInMs).toBe(100);
-    },
-  );
+  rule("a deferred item is due when its delay is over, and counts no attempt", async ({ rig }) => {
+    await rig.running([1]);
+    await rig.report(await rig.leaseOne(), { deferInMs: { 0: 400 } });
+    expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: 400 });
+    rig.clock.advance(400);
+    const again = await rig.leaseOne();
+    expect(again.histories).toEqual([
+      { index: 0, attempts: 0, deaths: 0, dueInMs: 0, ...FIRST_DRIVE },
+    ]);
+    await rig.report(again, { deferInMs: { 0: 100 } });
+    expect((await rig.look()).nextDueInMs).toBe(100);
+  });
 
-  rule("a deferral keeps the attempts of before", async ({ rig }) => {
+  rule("a deferral keeps the attempts that were counted before", async ({ rig }) => {
     await rig.running([1]);
     await rig.report(await rig.leaseOne(), { retryInMs: { 0: 0 }, attempts: 2 });
     await rig.report(await rig.leaseOne(), { deferInMs: { 0: 60 } });
@@ -91,7 +88,7 @@ export function describeCheckpoints(rule: Rule): void {
     expect((await rig.leaseOne()).histories).toMatchObject([{ attempts: 2, dueInMs: 0 }]);
   });
 
-  rule("beside an item that never ran a deferred one holds nothing up", async ({ rig }) => {
+  rule("a deferred item does not delay an item of its chunk that never ran", async ({ rig }) => {
     await rig.running([2]);
     await rig.report(await rig.leaseOne(), { deferInMs: { 0: 400 } });
     expect((await rig.leaseOne()).histories).toEqual([
@@ -99,7 +96,7 @@ export function describeCheckpoints(rule: Rule): void {
     ]);
   });
 
-  rule("a deferral may go with a checkpoint", async ({ rig }) => {
+  rule("a report can defer an item and write its checkpoint", async ({ rig }) => {
     await rig.running([1]);
     await rig.report(await rig.leaseOne(), {
       checkpoints: { 0: "asked for" },
@@ -111,18 +108,21 @@ export function describeCheckpoints(rule: Rule): void {
     ]);
   });
 
-  rule("an item that has an outcome is not deferred", async ({ rig }) => {
+  rule("a deferral of an item that has an outcome is ignored", async ({ rig }) => {
     const id = await rig.running([1]);
     const report = { succeeded: [0], deferInMs: { 0: 100 } };
     expect(await rig.report(await rig.leaseOne(), report)).toBe("settled");
     expect(await rig.state(id)).toBe("succeeded");
   });
 
-  rule("a deferral holds while the chunk is kept and while it is lost", async ({ rig }) => {
-    await rig.running([1]);
-    const lease = await rig.leaseOne({ leaseMs: 100 });
-    await rig.report(lease, { deferInMs: { 0: 900 }, intent: "keep" });
-    await rig.lose(100);
-    expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: 800 });
-  });
+  rule(
+    "a deferral still holds when its chunk is kept and when its lease is lost",
+    async ({ rig }) => {
+      await rig.running([1]);
+      const lease = await rig.leaseOne({ leaseMs: 100 });
+      await rig.report(lease, { deferInMs: { 0: 900 }, intent: "keep" });
+      await rig.lose(100);
+      expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: 800 });
+    },
+  );
 }

@@ -1,4 +1,6 @@
-/** Claiming: a duty is one worker's at a time, for a limited time. It only saves work. */
+/**
+ * Claims: one worker at a time does a background task, for a limited time. A claim only saves work.
+ */
 import { expect } from "vitest";
 import type { Rule } from "./rig.ts";
 
@@ -6,12 +8,12 @@ const DUTY = "slice batch-1";
 const FOR_MS = 5_000;
 
 export function describeClaiming(rule: Rule): void {
-  rule("a duty is claimed by one worker at a time", async ({ rig }) => {
+  rule("only one worker at a time holds the claim on a background task", async ({ rig }) => {
     expect(await rig.store.claim(DUTY, 1, FOR_MS)).toBe(true);
     expect(await rig.store.claim(DUTY, 2, FOR_MS)).toBe(false);
   });
 
-  rule("its holder can prolong a claim, from now on", async ({ rig }) => {
+  rule("the holder can extend its claim, counted from now", async ({ rig }) => {
     await rig.store.claim(DUTY, 1, FOR_MS);
     rig.clock.advance(FOR_MS - 1);
     expect(await rig.store.claim(DUTY, 1, FOR_MS)).toBe(true);
@@ -19,7 +21,7 @@ export function describeClaiming(rule: Rule): void {
     expect(await rig.store.claim(DUTY, 2, FOR_MS)).toBe(false);
   });
 
-  rule("a claim can be taken over exactly when its time is over", async ({ rig }) => {
+  rule("another worker can take a claim exactly when it expires", async ({ rig }) => {
     await rig.store.claim(DUTY, 1, FOR_MS);
     rig.clock.advance(FOR_MS - 1);
     expect(await rig.store.claim(DUTY, 2, FOR_MS)).toBe(false);
@@ -28,31 +30,31 @@ export function describeClaiming(rule: Rule): void {
     expect(await rig.store.claim(DUTY, 1, FOR_MS)).toBe(false);
   });
 
-  rule("a claim that is given up is free at once", async ({ rig }) => {
+  rule("a claim that its holder gives up is free at once", async ({ rig }) => {
     await rig.store.claim(DUTY, 1, FOR_MS);
     await rig.store.unclaim(DUTY, 1);
     expect(await rig.store.claim(DUTY, 2, FOR_MS)).toBe(true);
   });
 
-  rule("nobody gives up another's claim", async ({ rig }) => {
+  rule("a worker cannot give up the claim of another worker", async ({ rig }) => {
     await rig.store.claim(DUTY, 1, FOR_MS);
     await rig.store.unclaim(DUTY, 2);
     await rig.store.unclaim("never claimed", 2);
     expect(await rig.store.claim(DUTY, 2, FOR_MS)).toBe(false);
   });
 
-  rule("a jump of the wall clock frees no claim", async ({ rig }) => {
+  rule("a jump of the wall clock does not free a claim", async ({ rig }) => {
     await rig.store.claim(DUTY, 1, FOR_MS);
     rig.clock.jumpWall(86_400_000);
     expect(await rig.store.claim(DUTY, 2, FOR_MS)).toBe(false);
   });
 
-  rule("duties are claimed each on its own", async ({ rig }) => {
+  rule("claims on different background tasks are independent", async ({ rig }) => {
     await rig.store.claim(DUTY, 1, FOR_MS);
     expect(await rig.store.claim("slice batch-2", 2, FOR_MS)).toBe(true);
   });
 
-  rule("a claim that is refused wakes nobody who watches", async ({ rig }) => {
+  rule("a refused claim notifies no watcher", async ({ rig }) => {
     const other = await rig.store.registerWorker({ name: "other" });
     await rig.store.claim("relay/hook", rig.worker, 1_000);
     let told = 0;

@@ -57,7 +57,7 @@ function describePlanners(rule: Rule): void {
       () => rig.store.finishSlicing(id, 0, fence),
       () => rig.store.finishSlicing(id, 0, fence),
     );
-    // Both acts of a slicer that was late are refused: it is another step now.
+    // Both calls of the late slicer are refused, because the batch is at another step.
     expect(await rig.get(id)).toMatchObject({ state: "slicing", step: 1 });
     expect((await rig.store.finishSlicing(id, 0, fence)).kind).toBe("moved_on");
     expect((await rig.plan(id, manifests(1), { step: 0, fence })).kind).toBe("moved_on");
@@ -186,7 +186,7 @@ function describeLanesAndSweeps(rule: Rule): void {
     expect(state).toBe(lease === undefined ? "completed_with_errors" : "succeeded");
   });
 
-  eachOrder(rule, "a zombie's settle against its successor's", async (rig, run) => {
+  eachOrder(rule, "a stale settle against that of the new holder", async (rig, run) => {
     const id = await rig.running([2]);
     const zombie = await rig.leaseOne();
     await rig.lose();

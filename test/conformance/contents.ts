@@ -1,4 +1,7 @@
-/** Contents: worked on once, however many items have them; final only with a committed success. */
+/**
+ * Content claims: only one item with a content runs. A claim is final only with a committed
+ * success.
+ */
 import { expect } from "vitest";
 import type { ItemContent } from "../../src/core/items/report.ts";
 import type { LeasedChunk } from "../../src/ports/store/worker-store.ts";
@@ -17,7 +20,7 @@ async function claim(
   return rig.store.claimContents(lease, contents);
 }
 
-/** Two chunks of a batch that are both out. */
+/** Two leased chunks of one batch. */
 async function twoOut(rig: Rig): Promise<[LeasedChunk, LeasedChunk]> {
   await rig.running([2, 2]);
   const [one, two] = await rig.lease({ chunksMax: 2 });
@@ -25,19 +28,19 @@ async function twoOut(rig: Rig): Promise<[LeasedChunk, LeasedChunk]> {
 }
 
 export function describeContents(rule: Rule): void {
-  rule("a content is claimed once, and held while its item is under way", async ({ rig }) => {
+  rule("a content is claimed once and stays claimed while its item runs", async ({ rig }) => {
     const [one, two] = await twoOut(rig);
     expect(await claim(rig, one, { 0: "a", 1: "b" })).toEqual(["claimed", "claimed"]);
     expect(await claim(rig, two, { 0: "a", 1: "c" })).toEqual(["held", "claimed"]);
     expect(await claim(rig, one, { 0: "a" })).toEqual(["claimed"]);
   });
 
-  rule("two items of one chunk with one content do not run both", async ({ rig }) => {
+  rule("only one of two items with the same content runs, even in one chunk", async ({ rig }) => {
     const [one] = await twoOut(rig);
     expect(await claim(rig, one, { 0: "a", 1: "a" })).toEqual(["claimed", "held"]);
   });
 
-  rule("a committed success makes a claim final, for every batch", async ({ rig }) => {
+  rule("a committed success makes a claim final for every batch", async ({ rig }) => {
     const [one, two] = await twoOut(rig);
     await claim(rig, one, { 0: "a" });
     await rig.report(one, { succeeded: [0], contents: { 0: "a" }, intent: "keep" });
@@ -46,22 +49,25 @@ export function describeContents(rule: Rule): void {
     expect(await claim(rig, await rig.leaseOne(), { 0: "a" })).toEqual(["done"]);
   });
 
-  rule("a claim whose item failed is free at once", async ({ rig }) => {
+  rule("a claim is free at once when its item fails", async ({ rig }) => {
     const [one, two] = await twoOut(rig);
     await claim(rig, one, { 0: "a" });
     await rig.report(one, { failed: [0], contents: { 0: "a" }, intent: "keep" });
     expect(await claim(rig, two, { 0: "a" })).toEqual(["claimed"]);
   });
 
-  rule("a claim is free when its chunk is given back or settled without it", async ({ rig }) => {
-    const [one, two] = await twoOut(rig);
-    await claim(rig, one, { 0: "a", 1: "b" });
-    await rig.report(one, { succeeded: [0], intent: "yield" });
-    expect(await claim(rig, two, { 0: "a", 1: "b" })).toEqual(["claimed", "claimed"]);
-  });
+  rule(
+    "a claim is free when its chunk is given back or settled without the claim",
+    async ({ rig }) => {
+      const [one, two] = await twoOut(rig);
+      await claim(rig, one, { 0: "a", 1: "b" });
+      await rig.report(one, { succeeded: [0], intent: "yield" });
+      expect(await claim(rig, two, { 0: "a", 1: "b" })).toEqual(["claimed", "claimed"]);
+    },
+  );
 
   rule(
-    "a claim is free when its lease is lost, and its old holder finishes nothing",
+    "a claim is free when its lease is lost, and the old holder cannot make it final",
     async ({ rig }) => {
       const [one, two] = await twoOut(rig);
       await claim(rig, one, { 0: "a" });
@@ -74,36 +80,36 @@ export function describeContents(rule: Rule): void {
     },
   );
 
-  rule("whoever took a content over finishes it, and not the one before", async ({ rig }) => {
+  rule("only the latest holder of a claim can make it final", async ({ rig }) => {
     await rig.running([1, 1]);
     const first = await rig.leaseOne();
     await claim(rig, first, { 0: "a" });
     await rig.report(first, {});
     const [second, other] = await rig.lease({ chunksMax: 2 });
     expect(await claim(rig, other!, { 0: "a" })).toEqual(["claimed"]);
-    // It never claimed the content in this lease: its success says nothing of it.
+    // It did not claim the content under this lease, so its success does not make the claim final.
     await rig.report(second!, { succeeded: [0], contents: { 0: "a" } });
     await rig.report(other!, { failed: [0] });
     await rig.running([1]);
     expect(await claim(rig, await rig.leaseOne(), { 0: "a" })).toEqual(["claimed"]);
   });
 
-  rule("a success without a report of its content leaves it free", async ({ rig }) => {
+  rule("a success that does not report its content leaves the claim free", async ({ rig }) => {
     const [one, two] = await twoOut(rig);
     await claim(rig, one, { 0: "a" });
     await rig.report(one, { succeeded: [0, 1] });
     expect(await claim(rig, two, { 0: "a" })).toEqual(["claimed"]);
   });
 
-  rule("a claim whose lease is lost is refused as a whole", async ({ rig }) => {
+  rule("all claims of one request are refused when its lease is lost", async ({ rig }) => {
     const [one] = await twoOut(rig);
     await rig.lose();
     expect(await claim(rig, one, { 0: "a" })).toBeNull();
-    expect(await claim(rig, { ...one, batch: "nobody" }, { 0: "a" })).toBeNull();
+    expect(await claim(rig, { ...one, batch: "unknown" }, { 0: "a" })).toBeNull();
     expect(await claim(rig, await rig.leaseOne(), { 0: "a" })).toEqual(["claimed"]);
   });
 
-  rule("an item that is redriven may claim its own content again", async ({ rig }) => {
+  rule("a redriven item can claim its own content again", async ({ rig }) => {
     const id = await rig.running([1]);
     const lease = await rig.leaseOne();
     await claim(rig, lease, { 0: "a" });
@@ -116,7 +122,7 @@ export function describeContents(rule: Rule): void {
     expect(await claim(rig, await rig.leaseOne(), { 0: "a" })).toEqual(["done"]);
   });
 
-  rule("a batch that ended early holds nothing", async ({ rig }) => {
+  rule("a batch that ended early holds no claims", async ({ rig }) => {
     const id = await rig.running([1]);
     const lease = await rig.leaseOne();
     await claim(rig, lease, { 0: "a" });

@@ -1,4 +1,4 @@
-/** What a SQLite file holds is the same on a server: all that can be asked, and what comes of it. */
+/** A copy of a SQLite file on a server answers every query alike and continues alike. */
 import { readFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
@@ -22,7 +22,7 @@ const HOOK = "hook";
 const EVERYTHING = { readers: [HOOK] };
 const FIVE_A_SECOND = { kind: "rate", perSecond: 5, burst: 10 } as const;
 
-/** A batch with a ledger of its items, of which one link has a block; signed twice, by two keys. */
+/** A batch with a ledger of its items. One link has a block, and two keys have signed the chain. */
 async function keepLedger(rig: Rig): Promise<void> {
   const id = await rig.running([2], { settings: { ...steps({}), ledger: { item: true } } });
   const lines = '{"key":"nul \\u0000 and \uE000 😀"}\n';
@@ -31,7 +31,7 @@ async function keepLedger(rig: Rig): Promise<void> {
   await rig.report(lease, { failed: [0], blocks: [block], intent: "keep" });
   await rig.report(lease, { succeeded: [1], upon: new Uint8Array([3]) });
   const { store } = rig;
-  // Not in the order of their names.
+  // The order differs from the order of their names.
   for (const key of ["zz", "aa"])
     await store.addKey({ id: key, body: `{"${key}":1}`, signature: key });
   const point = { body: '{"size":3}', signature: "nul \0 and \uE000 😀", tree: "00ff" };
@@ -80,7 +80,7 @@ async function fill(rig: Rig): Promise<void> {
   clock.advance(1_000);
 }
 
-test("a copy tells what its original does, and goes on where that stopped", async () => {
+test("a copy returns the same data as its original and continues where the original stopped", async () => {
   const rig = await makeRig();
   await fill(rig);
   const before = await readCanonicalState(rig.store, EVERYTHING);
@@ -94,7 +94,7 @@ test("a copy tells what its original does, and goes on where that stopped", asyn
   expect(rows.get("ledger_key")).toBe(2);
   expect(rows.get("message")).toBe(3);
 
-  // What was monotonic time in the file is the server's time now.
+  // Monotonic times of the file become times of the server.
   const time = { wallMs: () => rig.clock.wallMs(), monotonicMs: () => rig.clock.wallMs() };
   const copy = await openAt(place.address, rig.clock, { time });
   try {
@@ -121,7 +121,7 @@ test("a copy tells what its original does, and goes on where that stopped", asyn
   }
 });
 
-test("large rows come a few at a time, and one of any size comes alone", async () => {
+test("large rows are copied a few at a time, and a row of any size alone", async () => {
   const rig = await makeRig();
   const settings = { ...steps({}), ledger: { item: true as const } };
   const id = await rig.running(Array(9).fill(1), { settings });
@@ -143,7 +143,7 @@ test("large rows come a few at a time, and one of any size comes alone", async (
   expect(rows.get("ledger_link")).toBe(sizes.length);
 });
 
-test("ages of a batch's own go with it, and what was pruned of it stays so", async () => {
+test("a copied batch keeps its own retention ages and the record of what was pruned", async () => {
   const rig = await makeRig();
   const end = async (retention: RetentionAges): Promise<string> => {
     const id = await rig.running([1], { settings: { ...steps({}), retention } });
@@ -179,7 +179,7 @@ test("ages of a batch's own go with it, and what was pruned of it stays so", asy
   }
 });
 
-test("what was leased in the file is run guarded in its copy, whoever had it", async () => {
+test("a copy runs chunks guarded that were leased in the original file", async () => {
   const rig = await makeRig();
   const id = await rig.running([2, 2, 2, 2, 2]);
   const [settled, waits, flushed] = await rig.lease({ chunksMax: 4 });
@@ -208,7 +208,7 @@ test("what was leased in the file is run guarded in its copy, whoever had it", a
   expect(await findBrokenLeases(place.server, place.schema)).toEqual([]);
 });
 
-test("nothing is copied into a store that holds batches, or to a file", async () => {
+test("a copy into a store with batches is refused, and so is a copy to a file", async () => {
   const rig = await makeRig();
   await rig.running([1]);
   await rig.store.close();
@@ -223,7 +223,7 @@ test("nothing is copied into a store that holds batches, or to a file", async ()
   });
 });
 
-test("a file that a living process has open is not copied", async () => {
+test("a file that is open in a living process is not copied", async () => {
   const rig = await makeRig();
   const [boot, namespace] = describeHost().process.split("/");
   const stat = readFileSync(`/proc/${process.ppid}/stat`, "utf8");

@@ -1,4 +1,4 @@
-/** Dead letters: looked at, edited and accepted, each act on record. */
+/** Dead letters: reading, editing and accepting them. Each act is recorded. */
 import { expect } from "vitest";
 import { type Rig, type Rule, steps } from "./rig.ts";
 
@@ -12,7 +12,7 @@ async function failTwo(rig: Rig): Promise<string> {
 }
 
 export function describeDeadLetters(rule: Rule): void {
-  rule("an edited payload reaches the next lease, and only from there on", async ({ rig }) => {
+  rule("an edited payload is used from the next lease on", async ({ rig }) => {
     const id = await failTwo(rig);
     expect(await rig.edit(id, 1, '{"fixed":1}')).toBe(true);
     expect(await rig.letters(id)).toMatchObject([
@@ -26,7 +26,7 @@ export function describeDeadLetters(rule: Rule): void {
     expect((await rig.leaseOne()).overrides).toEqual([{ index: 1, value: '{"fixed":1}' }]);
   });
 
-  rule("an edit that is made again replaces the first", async ({ rig }) => {
+  rule("a second edit replaces the first", async ({ rig }) => {
     const id = await failTwo(rig);
     await rig.edit(id, 2, "1");
     await rig.edit(id, 2, "2");
@@ -43,7 +43,7 @@ export function describeDeadLetters(rule: Rule): void {
     ]);
   });
 
-  rule("an edit drops the item's checkpoint and leaves its neighbour's", async ({ rig }) => {
+  rule("an edit deletes the item's checkpoint but not that of another item", async ({ rig }) => {
     const id = await failTwo(rig);
     await rig.edit(id, 1, "1");
     expect(await rig.store.findItem(id, 0, 1)).toMatchObject({ checkpoint: null, override: "1" });
@@ -58,7 +58,7 @@ export function describeDeadLetters(rule: Rule): void {
     ]);
   });
 
-  rule("only a dead letter is edited", async ({ rig }) => {
+  rule("only a dead letter can be edited", async ({ rig }) => {
     const id = await failTwo(rig);
     for (const [item, step] of [
       [0, 0],
@@ -74,7 +74,7 @@ export function describeDeadLetters(rule: Rule): void {
     expect((await rig.leaseOne()).overrides).toEqual([]);
   });
 
-  rule("an edited item that dies again is still edited", async ({ rig }) => {
+  rule("an edited item that fails again keeps its edited payload", async ({ rig }) => {
     const id = await failTwo(rig);
     await rig.edit(id, 1, "1");
     await rig.redrive(id);
@@ -84,7 +84,7 @@ export function describeDeadLetters(rule: Rule): void {
     expect((await rig.leaseOne()).overrides).toEqual([{ index: 1, value: "1" }]);
   });
 
-  rule("an edit belongs to its batch, step and chunk", async ({ rig }) => {
+  rule("an edit applies only to its batch, step and chunk", async ({ rig }) => {
     const settings = steps({}, { name: "two" });
     const id = await rig.running([1, 1], { settings });
     await rig.runAll(id, () => ({ failed: [0] }));
@@ -99,7 +99,7 @@ export function describeDeadLetters(rule: Rule): void {
     expect(second.map(({ overrides }) => overrides)).toEqual([[], [{ index: 0, value: "5" }]]);
   });
 
-  rule("a discarded letter stays a failure and says who accepted it", async ({ rig }) => {
+  rule("a discarded dead letter stays a failure and records who accepted it", async ({ rig }) => {
     const id = await failTwo(rig);
     const act = { by: "ann", why: "known to be broken" };
     expect(await rig.store.discardDeadLetters(id, { filter: { items: [2] }, ...act })).toBe(1);
@@ -115,7 +115,7 @@ export function describeDeadLetters(rule: Rule): void {
     expect(await rig.letters(id, { filter: { items: [2] } })).toHaveLength(1);
   });
 
-  rule("a letter is discarded once, and nothing is recorded for none", async ({ rig }) => {
+  rule("a dead letter is discarded once, and an empty discard records nothing", async ({ rig }) => {
     const id = await failTwo(rig);
     expect(await rig.discard(id)).toBe(2);
     const before = await rig.observe(id);
@@ -124,7 +124,7 @@ export function describeDeadLetters(rule: Rule): void {
     expect(await rig.observe(id)).toEqual(before);
   });
 
-  rule("letters of every step are discarded by one filter", async ({ rig }) => {
+  rule("one filter discards dead letters of every step", async ({ rig }) => {
     const id = await rig.running([1], { settings: steps({}, { name: "two" }) });
     await rig.runAll(id, () => ({ failed: [0] }));
     await rig.slice(id, [2]);
@@ -133,7 +133,7 @@ export function describeDeadLetters(rule: Rule): void {
     expect(await rig.discard(id, { step: 1 })).toBe(1);
   });
 
-  rule("a letter can be discarded while its batch runs", async ({ rig }) => {
+  rule("a dead letter can be discarded while its batch runs", async ({ rig }) => {
     const id = await rig.running([2], { settings: steps({ maxRedrives: 1 }) });
     const lease = await rig.leaseOne();
     await rig.report(lease, { failed: [0], errorClass: "transient", intent: "keep" });
@@ -142,32 +142,35 @@ export function describeDeadLetters(rule: Rule): void {
     expect(await rig.get(id)).toMatchObject({ state: "completed_with_errors", drive: 1 });
   });
 
-  rule("an item is found with its place, its outcome and its letter", async ({ rig }) => {
-    const id = await rig.running([2, 3]);
-    const [first] = await rig.lease();
-    await rig.report(first!, { skipped: [0], failed: [1] });
-    expect(await rig.store.findItem(id, 0, 0)).toEqual({
-      chunk: 0,
-      start: 0,
-      end: 2,
-      locator: null,
-      state: "settled",
-      outcome: "skipped",
-      override: null,
-      checkpoint: null,
-      letter: null,
-    });
-    const [letter] = await rig.letters(id);
-    expect(await rig.store.findItem(id, 0, 1)).toMatchObject({ outcome: "failed", letter });
-    expect(await rig.store.findItem(id, 0, 4)).toMatchObject({
-      chunk: 1,
-      start: 2,
-      end: 5,
-      state: "planned",
-      outcome: "pending",
-    });
-    for (const item of [-1, 5]) expect(await rig.store.findItem(id, 0, item)).toBeNull();
-  });
+  rule(
+    "findItem returns an item with its place, its outcome and its dead letter",
+    async ({ rig }) => {
+      const id = await rig.running([2, 3]);
+      const [first] = await rig.lease();
+      await rig.report(first!, { skipped: [0], failed: [1] });
+      expect(await rig.store.findItem(id, 0, 0)).toEqual({
+        chunk: 0,
+        start: 0,
+        end: 2,
+        locator: null,
+        state: "settled",
+        outcome: "skipped",
+        override: null,
+        checkpoint: null,
+        letter: null,
+      });
+      const [letter] = await rig.letters(id);
+      expect(await rig.store.findItem(id, 0, 1)).toMatchObject({ outcome: "failed", letter });
+      expect(await rig.store.findItem(id, 0, 4)).toMatchObject({
+        chunk: 1,
+        start: 2,
+        end: 5,
+        state: "planned",
+        outcome: "pending",
+      });
+      for (const item of [-1, 5]) expect(await rig.store.findItem(id, 0, item)).toBeNull();
+    },
+  );
 
   rule("dead letters are read by filter, page by page", async ({ rig }) => {
     const id = await rig.running([6]);

@@ -1,4 +1,4 @@
-/** Deadlines: a batch that has not ended by then expires, whatever it is doing. */
+/** Deadlines: a batch that has not ended by then expires in any state. */
 import { expect } from "vitest";
 import { type Rig, type Rule, SEAL_WITHIN_MS, steps } from "./rig.ts";
 
@@ -20,7 +20,7 @@ const LIVES: readonly { readonly state: string; readonly live: (rig: Rig) => Pro
 const due = (rig: Rig): { deadlineAt: number } => ({ deadlineAt: rig.clock.wallMs() + IN_MS });
 
 export function describeDeadlines(rule: Rule): void {
-  rule("a longest time runs from the batch's first turn on", async ({ rig }) => {
+  rule("a maximum run time counts from the batch's first turn in its lane", async ({ rig }) => {
     const settings = { ...steps({}), maxRunMs: 1_000 };
     const first = await rig.running([1], { lane: "main" });
     const id = await rig.running([2], { lane: "main", settings });
@@ -41,7 +41,7 @@ export function describeDeadlines(rule: Rule): void {
     });
   });
 
-  rule("of a longest time and a deadline the earlier one counts", async ({ rig }) => {
+  rule("the earlier of a maximum run time and a deadline counts", async ({ rig }) => {
     const settings = { ...steps({}), maxRunMs: 1_000 };
     const now = rig.clock.wallMs();
     const soon = await rig.running([1], { settings, deadlineAt: now + 500 });
@@ -69,7 +69,7 @@ export function describeDeadlines(rule: Rule): void {
   }
 
   rule(
-    "what ran is counted, the rest is cancelled, and late reports are refused",
+    "an expired batch counts what ran, cancels the rest and refuses late reports",
     async ({ rig }) => {
       const id = await rig.running([2, 2], due(rig));
       const [one, two] = await rig.lease({ chunksMax: 2, leaseMs: IN_MS * 2 });
@@ -85,13 +85,13 @@ export function describeDeadlines(rule: Rule): void {
     },
   );
 
-  rule("a deadline is wall-clock time: a jump of the clock brings it", async ({ rig }) => {
+  rule("a jump of the wall clock past the deadline expires the batch", async ({ rig }) => {
     const id = await rig.running([1], due(rig));
     rig.clock.jumpWall(IN_MS);
     expect((await rig.sweep()).ended).toEqual([id]);
   });
 
-  rule("a batch that ended in time does not expire", async ({ rig }) => {
+  rule("a batch that ended in time does not expire later", async ({ rig }) => {
     const id = await rig.running([1], due(rig));
     await rig.settle(await rig.leaseOne());
     rig.clock.advance(IN_MS);
@@ -100,14 +100,14 @@ export function describeDeadlines(rule: Rule): void {
   });
 
   rule(
-    "a deadline that is over when the batch is submitted is kept at the next sweep",
+    "the next sweep expires a batch whose deadline was over when it was submitted",
     async ({ rig }) => {
       const { id } = await rig.submit({ deadlineAt: rig.clock.wallMs() - 1 });
       expect((await rig.sweep()).ended).toEqual([id]);
     },
   );
 
-  rule("expired holders pass their lanes on in one sweep", async ({ rig }) => {
+  rule("one sweep passes a lane on through several expired holders", async ({ rig }) => {
     const lane = "main";
     const ids = [
       await rig.running([1], { ...due(rig), lane }),
@@ -117,11 +117,11 @@ export function describeDeadlines(rule: Rule): void {
     rig.clock.advance(IN_MS);
     expect((await rig.sweep()).ended.toSorted()).toEqual(ids.toSorted());
     expect(await rig.get(last)).toMatchObject({ state: "running", active: true });
-    // Nobody was started only to expire.
+    // No batch was started only to expire.
     expect(await rig.recorded(ids[1]!, "batch.started")).toEqual([]);
   });
 
-  rule("the deadline also ends a batch that is being cancelled", async ({ rig }) => {
+  rule("a deadline ends a batch that is being cancelled", async ({ rig }) => {
     const id = await rig.running([1], due(rig));
     await rig.leaseOne({ leaseMs: IN_MS * 9 });
     await rig.cancel(id, "drain");
@@ -144,7 +144,7 @@ export function describeDeadlines(rule: Rule): void {
   });
 
   rule(
-    "of a deadline and a seal deadline that are both over, one ends the batch",
+    "a batch ends once when its deadline and its seal deadline are both over",
     async ({ rig }) => {
       const deadlineAt = rig.clock.wallMs() + SEAL_WITHIN_MS;
       const id = await rig.running([1], { deadlineAt, open: true });

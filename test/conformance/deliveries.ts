@@ -1,4 +1,6 @@
-/** Readers and undelivered letters: what was given up is neither lost nor delivered for ever. */
+/**
+ * Readers and undelivered events: an event that is given up is neither lost nor retried for ever.
+ */
 import { expect } from "vitest";
 import type { NewUndelivered, UndeliveredEvent } from "../../src/ports/store/delivery-store.ts";
 import type { Rig, Rule } from "./rig.ts";
@@ -24,7 +26,7 @@ async function listAll(rig: Rig, reader?: string): Promise<readonly UndeliveredE
 }
 
 export function describeDeliveries(rule: Rule): void {
-  rule("a new reader begins at the first record, or behind the newest one", async ({ rig }) => {
+  rule("a new reader begins at the first record, or after the newest one", async ({ rig }) => {
     const empty = await rig.store.startReader("early", "now");
     await rig.running([]);
     const newest = (await rig.store.readRecords(null, 0, 100)).at(-1)?.position;
@@ -35,20 +37,17 @@ export function describeDeliveries(rule: Rule): void {
     expect(await rig.store.readPosition("whole")).toBe(0);
   });
 
-  rule(
-    "a reader that is forgotten leaves neither its position nor its letters",
-    async ({ rig }) => {
-      await rig.store.keepUndelivered(draft({ reader: "gone", position: 2 }));
-      await rig.store.keepUndelivered(draft({ reader: "stays", position: 3 }));
-      expect(await rig.store.forgetReader("gone")).toBe(true);
-      expect(await rig.store.readPosition("gone")).toBe(0);
-      expect((await listAll(rig)).map(({ reader }) => reader)).toEqual(["stays"]);
-      expect(await rig.store.readPosition("stays")).toBe(3);
-      expect(await rig.store.forgetReader("gone")).toBe(false);
-    },
-  );
+  rule("forgetting a reader deletes its position and its undelivered events", async ({ rig }) => {
+    await rig.store.keepUndelivered(draft({ reader: "gone", position: 2 }));
+    await rig.store.keepUndelivered(draft({ reader: "stays", position: 3 }));
+    expect(await rig.store.forgetReader("gone")).toBe(true);
+    expect(await rig.store.readPosition("gone")).toBe(0);
+    expect((await listAll(rig)).map(({ reader }) => reader)).toEqual(["stays"]);
+    expect(await rig.store.readPosition("stays")).toBe(3);
+    expect(await rig.store.forgetReader("gone")).toBe(false);
+  });
 
-  rule("a reader that is known stays where it is, also at the very beginning", async ({ rig }) => {
+  rule("registering a known reader does not move it, even at the first record", async ({ rig }) => {
     await rig.store.startReader("hook", "now");
     await rig.running([]);
     expect(await rig.store.startReader("hook", "now")).toBe(0);
@@ -57,7 +56,7 @@ export function describeDeliveries(rule: Rule): void {
     expect(await rig.store.startReader("hook", "beginning")).toBe(4);
   });
 
-  rule("a letter is kept with all that is known of it", async ({ rig }) => {
+  rule("an undelivered event is kept with all its details", async ({ rig }) => {
     const letter = draft({ type: "batch.from_the_future", message: "ünïcode \u2603" });
     await rig.store.keepUndelivered(letter);
     expect(await listAll(rig)).toEqual([
@@ -65,19 +64,22 @@ export function describeDeliveries(rule: Rule): void {
     ]);
   });
 
-  rule("keeping a letter moves its reader past the record, and no other", async ({ rig }) => {
-    await rig.store.keepUndelivered(draft({ position: 5 }));
-    expect(await rig.store.readPosition("hook")).toBe(5);
-    expect(await rig.store.readPosition("other")).toBe(0);
-  });
+  rule(
+    "keeping an undelivered event moves its reader past the record, and no other reader",
+    async ({ rig }) => {
+      await rig.store.keepUndelivered(draft({ position: 5 }));
+      expect(await rig.store.readPosition("hook")).toBe(5);
+      expect(await rig.store.readPosition("other")).toBe(0);
+    },
+  );
 
-  rule("keeping a letter never moves its reader backwards", async ({ rig }) => {
+  rule("keeping an undelivered event never moves its reader backwards", async ({ rig }) => {
     await rig.store.savePosition("hook", 9);
     await rig.store.keepUndelivered(draft({ position: 5 }));
     expect(await rig.store.readPosition("hook")).toBe(9);
   });
 
-  rule("the same delivery given up twice is one letter with the newer cause", async ({ rig }) => {
+  rule("a delivery that is given up twice is kept once, with the newer cause", async ({ rig }) => {
     await rig.store.keepUndelivered(draft());
     const [first] = await listAll(rig);
     rig.clock.advance(1_000);
@@ -93,15 +95,15 @@ export function describeDeliveries(rule: Rule): void {
     ]);
   });
 
-  rule("the same record given up by two readers is two letters", async ({ rig }) => {
+  rule("a record that two readers give up is kept twice", async ({ rig }) => {
     await rig.store.keepUndelivered(draft());
     await rig.store.keepUndelivered(draft({ reader: "other" }));
     expect((await listAll(rig)).map(({ reader }) => reader)).toEqual(["hook", "other"]);
     expect((await listAll(rig, "other")).map(({ reader }) => reader)).toEqual(["other"]);
-    expect(await listAll(rig, "nobody")).toEqual([]);
+    expect(await listAll(rig, "unknown")).toEqual([]);
   });
 
-  rule("letters are listed oldest first, in pages", async ({ rig }) => {
+  rule("undelivered events are listed oldest first, in pages", async ({ rig }) => {
     for (let position = 1; position <= 7; position++) {
       await rig.store.keepUndelivered(draft({ position, reader: position % 2 ? "odd" : "even" }));
     }
@@ -121,7 +123,7 @@ export function describeDeliveries(rule: Rule): void {
     expect(odd.map(({ position }) => position)).toEqual([3, 5]);
   });
 
-  rule("a dropped letter is gone, and dropping it again is fine", async ({ rig }) => {
+  rule("dropping an undelivered event deletes it and can be repeated", async ({ rig }) => {
     await rig.store.keepUndelivered(draft({ position: 1 }));
     await rig.store.keepUndelivered(draft({ position: 2 }));
     const [first, second] = await listAll(rig);
@@ -131,7 +133,7 @@ export function describeDeliveries(rule: Rule): void {
     expect(await rig.store.readPosition("hook")).toBe(2);
   });
 
-  rule("the id of a dropped letter is not given again", async ({ rig }) => {
+  rule("the id of a dropped undelivered event is not used again", async ({ rig }) => {
     await rig.store.keepUndelivered(draft({ position: 1 }));
     const [first] = await listAll(rig);
     await rig.store.dropUndelivered(first!.id);
@@ -142,7 +144,7 @@ export function describeDeliveries(rule: Rule): void {
     expect(ids).not.toContain(first!.id);
   });
 
-  rule("a delivery that is given up twice spends one id", async ({ rig }) => {
+  rule("a delivery that is given up twice uses one id", async ({ rig }) => {
     await rig.store.keepUndelivered(draft({ position: 1 }));
     await rig.store.keepUndelivered(draft({ position: 1 }));
     await rig.store.keepUndelivered(draft({ position: 2 }));
@@ -150,7 +152,7 @@ export function describeDeliveries(rule: Rule): void {
     expect(second!.id).toBe(first!.id + 1);
   });
 
-  rule("letters change nothing of a batch and write no record", async ({ rig }) => {
+  rule("undelivered events do not change a batch and write no record", async ({ rig }) => {
     const id = await rig.running([1]);
     const before = await rig.observe(id);
     await rig.store.startReader("hook", "now");

@@ -1,6 +1,6 @@
 /**
- * Races with the ending of a batch, in both orders and at once: two acts that meet are one after the
- * other in the store, and whichever came first, no promise is broken.
+ * Races with the ending of a batch, in both orders and at once. The store runs two concurrent acts
+ * one after the other, and no order breaks a promise.
  */
 import { expect } from "vitest";
 import type { BatchSnapshot } from "../../src/ports/store/conductor-store.ts";
@@ -8,7 +8,7 @@ import { LEASE_MS, manifests, type Rig, type Rule, steps } from "./rig.ts";
 
 type Act = () => Promise<unknown>;
 
-/** Runs two acts in this order, or in the other one, or both at once. */
+/** Runs two acts in the given order, in the other order, or both at once. */
 const ORDERS = {
   "one first": async (one: Act, two: Act) => [await one(), await two()],
   "two first": async (one: Act, two: Act) => {
@@ -29,7 +29,7 @@ export function eachOrder(
   }
 }
 
-/** What must be true of a batch that has ended, whatever happened to it. */
+/** What must be true of an ended batch, whatever happened to it. */
 export async function expectHonest(rig: Rig, id: string, endings = 1): Promise<BatchSnapshot> {
   const batch = await rig.get(id);
   const { counts, state } = batch;
@@ -63,7 +63,7 @@ export function describeEndingRaces(rule: Rule): void {
     });
   }
 
-  eachOrder(rule, "cancel against the last loss of a lease", async (rig, run) => {
+  eachOrder(rule, "cancel against the loss of the last lease", async (rig, run) => {
     const id = await rig.running([1]);
     const lease = await rig.leaseOne();
     rig.clock.advance(LEASE_MS);
@@ -112,7 +112,7 @@ export function describeEndingRaces(rule: Rule): void {
     );
     expect((await rig.get(id)).cancel).toMatchObject({ mode: "now", by: "bob" });
     const { length: asked } = await rig.recorded(id, "batch.cancel_requested");
-    // Whoever asks for no more than is asked for already is not recorded.
+    // A cancel that asks for no more than the earlier one is not recorded.
     const possible = { "one first": [2], "two first": [1], "at once": [1, 2] }[order];
     expect(possible).toContain(asked);
     await rig.report(lease, {});
@@ -258,7 +258,7 @@ export function describeEndingRaces(rule: Rule): void {
     expect(state).toBe(settled === "settled" ? "succeeded" : "expired");
   });
 
-  eachOrder(rule, "a failure against the last settle", async (rig, run) => {
+  eachOrder(rule, "fail() against the last settle", async (rig, run) => {
     const id = await rig.running([1]);
     const lease = await rig.leaseOne();
     const [, settled] = await run(

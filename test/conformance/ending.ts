@@ -1,4 +1,4 @@
-/** Ending: once, in the commit of the last item, honestly named, and final. */
+/** Ending: once, in the commit of the last item, with the true state, and final. */
 import { expect } from "vitest";
 import type { LeasedChunk } from "../../src/ports/store/worker-store.ts";
 import { LEASE_MS, manifests, type Rule, say, SEAL_WITHIN_MS } from "./rig.ts";
@@ -21,33 +21,36 @@ export function describeEnding(rule: Rule): void {
     });
   });
 
-  rule("an ended batch has no pending item and exactly one batch.ended record", async ({ rig }) => {
-    const id = await rig.running([1, 1, 1]);
-    const leased = await rig.lease({ chunksMax: 3 });
-    const reports = leased.map((lease) => say(lease, { succeeded: [0] }));
-    await rig.store.work(reports, null);
-    await rig.store.work(reports, null);
-    await rig.store.seal(id);
-    await rig.store.fail(id, REASON);
-    rig.clock.advance(SEAL_WITHIN_MS * 2);
-    await rig.sweep();
-    expect((await rig.get(id)).counts.pending).toBe(0);
-    expect((await rig.recordTypes(id)).filter((type) => type === "batch.ended")).toHaveLength(1);
-  });
+  rule(
+    "an ended batch has no pending items and exactly one batch.ended record",
+    async ({ rig }) => {
+      const id = await rig.running([1, 1, 1]);
+      const leased = await rig.lease({ chunksMax: 3 });
+      const reports = leased.map((lease) => say(lease, { succeeded: [0] }));
+      await rig.store.work(reports, null);
+      await rig.store.work(reports, null);
+      await rig.store.seal(id);
+      await rig.store.fail(id, REASON);
+      rig.clock.advance(SEAL_WITHIN_MS * 2);
+      await rig.sweep();
+      expect((await rig.get(id)).counts.pending).toBe(0);
+      expect((await rig.recordTypes(id)).filter((type) => type === "batch.ended")).toHaveLength(1);
+    },
+  );
 
-  rule("a batch that only succeeded or skipped is a success", async ({ rig }) => {
+  rule("a batch whose items all succeeded or were skipped ends as succeeded", async ({ rig }) => {
     const id = await rig.running([2]);
     await rig.report(await rig.leaseOne(), { succeeded: [0], skipped: [1] });
     expect((await rig.get(id)).state).toBe("succeeded");
   });
 
-  rule("a batch with a failed item is never a success", async ({ rig }) => {
+  rule("a batch with a failed item never ends as succeeded", async ({ rig }) => {
     const id = await rig.running([3]);
     await rig.report(await rig.leaseOne(), { succeeded: [0], skipped: [1], failed: [2] });
     expect((await rig.get(id)).state).toBe("completed_with_errors");
   });
 
-  rule("a batch whose items all fail at once still ends", async ({ rig }) => {
+  rule("a batch ends when all its items fail at once", async ({ rig }) => {
     const id = await rig.running([2, 2]);
     const leased = await rig.lease({ chunksMax: 2 });
     const answer = await rig.store.work(
@@ -61,7 +64,7 @@ export function describeEnding(rule: Rule): void {
     });
   });
 
-  rule("a batch of one item ends with it", async ({ rig }) => {
+  rule("a batch of one item ends with that item", async ({ rig }) => {
     const id = await rig.running([1]);
     await rig.settle(await rig.leaseOne());
     expect(await rig.get(id)).toMatchObject({
@@ -70,7 +73,7 @@ export function describeEnding(rule: Rule): void {
     });
   });
 
-  rule("an empty batch ends when its slicing does", async ({ rig }) => {
+  rule("an empty batch ends when its slicing finishes", async ({ rig }) => {
     const id = await rig.slicing();
     const finished = await rig.finishSlicing(id, 0);
     expect(finished).toMatchObject({ kind: "done", batch: { state: "succeeded", sealed: true } });
@@ -101,7 +104,7 @@ export function describeEnding(rule: Rule): void {
     expect(await rig.store.seal(id)).toMatchObject({ batch: { state: "succeeded" } });
   });
 
-  rule("sealing an open batch with pending items lets them end it", async ({ rig }) => {
+  rule("a sealed batch with pending items ends when they do", async ({ rig }) => {
     const id = await rig.running([1], { open: true });
     const lease = await rig.leaseOne();
     expect(await rig.store.seal(id)).toMatchObject({
@@ -121,7 +124,7 @@ export function describeEnding(rule: Rule): void {
     });
   });
 
-  rule("sealing twice is done and recorded once", async ({ rig }) => {
+  rule("a second seal changes nothing and is not recorded", async ({ rig }) => {
     const id = await rig.running([1], { open: true });
     await rig.store.seal(id);
     const before = await rig.observe(id);
@@ -132,7 +135,7 @@ export function describeEnding(rule: Rule): void {
     expect((await rig.recordTypes(id)).filter((type) => type === "batch.sealed")).toHaveLength(1);
   });
 
-  rule("a batch is not sealed before its slicing has finished", async ({ rig }) => {
+  rule("a batch cannot be sealed before its slicing has finished", async ({ rig }) => {
     const id = await rig.slicing({ open: true });
     expect(await rig.store.seal(id)).toMatchObject({
       kind: "moved_on",
@@ -140,7 +143,7 @@ export function describeEnding(rule: Rule): void {
     });
   });
 
-  rule("a batch that ended early is not sealed afterwards", async ({ rig }) => {
+  rule("a batch that ended early cannot be sealed", async ({ rig }) => {
     const id = await rig.running([1], { open: true });
     await rig.store.fail(id, REASON);
     const before = await rig.observe(id);
@@ -148,7 +151,7 @@ export function describeEnding(rule: Rule): void {
     expect(await rig.observe(id)).toEqual(before);
   });
 
-  rule("failing a batch cancels what did not run and refuses late settles", async ({ rig }) => {
+  rule("fail() cancels what did not run and refuses late settles", async ({ rig }) => {
     const id = await rig.running([2, 2, 2, 2]);
     const [settled, flushed, waiting] = (await rig.lease({ chunksMax: 3 })) as [
       LeasedChunk,
@@ -179,7 +182,7 @@ export function describeEnding(rule: Rule): void {
   });
 
   for (const state of ["submitted", "slicing"] as const) {
-    rule(`a ${state} batch can be failed, and goes no further`, async ({ rig }) => {
+    rule(`fail() ends a ${state} batch, and nothing of it runs afterwards`, async ({ rig }) => {
       const { id } = await rig.submit();
       if (state === "slicing") {
         await rig.store.startSlicing(id, false);
@@ -197,7 +200,7 @@ export function describeEnding(rule: Rule): void {
     });
   }
 
-  rule("an ended batch is not failed again: its first ending stands", async ({ rig }) => {
+  rule("fail() does not change the ending of an ended batch", async ({ rig }) => {
     const id = await rig.running([1]);
     await rig.settle(await rig.leaseOne());
     const before = await rig.observe(id);
@@ -208,7 +211,7 @@ export function describeEnding(rule: Rule): void {
     expect(await rig.observe(id)).toEqual(before);
   });
 
-  rule("failing one batch leaves its neighbours alone", async ({ rig }) => {
+  rule("fail() does not affect other batches", async ({ rig }) => {
     const doomed = await rig.running([1, 1]);
     const fine = await rig.running([1, 1]);
     const leased = await rig.lease({ chunksMax: 3 });
@@ -223,7 +226,7 @@ export function describeEnding(rule: Rule): void {
   });
 
   rule(
-    "two holders that settle the last items at the same time end the batch once",
+    "a batch ends once when two holders settle its last items at the same time",
     async ({ rig }) => {
       const id = await rig.running([1, 1]);
       const leased = await rig.lease({ chunksMax: 2 });

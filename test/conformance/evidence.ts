@@ -1,4 +1,4 @@
-/** Signed heads go on from each other, keys stay as they came, and what is erased is gone. */
+/** Signed heads follow each other, public keys stay in order, and erased details are gone. */
 import { expect } from "vitest";
 import type { LedgerBlock } from "../../src/core/ledger/item-ledger.ts";
 import { nameGroupReader } from "../../src/core/events/reader-name.ts";
@@ -20,7 +20,7 @@ export function describeEvidence(rule: Rule): void {
 }
 
 function describeSignedHeads(rule: Rule): void {
-  rule("a batch's signed heads are kept in their order, byte for byte", async ({ rig }) => {
+  rule("signed heads of a batch are kept in order, byte for byte", async ({ rig }) => {
     const { store } = rig;
     const id = await rig.running([1]);
     const other = await rig.running([1]);
@@ -39,47 +39,56 @@ function describeSignedHeads(rule: Rule): void {
     });
   });
 
-  rule("one that does not go on from the last is refused, and is no message", async ({ rig }) => {
-    const { store } = rig;
-    const id = await rig.running([1]);
-    await store.startReader(ANCHORS, "beginning");
-    expect(await store.addSignedHead(id, point(3), 1)).toBe(false);
-    expect(await store.addSignedHead(id, point(3), 0)).toBe(true);
-    expect(await store.addSignedHead(id, point(5), 0)).toBe(false);
-    const both = await Promise.all(
-      ["a", "b"].map((by, at) => store.addSignedHead(id, point(7 + at, by), 3)),
-    );
-    expect(both.filter(Boolean)).toHaveLength(1);
-    expect(await store.readSignedHeads(id)).toHaveLength(2);
-    expect(await store.readMessages(TOPIC, 0, 10)).toHaveLength(2);
-  });
+  rule(
+    "a signed head that does not follow the last one is refused and sends no message",
+    async ({ rig }) => {
+      const { store } = rig;
+      const id = await rig.running([1]);
+      await store.startReader(ANCHORS, "beginning");
+      expect(await store.addSignedHead(id, point(3), 1)).toBe(false);
+      expect(await store.addSignedHead(id, point(3), 0)).toBe(true);
+      expect(await store.addSignedHead(id, point(5), 0)).toBe(false);
+      const both = await Promise.all(
+        ["a", "b"].map((by, at) => store.addSignedHead(id, point(7 + at, by), 3)),
+      );
+      expect(both.filter(Boolean)).toHaveLength(1);
+      expect(await store.readSignedHeads(id)).toHaveLength(2);
+      expect(await store.readMessages(TOPIC, 0, 10)).toHaveLength(2);
+    },
+  );
 
-  rule("each is a message where somebody listens, as an export has it", async ({ rig }) => {
-    const { store } = rig;
-    const id = await rig.running([1]);
-    await store.startReader(nameGroupReader("another", "group"), "beginning");
-    await store.addSignedHead(id, point(3), 0);
-    expect(await store.readMessages(TOPIC, 0, 10)).toEqual([]);
-    await store.startReader(ANCHORS, "beginning");
-    await store.addSignedHead(id, point(5), 3);
-    const [message, ...others] = await store.readMessages(TOPIC, 0, 10);
-    const { body, signature } = point(5);
-    expect(others).toEqual([]);
-    expect(message).toMatchObject({ id: `${id}/head/5`, batch: id, topic: TOPIC });
-    expect(JSON.parse(message?.body ?? "")).toEqual({ head: body, signature });
-  });
+  rule(
+    "a signed head becomes a message, in the form of an export, if its topic has a group",
+    async ({ rig }) => {
+      const { store } = rig;
+      const id = await rig.running([1]);
+      await store.startReader(nameGroupReader("another", "group"), "beginning");
+      await store.addSignedHead(id, point(3), 0);
+      expect(await store.readMessages(TOPIC, 0, 10)).toEqual([]);
+      await store.startReader(ANCHORS, "beginning");
+      await store.addSignedHead(id, point(5), 3);
+      const [message, ...others] = await store.readMessages(TOPIC, 0, 10);
+      const { body, signature } = point(5);
+      expect(others).toEqual([]);
+      expect(message).toMatchObject({ id: `${id}/head/5`, batch: id, topic: TOPIC });
+      expect(JSON.parse(message?.body ?? "")).toEqual({ head: body, signature });
+    },
+  );
 
-  rule("keys are kept in the order in which they came, each as it came first", async ({ rig }) => {
-    const { store } = rig;
-    expect(await store.readKeys()).toEqual([]);
-    const key = (id: string, body = id): { id: string; body: string; signature: string } => {
-      return { id, body, signature: `by ${id}` };
-    };
-    for (const one of [key("ff"), key("aa"), key("ff", "another"), key("cc")]) {
-      await store.addKey(one);
-    }
-    expect(await store.readKeys()).toEqual([key("ff"), key("aa"), key("cc")]);
-  });
+  rule(
+    "public keys are kept in the order of their first arrival and are not replaced",
+    async ({ rig }) => {
+      const { store } = rig;
+      expect(await store.readKeys()).toEqual([]);
+      const key = (id: string, body = id): { id: string; body: string; signature: string } => {
+        return { id, body, signature: `by ${id}` };
+      };
+      for (const one of [key("ff"), key("aa"), key("ff", "another"), key("cc")]) {
+        await store.addKey(one);
+      }
+      expect(await store.readKeys()).toEqual([key("ff"), key("aa"), key("cc")]);
+    },
+  );
 }
 
 const LINES = '{"n":1}\n{"n":2}\n';
@@ -88,7 +97,7 @@ const SECOND = '{"details":2,"i":1}\n';
 const BOTH = FIRST + SECOND;
 const ANN = { by: "ann", why: "asked for" };
 
-/** A batch whose chain has two blocks of two records with details each; answers their places. */
+/** A batch whose chain has two blocks of two records with details each. Returns their positions. */
 async function recordDetails(rig: Rig): Promise<{ id: string; first: number; second: number }> {
   const id = await rig.running([2], { settings: { ...steps({}), ledger: { item: true } } });
   const block: LedgerBlock = { number: 1, count: 2, root: "root", lines: LINES, details: BOTH };
@@ -107,7 +116,7 @@ async function readBlocks(rig: Rig, id: string): Promise<unknown[]> {
 }
 
 function describeErasing(rule: Rule): void {
-  rule("details that are erased are gone, and the chain stays whole", async ({ rig }) => {
+  rule("erased details are gone, and the chain stays valid", async ({ rig }) => {
     const { store } = rig;
     const { id, first, second } = await recordDetails(rig);
     const before = await readChain(store, id);
@@ -126,7 +135,7 @@ function describeErasing(rule: Rule): void {
     expect(await rig.recorded(id, "details.erased")).toEqual([{ records: 3, ...ANN }]);
   });
 
-  rule("what somebody else has erased meanwhile does not come back", async ({ rig }) => {
+  rule("a late eraser does not restore details that another one has erased", async ({ rig }) => {
     const { store } = rig;
     const { id, first, second } = await recordDetails(rig);
     const late = [
@@ -146,23 +155,26 @@ function describeErasing(rule: Rule): void {
     ]);
   });
 
-  rule("of two who erase the same at once, one does, and one record says so", async ({ rig }) => {
-    const { store } = rig;
-    const { id, first } = await recordDetails(rig);
-    const erase = (details: string): Promise<number> =>
-      store.eraseDetails(id, [{ seq: first, was: BOTH, details, records: 1 }], ANN);
-    const counts = await Promise.all([erase(FIRST), erase(SECOND)]);
-    expect(counts.toSorted()).toEqual([0, 1]);
-    expect(await rig.recorded(id, "details.erased")).toEqual([{ records: 1, ...ANN }]);
-  });
+  rule(
+    "when two erase the same details at once, one of them does, and one record is written",
+    async ({ rig }) => {
+      const { store } = rig;
+      const { id, first } = await recordDetails(rig);
+      const erase = (details: string): Promise<number> =>
+        store.eraseDetails(id, [{ seq: first, was: BOTH, details, records: 1 }], ANN);
+      const counts = await Promise.all([erase(FIRST), erase(SECOND)]);
+      expect(counts.toSorted()).toEqual([0, 1]);
+      expect(await rig.recorded(id, "details.erased")).toEqual([{ records: 1, ...ANN }]);
+    },
+  );
 
-  rule("where nothing is erased, the chain does not say so", async ({ rig }) => {
+  rule("a batch without erased details has no record of an erasure", async ({ rig }) => {
     const { store } = rig;
     const { id, first } = await recordDetails(rig);
     const before = await readChain(store, id);
     const stale = { seq: first, was: SECOND, details: null, records: 1 };
     const nowhere = { seq: 1_000, was: BOTH, details: null, records: 2 };
-    // A record, which has no block.
+    // A record that has no block.
     const bare = { seq: 1, was: BOTH, details: null, records: 2 };
     expect(await store.eraseDetails(id, [stale, nowhere, bare], ANN)).toBe(0);
     expect(await store.eraseDetails(id, [], ANN)).toBe(0);

@@ -1,4 +1,4 @@
-/** A failure budget or a canary ends a batch early, in the commit that overspends it. */
+/** A failure budget or a canary ends a batch early, in the commit that exceeds it. */
 import { expect } from "vitest";
 import type { FailureBudget } from "../../src/core/batch/failure-budget.ts";
 import type { ErrorClass } from "../../src/core/base/errors.ts";
@@ -24,25 +24,28 @@ export function describeFailureBudget(rule: Rule): void {
     spend: ErrorClass[];
     spent: number;
   }[]) {
-    rule(`a budget of ${what} allows that and stops at one more`, async ({ rig }) => {
-      const id = await rig.running([8, 2], { settings: steps({ budget }) });
-      const [lease, other] = await rig.lease({ chunksMax: 2 });
-      for (let failed = 0; failed < spent; failed++) {
-        expect(await rig.state(id)).toBe("running");
-        const errorClass = (spend[failed % spend.length] ?? "permanent") as ErrorClass;
-        await rig.report(lease!, { failed: [failed], errorClass, intent: "keep" });
-      }
-      expect(await rig.get(id)).toMatchObject({
-        state: "failed",
-        reason: { code: "FAILURE_BUDGET", message: expect.any(String) as string },
-        counts: { planned: 10, failed: spent, cancelled: 10 - spent, pending: 0 },
-      });
-      expect(await rig.settle(other!)).toBe("lost");
-      expect(await rig.recorded(id, "batch.ended")).toMatchObject([{ code: "FAILURE_BUDGET" }]);
-    });
+    rule(
+      `a budget of ${what} allows that many failures and stops the batch at one more`,
+      async ({ rig }) => {
+        const id = await rig.running([8, 2], { settings: steps({ budget }) });
+        const [lease, other] = await rig.lease({ chunksMax: 2 });
+        for (let failed = 0; failed < spent; failed++) {
+          expect(await rig.state(id)).toBe("running");
+          const errorClass = (spend[failed % spend.length] ?? "permanent") as ErrorClass;
+          await rig.report(lease!, { failed: [failed], errorClass, intent: "keep" });
+        }
+        expect(await rig.get(id)).toMatchObject({
+          state: "failed",
+          reason: { code: "FAILURE_BUDGET", message: expect.any(String) as string },
+          counts: { planned: 10, failed: spent, cancelled: 10 - spent, pending: 0 },
+        });
+        expect(await rig.settle(other!)).toBe("lost");
+        expect(await rig.recorded(id, "batch.ended")).toMatchObject([{ code: "FAILURE_BUDGET" }]);
+      },
+    );
   }
 
-  rule("the last settle may overspend: the batch is failed, not completed", async ({ rig }) => {
+  rule("a batch fails when its last settle exceeds the budget", async ({ rig }) => {
     const settings = steps({ budget: { any: { count: 0 } }, maxRedrives: 3 });
     const id = await rig.running([2], { settings });
     const report = say(await rig.leaseOne(), { failed: [0, 1], errorClass: "transient" });
@@ -50,26 +53,29 @@ export function describeFailureBudget(rule: Rule): void {
     expect(await rig.get(id)).toMatchObject({ state: "failed", counts: { failed: 2 }, drive: 1 });
   });
 
-  rule("a share of an open batch is judged when it is sealed", async ({ rig }) => {
-    const settings = steps({ budget: { any: { percent: 50 } } });
-    const id = await rig.running([2], { settings, open: true });
-    await rig.report(await rig.leaseOne(), { failed: [0, 1] });
-    expect(await rig.state(id)).toBe("running");
-    await rig.plan(id, manifests(1));
-    expect((await rig.store.seal(id)).batch).toMatchObject({
-      state: "failed",
-      counts: { failed: 2, cancelled: 1 },
-    });
-  });
+  rule(
+    "a percentage budget of an open batch is judged when the batch is sealed",
+    async ({ rig }) => {
+      const settings = steps({ budget: { any: { percent: 50 } } });
+      const id = await rig.running([2], { settings, open: true });
+      await rig.report(await rig.leaseOne(), { failed: [0, 1] });
+      expect(await rig.state(id)).toBe("running");
+      await rig.plan(id, manifests(1));
+      expect((await rig.store.seal(id)).batch).toMatchObject({
+        state: "failed",
+        counts: { failed: 2, cancelled: 1 },
+      });
+    },
+  );
 
-  rule("a count of an open batch is judged at once", async ({ rig }) => {
+  rule("a count budget of an open batch is judged at once", async ({ rig }) => {
     const settings = steps({ budget: { any: { count: 1 } } });
     const id = await rig.running([3], { settings, open: true });
     await rig.report(await rig.leaseOne(), { failed: [0, 1], intent: "keep" });
     expect(await rig.state(id)).toBe("failed");
   });
 
-  rule("a conviction spends of the budget too", async ({ rig }) => {
+  rule("a convicted poison item counts against the budget", async ({ rig }) => {
     const id = await rig.running([1, 1], { settings: steps({ budget: { any: { count: 0 } } }) });
     await rig.leaseOne();
     await rig.lose();
@@ -84,7 +90,7 @@ export function describeFailureBudget(rule: Rule): void {
     });
   });
 
-  rule("what is redriven is given back to the budget", async ({ rig }) => {
+  rule("redriven items no longer count against the budget", async ({ rig }) => {
     const id = await rig.running([4], { settings: steps({ budget: { any: { count: 2 } } }) });
     await rig.report(await rig.leaseOne(), { failed: [0, 1] });
     await rig.redrive(id);
@@ -92,23 +98,26 @@ export function describeFailureBudget(rule: Rule): void {
     expect(await rig.state(id)).toBe("running");
   });
 
-  rule("what is redriven is given back to the budget of its own class", async ({ rig }) => {
-    const settings = steps({ budget: { transient: { count: 2 }, permanent: { count: 1 } } });
-    const id = await rig.running([4], { settings });
-    const first = await rig.leaseOne();
-    await rig.report(first, { failed: [0, 1], errorClass: "transient", intent: "keep" });
-    await rig.report(first, { succeeded: [3], failed: [2] });
-    await rig.redrive(id, { filter: { classes: ["transient"] } });
-    const again = await rig.leaseOne();
-    await rig.report(again, { failed: [0], errorClass: "transient", intent: "keep" });
-    expect(await rig.state(id)).toBe("running");
-    await rig.report(again, { failed: [1] });
-    expect(await rig.get(id)).toMatchObject({
-      state: "failed",
-      reason: { code: "FAILURE_BUDGET" },
-      counts: { failed: 3 },
-    });
-  });
+  rule(
+    "redriven items no longer count against the budget of their error class",
+    async ({ rig }) => {
+      const settings = steps({ budget: { transient: { count: 2 }, permanent: { count: 1 } } });
+      const id = await rig.running([4], { settings });
+      const first = await rig.leaseOne();
+      await rig.report(first, { failed: [0, 1], errorClass: "transient", intent: "keep" });
+      await rig.report(first, { succeeded: [3], failed: [2] });
+      await rig.redrive(id, { filter: { classes: ["transient"] } });
+      const again = await rig.leaseOne();
+      await rig.report(again, { failed: [0], errorClass: "transient", intent: "keep" });
+      expect(await rig.state(id)).toBe("running");
+      await rig.report(again, { failed: [1] });
+      expect(await rig.get(id)).toMatchObject({
+        state: "failed",
+        reason: { code: "FAILURE_BUDGET" },
+        counts: { failed: 3 },
+      });
+    },
+  );
 
   rule("each step has its own budget", async ({ rig }) => {
     const budget = { any: { count: 1 } };
@@ -119,7 +128,7 @@ export function describeFailureBudget(rule: Rule): void {
     expect(await rig.state(id)).toBe("completed_with_errors");
   });
 
-  rule("only the first slice is leased until it has passed", async ({ rig }) => {
+  rule("only the canary's items are leased until the canary has passed", async ({ rig }) => {
     const id = await rig.running([2, 2, 2, 2], { settings: canary(3) });
     const first = await rig.lease({ chunksMax: 9 });
     expect(first.map(({ chunk }) => chunk)).toEqual([0, 1]);
@@ -135,7 +144,7 @@ export function describeFailureBudget(rule: Rule): void {
     ]);
   });
 
-  rule("retries of the first slice are waited for", async ({ rig }) => {
+  rule("the canary waits for the retries of its items", async ({ rig }) => {
     await rig.running([2, 2], { settings: canary(2) });
     await rig.report(await rig.leaseOne(), { succeeded: [0], retryInMs: { 1: 50 } });
     expect(await rig.look({ chunksMax: 9 })).toMatchObject({ leased: [], nextDueInMs: 50 });
@@ -144,7 +153,7 @@ export function describeFailureBudget(rule: Rule): void {
     expect(await rig.leaseOne()).toMatchObject({ chunk: 1 });
   });
 
-  rule("one failure too many in the first slice ends the batch at once", async ({ rig }) => {
+  rule("one failure too many in the canary ends the batch at once", async ({ rig }) => {
     const id = await rig.running([2, 2, 2], { settings: canary(3, 1) });
     const [one, two] = await rig.lease({ chunksMax: 2 });
     await rig.report(one!, { failed: [0], intent: "keep" });
@@ -159,20 +168,20 @@ export function describeFailureBudget(rule: Rule): void {
     expect(await rig.settle(one!)).toBe("lost");
   });
 
-  rule("failures after the first slice has passed are no matter of the canary", async ({ rig }) => {
+  rule("failures after the canary has passed do not count against it", async ({ rig }) => {
     const id = await rig.running([2, 2], { settings: canary(2) });
     await rig.settle(await rig.leaseOne());
     await rig.report(await rig.leaseOne(), { failed: [0, 1] });
     expect(await rig.state(id)).toBe("completed_with_errors");
   });
 
-  rule("a batch that is smaller than its canary is all of it", async ({ rig }) => {
+  rule("a batch that is smaller than its canary is the canary", async ({ rig }) => {
     const id = await rig.running([2], { settings: canary(50) });
     await rig.settle(await rig.leaseOne());
     expect(await rig.state(id)).toBe("succeeded");
   });
 
-  rule("an open batch has its first items as its canary", async ({ rig }) => {
+  rule("the canary of an open batch is its first items", async ({ rig }) => {
     const id = await rig.running([], { settings: canary(4), open: true });
     await rig.plan(id, manifests(2));
     await rig.settle(await rig.leaseOne());
@@ -183,7 +192,7 @@ export function describeFailureBudget(rule: Rule): void {
     expect(await rig.leaseOne()).toMatchObject({ chunk: 2 });
   });
 
-  rule("the canary of a later step is its own", async ({ rig }) => {
+  rule("a later step has its own canary", async ({ rig }) => {
     const slice = { items: 2, failuresMax: 0 };
     const settings = steps({}, { name: "two", chunkSize: 2, canary: slice });
     const id = await rig.running([3], { settings });

@@ -1,9 +1,9 @@
-/** Guarded runs: the item that kills its worker is found, and its neighbours are not blamed. */
+/** Guarded runs: the item that kills its worker is found, and other items are not blamed. */
 import { expect } from "vitest";
 import type { Rig, Rule } from "./rig.ts";
 import { allOf, FIRST_DRIVE, LEASE_MS, wordsOf } from "./rig.ts";
 
-/** Leases the chunk, writes these starts, and dies. */
+/** Leases the chunk, writes these starts, and lets the worker die. */
 async function die(rig: Rig, starting: readonly number[]): Promise<void> {
   const lease = await rig.leaseOne();
   if (starting.length > 0) await rig.report(lease, { starting, intent: "keep" });
@@ -11,7 +11,7 @@ async function die(rig: Rig, starting: readonly number[]): Promise<void> {
 }
 
 export function describeGuardedRuns(rule: Rule): void {
-  rule("a chunk whose lease was lost is run guarded from then on", async ({ rig }) => {
+  rule("a chunk is run guarded after its lease was lost", async ({ rig }) => {
     await rig.running([2]);
     expect(await rig.leaseOne()).toMatchObject({ guarded: false });
     await rig.lose();
@@ -21,27 +21,24 @@ export function describeGuardedRuns(rule: Rule): void {
     expect(await rig.leaseOne()).toMatchObject({ guarded: true });
   });
 
-  rule("a death in bulk is held against nobody", async ({ rig }) => {
+  rule("a lost lease of an unguarded chunk counts no death against any item", async ({ rig }) => {
     const id = await rig.running([3]);
     for (let round = 0; round < 10; round++) await die(rig, []);
     expect((await rig.leaseOne()).histories).toEqual([]);
     expect(await rig.letters(id)).toEqual([]);
   });
 
-  rule(
-    "items that were started when the worker died are suspects, the others are not",
-    async ({ rig }) => {
-      await rig.running([4]);
-      await die(rig, []);
-      await die(rig, [1, 2]);
-      expect((await rig.leaseOne()).histories).toEqual([
-        { index: 1, attempts: 1, deaths: 2, dueInMs: 0, ...FIRST_DRIVE },
-        { index: 2, attempts: 1, deaths: 2, dueInMs: 0, ...FIRST_DRIVE },
-      ]);
-    },
-  );
+  rule("only items that had started when the worker died are suspects", async ({ rig }) => {
+    await rig.running([4]);
+    await die(rig, []);
+    await die(rig, [1, 2]);
+    expect((await rig.leaseOne()).histories).toEqual([
+      { index: 1, attempts: 1, deaths: 2, dueInMs: 0, ...FIRST_DRIVE },
+      { index: 2, attempts: 1, deaths: 2, dueInMs: 0, ...FIRST_DRIVE },
+    ]);
+  });
 
-  rule("suspects that die beside each other are never convicted", async ({ rig }) => {
+  rule("suspects that run together are never convicted", async ({ rig }) => {
     const id = await rig.running([2]);
     await die(rig, []);
     for (let round = 0; round < 5; round++) await die(rig, [0, 1]);
@@ -50,7 +47,7 @@ export function describeGuardedRuns(rule: Rule): void {
   });
 
   rule(
-    "the third death of an item that ran alone makes it a dead letter and settles the good ones",
+    "the third death of an item that ran alone makes it a dead letter and settles the other items",
     async ({ rig }) => {
       const id = await rig.running([3]);
       await die(rig, []);
@@ -87,7 +84,7 @@ export function describeGuardedRuns(rule: Rule): void {
   );
 
   rule(
-    "an item that is always alone is convicted at the third death, not before",
+    "an item that always runs alone is convicted at the third death, not before",
     async ({ rig }) => {
       const id = await rig.running([1]);
       await die(rig, []);
@@ -121,25 +118,22 @@ export function describeGuardedRuns(rule: Rule): void {
     ]);
   });
 
-  rule(
-    "a suspect that fails in the ordinary way stays a suspect while it waits",
-    async ({ rig }) => {
-      await rig.running([1]);
-      await die(rig, []);
-      await die(rig, [0]);
-      const lease = await rig.leaseOne();
-      await rig.report(lease, { starting: [0], intent: "keep" });
-      await rig.report(lease, { retryInMs: { 0: 50 }, attempts: 2 });
-      expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: 50 });
-      rig.clock.advance(50);
-      expect((await rig.leaseOne()).histories).toEqual([
-        { index: 0, attempts: 2, deaths: 2, dueInMs: 0, ...FIRST_DRIVE },
-      ]);
-    },
-  );
+  rule("a suspect that fails normally stays a suspect while it waits", async ({ rig }) => {
+    await rig.running([1]);
+    await die(rig, []);
+    await die(rig, [0]);
+    const lease = await rig.leaseOne();
+    await rig.report(lease, { starting: [0], intent: "keep" });
+    await rig.report(lease, { retryInMs: { 0: 50 }, attempts: 2 });
+    expect(await rig.look()).toMatchObject({ leased: [], nextDueInMs: 50 });
+    rig.clock.advance(50);
+    expect((await rig.leaseOne()).histories).toEqual([
+      { index: 0, attempts: 2, deaths: 2, dueInMs: 0, ...FIRST_DRIVE },
+    ]);
+  });
 
   rule(
-    "a guarded chunk that is given back counts no death, whatever was started",
+    "a give-back of a guarded chunk counts no death, even if items had started",
     async ({ rig }) => {
       await rig.running([2]);
       await die(rig, []);
@@ -151,7 +145,7 @@ export function describeGuardedRuns(rule: Rule): void {
   );
 
   rule(
-    "an item counts as started until the next report, unless that names it again",
+    "an item counts as started until the next report, unless that report names it again",
     async ({ rig }) => {
       await rig.running([3]);
       await die(rig, []);
@@ -165,7 +159,7 @@ export function describeGuardedRuns(rule: Rule): void {
     },
   );
 
-  rule("an item that is finished is not started again by a late word", async ({ rig }) => {
+  rule("a late start does not restart a finished item", async ({ rig }) => {
     await rig.running([2]);
     await die(rig, []);
     const lease = await rig.leaseOne();
@@ -174,7 +168,7 @@ export function describeGuardedRuns(rule: Rule): void {
     expect((await rig.leaseOne()).histories.map(({ index }) => index)).toEqual([1]);
   });
 
-  rule("starts that a lost holder writes are held against nobody", async ({ rig }) => {
+  rule("starts that a lost holder reports count against no item", async ({ rig }) => {
     await rig.running([2]);
     await die(rig, []);
     const zombie = await rig.leaseOne();

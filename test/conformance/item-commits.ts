@@ -1,4 +1,4 @@
-/** What items want done with their outcomes is done exactly if they have them. */
+/** The statements of an item are committed exactly if its outcome is. */
 import { expect } from "vitest";
 import type { ItemStatement } from "../../src/core/items/item-commit.ts";
 import { allOf, type Rig, type Rule, say } from "./rig.ts";
@@ -20,7 +20,7 @@ export function describeItemCommits(rule: Rule): void {
         await sql.close();
       }
     });
-  rule("a store without SQL refuses statements, and changes nothing", async ({ rig, skip }) => {
+  rule("a store without SQL refuses statements and changes nothing", async ({ rig, skip }) => {
     if (rig.store.dialect !== undefined) return skip("this store has SQL");
     const id = await rig.running([1]);
     const lease = await rig.leaseOne();
@@ -38,7 +38,7 @@ export function describeItemCommits(rule: Rule): void {
 }
 
 function describeRunning(rule: SqlRule): void {
-  rule("statements are run, in order, with the report that makes an outcome", async (rig, sql) => {
+  rule("statements run in order, in the commit of their item's outcome", async (rig, sql) => {
     await rig.running([3]);
     const lease = await rig.leaseOne();
     const change = `UPDATE ${sql.table} SET note = ${sql.place(1)} WHERE key = ${sql.place(2)}`;
@@ -53,7 +53,7 @@ function describeRunning(rule: SqlRule): void {
     ]);
   });
 
-  rule("values of every kind arrive as they are", async (rig, sql) => {
+  rule("values of every type are stored unchanged", async (rig, sql) => {
     await rig.running([1]);
     const places = [1, 2, 3].map((nth) => sql.place(nth)).join(", ");
     const text = "ünïcode ☃ 😀 \n '; --";
@@ -67,7 +67,7 @@ function describeRunning(rule: SqlRule): void {
     expect(Uint8Array.from(row?.["data"] as Uint8Array)).toEqual(Uint8Array.of(0, 1, 255));
   });
 
-  rule("those of items that failed, wait or have no outcome are dropped", async (rig, sql) => {
+  rule("statements of items that failed, wait or have no outcome are dropped", async (rig, sql) => {
     await rig.running([3]);
     const keys = ["a", "b", "c"];
     const commits = Object.fromEntries(keys.map((key, index) => [index, [insert(sql, key)]]));
@@ -75,7 +75,7 @@ function describeRunning(rule: SqlRule): void {
     expect(await listKeys(sql)).toEqual([]);
   });
 
-  rule("a report that comes twice runs them once", async (rig, sql) => {
+  rule("a repeated report runs its statements once", async (rig, sql) => {
     await rig.running([2]);
     const lease = await rig.leaseOne();
     const commits = { 0: [insert(sql, "a")] };
@@ -88,7 +88,7 @@ function describeRunning(rule: SqlRule): void {
     expect(await listKeys(sql)).toEqual(["a"]);
   });
 
-  rule("who has lost its lease runs none", async (rig, sql) => {
+  rule("a report on a lost lease runs no statements", async (rig, sql) => {
     await rig.running([1]);
     const lease = await rig.leaseOne();
     await rig.lose();
@@ -100,7 +100,7 @@ function describeRunning(rule: SqlRule): void {
 }
 
 function describeFailing(rule: SqlRule): void {
-  rule("an item whose statements fail has failed, and its neighbours not", async (rig, sql) => {
+  rule("an item fails when its statements fail, and other items do not", async (rig, sql) => {
     const id = await rig.running([3]);
     const commits = {
       0: [insert(sql, "a")],
@@ -137,18 +137,18 @@ function describeFailing(rule: SqlRule): void {
     const commits = { 0: [insert(sql, "a"), insert(sql, "a")] };
     await rig.report(await rig.leaseOne(), { succeeded: [0], commits });
     await rig.redrive(id);
-    const mended = { 0: [insert(sql, "a")] };
+    const fixed = { 0: [insert(sql, "a")] };
     const again = await rig.leaseOne();
-    await rig.report(again, { succeeded: [0], upon: new Uint8Array(1), commits: mended });
+    await rig.report(again, { succeeded: [0], upon: new Uint8Array(1), commits: fixed });
     expect(await listKeys(sql)).toEqual(["a"]);
     expect(await rig.state(id)).toBe("succeeded");
   });
 
   rule(
-    "one that failed for the moment is tried again, also by who kept its lease",
+    "an item whose statements fail temporarily is retried, even by the worker that kept its lease",
     async (rig, sql, skip) => {
       if (sql.fleeting === null)
-        return skip("all that fails here for the moment is the file's own fault");
+        return skip("on this store only errors of the file itself are temporary");
       const id = await rig.running([2]);
       const lease = await rig.leaseOne();
       const fleeting = { sql: sql.fleeting, values: [] };
@@ -180,7 +180,7 @@ function describeFailing(rule: SqlRule): void {
     },
   );
 
-  rule("of many items each stands or falls by itself, over several chunks", async (rig, sql) => {
+  rule("each of many items commits or fails alone, over several chunks", async (rig, sql) => {
     const id = await rig.running([300, 300]);
     const leases = await rig.lease({ chunksMax: 2, itemsMax: 10_000 });
     expect(leases).toHaveLength(2);
@@ -203,7 +203,7 @@ function describeFailing(rule: SqlRule): void {
     expect((await rig.letters(id)).map(({ item }) => item)).toEqual(items.filter(isBad));
   });
 
-  rule("a reference that is checked late fails its item and no other", async (rig, sql) => {
+  rule("a deferred constraint fails its own item and no other", async (rig, sql) => {
     const id = await rig.running([3]);
     const refer = (key: string): ItemStatement => ({
       sql: `INSERT INTO ${sql.child} (effect) VALUES (${sql.place(1)})`,
@@ -234,7 +234,7 @@ function describeBadStatements(rule: SqlRule): void {
     }),
   };
   for (const [name, make] of Object.entries(cases)) {
-    rule(`a statement with ${name} fails its item for good`, async (rig, sql) => {
+    rule(`a statement with ${name} fails its item permanently`, async (rig, sql) => {
       const id = await rig.running([2]);
       const commits = { 0: [insert(sql, "0"), make(sql)], 1: [insert(sql, "1")] };
       await rig.report(await rig.leaseOne(), { succeeded: [0, 1], commits });

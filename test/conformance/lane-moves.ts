@@ -1,25 +1,28 @@
-/** Moving a batch in the queue of its lane: only what waits, and only there. */
+/** Moves in the queue of a lane: only waiting batches move, and only within the queue. */
 import { expect } from "vitest";
 import { queue, runLane } from "./lanes.ts";
 import { ME, type Rule } from "./rig.ts";
 
 export function describeLaneMoves(rule: Rule): void {
-  rule("a batch that waits can be moved to the front and to the back", async ({ rig }) => {
+  rule("a waiting batch can be moved to the front and to the back", async ({ rig }) => {
     const [a, b, c, d] = (await queue(rig, 4)) as [string, string, string, string];
     expect((await rig.store.moveInLane(d, { to: "front" }, ME)).kind).toBe("done");
     expect((await rig.store.moveInLane(b, { to: "back" }, ME)).kind).toBe("done");
     expect(await runLane(rig)).toEqual([a, d, c, b]);
   });
 
-  rule("a batch that waits can be moved before another one, and says so", async ({ rig }) => {
-    const [a, b, c, d] = (await queue(rig, 4)) as [string, string, string, string];
-    const act = { by: "ann", why: "urgent" };
-    expect((await rig.store.moveInLane(d, { before: c }, act)).kind).toBe("done");
-    expect(await rig.recorded(d, "batch.moved")).toEqual([{ before: c, ...act }]);
-    expect(await runLane(rig)).toEqual([a, b, d, c]);
-  });
+  rule(
+    "a waiting batch can be moved before another one, and its record says so",
+    async ({ rig }) => {
+      const [a, b, c, d] = (await queue(rig, 4)) as [string, string, string, string];
+      const act = { by: "ann", why: "urgent" };
+      expect((await rig.store.moveInLane(d, { before: c }, act)).kind).toBe("done");
+      expect(await rig.recorded(d, "batch.moved")).toEqual([{ before: c, ...act }]);
+      expect(await runLane(rig)).toEqual([a, b, d, c]);
+    },
+  );
 
-  rule("however often batches are moved, the last move decides", async ({ rig }) => {
+  rule("the last of many moves decides", async ({ rig }) => {
     const [a, b, c, d] = (await queue(rig, 4)) as [string, string, string, string];
     for (let round = 0; round < 60; round++) {
       await rig.store.moveInLane(d, { before: c }, ME);
@@ -29,7 +32,7 @@ export function describeLaneMoves(rule: Rule): void {
     expect(await runLane(rig)).toEqual([a, b, d, c]);
   });
 
-  rule("a reopened batch comes before those that were moved to the front", async ({ rig }) => {
+  rule("a reopened batch comes before batches that were moved to the front", async ({ rig }) => {
     const [reopened] = await queue(rig, 1);
     await rig.report(await rig.leaseOne(), { failed: [0] });
     const [a, b, c] = (await queue(rig, 3)) as [string, string, string];
@@ -39,14 +42,14 @@ export function describeLaneMoves(rule: Rule): void {
     expect(await runLane(rig)).toEqual([a, reopened, c, b]);
   });
 
-  rule("a moved batch comes before those that are submitted later", async ({ rig }) => {
+  rule("a moved batch comes before batches that are submitted later", async ({ rig }) => {
     const [a, b, c] = (await queue(rig, 3)) as [string, string, string];
     await rig.store.moveInLane(b, { to: "back" }, ME);
     const [later] = (await queue(rig, 1)) as [string];
     expect(await runLane(rig)).toEqual([a, c, b, later]);
   });
 
-  rule("what does not wait is not moved, nor is anything moved before it", async ({ rig }) => {
+  rule("only a waiting batch can be moved, and only before a waiting batch", async ({ rig }) => {
     const [holder, waiting] = (await queue(rig, 2)) as [string, string];
     const ended = await rig.running([], { lane: "other" });
     const elsewhere = await rig.running([1], { lane: "other" });
@@ -60,7 +63,7 @@ export function describeLaneMoves(rule: Rule): void {
       [waiting, { before: ended }],
       [waiting, { before: elsewhere }],
       [waiting, { before: elsewhereToo }],
-      [waiting, { before: "nobody" }],
+      [waiting, { before: "unknown" }],
     ] as const) {
       expect(await rig.store.moveInLane(id, move, ME)).toEqual({
         kind: "moved_on",
@@ -70,7 +73,7 @@ export function describeLaneMoves(rule: Rule): void {
     expect(await rig.store.readRecords(null, 0, 1_000)).toEqual(before);
   });
 
-  rule("a parked batch keeps its place between those that are moved around it", async ({ rig }) => {
+  rule("a parked batch keeps its place when other batches move around it", async ({ rig }) => {
     const [a, b, c, d, e] = (await queue(rig, 5)) as [string, string, string, string, string];
     await rig.store.setLanePolicy("main", "park");
     await rig.pause("batch", b);

@@ -1,11 +1,13 @@
-/** Lanes: one batch at a time, in order; a head that cannot go on blocks, is skipped or is parked. */
+/**
+ * Lanes: one batch at a time, in order. A blocked head blocks its lane, is skipped or is parked.
+ */
 import { expect } from "vitest";
 import type { LanePolicy } from "../../src/core/batch/lane.ts";
 import { LEASE_MS, ME, type Rig, type Rule, say, SEAL_WITHIN_MS } from "./rig.ts";
 
 const LANE = { lane: "main" };
 
-/** Batches of one lane, each with one chunk of one item, planned as far as they may be. */
+/** Batches of one lane, each with one chunk of one item, planned as far as possible. */
 export async function queue(rig: Rig, count: number): Promise<string[]> {
   const ids: string[] = [];
   for (let n = 0; n < count; n++) ids.push(await rig.running([1], LANE));
@@ -17,7 +19,7 @@ async function holders(rig: Rig, ids: readonly string[]): Promise<string[]> {
   return batches.filter(({ active }) => active).map(({ id }) => id);
 }
 
-/** Runs the lane empty; answers the order in which its batches had their turn. */
+/** Runs the lane until it is empty. Returns the order in which its batches got their turn. */
 export async function runLane(rig: Rig): Promise<string[]> {
   const order: string[] = [];
   for (let round = 0; round < 50; round++) {
@@ -49,7 +51,7 @@ function describeTurns(rule: Rule): void {
     expect(await rig.look({ batch: second })).toMatchObject({ leased: [], nextDueInMs: null });
   });
 
-  rule("only a batch that has its turn is there to be sliced", async ({ rig }) => {
+  rule("only a batch that has its turn is offered for slicing", async ({ rig }) => {
     const first = await rig.submit(LANE);
     const second = await rig.submit(LANE);
     const third = await rig.submit({ lane: "other" });
@@ -66,14 +68,17 @@ function describeTurns(rule: Rule): void {
     expect(await list()).toEqual([second.id]);
   });
 
-  rule("a lane is one over all pipelines, and lanes run side by side", async ({ rig }) => {
-    const one = await rig.running([1], LANE);
-    const two = await rig.running([1], { ...LANE, pipeline: "export" });
-    const elsewhere = await rig.running([1], { lane: "other", pipeline: "export" });
-    expect(await holders(rig, [one, two, elsewhere])).toEqual([one, elsewhere]);
-  });
+  rule(
+    "all pipelines share a lane of the same name, and different lanes run side by side",
+    async ({ rig }) => {
+      const one = await rig.running([1], LANE);
+      const two = await rig.running([1], { ...LANE, pipeline: "export" });
+      const elsewhere = await rig.running([1], { lane: "other", pipeline: "export" });
+      expect(await holders(rig, [one, two, elsewhere])).toEqual([one, elsewhere]);
+    },
+  );
 
-  rule("the commit that ends the holder starts its successor", async ({ rig }) => {
+  rule("the commit that ends the lane's holder starts its successor", async ({ rig }) => {
     const [first, second, third] = (await queue(rig, 3)) as [string, string, string];
     const lease = await rig.leaseOne();
     rig.clock.advance(5);
@@ -122,7 +127,7 @@ function describeTurns(rule: Rule): void {
     });
   }
 
-  rule("batches that have nothing to do pass the lane on at once", async ({ rig }) => {
+  rule("batches without items pass the lane on at once", async ({ rig }) => {
     const first = await rig.running([1], LANE);
     const empty = [await rig.running([], LANE), await rig.running([], LANE)];
     const last = await rig.running([1], LANE);
@@ -132,7 +137,7 @@ function describeTurns(rule: Rule): void {
     expect(await holders(rig, [first, ...empty, last])).toEqual([last]);
   });
 
-  rule("an open batch that waits takes items, and is sealed, before its turn", async ({ rig }) => {
+  rule("an open batch that waits for its turn can take items and be sealed", async ({ rig }) => {
     const first = await rig.running([1], LANE);
     const open = await rig.running([1], { ...LANE, open: true });
     expect(await rig.plan(open, [{ items: 2, locator: "x", manifest: null, keys: null }])).toEqual({
@@ -145,7 +150,7 @@ function describeTurns(rule: Rule): void {
     expect(await rig.get(open)).toMatchObject({ state: "succeeded", counts: { succeeded: 3 } });
   });
 
-  rule("a batch that waits can be cancelled, and the others keep their order", async ({ rig }) => {
+  rule("a waiting batch can be cancelled, and the others keep their order", async ({ rig }) => {
     const [first, second, third] = (await queue(rig, 3)) as [string, string, string];
     expect((await rig.cancel(second)).batch).toMatchObject({
       state: "cancelled",
@@ -155,47 +160,56 @@ function describeTurns(rule: Rule): void {
     expect(await runLane(rig)).toEqual([first, third]);
   });
 
-  rule("a reopened batch waits at its lane's head and pre-empts nobody", async ({ rig }) => {
-    const reopened = await rig.running([1], LANE);
-    await rig.report(await rig.leaseOne(), { failed: [0] });
-    const ids = await queue(rig, 3);
-    expect(await rig.redrive(reopened)).toMatchObject({
-      kind: "done",
-      batch: { state: "ready", active: false },
-    });
-    expect(await holders(rig, [reopened, ...ids])).toEqual([ids[0]]);
-    expect(await runLane(rig)).toEqual([ids[0], reopened, ids[1], ids[2]]);
-  });
+  rule(
+    "a reopened batch waits at the head of its lane and does not replace the running batch",
+    async ({ rig }) => {
+      const reopened = await rig.running([1], LANE);
+      await rig.report(await rig.leaseOne(), { failed: [0] });
+      const ids = await queue(rig, 3);
+      expect(await rig.redrive(reopened)).toMatchObject({
+        kind: "done",
+        batch: { state: "ready", active: false },
+      });
+      expect(await holders(rig, [reopened, ...ids])).toEqual([ids[0]]);
+      expect(await runLane(rig)).toEqual([ids[0], reopened, ids[1], ids[2]]);
+    },
+  );
 
-  rule("a reopened batch whose lane is free runs at once", async ({ rig }) => {
+  rule("a reopened batch starts at once when its lane is free", async ({ rig }) => {
     const id = await rig.running([1], LANE);
     await rig.report(await rig.leaseOne(), { failed: [0] });
     expect(await rig.redrive(id)).toMatchObject({ batch: { state: "running", active: true } });
     expect(await runLane(rig)).toEqual([id]);
   });
 
-  rule("lanes with work are listed by name, with holder, queue and parked", async ({ rig }) => {
-    await rig.store.setLanePolicy("b", "park");
-    const [holder] = [await rig.running([1], { lane: "b" }), await rig.running([1], { lane: "b" })];
-    await rig.running([1], { lane: "b" });
-    const alone = await rig.running([1], { lane: "a" });
-    await rig.running([], { lane: "done" });
-    await rig.pause("batch", holder);
-    await rig.sweep();
-    await rig.pause("lane", "a", "now");
-    const [, second] = await rig.store.listBatches({ lane: "b", limit: 9 });
-    expect(await rig.store.listLanes()).toEqual([
-      {
-        lane: "a",
-        policy: "block",
-        pause: { scope: "lane", name: "a", mode: "now", ...ME },
-        holder: alone,
-        waiting: 0,
-        parked: 0,
-      },
-      { lane: "b", policy: "park", pause: null, holder: second?.id, waiting: 1, parked: 1 },
-    ]);
-  });
+  rule(
+    "lanes with work are listed by name, with their holder, queue and parked batches",
+    async ({ rig }) => {
+      await rig.store.setLanePolicy("b", "park");
+      const [holder] = [
+        await rig.running([1], { lane: "b" }),
+        await rig.running([1], { lane: "b" }),
+      ];
+      await rig.running([1], { lane: "b" });
+      const alone = await rig.running([1], { lane: "a" });
+      await rig.running([], { lane: "done" });
+      await rig.pause("batch", holder);
+      await rig.sweep();
+      await rig.pause("lane", "a", "now");
+      const [, second] = await rig.store.listBatches({ lane: "b", limit: 9 });
+      expect(await rig.store.listLanes()).toEqual([
+        {
+          lane: "a",
+          policy: "block",
+          pause: { scope: "lane", name: "a", mode: "now", ...ME },
+          holder: alone,
+          waiting: 0,
+          parked: 0,
+        },
+        { lane: "b", policy: "park", pause: null, holder: second?.id, waiting: 1, parked: 1 },
+      ]);
+    },
+  );
 }
 
 function describePolicies(rule: Rule): void {
@@ -208,7 +222,7 @@ function describePolicies(rule: Rule): void {
     expect(await holders(rig, [first, second])).toEqual([first]);
   });
 
-  rule("with `block` even a paused batch takes its turn", async ({ rig }) => {
+  rule("with `block` a paused batch gets its turn", async ({ rig }) => {
     const [first, second, third] = (await queue(rig, 3)) as [string, string, string];
     await rig.pause("batch", second);
     await rig.cancel(first);
@@ -217,7 +231,7 @@ function describePolicies(rule: Rule): void {
   });
 
   rule(
-    "with `skip` a paused holder steps aside, and goes on first when resumed",
+    "with `skip` a paused holder gives up its turn and is the first to start when it is resumed",
     async ({ rig }) => {
       const [first, second, third] = (await queue(rig, 3)) as [string, string, string];
       await rig.serve();
@@ -243,22 +257,19 @@ function describePolicies(rule: Rule): void {
     expect(await runLane(rig)).toEqual([third, second]);
   });
 
-  rule(
-    "with `skip` a batch that nobody serves is passed over until somebody does",
-    async ({ rig }) => {
-      await rig.store.setLanePolicy("main", "skip");
-      const unserved = await rig.running([1], { ...LANE, pipeline: "export" });
-      expect((await rig.get(unserved)).active).toBe(false);
-      await rig.serve();
-      const served = await rig.running([1], LANE);
-      expect(await holders(rig, [unserved, served])).toEqual([served]);
-      await rig.settle(await rig.leaseOne());
-      expect((await rig.get(unserved)).active).toBe(false);
-      await rig.serve("export");
-      await rig.sweep();
-      expect(await rig.get(unserved)).toMatchObject({ state: "running", active: true });
-    },
-  );
+  rule("with `skip` a batch without a worker is passed over until it has one", async ({ rig }) => {
+    await rig.store.setLanePolicy("main", "skip");
+    const unserved = await rig.running([1], { ...LANE, pipeline: "export" });
+    expect((await rig.get(unserved)).active).toBe(false);
+    await rig.serve();
+    const served = await rig.running([1], LANE);
+    expect(await holders(rig, [unserved, served])).toEqual([served]);
+    await rig.settle(await rig.leaseOne());
+    expect((await rig.get(unserved)).active).toBe(false);
+    await rig.serve("export");
+    await rig.sweep();
+    expect(await rig.get(unserved)).toMatchObject({ state: "running", active: true });
+  });
 
   rule("with `park` a stuck holder leaves the queue until it is resumed", async ({ rig }) => {
     const [first, second, third] = (await queue(rig, 3)) as [string, string, string];
@@ -286,7 +297,7 @@ function describePolicies(rule: Rule): void {
     expect(await holders(rig, [second, third])).toEqual([third]);
   });
 
-  rule("a parked batch that is resumed starts at once in a free lane", async ({ rig }) => {
+  rule("a resumed parked batch starts at once when its lane is free", async ({ rig }) => {
     const [first, second] = (await queue(rig, 2)) as [string, string];
     await rig.store.setLanePolicy("main", "park");
     await rig.pause("batch", second);
@@ -305,21 +316,24 @@ function describePolicies(rule: Rule): void {
   });
 
   for (const policy of ["skip", "park"] as const satisfies readonly LanePolicy[]) {
-    rule(`with \`${policy}\` a paused holder whose chunks are out stays`, async ({ rig }) => {
-      const [first, second] = (await queue(rig, 2)) as [string, string];
-      await rig.serve();
-      await rig.store.setLanePolicy("main", policy);
-      const lease = await rig.leaseOne();
-      await rig.pause("batch", first);
-      await rig.sweep();
-      expect(await holders(rig, [first, second])).toEqual([first]);
-      await rig.report(lease, {});
-      await rig.sweep();
-      expect(await holders(rig, [first, second])).toEqual([second]);
-    });
+    rule(
+      `with \`${policy}\` a paused holder with leased chunks keeps its turn`,
+      async ({ rig }) => {
+        const [first, second] = (await queue(rig, 2)) as [string, string];
+        await rig.serve();
+        await rig.store.setLanePolicy("main", policy);
+        const lease = await rig.leaseOne();
+        await rig.pause("batch", first);
+        await rig.sweep();
+        expect(await holders(rig, [first, second])).toEqual([first]);
+        await rig.report(lease, {});
+        await rig.sweep();
+        expect(await holders(rig, [first, second])).toEqual([second]);
+      },
+    );
 
     rule(
-      `with \`${policy}\` a holder stays when nobody could go on in its place`,
+      `with \`${policy}\` a holder keeps its turn when no other batch could start`,
       async ({ rig }) => {
         const [first, second] = (await queue(rig, 2)) as [string, string];
         await rig.serve();
@@ -336,11 +350,14 @@ function describePolicies(rule: Rule): void {
     );
   }
 
-  rule("a lane that stood still goes on when its policy allows it", async ({ rig }) => {
-    await rig.store.setLanePolicy("main", "skip");
-    const unserved = await rig.running([1], LANE);
-    expect((await rig.get(unserved)).active).toBe(false);
-    await rig.store.setLanePolicy("main", "block");
-    expect(await rig.get(unserved)).toMatchObject({ active: true, state: "running" });
-  });
+  rule(
+    "a blocked lane goes on when its policy is changed to one that allows it",
+    async ({ rig }) => {
+      await rig.store.setLanePolicy("main", "skip");
+      const unserved = await rig.running([1], LANE);
+      expect((await rig.get(unserved)).active).toBe(false);
+      await rig.store.setLanePolicy("main", "block");
+      expect(await rig.get(unserved)).toMatchObject({ active: true, state: "running" });
+    },
+  );
 }

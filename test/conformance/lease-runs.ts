@@ -1,9 +1,9 @@
-/** Chunks that are leased together are leased each for itself, whatever becomes of the others. */
+/** Each chunk of a run (adjacent chunks leased together) ends independently of the others. */
 import { expect } from "vitest";
 import type { LeasedChunk } from "../../src/ports/store/worker-store.ts";
 import { allOf, LEASE_MS, ME, type Rig, type Rule, say, steps } from "./rig.ts";
 
-/** A batch of chunks of two items, and the first of them, leased together. */
+/** A batch of chunks of two items. The first chunks are leased together. */
 async function leaseRun(
   rig: Rig,
   chunks: number,
@@ -26,7 +26,7 @@ function settleAll(run: readonly LeasedChunk[]) {
 const numbersOf = (leases: readonly { readonly chunk: number }[]) =>
   leases.map(({ chunk }) => chunk);
 
-/** The chunks that observers are told of, each with what it is told to be. */
+/** The chunks that a query shows, each with its state and worker. */
 async function look(rig: Rig, id: string): Promise<string[]> {
   const facts = await rig.store.readWaiting(id, 100);
   const chunks = facts?.chunks ?? [];
@@ -39,7 +39,7 @@ async function look(rig: Rig, id: string): Promise<string[]> {
 }
 
 export function describeLeaseRuns(rule: Rule): void {
-  rule("whoever looks is told which chunks are leased, and by whom", async ({ rig }) => {
+  rule("the chunk list shows which chunks are leased and by which worker", async ({ rig }) => {
     const { id, run } = await leaseRun(rig, 6, 3);
     const other = await rig.store.registerWorker({ name: "other" });
     const [theirs] = await leaseMore(rig, 1, other);
@@ -57,7 +57,7 @@ export function describeLeaseRuns(rule: Rule): void {
     expect(await look(rig, id)).toEqual(["2 waiting -", "4 planned -", "5 planned -"]);
   });
 
-  rule("of a run whose worker dies half-way the rest is lost, and no more", async ({ rig }) => {
+  rule("when a worker dies, only the unreported rest of its run is lost", async ({ rig }) => {
     const { id, run } = await leaseRun(rig, 7, 6);
     const reports = settleAll([run[0]!, run[1]!, run[4]!]);
     expect((await rig.store.work(reports, null)).reports).toEqual(Array(3).fill("settled"));
@@ -71,24 +71,21 @@ export function describeLeaseRuns(rule: Rule): void {
     expect(await rig.get(id)).toMatchObject({ state: "succeeded", counts: { succeeded: 14 } });
   });
 
-  rule(
-    "a report on a run that was swept is lost, before and after the next lease",
-    async ({ rig }) => {
-      const { id, run } = await leaseRun(rig, 3);
-      await rig.settle(run[0]!);
-      await rig.lose();
-      const late = [...settleAll(run), say(run[1]!, { succeeded: [0], intent: "keep" })];
-      expect((await rig.store.work(late, null)).reports).toEqual(Array(4).fill("lost"));
-      expect(await rig.renew(run, LEASE_MS)).toEqual(run);
-      const again = await leaseMore(rig, 2);
-      expect((await rig.store.work(late, null)).reports).toEqual(Array(4).fill("lost"));
-      expect(await rig.renew([...run, ...again], LEASE_MS)).toEqual(run);
-      await rig.store.work(settleAll(again), null);
-      expect(await rig.state(id)).toBe("succeeded");
-    },
-  );
+  rule("a report on a swept run is lost, before and after the next lease", async ({ rig }) => {
+    const { id, run } = await leaseRun(rig, 3);
+    await rig.settle(run[0]!);
+    await rig.lose();
+    const late = [...settleAll(run), say(run[1]!, { succeeded: [0], intent: "keep" })];
+    expect((await rig.store.work(late, null)).reports).toEqual(Array(4).fill("lost"));
+    expect(await rig.renew(run, LEASE_MS)).toEqual(run);
+    const again = await leaseMore(rig, 2);
+    expect((await rig.store.work(late, null)).reports).toEqual(Array(4).fill("lost"));
+    expect(await rig.renew([...run, ...again], LEASE_MS)).toEqual(run);
+    await rig.store.work(settleAll(again), null);
+    expect(await rig.state(id)).toBe("succeeded");
+  });
 
-  rule("chunks of a run end each in its own way, in one report", async ({ rig }) => {
+  rule("one report can end each chunk of a run in its own way", async ({ rig }) => {
     const { id, run } = await leaseRun(rig, 6);
     const { reports } = await rig.store.work(
       [
@@ -101,7 +98,7 @@ export function describeLeaseRuns(rule: Rule): void {
       null,
     );
     expect(reports).toEqual(["settled", "settled", "kept", "yielded", "yielded"]);
-    // What was flushed lasts as long as before, with the one of which nothing was said.
+    // Flushed chunks keep their expiry, and so does the chunk without a report.
     rig.clock.advance(LEASE_MS - 1);
     expect(await rig.sweep()).toMatchObject({ lostLeases: 0 });
     const back = await leaseMore(rig, 2);
@@ -139,7 +136,7 @@ export function describeLeaseRuns(rule: Rule): void {
     expect(await rig.state(id)).toBe("succeeded");
   });
 
-  rule("runs that are neighbours are reported on together", async ({ rig }) => {
+  rule("one report covers several adjacent runs", async ({ rig }) => {
     const { id, run } = await leaseRun(rig, 6, 2);
     const others = [await leaseMore(rig, 2), await leaseMore(rig, 2)].flat();
     const mixed = [others[1]!, run[1]!, others[0]!];
@@ -153,7 +150,7 @@ export function describeLeaseRuns(rule: Rule): void {
     expect(await rig.get(id)).toMatchObject({ counts: { succeeded: 12, pending: 0 } });
   });
 
-  rule("a chunk that nobody leased cannot be reported on or renewed", async ({ rig }) => {
+  rule("a chunk that is not leased cannot be reported on or renewed", async ({ rig }) => {
     const { id, run } = await leaseRun(rig, 3, 1);
     const forged = { ...run[0]!, chunk: 1, start: 2, end: 4 };
     expect(await rig.settle(forged)).toBe("lost");
@@ -164,7 +161,7 @@ export function describeLeaseRuns(rule: Rule): void {
     expect(await rig.get(id)).toMatchObject({ counts: { succeeded: 0, pending: 6 } });
   });
 
-  rule("of a run that is renewed in part the rest runs out", async ({ rig }) => {
+  rule("the chunks of a run that a renewal does not name expire", async ({ rig }) => {
     const { id, run } = await leaseRun(rig, 5, 4);
     rig.clock.advance(LEASE_MS - 1);
     expect(await rig.renew([run[3]!, run[1]!, run[1]!], LEASE_MS)).toEqual([]);
@@ -177,7 +174,7 @@ export function describeLeaseRuns(rule: Rule): void {
     expect(await rig.state(id)).toBe("running");
   });
 
-  rule("a run that is renewed with all that is left of it lasts", async ({ rig }) => {
+  rule("a run stays leased when all its remaining chunks are renewed", async ({ rig }) => {
     const { run } = await leaseRun(rig, 4);
     await rig.settle(run[2]!);
     rig.clock.advance(LEASE_MS - 1);
@@ -188,7 +185,7 @@ export function describeLeaseRuns(rule: Rule): void {
     expect(await rig.sweep()).toMatchObject({ lostLeases: 3 });
   });
 
-  rule("of two runs in a batch only the one that ran out is lost", async ({ rig }) => {
+  rule("only the expired one of two runs in a batch is lost", async ({ rig }) => {
     const { id, run } = await leaseRun(rig, 4, 2);
     rig.clock.advance(1);
     const other = await rig.store.registerWorker({ name: "other" });
@@ -205,15 +202,18 @@ export function describeLeaseRuns(rule: Rule): void {
     expect(reports).toEqual(["lost", "lost", "settled", "settled"]);
   });
 
-  rule("a sweep takes a thousand chunks of a run, and the next one the rest", async ({ rig }) => {
-    const id = await rig.running(Array.from({ length: 1_200 }, () => 1));
-    const run = await rig.lease({ chunksMax: 1_100, itemsMax: 2_000 });
-    expect(run).toHaveLength(1_100);
-    rig.clock.advance(LEASE_MS);
-    expect((await rig.sweep()).lostLeases + (await rig.sweep()).lostLeases).toBe(1_100);
-    expect(await rig.lease({ chunksMax: 2_000, itemsMax: 2_000 })).toHaveLength(1_200);
-    expect(await rig.get(id)).toMatchObject({ counts: { pending: 1_200 } });
-  });
+  rule(
+    "one sweep takes a thousand chunks of a run, and the next sweep takes the rest",
+    async ({ rig }) => {
+      const id = await rig.running(Array.from({ length: 1_200 }, () => 1));
+      const run = await rig.lease({ chunksMax: 1_100, itemsMax: 2_000 });
+      expect(run).toHaveLength(1_100);
+      rig.clock.advance(LEASE_MS);
+      expect((await rig.sweep()).lostLeases + (await rig.sweep()).lostLeases).toBe(1_100);
+      expect(await rig.lease({ chunksMax: 2_000, itemsMax: 2_000 })).toHaveLength(1_200);
+      expect(await rig.get(id)).toMatchObject({ counts: { pending: 1_200 } });
+    },
+  );
 
   rule("a drained cancel waits for every chunk of a run", async ({ rig }) => {
     const { id, run } = await leaseRun(rig, 5, 3);
@@ -228,30 +228,27 @@ export function describeLeaseRuns(rule: Rule): void {
     });
   });
 
-  rule(
-    "a run of a batch that is cancelled now is not renewed, and its end names it",
-    async ({ rig }) => {
-      const { id, run } = await leaseRun(rig, 4, 3);
-      await rig.cancel(id, "now");
-      await rig.settle(run[0]!);
-      rig.clock.advance(LEASE_MS - 1);
-      expect(await rig.renew([run[1]!, run[2]!], LEASE_MS)).toEqual([]);
-      expect(await rig.renew([run[1]!], LEASE_MS)).toEqual([]);
-      rig.clock.advance(1);
-      expect(await rig.sweep()).toMatchObject({ lostLeases: 2, ended: [id] });
-      const [ended] = await rig.recorded(id, "batch.ended");
-      expect(ended).toMatchObject({
-        abandoned: [
-          { step: 0, chunk: 1, items: null },
-          { step: 0, chunk: 2, items: null },
-        ],
-      });
-      expect((await rig.store.work(settleAll(run), null)).reports).toEqual(Array(3).fill("lost"));
-    },
-  );
+  rule("a run under a `now` cancel is not renewed, and the ending names it", async ({ rig }) => {
+    const { id, run } = await leaseRun(rig, 4, 3);
+    await rig.cancel(id, "now");
+    await rig.settle(run[0]!);
+    rig.clock.advance(LEASE_MS - 1);
+    expect(await rig.renew([run[1]!, run[2]!], LEASE_MS)).toEqual([]);
+    expect(await rig.renew([run[1]!], LEASE_MS)).toEqual([]);
+    rig.clock.advance(1);
+    expect(await rig.sweep()).toMatchObject({ lostLeases: 2, ended: [id] });
+    const [ended] = await rig.recorded(id, "batch.ended");
+    expect(ended).toMatchObject({
+      abandoned: [
+        { step: 0, chunk: 1, items: null },
+        { step: 0, chunk: 2, items: null },
+      ],
+    });
+    expect((await rig.store.work(settleAll(run), null)).reports).toEqual(Array(3).fill("lost"));
+  });
 
   rule(
-    "after an early end a run's reports are lost, and what it had can be revived",
+    "reports on a run are lost after an early end, and its cancelled items can be revived",
     async ({ rig }) => {
       const { id, run } = await leaseRun(rig, 4, 3);
       await rig.settle(run[1]!);
@@ -272,7 +269,7 @@ export function describeLeaseRuns(rule: Rule): void {
     },
   );
 
-  rule("a spent budget ends a batch with runs under way", async ({ rig }) => {
+  rule("an exceeded failure budget ends a batch with running runs", async ({ rig }) => {
     const settings = steps({ budget: { any: { count: 0 } } });
     const id = await rig.running([2, 2, 2], { settings });
     const run = await leaseMore(rig, 2);
@@ -281,7 +278,7 @@ export function describeLeaseRuns(rule: Rule): void {
     expect(await rig.settle(run[1]!)).toBe("lost");
   });
 
-  rule("a content that a run has claimed is held while it lasts", async ({ rig }) => {
+  rule("a content that a run has claimed stays claimed while the run lasts", async ({ rig }) => {
     const { run } = await leaseRun(rig, 3);
     const wanted = [{ index: 0, content: "a" }];
     expect(await rig.store.claimContents(run[0]!, wanted)).toEqual(["claimed"]);
@@ -295,7 +292,7 @@ export function describeLeaseRuns(rule: Rule): void {
     expect(await rig.store.claimContents(run[1]!, wanted)).toEqual(["claimed"]);
   });
 
-  rule("a canary is over when the last chunk of its run is settled", async ({ rig }) => {
+  rule("a canary passes when the last chunk of its run is settled", async ({ rig }) => {
     const settings = steps({ chunkSize: 2, canary: { items: 4, failuresMax: 0 } });
     const id = await rig.running([2, 2, 2], { settings });
     const run = await rig.lease({ chunksMax: 9 });

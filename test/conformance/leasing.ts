@@ -1,4 +1,4 @@
-/** Leasing: who gets which chunks, in which order, how many, and when the next ones are due. */
+/** Leasing: which worker gets which chunks, in which order, how many, and when the next are due. */
 import { expect } from "vitest";
 import type { LeasedChunk } from "../../src/ports/store/worker-store.ts";
 import { FIRST_DRIVE, LEASE_MS, manifests, type Rule, say, wordsOf } from "./rig.ts";
@@ -7,7 +7,7 @@ const places = (leased: readonly LeasedChunk[]): string[] =>
   leased.map(({ batch, chunk }) => `${batch}/${chunk}`);
 
 export function describeLeasing(rule: Rule): void {
-  rule("a chunk that never ran is leased whole, under its first fence", async ({ rig }) => {
+  rule("a chunk that never ran is leased whole, with fence 1", async ({ rig }) => {
     const id = await rig.running([3]);
     expect(await rig.look()).toEqual({
       reports: [],
@@ -33,7 +33,7 @@ export function describeLeasing(rule: Rule): void {
     });
   });
 
-  rule("a leased chunk is leased to nobody else", async ({ rig }) => {
+  rule("a leased chunk is not leased to another worker", async ({ rig }) => {
     await rig.running([1, 1, 1]);
     const seen = [...(await rig.lease()), ...(await rig.lease()), ...(await rig.lease())];
     expect(seen.map(({ chunk }) => chunk)).toEqual([0, 1, 2]);
@@ -64,7 +64,7 @@ export function describeLeasing(rule: Rule): void {
     { itemsMax: 0, chunksMax: 10, granted: 1 },
   ]) {
     rule(
-      `of five chunks of four items, ${itemsMax} items and ${chunksMax} chunks at most grant ${granted}`,
+      `at most ${itemsMax} items and ${chunksMax} chunks grant ${granted} of five chunks of four items`,
       async ({ rig }) => {
         await rig.running([4, 4, 4, 4, 4]);
         const leased = await rig.lease({ itemsMax, chunksMax });
@@ -73,12 +73,12 @@ export function describeLeasing(rule: Rule): void {
     );
   }
 
-  rule("the limits count over retries, fresh chunks and batches together", async ({ rig }) => {
+  rule("the limits apply to retries, fresh chunks and batches together", async ({ rig }) => {
     const one = await rig.running([2, 2, 2]);
     const two = await rig.running([2, 2]);
     await rig.report(await rig.leaseOne(), {});
     expect(places(await rig.lease({ itemsMax: 7, chunksMax: 9 }))).toEqual([
-      // Whose lane was leased from comes after whose was not.
+      // The lane that was served last comes after a lane that was not served.
       `${two}/0`,
       `${two}/1`,
       `${one}/0`,
@@ -87,7 +87,7 @@ export function describeLeasing(rule: Rule): void {
     expect(places(await rig.lease({ itemsMax: 7, chunksMax: 9 }))).toEqual([`${one}/2`]);
   });
 
-  rule("batches are worked on in the order of their submission", async ({ rig }) => {
+  rule("batches are leased in the order of their submission", async ({ rig }) => {
     const early = await rig.slicing();
     const late = await rig.running([1]);
     await rig.plan(early, manifests(1));
@@ -95,43 +95,52 @@ export function describeLeasing(rule: Rule): void {
     expect(places(await rig.lease({ chunksMax: 2 }))).toEqual([`${early}/0`, `${late}/0`]);
   });
 
-  rule("batches keep that order whatever the order of the versions asked for", async ({ rig }) => {
-    const ids = [
-      await rig.running([1], { version: "1" }),
-      await rig.running([1], { version: "2" }),
-      await rig.running([1], { version: "1" }),
-    ];
-    const leased = await rig.lease({ versions: ["2", "1"], chunksMax: 9 });
-    expect(places(leased)).toEqual(ids.map((id) => `${id}/0`));
-  });
+  rule(
+    "the order of the requested versions does not change the order of batches",
+    async ({ rig }) => {
+      const ids = [
+        await rig.running([1], { version: "1" }),
+        await rig.running([1], { version: "2" }),
+        await rig.running([1], { version: "1" }),
+      ];
+      const leased = await rig.lease({ versions: ["2", "1"], chunksMax: 9 });
+      expect(places(leased)).toEqual(ids.map((id) => `${id}/0`));
+    },
+  );
 
-  rule("in a batch retries come before fresh chunks, the longest due first", async ({ rig }) => {
-    const id = await rig.running([1, 1, 1, 1, 1]);
-    const [a, b, c] = (await rig.lease({ chunksMax: 3 })) as [
-      LeasedChunk,
-      LeasedChunk,
-      LeasedChunk,
-    ];
-    await rig.report(a, { retryInMs: { 0: 300 } });
-    await rig.report(b, { retryInMs: { 0: 100 } });
-    await rig.report(c, { retryInMs: { 0: 200 } });
-    rig.clock.advance(300);
-    expect(places(await rig.lease({ chunksMax: 9 }))).toEqual(
-      [1, 2, 0, 3, 4].map((chunk) => `${id}/${chunk}`),
-    );
-  });
+  rule(
+    "retries of a batch are leased before fresh chunks, the longest due first",
+    async ({ rig }) => {
+      const id = await rig.running([1, 1, 1, 1, 1]);
+      const [a, b, c] = (await rig.lease({ chunksMax: 3 })) as [
+        LeasedChunk,
+        LeasedChunk,
+        LeasedChunk,
+      ];
+      await rig.report(a, { retryInMs: { 0: 300 } });
+      await rig.report(b, { retryInMs: { 0: 100 } });
+      await rig.report(c, { retryInMs: { 0: 200 } });
+      rig.clock.advance(300);
+      expect(places(await rig.lease({ chunksMax: 9 }))).toEqual(
+        [1, 2, 0, 3, 4].map((chunk) => `${id}/${chunk}`),
+      );
+    },
+  );
 
-  rule("retries that fell due together come in the order of their chunks", async ({ rig }) => {
-    const id = await rig.running([1, 1, 1]);
-    const leased = await rig.lease({ chunksMax: 3 });
-    await rig.store.work(
-      leased.toReversed().map((lease) => say(lease, {})),
-      null,
-    );
-    expect(places(await rig.lease({ chunksMax: 3 }))).toEqual([`${id}/0`, `${id}/1`, `${id}/2`]);
-  });
+  rule(
+    "retries that are due at the same time are leased in the order of their chunks",
+    async ({ rig }) => {
+      const id = await rig.running([1, 1, 1]);
+      const leased = await rig.lease({ chunksMax: 3 });
+      await rig.store.work(
+        leased.toReversed().map((lease) => say(lease, {})),
+        null,
+      );
+      expect(places(await rig.lease({ chunksMax: 3 }))).toEqual([`${id}/0`, `${id}/1`, `${id}/2`]);
+    },
+  );
 
-  rule("workers lease only versions they accept", async ({ rig }) => {
+  rule("a worker leases only versions that it accepts", async ({ rig }) => {
     await rig.running([1], { version: "1" });
     const two = await rig.running([1], { version: "2" });
     expect(await rig.lease({ versions: ["3"], chunksMax: 9 })).toEqual([]);
@@ -139,7 +148,7 @@ export function describeLeasing(rule: Rule): void {
     expect(places(await rig.lease({ versions: ["2", "3"], chunksMax: 9 }))).toEqual([`${two}/0`]);
   });
 
-  rule("a version that is named twice grants each chunk once", async ({ rig }) => {
+  rule("a version that is requested twice grants each chunk once", async ({ rig }) => {
     const id = await rig.running([1, 1]);
     const leased = await rig.lease({ versions: ["1", "1"], chunksMax: 9 });
     expect(places(leased)).toEqual([`${id}/0`, `${id}/1`]);
@@ -150,22 +159,22 @@ export function describeLeasing(rule: Rule): void {
     expect(reports).toEqual(["settled", "settled"]);
   });
 
-  rule("workers lease only their pipeline's batches", async ({ rig }) => {
+  rule("a worker leases only batches of its pipeline", async ({ rig }) => {
     const id = await rig.running([1], { pipeline: "export" });
     expect(await rig.lease()).toEqual([]);
     expect(places(await rig.lease({ pipeline: "export" }))).toEqual([`${id}/0`]);
   });
 
-  rule("a worker can ask for one batch alone", async ({ rig }) => {
+  rule("a worker can request one batch alone", async ({ rig }) => {
     await rig.running([1]);
     const second = await rig.running([1]);
     expect(places(await rig.lease({ batch: second, chunksMax: 9 }))).toEqual([`${second}/0`]);
     expect(await rig.lease({ batch: second })).toEqual([]);
-    expect(await rig.lease({ batch: "nobody" })).toEqual([]);
+    expect(await rig.lease({ batch: "unknown" })).toEqual([]);
   });
 
   rule(
-    "a waiting chunk is leased when its earliest item is due and not before",
+    "a waiting chunk is leased when its earliest item is due, and not before",
     async ({ rig }) => {
       await rig.running([3]);
       const lease = await rig.leaseOne();
@@ -192,7 +201,7 @@ export function describeLeasing(rule: Rule): void {
   });
 
   rule(
-    "items in back-off are still in back-off when their chunk is given back early",
+    "items in back-off stay in back-off when their chunk is given back early",
     async ({ rig }) => {
       await rig.running([2]);
       await rig.report(await rig.leaseOne(), { retryInMs: { 0: 500, 1: 100 } });
@@ -231,12 +240,12 @@ export function describeLeasing(rule: Rule): void {
       }
       expect((await rig.look()).nextDueInMs).toBe(700);
       expect((await rig.look({ versions: ["1", "2"] })).nextDueInMs).toBe(400);
-      expect((await rig.look({ batch: "nobody" })).nextDueInMs).toBeNull();
+      expect((await rig.look({ batch: "unknown" })).nextDueInMs).toBeNull();
     },
   );
 
   rule(
-    "there is no next due time while something is leased now, or nothing waits",
+    "there is no next due time when something is leased now or nothing waits",
     async ({ rig }) => {
       await rig.running([1, 1]);
       await rig.report(await rig.leaseOne(), { retryInMs: { 0: 500 } });
@@ -248,21 +257,21 @@ export function describeLeasing(rule: Rule): void {
     },
   );
 
-  rule("settling one chunk and leasing the next is one act", async ({ rig }) => {
+  rule("one commit settles a chunk and leases the next one", async ({ rig }) => {
     const id = await rig.running([2, 2]);
     const first = await rig.leaseOne();
     const both = await rig.store.work([say(first, { succeeded: [0, 1] })], rig.request());
     expect(both).toMatchObject({ reports: ["settled"], leased: [{ batch: id, chunk: 1 }] });
   });
 
-  rule("a chunk that is given back can be leased in the same act", async ({ rig }) => {
+  rule("a chunk that is given back can be leased in the same commit", async ({ rig }) => {
     await rig.running([1]);
     const first = await rig.leaseOne();
     const both = await rig.store.work([say(first, {})], rig.request());
     expect(both).toMatchObject({ reports: ["yielded"], leased: [{ chunk: 0, fence: 2 }] });
   });
 
-  rule("a batch that this act ended is not leased from in it", async ({ rig }) => {
+  rule("a lease takes nothing from a batch that its own commit ended", async ({ rig }) => {
     await rig.running([1]);
     const next = await rig.running([1]);
     const both = await rig.store.work(
@@ -272,15 +281,12 @@ export function describeLeasing(rule: Rule): void {
     expect(both.leased.map(({ batch }) => batch)).toEqual([next]);
   });
 
-  rule(
-    "the map of a lease is the worker's own: writing into it changes nothing stored",
-    async ({ rig }) => {
-      const id = await rig.running([4]);
-      const lease = await rig.leaseOne();
-      lease.outcomes.fill(0xff);
-      await rig.lose(LEASE_MS);
-      expect(wordsOf(await rig.leaseOne())).toEqual(["pending", "pending", "pending", "pending"]);
-      expect((await rig.recount(id)).recounted.pending).toBe(4);
-    },
-  );
+  rule("changing the map of a lease does not change the store", async ({ rig }) => {
+    const id = await rig.running([4]);
+    const lease = await rig.leaseOne();
+    lease.outcomes.fill(0xff);
+    await rig.lose(LEASE_MS);
+    expect(wordsOf(await rig.leaseOne())).toEqual(["pending", "pending", "pending", "pending"]);
+    expect((await rig.recount(id)).recounted.pending).toBe(4);
+  });
 }

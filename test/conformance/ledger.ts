@@ -1,4 +1,4 @@
-/** Where a ledger of items is kept, every change of a chunk is one link in its batch's chain. */
+/** With a ledger of items, every change of a chunk is one link in the chain of its batch. */
 import { hash } from "node:crypto";
 import { expect } from "vitest";
 import { LEDGER_PAGE_CHARS, type LedgerBlock } from "../../src/core/ledger/item-ledger.ts";
@@ -23,14 +23,14 @@ function makeBlock(number: number, lines = `{"n":${number}}\n`): LedgerBlock {
   return { number, count, root: hash("sha256", lines), lines, details: null };
 }
 
-/** What the chain of a batch tells of its items; the chain must be whole. */
+/** The links about items in the chain of a batch. The chain must be unbroken. */
 async function tell(rig: Rig, id: string): Promise<ToldChange[]> {
   const links = await readChain(rig.store, id);
   expect(findBreak(links)).toBeNull();
   return listChanges(links);
 }
 
-/** That what the chain tells of each item is what the store has of it. */
+/** Checks that the chain and the store agree about each item. */
 async function expectAgreement(rig: Rig, id: string): Promise<void> {
   const changes = await tell(rig, id);
   for (const [step, { counts }] of (await rig.get(id)).steps.entries()) {
@@ -52,7 +52,7 @@ export function describeLedger(rule: Rule): void {
 }
 
 function describeKeeping(rule: Rule): void {
-  rule("a batch that keeps none tells nothing of items, and its lease says so", async ({ rig }) => {
+  rule("a batch without a ledger records no items, and its lease says so", async ({ rig }) => {
     const id = await rig.running([2]);
     const lease = await rig.leaseOne();
     expect(lease).not.toHaveProperty("ledger");
@@ -65,7 +65,7 @@ function describeKeeping(rule: Rule): void {
     );
   });
 
-  rule("every report that changes something is one link", async ({ rig }) => {
+  rule("every report that changes something adds one link", async ({ rig }) => {
     const id = await rig.running([4], kept());
     const lease = await rig.leaseOne();
     expect(lease.ledger).toBe(true);
@@ -86,18 +86,21 @@ function describeKeeping(rule: Rule): void {
     await expectAgreement(rig, id);
   });
 
-  rule("links stand before the ending that they lead to, and are no events", async ({ rig }) => {
-    const id = await rig.running([1], kept());
-    await rig.settle(await rig.leaseOne());
-    const types = (await readChain(rig.store, id)).map(({ type }) => type);
-    expect(types.indexOf("items.recorded")).toBeLessThan(types.indexOf("step.ended"));
-    expect(types.at(-1)).toBe("batch.released");
-    const events = [...(await rig.records(id)), ...(await rig.store.readRecords(null, 0, 1_000))];
-    expect(events.map(({ type }) => type)).not.toContain("items.recorded");
-    expect(await rig.store.readLastPosition()).toBe(events.at(-1)?.position);
-  });
+  rule(
+    "a link comes before the ending that it causes and is not delivered as an event",
+    async ({ rig }) => {
+      const id = await rig.running([1], kept());
+      await rig.settle(await rig.leaseOne());
+      const types = (await readChain(rig.store, id)).map(({ type }) => type);
+      expect(types.indexOf("items.recorded")).toBeLessThan(types.indexOf("step.ended"));
+      expect(types.at(-1)).toBe("batch.released");
+      const events = [...(await rig.records(id)), ...(await rig.store.readRecords(null, 0, 1_000))];
+      expect(events.map(({ type }) => type)).not.toContain("items.recorded");
+      expect(await rig.store.readLastPosition()).toBe(events.at(-1)?.position);
+    },
+  );
 
-  rule("a report that comes twice, or too late, adds nothing", async ({ rig }) => {
+  rule("a repeated or late report adds no link", async ({ rig }) => {
     const id = await rig.running([2, 2], kept());
     const lease = await rig.leaseOne();
     const report = say(lease, { succeeded: [0], blocks: [makeBlock(1)], intent: "keep" });
@@ -112,24 +115,27 @@ function describeKeeping(rule: Rule): void {
     expect(await readChain(rig.store, id)).toEqual(lost);
   });
 
-  rule("reports of several chunks and batches in one call each have theirs", async ({ rig }) => {
-    const one = await rig.running([1, 2, 3], kept());
-    const other = await rig.running([1], kept());
-    const plain = await rig.running([1]);
-    const leases = await rig.lease({ chunksMax: 10 });
-    const reports = leases.map((lease) => say(lease, { succeeded: allOf(lease) }));
-    await rig.store.work(reports, null);
-    const ranges = async (id: string): Promise<string[]> =>
-      (await tell(rig, id)).map(({ chunk, succeeded }) => `${chunk}: ${succeeded}`);
-    expect((await ranges(one)).toSorted()).toEqual(["0: 0", "1: 1-2", "2: 3-5"]);
-    expect(await ranges(other)).toEqual(["0: 0"]);
-    expect(await ranges(plain)).toEqual([]);
-  });
+  rule(
+    "one call with reports on several chunks and batches adds a link for each",
+    async ({ rig }) => {
+      const one = await rig.running([1, 2, 3], kept());
+      const other = await rig.running([1], kept());
+      const plain = await rig.running([1]);
+      const leases = await rig.lease({ chunksMax: 10 });
+      const reports = leases.map((lease) => say(lease, { succeeded: allOf(lease) }));
+      await rig.store.work(reports, null);
+      const ranges = async (id: string): Promise<string[]> =>
+        (await tell(rig, id)).map(({ chunk, succeeded }) => `${chunk}: ${succeeded}`);
+      expect((await ranges(one)).toSorted()).toEqual(["0: 0", "1: 1-2", "2: 3-5"]);
+      expect(await ranges(other)).toEqual(["0: 0"]);
+      expect(await ranges(plain)).toEqual([]);
+    },
+  );
 }
 
 function describeBlocks(rule: Rule): void {
   rule(
-    "what handlers recorded is kept as it is, beside the link with its root",
+    "the block that a handler recorded is stored unchanged, beside the link with its root",
     async ({ rig }) => {
       const id = await rig.running([1], kept());
       const lines = '{"key":"ünï\\u0000 ☃ 😀 \uE000","state":"A"}\n{"state":"B"}\n';
@@ -144,22 +150,29 @@ function describeBlocks(rule: Rule): void {
     },
   );
 
-  rule("a block is written once under its lease, whatever comes beside it", async ({ rig }) => {
-    const id = await rig.running([3], kept());
-    const lease = await rig.leaseOne();
-    const [first, second, third] = [makeBlock(1), makeBlock(2), makeBlock(3)];
-    await rig.report(lease, { succeeded: [0], blocks: [first], intent: "keep" });
-    await rig.report(lease, { succeeded: [0, 1], blocks: [first, second, third], intent: "keep" });
-    await rig.report(lease, { succeeded: [0, 1], blocks: [third], intent: "keep" });
-    const told = await tell(rig, id);
-    expect(told.map(({ succeeded, block }) => [succeeded, block?.number])).toEqual([
-      ["0", 1],
-      [undefined, 2],
-      ["1", 3],
-    ]);
-  });
+  rule(
+    "a block is written once under its lease, whatever else the report contains",
+    async ({ rig }) => {
+      const id = await rig.running([3], kept());
+      const lease = await rig.leaseOne();
+      const [first, second, third] = [makeBlock(1), makeBlock(2), makeBlock(3)];
+      await rig.report(lease, { succeeded: [0], blocks: [first], intent: "keep" });
+      await rig.report(lease, {
+        succeeded: [0, 1],
+        blocks: [first, second, third],
+        intent: "keep",
+      });
+      await rig.report(lease, { succeeded: [0, 1], blocks: [third], intent: "keep" });
+      const told = await tell(rig, id);
+      expect(told.map(({ succeeded, block }) => [succeeded, block?.number])).toEqual([
+        ["0", 1],
+        [undefined, 2],
+        ["1", 3],
+      ]);
+    },
+  );
 
-  rule("blocks that come with no change have links all the same", async ({ rig }) => {
+  rule("a block adds a link even if its report changes nothing", async ({ rig }) => {
     const id = await rig.running([1], kept());
     const lease = await rig.leaseOne();
     await rig.report(lease, { blocks: [makeBlock(1)], intent: "keep" });
@@ -176,7 +189,7 @@ function describeBlocks(rule: Rule): void {
 }
 
 function describeOwnDecisions(rule: Rule): void {
-  rule("a lost lease is a link that names its worker", async ({ rig }) => {
+  rule("a lost lease adds a link that names its worker", async ({ rig }) => {
     const id = await rig.running([2], kept());
     const { fence } = await rig.leaseOne();
     await rig.lose();
@@ -185,7 +198,7 @@ function describeOwnDecisions(rule: Rule): void {
     ]);
   });
 
-  rule("so is what it convicts an item of", async ({ rig }) => {
+  rule("the conviction of a poison item adds a link that names its worker", async ({ rig }) => {
     const id = await rig.running([1], kept());
     await rig.leaseOne();
     await rig.lose();
@@ -201,7 +214,7 @@ function describeOwnDecisions(rule: Rule): void {
     await expectAgreement(rig, id);
   });
 
-  rule("what is given up as nobody took it up is a link of no worker", async ({ rig }) => {
+  rule("the link of a given-up stalled chunk names no worker", async ({ rig }) => {
     const id = await rig.running([2, 1], kept());
     await rig.serve();
     for (let look = 0; look < 10 && (await rig.state(id)) === "running"; look++) {
@@ -217,7 +230,7 @@ function describeOwnDecisions(rule: Rule): void {
     await expectAgreement(rig, id);
   });
 
-  rule("a cancel adds nothing: what has no outcome then is cancelled", async ({ rig }) => {
+  rule("a cancel adds no link: items without an outcome are cancelled", async ({ rig }) => {
     const id = await rig.running([2, 2], kept());
     const lease = await rig.leaseOne();
     await rig.cancel(id, "drain");
@@ -227,24 +240,21 @@ function describeOwnDecisions(rule: Rule): void {
     await expectAgreement(rig, id);
   });
 
-  rule(
-    "an item whose statements were refused has failed in the chain too",
-    async ({ rig, skip }) => {
-      if (rig.store.dialect === undefined) return skip("this store has no SQL");
-      const id = await rig.running([2], kept());
-      const commits = { 1: [{ sql: "SELECT * FROM no_such_table", values: [] }] };
-      const said = { succeeded: [0, 1], commits, commitRetryInMs: null };
-      await rig.report(await rig.leaseOne(), said);
-      expect(await tell(rig, id)).toMatchObject([
-        { succeeded: "0", failed: [{ item: 1, code: "COMMIT_WITH_FAILED" }] },
-      ]);
-      await expectAgreement(rig, id);
-    },
-  );
+  rule("an item whose statements were refused is failed in the chain", async ({ rig, skip }) => {
+    if (rig.store.dialect === undefined) return skip("this store has no SQL");
+    const id = await rig.running([2], kept());
+    const commits = { 1: [{ sql: "SELECT * FROM no_such_table", values: [] }] };
+    const said = { succeeded: [0, 1], commits, commitRetryInMs: null };
+    await rig.report(await rig.leaseOne(), said);
+    expect(await tell(rig, id)).toMatchObject([
+      { succeeded: "0", failed: [{ item: 1, code: "COMMIT_WITH_FAILED" }] },
+    ]);
+    await expectAgreement(rig, id);
+  });
 }
 
 function describeRedriving(rule: Rule): void {
-  rule("a redrive by hand says which items it takes", async ({ rig }) => {
+  rule("a redrive by hand adds a link that names its items", async ({ rig }) => {
     const id = await rig.running([2, 2], kept());
     await rig.runAll(id, (lease) => ({ failed: allOf(lease) }));
     await rig.redrive(id, { filter: { items: [1, 2] } });
@@ -258,7 +268,7 @@ function describeRedriving(rule: Rule): void {
     await expectAgreement(rig, id);
   });
 
-  rule("so does a pass at the end of a step", async ({ rig }) => {
+  rule("an automatic pass adds a link that names its items", async ({ rig }) => {
     const id = await rig.running([2], kept({ maxRedrives: 1 }));
     const transient = { errorClass: "transient", code: "ECONNRESET" } as const;
     await rig.runAll(id, () => ({ succeeded: [0], failed: [1], ...transient }));
@@ -271,7 +281,7 @@ function describeRedriving(rule: Rule): void {
 }
 
 function describePages(rule: Rule): void {
-  rule("a chain is read in pages, in order, from any link on", async ({ rig }) => {
+  rule("a chain is read in pages, in order, from any link", async ({ rig }) => {
     const id = await rig.running([1, 1, 1], kept());
     await rig.runAll(id, (lease) => ({ succeeded: [0], blocks: [makeBlock(lease.chunk + 1)] }));
     const whole = await rig.store.readLedger(id, 0, 1_000);
@@ -279,10 +289,10 @@ function describePages(rule: Rule): void {
     expect(await readChain(rig.store, id, 2)).toEqual(whole);
     expect(await rig.store.readLedger(id, 3, 2)).toEqual(whole.slice(3, 5));
     expect(await rig.store.readLedger(id, whole.length, 10)).toEqual([]);
-    expect(await rig.store.readLedger("nobody", 0, 10)).toEqual([]);
+    expect(await rig.store.readLedger("unknown", 0, 10)).toEqual([]);
   });
 
-  rule("a page is no larger than it may be, and never empty before the end", async ({ rig }) => {
+  rule("a page never exceeds its limit and is never empty before the end", async ({ rig }) => {
     const id = await rig.running([1, 1, 1], kept());
     const lines = `${"x".repeat(Math.floor(LEDGER_PAGE_CHARS / 2))}\n`;
     await rig.runAll(id, (lease) => ({
@@ -299,7 +309,7 @@ function describePages(rule: Rule): void {
     expect(pages).toEqual([1, 1, 1]);
   });
 
-  rule("retention takes it with the evidence, and not before", async ({ rig }) => {
+  rule("retention deletes the chain together with the evidence, not before", async ({ rig }) => {
     const id = await rig.running([1], kept());
     await rig.report(await rig.leaseOne(), { succeeded: [0], blocks: [makeBlock(1)] });
     const before = await readChain(rig.store, id);
@@ -309,7 +319,7 @@ function describePages(rule: Rule): void {
     expect(await readChain(rig.store, id)).toEqual(before);
     await rig.store.prune({ ...policy, evidenceAgeMs: 1 });
     expect(await readChain(rig.store, id)).toEqual([]);
-    // Whoever submits it anew begins with a chain of its own.
+    // A new submission begins a chain of its own.
     await rig.submit({ id, ...kept() });
     expect((await readChain(rig.store, id)).map(({ type }) => type)).toEqual([
       "batch.submitted",

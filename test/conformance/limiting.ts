@@ -1,4 +1,6 @@
-/** Limiting: what all workers may start together, drawn from buckets; and chunks that wait for it. */
+/**
+ * Limits: what all workers may start together, taken from buckets, and chunks that wait for tokens.
+ */
 import { expect } from "vitest";
 import type { BucketSpec, TokenGrant } from "../../src/core/limits/bucket.ts";
 import type { TokenDraw } from "../../src/ports/store/token-store.ts";
@@ -17,7 +19,7 @@ const ask = (changes: Partial<TokenDraw> = {}): TokenDraw => ({
   ...changes,
 });
 
-/** When each start that was granted may take place; nothing was when there is no grant. */
+/** When each granted start may take place. Empty if nothing was granted. */
 const list = (grant: TokenGrant | undefined): number[] =>
   listStarts(grant ?? { atOnce: 0, inMs: [] });
 
@@ -29,7 +31,7 @@ export function describeLimiting(rule: Rule): void {
 }
 
 function describeDraws(rule: Rule): void {
-  rule("what one draws, another cannot", async ({ rig }) => {
+  rule("tokens that one worker takes are gone for the others", async ({ rig }) => {
     const [first] = await rig.store.draw([ask({ count: 9 })], 0);
     expect(first).toMatchObject({ atOnce: 1, inMs: [104], waitReason: "rate", open: false });
     const [second] = await rig.store.draw([ask()], 0);
@@ -39,7 +41,7 @@ function describeDraws(rule: Rule): void {
     expect(list((await rig.store.draw([ask()], 0))[0])).toEqual([0]);
   });
 
-  rule("keys and buckets are limited each for itself, in one call", async ({ rig }) => {
+  rule("one call limits each key and each bucket separately", async ({ rig }) => {
     const grants = await rig.store.draw(
       [
         ask(),
@@ -53,7 +55,7 @@ function describeDraws(rule: Rule): void {
     expect(grants.map(list)).toEqual([[0], [0], [0], [104], [0]]);
   });
 
-  rule("a pace counts what was granted, used or not, until its time is over", async ({ rig }) => {
+  rule("a pace counts granted starts, used or not, until its window is over", async ({ rig }) => {
     const draw = async (count: number) =>
       (await rig.store.draw([ask({ bucket: "pace/1", spec: PACE, count })], 0))[0];
     expect(list(await draw(2))).toEqual([0, 0]);
@@ -64,7 +66,7 @@ function describeDraws(rule: Rule): void {
     expect(list(await draw(9))).toEqual([0, 0, 0]);
   });
 
-  rule("without a rate anything goes", async ({ rig }) => {
+  rule("a batch without a rate is not limited", async ({ rig }) => {
     const [grant] = await rig.store.draw([ask({ spec: { kind: "open" } })], 0);
     expect(grant).toEqual({
       atOnce: 0,
@@ -77,7 +79,7 @@ function describeDraws(rule: Rule): void {
   });
 
   rule(
-    "a rate that an operator sets counts at once, that of a key before that of all",
+    "an operator's rate applies at once, and the rate of a key replaces the general one",
     async ({ rig }) => {
       const set = (name: string, perSecond: number | null) =>
         rig.store.setLimit(
@@ -102,7 +104,7 @@ function describeDraws(rule: Rule): void {
     },
   );
 
-  rule("a jump of the wall clock changes no rate and no pace", async ({ rig }) => {
+  rule("a jump of the wall clock does not change a rate or a pace", async ({ rig }) => {
     const both = [ask({ count: 9 }), ask({ bucket: "pace/1", spec: PACE, count: 3 })];
     await rig.store.draw(both, 0);
     for (const byMs of [86_400_000, -200_000_000]) {
@@ -112,7 +114,7 @@ function describeDraws(rule: Rule): void {
     }
   });
 
-  rule("a bucket that is full again is forgotten, and nobody can tell", async ({ rig }) => {
+  rule("a full bucket is deleted without a visible effect", async ({ rig }) => {
     await rig.store.draw([ask({ count: 2 })], 0);
     await rig.sweep();
     expect(list((await rig.store.draw([ask()], 0))[0])).toEqual([]);
@@ -123,26 +125,29 @@ function describeDraws(rule: Rule): void {
 }
 
 function describeClosing(rule: Rule): void {
-  rule("a closed key grants nothing until it opens, and other keys go on", async ({ rig }) => {
-    await rig.store.closeBucket(SITE, 2_000);
-    const [closed, other] = await rig.store.draw([ask(), ask({ key: "other" })], 0);
-    expect(closed).toMatchObject({ atOnce: 0, inMs: [], waitReason: "closed", nextInMs: 2_000 });
-    expect(list(other)).toEqual([0]);
-    expect(await rig.store.listClosed()).toEqual([{ ...SITE, forMs: 2_000 }]);
-    rig.clock.advance(1_999);
-    expect((await rig.store.draw([ask()], 0))[0]?.waitReason).toBe("closed");
-    rig.clock.advance(1);
-    expect(list((await rig.store.draw([ask()], 0))[0])).toEqual([0]);
-    expect(await rig.store.listClosed()).toEqual([]);
-  });
+  rule(
+    "a closed key grants nothing until it opens, and other keys are not affected",
+    async ({ rig }) => {
+      await rig.store.closeBucket(SITE, 2_000);
+      const [closed, other] = await rig.store.draw([ask(), ask({ key: "other" })], 0);
+      expect(closed).toMatchObject({ atOnce: 0, inMs: [], waitReason: "closed", nextInMs: 2_000 });
+      expect(list(other)).toEqual([0]);
+      expect(await rig.store.listClosed()).toEqual([{ ...SITE, forMs: 2_000 }]);
+      rig.clock.advance(1_999);
+      expect((await rig.store.draw([ask()], 0))[0]?.waitReason).toBe("closed");
+      rig.clock.advance(1);
+      expect(list((await rig.store.draw([ask()], 0))[0])).toEqual([0]);
+      expect(await rig.store.listClosed()).toEqual([]);
+    },
+  );
 
-  rule("of two closings the longer one counts", async ({ rig }) => {
+  rule("the later end of two closings counts", async ({ rig }) => {
     await rig.store.closeBucket(SITE, 5_000);
     await rig.store.closeBucket(SITE, 1_000);
     expect((await rig.store.listClosed())[0]?.forMs).toBe(5_000);
   });
 
-  rule("a key can be opened early; what was drawn before still counts", async ({ rig }) => {
+  rule("a key can be opened early, and earlier grants still count", async ({ rig }) => {
     await rig.store.draw([ask({ count: 2 })], 0);
     await rig.store.closeBucket(SITE, 60_000);
     expect(await rig.store.openBucket(SITE)).toBe(true);
@@ -154,7 +159,7 @@ function describeClosing(rule: Rule): void {
     });
   });
 
-  rule("a sweep forgets no key that is closed still", async ({ rig }) => {
+  rule("a sweep does not delete a key that is still closed", async ({ rig }) => {
     await rig.store.closeBucket(SITE, 60_000);
     await rig.store.closeBucket({ ...SITE, key: "b" }, 10);
     rig.clock.advance(50_000);
@@ -165,7 +170,7 @@ function describeClosing(rule: Rule): void {
 
 function describeOutages(rule: Rule): void {
   rule(
-    "an outage closes a batch's pace; a row of them ends with an item that does",
+    "an outage closes a batch's pace, and an item with an outcome ends a series of outages",
     async ({ rig }) => {
       const id = await rig.running([3]);
       const draw = async () =>
@@ -197,24 +202,27 @@ async function readChunk(rig: Rig, id: string) {
 }
 
 function describeRests(rule: Rule): void {
-  rule("a chunk that waits for a limit comes again when that may let it start", async ({ rig }) => {
-    const id = await rig.running([2]);
-    await rig.serve();
-    await rig.report(await rig.leaseOne(), { succeeded: [0], limitWait: REST });
-    expect(await rig.lease()).toEqual([]);
-    const rest = { waitReason: "rate", key: "site" };
-    expect(await readChunk(rig, id)).toMatchObject({
-      batch: { nextDueInMs: 500, nextRest: rest },
-      chunk: { dueInMs: 500, rest },
-    });
-    rig.clock.advance(499);
-    expect(await rig.lease()).toEqual([]);
-    rig.clock.advance(1);
-    await rig.settle(await rig.leaseOne());
-    expect(await rig.state(id)).toBe("succeeded");
-  });
+  rule(
+    "a chunk that waits for a limit is due when the limit may allow a start",
+    async ({ rig }) => {
+      const id = await rig.running([2]);
+      await rig.serve();
+      await rig.report(await rig.leaseOne(), { succeeded: [0], limitWait: REST });
+      expect(await rig.lease()).toEqual([]);
+      const rest = { waitReason: "rate", key: "site" };
+      expect(await readChunk(rig, id)).toMatchObject({
+        batch: { nextDueInMs: 500, nextRest: rest },
+        chunk: { dueInMs: 500, rest },
+      });
+      rig.clock.advance(499);
+      expect(await rig.lease()).toEqual([]);
+      rig.clock.advance(1);
+      await rig.settle(await rig.leaseOne());
+      expect(await rig.state(id)).toBe("succeeded");
+    },
+  );
 
-  rule("an item in back-off does not wait for the limit of the others", async ({ rig }) => {
+  rule("an item in back-off does not wait for the limit of other items", async ({ rig }) => {
     await rig.running([3]);
     await rig.report(await rig.leaseOne(), { retryInMs: { 0: 100 }, limitWait: REST });
     rig.clock.advance(100);
@@ -226,7 +234,7 @@ function describeRests(rule: Rule): void {
     expect(await rig.lease()).toHaveLength(1);
   });
 
-  rule("an item whose back-off is over waits for the limit as the others do", async ({ rig }) => {
+  rule("an item whose back-off is over waits for the limit like other items", async ({ rig }) => {
     await rig.running([1]);
     await rig.report(await rig.leaseOne(), { retryInMs: { 0: 100 } });
     rig.clock.advance(100);
@@ -237,17 +245,20 @@ function describeRests(rule: Rule): void {
     expect(await rig.lease()).toHaveLength(1);
   });
 
-  rule("a rest is over with the next lease, and none of a chunk that is kept", async ({ rig }) => {
-    const id = await rig.running([2]);
-    const lease = await rig.leaseOne();
-    await rig.report(lease, { succeeded: [0], limitWait: REST, intent: "keep" });
-    await rig.report(lease, { upon: lease.outcomes, succeeded: [0], limitWait: REST });
-    rig.clock.advance(500);
-    await rig.report(await rig.leaseOne(), {});
-    expect(await readChunk(rig, id)).toMatchObject({ chunk: { dueInMs: 0, rest: null } });
-  });
+  rule(
+    "a wait for a limit ends with the next lease and does not apply to a kept chunk",
+    async ({ rig }) => {
+      const id = await rig.running([2]);
+      const lease = await rig.leaseOne();
+      await rig.report(lease, { succeeded: [0], limitWait: REST, intent: "keep" });
+      await rig.report(lease, { upon: lease.outcomes, succeeded: [0], limitWait: REST });
+      rig.clock.advance(500);
+      await rig.report(await rig.leaseOne(), {});
+      expect(await readChunk(rig, id)).toMatchObject({ chunk: { dueInMs: 0, rest: null } });
+    },
+  );
 
-  rule("a batch whose chunks wait for a limit has not stalled", async ({ rig }) => {
+  rule("a batch whose chunks wait for a limit does not count as stalled", async ({ rig }) => {
     const id = await rig.running([1]);
     await rig.serve();
     await rig.report(await rig.leaseOne(), { limitWait: { ...REST, inMs: 10 ** 9 } });

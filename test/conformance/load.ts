@@ -1,4 +1,4 @@
-/** How much work there is: counted from counters, over all batches and workers of a pipeline. */
+/** The load of a pipeline: computed from counters, over all its batches and workers. */
 import { expect } from "vitest";
 import { computeDepth, type PipelineLoad } from "../../src/core/fleet/load.ts";
 import { type Rig, type Rule, steps } from "./rig.ts";
@@ -11,31 +11,34 @@ async function readOne(rig: Rig, endedSince = Number.MAX_SAFE_INTEGER): Promise<
 }
 
 export function describeLoad(rule: Rule): void {
-  rule("an empty store has none", async ({ rig }) => {
+  rule("an empty store has no load", async ({ rig }) => {
     const { at, pipelines } = await rig.store.readLoad(0);
     expect(pipelines).toEqual([]);
     expect(at).toBe(rig.clock.wallMs());
   });
 
-  rule("what never ran is ready, what is leased is in hand, of whatever size", async ({ rig }) => {
-    await rig.running([5, 3, 4]);
-    await rig.running([10]);
-    expect(computeDepth(await readOne(rig))).toEqual({
-      ready: 22,
-      leased: 0,
-      delayed: 0,
-      held: 0,
-      dead: 0,
-    });
-    await rig.lease({ chunksMax: 2, itemsMax: 8 });
-    const load = await readOne(rig);
-    const { ready, leased } = computeDepth(load);
-    expect(ready + leased).toBe(22);
-    expect(leased).toBe(load.leasedItems);
-    expect(load).toMatchObject({ batches: 2, busyWorkers: 1, planned: 22, done: 0 });
-  });
+  rule(
+    "items that never ran are ready, and leased items are running, in chunks of any size",
+    async ({ rig }) => {
+      await rig.running([5, 3, 4]);
+      await rig.running([10]);
+      expect(computeDepth(await readOne(rig))).toEqual({
+        ready: 22,
+        leased: 0,
+        delayed: 0,
+        held: 0,
+        dead: 0,
+      });
+      await rig.lease({ chunksMax: 2, itemsMax: 8 });
+      const load = await readOne(rig);
+      const { ready, leased } = computeDepth(load);
+      expect(ready + leased).toBe(22);
+      expect(leased).toBe(load.leasedItems);
+      expect(load).toMatchObject({ batches: 2, busyWorkers: 1, planned: 22, done: 0 });
+    },
+  );
 
-  rule("what is flushed is done, what failed for good is dead", async ({ rig }) => {
+  rule("flushed items are done, and permanently failed items are dead", async ({ rig }) => {
     await rig.running([6]);
     const lease = await rig.leaseOne();
     await rig.report(lease, { succeeded: [0, 1], failed: [2], intent: "keep" });
@@ -45,7 +48,7 @@ export function describeLoad(rule: Rule): void {
   });
 
   rule(
-    "what waits for another try is delayed, and ready when its time has come",
+    "items that wait for a retry are delayed until they are due, then ready",
     async ({ rig }) => {
       await rig.running([4]);
       const lease = await rig.leaseOne();
@@ -56,16 +59,19 @@ export function describeLoad(rule: Rule): void {
     },
   );
 
-  rule("batches that wait for their lane's turn or are paused are held", async ({ rig }) => {
-    const first = await rig.running([7], { lane: "one" });
-    await rig.running([9], { lane: "two" });
-    await rig.pause("batch", first);
-    expect(computeDepth(await readOne(rig))).toMatchObject({ ready: 9, held: 7 });
-    await rig.resume("batch", first);
-    expect(computeDepth(await readOne(rig))).toMatchObject({ ready: 16, held: 0 });
-  });
+  rule(
+    "items of paused batches and of batches that wait for their lane are held",
+    async ({ rig }) => {
+      const first = await rig.running([7], { lane: "one" });
+      await rig.running([9], { lane: "two" });
+      await rig.pause("batch", first);
+      expect(computeDepth(await readOne(rig))).toMatchObject({ ready: 9, held: 7 });
+      await rig.resume("batch", first);
+      expect(computeDepth(await readOne(rig))).toMatchObject({ ready: 16, held: 0 });
+    },
+  );
 
-  rule("what is behind a canary is held", async ({ rig }) => {
+  rule("items behind a canary are held", async ({ rig }) => {
     const settings = steps({ chunkSize: 2, canary: { items: 3, failuresMax: 0 } });
     await rig.running([2, 2, 2, 2], { settings });
     expect(computeDepth(await readOne(rig))).toMatchObject({ ready: 4, held: 4 });
@@ -73,13 +79,16 @@ export function describeLoad(rule: Rule): void {
     expect(computeDepth(await readOne(rig))).toMatchObject({ ready: 2, leased: 2, held: 4 });
   });
 
-  rule("a batch that is to be sliced counts, though nobody knows its items", async ({ rig }) => {
-    await rig.submit({ lane: "one" });
-    await rig.submit({ lane: "one" });
-    expect(await readOne(rig)).toMatchObject({ batches: 2, unsliced: 1, planned: 0 });
-  });
+  rule(
+    "a batch that is not sliced yet is counted, although its items are unknown",
+    async ({ rig }) => {
+      await rig.submit({ lane: "one" });
+      await rig.submit({ lane: "one" });
+      expect(await readOne(rig)).toMatchObject({ batches: 2, unsliced: 1, planned: 0 });
+    },
+  );
 
-  rule("the oldest unfinished batch tells its age", async ({ rig }) => {
+  rule("the age of the oldest unfinished batch is reported", async ({ rig }) => {
     const submittedAt = rig.clock.wallMs();
     await rig.running([1]);
     rig.clock.advance(60_000);
@@ -87,7 +96,7 @@ export function describeLoad(rule: Rule): void {
     expect((await readOne(rig)).oldestAt).toBe(submittedAt);
   });
 
-  rule("living workers are counted for each pipeline that they have", async ({ rig }) => {
+  rule("living workers are counted for each of their pipelines", async ({ rig }) => {
     await rig.serve("import");
     const other = await rig.store.registerWorker({ name: "other" });
     const serves = ["import", "export"].map((pipeline) => ({ pipeline, version: "1" }));
@@ -102,7 +111,7 @@ export function describeLoad(rule: Rule): void {
     expect(await count()).toEqual([["import", 1]]);
   });
 
-  rule("of batches that ended, those since a time are counted", async ({ rig }) => {
+  rule("only batches that ended since the given time are counted", async ({ rig }) => {
     await rig.running([5]);
     await rig.settle(await rig.leaseOne());
     rig.clock.advance(10_000);

@@ -1,4 +1,4 @@
-/** A folder of migrations: those of a store, and made-up ones after them. */
+/** A folder of migrations: those of a store, followed by invented ones. */
 import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Pausing: nothing is leased in any scope, nothing is lost, and the end comes all the same. */
+/** Pausing: nothing is leased in the paused scope, nothing is lost, and the batch still ends. */
 import { expect } from "vitest";
 import { ME, type Rig, type Rule, say, steps } from "./rig.ts";
 
@@ -11,7 +11,7 @@ const SCOPES = [
 export function describePausing(rule: Rule): void {
   for (const { scope, name } of SCOPES) {
     rule(
-      `nothing is leased while the ${scope} is paused, and all of it afterwards`,
+      `nothing is leased while the ${scope} is paused, and everything afterwards`,
       async ({ rig }) => {
         const id = await rig.running([1, 1]);
         const other = await rig.running([1], { pipeline: "export" });
@@ -25,7 +25,7 @@ export function describePausing(rule: Rule): void {
       },
     );
 
-    rule(`a pause of the ${scope} is on record, and so is its end`, async ({ rig }) => {
+    rule(`a pause and a resume of the ${scope} are recorded`, async ({ rig }) => {
       const id = await rig.running([1]);
       const paused = await name(rig, id);
       const act = { by: "ann", why: "the portal is down" };
@@ -38,25 +38,22 @@ export function describePausing(rule: Rule): void {
       expect(await rig.recorded(id, "batch.resumed")).toEqual([{ scope, by: "me" }]);
     });
 
-    rule(
-      `a second pause of the ${scope} changes nothing, nor does a second resume`,
-      async ({ rig }) => {
-        const id = await rig.running([1]);
-        const paused = await name(rig, id);
-        await rig.pause(scope, paused, "drain");
-        const before = await rig.observe(id);
-        expect(await rig.pause(scope, paused, "now")).toBe(false);
-        expect(await rig.observe(id)).toEqual(before);
-        await rig.resume(scope, paused);
-        const after = await rig.observe(id);
-        expect(await rig.resume(scope, paused)).toBe(false);
-        expect(await rig.observe(id)).toEqual(after);
-      },
-    );
+    rule(`a second pause and a second resume of the ${scope} change nothing`, async ({ rig }) => {
+      const id = await rig.running([1]);
+      const paused = await name(rig, id);
+      await rig.pause(scope, paused, "drain");
+      const before = await rig.observe(id);
+      expect(await rig.pause(scope, paused, "now")).toBe(false);
+      expect(await rig.observe(id)).toEqual(before);
+      await rig.resume(scope, paused);
+      const after = await rig.observe(id);
+      expect(await rig.resume(scope, paused)).toBe(false);
+      expect(await rig.observe(id)).toEqual(after);
+    });
   }
 
   rule(
-    "who paused and why comes back as it was given, whatever characters it has",
+    "the actor and the reason of a pause are stored unchanged, with any characters",
     async ({ rig }) => {
       const id = await rig.running([1]);
       const words = { by: 'ann "\0\uE000"', why: "a\0b\uE0000\n" };
@@ -68,7 +65,7 @@ export function describePausing(rule: Rule): void {
     },
   );
 
-  rule("what one pause or resume does is recorded in the order of submission", async ({ rig }) => {
+  rule("records of one pause or resume follow the order of submission", async ({ rig }) => {
     const lanes = ["c", "a", "b"];
     const ids: string[] = [];
     for (const lane of lanes) ids.push(await rig.running([1], { lane }));
@@ -89,7 +86,7 @@ export function describePausing(rule: Rule): void {
     expect(await listNew(between)).toEqual(waiting.map((id) => `${id} batch.started`));
   });
 
-  rule("each pause ends on its own: the last one lets the batch go on", async ({ rig }) => {
+  rule("a batch under several pauses runs only after the last one ends", async ({ rig }) => {
     const id = await rig.running([1]);
     const { lane, pipeline } = await rig.get(id);
     await rig.pause("pipeline", pipeline);
@@ -107,7 +104,7 @@ export function describePausing(rule: Rule): void {
     expect(await rig.lease()).toHaveLength(1);
   });
 
-  rule("batches that come to a paused lane or pipeline are paused too", async ({ rig }) => {
+  rule("a new batch in a paused lane or pipeline is paused too", async ({ rig }) => {
     await rig.pause("lane", "main");
     await rig.pause("pipeline", "export");
     const one = await rig.running([1], { lane: "main" });
@@ -120,7 +117,7 @@ export function describePausing(rule: Rule): void {
     expect(await rig.lease({ pipeline: "export" })).toMatchObject([{ batch: two }]);
   });
 
-  rule("a paused batch is not there to be sliced", async ({ rig }) => {
+  rule("a paused batch is not offered for slicing", async ({ rig }) => {
     const { id } = await rig.submit();
     await rig.pause("batch", id);
     expect(await rig.store.listUnsliced("import", 9)).toEqual([]);
@@ -128,7 +125,7 @@ export function describePausing(rule: Rule): void {
     expect(await rig.store.listUnsliced("import", 9)).toMatchObject([{ id }]);
   });
 
-  rule("what is out may finish under a pause, and ends the batch", async ({ rig }) => {
+  rule("leased chunks can finish during a pause and end the batch", async ({ rig }) => {
     const id = await rig.running([2]);
     const lease = await rig.leaseOne();
     await rig.pause("batch", id);
@@ -138,7 +135,7 @@ export function describePausing(rule: Rule): void {
     expect(await rig.get(id)).toMatchObject({ state: "succeeded", pause: null });
   });
 
-  rule("leases of a paused batch are renewed and lost as any others", async ({ rig }) => {
+  rule("leases of a paused batch are renewed and lost like any others", async ({ rig }) => {
     const id = await rig.running([1]);
     const lease = await rig.leaseOne();
     await rig.pause("batch", id, "now");
@@ -151,7 +148,7 @@ export function describePausing(rule: Rule): void {
     expect(await rig.leaseOne()).toMatchObject({ guarded: true });
   });
 
-  rule("what was given back in a pause is due when it is over", async ({ rig }) => {
+  rule("a chunk that was given back during a pause is due when the pause ends", async ({ rig }) => {
     const id = await rig.running([1]);
     const lease = await rig.leaseOne();
     await rig.pause("batch", id, "now");
@@ -163,7 +160,7 @@ export function describePausing(rule: Rule): void {
     expect(await rig.lease()).toHaveLength(1);
   });
 
-  rule("a step that begins under a pause is sliced and leased after it", async ({ rig }) => {
+  rule("a step that begins during a pause is sliced and leased afterwards", async ({ rig }) => {
     const id = await rig.running([1], { settings: steps({ name: "one" }, { name: "two" }) });
     const lease = await rig.leaseOne();
     await rig.pause("batch", id);
@@ -188,7 +185,7 @@ export function describePausing(rule: Rule): void {
     expect(await rig.lease()).toMatchObject([{ batch: id }]);
   });
 
-  rule("a paused batch can be cancelled, failed and expires", async ({ rig }) => {
+  rule("a paused batch can be cancelled, can fail and can expire", async ({ rig }) => {
     const deadlineAt = rig.clock.wallMs() + 5;
     const ids = [
       await rig.running([1]),
@@ -207,7 +204,7 @@ export function describePausing(rule: Rule): void {
     ]);
   });
 
-  rule("a batch that has ended is not paused, and runs when it is reopened", async ({ rig }) => {
+  rule("an ended batch is not paused, and it runs when it is reopened", async ({ rig }) => {
     const id = await rig.running([1]);
     const lease = await rig.leaseOne();
     await rig.pause("batch", id);
@@ -221,7 +218,7 @@ export function describePausing(rule: Rule): void {
     expect(await rig.lease()).toHaveLength(1);
   });
 
-  rule("workers are told how to stop, the narrowest pause first", async ({ rig }) => {
+  rule("workers learn how to stop from the narrowest pause", async ({ rig }) => {
     const free = await rig.running([1]);
     const id = await rig.running([1]);
     const { lane } = await rig.get(id);
@@ -233,14 +230,14 @@ export function describePausing(rule: Rule): void {
     expect(await rig.store.readStops([id])).toEqual([{ batch: id, kind: "pause", mode: "drain" }]);
     await rig.cancel(id, "drain");
     const over = await rig.running([]);
-    expect(await rig.store.readStops([free, over, id, "nobody"])).toEqual([
+    expect(await rig.store.readStops([free, over, id, "unknown"])).toEqual([
       { batch: over, kind: "over", mode: "now" },
       { batch: id, kind: "over", mode: "now" },
-      { batch: "nobody", kind: "over", mode: "now" },
+      { batch: "unknown", kind: "over", mode: "now" },
     ]);
   });
 
-  rule("pausing a lane or a pipeline is on record of those that run", async ({ rig }) => {
+  rule("pausing a lane or a pipeline is recorded for its running batches", async ({ rig }) => {
     const holder = await rig.running([1], { lane: "main" });
     const waiting = await rig.running([1], { lane: "main" });
     await rig.store.pause({ scope: "lane", name: "main", mode: "drain", ...ME });

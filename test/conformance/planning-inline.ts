@@ -1,4 +1,4 @@
-/** Planning inline: a batch of one chunk is planned, started and leased to its slicer in one act. */
+/** Planning inline: one commit plans, starts and leases a batch of one chunk to its slicer. */
 import { expect } from "vitest";
 import type { InlineResult, PlanPart } from "../../src/ports/store/conductor-store.ts";
 import type { LeaseRequest } from "../../src/ports/store/worker-store.ts";
@@ -24,43 +24,46 @@ async function planInline(
 }
 
 export function describePlanningInline(rule: Rule): void {
-  rule("the one chunk is planned, sealed, running and leased in one act", async ({ rig }) => {
-    const id = await rig.slicing();
-    expect(await planInline(rig, id)).toEqual({
-      kind: "leased",
-      permits: [],
-      chunk: {
-        batch: id,
-        step: 0,
-        chunk: 0,
-        fence: 1,
-        start: 0,
-        end: 3,
-        locator: null,
-        outcomes: new Uint8Array(1),
-        histories: [],
-        overrides: [],
-        guarded: false,
-        final: true,
-      },
-    });
-    expect(await rig.get(id)).toMatchObject({
-      state: "running",
-      sealed: true,
-      chunks: 1,
-      sliceCursor: "end",
-      counts: { planned: 3, pending: 3 },
-    });
-    expect(await rig.recordTypes(id)).toEqual([
-      "batch.submitted",
-      "batch.started",
-      "slicing.started",
-      "slicing.finished",
-    ]);
-    expect(await rig.lease()).toEqual([]);
-  });
+  rule(
+    "one commit plans the only chunk, seals and starts the batch and leases the chunk",
+    async ({ rig }) => {
+      const id = await rig.slicing();
+      expect(await planInline(rig, id)).toEqual({
+        kind: "leased",
+        permits: [],
+        chunk: {
+          batch: id,
+          step: 0,
+          chunk: 0,
+          fence: 1,
+          start: 0,
+          end: 3,
+          locator: null,
+          outcomes: new Uint8Array(1),
+          histories: [],
+          overrides: [],
+          guarded: false,
+          final: true,
+        },
+      });
+      expect(await rig.get(id)).toMatchObject({
+        state: "running",
+        sealed: true,
+        chunks: 1,
+        sliceCursor: "end",
+        counts: { planned: 3, pending: 3 },
+      });
+      expect(await rig.recordTypes(id)).toEqual([
+        "batch.submitted",
+        "batch.started",
+        "slicing.started",
+        "slicing.finished",
+      ]);
+      expect(await rig.lease()).toEqual([]);
+    },
+  );
 
-  rule("the lease is as good as any other: it settles, runs out and is fenced", async ({ rig }) => {
+  rule("the lease settles, expires and is fenced like any other", async ({ rig }) => {
     const settled = await planInline(rig, await rig.slicing());
     expect(settled.kind === "leased" && (await rig.settle(settled.chunk))).toBe("settled");
     const id = await rig.slicing();
@@ -71,17 +74,14 @@ export function describePlanningInline(rule: Rule): void {
     expect((await rig.get(id)).state).toBe("succeeded");
   });
 
-  rule(
-    "the chunk that was planned is leased, though older batches wait for a worker",
-    async ({ rig }) => {
-      await rig.running([1, 1]);
-      const id = await rig.slicing();
-      const planned = await planInline(rig, id, {}, { batch: null });
-      expect(planned).toMatchObject({ kind: "leased", chunk: { batch: id, chunk: 0 } });
-    },
-  );
+  rule("the planned chunk is leased although older batches wait for a worker", async ({ rig }) => {
+    await rig.running([1, 1]);
+    const id = await rig.slicing();
+    const planned = await planInline(rig, id, {}, { batch: null });
+    expect(planned).toMatchObject({ kind: "leased", chunk: { batch: id, chunk: 0 } });
+  });
 
-  rule("a slicer that came too late is told, and gets no lease", async ({ rig }) => {
+  rule("a slicer that comes too late gets no lease and learns why", async ({ rig }) => {
     const id = await rig.slicing();
     await rig.plan(id, manifests(2), { part: "quicker" });
     const before = await rig.observe(id);
@@ -91,7 +91,7 @@ export function describePlanningInline(rule: Rule): void {
     expect((await planInline(rig, submitted.id)).kind).toBe("moved_on");
   });
 
-  rule("a key that is there twice is refused, and nothing of the act stays", async ({ rig }) => {
+  rule("a duplicate key is refused, and nothing of the call is kept", async ({ rig }) => {
     const id = await rig.slicing();
     const [chunk] = manifests(3);
     const before = await rig.observe(id);
@@ -106,7 +106,7 @@ export function describePlanningInline(rule: Rule): void {
   });
 
   rule(
-    "repeated after a lost reply it plans nothing more, and its lease runs out",
+    "a call that is repeated after a lost reply plans nothing more, and its lease expires",
     async ({ rig }) => {
       const id = await rig.slicing();
       await planInline(rig, id);
@@ -122,7 +122,7 @@ export function describePlanningInline(rule: Rule): void {
     },
   );
 
-  rule("a small batch whose lane is taken is planned, and waits for its turn", async ({ rig }) => {
+  rule("a small batch whose lane is taken is planned and waits for its turn", async ({ rig }) => {
     const holder = await rig.running([1], { lane: "main" });
     const id = await rig.slicing({ lane: "main" });
     expect(await planInline(rig, id)).toEqual({ kind: "planned", chunks: 1 });

@@ -1,4 +1,4 @@
-/** What leases cost on PostgreSQL, and what becomes of those of the dead. */
+/** What leases cost on PostgreSQL, and what happens to leases of dead workers. */
 import { expect, test, vi } from "vitest";
 import { findBrokenLeases } from "../support/lease-rows.ts";
 import { makeRig, openRaw, openStore, type Place } from "./postgres-rig.ts";
@@ -7,7 +7,7 @@ import { allOf, LEASE_MS, type Rig, say } from "./rig.ts";
 const CHUNKS = 2_000;
 const ROUND_CHUNKS = 250;
 
-/** Leases and settles a whole batch, each round in the commit of the next lease. */
+/** Leases and settles a whole batch. Each settle shares the commit of the next lease. */
 async function runPlainly(rig: Rig): Promise<void> {
   const id = await rig.running(Array.from({ length: CHUNKS }, () => 1));
   const request = rig.request({ chunksMax: ROUND_CHUNKS, itemsMax: CHUNKS });
@@ -30,11 +30,11 @@ async function countWrites(place: Place, table: string): Promise<{ all: number; 
   return { all: Number(rows[0]?.all), hot: Number(rows[0]?.hot) };
 }
 
-test("a chunk that is leased, renewed and settled is written once, and touches no index", async () => {
+test("a chunk that is leased, renewed and settled is written once and changes no index", async () => {
   const rig = await makeRig();
   await runPlainly(rig);
   await rig.store.close();
-  // A server's process tells what it wrote when its client has left.
+  // A server process reports what it wrote when its client has disconnected.
   await vi.waitFor(async () => {
     const chunks = await countWrites(rig.place, "chunk");
     expect(chunks.all).toBe(CHUNKS);
@@ -46,14 +46,14 @@ test("a chunk that is leased, renewed and settled is written once, and touches n
   expect((await raw.query("SELECT * FROM lease")).rows).toEqual([]);
 });
 
-/** Which processes live, as the test says. */
+/** The test decides which processes are alive. */
 function makeHost(): { readonly dead: Set<string>; readonly host: (process: string) => object } {
   const dead = new Set<string>();
   const isGone = (process: string): boolean => dead.has(process);
   return { dead, host: (process) => ({ host: { bootId: "boot", process, isGone } }) };
 }
 
-test("a run is taken from a worker that is gone, and only from that one", async () => {
+test("the sweep takes leases of a dead worker and no others", async () => {
   const { dead, host } = makeHost();
   const rig = await makeRig(host("mine"));
   const theirs = await openStore(rig.place, rig.clock, host("theirs"));
@@ -63,9 +63,9 @@ test("a run is taken from a worker that is gone, and only from that one", async 
   const gone = await rig.lease({ chunksMax: 2, worker: other });
   expect(await rig.sweep()).toMatchObject({ lostLeases: 0 });
   dead.add("theirs");
-  // Whoever registers forgets the dead that hold nothing: this one is still to be found by its run.
+  // Registering a worker deletes dead workers without leases. This one has a run, so it stays.
   await rig.store.registerWorker({ name: "newcomer" });
-  // Nobody is spared who is known to be dead.
+  // The outage grace does not apply to a worker that is known to be dead.
   const sparing = { graceMs: Number.POSITIVE_INFINITY };
   expect(await rig.sweep(sparing)).toMatchObject({ lostLeases: 2 });
   const late = gone.map((lease) => say(lease, { succeeded: [0] }));
@@ -81,7 +81,7 @@ test("a run is taken from a worker that is gone, and only from that one", async 
   expect(await findBrokenLeases(rig.place.server, rig.place.schema)).toEqual([]);
 });
 
-test("workers that report, renew, cancel and sweep at once leave every chunk accounted for", async () => {
+test("every chunk is accounted for when workers report, renew, cancel and sweep at once", async () => {
   const rig = await makeRig({ connectionsMax: 8 });
   const ids = [await rig.running(Array(120).fill(2)), await rig.running(Array(120).fill(2))];
   const workers = await Promise.all(

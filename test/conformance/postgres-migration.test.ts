@@ -1,4 +1,4 @@
-/** A newer release brings an older one's schema up to date: wholly or not at all, and once. */
+/** A newer release migrates an older schema: completely or not at all, and once. */
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { readAddress } from "../../src/adapters/postgres/connection/address.ts";
@@ -11,7 +11,7 @@ import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import { makeMigrations } from "./migration-folder.ts";
 import { makeRig, openRaw, openStore } from "./postgres-rig.ts";
 
-/** It would fail if it came twice, and changes rows that are there. */
+/** This migration fails if it runs twice, and it changes existing rows. */
 const LATER = "ALTER TABLE batch ADD COLUMN later text; UPDATE batch SET later = id;";
 const THEN = "CREATE TABLE afterwards (one integer); INSERT INTO afterwards VALUES (1);";
 const BROKEN = "CREATE TABLE half (one integer); UPDATE no_such_table SET one = 1;";
@@ -19,7 +19,7 @@ const BROKEN = "CREATE TABLE half (one integer); UPDATE no_such_table SET one = 
 interface OldSchema {
   readonly rig: Awaited<ReturnType<typeof makeRig>>;
   readonly raw: pg.Client;
-  /** The batch that is in it. */
+  /** The batch in the old schema. */
   readonly batch: string;
 }
 
@@ -51,7 +51,7 @@ async function listTables({ raw, rig }: OldSchema): Promise<unknown[]> {
   return rows.map(({ tablename }) => tablename);
 }
 
-test("a schema gets the migrations that it lacks, in order, and keeps what it holds", async () => {
+test("a schema gets its missing migrations in order and keeps its data", async () => {
   const old = await makeOld();
   const connection = openConnection(old);
   expect(await readVersion(connection)).toBe(1);
@@ -64,7 +64,7 @@ test("a schema gets the migrations that it lacks, in order, and keeps what it ho
   expect(steps.rows).toEqual([{ planned: "4", succeeded: "2", pending: "2" }]);
 });
 
-test("a schema that is up to date is left as it is", async () => {
+test("a schema that is up to date is not changed", async () => {
   const old = await makeOld();
   const folder = await makeMigrations("postgres", LATER);
   const connection = openConnection(old);
@@ -73,7 +73,7 @@ test("a schema that is up to date is left as it is", async () => {
   expect(await readVersion(connection)).toBe(2);
 });
 
-test("a migration that fails leaves nothing of itself nor of those before it", async () => {
+test("a migration that fails rolls back, with all before it", async () => {
   const old = await makeOld();
   const before = await listTables(old);
   const connection = openConnection(old);
@@ -83,7 +83,7 @@ test("a migration that fails leaves nothing of itself nor of those before it", a
   expect(await listTables(old)).toEqual(before);
 });
 
-test("several that open an old schema at once migrate it once", async () => {
+test("several stores that open an old schema at once migrate it once", async () => {
   const old = await makeOld();
   const folder = await makeMigrations("postgres", LATER, THEN);
   const connections = [1, 2, 3, 4].map(() => openConnection(old));
@@ -92,7 +92,7 @@ test("several that open an old schema at once migrate it once", async () => {
   expect(await listTables(old)).toContain("afterwards");
 });
 
-test("a release before it refuses the schema, and does not touch it", async () => {
+test("an older release refuses the schema and does not change it", async () => {
   const old = await makeOld();
   const connection = openConnection(old);
   await migrate(connection, await makeMigrations("postgres", LATER));
@@ -105,7 +105,7 @@ test("a release before it refuses the schema, and does not touch it", async () =
 test.each([
   ["batch", BATCH_STATES],
   ["chunk", CHUNK_STATES],
-])("the states that the table %s admits are those of the code", async (table, states) => {
+])("the states that the table %s allows are those of the code", async (table, states) => {
   const rig = await makeRig();
   const raw = await openRaw(rig.place);
   const { rows } = await raw.query<{ def: string }>(

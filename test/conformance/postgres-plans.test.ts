@@ -1,7 +1,7 @@
 /**
- * What a call reads must not depend on what the server believes of its tables. It counts them now and
- * then, keeps the plans that it made, and after everything was pruned it takes the next batch of a
- * million chunks for an empty table. Told by the rows that were read, not by time.
+ * The reads of a call must not depend on the server's statistics. The server updates them from time
+ * to time and keeps its plans. After a prune of everything, it plans for an empty table when the
+ * next batch has a million chunks. These tests count rows that were read, not time.
  */
 import type pg from "pg";
 import { expect, test } from "vitest";
@@ -11,12 +11,12 @@ import { ManualClock } from "../support/manual-clock.ts";
 
 const CHUNKS = 3_000;
 const ROUND_CHUNKS = 50;
-/** Rows that one chunk may cost in any of the tables, in all that happens to it here. */
+/** The most rows that one chunk may cost in any table, over its whole life here. */
 const READS_PER_CHUNK_MAX = 40;
 const LOSE_EVERY = 10;
-/** As many as one sweep finds lost. */
+/** As many as one sweep takes. */
 const DUE_CHUNKS = 1_000;
-/** So few that reading all that is due with every lease would show. */
+/** So few that a lease which reads all due chunks would exceed the limit. */
 const FEW_CHUNKS = 5;
 const EMPTIED = [
   "batch",
@@ -37,7 +37,7 @@ async function open(place: Place): Promise<Rig> {
   return new Rig(store, clock, await store.registerWorker({ name: "worker" }));
 }
 
-/** Everything that can befall chunks, in many small calls. */
+/** Everything that can happen to chunks, in many small calls. */
 async function runThrough(rig: Rig, chunks: number): Promise<void> {
   const rounds = chunks / ROUND_CHUNKS;
   const request = { chunksMax: ROUND_CHUNKS, itemsMax: 10 ** 6 };
@@ -75,7 +75,7 @@ async function prune(rig: Rig): Promise<void> {
   while ((await rig.store.prune(policy)).more);
 }
 
-/** A server's process tells what it read when it ends, which is some time after its client has left. */
+/** A server process reports its reads when it ends, some time after its client has disconnected. */
 async function countReads(raw: pg.Client, { schema }: Place): Promise<Record<string, number>> {
   const others = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database()
     AND backend_type = 'client backend' AND pid <> pg_backend_pid()`;
@@ -88,12 +88,12 @@ async function countReads(raw: pg.Client, { schema }: Place): Promise<Record<str
   return Object.fromEntries(rows.map(({ name, reads }) => [name, Number(reads)]));
 }
 
-test("when all chunks are due at once, no lease reads more of them than it takes", async () => {
+test("a lease reads no more due chunks than it takes, even when all are due", async () => {
   const place = await makeDatabase();
   const rig = await open(place);
   const raw = await openRaw(place);
   const id = await rig.running(Array.from({ length: DUE_CHUNKS }, () => 1));
-  // As it is counted now, hardly any chunk waits.
+  // According to these statistics, hardly any chunk waits.
   await raw.query("ANALYZE chunk");
   while ((await rig.lease({ chunksMax: DUE_CHUNKS, itemsMax: DUE_CHUNKS })).length > 0);
   await rig.lose();
@@ -114,7 +114,7 @@ test("when all chunks are due at once, no lease reads more of them than it takes
 });
 
 test.each(["DELETE FROM", "TRUNCATE"])(
-  "after a %s of everything, and a count of what is left, a batch costs what it did before",
+  "after a %s of everything and a count of the rest, a batch costs as much as before",
   async (emptying) => {
     const place = await makeDatabase();
     const rig = await open(place);
@@ -141,7 +141,10 @@ test.each(["DELETE FROM", "TRUNCATE"])(
 const KEPT_BATCHES = 20_000;
 const KEPT_READS_MAX = 500;
 
-/** Ended long ago, and known for ever or nearly: without ages of their own, with both, with one. */
+/**
+ * Batches that ended long ago and are kept (nearly) for ever: without their own ages, with both, or
+ * with one.
+ */
 const KEEP_MANY = `INSERT INTO batch (id, pipeline, version, lane, tenant, place, input_hash, settings,
     state, open, submitted_at, ended_at, activity_at, record_hash, pruned, spent, keep_ms,
     keep_evidence_ms)
@@ -150,12 +153,12 @@ const KEEP_MANY = `INSERT INTO batch (id, pipeline, version, lane, tenant, place
   FROM generate_series(1, ${KEPT_BATCHES}) AS n WHERE $1 OR n % 4 > 0`;
 
 test.each([
-  { who: "all are", evidenceAgeMs: null, counted: "before" },
-  { who: "all are", evidenceAgeMs: null, counted: "after" },
-  { who: "others are not", evidenceAgeMs: 0, counted: "before" },
-  { who: "others are not", evidenceAgeMs: 0, counted: "after" },
+  { kept: "all batches", evidenceAgeMs: null, counted: "before" },
+  { kept: "all batches", evidenceAgeMs: null, counted: "after" },
+  { kept: "most batches", evidenceAgeMs: 0, counted: "before" },
+  { kept: "most batches", evidenceAgeMs: 0, counted: "after" },
 ])(
-  "a prune reads none of many batches that are kept, where $who (counted $counted they came)",
+  "a prune that keeps $kept does not read the kept ones (statistics from $counted they existed)",
   async ({ evidenceAgeMs, counted }) => {
     const place = await makeDatabase();
     const rig = await open(place);
@@ -172,7 +175,7 @@ test.each([
     again.clock.advance(10 ** 6);
     const policy = { scratchAgeMs: 0, evidenceAgeMs, dryRun: false };
     const pruned = evidenceAgeMs === null ? { scratched: 2, removed: 1 } : { removed: 3 };
-    // So often that the server may settle for one plan for all values.
+    // Often enough that the server may switch to a generic plan.
     for (let calls = 0; calls < 10; calls++) {
       expect(await again.store.prune({ ...policy, dryRun: true })).toMatchObject(pruned);
     }

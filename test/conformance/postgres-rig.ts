@@ -1,4 +1,4 @@
-/** A PostgreSQL store in a schema of its own, and the schema as another program would see it. */
+/** A PostgreSQL store in its own schema, and that schema as another program sees it. */
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { onTestFinished } from "vitest";
@@ -10,10 +10,10 @@ import { ManualClock } from "../support/manual-clock.ts";
 import { askForPostgres } from "../support/postgres-setup.ts";
 import { Rig } from "./rig.ts";
 
-/** Where a store of its own is, until it is dropped. */
+/** The place of a store until it is dropped. */
 export interface Place {
   readonly address: string;
-  /** The same without the schema. */
+  /** The place without its schema. */
   readonly server: string;
   readonly schema: string;
   readonly drop: () => Promise<void>;
@@ -21,7 +21,7 @@ export interface Place {
 
 const NAME_BYTES = 8;
 
-/** The store that is opened there makes the schema. */
+/** Opening the store creates the schema. */
 export async function findPlace(): Promise<Place> {
   const url = new URL(await askForPostgres());
   const server = url.href;
@@ -49,8 +49,8 @@ async function runRaw(server: string, ...statements: readonly string[]): Promise
 }
 
 /**
- * A place in a database of its own, which goes when the test has finished: what other tests have open keeps
- * VACUUM from nothing there.
+ * A place in its own database, dropped after the test. In a shared database the open transactions
+ * of other tests would keep VACUUM from removing anything.
  */
 export async function makeDatabase(): Promise<Place> {
   const place = await findPlace();
@@ -62,7 +62,7 @@ export async function makeDatabase(): Promise<Place> {
   return { ...place, address: url.href };
 }
 
-/** As it is opened in all tests whose clock is not the server's. */
+/** How tests open a store whose clock is not the server's. */
 export async function openAt(
   address: string,
   clock: ManualClock,
@@ -101,7 +101,7 @@ export async function makeRig(
   return Object.assign(new Rig(store, clock, worker), { place });
 }
 
-/** The schema by the driver alone. */
+/** The schema through the driver alone. */
 export async function openRaw({ address, schema }: Place): Promise<pg.Client> {
   const url = new URL(address);
   url.searchParams.delete("schema");

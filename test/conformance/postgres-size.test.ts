@@ -1,15 +1,15 @@
-/** Tables that batches come and go through must not grow with the batches that there have ever been. */
+/** Tables must not grow with the number of batches that have come and gone. */
 import type pg from "pg";
 import { expect, test } from "vitest";
 import { makeDatabase, makeRig, openRaw, type Place } from "./postgres-rig.ts";
 import { allOf, type Rig, say } from "./rig.ts";
 
 const CHUNKS = 1_000;
-/** Until then the room for what is there is made; from there on it is used again. */
+/** Until then the tables grow to their working size. From then on that space is used again. */
 const WARM_ROUNDS = 4;
 const ROUNDS = 12;
 
-/** A batch with results, records and dead letters that runs, ends and is removed. */
+/** A batch with results, records and dead letters that runs, ends and is pruned. */
 async function comeAndGo(rig: Rig): Promise<void> {
   const id = await rig.running(Array.from({ length: CHUNKS }, () => 2));
   const leased = await rig.lease({ chunksMax: CHUNKS, itemsMax: 10 ** 6 });
@@ -26,7 +26,7 @@ async function comeAndGo(rig: Rig): Promise<void> {
 }
 
 async function measure(raw: pg.Client, { schema }: Place): Promise<Map<string, number>> {
-  // As the server does by itself after a while.
+  // What autovacuum does after a while.
   for (const table of ["batch", "step", "chunk", "manifest", "item", "result", "record"]) {
     await raw.query(`VACUUM ${table}`);
   }
@@ -38,7 +38,7 @@ async function measure(raw: pg.Client, { schema }: Place): Promise<Map<string, n
   return new Map(rows.map(({ name, pages }) => [name, Number(pages)]));
 }
 
-test("however many batches come and go, no table takes more room than a few of them do", async () => {
+test("tables do not grow with the number of batches that come and go", async () => {
   const rig = await makeRig({}, await makeDatabase());
   const raw = await openRaw(rig.place);
   for (let round = 0; round < WARM_ROUNDS; round++) {
@@ -53,6 +53,6 @@ test("however many batches come and go, no table takes more room than a few of t
   const after = await measure(raw, rig.place);
   const grown = [...after].filter(([name, pages]) => pages > 1.5 * (warm.get(name) ?? 0) + 16);
   expect(Object.fromEntries(grown)).toEqual({});
-  // It was used at all.
+  // The table was used at all.
   expect(warm.get("chunk")).toBeGreaterThan(16);
 });

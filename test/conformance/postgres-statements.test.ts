@@ -1,4 +1,4 @@
-/** What only PostgreSQL can do to a transaction in which statements of users run. */
+/** What only PostgreSQL can do to a transaction that runs users' statements. */
 import { setTimeout as wait } from "node:timers/promises";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
@@ -21,7 +21,7 @@ async function openTables({ server, schema }: Place): Promise<UserSql> {
 
 const ask = (sql: string): ItemStatement => ({ sql, values: [] });
 
-test("statements look where their connection looks by itself, and the store where it always does", async () => {
+test("statements use their connection's search path, and the store its own schema", async () => {
   const rig = await makeRig();
   const sql = await openTables(rig.place);
   const id = await rig.running([2]);
@@ -32,7 +32,7 @@ test("statements look where their connection looks by itself, and the store wher
   expect(await listKeys(sql)).toEqual(["b"]);
 });
 
-test("statements run under their connection's own settings, and what the store does after them under its", async () => {
+test("statements run under their connection's own settings, and the store's later work under its own", async () => {
   const rig = await makeRig();
   const sql = await openTables(rig.place);
   const note = (when: string): string => `INSERT INTO public.${sql.table} (key, note) SELECT
@@ -60,7 +60,7 @@ test("statements run under their connection's own settings, and what the store d
   ]);
 });
 
-test("who waits too long for somebody else's lock is tried again, and holds up nobody", async () => {
+test("an item that waits too long for another session's lock is retried and delays no other item", async () => {
   const rig = await makeRig();
   const sql = await openTables(rig.place);
   const raw = new pg.Client(rig.place.server);
@@ -81,7 +81,7 @@ test("who waits too long for somebody else's lock is tried again, and holds up n
   expect(await listKeys(sql)).toEqual(["a", "b"]);
 });
 
-test("two commits that wait for each other are both done in the end, each once", async () => {
+test("two deadlocked commits are both done in the end, each once", async () => {
   const rig = await makeRig();
   const sql = await openTables(rig.place);
   const other = await openStore(rig.place, new ManualClock());
@@ -111,7 +111,7 @@ test("two commits that wait for each other are both done in the end, each once",
   expect(await sql.all(`SELECT note FROM ${sql.table}`)).toEqual([{ note: "!!" }, { note: "!!" }]);
 });
 
-test("a connection that breaks in the middle leaves nothing", async () => {
+test("a connection that breaks in the middle of a commit leaves nothing behind", async () => {
   const rig = await makeRig();
   const sql = await openTables(rig.place);
   const id = await rig.running([2]);
@@ -127,7 +127,7 @@ test("a connection that breaks in the middle leaves nothing", async () => {
   expect(await listKeys(sql)).toEqual([]);
 });
 
-test("an item that fails for the moment is done in the end, though its worker keeps the lease", async () => {
+test("an item that fails temporarily is done in the end, although its worker keeps the lease", async () => {
   const place = await makePlace();
   const sql = await openTables(place);
   const store = await openPostgresStore(place.address, {

@@ -1,4 +1,4 @@
-/** How commits on a server are told to others who watch. */
+/** How watchers learn of commits on a server. */
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openPostgresStore } from "../../src/adapters/postgres/store.ts";
 import type { Store } from "../../src/ports/store/store.ts";
@@ -15,12 +15,12 @@ async function open(address: string): Promise<Store> {
   return store;
 }
 
-/** A commit that others are told of. */
+/** A commit that watchers are notified of. */
 function change(store: Store, lane: string): Promise<boolean> {
   return store.pause({ scope: "lane", name: lane, mode: "drain", by: "test", why: null });
 }
 
-/** Counts what it is told, from when it hears. */
+/** Counts notifications from the moment it listens. */
 async function listen(store: Store, other: Store): Promise<() => number> {
   let told = 0;
   onTestFinished(store.watch(() => void told++));
@@ -29,7 +29,7 @@ async function listen(store: Store, other: Store): Promise<() => number> {
     await change(other, `heard ${lanes++}`);
     return told > 0;
   }, WAIT);
-  // What was said before may still be on its way.
+  // An earlier notification may still arrive.
   for (let before = -1; before !== told; ) {
     before = told;
     await new Promise((resolve) => {
@@ -40,7 +40,7 @@ async function listen(store: Store, other: Store): Promise<() => number> {
   return () => told;
 }
 
-test("what is committed just before a store is closed is told, too", async () => {
+test("watchers are notified of a commit just before a store closes", async () => {
   const { address } = await makePlace();
   const [watching, other, leaving] = [
     await open(address),
@@ -53,7 +53,7 @@ test("what is committed just before a store is closed is told, too", async () =>
   await vi.waitUntil(() => countTold() > 0, WAIT);
 });
 
-test("whoever hears nothing looks by itself, and whoever hears does not", async () => {
+test("a store polls only while it cannot receive notifications", async () => {
   const { address } = await makePlace();
   const proxy = await CuttingProxy.start(address);
   onTestFinished(() => proxy.close());

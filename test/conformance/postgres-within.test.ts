@@ -1,4 +1,7 @@
-/** What only PostgreSQL can do to a submission in the caller's transaction, and an engine that submits so. */
+/**
+ * What only PostgreSQL can do to a submission in the caller's transaction, and an engine that
+ * submits like this.
+ */
 import pg from "pg";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openPostgresStore } from "../../src/adapters/postgres/store.ts";
@@ -19,13 +22,13 @@ async function connect(server: string, config: pg.ClientConfig = {}): Promise<pg
   return client;
 }
 
-test("others hear of the batch when the caller commits, and not before", async () => {
+test("other clients see the batch when the caller commits, and not before", async () => {
   const rig = await makeRig();
-  // Two of the same seed would take each other for themselves.
+  // Two stores with the same seed would take each other's notifications for their own.
   const other = await openStore(rig.place, new ManualClock(), { random: systemRandom });
   let heard = 0;
   onTestFinished(other.watch(() => heard++));
-  // Until it listens nothing is heard at all.
+  // Without a listener there are no notifications at all.
   await vi.waitUntil(async () => {
     await rig.submit();
     return heard > 0;
@@ -39,7 +42,7 @@ test("others hear of the batch when the caller commits, and not before", async (
   await vi.waitUntil(() => heard > before, WAIT);
 });
 
-test("only a client at READ COMMITTED is taken, and no pool", async () => {
+test("only a client at READ COMMITTED is accepted, and no pool", async () => {
   const rig = await makeRig();
   const submit = (transaction: unknown): Promise<unknown> | undefined =>
     rig.store.within?.(transaction, (store) => store.submit(rig.draft()));
@@ -52,7 +55,7 @@ test("only a client at READ COMMITTED is taken, and no pool", async () => {
   await expect(submit(pool)).rejects.toMatchObject({ code: "BAD_TRANSACTION" });
 });
 
-test("a client of another database is refused, and can go on", async () => {
+test("a client of another database is refused and stays usable", async () => {
   const rig = await makeRig();
   const url = new URL(rig.place.server);
   url.pathname = "/template1";
@@ -64,7 +67,7 @@ test("a client of another database is refused, and can go on", async () => {
   await client.query("ROLLBACK");
 });
 
-test("how the caller's client reads types does not matter, and its path stays", async () => {
+test("the type parsers of the caller's client do not matter, and its search path stays", async () => {
   const rig = await makeRig();
   const types = { getTypeParser: () => (text: unknown) => `<${String(text)}>` };
   const client = await connect(rig.place.server, { types });
@@ -77,7 +80,7 @@ test("how the caller's client reads types does not matter, and its path stays", 
   expect(await rig.get(answer?.batch.id ?? "")).toEqual(answer?.batch);
 });
 
-test("an engine runs what was submitted with the caller's data, and effects with its items", async () => {
+test("an engine runs a batch that was submitted with the caller's data, and commits effects with its items", async () => {
   const place = await makePlace();
   const sql = await openPostgresTables(place.server, place.schema);
   onTestFinished(() => sql.close());

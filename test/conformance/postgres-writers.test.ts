@@ -1,4 +1,6 @@
-/** What only a store with many writers at once must show: places, and buckets that many draw from. */
+/**
+ * What only a store with many concurrent writers must prove: message positions and shared buckets.
+ */
 import type pg from "pg";
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../support/manual-clock.ts";
@@ -6,7 +8,7 @@ import { listStarts } from "../support/list-starts.ts";
 import { makePlace, makeRig, openRaw, openStore } from "./postgres-rig.ts";
 import type { Rig } from "./rig.ts";
 
-/** Writes a message, as a commit that is still under way would. */
+/** Writes a message in a transaction that stays open. */
 async function emit(raw: pg.Client, id: string): Promise<void> {
   await raw.query(
     "INSERT INTO message (topic, id, batch, body, at) VALUES ('news', $1, 'b', '1', 0)",
@@ -20,7 +22,7 @@ async function readIds(rig: Rig, after = 0): Promise<{ ids: string[]; last: numb
 }
 
 describe("positions of the PostgreSQL store", () => {
-  test("what is committed late comes after what was read before it, and is not passed", async () => {
+  test("a message that commits late comes after those read before it, and readers do not miss it", async () => {
     const rig = await makeRig();
     const [slow, quick] = [await openRaw(rig.place), await openRaw(rig.place)];
     await slow.query("BEGIN");
@@ -34,7 +36,7 @@ describe("positions of the PostgreSQL store", () => {
     expect(ids).toEqual(["slow", "later"]);
   });
 
-  test("readers that number at once give each message one place, in the order of writing", async () => {
+  test("concurrent readers give each message one position, in the order of writing", async () => {
     const rig = await makeRig();
     const raw = await openRaw(rig.place);
     const other = await openStore(rig.place, rig.clock);
@@ -52,7 +54,7 @@ describe("positions of the PostgreSQL store", () => {
     }
   });
 
-  test("a reader that starts now is behind all that is committed, numbered or not", async () => {
+  test("a new reader starts after all committed messages, numbered or not", async () => {
     const rig = await makeRig();
     const raw = await openRaw(rig.place);
     await emit(raw, "before");
@@ -61,7 +63,7 @@ describe("positions of the PostgreSQL store", () => {
     expect((await readIds(rig, start)).ids).toEqual(["after"]);
   });
 
-  test("records of batches that many write at once stay in the order of their chains", async () => {
+  test("records of batches with many writers stay in the order of their chains", async () => {
     const rig = await makeRig({ connectionsMax: 8 });
     const other = await openStore(rig.place, rig.clock);
     const ids = Array.from({ length: 12 }, (_none, n) => `many-${n}`);
@@ -92,7 +94,7 @@ describe("positions of the PostgreSQL store", () => {
 });
 
 describe("buckets of the PostgreSQL store", () => {
-  test("a row that was there only to be locked does not stay", async () => {
+  test("a row that exists only for its lock does not stay", async () => {
     const rig = await makeRig();
     const raw = await openRaw(rig.place);
     const countRows = async (): Promise<number> =>
@@ -107,7 +109,7 @@ describe("buckets of the PostgreSQL store", () => {
     expect(await countRows()).toBe(1);
   });
 
-  test("many who draw from the same keys in any order get no more than there is", async () => {
+  test("workers that take from the same keys in any order get no more than the limit", async () => {
     const place = await makePlace();
     const clock = new ManualClock();
     const stores = [await openStore(place, clock), await openStore(place, clock)];

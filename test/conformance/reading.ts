@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import type { ItemOutcomeWord } from "../../src/core/items/outcome-list.ts";
 import { allOf, type Rig, manifests, type Rule } from "./rig.ts";
 
-/** Reads a list page by page, as a caller would. */
+/** Reads a list page by page, as a caller does. */
 async function readAll<T extends { readonly item: number }>(
   read: (afterItem: number) => Promise<readonly T[]>,
 ): Promise<T[]> {
@@ -16,7 +16,7 @@ async function readAll<T extends { readonly item: number }>(
   throw new Error("the pages do not end");
 }
 
-/** Three chunks, settled last to first; every third item fails, the others have results. */
+/** Three chunks, settled last to first. Every third item fails, the others have results. */
 async function runBackwards(rig: Rig): Promise<string> {
   const id = await rig.running([5, 5, 3]);
   const leased = await rig.lease({ chunksMax: 3 });
@@ -32,7 +32,7 @@ async function runBackwards(rig: Rig): Promise<string> {
 }
 
 export function describeReading(rule: Rule): void {
-  rule("items are listed by their outcome, a page at a time", async ({ rig }) => {
+  rule("items are listed by outcome, a page at a time", async ({ rig }) => {
     const id = await rig.running([3, 2, 2]);
     const list = async (outcome: ItemOutcomeWord, afterItem = -1, limit = 99) =>
       rig.store.listItems(id, { step: 0, outcome, afterItem, limit });
@@ -50,7 +50,7 @@ export function describeReading(rule: Rule): void {
     expect(await rig.store.listItems(id, nowhere)).toEqual({ items: [], next: null });
   });
 
-  rule("results come in item order, pages do not overlap", async ({ rig }) => {
+  rule("results come in item order, and pages do not overlap", async ({ rig }) => {
     const id = await runBackwards(rig);
     for (const limit of [1, 2, 4, 100]) {
       const all = await readAll((afterItem) => rig.results(id, { afterItem, limit }));
@@ -59,7 +59,7 @@ export function describeReading(rule: Rule): void {
     }
   });
 
-  rule("dead letters come in item order, pages do not overlap", async ({ rig }) => {
+  rule("dead letters come in item order, and pages do not overlap", async ({ rig }) => {
     const id = await runBackwards(rig);
     for (const limit of [1, 2, 100]) {
       const all = await readAll((afterItem) => rig.letters(id, { afterItem, limit }));
@@ -76,13 +76,13 @@ export function describeReading(rule: Rule): void {
     expect(await rig.letters(other)).toEqual([]);
   });
 
-  rule("items that wait for their next try are no dead letters", async ({ rig }) => {
+  rule("an item that waits for a retry is not a dead letter", async ({ rig }) => {
     const id = await rig.running([2]);
     await rig.report(await rig.leaseOne(), { retryInMs: { 0: 10 } });
     expect(await rig.letters(id)).toEqual([]);
   });
 
-  rule("batches are listed newest first, at most so many", async ({ rig }) => {
+  rule("batches are listed newest first, up to the limit", async ({ rig }) => {
     const ids: string[] = [];
     for (let n = 0; n < 4; n++) {
       rig.clock.jumpWall(-1_000);
@@ -107,13 +107,13 @@ export function describeReading(rule: Rule): void {
       submitted.id,
     ]);
     expect(await list({ states: [] })).toEqual([]);
-    expect(await list({ pipeline: "nobody" })).toEqual([]);
+    expect(await list({ pipeline: "unknown" })).toEqual([]);
   });
 
-  rule("a batch that does not exist is null", async ({ rig }) => {
-    expect(await rig.store.getBatch("nobody")).toBeNull();
-    expect(await rig.store.recount("nobody")).toBeNull();
-    expect(await rig.store.readRecords("nobody", 0, 10)).toEqual([]);
+  rule("getBatch returns null for an unknown batch", async ({ rig }) => {
+    expect(await rig.store.getBatch("unknown")).toBeNull();
+    expect(await rig.store.recount("unknown")).toBeNull();
+    expect(await rig.store.readRecords("unknown", 0, 10)).toEqual([]);
   });
 
   rule("manifests of adjacent chunks are read as one run, byte for byte", async ({ rig }) => {
@@ -133,7 +133,7 @@ export function describeReading(rule: Rule): void {
     expect(await read(5, 9)).toEqual([]);
   });
 
-  rule("the counters equal a recount at every stage", async ({ rig }) => {
+  rule("the counters equal a recount at every state", async ({ rig }) => {
     const check = async (id: string): Promise<void> => {
       const { counters, recounted } = await rig.recount(id);
       expect(counters).toEqual(recounted);
@@ -159,7 +159,7 @@ export function describeReading(rule: Rule): void {
     expect((await rig.get(id)).counts).toMatchObject({ planned: 14, cancelled: 11, pending: 0 });
   });
 
-  rule("whoever watches is told of a change, until he stops", async ({ rig }) => {
+  rule("a watcher is notified of changes until it stops watching", async ({ rig }) => {
     let told = 0;
     let toldOther = 0;
     const stop = rig.store.watch(() => told++);

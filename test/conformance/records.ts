@@ -1,4 +1,4 @@
-/** Records: every transition has exactly one, in order, chained so that tampering shows. */
+/** Records: every transition has exactly one, in order, chained so that tampering is detected. */
 import { hash } from "node:crypto";
 import { expect } from "vitest";
 import type { StoredRecord } from "../../src/ports/store/query-store.ts";
@@ -18,7 +18,7 @@ interface Body {
 
 const bodyOf = (record: StoredRecord): Body => JSON.parse(record.body) as Body;
 
-/** The lives that a batch can have, and the records each leaves. */
+/** The lives that a batch can have, and the records of each. */
 const LIVES: readonly {
   readonly life: string;
   readonly live: (rig: Rig) => Promise<string>;
@@ -119,7 +119,7 @@ export function describeRecords(rule: Rule): void {
       ]);
     });
 
-    rule(`the chain of ${life} verifies, and its ending tells the true counts`, async ({ rig }) => {
+    rule(`the chain of ${life} verifies, and its ending has the true counts`, async ({ rig }) => {
       const id = await live(rig);
       let prev = "0".repeat(64);
       for (const [index, record] of (await rig.records(id)).entries()) {
@@ -138,22 +138,19 @@ export function describeRecords(rule: Rule): void {
     });
   }
 
-  rule(
-    "a record's bytes are canonical: its keys are sorted and it has no white space",
-    async ({ rig }) => {
-      const draft = rig.draft({ key: "monday", lane: "case-7" });
-      await rig.store.submit(draft);
-      const [record] = await rig.records(draft.id);
-      const at = new Date(rig.clock.wallMs()).toISOString();
-      expect(record?.body).toBe(
-        `{"at":"${at}","batch":"${draft.id}","data":{"inputHash":"${draft.inputHash}","key":"monday",` +
-          `"lane":"case-7","pipeline":"import","version":"1"},"prev":"${"0".repeat(64)}","seq":1,` +
-          `"type":"batch.submitted","v":1}`,
-      );
-    },
-  );
+  rule("a record is canonical JSON: sorted keys, no white space", async ({ rig }) => {
+    const draft = rig.draft({ key: "monday", lane: "case-7" });
+    await rig.store.submit(draft);
+    const [record] = await rig.records(draft.id);
+    const at = new Date(rig.clock.wallMs()).toISOString();
+    expect(record?.body).toBe(
+      `{"at":"${at}","batch":"${draft.id}","data":{"inputHash":"${draft.inputHash}","key":"monday",` +
+        `"lane":"case-7","pipeline":"import","version":"1"},"prev":"${"0".repeat(64)}","seq":1,` +
+        `"type":"batch.submitted","v":1}`,
+    );
+  });
 
-  rule("an early ending says why", async ({ rig }) => {
+  rule("the record of an early ending contains its reason", async ({ rig }) => {
     const id = await rig.slicing();
     await rig.plan(id, manifests(2));
     await rig.store.fail(id, REASON);
@@ -167,17 +164,20 @@ export function describeRecords(rule: Rule): void {
     });
   });
 
-  rule("the records of slicing and sealing count items and chunks", async ({ rig }) => {
-    const id = await rig.running([3, 2], { open: true });
-    await rig.plan(id, manifests(4));
-    await rig.store.seal(id);
-    const bodies = (await rig.records(id)).map(bodyOf);
-    const dataOf = (type: string): unknown => bodies.find((body) => body.type === type)?.data;
-    expect(dataOf("slicing.finished")).toEqual({ step: 0, items: 5, chunks: 2 });
-    expect(dataOf("batch.sealed")).toEqual({ items: 9, chunks: 3 });
-  });
+  rule(
+    "the records of slicing and sealing contain the numbers of items and chunks",
+    async ({ rig }) => {
+      const id = await rig.running([3, 2], { open: true });
+      await rig.plan(id, manifests(4));
+      await rig.store.seal(id);
+      const bodies = (await rig.records(id)).map(bodyOf);
+      const dataOf = (type: string): unknown => bodies.find((body) => body.type === type)?.data;
+      expect(dataOf("slicing.finished")).toEqual({ step: 0, items: 5, chunks: 2 });
+      expect(dataOf("batch.sealed")).toEqual({ items: 9, chunks: 3 });
+    },
+  );
 
-  rule("records carry the wall time of their transition", async ({ rig }) => {
+  rule("a record carries the wall time of its transition", async ({ rig }) => {
     const { id } = await rig.submit();
     rig.clock.jumpWall(-5_000);
     await rig.store.startSlicing(id, false);
@@ -185,7 +185,7 @@ export function describeRecords(rule: Rule): void {
     expect(Date.parse(submitted?.at ?? "") - Date.parse(started?.at ?? "")).toBe(5_000);
   });
 
-  rule("what changes nothing leaves no record", async ({ rig }) => {
+  rule("a call that changes nothing writes no record", async ({ rig }) => {
     const id = await rig.running([2], { key: "monday", inputHash: "one" });
     const lease = await rig.leaseOne();
     const before = await rig.store.readRecords(null, 0, 100);
@@ -201,7 +201,7 @@ export function describeRecords(rule: Rule): void {
     expect(await rig.store.readRecords(null, 0, 100)).toEqual(before);
   });
 
-  rule("all records of the store can be read in order, in pages", async ({ rig }) => {
+  rule("all records of the store are read in order, in pages", async ({ rig }) => {
     const ids = [await rig.running([]), await rig.slicing(), await rig.running([])];
     const all = await rig.store.readRecords(null, 0, 1_000);
     expect(all).toHaveLength(8 + 3 + 8);

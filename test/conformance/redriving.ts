@@ -1,9 +1,14 @@
-/** Redriving: dead letters go back to work in a new drive, on record, and end honestly again. */
+/**
+ * Redriving: dead letters run again in a new drive, on record, and the batch ends truthfully again.
+ */
 import { expect } from "vitest";
 import type { DeadLetterFilter } from "../../src/core/items/redrive.ts";
 import { manifests, type Rig, type Rule, steps } from "./rig.ts";
 
-/** Two chunks of three; the first of each is permanent, the second transient; the third is fine. */
+/**
+ * Two chunks of three items: in each, the first fails permanently, the second transiently, the
+ * third succeeds.
+ */
 export async function runBadly(rig: Rig): Promise<string> {
   const id = await rig.running([3, 3]);
   for (const lease of await rig.lease({ chunksMax: 2 })) {
@@ -26,7 +31,7 @@ export function describeRedriving(rule: Rule): void {
   describeRefusals(rule);
 }
 
-/** More letters than a store reads at once, of three chunks, the middle one without any. */
+/** More dead letters than a store reads at once, in three chunks. The middle chunk has none. */
 async function failMany(rig: Rig, maxRedrives: number): Promise<string> {
   const id = await rig.running([1_500, 3, 1_500], {
     settings: steps({ name: "one", maxRedrives }),
@@ -40,7 +45,7 @@ async function failMany(rig: Rig, maxRedrives: number): Promise<string> {
 }
 
 function describeChoosing(rule: Rule): void {
-  rule("a pass takes all letters, however many there are", async ({ rig }) => {
+  rule("a pass redrives all dead letters, however many there are", async ({ rig }) => {
     const id = await failMany(rig, 1);
     expect(await rig.get(id)).toMatchObject({
       state: "running",
@@ -50,14 +55,21 @@ function describeChoosing(rule: Rule): void {
     expect(await rig.state(id)).toBe("succeeded");
   });
 
-  rule("by hand all go back too, or as many as the ceiling allows", async ({ rig }) => {
-    const id = await failMany(rig, 0);
-    expect(await rig.redrive(id, { ceiling: 2_001 })).toMatchObject({ redriven: 2_001, left: 999 });
-    expect((await rig.letters(id, { limit: 1 })).map(({ item }) => item)).toEqual([2_004]);
-    expect(await rig.redrive(id, {})).toMatchObject({ redriven: 999, left: 0 });
-    for (const lease of await rig.lease({ chunksMax: 3, itemsMax: 9_999 })) await rig.settle(lease);
-    expect(await rig.state(id)).toBe("succeeded");
-  });
+  rule(
+    "a redrive by hand takes all dead letters, or as many as the ceiling allows",
+    async ({ rig }) => {
+      const id = await failMany(rig, 0);
+      expect(await rig.redrive(id, { ceiling: 2_001 })).toMatchObject({
+        redriven: 2_001,
+        left: 999,
+      });
+      expect((await rig.letters(id, { limit: 1 })).map(({ item }) => item)).toEqual([2_004]);
+      expect(await rig.redrive(id, {})).toMatchObject({ redriven: 999, left: 0 });
+      for (const lease of await rig.lease({ chunksMax: 3, itemsMax: 9_999 }))
+        await rig.settle(lease);
+      expect(await rig.state(id)).toBe("succeeded");
+    },
+  );
 
   for (const { what, filter, items } of [
     { what: "everything", filter: {}, items: [0, 1, 3, 4] },
@@ -66,9 +78,9 @@ function describeChoosing(rule: Rule): void {
     { what: "keys", filter: { keys: ["key-1", "key-3", "key-9"] }, items: [1, 3] },
     { what: "codes", filter: { codes: ["ETIMEDOUT", "BAD_INPUT"] }, items: [0, 3, 4] },
     { what: "classes", filter: { classes: ["transient"] }, items: [1, 4] },
-    { what: "all that is said", filter: { classes: ["permanent"], items: [0, 1] }, items: [0] },
+    { what: "several fields", filter: { classes: ["permanent"], items: [0, 1] }, items: [0] },
   ] satisfies { what: string; filter: DeadLetterFilter; items: number[] }[]) {
-    rule(`a filter by ${what} takes exactly what matches`, async ({ rig }) => {
+    rule(`a filter by ${what} takes exactly the dead letters that match`, async ({ rig }) => {
       const id = await runBadly(rig);
       expect((await rig.letters(id, { filter })).map(({ item }) => item)).toEqual(items);
       expect(await rig.redrive(id, { filter })).toMatchObject({
@@ -90,13 +102,13 @@ function describeChoosing(rule: Rule): void {
     });
   }
 
-  rule("a ceiling takes the first ones and says how many are left", async ({ rig }) => {
+  rule("a ceiling takes the first dead letters and returns the number left", async ({ rig }) => {
     const id = await runBadly(rig);
     expect(await rig.redrive(id, { ceiling: 3 })).toMatchObject({ redriven: 3, left: 1 });
     expect((await rig.letters(id)).map(({ item }) => item)).toEqual([4]);
   });
 
-  rule("a rate spreads the due times, item by item", async ({ rig }) => {
+  rule("a rate spreads the due times of the items", async ({ rig }) => {
     const id = await runBadly(rig);
     await rig.redrive(id, { perSecond: 4 });
     const first = await rig.leaseOne();
@@ -113,20 +125,23 @@ function describeChoosing(rule: Rule): void {
     ]);
   });
 
-  rule("a redriven item holds up nobody in its chunk who is due earlier", async ({ rig }) => {
-    const id = await rig.running([1, 2]);
-    const [one, two] = await rig.lease({ chunksMax: 2 });
-    await rig.report(one!, { failed: [0] });
-    await rig.report(two!, { failed: [0], retryInMs: { 1: 100 } });
-    await rig.redrive(id, { perSecond: 1 });
-    expect(await rig.leaseOne()).toMatchObject({ chunk: 0 });
-    expect((await rig.look()).nextDueInMs).toBe(100);
-    rig.clock.advance(100);
-    expect((await rig.leaseOne()).histories).toMatchObject([
-      { index: 0, dueInMs: 900, drive: 2 },
-      { index: 1, dueInMs: 0, drive: 1 },
-    ]);
-  });
+  rule(
+    "a redriven item does not delay an item of its chunk that is due earlier",
+    async ({ rig }) => {
+      const id = await rig.running([1, 2]);
+      const [one, two] = await rig.lease({ chunksMax: 2 });
+      await rig.report(one!, { failed: [0] });
+      await rig.report(two!, { failed: [0], retryInMs: { 1: 100 } });
+      await rig.redrive(id, { perSecond: 1 });
+      expect(await rig.leaseOne()).toMatchObject({ chunk: 0 });
+      expect((await rig.look()).nextDueInMs).toBe(100);
+      rig.clock.advance(100);
+      expect((await rig.leaseOne()).histories).toMatchObject([
+        { index: 0, dueInMs: 900, drive: 2 },
+        { index: 1, dueInMs: 0, drive: 1 },
+      ]);
+    },
+  );
 
   rule("a dry run counts and changes nothing", async ({ rig }) => {
     const id = await runBadly(rig);
@@ -143,7 +158,7 @@ function describeChoosing(rule: Rule): void {
     expect(await rig.lease()).toEqual([]);
   });
 
-  rule("letters in a chunk that is running are busy, and stay where they are", async ({ rig }) => {
+  rule("dead letters in a running chunk are busy and are not redriven", async ({ rig }) => {
     const id = await rig.running([2, 2]);
     const [busy, done] = await rig.lease({ chunksMax: 2 });
     await rig.report(busy!, { failed: [0], intent: "keep" });
@@ -162,7 +177,7 @@ function describeChoosing(rule: Rule): void {
     expect(await rig.redrive(id)).toMatchObject({ redriven: 1, busy: 0, batch: { drive: 3 } });
   });
 
-  rule("what was discarded is left out", async ({ rig }) => {
+  rule("discarded dead letters are not redriven", async ({ rig }) => {
     const id = await runBadly(rig);
     await rig.discard(id, { items: [1, 3] });
     expect(await rig.redrive(id)).toMatchObject({ redriven: 2, left: 0 });
@@ -173,7 +188,7 @@ function describeChoosing(rule: Rule): void {
     });
   });
 
-  rule("what an item died of counts afresh, and its checkpoint stays", async ({ rig }) => {
+  rule("a redriven item starts with no attempts and keeps its checkpoint", async ({ rig }) => {
     const id = await rig.running([1]);
     const lease = await rig.leaseOne();
     await rig.report(lease, { checkpoints: { 0: "fetched" }, intent: "keep" });
@@ -191,7 +206,7 @@ function describeChoosing(rule: Rule): void {
     ]);
   });
 
-  rule("a convicted item is suspected of nothing when it is redriven", async ({ rig }) => {
+  rule("a convicted item is no longer a suspect when it is redriven", async ({ rig }) => {
     const id = await rig.running([1]);
     await rig.leaseOne();
     await rig.lose();
@@ -207,7 +222,7 @@ function describeChoosing(rule: Rule): void {
     expect(await rig.state(id)).toBe("succeeded");
   });
 
-  rule("results of a redrive are those of its drive", async ({ rig }) => {
+  rule("results of a redrive carry the number of that drive", async ({ rig }) => {
     const id = await runBadly(rig);
     await rig.redrive(id, { filter: { items: [0, 4] } });
     await rig.runAll(id, (lease) => {
@@ -223,7 +238,7 @@ function describeChoosing(rule: Rule): void {
 }
 
 function describeRefusals(rule: Rule): void {
-  rule("a batch without dead letters that match is refused", async ({ rig }) => {
+  rule("a redrive that matches no dead letter is refused", async ({ rig }) => {
     const fine = await rig.running([1]);
     expect(await rig.redrive(fine)).toMatchObject({ kind: "refused", why: "no_letters" });
     await rig.settle(await rig.leaseOne());
@@ -242,7 +257,7 @@ function describeRefusals(rule: Rule): void {
     expect(await rig.redrive(bad)).toMatchObject({ why: "no_letters" });
   });
 
-  rule("a batch that is being cancelled is refused", async ({ rig }) => {
+  rule("a redrive of a batch that is being cancelled is refused", async ({ rig }) => {
     const id = await rig.running([1, 1]);
     const [one] = await rig.lease({ chunksMax: 2 });
     await rig.report(one!, { failed: [0] });
@@ -250,71 +265,88 @@ function describeRefusals(rule: Rule): void {
     expect(await rig.redrive(id)).toMatchObject({ kind: "refused", why: "cancelling" });
   });
 
-  rule("a batch that stopped early is refused unless its rest is asked for", async ({ rig }) => {
-    const id = await rig.running([1, 1]);
-    await rig.report(await rig.leaseOne(), { failed: [0] });
-    await rig.cancel(id);
-    const before = await rig.observe(id);
-    expect(await rig.redrive(id)).toMatchObject({ kind: "refused", why: "stopped_early" });
-    expect(await rig.observe(id)).toEqual(before);
-  });
-
-  rule("a batch that stopped before its plan was complete is refused", async ({ rig }) => {
-    for (const planned of [false, true]) {
-      const id = await rig.slicing();
-      if (planned) await rig.plan(id, manifests(2));
+  rule(
+    "a redrive of a batch that stopped early is refused unless it asks to revive the rest",
+    async ({ rig }) => {
+      const id = await rig.running([1, 1]);
+      await rig.report(await rig.leaseOne(), { failed: [0] });
       await rig.cancel(id);
-      const refused = { kind: "refused", why: "never_planned" };
-      expect(await rig.redrive(id, { withCancelled: true })).toMatchObject(refused);
-    }
-    const { id } = await rig.submit();
-    await rig.cancel(id);
-    expect(await rig.redrive(id, { withCancelled: true })).toMatchObject({ why: "never_planned" });
-  });
+      const before = await rig.observe(id);
+      expect(await rig.redrive(id)).toMatchObject({ kind: "refused", why: "stopped_early" });
+      expect(await rig.observe(id)).toEqual(before);
+    },
+  );
 
-  rule("letters of a step that is over are refused while a later one runs", async ({ rig }) => {
-    const id = await rig.running([1], { settings: steps({}, { name: "two" }) });
-    await rig.report(await rig.leaseOne(), { failed: [0] });
-    expect(await rig.redrive(id)).toMatchObject({ kind: "refused", why: "not_running" });
-    await rig.slice(id, [1, 1]);
-    expect(await rig.redrive(id)).toMatchObject({ kind: "refused", why: "step_is_over" });
-    await rig.report(await rig.leaseOne({ step: 1 }), { failed: [0] });
-    expect(await rig.redrive(id)).toMatchObject({ kind: "refused", why: "step_is_over" });
-    expect(await rig.redrive(id, { filter: { step: 1 } })).toMatchObject({
-      kind: "done",
-      redriven: 1,
-    });
-  });
+  rule(
+    "a redrive of a batch that stopped before its plan was complete is refused",
+    async ({ rig }) => {
+      for (const planned of [false, true]) {
+        const id = await rig.slicing();
+        if (planned) await rig.plan(id, manifests(2));
+        await rig.cancel(id);
+        const refused = { kind: "refused", why: "never_planned" };
+        expect(await rig.redrive(id, { withCancelled: true })).toMatchObject(refused);
+      }
+      const { id } = await rig.submit();
+      await rig.cancel(id);
+      expect(await rig.redrive(id, { withCancelled: true })).toMatchObject({
+        why: "never_planned",
+      });
+    },
+  );
 
-  rule("a batch that waits for its turn, or is sliced, has nothing to redrive", async ({ rig }) => {
-    const { id } = await rig.submit();
-    expect(await rig.redrive(id)).toMatchObject({ why: "not_running" });
-    await rig.store.startSlicing(id, false);
-    expect(await rig.redrive(id)).toMatchObject({ why: "not_running" });
-  });
+  rule(
+    "dead letters of an earlier step cannot be redriven while a later step runs",
+    async ({ rig }) => {
+      const id = await rig.running([1], { settings: steps({}, { name: "two" }) });
+      await rig.report(await rig.leaseOne(), { failed: [0] });
+      expect(await rig.redrive(id)).toMatchObject({ kind: "refused", why: "not_running" });
+      await rig.slice(id, [1, 1]);
+      expect(await rig.redrive(id)).toMatchObject({ kind: "refused", why: "step_is_over" });
+      await rig.report(await rig.leaseOne({ step: 1 }), { failed: [0] });
+      expect(await rig.redrive(id)).toMatchObject({ kind: "refused", why: "step_is_over" });
+      expect(await rig.redrive(id, { filter: { step: 1 } })).toMatchObject({
+        kind: "done",
+        redriven: 1,
+      });
+    },
+  );
 
-  rule("a reopened batch that waits for its turn can be redriven further", async ({ rig }) => {
-    const lane = "main";
-    const id = await rig.running([2], { lane });
-    await rig.report(await rig.leaseOne(), { failed: [0, 1] });
-    await rig.running([1], { lane });
-    await rig.redrive(id, { filter: { items: [0] } });
-    expect(await rig.redrive(id)).toMatchObject({
-      kind: "done",
-      redriven: 1,
-      batch: { state: "ready", drive: 3, counts: { pending: 2 } },
-    });
-    await rig.settle(await rig.leaseOne());
-    expect(await rig.leaseOne()).toMatchObject({
-      batch: id,
-      histories: [
-        { index: 0, drive: 2 },
-        { index: 1, drive: 3 },
-      ],
-    });
-  });
+  rule(
+    "a batch that waits for its turn or is being sliced has nothing to redrive",
+    async ({ rig }) => {
+      const { id } = await rig.submit();
+      expect(await rig.redrive(id)).toMatchObject({ why: "not_running" });
+      await rig.store.startSlicing(id, false);
+      expect(await rig.redrive(id)).toMatchObject({ why: "not_running" });
+    },
+  );
 
-  rule("an act by hand says who and why", async ({ rig }) => {
+  rule(
+    "more dead letters of a reopened batch can be redriven while it waits for its turn",
+    async ({ rig }) => {
+      const lane = "main";
+      const id = await rig.running([2], { lane });
+      await rig.report(await rig.leaseOne(), { failed: [0, 1] });
+      await rig.running([1], { lane });
+      await rig.redrive(id, { filter: { items: [0] } });
+      expect(await rig.redrive(id)).toMatchObject({
+        kind: "done",
+        redriven: 1,
+        batch: { state: "ready", drive: 3, counts: { pending: 2 } },
+      });
+      await rig.settle(await rig.leaseOne());
+      expect(await rig.leaseOne()).toMatchObject({
+        batch: id,
+        histories: [
+          { index: 0, drive: 2 },
+          { index: 1, drive: 3 },
+        ],
+      });
+    },
+  );
+
+  rule("the record of an act by hand contains who acted and why", async ({ rig }) => {
     const id = await runBadly(rig);
     await rig.redrive(id, { by: "ann", why: "the portal is back" });
     expect(await rig.recorded(id, "dead_letters.redriven")).toEqual([

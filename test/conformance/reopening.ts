@@ -1,11 +1,11 @@
-/** Reopening: an ended batch runs again in a new drive, and ends again, once and honestly. */
+/** Reopening: an ended batch runs again in a new drive and ends again, once and truthfully. */
 import { expect } from "vitest";
 import { runBadly } from "./redriving.ts";
 import { allOf, manifests, type Rig, type Rule, steps } from "./rig.ts";
 
 export function describeReopening(rule: Rule): void {
   rule(
-    "an ended batch is reopened, and ends again with a record for each drive",
+    "an ended batch is reopened and ends again, with one ending record per drive",
     async ({ rig }) => {
       const id = await runBadly(rig);
       rig.clock.advance(10);
@@ -44,7 +44,7 @@ export function describeReopening(rule: Rule): void {
     },
   );
 
-  rule("an item that dies again is a dead letter of its new drive", async ({ rig }) => {
+  rule("an item that fails again is a dead letter of its new drive", async ({ rig }) => {
     const id = await runBadly(rig);
     await rig.redrive(id, { filter: { items: [0] } });
     rig.clock.advance(7);
@@ -55,7 +55,7 @@ export function describeReopening(rule: Rule): void {
   });
 
   rule(
-    "back at an earlier step, a batch takes no letters of a later one along",
+    "a batch that is reopened at an earlier step does not redrive dead letters of a later step",
     async ({ rig }) => {
       const id = await rig.running([2], { settings: steps({}, { name: "index" }) });
       await rig.runAll(id, () => ({ failed: [0, 1] }));
@@ -73,7 +73,7 @@ export function describeReopening(rule: Rule): void {
     },
   );
 
-  rule("a zombie of an earlier drive changes nothing in the new one", async ({ rig }) => {
+  rule("a stale worker of an earlier drive changes nothing in the new one", async ({ rig }) => {
     const id = await rig.running([1]);
     const old = await rig.leaseOne();
     await rig.report(old, { failed: [0] });
@@ -84,7 +84,7 @@ export function describeReopening(rule: Rule): void {
     expect((await rig.leaseOne()).fence).toBe(old.fence + 1);
   });
 
-  rule("a reopened batch has no deadline any more, and no reason", async ({ rig }) => {
+  rule("a reopened batch has no deadline and no reason", async ({ rig }) => {
     const deadlineAt = rig.clock.wallMs() + 100;
     const id = await rig.running([1], { deadlineAt });
     rig.clock.advance(100);
@@ -106,56 +106,66 @@ export function describeReopening(rule: Rule): void {
       how: (rig: Rig, id: string) => rig.store.fail(id, { code: "X", message: "" }),
     },
   ] as const) {
-    rule(`what an end as ${end} cancelled is revived when it is asked for`, async ({ rig }) => {
-      const id = await rig.running([2, 2, 2, 1]);
-      const [done, waiting, out] = await rig.lease({ chunksMax: 3 });
-      await rig.report(done!, { succeeded: [0], failed: [1] });
-      await rig.report(waiting!, { succeeded: [0], retryInMs: { 1: 60_000 } });
-      if (end === "cancelled") await rig.report(out!, { succeeded: [0] });
-      else await rig.report(out!, { succeeded: [0], intent: "keep" });
-      await how(rig, id);
-      expect(await rig.get(id)).toMatchObject({
-        state: end,
-        counts: { planned: 7, succeeded: 3, failed: 1, cancelled: 3, pending: 0 },
-      });
-      expect(await rig.redrive(id, { withCancelled: true })).toMatchObject({
-        kind: "done",
-        redriven: 1,
-        revived: 3,
-        batch: { state: "running", cancel: null, counts: { failed: 0, cancelled: 0, pending: 4 } },
-      });
-      if (end === "failed") expect(await rig.settle(out!)).toBe("lost");
-      rig.clock.advance(60_000);
-      const leased = await rig.lease({ chunksMax: 9 });
-      expect(leased.map(({ chunk }) => chunk).toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3]);
-      for (const lease of leased) await rig.report(lease, { succeeded: allOf(lease) });
-      expect(await rig.get(id)).toMatchObject({ state: "succeeded", counts: { succeeded: 7 } });
-      expect(await rig.recorded(id, "batch.ended")).toMatchObject([
-        { drive: 1, state: end },
-        { drive: 2, state: "succeeded" },
-      ]);
-    });
+    rule(
+      `items that an end as ${end} cancelled run again when the redrive asks for them`,
+      async ({ rig }) => {
+        const id = await rig.running([2, 2, 2, 1]);
+        const [done, waiting, out] = await rig.lease({ chunksMax: 3 });
+        await rig.report(done!, { succeeded: [0], failed: [1] });
+        await rig.report(waiting!, { succeeded: [0], retryInMs: { 1: 60_000 } });
+        if (end === "cancelled") await rig.report(out!, { succeeded: [0] });
+        else await rig.report(out!, { succeeded: [0], intent: "keep" });
+        await how(rig, id);
+        expect(await rig.get(id)).toMatchObject({
+          state: end,
+          counts: { planned: 7, succeeded: 3, failed: 1, cancelled: 3, pending: 0 },
+        });
+        expect(await rig.redrive(id, { withCancelled: true })).toMatchObject({
+          kind: "done",
+          redriven: 1,
+          revived: 3,
+          batch: {
+            state: "running",
+            cancel: null,
+            counts: { failed: 0, cancelled: 0, pending: 4 },
+          },
+        });
+        if (end === "failed") expect(await rig.settle(out!)).toBe("lost");
+        rig.clock.advance(60_000);
+        const leased = await rig.lease({ chunksMax: 9 });
+        expect(leased.map(({ chunk }) => chunk).toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3]);
+        for (const lease of leased) await rig.report(lease, { succeeded: allOf(lease) });
+        expect(await rig.get(id)).toMatchObject({ state: "succeeded", counts: { succeeded: 7 } });
+        expect(await rig.recorded(id, "batch.ended")).toMatchObject([
+          { drive: 1, state: end },
+          { drive: 2, state: "succeeded" },
+        ]);
+      },
+    );
   }
 
-  rule("what was in back-off when it was cancelled is still in back-off", async ({ rig }) => {
-    const id = await rig.running([2, 2, 2]);
-    const [all, some, kept] = await rig.lease({ chunksMax: 3 });
-    await rig.report(all!, { retryInMs: { 0: 700, 1: 500 } });
-    await rig.report(some!, { retryInMs: { 0: 900 } });
-    await rig.report(kept!, { retryInMs: { 0: 600, 1: 800 }, intent: "keep" });
-    await rig.store.fail(id, { code: "X", message: "" });
-    rig.clock.advance(100);
-    await rig.redrive(id, { withCancelled: true });
-    expect(await rig.lease({ chunksMax: 9 })).toMatchObject([
-      { chunk: 1, histories: [{ index: 0, dueInMs: 800 }] },
-    ]);
-    expect((await rig.look()).nextDueInMs).toBe(400);
-    rig.clock.advance(500);
-    const rest = await rig.lease({ chunksMax: 9 });
-    expect(rest.map(({ chunk }) => chunk)).toEqual([0, 2]);
-  });
+  rule(
+    "an item that was cancelled in back-off is still in back-off when it is revived",
+    async ({ rig }) => {
+      const id = await rig.running([2, 2, 2]);
+      const [all, some, kept] = await rig.lease({ chunksMax: 3 });
+      await rig.report(all!, { retryInMs: { 0: 700, 1: 500 } });
+      await rig.report(some!, { retryInMs: { 0: 900 } });
+      await rig.report(kept!, { retryInMs: { 0: 600, 1: 800 }, intent: "keep" });
+      await rig.store.fail(id, { code: "X", message: "" });
+      rig.clock.advance(100);
+      await rig.redrive(id, { withCancelled: true });
+      expect(await rig.lease({ chunksMax: 9 })).toMatchObject([
+        { chunk: 1, histories: [{ index: 0, dueInMs: 800 }] },
+      ]);
+      expect((await rig.look()).nextDueInMs).toBe(400);
+      rig.clock.advance(500);
+      const rest = await rig.lease({ chunksMax: 9 });
+      expect(rest.map(({ chunk }) => chunk)).toEqual([0, 2]);
+    },
+  );
 
-  rule("a redrive at a rate does not hold up what it revives", async ({ rig }) => {
+  rule("a redrive with a rate does not delay revived items", async ({ rig }) => {
     const id = await rig.running([2, 2]);
     const [one, two] = await rig.lease({ chunksMax: 2 });
     await rig.report(one!, { failed: [0] });
@@ -169,7 +179,7 @@ export function describeReopening(rule: Rule): void {
     ]);
   });
 
-  rule("starts of before the early end are held against nobody", async ({ rig }) => {
+  rule("starts from before the early end count against no item", async ({ rig }) => {
     const id = await rig.running([2]);
     await rig.leaseOne();
     await rig.lose();
@@ -181,23 +191,26 @@ export function describeReopening(rule: Rule): void {
     expect((await rig.leaseOne()).histories).toEqual([]);
   });
 
-  rule("a revived batch is cancelled again like any other, with new names", async ({ rig }) => {
-    const id = await rig.running([1, 1]);
-    await rig.leaseOne();
-    await rig.cancel(id);
-    await rig.lose();
-    await rig.redrive(id, { withCancelled: true });
-    const lease = await rig.leaseOne();
-    await rig.cancel(id, "drain");
-    await rig.report(lease, {});
-    expect(await rig.recorded(id, "batch.ended")).toMatchObject([
-      { drive: 1, abandonedChunks: 1 },
-      { drive: 2, counts: { cancelled: 2 } },
-    ]);
-    expect((await rig.recorded(id, "batch.ended"))[1]).not.toHaveProperty("abandoned");
-  });
+  rule(
+    "a revived batch can be cancelled again and names its new abandoned items",
+    async ({ rig }) => {
+      const id = await rig.running([1, 1]);
+      await rig.leaseOne();
+      await rig.cancel(id);
+      await rig.lose();
+      await rig.redrive(id, { withCancelled: true });
+      const lease = await rig.leaseOne();
+      await rig.cancel(id, "drain");
+      await rig.report(lease, {});
+      expect(await rig.recorded(id, "batch.ended")).toMatchObject([
+        { drive: 1, abandonedChunks: 1 },
+        { drive: 2, counts: { cancelled: 2 } },
+      ]);
+      expect((await rig.recorded(id, "batch.ended"))[1]).not.toHaveProperty("abandoned");
+    },
+  );
 
-  rule("an open batch whose producer died runs what it has when it is revived", async ({ rig }) => {
+  rule("an open batch whose producer died runs its items when it is revived", async ({ rig }) => {
     const id = await rig.running([2], { open: true });
     rig.clock.advance(60_000);
     await rig.sweep();
@@ -212,7 +225,7 @@ export function describeReopening(rule: Rule): void {
     expect(await rig.get(id)).toMatchObject({ state: "succeeded", counts: { succeeded: 2 } });
   });
 
-  rule("what was cancelled in a later step is revived with the rest", async ({ rig }) => {
+  rule("cancelled items of a later step are revived with the others", async ({ rig }) => {
     const id = await rig.running([1], { settings: steps({}, { name: "two" }) });
     await rig.report(await rig.leaseOne(), { failed: [0] });
     await rig.slice(id, [1]);
@@ -231,7 +244,7 @@ export function describeReopening(rule: Rule): void {
   });
 
   rule(
-    "a batch that overspent its budget stops again unless enough is redriven",
+    "a batch that exceeded its failure budget stops again unless enough items are redriven",
     async ({ rig }) => {
       const id = await rig.running([3], { settings: steps({ budget: { any: { count: 1 } } }) });
       await rig.report(await rig.leaseOne(), { failed: [0, 1], intent: "keep" });

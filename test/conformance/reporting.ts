@@ -1,10 +1,13 @@
-/** Reporting: an outcome counts once, a stale holder changes nothing, and all of it or none. */
+/**
+ * Reporting: an outcome counts once, a stale holder changes nothing, and a report is all or
+ * nothing.
+ */
 import { expect } from "vitest";
 import type { LeasedChunk } from "../../src/ports/store/worker-store.ts";
 import { allOf, FIRST_DRIVE, LEASE_MS, type Rule, say, wordsOf } from "./rig.ts";
 
 export function describeReporting(rule: Rule): void {
-  rule("a settled chunk's outcomes are counted", async ({ rig }) => {
+  rule("the outcomes of a settled chunk are counted", async ({ rig }) => {
     const id = await rig.running([6, 1]);
     const lease = await rig.leaseOne();
     const said = { succeeded: [0, 1, 5], skipped: [2], failed: [3, 4] };
@@ -39,7 +42,7 @@ export function describeReporting(rule: Rule): void {
     });
   }
 
-  rule("a flush of partial outcomes keeps the lease, and the rest can follow", async ({ rig }) => {
+  rule("a flush of partial outcomes keeps the lease", async ({ rig }) => {
     const id = await rig.running([3]);
     const lease = await rig.leaseOne();
     expect(await rig.report(lease, { succeeded: [0], intent: "keep" })).toBe("kept");
@@ -49,18 +52,15 @@ export function describeReporting(rule: Rule): void {
     expect((await rig.get(id)).counts).toMatchObject({ succeeded: 3, pending: 0 });
   });
 
-  rule(
-    "after a crash only the items that no flush covered are handed out again",
-    async ({ rig }) => {
-      await rig.running([4]);
-      const lease = await rig.leaseOne();
-      await rig.report(lease, { succeeded: [0], skipped: [2], failed: [3], intent: "keep" });
-      await rig.lose();
-      expect(wordsOf(await rig.leaseOne())).toEqual(["succeeded", "pending", "skipped", "failed"]);
-    },
-  );
+  rule("after a crash only items without a flushed outcome are leased again", async ({ rig }) => {
+    await rig.running([4]);
+    const lease = await rig.leaseOne();
+    await rig.report(lease, { succeeded: [0], skipped: [2], failed: [3], intent: "keep" });
+    await rig.lose();
+    expect(wordsOf(await rig.leaseOne())).toEqual(["succeeded", "pending", "skipped", "failed"]);
+  });
 
-  rule("a report that is repeated counts once", async ({ rig }) => {
+  rule("a repeated report counts once", async ({ rig }) => {
     const id = await rig.running([3]);
     const lease = await rig.leaseOne();
     const flush = say(lease, {
@@ -77,22 +77,19 @@ export function describeReporting(rule: Rule): void {
     expect(await rig.observe(id)).toEqual(once);
   });
 
-  rule(
-    "a settle or a give-back that is repeated is told that its lease is over",
-    async ({ rig }) => {
-      const id = await rig.running([2, 2]);
-      const [one, two] = (await rig.lease({ chunksMax: 2 })) as [LeasedChunk, LeasedChunk];
-      const settle = say(one, { succeeded: [0, 1] });
-      const giveBack = say(two, { succeeded: [0] });
-      expect((await rig.store.work([settle, giveBack], null)).reports).toEqual([
-        "settled",
-        "yielded",
-      ]);
-      const once = await rig.observe(id);
-      expect((await rig.store.work([settle, giveBack], null)).reports).toEqual(["lost", "lost"]);
-      expect(await rig.observe(id)).toEqual(once);
-    },
-  );
+  rule("a repeated settle or give-back is answered with a lost lease", async ({ rig }) => {
+    const id = await rig.running([2, 2]);
+    const [one, two] = (await rig.lease({ chunksMax: 2 })) as [LeasedChunk, LeasedChunk];
+    const settle = say(one, { succeeded: [0, 1] });
+    const giveBack = say(two, { succeeded: [0] });
+    expect((await rig.store.work([settle, giveBack], null)).reports).toEqual([
+      "settled",
+      "yielded",
+    ]);
+    const once = await rig.observe(id);
+    expect((await rig.store.work([settle, giveBack], null)).reports).toEqual(["lost", "lost"]);
+    expect(await rig.observe(id)).toEqual(once);
+  });
 
   rule("a repeated failure counts one attempt", async ({ rig }) => {
     await rig.running([1]);
@@ -107,7 +104,7 @@ export function describeReporting(rule: Rule): void {
     ]);
   });
 
-  rule("the first outcome of an item stands, whatever is said later", async ({ rig }) => {
+  rule("the first outcome of an item stands, whatever is reported later", async ({ rig }) => {
     const id = await rig.running([4]);
     const lease = await rig.leaseOne();
     await rig.report(lease, { succeeded: [0], skipped: [1], failed: [2], intent: "keep" });
@@ -124,7 +121,7 @@ export function describeReporting(rule: Rule): void {
     expect(wordsOf(await rig.leaseOne())).toEqual(["succeeded", "skipped", "failed", "pending"]);
   });
 
-  rule("a report that forgets an earlier outcome does not take it back", async ({ rig }) => {
+  rule("a report that omits an earlier outcome does not remove it", async ({ rig }) => {
     const id = await rig.running([3]);
     const lease = await rig.leaseOne();
     await rig.report(lease, { succeeded: [0, 1], intent: "keep" });
@@ -144,11 +141,11 @@ export function describeReporting(rule: Rule): void {
     expect(await rig.settle(lease)).toBe("settled");
   });
 
-  rule("a report on a chunk or a batch that does not exist is lost", async ({ rig }) => {
+  rule("a report on an unknown chunk or batch is lost", async ({ rig }) => {
     await rig.running([1]);
     const lease = await rig.leaseOne();
     expect(await rig.settle({ ...lease, chunk: 1 })).toBe("lost");
-    expect(await rig.settle({ ...lease, batch: "nobody" })).toBe("lost");
+    expect(await rig.settle({ ...lease, batch: "unknown" })).toBe("lost");
   });
 
   rule("a chunk that was never leased cannot be settled", async ({ rig }) => {
@@ -175,7 +172,7 @@ export function describeReporting(rule: Rule): void {
   });
 
   rule(
-    "the fence decides, not the clock: a late report counts while nobody took the chunk",
+    "a late report counts while no other worker has leased the chunk, because the fence decides",
     async ({ rig }) => {
       await rig.running([1]);
       const lease = await rig.leaseOne();
@@ -185,7 +182,7 @@ export function describeReporting(rule: Rule): void {
   );
 
   rule(
-    "a give-back counts no death: the chunk is due at once and not run guarded",
+    "a give-back counts no death: the chunk is due at once and does not run guarded",
     async ({ rig }) => {
       await rig.running([2]);
       for (let round = 0; round < 5; round++) {
@@ -196,7 +193,7 @@ export function describeReporting(rule: Rule): void {
     },
   );
 
-  rule("an item that gave up is a dead letter with its cause", async ({ rig }) => {
+  rule("an item without attempts left is a dead letter with its cause", async ({ rig }) => {
     const id = await rig.running([1, 3]);
     const [, lease] = (await rig.lease({ chunksMax: 2 })) as [LeasedChunk, LeasedChunk];
     rig.clock.advance(77);
@@ -236,7 +233,7 @@ export function describeReporting(rule: Rule): void {
     },
   );
 
-  rule("attempts are kept as the worker counts them", async ({ rig }) => {
+  rule("attempts are stored as the worker counts them", async ({ rig }) => {
     await rig.running([1]);
     for (const attempts of [1, 2, 3]) {
       const lease = await rig.leaseOne();
@@ -258,7 +255,7 @@ export function describeReporting(rule: Rule): void {
     ]);
   });
 
-  rule("only an item that succeeded has a result", async ({ rig }) => {
+  rule("only an item that succeeded can have a result", async ({ rig }) => {
     const id = await rig.running([4]);
     await rig.report(await rig.leaseOne(), {
       succeeded: [0],
@@ -301,7 +298,7 @@ export function describeReporting(rule: Rule): void {
     expect(ended).toEqual([ids[0], ids[2]]);
   });
 
-  rule("text of any letters comes back as it was given", async ({ rig }) => {
+  rule("text with any characters is stored unchanged", async ({ rig }) => {
     const id = await rig.running([2]);
     const lease = await rig.leaseOne();
     const odd = "naïve 🚚 \u0000 \" ' ; -- \u2028 </script> %s";
@@ -322,7 +319,7 @@ export function describeReporting(rule: Rule): void {
     expect(await rig.results(id)).toMatchObject([{ key: odd, value: JSON.stringify(odd) }]);
   });
 
-  rule("an item without a key has none in its result and its dead letter", async ({ rig }) => {
+  rule("the result and the dead letter of an item without a key have no key", async ({ rig }) => {
     const id = await rig.running([2]);
     const report = say(await rig.leaseOne(), { succeeded: [0], failed: [1], results: { 0: "0" } });
     const bare = <T>(one: T): T => ({ ...one, key: null });

@@ -1,4 +1,7 @@
-/** Retention: scratch data and evidence go at their own ages, and never what is unfinished or owed. */
+/**
+ * Retention: scratch data and evidence are pruned at their own ages, never when unfinished or
+ * unread.
+ */
 import { expect } from "vitest";
 import { NOTARY } from "../../src/core/events/reader-name.ts";
 import type { RetentionAges } from "../../src/core/batch/retention.ts";
@@ -10,7 +13,7 @@ async function prune(rig: Rig, policy: Partial<PrunePolicy>): Promise<PruneResul
   return rig.store.prune({ ...nothing, ...policy });
 }
 
-/** A batch that ended with a result and a dead letter that has a checkpoint and was edited. */
+/** An ended batch with a result and an edited dead letter that has a checkpoint. */
 async function end(rig: Rig, retention?: RetentionAges): Promise<string> {
   const settings = { ...steps({}), ...(retention && { retention }) };
   const id = await rig.running([3], { settings });
@@ -30,11 +33,11 @@ async function end(rig: Rig, retention?: RetentionAges): Promise<string> {
   return id;
 }
 
-/** An age that every ended batch has, also one that ended in this millisecond. */
+/** An age that every ended batch has, even one that ended in this millisecond. */
 const ANY_AGE_MS = -1;
 
 export function describeRetention(rule: Rule): void {
-  rule("scratch data goes, and the evidence stays", async ({ rig }) => {
+  rule("a prune of scratch data keeps the evidence", async ({ rig }) => {
     const id = await end(rig);
     const before = await rig.observe(id);
     expect(await prune(rig, { scratchAgeMs: ANY_AGE_MS })).toEqual({
@@ -60,7 +63,7 @@ export function describeRetention(rule: Rule): void {
     expect(letters).toHaveLength(2);
   });
 
-  rule("a batch without its scratch data is neither redriven nor edited", async ({ rig }) => {
+  rule("a batch without its scratch data cannot be redriven or edited", async ({ rig }) => {
     const id = await end(rig);
     await prune(rig, { scratchAgeMs: ANY_AGE_MS });
     const before = await rig.observe(id);
@@ -76,34 +79,37 @@ export function describeRetention(rule: Rule): void {
     expect(await prune(rig, { scratchAgeMs: ANY_AGE_MS })).toMatchObject({ scratched: 0 });
   });
 
-  rule("evidence goes with everything, and nobody else's", async ({ rig }) => {
-    const gone = await end(rig);
-    rig.clock.advance(1_000);
-    const kept = await end(rig);
-    const before = await rig.observe(kept);
-    expect(await prune(rig, { evidenceAgeMs: 0 })).toEqual({
-      scratched: 0,
-      removed: 1,
-      messages: 0,
-      owed: 0,
-      more: false,
-    });
-    expect(await rig.store.getBatch(gone)).toBeNull();
-    expect(await rig.store.recount(gone)).toBeNull();
-    expect(await rig.records(gone)).toEqual([]);
-    await expect(rig.letters(gone)).rejects.toMatchObject({ code: "UNKNOWN_BATCH" });
-    expect(await rig.observe(kept)).toEqual(before);
-    expect((await rig.store.listBatches({ limit: 9 })).map(({ id }) => id)).toEqual([kept]);
-  });
+  rule(
+    "a prune of evidence deletes all evidence of its batch and none of another batch",
+    async ({ rig }) => {
+      const gone = await end(rig);
+      rig.clock.advance(1_000);
+      const kept = await end(rig);
+      const before = await rig.observe(kept);
+      expect(await prune(rig, { evidenceAgeMs: 0 })).toEqual({
+        scratched: 0,
+        removed: 1,
+        messages: 0,
+        owed: 0,
+        more: false,
+      });
+      expect(await rig.store.getBatch(gone)).toBeNull();
+      expect(await rig.store.recount(gone)).toBeNull();
+      expect(await rig.records(gone)).toEqual([]);
+      await expect(rig.letters(gone)).rejects.toMatchObject({ code: "UNKNOWN_BATCH" });
+      expect(await rig.observe(kept)).toEqual(before);
+      expect((await rig.store.listBatches({ limit: 9 })).map(({ id }) => id)).toEqual([kept]);
+    },
+  );
 
-  rule("evidence of a batch whose scratch data is gone goes as well", async ({ rig }) => {
+  rule("evidence of a batch whose scratch data was pruned is pruned as well", async ({ rig }) => {
     const id = await end(rig);
     await prune(rig, { scratchAgeMs: ANY_AGE_MS });
     expect(await prune(rig, { evidenceAgeMs: ANY_AGE_MS })).toMatchObject({ removed: 1 });
     expect(await rig.store.getBatch(id)).toBeNull();
   });
 
-  rule("a batch that is old enough to go is not also counted as scratched", async ({ rig }) => {
+  rule("a batch whose evidence is pruned is not also counted as scratch", async ({ rig }) => {
     await end(rig);
     rig.clock.advance(1_000);
     await end(rig);
@@ -115,7 +121,7 @@ export function describeRetention(rule: Rule): void {
     expect(await prune(rig, policy)).toMatchObject({ scratched: 1, removed: 1 });
   });
 
-  rule("what ended at the very limit stays", async ({ rig }) => {
+  rule("a batch that ended exactly at the age limit is kept", async ({ rig }) => {
     await end(rig);
     expect(await prune(rig, { scratchAgeMs: 0, evidenceAgeMs: 0 })).toMatchObject({
       scratched: 0,
@@ -123,7 +129,7 @@ export function describeRetention(rule: Rule): void {
     });
   });
 
-  rule("what has not ended is never touched", async ({ rig }) => {
+  rule("a batch that has not ended is never pruned", async ({ rig }) => {
     const reopened = await end(rig);
     await rig.redrive(reopened);
     const ids = [
@@ -161,7 +167,7 @@ export function describeRetention(rule: Rule): void {
     expect(await rig.store.readManifests(id, 0, 0, 9)).toHaveLength(1);
   });
 
-  rule("evidence that a reader of the records is owed is kept until it has it", async ({ rig }) => {
+  rule("evidence is kept until every reader of the records has read it", async ({ rig }) => {
     const told = await end(rig);
     const upTo = (await rig.records(told)).at(-1)!.position;
     const untold = await end(rig);
@@ -178,7 +184,7 @@ export function describeRetention(rule: Rule): void {
     expect(await prune(rig, policy)).toMatchObject({ removed: 1, owed: 0 });
   });
 
-  rule("scratch data is nobody's due: it goes all the same", async ({ rig }) => {
+  rule("scratch data is pruned even if readers of the records are behind", async ({ rig }) => {
     await end(rig);
     await rig.store.savePosition("slow", 1);
     expect(await prune(rig, { scratchAgeMs: ANY_AGE_MS })).toMatchObject({ scratched: 1, owed: 0 });
@@ -186,7 +192,7 @@ export function describeRetention(rule: Rule): void {
 
   describeOwnAges(rule);
 
-  rule("the notary is owed nothing: what it has not signed yet goes as well", async ({ rig }) => {
+  rule("evidence is pruned even if it is not signed yet", async ({ rig }) => {
     const id = await end(rig);
     const [first] = await rig.records(id);
     await rig.store.startReader(NOTARY, "beginning");
@@ -204,7 +210,7 @@ export function describeRetention(rule: Rule): void {
     expect(await rig.store.listUndelivered({ afterId: 0, limit: 9 })).toEqual([]);
   });
 
-  rule("many batches go in small steps, and all of them go", async ({ rig }) => {
+  rule("many batches are pruned in small steps, and all of them in the end", async ({ rig }) => {
     const ids = await Promise.all(Array.from({ length: 50 }, () => rig.running([])));
     for (const policy of [{ scratchAgeMs: ANY_AGE_MS }, { evidenceAgeMs: ANY_AGE_MS }]) {
       let count = 0;
@@ -219,7 +225,7 @@ export function describeRetention(rule: Rule): void {
   });
 
   rule(
-    "a batch of very many rows goes in several steps and cannot be redriven meanwhile",
+    "a batch with very many rows is pruned in several steps and cannot be redriven meanwhile",
     async ({ rig }) => {
       const id = await rig.running(Array.from({ length: 12_000 }, () => 1));
       for (let round = 0; round < 12; round++) {
@@ -241,7 +247,7 @@ export function describeRetention(rule: Rule): void {
           count += scratched + removed;
           if (!more) break;
           expect(await rig.redrive(id)).toMatchObject({ kind: "refused", why: "pruned" });
-          // What is left of its chain would look broken: either all of it is there, or nothing.
+          // A partial chain would look broken: the chain is there completely, or not at all.
           const [first] = await rig.store.readLedger(id, 0, 10);
           const isLeaving = policy.evidenceAgeMs !== undefined;
           expect(first?.seq).toBe(isLeaving ? undefined : 1);
@@ -252,7 +258,7 @@ export function describeRetention(rule: Rule): void {
     },
   );
 
-  rule("one batch alone can be pruned", async ({ rig }) => {
+  rule("one batch can be pruned alone", async ({ rig }) => {
     const [one, two] = [await end(rig), await end(rig)];
     const policy = { evidenceAgeMs: ANY_AGE_MS, batch: one };
     expect(await prune(rig, { ...policy, dryRun: true })).toMatchObject({ removed: 1 });
@@ -261,21 +267,24 @@ export function describeRetention(rule: Rule): void {
     expect(await rig.store.getBatch(two)).not.toBeNull();
   });
 
-  rule("a final content outlives the scratch data and goes with the evidence", async ({ rig }) => {
-    const id = await end(rig);
-    await rig.running([2, 2]);
-    const [one, two] = await rig.lease({ chunksMax: 2 });
-    const contents = [
-      { index: 0, content: `${id}/done` },
-      { index: 1, content: `${id}/free` },
-    ];
-    await prune(rig, { scratchAgeMs: ANY_AGE_MS });
-    expect(await rig.store.claimContents(one!, contents)).toEqual(["done", "claimed"]);
-    await prune(rig, { evidenceAgeMs: ANY_AGE_MS });
-    expect(await rig.store.claimContents(two!, contents)).toEqual(["claimed", "held"]);
-  });
+  rule(
+    "a final content claim outlives the scratch data and is pruned with the evidence",
+    async ({ rig }) => {
+      const id = await end(rig);
+      await rig.running([2, 2]);
+      const [one, two] = await rig.lease({ chunksMax: 2 });
+      const contents = [
+        { index: 0, content: `${id}/done` },
+        { index: 1, content: `${id}/free` },
+      ];
+      await prune(rig, { scratchAgeMs: ANY_AGE_MS });
+      expect(await rig.store.claimContents(one!, contents)).toEqual(["done", "claimed"]);
+      await prune(rig, { evidenceAgeMs: ANY_AGE_MS });
+      expect(await rig.store.claimContents(two!, contents)).toEqual(["claimed", "held"]);
+    },
+  );
 
-  rule("an id, a key and a lane whose batch is gone are as new", async ({ rig }) => {
+  rule("the id, the key and the lane of a pruned batch can be used again", async ({ rig }) => {
     const draft = rig.draft({ key: "monday", inputHash: "one", lane: "main" });
     await rig.store.submit(draft);
     await rig.slice(draft.id, [1]);
@@ -289,7 +298,7 @@ export function describeRetention(rule: Rule): void {
     expect((await rig.records(draft.id))[0]).toMatchObject({ seq: 1 });
   });
 
-  rule("positions of records are not given again when the last of them went", async ({ rig }) => {
+  rule("positions of pruned records are not used again", async ({ rig }) => {
     const id = await end(rig);
     const last = (await rig.records(id)).at(-1)!.position;
     await prune(rig, { evidenceAgeMs: ANY_AGE_MS });
@@ -298,9 +307,9 @@ export function describeRetention(rule: Rule): void {
   });
 }
 
-/** What a pipeline promised for its batches. */
+/** The ages that a pipeline declared for its batches. */
 function describeOwnAges(rule: Rule): void {
-  /** Which of the batches are there, and which of those have what a redrive needs. */
+  /** Which of the batches exist, and which of those still have their scratch data. */
   const look = async (rig: Rig, ids: readonly string[]): Promise<("whole" | "pruned" | "gone")[]> =>
     Promise.all(
       ids.map(async (id) => {
@@ -311,41 +320,38 @@ function describeOwnAges(rule: Rule): void {
         return batch.pruned ? "pruned" : "whole";
       }),
     );
-  /** Counts first, then does it. */
+  /** Does a dry run first. */
   const pruneAsTold = async (rig: Rig, policy: Partial<PrunePolicy>): Promise<PruneResult> => {
     const told = await prune(rig, { ...policy, dryRun: true });
     expect(await prune(rig, policy)).toEqual(told);
     return told;
   };
 
-  rule(
-    "a batch's own ages stand in place of those given, each of the two alone",
-    async ({ rig }) => {
-      const ids = [
-        await end(rig),
-        await end(rig, { keepMs: 2_000 }),
-        await end(rig, { keepMs: 300 }),
-        await end(rig, { keepEvidenceMs: 5_000 }),
-        await end(rig, { keepEvidenceMs: 300 }),
-        await end(rig, { keepMs: 300, keepEvidenceMs: 600 }),
-        await end(rig, { keepMs: 300, keepEvidenceMs: 0 }),
-      ];
-      const policy = { scratchAgeMs: 500, evidenceAgeMs: 1_000 };
-      rig.clock.advance(400);
-      expect(await pruneAsTold(rig, policy)).toMatchObject({ scratched: 3, removed: 1 });
-      const early = ["whole", "whole", "pruned", "whole", "gone", "pruned", "pruned"];
-      expect(await look(rig, ids)).toEqual(early);
-      rig.clock.advance(1_100);
-      expect(await pruneAsTold(rig, policy)).toMatchObject({ scratched: 1, removed: 3 });
-      const late = ["gone", "whole", "gone", "pruned", "gone", "gone", "pruned"];
-      expect(await look(rig, ids)).toEqual(late);
-      rig.clock.advance(10 ** 6);
-      expect(await pruneAsTold(rig, policy)).toMatchObject({ scratched: 0, removed: 2 });
-      expect(await look(rig, ids)).toEqual([...ids.slice(1).map(() => "gone"), "pruned"]);
-    },
-  );
+  rule("a batch's own ages replace the given ones, each separately", async ({ rig }) => {
+    const ids = [
+      await end(rig),
+      await end(rig, { keepMs: 2_000 }),
+      await end(rig, { keepMs: 300 }),
+      await end(rig, { keepEvidenceMs: 5_000 }),
+      await end(rig, { keepEvidenceMs: 300 }),
+      await end(rig, { keepMs: 300, keepEvidenceMs: 600 }),
+      await end(rig, { keepMs: 300, keepEvidenceMs: 0 }),
+    ];
+    const policy = { scratchAgeMs: 500, evidenceAgeMs: 1_000 };
+    rig.clock.advance(400);
+    expect(await pruneAsTold(rig, policy)).toMatchObject({ scratched: 3, removed: 1 });
+    const early = ["whole", "whole", "pruned", "whole", "gone", "pruned", "pruned"];
+    expect(await look(rig, ids)).toEqual(early);
+    rig.clock.advance(1_100);
+    expect(await pruneAsTold(rig, policy)).toMatchObject({ scratched: 1, removed: 3 });
+    const late = ["gone", "whole", "gone", "pruned", "gone", "gone", "pruned"];
+    expect(await look(rig, ids)).toEqual(late);
+    rig.clock.advance(10 ** 6);
+    expect(await pruneAsTold(rig, policy)).toMatchObject({ scratched: 0, removed: 2 });
+    expect(await look(rig, ids)).toEqual([...ids.slice(1).map(() => "gone"), "pruned"]);
+  });
 
-  rule("its own ages count also where nothing else is pruned", async ({ rig }) => {
+  rule("a batch's own ages apply even when nothing else is pruned", async ({ rig }) => {
     const ids = [
       await end(rig),
       await end(rig, { keepMs: 300 }),
@@ -356,7 +362,7 @@ function describeOwnAges(rule: Rule): void {
     expect(await look(rig, ids)).toEqual(["whole", "pruned", "gone"]);
   });
 
-  rule("what ended at the very limit of its own ages stays", async ({ rig }) => {
+  rule("a batch that ended exactly at its own age limit is kept", async ({ rig }) => {
     const ids = [await end(rig, { keepMs: 400 }), await end(rig, { keepEvidenceMs: 400 })];
     rig.clock.advance(400);
     expect(await pruneAsTold(rig, {})).toMatchObject({ scratched: 0, removed: 0 });
@@ -365,7 +371,7 @@ function describeOwnAges(rule: Rule): void {
     expect(await look(rig, ids)).toEqual(["pruned", "gone"]);
   });
 
-  rule("a batch that is named goes by the ages that are given, not by its own", async ({ rig }) => {
+  rule("a prune of one named batch uses the given ages, not the batch's own", async ({ rig }) => {
     const long = { keepMs: 10 ** 9, keepEvidenceMs: 0 };
     const [one, two] = [await end(rig, long), await end(rig, { keepMs: 1, keepEvidenceMs: 1 })];
     rig.clock.advance(400);
@@ -380,7 +386,7 @@ function describeOwnAges(rule: Rule): void {
     expect(await look(rig, [one, two])).toEqual(["gone", "whole"]);
   });
 
-  rule("what is owed or unfinished stays, whatever ages it has", async ({ rig }) => {
+  rule("unread evidence and unfinished batches are kept at any age", async ({ rig }) => {
     const ages = { keepMs: 1, keepEvidenceMs: 1 };
     const owed = await end(rig, ages);
     const settings = { ...steps({}), retention: ages };
@@ -391,7 +397,7 @@ function describeOwnAges(rule: Rule): void {
     expect(await look(rig, [owed, running])).toEqual(["whole", "whole"]);
   });
 
-  rule("many batches with ages of their own go in small steps", async ({ rig }) => {
+  rule("many batches with their own ages are pruned in small steps", async ({ rig }) => {
     const settings = { ...steps({}), retention: { keepMs: 10, keepEvidenceMs: 1_000 } };
     const ids = Array.from({ length: 50 }, () => rig.running([], { settings }));
     await Promise.all(ids);

@@ -1,6 +1,6 @@
 /**
- * What every rule of the store contract starts from: a fresh store, a clock that the rule moves, and
- * short words for the common acts, so that a test shows only what it is about.
+ * What every rule of the store contract starts from: a fresh store, a clock that the rule moves,
+ * and short words for the common acts, so that a test shows only its own subject.
  */
 import { test, type TestAPI } from "vitest";
 import type { RecordType } from "../../src/core/batch/batch.ts";
@@ -45,10 +45,10 @@ import { allOf, manifests, type Said, say } from "./said.ts";
 
 export { allOf, FIRST_DRIVE, manifests, type Said, say, wordsOf } from "./said.ts";
 
-/** Opens a fresh, empty store on the given clock; `dispose` closes and removes it. */
+/** Opens a fresh, empty store on the given clock; `dispose` closes and deletes it. */
 export type OpenStore = (clock: ManualClock) => Promise<{
   readonly store: Store;
-  /** A user's tables beside the store's own, where it has SQL. */
+  /** A user's tables beside the store's own, if the store has SQL. */
   readonly openSql?: () => Promise<UserSql>;
   readonly dispose: () => Promise<void>;
 }>;
@@ -56,7 +56,7 @@ export type OpenStore = (clock: ManualClock) => Promise<{
 export const LEASE_MS = 15_000;
 export const SEAL_WITHIN_MS = 60_000;
 
-/** Whoever acts by hand. */
+/** An operator who acts by hand. */
 export const ME = { by: "me", why: null } as const;
 
 export const SWEEP_POLICY: SweepPolicy = {
@@ -66,7 +66,7 @@ export const SWEEP_POLICY: SweepPolicy = {
   staleMs: 6 * 3_600_000,
 };
 
-/** One step without any ado: what fails stays failed. */
+/** One step with the simplest settings: failed items stay failed. */
 export const STEP: StepSettings = {
   name: "import",
   chunkSize: 100,
@@ -76,7 +76,7 @@ export const STEP: StepSettings = {
   canary: null,
 };
 
-/** The settings of a batch of these steps, each as `STEP` but for what is said. */
+/** The settings of a batch with these steps. Each step is `STEP` with the given changes. */
 export function steps(...changes: readonly Partial<StepSettings>[]): Submission["settings"] {
   return { strict: false, steps: changes.map((change) => ({ ...STEP, ...change })) };
 }
@@ -85,7 +85,7 @@ export class Rig<C extends Clock = ManualClock> {
   readonly store: Store;
   readonly clock: C;
   readonly worker: number;
-  /** Null where the store has no SQL. */
+  /** Null if the store has no SQL. */
   readonly openSql: (() => Promise<UserSql>) | null;
   #submitted = 0;
   #parts = 0;
@@ -97,7 +97,7 @@ export class Rig<C extends Clock = ManualClock> {
     this.openSql = openSql;
   }
 
-  /** A submission that differs from every other one in its id, its input and its lane. */
+  /** A submission with its own id, input and lane. */
   draft(changes: Partial<Submission> = {}): Submission {
     const n = ++this.#submitted;
     return {
@@ -121,14 +121,14 @@ export class Rig<C extends Clock = ManualClock> {
     return (await this.store.submit(this.draft(changes))).batch;
   }
 
-  /** A batch that is being sliced and has no chunk yet; answers its id. */
+  /** A batch that is being sliced and has no chunk yet. Returns its id. */
   async slicing(changes: Partial<Submission> = {}): Promise<string> {
     const { id } = await this.submit(changes);
     await this.store.startSlicing(id, false);
     return id;
   }
 
-  /** A batch of chunks of these sizes, ready to be worked on; answers its id. */
+  /** A batch of chunks of these sizes, ready to be leased. Returns its id. */
   async running(sizes: readonly number[], changes: Partial<Submission> = {}): Promise<string> {
     const id = await this.slicing(changes);
     if (sizes.length > 0) await this.plan(id, manifests(...sizes));
@@ -141,7 +141,7 @@ export class Rig<C extends Clock = ManualClock> {
     return this.store.finishSlicing(id, chunks, (await this.get(id)).sliceFence);
   }
 
-  /** Appends chunks after what is there, or as `changes` says. */
+  /** Appends chunks after the existing ones, or as `changes` says. */
   async plan(
     batch: string,
     chunks: readonly PlannedChunk[],
@@ -184,7 +184,7 @@ export class Rig<C extends Clock = ManualClock> {
     return lease;
   }
 
-  /** Answers which leases are lost. */
+  /** Returns the lost leases. */
   async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly LeaseRef[]> {
     return (await this.store.renew(this.worker, leases, leaseMs)).lost;
   }
@@ -194,12 +194,12 @@ export class Rig<C extends Clock = ManualClock> {
     return reports[0] ?? "lost";
   }
 
-  /** Everything in the chunk succeeded. */
+  /** All items of the chunk succeeded. */
   async settle(lease: LeasedChunk): Promise<WorkResult["reports"][number]> {
     return this.report(lease, { succeeded: allOf(lease) });
   }
 
-  /** Lets a lease run out and sweeps it up: its worker is taken for dead. */
+  /** Lets a lease expire and sweeps: its worker is presumed dead. */
   async lose(this: Rig, ms = LEASE_MS): Promise<void> {
     this.clock.advance(ms);
     await this.sweep();
@@ -209,7 +209,7 @@ export class Rig<C extends Clock = ManualClock> {
     return this.store.sweep({ ...SWEEP_POLICY, ...changes });
   }
 
-  /** The worker lives and has this pipeline, as far as anybody asks. */
+  /** Registers a heartbeat of the worker for this pipeline. */
   async serve(pipeline = "import", version = "1", forMs = 10 ** 9): Promise<void> {
     await this.store.beat(this.worker, [{ pipeline, version }], forMs);
   }
@@ -230,7 +230,7 @@ export class Rig<C extends Clock = ManualClock> {
     return this.store.resume({ scope, name }, ME);
   }
 
-  /** Everything, at once, unless it is said otherwise. */
+  /** All of them, at once, unless stated otherwise. */
   async redrive(batch: string, changes: Partial<RedriveRequest> = {}): Promise<RedriveResult> {
     const all = { filter: {}, ceiling: 10 ** 6, perSecond: null, withCancelled: false };
     return this.store.redrive(batch, { ...all, dryRun: false, ...ME, ...changes });
@@ -244,14 +244,17 @@ export class Rig<C extends Clock = ManualClock> {
     return this.store.discardDeadLetters(batch, { filter, ...ME });
   }
 
-  /** Slices the step that the batch is at, in chunks of these sizes. */
+  /** Slices the batch's current step into chunks of these sizes. */
   async slice(batch: string, sizes: readonly number[]): Promise<void> {
     await this.store.startSlicing(batch, false);
     if (sizes.length > 0) await this.plan(batch, manifests(...sizes));
     await this.finishSlicing(batch, (await this.get(batch)).chunks);
   }
 
-  /** Leases what is due of a batch and says the same of each chunk; answers how many there were. */
+  /**
+   * Leases the due chunks of a batch and makes the same report on each. Returns the number of
+   * chunks.
+   */
   async runAll(batch: string, said: (lease: LeasedChunk) => Said, step = 0): Promise<number> {
     const leased = await this.lease({ batch, step, chunksMax: 1_000, itemsMax: 10 ** 6 });
     for (const lease of leased) await this.report(lease, said(lease));
@@ -262,7 +265,7 @@ export class Rig<C extends Clock = ManualClock> {
     return (await this.get(batch)).state;
   }
 
-  /** What the records of a type say, in order. */
+  /** The data of the records of one type, in order. */
   async recorded(batch: string, type: RecordType): Promise<readonly Record<string, unknown>[]> {
     const records = (await this.records(batch)).filter((record) => record.type === type);
     return records.map(({ body }) => (JSON.parse(body) as { data: Record<string, unknown> }).data);
@@ -288,7 +291,7 @@ export class Rig<C extends Clock = ManualClock> {
     return (await this.records(batch)).map(({ type }) => type);
   }
 
-  /** Everything an observer can see of a batch, to show that an act changed nothing. */
+  /** Everything that can be read about a batch, to show that an act changed nothing. */
   async observe(batch: string): Promise<{ readonly batch: BatchSnapshot }> {
     const seen = {
       batch: await this.get(batch),
@@ -300,13 +303,13 @@ export class Rig<C extends Clock = ManualClock> {
     return seen;
   }
 
-  /** Of the first step, unless it is said otherwise. */
+  /** Of the first step, unless stated otherwise. */
   async results(batch: string, page: Partial<ResultPage> = {}): Promise<readonly StoredResult[]> {
     const all = { step: 0, afterItem: -1, limit: 100_000, sinceDrive: 1 };
     return this.store.readResults(batch, { ...all, ...page });
   }
 
-  /** Of the first step, unless it is said otherwise. */
+  /** Of the first step, unless stated otherwise. */
   async letters(batch: string, page: Partial<DeadLetterPage> = {}): Promise<readonly DeadLetter[]> {
     const all = { step: 0, afterItem: -1, limit: 100_000, filter: {} };
     return this.store.readDeadLetters(batch, { ...all, ...page });
@@ -315,7 +318,7 @@ export class Rig<C extends Clock = ManualClock> {
 
 export type Rule = TestAPI<{ readonly rig: Rig }>;
 
-/** `test`, with a fresh rig on a fresh store for each. */
+/** `test`, with a fresh store for each. */
 export function makeRule(open: OpenStore): Rule {
   return test.extend<{ rig: Rig }>({
     // oxlint-disable-next-line no-empty-pattern -- vitest reads the fixtures that are asked for here

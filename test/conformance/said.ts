@@ -6,48 +6,48 @@ import type { PlannedChunk } from "../../src/ports/store/conductor-store.ts";
 import type { LeasedChunk, Report } from "../../src/ports/store/worker-store.ts";
 import { toMap, toWords, type Word } from "../support/outcome-words.ts";
 
-/** What an item's history says of one that was never redriven and has no checkpoint. */
+/** The history of an item that was never redriven and has no checkpoint. */
 export const FIRST_DRIVE = { checkpoint: null, drive: 1 } as const;
 
-/** What a worker says of its chunk. Positions count from the start of the chunk. */
+/** A worker's report on its chunk. Positions count from the start of the chunk. */
 export interface Said {
   readonly limitWait?: Report["limitWait"];
   readonly succeeded?: readonly number[];
   readonly skipped?: readonly number[];
-  /** Gave up: a dead letter each. */
+  /** Items that gave up: a dead letter each. */
   readonly failed?: readonly number[];
-  /** Tried and waits: position to delay. */
+  /** Items that ran and wait for a retry: position to delay. */
   readonly retryInMs?: Readonly<Record<number, number>>;
-  /** Position to JSON text; the item is among `succeeded` as well. */
+  /** Position to JSON text. The item is among `succeeded` as well. */
   readonly results?: Readonly<Record<number, string>>;
   readonly starting?: readonly number[];
   readonly intent?: Report["intent"];
-  /** The map that the worker builds upon, if not the one that it was given with its lease. */
+  /** The map that the worker builds on, if it is not the map of its lease. */
   readonly upon?: Uint8Array;
   readonly attempts?: number;
-  /** Of what failed: a permanent `BAD_INPUT` unless it is said otherwise. */
+  /** For failed items: a permanent `BAD_INPUT` unless stated otherwise. */
   readonly errorClass?: ErrorClass;
   readonly code?: string;
-  /** Has nothing to do yet: position to delay. */
+  /** Deferred items: position to delay. */
   readonly deferInMs?: Readonly<Record<number, number>>;
-  /** Position to the name of the stage that it has passed; its data is the name in quotes. */
+  /** Position to the name of the last checkpoint. The data is the name in quotes. */
   readonly checkpoints?: Readonly<Record<number, string>>;
   /** Position to content. */
   readonly contents?: Readonly<Record<number, string>>;
-  /** Position to the topics that it emits to; the body is the topic and the message's number. */
+  /** Position to the topics of its messages. The body is the topic and the message's number. */
   readonly emits?: Readonly<Record<number, readonly string[]>>;
-  /** Position to what it wants done with its outcome. */
+  /** Position to the statements that are committed with its outcome. */
   readonly commits?: Readonly<Record<number, readonly ItemStatement[]>>;
-  /** When such an item is tried again; 0 unless it is said otherwise, null for never. */
+  /** The delay of the retry of such an item: 0 unless stated otherwise, null for no retry. */
   readonly commitRetryInMs?: number | null;
   readonly abandoned?: readonly number[];
-  /** What its handlers recorded, where the batch keeps a ledger of items. */
+  /** The blocks that its handlers recorded, if the batch keeps a ledger of items. */
   readonly blocks?: readonly LedgerBlock[];
-  /** Handler time under the lease so far. */
+  /** Handler time under the lease until now. */
   readonly busyMs?: number;
 }
 
-/** A report in the words of a test. Without an intent the rest is given back. */
+/** A report in the words of a test. Without an intent the unfinished items are given back. */
 export function say(lease: LeasedChunk, said: Said): Report {
   const { batch, step, chunk, fence } = lease;
   const words = toWords(said.upon ?? lease.outcomes, lease.end - lease.start);
@@ -118,7 +118,7 @@ function entriesOf<T>(byPosition: Readonly<Record<number, T>> = {}): [number, T]
   return Object.entries(byPosition).map(([position, one]) => [Number(position), one]);
 }
 
-/** Every position of a chunk. */
+/** All positions of a chunk. */
 export function allOf(lease: LeasedChunk): number[] {
   return Array.from({ length: lease.end - lease.start }, (_, position) => position);
 }
@@ -127,7 +127,7 @@ export function wordsOf(lease: LeasedChunk): Word[] {
   return toWords(lease.outcomes, lease.end - lease.start);
 }
 
-/** Chunks of these sizes, each with a manifest of its own. */
+/** Chunks of these sizes, each with its own manifest. */
 export function manifests(...sizes: readonly number[]): PlannedChunk[] {
   return sizes.map((items, chunk) => ({
     items,

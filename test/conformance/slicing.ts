@@ -1,9 +1,12 @@
-/** Slicing: chunks are rows before anything runs; no gap, no repeat, whoever plans and however often. */
+/**
+ * Slicing: chunks are rows before anything runs. No gap and no repeat, whichever slicer plans and
+ * however often.
+ */
 import { expect } from "vitest";
 import type { PlannedChunk } from "../../src/ports/store/conductor-store.ts";
 import { manifests, type Rule } from "./rig.ts";
 
-/** Chunks that say where their items are instead of holding them. */
+/** Chunks with the locations of their items instead of the items. */
 function located(...sizes: readonly number[]): PlannedChunk[] {
   return sizes.map((items, n) => ({ items, locator: `at-${n}`, manifest: null, keys: null }));
 }
@@ -19,7 +22,7 @@ function keyed(...chunks: readonly (readonly (string | null)[])[]): PlannedChunk
 }
 
 export function describeSlicing(rule: Rule): void {
-  rule("a batch has its turn, and starts, before it is sliced", async ({ rig }) => {
+  rule("a batch gets its turn and starts before it is sliced", async ({ rig }) => {
     const { id } = await rig.submit();
     const submittedAt = rig.clock.wallMs();
     rig.clock.advance(1_234);
@@ -30,7 +33,7 @@ export function describeSlicing(rule: Rule): void {
     });
   });
 
-  rule("starting to slice a second time changes nothing but the fence", async ({ rig }) => {
+  rule("a second start of slicing changes nothing but the fence", async ({ rig }) => {
     const id = await rig.slicing();
     await rig.plan(id, manifests(2), { cursor: "after 2" });
     const before = await rig.observe(id);
@@ -40,7 +43,7 @@ export function describeSlicing(rule: Rule): void {
     expect(await rig.observe(id)).toEqual({ ...before, batch });
   });
 
-  rule("chunks are adjacent half-open ranges, across parts", async ({ rig }) => {
+  rule("chunks are adjacent half-open ranges across parts", async ({ rig }) => {
     const id = await rig.slicing();
     expect(await rig.plan(id, manifests(3, 3))).toEqual({ kind: "planned", chunks: 2 });
     expect(await rig.plan(id, manifests(3, 1))).toEqual({ kind: "planned", chunks: 4 });
@@ -55,25 +58,22 @@ export function describeSlicing(rule: Rule): void {
     expect((await rig.get(id)).counts).toMatchObject({ planned: 10, pending: 10 });
   });
 
-  rule("slicing goes on after a crash where the last part left off", async ({ rig }) => {
+  rule("after a crash slicing continues where the last part ended", async ({ rig }) => {
     const id = await rig.slicing();
     await rig.plan(id, located(2, 2), { cursor: "byte 400" });
     const found = await rig.store.startSlicing(id, false);
     expect(found.batch).toMatchObject({ chunks: 2, sliceCursor: "byte 400" });
   });
 
-  rule(
-    "a chunk is leased with its locator, or with none when it has a manifest",
-    async ({ rig }) => {
-      const id = await rig.slicing();
-      await rig.plan(id, [...located(2), ...manifests(2)]);
-      await rig.finishSlicing(id, 2);
-      const leased = await rig.lease({ chunksMax: 2 });
-      expect(leased.map(({ locator }) => locator)).toEqual(["at-0", null]);
-    },
-  );
+  rule("a chunk is leased with its locator, or with none if it has a manifest", async ({ rig }) => {
+    const id = await rig.slicing();
+    await rig.plan(id, [...located(2), ...manifests(2)]);
+    await rig.finishSlicing(id, 2);
+    const leased = await rig.lease({ chunksMax: 2 });
+    expect(leased.map(({ locator }) => locator)).toEqual(["at-0", null]);
+  });
 
-  rule("nothing is planned into a batch that is not being sliced", async ({ rig }) => {
+  rule("chunks cannot be planned into a batch that is not being sliced", async ({ rig }) => {
     const { id } = await rig.submit();
     expect(await rig.plan(id, manifests(1))).toMatchObject({
       kind: "moved_on",
@@ -110,7 +110,7 @@ export function describeSlicing(rule: Rule): void {
   });
 
   rule(
-    "a repeated part is recognised after later parts and after the batch has ended",
+    "a repeated part is recognised after later parts and after the end of the batch",
     async ({ rig }) => {
       const id = await rig.slicing();
       const repeated = { part: "mine", afterChunks: 1 };
@@ -127,7 +127,7 @@ export function describeSlicing(rule: Rule): void {
     },
   );
 
-  rule("two planners: the slower one is told that the batch moved on", async ({ rig }) => {
+  rule("the slower of two planners learns that the batch has moved on", async ({ rig }) => {
     const id = await rig.slicing();
     await rig.plan(id, manifests(2), { part: "quick", afterChunks: 0, cursor: "2" });
     const slower = await rig.plan(id, manifests(2), { part: "slow", afterChunks: 0, cursor: "x" });
@@ -135,14 +135,14 @@ export function describeSlicing(rule: Rule): void {
     expect(await rig.get(id)).toMatchObject({ chunks: 1, sliceCursor: "2" });
   });
 
-  rule("a part that would leave a gap is told that the batch moved on", async ({ rig }) => {
+  rule("a part that would leave a gap is refused as moved on", async ({ rig }) => {
     const id = await rig.slicing();
     await rig.plan(id, manifests(2));
     const ahead = await rig.plan(id, manifests(2), { afterChunks: 5 });
     expect(ahead).toMatchObject({ kind: "moved_on", batch: { chunks: 1 } });
   });
 
-  rule("slicing finishes only with exactly the chunks that were planned", async ({ rig }) => {
+  rule("slicing finishes only with exactly the planned chunks", async ({ rig }) => {
     const id = await rig.slicing();
     await rig.plan(id, manifests(2, 2));
     for (const chunks of [0, 1, 3]) {
@@ -158,7 +158,7 @@ export function describeSlicing(rule: Rule): void {
   });
 
   rule(
-    "slicing finishes once: the second finisher is told that the batch moved on",
+    "slicing finishes once: the second slicer learns that the batch has moved on",
     async ({ rig }) => {
       const id = await rig.running([2]);
       const before = await rig.observe(id);
@@ -168,7 +168,7 @@ export function describeSlicing(rule: Rule): void {
     },
   );
 
-  rule("a slicer that was taken over can neither plan nor finish", async ({ rig }) => {
+  rule("a slicer that was replaced can neither plan nor finish", async ({ rig }) => {
     const id = await rig.slicing();
     const { sliceFence: fence } = await rig.get(id);
     await rig.plan(id, manifests(2));
@@ -181,7 +181,7 @@ export function describeSlicing(rule: Rule): void {
     expect((await rig.finishSlicing(id, 1)).kind).toBe("done");
   });
 
-  rule("slicing afresh drops the plan so far", async ({ rig }) => {
+  rule("slicing afresh deletes the earlier plan", async ({ rig }) => {
     const id = await rig.slicing();
     await rig.plan(id, manifests(5, 5), { cursor: "10" });
     const afresh = await rig.store.startSlicing(id, true);
@@ -195,13 +195,13 @@ export function describeSlicing(rule: Rule): void {
     expect(await rig.leaseOne()).toMatchObject({ chunk: 0, start: 0, end: 1 });
   });
 
-  rule("slicing afresh leaves a batch alone that already runs", async ({ rig }) => {
+  rule("slicing afresh does not change a running batch", async ({ rig }) => {
     const id = await rig.running([2]);
     expect((await rig.store.startSlicing(id, true)).kind).toBe("moved_on");
     expect(await rig.get(id)).toMatchObject({ state: "running", chunks: 1 });
   });
 
-  rule("a key that is twice in a part is refused, and names both items", async ({ rig }) => {
+  rule("a key that is twice in a part is refused with both items", async ({ rig }) => {
     const id = await rig.slicing();
     await rig.plan(id, manifests(3));
     expect(await rig.plan(id, keyed(["a", "b"], ["c", "b"]))).toEqual({
@@ -214,7 +214,7 @@ export function describeSlicing(rule: Rule): void {
   });
 
   rule(
-    "a key that is in an earlier part is refused, and nothing of the part stays",
+    "a key from an earlier part is refused, and nothing of the new part is kept",
     async ({ rig }) => {
       const id = await rig.slicing();
       await rig.plan(id, keyed(["a", "b"]));
@@ -228,7 +228,7 @@ export function describeSlicing(rule: Rule): void {
     },
   );
 
-  rule("items without a key are nobody's duplicates", async ({ rig }) => {
+  rule("items without a key are never duplicates", async ({ rig }) => {
     const id = await rig.slicing();
     expect(await rig.plan(id, keyed([null, "a", null], [null]))).toMatchObject({ kind: "planned" });
     expect(await rig.plan(id, keyed([null, "a"]))).toEqual({
@@ -239,21 +239,21 @@ export function describeSlicing(rule: Rule): void {
     });
   });
 
-  rule("a repeated part does not collide with its own keys", async ({ rig }) => {
+  rule("a repeated part does not conflict with its own keys", async ({ rig }) => {
     const id = await rig.slicing();
     const repeated = { part: "mine", afterChunks: 0 };
     await rig.plan(id, keyed(["a", "b"]), repeated);
     expect(await rig.plan(id, keyed(["a", "b"]), repeated)).toMatchObject({ kind: "planned" });
   });
 
-  rule("slicing afresh frees the keys", async ({ rig }) => {
+  rule("slicing afresh frees the keys of the earlier plan", async ({ rig }) => {
     const id = await rig.slicing();
     await rig.plan(id, keyed(["a", "b"]));
     await rig.store.startSlicing(id, true);
     expect(await rig.plan(id, keyed(["b", "a"]))).toEqual({ kind: "planned", chunks: 1 });
   });
 
-  rule("keys are unique in their batch, not across batches", async ({ rig }) => {
+  rule("keys are unique within a batch, not across batches", async ({ rig }) => {
     const [one, two] = [await rig.slicing(), await rig.slicing()];
     await rig.plan(one, keyed(["a"]));
     expect(await rig.plan(two, keyed(["a"]))).toMatchObject({ kind: "planned" });
@@ -267,7 +267,7 @@ export function describeSlicing(rule: Rule): void {
     expect(await rig.plan(id, keyed(["b"]))).toMatchObject({ kind: "planned" });
   });
 
-  rule("a batch that is not open is sealed by the end of its slicing", async ({ rig }) => {
+  rule("the end of slicing seals a batch that is not open", async ({ rig }) => {
     const id = await rig.running([2]);
     expect(await rig.get(id)).toMatchObject({ open: false, sealed: true });
     expect(await rig.plan(id, manifests(1))).toMatchObject({
@@ -277,7 +277,7 @@ export function describeSlicing(rule: Rule): void {
   });
 
   rule(
-    "an open batch that runs takes more chunks, and they can be leased at once",
+    "a running open batch takes more chunks, and they can be leased at once",
     async ({ rig }) => {
       const id = await rig.running([], { open: true });
       expect(await rig.get(id)).toMatchObject({ state: "running", sealed: false, chunks: 0 });

@@ -1,4 +1,6 @@
-/** What a SQLite store's file holds: consistent at every instant, and guarded by its own checks. */
+/**
+ * The content of a SQLite store's file: consistent at every instant, and guarded by constraints.
+ */
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { BATCH_STATES } from "../../src/core/batch/batch.ts";
@@ -10,7 +12,7 @@ import { manifests, Rig, say } from "./rig.ts";
 import { makeFolder, makeRig, openRaw, openStore, refusal } from "./sqlite-rig.ts";
 
 describe("a backup", () => {
-  test("that is made while others write opens and recounts equal", async () => {
+  test("opens and recounts equal when it was made during writes", async () => {
     const rig = await makeRig();
     const id = await rig.running(Array.from({ length: 300 }, () => 20));
     const copy = join(rig.path, "..", "copy.db");
@@ -19,7 +21,7 @@ describe("a backup", () => {
       const lease = await rig.leaseOne();
       await rig.report(lease, { succeeded: [1, 2], failed: [0], intent: "keep" });
       await rig.settle(lease);
-      // The copy is made beside this loop: it gets its turns.
+      // The backup runs beside this loop and gets its turns.
       await rig.clock.turn();
     }
     await backup;
@@ -33,13 +35,13 @@ describe("a backup", () => {
     });
   });
 
-  test("of a store that has no file is refused, rather than made of nothing", async () => {
+  test("is refused for a store that has no file", async () => {
     const store = await openStore(":memory:", new ManualClock());
     const copy = join(await makeFolder(), "copy.db");
     await expect(store.backup(copy)).rejects.toEqual(refusal("NO_BACKUP"));
   });
 
-  test("to a place that cannot be written says so, and the store goes on", async () => {
+  test("reports a place that cannot be written, and the store stays usable", async () => {
     const rig = await makeRig();
     await expect(rig.store.backup(join(rig.path, "copy.db"))).rejects.toEqual(
       refusal("STORE_UNREACHABLE"),
@@ -49,7 +51,7 @@ describe("a backup", () => {
 });
 
 describe("the file itself", () => {
-  test("a call that fails half-way leaves nothing behind, and the store goes on", async () => {
+  test("keeps nothing of a call that fails half-way, and the store stays usable", async () => {
     const rig = await makeRig();
     const id = await rig.running([1, 5]);
     const [good, bad] = await rig.lease({ chunksMax: 2 });
@@ -61,7 +63,7 @@ describe("the file itself", () => {
     expect(await rig.settle(good!)).toBe("settled");
   });
 
-  test("refuses counters that do not add up, done by hand", async () => {
+  test("refuses counters that do not add up when they are written by hand", async () => {
     const rig = await makeRig();
     await rig.running([4]);
     const raw = openRaw(rig.path);
@@ -78,7 +80,7 @@ describe("the file itself", () => {
     expect(() => raw.exec("UPDATE chunk SET state = 'gone'")).toThrow(/CHECK/);
   });
 
-  test("its lists of states, modes, policies and classes are those of core", async () => {
+  test("allows exactly the states, modes, policies and classes of core", async () => {
     const raw = openRaw((await makeRig()).path);
     const schema = raw.prepare("SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?");
     const listOf = (table: string, column: string): string[] => {
@@ -94,7 +96,7 @@ describe("the file itself", () => {
     expect(listOf("item", "error_class")).toEqual([...ERROR_CLASSES]);
   });
 
-  test("refuses a second holder of a lane, done by hand", async () => {
+  test("refuses a second holder of a lane when it is written by hand", async () => {
     const rig = await makeRig();
     await rig.running([1], { lane: "main" });
     await rig.running([1], { lane: "main" });
@@ -102,7 +104,7 @@ describe("the file itself", () => {
     expect(() => raw.exec("UPDATE batch SET active = 1")).toThrow(/UNIQUE/);
   });
 
-  test("a step that forgot what it has to lease is offered again by the watch", async () => {
+  test("offers a step again by the watch when its lease position was lost", async () => {
     const rig = await makeRig();
     const id = await rig.running([1, 1]);
     await rig.report(await rig.leaseOne(), {});
@@ -117,7 +119,7 @@ describe("the file itself", () => {
     expect(await rig.state(id)).toBe("running");
   });
 
-  test("slicing afresh leaves no row of the old plan behind", async () => {
+  test("keeps no row of the old plan when a batch is sliced afresh", async () => {
     const rig = await makeRig();
     const id = await rig.slicing();
     await rig.plan(id, manifests(2, 2));

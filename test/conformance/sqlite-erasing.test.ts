@@ -1,16 +1,18 @@
-/** What is erased leaves the file of a SQLite store and the log beside it, and not just its tables. */
+/** Erased data leaves not only the tables, but also the file of a SQLite store and its log. */
 import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { readChain } from "../support/ledger-reading.ts";
 import { ME, type Rig, steps } from "./rig.ts";
 import { makeRig, openRaw } from "./sqlite-rig.ts";
 
-/** Of one record, in characters: many to a page of the file, a few, and some pages each. */
+/**
+ * The size of one record in characters: many on a page of the file, a few, or several pages each.
+ */
 const SIZES = [20, 300, 2_000, 9_000, 30_000];
 const CHUNKS = 60;
 const LATER = "kept-";
 
-/** A person in each of two records of each chunk; rows of other batches come in between. */
+/** A person in each of two records of each chunk. Rows of other batches come in between. */
 async function recordPeople(rig: Rig): Promise<string[]> {
   const settings = { ...steps({}), ledger: { item: true as const } };
   const ids = [await rig.running(Array(CHUNKS).fill(2), { settings })];
@@ -26,7 +28,7 @@ async function recordPeople(rig: Rig): Promise<string[]> {
   return ids;
 }
 
-/** Takes the lines out that begin so; answers of how many records. */
+/** Removes the lines with this prefix. Returns the number of records. */
 async function erase({ store }: Rig, id: string, word: string): Promise<number> {
   const links = await readChain(store, id);
   const kept = links.flatMap(({ seq, block }) => {
@@ -38,26 +40,26 @@ async function erase({ store }: Rig, id: string, word: string): Promise<number> 
   return store.eraseDetails(id, kept, ME);
 }
 
-/** The numbers that stand behind a word, in the file or its log. */
+/** The numbers that follow a word, in the file or its log. */
 function findIn(path: string, word: string): Set<string> {
   const files = [path, `${path}-wal`].filter((file) => existsSync(file));
   const text = files.map((file) => readFileSync(file, "latin1")).join("");
   return new Set(Array.from(text.matchAll(new RegExp(`${word}(\\d+)-`, "g")), ([, n]) => n!));
 }
 
-test("what was erased is in neither the file nor its log, while the store is open", async () => {
+test("erased data is in neither the file nor its log, while the store is open", async () => {
   const rig = await makeRig();
   const ids = await recordPeople(rig);
   expect(findIn(rig.path, "person-").size).toBe(CHUNKS * 2);
   for (const id of ids) expect(await erase(rig, id, "person-")).toBe(CHUNKS);
   expect([...findIn(rig.path, "person-")]).toEqual([]);
   expect(findIn(rig.path, LATER).size).toBe(CHUNKS * 2);
-  // What the first erasing moved about has left nothing behind for the second to miss.
+  // The first erasing moved data within the file. The second must not leave any copy of it.
   for (const id of ids) expect(await erase(rig, id, LATER)).toBe(CHUNKS);
   expect([...findIn(rig.path, LATER)]).toEqual([]);
 });
 
-test("whoever reads holds up the log and not the erasing: it is empty at the latest at the end", async () => {
+test("an open reader delays only the emptying of the log, at most until it ends", async () => {
   const rig = await makeRig({ busyMs: 0 });
   const [id = ""] = await recordPeople(rig);
   const reader = openRaw(rig.path);

@@ -1,4 +1,7 @@
-/** What only a SQLite store promises of its file: whose it is, who may use it, and what it refuses. */
+/**
+ * What only a SQLite store promises about its file: the owner, the permissions, and what it
+ * refuses.
+ */
 import { chmodSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { chmod, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -27,7 +30,7 @@ describe("several connections on one file", () => {
     expect(await one.observe(id)).toEqual(await two.observe(id));
   });
 
-  test("the last settle ends the batch once, whichever connection it comes from", async () => {
+  test("end a batch once, whichever of them commits the last settle", async () => {
     const one = await makeRig();
     const two = new Rig(await openStore(one.path, one.clock), one.clock, one.worker);
     const id = await one.running([1, 1]);
@@ -40,7 +43,7 @@ describe("several connections on one file", () => {
     expect((await one.recordTypes(id)).filter((type) => type === "batch.ended")).toHaveLength(1);
   });
 
-  test("whoever watches is told of another connection's commit, and only of a commit", async () => {
+  test("notify a watcher of another connection's commit, and of nothing else", async () => {
     const one = await makeRig();
     const two = new Rig(await openStore(one.path, one.clock), one.clock, one.worker);
     let told = 0;
@@ -60,7 +63,7 @@ describe("several connections on one file", () => {
 });
 
 describe("a file that another process has locked", () => {
-  test("is waited for, and then refused with STORE_BUSY, which may be tried again", async () => {
+  test("is waited for and then refused with STORE_BUSY, which can be retried", async () => {
     const rig = await makeRig({ busyMs: 200 });
     const raw = openRaw(rig.path);
     raw.exec("BEGIN IMMEDIATE");
@@ -90,25 +93,25 @@ describe("a file that another process has locked", () => {
     expect(await submitted).toMatchObject({ state: "submitted" });
   });
 
-  test("can be read all the while", async () => {
+  test("can be read all the time", async () => {
     const rig = await makeRig({ busyMs: 200 });
     const id = await rig.running([1]);
-    // The first look at a new batch is noted; after it there is nothing to note for a while.
+    // The first look at a new batch writes a row; after it a look writes nothing for a while.
     await rig.sweep();
     openRaw(rig.path).exec("BEGIN IMMEDIATE");
     expect(await rig.get(id)).toMatchObject({ state: "running" });
-    expect(await rig.look({ pipeline: "nobody" })).toMatchObject({ leased: [] });
+    expect(await rig.look({ pipeline: "unknown" })).toMatchObject({ leased: [] });
     expect(await rig.sweep()).toEqual({ lostLeases: 0, tended: 0, ended: [] });
   });
 });
 
 describe("opening", () => {
-  test("makes the folders on the way", async () => {
+  test("creates missing folders", async () => {
     const path = join(await makeFolder(), "a", "b", "store.db");
     expect((await openStore(path, new ManualClock())).name).toBe(path);
   });
 
-  test("finds everything again that was committed", async () => {
+  test("a reopened store has everything that was committed", async () => {
     const rig = await makeRig();
     const id = await rig.running([3]);
     await rig.report(await rig.leaseOne(), { succeeded: [0], failed: [1], results: { 0: "0" } });
@@ -120,7 +123,7 @@ describe("opening", () => {
     expect((await again.get(id)).state).toBe("completed_with_errors");
   });
 
-  test("a store can be closed twice, and leaves no timer behind", async () => {
+  test("a store can be closed twice and leaves no timer running", async () => {
     const rig = await makeRig();
     rig.store.watch(() => undefined);
     await rig.store.close();
@@ -128,7 +131,7 @@ describe("opening", () => {
     expect(rig.clock.waiting).toBe(0);
   });
 
-  test("four connections that open a new file at once all find the same schema", async () => {
+  test("four connections that open a new file at once find the same schema", async () => {
     const path = join(await makeFolder(), "store.db");
     const clock = new ManualClock();
     const opening = Promise.all([1, 2, 3, 4].map(() => openStore(path, clock)));
@@ -140,7 +143,7 @@ describe("opening", () => {
     expect(await stores[0]!.listBatches({ limit: 9 })).toHaveLength(4);
   });
 
-  test("a file of a newer Sluice is refused and not touched", async () => {
+  test("a file of a newer Sluice is refused and not changed", async () => {
     const rig = await makeRig();
     await rig.store.close();
     const raw = openRaw(rig.path);
@@ -156,7 +159,7 @@ describe("opening", () => {
     { what: "with an application's number", sql: "PRAGMA application_id = 7" },
     { what: "with a version", sql: "PRAGMA user_version = 1" },
   ]) {
-    test(`another program's database ${what} is refused and not touched`, async () => {
+    test(`another program's database ${what} is refused and not changed`, async () => {
       const path = join(await makeFolder(), "foreign.db");
       const raw = openRaw(path);
       raw.exec(sql);
@@ -167,7 +170,7 @@ describe("opening", () => {
     });
   }
 
-  test("a file of something else is refused as STORE_CORRUPT and not touched", async () => {
+  test("a file of another kind is refused as STORE_CORRUPT and not changed", async () => {
     const path = join(await makeFolder(), "letters.txt");
     for (const text of ["short", "long ".repeat(5_000)]) {
       writeFileSync(path, text);
@@ -176,7 +179,7 @@ describe("opening", () => {
     }
   });
 
-  test("a store that was cut short or scribbled over is STORE_CORRUPT, whatever is asked of it", async () => {
+  test("every call on a truncated or overwritten store fails with STORE_CORRUPT", async () => {
     const rig = await makeRig();
     const id = await rig.running([1, 1]);
     await rig.store.close();
@@ -224,15 +227,15 @@ describe("opening", () => {
     });
   }
 
-  test("a disk without space is STORE_FULL, which may be tried again", async () => {
+  test("a full disk is STORE_FULL, which can be retried", async () => {
     const opened = openStore("/dev/full", new ManualClock());
     await expect(opened).rejects.toEqual(refusal("STORE_FULL"));
     await expect(opened).rejects.toMatchObject({ retryable: true });
   });
 
-  test("without the right to write: no new store, an old one can be read at best", async (context) => {
+  test("without permission to write, a new store is refused and an old one is read-only", async (context) => {
     if (process.geteuid?.() === 0) {
-      // Permissions do not bind root: this process becomes nobody for a while.
+      // Permissions do not apply to root: this process runs as the user `nobody` for a while.
       try {
         process.seteuid?.(NOBODY);
         process.seteuid?.(0);

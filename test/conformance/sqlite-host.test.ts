@@ -1,4 +1,4 @@
-/** A SQLite store lives on one host: what it knows of that host's boots and processes. */
+/** A SQLite store lives on one host: what it knows about that host's boots and processes. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ const STORE_PROCESS = fileURLToPath(new URL("../support/store-process.ts", impor
 
 const makePath = async (): Promise<string> => join(await makeFolder(), "store.db");
 
-/** A host on which exactly the named processes are gone. */
+/** A host on which exactly the named processes are dead. */
 function pretend(process: string, gone: readonly string[] = [], bootId = "boot-1"): Host {
   return { bootId, process, isGone: (other) => gone.includes(other) };
 }
@@ -38,7 +38,7 @@ function start(...args: readonly string[]): ChildProcess {
   return child;
 }
 
-/** Resolves when the process has said a word. */
+/** Resolves when the process has printed a word. */
 async function hear(child: ChildProcess, word: string): Promise<void> {
   let heard = "";
   for await (const piece of child.stdout ?? []) {
@@ -95,7 +95,7 @@ describe("after a reboot", () => {
 describe("slots of capped scopes", () => {
   const settings = { ...steps({}), caps: { batch: 2 } };
 
-  test("of a process that is gone are free with the next sweep", async () => {
+  test("of a dead process are free after the next sweep", async () => {
     const path = await makePath();
     const clock = new ManualClock();
     const gone: string[] = [];
@@ -124,7 +124,7 @@ describe("slots of capped scopes", () => {
 });
 
 describe("a process that is gone", () => {
-  test("has its leases swept at once, a living one has not", async () => {
+  test("has its leases swept at once, unlike a living one", async () => {
     const path = await makePath();
     const clock = new ManualClock();
     const dead = await openRig(path, clock, pretend("dead"));
@@ -133,7 +133,7 @@ describe("a process that is gone", () => {
     const lost = await dead.lease({ chunksMax: 2 });
     const held = await living.leaseOne();
     const witness = await openRig(path, clock, pretend("witness", ["dead"]));
-    // Nobody is spared who is known to be dead.
+    // The outage grace does not apply to a worker that is known to be dead.
     const swept = await witness.sweep({ graceMs: Number.POSITIVE_INFINITY });
     expect(swept).toEqual({ lostLeases: 2, tended: 0, ended: [] });
     expect(await dead.settle(lost[0]!)).toBe("lost");
@@ -145,7 +145,7 @@ describe("a process that is gone", () => {
     ]);
   });
 
-  test("has its claims taken over at once, a living one has not", async () => {
+  test("has its claims taken over at once, unlike a living one", async () => {
     const path = await makePath();
     const clock = new ManualClock();
     const dead = await openRig(path, clock, pretend("dead"));
@@ -157,7 +157,7 @@ describe("a process that is gone", () => {
     expect(await witness.store.claim("relay", witness.worker, LEASE_MS)).toBe(false);
   });
 
-  test("is forgotten once it holds nothing, and its number is never given again", async () => {
+  test("is forgotten when it holds nothing, and its number is never used again", async () => {
     const path = await makePath();
     const clock = new ManualClock();
     const dead = await openRig(path, clock, pretend("dead"));
@@ -175,7 +175,7 @@ describe("a process that is gone", () => {
     expect(await holder.settle(lease)).toBe("lost");
   });
 
-  test("leases of a worker that never registered are left to run out", async () => {
+  test("leases of an unregistered worker expire normally", async () => {
     const rig = await openRig(await makePath(), new ManualClock(), pretend("one", ["one"]));
     await rig.running([1]);
     await rig.leaseOne({ worker: 999 });
@@ -186,7 +186,7 @@ describe("a process that is gone", () => {
 });
 
 describe("real processes", () => {
-  test("four that open a new file at once all get in, and none loses its batch", async () => {
+  test("four that open a new file at once all succeed, and none loses its batch", async () => {
     const path = await makePath();
     const names = ["one", "two", "three", "four"];
     const children = names.map((name) => start("submit", path, name));
@@ -199,8 +199,8 @@ describe("real processes", () => {
     expect(found.toSorted()).toEqual(names.toSorted());
   });
 
-  test("one that is killed in mid-work loses its lease at once, and nothing that it committed", async (context) => {
-    if (process.platform !== "linux") context.skip("only Linux tells which processes are gone");
+  test("one that is killed during work loses its lease at once and nothing that it committed", async (context) => {
+    if (process.platform !== "linux") context.skip("only on Linux can the store see which processes are dead");
     const path = await makePath();
     const rig = await openRig(path, systemClock);
     const id = await rig.running(Array.from({ length: 5_000 }, () => 20));

@@ -1,4 +1,4 @@
-/** A newer release brings an older one's file up to date: wholly or not at all, and once. */
+/** A newer release migrates an older file: completely or not at all, and once. */
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { Connection } from "../../src/adapters/sqlite/connection/connection.ts";
@@ -10,7 +10,7 @@ import type { ManualClock } from "../support/manual-clock.ts";
 import { makeMigrations } from "./migration-folder.ts";
 import { makeRig, openRaw, openStore, refusal } from "./sqlite-rig.ts";
 
-/** It would fail if it came twice, and changes rows that are there. */
+/** This migration fails if it runs twice, and it changes existing rows. */
 const LATER = "ALTER TABLE batch ADD COLUMN later TEXT; UPDATE batch SET later = id;";
 const THEN = "CREATE TABLE afterwards (one INTEGER) STRICT; INSERT INTO afterwards VALUES (1);";
 const BROKEN = "CREATE TABLE half (one INTEGER) STRICT; UPDATE no_such_table SET one = 1;";
@@ -18,7 +18,7 @@ const BROKEN = "CREATE TABLE half (one INTEGER) STRICT; UPDATE no_such_table SET
 interface OldFile {
   readonly path: string;
   readonly clock: ManualClock;
-  /** The batch that is in it. */
+  /** The batch in the old file. */
   readonly batch: string;
 }
 
@@ -51,7 +51,7 @@ function listTables(path: string): unknown[] {
   return rows.map(({ name }) => name);
 }
 
-test("a file gets the migrations that it lacks, in order, and keeps what it holds", async () => {
+test("a file gets its missing migrations in order and keeps its data", async () => {
   const old = await makeOld();
   expect(readVersion(old.path)).toBe(1);
   await migrate(await openConnection(old), await makeMigrations("sqlite", LATER, THEN));
@@ -67,7 +67,7 @@ test("a file gets the migrations that it lacks, in order, and keeps what it hold
   expect(raw.prepare("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
 });
 
-test("a file that is up to date is left as it is", async () => {
+test("a file that is up to date is not changed", async () => {
   const old = await makeOld();
   const folder = await makeMigrations("sqlite", LATER);
   const connection = await openConnection(old);
@@ -77,7 +77,7 @@ test("a file that is up to date is left as it is", async () => {
   expect(readVersion(old.path)).toBe(2);
 });
 
-test("a migration that fails leaves nothing of itself nor of those before it", async () => {
+test("a migration that fails rolls back, with all before it", async () => {
   const old = await makeOld();
   const before = listTables(old.path);
   const connection = await openConnection(old);
@@ -89,7 +89,7 @@ test("a migration that fails leaves nothing of itself nor of those before it", a
   expect(await again.getBatch(old.batch)).toMatchObject({ counts: { succeeded: 2, pending: 2 } });
 });
 
-test("several that open an old file at once migrate it once", async () => {
+test("several stores that open an old file at once migrate it once", async () => {
   const old = await makeOld();
   const folder = await makeMigrations("sqlite", LATER, THEN);
   const connections = await Promise.all([1, 2, 3, 4].map(() => openConnection(old)));
@@ -100,7 +100,7 @@ test("several that open an old file at once migrate it once", async () => {
   expect(listTables(old.path)).toContain("afterwards");
 });
 
-test("a release before it refuses the file, and does not touch it", async () => {
+test("an older release refuses the file and does not change it", async () => {
   const old = await makeOld();
   await migrate(await openConnection(old), await makeMigrations("sqlite", LATER));
   await expect(openStore(old.path, old.clock)).rejects.toEqual(refusal("STORE_TOO_NEW"));
@@ -110,7 +110,7 @@ test("a release before it refuses the file, and does not touch it", async () => 
 test.each([
   ["batch", BATCH_STATES],
   ["chunk", CHUNK_STATES],
-])("the states that the table %s admits are those of the code", async (table, states) => {
+])("the states that the table %s allows are those of the code", async (table, states) => {
   const rig = await makeRig();
   const raw = openRaw(rig.path);
   const admitted = readAdmitted(raw, table);

@@ -1,4 +1,4 @@
-/** A SQLite store on a file of its own, and the file as another program would see it. */
+/** A SQLite store on its own file, and that file as another program sees it. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { ManualClock } from "../support/manual-clock.ts";
 import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import { Rig } from "./rig.ts";
 
-/** A folder that is removed with everything in it when the test has finished. */
+/** A folder that is deleted with its content when the test has finished. */
 export async function makeFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "sluice-file-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
@@ -38,7 +38,7 @@ export async function makeRig(
   return Object.assign(new Rig(store, clock, worker), { path });
 }
 
-/** The file by the driver alone. */
+/** The file through the driver alone. */
 export function openRaw(path: string): DatabaseSync {
   const raw = new DatabaseSync(path, { timeout: 0 });
   onTestFinished(() => {
@@ -47,6 +47,6 @@ export function openRaw(path: string): DatabaseSync {
   return raw;
 }
 
-/** An error of the store with this code, and with a remedy. */
+/** An error of the store with this code and a hint. */
 export const refusal = (code: string): unknown =>
   expect.objectContaining({ name: "SluiceError", code, hint: expect.any(String) as string });

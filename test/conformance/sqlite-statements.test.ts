@@ -1,4 +1,4 @@
-/** What only SQLite can do to a transaction in which statements of users run. */
+/** What only SQLite can do to a transaction that runs users' statements. */
 import { expect, test } from "vitest";
 import type { ItemStatement } from "../../src/core/items/item-commit.ts";
 import { makeRig, openRaw } from "./sqlite-rig.ts";
@@ -8,7 +8,7 @@ const put = (key: string): ItemStatement => ({
   values: [key],
 });
 
-test("a constraint that ends the whole transaction fails its item and no other", async () => {
+test("a constraint that rolls back the whole transaction fails its item and no other", async () => {
   const rig = await makeRig();
   const raw = openRaw(rig.path);
   raw.exec("CREATE TABLE effect (key TEXT UNIQUE ON CONFLICT ROLLBACK)");
@@ -27,7 +27,7 @@ test("a constraint that ends the whole transaction fails its item and no other",
   expect((await rig.get(id)).counts).toMatchObject({ succeeded: 2, failed: 2 });
 });
 
-test("more different statements than are kept prepared do no harm", async () => {
+test("more different statements than the cache holds still run", async () => {
   const rig = await makeRig();
   const raw = openRaw(rig.path);
   raw.exec("CREATE TABLE effect (key TEXT)");
@@ -46,7 +46,7 @@ test("more different statements than are kept prepared do no harm", async () => 
   });
 });
 
-test("true and false are 1 and 0", async () => {
+test("true is stored as 1 and false as 0", async () => {
   const rig = await makeRig();
   const raw = openRaw(rig.path);
   raw.exec("CREATE TABLE effect (key)");

@@ -1,4 +1,4 @@
-/** What becomes of a step's failures: automatic passes, and the way of rescued items to later steps. */
+/** What happens to a step's failures: automatic passes, and how rescued items reach later steps. */
 import { expect } from "vitest";
 import { allOf, LEASE_MS, manifests, type Rig, type Rule, say, steps } from "./rig.ts";
 
@@ -6,7 +6,7 @@ const TWO = { settings: steps({ name: "one" }, { name: "two" }) };
 const CARRYING = { settings: steps({ name: "one" }, { name: "two", carries: true }) };
 const TRANSIENT = { errorClass: "transient", code: "ECONNRESET" } as const;
 
-/** Fails every item that is due with a transient error, and succeeds at nothing. */
+/** Fails every due item with a transient error. No item succeeds. */
 async function failAll(rig: Rig, id: string, step = 0): Promise<number> {
   return rig.runAll(id, (lease) => ({ failed: allOf(lease), ...TRANSIENT }), step);
 }
@@ -61,25 +61,22 @@ function describePasses(rule: Rule): void {
     });
   }
 
-  rule(
-    "a pass is begun by the commit of the step's last item, and due at once",
-    async ({ rig }) => {
-      const id = await rig.running([1, 1], { settings: steps({ maxRedrives: 1 }) });
-      const [one, two] = await rig.lease({ chunksMax: 2 });
-      await rig.report(one!, { failed: [0], ...TRANSIENT });
-      expect(await rig.recordTypes(id)).not.toContain("dead_letters.redriven");
-      expect(await rig.lease()).toEqual([]);
-      const answer = await rig.store.work([say(two!, { succeeded: [0] })], rig.request());
-      expect(answer).toMatchObject({
-        ended: [],
-        leased: [{ chunk: 0, fence: 2, final: true, guarded: false }],
-      });
-      await rig.settle(answer.leased[0]!);
-      expect(await rig.get(id)).toMatchObject({ state: "succeeded", drive: 2 });
-    },
-  );
+  rule("the commit of the step's last item begins a pass that is due at once", async ({ rig }) => {
+    const id = await rig.running([1, 1], { settings: steps({ maxRedrives: 1 }) });
+    const [one, two] = await rig.lease({ chunksMax: 2 });
+    await rig.report(one!, { failed: [0], ...TRANSIENT });
+    expect(await rig.recordTypes(id)).not.toContain("dead_letters.redriven");
+    expect(await rig.lease()).toEqual([]);
+    const answer = await rig.store.work([say(two!, { succeeded: [0] })], rig.request());
+    expect(answer).toMatchObject({
+      ended: [],
+      leased: [{ chunk: 0, fence: 2, final: true, guarded: false }],
+    });
+    await rig.settle(answer.leased[0]!);
+    expect(await rig.get(id)).toMatchObject({ state: "succeeded", drive: 2 });
+  });
 
-  rule("a pass leaves out what could not succeed by itself", async ({ rig }) => {
+  rule("a pass leaves out items that could not succeed without help", async ({ rig }) => {
     const id = await rig.running([6, 1], { settings: steps({ maxRedrives: 2 }) });
     const [lease, poison] = await rig.lease({ chunksMax: 2 });
     await rig.report(lease!, { failed: [0], intent: "keep" });
@@ -105,7 +102,7 @@ function describePasses(rule: Rule): void {
     });
   });
 
-  rule("an open batch has its pass when it is sealed, not before", async ({ rig }) => {
+  rule("an open batch has its pass when it is sealed, and not before", async ({ rig }) => {
     const id = await rig.running([1], { settings: steps({ maxRedrives: 1 }), open: true });
     await failAll(rig, id);
     expect(await rig.lease()).toEqual([]);
@@ -138,7 +135,7 @@ function describePasses(rule: Rule): void {
     ]);
   });
 
-  rule("a pass that is begun by a lost lease is as good as any", async ({ rig }) => {
+  rule("a pass begins after a lost lease like after a report", async ({ rig }) => {
     const id = await rig.running([2], { settings: steps({ maxRedrives: 1 }) });
     await rig.leaseOne();
     await rig.lose();
@@ -156,7 +153,7 @@ function describePasses(rule: Rule): void {
   });
 }
 
-/** A batch of two steps whose first lost an item; it has ended. */
+/** An ended batch of two steps. An item of the first step failed. */
 async function endWithLoss(rig: Rig, settings = CARRYING): Promise<string> {
   const id = await rig.running([2], settings);
   await rig.report(await rig.leaseOne(), { succeeded: [0], failed: [1], results: { 0: "10" } });
@@ -167,45 +164,50 @@ async function endWithLoss(rig: Rig, settings = CARRYING): Promise<string> {
 }
 
 function describeCarrying(rule: Rule): void {
-  rule("a rescued item goes on to a later step that carries results", async ({ rig }) => {
-    const id = await endWithLoss(rig);
-    expect(await rig.redrive(id)).toMatchObject({ batch: { step: 0, drive: 2 } });
-    await rig.report(await rig.leaseOne(), { succeeded: [1], results: { 1: "11" } });
-    expect(await rig.get(id)).toMatchObject({
-      state: "slicing",
-      step: 1,
-      chunks: 1,
-      sinceDrive: 2,
-    });
-    expect(await rig.results(id, { sinceDrive: 2 })).toMatchObject([{ item: 1, value: "11" }]);
-    expect(await rig.results(id)).toHaveLength(2);
-    await rig.slice(id, [1]);
-    expect(await rig.leaseOne({ step: 1 })).toMatchObject({ chunk: 1, start: 1, end: 2, fence: 1 });
-    expect((await rig.get(id)).steps).toMatchObject([
-      { counts: { planned: 2, succeeded: 2 } },
-      { counts: { planned: 2, succeeded: 1, pending: 1 }, chunks: 2 },
-    ]);
-  });
-
   rule(
-    "slicing a step again from the beginning keeps what earlier drives planned",
+    "an item that a pass rescued goes on to a later step that carries results",
     async ({ rig }) => {
       const id = await endWithLoss(rig);
-      await rig.redrive(id);
-      await rig.report(await rig.leaseOne(), { succeeded: [1] });
-      await rig.store.startSlicing(id, false);
-      await rig.plan(id, manifests(3));
-      expect((await rig.store.startSlicing(id, true)).batch).toMatchObject({
+      expect(await rig.redrive(id)).toMatchObject({ batch: { step: 0, drive: 2 } });
+      await rig.report(await rig.leaseOne(), { succeeded: [1], results: { 1: "11" } });
+      expect(await rig.get(id)).toMatchObject({
+        state: "slicing",
+        step: 1,
         chunks: 1,
-        counts: { planned: 3, succeeded: 3, pending: 0 },
+        sinceDrive: 2,
       });
+      expect(await rig.results(id, { sinceDrive: 2 })).toMatchObject([{ item: 1, value: "11" }]);
+      expect(await rig.results(id)).toHaveLength(2);
       await rig.slice(id, [1]);
-      await rig.settle(await rig.leaseOne({ step: 1 }));
-      expect(await rig.get(id)).toMatchObject({ state: "succeeded", counts: { planned: 4 } });
+      expect(await rig.leaseOne({ step: 1 })).toMatchObject({
+        chunk: 1,
+        start: 1,
+        end: 2,
+        fence: 1,
+      });
+      expect((await rig.get(id)).steps).toMatchObject([
+        { counts: { planned: 2, succeeded: 2 } },
+        { counts: { planned: 2, succeeded: 1, pending: 1 }, chunks: 2 },
+      ]);
     },
   );
 
-  rule("a later step with a source of its own is not run again", async ({ rig }) => {
+  rule("slicing a step afresh keeps the plan of earlier drives", async ({ rig }) => {
+    const id = await endWithLoss(rig);
+    await rig.redrive(id);
+    await rig.report(await rig.leaseOne(), { succeeded: [1] });
+    await rig.store.startSlicing(id, false);
+    await rig.plan(id, manifests(3));
+    expect((await rig.store.startSlicing(id, true)).batch).toMatchObject({
+      chunks: 1,
+      counts: { planned: 3, succeeded: 3, pending: 0 },
+    });
+    await rig.slice(id, [1]);
+    await rig.settle(await rig.leaseOne({ step: 1 }));
+    expect(await rig.get(id)).toMatchObject({ state: "succeeded", counts: { planned: 4 } });
+  });
+
+  rule("a redrive does not run a later step with its own source again", async ({ rig }) => {
     const id = await endWithLoss(rig, TWO);
     await rig.redrive(id);
     const last = await rig.store.work([say(await rig.leaseOne(), { succeeded: [1] })], null);
@@ -213,7 +215,7 @@ function describeCarrying(rule: Rule): void {
     expect(await rig.get(id)).toMatchObject({ state: "succeeded", counts: { planned: 3 } });
   });
 
-  rule("letters of two steps that are redriven together run step by step", async ({ rig }) => {
+  rule("dead letters of two steps that are redriven together run step by step", async ({ rig }) => {
     for (const settings of [TWO, CARRYING]) {
       const id = await rig.running([1], settings);
       await failAll(rig, id);
@@ -231,7 +233,7 @@ function describeCarrying(rule: Rule): void {
   });
 
   rule(
-    "a batch that was stopped while rescued items were planned is not revived",
+    "a batch that was stopped while its rescued items were planned cannot be revived",
     async ({ rig }) => {
       const id = await endWithLoss(rig);
       await rig.redrive(id);

@@ -1,4 +1,4 @@
-/** Steps: one after the other, each begun and ended by the commit that makes it due. */
+/** Steps run one after the other. The commit that makes a step due begins it. */
 import { expect } from "vitest";
 import type { PlannedChunk } from "../../src/ports/store/conductor-store.ts";
 import { manifests, type Rule, say, steps } from "./rig.ts";
@@ -34,7 +34,7 @@ export function describeSteps(rule: Rule): void {
     expect(await rig.store.listUnsliced("import", 9)).toMatchObject([{ id, step: 1 }]);
   });
 
-  rule("chunks are leased by the step that the batch is at", async ({ rig }) => {
+  rule("chunks are leased from the batch's current step", async ({ rig }) => {
     const id = await rig.running([1], TWO);
     expect(await rig.lease({ step: 1 })).toEqual([]);
     await rig.settle(await rig.leaseOne());
@@ -45,7 +45,7 @@ export function describeSteps(rule: Rule): void {
     expect(await rig.leaseOne({ step: 1 })).toMatchObject({ step: 1, chunk: 1, start: 2, end: 3 });
   });
 
-  rule("counts are those of all steps together, and a recount agrees", async ({ rig }) => {
+  rule("the counts add up all steps, and a recount agrees", async ({ rig }) => {
     const id = await rig.running([2], TWO);
     await rig.report(await rig.leaseOne(), { succeeded: [0], failed: [1] });
     await rig.slice(id, [3]);
@@ -65,7 +65,7 @@ export function describeSteps(rule: Rule): void {
     ]);
   });
 
-  rule("results, dead letters and items are found by step", async ({ rig }) => {
+  rule("results, dead letters and items are read by step", async ({ rig }) => {
     const id = await rig.running([2], TWO);
     await rig.report(await rig.leaseOne(), { succeeded: [0], failed: [1], results: { 0: "10" } });
     await rig.slice(id, [2]);
@@ -90,18 +90,21 @@ export function describeSteps(rule: Rule): void {
     expect(await rig.store.findItem(id, 2, 0)).toBeNull();
   });
 
-  rule("an empty step passes on to the next, and an empty last one ends", async ({ rig }) => {
-    const settings = steps({}, { name: "two" }, { name: "three" });
-    const id = await rig.running([], { settings });
-    expect(await rig.get(id)).toMatchObject({ state: "slicing", step: 1 });
-    await rig.slice(id, []);
-    expect(await rig.get(id)).toMatchObject({ state: "slicing", step: 2 });
-    await rig.slice(id, []);
-    expect(await rig.get(id)).toMatchObject({ state: "succeeded", step: 2 });
-    expect(await rig.recorded(id, "step.ended")).toHaveLength(3);
-  });
+  rule(
+    "an empty step leads to the next, and an empty last step ends the batch",
+    async ({ rig }) => {
+      const settings = steps({}, { name: "two" }, { name: "three" });
+      const id = await rig.running([], { settings });
+      expect(await rig.get(id)).toMatchObject({ state: "slicing", step: 1 });
+      await rig.slice(id, []);
+      expect(await rig.get(id)).toMatchObject({ state: "slicing", step: 2 });
+      await rig.slice(id, []);
+      expect(await rig.get(id)).toMatchObject({ state: "succeeded", step: 2 });
+      expect(await rig.recorded(id, "step.ended")).toHaveLength(3);
+    },
+  );
 
-  rule("a lane is held over all steps of a batch", async ({ rig }) => {
+  rule("a batch holds its lane over all its steps", async ({ rig }) => {
     const id = await rig.running([1], { ...TWO, lane: "main" });
     const next = await rig.running([1], { lane: "main" });
     await rig.settle(await rig.leaseOne());
@@ -111,7 +114,7 @@ export function describeSteps(rule: Rule): void {
     expect((await rig.get(next)).active).toBe(true);
   });
 
-  rule("only an open first step takes items; later ones are sliced whole", async ({ rig }) => {
+  rule("only an open first step takes items; later steps are sliced whole", async ({ rig }) => {
     const id = await rig.running([1], { ...TWO, open: true });
     await rig.settle(await rig.leaseOne());
     expect(await rig.get(id)).toMatchObject({ state: "running", step: 0 });
@@ -125,7 +128,7 @@ export function describeSteps(rule: Rule): void {
   });
 
   rule(
-    "slicing a later step is fenced, goes on and begins afresh like the first",
+    "slicing a later step is fenced, continues and starts afresh like the first",
     async ({ rig }) => {
       const id = await rig.running([2], TWO);
       await rig.settle(await rig.leaseOne());
@@ -155,7 +158,7 @@ export function describeSteps(rule: Rule): void {
   );
 
   for (const open of [false, true]) {
-    rule(`keys are unique in their step (${open ? "open" : "closed"} batch)`, async ({ rig }) => {
+    rule(`keys are unique within a step (${open ? "open" : "closed"} batch)`, async ({ rig }) => {
       const settings = steps({}, { name: "two" }, { name: "three" });
       const id = await rig.slicing({ settings, open });
       for (const step of [0, 1, 2]) {
@@ -175,14 +178,14 @@ export function describeSteps(rule: Rule): void {
     const { sliceFence } = (await rig.store.startSlicing(id, false)).batch;
     await rig.store.finishSlicing(id, 0, sliceFence);
     await rig.store.startSlicing(id, false);
-    // Its reply was lost, and it says once more what it said of the first step.
+    // Its reply was lost, and the slicer repeats its call for the first step.
     expect(await rig.store.finishSlicing(id, 0, sliceFence)).toMatchObject({
       kind: "moved_on",
       batch: { state: "slicing", step: 1 },
     });
   });
 
-  rule("a report on a step that is over is lost", async ({ rig }) => {
+  rule("a report on an earlier step is lost", async ({ rig }) => {
     const id = await rig.running([1], TWO);
     const lease = await rig.leaseOne();
     await rig.settle(lease);
@@ -192,7 +195,7 @@ export function describeSteps(rule: Rule): void {
     expect(await rig.observe(id)).toEqual(before);
   });
 
-  rule("an early end in a later step leaves the earlier ones as they were", async ({ rig }) => {
+  rule("an early end in a later step does not change the earlier steps", async ({ rig }) => {
     const id = await rig.running([2], TWO);
     await rig.settle(await rig.leaseOne());
     await rig.slice(id, [1, 1]);

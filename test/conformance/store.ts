@@ -1,6 +1,6 @@
 /**
- * The store contract as rules: every adapter passes the same ones, called from a test file of its
- * own. One topic a file; what only one adapter promises is tested beside it.
+ * The store contract as rules. Every adapter passes the same ones, called from its own test file.
+ * One topic a file. Rules that hold for one adapter only are tested beside it.
  */
 import { describe } from "vitest";
 import { makeRule, type OpenStore } from "./rig.ts";
@@ -54,20 +54,20 @@ export function describeStore(name: string, open: OpenStore): void {
     describe("planning inline", () => describePlanningInline(rule));
     describe("leasing", () => describeLeasing(rule));
     describe("leases of several chunks", () => describeLeaseRuns(rule));
-    describe("fair shares", () => describeFairShares(rule));
+    describe("fair shares between tenants", () => describeFairShares(rule));
     describe("caps", () => describeCaps(rule));
     describe("reporting", () => describeReporting(rule));
     describe("guarded runs", () => describeGuardedRuns(rule));
     describe("sweeping", () => describeSweeping(rule));
-    describe("claiming", () => describeClaiming(rule));
+    describe("claims on background tasks", () => describeClaiming(rule));
     describe("ending", () => describeEnding(rule));
     describe("records", () => describeRecords(rule));
     describe("the ledger of items", () => describeLedger(rule));
     describe("evidence", () => describeEvidence(rule));
     describe("deliveries", () => describeDeliveries(rule));
     describe("topics", () => describeTopics(rule));
-    describe("commits of items", () => describeItemCommits(rule));
-    describe("within a transaction of the caller's", () => describeWithin(rule));
+    describe("item commits", () => describeItemCommits(rule));
+    describe("submitting in the caller's transaction", () => describeWithin(rule));
     describe("lanes", () => describeLanes(rule));
     describe("moves in a lane", () => describeLaneMoves(rule));
     describe("pausing", () => describePausing(rule));
@@ -75,16 +75,16 @@ export function describeStore(name: string, open: OpenStore): void {
     describe("steps", () => describeSteps(rule));
     describe("passes over dead letters", () => describeStepPasses(rule));
     describe("redriving", () => describeRedriving(rule));
-    describe("reopening", () => describeReopening(rule));
+    describe("reopening a batch", () => describeReopening(rule));
     describe("dead letters", () => describeDeadLetters(rule));
     describe("failure budget", () => describeFailureBudget(rule));
     describe("checkpoints", () => describeCheckpoints(rule));
-    describe("contents", () => describeContents(rule));
+    describe("content claims", () => describeContents(rule));
     describe("deadlines", () => describeDeadlines(rule));
-    describe("watching", () => describeWatching(rule));
+    describe("the watch", () => describeWatching(rule));
     describe("waiting", () => describeWaiting(rule));
-    describe("limiting", () => describeLimiting(rule));
-    describe("the unsent", () => describeUnsent(rule));
+    describe("rates and paces", () => describeLimiting(rule));
+    describe("messages about unsent items", () => describeUnsent(rule));
     describe("retention", () => describeRetention(rule));
     describe("races with the ending", () => describeEndingRaces(rule));
     describe("races of conductors, lanes and sweeps", () => describeConductorRaces(rule));

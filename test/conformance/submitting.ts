@@ -1,4 +1,4 @@
-/** Submitting: the same request twice is the same batch, and never a second one by accident. */
+/** Submitting: the same request twice is the same batch, and never a second batch by accident. */
 import { expect } from "vitest";
 import { type Rule, steps } from "./rig.ts";
 
@@ -7,7 +7,7 @@ const NO_ITEMS = { planned: 0, succeeded: 0, skipped: 0, failed: 0, cancelled: 0
 const UNKNOWN = expect.objectContaining({ name: "SluiceError", code: "UNKNOWN_BATCH" });
 
 export function describeSubmitting(rule: Rule): void {
-  rule("a new batch says what was asked for, and has no item yet", async ({ rig }) => {
+  rule("a new batch has its given options and no items", async ({ rig }) => {
     const draft = rig.draft({
       key: "monday",
       lane: "case-7",
@@ -50,19 +50,16 @@ export function describeSubmitting(rule: Rule): void {
     });
   });
 
-  rule(
-    "a submit whose reply was lost can be repeated: the same id is the same batch",
-    async ({ rig }) => {
-      const draft = rig.draft();
-      const first = await rig.store.submit(draft);
-      rig.clock.advance(5_000);
-      expect(await rig.store.submit(draft)).toEqual({ kind: "existing", batch: first.batch });
-      expect(await rig.recordTypes(draft.id)).toEqual(["batch.submitted", "batch.started"]);
-    },
-  );
+  rule("a repeated submit with the same id returns the same batch", async ({ rig }) => {
+    const draft = rig.draft();
+    const first = await rig.store.submit(draft);
+    rig.clock.advance(5_000);
+    expect(await rig.store.submit(draft)).toEqual({ kind: "existing", batch: first.batch });
+    expect(await rig.recordTypes(draft.id)).toEqual(["batch.submitted", "batch.started"]);
+  });
 
   rule(
-    "the same key twice gives the same batch, whatever id the second one brings",
+    "the same key twice gives the same batch, whatever the id of the second submit",
     async ({ rig }) => {
       const first = await rig.submit({ key: "monday", inputHash: "same" });
       const again = await rig.store.submit(rig.draft({ key: "monday", inputHash: "same" }));
@@ -71,14 +68,14 @@ export function describeSubmitting(rule: Rule): void {
     },
   );
 
-  rule("the same key gives the same batch also when that one has ended", async ({ rig }) => {
+  rule("the same key gives the same batch even after its end", async ({ rig }) => {
     const id = await rig.running([], { key: "monday", inputHash: "same" });
     expect((await rig.get(id)).state).toBe("succeeded");
     const again = await rig.store.submit(rig.draft({ key: "monday", inputHash: "same" }));
     expect(again).toMatchObject({ kind: "existing", batch: { id, state: "succeeded" } });
   });
 
-  rule("the same key with another input is refused and names the batch", async ({ rig }) => {
+  rule("the same key with another input is refused with the name of the batch", async ({ rig }) => {
     const first = await rig.submit({ key: "monday", inputHash: "one" });
     const other = await rig.store.submit(rig.draft({ key: "monday", inputHash: "two" }));
     expect(other).toEqual({ kind: "key_taken", batch: first });
@@ -91,13 +88,13 @@ export function describeSubmitting(rule: Rule): void {
     expect((await rig.store.submit(other)).kind).toBe("created");
   });
 
-  rule("without a key and without resume the same input is a new batch", async ({ rig }) => {
+  rule("the same input without a key and without resume is a new batch", async ({ rig }) => {
     await rig.submit({ inputHash: "same" });
     const second = await rig.store.submit(rig.draft({ inputHash: "same" }));
     expect(second.kind).toBe("created");
   });
 
-  rule("resume takes up the newest unfinished batch of the same input", async ({ rig }) => {
+  rule("resume finds the newest unfinished batch of the same input", async ({ rig }) => {
     await rig.submit({ inputHash: "same", lane: "main" });
     const newest = await rig.running([3], { inputHash: "same", lane: "main" });
     const resumed = await rig.store.submit(
@@ -106,7 +103,7 @@ export function describeSubmitting(rule: Rule): void {
     expect(resumed).toMatchObject({ kind: "existing", batch: { id: newest, state: "ready" } });
   });
 
-  rule("resume takes up no batch that has ended", async ({ rig }) => {
+  rule("resume finds no ended batch", async ({ rig }) => {
     await rig.running([], { inputHash: "same", lane: "main" });
     const failed = await rig.submit({ inputHash: "same", lane: "main" });
     await rig.store.fail(failed.id, { code: "STOP", message: "stop" });
@@ -116,7 +113,7 @@ export function describeSubmitting(rule: Rule): void {
     expect(resumed.kind).toBe("created");
   });
 
-  rule("resume takes up no batch of another pipeline, lane, input or key", async ({ rig }) => {
+  rule("resume finds no batch of another pipeline, lane, input or key", async ({ rig }) => {
     await rig.submit({ inputHash: "same", lane: "main", pipeline: "export" });
     await rig.submit({ inputHash: "same", lane: "case-7" });
     await rig.submit({ inputHash: "other" });
@@ -143,7 +140,7 @@ export function describeSubmitting(rule: Rule): void {
     });
   });
 
-  rule("names of any letters come back as they were given", async ({ rig }) => {
+  rule("names with any characters are stored unchanged", async ({ rig }) => {
     const odd = "naïve 🚚 \u0000 \" ' ; -- \u2028 __proto__";
     const draft = rig.draft({ lane: odd, key: odd, pipeline: odd, version: odd });
     await rig.store.submit(draft);
@@ -156,35 +153,37 @@ export function describeSubmitting(rule: Rule): void {
     expect((await rig.store.submit({ ...draft, id: "another" })).kind).toBe("existing");
   });
 
-  rule("every act on a batch that does not exist says so", async ({ rig }) => {
+  rule("every act on an unknown batch is refused", async ({ rig }) => {
     const { store } = rig;
     const page = { step: 0, afterItem: -1, limit: 1 };
     const act = { by: "me", why: null };
     const reason = { code: "STOP", message: "stop" };
     const part = { step: 0, afterChunks: 0, chunks: [], cursor: null, fence: 0, part: "p" };
-    await expect(store.startSlicing("nobody", false)).rejects.toEqual(UNKNOWN);
-    await expect(store.plan({ batch: "nobody", ...part })).rejects.toEqual(UNKNOWN);
-    await expect(store.finishSlicing("nobody", 0, 0)).rejects.toEqual(UNKNOWN);
-    await expect(store.seal("nobody")).rejects.toEqual(UNKNOWN);
-    await expect(store.fail("nobody", reason)).rejects.toEqual(UNKNOWN);
-    await expect(store.readManifests("nobody", 0, 0, 1)).rejects.toEqual(UNKNOWN);
-    await expect(store.readResults("nobody", { ...page, sinceDrive: 1 })).rejects.toEqual(UNKNOWN);
-    await expect(store.readDeadLetters("nobody", { ...page, filter: {} })).rejects.toEqual(UNKNOWN);
-    await expect(store.findItem("nobody", 0, 0)).rejects.toEqual(UNKNOWN);
-    await expect(store.cancel("nobody", { mode: "now", ...act })).rejects.toEqual(UNKNOWN);
-    const scope = { scope: "batch", name: "nobody" } as const;
+    await expect(store.startSlicing("unknown", false)).rejects.toEqual(UNKNOWN);
+    await expect(store.plan({ batch: "unknown", ...part })).rejects.toEqual(UNKNOWN);
+    await expect(store.finishSlicing("unknown", 0, 0)).rejects.toEqual(UNKNOWN);
+    await expect(store.seal("unknown")).rejects.toEqual(UNKNOWN);
+    await expect(store.fail("unknown", reason)).rejects.toEqual(UNKNOWN);
+    await expect(store.readManifests("unknown", 0, 0, 1)).rejects.toEqual(UNKNOWN);
+    await expect(store.readResults("unknown", { ...page, sinceDrive: 1 })).rejects.toEqual(UNKNOWN);
+    await expect(store.readDeadLetters("unknown", { ...page, filter: {} })).rejects.toEqual(
+      UNKNOWN,
+    );
+    await expect(store.findItem("unknown", 0, 0)).rejects.toEqual(UNKNOWN);
+    await expect(store.cancel("unknown", { mode: "now", ...act })).rejects.toEqual(UNKNOWN);
+    const scope = { scope: "batch", name: "unknown" } as const;
     await expect(store.pause({ ...scope, mode: "now", ...act })).rejects.toEqual(UNKNOWN);
     await expect(store.resume(scope, act)).rejects.toEqual(UNKNOWN);
-    await expect(store.moveInLane("nobody", { to: "front" }, act)).rejects.toEqual(UNKNOWN);
+    await expect(store.moveInLane("unknown", { to: "front" }, act)).rejects.toEqual(UNKNOWN);
     const all = { ceiling: 9, perSecond: null, withCancelled: true, dryRun: true };
-    await expect(store.redrive("nobody", { filter: {}, ...all, ...act })).rejects.toEqual(UNKNOWN);
+    await expect(store.redrive("unknown", { filter: {}, ...all, ...act })).rejects.toEqual(UNKNOWN);
     const edit = { step: 0, item: 0, value: "1", ...act };
-    await expect(store.editDeadLetter("nobody", edit)).rejects.toEqual(UNKNOWN);
+    await expect(store.editDeadLetter("unknown", edit)).rejects.toEqual(UNKNOWN);
     const discard = { filter: {}, ...act };
-    await expect(store.discardDeadLetters("nobody", discard)).rejects.toEqual(UNKNOWN);
+    await expect(store.discardDeadLetters("unknown", discard)).rejects.toEqual(UNKNOWN);
   });
 
-  rule("each worker gets a number of its own", async ({ rig }) => {
+  rule("each worker gets its own number", async ({ rig }) => {
     const facts = { name: "same name" };
     const numbers = [
       rig.worker,

@@ -1,4 +1,4 @@
-/** Sweeping: what has run out is found and acted on, and what lives is left alone. */
+/** Sweeping: the sweep acts on what has expired and does not touch the rest. */
 import { expect } from "vitest";
 import { FIRST_DRIVE, LEASE_MS, manifests, type Rule, SEAL_WITHIN_MS } from "./rig.ts";
 
@@ -13,20 +13,17 @@ export function describeSweeping(rule: Rule): void {
     expect(await rig.observe(id)).toEqual(before);
   });
 
-  rule(
-    "a lease is lost exactly when its time is over, not a millisecond before",
-    async ({ rig }) => {
-      await rig.running([1]);
-      await rig.leaseOne();
-      rig.clock.advance(LEASE_MS - 1);
-      expect(await rig.sweep()).toEqual(NOTHING);
-      rig.clock.advance(1);
-      expect(await rig.sweep()).toEqual({ lostLeases: 1, tended: 0, ended: [] });
-      expect(await rig.sweep()).toEqual(NOTHING);
-    },
-  );
+  rule("a lease is lost exactly when it expires, not a millisecond before", async ({ rig }) => {
+    await rig.running([1]);
+    await rig.leaseOne();
+    rig.clock.advance(LEASE_MS - 1);
+    expect(await rig.sweep()).toEqual(NOTHING);
+    rig.clock.advance(1);
+    expect(await rig.sweep()).toEqual({ lostLeases: 1, tended: 0, ended: [] });
+    expect(await rig.sweep()).toEqual(NOTHING);
+  });
 
-  rule("a chunk whose lease ran out can be leased only after the sweep", async ({ rig }) => {
+  rule("an expired chunk can be leased only after the sweep", async ({ rig }) => {
     await rig.running([1]);
     const lease = await rig.leaseOne();
     rig.clock.advance(LEASE_MS);
@@ -49,7 +46,7 @@ export function describeSweeping(rule: Rule): void {
   );
 
   rule(
-    "a lease that ran out within the time that is spared stays with its holder, who may renew it",
+    "a lease that expired within the outage grace stays with its holder, who may renew it",
     async ({ rig }) => {
       await rig.running([1, 1]);
       const [renewed, silent] = [await rig.leaseOne(), await rig.leaseOne()];
@@ -64,7 +61,7 @@ export function describeSweeping(rule: Rule): void {
   );
 
   rule(
-    "a run that was spared reports as ever, and nothing is held against its items",
+    "a run within the outage grace can be reported on, and no item becomes a suspect",
     async ({ rig }) => {
       const id = await rig.running([2]);
       await rig.leaseOne();
@@ -79,7 +76,7 @@ export function describeSweeping(rule: Rule): void {
     },
   );
 
-  rule("a renewed lease lives on from the moment of its renewal", async ({ rig }) => {
+  rule("a renewed lease lasts from the moment of its renewal", async ({ rig }) => {
     await rig.running([1]);
     const lease = await rig.leaseOne();
     rig.clock.advance(LEASE_MS - 1);
@@ -90,7 +87,7 @@ export function describeSweeping(rule: Rule): void {
     expect((await rig.sweep()).lostLeases).toBe(1);
   });
 
-  rule("a lease that ran out and was not swept yet can still be renewed", async ({ rig }) => {
+  rule("an expired lease that is not swept yet can still be renewed", async ({ rig }) => {
     await rig.running([1]);
     const lease = await rig.leaseOne();
     rig.clock.advance(LEASE_MS * 2);
@@ -98,14 +95,14 @@ export function describeSweeping(rule: Rule): void {
     expect(await rig.sweep()).toEqual(NOTHING);
   });
 
-  rule("renewing answers which leases are lost, and prolongs the others", async ({ rig }) => {
+  rule("a renewal returns the lost leases and extends the others", async ({ rig }) => {
     await rig.running([1, 1, 1, 1]);
     const swept = await rig.leaseOne({ leaseMs: 10 });
     await rig.lose(10);
     const [settled, held] = (await rig.lease({ chunksMax: 3 })).slice(1);
     await rig.settle(settled!);
     const forged = { ...held!, fence: held!.fence + 1 };
-    const unknown = { ...held!, batch: "nobody" };
+    const unknown = { ...held!, batch: "unknown" };
     const lost = await rig.renew([swept, held!, settled!, forged, unknown], LEASE_MS * 3);
     expect(lost).toEqual([swept, settled, forged, unknown]);
     rig.clock.advance(LEASE_MS * 2);
@@ -124,7 +121,7 @@ export function describeSweeping(rule: Rule): void {
     expect((await rig.sweep()).lostLeases).toBe(1);
   });
 
-  rule("only the leases that ran out are swept", async ({ rig }) => {
+  rule("only expired leases are swept", async ({ rig }) => {
     await rig.running([1, 1, 1]);
     await rig.leaseOne({ leaseMs: 100 });
     const living = await rig.leaseOne({ leaseMs: 200 });
@@ -145,7 +142,7 @@ export function describeSweeping(rule: Rule): void {
   });
 
   rule(
-    "a chunk whose every item is in back-off is not leased earlier for having been lost",
+    "a lost lease does not make a chunk due earlier when all its items are in back-off",
     async ({ rig }) => {
       await rig.running([2]);
       const lease = await rig.leaseOne({ leaseMs: 100 });
@@ -157,7 +154,7 @@ export function describeSweeping(rule: Rule): void {
     },
   );
 
-  rule("leases are swept in the order in which they ran out", async ({ rig }) => {
+  rule("leases are swept in the order of their expiry", async ({ rig }) => {
     const first = await rig.running([1]);
     const second = await rig.running([1]);
     await rig.lease({ batch: first, leaseMs: 20 });
@@ -167,7 +164,7 @@ export function describeSweeping(rule: Rule): void {
     expect((await rig.sweep()).ended).toEqual([second, first]);
   });
 
-  rule("however many leases are lost at once, repeated sweeps find them all", async ({ rig }) => {
+  rule("repeated sweeps find any number of leases that are lost at once", async ({ rig }) => {
     const chunks = 2_500;
     await rig.running(Array.from({ length: chunks }, () => 1));
     expect(await rig.lease({ chunksMax: chunks, itemsMax: chunks })).toHaveLength(chunks);
@@ -178,7 +175,7 @@ export function describeSweeping(rule: Rule): void {
     expect(await rig.lease({ chunksMax: chunks, itemsMax: chunks })).toHaveLength(chunks);
   });
 
-  rule("a batch whose producer died expires at its seal deadline", async ({ rig }) => {
+  rule("an open batch whose producer died expires at its seal deadline", async ({ rig }) => {
     const id = await rig.running([2, 2, 2], { open: true });
     const lease = await rig.leaseOne({ leaseMs: SEAL_WITHIN_MS * 2 });
     await rig.report(lease, { succeeded: [0], intent: "keep" });
@@ -198,20 +195,17 @@ export function describeSweeping(rule: Rule): void {
     expect(await rig.sweep()).toEqual(NOTHING);
   });
 
-  rule(
-    "a batch that was handed its items expires also before and while it is sliced",
-    async ({ rig }) => {
-      const submitted = await rig.submit({ input: null });
-      const slicing = await rig.slicing({ input: null });
-      await rig.plan(slicing, manifests(2));
-      rig.clock.advance(SEAL_WITHIN_MS);
-      expect((await rig.sweep()).ended.toSorted()).toEqual([submitted.id, slicing].toSorted());
-      expect(await rig.get(slicing)).toMatchObject({ state: "expired", counts: { cancelled: 2 } });
-    },
-  );
+  rule("an open batch expires also before and during slicing", async ({ rig }) => {
+    const submitted = await rig.submit({ input: null });
+    const slicing = await rig.slicing({ input: null });
+    await rig.plan(slicing, manifests(2));
+    rig.clock.advance(SEAL_WITHIN_MS);
+    expect((await rig.sweep()).ended.toSorted()).toEqual([submitted.id, slicing].toSorted());
+    expect(await rig.get(slicing)).toMatchObject({ state: "expired", counts: { cancelled: 2 } });
+  });
 
   rule(
-    "a batch that can be read again from its input waits for its next conductor",
+    "a batch with a readable input does not expire and waits for its next conductor",
     async ({ rig }) => {
       const submitted = await rig.submit();
       const slicing = await rig.slicing();
@@ -223,7 +217,7 @@ export function describeSweeping(rule: Rule): void {
     },
   );
 
-  rule("a sealed batch does not expire", async ({ rig }) => {
+  rule("a sealed batch does not expire at its seal deadline", async ({ rig }) => {
     const handed = await rig.running([1], { input: null });
     const open = await rig.running([1], { open: true });
     await rig.store.seal(open);

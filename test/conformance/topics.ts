@@ -1,4 +1,4 @@
-/** Topics: a message is there exactly if its item's outcome is, and a group is handed all of them. */
+/** Topics: a message exists exactly if its item's outcome does, and a group gets all of them. */
 import { expect } from "vitest";
 import { nameGroupReader } from "../../src/core/events/reader-name.ts";
 import type { Submission } from "../../src/ports/store/conductor-store.ts";
@@ -8,7 +8,7 @@ import { allOf, LEASE_MS, type Rig, type Rule, say, steps } from "./rig.ts";
 
 const MAILER = nameGroupReader("email", "mailer");
 const WITH_ERRORS: Partial<Submission> = { settings: steps({ errorsTopic: "errors" }) };
-/** An age that everything has, also what was written in this millisecond. */
+/** An age that everything has, even what was written in this millisecond. */
 const ANY_AGE_MS = -1;
 
 async function read(rig: Rig, topic = "email"): Promise<readonly StoredMessage[]> {
@@ -19,7 +19,7 @@ async function readIds(rig: Rig, topic = "email"): Promise<string[]> {
   return (await read(rig, topic)).map(({ id }) => id);
 }
 
-/** A batch whose items have each left one message for `email`. */
+/** A batch whose items have written one message each to `email`. */
 async function emitAll(rig: Rig, items: number): Promise<string> {
   const id = await rig.running([items]);
   const lease = await rig.leaseOne({ batch: id });
@@ -45,7 +45,7 @@ export function describeTopics(rule: Rule): void {
 }
 
 function describeEmitting(rule: Rule): void {
-  rule("a message is written with the report that makes its item's outcome", async ({ rig }) => {
+  rule("a message is written in the commit of its item's outcome", async ({ rig }) => {
     const id = await rig.running([3]);
     const lease = await rig.leaseOne();
     await rig.report(lease, {
@@ -62,10 +62,10 @@ function describeEmitting(rule: Rule): void {
       { ...common, position: 4, id: `${id}/0/2/1/0`, body: '"email 0"' },
     ]);
     expect(await readIds(rig, "sms")).toEqual([`${id}/0/0/1/1`]);
-    expect(await readIds(rig, "nobody")).toEqual([]);
+    expect(await readIds(rig, "unknown")).toEqual([]);
   });
 
-  rule("a message keeps the trace in which it was emitted", async ({ rig }) => {
+  rule("a message keeps its trace context", async ({ rig }) => {
     await rig.running([1]);
     const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     const report = say(await rig.leaseOne(), { succeeded: [0], emits: { 0: ["email", "email"] } });
@@ -76,7 +76,7 @@ function describeEmitting(rule: Rule): void {
     expect(kept).toEqual([traceparent, null]);
   });
 
-  rule("what an attempt emitted that made no outcome is dropped", async ({ rig }) => {
+  rule("messages of an attempt without an outcome are dropped", async ({ rig }) => {
     await rig.running([4]);
     const lease = await rig.leaseOne();
     const emits = { 0: ["email"], 1: ["email"], 2: ["email"], 3: ["email"] };
@@ -84,7 +84,7 @@ function describeEmitting(rule: Rule): void {
     expect(await read(rig)).toEqual([]);
   });
 
-  rule("a repeated report leaves no message twice", async ({ rig }) => {
+  rule("a repeated report writes its messages once", async ({ rig }) => {
     await rig.running([2]);
     const lease = await rig.leaseOne();
     const report = say(lease, { succeeded: [0], emits: { 0: ["email"] }, intent: "keep" });
@@ -94,7 +94,7 @@ function describeEmitting(rule: Rule): void {
     expect(await read(rig)).toHaveLength(1);
   });
 
-  rule("a worker that lost its lease leaves no message", async ({ rig }) => {
+  rule("a report on a lost lease writes no message", async ({ rig }) => {
     const id = await rig.running([1]);
     const zombie = await rig.leaseOne();
     await rig.lose();
@@ -108,7 +108,7 @@ function describeEmitting(rule: Rule): void {
     expect(await read(rig)).toHaveLength(1);
   });
 
-  rule("an id holds the drive of its item, and its number in the step", async ({ rig }) => {
+  rule("a message id contains the drive and number of its item", async ({ rig }) => {
     const id = await rig.running([2, 2]);
     await rig.settle(await rig.leaseOne());
     await rig.report(await rig.leaseOne(), { succeeded: [0], failed: [1] });
@@ -117,7 +117,7 @@ function describeEmitting(rule: Rule): void {
     expect(await readIds(rig)).toEqual([`${id}/0/3/2/0`, `${id}/0/3/2/1`]);
   });
 
-  rule("what a route sends is known by its word", async ({ rig }) => {
+  rule("messages of a route carry the route's name", async ({ rig }) => {
     const id = await rig.running([1]);
     const report = say(await rig.leaseOne(), { succeeded: [0], emits: { 0: ["email"] } });
     const messages = report.messages.map((message) => ({ ...message, nth: "route" as const }));
@@ -125,7 +125,7 @@ function describeEmitting(rule: Rule): void {
     expect(await readIds(rig)).toEqual([`${id}/0/0/1/route`]);
   });
 
-  rule("any text comes back as it was", async ({ rig }) => {
+  rule("any text is stored unchanged", async ({ rig }) => {
     await rig.running([1]);
     const report = say(await rig.leaseOne(), { succeeded: [0], emits: { 0: ["email"] } });
     const body = JSON.stringify({ text: "ünïcode ☃ 😀 \u0000 \n '; --" });
@@ -136,7 +136,7 @@ function describeEmitting(rule: Rule): void {
 }
 
 function describeErrorsTopic(rule: Rule): void {
-  rule("an item that gives up leaves one message in its errors topic", async ({ rig }) => {
+  rule("an item that gives up writes one message to its errors topic", async ({ rig }) => {
     const id = await rig.running([2], WITH_ERRORS);
     await rig.report(await rig.leaseOne(), { succeeded: [0], failed: [1], attempts: 4 });
     const [message] = await read(rig, "errors");
@@ -155,18 +155,21 @@ function describeErrorsTopic(rule: Rule): void {
     expect(await read(rig, "errors")).toHaveLength(1);
   });
 
-  rule("one that waits for another try leaves none, and none without a topic", async ({ rig }) => {
-    await rig.running([1], WITH_ERRORS);
-    await rig.report(await rig.leaseOne(), { retryInMs: { 0: 0 } });
-    expect(await rig.store.listTopics()).toEqual([]);
-    await rig.report(await rig.leaseOne(), { failed: [0], upon: new Uint8Array(1) });
-    expect(await read(rig, "errors")).toHaveLength(1);
-    await rig.running([1]);
-    await rig.report(await rig.leaseOne(), { failed: [0] });
-    expect(await read(rig, "errors")).toHaveLength(1);
-  });
+  rule(
+    "an item that waits for a retry writes no message to the errors topic, nor does a batch without one",
+    async ({ rig }) => {
+      await rig.running([1], WITH_ERRORS);
+      await rig.report(await rig.leaseOne(), { retryInMs: { 0: 0 } });
+      expect(await rig.store.listTopics()).toEqual([]);
+      await rig.report(await rig.leaseOne(), { failed: [0], upon: new Uint8Array(1) });
+      expect(await read(rig, "errors")).toHaveLength(1);
+      await rig.running([1]);
+      await rig.report(await rig.leaseOne(), { failed: [0] });
+      expect(await read(rig, "errors")).toHaveLength(1);
+    },
+  );
 
-  rule("a poison item is told of by the sweep that convicts it", async ({ rig }) => {
+  rule("the sweep that convicts a poison item writes its message", async ({ rig }) => {
     const id = await rig.running([1], WITH_ERRORS);
     await rig.leaseOne();
     for (let death = 0; death < 3; death++) {
@@ -178,7 +181,7 @@ function describeErrorsTopic(rule: Rule): void {
     expect(await readIds(rig, "errors")).toEqual([`${id}/0/0/1/error`]);
   });
 
-  rule("leftovers that the watch gives up are told of, in their order", async ({ rig }) => {
+  rule("items that the watch gives up write messages in their order", async ({ rig }) => {
     const id = await rig.running([2, 1], WITH_ERRORS);
     await rig.serve();
     const policy = { watchDelays: { steps: [], elseMs: 100, stallMs: 50 }, stallsMax: 0 };
@@ -192,7 +195,7 @@ function describeErrorsTopic(rule: Rule): void {
     );
   });
 
-  rule("an item that fails again in another drive is told of again", async ({ rig }) => {
+  rule("an item that fails again in another drive writes another message", async ({ rig }) => {
     const id = await rig.running([1], { settings: steps({ errorsTopic: "e", maxRedrives: 1 }) });
     const despair = { failed: [0], errorClass: "transient" } as const;
     await rig.report(await rig.leaseOne(), despair);
@@ -202,14 +205,17 @@ function describeErrorsTopic(rule: Rule): void {
     expect(await readIds(rig, "e")).toEqual([1, 2, 3].map((drive) => `${id}/0/0/${drive}/error`));
   });
 
-  rule("what a cancel leaves undone is no error", async ({ rig }) => {
-    const id = await rig.running([2], WITH_ERRORS);
-    const lease = await rig.leaseOne();
-    await rig.cancel(id);
-    await rig.report(lease, {});
-    expect(await rig.state(id)).toBe("cancelled");
-    expect(await rig.store.listTopics()).toEqual([]);
-  });
+  rule(
+    "items that a cancel leaves undone write no message to the errors topic",
+    async ({ rig }) => {
+      const id = await rig.running([2], WITH_ERRORS);
+      const lease = await rig.leaseOne();
+      await rig.cancel(id);
+      await rig.report(lease, {});
+      expect(await rig.state(id)).toBe("cancelled");
+      expect(await rig.store.listTopics()).toEqual([]);
+    },
+  );
 }
 
 function describeGroups(rule: Rule): void {
@@ -225,7 +231,7 @@ function describeGroups(rule: Rule): void {
   });
 
   rule(
-    "a page that would be too large ends early, and has one message at least",
+    "a page that would be too large ends early and has at least one message",
     async ({ rig }) => {
       await rig.running([3]);
       const report = say(await rig.leaseOne(), { succeeded: [0, 1, 2] });
@@ -237,17 +243,20 @@ function describeGroups(rule: Rule): void {
     },
   );
 
-  rule("a group begins at the beginning, now, or after a position, and stays", async ({ rig }) => {
-    await emitAll(rig, 3);
-    const { store } = rig;
-    expect(await store.startReader(nameGroupReader("email", "a"), "beginning")).toBe(0);
-    expect(await store.startReader(nameGroupReader("email", "b"), "now")).toBe(3);
-    expect(await store.startReader(nameGroupReader("email", "c"), 2)).toBe(2);
-    expect(await store.startReader(nameGroupReader("sms", "b"), "now")).toBe(0);
-    expect(await store.startReader(nameGroupReader("email", "c"), "beginning")).toBe(2);
-  });
+  rule(
+    "a group begins at the beginning, now, or after a position, and keeps its place",
+    async ({ rig }) => {
+      await emitAll(rig, 3);
+      const { store } = rig;
+      expect(await store.startReader(nameGroupReader("email", "a"), "beginning")).toBe(0);
+      expect(await store.startReader(nameGroupReader("email", "b"), "now")).toBe(3);
+      expect(await store.startReader(nameGroupReader("email", "c"), 2)).toBe(2);
+      expect(await store.startReader(nameGroupReader("sms", "b"), "now")).toBe(0);
+      expect(await store.startReader(nameGroupReader("email", "c"), "beginning")).toBe(2);
+    },
+  );
 
-  rule("topics are listed with what each group has before it", async ({ rig }) => {
+  rule("topics are listed with the number of unread messages of each group", async ({ rig }) => {
     expect(await rig.store.listTopics()).toEqual([]);
     await emitAll(rig, 3);
     await rig.store.savePosition(MAILER, 1);
@@ -276,7 +285,7 @@ function describeGroups(rule: Rule): void {
   });
 
   rule(
-    "acknowledging never moves a group back; a rewind moves it nowhere else",
+    "an acknowledgement never moves a group back, and a rewind moves only its group",
     async ({ rig }) => {
       await emitAll(rig, 5);
       expect(await rig.store.rewindReader(MAILER, 1)).toBe(false);
@@ -290,32 +299,38 @@ function describeGroups(rule: Rule): void {
     },
   );
 
-  rule("what was in hand at a rewind does not undo it", async ({ rig }) => {
-    await emitAll(rig, 5);
-    expect(await rig.store.savePosition(MAILER, 4, 0)).toBe(true);
-    await rig.store.rewindReader(MAILER, 1);
-    expect(await rig.store.savePosition(MAILER, 5, 4)).toBe(false);
-    const [, , , , last] = await read(rig);
-    await rig.store.keepUndelivered(letterFor(last!), 4);
-    expect(await rig.store.readPosition(MAILER)).toBe(1);
-    expect(await rig.store.listUndelivered({ afterId: 0, limit: 9 })).toHaveLength(1);
-    expect(await rig.store.savePosition(MAILER, 2, 1)).toBe(true);
-    // Whoever was forgotten was not rewound: it goes on where it is.
-    await rig.store.forgetReader(MAILER);
-    expect(await rig.store.savePosition(MAILER, 5, 2)).toBe(true);
-    expect(await rig.store.readPosition(MAILER)).toBe(5);
-  });
+  rule(
+    "an acknowledgement of messages read before a rewind does not undo the rewind",
+    async ({ rig }) => {
+      await emitAll(rig, 5);
+      expect(await rig.store.savePosition(MAILER, 4, 0)).toBe(true);
+      await rig.store.rewindReader(MAILER, 1);
+      expect(await rig.store.savePosition(MAILER, 5, 4)).toBe(false);
+      const [, , , , last] = await read(rig);
+      await rig.store.keepUndelivered(letterFor(last!), 4);
+      expect(await rig.store.readPosition(MAILER)).toBe(1);
+      expect(await rig.store.listUndelivered({ afterId: 0, limit: 9 })).toHaveLength(1);
+      expect(await rig.store.savePosition(MAILER, 2, 1)).toBe(true);
+      // A deleted group was not rewound, so its reader continues where it is.
+      await rig.store.forgetReader(MAILER);
+      expect(await rig.store.savePosition(MAILER, 5, 2)).toBe(true);
+      expect(await rig.store.readPosition(MAILER)).toBe(5);
+    },
+  );
 
-  rule("a group that is forgotten leaves neither its position nor its letters", async ({ rig }) => {
-    await emitAll(rig, 1);
-    const [message] = await read(rig);
-    await rig.store.keepUndelivered(letterFor(message!));
-    expect(await rig.store.forgetReader(MAILER)).toBe(true);
-    expect(await rig.store.listUndelivered({ afterId: 0, limit: 9 })).toEqual([]);
-    expect(await rig.store.listTopics()).toMatchObject([{ topic: "email", groups: [] }]);
-  });
+  rule(
+    "a deleted group leaves neither its position nor its undelivered messages",
+    async ({ rig }) => {
+      await emitAll(rig, 1);
+      const [message] = await read(rig);
+      await rig.store.keepUndelivered(letterFor(message!));
+      expect(await rig.store.forgetReader(MAILER)).toBe(true);
+      expect(await rig.store.listUndelivered({ afterId: 0, limit: 9 })).toEqual([]);
+      expect(await rig.store.listTopics()).toMatchObject([{ topic: "email", groups: [] }]);
+    },
+  );
 
-  rule("reading and acknowledging change nothing of the batch", async ({ rig }) => {
+  rule("reading and acknowledging do not change the batch", async ({ rig }) => {
     const id = await emitAll(rig, 1);
     const before = await rig.observe(id);
     await rig.store.startReader(MAILER, "beginning");
@@ -326,20 +341,23 @@ function describeGroups(rule: Rule): void {
 }
 
 function describeMessageRetention(rule: Rule): void {
-  rule("a message goes when it is old and every group has acknowledged it", async ({ rig }) => {
-    await emitAll(rig, 3);
-    await rig.store.savePosition(MAILER, 3);
-    await rig.store.savePosition(nameGroupReader("email", "archive"), 2);
-    await rig.store.startReader(nameGroupReader("sms", "sender"), "beginning");
-    expect(await prune(rig, 0)).toBe(0);
-    rig.clock.advance(1_000);
-    expect(await prune(rig, 1_000)).toBe(0);
-    expect(await prune(rig, 999, true)).toBe(2);
-    expect(await prune(rig, 999)).toBe(2);
-    expect((await read(rig)).map(({ position }) => position)).toEqual([3]);
-  });
+  rule(
+    "a message is deleted when it is old and every group has acknowledged it",
+    async ({ rig }) => {
+      await emitAll(rig, 3);
+      await rig.store.savePosition(MAILER, 3);
+      await rig.store.savePosition(nameGroupReader("email", "archive"), 2);
+      await rig.store.startReader(nameGroupReader("sms", "sender"), "beginning");
+      expect(await prune(rig, 0)).toBe(0);
+      rig.clock.advance(1_000);
+      expect(await prune(rig, 1_000)).toBe(0);
+      expect(await prune(rig, 999, true)).toBe(2);
+      expect(await prune(rig, 999)).toBe(2);
+      expect((await read(rig)).map(({ position }) => position)).toEqual([3]);
+    },
+  );
 
-  rule("a topic without a group keeps its messages for their age alone", async ({ rig }) => {
+  rule("messages of a topic without a group are deleted by age alone", async ({ rig }) => {
     await emitAll(rig, 2);
     rig.clock.advance(1_000);
     await emitAll(rig, 1);
@@ -347,7 +365,7 @@ function describeMessageRetention(rule: Rule): void {
     expect((await read(rig)).map(({ position }) => position)).toEqual([3]);
   });
 
-  rule("the message of an undelivered letter stays until that is dropped", async ({ rig }) => {
+  rule("the message of an undelivered delivery is kept until that is dropped", async ({ rig }) => {
     await emitAll(rig, 3);
     const [first] = await read(rig);
     await rig.store.keepUndelivered(letterFor(first!));
@@ -358,14 +376,14 @@ function describeMessageRetention(rule: Rule): void {
     expect(await prune(rig, ANY_AGE_MS)).toBe(1);
   });
 
-  rule("a position is never given twice, also when its message is gone", async ({ rig }) => {
+  rule("a position is never used twice, even when its message is deleted", async ({ rig }) => {
     await emitAll(rig, 2);
     await prune(rig, ANY_AGE_MS);
     await emitAll(rig, 1);
     expect((await read(rig)).map(({ position }) => position)).toEqual([3]);
   });
 
-  rule("messages outlive their batch, and a prune of one batch takes none", async ({ rig }) => {
+  rule("messages outlive their batch, and a prune of one batch deletes none", async ({ rig }) => {
     const id = await emitAll(rig, 1);
     const ages = { scratchAgeMs: ANY_AGE_MS, evidenceAgeMs: ANY_AGE_MS, dryRun: false };
     await rig.store.startReader(MAILER, "beginning");
@@ -377,7 +395,7 @@ function describeMessageRetention(rule: Rule): void {
     expect(await rig.store.prune(ages)).toMatchObject({ messages: 0 });
   });
 
-  rule("a group of a topic does not hold up the records of batches", async ({ rig }) => {
+  rule("a group of a topic does not delay the pruning of batch records", async ({ rig }) => {
     await emitAll(rig, 1);
     await rig.store.startReader(MAILER, "beginning");
     const pruned = { scratchAgeMs: null, evidenceAgeMs: ANY_AGE_MS, dryRun: false };

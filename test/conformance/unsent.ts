@@ -1,18 +1,20 @@
-/** The unsent: one message for each item that an early end left undone, however many there are. */
+/**
+ * Unsent items: one message for each item that an early end left undone, however many there are.
+ */
 import { expect } from "vitest";
 import type { Submission } from "../../src/ports/store/conductor-store.ts";
 import { type Rig, type Rule, steps } from "./rig.ts";
 
 const TELLS: Partial<Submission> = { settings: steps({ unsentTopic: "unsent" }) };
 
-/** What is told after so many sweeps. */
+/** The messages after this number of sweeps. */
 async function readUnsent(rig: Rig, sweeps = 1): Promise<{ id: string; body: unknown }[]> {
   for (let n = 0; n < sweeps; n++) await rig.sweep();
   const messages = await rig.store.readMessages("unsent", 0, 10_000);
   return messages.map(({ id, body }) => ({ id, body: JSON.parse(body) as unknown }));
 }
 
-/** A batch that owns its items, which are their own numbers. */
+/** A batch that owns its items. Each item is its own number. */
 async function run(rig: Rig, sizes: readonly number[], changes = TELLS): Promise<string> {
   const id = await rig.slicing(changes);
   let item = 0;
@@ -35,7 +37,7 @@ export function describeUnsent(rule: Rule): void {
     },
   ]) {
     rule(
-      `each item that a batch had not come to when it was ${how} is told of`,
+      `each item that had not run when the batch was ${how} gets one message`,
       async ({ rig }) => {
         const id = await run(rig, [3, 2]);
         await rig.report(await rig.leaseOne(), { succeeded: [0], failed: [1] });
@@ -52,7 +54,7 @@ export function describeUnsent(rule: Rule): void {
     );
   }
 
-  rule("a batch that expired tells of them as well", async ({ rig }) => {
+  rule("an expired batch writes a message for each item that did not run", async ({ rig }) => {
     const id = await run(rig, [2], { ...TELLS, deadlineAt: rig.clock.wallMs() + 100 });
     rig.clock.advance(100);
     expect((await rig.sweep()).ended).toEqual([id]);
@@ -60,7 +62,7 @@ export function describeUnsent(rule: Rule): void {
   });
 
   rule(
-    "nothing is told of a batch that came to its end, or that asks for no telling",
+    "no message is written by a batch that ended normally, or without an unsent topic",
     async ({ rig }) => {
       await run(rig, [1]);
       await rig.report(await rig.leaseOne(), { failed: [0] });
@@ -70,7 +72,7 @@ export function describeUnsent(rule: Rule): void {
     },
   );
 
-  rule("however many there are, each is told of once, a few in each commit", async ({ rig }) => {
+  rule("any number of items get one message each, a few in each commit", async ({ rig }) => {
     const id = await run(rig, [1_500, 700, 300]);
     await rig.report(await rig.leaseOne(), { succeeded: [7, 1_200] });
     await rig.cancel(id, "now");
@@ -82,7 +84,7 @@ export function describeUnsent(rule: Rule): void {
   });
 
   rule(
-    "a batch that is revived is not told of any more; one that is stopped again is",
+    "a revived batch writes no more unsent messages until it is stopped again",
     async ({ rig }) => {
       const id = await run(rig, [2]);
       await rig.cancel(id, "now");

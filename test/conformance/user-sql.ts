@@ -1,25 +1,25 @@
-/** A user's own table beside the tables of a store, and the words of its database. */
+/** A user's own table beside the tables of a store, in the SQL of its database. */
 import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import type { ItemStatement, SqlValue } from "../../src/core/items/item-commit.ts";
 
 export interface UserSql {
-  /** Of the columns key, note, data; no two rows have the same key. */
+  /** With the columns key, note and data. The key is unique. */
   readonly table: string;
-  /** Has a column `effect` that refers to a key of the other, and is checked at the end. */
+  /** Has a column `effect` that refers to a key of the other table. The constraint is deferred. */
   readonly child: string;
-  /** The nth place for a value, from 1. */
+  /** The placeholder of the nth value, from 1. */
   place(nth: number): string;
-  /** A statement that fails for the moment; null where there is none. */
+  /** A statement that fails temporarily, or null if there is none. */
   readonly fleeting: string | null;
-  /** A connection of the user's own, with a transaction open on it. */
+  /** The user's own connection with an open transaction. */
   begin(): Promise<UserTransaction>;
   all(sql: string): Promise<readonly Record<string, unknown>[]>;
   close(): Promise<void>;
 }
 
 export interface UserTransaction {
-  /** As it is handed to a store. */
+  /** What is passed to the store. */
   readonly transaction: unknown;
   run(sql: string): Promise<unknown>;
   /** Ends it and closes the connection. */
@@ -54,7 +54,7 @@ export function openSqliteTables(path: string): UserSql {
   };
 }
 
-/** In the schema that a connection looks into by itself: only their names are the test's own. */
+/** In the default schema of a connection: only the tables' names belong to the test. */
 export async function openPostgresTables(server: string, name: string): Promise<UserSql> {
   const client = new pg.Client(server);
   await client.connect();
@@ -91,7 +91,7 @@ export async function openPostgresTables(server: string, name: string): Promise<
   };
 }
 
-/** One row, of a key and what else there is to say. */
+/** One row with its key and its other columns. */
 export function insert(sql: UserSql, key: string, note: SqlValue = null): ItemStatement {
   const values = `${sql.place(1)}, ${sql.place(2)}`;
   return { sql: `INSERT INTO ${sql.table} (key, note) VALUES (${values})`, values: [key, note] };

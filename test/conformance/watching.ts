@@ -1,4 +1,7 @@
-/** Watching: what nobody takes up is offered again and given up at last; a lane does not wait for ever. */
+/**
+ * The watch: due work without progress is offered again and finally given up. A lane does not wait
+ * for ever.
+ */
 import { expect } from "vitest";
 import type { SweepPolicy } from "../../src/ports/store/worker-store.ts";
 import { allOf, manifests, type Rig, type Rule, steps, wordsOf } from "./rig.ts";
@@ -12,7 +15,7 @@ const POLICY: Partial<SweepPolicy> = {
   staleMs: 10_000_000,
 };
 
-/** One sweep after each delay; answers how many batches each of them tended. */
+/** One sweep after each delay. Returns how many batches each of them changed. */
 async function lookOn(rig: Rig, times: number, ms = LOOK_MS): Promise<number[]> {
   const tended: number[] = [];
   for (let look = 0; look < times; look++) {
@@ -28,31 +31,34 @@ export function describeWatching(rule: Rule): void {
 }
 
 function describeStalls(rule: Rule): void {
-  rule("due work that nobody takes is a stall, and is given up after so many", async ({ rig }) => {
-    const id = await rig.running([2, 2]);
-    await rig.serve();
-    expect(await lookOn(rig, 3)).toEqual([0, 1, 1]);
-    expect(await rig.state(id)).toBe("running");
-    rig.clock.advance(LOOK_MS);
-    expect(await rig.sweep(POLICY)).toEqual({ lostLeases: 0, tended: 1, ended: [id] });
-    expect(await rig.get(id)).toMatchObject({
-      state: "completed_with_errors",
-      counts: { failed: 4, pending: 0 },
-    });
-    expect(await rig.letters(id)).toMatchObject(
-      [0, 1, 2, 3].map((item) => ({
-        item,
-        code: "STALLED",
-        errorClass: "transient",
-        attempts: 0,
-        deaths: 0,
-        drive: 1,
-        failedAt: rig.clock.wallMs(),
-      })),
-    );
-  });
+  rule(
+    "due work that no worker leases is a stall, and is given up after the last allowed stall",
+    async ({ rig }) => {
+      const id = await rig.running([2, 2]);
+      await rig.serve();
+      expect(await lookOn(rig, 3)).toEqual([0, 1, 1]);
+      expect(await rig.state(id)).toBe("running");
+      rig.clock.advance(LOOK_MS);
+      expect(await rig.sweep(POLICY)).toEqual({ lostLeases: 0, tended: 1, ended: [id] });
+      expect(await rig.get(id)).toMatchObject({
+        state: "completed_with_errors",
+        counts: { failed: 4, pending: 0 },
+      });
+      expect(await rig.letters(id)).toMatchObject(
+        [0, 1, 2, 3].map((item) => ({
+          item,
+          code: "STALLED",
+          errorClass: "transient",
+          attempts: 0,
+          deaths: 0,
+          drive: 1,
+          failedAt: rig.clock.wallMs(),
+        })),
+      );
+    },
+  );
 
-  rule("work that waits for a worker with its hands full is no stall", async ({ rig }) => {
+  rule("work that waits for a busy worker is no stall", async ({ rig }) => {
     await rig.running([1], { lane: "busy" });
     await rig.serve();
     const busy = await rig.leaseOne({ leaseMs: 10 ** 6 });
@@ -63,7 +69,7 @@ function describeStalls(rule: Rule): void {
     expect(await rig.state(waiting)).toBe("running");
   });
 
-  rule("a stall is looked at again sooner than progress is", async ({ rig }) => {
+  rule("the next look comes sooner after a stall than after progress", async ({ rig }) => {
     await rig.running([1]);
     await rig.serve();
     expect(await lookOn(rig, 2)).toEqual([0, 1]);
@@ -71,7 +77,7 @@ function describeStalls(rule: Rule): void {
     expect(await lookOn(rig, 1, 1)).toEqual([1]);
   });
 
-  rule("items that have an outcome keep it, and only the rest is given up", async ({ rig }) => {
+  rule("items with an outcome keep it, and only the others are given up", async ({ rig }) => {
     const id = await rig.running([3, 2]);
     await rig.serve();
     const lease = await rig.leaseOne();
@@ -91,7 +97,7 @@ function describeStalls(rule: Rule): void {
     expect(await rig.recount(id)).toMatchObject({ recounted: { succeeded: 1, failed: 4 } });
   });
 
-  rule("the fences of what was given up are raised", async ({ rig }) => {
+  rule("giving up raises the fences of the chunks", async ({ rig }) => {
     const id = await rig.running([1]);
     await rig.serve();
     const lease = await rig.leaseOne();
@@ -102,12 +108,12 @@ function describeStalls(rule: Rule): void {
     expect(await rig.settle({ ...lease, fence: lease.fence + 1 })).toBe("lost");
   });
 
-  rule("work that was taken up since the last look has not stalled", async ({ rig }) => {
+  rule("work that was leased since the last look is no stall", async ({ rig }) => {
     const id = await rig.running([1]);
     await rig.serve();
     expect(await lookOn(rig, 3)).toEqual([0, 1, 1]);
     for (let times = 0; times < 5; times++) {
-      // Tried, and to be tried again at once: nothing is counted, and somebody was there.
+      // The chunk was run and is due again at once. That is no progress, but a worker was there.
       await rig.report(await rig.leaseOne(), { retryInMs: { 0: 0 } });
       expect(await lookOn(rig, 1)).toEqual([0]);
     }
@@ -115,7 +121,7 @@ function describeStalls(rule: Rule): void {
     expect(await rig.state(id)).toBe("running");
   });
 
-  rule("a lease that a sweep finds lost was somebody's until now: no stall", async ({ rig }) => {
+  rule("a lease that a sweep finds lost is no stall", async ({ rig }) => {
     const id = await rig.running([1]);
     await rig.serve();
     expect(await lookOn(rig, 3)).toEqual([0, 1, 1]);
@@ -127,7 +133,7 @@ function describeStalls(rule: Rule): void {
     expect(await rig.state(id)).toBe("running");
   });
 
-  rule("progress forgives every stall before it", async ({ rig }) => {
+  rule("progress resets all stalls before it", async ({ rig }) => {
     const id = await rig.running([1, 1, 1]);
     await rig.serve();
     expect(await lookOn(rig, 3)).toEqual([0, 1, 1]);
@@ -148,7 +154,7 @@ function describeStalls(rule: Rule): void {
       end: (rig: Rig) => Promise.resolve(rig.clock.advance(10 * LOOK_MS)),
     },
     {
-      what: "somebody holds a lease",
+      what: "a worker holds a lease",
       make: async (rig: Rig) => void (await rig.lease({ leaseMs: 10 ** 6 })),
       end: (rig: Rig) => Promise.resolve(rig.clock.advance(10 ** 6)),
     },
@@ -168,7 +174,7 @@ function describeStalls(rule: Rule): void {
       end: (rig: Rig) => rig.serve(),
     },
   ] as const) {
-    rule(`it is no stall while ${what}, and one afterwards`, async ({ rig }) => {
+    rule(`there is no stall while ${what}, and one afterwards`, async ({ rig }) => {
       const id = await rig.running([1, 1]);
       await rig.serve();
       await make(rig, id);
@@ -181,7 +187,7 @@ function describeStalls(rule: Rule): void {
     });
   }
 
-  rule("a batch that is resumed is watched afresh: old stalls are forgiven", async ({ rig }) => {
+  rule("a resumed batch starts with no stalls", async ({ rig }) => {
     const id = await rig.running([1]);
     await rig.serve();
     expect(await lookOn(rig, 3)).toEqual([0, 1, 1]);
@@ -191,7 +197,7 @@ function describeStalls(rule: Rule): void {
     expect(await rig.state(id)).toBe("running");
   });
 
-  rule("it is no stall while a batch waits for its turn", async ({ rig }) => {
+  rule("there is no stall while a batch waits for its turn", async ({ rig }) => {
     const lane = "main";
     const holder = await rig.running([1], { lane });
     const waiting = await rig.running([1], { lane });
@@ -202,7 +208,7 @@ function describeStalls(rule: Rule): void {
     expect(await rig.state(holder)).toBe("running");
   });
 
-  rule("it is no stall while an open batch has nothing pending", async ({ rig }) => {
+  rule("there is no stall while an open batch has nothing pending", async ({ rig }) => {
     const id = await rig.running([1], { open: true, sealWithinMs: 10 ** 9 });
     await rig.serve();
     await rig.settle(await rig.leaseOne());
@@ -210,7 +216,7 @@ function describeStalls(rule: Rule): void {
     expect(await rig.state(id)).toBe("running");
   });
 
-  rule("two sweeps at once look once", async ({ rig }) => {
+  rule("two sweeps at once count one look", async ({ rig }) => {
     await rig.running([1]);
     await rig.serve();
     for (const expected of [0, 1, 1, 1]) {
@@ -220,38 +226,38 @@ function describeStalls(rule: Rule): void {
     }
   });
 
-  rule("what was given up is not redriven by itself, and the next step begins", async ({ rig }) => {
-    const settings = steps({ maxRedrives: 3 }, { name: "two" });
-    const id = await rig.running([2], { settings });
-    await rig.serve();
-    await lookOn(rig, 4);
-    expect(await rig.get(id)).toMatchObject({ state: "slicing", step: 1, drive: 1 });
-  });
-
   rule(
-    "a failure that a pass may rescue gets its pass after the rest was given up",
+    "items that were given up are not redriven automatically, and the next step begins",
     async ({ rig }) => {
-      const id = await rig.running([1, 1], { settings: steps({ maxRedrives: 1 }) });
+      const settings = steps({ maxRedrives: 3 }, { name: "two" });
+      const id = await rig.running([2], { settings });
       await rig.serve();
-      await rig.report(await rig.leaseOne(), { failed: [0], errorClass: "transient" });
       await lookOn(rig, 4);
-      expect(await rig.get(id)).toMatchObject({
-        state: "running",
-        drive: 2,
-        counts: { failed: 1, pending: 1 },
-      });
-      const leased = await rig.lease({ chunksMax: 9 });
-      expect(leased).toMatchObject([{ chunk: 0, final: true }]);
-      expect(wordsOf(leased[0]!)).toEqual(["pending"]);
+      expect(await rig.get(id)).toMatchObject({ state: "slicing", step: 1, drive: 1 });
     },
   );
 
-  rule("however many chunks are left, all of them are given up", async ({ rig }) => {
+  rule("a failure gets its automatic pass after the rest was given up", async ({ rig }) => {
+    const id = await rig.running([1, 1], { settings: steps({ maxRedrives: 1 }) });
+    await rig.serve();
+    await rig.report(await rig.leaseOne(), { failed: [0], errorClass: "transient" });
+    await lookOn(rig, 4);
+    expect(await rig.get(id)).toMatchObject({
+      state: "running",
+      drive: 2,
+      counts: { failed: 1, pending: 1 },
+    });
+    const leased = await rig.lease({ chunksMax: 9 });
+    expect(leased).toMatchObject([{ chunk: 0, final: true }]);
+    expect(wordsOf(leased[0]!)).toEqual(["pending"]);
+  });
+
+  rule("all chunks are given up, however many are left", async ({ rig }) => {
     const chunks = 2_100;
     const id = await rig.running(Array.from({ length: chunks }, () => 1));
     await rig.serve();
     await lookOn(rig, 3);
-    // A sweep is bounded; the next ones go on at once, not after another row of looks.
+    // A sweep is bounded: the next ones continue at once and do not wait for more looks.
     rig.clock.advance(LOOK_MS);
     for (let sweeps = 0; sweeps < 3; sweeps++) await rig.sweep(POLICY);
     expect(await rig.get(id)).toMatchObject({
@@ -266,22 +272,25 @@ function describeStalls(rule: Rule): void {
     expect(await lookOn(rig, 4)).toEqual([0, 1, 1, 1]);
     expect((await rig.get(id)).counts).toMatchObject({ failed: 1, pending: 0 });
     await rig.plan(id, manifests(1));
-    // The first look is progress, and it comes no sooner than any other.
+    // The first look counts as progress and comes no sooner than any other.
     expect(await lookOn(rig, 1, 1)).toEqual([0]);
     expect(await lookOn(rig, 2, LOOK_MS - 1)).toEqual([0, 0]);
     expect(await lookOn(rig, 1)).toEqual([1]);
   });
 
-  rule("a batch that gets its turn by a sweep is first looked at by the next", async ({ rig }) => {
-    const first = await rig.running([1]);
-    const { lane } = await rig.get(first);
-    const second = await rig.running([1], { lane });
-    await rig.serve();
-    await lookOn(rig, 4);
-    expect(await rig.state(first)).toBe("completed_with_errors");
-    expect(await rig.state(second)).toBe("running");
-    expect(await lookOn(rig, 2)).toEqual([0, 1]);
-  });
+  rule(
+    "a sweep that gives a batch its turn does not look at it; the next one does",
+    async ({ rig }) => {
+      const first = await rig.running([1]);
+      const { lane } = await rig.get(first);
+      const second = await rig.running([1], { lane });
+      await rig.serve();
+      await lookOn(rig, 4);
+      expect(await rig.state(first)).toBe("completed_with_errors");
+      expect(await rig.state(second)).toBe("running");
+      expect(await lookOn(rig, 2)).toEqual([0, 1]);
+    },
+  );
 
   rule("an item that was given up can be redriven by hand", async ({ rig }) => {
     const id = await rig.running([2]);
@@ -292,7 +301,7 @@ function describeStalls(rule: Rule): void {
     expect(await rig.state(id)).toBe("succeeded");
   });
 
-  rule("a reopened batch is watched afresh", async ({ rig }) => {
+  rule("a reopened batch starts with no stalls", async ({ rig }) => {
     const id = await rig.running([1, 1]);
     await rig.serve();
     await lookOn(rig, 3);
@@ -310,7 +319,7 @@ function describeOrphans(rule: Rule): void {
 
   for (const state of ["submitted", "slicing"] as const) {
     rule(
-      `a ${state} batch that nobody goes on with is parked, and its lane goes on`,
+      `a ${state} batch without progress is parked as stale, and its lane goes on`,
       async ({ rig }) => {
         const { id } = await rig.submit({ lane });
         if (state === "slicing") {
@@ -365,7 +374,7 @@ function describeOrphans(rule: Rule): void {
     expect((await rig.sweep(STALE)).tended).toBe(1);
   });
 
-  rule("a paused batch and one that waits for its turn are not stale", async ({ rig }) => {
+  rule("a paused batch and a waiting batch are not stale", async ({ rig }) => {
     const paused = await rig.submit({ lane });
     const waiting = await rig.submit({ lane });
     await rig.pause("batch", paused.id);
@@ -378,7 +387,7 @@ function describeOrphans(rule: Rule): void {
     expect((await rig.sweep(STALE)).tended).toBe(1);
   });
 
-  rule("a running batch is never stale, whoever works on it", async ({ rig }) => {
+  rule("a running batch is never stale, whichever worker runs it", async ({ rig }) => {
     const id = await rig.running([1], { lane });
     rig.clock.advance(10 ** 7);
     expect((await rig.sweep(STALE)).tended).toBe(0);
@@ -390,7 +399,7 @@ function describeOrphans(rule: Rule): void {
     { policy: "skip", becomes: { active: false, state: "ready", parked: null } },
     { policy: "park", becomes: { active: false, state: "ready", parked: { code: "STUCK" } } },
   ] as const) {
-    rule(`with \`${policy}\` an orphan that nobody serves ${policy}s its lane`, async ({ rig }) => {
+    rule(`applies the lane policy \`${policy}\` to an orphan without a worker`, async ({ rig }) => {
       const orphan = await rig.running([1], { lane, pipeline: "export" });
       const next = await rig.running([1], { lane });
       await rig.serve();
@@ -406,7 +415,7 @@ function describeOrphans(rule: Rule): void {
     });
 
     rule(
-      `with \`${policy}\` a batch that is served, or worked on, keeps its lane`,
+      `with \`${policy}\` a batch that has a worker or is worked on keeps its lane`,
       async ({ rig }) => {
         const served = await rig.running([1], { lane });
         const worked = await rig.running([1], { lane: "other", pipeline: "export" });

@@ -1,4 +1,7 @@
-/** Submitting in a transaction of the caller's: the batch and his data are there together or not at all. */
+/**
+ * Submitting in the caller's transaction: the batch and the caller's data are committed together or
+ * not at all.
+ */
 import { expect } from "vitest";
 import type { SubmitResult } from "../../src/ports/store/conductor-store.ts";
 import type { CallerTransactionStore } from "../../src/ports/store/caller-transaction.ts";
@@ -9,7 +12,7 @@ interface Scene {
   readonly rig: Rig;
   readonly sql: UserSql;
   readonly user: UserTransaction;
-  /** Acts in the user's transaction. */
+  /** Calls within the user's transaction. */
   within<T>(act: (store: CallerTransactionStore) => Promise<T>): Promise<T>;
 }
 
@@ -34,7 +37,7 @@ export function describeWithin(rule: Rule): void {
         await sql.close();
       }
     });
-  rule("a store without SQL has no such transactions", ({ rig, skip }) => {
+  rule("a store without SQL refuses such transactions", ({ rig, skip }) => {
     if (rig.openSql !== null) return skip("this store has SQL");
     expect(rig.store.within).toBeUndefined();
   });
@@ -63,7 +66,7 @@ const planned = async (
 
 function describeCommits(rule: SceneRule): void {
   rule(
-    "a batch is there when the caller commits, and not before",
+    "a batch exists when the caller commits, and not before",
     async ({ rig, sql, user, within }) => {
       await user.run(noteOrder(sql));
       const { kind, batch } = await within((store) => store.submit(rig.draft()));
@@ -74,7 +77,7 @@ function describeCommits(rule: SceneRule): void {
       });
       expect(await rig.store.getBatch(batch.id)).toBeNull();
       expect(await rig.store.listUnsliced("import", 10)).toEqual([]);
-      // The search path, the transaction and all else is the caller's still.
+      // The search path, the transaction and all else still belong to the caller.
       await user.run(`UPDATE ${sql.table} SET note = 'paid'`);
       await user.end("COMMIT");
       expect(await rig.get(batch.id)).toEqual(batch);
@@ -87,7 +90,7 @@ function describeCommits(rule: SceneRule): void {
     },
   );
 
-  rule("what the caller rolls back was never there", async ({ rig, sql, user, within }) => {
+  rule("a batch that the caller rolls back never existed", async ({ rig, sql, user, within }) => {
     await user.run(noteOrder(sql));
     const draft = rig.draft({ lane: "lane", key: "key" });
     await within((store) => store.submit(draft));
@@ -98,7 +101,7 @@ function describeCommits(rule: SceneRule): void {
     expect(next).toMatchObject({ active: true, state: "submitted" });
   });
 
-  rule("items that were handed over come with the batch", async ({ rig, user, within }) => {
+  rule("handed-over items are committed with the batch", async ({ rig, user, within }) => {
     const id = await within((store) => planned(rig, store, [2, 3]));
     expect(await rig.lease()).toEqual([]);
     await user.end("COMMIT");
@@ -120,7 +123,7 @@ function describeCommits(rule: SceneRule): void {
     },
   );
 
-  rule("a key that is known gives the batch that has it", async ({ rig, user, within }) => {
+  rule("a known key returns its batch", async ({ rig, user, within }) => {
     const draft = rig.draft({ key: "key" });
     const first = await within((store) => store.submit(draft));
     const again = { ...draft, id: "another" };
@@ -131,19 +134,22 @@ function describeCommits(rule: SceneRule): void {
 }
 
 function describeRefusals(rule: SceneRule): void {
-  rule("what fails leaves nothing, and the caller goes on", async ({ rig, sql, user, within }) => {
-    await user.run(noteOrder(sql));
-    const draft = rig.draft();
-    const failing = within(async (store) => {
-      await store.submit(draft);
-      await store.startSlicing("nobody", false);
-    });
-    await expect(failing).rejects.toMatchObject({ code: "UNKNOWN_BATCH" });
-    await user.run(`UPDATE ${sql.table} SET note = 'all the same'`);
-    await user.end("COMMIT");
-    expect(await rig.store.getBatch(draft.id)).toBeNull();
-    expect(await listKeys(sql)).toEqual(["order"]);
-  });
+  rule(
+    "a call that fails leaves nothing behind, and the caller can go on",
+    async ({ rig, sql, user, within }) => {
+      await user.run(noteOrder(sql));
+      const draft = rig.draft();
+      const failing = within(async (store) => {
+        await store.submit(draft);
+        await store.startSlicing("unknown", false);
+      });
+      await expect(failing).rejects.toMatchObject({ code: "UNKNOWN_BATCH" });
+      await user.run(`UPDATE ${sql.table} SET note = 'all the same'`);
+      await user.end("COMMIT");
+      expect(await rig.store.getBatch(draft.id)).toBeNull();
+      expect(await listKeys(sql)).toEqual(["order"]);
+    },
+  );
 
   rule("a connection without a transaction is refused", async ({ rig, user, within }) => {
     await user.run("ROLLBACK");
@@ -152,7 +158,7 @@ function describeRefusals(rule: SceneRule): void {
     await user.end("ROLLBACK");
   });
 
-  rule("what is no connection is refused", async ({ rig, user }) => {
+  rule("a value that is not a connection is refused", async ({ rig, user }) => {
     await user.end("ROLLBACK");
     for (const bad of [null, "BEGIN", {}, { query: 1 }, user.transaction]) {
       const refused = rig.store.within?.(bad, (store) => store.submit(rig.draft()));
