@@ -200,7 +200,8 @@ describe("real processes", () => {
   });
 
   test("one that is killed during work loses its lease at once and nothing that it committed", async (context) => {
-    if (process.platform !== "linux") context.skip("only on Linux can the store see which processes are dead");
+    if (process.platform !== "linux")
+      context.skip("only on Linux can the store see which processes are dead");
     const path = await makePath();
     const rig = await openRig(path, systemClock);
     const id = await rig.running(Array.from({ length: 5_000 }, () => 20));
