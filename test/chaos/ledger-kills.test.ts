@@ -8,6 +8,8 @@ import { killAndVerify } from "./ledger-kills.ts";
 const SEED = Number(process.env["SLUICE_SEED"] ?? 1);
 const KILLS = 6;
 const NAME_BYTES = 6;
+/** Real time, on a machine that also does other work. */
+const LIMIT_MS = 300_000;
 
 let work: Workspace;
 beforeEach(() => {
@@ -19,7 +21,7 @@ test("six kills in the middle of appending: the ledger verifies each time", asyn
   const { kills, items } = await killAndVerify({ work, kills: KILLS, seed: SEED });
   expect(kills).toBe(KILLS);
   expect(items).toBeGreaterThan(0);
-}, 120_000);
+}, LIMIT_MS);
 
 test("six kills on a server: the ledger verifies each time", async () => {
   const address = new URL(await askForPostgres());
@@ -28,4 +30,4 @@ test("six kills on a server: the ledger verifies each time", async () => {
   const { kills, items } = await killAndVerify({ work, kills: KILLS, seed: SEED, env });
   expect(kills).toBe(KILLS);
   expect(items).toBeGreaterThan(0);
-}, 120_000);
+}, LIMIT_MS);

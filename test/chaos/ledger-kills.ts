@@ -11,7 +11,7 @@ import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import type { Ending, Workspace } from "../support/command-line.ts";
 import { verifyNaively } from "../support/naive-verifier.ts";
 
-/** Between the first word of a life and its end, at most. */
+/** Between the first record of a life and its end, at most. */
 const LIFE_MS_MAX = 600;
 /** Some lives' worth: a batch that has ended is followed by a new one. */
 const ITEMS = 20_000;
@@ -20,6 +20,8 @@ const LIVES_PER_KILL = 3;
 const NAIVELY_EVERY = 10;
 const EXPORT = "ledger.jsonl";
 const BATCH = /b-[a-z2-7]{12}/;
+/** The handler says this when its first item of a life has been recorded. */
+const RECORDING = /recording/;
 
 export interface KillsOptions {
   readonly work: Workspace;
@@ -47,7 +49,7 @@ export async function killAndVerify(options: KillsOptions): Promise<KillsReport>
   for (let life = 0; kills < options.kills; life++) {
     expect(life, `${kills} kills of seed ${seed}`).toBeLessThan(options.kills * LIVES_PER_KILL);
     const member = work.start(["run", "pipeline.ts", "--input", "items.jsonl", "--json"], { env });
-    await member.waitFor(BATCH);
+    await member.waitFor(RECORDING);
     await sleep(random.next() * LIFE_MS_MAX);
     member.signal("SIGKILL");
     const { signal, stdout, stderr } = await member.ended;
@@ -74,6 +76,8 @@ function writeWork(work: Workspace): void {
       await new Promise((resolve) => setImmediate(resolve));
       if (item.n % 97 === 0 && attempt === 1) throw new Error("once");
       record("STORED");
+      if (!globalThis.isRecording) console.error("recording");
+      globalThis.isRecording = true;
     }`);
   work.writeItems(ITEMS);
 }
