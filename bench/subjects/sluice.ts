@@ -33,7 +33,7 @@ async function measureSluice(
   const pipeline = definePipeline({
     name: "bench",
     ...(perSecond !== undefined && { rate: { perSecond, burst: perSecond } }),
-    ...(cap !== undefined && { limits: { pipeline: cap } }),
+    ...(cap !== undefined && { caps: { pipeline: cap } }),
     source: ({ input }) => jsonl(input),
     chunkSize: options.chunkSize,
     concurrency: 16,

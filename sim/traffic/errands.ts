@@ -139,8 +139,7 @@ export class Errands {
       rate: rate === null ? null : describeRate(rate, code.pipeline),
       pace: pace === null ? null : describePace(pace),
       ...(checkMaxMs === null ? {} : { item: this.#makeCheck(code.node, checkMaxMs) }),
-      topics: [PARCELS_TOPIC],
-      errorsTopic: ERRORS_TOPIC,
+      topics: { emit: [PARCELS_TOPIC], errors: ERRORS_TOPIC },
       key: ({ key, n }: Parcel) => `${key}/${n}`,
       ...(dedupes
         ? { dedupe: { identity: (one: Parcel) => this.getContent(one), content: () => "same" } }

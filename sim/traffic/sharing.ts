@@ -8,7 +8,7 @@ import type { SharingPlot } from "./errand.ts";
 /** The pipeline's definition. */
 export function describeSharing(sharing: SharingPlot): object {
   const { caps, weights } = sharing;
-  return { limits: caps, weights, tenant: (lane: string) => readTenant(sharing, lane) };
+  return { caps, share: { weights, tenant: (lane: string) => readTenant(sharing, lane) } };
 }
 
 export function readTenant({ tenants }: SharingPlot, lane: string): string {

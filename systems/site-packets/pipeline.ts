@@ -98,7 +98,7 @@ function describeSteps(parts: PacketParts) {
   });
   const common = {
     ledger: { item: true, states: [...STATES] },
-    limits: { pipeline: concurrency.all, lane: concurrency.site },
+    caps: { pipeline: concurrency.all, lane: concurrency.site },
   } as const;
   return { receive, archive, common };
 }

@@ -21,7 +21,7 @@ import { OpenBatch } from "../../src/runtime/engine/open-batch.ts";
 import { Operator } from "../../src/runtime/engine/operator.ts";
 import { definePipeline, type Pipeline } from "../../src/runtime/pipeline/pipeline.ts";
 import { DEFAULT_SETTINGS, findSettingProblems } from "../../src/runtime/system/settings.ts";
-import { stepOptions } from "../../src/runtime/pipeline/step-check.ts";
+import { stepMembers, stepOptions } from "../../src/runtime/pipeline/step-check.ts";
 import { Topic } from "../../src/runtime/delivering/topic.ts";
 import { type Page, readPage, ROOT } from "./markdown.ts";
 
@@ -133,21 +133,26 @@ describe("pipeline-options.md", () => {
     const real = [...Object.keys(define({})), ...Object.keys(stepOptions)];
     expect([...shown].toSorted()).toEqual(real.toSorted());
     const inner = rows.map(([name = ""]) => name).filter((name) => name.includes("."));
-    const known = [
-      ...Object.keys(define({}).steps[0].retry).map((name) => `retry.${name}`),
-      ...Object.keys(stepOptions.dedupe.unwrap().shape).map((name) => `dedupe.${name}`),
-    ];
+    const known = Object.entries({
+      share: define({}).share,
+      retry: stepMembers.retry,
+      dedupe: stepMembers.dedupe,
+      topics: stepMembers.topics,
+    }).flatMap(([outer, shape]) => Object.keys(shape).map((name) => `${outer}.${name}`));
     expect(inner).toEqual(known);
     expect(() => define({ nothing: 1 })).toThrow("nothing is not an option");
   });
 
   test("has the defaults that are filled in", () => {
-    const { steps, ...pipeline } = define({});
-    const { retry, ...step } = steps[0];
+    const { steps, share, ...pipeline } = define({});
+    const { retry, topics, ...step } = steps[0];
+    const within = Object.entries({ share, retry, topics }).flatMap(([outer, given]) =>
+      Object.entries(given).map(([name, value]) => [`${outer}.${name}`, value as unknown]),
+    );
     const flat: Record<string, unknown> = {
       ...step,
       ...pipeline,
-      ...Object.fromEntries(Object.entries(retry).map(([name, value]) => [`retry.${name}`, value])),
+      ...Object.fromEntries(within),
     };
     for (const [name = "", shown = ""] of rows) {
       if (["required", "one of the three"].includes(shown)) continue;

@@ -81,12 +81,14 @@ async function play({
     const putOff = new Set<string>();
     const pipeline = definePipeline({
       name: "random",
-      topics: ["t1", "t2"],
-      errorsTopic: "t2",
+      topics: {
+        emit: ["t1", "t2"],
+        errors: "t2",
+        route: (item: number, result) => (result === "route" ? (item % 2 ? "t1" : "t2") : null),
+      },
       chunkSize,
       retry: { attempts: ATTEMPTS, baseMs: 100, capMs: 400 },
       maxRedrives: REDRIVES,
-      route: (item: number, result) => (result === "route" ? (item % 2 ? "t1" : "t2") : null),
       process: async (item: number, { emit, attempt: nth, drive }) => {
         const { emits, end } = findAttempt(items[item] ?? [], drive, nth);
         for (let n = 0; n < emits; n++) {

@@ -41,8 +41,10 @@ export function makeTenantPipeline(
     name: "shared",
     chunkSize,
     concurrency,
-    tenant: findTenant,
-    weights: Object.fromEntries(tenants.map(({ name, weight }) => [name, weight])),
+    share: {
+      tenant: findTenant,
+      weights: Object.fromEntries(tenants.map(({ name, weight }) => [name, weight])),
+    },
     process: (_item: number, { lane }) => process(places.get(findTenant(lane)) ?? -1),
   });
 }

@@ -2,25 +2,67 @@
 import {
   createEngine,
   definePipeline,
+  defineStep,
   jsonlSink,
   succeeded,
   type TopicMessage,
   verifyWebhook,
 } from "sluice";
 import { expectTypeOf } from "vitest";
+import { z } from "zod";
 
 const engine = await createEngine({ store: ":memory:" });
 
 definePipeline({
   name: "mails",
-  topics: ["email"],
-  errorsTopic: "errors",
-  route: (item: { to: string }) => {
-    expectTypeOf(item.to).toEqualTypeOf<string>();
-    return item.to === "" ? null : "email";
+  topics: {
+    emit: ["email"],
+    errors: "errors",
+    unsent: null,
+    route: (item: { to: string }, result) => {
+      expectTypeOf(item.to).toEqualTypeOf<string>();
+      expectTypeOf(result).toEqualTypeOf<unknown>();
+      return item.to === "" ? null : "email";
+    },
   },
   process: ({ to }: { to: string }, { emit }) => emit("email", { to }),
 });
+
+const mail = z.object({ to: z.string() });
+definePipeline({
+  name: "checked mails",
+  item: mail,
+  topics: {
+    emit: ["email"],
+    route: (item) => {
+      expectTypeOf(item).toEqualTypeOf<{ to: string }>();
+      return "email";
+    },
+  },
+  process: ({ to }, { emit }) => emit("email", { to }),
+});
+
+defineStep({
+  name: "wait",
+  waitFor: { count: () => 0 },
+  topics: { errors: "errors" },
+});
+
+const process = (_n: number): void => undefined;
+// @ts-expect-error a topic has a name
+definePipeline({ name: "mails", topics: [1], process });
+// @ts-expect-error a topic has a name
+definePipeline({ name: "mails", topics: { emit: [1] }, process });
+// @ts-expect-error one topic is a list of one
+definePipeline({ name: "mails", topics: "email", process });
+// @ts-expect-error a route answers a topic
+definePipeline({ name: "mails", topics: { emit: ["email"], route: () => 1 }, process });
+// @ts-expect-error a member that there is none of
+definePipeline({ name: "mails", topics: { emit: ["email"], error: "errors" }, process });
+// @ts-expect-error it is a member of topics
+definePipeline({ name: "mails", topics: ["email"], route: () => "email", process });
+// @ts-expect-error it has no items to emit for
+defineStep({ name: "wait", waitFor: { count: () => 0 }, topics: ["email"] });
 
 definePipeline({
   name: "chunks",

@@ -68,7 +68,7 @@ describe("the messages of an effect", () => {
 test("an unknown topic is told with what was meant, or with all that there are", () => {
   expect(describeUnknownTopic("emial", ["email"])).toContain("Did you mean email?");
   expect(describeUnknownTopic("fax", ["email", "sms"])).toContain("They are email, sms.");
-  expect(describeUnknownTopic("fax", [])).toContain('Add topics: ["fax"] to it.');
+  expect(describeUnknownTopic("fax", [])).toContain('Add topics: { emit: ["fax"] } to it.');
   expect(describeUnknownTopic(7, ["email"])).toContain("number");
   expect(describeUnknownTopic("x".repeat(10_000), [])).toMatch(/^.{1,300}$/);
 });

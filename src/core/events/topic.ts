@@ -106,7 +106,7 @@ function describeDead(
 export function describeUnknownTopic(topic: unknown, declared: readonly string[]): string {
   const given = typeof topic === "string" ? JSON.stringify(topic.slice(0, 100)) : typeof topic;
   if (declared.length === 0) {
-    return `there is no topic ${given}: the step declares none. Add topics: [${given}] to it.`;
+    return `there is no topic ${given}: the step declares none. Add topics: { emit: [${given}] } to it.`;
   }
   const meant = typeof topic === "string" ? askDidYouMean(findSimilar(topic, declared)) : "";
   return `there is no topic ${given} in topics of the step. ${meant || `They are ${declared.join(", ")}.`}`;

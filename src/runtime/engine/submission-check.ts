@@ -35,26 +35,28 @@ export function checkNames(key: string | undefined, lane: string): void {
 }
 
 /** Whose work the batches of a lane are. */
-export function nameTenant({ name, tenant }: Pipeline, lane: string): string {
+export function nameTenant({ name, share: { tenant } }: Pipeline, lane: string): string {
   if (tenant === null) return lane;
   const named: unknown = tenant(lane);
   if (typeof named === "string" && named !== "" && named.length <= TENANT_CHARS_MAX) return named;
   throw new SluiceError(
     "BAD_TENANT",
     `the pipeline ${name} names ${JSON.stringify(named) ?? "nothing"} as the tenant of lane ${lane}`,
-    { hint: `A tenant is a text of 1 to ${TENANT_CHARS_MAX} characters. Mend the option tenant.` },
+    {
+      hint: `A tenant is a text of 1 to ${TENANT_CHARS_MAX} characters. Fix the option share.tenant.`,
+    },
   );
 }
 
 /** What of its pipeline's sharing is recorded with a batch. */
 export function describeShare(
-  { weights, limits }: Pipeline,
+  { share: { weights }, caps }: Pipeline,
   tenant: string,
 ): Pick<BatchSettings, "weight" | "caps"> {
   const weight = Object.hasOwn(weights, tenant) ? weights[tenant] : undefined;
   return {
     ...(weight === undefined ? {} : { weight }),
-    ...(Object.keys(limits).length === 0 ? {} : { caps: limits }),
+    ...(Object.keys(caps).length === 0 ? {} : { caps }),
   };
 }
 

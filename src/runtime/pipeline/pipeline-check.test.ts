@@ -24,9 +24,8 @@ describe("definePipeline", () => {
       version: "1",
       accepts: [],
       strict: false,
-      tenant: null,
-      weights: {},
-      limits: {},
+      share: { tenant: null, weights: {} },
+      caps: {},
       ledger: null,
       retention: {},
       steps: [
@@ -48,6 +47,7 @@ describe("definePipeline", () => {
           failureBudget: null,
           canary: null,
           dedupe: null,
+          topics: { emit: [], errors: null, unsent: null },
           waits: false,
         },
       ],
@@ -84,29 +84,74 @@ describe("definePipeline", () => {
   });
 
   test("takes tenants, weights and caps, and refuses what is none", () => {
-    const limits = { batch: 1, lane: undefined, pipeline: 1_000_000 };
-    const named = { name: "import", process, weights: { acme: 0.5 }, limits };
-    const { tenant, ...pipeline } = define({
-      ...named,
-      tenant: (lane: string) => lane,
-    }) as Pipeline;
-    expect(pipeline).toMatchObject({ weights: { acme: 0.5 }, limits: { batch: 1 } });
-    expect(Object.keys(pipeline.limits)).toEqual(["batch", "pipeline"]);
-    expect(tenant?.("north")).toBe("north");
+    const caps = { batch: 1, lane: undefined, pipeline: 1_000_000 };
+    const share = { tenant: (lane: string) => lane, weights: { acme: 0.5 } };
+    const pipeline = define({ name: "import", process, share, caps }) as Pipeline;
+    expect(pipeline).toMatchObject({ share: { weights: { acme: 0.5 } }, caps: { batch: 1 } });
+    expect(Object.keys(pipeline.caps)).toEqual(["batch", "pipeline"]);
+    expect(pipeline.share.tenant?.("north")).toBe("north");
+    const steps = [{ name: "a", process }];
+    expect(define({ name: "import", steps, share, caps })).toMatchObject({
+      share: { weights: { acme: 0.5 } },
+      caps: { batch: 1 },
+    });
     const wrong = {
-      weights: { a: 0, b: Number.NaN },
-      limits: { lane: 0, site: 3 },
-      tenant: "acme",
+      share: { tenant: "acme", weights: { acme: 0, bolt: Number.NaN }, weight: 1 },
+      caps: { lane: 0, site: 3 },
     };
-    const message = refuse({ name: "import", process, ...wrong });
+    for (const step of [{ process }, { steps }]) {
+      const message = refuse({ name: "import", ...step, ...wrong });
+      for (const problem of [
+        "has 6 problems",
+        "share.weights.acme must be a number above 0, at most 1000000 (got 0)",
+        "share.weights.bolt must be a number above 0, at most 1000000 (got NaN)",
+        'share.tenant must be a function that answers the tenant of a lane (got "acme")',
+        "share.weight is not an option. Did you mean weights?",
+        "caps.lane must be a whole number from 1 to 1000000 (got 0)",
+        "caps.site is not an option",
+      ]) {
+        expect(message).toContain(problem);
+      }
+    }
+    for (const [given, problem] of [
+      [{ share: 3 }, "share must be { tenant, weights }"],
+      [
+        { share: { weights: 3 } },
+        "share.weights must be numbers by tenant, for example { acme: 2 }",
+      ],
+      [{ caps: 3 }, "caps must be { batch, lane, pipeline }"],
+    ] as const) {
+      expect(refuse({ name: "import", process, ...given })).toContain(problem);
+    }
+  });
+
+  test("asks for the option that a name is a member of", () => {
+    const message = refuse({
+      name: "import",
+      process,
+      tenant: () => "acme",
+      weights: { acme: 2 },
+      route: () => "email",
+      weigths: {},
+      baseMs: 5,
+    });
     for (const problem of [
-      "weights.a must be a number above 0, at most 1000000 (got 0)",
-      "weights.b must be a number above 0, at most 1000000 (got NaN)",
-      "limits.lane must be a whole number from 1 to 1000000 (got 0)",
-      "limits.site is not an option",
-      'tenant must be a function that answers the tenant of a lane (got "acme")',
+      "tenant is not an option. Did you mean share.tenant?",
+      "weights is not an option. Did you mean share.weights?",
+      "weigths is not an option. Did you mean share.weights?",
+      "route is not an option. Did you mean topics.route?",
+      "baseMs is not an option. Did you mean retry.baseMs?",
     ]) {
       expect(message).toContain(problem);
+    }
+    const steps = [{ name: "a", process, route: () => "email", topics: { rout: () => "email" } }];
+    const within = refuse({ name: "import", steps });
+    expect(within).toContain("steps.0.route is not an option. Did you mean topics.route?");
+    expect(within).toContain("steps.0.topics.rout is not an option. Did you mean route?");
+    for (const removed of ["limits", "errorsTopic", "unsentTopic"]) {
+      expect(refuse({ name: "import", process, [removed]: {} })).toContain(
+        `${removed} is not an option`,
+      );
     }
   });
 

@@ -10,6 +10,7 @@ import {
   checkTogether,
   type Complain,
   name,
+  stepMembers,
   stepOptions,
   yesOrNo,
 } from "./step-check.ts";
@@ -33,9 +34,24 @@ const weight: z.ZodType<number> = z
   .any()
   .refine(isWeight, { message: `must be a number above 0, at most ${WEIGHT_MAX}` });
 
+const share = z.strictObject(
+  {
+    tenant: tenant.nullable().default(null),
+    weights: z
+      .record(z.string(), weight, { error: "must be numbers by tenant, for example { acme: 2 }" })
+      .default({}),
+  },
+  { error: "must be { tenant, weights }" },
+);
+
 const cap: z.ZodType<number> = z
   .any()
   .refine(isCap, { message: `must be a whole number from 1 to ${CAP_MAX}` });
+
+const caps = z.strictObject(
+  { batch: cap.optional(), lane: cap.optional(), pipeline: cap.optional() },
+  { error: "must be { batch, lane, pipeline }" },
+);
 
 const STATES_MAX = 64;
 const state: z.ZodType<string> = z
@@ -82,14 +98,8 @@ const pipelineOptions = {
   accepts: z.array(version, { error: "must be a list of versions" }).default([]),
   strict: yesOrNo.default(false),
   maxRunMs: wholeNumber(1, RUN_MS_MAX).nullable().default(null),
-  tenant: tenant.nullable().default(null),
-  weights: z.record(z.string(), weight, { error: "must be weights by tenant" }).default({}),
-  limits: z
-    .strictObject(
-      { batch: cap.optional(), lane: cap.optional(), pipeline: cap.optional() },
-      { error: "must be caps: { batch, lane, pipeline }" },
-    )
-    .default({}),
+  share: share.prefault({}),
+  caps: caps.default({}),
   ledger: ledger.nullable().default(null),
   retention: retention.default({}),
 };
@@ -122,15 +132,21 @@ const stepped = z
     }
   });
 
+/** How the tenants of a pipeline share its workers. */
+export interface Share {
+  /** Null: each lane is its own tenant. */
+  readonly tenant: ((lane: string) => string) | null;
+  readonly weights: { readonly [tenant: string]: number };
+}
+
 interface CheckedPipeline {
   readonly name: string;
   readonly version: string;
   readonly accepts: readonly string[];
   readonly strict: boolean;
   readonly maxRunMs: number | null;
-  readonly tenant: ((lane: string) => string) | null;
-  readonly weights: { readonly [tenant: string]: number };
-  readonly limits: Caps;
+  readonly share: Share;
+  readonly caps: Caps;
   readonly ledger: { readonly item: true; readonly states: readonly string[] } | null;
   readonly retention: RetentionAges;
   readonly steps: readonly (CheckedStep & { readonly name: string })[];
@@ -168,23 +184,21 @@ export function validatePipeline(options: unknown): CheckedPipeline {
   if (!checked.success) throw describeProblems(checked.error, options);
   const { data } = checked;
   if ("steps" in data) {
-    const { limits, retention: kept } = data;
-    return { ...data, limits: listGiven(limits), retention: listGiven(kept) };
+    return { ...data, caps: listGiven(data.caps), retention: listGiven(data.retention) };
   }
-  const { name: called, version: number, accepts, strict, maxRunMs, tenant: of, ...rest } = data;
-  const { weights, limits, ledger: book, retention: kept, ...only } = rest;
+  const { version: number, accepts, strict, maxRunMs, share: shared, ledger: book, ...rest } = data;
+  const { caps: capped, retention: kept, ...only } = rest;
   return {
-    name: called,
+    name: data.name,
     version: number,
     accepts,
     strict,
     maxRunMs,
-    tenant: of,
-    weights,
-    limits: listGiven(limits),
+    share: shared,
+    caps: listGiven(capped),
     ledger: book,
     retention: listGiven(kept),
-    steps: [{ ...only, name: called }],
+    steps: [only],
   };
 }
 
@@ -204,20 +218,23 @@ function describeProblems(error: z.ZodError, options: unknown): SluiceError {
   return new SluiceError(
     "BAD_PIPELINE",
     `the pipeline ${readName(options)} has ${count}:\n${problems.map((problem) => `  - ${problem}`).join("\n")}`,
-    { hint: "Mend them in the call of definePipeline." },
+    { hint: "Fix these in definePipeline()." },
   );
 }
 
 function describeIssue(issue: z.core.$ZodIssue): string[] {
   if (issue.code === "unrecognized_keys") {
     return issue.keys.map((key) => {
-      const meant = askDidYouMean(findSimilar(key, listMembers(issue.path)));
+      const places = findPlaces(issue.path);
+      const similar = findSimilar(key, places.keys());
+      const meant = askDidYouMean(similar.map((one) => places.get(one) ?? one));
       return `${[...issue.path, key].join(".")} is not an option${meant && `. ${meant}`}`;
     });
   }
-  // Of a choice between shapes the first one that was begun tells more than "neither".
+  // The problems within the shape that was meant tell more than "neither".
   if (issue.code === "invalid_union") {
-    const within = issue.errors.at(typeof issue.input === "object" ? 0 : -1) ?? [];
+    const within =
+      issue.errors.find((problems) => !problems.some(isOtherKind)) ?? issue.errors.at(-1) ?? [];
     return within.flatMap((one) => describeIssue({ ...one, path: [...issue.path, ...one.path] }));
   }
   const place = issue.path.join(".");
@@ -226,13 +243,33 @@ function describeIssue(issue: z.core.$ZodIssue): string[] {
   return [`${place} ${issue.message}${issue.code === "custom" && isRule(issue) ? given : ""}`];
 }
 
-/** What may stand there, as far as it is told here. */
-function listMembers([first, ...rest]: readonly PropertyKey[]): string[] {
-  if (first === undefined) return Object.keys({ ...pipelineOptions, ...stepOptions, steps: [] });
-  if (first === "steps" && rest.length === 1) return Object.keys({ name, ...stepOptions });
-  if (rest.length > 0) return [];
-  if (first === "retention") return Object.keys(retention.shape);
-  return first === "ledger" ? Object.keys(ledger.shape) : [];
+/** Whether a list was given for an object, a number for a list, and so on. */
+function isOtherKind({ code, path }: z.core.$ZodIssue): boolean {
+  return code === "invalid_type" && path.length === 0;
+}
+
+/** The members of options that are objects, as far as suggestions are made from them. */
+const members: { readonly [option: string]: object } = {
+  share: share.shape,
+  caps: caps.shape,
+  ledger: ledger.shape,
+  retention: retention.shape,
+  ...stepMembers,
+};
+
+/** Names that may stand at a place, or in one of the options there, with where they belong. */
+function findPlaces(path: readonly PropertyKey[]): ReadonlyMap<string, string> {
+  const [outer, ...rest] = path[0] === "steps" ? path.slice(2) : path;
+  if (outer !== undefined) {
+    const shape = rest.length > 0 ? undefined : members[String(outer)];
+    return new Map(Object.keys(shape ?? {}).map((one) => [one, one]));
+  }
+  const known = path.length > 0 ? { name, ...stepOptions } : { ...pipelineOptions, ...stepOptions };
+  const own = [...Object.keys(known), ...(path.length > 0 ? [] : ["steps"])];
+  const within = own.flatMap((option) =>
+    Object.keys(members[option] ?? {}).map((one) => [one, `${option}.${one}`] as const),
+  );
+  return new Map([...within, ...own.map((one) => [one, one] as const)]);
 }
 
 /** Rules about one value quote it; rules about several do not, as the place names only one. */

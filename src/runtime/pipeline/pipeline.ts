@@ -12,7 +12,7 @@ import type { ChunkContext, ChunkItem, ItemContext, SourceContext } from "./cont
 import type { CpuKind } from "../cpu/cpu-settings.ts";
 import { findDefinitionSite } from "./definition-site.ts";
 import type { ItemOutcome } from "./outcomes.ts";
-import { validatePipeline } from "./pipeline-check.ts";
+import { type Share, validatePipeline } from "./pipeline-check.ts";
 import { makeStep, type Step } from "./step.ts";
 import type { WaitFor } from "./wait-step.ts";
 
@@ -131,17 +131,22 @@ interface StepLimits<Item> {
     /** The state of the pipeline's ledger that a repeat is recorded with. Default none. */
     readonly state?: string;
   };
-  /** Where the handler may emit messages to. Default none. */
-  readonly topics?: readonly string[];
+  /** Topics that get messages about items; a list is short for `{ emit }`. Default none. */
+  readonly topics?: readonly string[] | TopicOptions<Item>;
+}
+
+interface TopicOptions<Item> {
+  /** Topics to which the handler may emit. Default none. */
+  readonly emit?: readonly string[];
   /**
-   * Sends what a succeeded item returned, or the item itself if it returned nothing, to one of the
-   * topics; null for none. Default none.
+   * Returns which of the `emit` topics gets the result of a succeeded item, or the item itself if
+   * there is no result; null for none. Default none.
    */
   readonly route?: (item: Item, result: unknown) => string | null | undefined;
-  /** A topic that is told of each item that becomes a dead letter. Default none. */
-  readonly errorsTopic?: string | null;
-  /** A topic that gets one message for each item that an early end of its batch left undone. */
-  readonly unsentTopic?: string | null;
+  /** Topic that gets a message for each item that becomes a dead letter. Default none. */
+  readonly errors?: string | null;
+  /** Topic that gets a message for each item that did not run because its batch ended early. */
+  readonly unsent?: string | null;
 }
 
 interface PipelineCommon {
@@ -155,12 +160,15 @@ interface PipelineCommon {
   readonly strict?: boolean;
   /** How long a batch may take from its start on; then it expires. Default without end. */
   readonly maxRunMs?: number | null;
-  /** Whose work the batches of a lane are: tenants share the workers. Default the lane itself. */
-  readonly tenant?: (lane: string) => string;
-  /** What a tenant gets beside the others, who have 1. */
-  readonly weights?: { readonly [tenant: string]: number };
-  /** Handler calls at once over all workers: of a batch, of a lane, of the pipeline. */
-  readonly limits?: Caps;
+  /** How the pipeline's tenants share the workers. */
+  readonly share?: {
+    /** The tenant that a lane's batches belong to. Default the lane itself. */
+    readonly tenant?: (lane: string) => string;
+    /** Shares of tenants, relative to the others. Default 1 each. */
+    readonly weights?: { readonly [tenant: string]: number };
+  };
+  /** Maximum handler calls at once over all workers: of a batch, of a lane, of the pipeline. */
+  readonly caps?: Caps;
   /**
    * Every change of an item is written into its batch's chain as well: outcomes, failed attempts,
    * redrives, and what handlers record. Default only what happens to the batch.
@@ -249,11 +257,9 @@ interface WithoutSchema {
 }
 
 interface WaitOptions
-  extends Pick<
-    StepLimits<unknown>,
-    "retry" | "classify" | "timeLimitMs" | "maxRedrives" | "errorsTopic"
-  > {
+  extends Pick<StepLimits<unknown>, "retry" | "classify" | "timeLimitMs" | "maxRedrives"> {
   readonly name: string;
+  readonly topics?: Pick<TopicOptions<unknown>, "errors">;
   /** Wait for an outside count instead of working on items. */
   readonly waitFor: WaitFor;
 }
@@ -319,10 +325,8 @@ export interface Pipeline<Item = unknown, Input = unknown, Result = unknown> {
   readonly strict: boolean;
   /** How long a batch may take from its start on; null without end. */
   readonly maxRunMs: number | null;
-  /** Null: each lane is its own tenant. */
-  readonly tenant: ((lane: string) => string) | null;
-  readonly weights: { readonly [tenant: string]: number };
-  readonly limits: Caps;
+  readonly share: Share;
+  readonly caps: Caps;
   /** Null where only what happens to a batch is recorded. */
   readonly ledger: Required<ItemLedgerOptions> | null;
   /** What it says itself of how long its batches are kept. */

@@ -270,23 +270,77 @@ describe("several steps", () => {
 });
 
 describe("topics", () => {
-  test("are none by default, and recorded with a batch only as far as errors go", () => {
-    expect(defineStep({})).toMatchObject({ topics: [], errorsTopic: null });
-    expect(defineStep({}).route).toBeUndefined();
-    expect(describeStep(defineStep({ topics: ["a"] }))).not.toHaveProperty("errorsTopic");
-    expect(describeStep(defineStep({ errorsTopic: "e" }))).toHaveProperty("errorsTopic", "e");
+  const route = (): string => "a";
+
+  test("are none by default, and recorded with a batch only if the engine itself writes to them", () => {
+    const none = { emit: [], errors: null, unsent: null };
+    expect(defineStep({}).topics).toEqual(none);
+    expect(defineStep({ topics: [] }).topics).toEqual(none);
+    expect(defineStep({ topics: {} }).topics).toEqual(none);
+    const settings = describeStep(defineStep({ topics: ["a"] }));
+    expect(settings).not.toHaveProperty("errorsTopic");
+    expect(settings).not.toHaveProperty("unsentTopic");
+    const topics = { errors: "e", unsent: "u" };
+    expect(describeStep(defineStep({ topics }))).toMatchObject({
+      errorsTopic: "e",
+      unsentTopic: "u",
+    });
   });
 
+  test("may be a list of those that the handler emits to, or have all their members", () => {
+    const none = { errors: null, unsent: null };
+    expect(defineStep({ topics: ["a", "b"] }).topics).toEqual({ ...none, emit: ["a", "b"] });
+    expect(defineStep({ topics: { emit: ["a"] } }).topics).toEqual({ ...none, emit: ["a"] });
+    const full = { emit: ["a"], route, errors: "e", unsent: "u" };
+    expect(defineStep({ topics: full }).topics).toEqual(full);
+    expect(defineStep({ topics: { errors: null, unsent: null } }).topics).toEqual({
+      ...none,
+      emit: [],
+    });
+    const steps = [{ name: "s", process, topics: full }];
+    expect(define({ name: "p", steps }).steps[0].topics).toEqual(full);
+  });
+
+  const SHAPE = 'topics must be a list of topics, for example ["email"], or { emit, route, errors';
+
   test.each([
-    [{ topics: "email" }, "topics must be a list of topics"],
-    [{ topics: ["e mail"] }, "topics.0 must be 1 to 100 letters"],
-    [{ topics: [""] }, "topics.0 must be 1 to 100 letters"],
-    [{ topics: [7] }, "topics.0 must be 1 to 100 letters"],
-    [{ topics: ["a", "b", "a"] }, "topics.2 is in the list already"],
-    [{ errorsTopic: "no/such" }, "errorsTopic must be 1 to 100 letters"],
-    [{ route: () => "a" }, "route needs topics"],
-    [{ route: "a", topics: ["a"] }, "route must be a function"],
-  ])("cannot be %j", (options, problem) => {
-    expect(refuseStep(options)).toContain(problem);
+    ["email", SHAPE],
+    [7, SHAPE],
+    [null, SHAPE],
+    [["e mail"], "topics.0 must be 1 to 100 letters"],
+    [["a", ""], "topics.1 must be 1 to 100 letters"],
+    [[7], "topics.0 must be 1 to 100 letters"],
+    [["a", "b", "a"], "topics.2 is in the list already"],
+    [{ emit: "email" }, "topics.emit must be a list of topics"],
+    [{ emit: ["e mail"] }, "topics.emit.0 must be 1 to 100 letters"],
+    [{ emit: ["a", "b", "a"] }, "topics.emit.2 is in the list already"],
+    [{ errors: "no/such" }, "topics.errors must be 1 to 100 letters"],
+    [{ unsent: "" }, "topics.unsent must be 1 to 100 letters"],
+    [{ route }, "topics.route needs topics.emit"],
+    [{ route, emit: [] }, "topics.route needs topics.emit"],
+    [{ route: "a", emit: ["a"] }, "topics.route must be a function"],
+    [{ emits: ["a"] }, "topics.emits is not an option. Did you mean emit?"],
+  ])("cannot be %j", (topics, problem) => {
+    expect(refuseStep({ topics })).toContain(`has a problem:\n  - ${problem}`);
+    expect(refuse({ name: "p", steps: [{ name: "s", process, topics }] })).toContain(
+      `has a problem:\n  - steps.0.${problem}`,
+    );
+  });
+
+  test("have all their problems told at once", () => {
+    const topics = { emit: ["a", "a b", "a"], route: 5, errors: "", unsent: 7, error: "e" };
+    const message = refuseStep({ topics, chunkSize: 0 });
+    for (const problem of [
+      "has 7 problems",
+      "chunkSize must be",
+      'topics.emit.1 must be 1 to 100 letters, digits, dots, dashes or underscores (got "a b")',
+      "topics.emit.2 is in the list already",
+      "topics.route must be a function",
+      'topics.errors must be 1 to 100 letters, digits, dots, dashes or underscores (got "")',
+      "topics.unsent must be 1 to 100 letters, digits, dots, dashes or underscores (got 7)",
+      "topics.error is not an option. Did you mean errors?",
+    ]) {
+      expect(message).toContain(problem);
+    }
   });
 });

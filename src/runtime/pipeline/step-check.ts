@@ -37,8 +37,6 @@ export const name: z.ZodType<string> = z
       "must be 1 to 100 letters, digits, dots, dashes or underscores, beginning with a letter or digit",
   });
 
-const topicName: z.ZodType<string> = z.any().refine(isTopicName, { message: TOPIC_NAME_RULE });
-
 export const yesOrNo = z.boolean({ error: "must be true or false" });
 
 const PERCENT = /^(\d+(?:\.\d+)?)\s*%$/;
@@ -136,6 +134,63 @@ const concurrency = z.any().transform((given, context): number | ConcurrencyBoun
   return z.NEVER;
 });
 
+const retry = z.strictObject({
+  attempts: wholeNumber(1, 1_000).default(DEFAULT_RETRY.attempts),
+  baseMs: wholeNumber(0, DAY_MS).default(DEFAULT_RETRY.baseMs),
+  capMs: wholeNumber(0, DAY_MS).default(DEFAULT_RETRY.capMs),
+});
+
+const dedupe = z.strictObject({
+  scope: name.optional(),
+  identity: oneFunction("(item) => item.id"),
+  content: oneFunction("(item) => item.text").optional(),
+  state: z.string({ error: "must be one of the ledger's states" }).optional(),
+});
+
+const topicName: z.ZodType<string> = z.any().refine(isTopicName, { message: TOPIC_NAME_RULE });
+
+const emit = z
+  .array(topicName, { error: 'must be a list of topics, for example ["email"]' })
+  .superRefine((names, context) => {
+    for (const [at, topic] of names.entries()) {
+      if (names.indexOf(topic) === at) continue;
+      context.addIssue({ code: "custom", path: [at], message: "is in the list already" });
+    }
+  });
+
+interface CheckedTopics {
+  readonly emit: readonly string[];
+  readonly route?: ((...args: unknown[]) => unknown) | undefined;
+  readonly errors: string | null;
+  readonly unsent: string | null;
+}
+
+const topics = z
+  .strictObject(
+    {
+      emit: emit.default([]),
+      route: oneFunction("(item) => item.channel").optional(),
+      errors: topicName.nullable().default(null),
+      unsent: topicName.nullable().default(null),
+    },
+    {
+      error: 'must be a list of topics, for example ["email"], or { emit, route, errors, unsent }',
+    },
+  )
+  .superRefine((given, context) => {
+    if (given.route === undefined || given.emit.length > 0) return;
+    const message = 'needs topics.emit: add emit: ["..."] with the topics that it may return';
+    context.addIssue({ code: "custom", path: ["route"], message });
+  });
+
+/** The short form. */
+const listed = emit.transform(
+  (names): CheckedTopics => ({ emit: names, errors: null, unsent: null }),
+);
+
+/** The members of options that are objects. */
+export const stepMembers = { retry: retry.shape, dedupe: dedupe.shape, topics: topics.shape };
+
 /** The options that belong to a step. */
 export const stepOptions = {
   item: z
@@ -158,13 +213,7 @@ export const stepOptions = {
   inlineItems: wholeNumber(0, CHUNK_SIZE_MAX).optional(),
   concurrency: concurrency.optional(),
   cpu: cpuShape.default(null),
-  retry: z
-    .strictObject({
-      attempts: wholeNumber(1, 1_000).default(DEFAULT_RETRY.attempts),
-      baseMs: wholeNumber(0, DAY_MS).default(DEFAULT_RETRY.baseMs),
-      capMs: wholeNumber(0, DAY_MS).default(DEFAULT_RETRY.capMs),
-    })
-    .prefault({}),
+  retry: retry.prefault({}),
   classify: oneFunction('(error) => (error.code === "E_LATE" ? "transient" : null)').optional(),
   timeLimitMs: wholeNumber(1, DAY_MS).default(300_000),
   expectedMs: wholeNumber(1, DAY_MS).nullable().default(null),
@@ -173,20 +222,8 @@ export const stepOptions = {
   canary: canary.nullable().default(null),
   rate: rateShape.nullable().default(null),
   pace: paceShape.nullable().default(null),
-  dedupe: z
-    .strictObject({
-      scope: name.optional(),
-      identity: oneFunction("(item) => item.id"),
-      content: oneFunction("(item) => item.text").optional(),
-      state: z.string({ error: "must be one of the ledger's states" }).optional(),
-    })
-    .optional(),
-  topics: z
-    .array(topicName, { error: 'must be a list of topics, for example ["email"]' })
-    .default([]),
-  route: oneFunction("(item) => item.channel").optional(),
-  errorsTopic: topicName.nullable().default(null),
-  unsentTopic: topicName.nullable().default(null),
+  dedupe: dedupe.optional(),
+  topics: z.union([listed, topics]).prefault([]),
   waitFor: waitFor.optional(),
   process: oneFunction("async (item) => { ... }").optional(),
   processChunk: oneFunction("async (items) => items.map(() => succeeded())").optional(),
@@ -211,12 +248,6 @@ export function checkTogether(value: CheckedStep, complain: Complain): void {
   }
   if (value.uniqueKeys && value.key === undefined) {
     complain(["uniqueKeys"], "needs a key: add key: (item) => item.id");
-  }
-  if (value.route !== undefined && value.topics.length === 0) {
-    complain(["route"], 'needs topics: add topics: ["..."] with those that it may answer');
-  }
-  for (const [at, topic] of value.topics.entries()) {
-    if (value.topics.indexOf(topic) < at) complain(["topics", at], "is in the list already");
   }
   if (value.retry.baseMs > value.retry.capMs) {
     complain(["retry", "baseMs"], "must not be above retry.capMs");

@@ -24,6 +24,18 @@ export interface Dedupe<Item = unknown> {
   readonly state: string | null;
 }
 
+/** Topics that get messages about a step's items. */
+export interface StepTopics<Item = unknown> {
+  /** To which its handler may emit. */
+  readonly emit: readonly string[];
+  // A method, so that a step of one item type can be handled as one of any.
+  route?(item: Item, result: unknown): string | null | undefined;
+  /** Hears of dead letters. */
+  readonly errors: string | null;
+  /** Hears of items that an early end of their batch left undone. */
+  readonly unsent: string | null;
+}
+
 /** A step's definition with every default filled in. */
 export interface Step<Item = unknown, Input = unknown> {
   readonly name: string;
@@ -59,10 +71,7 @@ export interface Step<Item = unknown, Input = unknown> {
   readonly rate: StepRate | null;
   /** How many items of a batch may start in a time; recorded with each batch. */
   readonly pace: StepPace | null;
-  /** Where its handler may emit to. */
-  readonly topics: readonly string[];
-  readonly errorsTopic: string | null;
-  readonly unsentTopic: string | null;
+  readonly topics: StepTopics<Item>;
   /** What its handler may record of items; null where the pipeline keeps no ledger of them. */
   readonly states: readonly string[] | null;
   /** It waits for an outside count instead of working on items. */
@@ -70,7 +79,6 @@ export interface Step<Item = unknown, Input = unknown> {
   // Methods, so that a step of one item type can be handled as one of any.
   readKey(item: Item): string | null;
   classify?(error: unknown): unknown;
-  route?(item: Item, result: unknown): string | null | undefined;
   process?(item: Item, context: ItemContext): unknown;
   processChunk?(items: readonly ChunkItem<Item>[], context: ChunkContext): unknown;
 }
@@ -107,7 +115,7 @@ export function makeStep(
     waitFor,
     rate,
     concurrency = countSlots(checked),
-    route,
+    topics,
     classify,
     ...rest
   } = checked;
@@ -128,6 +136,7 @@ export function makeStep(
     carriesFrom: own === null && carrier !== undefined ? carrier.number : null,
     dedupe: dedupe === undefined ? null : fillDedupe(dedupe, pipeline),
     rate: rate === null ? null : makeStepRate(rate, pipeline),
+    topics: topics as StepTopics,
     waits: waitFor !== undefined,
     readKey: (value: unknown) => (key === undefined ? null : checkKey(key(value))),
     ...(classify === undefined ? {} : { classify }),
@@ -135,7 +144,6 @@ export function makeStep(
   if (waitFor !== undefined) return { ...step, ...makeWaitStep(waitFor), carriesFrom: null };
   return {
     ...step,
-    ...(route === undefined ? {} : { route: route as NonNullable<Step["route"]> }),
     ...(process === undefined ? {} : { process }),
     ...(processChunk === undefined ? {} : { processChunk }),
   };
@@ -157,10 +165,10 @@ export function describeStep(step: Step): StepSettings {
   const { name, chunkSize, maxRedrives, carriesFrom, failureBudget: budget, canary, pace } = step;
   const carries = carriesFrom !== null;
   const settings = { name, chunkSize, maxRedrives, carries, budget, canary, pace };
-  const { errorsTopic, unsentTopic } = step;
+  const { errors, unsent } = step.topics;
   return {
     ...settings,
-    ...(errorsTopic === null ? {} : { errorsTopic }),
-    ...(unsentTopic === null ? {} : { unsentTopic }),
+    ...(errors === null ? {} : { errorsTopic: errors }),
+    ...(unsent === null ? {} : { unsentTopic: unsent }),
   };
 }

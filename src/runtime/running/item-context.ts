@@ -120,7 +120,7 @@ export class HandlerCall implements ItemContext {
     this.#refuseLate(position, { code: "LATE_EMIT", deed: `emitted to ${topic}` });
     this.#emitted ??= new Map();
     const messageBuffer =
-      this.#emitted.get(position) ?? new MessageBuffer(position, this.#step.topics);
+      this.#emitted.get(position) ?? new MessageBuffer(position, this.#step.topics.emit);
     this.#emitted.set(position, messageBuffer);
     messageBuffer.add(topic, message, this.traceparent);
   }

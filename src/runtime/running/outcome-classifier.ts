@@ -99,7 +99,7 @@ export class OutcomeClassifier {
     const { step } = this.#parts;
     const emitted = handlerCall?.listEmitted(index);
     const messages =
-      step.route === undefined
+      step.topics.route === undefined
         ? emitted
         : this.#route(index, item, result, emitted ?? [], handlerCall?.traceparent ?? null);
     const key = result === undefined ? null : step.readKey(item);
@@ -133,12 +133,12 @@ export class OutcomeClassifier {
     traceparent: string | null,
   ): readonly ItemMessage[] {
     const { step } = this.#parts;
-    const topic = step.route?.(item, result) ?? null;
+    const topic = step.topics.route?.(item, result) ?? null;
     if (topic === null) return emitted;
     const message = result === undefined ? item : result;
     return [
       ...emitted,
-      writeMessage(index, step.topics, { topic, nth: "route", message, traceparent }),
+      writeMessage(index, step.topics.emit, { topic, nth: "route", message, traceparent }),
     ];
   }
 

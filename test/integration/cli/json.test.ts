@@ -85,7 +85,7 @@ const idOf = ([line]: readonly object[]): string => (line as { batch: string }).
 beforeAll(() => {
   work = new Workspace();
   work.writeItems(6);
-  work.writePipeline(`topics: ["email"], limits: { lane: 5 },
+  work.writePipeline(`topics: ["email"], caps: { lane: 5 },
     ledger: { item: true, states: ["RECEIVED"] }, maxRedrives: 0,
     process: (item: any, ctx: any) => {
       ctx.record("RECEIVED", { of: item.id });

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { Workspace } from "../../support/command-line.ts";
 import { HELD, runLines, startHeldWorker, stopWorker, submit } from "./scenes.ts";
 
-const CAPPED = `weights: { "case-1": 2 }, limits: { lane: 4 }, ${HELD}`;
+const CAPPED = `share: { weights: { "case-1": 2 } }, caps: { lane: 4 }, ${HELD}`;
 
 let work: Workspace;
 let batch = "";

@@ -115,8 +115,7 @@ export default definePipeline({
   chunkSize: 2,
   maxRedrives: 0,
   retry: { attempts: 2, baseMs: 1, capMs: 1 },
-  topics: ["out"],
-  errorsTopic: "failures",
+  topics: { emit: ["out"], errors: "failures" },
   process: async (item: any, context) => {
     switch (item.id) {
       case "named": throw new Error("the portal refuses " + key);

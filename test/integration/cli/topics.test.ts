@@ -6,7 +6,7 @@ import { runLines } from "./scenes.ts";
 
 let work: Workspace;
 let batch = "";
-const EMITS = `topics: ["email", "sms"], errorsTopic: "errors", process: (item, { emit }) => {
+const EMITS = `topics: { emit: ["email", "sms"], errors: "errors" }, process: (item, { emit }) => {
   if (item.n === 2) throw new PermanentError("no", { code: "NO" });
   emit("email", { n: item.n });
 }`;

@@ -19,7 +19,7 @@ describeOnStores("caps that steps share", (test) => {
     };
     const pipeline = definePipeline({
       name: "two-steps",
-      limits: { pipeline: 4, lane: 2 },
+      caps: { pipeline: 4, lane: 2 },
       steps: [
         defineStep({ name: "one", concurrency: 4, chunkSize: 2, process: work }),
         defineStep({ name: "two", concurrency: 2, chunkSize: 2, process: work }),

@@ -33,7 +33,7 @@ describe("handler calls at once", () => {
         name: "call",
         chunkSize: 5,
         concurrency: 8,
-        limits: { pipeline: 10 },
+        caps: { pipeline: 10 },
         process: (_item: number) => at.during(["all"], () => world.sleep(50)),
       });
       const [engine] = await startWorkers(world, 4, pipeline);
@@ -54,7 +54,7 @@ describe("handler calls at once", () => {
       const pipeline = definePipeline({
         name: "call",
         chunkSize: 10,
-        limits: { lane: 3, batch: 5 },
+        caps: { lane: 3, batch: 5 },
         process: (_item: number, { lane, batch }) =>
           at.during(["all", lane, batch], () => world.sleep(20)),
       });
@@ -74,14 +74,14 @@ describe("handler calls at once", () => {
       const limited = definePipeline({
         name: "call",
         chunkSize: 10,
-        limits: { pipeline: 4 },
+        caps: { pipeline: 4 },
         rate: { perSecond: 1_000, key: (item: number) => item % 3 },
         process: (_item: number) => at.during(["rate"], () => world.sleep(20)),
       });
       const chunked = definePipeline({
         name: "chunks",
         chunkSize: 4,
-        limits: { pipeline: 2 },
+        caps: { pipeline: 2 },
         processChunk: async (items: readonly { item: number }[]) => {
           await at.during(["chunk"], () => world.sleep(20));
           return items.map(() => succeeded());
@@ -102,7 +102,7 @@ describe("handler calls at once", () => {
       const pipeline = definePipeline({
         name: "call",
         chunkSize: 10,
-        limits: { pipeline: 2 },
+        caps: { pipeline: 2 },
         process: (_item: number) => at.during(["all"], () => world.sleep(20)),
       });
       const [engine] = await startWorkers(world, 1, pipeline);
@@ -125,7 +125,7 @@ describe("handler calls at once", () => {
       });
       const pipeline = definePipeline({
         name: "call",
-        limits: { pipeline: 4 },
+        caps: { pipeline: 4 },
         steps: [
           { ...step("one"), source: ({ input }: { input: number[] }) => input },
           step("two"),
@@ -146,7 +146,7 @@ describe("handler calls at once", () => {
         name: "call",
         chunkSize: 5,
         concurrency: 8,
-        limits: { pipeline: 8 },
+        caps: { pipeline: 8 },
         process: (_item: number) => world.sleep(50),
       });
       const main = world.start("main", async (engine) => {
@@ -194,7 +194,7 @@ test("small batches that run where they were submitted keep to the cap as well",
   await inVirtualTime({}, async (world) => {
     const pipeline = definePipeline({
       name: "call",
-      limits: { pipeline: 2 },
+      caps: { pipeline: 2 },
       process: (_item: number) => at.during(["all"], () => world.sleep(50)),
     });
     const [engine, other] = await startWorkers(world, 2);

@@ -223,10 +223,12 @@ describeOnStores("routes", (test) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "campaign",
-      topics: ["email", "sms"],
+      topics: {
+        emit: ["email", "sms"],
+        route: ({ channel }: { channel: string }, result) =>
+          channel === "none" || result === "hidden" ? null : channel,
+      },
       ...once,
-      route: ({ channel }: { channel: string }, result) =>
-        channel === "none" || result === "hidden" ? null : channel,
       process: ({ text }: { channel: string; text?: string }, { emit }) => {
         if (text === "skip") return skipped();
         if (text === "hi") emit("sms", "first");
@@ -256,11 +258,13 @@ describeOnStores("routes", (test) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "campaign",
-      topics: ["email"],
-      ...once,
-      route: () => {
-        throw new PermanentError("which way?", { code: "LOST_WAY" });
+      topics: {
+        emit: ["email"],
+        route: () => {
+          throw new PermanentError("which way?", { code: "LOST_WAY" });
+        },
       },
+      ...once,
       process: (_n: number) => undefined,
     });
     const handle = await engine.submit(pipeline, [0]);
@@ -274,7 +278,7 @@ describeOnStores("errors topics", (test) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "fragile",
-      errorsTopic: "errors",
+      topics: { errors: "errors" },
       key: (n: number) => `n${n}`,
       retry: { attempts: 2, baseMs: 0, capMs: 0 },
       maxRedrives: 1,

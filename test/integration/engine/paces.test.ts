@@ -22,7 +22,7 @@ describe("what was not sent is known to the last one", () => {
         name: "send",
         chunkSize: 10,
         pace: { items: 5, everyMs: 60_000 },
-        unsentTopic: "not-sent",
+        topics: { unsent: "not-sent" },
         process: (item: number) => void sent.push(item),
       });
       const engine = await world.startEngine();

@@ -23,8 +23,7 @@ async function race(scene: Scene): Promise<Map<string, number>> {
   const makePipeline = (world: World): Pipeline<number, Iterable<number>> =>
     definePipeline({
       name: "shared",
-      tenant: tenantOf,
-      weights,
+      share: { tenant: tenantOf, weights },
       chunkSize: 2,
       inlineItems: 0,
       concurrency: 4,
@@ -84,7 +83,7 @@ describe("while all have work", () => {
 test("a tenant must be named by a text", async () => {
   const wrong = definePipeline({
     name: "wrong",
-    tenant: () => "",
+    share: { tenant: () => "" },
     process: (_item: number) => undefined,
   });
   await inVirtualTime({}, async (world) => {

@@ -119,8 +119,7 @@ describeOnStores("tracing", (check) => {
   check("a consumer's span is linked to that of the item that emitted", async ({ rig }) => {
     const letters = definePipeline({
       name: "letters",
-      topics: ["post", "copies"],
-      route: () => "copies",
+      topics: { emit: ["post", "copies"], route: () => "copies" },
       process: (n: number, { emit }) => {
         emit("post", { n });
         return n;

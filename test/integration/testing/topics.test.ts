@@ -24,8 +24,7 @@ test("a consumer hears every message that an outcome left, and no other, wheneve
       pipeline: definePipeline({
         name: "mails",
         chunkSize: 2,
-        topics: ["email"],
-        errorsTopic: "errors",
+        topics: { emit: ["email"], errors: "errors" },
         retry: { attempts: 2, baseMs: 1, capMs: 1 },
         maxRedrives: 0,
         process: (n: number, { emit, attempt }) => {
@@ -59,8 +58,7 @@ test("several at once are acknowledged together, and come again together", async
       pipeline: definePipeline({
         name: "mails",
         chunkSize: 10,
-        topics: ["email"],
-        route: () => "email",
+        topics: { emit: ["email"], route: () => "email" },
         process: (n: number) => n,
       }),
       input: Array.from({ length: 7 }, (_, n) => n),
