@@ -12,7 +12,7 @@ afterEach(() => work.remove());
 const NO_TERMINAL = "this machine has no `script`, which makes a terminal";
 const QUESTION = /\[y\/N\]/;
 
-test("a yes does it", async (context) => {
+test('the answer "yes" runs the command', async (context) => {
   if (!(await hasTerminals(work))) context.skip(NO_TERMINAL);
   work.writePipeline();
   work.writeItems(5);
@@ -29,7 +29,7 @@ test.for([
   ["anything else", "yep\n"],
   ["the end of the input", "\u0004"],
   ["Ctrl-C", "\u0003"],
-] as const)("%s does nothing, and exits 1", async ([, keys], context) => {
+] as const)("the answer %s changes nothing and exits 1", async ([, keys], context) => {
   if (!(await hasTerminals(work))) context.skip(NO_TERMINAL);
   const id = await runFailing(work);
   const { code, screen } = await runOnTerminal(work, ["redrive", id], QUESTION, keys);
@@ -39,7 +39,7 @@ test.for([
   expect((await work.runJson("status", id)).view.state).toBe("completed_with_errors");
 });
 
-test("dead edit opens the editor on the payload, and takes what was saved", async (context) => {
+test("dead edit opens the payload in the editor and takes the saved text", async (context) => {
   if (!(await hasTerminals(work))) context.skip(NO_TERMINAL);
   const id = await runFailing(work);
   work.write("editor.sh", `sed -i 's/"n": 5/"n": 6/' "$1"`);
@@ -51,7 +51,7 @@ test("dead edit opens the editor on the payload, and takes what was saved", asyn
   expect(view.payload).toEqual({ id: "i5", n: 6 });
 });
 
-test("dead edit changes nothing when the text was left as it was, or the editor fails", async (context) => {
+test("dead edit changes nothing when the text is unchanged or the editor fails", async (context) => {
   if (!(await hasTerminals(work))) context.skip(NO_TERMINAL);
   const id = await runFailing(work);
   const args = ["dead", "edit", id, "5", "--pipeline-file", "pipeline.ts"];
@@ -64,7 +64,7 @@ test("dead edit changes nothing when the text was left as it was, or the editor 
   ]);
 });
 
-test("colours are for terminals: the same commands have none in a pipe", async () => {
+test("a terminal gets colours, and a pipe does not", async () => {
   const id = await runFailing(work);
   for (const args of [
     ["dead", id],

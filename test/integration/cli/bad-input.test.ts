@@ -27,7 +27,7 @@ async function runBad(content: string | Uint8Array, good: number): Promise<Lette
   return letters;
 }
 
-test("with --strict a malformed line 50,001 refuses the batch by its number, and nothing ran", async () => {
+test("with --strict the malformed line 50,001 refuses the batch with its line number, and nothing runs", async () => {
   work.writePipeline(`process: () => appendFileSync("ran.txt", "x")`);
   const lines = Array.from({ length: 60_000 }, (_, n) => `{"id":"i${n}"}`);
   lines[50_000] = '{"id": "i50000"';
@@ -47,7 +47,7 @@ test("with --strict a malformed line 50,001 refuses the batch by its number, and
   expect(stdout).toContain("run without --strict");
 });
 
-test("without --strict that line is one failed item, and `dead` shows its number", async () => {
+test("without --strict the malformed line is one failed item, and `dead` shows its number", async () => {
   work.writePipeline("chunkSize: 1000, process: () => {}");
   const lines = Array.from({ length: 60_000 }, (_, n) => `{"id":"i${n}"}`);
   lines[50_000] = '{"id": "i50000"';
@@ -61,19 +61,19 @@ test("without --strict that line is one failed item, and `dead` shows its number
   ]);
 });
 
-test("a last line that is cut off fails alone, and is known for what it is", async () => {
+test("a truncated last line fails alone and is reported as truncated", async () => {
   work.writePipeline();
   const [letter] = await runBad('{"id":"a"}\n{"id":"b"}\n{"id":"c', 2);
   expect(letter).toMatchObject({ item: 2, code: "MALFORMED_LINE" });
   expect(letter?.message).toMatch(/line 3.*the file may be cut off/);
 });
 
-test("a UTF-8 mark, CRLF, blank lines and a last line without an end are no errors", async () => {
+test("a UTF-8 mark, CRLF, blank lines and a missing last line end are no errors", async () => {
   work.writePipeline();
   expect(await runBad('\ufeff{"id":"a"}\r\n\r\n{"id":"b"}\n  \n{"id":"ü"}', 3)).toEqual([]);
 });
 
-test("a line that is not UTF-8, and one with a NUL byte, fail alone", async () => {
+test("a line that is not UTF-8 fails alone, and so does one with a NUL byte", async () => {
   work.writePipeline();
   const bytes = Buffer.concat([
     Buffer.from('{"id":"a"}\n{"id":"'),
@@ -86,7 +86,7 @@ test("a line that is not UTF-8, and one with a NUL byte, fail alone", async () =
   ]);
 });
 
-test("a key that could change the program fails its item alone", async () => {
+test("an item with a prototype-polluting key fails alone", async () => {
   work.writePipeline(`process: () => {
     if ({}.polluted) throw new Error("polluted");
   }`);
@@ -96,13 +96,13 @@ test("a key that could change the program fails its item alone", async () => {
   ]);
 });
 
-test("a line that is too long is never loaded, and fails alone", async () => {
+test("a line that is too long is not loaded and fails alone", async () => {
   work.writePipeline("process: () => {}");
   const letters = await runBad(`{"id":"a"}\n{"id":"${"x".repeat(2 << 20)}"}\n{"id":"c"}\n`, 2);
   expect(letters).toMatchObject([{ item: 1, message: expect.stringContaining("line 2") }]);
 });
 
-test("an item that does not fit the schema fails alone, with the field", async () => {
+test("an item that does not match the schema fails alone, and its error names the field", async () => {
   work.write(
     "node_modules/tiny-schema/index.js",
     `exports.contact = { "~standard": { version: 1, vendor: "tiny", validate: (value) =>
@@ -122,7 +122,7 @@ test("an item that does not fit the schema fails alone, with the field", async (
   ]);
 });
 
-test("a key that comes twice refuses the batch where keys must be unique, and nothing ran", async () => {
+test("a duplicate key refuses the batch when keys must be unique, and nothing runs", async () => {
   work.writePipeline(`uniqueKeys: true, process: () => appendFileSync("ran.txt", "x")`);
   work.write("items.jsonl", '{"id":"a"}\n{"id":"b"}\n{"id":"a"}\n');
   const { code, view } = await work.runJson(...RUN);
@@ -132,7 +132,7 @@ test("a key that comes twice refuses the batch where keys must be unique, and no
   expect(() => work.read("ran.txt")).toThrow();
 });
 
-test("a folder, and a file that may not be read as lines, are refused with a remedy", async () => {
+test("a folder or an unreadable file is refused with a hint", async () => {
   work.writePipeline();
   const { code, view } = await work.runJson("run", "pipeline.ts", "--input", ".");
   expect(code).toBe(1);

@@ -12,7 +12,7 @@ afterEach(() => work.remove());
 
 const RUN = ["run", "pipeline.ts", "--input", "items.jsonl"];
 
-test("a file that is no database is told with exit 1, and is not touched", async () => {
+test("a file that is not a database is reported with exit 1 and not changed", async () => {
   const text = "these are not the bytes you are looking for\n".repeat(100);
   work.write("other.db", text);
   const { code, stderr } = await work.run(...RUN, "--store", "other.db");
@@ -33,7 +33,7 @@ test("another program's database is refused", async () => {
   expect(stderr).toMatch(/^error STORE_FOREIGN: /);
 });
 
-test("a database that is damaged in the middle is told, by the run and by the doctor", async () => {
+test("a database with damaged pages is reported by the run and by the doctor", async () => {
   work.writeItems(5_000);
   await work.run(...RUN);
   const damage = `const fs = require("node:fs");
@@ -56,7 +56,7 @@ test("a database that is damaged in the middle is told, by the run and by the do
   expect(doctor.stdout).toMatch(/^bad /m);
 });
 
-test("a database that another process has locked is told after the set time, with exit 1", async () => {
+test("a database that another process has locked is reported after the busy timeout, with exit 1", async () => {
   await work.run(...RUN);
   const hold = `const { DatabaseSync } = require("node:sqlite");
     const db = new DatabaseSync(".sluice/sluice.db");
@@ -76,7 +76,7 @@ test("a database that another process has locked is told after the set time, wit
   expect(await work.run(...RUN)).toMatchObject({ code: 0 });
 });
 
-test("a store path that cannot be made is told with exit 1", async () => {
+test("a store path that cannot be created is reported with exit 1", async () => {
   work.write("plain-file", "");
   for (const store of ["plain-file/sluice.db", "plain-file/folder/sluice.db", "."]) {
     const { code, stderr } = await work.run(...RUN, "--store", store);

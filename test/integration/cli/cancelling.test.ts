@@ -20,7 +20,7 @@ afterEach(() => work.remove());
 const readStarts = (): string[] => work.read("ran.txt").trim().split("\n");
 
 describe("a batch whose handlers run in another process", () => {
-  test("is cancelled while they run: they are told to stop, and nothing of it starts any more", async () => {
+  test("is cancelled: running handlers get the signal, and no other handler starts", async () => {
     work.writePipeline(HELD);
     work.writeItems(100);
     const id = await submit(work);
@@ -53,7 +53,7 @@ describe("a batch whose handlers run in another process", () => {
     });
   });
 
-  test("with --drain is cancelled when what is in hand has finished", async () => {
+  test("with --drain is cancelled when the leased chunks have finished", async () => {
     work.writePipeline(HELD);
     work.writeItems(100);
     const id = await submit(work);
@@ -71,7 +71,7 @@ describe("a batch whose handlers run in another process", () => {
     await stopWorker(worker);
   });
 
-  test("is acknowledged without handlers that ignore their signal, which are named", async () => {
+  test("is acknowledged with the names of handlers that ignored their signal", async () => {
     work.writePipeline(DEAF);
     work.writeItems(3);
     const id = await submit(work);
@@ -90,7 +90,7 @@ describe("a batch whose handlers run in another process", () => {
     expect((await work.runJson("status", id)).view).toMatchObject({ succeeded: 0, cancelled: 3 });
   });
 
-  test("is not acknowledged while they hold on: after --timeout exit 1, and the cancel stands", async () => {
+  test("is not acknowledged while handlers run: after --timeout the command exits 1, and the cancel stays in force", async () => {
     work.writePipeline(DEAF);
     work.writeItems(3);
     const id = await submit(work);
@@ -108,7 +108,7 @@ describe("a batch whose handlers run in another process", () => {
     await stopWorker(worker);
   });
 
-  test("with --no-wait is asked for, and the command returns at once", async () => {
+  test("with --no-wait is requested, and the command returns at once", async () => {
     work.writePipeline(DEAF);
     work.writeItems(3);
     const id = await submit(work);
@@ -120,7 +120,7 @@ describe("a batch whose handlers run in another process", () => {
     await stopWorker(worker);
   });
 
-  test("that was killed is cancelled all the same: its leases are taken back", async () => {
+  test("is cancelled after its process was killed, because its leases expire", async () => {
     work.writePipeline(HELD);
     work.writeItems(100);
     const id = await submit(work);
@@ -136,7 +136,7 @@ describe("a batch whose handlers run in another process", () => {
   });
 });
 
-test("a run whose batch is cancelled by another process ends as it, with exit 4", async () => {
+test("a run whose batch another process cancels exits 4", async () => {
   work.writePipeline(HELD);
   work.writeItems(100);
   const run = work.start(["run", "pipeline.ts", "--input", "items.jsonl", "--json"]);
@@ -148,7 +148,7 @@ test("a run whose batch is cancelled by another process ends as it, with exit 4"
   expect(readLines(stdout)).toMatchObject([{ state: "cancelled", planned: 100, pending: 0 }]);
 });
 
-test("a batch that nobody works on ends at once, and the command says so", async () => {
+test("a batch without a worker is cancelled at once, and the command says so", async () => {
   work.writePipeline();
   work.writeItems(20);
   const id = await submit(work);
@@ -159,7 +159,7 @@ test("a batch that nobody works on ends at once, and the command says so", async
   expect(stdout).toMatch(/^ {2}by +ada$/m);
 });
 
-test("a batch that has ended stays as it is: the command says so, exits 0 and changes nothing", async () => {
+test("an ended batch stays unchanged: the command says so and exits 0", async () => {
   const id = await runFailing(work);
   const before = await work.runJson<{ events: object[] }>("status", id);
   const { code, stdout, stderr } = await work.run("cancel", id);
@@ -173,7 +173,7 @@ test("a batch that has ended stays as it is: the command says so, exits 0 and ch
   expect(after.view.events).toEqual(before.view.events);
 });
 
-test("a whole lane is cancelled, and no other", async () => {
+test("cancelling a lane cancels all its batches and no others", async () => {
   work.writePipeline();
   work.writeItems(5);
   const first = await submit(work, "--lane", "case-1", "--key", "a");
@@ -188,7 +188,7 @@ test("a whole lane is cancelled, and no other", async () => {
   expect(again.stderr).toContain("nothing to cancel: lane case-1 has no unfinished batch");
 });
 
-test("a whole pipeline is cancelled, over all lanes", async () => {
+test("cancelling a pipeline cancels its batches in all lanes", async () => {
   work.writePipeline();
   work.writeItems(5);
   await submit(work, "--lane", "case-1");

@@ -13,7 +13,7 @@ afterEach(() => work.remove());
 
 const RUN = ["run", "pipeline.ts", "--input", "items.jsonl"];
 
-test("an option is stronger than a variable, and that than the file, and that than the default", async () => {
+test("precedence: options, then variables, then the file, then the default", async () => {
   await work.run(...RUN);
   expect(existsSync(work.at(".sluice/sluice.db"))).toBe(true);
   work.write("sluice.config.ts", `export default { store: "file.db" as string };`);
@@ -26,19 +26,19 @@ test("an option is stronger than a variable, and that than the file, and that th
   expect(existsSync(work.at("option.db"))).toBe(true);
 });
 
-test("--config names another file, and a path in it is meant from its own folder", async () => {
+test("--config names another file, and its paths are relative to its folder", async () => {
   work.write("settings/sluice.config.mjs", `export default { store: "there.db" };`);
   const { code } = await work.run(...RUN, "--config", "settings/sluice.config.mjs");
   expect(code).toBe(0);
   expect(existsSync(work.at("settings/there.db"))).toBe(true);
 });
 
-test("the suggested commands name a store that was chosen with --store", async () => {
+test("suggested commands repeat the store that --store named", async () => {
   const { stdout } = await work.run(...RUN, "--store", "my jobs.db");
   expect(stdout).toMatch(/sluice status b-\w+ --store 'my jobs\.db'/);
 });
 
-test("all problems are told at once, each with its value and its place", async () => {
+test("all problems are reported at once, each with its value and place", async () => {
   work.write(
     "sluice.config.ts",
     `export default { sweepMs: "often", flushIttems: 5, drainMs: -1, whatever: 1 };`,
@@ -63,20 +63,20 @@ test("all problems are told at once, each with its value and its place", async (
   expect(existsSync(work.at(".sluice"))).toBe(false);
 });
 
-test("settings that contradict each other are told with the place of each", async () => {
+test("settings that contradict each other are reported with the place of each", async () => {
   const { code, stderr } = await work.start(RUN, { env: { SLUICE_LEASE_MS: "1000" } }).ended;
   expect(code).toBe(2);
   expect(stderr).toContain("renewMs (5000) must be at most half of leaseMs (1000)");
   expect(stderr).toContain("leaseMs is 1000 in SLUICE_LEASE_MS");
 });
 
-test("a variable that resembles no setting is a warning and no error", async () => {
+test("an unknown SLUICE_ variable is a warning, not an error", async () => {
   const { code, stderr } = await work.start(RUN, { env: { SLUICE_GREETING: "hi" } }).ended;
   expect(code).toBe(0);
   expect(stderr).toContain("warn: SLUICE_GREETING is not a setting and is ignored");
 });
 
-test("a configuration that is missing, broken, double or no object is refused with exit 2", async () => {
+test("a missing, malformed or duplicate configuration, or one that is not an object, is refused with exit 2", async () => {
   const missing = await work.run(...RUN, "--config", "nowhere.ts");
   expect(missing).toMatchObject({
     code: 2,

@@ -57,7 +57,7 @@ async function runChecked(): Promise<string> {
 }
 
 describe("the list", () => {
-  test("can be narrowed by code, class, key, item and step", async () => {
+  test("is filtered by code, class, key, item and step", async () => {
     const id = await runFailing(work);
     const list = async (...args: string[]): Promise<number[]> =>
       (await runLines<Letter>(work, "dead", id, ...args)).map(({ item }) => item);
@@ -73,7 +73,7 @@ describe("the list", () => {
     expect(some.stderr).toBe("and more: --limit <n> or --json shows them\n");
   });
 
-  test("has the step where there are several, and the drive after a redrive", async () => {
+  test("shows the step if there are several, and the drive after a redrive", async () => {
     work.write("case.ts", TWO_STEPS);
     const { view } = await work.runJson("run", "case.ts");
     const { stdout } = await work.run("dead", view.batch);
@@ -90,7 +90,7 @@ describe("the list", () => {
     expect((await work.run("dead", view.batch)).stdout).toMatch(/ATTEMPTS +DRIVE +MESSAGE$/m);
   });
 
-  test("refuses what it cannot filter by", async () => {
+  test("refuses invalid filters", async () => {
     const id = await runFailing(work, 5);
     expect(await refused("dead", id, "--step", "letter")).toContain("Did you mean letters?");
     expect(await refused("dead", id, "--class", "permament")).toContain("Did you mean permanent?");
@@ -100,7 +100,7 @@ describe("the list", () => {
 });
 
 describe("show", () => {
-  test("has the cause, and the payload where the pipeline's file is given", async () => {
+  test("shows the cause, and the payload if the pipeline's file is given", async () => {
     const id = await runFailing(work);
     const { code, stdout } = await work.run("dead", "show", id, "5");
     expect(code).toBe(0);
@@ -113,7 +113,7 @@ describe("show", () => {
     expect(full.stdout).toContain('payload\n{\n  "id": "i5",\n  "n": 5\n}\n');
   });
 
-  test("as JSON has all of it, the checkpoint included", async () => {
+  test("as JSON shows everything, including the checkpoint", async () => {
     const id = await runChecked();
     const { view } = await work.runJson("dead", "show", id, "1", "--pipeline-file", "pipeline.ts");
     expect(view).toEqual({
@@ -146,7 +146,7 @@ describe("show", () => {
     });
   });
 
-  test("finds the step of the item, and asks where there are several", async () => {
+  test("finds the step of the item, and requires --step if several match", async () => {
     work.write(
       "twice.ts",
       TWO_STEPS.replace("item.page === 2", "item.page >= 0").replace(
@@ -172,7 +172,7 @@ describe("show", () => {
     expect(chosen.stdout).toMatch(/^ {2}step +documents$/m);
   });
 
-  test("refuses what is no dead letter, and the file of another pipeline", async () => {
+  test("refuses an item that is not a dead letter, and the file of another pipeline", async () => {
     const id = await runFailing(work);
     expect(await refused("dead", "show", id, "99")).toMatch(/^error UNKNOWN_ITEM/);
     expect(await refused("dead", "show", id, "1")).toMatch(/^error NOT_A_DEAD_LETTER: .*succeeded/);
@@ -191,7 +191,7 @@ describe("show", () => {
 });
 
 describe("edit", () => {
-  test("mends a payload that a redrive then runs", async () => {
+  test("fixes a payload, and a redrive runs it", async () => {
     const id = await runChecked();
     const payload = '{"id":"i1","n":1,"to":"home"}';
     const args = ["dead", "edit", id, "1", "--pipeline-file", "pipeline.ts", "--yes"];
@@ -210,7 +210,7 @@ describe("edit", () => {
     );
   });
 
-  test("takes a file, and says when nothing was checked", async () => {
+  test("reads the payload from a file, and says when it was not checked", async () => {
     const id = await runFailing(work);
     work.write("new.json", '{"id":"i5","n":6}');
     const { view } = await work.runJson("dead", "edit", id, "5", "--file", "new.json", "--yes");
@@ -219,7 +219,7 @@ describe("edit", () => {
     expect(said.stderr).toContain("not checked against a schema");
   });
 
-  test("is refused with exit 2, and the letter is as it was", async () => {
+  test("is refused with exit 2, and the dead letter stays unchanged", async () => {
     const id = await runChecked();
     const edit = ["dead", "edit", id, "1", "--pipeline-file", "pipeline.ts", "--yes"];
     expect(await refused(...edit, "--set", '{"id":1}')).toMatch(
@@ -238,7 +238,7 @@ describe("edit", () => {
 });
 
 describe("discard", () => {
-  test("accepts failures: they stay failures, with who and why, and are not redriven", async () => {
+  test("accepts failures: they stay failures, record who and why, and are not redriven", async () => {
     const id = await runFailing(work);
     const act = ["--by", "ada", "--why", "moved away", "--yes"];
     const { code, stdout } = await work.run("dead", "discard", id, "--code", "ODD", ...act);
@@ -267,7 +267,7 @@ describe("discard", () => {
     });
   });
 
-  test("is refused with exit 2 without --yes, and for items that are no dead letters", async () => {
+  test("is refused with exit 2 without --yes, and for items that are not dead letters", async () => {
     const id = await runFailing(work);
     expect(await refused("dead", "discard", id)).toMatch(
       /^error NOT_CONFIRMED: .*Accept 4 dead letters/,

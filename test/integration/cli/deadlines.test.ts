@@ -14,7 +14,7 @@ afterEach(() => work.remove());
 
 const RUN = ["run", "pipeline.ts", "--input", "items.jsonl"];
 
-test("is a duration or a time, and status, list and JSON show it", async () => {
+test("a deadline is a duration or a time, and status, list and JSON show it", async () => {
   const id = await submit(work, "--deadline", "2h");
   const { view } = await work.runJson<BatchLine & { deadlineAt: string; submittedAt: string }>(
     "status",
@@ -31,7 +31,7 @@ test("is a duration or a time, and status, list and JSON show it", async () => {
   expect(fixed.view.deadlineAt).toBe("2999-01-31T18:00:00.000Z");
 });
 
-test("that passes expires the batch: what did not run is cancelled, with exit 4", async () => {
+test("a deadline that passes expires the batch: what did not run is cancelled, with exit 4", async () => {
   work.writePipeline(HELD);
   const id = await submit(work, "--deadline", "300ms");
   const worker = work.start(["work", "pipeline.ts"], { env: { SLUICE_SWEEP_MS: "20" } });
@@ -42,7 +42,7 @@ test("that passes expires the batch: what did not run is cancelled, with exit 4"
   await stopWorker(worker);
 });
 
-test("of a batch that was there before is not taken, and the command says so", async () => {
+test("a deadline for an existing batch is ignored, and the command says so", async () => {
   work.writePipeline(HELD);
   const id = await submit(work, "--deadline", "3h");
   const worker = await startHeldWorker(work);
@@ -62,7 +62,7 @@ test.each([
   ["tomorrow", "is neither a duration nor a time"],
   ["2030-13-45", "is neither a duration nor a time"],
   ["5 parsecs", "unknown unit"],
-])("%s is refused with exit 2, before there is a store", async (text, problem) => {
+])("the deadline %s is refused with exit 2 before a store is created", async (text, problem) => {
   for (const command of ["run", "submit"]) {
     const { code, stderr } = await work.run(
       command,

@@ -46,7 +46,7 @@ const readJsonLines = (name: string): Record<string, unknown>[] =>
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-test("has the plan, outcomes, failures, retries, acts, and a ledger that verifies", async () => {
+test("a pack has the plan, outcomes, failures, retries, acts, and a ledger that verifies", async () => {
   const pack = await unpack();
   expect(JSON.parse(work.read(`${pack}/plan.json`))).toMatchObject({
     batch,
@@ -82,7 +82,7 @@ test("has the plan, outcomes, failures, retries, acts, and a ledger that verifie
   }
 });
 
-test("its report opens in a browser without a network, runs nothing, and prints", async () => {
+test("the report opens in a browser without a network, runs no script, and prints", async () => {
   const pack = await unpack();
   installProgram("chromium", "chromium");
   const profile = mkdtempSync(join(tmpdir(), "sluice-browser-"));
@@ -127,8 +127,8 @@ function tamper(sql: string): void {
   ]);
 }
 
-describe("of a broken ledger", () => {
-  test("says where, with another exit code", async () => {
+describe("a pack of a broken ledger", () => {
+  test("reports the broken place with another exit code", async () => {
     tamper("UPDATE record SET body = replace(body, 'letters', 'others') WHERE seq = 1");
     const { code, stdout } = await work.run("ledger", "pack", batch, "-o", "evidence.zip");
     expect(code).toBe(1);
@@ -141,7 +141,7 @@ describe("of a broken ledger", () => {
     ["is no JSON", "'nonsense'"],
     ["says of items what none can", 'replace(body, \'"type":"\', \'"type":"items.\')'],
   ])(
-    "whose record %s tells what was before that, the verdict and all of the ledger",
+    "whose record %s shows everything before it, the verdict and the whole ledger",
     async (_, body) => {
       tamper(`UPDATE record SET body = ${body} WHERE seq = 4`);
       const { code, stdout, stderr } = await work.run(
@@ -168,7 +168,7 @@ describe("of a broken ledger", () => {
     },
   );
 
-  test("whose block was changed tells what was before that", async () => {
+  test("whose block was changed shows everything before that block", async () => {
     tamper("UPDATE ledger_link SET lines = replace(lines, 'letter-1', 'letter-9')");
     const { code, stdout } = await work.run("ledger", "pack", batch, "-o", "evidence.zip");
     expect({ code, stdout }).toMatchObject({ code: 1 });
@@ -179,7 +179,7 @@ describe("of a broken ledger", () => {
   });
 });
 
-test("a file that cannot be written leaves nothing behind", async () => {
+test("a pack that cannot be written leaves no file behind", async () => {
   const { code, stderr } = await work.run("ledger", "pack", batch, "-o", "missing/evidence.zip");
   expect(code).toBe(1);
   expect(stderr).toContain("error OUTPUT_FAILED: ");

@@ -12,7 +12,7 @@ const SUBMIT = ["submit", "pipeline.ts", "--input", "items.jsonl"];
 /** How long a lease lasts that nobody gives back. */
 const LEASE = { SLUICE_LEASE_MS: "3600000", SLUICE_RENEW_MS: "60000" };
 
-test("a fatal error stops a worker with 70: leases are given back at once, and no try is spent", async () => {
+test("a fatal error stops a worker with exit 70: leases are given back at once, and no attempt is counted", async () => {
   work.writePipeline(`chunkSize: 10, concurrency: 4, process: async (item, { attempt, signal }) => {
     appendFileSync("ran.txt", item.n + " " + attempt + "\\n");
     if (existsSync("mended")) return;
@@ -39,7 +39,7 @@ test("a fatal error stops a worker with 70: leases are given back at once, and n
   expect(attempts.filter((line) => !line.endsWith(" 1"))).toEqual([]);
 });
 
-test("access that one item is denied is that item's failure, and the worker goes on", async () => {
+test("access that is denied to one item fails that item, and the worker continues", async () => {
   work.writePipeline(`maxRedrives: 0, process: (item) => {
     if (item.n === 3) throw Object.assign(new Error("no"), { name: "AccessDeniedException" });
     if (item.n === 4) throw Object.assign(new Error("no"), { code: "EACCES" });
@@ -55,7 +55,7 @@ test("access that one item is denied is that item's failure, and the worker goes
   ]);
 });
 
-test("a pipeline says itself what its errors are", async () => {
+test("a pipeline can classify its own errors", async () => {
   work.writePipeline(`maxRedrives: 0, retry: { attempts: 2, baseMs: 1 },
     classify: (error: any) => (error.reason === "quota" ? "transient" : null),
     process: (item) => {
@@ -70,7 +70,7 @@ test("a pipeline says itself what its errors are", async () => {
   ]);
 });
 
-test("what nobody has classified is told with its stack, once for many, and tried again", async () => {
+test("an unclassified error is logged with its stack, once for many, and retried", async () => {
   work.writePipeline(`retry: { attempts: 3, baseMs: 1 }, process: (item, { attempt }) => {
     const surprise = () => { throw new TypeError("surprise " + item.n); };
     if (attempt < 3) surprise();

@@ -55,7 +55,7 @@ async function findChild(parent: number): Promise<number> {
 
 for (const processes of [null, "2"]) {
   const what = processes === null ? "a worker" : "a supervisor";
-  test(`${what} that is process 1 heeds SIGTERM, finishes what is in hand and exits 0`, async (context) => {
+  test(`${what} as process 1 finishes its running items at SIGTERM and exits 0`, async (context) => {
     const [program, ...args] = SECLUDED;
     const problem = trySystemProgram(program, ...args, "true");
     if (problem !== null) context.skip(`processes cannot have ids of their own here: ${problem}`);
@@ -75,7 +75,7 @@ for (const processes of [null, "2"]) {
   });
 }
 
-test("one that is process 1 can be stopped while it is being loaded", async (context) => {
+test("a worker as process 1 can be stopped while it loads", async (context) => {
   const [program, ...args] = SECLUDED;
   const problem = trySystemProgram(program, ...args, "true");
   if (problem !== null) context.skip(`processes cannot have ids of their own here: ${problem}`);
@@ -101,7 +101,7 @@ const UNDER_NPM = [
 ] as const;
 
 for (const [what, signal, grouped, prefix] of UNDER_NPM) {
-  test(`under npm ${what}, ends the worker in good order`, async () => {
+  test(`npm ${what} stops the worker in order`, async () => {
     await submit();
     const command = `${prefix}node "${COMMAND}" work pipeline.ts`;
     work.write("package.json", JSON.stringify({ private: true, scripts: { work: command } }));
@@ -122,7 +122,7 @@ for (const [what, signal, grouped, prefix] of UNDER_NPM) {
   });
 }
 
-test("the same signal within half a second is an echo; another one, or a later one, ends it at once", async () => {
+test("the same signal within half a second is ignored; another or a later signal stops at once", async () => {
   work.write(
     "signals.ts",
     `import { StopRequest } from "./node_modules/sluice/dist/cli/process/stop-request.js";

@@ -29,14 +29,14 @@ const waitFor = (ms: number): string =>
   `await new Promise((resolve) => setTimeout(resolve, ${ms}))`;
 
 // By itself, as the machine has no core left for anything else. A minute of it is in test/long.
-test("with all cores held by handlers for longer than a lease no lease is lost, each item runs once, and /health answers", async (context) => {
+test("when handlers use all cores for longer than a lease, no lease is lost, items run once, and /health answers", async (context) => {
   const rig = openRig(context);
   await checkSaturation(rig, { workers: 2, blockMs: 2_500, itemsPerWorker: 2, env: SHORT });
   expect(rig.readHighestFence()).toBe(1);
 });
 
 describe.concurrent("a worker", () => {
-  test("on a server keeps its lease while a handler holds the loop for longer than it lasts", async (context) => {
+  test("on a server keeps its lease while a handler blocks the loop for longer than the lease", async (context) => {
     const rig = openRig(context);
     const store = makeOwnSchema(await askForPostgres());
     // Not as short as elsewhere: a commit that was under way when the handler took the loop holds the
@@ -46,7 +46,7 @@ describe.concurrent("a worker", () => {
     await checkSaturation(rig, { workers: 1, blockMs: 11_000, itemsPerWorker: 1, env });
   });
 
-  test("whose loop never comes around turns 503, and its chunk is taken over", async (context) => {
+  test("whose event loop is blocked for ever turns 503, and another worker takes its chunk", async (context) => {
     const rig = openRig(context);
     rig.writePipeline(
       "",
@@ -75,7 +75,7 @@ describe.concurrent("a worker", () => {
     hung.signal("SIGKILL");
   });
 
-  test("whose work in hand does not move turns 503 though its loop comes around", async (context) => {
+  test("whose leased items make no progress turns 503 although its loop runs", async (context) => {
     const rig = openRig(context);
     rig.work.write(
       "pipeline.ts",
@@ -92,7 +92,7 @@ export default definePipeline({
     expect(red.body.reasons).toMatchObject([{ code: "NO_PROGRESS" }]);
   });
 
-  test("whose handler waits for long is well: the handler's own time limit acts first", async (context) => {
+  test("whose handler waits for long stays healthy: the handler's own time limit acts first", async (context) => {
     const rig = openRig(context);
     rig.work.writePipeline(`process: async () => { ${waitFor(2_500)}; }`);
     await rig.submit(1);
@@ -101,7 +101,7 @@ export default definePipeline({
     expect(await worker.ended).toMatchObject({ code: 0 });
   });
 
-  test("has more time for a handler that holds the loop and has declared how long", async (context) => {
+  test("has more time for a handler that blocks the loop and has declared a duration", async (context) => {
     const rig = openRig(context);
     rig.writePipeline(BLOCK, `expectedMs: 60_000, process: () => block(3_000)`);
     await rig.submit(1);
@@ -113,7 +113,7 @@ export default definePipeline({
     expect(await worker.ended).toMatchObject({ code: 0 });
   });
 
-  test("whose handler hangs is found by the handler's declared duration, and its chunk is taken over", async (context) => {
+  test("whose handler exceeds its declared duration is unhealthy, and another worker takes its chunk", async (context) => {
     const rig = openRig(context);
     rig.writePipeline(
       "",
@@ -150,7 +150,7 @@ export default definePipeline({
     expect(body.task?.expectedMs).toBeLessThan(20_000);
   });
 
-  test("that met a fatal error turns 503 with status -1 and the error's code", async (context) => {
+  test("with a fatal error turns 503 with status -1 and the code of the error", async (context) => {
     const rig = openRig(context);
     rig.work.writePipeline(`concurrency: 2, chunkSize: 1, process: async (item) => {
       if (item.n === 0) ${waitFor(3_000)};
@@ -166,7 +166,7 @@ export default definePipeline({
     expect((await worker.ended).code).toBe(70);
   });
 
-  test("that stops is alive and not ready, and closes its pages", async (context) => {
+  test("that stops is alive but not ready, and closes its pages", async (context) => {
     const rig = openRig(context);
     rig.work.writePipeline(`process: async () => { while (!existsSync("go")) ${waitFor(5)}; }`);
     await rig.submit(1);
@@ -185,7 +185,7 @@ export default definePipeline({
 });
 
 describe.concurrent("the port", () => {
-  test("is an error when somebody chose one that is taken, and of the third process it is two more", async (context) => {
+  test("is an error if it was chosen and is taken; the third process uses it plus two", async (context) => {
     const rig = openRig(context);
     rig.work.writePipeline();
     const { url } = await rig.startWorker();
@@ -202,7 +202,7 @@ describe.concurrent("the port", () => {
     expect(supervised.stderr).toContain(said);
   });
 
-  test("is done without when nobody chose it and it is taken", async (context) => {
+  test("is left unused when it is the default and taken", async (context) => {
     const { work } = openRig(context);
     work.writePipeline();
     const holder = createServer();
@@ -222,7 +222,7 @@ describe.concurrent("the port", () => {
     }
   });
 
-  test("and the limits are refused together when they are wrong", async (context) => {
+  test("and the limits are reported together when they are wrong", async (context) => {
     const { work } = openRig(context);
     work.writePipeline();
     const env = {

@@ -187,6 +187,6 @@ test("the store", async () => {
   await check(["init", "starter"], "Starter");
 });
 
-test("the page has no object that no command prints", () => {
+test("the page describes no object that no command prints", () => {
   expect([...seen].toSorted()).toEqual([...objects.keys()].toSorted());
 });

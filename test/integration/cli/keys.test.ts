@@ -17,7 +17,7 @@ afterEach(() => work.remove());
 
 const CLOSE_EVEN = ["limits", "close", "letters", "even", "--for"];
 
-test("are none until one is closed, and are listed with the time that is left", async () => {
+test("closed keys are listed with the time that is left", async () => {
   expect(await work.run("limits", "closed")).toMatchObject({
     code: 0,
     stdout: "",
@@ -42,7 +42,7 @@ test("are none until one is closed, and are listed with the time that is left", 
   for (const { forMs } of lines) expect(forMs).toBeGreaterThan(0);
 });
 
-test("of two closings the longer one counts, and is named", async () => {
+test("the later end of two closings counts and is shown", async () => {
   await work.run(...CLOSE_EVEN, "1h");
   const again = await work.run(...CLOSE_EVEN, "90s");
   expect(again.code).toBe(0);
@@ -52,7 +52,7 @@ test("of two closings the longer one counts, and is named", async () => {
   expect(view.forMs).toBeGreaterThan(90_000);
 });
 
-test("nothing of a closed key starts until it is opened; others go on, and why says so", async () => {
+test("items of a closed key wait until it is opened; others run, and why says so", async () => {
   await work.run(...CLOSE_EVEN, "1h");
   const worker = work.start(["work", "pipeline.ts"]);
   const [id = ""] = (await runLines<{ batch: string }>(work, "list")).map(({ batch }) => batch);

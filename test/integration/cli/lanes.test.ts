@@ -18,7 +18,7 @@ afterEach(() => work.remove());
 const readQueue = async (): Promise<string[]> =>
   (await runLines<BatchLine>(work, "lanes", "show", "case-1")).map(({ batch }) => batch);
 
-test("are listed with their holder, its progress, who waits, and the policy", async () => {
+test("lanes are listed with their holder, its progress, waiting batches and the policy", async () => {
   await submit(work, "--lane", "other", "--key", "d");
   const { code, stdout } = await work.run("lanes");
   expect(code).toBe(0);
@@ -39,7 +39,7 @@ test("are listed with their holder, its progress, who waits, and the policy", as
   });
 });
 
-test("that have nothing unfinished are none", async () => {
+test("lanes without unfinished batches are not listed", async () => {
   await work.run("work", "pipeline.ts", "--until-idle");
   expect(await work.run("lanes")).toMatchObject({
     code: 0,
@@ -50,7 +50,7 @@ test("that have nothing unfinished are none", async () => {
   expect(shown).toMatchObject({ code: 0, stderr: "lane case-1 has no unfinished batch\n" });
 });
 
-test("show has the queue in order, with what each waits for", async () => {
+test("show lists the queue in order, with the reason why each batch waits", async () => {
   const { code, stdout } = await work.run("lanes", "show", "case-1");
   expect(code).toBe(0);
   expect(stdout).toMatch(/^lane case-1 {2}policy block$/m);
@@ -66,7 +66,7 @@ test("show has the queue in order, with what each waits for", async () => {
   ]);
 });
 
-test("move changes who comes next, and the worker keeps to it", async () => {
+test("move changes which batch is next, and the worker follows", async () => {
   const moved = await work.run("lanes", "move", third, "--before", second, "--why", "urgent");
   expect(moved).toMatchObject({
     code: 0,
@@ -90,7 +90,7 @@ test("move changes who comes next, and the worker keeps to it", async () => {
   expect(view.events[1]).toMatchObject({ type: "batch.moved", data: { why: "urgent" } });
 });
 
-test("a batch that waits says so in status, in list, when it is submitted, run and watched", async () => {
+test("status, list, submit, run and watch say that a batch waits for its lane", async () => {
   expect((await work.run("status", third)).stdout).toContain(
     "waits for its turn in lane case-1, 2 before it",
   );
@@ -131,7 +131,7 @@ test("a batch that waits says so in status, in list, when it is submitted, run a
   expect(await run.ended).toMatchObject({ code: 0 });
 });
 
-test("--until-idle ends only when those that wait have run, too", async () => {
+test("--until-idle also waits for the batches in the queue", async () => {
   const { code, stdout } = await work.run("work", "pipeline.ts", "--until-idle");
   expect(code).toBe(0);
   expect(stdout.match(/b-\w+/g)).toEqual([first, second, third]);
@@ -187,7 +187,7 @@ describe("bad input is refused with exit 2", () => {
     expect(refused.stderr).toContain(text);
   });
 
-  test("moves of a batch that does not wait, before one that does not, or nowhere", async () => {
+  test("for a move of a batch that does not wait, before such a batch, or without a place", async () => {
     const refused = async (...args: string[]): Promise<string> => {
       const { code, stderr } = await work.run("lanes", "move", ...args);
       expect(code).toBe(2);
@@ -202,7 +202,7 @@ describe("bad input is refused with exit 2", () => {
   });
 });
 
-test("the holder's progress is seen while a worker is at it", async () => {
+test("a worker updates the shown progress of the holder", async () => {
   work.writePipeline(HELD);
   const worker = await startHeldWorker(work);
   const { view } = await work.runJson<{ code: string; message: string }>("why", first);

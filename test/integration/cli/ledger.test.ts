@@ -53,7 +53,7 @@ describe("an export", () => {
     expect(statSync(file(".sluice/ledger.key")).mode & 0o777).toBe(0o600);
   });
 
-  test("that was changed is broken, where and why, with another exit code", async () => {
+  test("that was changed is reported as broken, with place, reason and its own exit code", async () => {
     const name = await exportIt();
     const text = readFileSync(file(name), "utf8");
     writeFileSync(file("forged.jsonl"), text.replace("NO_PLACE", "NO_PLICE"));
@@ -64,7 +64,7 @@ describe("an export", () => {
     expect(view).toMatchObject({ kind: "broken", conclusive: false });
   });
 
-  test("of others' key is broken for who trusts only this one", async () => {
+  test("signed with another key is broken for a reader who trusts one key only", async () => {
     const other = new Workspace();
     try {
       other.writePipeline("process: () => undefined");
@@ -85,7 +85,7 @@ describe("an export", () => {
     expect(stdout).toMatch(/neither trusted nor introduced/);
   });
 
-  test("that is not signed to its end is no proof for who names a key", async () => {
+  test("that is not signed to its end is no proof for a reader who names a key", async () => {
     const lines = readFileSync(file(await exportIt()), "utf8").split("\n");
     const unsigned = lines.filter((line) => !line.startsWith('{"head"'));
     writeFileSync(file("unsigned.jsonl"), unsigned.join("\n"));
@@ -96,7 +96,7 @@ describe("an export", () => {
     expect(await work.run(...verify)).toMatchObject({ code: 0 });
   });
 
-  test("without a key named is intact, and nobody vouches for it", async () => {
+  test("is intact without a key named, but nothing vouches for it", async () => {
     const name = await exportIt();
     const { code, stdout } = await work.run("ledger", "verify", name);
     expect(code).toBe(0);
@@ -104,7 +104,7 @@ describe("an export", () => {
     expect((await work.run("ledger", "verify", name, "--conclusive")).code).toBe(1);
   });
 
-  test("older than an anchor is found out", async () => {
+  test("that is older than an anchor is detected", async () => {
     const older = await exportIt("older.jsonl");
     await work.run("dead", "discard", batch, "--yes");
     const newer = await exportIt("newer.jsonl");
@@ -123,7 +123,7 @@ describe("an export", () => {
 });
 
 describe("showing", () => {
-  test("one item tells its states, attempts and outcome", async () => {
+  test("an item prints its states, attempts and outcome", async () => {
     const { code, stdout } = await work.run("ledger", "show", batch, "--item-key", "letter-3");
     expect(code).toBe(0);
     expect(stdout).toContain("item 3 (letter-3) of step 0");
@@ -133,14 +133,14 @@ describe("showing", () => {
     expect(byNumber.stdout).toBe(stdout);
   });
 
-  test("a batch tells its records", async () => {
+  test("a batch prints its records", async () => {
     const { stdout } = await work.run("ledger", "show", batch);
     for (const type of ["batch.submitted", "items.recorded", "step.ended", "batch.ended"]) {
       expect(stdout).toContain(type);
     }
   });
 
-  test("an item that is not there is said to be unknown", async () => {
+  test("an unknown item says so", async () => {
     const { code, stderr } = await work.run("ledger", "show", batch, "--item-key", "letter-99");
     expect(code).toBe(2);
     expect(stderr).toContain("error UNKNOWN_ITEM: the ledger has no item with the key letter-99");
@@ -148,7 +148,7 @@ describe("showing", () => {
 });
 
 describe("a proof", () => {
-  test("of one record holds with the key, and not when it is changed", async () => {
+  test("of one record verifies with the key, and fails when it is changed", async () => {
     const key = await writeKey();
     expect(await work.run("ledger", "prove", batch, "5/0", "-o", "proof.json")).toMatchObject({
       code: 0,
@@ -166,7 +166,7 @@ describe("a proof", () => {
   });
 });
 
-test("what is erased is gone from exports, which verify as before", async () => {
+test("erased details are missing from exports, and the exports still verify", async () => {
   expect(await work.run("ledger", "erase", batch, "--item-key", "letter-1")).toMatchObject({
     code: 2,
   });
@@ -189,7 +189,7 @@ test("what is erased is gone from exports, which verify as before", async () => 
   expect(await work.run(...verified)).toMatchObject({ code: 0 });
 });
 
-test("a new key is trusted by who trusts the old one", async () => {
+test("a reader who trusts the old key trusts the new one", async () => {
   const key = await writeKey();
   const { stdout, stderr } = await work.run("ledger", "key", "--rotate");
   expect(stdout).not.toBe(readFileSync(file(key), "utf8"));
@@ -211,7 +211,7 @@ describe("an old key", () => {
   const verify = (name: string, key: string): Promise<Ending> =>
     work.run("ledger", "verify", name, "--trust", key);
 
-  test("that was replaced still vouches for itself, until only the new one is trusted", async () => {
+  test("that was replaced is still trusted, until only the new one is named", async () => {
     const old = await writeKey();
     const { stdout, stderr } = await work.run("ledger", "key", "--rotate");
     writeFileSync(file("new.pem"), stdout);
@@ -224,7 +224,7 @@ describe("an old key", () => {
     expect(refused.stdout).toContain("neither trusted nor introduced");
   });
 
-  test("that was stolen is moved away: the one that is made then has nothing of its trust", async () => {
+  test("that was stolen is moved away, and the key made next inherits no trust", async () => {
     const old = await writeKey();
     renameSync(file(".sluice/ledger.key"), file("stolen.key"));
     const signed = await signBy(".sluice/ledger.key");
@@ -234,7 +234,7 @@ describe("an old key", () => {
     expect(await work.run(...both)).toMatchObject({ code: 0 });
   });
 
-  test("is not said to be revoked by a rotation", async () => {
+  test("is not reported as revoked after a rotation", async () => {
     const { stdout } = await work.run("ledger", "key", "--help");
     const help = stdout.replaceAll(/\s+/g, " ");
     expect(help).toContain("does not revoke the old key");
@@ -252,7 +252,7 @@ describe("bad input", () => {
     [["ledger", "prove", "b-unknown", "x"], /"x" is not a record/],
     [["ledger", "erase", "b-unknown"], /which items\?/],
     [["ledger", "export", "b-zzzzzzzzzzzz", "-o", "x.jsonl"], /UNKNOWN_BATCH/],
-  ])("%j is refused with its remedy", async (words, why) => {
+  ])("%j is refused with a hint", async (words, why) => {
     const { code, stderr } = await work.run(...words);
     expect(stderr).toMatch(why);
     expect(stderr).toContain("hint: ");
@@ -260,7 +260,7 @@ describe("bad input", () => {
     expect(existsSync(file("x.jsonl"))).toBe(false);
   });
 
-  test("what is no key, no anchor and no export is refused or broken", async () => {
+  test("of a file that is no key, anchor or export is refused or reported as broken", async () => {
     const name = await exportIt();
     const key = await work.run("ledger", "verify", name, "--trust", "nonsense");
     expect(key.code).toBe(2);
@@ -273,7 +273,7 @@ describe("bad input", () => {
     expect(nothing.stdout).toMatch(/^broken at line 1: /);
   });
 
-  test("a key that others may read is refused, and says how to mend it", async () => {
+  test("of a key that others may read is refused with the fix", async () => {
     chmodSync(file(".sluice/ledger.key"), 0o644);
     const { code, stderr } = await work.run("ledger", "key");
     expect(code).toBe(1);
@@ -282,7 +282,7 @@ describe("bad input", () => {
     expect(stderr.replaceAll(/\s+/g, " ")).toContain("move it away: a new key is made");
   });
 
-  test("such a key stops no work that nobody asked to be signed with it; one that was named does", async () => {
+  test("of an unusable default key stops no work; a key that was named does", async () => {
     chmodSync(file(".sluice/ledger.key"), 0o644);
     const run = ["run", "pipeline.ts", "--input", "items.jsonl"];
     const ran = await work.run(...run);
@@ -294,7 +294,7 @@ describe("bad input", () => {
     expect(stderr).toContain("error LEDGER_KEY_EXPOSED");
   }, 60_000);
 
-  test("with signing off there is no key, and exports are not signed", async () => {
+  test("signing off creates no key and leaves exports unsigned", async () => {
     const env = { SLUICE_LEDGER_KEY: "off" };
     const { code, stderr } = await work.start(["ledger", "key"], { env }).ended;
     expect(code).toBe(2);

@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => work.remove());
 
-test("are listed with what batches declare, what was set and what is in use", async () => {
+test("limits are listed with their declared values, set values and use", async () => {
   await work.run("limits", "set", "cap", "pipeline", "letters", "50");
   const { code, stdout } = await work.run("limits");
   expect(code).toBe(0);
@@ -33,7 +33,7 @@ test("are listed with what batches declare, what was set and what is in use", as
   await stopWorker(worker);
 });
 
-test("that nobody set or declared are none", async () => {
+test("no limits are listed when none is set or declared", async () => {
   work.write("go", "");
   await work.run("work", "pipeline.ts", "--until-idle");
   expect(await work.run("limits")).toMatchObject({
@@ -48,7 +48,7 @@ test("that nobody set or declared are none", async () => {
   });
 });
 
-test("are set and cleared, and each change is kept with who made it and why", async () => {
+test("limits are set and cleared, and each change records who and why", async () => {
   const act = ["--by", "ada", "--why", "the portal is slow"];
   expect((await work.run("limits", "set", "cap", "lane", "case-1", "2", ...act)).stdout).toBe(
     "set the cap of the lane case-1 to 2\n",
@@ -85,7 +85,7 @@ test("are set and cleared, and each change is kept with who made it and why", as
   ]);
 });
 
-test("of a batch are named by its first characters", async () => {
+test("a batch in limits can be named by its first characters", async () => {
   const { view } = await work.runJson<{ name: string }>(
     "limits",
     "set",
@@ -113,13 +113,13 @@ test.each([
   [["set", "rate", "portal", "0/s"], "a rate is above 0 a second"],
   [["clear", "weight", "letters"], "sluice limits clear weight <pipeline> <tenant>"],
   [["clean"], "Did you mean clear?"],
-])("limits %j is refused with what was meant", async (args, meant) => {
+])("limits %j is refused with a hint about what was meant", async (args, meant) => {
   const { code, stderr } = await work.run("limits", ...args);
   expect(code).toBe(2);
   expect(stderr).toContain(meant);
 });
 
-test("list tells whose work a batch is", async () => {
+test("list shows the tenant of a batch", async () => {
   const [view] = await runLines<object>(work, "list");
   expect(view).toMatchObject({ batch, lane: "case-1", tenant: "case-1" });
 });

@@ -171,7 +171,7 @@ describe("refused is", () => {
   }
 });
 
-test("all problems of a definition are told at once, with the place of the call", async () => {
+test("all problems of a definition are reported at once, with the place of the call", async () => {
   work.write(
     "pipeline.ts",
     `import { definePipeline } from "sluice";
@@ -201,7 +201,7 @@ test("a pipeline may be JavaScript, and may import modules of its own", async ()
   expect((await work.run("results", view.batch)).stdout).toContain('"value":4');
 });
 
-test("Node's warnings about SQLite and type stripping are hidden, and a pipeline's own are not", async () => {
+test("Node's warnings about SQLite and type stripping are hidden, but not a pipeline's own warnings", async () => {
   work.write("package.json", "{}");
   work.writePipeline(`process: () => { process.emitWarning("mind the gap"); }`);
   const { stderr } = await work.run("run", "pipeline.ts", "--input", work.writeItems(1));
@@ -209,7 +209,7 @@ test("Node's warnings about SQLite and type stripping are hidden, and a pipeline
   expect(stderr).toContain("Warning: mind the gap");
 });
 
-test("a pipeline that brings its own copy of the package is understood, errors included", async () => {
+test("a pipeline that brings its own copy of the package works, including its errors", async () => {
   const { cpSync, rmSync, symlinkSync } = await import("node:fs");
   rmSync(work.at("node_modules/sluice"));
   mkdirSync(work.at("node_modules/sluice"));

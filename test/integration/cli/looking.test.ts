@@ -39,7 +39,7 @@ describe("list", () => {
     ]);
   });
 
-  test("can be narrowed by pipeline, state and number", async () => {
+  test("is filtered by pipeline, state and number", async () => {
     await runBatch(FAILS);
     const second = await runBatch();
     const list = async (...args: string[]): Promise<unknown[]> =>
@@ -51,13 +51,13 @@ describe("list", () => {
     expect((await work.run("list", "--limit", "1")).stderr).toContain("there are more");
   });
 
-  test("refuses a state that there is none of, with those that there are", async () => {
+  test("refuses an unknown state and lists the known ones", async () => {
     const { code, stderr } = await work.run("list", "--state", "broken");
     expect(code).toBe(2);
     expect(stderr).toMatch(/^error USAGE: .*'broken' is invalid. Allowed choices are submitted, /);
   });
 
-  test("makes no store where there is none", async () => {
+  test("creates no store if none exists", async () => {
     const { code, stderr } = await work.run("list");
     expect(code).toBe(2);
     expect(stderr).toMatch(/^error STORE_MISSING: there is no store \.sluice\/sluice\.db/);
@@ -104,7 +104,7 @@ describe("status", () => {
 });
 
 describe("a batch id", () => {
-  test("may be a unique beginning of at least three characters", async () => {
+  test("may be a unique prefix of at least three characters", async () => {
     const id = await runBatch();
     const { view } = await work.runJson("status", id.slice(0, 5));
     expect(view.batch).toBe(id);
@@ -113,7 +113,7 @@ describe("a batch id", () => {
     expect(short.stderr).toContain(`Did you mean ${id}?`);
   });
 
-  test("that is unknown is refused with exit 2 and those that are close", async () => {
+  test("that is unknown is refused with exit 2 and similar ids", async () => {
     const id = await runBatch();
     const wrong = `${id.slice(0, -1)}${id.endsWith("a") ? "b" : "a"}`;
     for (const command of ["status", "dead", "results", "why"]) {
@@ -124,7 +124,7 @@ describe("a batch id", () => {
     }
   });
 
-  test("that is the beginning of several is refused with exit 2", async () => {
+  test("that is a prefix of several is refused with exit 2", async () => {
     const id = await runBatch();
     const twin = `const { DatabaseSync } = require("node:sqlite");
       const db = new DatabaseSync(".sluice/sluice.db");
@@ -160,19 +160,19 @@ describe("dead", () => {
     });
   });
 
-  test("is limited where asked, and says how many are left", async () => {
+  test("obeys a limit and says how many are left", async () => {
     const id = await runBatch(FAILS);
     const { stdout, stderr } = await work.run("dead", id, "--limit", "1");
     expect(stdout.trimEnd().split("\n")).toHaveLength(2);
     expect(stderr).toContain("and 3 dead letters more");
   });
 
-  test("of a batch without failures says so", async () => {
+  test("says so for a batch without failures", async () => {
     const { code, stdout, stderr } = await work.run("dead", await runBatch());
     expect([code, stdout, stderr]).toEqual([0, "", "no dead letters\n"]);
   });
 
-  test("shows escape sequences and line ends in keys and messages as text", async () => {
+  test("prints escape sequences and line ends in keys and messages as text", async () => {
     work.write(
       "evil.ts",
       `import { definePipeline, PermanentError } from "sluice";
@@ -214,7 +214,7 @@ describe("results", () => {
     expect(items).toEqual(items.toSorted((a, b) => a - b));
   });
 
-  test("with --outcome list the items that have it, in item order, to a file as well", async () => {
+  test("with --outcome lists the items with this outcome, in item order, to a file as well", async () => {
     const id = await runBatch(FAILS, 2_345);
     const { code, stdout } = await work.run("results", id, "--outcome", "failed");
     expect(code).toBe(0);
@@ -231,7 +231,7 @@ describe("results", () => {
     expect(csv.stderr).toContain("error USAGE: --outcome and --format csv exclude each other");
   });
 
-  test("as CSV have a column for each field of flat objects", async () => {
+  test("as CSV has a column for each field of flat objects", async () => {
     const id = await runBatch(
       `process: ({ n }) =>
       n === 0 ? { a: 1, item: "x" } : { a: 'say "hi", you', b: n === 1 ? null : true }`,
@@ -249,7 +249,7 @@ describe("results", () => {
     );
   });
 
-  test("as CSV have one column of JSON where values are no flat objects", async () => {
+  test("as CSV has one column of JSON when values are not flat objects", async () => {
     const id = await runBatch(
       `process: ({ n }) => [{ deep: { a: 1 } }, "text", -5, { flat: 1 }][n]`,
       4,
@@ -267,7 +267,7 @@ describe("results", () => {
     );
   });
 
-  test("as CSV guard what a spreadsheet would take for a formula, and leave numbers alone", async () => {
+  test("as CSV escapes spreadsheet formulas and leaves numbers alone", async () => {
     work.write(
       "formula.ts",
       `import { definePipeline } from "sluice";
@@ -296,12 +296,12 @@ describe("results", () => {
     expect((await work.run("results", "--help")).stdout).toContain("gets an apostrophe in front");
   });
 
-  test("keep numbers that JavaScript cannot hold", async () => {
+  test("keeps numbers that JavaScript cannot hold", async () => {
     const id = await runBatch(`process: () => JSON.rawJSON("12345678901234567890")`, 1);
     expect((await work.run("results", id)).stdout).toContain('"value":12345678901234567890}');
   });
 
-  test("go to a file that is there whole or not at all", async () => {
+  test("goes to a file that is complete or absent", async () => {
     const id = await runBatch(FAILS);
     const { code, stdout, stderr } = await work.run("results", id, "-o", "out.jsonl");
     expect([code, stdout]).toEqual([0, ""]);
@@ -312,7 +312,7 @@ describe("results", () => {
     expect(lost).toMatchObject({ code: 1, stderr: expect.stringContaining("error OUTPUT_FAILED") });
   });
 
-  test("of a batch that is unfinished are those so far; as CSV they are refused", async () => {
+  test("of an unfinished batch are those until now; as CSV they are refused", async () => {
     work.writePipeline();
     const id = (
       await work.run("submit", "pipeline.ts", "--input", work.writeItems(3))
@@ -327,7 +327,7 @@ describe("results", () => {
     });
   });
 
-  test("stop quietly when their reader goes away", async () => {
+  test("stops without an error when its reader closes the pipe", async () => {
     const id = await runBatch(undefined, 20_000);
     const command = `"${process.execPath}" "${COMMAND}" results ${id} | head -1; echo "exit \${PIPESTATUS[0]}"`;
     const { stdout, stderr } = await work.startProgram("bash", ["-c", command]).ended;
@@ -335,7 +335,7 @@ describe("results", () => {
     expect(stderr).toBe("");
   });
 
-  test("that cannot be written are told, with exit 1", async () => {
+  test("reports a file that cannot be written, with exit 1", async () => {
     const id = await runBatch();
     const command = `"${process.execPath}" "${COMMAND}" results ${id} > /dev/full`;
     const { code, stderr } = await work.startProgram("bash", ["-c", command]).ended;

@@ -55,7 +55,7 @@ function readEvents(file: string): { readonly id: string; readonly type: string 
 }
 
 describe("run", () => {
-  test("has told its sinks of the batch's whole life when it exits", async () => {
+  test("has delivered all events of the batch to its sinks when it exits", async () => {
     const server = await serve(ok);
     writeConfig(
       `${writeHook(server, `events: ["batch.ended"]`)} log: fileSink({ path: "e.jsonl" })`,
@@ -75,7 +75,7 @@ describe("run", () => {
     ]);
   });
 
-  test("tells a new sink nothing of what was before it", async () => {
+  test("does not deliver events from before a sink existed", async () => {
     await work.run(...RUN);
     writeConfig(`log: fileSink({ path: "e.jsonl" })`);
     const { view } = await work.runJson(...RUN);
@@ -83,7 +83,7 @@ describe("run", () => {
     expect([...batches]).toEqual([view.batch]);
   });
 
-  test("that is stopped while a sink hangs leaves the event to the next one", async () => {
+  test("that is stopped during a hanging delivery leaves the event to the next run", async () => {
     const server = await serve(() => undefined);
     writeConfig(writeHook(server, `events: ["batch.ended"]`), "drainMs: 50,");
     const running = work.start(RUN);
@@ -100,7 +100,7 @@ describe("run", () => {
     expect(ids[0]).toBe(server.hits[0]?.event.id);
   });
 
-  test("succeeds with its batch, whatever its sinks do", async () => {
+  test("succeeds with its batch even if its sinks fail", async () => {
     const server = await serve(status(500));
     writeConfig(writeHook(server, "attempts: 1"));
     const { code, stderr } = await work.run(...RUN);
@@ -109,7 +109,7 @@ describe("run", () => {
   });
 });
 
-test("a worker tells its sinks, and what a submit before it wrote", async () => {
+test("a worker delivers its events, and those of an earlier submit, to its sinks", async () => {
   writeConfig(`log: fileSink({ path: "e.jsonl" })`);
   const { stdout } = await work.run("submit", "pipeline.ts", "--input", "items.jsonl");
   expect(existsSync(work.at("e.jsonl"))).toBe(false);
@@ -127,7 +127,7 @@ describe("undelivered events", () => {
     expect([code, stdout, stderr]).toEqual([0, "", "no undelivered events or messages\n"]);
   });
 
-  test("lists what was given up, as a table and as JSON", async () => {
+  test("lists given-up events as a table and as JSON", async () => {
     const server = await serve(status(404));
     writeConfig(writeHook(server, `events: ["batch.submitted", "batch.ended"]`));
     const { view } = await work.runJson(...RUN);
@@ -155,7 +155,7 @@ describe("undelivered events", () => {
     expect(limited.stderr).toContain("there are more");
   });
 
-  test("retry delivers one and drops it, or keeps it and says why", async () => {
+  test("retry delivers an event and drops it, or keeps it and says why", async () => {
     let isDown = true;
     const server = await serve((hit, response) =>
       isDown ? status(404)(hit, response) : ok(hit, response),
@@ -186,7 +186,7 @@ describe("undelivered events", () => {
     });
   });
 
-  test("retry without its sink in the configuration says who can deliver it", async () => {
+  test("retry without the sink in the configuration says which program can deliver it", async () => {
     const server = await serve(status(404));
     writeConfig(writeHook(server, `events: ["batch.ended"]`));
     await work.run(...RUN);
@@ -199,7 +199,7 @@ describe("undelivered events", () => {
     expect(stderr).toContain("engine.redeliver(1)");
   });
 
-  test("discard drops one, and needs --yes without a terminal", async () => {
+  test("discard drops an event, and needs --yes without a terminal", async () => {
     const server = await serve(status(404));
     writeConfig(writeHook(server, `events: ["batch.ended"]`));
     await work.run(...RUN);
@@ -217,7 +217,7 @@ describe("undelivered events", () => {
     );
   });
 
-  test("forget drops a subscriber with its undelivered events; an unknown one is refused", async () => {
+  test("forget drops a subscriber with its undelivered events, and refuses an unknown one", async () => {
     const server = await serve(status(404));
     writeConfig(writeHook(server, `events: ["batch.ended"]`));
     await work.run(...RUN);
@@ -237,7 +237,7 @@ describe("undelivered events", () => {
     expect(again.stderr).toContain("error NO_SUBSCRIBER: this store has no subscriber ops");
   });
 
-  test("refuses a number that is none, with exit 2", async () => {
+  test("refuses an invalid number with exit 2", async () => {
     await work.run(...RUN);
     expect(await work.run("topics", "retry", "first")).toMatchObject({ code: 2 });
     expect(await work.run("topics", "discard", "0")).toMatchObject({ code: 2 });
@@ -245,7 +245,7 @@ describe("undelivered events", () => {
 });
 
 describe("notify in the configuration", () => {
-  test("that is wrong is told with all other problems, and no secret with it", async () => {
+  test("with mistakes is reported together with all other problems, and shows no secret", async () => {
     writeConfig(`"my ops": fileSink({ path: "x" }), mail: "me@example.com"`, "sweepMs: 1,");
     const { code, stderr } = await work.run(...RUN);
     expect(code).toBe(2);
@@ -256,7 +256,7 @@ describe("notify in the configuration", () => {
     expect((await work.run(...RUN)).stderr).toContain("must be an object of sinks by their names");
   });
 
-  test("with a sink that is wrong is told with its line and in the sink's own words, with exit 2", async () => {
+  test("with an invalid sink is refused with its line and the sink's own message, with exit 2", async () => {
     writeConfig(`ops: webhookSink({ url: "http://10.0.0.1/", secret: "hunter2" })`);
     const { code, stderr } = await work.run(...RUN);
     expect(code).toBe(2);
@@ -267,12 +267,12 @@ describe("notify in the configuration", () => {
     expect(stderr).not.toContain("hunter2");
   });
 
-  test("is not a variable", async () => {
+  test("cannot be set by a variable", async () => {
     const { stderr } = await work.start(RUN, { env: { SLUICE_NOTIFY: "x" } }).ended;
     expect(stderr).toContain("SLUICE_NOTIFY is not a setting and is ignored");
   });
 
-  test("a command of a sink may call sluice with the variables that it was given", async () => {
+  test("a command of a sink may call sluice with its own variables", async () => {
     const env = { SLUICE_EVENT: "batch.ended", SLUICE_BATCH: "b-1", SLUICE_EVENT_ID: "b-1/6" };
     const { code, stderr } = await work.start(["doctor"], { env }).ended;
     expect([code, stderr]).toEqual([0, ""]);

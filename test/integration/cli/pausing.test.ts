@@ -12,7 +12,7 @@ afterEach(() => work.remove());
 const readPending = async (id: string): Promise<number> =>
   (await work.runJson("status", id)).view.pending;
 
-test("a paused batch is left alone by a worker until it is resumed", async () => {
+test("a worker does not run a paused batch until it is resumed", async () => {
   work.writePipeline();
   work.writeItems(20);
   const id = await submit(work);
@@ -31,7 +31,7 @@ test("a paused batch is left alone by a worker until it is resumed", async () =>
   expect(await readPending(id)).toBe(0);
 });
 
-test("pause --now makes a worker give back what it runs", async () => {
+test("pause --now makes a worker give back its running items", async () => {
   work.writePipeline(HELD);
   work.writeItems(10);
   const id = await submit(work);
@@ -52,7 +52,7 @@ test("pause --now makes a worker give back what it runs", async () => {
   await stopWorker(worker);
 });
 
-test("lanes and pipelines are paused as a whole, as JSON says", async () => {
+test("lanes and pipelines are paused as a whole, and JSON shows it", async () => {
   work.writePipeline();
   work.writeItems(5);
   const id = await submit(work, "--lane", "case-1");
@@ -83,7 +83,7 @@ test("lanes and pipelines are paused as a whole, as JSON says", async () => {
   expect(await work.run("work", "pipeline.ts", "--until-idle")).toMatchObject({ code: 0 });
 });
 
-test("a batch that is submitted under a pause is recorded, and says what it waits for", async () => {
+test("a batch that is submitted during a pause is recorded and shows what it waits for", async () => {
   work.writePipeline();
   work.writeItems(5);
   await submit(work, "--key", "a");
@@ -101,7 +101,7 @@ test("a batch that is submitted under a pause is recorded, and says what it wait
   expect(stderr).toContain("recorded; a worker slices it when it is its turn");
 });
 
-test("what cannot be paused is refused with exit 2", async () => {
+test("an invalid pause is refused with exit 2", async () => {
   const ended = await runFailing(work);
   const refused = async (...args: string[]): Promise<string> => {
     const { code, stderr } = await work.run(...args);

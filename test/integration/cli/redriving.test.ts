@@ -39,7 +39,7 @@ const redrive = async (...args: string[]): Promise<RedriveLine> =>
   (await work.runJson<RedriveLine>("redrive", ...args)).view;
 const readLettersOf = (id: string): Promise<Letter[]> => runLines<Letter>(work, "dead", id);
 
-test("an ended batch is reopened, and a worker brings it to a better end", async () => {
+test("an ended batch is reopened, and a worker runs it to a better end", async () => {
   const id = await runFailing(work);
   const { code, stdout, stderr } = await work.run("redrive", id, "--yes", "--why", "mended");
   expect(code).toBe(0);
@@ -65,7 +65,7 @@ test("an ended batch is reopened, and a worker brings it to a better end", async
   expect(await readLettersOf(id)).toEqual([]);
 });
 
-test("--dry-run says how many would go, and changes nothing", async () => {
+test("--dry-run prints how many items would be redriven and changes nothing", async () => {
   const id = await runFailing(work);
   const { code, stdout, stderr } = await work.run("redrive", id, "--dry-run");
   expect([code, stdout, stderr]).toEqual([0, "4 dead letters would go back to work\n", ""]);
@@ -84,7 +84,7 @@ test("--dry-run says how many would go, and changes nothing", async () => {
   expect((await work.runJson("status", id)).view.state).toBe("completed_with_errors");
 });
 
-test("filters choose: each one that is given must hold, and one may be given again", async () => {
+test("an item must match every filter, and a filter can be repeated", async () => {
   const id = await runFailing(work);
   const count = async (...args: string[]): Promise<number> =>
     (await redrive(id, "--dry-run", ...args)).redriven;
@@ -110,7 +110,7 @@ test("--limit is a ceiling, and the rest is counted", async () => {
   );
 });
 
-test("--rate spreads them, and those that are not due yet wait for their time", async () => {
+test("--rate spreads the due times", async () => {
   const id = await runFailing(work);
   const { stdout } = await work.run("redrive", id, "--rate", "0.001/s", "--yes");
   expect(stdout).toContain("4 dead letters back to work in drive 2, over 50 min");
@@ -128,7 +128,7 @@ test("--rate spreads them, and those that are not due yet wait for their time", 
   await stopWorker(worker);
 });
 
-test("letters in a chunk that runs are busy: they stay, and are counted", async () => {
+test("dead letters in a running chunk are busy: they stay and are counted", async () => {
   work.writePipeline(
     HELD.replace(
       "appendFileSync",
@@ -153,7 +153,7 @@ test("letters in a chunk that runs are busy: they stay, and are counted", async 
   await stopWorker(worker);
 });
 
-test("a cancelled batch goes on with --with-cancelled, and not without", async () => {
+test("a cancelled batch continues only with --with-cancelled", async () => {
   work.writePipeline();
   work.writeItems(20);
   const id = await submit(work);
@@ -171,7 +171,7 @@ test("a cancelled batch goes on with --with-cancelled, and not without", async (
   });
 });
 
-test("a reopened batch waits for its lane's turn, and says so", async () => {
+test("a reopened batch waits for its turn in the lane, and the command says so", async () => {
   const id = await runFailing(work);
   work.writePipeline(HELD);
   const holder = await submit(work, "--key", "holder");
@@ -204,7 +204,7 @@ test("a rescued item goes on to the later steps", async () => {
 });
 
 describe("is refused with exit 2, and changes nothing", () => {
-  test("for items that are unknown, foreign or have succeeded, and filters without a match", async () => {
+  test("for items that are unknown, of another batch or succeeded, and for filters without a match", async () => {
     const id = await runFailing(work);
     const foreign = await runFailing(work, 40);
     const refused = async (...args: string[]): Promise<string> => {
@@ -234,7 +234,7 @@ describe("is refused with exit 2, and changes nothing", () => {
     expect(await readLettersOf(id)).toHaveLength(4);
   });
 
-  test("for a batch without dead letters, and one that does not run yet", async () => {
+  test("for a batch without dead letters, and for one that does not run yet", async () => {
     work.writePipeline();
     const { view } = await work.runJson("run", "pipeline.ts", "--input", work.writeItems(3));
     expect(await work.run("redrive", view.batch, "--yes")).toMatchObject({
@@ -244,7 +244,7 @@ describe("is refused with exit 2, and changes nothing", () => {
     expect(await work.run("redrive", "b-zzzzzzzzzzzz", "--yes")).toMatchObject({ code: 2 });
   });
 
-  test("without --yes where there is no terminal, as an ended batch is reopened", async () => {
+  test("without --yes where there is no terminal, because an ended batch is reopened", async () => {
     const id = await runFailing(work);
     const { code, stderr } = await work.run("redrive", id);
     expect(code).toBe(2);

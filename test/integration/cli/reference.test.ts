@@ -37,7 +37,7 @@ test.each([
   expect(partOf(name)).toContain(`\`${usage}\``);
 });
 
-test("every answer of why is on the page, but for those of settled chunks", () => {
+test("the page has every answer of why, except those about settled chunks", () => {
   const shown = [...partOf("why").matchAll(/^\| (`.*?`) \|/gm)].flatMap(([, cell = ""]) =>
     cell.replaceAll("`", "").split(", "),
   );

@@ -25,7 +25,7 @@ const prune = async (...args: string[]): Promise<PruneLine> =>
 
 const DAY_MS = 86_400_000;
 
-test("keeps what is young: thirty days for redrives, evidence for ever", async () => {
+test("gc keeps young batches: thirty days for redrives, evidence for ever", async () => {
   await runFailing(work);
   expect(await prune()).toEqual({
     dryRun: false,
@@ -38,7 +38,7 @@ test("keeps what is young: thirty days for redrives, evidence for ever", async (
   });
 });
 
-test("takes what a redrive needs first, and keeps the evidence", async () => {
+test("gc prunes scratch data first and keeps the evidence", async () => {
   const id = await runFailing(work);
   expect(await prune("--keep", "0s", "--dry-run")).toMatchObject({ dryRun: true, scratched: 1 });
   expect((await work.runJson("status", id)).view).toMatchObject({ pruned: false });
@@ -60,7 +60,7 @@ test("takes what a redrive needs first, and keeps the evidence", async () => {
   expect(await prune("--keep", "0s", "--yes")).toMatchObject({ scratched: 0 });
 });
 
-test("takes whole batches where --keep-evidence says so", async () => {
+test("gc prunes whole batches when --keep-evidence allows it", async () => {
   await runFailing(work);
   await runFailing(work);
   expect(await prune("--keep", "0s", "--keep-evidence", "0s", "--yes")).toMatchObject({
@@ -69,7 +69,7 @@ test("takes whole batches where --keep-evidence says so", async () => {
   expect(await runLines(work, "list")).toEqual([]);
 });
 
-test("never touches what is unfinished", async () => {
+test("gc never prunes unfinished batches", async () => {
   work.writePipeline();
   work.writeItems(5);
   const id = await submit(work);
@@ -84,7 +84,7 @@ test("never touches what is unfinished", async () => {
   expect(stderr).toContain("Only ended batches are pruned");
 });
 
-test("with a batch takes one and leaves the others", async () => {
+test("gc with a batch prunes this one only", async () => {
   const first = await runFailing(work);
   const second = await runFailing(work);
   const ages = ["--keep", "0s", "--keep-evidence", "0s", "--yes"];
@@ -94,7 +94,7 @@ test("with a batch takes one and leaves the others", async () => {
   expect(await prune(second, "--yes")).toMatchObject({ removed: 0, scratched: 0 });
 });
 
-test("says what is owed to a subscriber, and keeps it", async () => {
+test("gc keeps evidence that a subscriber has not read, and says so", async () => {
   work.writePipeline();
   work.write(
     "sluice.config.ts",
@@ -117,7 +117,7 @@ test("says what is owed to a subscriber, and keeps it", async () => {
   expect(await runLines(work, "list")).toHaveLength(1);
 });
 
-test("the ages of the configuration are its defaults", async () => {
+test("the ages of the configuration are the defaults of gc", async () => {
   await runFailing(work);
   work.write("sluice.config.ts", `export default { keepMs: 3600000, keepEvidenceMs: 7200000 };`);
   expect(await prune()).toMatchObject({ keepMs: 3_600_000, keepEvidenceMs: 7_200_000 });
@@ -134,7 +134,7 @@ describe("a batch whose pipeline has ages of its own", () => {
   const listIds = async (): Promise<string[]> =>
     (await runLines<{ batch: string }>(work, "list")).map(({ batch }) => batch);
 
-  test("goes by them where others are kept, also when the pipeline has been changed since", async () => {
+  test("uses its ages when others are kept, even if the pipeline has changed since", async () => {
     await runKept("{ keepMs: 0, keepEvidenceMs: 1 }");
     const scratched = await runKept("{ keepMs: 0 }");
     const kept = await runKept("{}");
@@ -145,7 +145,7 @@ describe("a batch whose pipeline has ages of its own", () => {
     ]);
   });
 
-  test("is kept by them where others go, unless somebody names it and an age", async () => {
+  test("is kept by its ages when others are pruned, unless it is named with an age", async () => {
     const id = await runKept("{ keepMs: 86400000, keepEvidenceMs: 0 }");
     await runKept("{}");
     expect(await prune(...ANY)).toMatchObject({ scratched: 0, removed: 1 });
@@ -161,7 +161,7 @@ describe("a batch whose pipeline has ages of its own", () => {
   });
 });
 
-test("a batch of which a part is removed is not said to be broken: there is no ledger of it", async () => {
+test("a partly pruned batch is reported as pruned, not as a broken ledger", async () => {
   const id = await runFailing(work);
   const store = new DatabaseSync(work.at(".sluice/sluice.db"));
   store.exec("UPDATE batch SET pruned = 1; DELETE FROM record WHERE seq < 3");
@@ -181,7 +181,11 @@ test("a batch of which a part is removed is not said to be broken: there is no l
 
 describe("is refused with exit 2, and removes nothing", () => {
   test.each([
-    [["--keep", "30d", "--keep-evidence", "7d"], "BAD_RETENTION", "evidence cannot be removed before"],
+    [
+      ["--keep", "30d", "--keep-evidence", "7d"],
+      "BAD_RETENTION",
+      "evidence cannot be removed before",
+    ],
     [["--keep-evidence", "12h"], "BAD_RETENTION", "--keep-evidence"],
     [["--keep", "-1d"], "BAD_DURATION", "is below 0"],
     [["--keep", "30"], "BAD_DURATION", "has no unit"],

@@ -41,7 +41,7 @@ test("with --json stdout is exactly one line", async () => {
   expect(readLines(stdout)).toHaveLength(1);
 });
 
-test("a batch in which items failed exits 3, and shows the first dead letters and where to look", async () => {
+test("a batch with failed items exits 3, shows the first dead letters and the next command", async () => {
   work.writePipeline(FAILS_ON_TENS);
   const { code, stdout } = await work.run("run", "pipeline.ts", "--input", work.writeItems(100));
   expect(code).toBe(3);
@@ -53,7 +53,7 @@ test("a batch in which items failed exits 3, and shows the first dead letters an
   expect(stdout).toMatch(/sluice results b-/);
 });
 
-test("a batch whose source is missing fails with exit 1, its reason and a remedy", async () => {
+test("a batch whose source is missing fails with exit 1, a reason and a hint", async () => {
   work.writePipeline();
   const { code, view } = await work.runJson("run", "pipeline.ts", "--input", "nowhere.jsonl");
   expect(code).toBe(1);
@@ -64,7 +64,7 @@ test("a batch whose source is missing fails with exit 1, its reason and a remedy
   expect(stdout).toContain("Check the path.");
 });
 
-test("an empty input is a batch that succeeds with nothing in it", async () => {
+test("an empty input is a batch that succeeds without items", async () => {
   work.writePipeline();
   const { code, view } = await work.runJson("run", "pipeline.ts", "--input", work.writeItems(0));
   expect(code).toBe(0);
@@ -78,7 +78,7 @@ test("progress goes to stderr and has neither colours nor control characters in 
   expect(stderr).toMatch(/^batch b-/);
 });
 
-test("FORCE_COLOR colours a pipe, and NO_COLOR and --no-color are stronger", async () => {
+test("FORCE_COLOR colours a pipe, but NO_COLOR and --no-color win", async () => {
   work.writePipeline();
   const args = ["run", "pipeline.ts", "--input", work.writeItems(1)];
   const colour = "\u001b[32m";
@@ -90,7 +90,7 @@ test("FORCE_COLOR colours a pipe, and NO_COLOR and --no-color are stronger", asy
   expect(flagged.stdout).not.toContain(colour);
 });
 
-test("a key whose batch has ended reports that batch again, with its exit code, and runs nothing", async () => {
+test("a key of an ended batch reports that batch again, with its exit code, and runs nothing", async () => {
   work.writePipeline(`process: (item) => {
     appendFileSync("ran.txt", item.id + "\\n");
     if (item.n === 3) throw new PermanentError("three");
@@ -113,7 +113,7 @@ test("without a key the same command after the end is a new batch", async () => 
   expect(second.view.batch).not.toBe(first.view.batch);
 });
 
-test("a key that belongs to another input is refused with exit 2", async () => {
+test("a key of another input is refused with exit 2", async () => {
   work.writePipeline();
   await work.run("run", "pipeline.ts", "--input", work.writeItems(1, "a.jsonl"), "--key", "june");
   const { code, stderr } = await work.run(
@@ -129,7 +129,7 @@ test("a key that belongs to another input is refused with exit 2", async () => {
   expect(stderr).toContain("hint: ");
 });
 
-test("--lane, --chunk-size and --concurrency are taken", async () => {
+test("--lane, --chunk-size and --concurrency are applied", async () => {
   work.writePipeline(`process: async (item) => {
     globalThis.running = (globalThis.running ?? 0) + 1;
     globalThis.most = Math.max(globalThis.most ?? 0, globalThis.running);
@@ -151,7 +151,7 @@ test("--lane, --chunk-size and --concurrency are taken", async () => {
   expect(Math.max(...most)).toBe(2);
 });
 
-test("--input is given to the source as it is; --input-json is read as JSON", async () => {
+test("--input is passed to the source unchanged, and --input-json is parsed as JSON", async () => {
   work.write(
     "echo.ts",
     `import { definePipeline } from "sluice";
@@ -168,7 +168,7 @@ test("--input is given to the source as it is; --input-json is read as JSON", as
   expect(await read("--input-json", '{"a":1}')).toEqual({ a: 1 });
 });
 
-test("an input that is missing, given twice or no JSON is refused with exit 2", async () => {
+test("an input that is missing, given twice or not JSON is refused with exit 2", async () => {
   work.writePipeline();
   const missing = await work.run("run", "pipeline.ts");
   expect(missing).toMatchObject({ code: 2 });
@@ -181,7 +181,7 @@ test("an input that is missing, given twice or no JSON is refused with exit 2", 
   expect(broken.stderr).toMatch(/^error BAD_INPUT: --input-json is not JSON/);
 });
 
-test("a source that takes no parameter needs no input", async () => {
+test("a source without parameters needs no input", async () => {
   work.write(
     "numbers.ts",
     `import { definePipeline } from "sluice";
@@ -203,7 +203,7 @@ test("a pipeline without a source is refused with exit 2", async () => {
   expect(stderr).toMatch(/^error NO_SOURCE: the pipeline owned has no source/);
 });
 
-test("a handler that says it cannot go on ends the command with exit 70 and a remedy, and the batch is kept", async () => {
+test("a FatalError of a handler ends the command with exit 70 and a hint, and the batch is kept", async () => {
   work.writePipeline(
     `process: () => { throw new FatalError("credentials are gone", { code: "NO_ACCESS" }); }`,
   );
@@ -214,7 +214,7 @@ test("a handler that says it cannot go on ends the command with exit 70 and a re
   expect(readLines(stdout)).toMatchObject([{ state: "running", planned: 10, pending: 10 }]);
 });
 
-test("an error outside of any handler is told with its stack, and exits 1", async () => {
+test("an error outside of handlers is reported with its stack and exits 1", async () => {
   work.writePipeline(`process: () => {
     queueMicrotask(() => { throw new Error("nobody awaits me"); });
     return new Promise(() => {});
@@ -225,14 +225,14 @@ test("an error outside of any handler is told with its stack, and exits 1", asyn
   expect(stderr).toContain("pipeline.ts:");
 });
 
-test("a pipeline that waits for what never comes is told, not taken for a success", async () => {
+test("a pipeline whose promise never settles is reported as an early exit, not as a success", async () => {
   work.write("stuck.ts", "await new Promise(() => {});\nexport default 1;\n");
   const { code, stderr } = await work.run("run", "stuck.ts", "--input", "x");
   expect(code).toBe(1);
   expect(stderr).toMatch(/^error UNFINISHED: /);
 });
 
-test("timers that a pipeline leaves behind do not keep the command alive", async () => {
+test("timers of a pipeline do not keep the command alive", async () => {
   work.writePipeline("process: () => { setInterval(() => {}, 1_000_000); }");
   const { code } = await work.run("run", "pipeline.ts", "--input", work.writeItems(3));
   expect(code).toBe(0);
@@ -246,7 +246,7 @@ test("with --json an error is one JSON object on stdout, too", async () => {
   });
 });
 
-test("causes and stacks are shown with --verbose and with SLUICE_DEBUG, and not otherwise", async () => {
+test("causes and stacks are shown only with --verbose or SLUICE_DEBUG", async () => {
   work.write("broken.ts", `throw new Error("outer", { cause: new Error("inner") });`);
   const args = ["run", "broken.ts", "--input", "x"];
   expect((await work.run(...args)).stderr).not.toContain("inner");
@@ -255,7 +255,7 @@ test("causes and stacks are shown with --verbose and with SLUICE_DEBUG, and not 
   expect(debug.stderr).toMatch(/caused by:[^]*Error: inner/);
 });
 
-test("an unfinished batch of a version that this file does not accept is refused with exit 2", async () => {
+test("an unfinished batch of another version is refused with exit 2", async () => {
   work.writeItems(10);
   work.writePipeline(`version: "1", process: () => { throw new FatalError("stop"); }`, "one.ts");
   work.writePipeline(`version: "2", process: () => {}`, "two.ts");
@@ -271,7 +271,7 @@ test("an unfinished batch of a version that this file does not accept is refused
   expect(accepted).toMatchObject({ code: 0, view: { state: "succeeded", succeeded: 10 } });
 });
 
-test("counters that a recount does not confirm are told loudly, with exit 1", async () => {
+test("counters that differ from a recount are reported, with exit 1", async () => {
   work.writePipeline();
   const args = ["run", "pipeline.ts", "--input", work.writeItems(4), "--key", "k"];
   await work.run(...args);
@@ -284,7 +284,7 @@ test("counters that a recount does not confirm are told loudly, with exit 1", as
   expect(stderr).toMatch(/error CONSERVATION_BROKEN[^]*a recount says .*"succeeded":4/);
 });
 
-test("on a terminal a bar is drawn over and taken away again", async (context) => {
+test("a terminal shows a progress bar and removes it at the end", async (context) => {
   const hasScript = await work
     .startProgram("script", ["--version"])
     .ended.then(({ code }) => code === 0)

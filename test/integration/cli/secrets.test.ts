@@ -257,7 +257,7 @@ function listLooks(failed: string, waiting: string, store: string): string[][] {
 }
 
 describe.each(Object.entries(PLACES))("on %s", (_name, open) => {
-  test("no canary is printed, logged, counted or kept in the ledger", async () => {
+  test("no secret is printed, logged, counted or kept in the ledger", async () => {
     const { address, dump } = await open();
     writeFiles();
     work.write("several.mjs", SEVERAL);
@@ -312,7 +312,7 @@ function findAround(what: string, text: string, canary: string): string[] {
   return at === -1 ? [] : [`${what}: ${text.slice(Math.max(0, at - 60), at + canary.length + 20)}`];
 }
 
-test("JSON logs name the batch, chunk, item and worker of what they tell", async () => {
+test("JSON logs contain the ids of the batch, chunk, item and worker", async () => {
   writeFiles();
   const { stderr, code } = await work.start(["run", "portal.ts", "--input", "items.jsonl"], {
     env: { SLUICE_LOG: "json", SLUICE_STORE: work.at("jobs.db") },
@@ -340,7 +340,7 @@ test("JSON logs name the batch, chunk, item and worker of what they tell", async
   expect(lines.map(({ event }) => event)).toContain("batch.ended");
 });
 
-test("the format of logs is one that there is", async () => {
+test("an unknown log format is refused", async () => {
   const asked = await work.run("list", "--log-format", "xml");
   expect(asked.code).toBe(2);
   const { code, stderr } = await work.start(["list"], { env: { SLUICE_LOG: "xml" } }).ended;

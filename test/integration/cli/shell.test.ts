@@ -66,7 +66,7 @@ describe("help", () => {
     expect(stdout).toMatch(/^Exit codes:$/m);
   });
 
-  test("of each command has examples, exit codes and the options that all have, in 80 columns", async () => {
+  test("of each command has examples, exit codes and the common options, in 80 columns", async () => {
     for (const words of [...COMMANDS.map((name) => [name]), ...SUB_COMMANDS]) {
       const { code, stdout } = await work.run(...words, "--help");
       expect(code).toBe(0);
@@ -84,7 +84,7 @@ describe("help", () => {
     }
   });
 
-  test("is offered for what is unknown, with what was meant, and exit 2", async () => {
+  test("is suggested for an unknown command, with a similar one and exit 2", async () => {
     const command = await work.run("staus", "b-123");
     expect(command.code).toBe(2);
     expect(command.stderr).toBe(
@@ -111,7 +111,7 @@ describe("help", () => {
   });
 });
 
-test("a Node that is too old is told which one is needed, with exit 2", async (context) => {
+test("a Node that is too old is refused with the required version and exit 2", async (context) => {
   const old = await findOldNode();
   if (old === null) return context.skip("this machine has no old Node");
   const { code, stderr } = await work.start(["list"], { node: old }).ended;
@@ -131,7 +131,7 @@ async function findOldNode(): Promise<string | null> {
 }
 
 describe("init", () => {
-  test("writes a starter that runs as it is, with one bad item", async () => {
+  test("writes a starter that runs unchanged, with one bad item", async () => {
     const { code, stdout, stderr } = await work.run("init");
     expect([code, stdout]).toEqual([0, "pipeline.ts\nitems.jsonl\n"]);
     expect(stderr).toContain("npx sluice run pipeline.ts --input items.jsonl");
@@ -141,7 +141,7 @@ describe("init", () => {
     expect(dead.stdout).toContain("BAD_EMAIL");
   });
 
-  test("writes a starter that the compiler accepts", async () => {
+  test("writes a starter that compiles", async () => {
     await work.run("init");
     work.write("package.json", '{ "type": "module" }');
     const tsc = new URL("../../../node_modules/typescript/bin/tsc", import.meta.url).pathname;
@@ -173,7 +173,7 @@ describe("init", () => {
 });
 
 describe("doctor", () => {
-  test("finds a sound machine and a sound store ok, and exits 0", async () => {
+  test("reports a healthy machine and store as ok and exits 0", async () => {
     expect(await work.run("doctor")).toMatchObject({ code: 0 });
     expect(existsSync(work.at(".sluice"))).toBe(false);
     work.writePipeline();
@@ -199,7 +199,7 @@ describe("doctor", () => {
     ]);
   });
 
-  test("says what is bad with its remedy, and exits 1", async () => {
+  test("reports problems with their fixes and exits 1", async () => {
     work.write("other.db", "no database at all, but long enough to be read as one".repeat(20));
     const { code, stdout } = await work.run("doctor", "--store", "other.db");
     expect(code).toBe(1);
@@ -217,7 +217,7 @@ describe("doctor", () => {
 });
 
 describe("copy to a file", () => {
-  test("copies a store that can be used like the first, and replaces nothing", async () => {
+  test("copies a store that works like the first, and replaces nothing", async () => {
     work.writePipeline();
     const { view } = await work.runJson("run", "pipeline.ts", "--input", work.writeItems(3));
     const { code, stdout } = await work.run("copy", "copy.db");
@@ -232,7 +232,7 @@ describe("copy to a file", () => {
     });
   });
 
-  test("into a folder that is not there fails, and leaves nothing behind", async () => {
+  test("fails for a missing folder and leaves nothing behind", async () => {
     work.writePipeline();
     await work.run("run", "pipeline.ts", "--input", work.writeItems(3));
     const { code, stderr } = await work.run("copy", "nowhere/copy.db");

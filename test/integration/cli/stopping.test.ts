@@ -27,7 +27,7 @@ async function readOnly(): Promise<BatchLine> {
   return batch;
 }
 
-test("after SIGKILL in the middle the same command goes on with the batch, and says so", async () => {
+test("after SIGKILL during a run the same command continues the batch and says so", async () => {
   work.writePipeline(HELD);
   work.writeItems(1_000);
   const killed = work.start(RUN);
@@ -49,7 +49,7 @@ test("after SIGKILL in the middle the same command goes on with the batch, and s
   expect(new Set(ran).size).toBe(1_000);
 });
 
-test("Ctrl-C stops the worker and not the batch, says how to go on, and exits 130", async () => {
+test("Ctrl-C stops the worker but not the batch, says how to continue, and exits 130", async () => {
   work.writePipeline(HELD);
   work.writeItems(1_000);
   const stopped = work.start([...RUN, "--json"], { env: { SLUICE_DRAIN_MS: "100" } });
@@ -67,7 +67,7 @@ test("Ctrl-C stops the worker and not the batch, says how to go on, and exits 13
   expect(view).toMatchObject({ state: "succeeded", succeeded: 1_000 });
 });
 
-test("SIGTERM lets running items finish, and exits 143", async () => {
+test("SIGTERM lets running items finish and exits 143", async () => {
   work.writePipeline(HELD);
   work.writeItems(400);
   const stopped = work.start(RUN);
@@ -80,7 +80,7 @@ test("SIGTERM lets running items finish, and exits 143", async () => {
   expect(stderr).toMatch(/stopped: batch b-\w+ is kept, 3\d\d of 400 done/);
 });
 
-test("a second signal stops at once, and nothing is lost", async () => {
+test("a second signal stops at once and loses nothing", async () => {
   work.writePipeline(HELD);
   work.writeItems(400);
   const stopped = work.start(RUN, { env: { SLUICE_DRAIN_MS: "3600000" } });
@@ -111,7 +111,7 @@ test("a worker drains at SIGTERM and exits 0", async () => {
   expect(await readOnly()).toMatchObject({ state: "running", failed: 0 });
 });
 
-test("a batch whose slicing was stopped is sliced to its end by the same command", async () => {
+test("the same command finishes a slicing that was stopped", async () => {
   work.write(
     "held-source.ts",
     `import { definePipeline } from "sluice";

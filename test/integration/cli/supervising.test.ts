@@ -50,7 +50,7 @@ async function waitForPids(count: number): Promise<number[]> {
   }, WAIT_MS);
 }
 
-test("each process knows its number, an ending is told once, and all exit 0 when nothing is left", async () => {
+test("each process knows its number, an ending is reported once, and all exit 0 when nothing is left", async () => {
   work.writePipeline(`chunkSize: 1, concurrency: 1, process: async () => {
     ${PID}
     appendFileSync("process-" + process.env.SLUICE_PROCESS, "");
@@ -107,7 +107,7 @@ test("an item that never returns on the main thread becomes a dead letter, and a
   expect(stderr).toMatch(/process \d died of SIGKILL/);
 });
 
-test("a signal is passed on: what is in hand is finished, and it exits 0 with nobody left", async () => {
+test("a signal is forwarded: running items finish, the supervisor exits 0 and no process is left", async () => {
   work.writePipeline(`chunkSize: 1, concurrency: 1, process: async () => { ${PID} ${HOLD} }`);
   work.writeItems(20);
   await work.run(...SUBMIT);
@@ -127,7 +127,7 @@ test("a signal is passed on: what is in hand is finished, and it exits 0 with no
   expect(batch).toMatchObject({ state: "running", succeeded: 2, failed: 0, pending: 18 });
 });
 
-test("a second signal kills them all at once, and nothing is lost", async () => {
+test("a second signal kills all processes at once and loses nothing", async () => {
   work.writePipeline(`chunkSize: 1, concurrency: 1, process: async () => { ${PID} ${HOLD} }`);
   work.writeItems(6);
   const id = (await work.run(...SUBMIT)).stdout.trim();
@@ -146,7 +146,7 @@ test("a second signal kills them all at once, and nothing is lost", async () => 
   expect((await work.runJson("status", id)).view).toMatchObject({ succeeded: 6, pending: 0 });
 });
 
-test("no process outlives a supervisor that was killed, and what they had in hand is given back", async () => {
+test("the processes of a killed supervisor end and give back their leases", async () => {
   work.writePipeline(`chunkSize: 1, concurrency: 1, process: async (_item, { signal, attempt }) => {
     ${PID}
     appendFileSync("attempts.txt", attempt + "\\n");
@@ -167,7 +167,7 @@ test("no process outlives a supervisor that was killed, and what they had in han
   expect(new Set(work.read("attempts.txt").trim().split("\n"))).toEqual(new Set(["1"]));
 });
 
-test("nor does one that computes without end, and so hears of nothing", async () => {
+test("a process of a killed supervisor ends even while it computes without a pause", async () => {
   work.writePipeline(`concurrency: 1, process: () => { ${PID} for (;;); }`);
   work.writeItems(1);
   await work.run(...SUBMIT);
@@ -179,7 +179,7 @@ test("nor does one that computes without end, and so hears of nothing", async ()
   await vi.waitUntil(() => pids.every((pid) => !isAlive(pid)), WAIT_MS);
 });
 
-test("a process that cannot go on stops all of them with 70", async () => {
+test("a fatal error in one process stops all of them with exit 70", async () => {
   work.writePipeline(`chunkSize: 1, concurrency: 1, process: async (item) => {
     ${PID}
     if (item.n === 3) throw new FatalError("credentials are gone", { code: "NO_ACCESS" });
@@ -194,7 +194,7 @@ test("a process that cannot go on stops all of them with 70", async () => {
   expect(readPids().filter(isAlive)).toEqual([]);
 });
 
-test("what is used wrongly is told once and not tried again", async () => {
+test("a usage error is reported once and not retried", async () => {
   work.writePipeline();
   const number = await work.run(...WORK, "0");
   expect(number.code).toBe(2);
@@ -204,7 +204,7 @@ test("what is used wrongly is told once and not tried again", async () => {
   expect(file.stderr.match(/error FILE_MISSING/g)).toHaveLength(1);
 });
 
-test("one that was told to stop by itself is started again, and has not died", async () => {
+test("a process that was told to recycle is restarted and not counted as dead", async () => {
   work.writePipeline(`chunkSize: 1, concurrency: 1, process: async () => { ${PID} ${HOLD} }`);
   work.writeItems(20);
   await work.run(...SUBMIT);

@@ -40,7 +40,7 @@ interface Message {
   readonly data: unknown;
 }
 
-test("are listed with their messages, and how far each group has come", async () => {
+test("topics are listed with their messages and the position of each group", async () => {
   writeConfig('{ email: { archive: jsonlSink({ folder: "out" }) } }');
   await run();
   const { code, stdout } = await work.run("topics");
@@ -54,7 +54,7 @@ test("are listed with their messages, and how far each group has come", async ()
   ]);
 });
 
-test("that are none are said to be none", async () => {
+test("no topics are listed when there are none", async () => {
   work.writePipeline();
   await work.run(...RUN);
   const ending = { code: 0, stdout: "", stderr: "no topic has messages or groups\n" };
@@ -64,7 +64,7 @@ test("that are none are said to be none", async () => {
   expect(stderr).toMatch(/^error UNKNOWN_TOPIC: this store has no topic email/);
 });
 
-test("read shows messages, from a position, for a group, at most so many", async () => {
+test("read prints messages, from a position, for a group, up to a limit", async () => {
   await run();
   const all = await runLines<Message>(work, "topics", "read", "email");
   expect(all.map(({ id, data }) => ({ id, data }))).toEqual(
@@ -91,7 +91,7 @@ test("read shows messages, from a position, for a group, at most so many", async
   expect((await work.run("topics", "raed", "email")).stderr).toContain("Did you mean read?");
 });
 
-test("rewind hands a group its messages again, and forget frees them", async () => {
+test("rewind returns a group to earlier messages, and forget lets them be pruned", async () => {
   writeConfig('{ email: { archive: jsonlSink({ folder: "out" }) } }');
   await run();
   const rewind = ["topics", "rewind", "email", "archive", "--from", "1"];
@@ -118,7 +118,7 @@ test("rewind hands a group its messages again, and forget frees them", async () 
   expect(await runLines(work, "topics")).toMatchObject([{ groups: [] }, {}]);
 });
 
-test("a message that a sink of the configuration gave up is listed, and can be retried", async () => {
+test("a message that a configured sink gave up is listed and can be retried", async () => {
   const script = (body: string): string =>
     `{ email: { mailer: commandSink({ run: ["sh", "-c", ${JSON.stringify(body)}], attempts: 1 }) } }`;
   writeConfig(script("echo $SLUICE_TOPIC $SLUICE_MESSAGE_ID >> heard.txt; exit 1"));
@@ -136,7 +136,7 @@ test("a message that a sink of the configuration gave up is listed, and can be r
   expect(readLines<Message>(work.read("last.json"))).toMatchObject([{ data: { n: 0 } }]);
 });
 
-test("a bad consume in the configuration is refused with its place", async () => {
+test("an invalid consume in the configuration is refused with its place", async () => {
   writeConfig('{ email: { "": jsonlSink({ folder: "out" }), b: 1 }, sms: 2 }');
   const { code, stderr } = await work.run("topics");
   expect(code).toBe(2);
@@ -145,7 +145,7 @@ test("a bad consume in the configuration is refused with its place", async () =>
   expect(stderr).toContain("consume.sms in sluice.config.ts must be an object of sinks");
 });
 
-test("gc removes messages that every group has acknowledged", async () => {
+test("gc deletes messages that every group has acknowledged", async () => {
   writeConfig('{ email: { archive: jsonlSink({ folder: "out" }) } }');
   await run();
   const { view } = await work.runJson<{ messages: number }>("prune", "--keep", "0s", "--yes");

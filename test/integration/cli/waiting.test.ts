@@ -19,7 +19,7 @@ beforeEach(() => {
 afterEach(() => work.remove());
 
 describe("why", () => {
-  test("has one answer in one line, then the chunks by reason, then the next few", async () => {
+  test("prints one line, then the chunks by reason, then the next few chunks", async () => {
     work.writePipeline("chunkSize: 10, process: () => {}");
     work.writeItems(100);
     const id = await submit(work);
@@ -40,7 +40,7 @@ describe("why", () => {
     expect(view.next.map(({ chunk }) => chunk)).toEqual([0, 1, 2, 3, 4]);
   });
 
-  test("says who works on it while handlers run", async () => {
+  test("shows which workers run it while handlers run", async () => {
     work.writePipeline(HELD);
     work.writeItems(100);
     const id = await submit(work);
@@ -54,7 +54,7 @@ describe("why", () => {
     await stopWorker(worker);
   });
 
-  test("of an ended batch says how it ended", async () => {
+  test("shows how an ended batch ended", async () => {
     const id = await runFailing(work);
     const { code, stdout } = await work.run("why", id);
     expect([code, stdout]).toEqual([0, "ended: it has ended: completed_with_errors\n"]);
@@ -67,7 +67,7 @@ describe("a batch of several steps", () => {
     work.write("case.ts", TWO_STEPS);
   });
 
-  test("shows the step that it is at in watch, list, lanes and status, and each with its counts", async () => {
+  test("shows its current step in watch, list, lanes and status, and each step with its counts", async () => {
     work.write("hold", "");
     const id = (await work.run("submit", "case.ts")).stdout.trim();
     const worker = work.start(["work", "case.ts"]);
@@ -93,7 +93,7 @@ describe("a batch of several steps", () => {
     await stopWorker(worker);
   });
 
-  test("has results of each step; those of the last one unless another is named", async () => {
+  test("has results of each step, by default those of the last one", async () => {
     const { view } = await work.runJson("run", "case.ts");
     const read = async (...args: string[]): Promise<unknown[]> =>
       readLines<{ value: unknown }>((await work.run("results", view.batch, ...args)).stdout).map(
@@ -110,7 +110,7 @@ describe("a batch of several steps", () => {
   });
 });
 
-test("doctor says which pipelines nobody serves", async () => {
+test("doctor lists pipelines without a worker", async () => {
   work.writePipeline(HELD);
   work.writeItems(10);
   await submit(work);

@@ -19,7 +19,7 @@ beforeEach(() => {
 });
 afterEach(() => work.remove());
 
-test("a worker shows metrics that promtool accepts, and how many workers are wanted", async () => {
+test("a worker serves metrics that promtool accepts, and the recommended number of workers", async () => {
   installProgram("promtool", "prometheus");
   work.writePipeline();
   work.writeItems(ITEMS);

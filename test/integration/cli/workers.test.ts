@@ -10,7 +10,7 @@ afterEach(() => work.remove());
 
 const SUBMIT = ["submit", "pipeline.ts", "--input", "items.jsonl"];
 
-test("submit records and slices, runs nothing, and prints the id alone", async () => {
+test("submit records and slices a batch, runs nothing, and prints only the id", async () => {
   work.writePipeline(`process: () => appendFileSync("ran.txt", "x")`);
   work.writeItems(250);
   const { code, stdout, stderr } = await work.run(...SUBMIT);
@@ -22,7 +22,7 @@ test("submit records and slices, runs nothing, and prints the id alone", async (
   expect(view).toMatchObject({ state: "running", planned: 250, pending: 250 });
 });
 
-test("submitting the same again takes up the unfinished batch", async () => {
+test("a repeated submit returns the unfinished batch", async () => {
   work.writePipeline();
   work.writeItems(5);
   const first = await work.run(...SUBMIT);
@@ -45,7 +45,7 @@ test("a submit whose slicing fails exits 1 with the reason", async () => {
   expect(stderr).toMatch(/SOURCE_MISSING: .*nowhere\.jsonl does not exist/);
 });
 
-test("work --until-idle works on what others submitted, logs each ending, and exits 0", async () => {
+test("work --until-idle runs batches that others submitted, logs each ending, and exits 0", async () => {
   work.writePipeline(`process: (item) => { if (item.n === 7) throw new PermanentError("seven"); }`);
   work.writeItems(20);
   const first = (await work.run(...SUBMIT, "--key", "a")).stdout.trim();
@@ -70,7 +70,7 @@ test("with --json a worker prints each ending as an object", async () => {
   expect(readLines<BatchLine>(stdout)).toMatchObject([{ state: "succeeded", succeeded: 3 }]);
 });
 
-test("a worker leaves batches of other pipelines and versions alone", async () => {
+test("a worker does not run batches of other pipelines or versions", async () => {
   work.writePipeline(`version: "1", process: () => {}`);
   work.writePipeline(`version: "2", process: () => {}`, "newer.ts");
   work.writeItems(3);
@@ -79,7 +79,7 @@ test("a worker leaves batches of other pipelines and versions alone", async () =
   expect((await work.runJson("status", id)).view).toMatchObject({ state: "running", pending: 3 });
 });
 
-test("one worker may have several pipelines; the same one twice is refused", async () => {
+test("one worker can have several pipelines, but the same one twice is refused", async () => {
   work.writePipeline();
   work.writePipeline("process: () => {}", "same.ts");
   work.write(
@@ -112,7 +112,7 @@ test("two workers share a batch, and every item is settled once", async () => {
   });
 });
 
-test("a file that was edited after it was sliced fails the batch, with the reason", async () => {
+test("a file that changes after it was sliced fails the batch with the reason", async () => {
   work.writePipeline();
   work.writeItems(300);
   const id = (await work.run(...SUBMIT)).stdout.trim();
@@ -128,7 +128,7 @@ test("a file that was edited after it was sliced fails the batch, with the reaso
   expect(shown).toMatch(/^SOURCE_CHANGED: .*items\.jsonl/m);
 });
 
-test("watch follows a batch that others work on until it ends, and exits as it", async () => {
+test("watch follows a batch that others run until its end, and exits with its code", async () => {
   work.writePipeline(`process: async (item) => {
     while (!existsSync("go")) await new Promise((resolve) => setTimeout(resolve, 5));
     if (item.n === 0) throw new PermanentError("zero");

@@ -20,7 +20,7 @@ for (const kind of CPU_KINDS) {
     });
 
   describe(`tasks in ${kind}`, () => {
-    test("a task's answer is what its function returned", async () => {
+    test("a task returns the result of its function", async () => {
       await withEngine({}, async ({ run }) => {
         const items = Array.from({ length: 50 }, (_, n) => n);
         const { progress, results } = await run(define("double"), items);
@@ -38,7 +38,7 @@ for (const kind of CPU_KINDS) {
       });
     });
 
-    test("a task's error is the item's own, with its class and code", async () => {
+    test("a task's error keeps its class and code for the item", async () => {
       await withEngine({}, async ({ run, logs }) => {
         const { letters } = await run(define("throwPermanent"), ["too old"]);
         expect(letters).toMatchObject([
@@ -50,7 +50,7 @@ for (const kind of CPU_KINDS) {
       });
     });
 
-    test("what is thrown and is no error fails the item, and not the pool", async () => {
+    test("a thrown value that is not an error fails the item, not the pool", async () => {
       await withEngine({}, async ({ run, logs }) => {
         const { letters } = await run(define("throwText"), ["just a text"]);
         expect(letters).toMatchObject([{ errorClass: "unexpected", message: "just a text" }]);
@@ -60,7 +60,7 @@ for (const kind of CPU_KINDS) {
       });
     });
 
-    test("what cannot be handed over fails the item with the reason", async () => {
+    test("a value that cannot be copied fails the item with the reason", async () => {
       await withEngine({}, async ({ run }) => {
         const { letters } = await run(define("returnFunction"), [1]);
         expect(letters).toMatchObject([{ errorClass: "permanent", code: "CPU_DATA" }]);
@@ -74,7 +74,7 @@ for (const kind of CPU_KINDS) {
       });
     });
 
-    test("a module or an export that is not there fails the item with the reason", async () => {
+    test("a missing module or export fails the item with the reason", async () => {
       await withEngine({}, async ({ run }) => {
         const { letters } = await run(define("nothingOfTheKind"), [1]);
         expect(letters).toMatchObject([{ errorClass: "permanent", code: "CPU_MODULE" }]);
@@ -89,7 +89,7 @@ for (const kind of CPU_KINDS) {
       });
     });
 
-    test("processChunk has its items computed as process does", async () => {
+    test("processChunk can run tasks for its items as process can", async () => {
       await withEngine({}, async ({ run }) => {
         const chunks = definePipeline({
           name: "chunks",
@@ -106,7 +106,7 @@ for (const kind of CPU_KINDS) {
   });
 }
 
-test("what is transferred to a thread is not copied", async () => {
+test("a transferred value is not copied to a thread", async () => {
   await withEngine({}, async ({ run }) => {
     let left = -1;
     const pipeline = definePipeline({
@@ -128,7 +128,7 @@ test("what is transferred to a thread is not copied", async () => {
   });
 });
 
-test("a step that says nothing about cpu has the defaults of a pool, and its own concurrency", async () => {
+test("a step without cpu settings has the defaults of a pool and its own concurrency", async () => {
   const plain = definePipeline({
     name: "plain",
     process: (n: number, { cpu }) => cpu<number>(TASKS, n, { export: "double" }),
@@ -139,7 +139,7 @@ test("a step that says nothing about cpu has the defaults of a pool, and its own
   });
 });
 
-test("a step that declares cpu calls as many handlers at once as its pool has members", () => {
+test("a step with cpu settings runs as many handlers as its pool has members", () => {
   const process = (n: number): number => n;
   const concurrencyOf = (options: object): number | undefined =>
     definePipeline({ name: "p", process, ...options }).steps[0].concurrency;

@@ -19,7 +19,7 @@ const TASK = `
 `;
 
 for (const kind of CPU_KINDS) {
-  test(`a path is meant from the pipeline's file, and what a task prints goes to standard error: ${kind}`, async () => {
+  test(`a path is relative to the pipeline's file, and output of a task goes to standard error: ${kind}`, async () => {
     work.write("tasks/double.ts", TASK);
     work.write(
       "pipelines/doubling.ts",
@@ -46,7 +46,7 @@ for (const kind of CPU_KINDS) {
   });
 }
 
-test("Ctrl-C lets the processes of a pool finish what is in hand", async () => {
+test("Ctrl-C lets the processes of a pool finish their running tasks", async () => {
   work.write(
     "task.mjs",
     `export default (ms) => { const until = performance.now() + ms; while (performance.now() < until); return ms; };`,

@@ -38,7 +38,7 @@ const DEATHS_OF_PROCESSES: readonly Case[] = [
 const isWait = ({ how }: Case): boolean => how.source.includes("time limit");
 
 function describeDeaths(kind: CpuKind, cases: readonly Case[]): void {
-  describe(`tasks that ruin their ${kind}`, () => {
+  describe(`tasks that kill their ${kind}`, () => {
     // Those that wait for a time limit wait for it together.
     const ordered = [...cases.filter(isWait), ...cases.filter((one) => !isWait(one))];
     for (const { task, data, how } of ordered) {

@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 for (const kind of CPU_KINDS) {
-  describe(`with ${kind}`, () => {
+  describe(`hostile tasks in ${kind}`, () => {
     const define = (task: string) =>
       definePipeline({
         name: task,
@@ -30,7 +30,7 @@ for (const kind of CPU_KINDS) {
         process: (data: unknown, { cpu }) => cpu(TASKS, data, { export: task }),
       });
 
-    test("what is thrown may answer no question, or say too much", async () => {
+    test("a thrown value that cannot be read, or is huge, fails its item only", async () => {
       await withEngine({}, async ({ run, logs }) => {
         const { letters } = await run(define("throwSealed"), [1]);
         expect(letters).toMatchObject([{ errorClass: "unexpected", attempts: 1 }]);
@@ -41,7 +41,7 @@ for (const kind of CPU_KINDS) {
       });
     });
 
-    test("a result that cannot be copied, or is too large, fails its item with the reason", async () => {
+    test("a result that cannot be copied or is too large fails its item with the reason", async () => {
       await withEngine({}, async ({ run, logs }) => {
         const { letters } = await run(define("returnSealed"), [1]);
         expect(letters).toMatchObject([{ errorClass: "permanent", code: "CPU_DATA" }]);
@@ -52,7 +52,7 @@ for (const kind of CPU_KINDS) {
       });
     });
 
-    test("data whose copying runs code that throws fails its item, and no process", async () => {
+    test("data that throws when it is copied fails its item, not the process", async () => {
       await withEngine({}, async ({ run, logs }) => {
         const trapped = definePipeline({
           name: "trapped",
@@ -70,7 +70,7 @@ for (const kind of CPU_KINDS) {
       });
     });
 
-    test("a module that throws what cannot be printed is one that cannot be loaded", async () => {
+    test("a module that throws an unprintable value is reported as not loadable", async () => {
       const module = join(folder, `broken-${kind}.mjs`);
       await writeFile(module, "throw Object.create(null);");
       await withEngine({}, async ({ run }) => {
@@ -84,7 +84,7 @@ for (const kind of CPU_KINDS) {
       });
     });
 
-    test("a module that never gets as far as its function is killed at the time limit", async () => {
+    test("a module that does not finish loading is killed at the time limit", async () => {
       const module = join(folder, `hanging-${kind}.mjs`);
       await writeFile(module, "setInterval(() => {}, 1000);\nawait new Promise(() => {});");
       await withEngine({}, async ({ run }) => {
@@ -102,7 +102,7 @@ for (const kind of CPU_KINDS) {
     });
 
     test.each([0, -1, Number.NaN, Number.POSITIVE_INFINITY, 3_000_000_000, "5"])(
-      "a time limit of %s is refused, as a timer would take it for none at all",
+      "a time limit of %s is refused, because a timer would treat it as none",
       async (timeLimitMs) => {
         await withEngine({}, async ({ run }) => {
           const timed = definePipeline({
@@ -119,7 +119,7 @@ for (const kind of CPU_KINDS) {
   });
 }
 
-test("a task that speaks on the channel to its worker is not heard, and does no harm", async () => {
+test("messages that a task sends to its worker are ignored", async () => {
   await withEngine({}, async ({ run, logs }) => {
     const noisy = definePipeline({
       name: "noisy",
@@ -131,7 +131,7 @@ test("a task that speaks on the channel to its worker is not heard, and does no 
   });
 });
 
-test("what a task has left behind in its process is held to the memory ceiling, too", async () => {
+test("memory that a task leaves behind counts towards the memory ceiling", async () => {
   await withEngine({}, async ({ run }) => {
     const growing = definePipeline({
       name: "growing",
@@ -146,7 +146,7 @@ test("what a task has left behind in its process is held to the memory ceiling, 
   });
 });
 
-test("what was moved to a thread that died is made anew by the handler", async () => {
+test("after the death of a thread the retry transfers a new buffer", async () => {
   await withEngine({}, async ({ run }) => {
     const attempts: number[] = [];
     const moving = definePipeline({
@@ -190,7 +190,7 @@ process.stdin.once("end", async () => {
 });
 `;
 
-test("a task that prints where nobody reads any more does not die of it", async () => {
+test("a task that prints to a closed pipe does not die", async () => {
   const program = join(folder, "unheard.ts");
   await writeFile(program, PROGRAM);
   const worker = spawn(process.execPath, [program, join(folder, "unheard.db")]);

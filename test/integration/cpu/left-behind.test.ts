@@ -44,7 +44,7 @@ describe("a program that a task has started and did not wait for", () => {
     });
   });
 
-  test("ends with a process that makes way for a fresh one", async () => {
+  test("ends with a process that is recycled", async () => {
     await withEngine({}, async ({ run }) => {
       await run(leaving("leaveProgram", { tasksMax: 1 }), [note]);
       const pids = await readPids();
@@ -63,7 +63,7 @@ describe("a program that a task has started and did not wait for", () => {
   });
 });
 
-test("a thread that waits for a program is given up: the item is a dead letter, and the engine closes", async () => {
+test("a thread that waits for a program is abandoned: the item is a dead letter, and the engine closes", async () => {
   await withEngine({}, async ({ run, engine }) => {
     const { letters } = await run(
       leaving("startProgram", { kind: "threads", timeLimitMs: 2_000 }),
@@ -78,7 +78,7 @@ test("a thread that waits for a program is given up: the item is a dead letter, 
 });
 
 for (const kind of CPU_KINDS) {
-  test(`a task that is killed as its engine closes burns no attempt: ${kind}`, async () => {
+  test(`a task that is killed because its engine closes counts no attempt: ${kind}`, async () => {
     const store = join(folder, "store.db");
     const attempts: number[] = [];
     const started = Promise.withResolvers<void>();
@@ -111,7 +111,7 @@ for (const kind of CPU_KINDS) {
   });
 }
 
-test("SIGTERM ends `sluice work` in the middle of a task: exit 0, no process is left, no attempt burned", async () => {
+test("SIGTERM during a task ends `sluice work` with exit 0, leaves no process and counts no attempt", async () => {
   const work = new Workspace();
   try {
     work.write(

@@ -19,7 +19,7 @@ afterEach(() => {
 });
 
 for (const kind of CPU_KINDS) {
-  test(`after so many tasks there is a fresh one: ${kind}`, async () => {
+  test(`a member is replaced after its number of tasks: ${kind}`, async () => {
     await withEngine({}, async ({ run, logs }) => {
       const places = definePipeline({
         name: "places",
@@ -35,7 +35,7 @@ for (const kind of CPU_KINDS) {
   });
 }
 
-test("a process that keeps much memory makes way for a fresh one, and no item pays for it", async () => {
+test("a process that keeps too much memory is replaced, and no item is charged", async () => {
   await withEngine({}, async ({ run, logs }) => {
     const keeping = definePipeline({
       name: "keeping",
@@ -50,7 +50,7 @@ test("a process that keeps much memory makes way for a fresh one, and no item pa
   });
 });
 
-test("a pool has no more members than its size, however much a handler asks for", async () => {
+test("a pool has no more members than its size, however many tasks a handler starts", async () => {
   await withEngine({}, async ({ run }) => {
     const many = definePipeline({
       name: "many",
@@ -67,7 +67,7 @@ test("a pool has no more members than its size, however much a handler asks for"
   });
 });
 
-test("a queue that is full says so, and the item is tried again", async () => {
+test("a full queue is an error, and the item is retried", async () => {
   await withEngine({}, async ({ run }) => {
     const flood = definePipeline({
       name: "flood",
@@ -85,7 +85,7 @@ test("a queue that is full says so, and the item is tried again", async () => {
   });
 });
 
-test("a process has the worker's environment", async () => {
+test("a process gets the worker's environment", async () => {
   process.env["SLUICE_TEST_WORD"] = "handed on";
   try {
     await withEngine({}, async ({ run }) => {
@@ -122,22 +122,25 @@ const isMember = !isMainThread || process.argv[1].includes("process-main");
 if (isMember) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 4_000);
 `;
 
-test.each(CPU_KINDS)("the time that a start takes is not a task's: %s", async (kind) => {
-  const folder = await mkdtemp(join(tmpdir(), "sluice-slow-"));
-  try {
-    await writeFile(join(folder, "program.mjs"), SLOW_PROGRAM);
-    await writeFile(join(folder, "slow.mjs"), SLOW_START);
-    await writeFile(join(folder, "task.mjs"), "export default (n) => n * 2;");
-    const args = ["--import", "./slow.mjs", "program.mjs", "store.db", kind];
-    const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: folder });
-    expect(JSON.parse(stdout)).toMatchObject({ succeeded: 2, failed: 0 });
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-});
+test.each(CPU_KINDS)(
+  "the time limit of a task does not include the start of its member: %s",
+  async (kind) => {
+    const folder = await mkdtemp(join(tmpdir(), "sluice-slow-"));
+    try {
+      await writeFile(join(folder, "program.mjs"), SLOW_PROGRAM);
+      await writeFile(join(folder, "slow.mjs"), SLOW_START);
+      await writeFile(join(folder, "task.mjs"), "export default (n) => n * 2;");
+      const args = ["--import", "./slow.mjs", "program.mjs", "store.db", kind];
+      const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: folder });
+      expect(JSON.parse(stdout)).toMatchObject({ succeeded: 2, failed: 0 });
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  },
+);
 
 describe("a pool that can start nothing", () => {
-  test("is not held against its items: they wait, and run when it can", async () => {
+  test("charges no item: items wait and run when it can start members", async () => {
     await withEngine({}, async ({ engine, logs }) => {
       // Node itself refuses to start with it.
       process.env["NODE_OPTIONS"] = "--no-such-option-of-node";
@@ -164,7 +167,7 @@ describe("a pool that can start nothing", () => {
   });
 });
 
-test("with cpu declared a worker has one chunk in hand, or as many as were asked for", async () => {
+test("a worker with cpu leases one chunk at a time, or as many as requested", async () => {
   await withEngine({}, async ({ engine }) => {
     const watch = async (name: string, cpu: true | { chunks: number }): Promise<number> => {
       let most = 0;
@@ -194,7 +197,7 @@ test("with cpu declared a worker has one chunk in hand, or as many as were asked
   });
 });
 
-test("leases are renewed while every core computes for longer than a lease lasts", async () => {
+test("leases are renewed while every core computes for longer than a lease", async () => {
   await withEngine({ leaseMs: 1_500, renewMs: 300 }, async ({ run, logs }) => {
     const fences = new Set<number>();
     const busy = definePipeline({

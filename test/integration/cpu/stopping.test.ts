@@ -46,7 +46,7 @@ for (const kind of CPU_KINDS) {
       process: (n: number, { cpu }) => cpu<number>(TASKS, n, { export: "double" }),
     });
 
-    test("cancelling a batch kills its task, and the batch ends", async () => {
+    test("a cancel of the batch kills its task, and the batch ends", async () => {
       await withEngine({ cancelMs: 60_000 }, async ({ engine, run }) => {
         const { pipeline, started, stopped } = define();
         const batch = await engine.submit(pipeline, [1]);
@@ -70,7 +70,7 @@ for (const kind of CPU_KINDS) {
       });
     });
 
-    test("an engine that closes kills what runs after its drain time", async () => {
+    test("an engine that closes kills tasks that exceed its drain time", async () => {
       await withEngine({}, async ({ engine }) => {
         const { pipeline, started } = define();
         await engine.submit(pipeline, [1]);
@@ -80,7 +80,7 @@ for (const kind of CPU_KINDS) {
       });
     });
 
-    test("what a handler did not wait for is killed when it has ended", async () => {
+    test("a task that the handler did not await is killed when the handler has ended", async () => {
       await withEngine({}, async ({ run }) => {
         const careless = definePipeline({
           name: "careless",
@@ -96,7 +96,7 @@ for (const kind of CPU_KINDS) {
   });
 }
 
-test("a task is killed together with the program that it has started", async () => {
+test("a task is killed with the program that it has started", async () => {
   const folder = await mkdtemp(join(tmpdir(), "sluice-group-"));
   try {
     await withEngine({}, async ({ run }) => {
@@ -117,7 +117,7 @@ test("a task is killed together with the program that it has started", async () 
   }
 });
 
-test("a process of the pool ignores a stop that is meant for its worker", async () => {
+test("a process of the pool ignores signals that are meant for its worker", async () => {
   await withEngine({}, async ({ run, logs }) => {
     const deaf = definePipeline({
       name: "deaf",
@@ -138,7 +138,7 @@ test("a process of the pool ignores a stop that is meant for its worker", async 
   });
 });
 
-test("a task that nobody waits for does not end the worker when it is killed", async () => {
+test("killing a task that is not awaited does not end the worker", async () => {
   await withEngine({}, async ({ run }) => {
     const heedless = definePipeline({
       name: "heedless",
@@ -151,7 +151,7 @@ test("a task that nobody waits for does not end the worker when it is killed", a
   });
 });
 
-test("a handler that asks after it has returned is refused", async () => {
+test("a task that a handler starts after it has returned is refused", async () => {
   await withEngine({}, async ({ run }) => {
     const asked = Promise.withResolvers<unknown>();
     const late = definePipeline({
@@ -199,7 +199,7 @@ async function readWhenThere(path: string): Promise<string> {
 
 describe("a worker that is killed", () => {
   for (const task of ["loopForEver", "waitForEver", "leaveProgram"]) {
-    test(`takes the processes of its pool along, and what they have started: ${task}`, async () => {
+    test(`ends the processes of its pool and the programs they have started: ${task}`, async () => {
       const folder = await mkdtemp(join(tmpdir(), "sluice-orphan-"));
       try {
         const program = join(folder, "program.ts");

@@ -7,7 +7,7 @@ import { describeOnStores } from "./engine-rig.ts";
 const LEASE = { leaseMs: 1_000, renewMs: 300, sweepMs: 20 };
 
 describeOnStores("a handler that blocks the loop for longer than a lease", (test) => {
-  test("is not taken for a death by its own process, and its item runs once", async ({ rig }) => {
+  test("is not treated as dead by its own process, and its item runs once", async ({ rig }) => {
     const engine = await rig.start(LEASE);
     let runs = 0;
     const pipeline = definePipeline({

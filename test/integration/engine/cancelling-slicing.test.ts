@@ -4,7 +4,7 @@ import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { describeOnStores, makeSignal, never, numbers, until } from "./engine-rig.ts";
 
 describeOnStores("cancelling a batch that is being sliced", (test) => {
-  test("a source that never yields keeps nobody from cancelling its batch", async ({ rig }) => {
+  test("a source that never yields does not prevent a cancel of its batch", async ({ rig }) => {
     const engine = await rig.start();
     const asked = makeSignal();
     const pipeline = definePipeline({
@@ -25,7 +25,7 @@ describeOnStores("cancelling a batch that is being sliced", (test) => {
     expect(types.at(-1)).toBe("batch.released");
   });
 
-  test("sources that never yield make room when their batches are cancelled, and so does a submit that waits for one", async ({
+  test("a cancel frees the slots of sources that never yield, and ends a submit that waits for one", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -52,7 +52,7 @@ describeOnStores("cancelling a batch that is being sliced", (test) => {
     expect((await (await engine.submit(sourced, "y")).wait()).state).toBe("succeeded");
   });
 
-  test("a batch is cancelled half-way through its plan: what was planned is counted", async ({
+  test("a batch that is cancelled half-way through its plan counts the planned items", async ({
     rig,
   }) => {
     const engine = await rig.start();

@@ -45,7 +45,7 @@ async function readEnding(rig: EngineRig, batch: string) {
 }
 
 describeOnStores("cancelling", (test) => {
-  test("handlers that listen are stopped, nothing more is started, and every item is counted", async ({
+  test("handlers that obey the signal stop, no other handler starts, and every item is counted", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -104,7 +104,7 @@ describeOnStores("cancelling", (test) => {
     expect(values).toHaveLength(counts.succeeded);
   });
 
-  test("drain lets what is leased finish, and starts nothing else", async ({ rig }) => {
+  test("drain lets leased chunks finish and starts nothing else", async ({ rig }) => {
     const engine = await rig.start({ leaseItemsMax: 1 });
     const go = makeSignal();
     const started: number[] = [];
@@ -131,7 +131,7 @@ describeOnStores("cancelling", (test) => {
     expect(ended.counts.cancelled).toBe(40 - started.length);
   });
 
-  test("now overtakes drain", async ({ rig }) => {
+  test("a `now` cancel replaces a `drain` cancel", async ({ rig }) => {
     const engine = await rig.start();
     const { pipeline, started } = makePolite();
     const handle = await engine.submit(pipeline, numbers(20));
@@ -142,9 +142,7 @@ describeOnStores("cancelling", (test) => {
     expect(requests.map(({ mode }) => mode)).toEqual(["drain", "now"]);
   });
 
-  test("a batch that waits for its turn is cancelled at once, and never starts", async ({
-    rig,
-  }) => {
+  test("a waiting batch is cancelled at once and never starts", async ({ rig }) => {
     const engine = await rig.start();
     const { pipeline, started } = makePolite();
     const holder = await engine.submit(pipeline, [1]);
@@ -159,9 +157,7 @@ describeOnStores("cancelling", (test) => {
     expect(started).toEqual([1]);
   });
 
-  test("all batches of a lane are cancelled without one of them starting in between", async ({
-    rig,
-  }) => {
+  test("a cancel of a lane does not start its waiting batches", async ({ rig }) => {
     const engine = await rig.start();
     const { pipeline, started } = makePolite();
     const holder = await engine.submit(pipeline, [1, 2], { lane: "a" });
@@ -180,9 +176,7 @@ describeOnStores("cancelling", (test) => {
     expect(starts.map(({ batch }) => batch).toSorted()).toEqual([holder.id, other.id].toSorted());
   });
 
-  test("nor does an older one that was reopened and waits behind a younger one", async ({
-    rig,
-  }) => {
+  test("a cancel of a lane does not start an older reopened batch", async ({ rig }) => {
     const engine = await rig.start();
     let isBad = true;
     const moody = definePipeline({
@@ -206,7 +200,7 @@ describeOnStores("cancelling", (test) => {
     expect(await rig.recordsOf(old.id, "batch.started")).toHaveLength(1);
   });
 
-  test("all batches of a pipeline are cancelled, and those of others are not", async ({ rig }) => {
+  test("a cancel of a pipeline does not affect other pipelines", async ({ rig }) => {
     const engine = await rig.start();
     const { pipeline, started } = makePolite();
     const mine = [
@@ -223,7 +217,7 @@ describeOnStores("cancelling", (test) => {
     expect(started.toSorted(ascending)).toEqual([1, 3]);
   });
 
-  test("a cancel that comes after the end changes nothing", async ({ rig }) => {
+  test("a cancel after the end changes nothing", async ({ rig }) => {
     const engine = await rig.start();
     const note = definePipeline({ name: "note", process: (n: number) => n });
     const handle = await engine.submit(note, [1]);
@@ -234,7 +228,7 @@ describeOnStores("cancelling", (test) => {
     expect(await rig.recordsOf(handle.id, "batch.cancel_requested")).toEqual([]);
   });
 
-  test("an open batch that is cancelled takes no more items", async ({ rig }) => {
+  test("a cancelled open batch takes no more items", async ({ rig }) => {
     const engine = await rig.start();
     const note = definePipeline({ name: "note", process: (n: number) => n });
     const open = await engine.open(note);
@@ -245,7 +239,7 @@ describeOnStores("cancelling", (test) => {
     await expect(open.seal()).rejects.toMatchObject({ code: "BATCH_CLOSED" });
   });
 
-  test("handlers in another engine are stopped as well", async ({ rig }) => {
+  test("handlers in another engine stop as well", async ({ rig }) => {
     const { pipeline, started } = makePolite();
     const worker = await rig.startBeside();
     worker.work(pipeline);
@@ -255,7 +249,7 @@ describeOnStores("cancelling", (test) => {
     expect((await handle.cancel()).state).toBe("cancelled");
   });
 
-  test("a handler that waits for its checkpoint when the cancel comes is stopped, and counted once", async ({
+  test("a handler that awaits its checkpoint during a cancel is stopped and counted once", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -282,7 +276,7 @@ describeOnStores("cancelling", (test) => {
     expect(ends.toSorted()).toEqual(["1 aborted", "2 aborted"]);
   });
 
-  test("a worker that does not hear of the cancel starts nothing once its lease has run out", async ({
+  test("a worker that does not learn of the cancel starts nothing after its lease has expired", async ({
     rig,
   }) => {
     const started: number[] = [];
@@ -315,7 +309,7 @@ describeOnStores("cancelling", (test) => {
     expect(started).toEqual([0]);
   });
 
-  test("a step that was not reached is not begun", async ({ rig }) => {
+  test("a step that was not reached does not begin", async ({ rig }) => {
     const engine = await rig.start();
     const entered = makeSignal();
     let second = 0;

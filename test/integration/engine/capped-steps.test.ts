@@ -5,9 +5,7 @@ import { definePipeline, defineStep } from "../../../src/index.ts";
 import { describeOnStores, numbers } from "./engine-rig.ts";
 
 describeOnStores("caps that steps share", (test) => {
-  test("are used to the full, and end nothing in endless questions to the store", async ({
-    rig,
-  }) => {
+  test("use all permits and do not ask the store in an endless loop", async ({ rig }) => {
     const engine = await rig.start();
     let now = 0;
     let most = 0;

@@ -25,8 +25,8 @@ class Attendance {
   }
 }
 
-describe("handler calls at once", () => {
-  test("are no more than a pipeline's cap over all workers, and all of it is used", async () => {
+describe("concurrent handler calls", () => {
+  test("stay within a pipeline's cap over all workers, and the cap is used fully", async () => {
     const at = new Attendance();
     await inVirtualTime({}, async (world) => {
       const pipeline = definePipeline({
@@ -48,7 +48,7 @@ describe("handler calls at once", () => {
     expect(at.most.get("all")).toBe(10);
   });
 
-  test("are no more than those of each lane and each batch, and others pass a full one", async () => {
+  test("stay within the cap of each lane and batch, and other batches pass a full one", async () => {
     const at = new Attendance();
     await inVirtualTime({}, async (world) => {
       const pipeline = definePipeline({
@@ -68,7 +68,7 @@ describe("handler calls at once", () => {
     expect(at.most.get("all")).toBeGreaterThan(6);
   });
 
-  test("hold with processChunk and rates as well", async () => {
+  test("stay within the cap with processChunk and with rates", async () => {
     const at = new Attendance();
     await inVirtualTime({}, async (world) => {
       const limited = definePipeline({
@@ -96,7 +96,7 @@ describe("handler calls at once", () => {
     expect(at.most.get("chunk")).toBe(2);
   });
 
-  test("hold for a batch of one chunk as well, which runs where it was submitted", async () => {
+  test("stay within the cap for a batch of one chunk that runs inline", async () => {
     const at = new Attendance();
     await inVirtualTime({}, async (world) => {
       const pipeline = definePipeline({
@@ -112,7 +112,7 @@ describe("handler calls at once", () => {
     expect(at.most.get("all")).toBe(2);
   });
 
-  test("hold over the steps of a pipeline together", async () => {
+  test("stay within the cap over the steps of a pipeline together", async () => {
     const at = new Attendance();
     await inVirtualTime({}, async (world) => {
       const step = (name: string) => ({
@@ -140,7 +140,7 @@ describe("handler calls at once", () => {
     expect(at.most.get("all")).toBe(4);
   });
 
-  test("of a worker that died are free again when its leases have run out", async () => {
+  test("free the slots of a dead worker when its leases have expired", async () => {
     await inVirtualTime({ faults: [crash.after("lease", 2)] }, async (world) => {
       const pipeline = definePipeline({
         name: "call",
@@ -162,7 +162,7 @@ describe("handler calls at once", () => {
     });
   });
 
-  test("follow a cap that somebody changes, within a renewal", async () => {
+  test("follow a changed cap within one renewal", async () => {
     const at = new Attendance();
     await inVirtualTime({}, async (world) => {
       const pipeline = definePipeline({
@@ -189,7 +189,7 @@ describe("handler calls at once", () => {
   });
 });
 
-test("small batches that run where they were submitted keep to the cap as well", async () => {
+test("small inline batches stay within the cap as well", async () => {
   const at = new Attendance();
   await inVirtualTime({}, async (world) => {
     const pipeline = definePipeline({
@@ -211,7 +211,7 @@ test("small batches that run where they were submitted keep to the cap as well",
   expect(at.most.get("all")).toBe(2);
 });
 
-test("whoever may start nothing below a full cap takes no part of a pace from those who may", async () => {
+test("a batch below a full cap takes no tokens of a pace from other batches", async () => {
   await inVirtualTime({}, async (world) => {
     const pipeline = definePipeline({
       name: "send",

@@ -59,7 +59,7 @@ async function loseLeases(
 }
 
 describeOnStores("a checkpoint", (test) => {
-  test("is where an item goes on after a failure: no stage is done twice", async ({ rig }) => {
+  test("is where an item continues after a failure: no stage runs twice", async ({ rig }) => {
     const engine = await rig.start();
     let failures = 0;
     const { pipeline, stages } = makeStaged((stage) => stage < 3 && failures++ < 2);
@@ -69,7 +69,7 @@ describeOnStores("a checkpoint", (test) => {
     expect((await collect(handle.results())).map(({ value }) => value)).toEqual(["stage 2"]);
   });
 
-  test("survives a redrive, and is shown with the dead letter", async ({ rig }) => {
+  test("survives a redrive and is shown with the dead letter", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "redriven",
@@ -93,7 +93,7 @@ describeOnStores("a checkpoint", (test) => {
     ]);
   });
 
-  test("is durable when it resolves: another engine goes on from there", async ({ rig }) => {
+  test("is durable when it resolves: another engine continues from it", async ({ rig }) => {
     const first = await rig.start();
     const saved = makeSignal();
     const makePipeline = (stuck: boolean) =>
@@ -130,7 +130,7 @@ describeOnStores("a checkpoint", (test) => {
     expect(codes).toEqual(["BAD_CHECKPOINT", "BAD_CHECKPOINT"]);
   });
 
-  test("many at once share commits, and each resolves", async ({ rig }) => {
+  test("shares commits with others, and each resolves", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "many",
@@ -156,7 +156,7 @@ describeOnStores("a chunk whose lease was lost", (test) => {
     expect(stages).toEqual([1, 2, 3]);
   });
 
-  test("is cancelled like any other: nothing more of it starts, and what ran is counted", async ({
+  test("is cancelled like any other: nothing of it starts, and what ran is counted", async ({
     rig,
   }) => {
     const started: number[] = [];
@@ -189,7 +189,7 @@ describeOnStores("a chunk whose lease was lost", (test) => {
     expect(ending).not.toHaveProperty("abandoned");
   });
 
-  test("is paused like any other, and its items are not charged for it", async ({ rig }) => {
+  test("is paused like any other, and its items are not charged", async ({ rig }) => {
     const started: string[] = [];
     let isHeld = true;
     const pipeline = definePipeline({
@@ -218,7 +218,7 @@ describeOnStores("a chunk whose lease was lost", (test) => {
     expect(started).toEqual(["0/1", "1/1", "0/1", "1/1", "2/1", "3/1"]);
   });
 
-  test("a handler in it that ignores a cancel is abandoned, and named", async ({ rig }) => {
+  test("names a handler as abandoned that ignores a cancel", async ({ rig }) => {
     const entered = makeSignal();
     const pipeline = definePipeline({
       name: "guarded",

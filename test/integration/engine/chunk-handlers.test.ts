@@ -11,7 +11,7 @@ import { collect, describeOnStores, never, numbers } from "./engine-rig.ts";
 const once = { retry: { attempts: 3, baseMs: 1, capMs: 2 }, maxRedrives: 0 };
 
 describeOnStores("processChunk", (test) => {
-  test("answers for each item of its chunk in order", async ({ rig }) => {
+  test("returns the outcomes of its items in order", async ({ rig }) => {
     const engine = await rig.start();
     const sizes: number[] = [];
     const pipeline = definePipeline({
@@ -34,7 +34,7 @@ describeOnStores("processChunk", (test) => {
     expect((await collect(handle.results())).map(({ value }) => value)).toEqual([0, 3, 6, 9]);
   });
 
-  test("an item without an outcome is tried again, and named when it stays without", async ({
+  test("an item without an outcome is retried, and is named if it never gets one", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -66,9 +66,7 @@ describeOnStores("processChunk", (test) => {
     expect(calls.flat().filter(({ index }) => index === 2)).toHaveLength(3);
   });
 
-  test("more outcomes than items spoil the whole answer, as none can be trusted", async ({
-    rig,
-  }) => {
+  test("more outcomes than items make the whole answer invalid", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "chunks",
@@ -84,7 +82,7 @@ describeOnStores("processChunk", (test) => {
     expect(codes).toEqual(["BAD_OUTCOME", "BAD_OUTCOME", "BAD_OUTCOME"]);
   });
 
-  test("an answer that is no outcome fails its item, and no answer at all fails every one", async ({
+  test("an invalid outcome fails its item, and a missing answer fails every item", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -107,7 +105,7 @@ describeOnStores("processChunk", (test) => {
     expect(nothing.counts.failed).toBe(3);
   });
 
-  test("an item that does not fit the schema is not handed over, and spoils no other", async ({
+  test("an item that does not match the schema is not passed to the handler and fails alone", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -127,7 +125,7 @@ describeOnStores("processChunk", (test) => {
     expect(await collect(handle.deadLetters())).toMatchObject([{ item: 1, code: "INVALID_ITEM" }]);
   });
 
-  test("a handler that is given up on leaves a bad item its own dead letter", async ({ rig }) => {
+  test("a bad item keeps its own dead letter when the handler is abandoned", async ({ rig }) => {
     const engine = await rig.start({ abortGraceMs: 0 });
     const pipeline = definePipeline({
       name: "chunks",

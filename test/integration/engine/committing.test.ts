@@ -26,10 +26,7 @@ const readAll = (db: DatabaseSync): unknown[] =>
     .map(({ n }) => n);
 
 describeOnStores("commitWith", (test) => {
-  test("is refused where there is no SQL, and the item is not tried again", async ({
-    rig,
-    skip,
-  }) => {
+  test("is refused in a store without SQL, and the item is not retried", async ({ rig, skip }) => {
     if (rig.store.dialect !== undefined) return skip("this store has SQL");
     const engine = await rig.start();
     const pipeline = definePipeline({
@@ -44,7 +41,7 @@ describeOnStores("commitWith", (test) => {
     ]);
   });
 
-  test("one effect for every item, whatever its first attempts did", async ({ rig, skip }) => {
+  test("an item's effect happens once, whatever its first attempts did", async ({ rig, skip }) => {
     if (rig.store.dialect === undefined) return skip(NO_SQL);
     const db = openTable(rig);
     const engine = await rig.start();
@@ -70,7 +67,7 @@ describeOnStores("commitWith", (test) => {
     expect(readAll(db)).toEqual(numbers(100).filter((n) => n % 10 !== 7));
   });
 
-  test("an item whose statement fails is a dead letter, beside neighbours that are done", async ({
+  test("an item whose statement fails is a dead letter, and other items succeed", async ({
     rig,
     skip,
   }) => {
@@ -94,7 +91,7 @@ describeOnStores("commitWith", (test) => {
     expect(await collect(batch.results())).toHaveLength(9);
   });
 
-  test("it works for the items of processChunk, each by itself", async ({ rig, skip }) => {
+  test("each item of processChunk commits on its own", async ({ rig, skip }) => {
     if (rig.store.dialect === undefined) return skip(NO_SQL);
     const db = openTable(rig);
     const engine = await rig.start();
@@ -113,7 +110,7 @@ describeOnStores("commitWith", (test) => {
     expect(readAll(db)).toEqual(numbers(10).filter((n) => n !== 3));
   });
 
-  test("who calls it after it has returned is told", async ({ rig, skip }) => {
+  test("a call after the handler has returned is an error", async ({ rig, skip }) => {
     if (rig.store.dialect === undefined) return skip(NO_SQL);
     const db = openTable(rig);
     const engine = await rig.start();

@@ -26,7 +26,7 @@ async function catchUp(engine: Engine): Promise<void> {
 }
 
 describeOnStores("consuming", (test) => {
-  test("a consumer is handed every message in order, also those from before", async ({ rig }) => {
+  test("a consumer gets every message in order, including older ones", async ({ rig }) => {
     const engine = await rig.start();
     await emit(engine, [0, 1]);
     const heard: unknown[] = [];
@@ -39,7 +39,7 @@ describeOnStores("consuming", (test) => {
     ]);
   });
 
-  test("a new group begins where it says, and a known one where it was", async ({ rig }) => {
+  test("a new group begins where it is told, and an existing one where it was", async ({ rig }) => {
     const first = await rig.start();
     await emit(first, [0, 1, 2]);
     const heard: Record<string, unknown[]> = { now: [], after: [] };
@@ -56,7 +56,7 @@ describeOnStores("consuming", (test) => {
     expect(heard["now"]).toEqual([3]);
   });
 
-  test("several are handed over at once and acknowledged together", async ({ rig }) => {
+  test("several messages are delivered together and acknowledged together", async ({ rig }) => {
     const engine = await rig.start();
     await emit(engine, numbers(25));
     const sizes: number[] = [];
@@ -71,7 +71,9 @@ describeOnStores("consuming", (test) => {
     expect(heard).toEqual(numbers(25));
   });
 
-  test("a handler that throws is asked again, and nothing overtakes", async ({ rig }) => {
+  test("a handler that throws gets the message again, and no other message overtakes it", async ({
+    rig,
+  }) => {
     const engine = await rig.start();
     await emit(engine, [0, 1]);
     const heard: unknown[] = [];
@@ -84,7 +86,7 @@ describeOnStores("consuming", (test) => {
     expect(heard).toEqual([0, 0, 0, 1]);
   });
 
-  test("what is given up becomes a letter, and can be handed over again", async ({ rig }) => {
+  test("a message that is given up is kept as undelivered and can be retried", async ({ rig }) => {
     const engine = await rig.start();
     const id = await emit(engine, numbers(3));
     let isDown = true;
@@ -112,7 +114,7 @@ describeOnStores("consuming", (test) => {
     expect(await collect(engine.undelivered())).toEqual([]);
   });
 
-  test("of several that are refused together only the bad one is given up", async ({ rig }) => {
+  test("only the bad message of a refused group is given up", async ({ rig }) => {
     const engine = await rig.start();
     await emit(engine, numbers(5));
     const taken: unknown[] = [];
@@ -126,7 +128,7 @@ describeOnStores("consuming", (test) => {
     expect(await collect(engine.undelivered())).toMatchObject([{ position: 3 }]);
   });
 
-  test("a handler that hangs is given up after its time, and asked again", async ({ rig }) => {
+  test("a handler that hangs is timed out and called again", async ({ rig }) => {
     const engine = await rig.start();
     await emit(engine, [0]);
     const signals: AbortSignal[] = [];
@@ -144,7 +146,7 @@ describeOnStores("consuming", (test) => {
     ]);
   });
 
-  test("of two consumers of a group one stands by, and takes over", async ({ rig }) => {
+  test("one of two consumers of a group stands by and takes over", async ({ rig }) => {
     const first = await rig.start();
     const second = await rig.startBeside();
     const heard: string[] = [];
@@ -167,7 +169,7 @@ describeOnStores("consuming", (test) => {
     expect(heard).toEqual(["first 0", "second 0", "second 1"]);
   });
 
-  test("a replay while a consumer is at work is not lost", async ({ rig }) => {
+  test("a replay while a consumer runs is not lost", async ({ rig }) => {
     const engine = await rig.start();
     await emit(engine, numbers(4));
     const heard: unknown[] = [];
@@ -183,7 +185,7 @@ describeOnStores("consuming", (test) => {
     expect(heard).toEqual([0, 1, 2, 0, 1, 2, 3]);
   });
 
-  test("bad names and options are refused, all at once", async ({ rig }) => {
+  test("all invalid names and options are reported at once", async ({ rig }) => {
     const engine = await rig.start();
     const options = { batch: 0, timeLimitMs: -1, since: "later", atempts: 3 } as never;
     expect(() => engine.consume("e mail", "", "nobody" as never, options)).toThrow(
@@ -208,8 +210,8 @@ describeOnStores("consuming", (test) => {
   });
 });
 
-describeOnStores("reading a topic by oneself", (test) => {
-  test("a group is given the same messages until it acknowledges them", async ({ rig }) => {
+describeOnStores("reading a topic without a consumer", (test) => {
+  test("a group gets the same messages until it acknowledges them", async ({ rig }) => {
     const engine = await rig.start();
     await emit(engine, numbers(5));
     const topic = engine.topic("email");
@@ -227,7 +229,7 @@ describeOnStores("reading a topic by oneself", (test) => {
     expect(await topic.forget("puller")).toBe(false);
   });
 
-  test("what is not there cannot be acknowledged, and nobody unknown be rewound", async ({
+  test("an unknown message cannot be acknowledged, and an unknown group cannot be rewound", async ({
     rig,
   }) => {
     const engine = await rig.start();

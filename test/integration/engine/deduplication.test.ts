@@ -13,8 +13,8 @@ const dedupe = { identity: ({ id }: Doc) => id, content: ({ text }: Doc) => text
 
 const doc = (id: string, text = "text"): Doc => ({ id, text });
 
-describeOnStores("items of one content", (test) => {
-  test("in one chunk run once; the others are skipped", async ({ rig }) => {
+describeOnStores("items with equal content", (test) => {
+  test("in one chunk run once, and the others are skipped", async ({ rig }) => {
     const engine = await rig.start();
     const ran: string[] = [];
     const pipeline = definePipeline({
@@ -28,7 +28,7 @@ describeOnStores("items of one content", (test) => {
     expect(ran.toSorted()).toEqual(["a:other", "a:text", "b:text"]);
   });
 
-  test("in a later batch are skipped, and in another scope are not", async ({ rig }) => {
+  test("in a later batch are skipped, but not in another scope", async ({ rig }) => {
     const engine = await rig.start();
     const ran: string[] = [];
     const process = ({ id }: Doc): void => void ran.push(id);
@@ -47,7 +47,7 @@ describeOnStores("items of one content", (test) => {
     expect(ran.toSorted()).toEqual(["a", "a", "b", "c"]);
   });
 
-  test("in two lanes at once: the second waits for the first, and is skipped when that succeeds", async ({
+  test("in two lanes at once: the second waits for the first and is skipped when that succeeds", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -96,7 +96,7 @@ describeOnStores("items of one content", (test) => {
     expect(skipped).toBe(45);
   });
 
-  test("are free again when the first one fails, and the second runs", async ({ rig }) => {
+  test("run again when the first one fails", async ({ rig }) => {
     const engine = await rig.start();
     let isBad = true;
     const ran: string[] = [];
@@ -115,7 +115,7 @@ describeOnStores("items of one content", (test) => {
     expect(ran).toEqual(["a in one", "a in two"]);
   });
 
-  test("an item that waits for its next try does not lose its content to nobody, and is not skipped", async ({
+  test("an item that waits for a retry keeps its content claim and is not skipped", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -133,7 +133,7 @@ describeOnStores("items of one content", (test) => {
     expect(runs).toBe(3);
   });
 
-  test("content is all of an item where nothing else is said", async ({ rig }) => {
+  test("the content is the whole item by default", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "whole",

@@ -22,7 +22,7 @@ async function readIds(engine: Engine, topic = "email"): Promise<string[]> {
 }
 
 describeOnStores("emitting", (test) => {
-  test("a succeeded item's messages are in their topics, with stable ids", async ({ rig }) => {
+  test("messages of a succeeded item are in their topics, with stable ids", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "mails",
@@ -42,7 +42,7 @@ describeOnStores("emitting", (test) => {
     expect(await readAll(engine, "sms")).toMatchObject([{ id: `${handle.id}/0/0/1/1`, data: 7 }]);
   });
 
-  test("only the attempt that makes the outcome leaves its messages", async ({ rig }) => {
+  test("only the attempt that makes the outcome writes its messages", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "mails",
@@ -65,7 +65,7 @@ describeOnStores("emitting", (test) => {
     );
   });
 
-  test("an item that comes again later drops what it emitted", async ({ rig }) => {
+  test("a deferred item drops its messages", async ({ rig }) => {
     const engine = await rig.start();
     let calls = 0;
     const pipeline = definePipeline({
@@ -80,7 +80,7 @@ describeOnStores("emitting", (test) => {
     expect(await readAll(engine)).toMatchObject([{ data: 1 }]);
   });
 
-  test("a message is what it was when it was emitted", async ({ rig }) => {
+  test("a message keeps its value from the moment of emit()", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "mails",
@@ -95,7 +95,7 @@ describeOnStores("emitting", (test) => {
     expect(await readAll(engine)).toMatchObject([{ data: { state: "new" } }]);
   });
 
-  test("processChunk emits for each of its items by itself", async ({ rig }) => {
+  test("each item of processChunk emits on its own", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "mails",
@@ -112,9 +112,7 @@ describeOnStores("emitting", (test) => {
     expect(await readIds(engine)).toEqual(["0/0/1/0", "0/0/1/1", "0/2/1/0"]);
   });
 
-  test("a topic that was not declared fails the item, and says which one was meant", async ({
-    rig,
-  }) => {
+  test("an undeclared topic fails the item with a similar name", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "mails",
@@ -135,7 +133,7 @@ describeOnStores("emitting", (test) => {
     expect(await engine.topics()).toEqual([]);
   });
 
-  test("too large, too many and what JSON has not are refused", async ({ rig }) => {
+  test("a message that is too large, one too many or not JSON is refused", async ({ rig }) => {
     const engine = await rig.start();
     const emits: ((emit: ItemContext["emit"]) => void)[] = [
       (emit) => emit("email", "x".repeat(1_048_576)),
@@ -162,7 +160,7 @@ describeOnStores("emitting", (test) => {
     expect(await engine.topics()).toEqual([]);
   });
 
-  test("what is emitted after the handler returned throws, and is not written", async ({ rig }) => {
+  test("emit() after the handler has returned throws, and nothing is written", async ({ rig }) => {
     const engine = await rig.start();
     const late = makeSignal();
     const thrown: unknown[] = [];
@@ -188,7 +186,7 @@ describeOnStores("emitting", (test) => {
     expect(await engine.topics()).toEqual([]);
   });
 
-  test("a handler that was given up on emits in vain", async ({ rig }) => {
+  test("emit() of an abandoned handler is ignored", async ({ rig }) => {
     const engine = await rig.start({ abortGraceMs: 0 });
     const thrown: unknown[] = [];
     const pipeline = definePipeline({
@@ -219,7 +217,7 @@ describeOnStores("emitting", (test) => {
 });
 
 describeOnStores("routes", (test) => {
-  test("a succeeded item goes to the topic that its route names", async ({ rig }) => {
+  test("a succeeded item goes to the topic that its route returns", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "campaign",
@@ -254,7 +252,7 @@ describeOnStores("routes", (test) => {
     expect(await collect(handle.deadLetters())).toMatchObject([{ code: "UNKNOWN_TOPIC", item: 5 }]);
   });
 
-  test("a route that throws fails its item", async ({ rig }) => {
+  test("an item fails when its route throws", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "campaign",
@@ -274,7 +272,7 @@ describeOnStores("routes", (test) => {
 });
 
 describeOnStores("errors topics", (test) => {
-  test("each drive in which an item gives up leaves a message", async ({ rig }) => {
+  test("each drive in which an item gives up writes a message", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "fragile",

@@ -17,7 +17,7 @@ const WHOLE_LIFE = [
 ];
 
 describeOnStores("events", (test) => {
-  test("a handle's events come in order from the first one on, and end with the batch", async ({
+  test("a handle's events come in order from the first to the end of the batch", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -30,7 +30,7 @@ describeOnStores("events", (test) => {
     expect(await collect((await engine.get(handle.id)).events())).toEqual(events);
   });
 
-  test("a subscriber that throws is asked again, and later events wait for it", async ({ rig }) => {
+  test("a subscriber that throws is called again, and later events wait", async ({ rig }) => {
     const engine = await rig.start({ random: { next: () => 0, id: makeIds() } });
     const heard: string[] = [];
     const done = makeSignal();
@@ -46,7 +46,7 @@ describeOnStores("events", (test) => {
     expect(rig.logs.filter(({ event }) => event === "relay.handler_failed")).toHaveLength(2);
   });
 
-  test("its place survives the engine: nothing twice, and nothing that happened meanwhile is missed", async ({
+  test("a subscriber's position survives the engine: no event twice, and none missed", async ({
     rig,
   }) => {
     const heard: BatchEvent[] = [];
@@ -70,7 +70,7 @@ describeOnStores("events", (test) => {
     expect(stranger).toEqual(heard.map(({ id }) => id));
   });
 
-  test("two engines with the same subscriber deliver each record once between them, in order", async ({
+  test("two engines with the same subscriber deliver each record once in total, in order", async ({
     rig,
   }) => {
     const heard: string[] = [];
@@ -90,7 +90,7 @@ describeOnStores("events", (test) => {
     expect(heard).toEqual(records.map(({ batch, seq }) => `${batch}/${seq}`));
   });
 
-  test("what was not finished when the engine closed is delivered again", async ({ rig }) => {
+  test("an event whose delivery was not finished at close is delivered again", async ({ rig }) => {
     const entered = makeSignal();
     const first = await rig.start();
     first.subscribe("audit", () => {

@@ -92,7 +92,7 @@ const tell = ({ entries }: ItemHistory): string[] =>
   entries.map(({ state, code }) => (code === null ? state : `${state} ${code}`));
 
 describeOnStores("evidence", (test) => {
-  test("an export and a public key tell what each handler did, when and where", async ({ rig }) => {
+  test("an export and a public key show what each handler did, when and where", async ({ rig }) => {
     const noted: Noted[] = [];
     const options = { ledger: { keyFile: nameKey(rig) } };
     const one = await rig.start(options);
@@ -134,7 +134,7 @@ describeOnStores("evidence", (test) => {
     expect(new Set(seen.flat()).size).toBe(workers.size);
   });
 
-  test("an item that records nothing is there with its key and content", async ({ rig }) => {
+  test("an item without records of its own appears with its key and content", async ({ rig }) => {
     const engine = await rig.start({ ledger: { keyFile: nameKey(rig) } });
     const pipeline = definePipeline({
       name: "silent",
@@ -168,7 +168,7 @@ describeOnStores("evidence", (test) => {
     expect(statSync(nameKey(rig)).mode & 0o777).toBe(0o600);
   });
 
-  test("what is done to a batch after its end is signed, too", async ({ rig }) => {
+  test("acts on a batch after its end are signed too", async ({ rig }) => {
     const engine = await rig.start({ ledger: { keyFile: nameKey(rig) } });
     const handle = await engine.submit(definePapers([], "one"), numbers(10));
     await handle.wait();
@@ -179,7 +179,7 @@ describeOnStores("evidence", (test) => {
     expect(exported.toString()).toContain('"by":"ann","items":1,"why":"known"');
   });
 
-  test("a batch that runs is signed at intervals", async ({ rig }) => {
+  test("a running batch is signed at intervals", async ({ rig }) => {
     const engine = await rig.start({ ledger: { keyFile: nameKey(rig), everyMs: 10 } });
     const opened = Promise.withResolvers<void>();
     const pipeline = definePipeline({ name: "slow", process: () => opened.promise });
@@ -197,7 +197,7 @@ describeOnStores("evidence", (test) => {
     expect((ended as { signedHeads: number }).signedHeads).toBeGreaterThan(1);
   });
 
-  test("a new key is introduced by the old one", async ({ rig }) => {
+  test("the old key introduces the new one", async ({ rig }) => {
     const engine = await rig.start({ ledger: { keyFile: nameKey(rig) } });
     const pipeline = definePipeline({ name: "plain", process: () => undefined });
     const first = await engine.submit(pipeline, numbers(3));
@@ -214,7 +214,7 @@ describeOnStores("evidence", (test) => {
     expect(verdict).toMatchObject({ signers: [openKeyFile(nameKey(rig), "").key.id] });
   });
 
-  test("signed heads are messages, by which an older copy is found out", async ({ rig }) => {
+  test("signed heads are messages, and they reveal an older copy", async ({ rig }) => {
     const engine = await rig.start({ ledger: { keyFile: nameKey(rig) } });
     const anchors: string[] = [];
     engine.consume(HEADS, "anchors", ({ data }) => {
@@ -235,7 +235,7 @@ describeOnStores("evidence", (test) => {
     });
   });
 
-  test("details can be erased, and all else stays provable", async ({ rig }) => {
+  test("details can be erased, and everything else can still be proved", async ({ rig }) => {
     const engine = await rig.start({ ledger: { keyFile: nameKey(rig) } });
     const handle = await engine.submit(definePapers([], "one"), numbers(10));
     await handle.wait();
@@ -257,9 +257,7 @@ describeOnStores("evidence", (test) => {
     expect(JSON.stringify(last)).not.toContain("hunter2");
   });
 
-  test("two who erase at once: what either asked for is gone, and counted once", async ({
-    rig,
-  }) => {
+  test("two concurrent erasures: what both asked for is gone and counted once", async ({ rig }) => {
     const engine = await rig.start({ ledger: { keyFile: nameKey(rig) } });
     const handle = await engine.submit(definePapers([], "one"), numbers(10));
     await handle.wait();
@@ -292,7 +290,7 @@ describeOnStores("evidence", (test) => {
     });
   });
 
-  test("a key that cannot be used later stops no work, and signs all of it when it can", async ({
+  test("a key that becomes unusable later stops no work, and everything is signed when it works again", async ({
     rig,
   }) => {
     const keyFile = nameKey(rig);

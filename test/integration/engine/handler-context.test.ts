@@ -4,7 +4,7 @@ import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores } from "./engine-rig.ts";
 
 describeOnStores("a handler's context", (test) => {
-  test("can be taken apart: checkpoint works on its own", async ({ rig }) => {
+  test("can be destructured: checkpoint works without its object", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "apart",

@@ -36,7 +36,7 @@ async function runAll(
 }
 
 describe("a rate of thousands a second", () => {
-  test("is kept in every window, and nearly all of it is used", async () => {
+  test("holds in every window, and nearly all of it is used", async () => {
     const starts = await runAll(2, (_nth, world) => world.sleep(1));
     expect(findRateExcess(starts, RATE)).toBeLessThanOrEqual(0);
     const tookMs = starts.at(-1)! - starts[0]!;
@@ -44,7 +44,7 @@ describe("a rate of thousands a second", () => {
     expect(tookMs).toBeLessThan(((ITEMS.length - RATE.burst) / RATE.perSecond) * 1_000 * 1.2);
   });
 
-  test("is kept when handlers take long all of a sudden: the right to start runs out", async () => {
+  test("holds when handlers suddenly become slow, because unused tokens expire", async () => {
     const starts = await runAll(2, async (nth, world) => {
       if (nth > 5_000 && nth <= 5_100) await world.sleep(2_000);
       else if (nth % 16 === 0) await world.sleep(1);
@@ -52,7 +52,7 @@ describe("a rate of thousands a second", () => {
     expect(findRateExcess(starts, RATE)).toBeLessThanOrEqual(0);
   });
 
-  test("starts nothing more once its server asks to be left alone", async () => {
+  test("starts nothing more after its server asks for a delay", async () => {
     let closedAt = Number.POSITIVE_INFINITY;
     const starts = await runAll(1, async (nth, world) => {
       await world.sleep(1);

@@ -82,7 +82,7 @@ describeOnStores("lanes", (test) => {
     expect(records[released + 1]).toMatchObject({ batch: next.id, type: "batch.started" });
   });
 
-  test("a lane is one over all pipelines", async ({ rig }) => {
+  test("all pipelines share a lane of the same name", async ({ rig }) => {
     const engine = await rig.start();
     const { release } = await submitBlocker(engine, "case-7");
     const next = await engine.submit(note, ["one"], { lane: "case-7" });
@@ -93,7 +93,7 @@ describeOnStores("lanes", (test) => {
     expect((await next.wait()).state).toBe("succeeded");
   });
 
-  test("an array and an iterable submitted into a busy lane are the batch's own when submit returns", async ({
+  test("an array and an iterable for a busy lane are frozen when submit returns", async ({
     rig,
   }) => {
     const worker = await rig.startBeside();
@@ -114,7 +114,7 @@ describeOnStores("lanes", (test) => {
     expect((await (await worker.get(array.id)).wait()).counts.succeeded).toBe(3);
   });
 
-  test("an open batch takes items and its seal while it waits, and runs when it has its turn", async ({
+  test("a waiting open batch takes items and its seal, and runs when it has its turn", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -134,7 +134,7 @@ describeOnStores("lanes", (test) => {
     ]);
   });
 
-  test("an open batch that has its turn holds its lane until it is sealed", async ({ rig }) => {
+  test("an open batch holds its lane until it is sealed", async ({ rig }) => {
     const engine = await rig.start();
     const open = await engine.open(note, { lane: "a" });
     await open.add(["one"]);
@@ -167,9 +167,7 @@ describeOnStores("lanes", (test) => {
     expect(new Set(reads)).toEqual(new Set(["in"]));
   });
 
-  test("a batch that fails, or has nothing to do, frees its lane like any other", async ({
-    rig,
-  }) => {
+  test("a failed or empty batch frees its lane like any other", async ({ rig }) => {
     const engine = await rig.start();
     const broken = definePipeline({
       name: "broken",
@@ -188,7 +186,7 @@ describeOnStores("lanes", (test) => {
     expect((await last.wait()).state).toBe("succeeded");
   });
 
-  test("a batch that waits can be moved before others", async ({ rig }) => {
+  test("a waiting batch can be moved before others", async ({ rig }) => {
     const engine = await rig.start();
     const { handle, release } = await submitBlocker(engine, "a");
     const order: string[] = [];
@@ -212,7 +210,7 @@ describeOnStores("lanes", (test) => {
     expect(await rig.recordsOf(three.id, "batch.moved")).toEqual([{ to: "front", by: "ann" }]);
   });
 
-  test("a head that is paused blocks its lane, is skipped, or is parked, as the lane's policy says", async ({
+  test("a paused head blocks its lane, is skipped, or is parked, according to the lane's policy", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -241,9 +239,7 @@ describeOnStores("lanes", (test) => {
     });
   });
 
-  test("a holder that is paused makes way where stuck batches are skipped, and comes back", async ({
-    rig,
-  }) => {
+  test("with `skip` a paused holder gives up its turn and gets it back", async ({ rig }) => {
     const engine = await rig.start({ sweepMs: 10, leaseItemsMax: 1 });
     const { pipeline, open } = makeGated("slow", { chunkSize: 1, concurrency: 1 });
     const holder = await engine.submit(pipeline, ["a", "b", "c", "d"], { lane: "a" });
@@ -284,7 +280,7 @@ describeOnStores("lanes", (test) => {
     for (const lane of numbers(LANES)) expect(order.get(`lane-${lane}`)).toEqual(expected);
   });
 
-  test("a batch that was given up for lack of its submitter goes on when that comes back", async ({
+  test("a batch that was parked because its submitter was gone continues when that returns", async ({
     rig,
   }) => {
     const gone = await rig.start();

@@ -5,7 +5,7 @@ import { openMemory } from "../../../src/memory.ts";
 
 const BATCHES = 10;
 
-test("batch after batch leaves no listeners behind", async () => {
+test("many batches in a row leave no listeners behind", async () => {
   const added = vi.spyOn(EventTarget.prototype, "addEventListener");
   const removed = vi.spyOn(EventTarget.prototype, "removeEventListener");
   const count = definePipeline({

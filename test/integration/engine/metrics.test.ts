@@ -45,7 +45,7 @@ function makePipeline(name = "mixed") {
 }
 const TEN = Array.from({ length: 10 }, (_, n) => n);
 
-test("promtool accepts the page of an engine that has worked, and of one that has not", async () => {
+test("promtool accepts the page of an engine that has run batches, and of a new one", async () => {
   installProgram("promtool", "prometheus");
   const check = (text: string): void => {
     const { status, stdout, stderr } = spawnSync("promtool", ["check", "metrics"], {
@@ -60,7 +60,7 @@ test("promtool accepts the page of an engine that has worked, and of one that ha
   check(await engine.metrics());
 });
 
-test("items, retries and durations are counted as the store has them", async () => {
+test("items, retries and durations are counted as in the store", async () => {
   const batch = await engine.submit(makePipeline(), TEN);
   await batch.wait();
   const text = await engine.metrics();
@@ -79,7 +79,7 @@ test("items, retries and durations are counted as the store has them", async () 
   expect(findValue(text, "sluice_store_up")).toBe(1);
 });
 
-test("what a worker did under a lease that it lost is not counted", async () => {
+test("work under a lost lease is not counted", async () => {
   const other = await store.registerWorker({ name: "thief" });
   let started: () => void = () => undefined;
   const running = new Promise<void>((resolve) => {
@@ -106,7 +106,7 @@ test("what a worker did under a lease that it lost is not counted", async () => 
   expect(findValue(text, "sluice_items_total", { outcome: "succeeded" })).toBe(0);
 });
 
-test("labels are names of programs: no batch, lane or item is in them", async () => {
+test("labels are names from the program, never of a batch, lane or item", async () => {
   const pipeline = makePipeline();
   for (let lane = 0; lane < 5; lane++) {
     await (await engine.submit(pipeline, TEN, { lane: `lane-${lane}` })).wait();
@@ -118,7 +118,7 @@ test("labels are names of programs: no batch, lane or item is in them", async ()
   expect(after).toBe(before);
 });
 
-test("while the store is away the page says so and still tells of the worker", async () => {
+test("the page reports a store that is down and still describes the worker", async () => {
   const away: Store = {
     ...store,
     readLoad: () => Promise.reject(new SluiceError("STORE_AWAY", "gone", { retryable: true })),
@@ -135,7 +135,7 @@ test("while the store is away the page says so and still tells of the worker", a
   }
 });
 
-test("calls of the store that fail are counted, also those that are made again", async () => {
+test("failed calls of the store are counted, including repeated ones", async () => {
   let failures = 2;
   const shaky: Store = {
     ...store,
@@ -153,7 +153,7 @@ test("calls of the store that fail are counted, also those that are made again",
   }
 });
 
-test("two engines of a process have pages of their own", async () => {
+test("two engines of a process have separate pages", async () => {
   const other = await createEngine({ store });
   try {
     await (await engine.submit(makePipeline(), TEN)).wait();

@@ -53,7 +53,7 @@ function listLetters(engine: Engine): Promise<UndeliveredEvent[]> {
 }
 
 describeOnStores("webhooks", (test) => {
-  test("an event arrives with a signature that verifies, under its own id", async ({ rig }) => {
+  test("an event arrives with its own id and a signature that verifies", async ({ rig }) => {
     const server = await serve(ok);
     const engine = await rig.start();
     engine.subscribe("hook", hook(server, { headers: { Authorization: "Bearer x" } }));
@@ -82,7 +82,7 @@ describeOnStores("webhooks", (test) => {
     });
   });
 
-  test("a server that answers 500 for ever is asked exactly as often as it may be, and the next event still arrives", async ({
+  test("a server that always answers 500 gets exactly the maximum of attempts, and the next event still arrives", async ({
     rig,
   }) => {
     const server = await serve((hit, response) =>
@@ -111,7 +111,7 @@ describeOnStores("webhooks", (test) => {
     expect(rig.logs.filter(({ event }) => event === "relay.given_up")).toHaveLength(1);
   });
 
-  test("answers that may change are asked for again until one is a 2xx", async ({ rig }) => {
+  test("temporary answers are retried until a 2xx", async ({ rig }) => {
     const codes = [408, 425, 429, 500, 502, 503, 299];
     const server = await serve((hit, response) => status(codes.shift() ?? 400)(hit, response));
     const engine = await rig.start();
@@ -122,7 +122,7 @@ describeOnStores("webhooks", (test) => {
     expect(await listLetters(engine)).toEqual([]);
   });
 
-  test("an answer that will never change is not asked for twice", async ({ rig }) => {
+  test("a permanent answer is not retried", async ({ rig }) => {
     const server = await serve(status(404));
     const engine = await rig.start();
     engine.subscribe("hook", hook(server, { events: ["batch.ended"] }));
@@ -148,7 +148,7 @@ describeOnStores("webhooks", (test) => {
     await until(() => closed.length === 2);
   });
 
-  test("a redirect is refused, and what it points to is never requested", async ({ rig }) => {
+  test("a redirect is refused, and its target is never requested", async ({ rig }) => {
     const secret = await serve(ok);
     const server = await serve(status(302, { location: secret.url }));
     const engine = await rig.start();
@@ -162,7 +162,7 @@ describeOnStores("webhooks", (test) => {
     expect(letter?.message).toContain("redirects are not followed");
   });
 
-  test("an answer that drips for ever is cut off, and its 200 counts", async ({ rig }) => {
+  test("a slow endless answer is cut off, and its 200 counts", async ({ rig }) => {
     const closed = makeSignal();
     const server = await serve((_hit, response) => {
       const drip = setInterval(() => response.write("."), 5);
@@ -181,7 +181,7 @@ describeOnStores("webhooks", (test) => {
     expect(await listLetters(engine)).toEqual([]);
   });
 
-  test("an answer that floods is cut off long before its time, and its 200 counts", async ({
+  test("a huge answer is cut off long before the time limit, and its 200 counts", async ({
     rig,
   }) => {
     const closed = makeSignal();
@@ -201,7 +201,7 @@ describeOnStores("webhooks", (test) => {
     expect(await listLetters(engine)).toEqual([]);
   });
 
-  test("a 200 that comes after the time limit leads to a second delivery with the same id", async ({
+  test("a 200 after the time limit leads to a second delivery with the same id", async ({
     rig,
   }) => {
     const late: (() => void)[] = [];
@@ -221,7 +221,7 @@ describeOnStores("webhooks", (test) => {
     expect(await listLetters(engine)).toEqual([]);
   });
 
-  test("a server that asks for time gets it, in seconds or as a date", async ({ rig }) => {
+  test("a Retry-After is obeyed, in seconds or as a date", async ({ rig }) => {
     const answers = [
       status(503, { "retry-after": "7777" }),
       status(429, { "retry-after": new Date(Date.now() + 3_000_000).toUTCString() }),
@@ -248,7 +248,7 @@ describeOnStores("webhooks", (test) => {
     expect(waited[1]).toBeLessThanOrEqual(3_000_000);
   });
 
-  test("nothing that was told in confidence is in a log or a letter", async ({ rig }) => {
+  test("no secret is in a log or an undelivered event", async ({ rig }) => {
     const server = await serve(status(500));
     const engine = await rig.start();
     const confident = {
@@ -293,9 +293,7 @@ describeOnStores("webhooks", (test) => {
     expect(server.hits[0]?.body).toBe(server.hits[1]?.body);
   });
 
-  test("a delivery that is cut off because the engine closes is neither counted nor given up", async ({
-    rig,
-  }) => {
+  test("a delivery that close() cuts off is neither counted nor given up", async ({ rig }) => {
     let isHanging = true;
     const server = await serve((hit, response) => {
       if (!isHanging) ok(hit, response);
@@ -345,7 +343,7 @@ describeOnStores("webhooks", (test) => {
       });
     }
 
-    test("connect to the address that was vetted, found once for each delivery", async ({
+    test("connect to the address that was checked, resolved once for each delivery", async ({
       rig,
     }) => {
       const server = await serve(ok);
@@ -363,7 +361,7 @@ describeOnStores("webhooks", (test) => {
 });
 
 describeOnStores("commands and files", (test) => {
-  test("a command runs once for each event, and one that fails is given up", async ({ rig }) => {
+  test("a command runs once for each event, and a failing one is given up", async ({ rig }) => {
     const out = join(rig.folder, "heard.txt");
     const script = `
       require("node:fs").appendFileSync(process.argv[1], process.env.SLUICE_EVENT_ID + "\\n");
@@ -386,7 +384,7 @@ describeOnStores("commands and files", (test) => {
     expect(letter?.message).toMatch(/exited with 3: no paper$/);
   });
 
-  test("a command that is not there is given up at once", async ({ rig }) => {
+  test("a missing command is given up at once", async ({ rig }) => {
     const engine = await rig.start();
     const missing = join(rig.folder, "nothing");
     engine.subscribe("command", commandSink({ run: [missing], events: ["batch.ended"] }));
@@ -395,7 +393,9 @@ describeOnStores("commands and files", (test) => {
     expect(await listLetters(engine)).toMatchObject([{ attempts: 1, code: "COMMAND_MISSING" }]);
   });
 
-  test("a file gets a line for each event, also after a crash has torn one", async ({ rig }) => {
+  test("a file gets a line for each event, even after a crash in the middle of a line", async ({
+    rig,
+  }) => {
     const path = join(rig.folder, "log/events.jsonl");
     const torn: Store = { ...rig.store, savePosition: never };
     const first = await rig.start({}, torn);

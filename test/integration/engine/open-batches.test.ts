@@ -6,7 +6,9 @@ import { describeOnStores, numbers } from "./engine-rig.ts";
 const note = definePipeline({ name: "note", chunkSize: 3, process: (n: number) => n });
 
 describeOnStores("adding after a number of items", (test) => {
-  test("adds them when the batch has so many, however many chunks they make", async ({ rig }) => {
+  test("adds items when the batch has the expected number, however many chunks they make", async ({
+    rig,
+  }) => {
     const engine = await rig.start();
     const batch = await engine.open(note, { key: "k" });
     await batch.add(numbers(500), { after: 0 });
@@ -15,7 +17,7 @@ describeOnStores("adding after a number of items", (test) => {
     expect((await batch.wait()).counts).toMatchObject({ planned: 501, succeeded: 501 });
   });
 
-  test("adds nothing when it has another number, and says so", async ({ rig }) => {
+  test("adds nothing when the batch has another number, and says so", async ({ rig }) => {
     const engine = await rig.start();
     const batch = await engine.open(note, { key: "k" });
     await batch.add([1, 2], { after: 0 });
@@ -29,7 +31,7 @@ describeOnStores("adding after a number of items", (test) => {
     expect((await batch.wait()).counts).toMatchObject({ planned: 2 });
   });
 
-  test("of two producers that go on at one place, one adds and the other is told", async ({
+  test("one of two producers at the same position adds its items, and the other is refused", async ({
     rig,
   }) => {
     const engine = await rig.start();

@@ -8,7 +8,7 @@ import { collect, describeOnStores, numbers } from "./engine-rig.ts";
 const quick = { baseMs: 1, capMs: 2 };
 
 describeOnStores("outcomes", (test) => {
-  test("results come back in item order with their keys, whatever order they were made in", async ({
+  test("results come back in item order with their keys, whatever the order of completion", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -35,7 +35,7 @@ describeOnStores("outcomes", (test) => {
     expect((await handle.progress()).counts.succeeded).toBe(100);
   });
 
-  test("more results than one page are all there", async ({ rig }) => {
+  test("results of more than one page are complete", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({ name: "echo", process: (n: number) => n });
     const handle = await engine.submit(pipeline, numbers(2_500));
@@ -43,7 +43,7 @@ describeOnStores("outcomes", (test) => {
     expect(results.map(({ value }) => value)).toEqual(numbers(2_500));
   });
 
-  test("skipped, failed and succeeded are counted apart, and only a failure is an error", async ({
+  test("skipped, failed and succeeded items are counted separately, and only a failure is an error", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -67,13 +67,13 @@ describeOnStores("outcomes", (test) => {
     expect(letters[0]).toMatchObject({ attempts: 1, code: "NO", errorClass: "permanent" });
   });
 
-  test("with nothing but skipped items a batch succeeded", async ({ rig }) => {
+  test("a batch with only skipped items succeeds", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({ name: "skip", process: () => skipped() });
     expect((await (await engine.submit(pipeline, [1, 2])).wait()).state).toBe("succeeded");
   });
 
-  test("a transient failure is tried again until its attempts are used up, each one counted", async ({
+  test("a transient failure is retried until its attempts are used up, and each one counts", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -96,7 +96,7 @@ describeOnStores("outcomes", (test) => {
     ]);
   });
 
-  test("what nobody expected is tried again too, and said aloud", async ({ rig }) => {
+  test("an unexpected error is retried too, and logged", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "odd",
@@ -114,7 +114,7 @@ describeOnStores("outcomes", (test) => {
     expect(rig.logs.filter(({ event }) => event === "item.unexpected_error")).toHaveLength(2);
   });
 
-  test("a result that is no JSON fails its item alone, with a reason", async ({ rig }) => {
+  test("a result that is not JSON fails its item alone, with a reason", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "results",
@@ -129,7 +129,7 @@ describeOnStores("outcomes", (test) => {
     ]);
   });
 
-  test("an item that waits for its next try holds no slot: the others go on", async ({ rig }) => {
+  test("an item that waits for a retry holds no slot, so others run", async ({ rig }) => {
     const engine = await rig.start();
     const order: number[] = [];
     const pipeline = definePipeline({
@@ -148,7 +148,7 @@ describeOnStores("outcomes", (test) => {
     expect(order).toEqual([...numbers(10), 0]);
   });
 
-  test("a handler is told its item's number, key, attempt and a key that stays the same", async ({
+  test("a handler gets the number, key and attempt of its item, and a stable idempotency key", async ({
     rig,
   }) => {
     const engine = await rig.start();

@@ -14,7 +14,7 @@ async function listUnsent(batch: BatchHandle): Promise<unknown[]> {
   return unsent;
 }
 
-describe("what was not sent is known to the last one", () => {
+describe("every unsent item is known", () => {
   test("after an abort", async () => {
     await inVirtualTime({}, async (world) => {
       const sent: number[] = [];
@@ -43,7 +43,7 @@ describe("what was not sent is known to the last one", () => {
     });
   });
 
-  test("after its longest time, when it has expired", async () => {
+  test("after the maximum run time, when the batch has expired", async () => {
     await inVirtualTime({}, async (world) => {
       const sent: number[] = [];
       const pipeline = definePipeline({
@@ -64,7 +64,7 @@ describe("what was not sent is known to the last one", () => {
   });
 });
 
-test("whom it is sent to is frozen: what becomes of the file does not matter", async () => {
+test("the audience is frozen: later changes of the file do not matter", async () => {
   const folder = await mkdtemp(join(tmpdir(), "sluice-paces-"));
   const file = join(folder, "audience.jsonl");
   await writeFile(
@@ -97,8 +97,8 @@ test("whom it is sent to is frozen: what becomes of the file does not matter", a
   }
 });
 
-describe("an outage of what it goes out through", () => {
-  test("is waited out for hours, and no item is charged for it", async () => {
+describe("an outage of the sending system", () => {
+  test("is retried for hours, and no item is charged", async () => {
     await inVirtualTime({}, async (world) => {
       const tries: number[] = [];
       const attempts = new Set<number>();
@@ -125,7 +125,7 @@ describe("an outage of what it goes out through", () => {
     });
   });
 
-  test("that does not end fails the batch after so many times in a row", async () => {
+  test("fails the batch after a maximum of outages in a row", async () => {
     await inVirtualTime({}, async (world) => {
       const pipeline = definePipeline({
         name: "send",

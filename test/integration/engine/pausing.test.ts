@@ -28,7 +28,7 @@ function makeStepwise(name = "stepwise") {
 }
 
 describeOnStores("pausing", (test) => {
-  test("a batch, a lane and a pipeline: what is leased finishes, nothing else starts until resume", async ({
+  test("a paused batch, lane or pipeline finishes its leased chunks and starts nothing until resume", async ({
     rig,
   }) => {
     const engine = await rig.start(FEW_LEASES);
@@ -71,9 +71,7 @@ describeOnStores("pausing", (test) => {
     }
   });
 
-  test("paused now, handlers are told to stop, and their items cost no try and run again", async ({
-    rig,
-  }) => {
+  test("pause now stops handlers; their items count no attempt and run again", async ({ rig }) => {
     const engine = await rig.start();
     const attempts: string[] = [];
     let isHeld = true;
@@ -99,7 +97,7 @@ describeOnStores("pausing", (test) => {
     expect(attempts).toEqual(["0: 1", "1: 1", "2: 1", "0: 1", "1: 1", "2: 1"]);
   });
 
-  test("a handler that ignores a pause is left behind after its time, and its item runs again", async ({
+  test("a handler that ignores a pause is abandoned after the grace time, and its item runs again", async ({
     rig,
   }) => {
     const engine = await rig.start({ cancelMs: 20 });
@@ -117,9 +115,7 @@ describeOnStores("pausing", (test) => {
     expect(runs).toBe(2);
   });
 
-  test("a paused pipeline slices nothing, and what is submitted meanwhile waits", async ({
-    rig,
-  }) => {
+  test("a paused pipeline slices nothing, and new batches wait", async ({ rig }) => {
     const engine = await rig.start();
     let reads = 0;
     const pipeline = definePipeline({
@@ -142,7 +138,7 @@ describeOnStores("pausing", (test) => {
     expect((await handle.wait()).counts.succeeded).toBe(3);
   });
 
-  test("a paused batch can be cancelled, and pauses of a batch end with it", async ({ rig }) => {
+  test("a paused batch can be cancelled, and its pause ends with it", async ({ rig }) => {
     const engine = await rig.start({ cancelMs: 20 });
     const { pipeline, started } = makeStepwise();
     const handle = await engine.submit(pipeline, numbers(3));
@@ -160,7 +156,7 @@ describeOnStores("pausing", (test) => {
     expect((await rig.getBatch(handle.id)).pause).toBe(null);
   });
 
-  test("an ended batch cannot be paused, and an unknown name is refused with a guess", async ({
+  test("an ended batch cannot be paused, and an unknown name is refused with a similar one", async ({
     rig,
   }) => {
     const engine = await rig.start();

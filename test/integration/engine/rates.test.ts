@@ -37,7 +37,7 @@ async function runOn<Item>(
 }
 
 describe("a rate", () => {
-  test("of keys leaves a line that cannot be read to fail by itself", async () => {
+  test("fails only the line whose key cannot be read", async () => {
     await inVirtualTime({}, async (world) => {
       const folder = mkdtempSync(join(tmpdir(), "sluice-rates-"));
       const path = join(folder, "items.jsonl");
@@ -58,7 +58,7 @@ describe("a rate", () => {
     });
   });
 
-  test("is kept by several workers together, and nearly all of it is used", async () => {
+  test("holds over several workers together, and nearly all of it is used", async () => {
     const starts: Start[] = [];
     await inVirtualTime({}, async (world) => {
       const pipeline = definePipeline({
@@ -79,7 +79,7 @@ describe("a rate", () => {
     expect(1_000 / (tookMs / 1_000)).toBeGreaterThan(0.95 * 50);
   });
 
-  test("is nearly all used though a worker dies, and what it had runs guarded", async () => {
+  test("is nearly all used after a worker dies, and its items run guarded", async () => {
     const starts: Start[] = [];
     await inVirtualTime({ faults: [crash.before("settle", 9)] }, async (world) => {
       const pipeline = definePipeline({
@@ -106,7 +106,7 @@ describe("a rate", () => {
     expect(starts.length / (tookMs / 1_000)).toBeGreaterThan(0.9 * 50);
   });
 
-  test("beside a smooth pace lets a guarded run go on, though their tokens are good at other times", async () => {
+  test("beside a smooth pace does not block a guarded run, although their tokens are valid at different times", async () => {
     await inVirtualTime({ faults: [crash.before("settle", 2)] }, async (world) => {
       const pipeline = definePipeline({
         name: "fetch",
@@ -125,7 +125,7 @@ describe("a rate", () => {
     });
   });
 
-  test("of a slow key holds nobody up but its own items", async () => {
+  test("of a slow key delays only its own items", async () => {
     const run = async (items: readonly number[]): Promise<Start[]> => {
       const starts: Start[] = [];
       await inVirtualTime({}, async (world) => {
@@ -156,7 +156,7 @@ describe("a rate", () => {
     expect(fast.at(-1)!.at).toBeLessThan(alone.at(-1)!.at * 1.05);
   });
 
-  test("waits neither in a slot nor with a lease: another batch goes on meanwhile", async () => {
+  test("holds neither a slot nor a lease while items wait: another batch runs", async () => {
     const done: string[] = [];
     await inVirtualTime({}, async (world) => {
       const pipeline = definePipeline({
@@ -179,7 +179,7 @@ describe("a rate", () => {
     });
   });
 
-  test("counts every attempt, and what one attempt takes", async () => {
+  test("counts every attempt, and the further calls of an attempt", async () => {
     const starts: Start[] = [];
     await inVirtualTime({}, async (world) => {
       const pipeline = definePipeline({
@@ -199,7 +199,7 @@ describe("a rate", () => {
     expect(findRateExcess(timesOf(starts), { perSecond: 10, burst: 5 })).toBeLessThanOrEqual(0);
   });
 
-  test("an item that needs more than the burst fails with the remedy; others go on", async () => {
+  test("fails an item that needs more than the burst, with a hint; others run", async () => {
     await inVirtualTime({}, async (world) => {
       const pipeline = definePipeline({
         name: "fetch",
@@ -229,7 +229,7 @@ describe("a rate", () => {
 });
 
 describe("an item that waits for a token", () => {
-  test("gets one when the only slot is free again, also after a handler that was given up", async () => {
+  test("gets one when the only slot is free again, even after an abandoned handler", async () => {
     const starts: string[] = [];
     await inVirtualTime({}, async (world) => {
       const pipeline = definePipeline({
@@ -276,8 +276,8 @@ test("a batch that is cancelled while its items wait leaves its worker free for 
   });
 });
 
-describe("a server that asks to be left alone", () => {
-  test("is, by every worker, and only it", async () => {
+describe("a server that asks for a delay", () => {
+  test("gets it from every worker, and no other server does", async () => {
     const starts: Start[] = [];
     await inVirtualTime({}, async (world) => {
       let refusals = 1;
@@ -310,7 +310,7 @@ describe("a server that asks to be left alone", () => {
   });
 });
 
-test("a key that is closed by hand starts nothing, and goes on soon after it is opened", async () => {
+test("a key that an operator closes starts nothing, and continues soon after it is opened", async () => {
   const starts: Start[] = [];
   await inVirtualTime({}, async (world) => {
     const pipeline = definePipeline({
@@ -340,7 +340,7 @@ test("a key that is closed by hand starts nothing, and goes on soon after it is 
 });
 
 describe("a pace", () => {
-  test("lets so many start in each time, over all workers, and a refused start spends its place", async () => {
+  test("starts a fixed number in each window, over all workers, and a refused start uses its place", async () => {
     const starts: Start[] = [];
     await inVirtualTime({}, async (world) => {
       const pipeline = definePipeline({
@@ -365,7 +365,7 @@ describe("a pace", () => {
     }
   });
 
-  test("is each batch's own, and that of its submission", async () => {
+  test("belongs to one batch and its submission", async () => {
     await inVirtualTime({}, async (world) => {
       const starts = new Map<string, number[]>();
       const pipeline = definePipeline({
@@ -390,7 +390,7 @@ describe("a pace", () => {
     });
   });
 
-  test("starts nothing in quiet hours", async () => {
+  test("starts nothing during quiet hours", async () => {
     await inVirtualTime({}, async (world) => {
       const hours: number[] = [];
       const even = count(12).map((at) => `${2 * at}`.padStart(2, "0"));
@@ -447,7 +447,7 @@ test.each([
   expect(define).toThrow(message);
 });
 
-test("with bounds as many calls run at once as a server bears, and fewer when it asks for less", async () => {
+test("with bounds, concurrency adapts to what the server accepts", async () => {
   await inVirtualTime({}, async (world) => {
     let active = 0;
     let most = 0;

@@ -104,7 +104,7 @@ const READERS = [
 ] as const;
 
 describeOnStores("recording", (test) => {
-  test("a repeat has the state that its pipeline names for repeats, and its key", async ({
+  test("a repeated item has the state that its pipeline names for repeats, and its key", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -136,7 +136,9 @@ describeOnStores("recording", (test) => {
     expect(verdict.kind).toBe("intact");
   });
 
-  test("states are in the ledger with who, when and what, and are no events", async ({ rig }) => {
+  test("states are in the ledger with their actor, time and content, and are not events", async ({
+    rig,
+  }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "papers",
@@ -169,7 +171,7 @@ describeOnStores("recording", (test) => {
     expect(events.map(({ type }) => type)).not.toContain("items.recorded");
   });
 
-  test("what an attempt recorded stays, also when it fails, and the item tells all", async ({
+  test("records of a failed attempt stay, and the item has the records of all attempts", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -230,7 +232,7 @@ describeOnStores("recording", (test) => {
     expect(details).toHaveLength(3);
   });
 
-  test("what cannot be recorded fails its item, and says why", async ({ rig }) => {
+  test("an invalid record fails its item with the reason", async ({ rig }) => {
     const engine = await rig.start();
     const wrongs: ((context: ItemContext) => void)[] = [
       ({ record }) => record("RECIEVED"),
@@ -259,9 +261,7 @@ describeOnStores("recording", (test) => {
     expect(lines.filter(({ state }) => state !== "seen")).toEqual([]);
   });
 
-  test("without a ledger of items nothing can be recorded, nor is anything told", async ({
-    rig,
-  }) => {
+  test("without a ledger of items recording fails, and no records are written", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "papers",
@@ -276,7 +276,7 @@ describeOnStores("recording", (test) => {
     expect(types).not.toContain("items.recorded");
   });
 
-  test("a handler that has returned records nothing any more", async ({ rig }) => {
+  test("a handler that has returned can record nothing more", async ({ rig }) => {
     const engine = await rig.start();
     const late = makeSignal();
     const seen: unknown[] = [];
@@ -304,7 +304,9 @@ describeOnStores("recording", (test) => {
     expect(lines.filter(({ state }) => state !== "seen")).toEqual([]);
   });
 
-  test("many records of one chunk come in several blocks, and none is lost", async ({ rig }) => {
+  test("many records of one chunk are written in several blocks, and none is lost", async ({
+    rig,
+  }) => {
     const engine = await rig.start({ flushItems: 10 });
     const pipeline = definePipeline({
       name: "papers",
@@ -325,9 +327,7 @@ describeOnStores("recording", (test) => {
   });
 
   for (const [what, pipeline] of READERS) {
-    test(`an item that cannot be read fails alone, and the ledger says so: ${what}`, async ({
-      rig,
-    }) => {
+    test(`an unreadable item fails alone, and the ledger says so: ${what}`, async ({ rig }) => {
       const keyFile = join(rig.folder, "ledger.key");
       const engine = await rig.start({ ledger: { keyFile } });
       const file = join(rig.folder, "rows.jsonl");

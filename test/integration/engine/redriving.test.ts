@@ -31,7 +31,7 @@ function makeMoody() {
 const act = { by: "ann", why: null };
 
 describeOnStores("redriving", (test) => {
-  test("reopens an ended batch, which ends again, once for each drive", async ({ rig }) => {
+  test("an ended batch is reopened and ends again, once for each drive", async ({ rig }) => {
     const engine = await rig.start();
     const { pipeline, bad, runs } = makeMoody();
     for (const n of [2, 4, 6]) bad.add(n);
@@ -68,7 +68,9 @@ describeOnStores("redriving", (test) => {
     await expect(handle.redrive()).rejects.toMatchObject({ code: "CANNOT_REDRIVE" });
   });
 
-  test("takes only what the filter names, and a dry run only counts", async ({ rig }) => {
+  test("only items that match the filter are redriven, and a dry run only counts", async ({
+    rig,
+  }) => {
     const engine = await rig.start();
     const { pipeline, bad, runs } = makeMoody();
     for (const n of [2, 4, 6]) bad.add(n);
@@ -95,9 +97,7 @@ describeOnStores("redriving", (test) => {
     });
   });
 
-  test("an edited payload takes the place of the old one, and is checked first", async ({
-    rig,
-  }) => {
+  test("an edited payload replaces the old one after validation", async ({ rig }) => {
     const engine = await rig.start();
     const seen: unknown[] = [];
     const pipeline = definePipeline({
@@ -138,7 +138,7 @@ describeOnStores("redriving", (test) => {
     ]);
   });
 
-  test("a discarded letter stays a failure and is not redriven", async ({ rig }) => {
+  test("a discarded dead letter stays a failure and is not redriven", async ({ rig }) => {
     const engine = await rig.start();
     const { pipeline, bad, runs } = makeMoody();
     for (const n of [1, 7]) bad.add(n);
@@ -158,7 +158,7 @@ describeOnStores("redriving", (test) => {
     ]);
   });
 
-  test("rescued items go on to the steps that carry results, and nothing else does", async ({
+  test("rescued items go on to the steps that carry results, and other items do not", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -202,7 +202,7 @@ describeOnStores("redriving", (test) => {
     expect(values.toSorted((a, b) => a - b)).toEqual([1, 11, 21, 31, 41, 51, 61]);
   });
 
-  test("a rate spreads the letters over time, and costs no try", async ({ rig }) => {
+  test("a rate spreads the dead letters over time and costs no attempt", async ({ rig }) => {
     const engine = await rig.start();
     const { pipeline, bad, runs } = makeMoody();
     for (const n of numbers(6)) bad.add(n);
@@ -218,7 +218,9 @@ describeOnStores("redriving", (test) => {
     await expect(handle.redrive({ perSecond: 0 })).rejects.toMatchObject({ code: "BAD_REDRIVE" });
   });
 
-  test("a reopened batch queues at the head of its lane and pre-empts nobody", async ({ rig }) => {
+  test("a reopened batch waits at the head of its lane and does not replace the running batch", async ({
+    rig,
+  }) => {
     const engine = await rig.start();
     const { pipeline, bad } = makeMoody();
     bad.add(1);
@@ -247,7 +249,7 @@ describeOnStores("redriving", (test) => {
     expect(starts.map(({ batch }) => batch)).toEqual([ended.id, holder.id, ended.id, queued.id]);
   });
 
-  test("letters of a batch that still runs can be redriven, but for those in chunks at work", async ({
+  test("dead letters of a running batch can be redriven, except those in running chunks", async ({
     rig,
   }) => {
     const engine = await rig.start({ leaseItemsMax: 1 });
@@ -274,7 +276,7 @@ describeOnStores("redriving", (test) => {
     expect(await rig.recordsOf(handle.id, "batch.reopened")).toEqual([]);
   });
 
-  test("a batch that its budget stopped goes on where it was, with what was cancelled", async ({
+  test("a batch that its failure budget stopped continues with its cancelled items", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -303,7 +305,7 @@ describeOnStores("redriving", (test) => {
     expect(new Set(ran).size).toBe(2_000);
   });
 
-  test("a cancelled batch goes on with what was cancelled", async ({ rig }) => {
+  test("a cancelled batch continues with its cancelled items", async ({ rig }) => {
     const engine = await rig.start();
     const started: number[] = [];
     let isHeld = true;

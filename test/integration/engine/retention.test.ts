@@ -17,7 +17,7 @@ const pipeline = definePipeline({
 });
 
 describeOnStores("retention", (test) => {
-  test("scratch data goes first: outcomes and evidence stay, and a redrive is refused", async ({
+  test("scratch data is pruned first: outcomes and evidence stay, and a redrive is refused", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -45,7 +45,7 @@ describeOnStores("retention", (test) => {
     expect(await engine.operator.prune(policy)).toMatchObject({ scratched: 0 });
   });
 
-  test("a whole batch goes when its evidence is old enough, and never one that has not ended", async ({
+  test("a whole batch is pruned when its evidence is old enough, but never before it has ended", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -66,9 +66,7 @@ describeOnStores("retention", (test) => {
     });
   });
 
-  test("ages of a pipeline are a promise for the batches that were submitted with it", async ({
-    rig,
-  }) => {
+  test("ages of a pipeline hold for the batches that were submitted with it", async ({ rig }) => {
     const engine = await rig.start();
     const process = (n: number): number => n;
     const keep = (retention: RetentionAges): Pipeline<number, Iterable<number>> =>
@@ -95,7 +93,7 @@ describeOnStores("retention", (test) => {
     await expect(gone()).rejects.toMatchObject({ code: "LEDGER_REMOVED" });
   });
 
-  test("what a subscriber has not been told of stays", async ({ rig }) => {
+  test("records that a subscriber has not read are kept", async ({ rig }) => {
     const engine = await rig.start();
     const go = makeSignal();
     const heard: string[] = [];
@@ -118,7 +116,7 @@ describeOnStores("retention", (test) => {
 });
 
 describeOnStores("why a batch waits", (test) => {
-  test("no worker has its pipeline, or its version", async ({ rig }) => {
+  test("because no worker has its pipeline or its version", async ({ rig }) => {
     const idle = await rig.start({ work: false });
     const handle = await idle.submit(pipeline, numbers(4));
     expect(await handle.why()).toMatchObject({
@@ -136,7 +134,7 @@ describeOnStores("why a batch waits", (test) => {
     expect((await next.why()).code).toBe("no_worker");
   });
 
-  test("its lane's turn, workers that are at it, a back-off, a missing seal", async ({ rig }) => {
+  test("for its lane's turn, a busy worker, a back-off, or a seal", async ({ rig }) => {
     const engine = await rig.start();
     const [entered, go] = [makeSignal(), makeSignal()];
     const slow = definePipeline({

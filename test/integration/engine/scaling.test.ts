@@ -23,7 +23,7 @@ async function untilScaling(
 }
 
 describeOnStores("scaling", (check) => {
-  check("with no worker there is a backlog, and one worker is asked for", async ({ rig }) => {
+  check("a backlog without workers recommends one worker", async ({ rig }) => {
     const idle = definePipeline({ name: "idle", chunkSize: 10, process: () => undefined });
     const engine = await rig.start({ work: false });
     expect(await engine.scaling()).toMatchObject({ recommendedWorkers: 0, pipelines: [] });
@@ -40,7 +40,7 @@ describeOnStores("scaling", (check) => {
     expect((await engine.scaling({ pipelines: ["other"] })).pipelines).toEqual([]);
   });
 
-  check("what workers did between two looks is a rate, whoever did it", async ({ rig }) => {
+  check("the rate counts the work of all workers between two looks", async ({ rig }) => {
     const gate = makeSignal();
     const quick = definePipeline({
       name: "quick",

@@ -71,26 +71,29 @@ const THROWN: Record<string, (item: Login) => unknown> = {
   "what was named": () => new Error(`signed with ${NAMED}`, { cause: { hint: NAMED } }),
 };
 
-test.each(Object.entries(THROWN))("an error that quotes a secret in %s", async (_where, make) => {
-  const heard = await start();
-  const pipeline = definePipeline({
-    name: "quoting",
-    maxRedrives: 0,
-    retry: { attempts: 1 },
-    process: (item: Login) => {
-      throw make(item);
-    },
-  });
-  const batch = await heard.engine.submit(pipeline, [ITEM]);
-  await batch.wait();
-  const letters = await collect(batch.deadLetters());
-  expect(letters).toHaveLength(1);
-  expect(SECRETS.filter((secret) => writeOut(letters).includes(secret))).toEqual([]);
-  expect(heard.logs.map(({ event }) => event)).toContain("item.unexpected_error");
-  await expectNone(heard);
-});
+test.each(Object.entries(THROWN))(
+  "an error with a secret is redacted in %s",
+  async (_where, make) => {
+    const heard = await start();
+    const pipeline = definePipeline({
+      name: "quoting",
+      maxRedrives: 0,
+      retry: { attempts: 1 },
+      process: (item: Login) => {
+        throw make(item);
+      },
+    });
+    const batch = await heard.engine.submit(pipeline, [ITEM]);
+    await batch.wait();
+    const letters = await collect(batch.deadLetters());
+    expect(letters).toHaveLength(1);
+    expect(SECRETS.filter((secret) => writeOut(letters).includes(secret))).toEqual([]);
+    expect(heard.logs.map(({ event }) => event)).toContain("item.unexpected_error");
+    await expectNone(heard);
+  },
+);
 
-test("an error of a call with several items quotes none of them", async () => {
+test("an error of a call with several items contains none of their secrets", async () => {
   const heard = await start();
   const pipeline = definePipeline({
     name: "several",
@@ -108,7 +111,7 @@ test("an error of a call with several items quotes none of them", async () => {
   await expectNone(heard);
 });
 
-test("a fatal error that quotes its item is told without the secret, and is fatal", async () => {
+test("a fatal error is reported without the secret of its item and stays fatal", async () => {
   const heard = await start();
   const pipeline = definePipeline({
     name: "fatal",
@@ -129,7 +132,7 @@ test("a fatal error that quotes its item is told without the secret, and is fata
   await expectNone(heard);
 });
 
-test("a consumer's error that quotes its message is logged and kept without the secret", async () => {
+test("a consumer's error is logged and stored without the secret of its message", async () => {
   const heard = await start();
   const { engine } = heard;
   const pipeline = definePipeline({
@@ -153,7 +156,7 @@ test("a consumer's error that quotes its message is logged and kept without the 
   await expectNone(heard);
 });
 
-test("what people say and what a submitter's items throw is kept without what was named", async () => {
+test("reasons of operators and errors of a submitter's items are stored without named secrets", async () => {
   const heard = await start();
   const { engine } = heard;
   const pipeline = definePipeline({ name: "acts", process: () => undefined });

@@ -20,7 +20,7 @@ function makeSlowCheck(wait: () => Promise<void>) {
 }
 
 for (const kind of ["process", "processChunk"] as const) {
-  test(`an item is not started by ${kind} on a lease that ran out while it was checked`, async () => {
+  test(`an item does not start on a lease that expired during ${kind}`, async () => {
     const renewals = [1, 2, 3, 4, 5, 6].map(() => refuse("store.renew", 1));
     const engine = { leaseMs: LEASE_MS, renewMs: 3_000 };
     await inVirtualTime({ faults: renewals, engine }, async (world) => {

@@ -11,9 +11,7 @@ const folder = mkdtempSync(join(tmpdir(), "sluice-steps-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describeOnStores("a later step's source", (test) => {
-  test("may be one that is read again in pieces, also when the batch owns its first items", async ({
-    rig,
-  }) => {
+  test("may be readable in pieces, even if the batch owns its first items", async ({ rig }) => {
     const path = join(folder, "more.jsonl");
     writeFileSync(path, '{"n":1}\n{"n":2}\n');
     const pipeline = definePipeline({

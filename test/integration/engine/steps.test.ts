@@ -50,7 +50,7 @@ function makeRescue() {
 const byNumber = (a: number, b: number): number => a - b;
 
 describeOnStores("steps", (test) => {
-  test("of five dead letters of the first step the three that a second pass rescues go on, and no other", async ({
+  test("three of five dead letters that a second pass rescues go on to the next step, and the others do not", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -87,7 +87,7 @@ describeOnStores("steps", (test) => {
     ]);
   });
 
-  test("the results of each step can be read by its name; the last ones are the default", async ({
+  test("the results of each step can be read by its name; the last step is the default", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -101,9 +101,7 @@ describeOnStores("steps", (test) => {
     await expect(values("cheque")).rejects.toMatchObject({ code: "UNKNOWN_STEP" });
   });
 
-  test("a step may have a source of its own, made of an earlier step's results", async ({
-    rig,
-  }) => {
+  test("a step can have its own source, made from an earlier step's results", async ({ rig }) => {
     const engine = await rig.start();
     const seen: string[] = [];
     const pipeline = definePipeline({
@@ -135,7 +133,7 @@ describeOnStores("steps", (test) => {
     expect(seen.toSorted()).toEqual(["0.0", "1.0", "1.1", "2.0", "2.1", "2.2"]);
   });
 
-  test("steps may handle whole chunks, and skipped items do not go on", async ({ rig }) => {
+  test("steps can handle whole chunks, and skipped items do not go on", async ({ rig }) => {
     const engine = await rig.start();
     const sizes: number[] = [];
     const pipeline = definePipeline({
@@ -167,7 +165,7 @@ describeOnStores("steps", (test) => {
     expect((await handle.progress()).counts).toMatchObject({ skipped: 5, succeeded: 10 });
   });
 
-  test("a step whose predecessor left nothing ends with nothing to do", async ({ rig }) => {
+  test("a step without items from its predecessor ends at once", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "nothing",
@@ -182,7 +180,7 @@ describeOnStores("steps", (test) => {
     expect(ended.steps.map(({ counts }) => counts.planned)).toEqual([3, 0, 0]);
   });
 
-  test("the commit that ends a step begins the next one, and no step runs before it", async ({
+  test("the commit that ends a step begins the next one, and no step runs early", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -205,7 +203,7 @@ describeOnStores("steps", (test) => {
     expect(ends.map((at) => positions[at + 1]! - positions[at]!)).toEqual([1, 1, 1]);
   });
 
-  test("an item is given up after exactly as many passes as its step allows, and counted once", async ({
+  test("an item is given up after exactly the number of passes that its step allows, and counted once", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -231,7 +229,7 @@ describeOnStores("steps", (test) => {
     expect(await rig.recordsOf(handle.id, "batch.ended")).toHaveLength(1);
   });
 
-  test("what is permanent is not tried again by itself", async ({ rig }) => {
+  test("a permanent failure is not retried automatically", async ({ rig }) => {
     const engine = await rig.start();
     let runs = 0;
     const pipeline = definePipeline({
@@ -245,7 +243,7 @@ describeOnStores("steps", (test) => {
     expect(runs).toBe(1);
   });
 
-  test("another engine goes on with the next step when the first is gone", async ({ rig }) => {
+  test("another engine continues with the next step when the first is gone", async ({ rig }) => {
     const begun = makeSignal();
     const hold = makeSignal();
     let free = false;

@@ -8,7 +8,7 @@ const HOUR_MS = 3_600_000;
 const inOrder = { chunkSize: 1, concurrency: 1, retry: { attempts: 1 }, maxRedrives: 0 };
 
 describeOnStores("a failure budget", (test) => {
-  test("as many failures as it allows are borne, one more stops the batch", async ({ rig }) => {
+  test("tolerates its number of failures and stops the batch at one more", async ({ rig }) => {
     const engine = await rig.start({ leaseItemsMax: 1 });
     let bad = 3;
     const pipeline = definePipeline({
@@ -32,7 +32,9 @@ describeOnStores("a failure budget", (test) => {
     expect(await collect(handle.deadLetters())).toHaveLength(4);
   });
 
-  test("counts each class of error for itself, and shares of the plan", async ({ rig }) => {
+  test("counts each class of error separately, and can be a percentage of the plan", async ({
+    rig,
+  }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "classes",
@@ -52,7 +54,7 @@ describeOnStores("a failure budget", (test) => {
     expect(permanent.reason?.message).toContain("permanent");
   });
 
-  test("is a step's own: failures of an earlier step are not counted again", async ({ rig }) => {
+  test("counts only failures of its own step", async ({ rig }) => {
     const engine = await rig.start();
     const failTwo = (n: number): number => {
       if (n % 10 < 2) throw new PermanentError("bad");
@@ -71,7 +73,7 @@ describeOnStores("a failure budget", (test) => {
     expect(ended).toMatchObject({ state: "completed_with_errors", counts: { failed: 4 } });
   });
 
-  test("handlers that run when it is spent are stopped, and what they say counts for nothing", async ({
+  test("stops running handlers when it is exceeded, and ignores their outcomes", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -125,7 +127,7 @@ describeOnStores("a canary", (test) => {
     expect((await handle.wait()).counts.succeeded).toBe(20);
   });
 
-  test("that fails stops the batch, and nothing else has run", async ({ rig }) => {
+  test("that fails stops the batch before anything else runs", async ({ rig }) => {
     const engine = await rig.start();
     const started: number[] = [];
     const pipeline = definePipeline({
@@ -178,7 +180,7 @@ describeOnStores("a deadline", (test) => {
     });
   });
 
-  test("also ends a batch that waits for its turn, and its lane goes on", async ({ rig }) => {
+  test("also ends a waiting batch, and its lane goes on", async ({ rig }) => {
     const engine = await rig.start({ sweepMs: 10 });
     const go = makeSignal();
     const pipeline = definePipeline({ name: "queue", process: () => go.wait });
@@ -203,7 +205,7 @@ describeOnStores("a deadline", (test) => {
     expect(await rig.store.listBatches({ limit: 10 })).toEqual([]);
   });
 
-  test("of a producer that never seals ends its open batch", async ({ rig }) => {
+  test("for sealing ends an open batch whose producer never seals it", async ({ rig }) => {
     const engine = await rig.start({ sweepMs: 10, sealWithinMs: HOUR_MS });
     const pipeline = definePipeline({ name: "open", process: () => undefined });
     const open = await engine.open(pipeline);

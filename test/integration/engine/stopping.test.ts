@@ -6,7 +6,7 @@ import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { describeOnStores, makeSignal, never, numbers, until } from "./engine-rig.ts";
 
 describeOnStores("stopping", (test) => {
-  test("a FatalError stops the worker and rejects the wait; the item is not lost, and costs no try", async ({
+  test("a FatalError stops the worker and rejects the wait; the item is kept and counts no attempt", async ({
     rig,
   }) => {
     const attempts: number[] = [];
@@ -38,7 +38,7 @@ describeOnStores("stopping", (test) => {
     expect(attempts).toEqual([1, 1]);
   });
 
-  test("closing finishes the items in hand, gives the rest back untouched, and another goes on at once", async ({
+  test("close() finishes running items and gives the rest back, and another engine continues at once", async ({
     rig,
   }) => {
     const entered = makeSignal();
@@ -76,7 +76,7 @@ describeOnStores("stopping", (test) => {
     expect(runs.every(({ attempt }) => attempt === 1)).toBe(true);
   });
 
-  test("a handler that is still at it after the drain time is told to stop, and its item goes back", async ({
+  test("a handler that exceeds the drain time is told to stop, and its item is given back", async ({
     rig,
   }) => {
     const entered = makeSignal();
@@ -108,7 +108,7 @@ describeOnStores("stopping", (test) => {
     expect(attempts).toEqual([1]);
   });
 
-  test("a handler that ignores even that is left behind, and its item goes back", async ({
+  test("a handler that ignores the signal as well is abandoned, and its item is given back", async ({
     rig,
   }) => {
     const entered = makeSignal();
@@ -126,7 +126,7 @@ describeOnStores("stopping", (test) => {
     expect((await rig.store.getBatch(handle.id))?.counts).toMatchObject({ pending: 3 });
   });
 
-  test("closing gives back what a source is still being asked for", async ({ rig }) => {
+  test("close() gives back chunks whose source is still being read", async ({ rig }) => {
     const asked = makeSignal();
     let answers = false;
     const source = (): Source<number> => ({
@@ -154,7 +154,7 @@ describeOnStores("stopping", (test) => {
     expect(performance.now() - startedAt).toBeLessThan(7_000);
   });
 
-  test("a source that never answers ends its batch instead of hanging it", async ({ rig }) => {
+  test("a source that never answers ends its batch instead of blocking it", async ({ rig }) => {
     const source = (): Source<number> => ({
       kind: "dead",
       async *slice() {
@@ -213,7 +213,7 @@ describeOnStores("stopping", (test) => {
     await engine.close();
   });
 
-  test("a store that fails for good fails the engine, and whoever waits is told", async ({
+  test("a permanent failure of the store fails the engine and rejects every wait", async ({
     rig,
   }) => {
     const broken = new SluiceError("STORE_CORRUPT", "the file is damaged");
@@ -240,7 +240,7 @@ describeOnStores("stopping", (test) => {
     await engine.close();
   });
 
-  test("a chunk that is finished is reported once", async ({ rig }) => {
+  test("a finished chunk is reported once", async ({ rig }) => {
     const reported: string[] = [];
     const engine = await rig.start(
       {},
@@ -261,7 +261,7 @@ describeOnStores("stopping", (test) => {
     expect(reported.toSorted()).toEqual(numbers(10).map((n) => `chunk ${n}`));
   });
 
-  test("closing does not wait for a subscriber that never returns, which is asked again elsewhere", async ({
+  test("close() does not wait for a subscriber that never returns; another engine calls it again", async ({
     rig,
   }) => {
     const entered = makeSignal();
@@ -281,7 +281,7 @@ describeOnStores("stopping", (test) => {
     expect(heard).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   });
 
-  test("closing does not wait for a source that never yields", async ({ rig }) => {
+  test("close() does not wait for a source that never yields", async ({ rig }) => {
     let asks = 0;
     const silent = async function* (): AsyncGenerator<number> {
       asks++;
@@ -302,7 +302,7 @@ describeOnStores("stopping", (test) => {
     await expect(submitting).rejects.toMatchObject({ code: "STOPPED" });
   });
 
-  test("a source that fails to close keeps nobody from closing", async ({ rig }) => {
+  test("a source that fails to close does not prevent close()", async ({ rig }) => {
     const source = (): Source<number> => ({
       kind: "clingy",
       async *slice() {
@@ -320,7 +320,7 @@ describeOnStores("stopping", (test) => {
     expect(rig.logs.some(({ message }) => message.includes("will not let go"))).toBe(true);
   });
 
-  test("a log that throws harms nobody", async ({ rig }) => {
+  test("a log function that throws does no harm", async ({ rig }) => {
     const engine = await rig.start({
       log: () => {
         throw new Error("the disk of the log is full");
@@ -338,7 +338,7 @@ describeOnStores("stopping", (test) => {
     expect(ended.counts).toMatchObject({ succeeded: 2, failed: 1 });
   });
 
-  test("more batches at once than readers are kept are all read", async ({ rig }) => {
+  test("all items are read when more batches run than readers are kept open", async ({ rig }) => {
     const BATCHES = 130;
     const engine = await rig.start();
     let reads = 0;

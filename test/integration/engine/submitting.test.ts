@@ -43,7 +43,9 @@ describeOnStores("submitting", (test) => {
     }
   });
 
-  test("a JSONL file is read in place, and a bad line is one failed item", async ({ rig }) => {
+  test("a JSONL file is read without a copy, and a bad line is one failed item", async ({
+    rig,
+  }) => {
     const path = join(rig.folder, "in.jsonl");
     const lines = docs(50).map((doc) => JSON.stringify(doc));
     lines[17] = "{ not json";
@@ -65,7 +67,7 @@ describeOnStores("submitting", (test) => {
     expect(letter?.message).toContain("18");
   });
 
-  test("an empty input is a batch that succeeded with nothing to do", async ({ rig }) => {
+  test("an empty input is a batch that succeeds without items", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({ name: "import", process: () => undefined });
     const ended = await (await engine.submit(pipeline, [])).wait();
@@ -73,7 +75,7 @@ describeOnStores("submitting", (test) => {
     expect(ended.counts.planned).toBe(0);
   });
 
-  test("the same key twice gives the same batch, and nothing runs again", async ({ rig }) => {
+  test("the same key twice returns the same batch, and nothing runs again", async ({ rig }) => {
     const engine = await rig.start();
     let runs = 0;
     const pipeline = definePipeline({ name: "import", process: () => void runs++ });
@@ -94,7 +96,7 @@ describeOnStores("submitting", (test) => {
     });
   });
 
-  test("resume takes up the unfinished batch of the same input, and not an ended one", async ({
+  test("resume returns the unfinished batch of the same input, and no ended one", async ({
     rig,
   }) => {
     const pipeline = definePipeline({
@@ -115,7 +117,7 @@ describeOnStores("submitting", (test) => {
     expect(fresh.id).not.toBe(first.id);
   });
 
-  test("more chunks than allowed are refused before anything runs, with the size that fits", async ({
+  test("more chunks than allowed are refused before anything runs, with a chunk size that fits", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -136,7 +138,7 @@ describeOnStores("submitting", (test) => {
     expect((await handle.progress()).counts.pending).toBe(0);
   });
 
-  test("or its chunks grow to fit, and no item is lost", async ({ rig }) => {
+  test("chunks grow to fit if the pipeline says so, and no item is lost", async ({ rig }) => {
     const engine = await rig.start();
     const seen = new Set<number>();
     const pipeline = definePipeline({
@@ -152,7 +154,7 @@ describeOnStores("submitting", (test) => {
     expect(seen.size).toBe(41);
   });
 
-  test("a strict batch with a bad item is refused before anything runs, and names the items", async ({
+  test("a strict batch with a bad item is refused before anything runs, with the names of the items", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -173,7 +175,7 @@ describeOnStores("submitting", (test) => {
     expect(lenient.counts).toMatchObject({ succeeded: 2, failed: 2 });
   });
 
-  test("with unique keys a repeated key refuses the batch, also across chunks, and the source is closed", async ({
+  test("unique keys refuse a batch with a repeated key, even across chunks, and close the source", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -201,9 +203,7 @@ describeOnStores("submitting", (test) => {
     expect(closed).toBe(true);
   });
 
-  test("an item that cannot be written as JSON refuses the batch and names the item", async ({
-    rig,
-  }) => {
+  test("an item that is not JSON refuses the batch and is named", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({ name: "import", process: () => undefined });
     const ended = await (await engine.submit(pipeline, [1, 2, 3n] as unknown[])).wait();
@@ -212,7 +212,7 @@ describeOnStores("submitting", (test) => {
     expect(ended.reason?.message).toContain("item 2");
   });
 
-  test("what is no list of items is refused at once", async ({ rig }) => {
+  test("an input that is not a list of items is refused at once", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({ name: "import", process: () => undefined });
     const nothing = 5 as unknown as number[];
@@ -225,7 +225,7 @@ describeOnStores("submitting", (test) => {
     });
   });
 
-  test("a source that throws ends its batch as failed, with what it said", async ({ rig }) => {
+  test("a source that throws ends its batch as failed, with its error", async ({ rig }) => {
     const engine = await rig.start();
     const pipeline = definePipeline({
       name: "import",
@@ -240,7 +240,7 @@ describeOnStores("submitting", (test) => {
     expect(ended.reason?.message).toContain("no such folder: here");
   });
 
-  test("work that comes while a worker is told that there is none is found at once, not at the next poll", async ({
+  test("work that arrives while a worker learns that there is none is found at once, not at the next poll", async ({
     rig,
   }) => {
     // Without the slow polls a word that was lost is lost for good.

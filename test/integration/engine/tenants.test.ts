@@ -49,8 +49,8 @@ async function race(scene: Scene): Promise<Map<string, number>> {
 const ratio = (spent: Map<string, number>, a: string, b: string): number =>
   (spent.get(a) ?? 0) / (spent.get(b) ?? 0);
 
-describe("while all have work", () => {
-  test("a tenant with three lanes has what one with one lane has", async () => {
+describe("while all tenants have work", () => {
+  test("a tenant with three lanes gets as much as one with one lane", async () => {
     const spent = await race({
       tenantOf: (lane) => lane.split(".")[0] ?? lane,
       lanes: ["greedy.1", "greedy.2", "greedy.3", "modest"],
@@ -59,7 +59,7 @@ describe("while all have work", () => {
     expect(ratio(spent, "greedy", "modest")).toBeLessThan(1.1);
   });
 
-  test("a weight of 3 has three times as much", async () => {
+  test("a weight of 3 gets three times as much", async () => {
     const spent = await race({
       tenantOf: (lane) => lane,
       lanes: ["light", "heavy"],
@@ -69,7 +69,7 @@ describe("while all have work", () => {
     expect(ratio(spent, "heavy", "light")).toBeLessThan(3.4);
   });
 
-  test("whose items take longer has as much time, not as many items", async () => {
+  test("a tenant with slower items gets the same time, not the same number of items", async () => {
     const spent = await race({
       tenantOf: (lane) => lane,
       lanes: ["quick", "slow"],
@@ -80,7 +80,7 @@ describe("while all have work", () => {
   });
 });
 
-test("a tenant must be named by a text", async () => {
+test("a tenant must be a text", async () => {
   const wrong = definePipeline({
     name: "wrong",
     share: { tenant: () => "" },

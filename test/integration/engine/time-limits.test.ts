@@ -18,9 +18,7 @@ function slowSchema(hangs: (value: unknown) => boolean): never {
 }
 
 describeOnStores("time limits", (test) => {
-  test("a handler that honours its signal is stopped at its limit, and tried again", async ({
-    rig,
-  }) => {
+  test("a handler that obeys its signal is stopped at its limit and retried", async ({ rig }) => {
     const engine = await rig.start();
     const reasons: unknown[] = [];
     const pipeline = definePipeline({
@@ -40,7 +38,7 @@ describeOnStores("time limits", (test) => {
     expect(reasons).toEqual(["TimeoutError"]);
   });
 
-  test("one that ignores it is given up on and its slot is replaced: the rest goes on, one at a time", async ({
+  test("a handler that ignores its signal is abandoned and its slot is replaced: others run, one at a time", async ({
     rig,
   }) => {
     const engine = await rig.start({ abortGraceMs: 10 });
@@ -75,7 +73,7 @@ describeOnStores("time limits", (test) => {
     expect((await handle.progress()).counts).toMatchObject({ succeeded: 5, failed: 1 });
   });
 
-  test("a schema that never answers is a handler that never does", async ({ rig }) => {
+  test("a schema that never answers is timed out like a handler", async ({ rig }) => {
     const engine = await rig.start({ abortGraceMs: 0 });
     const ran: number[] = [];
     const pipeline = definePipeline({
@@ -90,7 +88,7 @@ describeOnStores("time limits", (test) => {
     expect(ran.toSorted((a, b) => a - b)).toEqual([0, 2]);
   });
 
-  test("and so it is in front of processChunk", async ({ rig }) => {
+  test("a schema that never answers is timed out before processChunk", async ({ rig }) => {
     const engine = await rig.start({ abortGraceMs: 0 });
     const pipeline = definePipeline({
       name: "schema",
@@ -102,7 +100,7 @@ describeOnStores("time limits", (test) => {
     expect((await handle.wait()).counts).toMatchObject({ failed: 3 });
   });
 
-  test("closing does not wait for a schema that never answers", async ({ rig }) => {
+  test("close() does not wait for a schema that never answers", async ({ rig }) => {
     const engine = await rig.start({ abortGraceMs: 0 });
     const asked = makeSignal();
     const item = slowSchema(() => {
@@ -117,7 +115,7 @@ describeOnStores("time limits", (test) => {
     expect(batch?.counts).toMatchObject({ pending: 3 });
   });
 
-  test("handlers that never await leave timers and I/O their turn", async ({ rig }) => {
+  test("handlers that never await do not block timers and I/O", async ({ rig }) => {
     const engine = await rig.start();
     let ticks = 0;
     const timer = setInterval(() => ticks++, 5);
@@ -140,9 +138,7 @@ describeOnStores("time limits", (test) => {
     }
   });
 
-  test("no more handlers than the pipeline allows run at once, over all of its batches", async ({
-    rig,
-  }) => {
+  test("the concurrency of a pipeline holds over all of its batches", async ({ rig }) => {
     const engine = await rig.start();
     let running = 0;
     let most = 0;

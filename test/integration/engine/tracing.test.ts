@@ -48,7 +48,7 @@ function drawTree(parent: string | undefined): unknown[] {
 }
 
 describeOnStores("tracing", (check) => {
-  check("the spans of a batch are a tree, within the span of its submitter", async ({ rig }) => {
+  check("the spans of a batch form a tree within the span of its submitter", async ({ rig }) => {
     const pages = definePipeline({
       name: "pages",
       chunkSize: 2,
@@ -116,7 +116,7 @@ describeOnStores("tracing", (check) => {
     expect(chunk?.parentSpanContext).toMatchObject({ isRemote: true });
   });
 
-  check("a consumer's span is linked to that of the item that emitted", async ({ rig }) => {
+  check("a consumer's span is linked to that of the emitting item", async ({ rig }) => {
     const letters = definePipeline({
       name: "letters",
       topics: { emit: ["post", "copies"], route: () => "copies" },
@@ -155,7 +155,7 @@ describeOnStores("tracing", (check) => {
     expect(items.map(idOf)).toContain(routed?.traceparent?.split("-")[2]);
   });
 
-  check("a handler of several items has one span, and every attempt its own", async ({ rig }) => {
+  check("a handler of several items has one span for each attempt", async ({ rig }) => {
     const tries = new Set<number>();
     const many = definePipeline({
       name: "many",
@@ -180,7 +180,7 @@ describeOnStores("tracing", (check) => {
     expect(attempts).toEqual([1, 2]);
   });
 
-  check("without an SDK nothing is recorded and nothing travels", async ({ rig }) => {
+  check("without an SDK no span is recorded and no context is passed on", async ({ rig }) => {
     trace.disable();
     context.disable();
     const letters = definePipeline({

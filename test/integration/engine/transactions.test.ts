@@ -22,7 +22,7 @@ function openFile({ folder }: EngineRig): DatabaseSync {
 }
 
 describeOnStores("submit in a transaction", (test) => {
-  test("is refused where there are none", async ({ rig, skip }) => {
+  test("is refused in a store without SQL", async ({ rig, skip }) => {
     if (rig.store.within !== undefined) return skip("this store has transactions");
     const engine = await rig.start();
     await expect(engine.submit(double, [1], { transaction: {} })).rejects.toMatchObject({
@@ -32,7 +32,7 @@ describeOnStores("submit in a transaction", (test) => {
     expect(await rig.store.listBatches({ limit: 10 })).toEqual([]);
   });
 
-  test("items that were handed over run after the commit", async ({ rig, skip }) => {
+  test("runs handed-over items after the commit", async ({ rig, skip }) => {
     if (rig.store.within === undefined) return skip(NO_SQL);
     const engine = await rig.start();
     const db = openFile(rig);
@@ -48,7 +48,7 @@ describeOnStores("submit in a transaction", (test) => {
     expect(rig.logs.filter(({ level }) => level === "error")).toEqual([]);
   });
 
-  test("a batch with a source is sliced after the commit", async ({ rig, skip }) => {
+  test("slices a batch with a source after the commit", async ({ rig, skip }) => {
     if (rig.store.within === undefined) return skip(NO_SQL);
     const engine = await rig.start();
     const db = openFile(rig);
@@ -59,7 +59,7 @@ describeOnStores("submit in a transaction", (test) => {
     expect((await batch.wait()).counts).toMatchObject({ succeeded: 25 });
   });
 
-  test("nothing is there after a rollback, and the engine goes on", async ({ rig, skip }) => {
+  test("leaves nothing after a rollback, and the engine continues", async ({ rig, skip }) => {
     if (rig.store.within === undefined) return skip(NO_SQL);
     const engine = await rig.start();
     const db = openFile(rig);
@@ -74,7 +74,7 @@ describeOnStores("submit in a transaction", (test) => {
     expect((await next.wait()).counts).toMatchObject({ succeeded: 1 });
   });
 
-  test("a connection to another file is refused, and nothing is written", async ({ rig, skip }) => {
+  test("refuses a connection to another file and writes nothing", async ({ rig, skip }) => {
     if (rig.store.within === undefined) return skip(NO_SQL);
     const engine = await rig.start();
     const db = new DatabaseSync(join(rig.folder, "other.db"));

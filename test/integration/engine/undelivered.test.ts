@@ -39,8 +39,10 @@ function makeMail() {
   return mail;
 }
 
-describeOnStores("undelivered letters", (test) => {
-  test("a subscriber in code with attempts is given up after exactly so many", async ({ rig }) => {
+describeOnStores("undelivered events", (test) => {
+  test("a subscriber with a number of attempts is given up after exactly that number", async ({
+    rig,
+  }) => {
     const engine = await rig.start();
     const mail = makeMail();
     engine.subscribe("mail", mail.handle, { attempts: 3, backoff: AT_ONCE });
@@ -56,7 +58,7 @@ describeOnStores("undelivered letters", (test) => {
     ]);
   });
 
-  test("a permanent error is given up at once, also by a subscriber that is asked for ever", async ({
+  test("a permanent error is given up at once, even by a subscriber without a limit", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -71,7 +73,7 @@ describeOnStores("undelivered letters", (test) => {
     expect(await listLetters(engine)).toMatchObject([{ code: "NO_MAIL", attempts: 1 }]);
   });
 
-  test("a letter that is handed over again is dropped when it was taken", async ({ rig }) => {
+  test("a retried event is dropped when it was delivered", async ({ rig }) => {
     const engine = await rig.start();
     const mail = makeMail();
     engine.subscribe("mail", mail.handle, { attempts: 1 });
@@ -85,7 +87,7 @@ describeOnStores("undelivered letters", (test) => {
     await expect(engine.redeliver(letter!.id)).rejects.toMatchObject({ code: "UNKNOWN_LETTER" });
   });
 
-  test("a letter that is refused again stays, with one attempt more and the newer cause", async ({
+  test("a retried event that fails again is kept, with one attempt more and the newer cause", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -107,7 +109,7 @@ describeOnStores("undelivered letters", (test) => {
     expect(after).toMatchObject({ id: letter!.id, attempts: 3, message: "second" });
   });
 
-  test("a letter of a subscriber that the engine does not have cannot be handed over", async ({
+  test("an event of a subscriber that the engine does not have cannot be retried", async ({
     rig,
   }) => {
     const first = await rig.start();
@@ -124,9 +126,7 @@ describeOnStores("undelivered letters", (test) => {
     expect(await listLetters(second)).toHaveLength(1);
   });
 
-  test("a discarded letter is gone, and one that is not there cannot be discarded", async ({
-    rig,
-  }) => {
+  test("a discarded event is deleted, and an unknown one cannot be discarded", async ({ rig }) => {
     const engine = await rig.start();
     engine.subscribe("mail", makeMail().handle, { attempts: 1 });
     await runBatch(engine);
@@ -139,7 +139,7 @@ describeOnStores("undelivered letters", (test) => {
     }
   });
 
-  test("an event of a newer version is refused by a router and kept, and the next one arrives", async ({
+  test("a router refuses and keeps an event of a newer version, and the next event arrives", async ({
     rig,
   }) => {
     const newer: Store = {
@@ -163,7 +163,7 @@ describeOnStores("undelivered letters", (test) => {
     ]);
   });
 
-  test("a letter of an event that nobody knew is delivered by a program that does", async ({
+  test("a program that knows the type delivers an event that was unknown before", async ({
     rig,
   }) => {
     let isOld = true;
@@ -187,7 +187,7 @@ describeOnStores("undelivered letters", (test) => {
 });
 
 describeOnStores("subscribers", (test) => {
-  test("one that asks for some events is handed no others, and does not stay behind for them", async ({
+  test("one with a filter gets no other events, and its position moves past them", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -203,9 +203,7 @@ describeOnStores("subscribers", (test) => {
     expect(await rig.store.readPosition("mail")).toBe(newest);
   });
 
-  test("a new one that begins now hears nothing of what was, and everything from then on", async ({
-    rig,
-  }) => {
+  test("a new one that begins now gets no earlier events and every later one", async ({ rig }) => {
     const first = await rig.start();
     await runBatch(first);
     const heard: string[] = [];
@@ -222,7 +220,7 @@ describeOnStores("subscribers", (test) => {
     expect(new Set(heard)).toEqual(new Set([second]));
   });
 
-  test("a name is one subscriber's in an engine", async ({ rig }) => {
+  test("a name belongs to one subscriber in an engine", async ({ rig }) => {
     const engine = await rig.start();
     engine.subscribe("mail", () => undefined);
     expect(() => engine.subscribe("mail", () => undefined)).toThrow(
@@ -230,9 +228,7 @@ describeOnStores("subscribers", (test) => {
     );
   });
 
-  test("one that asks for nothing of what comes last is up to date all the same", async ({
-    rig,
-  }) => {
+  test("one without interest in the last events is up to date", async ({ rig }) => {
     const engine = await rig.start();
     const heard: string[] = [];
     engine.subscribe("mail", ({ type }) => void heard.push(type), { events: ["batch.submitted"] });
@@ -243,7 +239,7 @@ describeOnStores("subscribers", (test) => {
     expect(await rig.store.readPosition("mail")).toBe(newest);
   });
 
-  test("waiting for subscribers does not count a look that began before", async ({ rig }) => {
+  test("waiting for subscribers ignores a look that began earlier", async ({ rig }) => {
     const [looked, gate] = [makeSignal(), makeSignal()];
     let isHeld = false;
     const slow: Store = {
@@ -268,7 +264,7 @@ describeOnStores("subscribers", (test) => {
     expect(heard).toContain("batch.ended");
   });
 
-  test("waiting for subscribers ends when the time is over, with one that does not take its event", async ({
+  test("waiting for subscribers ends after the timeout, with a subscriber that does not take its event", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -279,7 +275,7 @@ describeOnStores("subscribers", (test) => {
     expect(await engine.waitForSubscribers({ withinMs: 30 })).toBe(false);
   });
 
-  test("waiting for subscribers ends at once where there are none", async ({ rig }) => {
+  test("waiting ends at once without subscribers", async ({ rig }) => {
     const engine = await rig.start();
     expect(await engine.waitForSubscribers({ withinMs: 3_600_000 })).toBe(true);
   });

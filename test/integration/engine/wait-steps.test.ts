@@ -34,8 +34,8 @@ function makeCount(...values: number[]) {
   };
 }
 
-describeOnStores("a step that waits", (test) => {
-  test("goes on when a rising count has reached its target, or passed it", async ({ rig }) => {
+describeOnStores("a waiting step", (test) => {
+  test("continues when a rising count has reached or passed its target", async ({ rig }) => {
     const engine = await rig.start();
     const { count, seen } = makeCount(0, 1, 1, 2, 7);
     const { pipeline, after } = makeIndexed({ count, target: () => 5, delays });
@@ -50,7 +50,7 @@ describeOnStores("a step that waits", (test) => {
     ]);
   });
 
-  test("goes on when a falling count is zero, and a look with progress forgives earlier stalls", async ({
+  test("continues when a falling count is zero; a look with progress resets earlier stalls", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -61,7 +61,7 @@ describeOnStores("a step that waits", (test) => {
     expect(seen).toHaveLength(7);
   });
 
-  test("gives up when the count stands still: a dead letter STALLED, and the batch goes on", async ({
+  test("gives up when the count does not change: the dead letter is STALLED, and the batch continues", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -79,7 +79,7 @@ describeOnStores("a step that waits", (test) => {
     expect(await rig.recordsOf(handle.id, "dead_letters.redriven")).toEqual([]);
   });
 
-  test("a redrive of what stalled waits anew, with all its patience", async ({ rig }) => {
+  test("starts a redriven wait with no stalls", async ({ rig }) => {
     const engine = await rig.start();
     const { count, seen } = makeCount(3, 3, 3, 3, 2, 2, 0);
     const { pipeline, after } = makeIndexed({ count, stalls: 1, delays });
@@ -94,7 +94,7 @@ describeOnStores("a step that waits", (test) => {
     expect(after.toSorted(ascending)).toEqual([0, 1]);
   });
 
-  test("what the last look saw survives the engine", async ({ rig }) => {
+  test("keeps the last count when the engine ends", async ({ rig }) => {
     const { count, seen } = makeCount(9, 9, 9, 9);
     const slow = { ...delays, stallMs: 30 };
     const { pipeline } = makeIndexed({ count, stalls: 2, delays: slow });
@@ -122,7 +122,9 @@ describeOnStores("a step that waits", (test) => {
     expect(after).toEqual([]);
   });
 
-  test("a count that is no number is a dead letter, not an endless wait", async ({ rig }) => {
+  test("turns a count that is not a number into a dead letter, not an endless wait", async ({
+    rig,
+  }) => {
     const engine = await rig.start();
     const { pipeline } = makeIndexed({ count: () => Number.NaN, delays });
     const handle = await engine.submit(pipeline, [1]);

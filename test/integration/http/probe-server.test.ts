@@ -38,7 +38,7 @@ async function start(
 }
 
 describe("a probe server", () => {
-  test("says from the shared pages how the worker is", async () => {
+  test("reports the worker's state from the shared memory", async () => {
     const { health, url } = await start();
     expect((await fetch(`${url}/health`)).status).toBe(503);
     health.start(TERMS);
@@ -53,7 +53,7 @@ describe("a probe server", () => {
     health.noteStopped();
   });
 
-  test("answers questions and nothing else", async () => {
+  test("refuses everything but GET requests", async () => {
     const { url } = await start();
     const head = await fetch(`${url}/health`, { method: "HEAD" });
     expect([head.status, await head.text()]).toEqual([503, ""]);
@@ -66,7 +66,7 @@ describe("a probe server", () => {
     ]);
   });
 
-  test("serves pages of the main thread: fresh ones while it comes around", async () => {
+  test("serves fresh pages of the main thread while its loop runs", async () => {
     let made = 0;
     const read = async (): Promise<string> => `made ${++made}\n`;
     const page = { contentType: "text/plain; version=1", read };
@@ -81,7 +81,7 @@ describe("a probe server", () => {
     health.noteStopped();
   });
 
-  test("serves the last text, with its age, when the main thread does not come to it", async () => {
+  test("serves the last page, with its age, when the main thread is blocked", async () => {
     let isBusy = false;
     const read = (): Promise<string> =>
       isBusy ? Promise.withResolvers<string>().promise : Promise.resolve("x 1\n");
@@ -94,7 +94,7 @@ describe("a probe server", () => {
     expect(Number(old.headers.get("age"))).toBeGreaterThanOrEqual(1);
   });
 
-  test("a page that cannot be made is 503, and is tried again", async () => {
+  test("answers 503 for a page that cannot be made, and tries again", async () => {
     let isBroken = true;
     const read = async (): Promise<string> => {
       if (isBroken) throw new Error("no");
@@ -106,7 +106,7 @@ describe("a probe server", () => {
     expect((await fetch(`${url}/metrics`)).status).toBe(200);
   });
 
-  test("answers again soon after somebody has opened all connections and said nothing", async () => {
+  test("answers again soon after all connections were opened and left silent", async () => {
     const { probeServer, url } = await start();
     const silent = Array.from({ length: 100 }, () => connect(probeServer.port ?? 0, "127.0.0.1"));
     for (const socket of silent) socket.on("error", () => undefined);
@@ -118,7 +118,7 @@ describe("a probe server", () => {
     for (const socket of silent) socket.destroy();
   });
 
-  test("refuses a port that is taken, and frees its own when it is closed", async () => {
+  test("refuses a port that is taken and frees its own when it closes", async () => {
     const { probeServer } = await start();
     const port = probeServer.port ?? 0;
     await expect(start({}, port)).rejects.toMatchObject({ code: "HEALTH_PORT" });

@@ -55,7 +55,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(project, { recursive: true, force: true }));
 
-test("the package holds compiled code, types, migrations and its pages, and nothing else", async () => {
+test("the package contains compiled code, types, migrations and its pages, and nothing else", async () => {
   const folder = join(project, "node_modules/sluice");
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries

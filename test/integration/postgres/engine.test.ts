@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 afterEach(() => folder.remove());
 
-test("batches run, and those of other processes are heard of and worked on", async () => {
+test("batches run, and workers are notified of those of other processes", async () => {
   const double = definePipeline({
     name: "double",
     chunkSize: 7,
@@ -46,7 +46,7 @@ test("batches run, and those of other processes are heard of and worked on", asy
   }
 });
 
-test("a local file is frozen for workers elsewhere, and a line that cannot be read fails alone", async () => {
+test("a local file is frozen for workers on other hosts, and an unreadable line fails alone", async () => {
   const file = join(tmpdir(), `rows-${randomBytes(NAME_BYTES).toString("hex")}.jsonl`);
   await writeFile(file, '{"n":1}\nnonsense\n{"n":3}\n');
   const seen: number[] = [];
@@ -83,7 +83,7 @@ test("a file that every host has is not frozen", () => {
   expect(csv("rows.csv").isLocal).toBe(true);
 });
 
-test("the command runs on a server, shows no password, and looking makes no store", async () => {
+test("the command runs on a server, shows no password, and reading commands create no store", async () => {
   folder.writePipeline();
   folder.writeItems(20);
   const url = new URL(address);
@@ -102,7 +102,7 @@ test("the command runs on a server, shows no password, and looking makes no stor
   }
 });
 
-test("what is wrong with an address is told, with the remedy", async () => {
+test("an invalid address is reported with a hint", async () => {
   const { code, stderr } = await folder.run(
     "list",
     "--store",
@@ -116,7 +116,7 @@ test("what is wrong with an address is told, with the remedy", async () => {
   expect(nobody.stderr).toMatch(/^error STORE_UNREACHABLE: .*127\.0\.0\.1:1/m);
 });
 
-test("a store that was closed says so", async () => {
+test("a closed store says so", async () => {
   const store = await openPostgres(address);
   await store.close();
   await expect(store.listLanes()).rejects.toMatchObject({ code: "STORE_CLOSED" });

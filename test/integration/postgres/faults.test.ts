@@ -49,7 +49,7 @@ async function startInTheMiddle(store: string, items: number): Promise<Running> 
   return worker;
 }
 
-test("a schema that is dropped under a worker stops it with 70, and with a remedy", async () => {
+test("a worker whose schema is dropped exits 70 with a hint", async () => {
   const worker = await startInTheMiddle(place.address, 5_000);
   const raw = await openRaw(place);
   await raw.query(`DROP SCHEMA ${place.schema} CASCADE`);
@@ -59,7 +59,7 @@ test("a schema that is dropped under a worker stops it with 70, and with a remed
   expect(stderr).toContain("hint: Run `sluice migrate` against it");
 });
 
-test("whom the server does not let in stops with 70, and with a remedy", async () => {
+test("a worker that the server refuses exits 70 with a hint", async () => {
   work.writePipeline();
   const url = new URL(place.address);
   url.username = "nobody_of_that_name";
@@ -69,7 +69,7 @@ test("whom the server does not let in stops with 70, and with a remedy", async (
   expect(stderr).toMatch(/^hint: Correct the user and the password/m);
 });
 
-test("a server that is away is waited for, and the same process goes on when it is back", async () => {
+test("a worker waits for a server that is down and continues when it is back", async () => {
   const proxy = await CuttingProxy.start(place.address);
   onTestFinished(() => proxy.close());
   const worker = await startInTheMiddle(proxy.address, 300);
@@ -89,7 +89,7 @@ test("a server that is away is waited for, and the same process goes on when it 
   expect(readLines<BatchLine>(stdout)).toMatchObject([{ succeeded: 300, failed: 0 }]);
 });
 
-test("a run outlasts its server as a worker does, and says how its batch ended", async () => {
+test("a run waits for a server that is down and reports how its batch ended", async () => {
   const proxy = await CuttingProxy.start(place.address);
   onTestFinished(() => proxy.close());
   work.writePipeline(SLOW);
@@ -109,7 +109,7 @@ test("a run outlasts its server as a worker does, and says how its batch ended",
   expect(readLines<BatchLine>(stdout)).toMatchObject([{ state: "succeeded", succeeded: 300 }]);
 });
 
-test("a run that is stopped while its server is away is stopped, and has not failed", async () => {
+test("a run that is stopped while its server is down counts as stopped, not as failed", async () => {
   const proxy = await CuttingProxy.start(place.address);
   onTestFinished(() => proxy.close());
   work.writePipeline(SLOW);
@@ -125,7 +125,7 @@ test("a run that is stopped while its server is away is stopped, and has not fai
   expect(stderr).toMatch(/^stopped: batch b-\w+ is kept/m);
 });
 
-test("a schema that is dropped under a run is fatal, and no crash", async () => {
+test("a run whose schema is dropped reports a fatal error and does not crash", async () => {
   work.writePipeline(SLOW);
   work.writeItems(5_000);
   const run = work.start([

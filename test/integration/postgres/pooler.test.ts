@@ -29,7 +29,7 @@ afterEach(() => bouncer.stop());
 const start = (work: boolean): Promise<Engine> =>
   createEngine({ store: address, work, pollMs: POLL_MS });
 
-test("batches of several processes run, fail, are redriven, cancelled and counted right", async () => {
+test("batches of several processes run, fail, are redriven, cancelled and counted correctly", async () => {
   const mended = new Set<number>();
   const count = definePipeline({
     name: "count",
@@ -80,7 +80,7 @@ test("batches of several processes run, fail, are redriven, cancelled and counte
   }
 });
 
-test("the doctor says what is in between, and that changes are not heard", async () => {
+test("the doctor reports the pooler and the missing notifications", async () => {
   const folder = new Workspace();
   try {
     await (await start(false)).close();

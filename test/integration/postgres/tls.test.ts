@@ -44,7 +44,7 @@ async function listEncrypted(address: string): Promise<boolean[]> {
 
 const double = definePipeline({ name: "double", process: (n: number) => n * 2 });
 
-test("one whose certificate is signed by the named authority is believed, and everything is encrypted", async () => {
+test("a server with a certificate of the named authority is accepted, and everything is encrypted", async () => {
   const { address, authority } = await startWithTls("IP:127.0.0.1");
   const engine = await createEngine({ store: addTo(address, { sslrootcert: authority }) });
   try {
@@ -59,7 +59,7 @@ test("one whose certificate is signed by the named authority is believed, and ev
 test.each([
   ["that nobody known has signed", "IP:127.0.0.1", false],
   ["of another host", "DNS:elsewhere.test", true],
-])("one with a certificate %s is refused, with the remedy", async (_what, name, knowsAuthority) => {
+])("a server with a certificate %s is refused with a hint", async (_what, name, knowsAuthority) => {
   const { address, authority } = await startWithTls(name);
   const trust = knowsAuthority ? { sslrootcert: authority } : { sslmode: "verify-full" };
   await expect(createEngine({ store: addTo(address, trust) })).rejects.toMatchObject({
@@ -70,7 +70,7 @@ test.each([
   await careless.close();
 });
 
-test("one that speaks no TLS is refused where TLS is asked for", async () => {
+test("a server without TLS is refused if the address asks for TLS", async () => {
   const address = await askForPostgres();
   await expect(
     createEngine({ store: addTo(address, { sslmode: "verify-full" }) }),

@@ -39,7 +39,7 @@ async function runScript(text: string): Promise<{ code: unknown; output: string 
   return { code, output };
 }
 
-test("a process ends by itself when its worlds are over, whatever they left undone", async () => {
+test("a process exits when its worlds are over, whatever they left undone", async () => {
   const { code, output } = await runScript(`
     import { definePipeline } from "sluice";
     import { crash, inVirtualTime, killAtEveryCommit } from "sluice/testing";
@@ -77,7 +77,7 @@ test("a process ends by itself when its worlds are over, whatever they left undo
   });
 });
 
-test("a fault that breaks a handler ends the process with what was wrong", async () => {
+test("a fault that breaks a handler ends the process with the reason", async () => {
   const { code, output } = await runScript(`
     import { definePipeline } from "sluice";
     import { killAtEveryCommit } from "sluice/testing";

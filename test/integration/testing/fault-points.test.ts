@@ -97,13 +97,13 @@ describe("a crash", () => {
     ["commit", 4],
   ] as const;
 
-  test.each(points)("before the %s number %d comes right before it", async (point, nth) => {
+  test.each(points)("before the %s number %d happens right before it", async (point, nth) => {
     const story = await play([crash.before(point, nth)]);
     expect(story).toMatchObject({ state: "succeeded", lives: 2, counts: { succeeded: 4 } });
     expect(firstLife(story)).toEqual((await tellUntil(point, nth)).before);
   });
 
-  test.each(points)("after the %s number %d comes right after it", async (point, nth) => {
+  test.each(points)("after the %s number %d happens right after it", async (point, nth) => {
     const story = await play([crash.after(point, nth)]);
     expect(story).toMatchObject({ state: "succeeded", lives: 2, counts: { succeeded: 4 } });
     expect(firstLife(story)).toEqual((await tellUntil(point, nth)).after);
@@ -114,17 +114,17 @@ describe("a crash", () => {
     expect(story.runs).toMatchObject({ a: 1, b: 1 });
   });
 
-  test("before the first settle: what it would have told is done again", async () => {
+  test("before the first settle repeats what the settle would have reported", async () => {
     const story = await play([crash.before("settle", 1)]);
     expect(story.runs).toMatchObject({ b: 2 });
   });
 
-  test("after the end finds the batch ended when its process is started again", async () => {
+  test("after the end finds the batch ended when its process restarts", async () => {
     const story = await play([crash.after("end", 1)]);
     expect(story).toMatchObject({ state: "succeeded", lives: 2, runs: once });
   });
 
-  test("can come several times, also at the same place", async () => {
+  test("can happen several times, even at the same place", async () => {
     const story = await play([
       crash.before("submit", 1),
       crash.before("submit", 1),
@@ -133,7 +133,7 @@ describe("a crash", () => {
     expect(story).toMatchObject({ state: "succeeded", lives: 4, runs: once });
   });
 
-  test("counts a raw verb of the store by its calls", async () => {
+  test("counts a raw method of the store by its calls", async () => {
     const story = await play([
       crash.before("store.registerWorker", 1),
       crash.after("store.work", 1),
@@ -147,8 +147,8 @@ describe("a crash", () => {
   });
 });
 
-describe("an answer", () => {
-  test("that is lost: the settle stands, and telling it again changes nothing", async () => {
+describe("a reply", () => {
+  test("of a settle that is lost: the settle stands, and its repetition changes nothing", async () => {
     const said: string[] = [];
     const log = ({ message }: LogEntry): void => void said.push(message);
     const story = await play([loseAnswer("settle", 1)], { engine: { log } });
@@ -157,13 +157,13 @@ describe("an answer", () => {
     expect(story.runs).toMatchObject({ a: 1, b: 1 });
   });
 
-  test("that is lost to a submit: it is the same batch when it is asked for again", async () => {
+  test("of a submit that is lost: the repeated submit returns the same batch", async () => {
     const story = await play([loseAnswer("submit", 1)]);
     expect(story).toMatchObject({ state: "succeeded", runs: once });
     expect(story.commits.filter((what) => what === "submit")).toHaveLength(1);
   });
 
-  test("that refuses: nothing was committed before the call is made again", async () => {
+  test("that refuses a call comes before anything is committed", async () => {
     const { history } = await play([refuse("settle", 1)]);
     const at = history.findIndex((line) => line.includes("refuse("));
     const [refusedAt = 0, settledAt = 0] = history.slice(at, at + 2).map(Number.parseFloat);
@@ -171,20 +171,20 @@ describe("an answer", () => {
     expect(settledAt - refusedAt).toBeGreaterThan(50);
   });
 
-  test("that refuses: the call is made again, and then it counts", async () => {
+  test("that refuses a call is followed by a repetition, which counts", async () => {
     const story = await play([refuse("settle", 1), refuse("settle", 1), refuse("submit", 1)]);
     expect(story).toMatchObject({ state: "succeeded", runs: once, lives: 1 });
     expect(story.history.filter((line) => line.includes("refuse("))).toHaveLength(3);
   });
 });
 
-test("a call that is late comes so much later, and its worker keeps its lease", async () => {
+test("a late call is delayed by its time, and its worker keeps its lease", async () => {
   const story = await play([late("settle", 1, 60_000)]);
   expect(story).toMatchObject({ state: "succeeded", runs: once, lives: 1 });
   expect(story.elapsedMs).toBeGreaterThanOrEqual(60_000);
 });
 
-test("a renewal that is late by more than a lease does no harm", async () => {
+test("a renewal that is later than its lease does no harm", async () => {
   const runs: number[] = [];
   await inVirtualTime({ faults: [late("renew", 1, 20_000)] }, async (world) => {
     const engine = await world.startEngine();
@@ -201,7 +201,7 @@ test("a renewal that is late by more than a lease does no harm", async () => {
   expect(runs).toEqual([1]);
 });
 
-describe("the other points", () => {
+describe("other points", () => {
   const flaky = (world: World) =>
     definePipeline({
       name: "flaky",
@@ -212,7 +212,7 @@ describe("the other points", () => {
       },
     });
 
-  test("giveBack: a chunk goes back with items that wait for another try", async () => {
+  test("giveBack: a chunk is given back with items that wait for a retry", async () => {
     await inVirtualTime({ faults: [crash.after("giveBack", 1)] }, async (world) => {
       const main = world.start("main", async (engine) =>
         (await engine.submit(flaky(world), [1], { key: "k" })).wait(),
@@ -223,7 +223,7 @@ describe("the other points", () => {
     });
   });
 
-  test("sweep: only one that found something", async () => {
+  test("sweep: only a sweep that found something", async () => {
     const faults = [crash.after("lease", 1), crash.before("sweep", 1)];
     await inVirtualTime({ faults }, async (world) => {
       const main = world.start("main", async (engine) =>
@@ -234,7 +234,7 @@ describe("the other points", () => {
     });
   });
 
-  test("deliver: an event that was taken just before a crash is handed over again", async () => {
+  test("deliver: an event that was taken before a crash is delivered again", async () => {
     const seen: string[] = [];
     await inVirtualTime({ faults: [crash.before("deliver", 2)] }, async (world) => {
       const main = world.start("main", async (engine) => {
@@ -252,7 +252,7 @@ describe("the other points", () => {
   test.each([
     { process: "main", lives: [2, 1] },
     { process: "helper", lives: [1, 2] },
-  ])("strike only the process that is meant: $process", async ({ process, lives }) => {
+  ])("fail only the named process: $process", async ({ process, lives }) => {
     await inVirtualTime({ faults: [crash.after("lease", 1, { process })] }, async (world) => {
       const nap = definePipeline({
         name: "nap",
@@ -271,7 +271,7 @@ describe("the other points", () => {
 });
 
 describe("a fault that never happened", () => {
-  test("fails a test that would pass, and names it with what there was", async () => {
+  test("fails a test that would pass, and is named with the points that happened", async () => {
     const unmet = play([crash.after("settle", 9), crash.before("settle", 1)]);
     await expect(unmet).rejects.toMatchObject({ code: "FAULT_NOT_REACHED" });
     await expect(unmet).rejects.toThrow('crash.after("settle", 9)');
@@ -279,7 +279,7 @@ describe("a fault that never happened", () => {
     await expect(unmet).rejects.not.toThrow('crash.before("settle", 1)');
   });
 
-  test("does not hide why a test failed", async () => {
+  test("does not hide another failure of a test", async () => {
     const failing = inVirtualTime({ faults: [crash.after("settle", 9)] }, () => {
       throw new Error("expected 1 to be 2");
     });

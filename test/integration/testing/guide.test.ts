@@ -21,11 +21,11 @@ async function findProblem(work: Promise<unknown>): Promise<string> {
   );
 }
 
-test("every point of a fault is there, in order", () => {
+test("the guide lists every fault point in order", () => {
   expect(readTable(page, "point")).toEqual(FAULT_WORDS);
 });
 
-test("every kind of fault is there", () => {
+test("the guide lists every kind of fault", () => {
   const faults = [
     kit.crash.before("commit", 1),
     kit.crash.after("commit", 1),
@@ -38,7 +38,7 @@ test("every kind of fault is there", () => {
   );
 });
 
-test("every option is there", async () => {
+test("the guide lists every option", async () => {
   const bad = { "no-such-thing": 1 } as object;
   const readKnown = (problem: string): string[] =>
     /The options are ([^\n]*)\./.exec(problem)?.[1]?.split(", ").toSorted() ?? [];
@@ -49,7 +49,7 @@ test("every option is there", async () => {
   expect(shown.toSorted()).toEqual(ofKills);
 });
 
-test("everything that a world has is there", async () => {
+test("the guide lists every member of a world", async () => {
   const shown = readTable(page, "of a world").map((call) => call.replace(/\(.*/, ""));
   await inVirtualTime({}, (world) => {
     for (const name of shown) expect(name in world, name).toBe(true);
@@ -73,7 +73,7 @@ test("everything that a world has is there", async () => {
   expect(shown.toSorted()).toEqual(Object.keys(all).toSorted());
 });
 
-test("the kit exports what the guide speaks of", () => {
+test("the kit exports everything that the guide mentions", () => {
   const text = page.blocks.map((block) => block.text).join("\n");
   const shown = JSON.stringify(page.tables) + text;
   expect(Object.keys(kit).filter((name) => !shown.includes(name))).toEqual([]);

@@ -85,7 +85,7 @@ describe("a card that is charged", () => {
   });
 
   test.each([1, 2, 3, 4, 5])(
-    "also with three processes and lost answers, seed %d",
+    "is charged once with three processes and lost replies, seed %d",
     async (seed) => {
       const options = { ...payments(true), seed, processes: 3, lostAnswers: true };
       const report = await killAtEveryCommit(options);
@@ -97,7 +97,7 @@ describe("a card that is charged", () => {
     },
   );
 
-  test("the run that was named can be repeated alone", async () => {
+  test("can repeat the named run alone", async () => {
     const failure = await findFailure(killAtEveryCommit(payments(false)));
     const nth = Number(/commit (\d+)/.exec(failure.message)?.[1]);
     const alone = { ...payments(false), only: crash.before("commit", nth) };
@@ -107,8 +107,8 @@ describe("a card that is charged", () => {
   });
 });
 
-describe("other mistakes that are found", () => {
-  test("a handler that fails over what it did before", async () => {
+describe("other mistakes are found", () => {
+  test("a handler that fails because of what it did before", async () => {
     const failure = await findFailure(
       killAtEveryCommit({
         setUp: () => new Set<string>(),
@@ -131,7 +131,7 @@ describe("other mistakes that are found", () => {
     expect(failure.message).toContain("item 0: DUPLICATE_ROW: row exists");
   });
 
-  test("unless the ending may differ", async () => {
+  test("an ending that differs, unless that is allowed", async () => {
     const report = await killAtEveryCommit({
       sameEnding: false,
       setUp: () => new Set<string>(),
@@ -149,7 +149,7 @@ describe("other mistakes that are found", () => {
     expect(report.state).toBe("succeeded");
   });
 
-  test("a batch that never ends once its process was killed", async () => {
+  test("a batch that never ends after its process was killed", async () => {
     const failure = await findFailure(
       killAtEveryCommit({
         virtualMsMax: 3_600_000,
@@ -171,7 +171,7 @@ describe("other mistakes that are found", () => {
     expect(failure.message).toMatch(/^killed before commit \d+ \(settle \+ end\): 3600000 ms/);
   });
 
-  test("a file that is appended to, and not one that is replaced", async () => {
+  test("a file that is appended to, but not one that is replaced", async () => {
     const play = (write: (path: string) => Promise<void>): Promise<unknown> =>
       killAtEveryCommit({
         setUp: () => mkdtemp(join(tmpdir(), "sluice-kills-")),
@@ -198,8 +198,8 @@ describe("other mistakes that are found", () => {
   });
 });
 
-describe("right pipelines of every kind pass", () => {
-  test("with items that fail, wait and are tried again", async () => {
+describe("correct pipelines of every kind pass", () => {
+  test("with items that fail, wait and are retried", async () => {
     const report = await killAtEveryCommit({
       lostAnswers: true,
       setUp: () => new Map<number, number>(),
@@ -260,7 +260,7 @@ describe("right pipelines of every kind pass", () => {
     expect(report).toMatchObject({ state: "succeeded", missed: [] });
   });
 
-  test("with checkpoints: a stage that was recorded is not done again", async () => {
+  test("with checkpoints: a recorded stage does not run again", async () => {
     const report = await killAtEveryCommit({
       lostAnswers: true,
       setUp: () => ({ uploads: 0, recorded: 0 }),
@@ -284,7 +284,7 @@ describe("right pipelines of every kind pass", () => {
     expect(report.commits.filter((what) => what.includes("checkpoint"))).toHaveLength(1);
   });
 
-  test("with a subscriber: every event comes at least once, with the same id", async () => {
+  test("with a subscriber: every event arrives at least once, with the same id", async () => {
     const report = await killAtEveryCommit({
       setUp: () => new Map<string, number>(),
       onStart: (engine, seen) =>
@@ -305,7 +305,7 @@ describe("right pipelines of every kind pass", () => {
     expect(report.commits.filter((what) => what === "deliver").length).toBeGreaterThanOrEqual(5);
   });
 
-  test("with no items at all, and with a lane of its own", async () => {
+  test("with no items, and with a lane of its own", async () => {
     const report = await killAtEveryCommit({
       setUp: () => null,
       batch: () => ({
@@ -319,8 +319,8 @@ describe("right pipelines of every kind pass", () => {
   });
 });
 
-describe("around the runs", () => {
-  test("each has a context of its own, which is torn down, and hears what was done to it", async () => {
+describe("the runs", () => {
+  test("each have a context, which is told about its run and disposed", async () => {
     const made: number[] = [];
     const gone: number[] = [];
     const faults: (string | null)[] = [];
@@ -350,7 +350,7 @@ describe("around the runs", () => {
     expect(new Set(faults).size).toBe(report.runs);
   });
 
-  test("a context is torn down also when its run fails", async () => {
+  test("dispose their context even when they fail", async () => {
     let gone = 0;
     const failing = killAtEveryCommit({
       setUp: () => "context",
@@ -367,18 +367,18 @@ describe("around the runs", () => {
     expect(gone).toBe(1);
   });
 
-  test("more runs than allowed are refused before they are made", async () => {
+  test("are refused before they start if there are more than allowed", async () => {
     const refused = killAtEveryCommit({ ...payments(true), runsMax: 5 });
     await expect(refused).rejects.toMatchObject({ code: "TOO_MANY_RUNS" });
     await expect(refused).rejects.toThrow(/the batch has \d+ commits, which make \d+ runs/);
   });
 
-  test("a fault that is asked for alone must be met", async () => {
+  test("fail when a fault that was requested alone does not happen", async () => {
     const unmet = killAtEveryCommit({ ...payments(true), only: crash.after("commit", 999) });
     await expect(unmet).rejects.toMatchObject({ code: "FAULT_NOT_REACHED" });
   });
 
-  test("what a process throws is told with the kill", async () => {
+  test("report an error of a process together with the kill", async () => {
     const failing = killAtEveryCommit({
       ...payments(true),
       batch: () => {
@@ -388,7 +388,7 @@ describe("around the runs", () => {
     await expect(failing).rejects.toThrow("without any fault: no such table");
   });
 
-  test("bad options are refused, all at once", async () => {
+  test("refuse all bad options at once", async () => {
     const options = { setup: () => 1, runsMax: 0, only: "all", check: 3 };
     const refused = killAtEveryCommit(options as never);
     await expect(refused).rejects.toMatchObject({ code: "BAD_WORLD" });
@@ -403,7 +403,7 @@ describe("around the runs", () => {
     for (const part of parts) await expect(refused).rejects.toThrow(part);
   });
 
-  test("the same seed makes the same report", async () => {
+  test("give the same report for the same seed", async () => {
     const play = (): Promise<unknown> =>
       killAtEveryCommit({ ...payments(true), seed: 11, processes: 2 });
     expect(await play()).toEqual(await play());

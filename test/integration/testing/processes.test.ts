@@ -5,7 +5,7 @@ import { definePipeline, FatalError } from "../../../src/index.ts";
 import { crash, inVirtualTime, type Process, refuse } from "../../../src/testing.ts";
 
 describe("a process", () => {
-  test("that dies is started again, and its program with it", async () => {
+  test("that dies is restarted, with its program", async () => {
     const lives: number[] = [];
     await inVirtualTime({}, async (world) => {
       const nap = definePipeline({ name: "nap", process: (_n: number) => world.sleep(10_000) });
@@ -24,7 +24,7 @@ describe("a process", () => {
     expect(lives).toEqual([1, 2, 3]);
   });
 
-  test("that is killed twice at once is told so", async () => {
+  test("that is killed twice at once learns it", async () => {
     await inVirtualTime({}, async (world) => {
       const main = world.start("main", () => undefined);
       await main.done;
@@ -33,7 +33,7 @@ describe("a process", () => {
     });
   });
 
-  test("may be killed by an item, which is found and becomes a dead letter", async () => {
+  test("can be killed by an item, which is found and becomes a dead letter", async () => {
     await inVirtualTime({}, async (world) => {
       const killer: { process: Process<unknown> | null } = { process: null };
       const fragile = definePipeline({
@@ -63,7 +63,7 @@ describe("a process", () => {
     });
   });
 
-  test("that was killed by a handler starts no other, though that one goes on for a moment", async () => {
+  test("that a handler killed starts no other handler, although that one runs for a moment", async () => {
     const started: string[] = [];
     await inVirtualTime({}, async (world) => {
       const killer: { process: Process<unknown> | null } = { process: null };
@@ -84,7 +84,7 @@ describe("a process", () => {
     expect(started).toEqual(["1 in life 1", "1 in life 2", "2 in life 2", "3 in life 2"]);
   });
 
-  test("that was killed starts no handler any more, and its sleepers never wake", async () => {
+  test("that was killed starts no more handlers, and its sleepers never wake", async () => {
     const woken: string[] = [];
     const started: string[] = [];
     await inVirtualTime({}, async (world) => {
@@ -108,7 +108,7 @@ describe("a process", () => {
     expect(woken).toEqual(["a 2", "b 2"]);
   });
 
-  test("leaves what it does for real to its end: its effect is there, its answer reaches nobody", async () => {
+  test("finishes the real work of a handler: the effect happens, but the result is lost", async () => {
     const effects: number[] = [];
     const started = Promise.withResolvers<void>();
     await inVirtualTime({}, async (world) => {
@@ -136,7 +136,7 @@ describe("a process", () => {
     });
   });
 
-  test("whose program throws says so to whoever waits for it", async () => {
+  test("whose program throws rejects the wait", async () => {
     await inVirtualTime({}, async (world) => {
       const main = world.start("main", () => {
         throw new Error("no such table");
@@ -145,7 +145,7 @@ describe("a process", () => {
     });
   });
 
-  test("whose program throws fails the test if nobody waits for it", async () => {
+  test("whose program throws fails the test if the test does not wait for it", async () => {
     const failing = inVirtualTime({}, async (world) => {
       world.start("helper", async () => {
         throw new Error("no such table");
@@ -155,7 +155,7 @@ describe("a process", () => {
     await expect(failing).rejects.toThrow("no such table");
   });
 
-  test("whose program throws is named also when the test waits for something else", async () => {
+  test("whose program throws is named even when the test waits for something else", async () => {
     const failing = inVirtualTime({ hangAfterRealMs: 20, virtualMsMax: 60_000 }, async (world) => {
       world.start("main", async () => {
         throw new Error("no such table");
@@ -173,7 +173,7 @@ describe("a process", () => {
     });
   });
 
-  test("needs a name of its own", async () => {
+  test("needs its own name", async () => {
     const failing = inVirtualTime({}, (world) => {
       world.start("main", () => undefined);
       world.start("main", () => undefined);
@@ -183,7 +183,7 @@ describe("a process", () => {
 });
 
 describe("several processes", () => {
-  test("share the chunks of a batch, and go on with those of the dead", async () => {
+  test("share the chunks of a batch and take over those of dead processes", async () => {
     const ran: string[] = [];
     await inVirtualTime({ seed: 3 }, async (world) => {
       const makePipeline = (who: string) =>
@@ -212,7 +212,7 @@ describe("several processes", () => {
     expect(new Set(ran.map((line) => line.split(" ")[0])).size).toBe(3);
   });
 
-  test("may have settings of their own", async () => {
+  test("may have their own settings", async () => {
     const faults = [crash.after("lease", 1)];
     const engine = { leaseMs: 60_000, renewMs: 20_000 };
     await inVirtualTime({ faults, engine }, async (world) => {
@@ -229,7 +229,7 @@ describe("several processes", () => {
   });
 });
 
-describe("an engine that nobody starts again", () => {
+describe("an engine that is not restarted", () => {
   test("fails the test at once when a fault kills it", async () => {
     const failing = inVirtualTime({ faults: [crash.after("submit", 1)] }, async (world) => {
       const engine = await world.startEngine();
@@ -242,7 +242,7 @@ describe("an engine that nobody starts again", () => {
     });
   });
 
-  test("lives on after a call that was refused", async () => {
+  test("stays alive after a refused call", async () => {
     await inVirtualTime({ faults: [refuse("submit", 1)] }, async (world) => {
       const engine = await world.startEngine();
       const plain = definePipeline({ name: "plain", process: (n: number) => n });
@@ -250,7 +250,7 @@ describe("an engine that nobody starts again", () => {
     });
   });
 
-  test("that failed for good says so, and its world still ends", async () => {
+  test("that failed permanently says so, and its world still ends", async () => {
     const failing = inVirtualTime({}, async (world) => {
       const engine = await world.startEngine();
       const bad = definePipeline({

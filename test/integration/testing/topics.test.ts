@@ -11,7 +11,7 @@ interface Heard {
 const distinct = ({ ids }: Heard): string[] =>
   [...new Set(ids.map((id) => id.slice(id.indexOf("/") + 1)))].toSorted();
 
-test("a consumer hears every message that an outcome left, and no other, whenever it is killed", async () => {
+test("a consumer gets every message of an outcome, and no other, whenever it is killed", async () => {
   const report = await killAtEveryCommit({
     lostAnswers: true,
     setUp: (): Heard => ({ ids: [] }),
@@ -44,7 +44,7 @@ test("a consumer hears every message that an outcome left, and no other, wheneve
   expect(report.lostAnswers).toBeGreaterThan(10);
 });
 
-test("several at once are acknowledged together, and come again together", async () => {
+test("several messages are acknowledged together and delivered again together", async () => {
   const report = await killAtEveryCommit({
     setUp: (): Heard => ({ ids: [] }),
     onStart: (engine, heard) =>

@@ -35,7 +35,7 @@ async function runBatch<Item, Input>(
 }
 
 describe("virtual time passes at once", () => {
-  test("hours of back-off", async () => {
+  test("for hours of back-off", async () => {
     let tries = 0;
     await inVirtualTime({}, async (world) => {
       const flaky = definePipeline({
@@ -52,7 +52,7 @@ describe("virtual time passes at once", () => {
     });
   });
 
-  test("a handler that spends virtual time on purpose meets its time limit", async () => {
+  test("for a handler that spends virtual time on purpose, up to its time limit", async () => {
     await inVirtualTime({}, async (world) => {
       const slow = definePipeline({
         name: "slow",
@@ -74,7 +74,7 @@ describe("virtual time passes at once", () => {
     });
   });
 
-  test("sleepers of one batch sleep side by side", async () => {
+  test("for sleepers of one batch, side by side", async () => {
     await inVirtualTime({}, async (world) => {
       const nap = definePipeline({
         name: "nap",
@@ -87,7 +87,7 @@ describe("virtual time passes at once", () => {
     });
   });
 
-  test("a deadline is by the world's own wall clock", async () => {
+  test("for a deadline of the world's own wall clock", async () => {
     await inVirtualTime({}, async (world) => {
       const engine = await world.startEngine();
       const patient = definePipeline({ name: "patient", process: (_n: number) => later(HOUR_MS) });
@@ -99,7 +99,7 @@ describe("virtual time passes at once", () => {
   });
 });
 
-describe("virtual time stands still for what is real", () => {
+describe("virtual time stands still during real work", () => {
   let folder = "";
 
   beforeEach(async () => {
@@ -108,7 +108,7 @@ describe("virtual time stands still for what is real", () => {
 
   afterEach(() => rm(folder, { recursive: true, force: true }));
 
-  test("a handler's files", async () => {
+  test("of a handler with files", async () => {
     await inVirtualTime({}, async (world) => {
       const copy = definePipeline({
         name: "copy",
@@ -126,7 +126,7 @@ describe("virtual time stands still for what is real", () => {
     });
   });
 
-  test("a handler's timers of Node", async () => {
+  test("of a handler with Node's timers", async () => {
     await inVirtualTime({}, async (world) => {
       const slow = definePipeline({
         name: "slow",
@@ -139,7 +139,7 @@ describe("virtual time stands still for what is real", () => {
     });
   });
 
-  test("a handler's requests to a server", async () => {
+  test("of a handler that requests a server", async () => {
     const server = createServer((request, response) => {
       setTimeout(() => response.end(`hello ${request.url}`), 10);
     });
@@ -170,7 +170,7 @@ describe("virtual time stands still for what is real", () => {
     }
   });
 
-  test("a handler of a whole chunk", async () => {
+  test("of a handler of a whole chunk", async () => {
     await inVirtualTime({}, async (world) => {
       const slow = definePipeline<number, undefined>({
         name: "slow",
@@ -185,7 +185,7 @@ describe("virtual time stands still for what is real", () => {
     });
   });
 
-  test("a source that is a file, and one that takes its time", async () => {
+  test("of a source that is a file, and of a slow one", async () => {
     const path = join(folder, "items.jsonl");
     await writeFile(path, '{"n":1}\n{"n":2}\n{"n":3}\n');
     await inVirtualTime({}, async (world) => {
@@ -213,7 +213,7 @@ describe("virtual time stands still for what is real", () => {
     });
   });
 
-  test("items that are handed over one by one", async () => {
+  test("of items that are added one by one", async () => {
     async function* produce(): AsyncGenerator<number> {
       for (const n of [1, 2, 3]) {
         await waitReally(20);
@@ -227,7 +227,7 @@ describe("virtual time stands still for what is real", () => {
     });
   });
 
-  test("a schema that asks somebody", async () => {
+  test("of a schema that is asynchronous", async () => {
     const item = z.number().refine(async (n) => {
       await waitReally(20);
       return n < 3;
@@ -239,7 +239,7 @@ describe("virtual time stands still for what is real", () => {
     });
   });
 
-  test("a subscriber", async () => {
+  test("of a subscriber", async () => {
     const seen: string[] = [];
     await inVirtualTime({}, async (world) => {
       const engine = await world.startEngine();
@@ -256,7 +256,7 @@ describe("virtual time stands still for what is real", () => {
     expect(seen.at(-1)).toBe("batch.released");
   });
 
-  test("what a test itself does, if it says so", async () => {
+  test("of the test itself, if it says so", async () => {
     await inVirtualTime({}, async (world) => {
       await world.startEngine();
       expect(await world.real(async () => waitReally(50, "done"))).toBe("done");
@@ -264,7 +264,7 @@ describe("virtual time stands still for what is real", () => {
     });
   });
 
-  test("and a test that waits for something real in an empty world is waited for", async () => {
+  test("of a test that waits for something real in an empty world", async () => {
     const text = await inVirtualTime({}, async () => {
       await waitReally(30);
       return "done";
@@ -272,7 +272,7 @@ describe("virtual time stands still for what is real", () => {
     expect(text).toBe("done");
   });
 
-  test("also under fake timers", async () => {
+  test("with fake timers", async () => {
     vi.useFakeTimers();
     try {
       await inVirtualTime({}, async (world) => {
@@ -289,7 +289,7 @@ describe("virtual time stands still for what is real", () => {
 });
 
 describe("a handler within virtual time", () => {
-  test("that hangs meets its time limit, though it does not listen", async () => {
+  test("that hangs meets its time limit, although it ignores its signal", async () => {
     await inVirtualTime({ hangAfterRealMs: 20 }, async (world) => {
       const stuck = definePipeline({
         name: "stuck",
@@ -310,7 +310,7 @@ describe("a handler within virtual time", () => {
     });
   });
 
-  test("that listens to its signal is told of its time limit", async () => {
+  test("gets its signal at the time limit", async () => {
     await inVirtualTime({ hangAfterRealMs: 20 }, async (world) => {
       const polite = definePipeline({
         name: "polite",
@@ -326,7 +326,7 @@ describe("a handler within virtual time", () => {
     });
   });
 
-  test("goes on from its checkpoint, which needs virtual time to be committed", async () => {
+  test("continues from its checkpoint, which needs virtual time to be committed", async () => {
     const stages: string[] = [];
     await inVirtualTime({ faults: [refuse("checkpoint", 1)] }, async (world) => {
       const staged = definePipeline({
@@ -346,7 +346,7 @@ describe("a handler within virtual time", () => {
     expect(stages).toEqual(["first", "after first"]);
   });
 
-  test("may submit another batch", async () => {
+  test("can submit another batch", async () => {
     const seen: number[] = [];
     // With a long bound: had it to run out first, the test would.
     await inVirtualTime({ hangAfterRealMs: 86_400_000 }, async (world) => {
@@ -426,7 +426,7 @@ describe("one seed", () => {
       return [...world.history];
     });
 
-  test("is one history", async () => {
+  test("has one history", async () => {
     const [first, again, other] = [await play(7), await play(7), await play(8)];
     expect(again).toEqual(first);
     expect(other).not.toEqual(first);
@@ -434,8 +434,8 @@ describe("one seed", () => {
   });
 });
 
-describe("a test that cannot come to its end", () => {
-  test("is told when nothing can happen any more", async () => {
+describe("a test that cannot end", () => {
+  test("is reported when nothing can happen any more", async () => {
     const stuck = inVirtualTime({ hangAfterRealMs: 20 }, () => Promise.withResolvers().promise);
     await expect(stuck).rejects.toMatchObject({
       code: "WORLD_STUCK",
@@ -443,7 +443,7 @@ describe("a test that cannot come to its end", () => {
     });
   });
 
-  test("is told when the virtual time is over, and what happened last", async () => {
+  test("is reported when the virtual time is over, with what happened last", async () => {
     const stuck = inVirtualTime({ virtualMsMax: HOUR_MS }, async (world) => {
       const engine = await world.startEngine();
       const patient = definePipeline({ name: "patient", process: (_n: number) => later(60_000) });
@@ -455,7 +455,7 @@ describe("a test that cannot come to its end", () => {
     });
   });
 
-  test("throws what it throws, and the world is over", async () => {
+  test("throws its own error, and the world is over", async () => {
     let world: World | null = null;
     const failing = inVirtualTime({}, async (given) => {
       world = given;
@@ -467,7 +467,7 @@ describe("a test that cannot come to its end", () => {
   });
 });
 
-test("bad options are refused, all at once", async () => {
+test("all bad options are refused at once", async () => {
   const options = { seeds: 1, hangAfterRealMs: 0, faults: ["settle"], engine: { clock: null } };
   const refused = inVirtualTime(options as object, () => undefined);
   await expect(refused).rejects.toMatchObject({ code: "BAD_WORLD" });
