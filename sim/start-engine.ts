@@ -1,5 +1,5 @@
 /** An engine on a node, with settings that suit virtual time. */
-import { Engine, type EngineOptions } from "../src/runtime/engine/engine.ts";
+import { Engine, type StartOptions } from "../src/runtime/engine/engine.ts";
 import type { EngineSettings } from "../src/runtime/system/settings.ts";
 import type { Node } from "./world.ts";
 
@@ -16,7 +16,7 @@ export const SETTINGS: Partial<EngineSettings> = {
   sealWithinMs: 40_000,
 };
 
-export function startEngine(node: Node, options: EngineOptions = {}): Promise<Engine> {
+export function startEngine(node: Node, options: StartOptions = {}): Promise<Engine> {
   return Engine.start(node.store, {
     ...SETTINGS,
     ...options,

@@ -1,12 +1,13 @@
 /** The engine as most programs want it: on a store that it opens and closes itself. */
 import type { SynchronousMode } from "./adapters/sqlite/connection/connection.ts";
 import type { Store } from "./ports/store/store.ts";
-import { Engine, type EngineOptions } from "./runtime/engine/engine.ts";
+import { Engine } from "./runtime/engine/engine.ts";
+import type { SharedEngineOptions } from "./runtime/engine/engine-options.ts";
 import { systemClock } from "./runtime/system/system-clock.ts";
 import { systemRandom } from "./runtime/system/system-random.ts";
 import { openStore } from "./stores/open-store.ts";
 
-export interface CreateEngineOptions extends Omit<EngineOptions, "health"> {
+export interface EngineOptions extends SharedEngineOptions {
   /**
    * A path for a SQLite file, the address of a PostgreSQL server (postgres://user@host/database), or
    * a store that is open already. Default `.sluice/sluice.db`.
@@ -22,7 +23,7 @@ export interface CreateEngineOptions extends Omit<EngineOptions, "health"> {
 
 const DEFAULT_STORE = ".sluice/sluice.db";
 
-export async function createEngine(options: CreateEngineOptions = {}): Promise<Engine> {
+export async function createEngine(options: EngineOptions = {}): Promise<Engine> {
   const { store = DEFAULT_STORE, synchronous, busyMs, connectionsMax, ...rest } = options;
   if (typeof store !== "string") return Engine.start(store, rest);
   const opened = await openStore(store, {

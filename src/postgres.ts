@@ -4,7 +4,7 @@ import type { Store } from "./ports/store/store.ts";
 import { systemClock } from "./runtime/system/system-clock.ts";
 import { systemRandom } from "./runtime/system/system-random.ts";
 
-export interface PostgresOptions {
+interface PostgresOptions {
   /** How long a change is tried again while others are at the same rows. Default 10 s. */
   readonly busyMs?: number;
   /** Connections of this process at most. Default 8. */

@@ -5,7 +5,7 @@ import type { Store } from "./ports/store/store.ts";
 import { systemClock } from "./runtime/system/system-clock.ts";
 import { systemRandom } from "./runtime/system/system-random.ts";
 
-export interface SqliteOptions {
+interface SqliteOptions {
   /** Default `full`: what is committed survives a power cut. `normal` survives crashes only. */
   readonly synchronous?: SynchronousMode;
   /** How long a write waits for another process's lock. Default 10 s. */

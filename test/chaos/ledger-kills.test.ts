@@ -17,17 +17,25 @@ beforeEach(() => {
 });
 afterEach(() => work.remove());
 
-test("six kills in the middle of appending: the ledger verifies each time", async () => {
-  const { kills, items } = await killAndVerify({ work, kills: KILLS, seed: SEED });
-  expect(kills).toBe(KILLS);
-  expect(items).toBeGreaterThan(0);
-}, LIMIT_MS);
+test(
+  "six kills in the middle of appending: the ledger verifies each time",
+  async () => {
+    const { kills, items } = await killAndVerify({ work, kills: KILLS, seed: SEED });
+    expect(kills).toBe(KILLS);
+    expect(items).toBeGreaterThan(0);
+  },
+  LIMIT_MS,
+);
 
-test("six kills on a server: the ledger verifies each time", async () => {
-  const address = new URL(await askForPostgres());
-  address.searchParams.set("schema", `kills_${randomBytes(NAME_BYTES).toString("hex")}`);
-  const env = { SLUICE_STORE: address.href, SLUICE_LEDGER_KEY: work.at("ledger.key") };
-  const { kills, items } = await killAndVerify({ work, kills: KILLS, seed: SEED, env });
-  expect(kills).toBe(KILLS);
-  expect(items).toBeGreaterThan(0);
-}, LIMIT_MS);
+test(
+  "six kills on a server: the ledger verifies each time",
+  async () => {
+    const address = new URL(await askForPostgres());
+    address.searchParams.set("schema", `kills_${randomBytes(NAME_BYTES).toString("hex")}`);
+    const env = { SLUICE_STORE: address.href, SLUICE_LEDGER_KEY: work.at("ledger.key") };
+    const { kills, items } = await killAndVerify({ work, kills: KILLS, seed: SEED, env });
+    expect(kills).toBe(KILLS);
+    expect(items).toBeGreaterThan(0);
+  },
+  LIMIT_MS,
+);

@@ -5,7 +5,8 @@
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { expect, test } from "vitest";
-import { createEngine, definePipeline, type LogEntry, SluiceError } from "../../src/index.ts";
+import { createEngine, definePipeline, SluiceError } from "../../src/index.ts";
+import type { LogEntry } from "../../src/runtime/system/log.ts";
 import { CuttingProxy } from "../support/cutting-proxy.ts";
 import { startOwnPostgres } from "../support/postgres-server.ts";
 

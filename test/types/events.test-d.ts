@@ -1,7 +1,14 @@
 /** The types of routed events: each handler sees the data of its own type, and no other. */
 import { assertType, expectTypeOf, test } from "vitest";
 import type { Counts } from "../../src/core/batch/counts.ts";
-import { type EventHandler, routeEvents, type Sink, webhookSink } from "../../src/index.ts";
+import {
+  type EventData,
+  type EventOf,
+  routeEvents,
+  type Sink,
+  webhookSink,
+  type BatchEvent,
+} from "../../src/index.ts";
 
 test("a handler's event has the data of its type", () => {
   const handler = routeEvents({
@@ -20,7 +27,16 @@ test("a handler's event has the data of its type", () => {
     },
     otherwise: "ignore",
   });
-  expectTypeOf(handler).toEqualTypeOf<EventHandler>();
+  expectTypeOf(handler).toEqualTypeOf<(event: BatchEvent) => void | Promise<void>>();
+});
+
+test("a handler in a place of its own names its event", () => {
+  const mail = ({ data }: EventOf<"step.ended">): void => {
+    expectTypeOf(data).toEqualTypeOf<EventData["step.ended"]>();
+  };
+  routeEvents({ "step.ended": mail });
+  // @ts-expect-error -- it is the handler of another event
+  routeEvents({ "batch.ended": mail });
 });
 
 test("a misspelled event or choice does not compile", () => {

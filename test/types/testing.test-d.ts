@@ -1,6 +1,6 @@
 /** The types of the kit: what a test is given fits its own pipeline, and a mistyped word does not compile. */
 import { assertType, expectTypeOf, test } from "vitest";
-import type { ItemResultView } from "../../src/runtime/engine/batch-handle.ts";
+import type { ItemResult } from "../../src/runtime/engine/batch-handle.ts";
 import { definePipeline, type Engine } from "../../src/index.ts";
 import {
   crash,
@@ -57,7 +57,7 @@ test("the functions of a kill test fit each other and the pipeline", async () =>
     },
     check: ({ charges }, { results, fault }) => {
       expectTypeOf(charges).toEqualTypeOf<Map<string, number>>();
-      expectTypeOf(results).toEqualTypeOf<readonly ItemResultView<{ twice: number }>[]>();
+      expectTypeOf(results).toEqualTypeOf<readonly ItemResult<{ twice: number }>[]>();
       expectTypeOf(fault).toEqualTypeOf<string | null>();
     },
     only: crash.after("commit", 7),

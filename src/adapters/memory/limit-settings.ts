@@ -1,6 +1,6 @@
 /** Limits that operators set, on the reference model. */
 import type { Act } from "../../core/batch/batch.ts";
-import { canonicalize, type Json } from "../../core/base/canonical-json.ts";
+import { canonicalize } from "../../core/base/canonical-json.ts";
 import { nameCapScope } from "../../core/limits/caps.ts";
 import type {
   LimitChange,
@@ -56,5 +56,5 @@ export class LimitSettings {
 }
 
 function write(value: LimitValue | null): string {
-  return canonicalize(value as unknown as Json);
+  return canonicalize(value);
 }

@@ -160,7 +160,7 @@ async function proveEnding(
   const ending = records.findLast(({ type }) => type === "batch.ended");
   if (ending === undefined || verdict.kind === "broken") return null;
   try {
-    return await proveRecord(open(), { seq: Number(ending.record), index: null });
+    return await proveRecord(open(), ending.record);
   } catch (error) {
     if (error instanceof SluiceError && error.code === "LEDGER_UNSIGNED") return null;
     throw error;

@@ -3,6 +3,7 @@
  * a message that names the place, a hint that names the remedy. The other classes are how a handler
  * steers its item; anything else that it throws is classified by its shape (error-meaning.ts), never by its text.
  */
+import type { Unnamed } from "./unnamed.ts";
 import { type ErrorShape, isObject, readProperty, readShape } from "./error-shape.ts";
 import { unreachable } from "./invariant.ts";
 import { type Redact, redactText } from "./redact.ts";
@@ -106,7 +107,7 @@ export class FatalError extends HandlerError {
 }
 
 /** What is kept of an error beside its item. */
-export interface ErrorFacts {
+export type ErrorFacts = Unnamed<{
   readonly errorClass: ErrorClass;
   readonly code: string;
   readonly message: string;
@@ -115,7 +116,7 @@ export interface ErrorFacts {
   readonly isOutage: boolean;
   /** Whoever was called asks for less. */
   readonly isThrottled: boolean;
-}
+}>;
 
 const MESSAGE_CHARS_MAX = 2_000;
 /** What of a message is searched for secrets; the rest is cut off anyway. */

@@ -1,4 +1,5 @@
 /** "Why is this waiting?": one answer for a batch, and one for each of its chunks. */
+import type { Unnamed } from "../base/unnamed.ts";
 import { type BatchState, isEnded } from "./batch.ts";
 import type { WaitReason } from "../limits/bucket.ts";
 import type { ChunkState } from "./chunk.ts";
@@ -34,12 +35,12 @@ export const WHY_CODES = [
 ] as const;
 export type WhyCode = (typeof WHY_CODES)[number];
 
-export interface PauseFacts {
+export type PauseFacts = Unnamed<{
   readonly scope: "batch" | "lane" | "pipeline";
   readonly name: string;
   readonly by: string;
   readonly why: string | null;
-}
+}>;
 
 /** A cap that is reached. */
 export interface CapFacts {

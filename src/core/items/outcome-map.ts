@@ -6,9 +6,6 @@
 import type { OutcomeDelta } from "../batch/counts.ts";
 import { invariant } from "../base/invariant.ts";
 
-/** An item's one final word. */
-export type Outcome = "succeeded" | "skipped" | "failed" | "cancelled";
-
 export const PENDING = 0;
 export const SUCCEEDED = 1;
 export const SKIPPED = 2;

@@ -1,4 +1,5 @@
 /** Limits that operators set while batches run, above what pipelines declare: caps, weights, rates. */
+import type { Unnamed } from "../base/unnamed.ts";
 import { CAP_MAX, CAP_SCOPES, type CapScope } from "./caps.ts";
 import type { Rate } from "./token-bucket.ts";
 
@@ -13,17 +14,17 @@ export type LimitTarget =
   /** `<bucket>`, or `<bucket>/<key>`. */
   | { readonly kind: "rate"; readonly scope: "rate"; readonly name: string };
 
-export type LimitValue = number | Rate;
+export type LimitValue = Unnamed<number | Rate>;
 
-export interface LimitSetting {
+export type LimitSetting = Unnamed<{
   readonly kind: LimitKind;
   readonly scope: LimitTarget["scope"];
   readonly name: string;
   readonly value: LimitValue;
-}
+}>;
 
 /** A limit that somebody set or took away. */
-export interface LimitChange {
+export type LimitChange = Unnamed<{
   readonly seq: number;
   /** Wall-clock milliseconds. */
   readonly at: number;
@@ -34,7 +35,7 @@ export interface LimitChange {
   readonly name: string;
   readonly before: LimitValue | null;
   readonly after: LimitValue | null;
-}
+}>;
 
 const LIMIT_NAME_CHARS_MAX = 400;
 export const WEIGHT_MAX = 1_000_000;

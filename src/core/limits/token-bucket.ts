@@ -9,11 +9,12 @@
  * time of the generic cell rate algorithm, moved on from there. For tokens i before j this gives
  * date(j) >= lastUse(i) + (j - i) / rate - (burst - 1) / rate, whatever each was really used.
  */
+import type { Unnamed } from "../base/unnamed.ts";
 
-export interface Rate {
+export type Rate = Unnamed<{
   readonly perSecond: number;
   readonly burst: number;
-}
+}>;
 
 export interface TokenAsk {
   /** Tokens that one start takes. */

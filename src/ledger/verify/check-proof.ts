@@ -18,7 +18,13 @@ import {
 } from "../format/strict-json.ts";
 import type { Json } from "../../core/base/canonical-json.ts";
 
-export type ProofVerdict =
+/** `"proven"` is of one record, `"consistent"` of two signed heads. */
+export type ProofVerdict<Kind extends "proven" | "consistent" = "proven" | "consistent"> = Extract<
+  AnyVerdict,
+  { readonly kind: Kind | "refused" }
+>;
+
+type AnyVerdict =
   | {
       readonly kind: "proven";
       /** `<seq>`, or `<seq>/<index>`. */
@@ -28,9 +34,6 @@ export type ProofVerdict =
       readonly record: ChainLine | ItemLine;
       readonly signedHead: SignedHead;
     }
-  | { readonly kind: "refused"; readonly why: string };
-
-export type ConsistencyVerdict =
   | { readonly kind: "consistent"; readonly older: SignedHead; readonly newer: SignedHead }
   | { readonly kind: "refused"; readonly why: string };
 
@@ -39,8 +42,8 @@ const PATH_MAX = 53;
 const KEYS_MAX = 1_000;
 
 /** `trusted` as for `verifyExport`; without any nothing can be proven. */
-export function checkProof(proof: string, trusted: readonly string[]): ProofVerdict {
-  return judge<ProofVerdict>(() => {
+export function checkProof(proof: string, trusted: readonly string[]): ProofVerdict<"proven"> {
+  return judge<ProofVerdict<"proven">>(() => {
     const value = parseDocument(proof, PROOF_MEMBERS, "proof");
     const { record: text, tree, block = null, details = null } = value;
     need(typeof text === "string", "the proof has no record");
@@ -69,8 +72,11 @@ export function checkProof(proof: string, trusted: readonly string[]): ProofVerd
   });
 }
 
-export function checkConsistency(proof: string, trusted: readonly string[]): ConsistencyVerdict {
-  return judge<ConsistencyVerdict>(() => {
+export function checkConsistency(
+  proof: string,
+  trusted: readonly string[],
+): ProofVerdict<"consistent"> {
+  return judge<ProofVerdict<"consistent">>(() => {
     const members = ["consistency", "keys", "newer", "older", "path"];
     const value = parseDocument(proof, members, "consistency");
     const ring = readKeys(value["keys"], trusted);

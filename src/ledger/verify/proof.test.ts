@@ -16,7 +16,7 @@ const sample = buildSample();
 const lines = sample.lines();
 const trusted = [sample.pem];
 const source = (): Buffer[] => [toBytes(lines)];
-const prove = (place: string): Promise<string> => proveRecord(source(), parsePlace(place)!);
+const prove = (place: string): Promise<string> => proveRecord(source(), place);
 
 type Document = Record<string, Json>;
 const edit = (proof: string, change: (document: Document) => void): string => {
@@ -34,7 +34,7 @@ describe("a proof of one record", () => {
         const places = [`${at + 1}`, ...entry.items.map((_, index) => `${at + 1}/${index}`)];
         const texts = [canonicalize(entry.record), ...entry.items];
         for (const [which, place] of places.entries()) {
-          const proof = await proveRecord([toBytes(builder.lines())], parsePlace(place)!);
+          const proof = await proveRecord([toBytes(builder.lines())], place);
           expect(checkProof(proof, [builder.pem])).toMatchObject({
             kind: "proven",
             place,
@@ -51,7 +51,7 @@ describe("a proof of one record", () => {
     expect(JSON.parse(proof)).toMatchObject({ details: { details: { name: "Ann" } } });
     expect(checkProof(proof, trusted)).toMatchObject({ kind: "proven", place: "6/0" });
     const erased = lines.filter((line) => !line.startsWith('{"details":'));
-    const bare = await proveRecord([toBytes(erased)], { seq: 6, index: 0 });
+    const bare = await proveRecord([toBytes(erased)], "6/0");
     expect(bare).not.toContain("Ann");
     expect(checkProof(bare, trusted)).toMatchObject({ kind: "proven", place: "6/0" });
   });
@@ -112,7 +112,7 @@ describe("a proof of one record", () => {
   test("is refused when somebody else signed it", async () => {
     const forger = newSigningKey();
     const forged = assemble(dissect(lines), { rechain: true, recheck: forger });
-    const proof = await proveRecord([toBytes(forged)], { seq: 3, index: null });
+    const proof = await proveRecord([toBytes(forged)], "3");
     const why = expect.stringMatching(/neither trusted/) as string;
     expect(checkProof(proof, trusted)).toEqual({ kind: "refused", why });
     expect(checkProof(proof, [exportPem(forger)])).toMatchObject({ kind: "proven" });
@@ -124,8 +124,9 @@ describe("a proof of one record", () => {
     await expect(prove("12")).rejects.toThrow(code("LEDGER_NO_RECORD"));
     await expect(prove("7/8")).rejects.toThrow(code("LEDGER_NO_RECORD"));
     await expect(prove("3/0")).rejects.toThrow(code("LEDGER_NO_RECORD"));
+    await expect(prove("seven")).rejects.toThrow(code("LEDGER_NO_RECORD"));
     const unsigned = lines.toSpliced(36, 1);
-    const late = proveRecord([toBytes(unsigned)], { seq: 7, index: null });
+    const late = proveRecord([toBytes(unsigned)], "7");
     await expect(late).rejects.toThrow(code("LEDGER_UNSIGNED"));
   });
 

@@ -13,30 +13,30 @@ import type { Signed } from "../format/signing-key.ts";
 
 export const PROOF_VERSION = 1;
 
-/** Where a record is: `<seq>`, or `<seq>/<index>` for one of an item. */
-export interface RecordPlace {
+/** Where a record is. */
+interface RecordPlace {
   readonly seq: number;
   readonly index: number | null;
 }
 
+/** Reads `<seq>`, or `<seq>/<index>` for a record of an item. */
 export function parsePlace(text: string): RecordPlace | null {
   const [, seq, index] = /^([1-9]\d{0,14})(?:\/(0|[1-9]\d{0,14}))?$/.exec(text) ?? [];
   if (seq === undefined) return null;
   return { seq: Number(seq), index: index === undefined ? null : Number(index) };
 }
 
-/** The proof of one record of an export, by its last signed head. */
-export async function proveRecord(source: ByteSource, place: RecordPlace): Promise<string> {
+/** The proof of one record of an export, by its last signed head: `7`, or `7/0` for one of an item. */
+export async function proveRecord(source: ByteSource, name: string): Promise<string> {
+  const place = parsePlace(name);
+  if (place === null) throw refuseUnknown(name);
   const found = await gather(source, place);
   const { leaves, body, keys, signedHeads, lines, details } = found;
   const signedHead = signedHeads.at(-1);
   const { seq, index } = place;
-  const name = index === null ? `${seq}` : `${seq}/${index}`;
   const line = index === null ? body : lines[index];
   if (body === null || line === null || line === undefined) {
-    throw new SluiceError("LEDGER_NO_RECORD", `the export has no record ${name}`, {
-      hint: "A record is named by its number in the chain; one of an item also by its place in its block: 7/0.",
-    });
+    throw refuseUnknown(name);
   }
   const size = signedHead === undefined ? 0 : (parseSignedHead(signedHead.body)?.size ?? 0);
   if (signedHead === undefined || size < seq) throw refuseUnsigned(name);
@@ -119,6 +119,12 @@ async function gather(source: ByteSource, place: RecordPlace | null): Promise<Ga
 /** Of a record of the chain, as its successor and a signed head name it. */
 export function hashBody(body: string): string {
   return hash("sha256", body, "hex");
+}
+
+function refuseUnknown(name: string): SluiceError {
+  return new SluiceError("LEDGER_NO_RECORD", `the export has no record ${name}`, {
+    hint: "A record is named by its number in the chain; one of an item also by its place in its block: 7/0.",
+  });
 }
 
 function refuseUnsigned(name: string): SluiceError {

@@ -4,6 +4,7 @@
  * export first.
  */
 import type { Json } from "../../core/base/canonical-json.ts";
+import type { Unnamed } from "../../core/base/unnamed.ts";
 import type { ByteSource } from "../format/byte-lines.ts";
 import type { ChainLine } from "../format/chain-line.ts";
 import { type ItemPlace, walkExport } from "./export-walk.ts";
@@ -11,16 +12,16 @@ import type { ItemLine } from "../format/item-line.ts";
 import type { BadTry, ItemsChange, Range } from "../format/items-change.ts";
 import type { JsonObject } from "../format/strict-json.ts";
 
-export interface BatchEntry {
+export type BatchEntry = Unnamed<{
   readonly kind: "batch";
   /** `<seq>` */
   readonly record: string;
   readonly at: string;
   readonly type: string;
   readonly data: JsonObject;
-}
+}>;
 
-export interface ItemEntry {
+type ItemEntry = Unnamed<{
   readonly kind: "item";
   /** `<seq>/<index>` for what a handler recorded, `<seq>` for what the engine says. */
   readonly record: string;
@@ -38,14 +39,14 @@ export interface ItemEntry {
   readonly worker: number | null;
   readonly code: string | null;
   readonly content: string | null;
-}
+}>;
 
 /** What an item's record said beside its state, as far as it is not erased. */
-export interface DetailsEntry {
+type DetailsEntry = Unnamed<{
   readonly kind: "details";
   readonly record: string;
   readonly details: Json;
-}
+}>;
 
 export type TimelineEntry = BatchEntry | ItemEntry | DetailsEntry;
 

@@ -1,6 +1,7 @@
 /** What a verification found, and the same in words for people. */
+import type { Unnamed } from "../../core/base/unnamed.ts";
 
-export interface IntactVerdict {
+export type IntactVerdict = Unnamed<{
   readonly kind: "intact";
   readonly batch: string;
   /** Of the batch's chain. */
@@ -21,16 +22,16 @@ export interface IntactVerdict {
   readonly ended: string | null;
   /** Records of items whose details are there, and match; were erased; or are gone, and nobody said so. */
   readonly details: { readonly present: number; readonly erased: number; readonly missing: number };
-}
+}>;
 
-export interface BrokenVerdict {
+export type BrokenVerdict = Unnamed<{
   readonly kind: "broken";
   /** Of the export, from 1. */
   readonly line: number;
   /** The record: `<seq>`, or `<seq>/<index>` for one of an item; null for anything else. */
   readonly record: string | null;
   readonly why: string;
-}
+}>;
 
 export type Verdict = IntactVerdict | BrokenVerdict;
 

@@ -3,9 +3,10 @@
  * positions: what was given up is kept as a letter, so that giving up neither loses an event or a
  * message nor holds up the next.
  */
+import type { Unnamed } from "../../core/base/unnamed.ts";
 
 /** A delivery that was given up. */
-export interface NewUndelivered {
+export type NewUndelivered = Unnamed<{
   /** The durable reader that it was for. */
   readonly reader: string;
   /** The place of the record among all records of the store, or of the message among its messages. */
@@ -18,14 +19,16 @@ export interface NewUndelivered {
   readonly attempts: number;
   readonly code: string;
   readonly message: string;
-}
+}>;
 
-export interface UndeliveredEvent extends NewUndelivered {
-  /** Rises with each letter of the store, and is never given twice. */
-  readonly id: number;
-  /** Wall-clock milliseconds. */
-  readonly givenUpAt: number;
-}
+export type UndeliveredEvent = Unnamed<
+  NewUndelivered & {
+    /** Rises with each letter of the store, and is never given twice. */
+    readonly id: number;
+    /** Wall-clock milliseconds. */
+    readonly givenUpAt: number;
+  }
+>;
 
 export interface UndeliveredPage {
   /** Only letters of this reader. */

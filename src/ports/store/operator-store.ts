@@ -3,6 +3,7 @@
  * nobody needs any more is removed. Every act is one transaction, says who did it and why, and
  * comes too late rather than in between: a batch that has moved on is left alone.
  */
+import type { Unnamed } from "../../core/base/unnamed.ts";
 import type { Act } from "../../core/batch/batch.ts";
 import type { StopMode } from "../../core/batch/chunk.ts";
 import type { LanePolicy } from "../../core/batch/lane.ts";
@@ -98,7 +99,7 @@ export interface PrunePolicy extends PruneAges {
   readonly dryRun: boolean;
 }
 
-export interface PruneResult {
+export type PruneResult = Unnamed<{
   /** Batches whose scratch data went. */
   readonly scratched: number;
   /** Batches that went. */
@@ -109,7 +110,7 @@ export interface PruneResult {
   readonly owed: number;
   /** There may be more: call again. */
   readonly more: boolean;
-}
+}>;
 
 /** Null takes the operator's value away: what the pipeline declares counts again. */
 export type LimitRequest = LimitTarget & { readonly value: LimitValue | null };

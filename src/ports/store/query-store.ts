@@ -1,4 +1,5 @@
 /** The store as an observer sees it: nothing here changes anything. */
+import type { Unnamed } from "../../core/base/unnamed.ts";
 import type { Act, BatchState, RecordType } from "../../core/batch/batch.ts";
 import type { ChunkState } from "../../core/batch/chunk.ts";
 import type { Counts } from "../../core/batch/counts.ts";
@@ -62,7 +63,7 @@ export interface ItemPlace {
 }
 
 /** One lane with work, and what its turn depends on. */
-export interface LaneView {
+export type LaneView = Unnamed<{
   readonly lane: string;
   readonly policy: LanePolicy;
   readonly pause: PauseFacts | null;
@@ -72,7 +73,7 @@ export interface LaneView {
   readonly waiting: number;
   /** Those that were taken out of it. */
   readonly parked: number;
-}
+}>;
 
 /** What `sluice why` is made of. */
 export interface WaitingFacts {

@@ -5,6 +5,7 @@
  * whose stream is a topic: core/events/reader-name.ts says what it is called, and all that readers can do
  * it can do. One that never acknowledges stays where it is, and is handed the same messages again.
  */
+import type { Unnamed } from "../../core/base/unnamed.ts";
 
 export interface StoredMessage {
   /** Its place among all messages of the store: rising, and never given twice. */
@@ -23,15 +24,15 @@ export interface StoredMessage {
 /** Bodies of one page: it ends early rather than hold more, and has one message at least. */
 export const PAGE_CHARS_MAX = 16_777_216;
 
-export interface GroupView {
+export type GroupView = Unnamed<{
   readonly group: string;
   /** Of the last message that it has acknowledged. */
   readonly position: number;
   /** Messages behind that one. */
   readonly lag: number;
-}
+}>;
 
-export interface TopicView {
+export type TopicView = Unnamed<{
   readonly topic: string;
   /** Messages that are kept. */
   readonly messages: number;
@@ -40,7 +41,7 @@ export interface TopicView {
   readonly lastPosition: number;
   /** In the order of their names. */
   readonly groups: readonly GroupView[];
-}
+}>;
 
 export interface TopicStore {
   /** Messages of a topic after a position, at most so many and not more than a page holds. */

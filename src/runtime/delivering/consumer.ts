@@ -15,20 +15,17 @@ import type { Delivery } from "./stream.ts";
 import { traceConsume } from "../observing/consume-trace.ts";
 import { HANDLER_RETRY, isSink, type Reader } from "./subscriber.ts";
 
-export interface ConsumeContext {
-  /** Aborts at the time limit and when the engine has stopped: the messages will come again. */
-  readonly signal: AbortSignal;
-}
-
-export type MessageHandler = (
-  message: TopicMessage,
-  context: ConsumeContext,
+/** Handles one message, or a list where `batch` is set. */
+type Handler<Delivered> = (
+  delivered: Delivered,
+  context: {
+    /** Aborts at the time limit and when the engine has stopped: the messages will come again. */
+    readonly signal: AbortSignal;
+  },
 ) => void | Promise<void>;
 
-export type MessagesHandler = (
-  messages: readonly TopicMessage[],
-  context: ConsumeContext,
-) => void | Promise<void>;
+export type MessageHandler = Handler<TopicMessage>;
+export type MessagesHandler = Handler<readonly TopicMessage[]>;
 
 export interface ConsumeOptions {
   /**

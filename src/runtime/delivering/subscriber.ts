@@ -4,6 +4,7 @@
  */
 import type { RecordType } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
+import type { Unnamed } from "../../core/base/unnamed.ts";
 import { OptionProblems } from "../../core/events/option-problems.ts";
 import type { RetryPolicy } from "../../core/base/retry.ts";
 import type { BatchEvent } from "../../ports/store/batch-event.ts";
@@ -25,7 +26,7 @@ export interface Reader {
   deliver(deliveries: readonly Delivery[], context: SinkContext): Promise<void>;
 }
 
-export type EventHandler = (event: BatchEvent) => void | Promise<void>;
+export type EventHandler = Unnamed<(event: BatchEvent) => void | Promise<void>>;
 
 export interface SubscribeOptions {
   /** Deliver only these events; default all, or those of the sink. */

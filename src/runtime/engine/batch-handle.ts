@@ -2,6 +2,7 @@
 import { isEnded, type BatchState, type EndReason } from "../../core/batch/batch.ts";
 import type { Counts } from "../../core/batch/counts.ts";
 import { SluiceError } from "../../core/base/errors.ts";
+import type { Unnamed } from "../../core/base/unnamed.ts";
 import type { ItemOutcomeWord } from "../../core/items/outcome-list.ts";
 import {
   addSample,
@@ -49,11 +50,11 @@ export interface BatchProgress {
 }
 
 /** The result of one item. */
-export interface ItemResultView<Result> {
+export type ItemResult<Result> = Unnamed<{
   readonly item: number;
   readonly key: string | null;
   readonly value: Result;
-}
+}>;
 
 export interface HandleParts {
   readonly store: Store;
@@ -112,9 +113,9 @@ export class BatchHandle<Result = unknown> {
   }
 
   /** The results in item order, once the batch has ended; by default those of its last step. */
-  results(): AsyncGenerator<ItemResultView<Result>, void, void>;
-  results<Value = unknown>(step?: string): AsyncGenerator<ItemResultView<Value>, void, void>;
-  async *results(step?: string): AsyncGenerator<ItemResultView<unknown>, void, void> {
+  results(): AsyncGenerator<ItemResult<Result>, void, void>;
+  results<Value = unknown>(step?: string): AsyncGenerator<ItemResult<Value>, void, void>;
+  async *results(step?: string): AsyncGenerator<ItemResult<unknown>, void, void> {
     const { batch } = await this.wait();
     const { steps } = (await this.#parts.store.getBatch(batch))?.settings ?? { steps: [] };
     const number = step === undefined ? steps.length - 1 : this.#findStep(steps, step);

@@ -1,5 +1,6 @@
 /** Reads and edits one dead letter with its payload. */
 import type { Act } from "../../core/batch/batch.ts";
+import type { Unnamed } from "../../core/base/unnamed.ts";
 import { describeError, SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
@@ -11,30 +12,37 @@ import { BatchReader } from "../reading/batch-reader.ts";
 import { checkItem } from "../pipeline/item-check.ts";
 import { readManifest } from "../reading/manifest.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
-import { systemClock } from "../system/system-clock.ts";
-import { systemRandom } from "../system/system-random.ts";
 
-export interface DeskParts {
+export interface DeadLetterParts {
   readonly store: Store;
-  /** Default the system clock. */
-  readonly clock?: Clock;
-  readonly random?: Random;
+  readonly clock: Clock;
+  readonly random: Random;
 }
 
-export interface OpenedLetter extends DeadLetter {
-  /** Undefined when it cannot be read: `payloadProblem` then says why. */
-  readonly payload: unknown;
-  readonly payloadProblem: string | null;
-  readonly checkpoint: { readonly name: string; readonly data: unknown } | null;
+/** Which dead letter of a batch. */
+export interface LetterPlace {
+  readonly step: number;
+  /** The item's number in its step. */
+  readonly item: number;
+  /** Reads items from its source, and checks a new payload. */
+  readonly pipeline?: Pipeline | null;
 }
+
+/** A dead letter with its payload. */
+export type OpenedLetter = Unnamed<
+  DeadLetter & {
+    /** Undefined when it cannot be read: `payloadProblem` then says why. */
+    readonly payload: unknown;
+    readonly payloadProblem: string | null;
+    readonly checkpoint: { readonly name: string; readonly data: unknown } | null;
+  }
+>;
 
 /** Reads a dead letter. Its payload needs the pipeline, unless the batch owns its items. */
 export async function openDeadLetter(
-  parts: DeskParts,
+  parts: DeadLetterParts,
   id: string,
-  step: number,
-  item: number,
-  pipeline: Pipeline | null,
+  { step, item, pipeline = null }: LetterPlace,
 ): Promise<OpenedLetter> {
   const { place, letter } = await findLetter(parts.store, id, step, item);
   const { checkpoint } = place;
@@ -51,17 +59,17 @@ export async function openDeadLetter(
 
 /** Replaces the payload of a dead letter, if the new one fits the pipeline's schema. */
 export async function editDeadLetter(
-  { store }: DeskParts,
+  store: Store,
   id: string,
-  step: number,
-  item: number,
-  edit: Act & { readonly payload: unknown; readonly pipeline: Pipeline | null },
+  { step, item, pipeline = null }: LetterPlace,
+  payload: unknown,
+  { by, why }: Act,
 ): Promise<void> {
   await findLetter(store, id, step, item);
-  const schema = edit.pipeline?.steps[step]?.itemSchema ?? null;
+  const schema = pipeline?.steps[step]?.itemSchema ?? null;
   if (schema !== null) {
     try {
-      await checkItem(schema, edit.payload);
+      await checkItem(schema, payload);
     } catch (error) {
       throw new SluiceError("BAD_EDIT", `the new payload ${describeError(error).message}`, {
         hint: "Fix the payload; the dead letter is unchanged.",
@@ -69,13 +77,12 @@ export async function editDeadLetter(
       });
     }
   }
-  const value = JSON.stringify(edit.payload);
+  const value = JSON.stringify(payload);
   if (value === undefined) {
     throw new SluiceError("BAD_EDIT", "the new payload cannot be written as JSON", {
       hint: "Give plain data.",
     });
   }
-  const { by, why } = edit;
   if (await store.editDeadLetter(id, { step, item, value, by, why })) return;
   throw new SluiceError(
     "NOT_A_DEAD_LETTER",
@@ -107,7 +114,7 @@ async function findLetter(
 }
 
 async function readPayload(
-  parts: DeskParts,
+  parts: DeadLetterParts,
   id: string,
   step: number,
   item: number,
@@ -126,7 +133,7 @@ async function readPayload(
 }
 
 async function readChunk(
-  parts: DeskParts,
+  parts: DeadLetterParts,
   id: string,
   step: number,
   place: ItemPlace,
@@ -143,8 +150,7 @@ async function readChunk(
   if (definition === undefined) {
     throw new SluiceError("NO_PIPELINE", "its pipeline is needed to read its payload");
   }
-  const { store, clock = systemClock, random = systemRandom } = parts;
-  const reader = new BatchReader(batch, definition, { store, clock, random });
+  const reader = new BatchReader(batch, definition, parts);
   try {
     const { chunk, start, end, locator } = place;
     const lease: LeasedChunk = { ...UNLEASED, batch: id, step, chunk, start, end, locator };

@@ -6,17 +6,14 @@ import type { Log } from "../system/log.ts";
 import type { LedgerOptions } from "../evidence/ledger-signing-job.ts";
 import type { EngineSettings } from "../system/settings.ts";
 
-export interface EngineOptions extends Partial<EngineSettings> {
+/** Options of every engine, whoever opens its store. */
+export interface SharedEngineOptions extends Partial<EngineSettings> {
   /**
    * `true` (default): work on pipelines whose batches are submitted here. `"submitted"`: work only
    * on those batches. `false`: work on nothing until `work` is called.
    */
   readonly work?: boolean | "submitted";
   readonly log?: Log;
-  readonly clock?: Clock;
-  readonly random?: Random;
-  /** Receives the worker's state, for the thread that answers health probes. */
-  readonly health?: WorkerHealth;
   /**
    * Secrets to remove from logs, metrics, dead letters and records, besides those recognised by
    * their shape (passwords in addresses, tokens, values of names like `password`).
@@ -24,6 +21,14 @@ export interface EngineOptions extends Partial<EngineSettings> {
   readonly redact?: readonly string[];
   /** The key that signs ledgers of batches, and how often. Default unsigned. */
   readonly ledger?: LedgerOptions | null;
+}
+
+/** What the package's own entries set besides: programs of users have no use for it. */
+export interface StartOptions extends SharedEngineOptions {
+  readonly clock?: Clock;
+  readonly random?: Random;
+  /** Receives the worker's state, for the thread that answers health probes. */
+  readonly health?: WorkerHealth;
   /** Close the store when the engine closes. Default false. */
   readonly ownsStore?: boolean;
 }

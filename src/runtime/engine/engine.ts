@@ -19,7 +19,7 @@ import { BatchHandle, type HandleParts } from "./batch-handle.ts";
 import { Conductor } from "../conducting/conductor.ts";
 import type { Consume } from "../delivering/consumer.ts";
 import { CpuPools } from "../cpu/cpu-pools.ts";
-import type { CloseOptions, EngineOptions, SubmitOptions } from "./engine-options.ts";
+import type { CloseOptions, StartOptions, SubmitOptions } from "./engine-options.ts";
 import { exportLedger } from "../evidence/ledger-export.ts";
 import { addFacts, guardLog, type Log, silentLog } from "../system/log.ts";
 import { ATTESTED, checkLedger, LedgerSigningJob } from "../evidence/ledger-signing-job.ts";
@@ -44,7 +44,7 @@ import { systemRandom } from "../system/system-random.ts";
 import { Topic } from "../delivering/topic.ts";
 import { Worker } from "../leasing/worker.ts";
 
-export type { CloseOptions, EngineOptions, SubmitOptions };
+export type { StartOptions, SubmitOptions };
 
 export class Engine {
   readonly store: Store;
@@ -74,16 +74,16 @@ export class Engine {
     store: Store,
     workerId: number,
     settings: EngineSettings,
-    options: EngineOptions,
+    options: StartOptions,
   ) {
     this.store = store;
     this.#settings = settings;
     this.#clock = options.clock ?? systemClock;
+    this.#random = options.random ?? systemRandom;
     const redact = makeRedact(options.redact ?? []);
     const callersStore = makeRedactingStore(store, redact);
-    this.operator = new Operator(callersStore, this.#clock);
+    this.operator = new Operator(callersStore, this.#clock, this.#random);
     this.#tail = new RecordPoller(store, this.#clock, settings.pollMs);
-    this.#random = options.random ?? systemRandom;
     this.#metrics = new EngineMetrics({ store: raw, clock: this.#clock, settings });
     this.#log =
       options.log === undefined
@@ -132,7 +132,7 @@ export class Engine {
     });
   }
 
-  static async start(store: Store, options: EngineOptions = {}): Promise<Engine> {
+  static async start(store: Store, options: StartOptions = {}): Promise<Engine> {
     const { clock = systemClock, random = systemRandom, log = silentLog, ...others } = options;
     const { work: _w, health: _h, ownsStore: _o, ledger: _l, redact = [], ...settings } = others;
     const resolved = resolveSettings(settings, store.looks);

@@ -9,7 +9,7 @@ import type { Store } from "../../ports/store/store.ts";
 import { SeededRandom } from "../../testing/world/seeded-random.ts";
 import { MortalClock, VirtualTime } from "../../testing/world/virtual-clock.ts";
 import { definePipeline } from "../pipeline/pipeline.ts";
-import { Engine, type EngineOptions } from "./engine.ts";
+import { Engine, type StartOptions } from "./engine.ts";
 
 const REPETITIONS = 50;
 const SLOW_MS = 200;
@@ -32,7 +32,7 @@ interface Played {
 }
 
 /** Every call of the store takes its own time, before and after it does what it is asked for. */
-async function play(seed: number, options: EngineOptions): Promise<Played> {
+async function play(seed: number, options: StartOptions): Promise<Played> {
   const time = new VirtualTime();
   const clock = new MortalClock(time);
   const random = new SeededRandom(seed);

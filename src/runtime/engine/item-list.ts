@@ -2,18 +2,19 @@
  * Lists the items of a step by outcome. Each comes with its value if the batch owns its items and
  * retention has not removed them.
  */
+import type { Unnamed } from "../../core/base/unnamed.ts";
 import type { ItemOutcomeWord } from "../../core/items/outcome-list.ts";
 import type { ItemPlace } from "../../ports/store/query-store.ts";
 import type { SliceItems } from "../../ports/source.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { readManifest } from "../reading/manifest.ts";
 
-export interface ListedItem {
+export type ListedItem = Unnamed<{
   /** The item's number in its step. */
   readonly item: number;
   /** Undefined if only the source has it. */
   readonly value: unknown;
-}
+}>;
 
 const PAGE = 1_000;
 

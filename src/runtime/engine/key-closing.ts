@@ -1,4 +1,5 @@
 /** Closes a key of a rate by hand: no item of it starts until then, in any worker. */
+import type { Unnamed } from "../../core/base/unnamed.ts";
 import { RATE_BUCKETS } from "../../core/limits/bucket.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -9,12 +10,12 @@ import { nameRateBucket } from "../pipeline/step-rate.ts";
 export type Closing = { readonly until: Date } | { readonly forMs: number };
 
 /** A key that is closed now. */
-export interface ClosedKey {
+export type ClosedKey = Unnamed<{
   /** The rate's name; default the pipeline's name. */
   readonly rate: string;
   readonly key: string;
   readonly forMs: number;
-}
+}>;
 
 /** Longest time that a key can be closed: one year. */
 const FOR_MS_MAX = 366 * 86_400_000;

@@ -10,25 +10,34 @@ import { LANE_POLICIES, type LanePolicy } from "../../core/batch/lane.ts";
 import type { LimitChange, LimitSetting } from "../../core/limits/limit.ts";
 import { redactText } from "../../core/base/redact.ts";
 import type { DeadLetterFilter } from "../../core/items/redrive.ts";
+import type { Unnamed } from "../../core/base/unnamed.ts";
 import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import { explainBatch, explainChunk, type Why } from "../../core/batch/why.ts";
 import type { Clock } from "../../ports/clock.ts";
+import type { Random } from "../../ports/random.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type {
   LaneMove,
   LimitRequest,
   PauseScope,
   PruneResult,
-  RedriveRefusal,
   RedriveResult,
 } from "../../ports/store/operator-store.ts";
 import type { LaneView } from "../../ports/store/query-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { eraseRecorded } from "../evidence/erasing.ts";
+import {
+  editDeadLetter,
+  type LetterPlace,
+  openDeadLetter,
+  type OpenedLetter,
+} from "./dead-letter.ts";
 import { closeKey, type ClosedKey, type Closing, listClosedKeys } from "./key-closing.ts";
 import { checkLimit } from "./limit-check.ts";
 import { pruneByAge, type RetentionPolicy } from "../conducting/retention.ts";
 import { nameRateBucket } from "../pipeline/step-rate.ts";
+import { describeRefusal } from "./redrive-refusal.ts";
+import { systemRandom } from "../system/system-random.ts";
 
 export interface ActOptions {
   /** Who does it; default the user that runs the process. */
@@ -58,12 +67,12 @@ export interface RedriveOptions extends ActOptions, DeadLetterFilter {
   readonly dryRun?: boolean;
 }
 
-export interface CancelSummary {
+type CancelSummary = Unnamed<{
   /** Batches that end by it, or will when their workers have let go. */
   readonly cancelled: readonly string[];
   /** Batches that had ended before: nothing changed. */
   readonly endedBefore: readonly string[];
-}
+}>;
 
 /** Why a batch waits, and what each of its next chunks waits for. */
 export interface Explanation extends Why {
@@ -79,10 +88,12 @@ const WHY_CHARS_MAX = 2_000;
 export class Operator {
   readonly #store: Store;
   readonly #clock: Clock;
+  readonly #random: Random;
 
-  constructor(store: Store, clock: Clock) {
+  constructor(store: Store, clock: Clock, random: Random = systemRandom) {
     this.#store = store;
     this.#clock = clock;
+    this.#random = random;
   }
 
   /**
@@ -219,9 +230,7 @@ export class Operator {
     const request = { ...readAct(options), filter, ceiling, perSecond, withCancelled, dryRun };
     const result = await this.#store.redrive(batch, request);
     if (result.kind === "done") return result;
-    throw new SluiceError("CANNOT_REDRIVE", `batch ${batch}: ${REFUSALS[result.why]}`, {
-      hint: REMEDIES[result.why],
-    });
+    throw describeRefusal(batch, result.why);
   }
 
   /** An item that is named must be a dead letter; a filter may find what it finds. */
@@ -247,6 +256,20 @@ export class Operator {
         });
       }
     }
+  }
+
+  /** Reads one dead letter with its payload: items in a source need the pipeline. */
+  openDeadLetter(batch: string, place: LetterPlace): Promise<OpenedLetter> {
+    const parts = { store: this.#store, clock: this.#clock, random: this.#random };
+    return openDeadLetter(parts, batch, place);
+  }
+
+  /** Replaces the payload of a dead letter. With the pipeline, its schema checks the new one. */
+  editDeadLetter(
+    batch: string,
+    { payload, ...options }: LetterPlace & ActOptions & { readonly payload: unknown },
+  ): Promise<void> {
+    return editDeadLetter(this.#store, batch, options, payload, readAct(options));
   }
 
   /** Accepts failures: they stay failures, and are not redriven. */
@@ -314,27 +337,6 @@ export class Operator {
     return batch;
   }
 }
-
-const REFUSALS: { readonly [Refusal in RedriveRefusal]: string } = {
-  no_letters: "no dead letter matches",
-  cancelling: "it is being cancelled",
-  stopped_early: "it was stopped early, and what had not run was cancelled",
-  never_planned: "it was stopped before all of its items were planned",
-  step_is_over: "the dead letters belong to a step that is over, and a later one runs",
-  pruned: "retention has removed what a redrive needs",
-  not_running: "it has not run yet",
-};
-
-const REMEDIES: { readonly [Refusal in RedriveRefusal]: string } = {
-  no_letters:
-    "`sluice dead` lists the dead letters of a batch; discarded ones stay where they are.",
-  cancelling: "Wait for its end; then it can be redriven with what was cancelled.",
-  stopped_early: "Redrive it with what was cancelled: withCancelled, or --with-cancelled.",
-  never_planned: "Submit it again.",
-  step_is_over: "Wait for its end: then they can be redriven.",
-  pruned: "Submit the items again.",
-  not_running: "Wait until something of it has failed.",
-};
 
 export function readAct({ by, why }: ActOptions): Act {
   return {

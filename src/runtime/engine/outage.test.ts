@@ -8,7 +8,7 @@ import type { Store } from "../../ports/store/store.ts";
 import { STORE_VERBS } from "../../ports/store/store-verbs.ts";
 import { SeededRandom } from "../../testing/world/seeded-random.ts";
 import { MortalClock, VirtualTime } from "../../testing/world/virtual-clock.ts";
-import { Engine, type EngineOptions } from "./engine.ts";
+import { Engine, type StartOptions } from "./engine.ts";
 import { definePipeline } from "../pipeline/pipeline.ts";
 
 const OUTAGE_MS = 60_000;
@@ -18,7 +18,7 @@ interface Scene {
   readonly clock: MortalClock;
   /** From now on, for so long. */
   readonly takeAway: (forMs: number) => void;
-  readonly start: (seed: number, options?: EngineOptions) => Promise<Engine>;
+  readonly start: (seed: number, options?: StartOptions) => Promise<Engine>;
 }
 
 /** Plays in virtual time on a store that can be away. */

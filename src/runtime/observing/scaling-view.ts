@@ -1,10 +1,11 @@
 /** What an autoscaler is told: of each pipeline how much waits, how fast it goes, how many it needs. */
+import type { Unnamed } from "../../core/base/unnamed.ts";
 import { computeDepth } from "../../core/fleet/load.ts";
 import { computeDrainMs, computeWorkers, type ScalingTarget } from "../../core/fleet/scaling.ts";
 import { formatInstant } from "../../ports/clock.ts";
 import type { Flow, PipelineFlow } from "./load-watch.ts";
 
-export interface PipelineScaling {
+export type PipelineScaling = Unnamed<{
   readonly pipeline: string;
   /** Items that a worker could run now. */
   readonly ready: number;
@@ -34,9 +35,9 @@ export interface PipelineScaling {
   /** What the recommendation is made of: see the guide. */
   readonly workersByRate: number | null;
   readonly workersByDrain: number | null;
-}
+}>;
 
-export interface ScalingView {
+export type ScalingView = Unnamed<{
   /** UTC, ISO 8601. */
   readonly at: string;
   /** The time over which rates were measured. */
@@ -47,7 +48,7 @@ export interface ScalingView {
   readonly backlog: number;
   readonly oldestAgeSeconds: number;
   readonly pipelines: readonly PipelineScaling[];
-}
+}>;
 
 /** Of these pipelines, or of all that the store has. */
 export function viewScaling(

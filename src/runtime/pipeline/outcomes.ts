@@ -5,60 +5,53 @@
 
 const OUTCOME = Symbol.for("sluice.outcome");
 
-export interface SucceededOutcome<Result = unknown> {
-  readonly [OUTCOME]: "succeeded";
-  readonly value: Result;
+/**
+ * One type for all of them, so that users can export what returns them: a union of several would be
+ * split up in their declarations. `Result` is `never` where no result is left.
+ */
+export interface ItemOutcome<Result = unknown> {
+  readonly [OUTCOME]: KnownOutcome[typeof OUTCOME];
+  readonly value?: Result;
 }
 
-export interface SkippedOutcome {
-  readonly [OUTCOME]: "skipped";
-  readonly reason: string | null;
-}
+/** The same, told apart. */
+type KnownOutcome =
+  | { readonly [OUTCOME]: "succeeded"; readonly value: unknown }
+  | { readonly [OUTCOME]: "skipped"; readonly reason: string | null }
+  | { readonly [OUTCOME]: "failed"; readonly error: unknown }
+  | { readonly [OUTCOME]: "later"; readonly inMs: number };
 
-export interface FailedOutcome {
-  readonly [OUTCOME]: "failed";
-  readonly error: unknown;
-}
-
-export interface LaterOutcome {
-  readonly [OUTCOME]: "later";
-  readonly inMs: number;
-}
-
-export type ItemOutcome<Result = unknown> =
-  | SucceededOutcome<Result>
-  | SkippedOutcome
-  | FailedOutcome
-  | LaterOutcome;
+const makeOutcome = <Result>(outcome: KnownOutcome): ItemOutcome<Result> =>
+  outcome as ItemOutcome<Result>;
 
 /** The item is done; the value, if any, is kept as its result. */
-export function succeeded(): SucceededOutcome<undefined>;
-export function succeeded<Result>(value: Result): SucceededOutcome<Result>;
-export function succeeded(value?: unknown): SucceededOutcome {
-  return { [OUTCOME]: "succeeded", value };
+export function succeeded(): ItemOutcome<undefined>;
+export function succeeded<Result>(value: Result): ItemOutcome<Result>;
+export function succeeded(value?: unknown): ItemOutcome {
+  return makeOutcome({ [OUTCOME]: "succeeded", value });
 }
 
 /** There was nothing to do: counted apart, and no failure. The reason goes to the log. */
-export function skipped(reason?: string): SkippedOutcome {
-  return { [OUTCOME]: "skipped", reason: reason ?? null };
+export function skipped(reason?: string): ItemOutcome<never> {
+  return makeOutcome({ [OUTCOME]: "skipped", reason: reason ?? null });
 }
 
 /** The same as throwing the error for this item alone. */
-export function failed(error: unknown): FailedOutcome {
-  return { [OUTCOME]: "failed", error };
+export function failed(error: unknown): ItemOutcome<never> {
+  return makeOutcome({ [OUTCOME]: "failed", error });
 }
 
 /** Nothing can be done for the item yet: it comes again after this time, and no try is counted. */
-export function later(inMs: number): LaterOutcome {
-  return { [OUTCOME]: "later", inMs };
+export function later(inMs: number): ItemOutcome<never> {
+  return makeOutcome({ [OUTCOME]: "later", inMs });
 }
 
-export function readOutcome(value: unknown): ItemOutcome | null {
+export function readOutcome(value: unknown): KnownOutcome | null {
   return typeof value === "object" && value !== null && OUTCOME in value
-    ? (value as ItemOutcome)
+    ? (value as KnownOutcome)
     : null;
 }
 
-export function readOutcomeKind(outcome: ItemOutcome): ItemOutcome[typeof OUTCOME] {
+export function readOutcomeKind(outcome: KnownOutcome): KnownOutcome[typeof OUTCOME] {
   return outcome[OUTCOME];
 }

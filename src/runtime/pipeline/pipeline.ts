@@ -2,6 +2,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Caps } from "../../core/limits/caps.ts";
 import type { ErrorClass } from "../../core/base/errors.ts";
+import type { Unnamed } from "../../core/base/unnamed.ts";
 import type { BudgetScope } from "../../core/batch/failure-budget.ts";
 import type { Weekday } from "../../core/limits/quiet-hours.ts";
 import type { RetentionAges } from "../../core/batch/retention.ts";
@@ -225,12 +226,7 @@ interface PlainOptionsWithoutSource<Item, Returned>
 }
 
 /** The result that an item leaves: what the handler returned, without the words for outcomes. */
-type ResultOf<Returned> =
-  Returned extends ItemOutcome<infer Value>
-    ? Returned extends { readonly value: Value }
-      ? Value
-      : never
-    : Returned;
+type ResultOf<Returned> = Returned extends ItemOutcome<infer Value> ? Value : Returned;
 
 /** What a step of several has beside its items' origin. */
 interface StepOptions<Item, Returned> extends StepLimits<Item>, Handlers<Item, Returned> {
@@ -264,7 +260,7 @@ interface WaitOptions
   readonly waitFor: WaitFor;
 }
 
-type Items<Item> = Iterable<Item> | AsyncIterable<Item>;
+type Items<Item> = Unnamed<Iterable<Item> | AsyncIterable<Item>>;
 
 /** A step with its types: what a batch is submitted with if it is the first, and what it leaves. */
 export interface DefinedStep<Input = unknown, Returned = unknown> {

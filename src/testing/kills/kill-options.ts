@@ -4,7 +4,7 @@ import type { Counts } from "../../core/batch/counts.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { OptionProblems } from "../../core/events/option-problems.ts";
 import type { DeadLetter } from "../../ports/store/query-store.ts";
-import type { ItemResultView } from "../../runtime/engine/batch-handle.ts";
+import type { ItemResult } from "../../runtime/engine/batch-handle.ts";
 import type { Engine, SubmitOptions } from "../../runtime/engine/engine.ts";
 import type { Pipeline } from "../../runtime/pipeline/pipeline.ts";
 import { type Fault, isFault } from "../faults/faults.ts";
@@ -28,7 +28,7 @@ export interface EndedBatch<Result = unknown> {
   readonly state: BatchState;
   readonly counts: Counts;
   /** Of its last step, in item order. */
-  readonly results: readonly ItemResultView<Result>[];
+  readonly results: readonly ItemResult<Result>[];
   readonly deadLetters: readonly DeadLetter[];
   /** What was done to this run: `killed after commit 7 (settle)`; null in the first one. */
   readonly fault: string | null;

@@ -2,12 +2,13 @@
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Engine } from "../../runtime/engine/engine.ts";
 import type { Life } from "./life.ts";
-import type { Process, Program, WorldEngineOptions } from "./world.ts";
+import type { SharedEngineOptions } from "../../runtime/engine/engine-options.ts";
+import type { Process, Program } from "./world.ts";
 
 export class SupervisedProcess<Result> implements Process<Result> {
   readonly name: string;
   readonly program: Program<Result>;
-  readonly options: WorldEngineOptions;
+  readonly options: SharedEngineOptions;
   /** Whether it is started again when it died. */
   readonly isSupervised: boolean;
   readonly #kill: (life: Life) => void;
@@ -20,7 +21,7 @@ export class SupervisedProcess<Result> implements Process<Result> {
   constructor(
     name: string,
     program: Program<Result>,
-    options: WorldEngineOptions,
+    options: SharedEngineOptions,
     isSupervised: boolean,
     kill: (life: Life) => void,
   ) {

@@ -16,7 +16,8 @@ import { StoreTraffic } from "./store-traffic.ts";
 import { SupervisedProcess } from "./supervised-process.ts";
 import { UserCode } from "./user-code.ts";
 import { MortalClock, VirtualTime } from "./virtual-clock.ts";
-import type { Process, Program, World, WorldEngineOptions } from "./world.ts";
+import type { SharedEngineOptions } from "../../runtime/engine/engine-options.ts";
+import type { Process, Program, World } from "./world.ts";
 import type { CheckedWorld } from "./world-options.ts";
 
 /** How long a supervisor takes to start a process again. */
@@ -130,7 +131,7 @@ export class VirtualWorld implements World {
     }
   }
 
-  startEngine(options: WorldEngineOptions = {}): Promise<Engine> {
+  startEngine(options: SharedEngineOptions = {}): Promise<Engine> {
     const name = `engine-${this.#processes.size + 1}`;
     return this.#start(name, (engine: Engine) => engine, options, false).done;
   }
@@ -138,7 +139,7 @@ export class VirtualWorld implements World {
   start<Result>(
     name: string,
     program: Program<Result>,
-    options: WorldEngineOptions = {},
+    options: SharedEngineOptions = {},
   ): Process<Awaited<Result>> {
     return this.#start(name, program as Program<Awaited<Result>>, options, true);
   }
@@ -146,7 +147,7 @@ export class VirtualWorld implements World {
   #start<Result>(
     name: string,
     program: Program<Result>,
-    options: WorldEngineOptions,
+    options: SharedEngineOptions,
     isSupervised: boolean,
   ): SupervisedProcess<Result> {
     if (this.#isEnding) {

@@ -1,13 +1,14 @@
 /** Checks what a world was asked for; all problems at once. */
 import { SluiceError } from "../../core/base/errors.ts";
 import { OptionProblems } from "../../core/events/option-problems.ts";
+import type { SharedEngineOptions } from "../../runtime/engine/engine-options.ts";
 import { type Fault, isFault } from "../faults/faults.ts";
-import type { WorldEngineOptions, WorldOptions } from "./world.ts";
+import type { WorldOptions } from "./world.ts";
 
 export interface CheckedWorld {
   readonly seed: number;
   readonly faults: readonly Fault[];
-  readonly engine: WorldEngineOptions;
+  readonly engine: SharedEngineOptions;
   readonly hangAfterRealMs: number;
   readonly virtualMsMax: number;
 }
@@ -40,7 +41,7 @@ export function readWorldOptions(
   return {
     seed: whole("seed", 0, SEED_MAX, 1),
     faults: faults as readonly Fault[],
-    engine: engine as WorldEngineOptions,
+    engine: engine as SharedEngineOptions,
     hangAfterRealMs: whole("hangAfterRealMs", 1, DAY_MS, DEFAULT_HANG_REAL_MS),
     virtualMsMax: whole("virtualMsMax", 1, 36_500 * DAY_MS, DAY_MS),
   };

@@ -2,11 +2,10 @@
  * A world for tests: one store in memory, any number of processes with the real engine on them, and
  * virtual time. Every delay and every draw comes from the seed, so one seed is one history.
  */
-import type { Engine, EngineOptions } from "../../runtime/engine/engine.ts";
+import type { Unnamed } from "../../core/base/unnamed.ts";
+import type { Engine } from "../../runtime/engine/engine.ts";
+import type { SharedEngineOptions } from "../../runtime/engine/engine-options.ts";
 import type { Fault } from "../faults/faults.ts";
-
-/** What an engine of a world may be told; clock, chance and store are the world's. */
-export type WorldEngineOptions = Omit<EngineOptions, "clock" | "random" | "ownsStore">;
 
 export interface WorldOptions {
   /** Another seed is another order of things that happen at once. Default 1. */
@@ -14,7 +13,7 @@ export interface WorldOptions {
   /** What is to go wrong. One that never happens fails the test. */
   readonly faults?: readonly Fault[];
   /** For every engine of the world. */
-  readonly engine?: WorldEngineOptions;
+  readonly engine?: SharedEngineOptions;
   /**
    * How long, in real time, time stands still for one handler call that has not settled. After that
    * the call counts as hanging, and virtual time goes on. Default 2,000.
@@ -28,7 +27,7 @@ export interface WorldOptions {
 export type Program<Result> = (engine: Engine, life: number) => Result | PromiseLike<Result>;
 
 /** A process that is started again when it dies, as a supervisor would. */
-export interface Process<Result> {
+export type Process<Result> = Unnamed<{
   readonly name: string;
   /** How often it was started. */
   readonly lives: number;
@@ -36,7 +35,7 @@ export interface Process<Result> {
   readonly done: Promise<Result>;
   /** Kills it, as kill -9 would. It starts again a second later. */
   kill(): void;
-}
+}>;
 
 export interface World {
   readonly seed: number;
@@ -54,12 +53,12 @@ export interface World {
   /** Virtual time stands still while this does something real: for tests and programs. */
   real<Result>(work: () => Result | PromiseLike<Result>): Promise<Result>;
   /** Starts an engine that nobody starts again: a test that kills it must use `start`. */
-  startEngine(options?: WorldEngineOptions): Promise<Engine>;
+  startEngine(options?: SharedEngineOptions): Promise<Engine>;
   /** Starts a process, and starts it again a second after it died. */
   start<Result>(
     name: string,
     program: Program<Result>,
-    options?: WorldEngineOptions,
+    options?: SharedEngineOptions,
   ): Process<Awaited<Result>>;
   /** Every commit so far, in the words of fault points: `settle + lease`. */
   readonly commits: readonly string[];

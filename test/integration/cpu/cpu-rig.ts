@@ -7,7 +7,7 @@ import type { DeadLetter } from "../../../src/ports/store/query-store.ts";
 import type { BatchProgress } from "../../../src/runtime/engine/batch-handle.ts";
 import type { LogEntry } from "../../../src/runtime/system/log.ts";
 import type { Pipeline } from "../../../src/runtime/pipeline/pipeline.ts";
-import { createEngine, type CreateEngineOptions } from "../../../src/create-engine.ts";
+import { createEngine, type EngineOptions } from "../../../src/create-engine.ts";
 import type { Engine } from "../../../src/runtime/engine/engine.ts";
 
 export const TASKS = new URL("./tasks.ts", import.meta.url);
@@ -29,7 +29,7 @@ export interface Rig {
 
 /** The engine is closed, and everything of it removed, when the test is over. */
 export async function withEngine(
-  options: CreateEngineOptions,
+  options: EngineOptions,
   use: (rig: Rig) => Promise<void>,
 ): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "sluice-cpu-"));

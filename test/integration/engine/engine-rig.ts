@@ -14,7 +14,7 @@ import type { BatchSnapshot } from "../../../src/ports/store/conductor-store.ts"
 import type { Store } from "../../../src/ports/store/store.ts";
 import type { BatchEvent } from "../../../src/ports/store/batch-event.ts";
 import { readEvent } from "../../../src/runtime/delivering/batch-event.ts";
-import { Engine, type EngineOptions } from "../../../src/runtime/engine/engine.ts";
+import { Engine, type StartOptions } from "../../../src/runtime/engine/engine.ts";
 import type { LogEntry } from "../../../src/runtime/system/log.ts";
 import { systemClock } from "../../../src/runtime/system/system-clock.ts";
 import { systemRandom } from "../../../src/runtime/system/system-random.ts";
@@ -58,7 +58,7 @@ export class EngineRig {
     this.#openAgain = openAgain;
   }
 
-  async start(options: EngineOptions = {}, store: Store = this.store): Promise<Engine> {
+  async start(options: StartOptions = {}, store: Store = this.store): Promise<Engine> {
     const log = (entry: LogEntry): void => void this.logs.push(entry);
     const engine = await Engine.start(store, { log, clock: this.clock, ...options });
     this.#engines.push(engine);
@@ -66,7 +66,7 @@ export class EngineRig {
   }
 
   /** An engine on a connection of its own. */
-  async startBeside(options: EngineOptions = {}): Promise<Engine> {
+  async startBeside(options: StartOptions = {}): Promise<Engine> {
     const store = await this.#openAgain();
     if (store !== this.store) this.#stores.push(store);
     return this.start(options, store);

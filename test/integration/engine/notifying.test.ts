@@ -9,13 +9,7 @@ import type { Store } from "../../../src/ports/store/store.ts";
 import type { Engine } from "../../../src/runtime/engine/engine.ts";
 import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { systemClock } from "../../../src/runtime/system/system-clock.ts";
-import {
-  commandSink,
-  fileSink,
-  verifyWebhook,
-  webhookSink,
-  type WebhookSinkOptions,
-} from "../../../src/sinks/index.ts";
+import { commandSink, fileSink, verifyWebhook, webhookSink } from "../../../src/sinks/index.ts";
 import { collect, describeOnStores, makeSignal, never, numbers, until } from "./engine-rig.ts";
 import { type Answer, ok, startWebServer, status, type WebServer } from "./web-server.ts";
 
@@ -34,7 +28,10 @@ async function serve(answer: Answer): Promise<WebServer> {
   return server;
 }
 
-function hook({ url }: { readonly url: string }, options: Partial<WebhookSinkOptions> = {}) {
+function hook(
+  { url }: { readonly url: string },
+  options: Partial<Parameters<typeof webhookSink>[0]> = {},
+) {
   return webhookSink({ url, secret: SECRET, allowPrivate: true, backoff: AT_ONCE, ...options });
 }
 

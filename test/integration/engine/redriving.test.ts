@@ -2,13 +2,7 @@
 import { expect } from "vitest";
 import { z } from "zod";
 import { PermanentError, TransientError } from "../../../src/core/base/errors.ts";
-import { editDeadLetter, openDeadLetter } from "../../../src/runtime/engine/dead-letter.ts";
-import {
-  definePipeline,
-  defineStep,
-  type Pipeline,
-} from "../../../src/runtime/pipeline/pipeline.ts";
-import { systemRandom } from "../../../src/runtime/system/system-random.ts";
+import { definePipeline, defineStep } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores, makeSignal, numbers, until } from "./engine-rig.ts";
 
 /** Fails for those that are bad at the time, with a permanent error. */
@@ -27,8 +21,6 @@ function makeMoody() {
   });
   return { pipeline, bad, runs };
 }
-
-const act = { by: "ann", why: null };
 
 describeOnStores("redriving", (test) => {
   test("an ended batch is reopened and ends again, once for each drive", async ({ rig }) => {
@@ -111,19 +103,19 @@ describeOnStores("redriving", (test) => {
     const bad = [{ id: "a", size: 1 }, { id: "b" }] as never[];
     const handle = await engine.submit(pipeline, bad);
     await handle.wait();
-    const parts = { store: rig.store, clock: rig.clock, random: systemRandom };
-    const erased = pipeline as unknown as Pipeline;
-    expect(await openDeadLetter(parts, handle.id, 0, 1, null)).toMatchObject({
+    const { operator } = engine;
+    const place = { step: 0, item: 1 };
+    expect(await operator.openDeadLetter(handle.id, place)).toMatchObject({
       code: "INVALID_ITEM",
       payload: { id: "b" },
       edited: false,
     });
-    const edit = { ...act, pipeline: erased };
+    const edit = { ...place, pipeline, by: "ann" };
     await expect(
-      editDeadLetter(parts, handle.id, 0, 1, { ...edit, payload: { id: "b", size: "x" } }),
+      operator.editDeadLetter(handle.id, { ...edit, payload: { id: "b", size: "x" } }),
     ).rejects.toMatchObject({ code: "BAD_EDIT" });
-    await editDeadLetter(parts, handle.id, 0, 1, { ...edit, payload: { id: "b", size: 7 } });
-    expect(await openDeadLetter(parts, handle.id, 0, 1, null)).toMatchObject({
+    await operator.editDeadLetter(handle.id, { ...edit, payload: { id: "b", size: 7 } });
+    expect(await operator.openDeadLetter(handle.id, place)).toMatchObject({
       payload: { id: "b", size: 7 },
       edited: true,
     });

@@ -1,18 +1,14 @@
 /** What an autoscaler reads: how much waits, how fast it goes, how many workers are wanted. */
 import { expect } from "vitest";
-import {
-  definePipeline,
-  type Engine,
-  type PipelineScaling,
-  type ScalingView,
-  TransientError,
-} from "../../../src/index.ts";
+import { definePipeline, type Engine, TransientError } from "../../../src/index.ts";
 import { describeOnStores, makeSignal, nextTurn, numbers } from "./engine-rig.ts";
+
+type ScalingView = Awaited<ReturnType<Engine["scaling"]>>;
 
 /** Looks until it is as it should be: what is counted is counted anew once a second. */
 async function untilScaling(
   engine: Engine,
-  holds: (view: ScalingView, first: PipelineScaling) => boolean,
+  holds: (view: ScalingView, first: ScalingView["pipelines"][number]) => boolean,
 ): Promise<ScalingView> {
   for (;;) {
     const view = await engine.scaling();

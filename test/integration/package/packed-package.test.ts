@@ -4,7 +4,7 @@
  * them in its cache and needs no network.
  */
 import { spawn } from "node:child_process";
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -124,3 +124,29 @@ test.each([
     expect(await run(project, compiler, "--project", `${moduleResolution}.json`)).toBe("");
   },
 );
+
+test("what functions return can be exported from a user's module with declaration: true", async () => {
+  await copyFile(new URL("exported.ts", import.meta.url), join(project, "exported.ts"));
+  await writeJson("declarations.json", {
+    compilerOptions: {
+      module: "nodenext",
+      target: "es2024",
+      lib: ["es2024"],
+      types: ["node"],
+      typeRoots: [join(ROOT, "node_modules/@types")],
+      strict: true,
+      declaration: true,
+      emitDeclarationOnly: true,
+      outDir: "declared",
+    },
+    files: ["exported.ts"],
+  });
+  const compiler = join(ROOT, "node_modules/.bin/tsc");
+  expect(await run(project, compiler, "--project", "declarations.json")).toBe("");
+  const declared = await readFile(join(project, "declared/exported.d.ts"), "utf8");
+  // Only what the package exports: no path within it.
+  expect([...declared.matchAll(/import\("([^"]+)"\)/g)].map(([, from]) => from)).toEqual(
+    expect.not.arrayContaining([expect.stringContaining("dist")]),
+  );
+  expect(declared).toContain('import("sluice").Pipeline<');
+});

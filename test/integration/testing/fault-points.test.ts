@@ -1,11 +1,7 @@
 /** Each fault strikes where its words say, and one that never strikes is told. */
 import { describe, expect, test } from "vitest";
-import {
-  type BatchEvent,
-  definePipeline,
-  type LogEntry,
-  TransientError,
-} from "../../../src/index.ts";
+import { type BatchEvent, definePipeline, TransientError } from "../../../src/index.ts";
+import type { LogEntry } from "../../../src/runtime/system/log.ts";
 import {
   crash,
   type Fault,
@@ -14,7 +10,6 @@ import {
   loseAnswer,
   refuse,
   type World,
-  type WorldOptions,
 } from "../../../src/testing.ts";
 
 interface Story {
@@ -29,7 +24,10 @@ interface Story {
 }
 
 /** Four items in two chunks, one at a time, with a checkpoint in between. */
-function play(faults: readonly Fault[], options: WorldOptions = {}): Promise<Story> {
+function play(
+  faults: readonly Fault[],
+  options: Parameters<typeof inVirtualTime>[0] = {},
+): Promise<Story> {
   return inVirtualTime({ ...options, faults }, async (world) => {
     const runs: Record<string, number> = {};
     const pipeline = definePipeline({

@@ -2,7 +2,7 @@
 import { setTimeout as waitReally } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { definePipeline, FatalError } from "../../../src/index.ts";
-import { crash, inVirtualTime, type Process, refuse } from "../../../src/testing.ts";
+import { crash, inVirtualTime, refuse, type World } from "../../../src/testing.ts";
 
 describe("a process", () => {
   test("that dies is restarted, with its program", async () => {
@@ -35,7 +35,7 @@ describe("a process", () => {
 
   test("can be killed by an item, which is found and becomes a dead letter", async () => {
     await inVirtualTime({}, async (world) => {
-      const killer: { process: Process<unknown> | null } = { process: null };
+      const killer: { process: ReturnType<World["start"]> | null } = { process: null };
       const fragile = definePipeline({
         name: "fragile",
         process: (n: number) => {
@@ -66,7 +66,7 @@ describe("a process", () => {
   test("that a handler killed starts no other handler, although that one runs for a moment", async () => {
     const started: string[] = [];
     await inVirtualTime({}, async (world) => {
-      const killer: { process: Process<unknown> | null } = { process: null };
+      const killer: { process: ReturnType<World["start"]> | null } = { process: null };
       const makePipeline = (life: number) =>
         definePipeline({
           name: "quick",

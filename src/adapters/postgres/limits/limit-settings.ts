@@ -1,6 +1,6 @@
 /** Limits that operators set, in SQL. Every method runs inside the caller's transaction. */
 import type { Act } from "../../../core/batch/batch.ts";
-import { canonicalize, type Json } from "../../../core/base/canonical-json.ts";
+import { canonicalize } from "../../../core/base/canonical-json.ts";
 import { nameCapScope } from "../../../core/limits/caps.ts";
 import type { LimitChange, LimitSetting } from "../../../core/limits/limit.ts";
 import type { LimitRequest } from "../../../ports/store/operator-store.ts";
@@ -44,7 +44,7 @@ export class LimitSettings {
       tx.get<{ readonly value: string }>(FIND, kind, scope, name),
     ]);
     const before = row?.value ?? null;
-    const after = value === null ? null : canonicalize(value as unknown as Json);
+    const after = value === null ? null : canonicalize(value);
     if (before === after) return false;
     if (after === null) tx.send(DROP, kind, scope, name);
     else tx.send(PUT, kind, scope, name, after);

@@ -1,7 +1,7 @@
 /** Limits that operators set, in SQL. Every method runs inside the caller's transaction. */
 import type { StatementSync } from "node:sqlite";
 import type { Act } from "../../../core/batch/batch.ts";
-import { canonicalize, type Json } from "../../../core/base/canonical-json.ts";
+import { canonicalize } from "../../../core/base/canonical-json.ts";
 import { nameCapScope } from "../../../core/limits/caps.ts";
 import type { LimitChange, LimitSetting } from "../../../core/limits/limit.ts";
 import type { Clock } from "../../../ports/clock.ts";
@@ -48,7 +48,7 @@ export class LimitSettings {
     const { kind, scope, name, value } = request;
     const row = this.#find.get(kind, scope, name) as { value: string } | undefined;
     const before = row?.value ?? null;
-    const after = value === null ? null : canonicalize(value as unknown as Json);
+    const after = value === null ? null : canonicalize(value);
     if (before === after) return false;
     if (after === null) this.#drop.run(kind, scope, name);
     else this.#put.run(kind, scope, name, after);

@@ -62,14 +62,13 @@ export function addCheckProofCommand(parent: Command, cli: Cli): void {
 }
 
 function prove(cli: Cli, where: string, record: string, flags: ProveFlags): Promise<number> {
-  const place = parsePlace(record);
-  if (place === null) {
+  if (parsePlace(record) === null) {
     throw new SluiceError("USAGE", `${JSON.stringify(record)} is not a record`, {
       hint: "Give a record number such as 7, or 7/0 for the first state in the block of record 7.",
     });
   }
   return withLedger(cli, where, flags, async (open) => {
-    const proof = `${await proveRecord(open(), place)}\n`;
+    const proof = `${await proveRecord(open(), record)}\n`;
     if (flags.output === undefined) await cli.out.write(proof);
     else await writeFile(flags.output, proof);
     return EXIT.ok;

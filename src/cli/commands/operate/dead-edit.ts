@@ -3,10 +3,8 @@ import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { SluiceError } from "../../../core/base/errors.ts";
 import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
-import { editDeadLetter, openDeadLetter } from "../../../runtime/engine/dead-letter.ts";
-import { readAct } from "../../../runtime/engine/operator.ts";
+import { Operator } from "../../../runtime/engine/operator.ts";
 import type { Pipeline } from "../../../runtime/pipeline/pipeline.ts";
-import { systemRandom } from "../../../runtime/system/system-random.ts";
 import { type ActFlags, addActFlags, addYesFlag, readActOptions } from "../../flags/act-flags.ts";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";
@@ -54,7 +52,7 @@ export function addEditCommand(parent: Command, cli: Cli): void {
 
 async function edit(cli: Cli, id: string, text: string, flags: EditFlags): Promise<number> {
   const item = readItem(text);
-  const act = readAct(readActOptions(flags));
+  const act = readActOptions(flags);
   const given = readGiven(flags);
   return withBatch(cli, id, flags, [], async (batch, look) => {
     const pipeline = await loadPipelineOf(batch, flags);
@@ -63,8 +61,8 @@ async function edit(cli: Cli, id: string, text: string, flags: EditFlags): Promi
     const payload = given === null ? await editByHand(cli, look, place) : given.value;
     if (given !== null) await openLetter(cli, look, place);
     await confirmAct(cli, flags, `Replace the payload of item ${item} of batch ${batch.id}?`);
-    const parts = { store: look.store, clock: cli.clock, random: systemRandom };
-    await editDeadLetter(parts, batch.id, step, item, { ...act, payload, pipeline });
+    const operator = new Operator(look.store, cli.clock);
+    await operator.editDeadLetter(batch.id, { step, item, pipeline, payload, ...act });
     const checked = (pipeline?.steps[step]?.itemSchema ?? null) !== null;
     report(cli, look, place, checked, flags);
     return EXIT.ok;
@@ -83,8 +81,8 @@ function openLetter(
   { clock }: Cli,
   { store }: StoreLook,
   { batch, step, item, pipeline }: Place,
-): ReturnType<typeof openDeadLetter> {
-  return openDeadLetter({ store, clock, random: systemRandom }, batch.id, step, item, pipeline);
+): ReturnType<Operator["openDeadLetter"]> {
+  return new Operator(store, clock).openDeadLetter(batch.id, { step, item, pipeline });
 }
 
 /** What the command line says; null when it says nothing. */

@@ -1,7 +1,6 @@
 /** `sluice dead show`: one dead letter with all that is known of it, its payload included. */
 import type { Command } from "commander";
-import { openDeadLetter } from "../../../runtime/engine/dead-letter.ts";
-import { systemRandom } from "../../../runtime/system/system-random.ts";
+import { Operator } from "../../../runtime/engine/operator.ts";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";
 import type { CommonFlags } from "../../config/common-flags.ts";
@@ -43,8 +42,8 @@ async function show(cli: Cli, id: string, text: string, flags: ShowFlags): Promi
   return withBatch(cli, id, flags, [], async (batch, { store }) => {
     const pipeline = await loadPipelineOf(batch, flags);
     const step = await findLetterStep(store, batch, item, flags);
-    const parts = { store, clock: cli.clock, random: systemRandom };
-    const letter = await openDeadLetter(parts, batch.id, step, item, pipeline);
+    const operator = new Operator(store, cli.clock);
+    const letter = await operator.openDeadLetter(batch.id, { step, item, pipeline });
     const view = viewDeadLetterFully(letter, batch);
     if (flags.json === true) cli.out.line(formatJson(view));
     else for (const line of renderDeadLetter(view, cli.out)) cli.out.line(line);

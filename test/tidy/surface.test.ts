@@ -1,0 +1,73 @@
+/** The size of what users see: every name is one to learn, to document and to keep. */
+import { readFileSync } from "node:fs";
+import { posix } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const exportsMax = 90;
+
+const read = (path: string) => readFileSync(posix.join(root, path), "utf8");
+
+/** The names in `{ a, type B, c as d }`. */
+function readNames(list: string): string[] {
+  return list
+    .split(",")
+    .map((one) => one.trim().split(/\s+/).at(-1) ?? "")
+    .filter((name) => name !== "");
+}
+
+/** The names that a module exports, values and types; `export *` is followed. */
+function listExports(path: string): string[] {
+  const text = read(path).replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, "");
+  const forms: [RegExp, (match: RegExpExecArray) => string[]][] = [
+    [/^export (?:type )?\{([^}]*)\}/, ([, list = ""]) => readNames(list)],
+    [/^export (?:type )?\* as (\w+)/, ([, name = ""]) => [name]],
+    [
+      /^export (?:type )?\* from "([^"]+)"/,
+      ([, from = ""]) => listExports(posix.join(posix.dirname(path), from)),
+    ],
+    [
+      /^export (?:declare |abstract |async |const (?=enum))*(?:interface|type|function\*?|const|let|class|enum|namespace) (\w+)/,
+      ([, name = ""]) => [name],
+    ],
+    [/^export default\b/, () => ["default"]],
+  ];
+  return [...text.matchAll(/^export\b/gm)].flatMap(({ index }) => {
+    const statement = text.slice(index);
+    for (const [form, name] of forms) {
+      const match = form.exec(statement);
+      if (match !== null) return name(match);
+    }
+    throw new Error(`${path} exports in a way that this test does not know: ${statement}`);
+  });
+}
+
+describe("exports", () => {
+  const { exports: subpaths } = JSON.parse(read("package.json")) as {
+    exports: Readonly<Record<string, string | { readonly types: string }>>;
+  };
+  const listed = Object.entries(subpaths).flatMap(([subpath, target]) =>
+    typeof target === "string"
+      ? []
+      : [
+          {
+            subpath,
+            names: listExports(
+              target.types.replace(/^\.\/dist\//, "src/").replace(/\.d\.ts$/, ".ts"),
+            ),
+          },
+        ],
+  );
+
+  test(`at most ${exportsMax} exports over all subpaths`, () => {
+    const counts = listed.map(({ subpath, names }) => `${subpath}: ${new Set(names).size}`);
+    const sum = listed.reduce((total, { names }) => total + new Set(names).size, 0);
+    expect(sum, counts.join(", ")).toBeLessThanOrEqual(exportsMax);
+  });
+
+  test("every subpath exports something, so that none is left out of the count", () => {
+    expect(listed.map(({ subpath }) => subpath)).toContain("./testing");
+    expect(listed.filter(({ names }) => names.length === 0)).toEqual([]);
+  });
+});
