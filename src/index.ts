@@ -22,6 +22,7 @@ export { createEngine, type EngineOptions } from "./create-engine.ts";
 export type { Sink, SinkContext } from "./ports/sink.ts";
 export type { Slice, SliceItems, SliceRequest, Source } from "./ports/source.ts";
 export type { BatchEvent } from "./ports/store/batch-event.ts";
+export type { BatchSnapshot } from "./ports/store/conductor-store.ts";
 export type { DeadLetter } from "./ports/store/query-store.ts";
 export type { Store } from "./ports/store/store.ts";
 export type { TopicMessage } from "./ports/store/topic-message.ts";

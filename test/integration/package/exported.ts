@@ -115,7 +115,7 @@ export const stores = [
 ];
 export const batch = await engine.submit(judged, ["one"]);
 export const open = await engine.open(plain);
-export const found = await engine.get("b-1");
+export const known = await engine.get("b-1");
 export const { operator } = engine;
 export const topic = engine.topic("email");
 
@@ -136,12 +136,17 @@ export const classes = async function* () {
 export const why = () => batch.why();
 export const cancelled = () => batch.cancel();
 export const paused = () => batch.pause();
+export const redriven = () => batch.redrive({ dryRun: true });
+export const { takenUp } = batch;
+export const newest = () => engine.store.listBatches({ limit: 1 });
+export const found = () => engine.store.getBatch("b-1");
 export const messages = () => topic.read();
 export const lag = () => topic.look();
 export const topics = () => engine.topics();
 export const undelivered = () => engine.undelivered();
 export const scaling = () => engine.scaling();
 export const metrics = () => engine.metrics();
+export const redrivenByHand = () => operator.redrive("b-1");
 export const cancelledLane = () => operator.cancel({ lane: "a" });
 export const lanes = () => operator.lanes();
 export const closedKeys = () => operator.closedKeys();
