@@ -1,4 +1,4 @@
-/** On a terminal what cannot be undone is asked about; only a plain yes does it. */
+/** On a terminal the command asks before an act that cannot be undone. Only "yes" runs it. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Workspace } from "../../support/command-line.ts";
 import { hasTerminals, runFailing, runLines, runOnTerminal, submit } from "./scenes.ts";

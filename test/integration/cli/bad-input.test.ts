@@ -1,4 +1,4 @@
-/** Input that is wrong: told with its line, and never at the cost of the other items. */
+/** Bad input is reported with its line and does not affect the other items. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { readLines, Workspace } from "../../support/command-line.ts";
 
@@ -16,7 +16,7 @@ interface Letter {
 
 const RUN = ["run", "pipeline.ts", "--input", "items.jsonl"];
 
-/** Runs lines of which some are bad: exit 3, the others succeed, the dead letters are returned. */
+/** Runs lines of which some are bad: exit 3, the others succeed. Returns the dead letters. */
 async function runBad(content: string | Uint8Array, good: number): Promise<Letter[]> {
   work.write("items.jsonl", content);
   const { code, view } = await work.runJson(...RUN);

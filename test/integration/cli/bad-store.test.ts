@@ -1,4 +1,4 @@
-/** A store that cannot be used: told with the file and the remedy, and nothing lost. */
+/** A store that cannot be used is reported with its file and a hint, and nothing is lost. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Workspace } from "../../support/command-line.ts";
 

@@ -40,7 +40,7 @@ describe("a batch whose handlers run in another process", () => {
     });
     expect(view.succeeded + view.cancelled).toBe(100);
     work.write("go", "");
-    // The worker lives on, and does the next one.
+    // The worker stays alive and runs the next batch.
     const next = await submit(work, "--key", "next");
     expect((await work.run("status", next, "--watch")).code).toBe(0);
     await stopWorker(worker);

@@ -1,4 +1,4 @@
-/** Where settings come from, which one wins, and how wrong ones are told. */
+/** Where settings come from, which one wins, and how wrong ones are reported. */
 import { existsSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Workspace } from "../../support/command-line.ts";

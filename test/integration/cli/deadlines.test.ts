@@ -1,4 +1,4 @@
-/** `--deadline` of run and submit: a batch that is not done in time expires. */
+/** `--deadline` of run and submit: a batch that has not ended by then expires. */
 import { existsSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type BatchLine, Workspace } from "../../support/command-line.ts";

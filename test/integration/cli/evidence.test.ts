@@ -1,4 +1,4 @@
-/** `sluice ledger pack`: one archive that anybody can open, read, print and check. */
+/** `sluice ledger pack`: one archive that everyone can open, read, print and check. */
 import { execFileSync, type ExecFileSyncOptionsWithStringEncoding } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,7 +29,7 @@ beforeEach(async () => {
 });
 afterEach(() => work.remove());
 
-/** The archive, as a program that knows nothing of it opens it. */
+/** The archive as an ordinary unzip program opens it. */
 async function unpack(): Promise<string> {
   installProgram("unzip", "unzip");
   const packed = await work.run("ledger", "pack", batch, "-o", "evidence.zip");
@@ -115,7 +115,7 @@ test("the report opens in a browser without a network, runs no script, and print
   }
 }, 120_000);
 
-/** Changes what the store says, as somebody does who has it in hand. */
+/** Changes the store's data directly, like an attacker with access to the file. */
 function tamper(sql: string): void {
   execFileSync(process.execPath, [
     "--no-warnings",
@@ -137,9 +137,9 @@ describe("a pack of a broken ledger", () => {
   });
 
   test.each([
-    ["is spelled otherwise", "replace(body, '\"v\":1}', '\"v\":1 }')"],
-    ["is no JSON", "'nonsense'"],
-    ["says of items what none can", 'replace(body, \'"type":"\', \'"type":"items.\')'],
+    ["has different spacing", "replace(body, '\"v\":1}', '\"v\":1 }')"],
+    ["is not JSON", "'nonsense'"],
+    ["has a type that only items may have", 'replace(body, \'"type":"\', \'"type":"items.\')'],
   ])(
     "whose record %s shows everything before it, the verdict and the whole ledger",
     async (_, body) => {
@@ -159,7 +159,7 @@ describe("a pack of a broken ledger", () => {
       expect(report).toMatch(/<div class="verdict bad">broken at line \d+, record [45]: /);
       expect(report).toContain(">batch.submitted</td>");
       expect(report).not.toContain(">batch.ended</td>");
-      // An act of Ann's is behind the break: nobody may read that there was none.
+      // An operator's act is after the break: the report must not say that there was none.
       expect(report).not.toContain("Nobody interfered.");
       expect(work.read("pack/ledger.jsonl")).toContain("batch.ended");
       expect(existsSync(work.at("pack/proofs"))).toBe(false);

@@ -1,4 +1,4 @@
-/** Errors by their class, as the command tells of them. */
+/** How the command reports errors of each class. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { readLines, Workspace } from "../../support/command-line.ts";
 
@@ -9,13 +9,13 @@ beforeEach(() => {
 afterEach(() => work.remove());
 
 const SUBMIT = ["submit", "pipeline.ts", "--input", "items.jsonl"];
-/** How long a lease lasts that nobody gives back. */
+/** How long a lease lasts that is not given back. */
 const LEASE = { SLUICE_LEASE_MS: "3600000", SLUICE_RENEW_MS: "60000" };
 
 test("a fatal error stops a worker with exit 70: leases are given back at once, and no attempt is counted", async () => {
   work.writePipeline(`chunkSize: 10, concurrency: 4, process: async (item, { attempt, signal }) => {
     appendFileSync("ran.txt", item.n + " " + attempt + "\\n");
-    if (existsSync("mended")) return;
+    if (existsSync("fixed")) return;
     if (item.n === 15) throw new FatalError("credentials are gone", { code: "NO_ACCESS" });
     if (item.n > 15) await new Promise((resolve) => signal.addEventListener("abort", resolve));
     signal.throwIfAborted();
@@ -30,8 +30,8 @@ test("a fatal error stops a worker with exit 70: leases are given back at once, 
   expect(readLines(stdout).at(-1)).toMatchObject({ error: { code: "NO_ACCESS" } });
   const left = await work.runJson("status", id);
   expect(left.view).toMatchObject({ state: "running", failed: 0 });
-  work.write("mended", "");
-  // Nobody waits for the lease of an hour.
+  work.write("fixed", "");
+  // The test does not wait for the lease of an hour.
   const next = await work.start(["work", "pipeline.ts", "--until-idle"], { env: LEASE }).ended;
   expect(next.code, next.stderr).toBe(0);
   expect((await work.runJson("status", id)).view).toMatchObject({ succeeded: 100, pending: 0 });

@@ -1,4 +1,4 @@
-/** Workers as they are started in containers: as process 1, and by npm. */
+/** Workers as containers start them: as process 1, and by npm. */
 import { dirname } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { type BatchLine, COMMAND, readLines, Workspace } from "../../support/command-line.ts";
@@ -11,10 +11,10 @@ beforeEach(() => {
 afterEach(() => work.remove());
 
 const WAIT_MS = 60_000;
-/** Ids of its own for a program: it is process 1 there. */
+/** Runs a program in its own PID namespace, as process 1. */
 const SECLUDED = ["unshare", "--pid", "--fork", "--kill-child"] as const;
 
-/** Handlers tell who they are, and wait until the file `go` is there. */
+/** Handlers write their process, then wait until the file `go` exists. */
 const HELD = `chunkSize: 1, concurrency: 1, process: async () => {
   appendFileSync("pids.txt", process.pid + "\\n");
   while (!existsSync("go")) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -30,7 +30,7 @@ async function readOnly(): Promise<BatchLine | undefined> {
   return readLines<BatchLine>((await work.run("list", "--json")).stdout)[0];
 }
 
-/** Items in hand. */
+/** Running items. */
 function countPids(): number {
   try {
     return work.read("pids.txt").trim().split("\n").length;
@@ -47,7 +47,7 @@ function isThere(pid: number): boolean {
   }
 }
 
-/** The program that a process has started, as the system has it. */
+/** The child process of a process, according to the system. */
 async function findChild(parent: number): Promise<number> {
   const { stdout } = await work.startProgram("ps", ["-o", "pid=", "--ppid", String(parent)]).ended;
   return Number(stdout.trim().split("\n")[0]);
@@ -58,7 +58,7 @@ for (const processes of [null, "2"]) {
   test(`${what} as process 1 finishes its running items at SIGTERM and exits 0`, async (context) => {
     const [program, ...args] = SECLUDED;
     const problem = trySystemProgram(program, ...args, "true");
-    if (problem !== null) context.skip(`processes cannot have ids of their own here: ${problem}`);
+    if (problem !== null) context.skip(`PID namespaces cannot be created here: ${problem}`);
     await submit();
     const flags = processes === null ? [] : ["--processes", processes];
     const line = [process.execPath, COMMAND, "work", "pipeline.ts", ...flags];
@@ -78,7 +78,7 @@ for (const processes of [null, "2"]) {
 test("a worker as process 1 can be stopped while it loads", async (context) => {
   const [program, ...args] = SECLUDED;
   const problem = trySystemProgram(program, ...args, "true");
-  if (problem !== null) context.skip(`processes cannot have ids of their own here: ${problem}`);
+  if (problem !== null) context.skip(`PID namespaces cannot be created here: ${problem}`);
   work.write(
     "slow.ts",
     `process.stderr.write("LOADING\\n");
@@ -93,15 +93,15 @@ test("a worker as process 1 can be stopped while it loads", async (context) => {
 });
 
 const UNDER_NPM = [
-  // The shell between them does not pass it on.
-  ["a SIGTERM to npm alone, as of a container that is stopped", "SIGTERM", false, ""],
-  ["a SIGTERM to npm alone that has no shell beneath it", "SIGTERM", false, "exec "],
-  // Which npm hands on once more.
-  ["a SIGINT to the whole group, as of a terminal", "SIGINT", true, "exec "],
+  // The shell between them does not forward the signal.
+  ["SIGTERM to npm alone, as a stopping container sends it,", "SIGTERM", false, ""],
+  ["SIGTERM to npm alone without a shell below it", "SIGTERM", false, "exec "],
+  // npm forwards it once more.
+  ["SIGINT to the whole group, as a terminal sends it,", "SIGINT", true, "exec "],
 ] as const;
 
 for (const [what, signal, grouped, prefix] of UNDER_NPM) {
-  test(`npm ${what} stops the worker in order`, async () => {
+  test(`${what} lets the worker stop in order`, async () => {
     await submit();
     const command = `${prefix}node "${COMMAND}" work pipeline.ts`;
     work.write("package.json", JSON.stringify({ private: true, scripts: { work: command } }));

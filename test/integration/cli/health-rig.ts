@@ -1,4 +1,4 @@
-/** Workers of a workspace that are asked how they are, and what became of their leases. */
+/** Workers of a workspace that report their health, and what happened to their leases. */
 import { randomBytes } from "node:crypto";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -25,10 +25,10 @@ export type Settings = Readonly<Record<string, string>>;
 const ASK_MS_MAX = 20_000;
 const ASK_EVERY_MS = 50;
 const SUBMIT = ["submit", "pipeline.ts", "--input", "items.jsonl"];
-/** A pipeline that nobody submits to: who has it does nothing but sweep. */
+/** A pipeline without batches: its worker only sweeps. */
 const OTHER = "other.ts";
 
-/** Holds the loop for a while. */
+/** Blocks the event loop for a while. */
 export const BLOCK = `const block = (ms: number): void => {
   const end = performance.now() + ms;
   while (performance.now() < end);
@@ -37,7 +37,7 @@ export const BLOCK = `const block = (ms: number): void => {
 export class HealthRig {
   readonly work = new Workspace();
 
-  /** A pipeline whose file begins with some code of its own. */
+  /** A pipeline whose file begins with its own code. */
   writePipeline(code: string, options: string): void {
     this.work.writePipeline(options);
     this.work.write("pipeline.ts", `${this.work.read("pipeline.ts")}\n${code}\n`);
@@ -58,7 +58,7 @@ export class HealthRig {
     return { worker, url: /health at (http:\S+)/.exec(worker.stderr)?.[1] ?? "" };
   }
 
-  /** Has nothing to do but to take back leases that run out. */
+  /** Does nothing but sweep expired leases. */
   async startSweeper(env: Settings): Promise<Running> {
     this.work.writePipeline(`process: () => {}`, OTHER);
     this.work.write(OTHER, this.work.read(OTHER).replace('"letters"', '"other"'));
@@ -67,7 +67,7 @@ export class HealthRig {
     return sweeper;
   }
 
-  /** How often the chunks of the one batch were leased, at most. */
+  /** How often the chunks of the batch were leased, at most. */
   readHighestFence(): number {
     const db = new DatabaseSync(this.work.at(".sluice/sluice.db"), { readOnly: true });
     try {
@@ -77,7 +77,7 @@ export class HealthRig {
     }
   }
 
-  /** The items whose handlers wrote themselves down. */
+  /** The items whose handlers wrote their ids. */
   listRan(): string[] {
     return this.work.read("ran.txt").trim().split("\n").toSorted();
   }
@@ -90,7 +90,7 @@ export async function ask(url: string): Promise<Answer> {
   return { status: response.status, tookMs: performance.now() - askedAt, body };
 }
 
-/** Asks until the answer is this one. */
+/** Asks until the answer is the expected one. */
 export async function askUntil(url: string, isIt: (answer: Answer) => boolean): Promise<Answer> {
   for (;;) {
     const answer = await ask(url);
@@ -99,7 +99,7 @@ export async function askUntil(url: string, isIt: (answer: Answer) => boolean): 
   }
 }
 
-/** Asks until the worker is over; the last question may find nobody any more. */
+/** Asks until the worker has ended; the last question may find no worker. */
 export async function askUntilOver(worker: Running, url: string): Promise<Answer[]> {
   const answers: Answer[] = [];
   while (!worker.isOver) {
@@ -110,12 +110,12 @@ export async function askUntilOver(worker: Running, url: string): Promise<Answer
   return answers;
 }
 
-/** Those that called a working process ill. */
+/** The answers that called a working process unhealthy. */
 export function listRed(answers: readonly Answer[]): Answer[] {
   return answers.filter(({ status, body }) => status !== 200 && body.status === 1);
 }
 
-/** An address of the server with a schema that nobody else has. */
+/** An address of the server with a schema of its own. */
 export function makeOwnSchema(server: string): string {
   const url = new URL(server);
   url.searchParams.set("schema", `health_${randomBytes(6).toString("hex")}`);

@@ -1,4 +1,6 @@
-/** Health pages and leases of workers whose loop is busy, hangs or fails: with real processes. */
+/**
+ * Health pages and leases of workers whose event loop is busy, hangs or fails, with real processes.
+ */
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test, type TestContext } from "vitest";
@@ -15,20 +17,20 @@ import {
 } from "./health-rig.ts";
 import { checkSaturation } from "./saturation.ts";
 
-/** Of one test: others run beside it. */
+/** Of one test: other tests run beside it. */
 function openRig({ onTestFinished }: Pick<TestContext, "onTestFinished">): HealthRig {
   const rig = new HealthRig();
   onTestFinished(() => rig.work.remove());
   return rig;
 }
 
-/** Short leases, so that what would lose them need not take a minute. */
+/** Short leases, so that a lost lease shows without waiting a minute. */
 const SHORT = { SLUICE_LEASE_MS: "1500", SLUICE_RENEW_MS: "500", SLUICE_SWEEP_MS: "100" };
 const ONE_SECOND = { SLUICE_HEARTBEAT_TIMEOUT: "1s" };
 const waitFor = (ms: number): string =>
   `await new Promise((resolve) => setTimeout(resolve, ${ms}))`;
 
-// By itself, as the machine has no core left for anything else. A minute of it is in test/long.
+// Runs alone, because it uses every core. test/long has a version of a minute.
 test("when handlers use all cores for longer than a lease, no lease is lost, items run once, and /health answers", async (context) => {
   const rig = openRig(context);
   await checkSaturation(rig, { workers: 2, blockMs: 2_500, itemsPerWorker: 2, env: SHORT });
@@ -39,8 +41,8 @@ describe.concurrent("a worker", () => {
   test("on a server keeps its lease while a handler blocks the loop for longer than the lease", async (context) => {
     const rig = openRig(context);
     const store = makeOwnSchema(await askForPostgres());
-    // Not as short as elsewhere: a commit that was under way when the handler took the loop holds the
-    // lock of its batch until the server gives up on it, after five seconds.
+    // Not as short as elsewhere: a commit that was running when the handler blocked the loop holds
+    // the lock of its batch until the server gives up on it, after five seconds.
     const lease = { SLUICE_LEASE_MS: "9000", SLUICE_RENEW_MS: "3000" };
     const env = { ...SHORT, ...lease, SLUICE_STORE: store };
     await checkSaturation(rig, { workers: 1, blockMs: 11_000, itemsPerWorker: 1, env });
@@ -61,7 +63,7 @@ describe.concurrent("a worker", () => {
     await rig.submit(3);
     const env = { ...SHORT, SLUICE_HEARTBEAT_TIMEOUT: "4s" };
     const { worker: hung, url } = await rig.startWorker(env);
-    // It hangs, and until its limit has passed it is well and keeps its lease.
+    // It hangs. Until its limit has passed it is healthy and keeps its lease.
     await askUntil(url, ({ body }) => body.renewals > 1 && body.status === 1);
     expect(rig.readHighestFence()).toBe(1);
     const red = await askUntil(url, ({ status }) => status === 503);
@@ -124,7 +126,7 @@ export default definePipeline({
       }`,
     );
     await rig.submit(1);
-    // The limit of the heartbeat is two minutes: nobody waits for that here.
+    // The limit of the heartbeat is two minutes: the test does not wait for that.
     const { worker: hung, url } = await rig.startWorker(SHORT);
     const red = await askUntil(url, ({ status, body }) => status === 503 && body.status === 1);
     expect(red.body).toMatchObject({ limitMs: 5_000, reasons: [{ code: "LOOP_HUNG" }] });
@@ -206,7 +208,7 @@ describe.concurrent("the port", () => {
     const { work } = openRig(context);
     work.writePipeline();
     const holder = createServer();
-    // If somebody on this machine has it already, so much the better.
+    // If another process already uses the port, that is fine too.
     await new Promise<void>((resolve) => {
       holder.once("error", () => resolve());
       holder.listen(8_085, "127.0.0.1", resolve);

@@ -1,4 +1,4 @@
-/** The page about JSON output has the fields that the commands print, with their types. */
+/** The page about JSON output lists the fields that the commands print, with their types. */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readLines, Workspace } from "../../support/command-line.ts";
@@ -7,7 +7,7 @@ type Fields = ReadonlyMap<string, string>;
 
 const page = readFileSync(new URL("../../../docs/reference/json.md", import.meta.url), "utf8");
 
-/** Of each object of the page its fields, those that it has from another object included. */
+/** For each object of the page its fields, including those of an object that it extends. */
 const objects = new Map<string, Fields>();
 for (const part of page.split(/^## /m).slice(1)) {
   const [title = ""] = part.split("\n", 1);
@@ -23,7 +23,7 @@ for (const part of page.split(/^## /m).slice(1)) {
 const nameType = (value: unknown): string =>
   value === null ? "null" : Array.isArray(value) ? "list" : typeof value;
 
-/** What of a printed value is not as the page says, and which fields of the page it has not. */
+/** The differences between a printed value and the page, and the fields that were not printed. */
 function compare(fields: Fields, value: object, prefix = ""): string[] {
   const level = [...fields.keys()].filter(
     (field) => field.startsWith(prefix) && !/[.[]/.test(field.slice(prefix.length)),
@@ -55,7 +55,7 @@ function compare(fields: Fields, value: object, prefix = ""): string[] {
 let work: Workspace;
 const seen = new Set<string>();
 
-/** Runs a command with --json, and holds each line to the objects of these titles. */
+/** Runs a command with --json and compares each line with the objects of these titles. */
 async function check(args: readonly string[], ...titles: readonly string[]): Promise<object[]> {
   const { stdout, stderr } = await work.run(...args, "--json");
   const lines = readLines<object>(stdout);
@@ -71,7 +71,7 @@ async function check(args: readonly string[], ...titles: readonly string[]): Pro
   return lines;
 }
 
-/** Of objects that say their kind: the first row of the page names it. */
+/** For objects that have a kind: the first row of the page names it. */
 function isOfKind(title: string, line: object): boolean {
   const [, kind = ""] =
     new RegExp(`^## ${title}$[^#]*?\\| \`kind\` \\| string \\| \`(\\w+)\``, "m").exec(page) ?? [];

@@ -1,4 +1,4 @@
-/** `sluice limits closed`, `close`, `open`: which keys are closed, and closing and opening them by hand. */
+/** `sluice limits closed`, `close`, `open`: list closed keys, and close and open them by hand. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Workspace } from "../../support/command-line.ts";
 import { runLines, stopWorker, submit } from "./scenes.ts";

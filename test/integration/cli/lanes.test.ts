@@ -1,4 +1,4 @@
-/** `sluice lanes`: whose turn it is, who waits, and in which order. */
+/** `sluice lanes`: the holder, the queue, and the order. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type BatchLine, Workspace } from "../../support/command-line.ts";
 import { HELD, runLines, startHeldWorker, stopWorker, submit } from "./scenes.ts";
@@ -125,7 +125,7 @@ test("status, list, submit, run and watch say that a batch waits for its lane", 
   ]);
   await run.waitFor(/resuming batch b-\w+, which waits for its turn/);
   await run.waitFor(/waits for its turn in lane case-1, 2 before it/);
-  // It works on nothing else: a worker must free the lane.
+  // This worker runs no other batch: another worker must free the lane.
   expect(await work.run("work", "pipeline.ts", "--until-idle")).toMatchObject({ code: 0 });
   expect(await watcher.ended).toMatchObject({ code: 0 });
   expect(await run.ended).toMatchObject({ code: 0 });

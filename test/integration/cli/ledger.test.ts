@@ -1,4 +1,6 @@
-/** `sluice ledger`: exporting, verifying, showing, proving and erasing, as people and scripts do it. */
+/**
+ * `sluice ledger`: exporting, verifying, showing, proving and erasing, as people and scripts do it.
+ */
 import { chmodSync, existsSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Ending, Workspace } from "../../support/command-line.ts";
@@ -200,7 +202,7 @@ test("a reader who trusts the old key trusts the new one", async () => {
 });
 
 describe("an old key", () => {
-  /** Signs the batch anew, by this key. */
+  /** Signs the batch again, with this key. */
   async function signBy(keyFile: string): Promise<string> {
     await work.run("dead", "discard", batch, "--yes");
     const env = { SLUICE_LEDGER_KEY: keyFile };

@@ -1,4 +1,4 @@
-/** `sluice limits`: what operators set, what batches declare, and how much of it is in use. */
+/** `sluice limits`: set limits, declared limits, and their use. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Workspace } from "../../support/command-line.ts";
 import { HELD, runLines, startHeldWorker, stopWorker, submit } from "./scenes.ts";
@@ -102,7 +102,7 @@ test.each([
   [["set", "cap", "lan", "case-1", "2"], "Did you mean lane?"],
   [["set", "cap", "lane", "case-2", "2"], "Did you mean case-1?"],
   [["set", "cap", "pipeline", "leters", "2"], "Did you mean letters?"],
-  [["set", "cap", "batch", "b-nobody", "2"], "sluice list"],
+  [["set", "cap", "batch", "b-unknown", "2"], "sluice list"],
   [["set", "cap", "lane", "case-1"], "sluice limits set cap batch|lane|pipeline <name> <n>"],
   [["set", "cap", "lane", "case-1", "0"], "a cap is a whole number from 1 to 1000000"],
   [["set", "cap", "lane", "case-1", "many"], "is no number"],

@@ -1,4 +1,6 @@
-/** Pipeline files that cannot be loaded: each with its code, its place and its remedy, and exit 2. */
+/**
+ * Pipeline files that cannot be loaded: each error has its code, its place and a hint, with exit 2.
+ */
 import { mkdirSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Workspace } from "../../support/command-line.ts";
@@ -20,20 +22,20 @@ interface Case {
 
 const cases: Case[] = [
   {
-    rule: "a file that is missing, with those of similar names",
+    rule: "a missing file and suggests similar names",
     files: { "pipelines.ts": "export default 1" },
     error: /^error FILE_MISSING: there is no pipeline file pipeline\.ts$/m,
     hint: /Did you mean pipelines\.ts\?/,
   },
   {
-    rule: "a folder, with the files in it",
+    rule: "a folder and lists its files",
     files: { "pipelines/import.ts": "export default 1" },
     file: "pipelines",
     error: /^error FILE_UNUSABLE: pipelines is a folder, not a pipeline file$/m,
     hint: /Name one of its files: import\.ts/,
   },
   {
-    rule: "a file of another kind",
+    rule: "a file of another type",
     files: { "pipeline.json": "{}" },
     file: "pipeline.json",
     error: /^error FILE_UNUSABLE: pipeline\.json is not a pipeline file$/m,
@@ -46,20 +48,20 @@ const cases: Case[] = [
     hint: /export default definePipeline/,
   },
   {
-    rule: "TypeScript that does not parse, with line and column",
+    rule: "invalid TypeScript and shows line and column",
     files: { "pipeline.ts": "const a = 1;\nconst b: number = ;\n" },
     error: /^error SYNTAX_ERROR: pipeline\.ts, line 2, column 19: Expression expected$/m,
     hint: /Mend that line/,
   },
   {
-    rule: "JavaScript that does not parse, with its line",
+    rule: "invalid JavaScript and shows the line",
     files: { "pipeline.mjs": "const a = 1;\nconst a = 2;\nexport default a;\n" },
     file: "pipeline.mjs",
     error: /^error SYNTAX_ERROR: pipeline\.mjs, line 2(, column \d+)?: .*already been declared$/m,
     hint: /Mend that line/,
   },
   {
-    rule: "a syntax error in a file that it imports, with that file's place",
+    rule: "a syntax error in an imported file and shows the place in that file",
     files: { "pipeline.ts": 'import "./part.ts";\n', "part.ts": "\nlet = = 1;\n" },
     error: /^error SYNTAX_ERROR: part\.ts, line 2, column \d+: /m,
     hint: /Mend that line/,
@@ -75,7 +77,7 @@ const cases: Case[] = [
     hint: /erasableSyntaxOnly/,
   })),
   {
-    rule: "one that throws while it is loaded, with the user's own line",
+    rule: "a file that throws while it loads and shows the user's own line",
     files: {
       "pipeline.ts": 'import { fail } from "./part.ts";\nfail();\n',
       "part.ts": 'export function fail() {\n  throw new Error("no credentials");\n}\n',
@@ -85,19 +87,19 @@ const cases: Case[] = [
     hint: /Mend that line/,
   },
   {
-    rule: "one that throws something that is no error",
+    rule: "a file that throws a value that is not an error",
     files: { "pipeline.ts": 'throw "just a text";\n' },
     error: /^error IMPORT_FAILED: .*in pipeline\.ts: just a text$/m,
     hint: /Mend/,
   },
   {
-    rule: "one without a default export, with the name that could be it",
+    rule: "a file without a default export and suggests a named export",
     files: { "pipeline.ts": "export const importer = 1;\n" },
     error: /^error NO_DEFAULT_EXPORT: pipeline\.ts has no default export$/m,
     hint: /If importer is the pipeline, add: export default importer;/,
   },
   {
-    rule: "a script that exports nothing at all",
+    rule: "a script without exports",
     files: { "pipeline.ts": "const a = 1;\nvoid a;\n" },
     error: /^error NO_DEFAULT_EXPORT: pipeline\.ts has no default export$/m,
     hint: /export default definePipeline/,
@@ -124,13 +126,13 @@ const cases: Case[] = [
     hint: /Run: npm install @scope\/no-such-package$/m,
   },
   {
-    rule: "a module of one's own that is missing, with the one of a similar name",
+    rule: "a missing local module and suggests one with a similar name",
     files: { "pipeline.ts": 'import "./parts.ts";\n', "part.ts": "" },
     error: /^error MODULE_MISSING: there is no parts\.ts \(imported in pipeline\.ts\)$/m,
     hint: /Did you mean part\.ts/,
   },
   {
-    rule: "an import without its ending",
+    rule: "an import without its file extension",
     files: { "pipeline.ts": 'import "./part";\n', "part.ts": "export {};" },
     error: /^error MODULE_MISSING: there is no part \(imported in pipeline\.ts\)$/m,
     hint: /import it as part\.ts/,
@@ -146,7 +148,7 @@ const cases: Case[] = [
     hint: /`import type`/,
   },
   {
-    rule: "an ES module in a package that says it is CommonJS",
+    rule: "an ES module in a CommonJS package",
     files: {
       "package.json": '{ "type": "commonjs" }',
       "pipeline.ts": 'import { a } from "./b.ts";\nexport default a;\n',
@@ -156,7 +158,7 @@ const cases: Case[] = [
   },
 ];
 
-describe("refused is", () => {
+describe("loading a pipeline refuses", () => {
   for (const { rule, files, file = "pipeline.ts", error, hint } of cases) {
     test(rule, async () => {
       for (const [name, text] of Object.entries(files)) work.write(name, text);

@@ -1,4 +1,4 @@
-/** Commands that look at a store: list, status, dead, results. */
+/** Commands that read a store: list, status, dead, results. */
 import { readdirSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { COMMAND, readLines, Workspace } from "../../support/command-line.ts";
@@ -220,7 +220,7 @@ describe("results", () => {
     expect(code).toBe(0);
     const lines = readLines<{ item: number }>(stdout);
     expect(lines).toHaveLength(469);
-    // The source has the payloads, the batch does not.
+    // The source has the payloads, not the batch.
     expect(lines[1]).toEqual({ item: 5, payload: null });
     const { stderr } = await work.run("results", id, "--outcome", "failed", "-o", "failed.jsonl");
     expect(stderr).toContain("469 items in failed.jsonl");

@@ -1,4 +1,6 @@
-/** Sinks of the configuration: who is told what, and what becomes of what they did not take. */
+/**
+ * Sinks of the configuration: which events they get, and what happens to events that they refuse.
+ */
 import { existsSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readLines, Workspace } from "../../support/command-line.ts";

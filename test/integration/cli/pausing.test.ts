@@ -68,7 +68,7 @@ test("lanes and pipelines are paused as a whole, and JSON shows it", async () =>
     changed: false,
     mode: null,
   });
-  // Resuming the batch does not help, and the command says what would.
+  // Resuming the batch does not help, and the command says what does.
   const resumed = await work.run("resume", id);
   expect(resumed.stdout).toContain("was neither paused nor parked");
   expect(resumed.stderr).toContain("sluice resume --lane case-1");

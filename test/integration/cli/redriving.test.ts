@@ -1,4 +1,4 @@
-/** `sluice redrive`: dead letters go back to work, by filter, at a rate, up to a limit. */
+/** `sluice redrive`: runs dead letters again, by filter, at a rate, up to a limit. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type BatchLine, Workspace } from "../../support/command-line.ts";
 import {
@@ -41,7 +41,7 @@ const readLettersOf = (id: string): Promise<Letter[]> => runLines<Letter>(work, 
 
 test("an ended batch is reopened, and a worker runs it to a better end", async () => {
   const id = await runFailing(work);
-  const { code, stdout, stderr } = await work.run("redrive", id, "--yes", "--why", "mended");
+  const { code, stdout, stderr } = await work.run("redrive", id, "--yes", "--why", "fixed");
   expect(code).toBe(0);
   expect(stdout).toBe("4 dead letters back to work in drive 2\n");
   expect(stderr).toContain("no worker has its pipeline. Start one: sluice work <pipeline.ts>");
@@ -52,7 +52,7 @@ test("an ended batch is reopened, and a worker runs it to a better end", async (
     pending: 4,
     drive: 2,
   });
-  work.write("mended", "");
+  work.write("fixed", "");
   await work.run("work", "pipeline.ts", "--until-idle");
   const { view } = await work.runJson<BatchLine & { events: { type: string; data: object }[] }>(
     "status",
@@ -60,7 +60,7 @@ test("an ended batch is reopened, and a worker runs it to a better end", async (
   );
   expect(view).toMatchObject({ state: "succeeded", succeeded: 20, drive: 2 });
   expect(view.events.find(({ type }) => type === "dead_letters.redriven")).toMatchObject({
-    data: { items: 4, why: "mended", drive: 2 },
+    data: { items: 4, why: "fixed", drive: 2 },
   });
   expect(await readLettersOf(id)).toEqual([]);
 });
@@ -101,7 +101,7 @@ test("an item must match every filter, and a filter can be repeated", async () =
 test("--limit is a ceiling, and the rest is counted", async () => {
   const id = await runFailing(work);
   expect(await redrive(id, "--limit", "1", "--yes")).toMatchObject({ redriven: 1, left: 3 });
-  work.write("mended", "");
+  work.write("fixed", "");
   await work.run("work", "pipeline.ts", "--until-idle");
   expect((await readLettersOf(id)).map(({ item }) => item)).toEqual([5, 10, 15]);
   const { stdout } = await work.run("redrive", id, "--limit", "2", "--dry-run");
@@ -114,7 +114,7 @@ test("--rate spreads the due times", async () => {
   const id = await runFailing(work);
   const { stdout } = await work.run("redrive", id, "--rate", "0.001/s", "--yes");
   expect(stdout).toContain("4 dead letters back to work in drive 2, over 50 min");
-  work.write("mended", "");
+  work.write("fixed", "");
   const worker = work.start(["work", "pipeline.ts"]);
   // The first one is due at once, the others much later.
   await vi.waitUntil(async () => (await work.runJson("status", id)).view.succeeded === 17, {
@@ -190,11 +190,11 @@ test("a rescued item goes on to the later steps", async () => {
   expect(code).toBe(3);
   expect(view).toMatchObject({ planned: 11, failed: 2 });
   expect(await redrive(view.batch, "--dry-run", "--step", "pages")).toMatchObject({ redriven: 1 });
-  // An item that is named without a step is looked for in all of them.
+  // An item that is named without a step is searched in all steps.
   expect(await redrive(view.batch, "--dry-run", "--item", "5")).toMatchObject({ redriven: 1 });
   expect(await redrive(view.batch, "--dry-run", "--item", "2")).toMatchObject({ redriven: 1 });
   expect(await redrive(view.batch, "--yes")).toMatchObject({ redriven: 2 });
-  work.write("mended", "");
+  work.write("fixed", "");
   expect(await work.run("work", "case.ts", "--until-idle")).toMatchObject({ code: 0 });
   expect((await work.runJson("status", view.batch)).view).toMatchObject({
     state: "succeeded",

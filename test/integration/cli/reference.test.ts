@@ -1,4 +1,4 @@
-/** The page about the command line says of commands of commands what their help says. */
+/** The command-line page describes each subcommand like its help. */
 import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { WHY_CODES } from "../../../src/core/batch/why.ts";

@@ -1,4 +1,4 @@
-/** `sluice prune`: what is old goes, and nothing unfinished or owed. */
+/** `sluice prune`: removes what is old, never what is unfinished or unread. */
 import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -90,7 +90,7 @@ test("gc with a batch prunes this one only", async () => {
   const ages = ["--keep", "0s", "--keep-evidence", "0s", "--yes"];
   expect(await prune(first, ...ages)).toMatchObject({ removed: 1, scratched: 0 });
   expect(await runLines<object>(work, "list")).toMatchObject([{ batch: second }]);
-  // One that is too young stays.
+  // A batch that is too young stays.
   expect(await prune(second, "--yes")).toMatchObject({ removed: 0, scratched: 0 });
 });
 

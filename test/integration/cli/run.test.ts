@@ -1,4 +1,4 @@
-/** `sluice run`: what comes of a batch, and what the shell is told. */
+/** `sluice run`: the result of a batch, and the exit code. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { readLines, Workspace } from "../../support/command-line.ts";
 
@@ -216,12 +216,12 @@ test("a FatalError of a handler ends the command with exit 70 and a hint, and th
 
 test("an error outside of handlers is reported with its stack and exits 1", async () => {
   work.writePipeline(`process: () => {
-    queueMicrotask(() => { throw new Error("nobody awaits me"); });
+    queueMicrotask(() => { throw new Error("this rejection is not handled"); });
     return new Promise(() => {});
   }`);
   const { code, stderr } = await work.run("run", "pipeline.ts", "--input", work.writeItems(1));
   expect(code).toBe(1);
-  expect(stderr).toContain("error CRASHED: outside of any handler: nobody awaits me");
+  expect(stderr).toContain("error CRASHED: outside of any handler: this rejection is not handled");
   expect(stderr).toContain("pipeline.ts:");
 });
 

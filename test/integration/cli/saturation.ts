@@ -1,13 +1,13 @@
 /**
- * Every core at work in handlers that hold their loops for longer than a lease lasts: no lease is
- * lost, each item runs once, and the workers answer for their health meanwhile.
+ * Handlers use every core and block their event loops for longer than a lease: no lease is lost,
+ * each item runs once, and the workers answer health probes meanwhile.
  */
 import { expect } from "vitest";
 import { askUntilOver, BLOCK, HealthRig, listRed, type Settings } from "./health-rig.ts";
 
 export interface Saturation {
   readonly workers: number;
-  /** How long a handler holds its loop. */
+  /** How long a handler blocks its loop. */
   readonly blockMs: number;
   readonly itemsPerWorker: number;
   readonly env: Settings;
@@ -18,7 +18,7 @@ const MEDIAN_MS_MAX = 500;
 
 export async function checkSaturation(rig: HealthRig, asked: Saturation): Promise<void> {
   const { workers, blockMs, itemsPerWorker } = asked;
-  // A worker takes no more than it is at, so that the other ones have as much to do.
+  // A worker leases only what it runs, so that the other workers have as much to do.
   const env = { ...asked.env, SLUICE_LEASE_ITEMS_MAX: "1" };
   rig.writePipeline(
     BLOCK,
@@ -43,7 +43,7 @@ export async function checkSaturation(rig: HealthRig, asked: Saturation): Promis
   expect(said).not.toMatch(/leases? w(as|ere) lost/);
   expect(rig.listRan()).toEqual(Array.from({ length: items }, (_, n) => `i${n}`).toSorted());
   expect(listRed(answers)).toEqual([]);
-  // The thread did it, and not some luck with the loop's own timers.
+  // The renewal thread renewed the lease, not a timer of the loop that happened to run.
   expect(Math.max(...answers.map(({ body }) => body.renewals))).toBeGreaterThan(1);
   const times = answers.map(({ tookMs }) => tookMs).toSorted((a, b) => a - b);
   expect(times.length).toBeGreaterThan(20);

@@ -1,10 +1,10 @@
-/** Pipelines and moments that several tests about operators begin with. */
+/** Pipelines and situations that several tests about operators start from. */
 import { appendFileSync } from "node:fs";
 import { COMMAND, readLines, type Running, type Workspace } from "../../support/command-line.ts";
 
-/** Every fifth item fails, until the file `mended` is there. */
+/** Every fifth item fails until the file `fixed` exists. */
 const FAILS = `process: (item) => {
-  if (item.n % 5 === 0 && !existsSync("mended")) {
+  if (item.n % 5 === 0 && !existsSync("fixed")) {
     throw new PermanentError("no address for " + item.id, { code: item.n % 2 === 0 ? "EVEN" : "ODD" });
   }
   return { to: item.id };
@@ -21,10 +21,10 @@ export const HELD = `chunkSize: 5, process: async (item, { signal }) => {
   return item.n;
 }`;
 
-/** The same, deaf to their signal. */
+/** The same, but they ignore their signal. */
 export const DEAF = HELD.replace(" && !signal.aborted", "").replace("signal.throwIfAborted();", "");
 
-/** Two steps; of the second one every third item fails until the file `mended` is there. */
+/** Two steps. In the second one every third item fails until the file `fixed` exists. */
 export const TWO_STEPS = `import { definePipeline, PermanentError } from "sluice";
 import { existsSync, writeSync } from "node:fs";
 export default definePipeline({
@@ -35,7 +35,7 @@ export default definePipeline({
       source: () => Array.from({ length: 6 }, (_, n) => ({ n })),
       key: (item: { n: number }) => "doc" + item.n,
       process: (item: { n: number }) => {
-        if (item.n === 5 && !existsSync("mended")) throw new PermanentError("five", { code: "FIVE" });
+        if (item.n === 5 && !existsSync("fixed")) throw new PermanentError("five", { code: "FIVE" });
         return { page: item.n };
       },
     },
@@ -45,7 +45,7 @@ export default definePipeline({
       process: async (item: { page: number }) => {
         writeSync(2, "PAGES\\n");
         while (existsSync("hold")) await new Promise((resolve) => setTimeout(resolve, 5));
-        if (item.page === 2 && !existsSync("mended")) throw new PermanentError("two", { code: "TWO" });
+        if (item.page === 2 && !existsSync("fixed")) throw new PermanentError("two", { code: "TWO" });
         return { indexed: item.page };
       },
     },
@@ -72,7 +72,7 @@ export async function runLines<Line>(work: Workspace, ...args: string[]): Promis
   return readLines<Line>((await work.run(...args, "--json")).stdout);
 }
 
-/** A real worker that has a handler running. */
+/** A real worker with a running handler. */
 export async function startHeldWorker(
   work: Workspace,
   env: Readonly<Record<string, string>> = {},
@@ -96,7 +96,7 @@ export async function runOnTerminal(
   env: Readonly<Record<string, string>> = {},
 ): Promise<{ readonly code: number | null; readonly screen: string }> {
   const quoted = [process.execPath, COMMAND, ...args].map((word) => `'${word}'`).join(" ");
-  // Read and write, so that the terminal's input has no end while the test lives.
+  // Opened for reading and writing, so that the terminal's input does not end during the test.
   const script = `[ -p keys ] || mkfifo keys; exec 3<>keys; script -qec "$COMMAND_LINE" /dev/null <&3`;
   const running = work.startProgram("bash", ["-c", script], {
     TERM: "xterm",

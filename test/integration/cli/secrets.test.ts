@@ -1,6 +1,7 @@
 /**
- * Canaries: secrets are put wherever a program may have them, real processes fail in every way, and
- * then nothing that was printed, counted or kept beside the items themselves may hold one of them.
+ * Canary secrets: a program has secrets everywhere it may have them, and real processes fail in
+ * every way. Afterwards nothing printed, counted or stored, except the items themselves, may
+ * contain one.
  */
 import { randomBytes } from "node:crypto";
 import { DatabaseSync } from "node:sqlite";
@@ -13,7 +14,7 @@ import { startWebServer, status, type WebServer } from "../engine/web-server.ts"
 const NAME_BYTES = 6;
 const nonce = (): string => randomBytes(NAME_BYTES).toString("hex");
 
-/** Each its own, so that a leak says where it came from. */
+/** Each place has its own secret, so that a leak shows where it came from. */
 function makeCanaries() {
   return {
     environment: `canary-env-${nonce()}`,
@@ -45,14 +46,14 @@ afterEach(async () => {
   await server.close();
 });
 
-/** Where the items themselves are kept, as the user gave them. */
+/** Where the items themselves are stored, as the user gave them. */
 const ITEMS_OWN = ["manifest", "override", "result", "message", "item_key"];
-/** Which items there are, as the user said it. */
+/** The items' keys, as the user gave them. */
 const INPUTS = /"input":"(?:[^"\\]|\\.)*"/g;
 
 interface Place {
   readonly address: string;
-  /** Every row of every table but those of the items themselves, as text. */
+  /** Every row of every table except the items themselves, as text. */
   readonly dump: () => Promise<string>;
 }
 
@@ -79,7 +80,7 @@ const PLACES = {
     const url = new URL(server);
     const schema = `secrets_${nonce()}`;
     url.searchParams.set("schema", schema);
-    // Nobody asks for it here, but it is in the address.
+    // No test requests it, but it is part of the address.
     url.password = canaries.store;
     return {
       address: url.href,
@@ -155,7 +156,7 @@ function writeFiles(): void {
      export default definePipeline({
        name: "fatal",
        source: ({ input }: { input: { password: string } }) => [input],
-       process: (item) => { throw new FatalError("nobody may log in with " + item.password); },
+       process: (item) => { throw new FatalError("access denied for " + item.password); },
      });`,
   );
   work.write(
@@ -193,7 +194,7 @@ function writeFiles(): void {
   work.write("items.jsonl", items.map((item) => `${JSON.stringify(item)}\n`).join(""));
 }
 
-/** What a worker shows over HTTP. */
+/** The pages that a worker serves over HTTP. */
 async function readPages(env: Readonly<Record<string, string>>): Promise<string[]> {
   const worker = work.start(["work", "portal.ts", "--health-port", "0"], { env });
   await worker.waitFor(/health at http:\S+[^]*working on/);
@@ -218,7 +219,7 @@ process.exit(0);
 `;
 
 const INPUT = ["--input", "items.jsonl"];
-/** Everything that fails. */
+/** Every kind of failure. */
 const RUNS = [
   ["run", "portal.ts", ...INPUT, "--json"],
   ["run", "portal.ts", ...INPUT, "--log-format", "json", "--key", "two"],
@@ -229,7 +230,7 @@ const RUNS = [
   ["work", "portal.ts", "--until-idle", "--log-format=json"],
 ];
 
-/** Every command that looks, at a batch that failed and at one that waits. */
+/** Every command that reads, on a failed batch and on a waiting one. */
 function listLooks(failed: string, waiting: string, store: string): string[][] {
   const ofBatch = [["status"], ["why"], ["dead"], ["status", "--watch"]].flatMap((words) => [
     [...words, failed],
@@ -292,7 +293,7 @@ describe.each(Object.entries(PLACES))("on %s", (_name, open) => {
     const why = `rotate password=${canaries.why} and ${canaries.environment}`;
     const pause = ["pause", "--lane", "portal", "--why", why, "--by", canaries.environment];
     await runAll([pause, ...listLooks(idOf("portal"), idOf("fatal"), address)]);
-    // The sinks were really called, and refused.
+    // The sinks were really called, and refused the delivery.
     expect(server.hits.length).toBeGreaterThan(0);
     const kept = (await dump()).replaceAll(INPUTS, "");
     expect(kept).toContain("the portal refuses [redacted]");
@@ -306,7 +307,7 @@ describe.each(Object.entries(PLACES))("on %s", (_name, open) => {
   });
 });
 
-/** What is around a leak, to see where it came from. */
+/** The text around a leak, to see where it came from. */
 function findAround(what: string, text: string, canary: string): string[] {
   const at = text.indexOf(canary);
   return at === -1 ? [] : [`${what}: ${text.slice(Math.max(0, at - 60), at + canary.length + 20)}`];

@@ -1,4 +1,4 @@
-/** What a person meets first: help, version, starter, doctor, copy, completion. */
+/** What a new user meets first: help, version, starter, doctor, copy, completion. */
 import { existsSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { COMMAND, readLines, Workspace } from "../../support/command-line.ts";
@@ -9,7 +9,7 @@ beforeEach(() => {
 });
 afterEach(() => work.remove());
 
-/** Commands of commands. */
+/** Commands that have subcommands. */
 const SUB_COMMANDS = [
   ["dead", "show"],
   ["dead", "edit"],

@@ -1,4 +1,4 @@
-/** Stopping in the middle, by a person or by force, and going on. */
+/** Stopping a run, by a person or by force, and continuing it. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type BatchLine, readLines, Workspace } from "../../support/command-line.ts";
 
@@ -8,7 +8,7 @@ beforeEach(() => {
 });
 afterEach(() => work.remove());
 
-/** The first 300 items run; the others wait until the file `go` is there. */
+/** The first 300 items run; the others wait until the file `go` exists. */
 const HELD = `chunkSize: 100, process: async (item, { signal }) => {
   appendFileSync("ran.txt", item.id + "\\n");
   if (item.n === 300) writeSync(2, "HELD\\n");
@@ -87,7 +87,7 @@ test("a second signal stops at once and loses nothing", async () => {
   await stopped.waitFor(/HELD/);
   stopped.signal("SIGINT");
   await stopped.waitFor(/stopping/);
-  // An echo of the first one is not a second one, so it may take more than one.
+  // An immediate repetition does not count as a second signal, so the test may send more than two.
   await vi.waitUntil(() => {
     if (!stopped.isOver) stopped.signal("SIGINT");
     return stopped.isOver;

@@ -1,4 +1,4 @@
-/** `sluice work --processes`: several processes, of which each may die. */
+/** `sluice work --processes`: several processes, and each of them may die. */
 import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type BatchLine, readLines, Workspace } from "../../support/command-line.ts";
@@ -14,11 +14,11 @@ afterEach(() => {
 
 const SUBMIT = ["submit", "pipeline.ts", "--input", "items.jsonl"];
 const WORK = ["work", "pipeline.ts", "--processes"];
-/** For whatever is waited for: a busy machine may take its time. */
+/** A general time limit: a busy machine may be slow. */
 const WAIT_MS = 60_000;
-/** Each process writes down who it is. */
+/** Each process writes its number. */
 const PID = `appendFileSync("pids.txt", process.env.SLUICE_PROCESS + " " + process.pid + "\\n");`;
-/** Handlers wait until the file \`go\` is there. */
+/** Handlers wait until the file \`go\` exists. */
 const HOLD = `while (!existsSync("go")) await new Promise((resolve) => setTimeout(resolve, 5));`;
 
 function readPids(): number[] {
@@ -34,7 +34,7 @@ function kill(pid: number): void {
   if (isAlive(pid)) process.kill(pid, "SIGKILL");
 }
 
-/** One that has ended and that nobody has asked about yet lives no more. */
+/** A zombie process (ended, but not yet reaped) counts as dead. */
 function isAlive(pid: number): boolean {
   try {
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
@@ -114,7 +114,7 @@ test("a signal is forwarded: running items finish, the supervisor exits 0 and no
   const supervisor = work.start([...WORK, "2"]);
   const pids = await waitForPids(2);
   supervisor.signal("SIGTERM");
-  // An echo, as npm or systemd may make one.
+  // A repeated signal, as npm or systemd may send it.
   supervisor.signal("SIGTERM");
   for (const pid of pids) process.kill(pid, "SIGTERM");
   await supervisor.waitFor(/(?:SIGTERM: finishing running items[^]*){2}/);
@@ -163,7 +163,7 @@ test("the processes of a killed supervisor end and give back their leases", asyn
   work.write("go", "");
   await work.run("work", "pipeline.ts", "--until-idle");
   expect((await work.runJson("status", id)).view).toMatchObject({ succeeded: 6, pending: 0 });
-  // Given back in good order: no try was counted, and nobody had to be guarded.
+  // Given back in order: no attempt was counted, and no chunk ran guarded.
   expect(new Set(work.read("attempts.txt").trim().split("\n"))).toEqual(new Set(["1"]));
 });
 

@@ -1,4 +1,4 @@
-/** `sluice topics`: what is in them, who has come how far, and handing it over once more. */
+/** `sluice topics`: their messages, the position of each group, and delivering them again. */
 import { readdirSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { readLines, Workspace } from "../../support/command-line.ts";
@@ -83,7 +83,7 @@ test("read prints messages, from a position, for a group, up to a limit", async 
     code: 2,
     stderr: expect.stringContaining("Did you mean email?") as string,
   });
-  expect(await work.run("topics", "read", "email", "--group", "nobody")).toMatchObject({
+  expect(await work.run("topics", "read", "email", "--group", "unknown")).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/^error UNKNOWN_GROUP/) as string,
   });
@@ -106,7 +106,7 @@ test("rewind returns a group to earlier messages, and forget lets them be pruned
     lag: 3,
   });
   expect(await runLines(work, "topics", "read", "email", "--group", "archive")).toHaveLength(3);
-  // The next command with the configuration delivers them once more.
+  // The next command with the configuration delivers them again.
   await work.run("work", "pipeline.ts", "--until-idle");
   const [file = ""] = readdirSync(work.at("out"));
   const ids = readLines<Message>(work.read(`out/${file}`)).map(({ id }) => id);

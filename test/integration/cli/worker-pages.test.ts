@@ -1,4 +1,4 @@
-/** What `sluice work` shows to Prometheus and to autoscalers, beside its health. */
+/** What `sluice work` serves to Prometheus and to autoscalers, beside its health. */
 import { spawnSync } from "node:child_process";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Workspace } from "../../support/command-line.ts";

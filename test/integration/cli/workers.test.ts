@@ -1,4 +1,4 @@
-/** `sluice submit` and `sluice work`: one process records, others work. */
+/** `sluice submit` and `sluice work`: one process submits, others run. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type BatchLine, readLines, Workspace } from "../../support/command-line.ts";
 

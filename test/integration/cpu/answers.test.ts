@@ -1,4 +1,4 @@
-/** What a handler is answered by `context.cpu`, from a process and from a thread. */
+/** What a handler gets from `context.cpu`, from a process and from a thread. */
 import { availableParallelism } from "node:os";
 import { describe, expect, test } from "vitest";
 import { CPU_KINDS } from "../../../src/runtime/cpu/cpu-settings.ts";

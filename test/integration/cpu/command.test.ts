@@ -1,4 +1,4 @@
-/** CPU work under the command: modules beside the pipeline's file, and output that stays clean. */
+/** CPU work with the command: modules beside the pipeline's file, and output without noise. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { CPU_KINDS } from "../../../src/runtime/cpu/cpu-settings.ts";
 import { COMMAND, Workspace } from "../../support/command-line.ts";
@@ -73,7 +73,8 @@ test("Ctrl-C lets the processes of a pool finish their running tasks", async () 
   running.signal("SIGINT");
   const { stderr } = await running.ended;
   expect(stderr).not.toContain("died");
-  // Begun, and finished within the drain time; the others are left for the next run.
+  // These items had started and finished within the drain time; the others are left for the next
+  // run.
   expect(work.read("done.txt")).toBe("x");
   const again = await work.run("run", "pipeline.ts");
   expect(again.code).toBe(0);

@@ -1,4 +1,4 @@
-/** Runs a batch in a real engine on a file of its own, and says what became of it. */
+/** Runs a batch in a real engine on its own file and returns what happened. */
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -27,7 +27,7 @@ export interface Rig {
   ): Promise<Ran<Result>>;
 }
 
-/** The engine is closed, and everything of it removed, when the test is over. */
+/** The engine is closed and its files are deleted when the test is over. */
 export async function withEngine(
   options: EngineOptions,
   use: (rig: Rig) => Promise<void>,
@@ -64,7 +64,7 @@ async function collect<One>(all: AsyncIterable<One>): Promise<One[]> {
   return list;
 }
 
-/** Whether there is a process with that number that is not just waiting to be buried. */
+/** Whether a process with that number exists and is not a zombie. */
 export function isAlive(pid: number): boolean {
   try {
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));

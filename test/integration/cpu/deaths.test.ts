@@ -1,7 +1,7 @@
 /**
- * Tasks that ruin their process: the worker stays up, the item is a dead letter with its cause, and
- * the other items are unaffected. Within a minute, says the promise; the test's own limit is twice
- * that, as a test may share its machine.
+ * Tasks that kill their process: the worker survives, the item is a dead letter with its cause, and
+ * the other items are unaffected. The promise says within a minute; the test's own limit is twice
+ * that, because a test may share its machine.
  */
 import { describe, expect, test } from "vitest";
 import type { CpuKind } from "../../../src/runtime/cpu/cpu-settings.ts";
@@ -20,7 +20,7 @@ const DEATHS: readonly Case[] = [
   { task: "waitForEver", how: /ran into its time limit of 3000 ms/ },
   { task: "exit", data: 3, how: /exited with code:? 3/ },
   { task: "exit", data: 0, how: /exited with code:? 0/ },
-  { task: "crashLater", how: /exited with code|nobody catches this/ },
+  { task: "crashLater", how: /exited with code|uncaught on purpose/ },
   { task: "allocateObjects", how: /memory|SIGABRT/ },
 ];
 
@@ -39,7 +39,7 @@ const isWait = ({ how }: Case): boolean => how.source.includes("time limit");
 
 function describeDeaths(kind: CpuKind, cases: readonly Case[]): void {
   describe(`tasks that kill their ${kind}`, () => {
-    // Those that wait for a time limit wait for it together.
+    // Cases that wait for a time limit run side by side.
     const ordered = [...cases.filter(isWait), ...cases.filter((one) => !isWait(one))];
     for (const { task, data, how } of ordered) {
       const called = data === undefined ? task : `${task} ${data}`;
@@ -47,7 +47,7 @@ function describeDeaths(kind: CpuKind, cases: readonly Case[]): void {
       check(`${called}: three deaths make its item a dead letter, and no other`, async () => {
         await withEngine({ leaseMs: 2_000, renewMs: 300 }, async ({ run, logs }) => {
           const good = Array.from({ length: 20 }, (_, n) => n);
-          // Time enough to run out of memory, which is slow towards its end.
+          // Long enough to run out of memory, which becomes slow towards the end.
           const timeLimitMs = how.source.includes("time limit") ? 3_000 : 30_000;
           const settings = { kind, size: 2, timeLimitMs, memoryBytesMax: 200 * 1_048_576 };
           const pipeline = definePipeline({
@@ -61,7 +61,7 @@ function describeDeaths(kind: CpuKind, cases: readonly Case[]): void {
           });
           const { progress, letters, results } = await run(pipeline, good);
           expect(progress.counts).toMatchObject({ succeeded: 19, failed: 1 });
-          // One attempt and one drive: the deaths before the third were not held against it.
+          // One attempt and one drive: the deaths before the third were not charged.
           expect(letters).toMatchObject([
             { item: 10, errorClass: "permanent", code: "POISON", attempts: 1, drive: 1 },
           ]);

@@ -1,4 +1,4 @@
-/** Tasks, modules, data and results that do what they should not: an item pays for it, and nobody else. */
+/** Hostile tasks, modules, data and results: only their own item fails. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -139,7 +139,7 @@ test("memory that a task leaves behind counts towards the memory ceiling", async
       process: (_: number, { cpu }) => cpu<number>(TASKS, null, { export: "growLater" }),
     });
     const { results } = await run(growing, [1]);
-    // Long before it would end for having nothing to do.
+    // Long before it would end because it is idle.
     const given = performance.now() + 40_000;
     await until(() => !isAlive(results[0] ?? 0) || performance.now() > given);
     expect(isAlive(results[0] ?? 0)).toBe(false);
@@ -168,7 +168,7 @@ test("after the death of a thread the retry transfers a new buffer", async () =>
   });
 });
 
-/** A worker as a program of its own, whose standard error nobody reads. */
+/** A worker as its own program. Its standard error is a closed pipe. */
 const PROGRAM = `
 import { createEngine, definePipeline } from ${JSON.stringify(new URL("../../../src/index.ts", import.meta.url).href)};
 const places = new Set();

@@ -1,4 +1,7 @@
-/** What tasks have started ends with the process that ran them, and what they had in hand is given back. */
+/**
+ * Programs that tasks have started end with the process that ran them, and running items are given
+ * back.
+ */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -72,7 +75,7 @@ test("a thread that waits for a program is abandoned: the item is a dead letter,
     expect(letters).toMatchObject([{ code: "POISON" }]);
     expect(letters[0]?.message).toContain("ran into its time limit of 2000 ms");
     await engine.close();
-    // The programs themselves go on: threads have no group that could be killed.
+    // The programs themselves go on: threads have no process group that could be killed.
     for (const pid of await readPids()) process.kill(pid, "SIGKILL");
   });
 });
@@ -103,7 +106,7 @@ for (const kind of CPU_KINDS) {
       second.work(define("double"));
       const { counts } = await (await second.get(id)).wait();
       expect(counts).toMatchObject({ succeeded: 1, failed: 0 });
-      // The first attempt still, under the next lease.
+      // Still the first attempt, under the next lease.
       expect(attempts).toEqual([1, 1, 1, 2]);
     } finally {
       await second.close();

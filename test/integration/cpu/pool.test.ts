@@ -1,4 +1,4 @@
-/** How a pool keeps itself: recycling, bounds, environment, and starts that fail. */
+/** How a pool maintains itself: recycling, bounds, environment, and failed starts. */
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -101,7 +101,7 @@ test("a process gets the worker's environment", async () => {
   }
 });
 
-/** A worker as a program of its own, whose processes and threads take long to start. */
+/** A worker as its own program. Its processes and threads start slowly. */
 const SLOW_PROGRAM = `
 import { createEngine, definePipeline } from ${JSON.stringify(new URL("../../../src/index.ts", import.meta.url).href)};
 const [store, kind] = process.argv.slice(2);
@@ -142,7 +142,7 @@ test.each(CPU_KINDS)(
 describe("a pool that can start nothing", () => {
   test("charges no item: items wait and run when it can start members", async () => {
     await withEngine({}, async ({ engine, logs }) => {
-      // Node itself refuses to start with it.
+      // Node itself refuses to start with this option.
       process.env["NODE_OPTIONS"] = "--no-such-option-of-node";
       const attempts: number[] = [];
       const pipeline = definePipeline({
@@ -156,7 +156,7 @@ describe("a pool that can start nothing", () => {
         },
       });
       const batch = await engine.submit(pipeline, [1, 2]);
-      // Told to wait, it comes again: its handler is called a second time.
+      // The item is deferred, so its handler is called a second time.
       await until(() => attempts.length > 2);
       delete process.env["NODE_OPTIONS"];
       const { state, counts } = await batch.wait();

@@ -1,4 +1,4 @@
-/** Whoever must stop, stops: tasks are killed with their item's signal, their engine and their worker. */
+/** Tasks are killed with their item's signal, their engine and their worker. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -14,7 +14,7 @@ type Place = ReturnType<typeof tellPlace>;
 
 for (const kind of CPU_KINDS) {
   describe(`stopping tasks in ${kind}`, () => {
-    /** One endless task; the other items say where they run. */
+    /** One endless task; the other items return where they run. */
     const define = (options: object = {}) => {
       const started = Promise.withResolvers<number>();
       const stopped = Promise.withResolvers<unknown>();
@@ -28,7 +28,7 @@ for (const kind of CPU_KINDS) {
             stopped.resolve(error);
             throw error;
           };
-          // On a busy machine the time limit may come before it has begun.
+          // On a busy machine the time limit may come before the task has begun.
           const asked = cpu<Place>(TASKS, null, { export: "tellPlace" });
           const { pid } = await asked.catch(note);
           started.resolve(pid);
@@ -39,7 +39,7 @@ for (const kind of CPU_KINDS) {
       return { pipeline, started: started.promise, stopped: stopped.promise };
     };
 
-    /** The same pool can go on: the one member that it may have is free again. */
+    /** The same pool can continue: its only member is free again. */
     const again = definePipeline({
       name: "again",
       cpu: { kind, size: 1 },
@@ -61,7 +61,7 @@ for (const kind of CPU_KINDS) {
 
     test("the time limit of an item kills its task", async () => {
       await withEngine({}, async ({ run }) => {
-        // Time enough to start a thread on a busy machine.
+        // Long enough to start a thread on a busy machine.
         const { pipeline, stopped } = define({ timeLimitMs: 5_000 });
         const { letters } = await run(pipeline, [1]);
         expect(letters).toMatchObject([{ errorClass: "transient", code: "TIME_LIMIT" }]);
@@ -125,7 +125,7 @@ test("a process of the pool ignores signals that are meant for its worker", asyn
       process: async (ms: number, { cpu }) => {
         const { pid } = await cpu<Place>(TASKS, null, { export: "tellPlace" });
         const computing = cpu<number>(TASKS, ms, { export: "compute" });
-        // As a service manager does it, which tells every process of a service.
+        // A service manager signals every process of a service.
         for (const name of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.kill(pid, name);
         await computing;
         return pid;
@@ -171,7 +171,7 @@ test("a task that a handler starts after it has returned is refused", async () =
   });
 });
 
-/** A worker as a program of its own, which writes down where its task runs. */
+/** A worker as its own program, which writes down where its task runs. */
 const PROGRAM = `
 import { writeFileSync } from "node:fs";
 import { createEngine } from ${JSON.stringify(new URL("../../../src/index.ts", import.meta.url).href)};

@@ -1,4 +1,4 @@
-/** Tasks for the pool: well-behaved ones, and one for each way to ruin a process. */
+/** Tasks for the pool: well-behaved ones, and one for each way to kill a process. */
 import { execFileSync, spawn } from "node:child_process";
 import { appendFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -55,7 +55,7 @@ const trap = (): never => {
   // oxlint-disable-next-line only-throw-error -- some code does
   throw sealed;
 };
-/** Answers no question at all. */
+/** Throws at every property access. */
 const sealed: object = new Proxy({}, { get: trap, getPrototypeOf: trap, has: trap });
 
 export function throwSealed(): never {
@@ -66,7 +66,7 @@ export function throwMuch(chars: number): never {
   throw new Error("x".repeat(chars));
 }
 
-/** What cannot be copied, and cannot even say so. */
+/** A value that cannot be copied and whose error cannot be printed. */
 export function returnSealed(): object {
   return Object.defineProperty({}, "trap", { enumerable: true, get: trap });
 }
@@ -75,7 +75,7 @@ export function returnBytes(bytes: number): Uint8Array {
   return Buffer.alloc(bytes, 1);
 }
 
-/** Speaks on the channel to the worker, in whatever way there is. */
+/** Sends to the worker's channel in every possible way. */
 export async function sayNonsense(n: number): Promise<number> {
   type Say = (message: unknown, ...rest: unknown[]) => unknown;
   const hidden = Reflect.get(process, "_send") as Say;
@@ -97,12 +97,12 @@ export function returnFunction(): () => void {
   return () => undefined;
 }
 
-/** Never comes back, and lets nothing else of its process run. */
+/** Never returns, and blocks everything else in its process. */
 export function loopForEver(): never {
   for (;;) performance.now();
 }
 
-/** Never comes back, but its process is not busy. */
+/** Never returns, but its process is not busy. */
 export async function waitForEver(): Promise<never> {
   for (;;) await sleep(1_000);
 }
@@ -189,7 +189,7 @@ export async function raise(signal: NodeJS.Signals): Promise<void> {
 
 export async function crashLater(): Promise<void> {
   setImmediate(() => {
-    throw new Error("nobody catches this");
+    throw new Error("uncaught on purpose");
   });
   await waitForEver();
 }

@@ -1,4 +1,4 @@
-/** Handlers that compute without a pause, in a process where nobody renews leases in their place. */
+/** Handlers that compute without a pause, in a process without a renewal thread. */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
 import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";

@@ -20,7 +20,7 @@ const untilAborted = (signal: AbortSignal): Promise<void> =>
     else signal.addEventListener("abort", () => resolve());
   });
 
-/** Runs for ever, unless it is told to stop. */
+/** Runs for ever, unless its signal stops it. */
 function makePolite(limits = {}) {
   const started: number[] = [];
   const pipeline = definePipeline({
@@ -64,7 +64,8 @@ describeOnStores("cancelling", (test) => {
     expect(await rig.recordsOf(handle.id, "batch.cancel_requested")).toEqual([
       { mode: "now", by: "ann", why: "wrong file" },
     ]);
-    // Another batch of the lane runs afterwards, so this worker is free; nothing of the old one is.
+    // Another batch of the lane runs afterwards, so this worker is free and the old batch has
+    // ended.
     const next = await engine.submit(pipeline, [0]);
     await next.wait();
     expect(started).toHaveLength(length + 1);
@@ -192,7 +193,7 @@ describeOnStores("cancelling", (test) => {
     const holder = await engine.submit(pipeline, [1], { lane: "a" });
     await until(() => started.length === 1);
     await old.redrive();
-    // With nothing leased the holder ends in the act that cancels it.
+    // Without a lease the holder ends in the commit of its cancel.
     await holder.pause({ mode: "now" });
     await rig.untilLetGo(holder.id);
     await engine.operator.cancel({ lane: "a" });
@@ -301,7 +302,8 @@ describeOnStores("cancelling", (test) => {
     const handle = await other.submit(pipeline, numbers(4));
     await until(() => started.length === 1);
     isDeaf = true;
-    // Its renewals are answered, but prolong nothing; the sweep ends the batch when they run out.
+    // Its renewals are answered but extend nothing; the sweep ends the batch when the leases
+    // expire.
     expect(await handle.cancel()).toMatchObject({ state: "cancelled", counts: { cancelled: 4 } });
     go.give();
     isDeaf = false;

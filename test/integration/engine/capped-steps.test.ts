@@ -1,4 +1,4 @@
-/** Caps where several steps of a pipeline share them in one process. */
+/** Caps that several steps of a pipeline share in one process. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
 import { definePipeline, defineStep } from "../../../src/index.ts";

@@ -1,4 +1,6 @@
-/** Caps on handler calls at once over all workers, in virtual time: every instant is seen. */
+/**
+ * Caps on concurrent handler calls over all workers, in virtual time: every instant is observed.
+ */
 import { describe, expect, test } from "vitest";
 import { definePipeline, succeeded } from "../../../src/index.ts";
 import { crash, inVirtualTime } from "../../../src/testing.ts";
@@ -6,7 +8,7 @@ import { startWorkers, waitForAll } from "../../support/workers.ts";
 
 const count = (n: number): number[] => Array.from({ length: n }, (_, at) => at);
 
-/** Counts who is at work, by a name each, and the most that ever were. */
+/** Counts running calls by name, and their maximum. */
 class Attendance {
   readonly #now = new Map<string, number>();
   readonly most = new Map<string, number>();

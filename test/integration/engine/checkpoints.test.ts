@@ -1,4 +1,4 @@
-/** Handlers of several stages, and chunks whose lease was lost: where they go on. */
+/** Where handlers of several stages, and chunks with a lost lease, continue. */
 import { expect } from "vitest";
 import { TransientError } from "../../../src/core/base/errors.ts";
 import { definePipeline, type Pipeline } from "../../../src/runtime/pipeline/pipeline.ts";
@@ -35,8 +35,8 @@ function makeStaged(fails: (stage: number) => boolean) {
 }
 
 /**
- * Leases chunks as a worker that is never heard of again, so that they run guarded the next time.
- * Its process lives, so their leases have to run out.
+ * Leases chunks as a worker that never reports, so that they run guarded next time. Its process
+ * lives, so the leases have to expire.
  */
 async function loseLeases(
   rig: EngineRig,

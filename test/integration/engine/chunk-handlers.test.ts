@@ -1,4 +1,4 @@
-/** `processChunk`: many items in, one outcome for each out, and none forgotten. */
+/** `processChunk`: many items in, one outcome for each out, and none missing. */
 import { expect } from "vitest";
 import { z } from "zod";
 import { PermanentError } from "../../../src/core/base/errors.ts";
@@ -7,7 +7,7 @@ import { failed, skipped, succeeded } from "../../../src/runtime/pipeline/outcom
 import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores, never, numbers } from "./engine-rig.ts";
 
-/** What gives up stays a dead letter at once: automatic passes are no subject here. */
+/** An item that gives up becomes a dead letter at once: automatic passes are not tested here. */
 const once = { retry: { attempts: 3, baseMs: 1, capMs: 2 }, maxRedrives: 0 };
 
 describeOnStores("processChunk", (test) => {
@@ -46,7 +46,7 @@ describeOnStores("processChunk", (test) => {
       key: (n: number) => `n${n}`,
       processChunk: (items: readonly ChunkItem<number>[]) => {
         calls.push(items.map(({ index, attempt }) => ({ index, attempt })));
-        // The second is forgotten once, the third always; a short answer leaves out the last.
+        // The second item is left out once, the third always; a short answer omits the last.
         return items.flatMap(({ index, attempt }) => {
           if (index === 3) return [];
           return [index === 2 || (index === 1 && attempt === 1) ? undefined : succeeded()];
@@ -61,7 +61,7 @@ describeOnStores("processChunk", (test) => {
       { item: 3, code: "MISSING_OUTCOME", attempts: 3 },
     ]);
     expect(letters[0]?.message).toContain("item 2 (key n2)");
-    // Those that are done are not handed over again.
+    // Finished items are not passed to the handler again.
     expect(calls.flat().filter(({ index }) => index === 0)).toEqual([{ index: 0, attempt: 1 }]);
     expect(calls.flat().filter(({ index }) => index === 2)).toHaveLength(3);
   });

@@ -1,4 +1,4 @@
-/** `commitWith`: data in the same database changes exactly if the item is done. */
+/** `commitWith`: data in the same database changes exactly if the item succeeds. */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished } from "vitest";
@@ -8,7 +8,7 @@ import { failed, later, skipped, succeeded } from "../../../src/runtime/pipeline
 import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores, type EngineRig, numbers } from "./engine-rig.ts";
 
-const NO_SQL = "a store in memory has no SQL: what it answers then is tested here, too";
+const NO_SQL = "a store in memory has no SQL; the refusal is tested here too";
 const PUT = "INSERT INTO effect (n) VALUES (?)";
 const AT_ONCE = { attempts: 3, baseMs: 0, capMs: 0 };
 

@@ -1,4 +1,4 @@
-/** Consumers of topics: every message in order and at least once, and none held for ever. */
+/** Consumers of topics: every message in order and at least once, and no message kept for ever. */
 import { expect } from "vitest";
 import { PermanentError } from "../../../src/core/base/errors.ts";
 import type { TopicMessage } from "../../../src/ports/store/topic-message.ts";
@@ -188,7 +188,7 @@ describeOnStores("consuming", (test) => {
   test("all invalid names and options are reported at once", async ({ rig }) => {
     const engine = await rig.start();
     const options = { batch: 0, timeLimitMs: -1, since: "later", atempts: 3 } as never;
-    expect(() => engine.consume("e mail", "", "nobody" as never, options)).toThrow(
+    expect(() => engine.consume("e mail", "", "unknown" as never, options)).toThrow(
       expect.objectContaining({
         code: "BAD_CONSUMER",
         message: [

@@ -1,4 +1,4 @@
-/** Items of one content: worked on once with success, whatever batch or lane they come in. */
+/** Items with equal content: only one of them succeeds, in whatever batch or lane they are. */
 import { expect } from "vitest";
 import { PermanentError, TransientError } from "../../../src/core/base/errors.ts";
 import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";

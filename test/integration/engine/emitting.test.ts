@@ -1,4 +1,7 @@
-/** What handlers leave in topics: with the outcome of their item, and not without it. */
+/**
+ * Messages that handlers emit to topics: written with the outcome of their item, and not without
+ * it.
+ */
 import { expect } from "vitest";
 import { PermanentError, TransientError } from "../../../src/core/base/errors.ts";
 import { MESSAGES_PER_ITEM_MAX } from "../../../src/core/events/topic.ts";
@@ -9,7 +12,7 @@ import { failed, later, skipped, succeeded } from "../../../src/runtime/pipeline
 import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores, makeSignal, never, numbers } from "./engine-rig.ts";
 
-/** What gives up stays a dead letter at once: automatic passes are no subject here. */
+/** An item that gives up becomes a dead letter at once: automatic passes are not tested here. */
 const once = { retry: { attempts: 3, baseMs: 1, capMs: 2 }, maxRedrives: 0 };
 
 async function readAll(engine: Engine, topic = "email"): Promise<TopicMessage[]> {

@@ -1,6 +1,6 @@
 /**
- * What every test of the running engine starts from: a fresh store, and engines on it that are
- * closed when the test is over. With real time: tests wait for signals, never for a while.
+ * What every test of a running engine starts from: a fresh store, and engines on it that are closed
+ * when the test is over. In real time: tests wait for signals, never for a fixed time.
  */
 import { hash } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -19,13 +19,13 @@ import type { LogEntry } from "../../../src/runtime/system/log.ts";
 import { systemClock } from "../../../src/runtime/system/system-clock.ts";
 import { systemRandom } from "../../../src/runtime/system/system-random.ts";
 
-/** Opens the store once more, as another process would; a store in memory is its own other. */
+/** Opens the store again, as another process does; a store in memory is itself. */
 type OpenAgain = () => Promise<Store>;
 
 const CLOSE_LIMIT_MS = 20_000;
 const RECORDS_MAX = 10_000;
 
-/** The system's clock, but that a test may let days go by on the wall. */
+/** The system's clock, but a test can move the wall clock by days. */
 export interface TestClock extends Clock {
   passWallMs(ms: number): void;
 }
@@ -44,7 +44,7 @@ function makeTestClock(): TestClock {
 export class EngineRig {
   readonly store: Store;
   readonly clock: TestClock;
-  /** A folder for whatever the test writes. */
+  /** A folder for the files of the test. */
   readonly folder: string;
   readonly logs: LogEntry[] = [];
   readonly #openAgain: OpenAgain;
@@ -65,14 +65,14 @@ export class EngineRig {
     return engine;
   }
 
-  /** An engine on a connection of its own. */
+  /** An engine with its own connection. */
   async startBeside(options: StartOptions = {}): Promise<Engine> {
     const store = await this.#openAgain();
     if (store !== this.store) this.#stores.push(store);
     return this.start(options, store);
   }
 
-  /** What a batch has recorded so far, or all batches. */
+  /** The records of a batch until now, or of all batches. */
   async records(batch: string | null = null): Promise<(BatchEvent & { position: number })[]> {
     const records = await this.store.readRecords(batch, 0, RECORDS_MAX);
     return records.map((record) => ({ ...readEvent(record), position: record.position }));
@@ -89,7 +89,7 @@ export class EngineRig {
     return batch;
   }
 
-  /** Resolves with the batch when it is as it should be. */
+  /** Resolves with the batch when the condition holds. */
   async untilBatch(id: string, holds: (batch: BatchSnapshot) => boolean): Promise<BatchSnapshot> {
     for (;;) {
       const batch = await this.getBatch(id);
@@ -98,13 +98,13 @@ export class EngineRig {
     }
   }
 
-  /** Resolves when no worker holds anything of the batch. */
+  /** Resolves when no worker has a lease on the batch. */
   async untilLetGo(id: string): Promise<void> {
     while ((await this.store.readWaiting(id, 1))?.batch.leased !== 0) await nextTurn();
   }
 
   async dispose(): Promise<void> {
-    // An engine that does not close is a failure of its test, not a hang of all of them.
+    // An engine that does not close fails its own test; it does not block all tests.
     const tooLate = new Promise<never>((_resolve, reject) => {
       setTimeout(() => reject(new Error("an engine does not close")), CLOSE_LIMIT_MS).unref();
     });
@@ -136,7 +136,7 @@ const STORES = {
   },
 } as const;
 
-/** The same tests on each kind of store, each with a fresh one. */
+/** The same tests on each kind of store, each with a fresh store. */
 export function describeOnStores(title: string, define: (test: EngineTest) => void): void {
   for (const [name, open] of Object.entries(STORES)) {
     describe(`${title} (${name})`, () => {
@@ -158,7 +158,7 @@ export function describeOnStores(title: string, define: (test: EngineTest) => vo
   }
 }
 
-/** A promise that a handler waits for, and the test resolves. */
+/** A promise that a handler awaits and the test resolves. */
 export interface Signal {
   readonly wait: Promise<void>;
   readonly give: () => void;
@@ -169,7 +169,7 @@ export function makeSignal(): Signal {
   return { wait: promise, give: () => resolve() };
 }
 
-/** What a handler that never comes back waits for. */
+/** A promise that never settles, for a handler that never returns. */
 export function never(): Promise<never> {
   return Promise.withResolvers<never>().promise;
 }
@@ -187,12 +187,12 @@ export function numbers(count: number): number[] {
   return Array.from({ length: count }, (_, n) => n);
 }
 
-/** Resolves when the condition holds; looked at whenever the event loop has nothing else to do. */
+/** Resolves when the condition holds. It is checked whenever the event loop is idle. */
 export async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await nextTurn();
 }
 
-/** Lets timers and I/O have their turn. */
+/** Lets timers and I/O run. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

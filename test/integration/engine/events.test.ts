@@ -1,4 +1,4 @@
-/** A batch's transitions as a program hears of them: from a handle, and as a durable subscriber. */
+/** How a program receives a batch's events: from a handle, and as a durable subscriber. */
 import { expect } from "vitest";
 import type { BatchEvent } from "../../../src/ports/store/batch-event.ts";
 import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
@@ -26,7 +26,7 @@ describeOnStores("events", (test) => {
     expect(events.map(({ type }) => type)).toEqual(WHOLE_LIFE);
     expect(events.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
     expect(events.at(-2)?.data).toMatchObject({ state: "succeeded", counts: { succeeded: 7 } });
-    // And again, from the store, long after.
+    // And again, from the store, much later.
     expect(await collect((await engine.get(handle.id)).events())).toEqual(events);
   });
 
@@ -109,7 +109,7 @@ describeOnStores("events", (test) => {
   });
 });
 
-/** Ids that differ, beside a chance that never jitters. */
+/** Different ids, although this randomness never jitters. */
 function makeIds(): () => string {
   let n = 0;
   return () => String(++n).padStart(12, "a");

@@ -1,4 +1,4 @@
-/** What somebody learns who has nothing but an export and the public key. */
+/** What a reader learns who has only an export and the public key. */
 import { chmodSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -29,20 +29,20 @@ async function exportWhole(engine: Engine, batch: string): Promise<Buffer> {
   return Buffer.concat(pieces);
 }
 
-/** When the notary has been told of all there is. */
+/** Resolves when the signing job has processed every record. */
 async function exportSigned(engine: Engine, batch: string): Promise<Buffer> {
   expect(await engine.waitForSubscribers({ withinMs: WITHIN_MS })).toBe(true);
   return exportWhole(engine, batch);
 }
 
-/** To both verifiers. */
+/** Both verifiers check it. */
 async function verify(exported: Buffer, pem: string, anchors: string[] = []): Promise<Verdict> {
   const verdict = await verifyExport([exported], { trusted: [pem], anchors });
   expect(verifyNaively(exported, { pem, anchors }) === null).toBe(verdict.kind === "intact");
   return verdict;
 }
 
-/** What a handler writes down for itself. */
+/** What a handler records. */
 interface Noted {
   readonly item: number;
   readonly what: string;
@@ -121,14 +121,14 @@ describeOnStores("evidence", (test) => {
         const mine = own[at]!;
         if (attempt !== null) expect(attempt).toBe(mine.attempt);
         workers.set(mine.engine, (workers.get(mine.engine) ?? new Set()).add(worker));
-        // What the engine itself says comes with its commit, some time after.
+        // The engine's own records come with its commit, some time after.
         const isRecorded = record.includes("/");
         expect(Date.parse(instant)).toBeGreaterThanOrEqual(mine.fromMs);
         if (isRecorded) expect(Date.parse(instant)).toBeLessThanOrEqual(mine.toMs);
         if (isRecorded && mine.what === "RECEIVED") expect(details).toEqual({ n: history.item });
       }
     }
-    // Each engine is one worker, and another one than the other.
+    // Each engine is a different worker.
     const seen = [...workers.values()].map((set) => [...set]);
     expect(seen.every((set) => set.length === 1)).toBe(true);
     expect(new Set(seen.flat()).size).toBe(workers.size);

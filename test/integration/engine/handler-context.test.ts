@@ -1,4 +1,4 @@
-/** What a handler is told beside its item. */
+/** What a handler gets beside its item. */
 import { expect } from "vitest";
 import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores } from "./engine-rig.ts";

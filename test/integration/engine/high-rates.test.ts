@@ -1,6 +1,6 @@
 /**
- * Rates of thousands a second, in virtual time. Where one key goes through by the thousand a chunk
- * gets the right to start as a whole: its items keep to the rate all the same.
+ * Rates of thousands a second, in virtual time. When one key starts thousands of items, a chunk
+ * gets the right to start as a whole. Its items must still keep to the rate.
  */
 import { describe, expect, test } from "vitest";
 import { definePipeline } from "../../../src/index.ts";
@@ -11,7 +11,7 @@ import { findRateExcess } from "../../chaos/black-box/windows.ts";
 const RATE = { perSecond: 20_000, burst: 20_000 };
 const ITEMS = Array.from({ length: 60_000 }, (_, at) => at);
 
-/** Runs all items; answers when each was started. */
+/** Runs all items. Returns when each was started. */
 async function runAll(
   workers: number,
   handle: (nth: number, world: World) => Promise<void>,
@@ -40,7 +40,7 @@ describe("a rate of thousands a second", () => {
     const starts = await runAll(2, (_nth, world) => world.sleep(1));
     expect(findRateExcess(starts, RATE)).toBeLessThanOrEqual(0);
     const tookMs = starts.at(-1)! - starts[0]!;
-    // Beyond the first burst.
+    // After the first burst.
     expect(tookMs).toBeLessThan(((ITEMS.length - RATE.burst) / RATE.perSecond) * 1_000 * 1.2);
   });
 

@@ -12,7 +12,7 @@ import {
   type Signal,
 } from "./engine-rig.ts";
 
-/** A pipeline that works on whatever it is given until the gate of its first item opens. */
+/** A pipeline whose first item waits for a gate. */
 function makeGated(name = "gated", limits = {}) {
   const gates = new Map<string, Signal>();
   const started: string[] = [];
@@ -222,7 +222,7 @@ describeOnStores("lanes", (test) => {
       await paused.pause();
       const behind = await engine.submit(note, ["behind"], { lane: policy });
       release();
-      // Whoever may go on does; a blocked lane is seen to be blocked by its holder.
+      // The others run if the policy allows it; a blocked lane keeps its holder.
       if (policy === "block") await rig.untilBatch(paused.id, ({ active }) => active);
       else await behind.wait();
       const { active, parked } = await rig.getBatch(paused.id);
@@ -275,7 +275,7 @@ describeOnStores("lanes", (test) => {
       }
     }
     await Promise.all(handles.map((handle) => handle.wait()));
-    // Each of two items at its start and at its end: nothing of another batch lies between.
+    // Each of two items writes its start and its end: no line of another batch is in between.
     const expected = numbers(BATCHES).flatMap((n) => [n, n, n, n]);
     for (const lane of numbers(LANES)) expect(order.get(`lane-${lane}`)).toEqual(expected);
   });

@@ -1,4 +1,4 @@
-/** What an engine that lives long must not do with every batch: leave something behind. */
+/** An engine that lives long must not leave anything behind with each batch. */
 import { expect, test, vi } from "vitest";
 import { createEngine, definePipeline } from "../../../src/index.ts";
 import { openMemory } from "../../../src/memory.ts";

@@ -1,4 +1,4 @@
-/** What Prometheus reads of an engine: accepted by its own tool, counted right, bounded in labels. */
+/** The metrics of an engine: accepted by promtool, counted correctly, bounded in labels. */
 import { spawnSync } from "node:child_process";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openMemory } from "../../../src/memory.ts";
@@ -25,7 +25,7 @@ beforeEach(async () => {
 });
 afterEach(() => engine.close());
 
-/** Of ten items: one fails for good, one is skipped, one needs two attempts. */
+/** Of ten items one fails permanently, one is skipped, one needs two attempts. */
 function makePipeline(name = "mixed") {
   const tried = new Set<string>();
   return definePipeline({
@@ -74,7 +74,7 @@ test("items, retries and durations are counted as in the store", async () => {
   expect(of("sluice_leases_lost_total")).toBe(0);
   expect(of("sluice_item_duration_seconds_count", { step: "mixed" })).toBe(11);
   expect(of("sluice_item_duration_seconds_bucket", { le: "+Inf" })).toBe(11);
-  // Four chunks, and the one that came again.
+  // Four chunks, and the one that ran again.
   expect(of("sluice_chunk_duration_seconds_count")).toBe(5);
   expect(findValue(text, "sluice_store_up")).toBe(1);
 });
@@ -98,7 +98,7 @@ test("work under a lost lease is not counted", async () => {
   });
   const batch = await engine.submit(slow, [1, 2, 3]);
   await running;
-  // As if the batch had been ended by somebody else meanwhile: every fence is raised.
+  // As if another process had ended the batch meanwhile: every fence is raised.
   await store.fail(batch.id, { code: "GONE", message: `by worker ${other}` });
   release();
   await engine.close();

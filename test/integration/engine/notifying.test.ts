@@ -14,7 +14,7 @@ import { collect, describeOnStores, makeSignal, never, numbers, until } from "./
 import { type Answer, ok, startWebServer, status, type WebServer } from "./web-server.ts";
 
 const pipeline = definePipeline({ name: "told", chunkSize: 2, process: () => undefined });
-const SECRET = "a secret that nobody may see";
+const SECRET = "a secret of this test only";
 const AT_ONCE = { baseMs: 0, capMs: 0 };
 
 const servers: WebServer[] = [];
@@ -228,7 +228,7 @@ describeOnStores("webhooks", (test) => {
     const server = await serve((hit, response) => answers.shift()?.(hit, response));
     const waited: number[] = [];
     const after: typeof systemClock.after = (delayMs, callback) => {
-      // Whoever waits for so long here is the relay.
+      // Only the relay waits this long here.
       if (delayMs < 1_000_000) return systemClock.after(delayMs, callback);
       waited.push(delayMs);
       return systemClock.after(0, callback);
@@ -238,7 +238,7 @@ describeOnStores("webhooks", (test) => {
     await runBatch(engine);
     await catchUp(engine);
     expect(server.hits).toHaveLength(4);
-    // The first is cut to an hour.
+    // The first one is limited to an hour.
     expect(waited).toHaveLength(2);
     expect(waited[0]).toBe(3_600_000);
     expect(waited[1]).toBeGreaterThan(2_900_000);
@@ -273,7 +273,7 @@ describeOnStores("webhooks", (test) => {
     rig,
   }) => {
     const server = await serve(ok);
-    // The first engine never gets to know that the position was saved, as if it had died there.
+    // The first engine never learns that the position was saved, as if it had died there.
     const doomed: Store = { ...rig.store, savePosition: never };
     const first = await rig.start({}, doomed);
     first.subscribe("hook", hook(server));

@@ -1,4 +1,4 @@
-/** Open batches: a producer that says where it goes on adds nothing twice. */
+/** Open batches: a producer that states its position adds nothing twice. */
 import { expect } from "vitest";
 import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { describeOnStores, numbers } from "./engine-rig.ts";

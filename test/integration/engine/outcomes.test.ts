@@ -1,4 +1,4 @@
-/** What handlers may say of an item, and what becomes of it. */
+/** The outcomes that handlers may return, and what happens then. */
 import { expect } from "vitest";
 import { PermanentError, TransientError } from "../../../src/core/base/errors.ts";
 import { failed, skipped, succeeded } from "../../../src/runtime/pipeline/outcomes.ts";
@@ -19,7 +19,7 @@ describeOnStores("outcomes", (test) => {
       concurrency: 50,
       key: (n: number) => `n${n}`,
       process: async (n: number) => {
-        // The first of a crowd finishes last.
+        // The first of the concurrent items finishes last.
         await new Promise<void>((resolve) => {
           waiting.push(resolve);
           if (waiting.length === 50 || n === 99) for (const go of waiting.splice(0).reverse()) go();
@@ -144,7 +144,7 @@ describeOnStores("outcomes", (test) => {
     });
     const handle = await engine.submit(pipeline, numbers(10));
     expect((await handle.wait()).counts.succeeded).toBe(10);
-    // Everything else ran while it waited, with one slot in all.
+    // Everything else ran while it waited, with one slot in total.
     expect(order).toEqual([...numbers(10), 0]);
   });
 

@@ -1,4 +1,7 @@
-/** Paced batches of the running engine, in virtual time: abort, longest time, outages, the unsent. */
+/**
+ * Paced batches of a running engine, in virtual time: cancel, maximum run time, outages, unsent
+ * items.
+ */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -119,7 +122,7 @@ describe("an outage of the sending system", () => {
       const batch = await engine.submit(pipeline, count(40));
       expect(await batch.wait()).toMatchObject({ state: "succeeded", counts: { succeeded: 40 } });
       expect([...attempts]).toEqual([1]);
-      // Every minute those that have a slot find out, and nobody else.
+      // Every minute only the items with a slot meet the outage.
       expect(tries.length).toBeLessThanOrEqual(16 * 181);
       expect(world.elapsedMs).toBeGreaterThan(3 * 3_600_000);
     });

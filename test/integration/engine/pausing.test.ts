@@ -6,7 +6,7 @@ import { ascending, describeOnStores, makeSignal, never, numbers, until } from "
 
 const FEW_LEASES = { leaseItemsMax: 1 };
 
-/** One item at a time, each let go by the test. */
+/** One item at a time. The test lets each of them finish. */
 function makeStepwise(name = "stepwise") {
   const started: number[] = [];
   const waiting: (() => void)[] = [];
@@ -45,7 +45,7 @@ describeOnStores("pausing", (test) => {
       expect(await engine.operator.pause(target, { by: "ann", why: "lunch" })).toBe(true);
       expect(await engine.operator.pause(target)).toBe(false);
       letGo();
-      // What was leased runs to its end, one item after the other.
+      // Leased items run to their end, one after the other.
       const halted = await rig.untilBatch(handle.id, ({ counts }) => {
         letGo();
         return counts.succeeded === started.length;
@@ -53,7 +53,7 @@ describeOnStores("pausing", (test) => {
       expect(halted).toMatchObject({ state: "running", pause: { scope, by: "ann", why: "lunch" } });
       expect(started.length).toBeLessThan(5);
       expect(await handle.why()).toMatchObject({ code: "paused" });
-      // A batch elsewhere goes through meanwhile, so this worker looks for work and finds none here.
+      // Another batch runs meanwhile, so this worker looks for work and finds none here.
       const note = definePipeline({ name: "note", process: () => undefined });
       await (await engine.submit(note, [1])).wait();
       const before = started.length;
@@ -149,7 +149,7 @@ describeOnStores("pausing", (test) => {
       [1],
       { lane: "stepwise" },
     );
-    // The handler that runs is deaf to its signal, and so is let go of.
+    // The running handler ignores its signal, so it is abandoned.
     expect(await handle.cancel()).toMatchObject({ state: "cancelled", pause: null });
     expect((await next.wait()).state).toBe("succeeded");
     await handle.redrive({ withCancelled: true });
@@ -168,7 +168,7 @@ describeOnStores("pausing", (test) => {
       code: "UNKNOWN_LANE",
       hint: expect.stringContaining("case-7") as string,
     });
-    await expect(engine.operator.pause({ batch: "b-nobody" })).rejects.toMatchObject({
+    await expect(engine.operator.pause({ batch: "b-unknown" })).rejects.toMatchObject({
       code: "UNKNOWN_BATCH",
     });
   });

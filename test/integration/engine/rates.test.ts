@@ -1,4 +1,4 @@
-/** Rates and paces of the running engine, in virtual time: every start is seen, and when it was. */
+/** Rates and paces of a running engine, in virtual time: every start is observed with its time. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ const count = (n: number): number[] => Array.from({ length: n }, (_, at) => at);
 
 const timesOf = (starts: readonly Start[]): number[] => starts.map(({ at }) => at);
 
-/** Runs a batch on as many engines; answers how it ended. */
+/** Runs a batch on several engines. Returns how it ended. */
 async function runOn<Item>(
   world: World,
   engines: number,
@@ -406,7 +406,7 @@ describe("a pace", () => {
           })),
         },
         process: (_item: number) => {
-          // Half an hour beside everybody else's.
+          // Half an hour different from most time zones.
           hours.push((world.now().getTime() / 3_600_000 + 5.5) % 2);
         },
       });

@@ -1,4 +1,6 @@
-/** What handlers record of their items is in the ledger of their batch, whatever becomes of them. */
+/**
+ * What handlers record about their items is in the ledger of their batch, whatever their outcome.
+ */
 import { hash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +28,7 @@ import {
 } from "../../support/ledger-reading.ts";
 import { collect, describeOnStores, makeSignal, numbers } from "./engine-rig.ts";
 
-/** What gives up stays a dead letter at once: automatic passes are no subject here. */
+/** An item that gives up becomes a dead letter at once: automatic passes are not tested here. */
 const once = { retry: { attempts: 3, baseMs: 1, capMs: 2 }, maxRedrives: 0 };
 const WITHIN_MS = 20_000;
 const ledger = { item: true, states: ["RECEIVED", "DONE"] } as const;
@@ -41,7 +43,7 @@ interface Ledger {
   }[];
 }
 
-/** The whole ledger of a batch of one step; its chain and blocks must be as they should. */
+/** The whole ledger of a batch of one step. Its chain and blocks must be valid. */
 async function readLedger(store: Store, id: string): Promise<Ledger> {
   const links = await readChain(store, id);
   expect(findBreak(links)).toBeNull();
@@ -83,7 +85,7 @@ const rows = {
 };
 const receive = (_row: Row, { record }: ItemContext): void => record("RECEIVED");
 
-/** Each reads its items in a way of its own. */
+/** Each reads its items in its own way. */
 const READERS = [
   ["a handler", definePipeline({ ...rows, process: receive })],
   [
@@ -341,7 +343,7 @@ describeOnStores("recording", (test) => {
       expect(letters).toMatchObject([{ item: 1, code: "MALFORMED_LINE" }]);
       const { outcomes, lines } = await readLedger(rig.store, handle.id);
       expect(Object.fromEntries(outcomes)).toEqual({ 0: "succeeded", 1: "failed", 2: "succeeded" });
-      // Nobody knows its content.
+      // Its content is unknown.
       const told = lines.map(({ item, state, content }) => `${item} ${state} ${typeof content}`);
       expect(told.toSorted()).toEqual([
         "0 RECEIVED string",

@@ -1,11 +1,11 @@
-/** Dead letters put back to work by hand: which, how fast, and what becomes of those rescued. */
+/** Redriving dead letters by hand: which, how fast, and what happens to rescued items. */
 import { expect } from "vitest";
 import { z } from "zod";
 import { PermanentError, TransientError } from "../../../src/core/base/errors.ts";
 import { definePipeline, defineStep } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores, makeSignal, numbers, until } from "./engine-rig.ts";
 
-/** Fails for those that are bad at the time, with a permanent error. */
+/** Fails permanently for items that are bad at the moment. */
 function makeMoody() {
   const bad = new Set<number>();
   const runs: string[] = [];
@@ -30,7 +30,7 @@ describeOnStores("redriving", (test) => {
     const handle = await engine.submit(pipeline, numbers(9));
     expect((await handle.wait()).state).toBe("completed_with_errors");
     bad.delete(4);
-    const redriven = await handle.redrive({ by: "ann", why: "mended" });
+    const redriven = await handle.redrive({ by: "ann", why: "fixed" });
     expect(redriven).toMatchObject({ redriven: 3, revived: 0, busy: 0, left: 0 });
     expect((await handle.wait()).counts).toMatchObject({ succeeded: 7, failed: 2, pending: 0 });
     bad.clear();
@@ -52,7 +52,7 @@ describeOnStores("redriving", (test) => {
     ]);
     expect((await rig.recordsOf(handle.id, "dead_letters.redriven"))[0]).toMatchObject({
       by: "ann",
-      why: "mended",
+      why: "fixed",
       drive: 2,
       items: 3,
     });

@@ -1,4 +1,4 @@
-/** What is removed when it is old, and what never is; and why something waits. */
+/** What is pruned when it is old, and what never is. Also: why a batch waits. */
 import { expect } from "vitest";
 import { PermanentError } from "../../../src/core/base/errors.ts";
 import type { RetentionAges } from "../../../src/core/batch/retention.ts";
@@ -109,7 +109,7 @@ describeOnStores("retention", (test) => {
     go.give();
     await until(() => heard.length === 8);
     let removed = 0;
-    // The subscriber's place is saved a moment after it was told.
+    // The subscriber's position is saved a moment after the delivery.
     while (removed === 0) ({ removed } = await engine.operator.prune(policy));
     expect(await rig.store.getBatch(handle.id)).toBe(null);
   });
@@ -162,6 +162,6 @@ describeOnStores("why a batch waits", (test) => {
     expect(why).toMatchObject({ code: "back_off", chunks: [{ chunk: 0, code: "back_off" }] });
     const open = await engine.open(pipeline, { lane: "b" });
     expect((await open.why()).code).toBe("unsealed");
-    await expect(engine.operator.why("b-nobody")).rejects.toMatchObject({ code: "UNKNOWN_BATCH" });
+    await expect(engine.operator.why("b-unknown")).rejects.toMatchObject({ code: "UNKNOWN_BATCH" });
   });
 });

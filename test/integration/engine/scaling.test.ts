@@ -1,11 +1,11 @@
-/** What an autoscaler reads: how much waits, how fast it goes, how many workers are wanted. */
+/** What an autoscaler reads: the backlog, the rate, and the recommended number of workers. */
 import { expect } from "vitest";
 import { definePipeline, type Engine, TransientError } from "../../../src/index.ts";
 import { describeOnStores, makeSignal, nextTurn, numbers } from "./engine-rig.ts";
 
 type ScalingView = Awaited<ReturnType<Engine["scaling"]>>;
 
-/** Looks until it is as it should be: what is counted is counted anew once a second. */
+/** Looks until the condition holds: the counts are refreshed once a second. */
 async function untilScaling(
   engine: Engine,
   holds: (view: ScalingView, first: ScalingView["pipelines"][number]) => boolean,
@@ -59,7 +59,7 @@ describeOnStores("scaling", (check) => {
     expect(one?.servicePerSecond).toBeGreaterThan(0);
     expect(one?.arrivalPerSecond).toBeGreaterThan(one?.servicePerSecond ?? 0);
     expect(one?.drainSeconds).toBeNull();
-    // Far more than one worker does in a second: as many as are allowed.
+    // Far more than one worker does in a second: the recommendation is the maximum.
     expect(one?.recommendedWorkers).toBe(7);
     expect(Math.round((one?.arrivalPerSecond ?? 0) * windowSeconds)).toBe(1_000);
     gate.give();

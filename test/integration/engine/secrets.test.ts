@@ -1,7 +1,7 @@
 /**
- * Secrets that have no shape of their own: what an item, a message or a client's error holds under a
- * secret name, and what was named. None of them is in a log entry, a letter, a record or a reason,
- * however an error quotes it.
+ * Secrets without a recognisable form: values under a secret name in an item, a message or a
+ * client's error, and values that the program named. None of them may be in a log entry, a dead
+ * letter, a record or a reason, however an error quotes it.
  */
 import { inspect } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
@@ -44,7 +44,7 @@ async function start(): Promise<Heard> {
   return { engine, store, logs };
 }
 
-/** As a logger would write it, with all that hangs on an error. */
+/** As a logger would write it, with all properties of an error. */
 const writeOut = (value: unknown): string => inspect(value, { depth: 20, showHidden: true });
 
 async function expectNone({ store, logs }: Heard): Promise<void> {
@@ -54,21 +54,25 @@ async function expectNone({ store, logs }: Heard): Promise<void> {
   expect(SECRETS.filter((secret) => all.includes(secret))).toEqual([]);
 }
 
-/** Each is thrown for an item, and must become a letter without the secret. */
+/** Each is thrown for an item, and must become a dead letter without the secret. */
 const THROWN: Record<string, (item: Login) => unknown> = {
   "its message": ({ password }) => new Error(`cannot log in with ${password}`),
   "its cause": ({ password }) =>
     new Error("cannot log in", { cause: new Error(`sent ${password}`) }),
-  "one of several": ({ password }) =>
+  "one error of several": ({ password }) =>
     new AggregateError([new Error("no"), new Error(`sent ${password}`)], "all failed"),
-  "the headers that hang on it": ({ password }) =>
+  "the headers in its properties": ({ password }) =>
     Object.assign(new Error("refused"), { config: { headers: { Authorization: password } } }),
-  "an address that hangs on it": ({ password }) =>
+  "an address in its properties": ({ password }) =>
     Object.assign(new Error("refused"), { request: { url: `https://me:${password}@portal.test` } }),
   "its code": ({ password }) => Object.assign(new Error("refused"), { code: `NO ${password}` }),
-  "no error but an object": ({ password }) => ({ message: `with ${password}`, token: password }),
+  "an object that is not an error": ({ password }) => ({
+    message: `with ${password}`,
+    token: password,
+  }),
   "a text": ({ password }) => `with ${password}`,
-  "what was named": () => new Error(`signed with ${NAMED}`, { cause: { hint: NAMED } }),
+  "a value that was named as a secret": () =>
+    new Error(`signed with ${NAMED}`, { cause: { hint: NAMED } }),
 };
 
 test.each(Object.entries(THROWN))(
@@ -116,7 +120,7 @@ test("a fatal error is reported without the secret of its item and stays fatal",
   const pipeline = definePipeline({
     name: "fatal",
     process: ({ password }: Login) => {
-      throw new FatalError(`nobody may log in with ${password} or ${NAMED}`, { code: "NO_ACCESS" });
+      throw new FatalError(`access denied for ${password} or ${NAMED}`, { code: "NO_ACCESS" });
     },
   });
   const batch = await heard.engine.submit(pipeline, [ITEM]);
@@ -126,7 +130,7 @@ test("a fatal error is reported without the secret of its item and stays fatal",
     name: "FatalError",
     errorClass: "fatal",
     code: "NO_ACCESS",
-    message: "nobody may log in with [redacted] or [redacted]",
+    message: "access denied for [redacted] or [redacted]",
   });
   expect(SECRETS.filter((secret) => writeOut(failure).includes(secret))).toEqual([]);
   await expectNone(heard);

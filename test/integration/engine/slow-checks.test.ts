@@ -1,11 +1,11 @@
-/** Items whose schema takes its time: they start under a live lease, or not at all. */
+/** Items with a slow schema start under a live lease, or not at all. */
 import { expect, test } from "vitest";
 import { definePipeline, succeeded } from "../../../src/index.ts";
 import { inVirtualTime, refuse } from "../../../src/testing.ts";
 
 const LEASE_MS = 10_000;
 
-/** A schema that lets an item pass after a while. */
+/** A schema that accepts an item after a delay. */
 function makeSlowCheck(wait: () => Promise<void>) {
   return {
     "~standard": {
@@ -29,7 +29,7 @@ for (const kind of ["process", "processChunk"] as const) {
       const pipeline = definePipeline({
         name: "slow",
         chunkSize: 2,
-        // The second one, who takes it up after ten seconds, is at work when the first check ends.
+        // The second worker, which leases it after ten seconds, runs it when the first check ends.
         item: makeSlowCheck(() => world.sleep(checks++ === 0 ? 2 * LEASE_MS : 0.8 * LEASE_MS)),
         ...(kind === "process"
           ? {
@@ -49,7 +49,7 @@ for (const kind of ["process", "processChunk"] as const) {
       const worker = await world.startEngine();
       const batch = await worker.submit(pipeline, [1]);
       expect((await batch.wait()).state).toBe("succeeded");
-      // Once, by whoever took it up again: what the first one still wanted to start came too late.
+      // Once, by the worker that leased it again: the first worker's starts came too late.
       expect(starts).toHaveLength(1);
     });
   });

@@ -1,4 +1,4 @@
-/** Batches of several steps: what goes on from one to the next, and when. */
+/** Batches of several steps: which items go on to the next step, and when. */
 import { expect } from "vitest";
 import { PermanentError, TransientError } from "../../../src/core/base/errors.ts";
 import type { ChunkItem } from "../../../src/runtime/pipeline/contexts.ts";
@@ -8,7 +8,7 @@ import { collect, describeOnStores, makeSignal, numbers } from "./engine-rig.ts"
 
 const once = { retry: { attempts: 1 } };
 
-/** Dead letters on their first pass: 2, 5, 8, 11 and 14; 8 and 14 stay so. */
+/** Dead letters on their first pass: 2, 5, 8, 11 and 14; 8 and 14 stay dead letters. */
 function makeRescue() {
   const seen = { first: [] as string[], second: [] as number[], third: [] as number[] };
   const pipeline = definePipeline({

@@ -1,4 +1,4 @@
-/** What ends a batch before its items: its failure budget, its canary, its deadline. */
+/** What ends a batch early: its failure budget, its canary, its deadline. */
 import { expect } from "vitest";
 import { PermanentError, TransientError } from "../../../src/core/base/errors.ts";
 import { definePipeline, defineStep } from "../../../src/runtime/pipeline/pipeline.ts";
@@ -69,7 +69,7 @@ describeOnStores("a failure budget", (test) => {
       ],
     });
     const ended = await (await engine.submit(pipeline, numbers(10))).wait();
-    // 2 and 3 become 10 and 11, which fail in their turn.
+    // 2 and 3 become 10 and 11, which fail in the next step.
     expect(ended).toMatchObject({ state: "completed_with_errors", counts: { failed: 4 } });
   });
 

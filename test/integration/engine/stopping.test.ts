@@ -1,4 +1,4 @@
-/** Engines that stop: on request, because a handler said so, or because the store is gone. */
+/** Engines that stop: on request, because of a FatalError, or because the store failed. */
 import { expect } from "vitest";
 import { FatalError, SluiceError } from "../../../src/core/base/errors.ts";
 import type { Source } from "../../../src/ports/source.ts";
@@ -69,7 +69,7 @@ describeOnStores("stopping", (test) => {
     second.work(makePipeline(2));
     const startedAt = performance.now();
     const ended = await (await second.get(handle.id)).wait();
-    // The leases lasted 15 s: nobody waited for them.
+    // The leases lasted 15 s: the test did not wait for them.
     expect(performance.now() - startedAt).toBeLessThan(7_000);
     expect(ended.counts.succeeded).toBe(20);
     expect(runs.map(({ n }) => n).toSorted((a, b) => a - b)).toEqual(numbers(20));
@@ -169,7 +169,7 @@ describeOnStores("stopping", (test) => {
       timeLimitMs: 10,
       process: () => undefined,
     });
-    // Without the jitter its five tries are a few seconds.
+    // Without the jitter its five attempts take a few seconds.
     const engine = await rig.start({ random: { next: () => 0, id: () => "aaaabbbbcccc" } });
     const ended = await (await engine.submit(pipeline, "x")).wait();
     expect(ended.state).toBe("failed");

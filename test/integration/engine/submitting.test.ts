@@ -1,4 +1,4 @@
-/** How a batch comes to be: from which inputs, under which key, and what refuses it. */
+/** How a batch is created: from which inputs, under which key, and what refuses it. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "vitest";
@@ -243,7 +243,7 @@ describeOnStores("submitting", (test) => {
   test("work that arrives while a worker learns that there is none is found at once, not at the next poll", async ({
     rig,
   }) => {
-    // Without the slow polls a word that was lost is lost for good.
+    // Without the slow polls a lost notification is lost for good.
     const after: Clock["after"] = (delayMs, callback) =>
       delayMs >= 500 ? () => undefined : rig.clock.after(delayMs, callback);
     const clock = { ...rig.clock, after };

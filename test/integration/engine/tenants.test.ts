@@ -1,21 +1,21 @@
-/** Tenants of a pipeline share workers by weight and time, in the real engine and in virtual time. */
+/** Tenants of a pipeline share workers by weight and time, in a real engine and in virtual time. */
 import { describe, expect, test } from "vitest";
 import { definePipeline, type Pipeline } from "../../../src/index.ts";
 import { inVirtualTime, type World } from "../../../src/testing.ts";
 import { numbers } from "./engine-rig.ts";
 
-/** Many, as what is leased ahead at the end is nobody's share any more. */
+/** Many, because chunks that are leased ahead at the end do not count for any share. */
 const ITEMS = 800;
 
 interface Scene {
   readonly tenantOf: (lane: string) => string;
   readonly lanes: readonly string[];
   readonly weights?: { readonly [tenant: string]: number };
-  /** What an item of a tenant takes. */
+  /** How long an item of a tenant takes. */
   readonly itemMs?: (tenant: string) => number;
 }
 
-/** Two workers run all lanes; answers how much handler time each tenant had when one was done. */
+/** Two workers run all lanes. Returns how much handler time each tenant had when one was done. */
 async function race(scene: Scene): Promise<Map<string, number>> {
   const { tenantOf, lanes, weights = {}, itemMs = () => 10 } = scene;
   const spent = new Map<string, number>();

@@ -1,4 +1,7 @@
-/** Handlers that take too long, whether they listen or not, and handlers that never let go. */
+/**
+ * Handlers that take too long, whether they obey their signal or not, and handlers that never
+ * await.
+ */
 import { expect } from "vitest";
 import type { Source } from "../../../src/ports/source.ts";
 import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
@@ -6,7 +9,7 @@ import { collect, describeOnStores, makeSignal, never, numbers, until } from "./
 
 const LIMIT = { timeLimitMs: 25, retry: { attempts: 2, baseMs: 1, capMs: 1 }, maxRedrives: 0 };
 
-/** A schema that checks asynchronously, and never answers for some. */
+/** An asynchronous schema that never answers for some items. */
 function slowSchema(hangs: (value: unknown) => boolean): never {
   return {
     "~standard": {
@@ -67,7 +70,7 @@ describeOnStores("time limits", (test) => {
     expect(await collect(handle.deadLetters())).toMatchObject([
       { item: 0, code: "TIME_LIMIT", attempts: 2, errorClass: "transient" },
     ]);
-    // What it says afterwards counts for nothing.
+    // Its late result does not count.
     stuck.give();
     await until(() => running === 0);
     expect((await handle.progress()).counts).toMatchObject({ succeeded: 5, failed: 1 });
@@ -131,7 +134,7 @@ describeOnStores("time limits", (test) => {
       const ended = await (await engine.submit(pipeline, numbers(2_000))).wait();
       const tookMs = performance.now() - startedAt;
       expect(ended.counts.succeeded).toBe(2_000);
-      // A turn every 10 ms was promised; half of that is plenty on a busy machine.
+      // The promise is a turn every 10 ms; half of that is enough on a busy machine.
       expect(ticks).toBeGreaterThan(tookMs / 40);
     } finally {
       clearInterval(timer);
@@ -159,7 +162,7 @@ describeOnStores("time limits", (test) => {
       await engine.submit(pipeline, numbers(20), { lane: "two" }),
       await engine.submit(pipeline, [1], { lane: "three" }),
     ];
-    // Asked for once more: it is worked on already.
+    // Requested once more, because it is already running.
     for (const { id } of handles) engine.work(pipeline, id);
     await Promise.all(handles.map((handle) => handle.wait()));
     expect(most).toBe(3);
@@ -180,7 +183,7 @@ describeOnStores("time limits", (test) => {
       const pipeline = definePipeline({ name: "mute", ...LIMIT, source, process: () => undefined });
       const ended = await (await engine.submit(pipeline, "")).wait();
       expect(ended).toMatchObject({ state: "failed", reason: { code: "TIME_LIMIT" } });
-      // It was asked again before: it might have been mute only for a moment.
+      // It was requested again before: its silence could have been temporary.
       expect(opened).toBeGreaterThan(1);
     });
   }

@@ -1,4 +1,4 @@
-/** Spans of batches, chunks, items and consumers, as a real SDK of OpenTelemetry records them. */
+/** Spans of batches, chunks, items and consumers, as a real OpenTelemetry SDK records them. */
 import { context, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import {
@@ -35,7 +35,7 @@ const find = (name: string): ReadableSpan[] =>
   exporter.getFinishedSpans().filter((span) => span.name === name);
 const idOf = (span: ReadableSpan): string => span.spanContext().spanId;
 
-/** Names with those of what is within, in the order of their attributes. */
+/** Names with those of child spans, in the order of their attributes. */
 function drawTree(parent: string | undefined): unknown[] {
   return exporter
     .getFinishedSpans()
@@ -98,7 +98,7 @@ describeOnStores("tracing", (check) => {
     const failed = find("sluice.item").filter(({ status }) => status.code === SpanStatusCode.ERROR);
     expect(failed).toHaveLength(1);
     expect(failed[0]?.attributes).toMatchObject({ "sluice.item": 2, "sluice.attempt": 1 });
-    // What the message says is with the dead letter; here it could tell what is nobody's business.
+    // The message is in the dead letter; in a span it could reveal data.
     expect(failed[0]?.status.message).toBe("PERMANENT");
   });
 

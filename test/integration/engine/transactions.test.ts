@@ -1,4 +1,4 @@
-/** Submitting in a transaction of the caller's own. */
+/** Submitting in the caller's own transaction. */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished } from "vitest";

@@ -1,4 +1,4 @@
-/** Events that were given up: kept as letters, handed over again, or discarded. */
+/** Events that were given up: kept as undelivered, retried, or discarded. */
 import { expect } from "vitest";
 import { PermanentError } from "../../../src/core/base/errors.ts";
 import type { UndeliveredEvent } from "../../../src/ports/store/delivery-store.ts";
@@ -25,7 +25,7 @@ function listLetters(engine: Engine): Promise<UndeliveredEvent[]> {
   return collect(engine.undelivered());
 }
 
-/** A subscriber that fails on batch.ended for as long as `isDown`. */
+/** A subscriber that fails on batch.ended while `isDown`. */
 function makeMail() {
   const mail = {
     isDown: true,
@@ -212,7 +212,7 @@ describeOnStores("subscribers", (test) => {
     await catchUp(first);
     expect(heard).toEqual([]);
     await first.close();
-    // While nobody listens.
+    // While no subscriber is registered.
     const deaf = await rig.startBeside();
     const second = await runBatch(deaf);
     deaf.subscribe("mail", listen, { since: "now" });

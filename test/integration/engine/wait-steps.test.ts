@@ -1,13 +1,13 @@
-/** Steps that wait for a count which only somebody else can move. */
+/** Steps that wait for a count which only an outside system changes. */
 import { expect } from "vitest";
 import { definePipeline, defineStep } from "../../../src/runtime/pipeline/pipeline.ts";
 import type { WaitFor } from "../../../src/runtime/pipeline/wait-step.ts";
 import { ascending, collect, describeOnStores, numbers, until } from "./engine-rig.ts";
 
-/** A few milliseconds between two looks, in place of minutes. */
+/** A few milliseconds between two looks, instead of minutes. */
 const delays = { steps: [], elseMs: 5, stallMs: 5 };
 
-/** Copies items, waits until an index has them, then says which it found. */
+/** Copies items, waits until an index has them, then reports which it found. */
 function makeIndexed(waitFor: WaitFor) {
   const after: number[] = [];
   const pipeline = definePipeline({
@@ -21,7 +21,7 @@ function makeIndexed(waitFor: WaitFor) {
   return { pipeline, after };
 }
 
-/** Answers one number after the other, and the last one for ever. */
+/** Returns one number after the other, and then always the last one. */
 function makeCount(...values: number[]) {
   const seen: number[] = [];
   return {
@@ -43,7 +43,7 @@ describeOnStores("a waiting step", (test) => {
     const ended = await handle.wait();
     expect(ended.state).toBe("succeeded");
     expect(seen).toEqual([0, 1, 1, 2, 7]);
-    // What the step before it left goes to the one behind it.
+    // The results of the step before it go to the step after it.
     expect(after.toSorted(ascending)).toEqual([0, 1, 2]);
     expect((await collect(handle.results("index"))).map(({ value }) => value)).toEqual([
       { count: 7 },
@@ -75,7 +75,7 @@ describeOnStores("a waiting step", (test) => {
     expect(await collect(handle.deadLetters())).toMatchObject([
       { step: 1, item: 0, code: "STALLED", drive: 1 },
     ]);
-    // The engine itself does not try it again.
+    // The engine does not retry it automatically.
     expect(await rig.recordsOf(handle.id, "dead_letters.redriven")).toEqual([]);
   });
 
@@ -88,9 +88,9 @@ describeOnStores("a waiting step", (test) => {
     expect(seen).toEqual([3, 3, 3]);
     await handle.redrive({ codes: ["STALLED"] });
     expect((await handle.wait()).state).toBe("succeeded");
-    // A first look, one with progress, one without, the last.
+    // The first look, one with progress, one without, the last.
     expect(seen.slice(3)).toEqual([3, 2, 2, 0]);
-    // Nothing new came to the step behind it.
+    // Nothing new reached the next step.
     expect(after.toSorted(ascending)).toEqual([0, 1]);
   });
 
@@ -106,7 +106,7 @@ describeOnStores("a waiting step", (test) => {
     second.work(pipeline);
     const handle = await second.get(id);
     expect((await handle.wait()).state).toBe("completed_with_errors");
-    // One look, two forgiven, the last: not a look more, although two engines looked.
+    // One look, two tolerated stalls, the last: exactly as many looks, although two engines looked.
     expect(seen).toEqual([9, 9, 9, 9]);
   });
 

@@ -1,9 +1,9 @@
-/** A real web server on this host, for tests of what is sent to one. */
+/** A real web server on this host, for tests of requests. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** A request as it came. */
+/** A request as it arrived. */
 export interface Hit {
   readonly path: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -12,7 +12,7 @@ export interface Hit {
   readonly event: { readonly id: string; readonly type: string };
 }
 
-/** Answers a request, or leaves it hanging. */
+/** Answers a request, or leaves it without an answer. */
 export type Answer = (hit: Hit, response: ServerResponse) => void;
 
 export interface WebServer {
@@ -39,7 +39,7 @@ export async function startWebServer(answer: Answer): Promise<WebServer> {
     answer(hit, response);
   };
   const server = createServer((request, response) => {
-    // A client that goes away in the middle is part of some tests.
+    // Some tests have a client that disconnects in the middle.
     receive(request, response).catch(() => response.destroy());
   });
   server.listen(0, "127.0.0.1");

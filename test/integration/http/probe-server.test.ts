@@ -1,4 +1,7 @@
-/** The thread beside a worker, started from its sources: what it answers, and what it serves for others. */
+/**
+ * The thread beside a worker, started from its source files: what it answers, and which pages it
+ * serves for the main thread.
+ */
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";

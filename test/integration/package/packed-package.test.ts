@@ -42,11 +42,11 @@ const writeJson = (name: string, value: unknown): Promise<void> =>
 
 beforeAll(async () => {
   project = await mkdtemp(join(tmpdir(), "sluice-packed-"));
-  // The build is there already; building again would change it under other tests.
+  // The build already exists; building again would change it during other tests.
   const packed = await run(ROOT, "npm", "pack", "--ignore-scripts", "--pack-destination", project);
   const dependencies = { sluice: `file:${packed.trim().split("\n").at(-1)}` };
   await writeJson("package.json", { type: "module", private: true, dependencies });
-  // npm takes from the lock file what the package asks for, and drops the rest.
+  // npm takes from the lock file what the package needs and drops the rest.
   const lock = (await readJson(join(ROOT, "package-lock.json"))) as { packages: object };
   const packages = { ...lock.packages, "": { dependencies } };
   await writeJson("package-lock.json", { ...lock, packages });

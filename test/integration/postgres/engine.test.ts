@@ -61,7 +61,7 @@ test("a local file is frozen for workers on other hosts, and an unreadable line 
   try {
     const batch = await submitter.submit(pipeline, file);
     for await (const { type } of batch.events()) if (type === "slicing.finished") break;
-    // As on a host that never had it.
+    // As on a host that never had the file.
     await rm(file);
     worker.work(pipeline);
     expect(await batch.wait()).toMatchObject({
@@ -111,9 +111,9 @@ test("an invalid address is reported with a hint", async () => {
   expect(code).not.toBe(0);
   expect(stderr).toContain('sslmode is "require"');
   expect(stderr).not.toContain("a:b");
-  const nobody = await folder.run("list", "--store", "postgres://127.0.0.1:1/none");
-  expect(nobody.code).toBe(1);
-  expect(nobody.stderr).toMatch(/^error STORE_UNREACHABLE: .*127\.0\.0\.1:1/m);
+  const unreachable = await folder.run("list", "--store", "postgres://127.0.0.1:1/none");
+  expect(unreachable.code).toBe(1);
+  expect(unreachable.stderr).toMatch(/^error STORE_UNREACHABLE: .*127\.0\.0\.1:1/m);
 });
 
 test("a closed store says so", async () => {

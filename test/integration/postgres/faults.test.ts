@@ -1,11 +1,11 @@
-/** The command on a server that fails: for the moment, or for good. */
+/** The command on a server that fails: temporarily, or permanently. */
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { makePlace, openRaw, type Place } from "../../conformance/postgres-rig.ts";
 import { type BatchLine, readLines, type Running, Workspace } from "../../support/command-line.ts";
 import { CuttingProxy } from "../../support/cutting-proxy.ts";
 
 const WAIT_MS = 60_000;
-/** Longer than anybody who is asked by a person waits for the server. */
+/** Longer than any interactive command waits for the server. */
 const OUTAGE_MS = 9_000;
 
 let work: Workspace;
@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => work.remove());
 
-/** Items take their time, so that something is always in hand. */
+/** Items are slow, so that some are always running. */
 const SLOW = `chunkSize: 5, concurrency: 2, process: async (_item, { attempt }) => {
   appendFileSync("ran.txt", attempt + "\\n");
   await new Promise((resolve) => setTimeout(resolve, 20));

@@ -1,6 +1,7 @@
 /**
- * Through a real PgBouncer in transaction mode: each transaction may have another connection to the
- * server, so nothing is heard, and statements that were prepared may not be there, or be there already.
+ * With a real PgBouncer in transaction mode each transaction may use another connection to the
+ * server. So there are no notifications, and a prepared statement may be missing or may already
+ * exist.
  */
 import { randomBytes } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -10,7 +11,7 @@ import { type PgBouncer, startPgBouncer } from "../../support/pgbouncer.ts";
 import { askForPostgres } from "../../support/postgres-setup.ts";
 
 const NAME_BYTES = 6;
-/** Fewer than there are clients, so that they share them. */
+/** Fewer than the number of clients, so that they share them. */
 const CONNECTIONS = 3;
 const POLL_MS = 200;
 const ITEMS = 1_000;
@@ -30,13 +31,13 @@ const start = (work: boolean): Promise<Engine> =>
   createEngine({ store: address, work, pollMs: POLL_MS });
 
 test("batches of several processes run, fail, are redriven, cancelled and counted correctly", async () => {
-  const mended = new Set<number>();
+  const fixed = new Set<number>();
   const count = definePipeline({
     name: "count",
     chunkSize: 10,
     maxRedrives: 0,
     process: (n: number, context) => {
-      if (n % 100 === 0 && !mended.has(n)) throw new PermanentError("not yet");
+      if (n % 100 === 0 && !fixed.has(n)) throw new PermanentError("not yet");
       context.emit("counted", { n });
       return n;
     },
@@ -65,7 +66,7 @@ test("batches of several processes run, fail, are redriven, cancelled and counte
       state: "completed_with_errors",
       counts: { succeeded: 990, failed: 10 },
     });
-    for (const n of numbers) mended.add(n);
+    for (const n of numbers) fixed.add(n);
     await counted.redrive();
     expect(await counted.wait()).toMatchObject({
       state: "succeeded",

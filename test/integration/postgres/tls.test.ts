@@ -1,4 +1,4 @@
-/** A server that is not on this host must prove who it is, unless the address says otherwise. */
+/** A server on another host must prove its identity, unless the address says otherwise. */
 import pg from "pg";
 import { afterEach, expect, test } from "vitest";
 import { createEngine, definePipeline } from "../../../src/index.ts";
@@ -27,7 +27,7 @@ function addTo(address: string, parameters: Record<string, string>): string {
   return url.href;
 }
 
-/** Of the sessions of Sluice: whether they are encrypted, each answer once. */
+/** The sessions of Sluice: whether they are encrypted, each answer once. */
 async function listEncrypted(address: string): Promise<boolean[]> {
   const client = new pg.Client(address);
   await client.connect();
@@ -57,7 +57,7 @@ test("a server with a certificate of the named authority is accepted, and everyt
 });
 
 test.each([
-  ["that nobody known has signed", "IP:127.0.0.1", false],
+  ["of an unknown authority", "IP:127.0.0.1", false],
   ["of another host", "DNS:elsewhere.test", true],
 ])("a server with a certificate %s is refused with a hint", async (_what, name, knowsAuthority) => {
   const { address, authority } = await startWithTls(name);

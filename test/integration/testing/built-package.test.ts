@@ -1,4 +1,4 @@
-/** The kit as a user's project has it: from the built package, in a process that ends by itself. */
+/** The test kit as a user's project has it: from the built package, in a process that exits. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
-/** Far more than it takes: a process that something keeps alive never ends. */
+/** Far more than it takes: a process that something keeps alive never exits. */
 const ENDS_WITHIN_MS = 60_000;
 
 let project = "";

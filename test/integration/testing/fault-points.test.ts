@@ -1,4 +1,4 @@
-/** Each fault strikes where its words say, and one that never strikes is told. */
+/** Each fault happens where its words say, and a fault that never happens is reported. */
 import { describe, expect, test } from "vitest";
 import { type BatchEvent, definePipeline, TransientError } from "../../../src/index.ts";
 import type { LogEntry } from "../../../src/runtime/system/log.ts";
@@ -59,7 +59,7 @@ function firstLife({ history }: Story): string[] {
   return history.flatMap((line) => /main\.1 commit \d+: (.*)$/.exec(line)?.slice(1) ?? []);
 }
 
-/** What a crash left of the first life must be a part of the story without a crash. */
+/** What a crash left of the first life must be a prefix of the history without a crash. */
 async function tellUntil(
   point: string,
   nth: number,

@@ -1,4 +1,4 @@
-/** The tables of the guide to testing say what the kit has: nothing less and nothing more. */
+/** The tables of the testing guide list exactly what the kit has. */
 import { expect, test } from "vitest";
 import { FAULT_WORDS } from "../../../src/testing/faults/fault-points.ts";
 import { describeFault } from "../../../src/testing/faults/faults.ts";
@@ -66,7 +66,7 @@ test("the guide lists every member of a world", async () => {
     "commits",
     "history",
   ] as const satisfies readonly (keyof kit.World)[];
-  // One that is missing above does not compile here.
+  // A member that is missing above does not compile here.
   const all: Record<keyof kit.World, true> = Object.fromEntries(
     members.map((name) => [name, true]),
   ) as Record<(typeof members)[number], true>;

@@ -1,4 +1,4 @@
-/** A kill at every commit: finds what a user's pipeline does wrong, and lets a right one pass. */
+/** A kill at every commit finds the mistakes of a user's pipeline and accepts a correct one. */
 import { appendFile, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ import {
 } from "../../../src/index.ts";
 import { crash, killAtEveryCommit, late, type World } from "../../../src/testing.ts";
 
-/** A bank that charges whatever it is asked to, but the same key only once. */
+/** A bank that executes every charge, but the same key only once. */
 class Bank {
   readonly charges: string[] = [];
   readonly #keys = new Set<string>();
@@ -158,7 +158,7 @@ describe("other mistakes are found", () => {
           pipeline: definePipeline({
             name: "locked",
             process: (name: string) => {
-              // A lock that dies with its process, and that nobody takes away.
+              // A lock file that stays when its process dies.
               if (locks.has(name)) return later(60_000);
               locks.add(name);
               return undefined;

@@ -1,4 +1,4 @@
-/** Processes of a world: they die, are started again, and work side by side. */
+/** Processes of a world die, restart, and work side by side. */
 import { setTimeout as waitReally } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { definePipeline, FatalError } from "../../../src/index.ts";
@@ -223,7 +223,7 @@ describe("several processes", () => {
         { pollMs: 500 },
       );
       expect((await submit.done).state).toBe("succeeded");
-      // The lease of the dead ran out first.
+      // The lease of the dead process expired first.
       expect(world.elapsedMs).toBeGreaterThan(60_000);
     });
   });

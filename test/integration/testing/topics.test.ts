@@ -1,4 +1,4 @@
-/** Topics under a kill at every commit: no message is lost, and a repeat has the same id. */
+/** Topics with a kill at every commit: no message is lost, and a repeated one has the same id. */
 import { expect, test } from "vitest";
 import { definePipeline, PermanentError, TransientError } from "../../../src/index.ts";
 import { killAtEveryCommit } from "../../../src/testing.ts";
@@ -7,7 +7,7 @@ interface Heard {
   readonly ids: string[];
 }
 
-/** Of ids `<batch>/<rest>` the rest, each once, in order. */
+/** The rest of ids `<batch>/<rest>`, each once, in order. */
 const distinct = ({ ids }: Heard): string[] =>
   [...new Set(ids.map((id) => id.slice(id.indexOf("/") + 1)))].toSorted();
 

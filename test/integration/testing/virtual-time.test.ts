@@ -1,4 +1,4 @@
-/** Engines in virtual time: it passes at once, and stands still for what is real. */
+/** Engines in virtual time: time passes at once, and stands still during real work. */
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -20,10 +20,10 @@ import {
 import { inVirtualTime, refuse, type World } from "../../../src/testing.ts";
 
 const HOUR_MS = 3_600_000;
-/** More than any batch here needs by itself, and far less than what runs away. */
+/** More than any batch here needs, and far less than time that passes without a stop. */
 const A_MOMENT_MS = 1_000;
 
-/** Submits a batch to an engine of its own, and waits for it. */
+/** Submits a batch to its own engine and waits for it. */
 async function runBatch<Item, Input>(
   world: World,
   pipeline: Pipeline<Item, Input>,
@@ -130,7 +130,7 @@ describe("virtual time stands still during real work", () => {
     await inVirtualTime({}, async (world) => {
       const slow = definePipeline({
         name: "slow",
-        // Time that ran away would be far over it before the handler is done.
+        // Without the stop, time would be far beyond this before the handler is done.
         timeLimitMs: 500,
         process: (ms: number) => waitReally(ms),
       });
@@ -348,7 +348,7 @@ describe("a handler within virtual time", () => {
 
   test("can submit another batch", async () => {
     const seen: number[] = [];
-    // With a long bound: had it to run out first, the test would.
+    // With a long limit: if it had to expire first, the test would time out.
     await inVirtualTime({ hangAfterRealMs: 86_400_000 }, async (world) => {
       const engine = await world.startEngine();
       const child = definePipeline({
