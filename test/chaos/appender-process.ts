@@ -1,8 +1,8 @@
 /**
- * A process whose appenders all write into the ledger of one batch, until nothing of it is left:
+ * A process whose appenders all write into the ledger of one batch until all its chunks are done:
  *   node appender-process.ts <store> <batch> <appenders>
- * Each leases a chunk, reports on it in two parts with what was recorded of its items, and says on
- * standard output which lines it has written: `<chunk>/<fence>/<block>` and the block's text.
+ * Each appender leases a chunk and reports on it in two parts, with item records. On standard output
+ * it prints the blocks that it has written: `<chunk>/<fence>/<block>` and the block's text.
  */
 import { once } from "node:events";
 import { openStore } from "../../src/stores/open-store.ts";
@@ -35,7 +35,7 @@ function record(chunk: LeasedChunk, number: number, items: readonly number[]): L
   for (const index of items) {
     const item = chunk.start + index;
     const facts = { atMs: Date.now(), item, attempt: 1, drive: 1, content: null };
-    // Whatever people call their things: it comes out as it went in.
+    // Names with unusual characters must come out unchanged.
     const key = `item \u{1f600} "${item}" \\ \u0000\u2028\u00e9`;
     const details = { salt: "00112233445566778899aabbccddeeff", details: { item, of: [key] } };
     builder.add({ ...facts, key, state: "RECEIVED" }, details);

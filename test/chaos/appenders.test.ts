@@ -1,6 +1,6 @@
 /**
- * 64 appenders in four processes write into the ledger of one batch at once: the chain never forks,
- * and every record comes out of the store and the export byte for byte as it went in.
+ * 64 appenders in four processes write into the ledger of one batch at once. The chain never forks,
+ * and the store and the export return every record byte for byte.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -80,7 +80,7 @@ interface Said {
   readonly details: string | null;
 }
 
-/** What a process has written, when it is done. */
+/** What a process has written when it is done. */
 async function startProcess(address: string): Promise<{ go: () => void; said: Promise<Said[]> }> {
   const child = spawn(process.execPath, [SCRIPT, address, BATCH, String(APPENDERS)], {
     stdio: ["pipe", "pipe", "pipe"],
@@ -123,7 +123,7 @@ const places: Readonly<Record<string, () => Promise<string>>> = {
 };
 
 test.each(Object.entries(places))(
-  "64 appenders in four processes on %s: one chain, every byte of it",
+  "64 appenders in four processes on %s write one chain and keep every byte",
   async (_name, makeAddress) => {
     const address = await makeAddress();
     const store = await openStore(address, { clock: systemClock, random: systemRandom });

@@ -1,4 +1,4 @@
-/** A store on PostgreSQL whose way leads through a proxy that can break it. */
+/** A store on PostgreSQL behind a proxy that can break the connection. */
 import { onTestFinished } from "vitest";
 import type { PostgresStoreOptions } from "../../src/adapters/postgres/store.ts";
 import { makePlace, openAt, type Place } from "../conformance/postgres-rig.ts";

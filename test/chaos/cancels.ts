@@ -1,4 +1,6 @@
-/** Cancels at random moments of several processes' work: nothing starts after the acknowledgement. */
+/**
+ * Cancels at random moments while several processes work: nothing starts after the acknowledgement.
+ */
 import { expect, vi } from "vitest";
 import { systemClock } from "../../src/runtime/system/system-clock.ts";
 import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
@@ -10,7 +12,7 @@ const ENDED = new Set(["succeeded", "completed_with_errors", "failed", "cancelle
 
 interface Acknowledged {
   readonly batch: string;
-  /** When the one who asked for it knew; the commit was before. */
+  /** When the caller received the acknowledgement; the commit was earlier. */
   readonly at: number;
   readonly succeeded: number;
 }
@@ -34,7 +36,7 @@ export async function checkCancels(moments: number, seed: number): Promise<void>
     for (const one of acknowledged) checkLines(one, lines.get(one.batch) ?? [], seed);
     const endings = (await fleet.readRecords()).filter(({ type }) => type === "batch.ended");
     expect(endings).toHaveLength(moments);
-    // Most of them hit the batch in the middle of its work.
+    // Most cancels hit the batch while it runs.
     const midway = acknowledged.filter(({ succeeded }) => succeeded > 0 && succeeded < ITEMS);
     expect(midway.length).toBeGreaterThan(moments / 3);
   } finally {
@@ -50,7 +52,7 @@ async function cancelOnce(
   const [submitter] = fleet.members;
   const pipeline = moment % 2 === 0 ? "owned" : "sourced";
   const [batch = ""] = (await submitter?.submit([{ pipeline, lane: "a", items: ITEMS }])) ?? [];
-  // One in six is cancelled at once, perhaps while it is still being sliced.
+  // One in six is cancelled at once, perhaps during slicing.
   const done = moment % 6 === 5 ? 0 : Math.floor(random.next() * ITEMS * 0.8);
   const handle = await fleet.engine.get(batch);
   await vi.waitUntil(async () => (await fleet.store.getBatch(batch))!.counts.succeeded >= done, {
@@ -77,6 +79,6 @@ function checkLines({ batch, at, succeeded }: Acknowledged, lines: Line[], seed:
   const starts = lines.filter(({ what }) => what === "start");
   const late = starts.filter((line) => line.at > at || ENDED.has(line.state));
   expect(late, `seed ${seed}, batch ${batch}: started after the acknowledgement`).toEqual([]);
-  // Whatever counts as a success has started.
+  // Every item that counts as succeeded has started.
   expect(new Set(starts.map(({ item }) => item)).size).toBeGreaterThanOrEqual(succeeded);
 }

@@ -1,6 +1,6 @@
 /**
- * The pipeline of the chaos tests. Its handlers write down what they do and return who they are. What
- * it is like is in `chaos.json` of the working folder; the process's own name is a variable.
+ * The pipeline of the chaos tests. Its handlers write down what they do and return their process.
+ * Its options are in `chaos.json` of the working folder; the process's name is a variable.
  */
 import { readFileSync } from "node:fs";
 import { definePipeline, jsonl, PermanentError, skipped, TransientError } from "sluice";
@@ -11,11 +11,11 @@ export interface ChaosOptions {
   readonly concurrency: number;
   /** How long a handler takes. */
   readonly workMs: number;
-  /** Some items are skipped, some fail for good and some for the moment; else all succeed. */
+  /** Some items are skipped, some fail permanently and some temporarily; the others succeed. */
   readonly mixed: boolean;
-  /** Results are so much larger than they have to be. */
+  /** Results are this much larger than necessary. */
   readonly ballastChars: number;
-  /** What failed for the moment asks to be left alone for so long. */
+  /** A temporary failure asks for this delay. */
   readonly retryAfterMs: number;
   /** Null for as many as there are slots. */
   readonly rate: { readonly perSecond: number; readonly burst: number } | null;

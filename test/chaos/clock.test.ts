@@ -1,6 +1,6 @@
 /**
- * The wall clock jumps, for one process of several and for all of them. Leases, back-off and time
- * limits are by the monotonic clock and do not notice. A deadline is a time of day, and does.
+ * The wall clock jumps, for one of several processes and for all of them. Leases, back-off and time
+ * limits use the monotonic clock and are not affected. A deadline is a time of day, and is.
  */
 import { afterEach, expect, test } from "vitest";
 import { MovableClock } from "../support/movable-clock.ts";
@@ -13,13 +13,13 @@ import { measureRecoveries } from "./recovery.ts";
 const ITEMS = 4_000;
 const RETRY_AFTER_MS = 1_500;
 const YEAR_MS = 365 * 24 * 3_600_000;
-/** How much later than it may the next try may come on a busy machine. */
+/** How much later than due a retry may come on a busy machine. */
 const LATE_MAX_MS = 10_000;
 
 let crew: Crew;
 afterEach(() => crew.dispose());
 
-/** Whoever is between two steps is for a moment in nobody's hands. */
+/** Between two steps a batch has no worker for a moment. */
 const STEPS = `import { definePipeline, defineStep } from "sluice";
 const makeStep = (n: number) =>
   defineStep({ name: "step-" + n, source: () => [1, 2, 3], process: () => undefined });
@@ -30,14 +30,14 @@ const OTHER = `import { definePipeline } from "sluice";
 export default definePipeline({ name: "other", source: () => [1], process: () => undefined });
 `;
 
-/** One that lives by a clock of its own, and is at work. */
+/** A process with its own clock, while it works. */
 async function startWorker(clock: MovableClock): Promise<Member> {
   const member = crew.start("work", { env: clock.env, before: seclude() });
   await member.running.waitFor(/working on/);
   return member;
 }
 
-/** What failed for the moment is left alone for as long as it asked for, and not much longer. */
+/** A temporary failure waits as long as it asked for, and not much longer. */
 function findWrongBackOff({ runs, disturbed }: Evidence): unknown[] {
   return [...Map.groupBy(runs, ({ item }) => item).values()].flatMap((tries) =>
     tries.slice(1).flatMap((next, at) => {
@@ -50,7 +50,7 @@ function findWrongBackOff({ runs, disturbed }: Evidence): unknown[] {
   );
 }
 
-test("a worker whose clock jumps by an hour and by ten years loses no lease, prolongs none, and keeps back-offs", async () => {
+test("a worker whose clock jumps by an hour and by ten years loses no lease, extends none, and keeps back-offs", async () => {
   crew = new Crew({ items: ITEMS, workMs: 8, mixed: true, retryAfterMs: RETRY_AFTER_MS });
   const clock = new MovableClock(crew.work.at("clock"));
   const jumpy = await startWorker(clock);
@@ -65,7 +65,7 @@ test("a worker whose clock jumps by an hour and by ten years loses no lease, pro
     clock.jump(jump);
     await crew.onlooker.waitForLines(ITEMS * share);
   }
-  // Ten years ahead, and gone, which nobody sees: its leases must run out as any other.
+  // This process, ten years ahead, dies unnoticed: its leases must expire like any others.
   await crew.kill(jumpy);
   await crew.onlooker.waitForEnd();
   const evidence = await crew.gather();
@@ -80,7 +80,7 @@ test("a worker whose clock jumps by an hour and by ten years loses no lease, pro
   expect(late).toEqual([]);
 });
 
-test("a batch goes on when everybody comes back an hour earlier, and then ten years later", async () => {
+test("a batch continues when all processes restart an hour earlier, and then ten years later", async () => {
   crew = new Crew({ items: ITEMS, workMs: 8, mixed: true, retryAfterMs: RETRY_AFTER_MS });
   const clock = new MovableClock(crew.work.at("clock"));
   for (const [share, jump] of [
@@ -99,12 +99,12 @@ test("a batch goes on when everybody comes back an hour earlier, and then ten ye
   const evidence = await crew.gather();
   expect(findFaults(evidence)).toEqual([]);
   expect(findWrongBackOff(evidence)).toEqual([]);
-  // By the clock of whoever ended it.
+  // By the clock of the process that ended it.
   const ending = evidence.status.events.find(({ type }) => type === "batch.ended");
   expect(Date.parse(ending?.at ?? "")).toBeGreaterThan(Date.now() + 9 * YEAR_MS);
 });
 
-test("a deadline is judged by the clock of whoever looks, and what had not run by then is cancelled", async () => {
+test("a deadline is judged by the clock of the process that checks it, and items that did not run are cancelled", async () => {
   crew = new Crew({ items: ITEMS, workMs: 8 });
   const clock = new MovableClock(crew.work.at("clock"));
   await startWorker(clock);
@@ -118,7 +118,7 @@ test("a deadline is judged by the clock of whoever looks, and what had not run b
   expect(evidence.status.cancelled).toBeGreaterThan(0);
 });
 
-test("a worker whose clock is ten years ahead takes nobody's batch for one that was left alone for hours", async () => {
+test("a worker whose clock is ten years ahead does not treat a live batch as stale", async () => {
   crew = new Crew({ items: 0 });
   const { work } = crew;
   work.write("steps.ts", STEPS);
@@ -128,7 +128,7 @@ test("a worker whose clock is ten years ahead takes nobody's batch for one that 
   const ahead = work.start(["work", "other.ts"], { env: { ...clock.env, SLUICE_SWEEP_MS: "10" } });
   await ahead.waitFor(/working on other/);
   const running = work.start(["run", "steps.ts", "--json"]);
-  // One that is parked would wait until somebody resumes it.
+  // A parked batch would wait until it is resumed.
   await running.waitFor(/parked|"state":"succeeded"/);
   if (/parked/.test(running.stderr)) running.signal("SIGTERM");
   expect(await running.ended).toMatchObject({

@@ -1,6 +1,6 @@
 /**
- * Several processes of the built command at work on one batch in one store, to be killed,
- * stopped and started again; and what anybody can see of it all.
+ * Several processes of the built command work on one batch in one store. Tests kill, stop and
+ * restart them and collect what an outside observer sees.
  */
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
@@ -17,24 +17,24 @@ export type Role = "run" | "work" | "submit";
 
 export interface CrewOptions extends Partial<ChaosOptions> {
   readonly items: number;
-  /** Settings of every engine; leases that a busy machine does not lose, and quick sweeps. */
+  /** Settings of every engine: leases that survive a busy machine, and frequent sweeps. */
   readonly settings?: Readonly<Record<string, number>>;
-  /** Where the store is: a path from the working folder, or the address of a server. */
+  /** The store: a path from the working folder, or the address of a server. */
   readonly store?: string;
-  /** A file that events are delivered to, from the working folder. Default none. */
+  /** A file of delivered events, from the working folder. Default none. */
   readonly events?: string;
 }
 
 export interface MemberOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** A program that is put before the command, with its arguments. */
+  /** A program that runs the command, with its arguments. */
   readonly before?: readonly string[];
   /** Further arguments of the command. */
   readonly args?: readonly string[];
 }
 
 export interface Member {
-  /** Another one for each start: it is what its handlers call themselves. */
+  /** A new name for each start: handlers write it. */
   readonly name: string;
   readonly role: Role;
   readonly options: MemberOptions;
@@ -56,14 +56,14 @@ const ARGUMENTS: Readonly<Record<Role, readonly string[]>> = {
   submit: ["submit", "pipeline.ts", "--input", "items.jsonl", "--key", "chaos", "--json"],
   work: ["work", "pipeline.ts"],
 };
-/** As docs/reference/pipeline-options.md has it, and chaos-pipeline.ts says again. */
+/** The same as in docs/reference/pipeline-options.md and chaos-pipeline.ts. */
 const ATTEMPTS_MAX = 4;
 export class Crew {
   readonly work = new Workspace();
   readonly kills: Kill[] = [];
-  /** Sees what anybody can see of it. */
+  /** Observes the batch from outside. */
   readonly onlooker: Onlooker;
-  /** Names of those that were killed, stopped or kept from writing. */
+  /** Names of the processes that were killed, stopped or kept from writing. */
   readonly disturbed = new Set<string>();
   readonly #options: CrewOptions & ChaosOptions;
   readonly #isNotified: boolean;
@@ -120,21 +120,21 @@ export default { ...${config}, ...(path && { notify: { log: fileSink({ path }) }
     return member;
   }
 
-  /** Ends it as a power cut would; resolves when it is gone. */
+  /** Kills it as a power cut does. Resolves when it is gone. */
   async kill(member: Member): Promise<void> {
     this.disturbed.add(member.name);
     const at = readMonotonicMs();
     member.running.signal("SIGKILL");
     const { signal } = await member.running.ended;
     this.#members.delete(member);
-    // It may have been quicker than its executioner.
+    // It may have ended just before the kill.
     if (signal === "SIGKILL") this.kills.push({ process: member.name, at });
     else this.disturbed.delete(member.name);
   }
 
   /**
-   * Puts a process to sleep. One that is stopped inside a transaction keeps the file's lock, and
-   * nobody can go on: that is SQLite's way, and not what is asked where this is called.
+   * Stops a process. A process that is stopped inside a transaction keeps the lock of the file, and
+   * all others are blocked. That is how SQLite works and not the subject here.
    */
   sleep(member: Member): Promise<number> {
     return vi.waitFor(
@@ -155,7 +155,7 @@ export default { ...${config}, ...(path && { notify: { log: fileSink({ path }) }
     );
   }
 
-  /** Puts a process to sleep wherever it is; answers since when. */
+  /** Stops a process wherever it is. Returns the time of the stop. */
   freeze({ name, running }: Member): number {
     this.disturbed.add(name);
     running.signal("SIGSTOP");
@@ -175,8 +175,8 @@ export default { ...${config}, ...(path && { notify: { log: fileSink({ path }) }
   }
 
   /**
-   * As a supervisor would: whoever was refused for the moment comes again. Nobody may end for any other
-   * reason, but for a `run` that has seen the end of its batch.
+   * Does what a supervisor does: restarts a process after a temporary refusal. No process may end
+   * for any other reason, except a `run` that has seen the end of its batch.
    */
   supervise(mayEnd: RegExp = NEVER): void {
     for (const member of this.#members) {
@@ -190,23 +190,23 @@ export default { ...${config}, ...(path && { notify: { log: fileSink({ path }) }
     }
   }
 
-  /** Asks processes to end, as a supervisor would: each must do so in good order. */
+  /** Asks processes to end, as a supervisor does. Each must end in order. */
   async stop(members: readonly Member[] = this.members): Promise<void> {
     for (const { running } of members) running.signal("SIGTERM");
     for (const member of members) {
       const { name, running } = member;
       const { code, signal, stderr } = await running.ended;
       this.#members.delete(member);
-      // One that has not installed its handlers yet dies of the signal.
+      // A process that has not installed its handlers yet dies of the signal.
       const isOrderly = ORDERLY_EXITS.includes(code) || signal === "SIGTERM";
       expect(isOrderly, `${name} exited with ${code ?? signal}:\n${stderr}`).toBe(true);
     }
   }
 
-  /** All that can be seen of the batch after its end; then the processes are told to stop. */
+  /** Everything that can be observed after the end of the batch. Then the processes are stopped. */
   async gather(): Promise<Evidence> {
     const { items, chunkSize } = this.#options;
-    // Whoever is left delivers the events.
+    // The remaining processes deliver the events.
     if (this.#isNotified && this.members.length === 0) this.start("work");
     const seen = await this.onlooker.seeAll();
     await this.stop();
@@ -221,7 +221,7 @@ export default { ...${config}, ...(path && { notify: { log: fileSink({ path }) }
     };
   }
 
-  /** Is called when all processes are gone, before the folder is. */
+  /** Called when all processes are gone, before the folder is deleted. */
   onDispose(cleanUp: () => void): void {
     this.#cleanUps.push(cleanUp);
   }
@@ -239,10 +239,15 @@ export default { ...${config}, ...(path && { notify: { log: fileSink({ path }) }
 
 const GROUPED = { grouped: true };
 const NEVER = /(?!)/;
-/** Of a worker, of a `run` that was stopped, and of one that had just seen the end of its batch. */
+/**
+ * Exit codes of a worker, of a stopped `run`, and of a `run` that had just seen the end of its
+ * batch.
+ */
 const ORDERLY_EXITS: readonly (number | null)[] = [0, 143, 3, 4];
 
-/** The beat of the disturbances: false when the time has come, true when the batch ended before. */
+/**
+ * The interval between disturbances. False when the time is over, true when the batch ended before.
+ */
 export async function isOverWithin(ended: Promise<unknown>, ms: number): Promise<boolean> {
   const beat = new AbortController();
   const time = delay(ms, false, { signal: beat.signal }).catch(() => false);

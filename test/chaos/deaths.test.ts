@@ -1,10 +1,10 @@
-/** Items that take their process with them, and what is left of their work. */
+/** Items that kill their process, and what is left of their work. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type BatchLine, readLines, Workspace } from "../support/command-line.ts";
 
 const ITEMS = 10_000;
 const POISON = 6_173;
-/** One together with others, one with its suspects, one alone. */
+/** One together with others, one among suspects, one alone. */
 const DEATHS = 3;
 
 let work: Workspace;
@@ -19,7 +19,7 @@ interface Letter {
   readonly deaths: number;
 }
 
-test("one item in 10,000 that kills its process is a dead letter POISON after exactly 3 deaths, and nothing else is", async () => {
+test("one item in 10,000 that kills its process is a dead letter POISON after exactly 3 deaths, and it is the only one", async () => {
   work.write(
     "pipeline.ts",
     `import { definePipeline, jsonl } from "sluice";
@@ -56,7 +56,7 @@ export default definePipeline({
   ]);
 });
 
-test("an item goes on after its last checkpoint when its process was killed", async () => {
+test("an item continues after its last checkpoint when its process was killed", async () => {
   work.write(
     "pipeline.ts",
     `import { definePipeline } from "sluice";
@@ -86,12 +86,13 @@ export default definePipeline({
   expect(ending.code, ending.stderr).toBe(0);
   expect(readLines<BatchLine>(ending.stdout).at(-1)).toMatchObject({ succeeded: 3, pending: 0 });
   const stages = work.read("stages.log").trimEnd().split("\n");
-  // What was recorded is not done again; the others may have been under way to their next record.
+  // Recorded stages do not run again; the others may have been on their way to their next
+  // checkpoint.
   expect(stages.filter((stage) => stage.startsWith("1."))).toEqual(["1.1", "1.2", "1.3", "1.4"]);
   expect(new Set(stages).size).toBe(12);
 });
 
-test("an array that was submitted into a busy lane survives the death of its submitter", async () => {
+test("an array for a busy lane survives the death of its submitter", async () => {
   work.write(
     "both.ts",
     `import { createEngine, definePipeline } from "sluice";

@@ -1,4 +1,4 @@
-/** Drawing from a few, by a seed. */
+/** Draws from a few values with a seed. */
 import type { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 
 export function pick<T>(values: readonly T[], random: SeededRandom): T {

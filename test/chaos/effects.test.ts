@@ -1,6 +1,7 @@
 /**
- * A process whose items leave rows in a table beside the store is killed at seeded moments, and others
- * take its place: there is exactly one row for each item that succeeded, and none for any other.
+ * Items of a process write rows into a table beside the store. The process is killed at seeded
+ * moments, and others replace it. There must be exactly one row for each item that succeeded, and
+ * none for any other.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -27,7 +28,7 @@ const isBad = (n: number): boolean => n % 50 === 7;
 interface Site {
   readonly address: string;
   readonly table: string;
-  /** What is in the table, in order. */
+  /** The rows of the table, in order. */
   readRows(): Promise<number[]>;
 }
 
@@ -68,7 +69,7 @@ const SITES: Readonly<Record<string, () => Promise<Site>>> = {
   },
 };
 
-/** Before the table: a file that is another program's would be refused. */
+/** Before the table: a file of another program would be refused. */
 async function makeStore(address: string): Promise<void> {
   await (await openStore(address, { clock: systemClock, random: systemRandom })).close();
 }
@@ -81,7 +82,7 @@ interface Life {
   readonly wasKilled: boolean;
 }
 
-/** Runs the process; it is killed when it has said `started` so often, and a moment after that. */
+/** Runs the process and kills it a moment after it has printed `started` this often. */
 function runProcess({ address, table }: Site, killAfter: number, afterMs: number): Promise<Life> {
   const started = spawn(process.execPath, [PROGRAM, address, table, String(ITEMS)]);
   child = started;
@@ -106,7 +107,7 @@ for (const [name, open] of Object.entries(SITES)) {
     for (let kill = 0; kill < KILLS; kill++) {
       const after = 1 + Math.floor(random.next() * 4);
       const { said, wasKilled } = await runProcess(site, after, random.next() * 10);
-      // One that came to its end before would prove nothing.
+      // A process that ended before its kill proves nothing.
       expect(wasKilled, `seed ${SEED}, life ${kill}: ${said}`).toBe(true);
       const rows = await site.readRows();
       expect(new Set(rows).size, `seed ${SEED}, life ${kill}`).toBe(rows.length);

@@ -1,4 +1,4 @@
-/** Batches whose chunks are settled from several processes at once: each ends exactly once. */
+/** Several processes settle the chunks of each batch at once. Each batch ends exactly once. */
 import { hash } from "node:crypto";
 import { expect } from "vitest";
 import { verifyChain } from "../../src/core/ledger/chain.ts";
@@ -45,7 +45,7 @@ export async function checkEndings(batches: number): Promise<void> {
   }
 }
 
-/** It was no contest if one process had done everything. */
+/** If one process had done everything, there was no race. */
 async function checkSharing({ store }: Fleet, ids: readonly string[]): Promise<void> {
   let shared = 0;
   const page = { step: 0, afterItem: -1, limit: CHUNKS, sinceDrive: 1 };

@@ -1,6 +1,6 @@
 /**
- * Two tenants of very different size at work in several processes on one file: while both have work,
- * the small one gets its fair share of the handlers' time, however the large one splits its own.
+ * Two tenants of very different size run in several processes on one file. While both have work,
+ * the small one gets its fair share of handler time, however the large one splits its work.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ export interface FairnessOptions {
   /** Of the small one, which has one lane. */
   readonly smallItems: number;
   readonly smallChunkSize: number;
-  /** The small one's; the large one has 1. */
+  /** The weight of the small tenant; the large one has 1. */
   readonly weight: number;
 }
 
@@ -36,13 +36,13 @@ interface Call {
 const PROCESSES = 4;
 const PROGRAM = fileURLToPath(new URL("../support/tenant-process.ts", import.meta.url));
 const [LARGE, SMALL] = [0, 1];
-/** The small tenant's items are the quicker ones: who counted items would give it too little. */
+/** The small tenant's items are quicker: a share by number of items would be wrong. */
 const WORK_MS = { large: 5, small: 2 };
-/** Of the stretch in which both have work, this much at each end is not judged. */
+/** In the period in which both have work, this much at each end is not judged. */
 const CUT = 0.2;
 const FAIR_MIN = 0.9;
 
-/** Checks the small tenant's share of the handlers' time, and answers it as a part of what is fair. */
+/** Checks the small tenant's share of handler time. Returns it relative to the fair share. */
 export async function checkFairness(options: FairnessOptions): Promise<number> {
   const { concurrency, weight } = options;
   const folder = mkdtempSync(join(tmpdir(), "sluice-fairness-"));
@@ -114,7 +114,7 @@ function readCalls(folder: string): Call[] {
   });
 }
 
-/** In the middle of the stretch in which both have work. */
+/** In the middle of the period in which both have work. */
 function computeShare(calls: readonly Call[]): { share: number; judgedMs: number } {
   const starts = [LARGE, SMALL].map((one) =>
     calls.filter(({ tenant }) => tenant === one).map(({ startAt }) => startAt),

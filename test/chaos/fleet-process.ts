@@ -1,7 +1,7 @@
 /**
- * One of several processes on a store: `node fleet-process.ts <options as JSON>`. It works on both
- * pipelines below until it is told to close or is killed, and submits what it is told to submit.
- * Each of its items leaves a line in a log of this process when it starts and when it ends.
+ * One of several processes on a store: `node fleet-process.ts <options as JSON>`. It runs both
+ * pipelines below until it is told to close or is killed, and submits batches on request. Each of
+ * its items writes a line to this process's log when it starts and when it ends.
  */
 import { openSync, writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
@@ -21,7 +21,7 @@ const store = await openSqliteStore(options.store, {
   synchronous: "normal",
 });
 const log = openSync(options.log, "a");
-// Beside the engine's own connection, so that what a handler sees is what is committed.
+// A separate connection, so that a handler sees only committed data.
 const witness = new DatabaseSync(options.store, { readOnly: true });
 const readState = witness.prepare("SELECT state FROM batch WHERE id = ?");
 

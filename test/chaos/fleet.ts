@@ -1,4 +1,4 @@
-/** Several real processes on one SQLite file, and a look at what they have done together. */
+/** Several real processes on one SQLite file, and what they have done together. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -41,7 +41,9 @@ export type Reply =
   | { readonly kind: "ready" }
   | { readonly kind: "submitted"; readonly batches: readonly string[] };
 
-/** A line of a handler: what it did, to what, when, and what the store said of its batch then. */
+/**
+ * A line of a handler: what it did, to which item, when, and the state of its batch in the store.
+ */
 export interface Line {
   readonly what: "start" | "end";
   readonly batch: string;
@@ -60,7 +62,7 @@ export class Fleet {
   readonly #options: FleetOptions;
   readonly #members: Member[] = [];
   readonly store: Store;
-  /** Submits, cancels and waits in this process; works on nothing. */
+  /** Submits, cancels and waits in this process; runs no items. */
   readonly engine: Engine;
   #logs = 0;
 
@@ -129,7 +131,7 @@ export class Fleet {
     }
   }
 
-  /** Lets every process end by itself: each must come to an orderly end. */
+  /** Lets every process end: each must exit in order. */
   async close(): Promise<void> {
     const codes = await Promise.all(this.members.map((member) => member.close()));
     expect(codes.filter((code) => code !== 0)).toEqual([]);
@@ -143,7 +145,9 @@ export class Fleet {
   }
 }
 
-/** One process of a fleet, or of another program that says when it is ready and closes when told. */
+/**
+ * One process of a fleet, or another program that reports when it is ready and closes on request.
+ */
 export class Member {
   readonly #child: ChildProcess;
   readonly #exited: Promise<number | null>;
@@ -153,7 +157,7 @@ export class Member {
   constructor(options: object, program = PROCESS) {
     this.#child = fork(program, [JSON.stringify(options)], { execArgv: [] });
     this.ready = this.#hear();
-    // Whoever kills it before need not wait for it.
+    // A test that kills it earlier need not wait for it.
     this.ready.catch(() => undefined);
     this.#exited = once(this.#child, "exit").then(([code]) => {
       this.isAlive = false;
@@ -161,7 +165,7 @@ export class Member {
     });
   }
 
-  /** Answers the batches when all of them are submitted. */
+  /** Returns the batches when all of them are submitted. */
   async submit(orders: readonly Order[], { thenDie = false } = {}): Promise<readonly string[]> {
     const heard = this.#hear();
     this.#child.send({ kind: "submit", orders, thenDie } satisfies Request);
@@ -174,7 +178,7 @@ export class Member {
     return this.#exited;
   }
 
-  /** Ends it as a power cut would, and returns when it is gone. */
+  /** Kills it as a power cut does, and returns when it is gone. */
   async kill(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.#exited;
@@ -198,7 +202,7 @@ export class Member {
 
 function readLine(text: string): Line | null {
   const [what, batch, lane, item, at, state] = text.split(" ");
-  // A process that is killed may leave half a line.
+  // A killed process may leave a partial line.
   if (state === undefined || batch === undefined || lane === undefined) return null;
   return { what: what as Line["what"], batch, lane, item: Number(item), at: Number(at), state };
 }

@@ -1,6 +1,6 @@
 /**
- * The disk of a jsonlSink is full, or read-only, for a while: that is said clearly, messages wait, and
- * when it can be written again every one of them is there, in whole lines.
+ * The disk of a jsonlSink is full or read-only for a while. The reason is reported, messages wait,
+ * and later every one of them is in the files, in whole lines.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -67,7 +67,7 @@ function consume(on: Engine, path: string): void {
   });
 }
 
-/** Somebody was told why in these words. */
+/** The reason was reported in these words. */
 async function waitForLog(words: string): Promise<void> {
   await vi.waitUntil(() => logs.some(({ message }) => message.includes(words)), {
     timeout: WAIT_MS,
@@ -83,13 +83,13 @@ function readItems(path: string): number[] {
 
 async function expectAll(on: Engine, path: string): Promise<void> {
   expect(await on.waitForSubscribers({ withinMs: WAIT_MS })).toBe(true);
-  // Not one twice either: what could not be written whole was taken back.
+  // None of them twice: a partial write was rolled back.
   expect(readItems(path).toSorted((a, b) => a - b)).toEqual(
     Array.from({ length: ITEMS }, (_, n) => n),
   );
 }
 
-test("a full disk is named, messages wait, and all of them come once there is space", async (context) => {
+test("a full disk is reported, messages wait, and all of them arrive when there is space", async (context) => {
   const { small, on } = await start(context);
   const path = join(small.path, "out");
   await emitAll(on);
@@ -100,7 +100,7 @@ test("a full disk is named, messages wait, and all of them come once there is sp
   await expectAll(on, path);
 });
 
-test("a read-only disk is named, messages wait, and all of them come once it can be written", async (context) => {
+test("a read-only disk is reported, messages wait, and all of them arrive when it is writable", async (context) => {
   const { small, on } = await start(context);
   small.resize(ROOMY_BYTES);
   const refused = trySystemProgram("mount", "-o", "remount,ro", small.path);

@@ -1,6 +1,6 @@
 /**
- * One process at a time that is killed or put to sleep at seeded moments, and others in its place. What
- * has been reported before a restart must never run again.
+ * One process at a time is killed or stopped at seeded moments, and others replace it. What was
+ * reported before a restart must never run again.
  *
  *   SLUICE_CHAOS_ITEMS=1000000 SLUICE_CHAOS_KILLS=50 SLUICE_SEED=7 npx vitest run test/chaos/kill
  */
@@ -21,7 +21,7 @@ const TEST_LIMIT_MS = 120_000 + ITEMS * 2;
 let crew: Crew;
 afterEach(() => crew.dispose());
 
-/** Its process ended as a process should, and said how the batch did. */
+/** Its process exited normally and reported the result of the batch. */
 async function checkSucceeded({ running, name }: Member, items: number): Promise<void> {
   const { code, stdout, stderr } = await running.ended;
   expect(code, `${name}: ${stderr}`).toBe(0);
@@ -30,7 +30,7 @@ async function checkSucceeded({ running, name }: Member, items: number): Promise
 }
 
 test(
-  `${KILLS} kills at seeded moments: every item is accounted for, and what was settled never runs again`,
+  `after ${KILLS} kills at seeded moments every item is accounted for, and no settled item runs again`,
   async () => {
     const sizes = { chunkSize: 250, concurrency: 64, workMs: 1 };
     crew = new Crew({ items: ITEMS, ...sizes, events: "events.jsonl" });
@@ -44,7 +44,7 @@ test(
         interval: 2,
       });
       await crew.kill(member);
-      // It may have been quicker than its executioner, but never have failed.
+      // It may have ended just before the kill, but never failed.
       const { signal, code, stderr } = await member.running.ended;
       expect(signal === "SIGKILL" || code === 0, `seed ${SEED}: ${stderr}`).toBe(true);
       await crew.onlooker.look({ withResults: true });
@@ -56,16 +56,16 @@ test(
   TEST_LIMIT_MS,
 );
 
-describe("a process that sleeps past its leases", () => {
+describe("a process that is stopped until its leases have expired", () => {
   const items = 6_000;
   const leaseMs = 1_000;
   const settings = { leaseMs, renewMs: 300, sweepMs: 100 };
-  /** It has more of its chunks to start when it wakes up. */
+  /** It has more chunks to start when it continues. */
   const large = { chunkSize: 250, concurrency: 64, workMs: 2 };
-  /** All that it holds has started, so that it has only to report what it has done. */
+  /** All its leased items have started, so it only has to report them. */
   const small = { chunkSize: 16, concurrency: 64, workMs: 25 };
 
-  /** Falls asleep in the middle of its work, and sleeps until its leases are over. */
+  /** Stops while it works and stays stopped until its leases have expired. */
   async function fallAsleep(
     sizes: Partial<ChaosOptions>,
   ): Promise<{ readonly zombie: Member; readonly at: number }> {
@@ -78,7 +78,7 @@ describe("a process that sleeps past its leases", () => {
     return { zombie, at };
   }
 
-  test("and wakes up before anybody has taken them over goes on, and ends the batch once", async () => {
+  test("continues if no other process has leased its chunks, and ends the batch once", async () => {
     const { zombie } = await fallAsleep(large);
     crew.wake(zombie);
     await checkSucceeded(zombie, items);
@@ -86,10 +86,10 @@ describe("a process that sleeps past its leases", () => {
   });
 
   for (const [what, sizes] of Object.entries({ large, small })) {
-    test(`and wakes up beside its successor goes on with what is left, and with nothing else: ${what} chunks`, async () => {
+    test(`runs only what its successor does not have: ${what} chunks`, async () => {
       const { zombie } = await fallAsleep(sizes);
       const successor = crew.start("run");
-      // It has just begun with what the other one held.
+      // It has just started the chunks that the other process held.
       await crew.onlooker.waitForLines(crew.onlooker.countLines() + sizes.chunkSize);
       crew.wake(zombie);
       for (const member of [zombie, successor]) await checkSucceeded(member, items);
@@ -97,7 +97,7 @@ describe("a process that sleeps past its leases", () => {
     });
   }
 
-  test("and wakes up after the end changes nothing and starts nothing", async () => {
+  test("changes nothing and starts nothing after the end of the batch", async () => {
     const { zombie, at } = await fallAsleep(small);
     await checkSucceeded(crew.start("run"), items);
     crew.wake(zombie);

@@ -21,7 +21,7 @@ export async function checkLanes(lanes: number, batchesPerLane: number): Promise
         }),
       ),
     ).flat();
-    // One more submits its share and is gone: what it handed over must be there without it.
+    // One more process submits its share and dies: its batches must not need it.
     const doomed = await fleet.add();
     const submitters = [...fleet.members];
     const share = Math.ceil(orders.length / submitters.length);
@@ -47,7 +47,7 @@ export async function checkLanes(lanes: number, batchesPerLane: number): Promise
   }
 }
 
-/** Looks again and again how many active batches a lane has at most. */
+/** Polls how many active batches a lane has at most. */
 function watchActive({ folder }: Fleet) {
   const database = new DatabaseSync(join(folder, "store.db"), { readOnly: true });
   const count = database.prepare(
@@ -68,7 +68,7 @@ function watchActive({ folder }: Fleet) {
   return watch;
 }
 
-/** A lane's starts and releases take turns, in the order of its submissions. */
+/** Starts and releases of a lane alternate, in the order of its submissions. */
 async function checkRecords(fleet: Fleet): Promise<void> {
   const records = await fleet.readRecords();
   const lanes = new Map<string, { submitted: string[]; turns: string[] }>();
@@ -92,7 +92,7 @@ async function checkRecords(fleet: Fleet): Promise<void> {
   }
 }
 
-/** The handlers say the same: the batches of a lane do not overlap. */
+/** The handlers' lines agree: the batches of a lane do not overlap. */
 function checkLines(fleet: Fleet): void {
   for (const [, lines] of Map.groupBy(fleet.readLines(), ({ lane }) => lane)) {
     const turns = lines.map(({ batch }) => batch).filter((batch, at, all) => batch !== all[at - 1]);

@@ -1,4 +1,4 @@
-/** A few kills in the middle of appending; `npm run test:long` has a hundred. */
+/** A few kills during appending; `npm run test:long` has a hundred. */
 import { randomBytes } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Workspace } from "../support/command-line.ts";
@@ -18,7 +18,7 @@ beforeEach(() => {
 afterEach(() => work.remove());
 
 test(
-  "six kills in the middle of appending: the ledger verifies each time",
+  "the ledger verifies after each of six kills during appending",
   async () => {
     const { kills, items } = await killAndVerify({ work, kills: KILLS, seed: SEED });
     expect(kills).toBe(KILLS);
@@ -28,7 +28,7 @@ test(
 );
 
 test(
-  "six kills on a server: the ledger verifies each time",
+  "the ledger on a server verifies after each of six kills",
   async () => {
     const address = new URL(await askForPostgres());
     address.searchParams.set("schema", `kills_${randomBytes(NAME_BYTES).toString("hex")}`);

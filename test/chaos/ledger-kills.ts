@@ -1,6 +1,6 @@
 /**
- * Kills in the middle of appending: a worker of a pipeline that records much is killed at random
- * moments, over and over. After each kill the ledger as it is verifies offline, by both verifiers.
+ * A worker of a pipeline with many records is killed at random moments, again and again. After each
+ * kill both verifiers must accept the ledger offline.
  */
 import { readFileSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,31 +11,34 @@ import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import type { Ending, Workspace } from "../support/command-line.ts";
 import { verifyNaively } from "../support/naive-verifier.ts";
 
-/** Between the first record of a life and its end, at most. */
+/** Between the first record of a life and its kill, at most. */
 const LIFE_MS_MAX = 600;
-/** Some lives' worth: a batch that has ended is followed by a new one. */
+/** The batch is large enough for several lives; a batch that has ended is followed by a new one. */
 const ITEMS = 20_000;
-/** A life whose batch has ended is no kill. More of them than that, and the batches are too small. */
+/**
+ * A life whose batch has ended is not a kill. If there are more of them than this, the batches are
+ * too small.
+ */
 const LIVES_PER_KILL = 3;
 const NAIVELY_EVERY = 10;
 const EXPORT = "ledger.jsonl";
 const BATCH = /b-[a-z2-7]{12}/;
-/** The handler says this when its first item of a life has been recorded. */
+/** The handler prints this when the first item of a life has been recorded. */
 const RECORDING = /recording/;
 
 export interface KillsOptions {
   readonly work: Workspace;
   readonly kills: number;
   readonly seed: number;
-  /** Where the store and the key are, if not in the folder. */
+  /** The store and the key, if they are not in the folder. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
 export interface KillsReport {
-  /** Of workers whose batch had begun and has not ended. */
+  /** Kills of workers whose batch had begun and had not ended. */
   readonly kills: number;
   readonly batches: number;
-  /** Records and item records that were verified last, of all batches. */
+  /** Records and item records in the last verification, over all batches. */
   readonly records: number;
   readonly items: number;
 }
@@ -55,7 +58,7 @@ export async function killAndVerify(options: KillsOptions): Promise<KillsReport>
     const { signal, stdout, stderr } = await member.ended;
     const batch = BATCH.exec(stderr + stdout)?.[0] ?? "";
     const where = `life ${life} of seed ${seed}, ended by ${signal ?? "itself"}`;
-    // The second verifier holds all of it: it looks at some.
+    // The second verifier keeps everything in memory, so it verifies only some of them.
     const verdict = await verifyStored({ ...options, batch, naively: life % NAIVELY_EVERY === 0 });
     expect(verdict, where).toMatchObject({ kind: "intact", isTrusted: true });
     if (verdict.kind !== "intact") continue;
@@ -82,7 +85,7 @@ function writeWork(work: Workspace): void {
   work.writeItems(ITEMS);
 }
 
-/** As somebody else would: by the command, the file that it wrote, and the public key. */
+/** As a third person does: with the command, the exported file, and the public key. */
 async function verifyStored({
   work,
   env = {},
@@ -94,7 +97,7 @@ async function verifyStored({
     expect(ending.code, `${args.join(" ")}: ${ending.stderr}`).toBe(0);
     return ending;
   };
-  // What was exported before must not stand in for it.
+  // An earlier export must not be used in its place.
   rmSync(work.at(EXPORT), { force: true });
   await call("ledger", "export", batch, "-o", EXPORT);
   const { stdout: pem } = await call("ledger", "key");

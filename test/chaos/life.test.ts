@@ -13,8 +13,8 @@ const SEED = Number(process.env["SLUICE_SEED"] ?? 1);
 test("200 batches of 8 chunks, settled from 4 processes, end exactly 200 times", () =>
   checkEndings(200));
 
-test("10 lanes of 6 batches over 4 processes: one at a time and in order, also when a submitter dies", () =>
+test("10 lanes of 6 batches run one at a time and in order over 4 processes, even when a submitter dies", () =>
   checkLanes(10, 6));
 
-test("cancels at 12 moments of 4 processes' work: not one handler starts after the acknowledgement", () =>
+test("no handler starts after the acknowledgement of a cancel, at 12 moments of 4 processes' work", () =>
   checkCancels(12, SEED));

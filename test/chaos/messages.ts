@@ -1,6 +1,6 @@
 /**
- * Several processes that emit and several that consume, of which one is killed at every beat and
- * started again: the topic has each message once, and the consumers saw each of them.
+ * Several processes emit and several consume. One is killed in every interval and restarted. The
+ * topic has each message once, and the consumers got each of them.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -73,7 +73,7 @@ export async function checkMessages(options: MessagesOptions): Promise<void> {
     ).toEqual([]);
     expect(crew.kills.emit + crew.kills.consume).toBeGreaterThanOrEqual(options.killsMin);
     expect(crew.kills.consume).toBeGreaterThan(0);
-    // Or the kills have shown nothing about messages that come again.
+    // Otherwise the kills have shown nothing about repeated messages.
     expect(repeated).toBeGreaterThan(0);
   } finally {
     await crew.dispose();
@@ -107,7 +107,7 @@ class Kin {
     this.#members.set(new Member(options, PROGRAM), role);
   }
 
-  /** Only what is at work: who has not begun yet has nothing to lose. */
+  /** Only processes that have begun: the others have nothing to lose. */
   async replace(member: Member): Promise<void> {
     const role = this.#members.get(member) ?? "emit";
     await member.ready;
@@ -131,7 +131,7 @@ class Kin {
   }
 }
 
-/** Each of them once a round, in another order every time. */
+/** Each process once per round, each time in another order. */
 async function killOneByOne(
   crew: Kin,
   ended: Promise<unknown>,
@@ -170,7 +170,7 @@ async function countEmitted(store: Store, items: number): Promise<Uint32Array> {
   }
 }
 
-/** How often consumers were given each of them. */
+/** How often consumers got each of them. */
 function countConsumed(folder: string, items: number): Uint32Array {
   const times = new Uint32Array(items);
   for (const name of readdirSync(folder).filter((one) => one.startsWith("seen-"))) {
@@ -190,7 +190,7 @@ function sum(times: Uint32Array): number {
   return times.reduce((total, one) => total + one, 0);
 }
 
-/** The first of those that are not as they should be. */
+/** The first of the wrong ones. */
 function listNot(times: Uint32Array, isRight: (times: number) => boolean): string[] {
   const wrong: string[] = [];
   for (const [item, one] of times.entries()) {

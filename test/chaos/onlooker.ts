@@ -1,6 +1,6 @@
 /**
- * Somebody who looks at a batch from outside: with the built command, at the file that events are
- * delivered to, and at what the handlers have written down.
+ * Observes a batch from outside: with the built command, the file of delivered events, and the
+ * lines that handlers wrote.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { expect, vi } from "vitest";
@@ -20,23 +20,23 @@ export interface OnlookerParts {
   readonly work: Workspace;
   /** The path of the store, or its address. */
   readonly store: string;
-  /** The file that events are delivered to, from the working folder; null where nobody listens. */
+  /** The file of delivered events, from the working folder; null without a sink. */
   readonly events: string | null;
 }
 
 type Seen = Pick<Evidence, "runs" | "looks" | "status" | "results" | "letters" | "delivered">;
 
-/** For whatever is waited for: generous, as the machine may be busy with something else. */
+/** A general time limit: generous, because the machine may be busy. */
 export const WAIT_MS = 60_000;
 
-/** As many come within any wait, if anything moves at all. */
+/** If anything moves at all, this many come within any wait. */
 const LINES_AT_ONCE = 10_000;
 
 export class Onlooker {
   readonly looks: Look[] = [];
   readonly #parts: OnlookerParts;
   #batch: string | null = null;
-  /** What `watch` said of the end. */
+  /** What `watch` printed about the end. */
   #ending: BatchLine | null = null;
   #exports = 0;
 
@@ -44,12 +44,12 @@ export class Onlooker {
     this.#parts = parts;
   }
 
-  /** The batch's id, as soon as somebody has submitted it. */
+  /** The batch's id, as soon as it is submitted. */
   async findBatch(): Promise<string> {
     this.#batch ??= await vi.waitFor(
       async () => {
         const { stdout, stderr } = await this.#parts.work.run("list", "--json");
-        // Before the store is there the line says so, and names no batch.
+        // Before the store exists the line says so and names no batch.
         const [line] = readLines<Partial<BatchLine>>(stdout);
         if (line?.batch === undefined) throw new Error(`no batch yet: ${stderr}`);
         return line.batch;
@@ -59,7 +59,7 @@ export class Onlooker {
     return this.#batch;
   }
 
-  /** Resolves when that many starts and ends of items were written down, for as long as they become more. */
+  /** Resolves after this number of starts and ends of items, while the number grows. */
   async waitForLines(lines: number): Promise<void> {
     const limits = { timeout: 2 * WAIT_MS, interval: 5 };
     for (let seen = 0; seen < lines; seen = this.countLines()) {
@@ -72,7 +72,9 @@ export class Onlooker {
     return countLines(this.#parts.work.at(RUNS_FOLDER));
   }
 
-  /** Resolves when the batch has ended, however. Whoever cannot reach the store comes again. */
+  /**
+   * Resolves when the batch has ended, in any state. Tries again while the store cannot be reached.
+   */
   async waitForEnd(): Promise<void> {
     const batch = await this.findBatch();
     for (;;) {
@@ -80,14 +82,14 @@ export class Onlooker {
       const [line] = readLines<BatchLine & { readonly error?: { readonly code: string } }>(stdout);
       if (line?.error?.code === "STORE_UNREACHABLE") continue;
       if (line === undefined || line.error !== undefined) {
-        throw new Error(`watch saw no end: ${stdout}${stderr}`);
+        throw new Error(`watch did not report the end: ${stdout}${stderr}`);
       }
       this.#ending = line;
       return;
     }
   }
 
-  /** Writes down how the batch is now, with its results if they are asked for. */
+  /** Saves the state of the batch now, with its results if requested. */
   async look({ withResults = false } = {}): Promise<Look> {
     const [status, results] = await Promise.all([
       this.readStatus(),
@@ -105,7 +107,7 @@ export class Onlooker {
     return view;
   }
 
-  /** All that there is to see after the end. Somebody must be there who delivers events. */
+  /** Everything that can be observed after the end. A process must be running to deliver events. */
   async seeAll(): Promise<Seen> {
     const { work, events } = this.#parts;
     const batch = await this.findBatch();
@@ -140,7 +142,7 @@ export class Onlooker {
     return delivered;
   }
 
-  /** A sink that was killed may have left half a line, which the next one completes. */
+  /** A killed sink may have left a partial line, which the next one completes. */
   #readDelivered(file: string): DeliveredEvent[] {
     const { work } = this.#parts;
     const text = existsSync(work.at(file)) ? work.read(file) : "";
@@ -158,7 +160,7 @@ export class Onlooker {
   }
 }
 
-/** Of a million lines most say what the lines beside them say: that is kept once. */
+/** In a million lines most repeat the same values: each value is kept once. */
 function shareValues(lines: readonly ResultLine[]): ResultLine[] {
   const known = new Map<string, ResultLine["value"]>();
   return lines.map(({ item, key, value }) => {

@@ -1,6 +1,6 @@
 /**
- * Batches with a pace, sent by several processes that are killed, and one that is cancelled in the
- * middle: what was sent, what was not, and when.
+ * Batches with a pace, sent by several processes that are killed, and one that is cancelled
+ * half-way: what was sent, what was not, and when.
  */
 import { afterEach, expect, test } from "vitest";
 import { createEngine } from "../../src/index.ts";
@@ -18,7 +18,7 @@ afterEach(() => crew.dispose());
 
 const sort = (numbers: readonly number[]): number[] => numbers.toSorted((a, b) => a - b);
 
-test("a paced batch survives three kills: everybody is sent to, again only where a kill forced it, and never too many at a time", async () => {
+test("a paced batch survives three kills: it sends to everyone, repeats only what a kill forced, and never exceeds its pace", async () => {
   crew = new Crew({ ...SIZES, events: "events.jsonl" });
   const victims: Member[] = [crew.start("run"), crew.start("work"), crew.start("work")];
   for (const [at, victim] of victims.entries()) {
@@ -30,7 +30,7 @@ test("a paced batch survives three kills: everybody is sent to, again only where
   expect(crew.kills).toHaveLength(3);
   await crew.onlooker.waitForEnd();
   const evidence = await crew.gather();
-  // Among others: one outcome each, and no start without a reason but the first.
+  // Among others: one outcome each, and every repeated start has a reason.
   expect(findFaults(evidence)).toEqual([]);
   expect(evidence.status).toMatchObject({ state: "succeeded", succeeded: ITEMS });
   const { runs } = evidence;
@@ -41,7 +41,7 @@ test("a paced batch survives three kills: everybody is sent to, again only where
   expect(findCrowds(times, PACE)).toEqual([]);
 });
 
-/** What an operator does in a process of their own, who is quicker than a command that has to start. */
+/** An operator in a separate process, who is quicker than a command that has to start. */
 async function withBatch<Result>(
   act: (batch: Awaited<ReturnType<Awaited<ReturnType<typeof createEngine>>["get"]>>) => Result,
 ): Promise<Awaited<Result>> {
@@ -56,7 +56,7 @@ async function withBatch<Result>(
   }
 }
 
-test("a paced batch that is cancelled in the middle says exactly who was not sent to", async () => {
+test("a paced batch that is cancelled half-way lists exactly the unsent items", async () => {
   crew = new Crew(SIZES);
   crew.start("run");
   crew.start("work");
@@ -77,7 +77,7 @@ test("a paced batch that is cancelled in the middle says exactly who was not sen
   expect(status.cancelled).toBe(ITEMS - sent.length);
   expect(unsent.length).toBe(status.cancelled);
   expect(sort([...sent, ...unsent])).toEqual(Array.from({ length: ITEMS }, (_, item) => item));
-  // Nobody was killed: whatever came to its end counts as sent.
+  // No process was killed: every call that returned counts as sent.
   const ended = runs.filter(({ answer }) => answer === "ok").map(({ item }) => item);
   expect(sort(ended)).toEqual(sort(sent));
   const times = runs.map(({ startAt }) => startAt);

@@ -1,6 +1,7 @@
 /**
- * Connections that break around a COMMIT. What the server has committed is answered as if nothing had
- * happened; what never reached it has not happened, and says so; and nothing is done twice.
+ * Connections that break around a COMMIT. A call whose commit reached the server gets its answer as
+ * if nothing had happened. A call whose commit did not reach it changes nothing and says so.
+ * Nothing is done twice.
  */
 import pg from "pg";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
@@ -11,7 +12,7 @@ import { BehindProxy } from "./behind-proxy.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { startOwnPostgres } from "../support/postgres-server.ts";
 
-/** Called for every act; answers what the act has answered. */
+/** Called for every act; returns its answer. */
 type Around = <T>(verb: string, act: () => Promise<T>) => Promise<T>;
 
 const BATCH = "batch-1";
@@ -24,7 +25,7 @@ beforeEach(async () => {
   ({ place, proxy } = behind);
 });
 
-/** The life of a batch in all its verbs; answers what each of them answered. */
+/** The life of a batch through all calls; returns the answer of each. */
 async function live(rig: Rig, around: Around): Promise<unknown[]> {
   const { store } = rig;
   const answers: unknown[] = [];
@@ -48,13 +49,13 @@ async function live(rig: Rig, around: Around): Promise<unknown[]> {
   const second = await act("settle and lease", () => store.work(failing, rig.request()));
   const done = second.leased.map((lease) => say(lease, { succeeded: [0], failed: [1] }));
   await act("settle the last", () => store.work(done, null));
-  await act("edit", () => rig.edit(BATCH, 1, '"mended"'));
+  await act("edit", () => rig.edit(BATCH, 1, '"fixed"'));
   await act("redrive", () => rig.redrive(BATCH, { ceiling: 1 }));
   await act("cancel", () => rig.cancel(BATCH));
   return answers;
 }
 
-/** How it is when nothing breaks, in a place of its own. */
+/** The answers without a fault, on a separate store. */
 async function liveUndisturbed(): Promise<{ answers: unknown[]; seen: unknown }> {
   const clock = new ManualClock();
   const store = await openStore(await makePlace(), clock);
@@ -63,7 +64,7 @@ async function liveUndisturbed(): Promise<{ answers: unknown[]; seen: unknown }>
   return { answers, seen: await rig.observe(BATCH) };
 }
 
-/** By another way: null before there is anything to see. */
+/** Over another connection: null before there is anything to see. */
 async function observeFromElsewhere({ clock, worker }: Rig): Promise<unknown> {
   const store = await openAt(place.address, clock);
   try {
@@ -74,9 +75,9 @@ async function observeFromElsewhere({ clock, worker }: Rig): Promise<unknown> {
   }
 }
 
-describe("the answer to a COMMIT is lost", () => {
+describe("a lost reply to COMMIT", () => {
   for (const connectionsMax of [8, 1]) {
-    test(`every verb answers what it would have answered, and is done once: ${connectionsMax} connections`, async () => {
+    test(`does not change the answer of any call, and each is done once: ${connectionsMax} connections`, async () => {
       const expected = await liveUndisturbed();
       const rig = await behind.open({ connectionsMax });
       const broken: string[] = [];
@@ -93,8 +94,8 @@ describe("the answer to a COMMIT is lost", () => {
   }
 });
 
-describe("a COMMIT does not reach the server", () => {
-  test("every verb says that it failed for the moment, has changed nothing, and can be done again", async () => {
+describe("a COMMIT that does not reach the server", () => {
+  test("makes every call fail temporarily, change nothing, and succeed when repeated", async () => {
     const expected = await liveUndisturbed();
     const rig = await behind.open();
     let broken = 0;
@@ -114,11 +115,13 @@ describe("a COMMIT does not reach the server", () => {
   });
 });
 
-describe("the connection breaks at any statement", () => {
+describe("a connection that breaks at any statement", () => {
   /** More statements than any call has. */
   const STATEMENTS_MAX = 200;
 
-  /** Breaks it at the first one, the second one and so on, until the call gets through. */
+  /**
+   * Breaks the connection at the first statement, the second, and so on, until the call succeeds.
+   */
   async function breakEverywhere<T>(verb: string, act: () => Promise<T>): Promise<T> {
     for (let n = 1; n <= STATEMENTS_MAX; n++) {
       let isCut = false;
@@ -138,7 +141,7 @@ describe("the connection breaks at any statement", () => {
     throw new Error(`${verb} has no end`);
   }
 
-  test("every verb has changed nothing until it gets through, and then answers as if nothing had been", async () => {
+  test("leaves no change until the call succeeds, and then does not change its answer", async () => {
     const expected = await liveUndisturbed();
     const rig = await behind.open();
     const answers = await live(rig, breakEverywhere);
@@ -146,7 +149,7 @@ describe("the connection breaks at any statement", () => {
     expect(await observeFromElsewhere(rig)).toEqual(expected.seen);
   });
 
-  test("a lease of several batches with items that were tried before is granted once, and a sweep goes through", async () => {
+  test("grants a lease of several batches with tried items once, and lets a sweep finish", async () => {
     const rig = await behind.open();
     const ids = [await rig.running([2]), await rig.running([2]), await rig.running([2])];
     for (const lease of await rig.lease({ chunksMax: 10 })) {
@@ -162,10 +165,10 @@ describe("the connection breaks at any statement", () => {
 });
 
 /**
- * The server forgets a number that it has given out when it crashes before anything under that number
- * is on its disk, and gives it to somebody else afterwards.
+ * When the server crashes before anything of a transaction is on disk, it forgets that it used the
+ * transaction's number and uses it again.
  */
-describe("the server crashes with a COMMIT on its way, and gives its number to another transaction", () => {
+describe("a server that crashes during a COMMIT and reuses its transaction number", () => {
   const FORGETFUL = { wal_writer_delay: "10s", bgwriter_delay: "10s", autovacuum: "off" };
 
   async function readNumber(raw: pg.Client): Promise<bigint> {
@@ -175,7 +178,7 @@ describe("the server crashes with a COMMIT on its way, and gives its number to a
     return BigInt(rows[0]?.id ?? 0);
   }
 
-  /** Transactions of somebody else, up to the one with this number. */
+  /** Transactions of another client, up to the one with this number. */
   async function commitUpTo(raw: pg.Client, number: bigint): Promise<bigint> {
     for (;;) {
       const { rows } = await raw.query<{ id: string }>("SELECT pg_current_xact_id()::text AS id");
@@ -192,7 +195,7 @@ describe("the server crashes with a COMMIT on its way, and gives its number to a
     return raw;
   }
 
-  test("what was not committed is not taken for the other one's commit", async () => {
+  test("does not take the lost commit for the other one", async () => {
     const server = await startOwnPostgres({ durable: true, settings: FORGETFUL });
     onTestFinished(() => server.stop());
     const way = await CuttingProxy.start(server.address);

@@ -1,11 +1,11 @@
-/** Notifications are a hint: where none of them arrives everything still ends. */
+/** Notifications are a hint: without any of them every batch still ends. */
 import { expect, onTestFinished, test } from "vitest";
 import { makePlace } from "../conformance/postgres-rig.ts";
 import { CuttingProxy } from "../support/cutting-proxy.ts";
 import { findFaults } from "./black-box/find-faults.ts";
 import { Crew } from "./crew.ts";
 
-test("a batch that several processes work on ends without any notification, and each item is done once", async () => {
+test("a batch on several processes ends without any notification, and each item runs once", async () => {
   const { address } = await makePlace();
   const proxy = await CuttingProxy.start(address);
   onTestFinished(() => proxy.close());

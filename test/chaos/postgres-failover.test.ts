@@ -1,6 +1,6 @@
 /**
- * The server is lost, and a standby takes its place: first it can only be read, then it is promoted.
- * Workers outlast both, and what was acknowledged is there.
+ * The server is lost, and a standby replaces it: first read-only, then promoted. Workers survive
+ * both, and everything acknowledged is there.
  */
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
@@ -24,7 +24,7 @@ async function run(address: string, ...statements: readonly string[]): Promise<v
   }
 }
 
-test("after a failover to a standby the batch goes on there, and nothing acknowledged is lost", async () => {
+test("after a failover to a standby the batch continues there, and nothing acknowledged is lost", async () => {
   const primary = await startOwnPostgres();
   const standby = await primary.startStandby();
   const proxy = await CuttingProxy.start(primary.address);
@@ -41,7 +41,7 @@ test("after a failover to a standby the batch goes on there, and nothing acknowl
     },
   });
   try {
-    // A commit is answered when the standby shows it.
+    // A commit is acknowledged when the standby has it.
     await run(
       primary.address,
       "ALTER SYSTEM SET synchronous_standby_names = '*'",
@@ -74,7 +74,7 @@ test("after a failover to a standby the batch goes on there, and nothing acknowl
       const values = new Set<unknown>();
       for await (const { value } of batch.results()) values.add(value);
       expect(values.size).toBe(ITEMS);
-      // How much ran again is bounded by what was in hand.
+      // Only running items can run again.
       expect(finished).toBeLessThan(2 * ITEMS);
     } finally {
       await engine.close();

@@ -1,6 +1,6 @@
 /**
- * A fresh schema that many processes open at once, and of which some die in the middle of making it:
- * it is made once, and whole.
+ * Many processes open a fresh schema at once, and some die while they create it: it is created once
+ * and completely.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -15,7 +15,7 @@ import { WAIT_MS } from "./onlooker.ts";
 const OPENER = fileURLToPath(new URL("../support/open-postgres.ts", import.meta.url));
 const PROCESSES = 8;
 const DEATHS = 12;
-/** To look, to begin, to lock, to look again, to make and to commit. */
+/** Reading, beginning, locking, reading again, creating and committing. */
 const STATEMENTS_MIN = 6;
 
 let place: Place;
@@ -27,7 +27,7 @@ beforeEach(async () => {
 
 interface Opener {
   readonly child: ChildProcess;
-  /** What it said: "open", or why not; null when it died before. */
+  /** What it printed: "open", or the reason why not; null when it died before. */
   readonly said: Promise<string | null>;
 }
 
@@ -60,14 +60,14 @@ async function checkWhole(): Promise<void> {
   expect(made?.tables).toBeGreaterThan(20);
 }
 
-test("of several processes that open a fresh schema at once one makes it, and all can use it", async () => {
+test("one of several processes that open a fresh schema creates it, and all can use it", async () => {
   const openers = Array.from({ length: PROCESSES }, () => open());
   const said = await Promise.all(openers.map((opener) => opener.said));
   expect(said).toEqual(said.map(() => "open"));
   await checkWhole();
 });
 
-test("a process that is killed in the middle of making a schema leaves nothing of it, and the next one makes it whole", async () => {
+test("a process that is killed while it creates a schema leaves nothing of it, and the next one completes it", async () => {
   const proxy = await CuttingProxy.start(place.address);
   onTestFinished(() => proxy.close());
   let killed = 0;
@@ -80,17 +80,17 @@ test("a process that is killed in the middle of making a schema leaves nothing o
     killed++;
     proxy.leaveAlone();
     proxy.cut();
-    // What it does after its COMMIT is of no concern here: all of it is there.
+    // What it does after its COMMIT does not matter here: the whole schema exists.
     if ((await readSchema()) !== undefined) break;
   }
   expect(killed).toBeGreaterThan(STATEMENTS_MIN);
-  // The last one to die had made it, or none.
+  // The last one to die had created it, or none.
   if ((await readSchema()) !== undefined) await checkWhole();
   expect(await open().said).toBe("open");
   await checkWhole();
 });
 
-test("a process that is stopped in the middle of making a schema does not keep the others from it", async () => {
+test("a process that is stopped while it creates a schema does not block the others", async () => {
   const proxy = await CuttingProxy.start(place.address);
   onTestFinished(() => proxy.close());
   const held = proxy.holdStatement(5);

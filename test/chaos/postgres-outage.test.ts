@@ -1,6 +1,6 @@
 /**
- * A server that is away, full, silent, read-only or busy: every call says so in time and in words that
- * let its caller wait, and all is well as soon as the server is.
+ * A server that is down, full, silent, read-only or busy: every call says so in time and as a
+ * temporary error, and everything works again as soon as the server does.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -30,11 +30,11 @@ beforeEach(async () => {
 interface Own {
   readonly server: OwnPostgresServer;
   readonly rig: Rig;
-  /** Sees the server as its operator does. */
+  /** A connection of the server's operator. */
   readonly raw: pg.Client;
 }
 
-/** A store on a server of its own, which may be turned upside down. */
+/** A store on its own server, which the test may change. */
 async function openOwn(settings: Readonly<Record<string, string>> = {}): Promise<Own> {
   const server = await startOwnPostgres({ settings });
   onTestFinished(() => server.stop());
@@ -53,7 +53,7 @@ async function connect(address: string): Promise<pg.Client> {
   return client;
 }
 
-/** Every session sees a changed setting when it looks next. */
+/** Every session reads a changed setting at its next statement. */
 async function setForAll(raw: pg.Client, name: string, value: "on" | "off"): Promise<void> {
   await raw.query("SET default_transaction_read_only = off");
   await raw.query(`ALTER SYSTEM SET ${name} = ${value}`);
@@ -71,7 +71,7 @@ async function lockBatch(raw: pg.Client, id: string): Promise<void> {
   await raw.query("SELECT 1 FROM sluice.batch WHERE id = $1 FOR UPDATE", [id]);
 }
 
-/** Resolves when somebody waits for a lock. */
+/** Resolves when a session waits for a lock. */
 async function waitUntilBlocked(raw: pg.Client): Promise<void> {
   await vi.waitFor(async () => {
     const { rowCount } = await raw.query(
@@ -81,9 +81,9 @@ async function waitUntilBlocked(raw: pg.Client): Promise<void> {
   }, WAIT_MS);
 }
 
-/** One call of each kind: looks, changes, and those that are both. */
+/** One call of each kind: reads, changes, and both. */
 const CALLS: Readonly<Record<string, (rig: Rig) => Promise<unknown>>> = {
-  "a look at a batch": ({ store }) => store.getBatch("none"),
+  "a query of a batch": ({ store }) => store.getBatch("none"),
   "a list": ({ store }) => store.listLimits(),
   "a read of records": ({ store }) => store.readRecords(null, 0, 10),
   "a submit": (rig) => rig.submit(),
@@ -101,7 +101,7 @@ async function expectAll(rig: Rig, failure: object): Promise<void> {
 }
 
 describe("a server that cannot be reached", () => {
-  test("makes every call fail for the moment, looks as well as changes", async () => {
+  test("makes every call fail temporarily, both reads and changes", async () => {
     const rig = await behind.open();
     proxy.refuse();
     await expectAll(rig, AWAY);
@@ -111,7 +111,7 @@ describe("a server that cannot be reached", () => {
 });
 
 describe("a server that is silent", () => {
-  test("keeps nobody from being answered once it speaks again, and nothing is done twice", async () => {
+  test("delays no call once it answers again, and nothing is done twice", async () => {
     const rig = await behind.open();
     proxy.fallSilent();
     const submitting = rig.submit({ id: "patient" });
@@ -122,10 +122,10 @@ describe("a server that is silent", () => {
     expect(await rig.recordTypes("patient")).toEqual(["batch.submitted", "batch.started"]);
   });
 
-  test("is given up by whoever connects to it within seconds", async () => {
+  test("is given up within seconds by a client that connects", async () => {
     const rig = await behind.open({ connectionsMax: 8 });
     proxy.fallSilent();
-    // Those that are open are taken; this one needs a new one.
+    // Those that are open are in use; this call needs a new one.
     proxy.cut();
     const from = Date.now();
     await expect(rig.store.listLimits()).rejects.toMatchObject(AWAY);
@@ -136,7 +136,7 @@ describe("a server that is silent", () => {
 });
 
 describe("a server that is read-only, as a standby is", () => {
-  test("refuses changes for the moment, answers looks, and takes changes as soon as it may", async () => {
+  test("refuses changes temporarily, answers reads, and accepts changes as soon as it can", async () => {
     const { rig, raw } = await openOwn();
     const id = await rig.running([1]);
     await setForAll(raw, "default_transaction_read_only", "on");
@@ -150,7 +150,7 @@ describe("a server that is read-only, as a standby is", () => {
 });
 
 describe("too few connections", () => {
-  test("of a process: calls wait for their turn, and fail for the moment when it does not come", async () => {
+  test("of a process: calls wait for their turn, and fail temporarily after a time limit", async () => {
     const clock = new ManualClock();
     const store = await openAt(place.address, clock, { connectionsMax: 1 });
     onTestFinished(() => store.close());
@@ -167,13 +167,13 @@ describe("too few connections", () => {
     await Promise.all(turns);
   });
 
-  test("of a server: calls fail for the moment, and go on when there is one", async () => {
+  test("of a server: calls fail temporarily, and succeed when there is a connection", async () => {
     const { server, rig } = await openOwn({ max_connections: "10" });
     const others: pg.Client[] = [];
     await expect(async () => {
       for (;;) others.push(await connect(server.address));
     }).rejects.toThrow("too many clients");
-    // Whoever has one goes on; who needs another one is told.
+    // A call with a connection continues; a call that needs a new one fails.
     const calls = Array.from({ length: 8 }, () => rig.submit());
     const ended = await Promise.allSettled(calls);
     const failures = ended.filter(({ status }) => status === "rejected");
@@ -186,16 +186,16 @@ describe("too few connections", () => {
 
 const STATISTICS = { timeout: 20_000, interval: 200 };
 
-describe("others at the same rows", () => {
-  test("who is chosen as the victim of a deadlock does it again, once", async () => {
-    // This one notices no deadlock by itself, so that the other one is the victim.
+describe("concurrent transactions on the same rows", () => {
+  test("repeat the call that a deadlock aborted, once", async () => {
+    // This session detects no deadlock itself, so that the other one is aborted.
     const { server, rig, raw } = await openOwn({ deadlock_timeout: "50ms" });
     await raw.query("SET deadlock_timeout = '1h'");
     const ids = [await rig.running([1]), await rig.running([1])];
     const leases = [await rig.leaseOne({ batch: ids[0]! }), await rig.leaseOne({ batch: ids[1]! })];
     await raw.query("BEGIN");
     await lockBatch(raw, ids[1]!);
-    // It waits in the order of their numbers; the other one comes from behind.
+    // It locks in the order of their numbers; the other one locks in reverse.
     const settling = rig.store.work(
       leases.map((lease) => say(lease, { succeeded: [0] })),
       null,
@@ -205,7 +205,7 @@ describe("others at the same rows", () => {
     await raw.query("COMMIT");
     expect((await settling).reports).toEqual(["settled", "settled"]);
     for (const id of ids) expect(await rig.recorded(id, "batch.ended")).toHaveLength(1);
-    // What a connection counted is told a moment after it has nothing to do.
+    // PostgreSQL publishes what a connection counted a moment after it is idle.
     await vi.waitFor(async () => {
       const { rows } = await raw.query<{ deadlocks: string }>(
         "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()",
@@ -215,10 +215,10 @@ describe("others at the same rows", () => {
   });
 
   for (const code of ["40001", "40P01", "55P03"]) {
-    test(`a change that fails with ${code} is done again until it succeeds, and counts once`, async () => {
+    test(`repeat a change that fails with ${code} until it succeeds, and count it once`, async () => {
       const { rig, raw } = await openOwn();
       await raw.query(`CREATE SEQUENCE sluice.failures`);
-      // What a sequence has given stays given, whatever becomes of the transaction.
+      // A value from a sequence is used up even if its transaction rolls back.
       await raw.query(`CREATE FUNCTION sluice.fail_thrice() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN
           IF nextval('sluice.failures') <= 3 THEN
@@ -236,8 +236,8 @@ describe("others at the same rows", () => {
   }
 });
 
-describe("a process that is stopped in the middle of a transaction", () => {
-  test("loses its locks to the others within seconds, and when it goes on it fails and has changed nothing", async () => {
+describe("a process that is stopped inside a transaction", () => {
+  test("loses its locks within seconds, and fails without a change when it continues", async () => {
     const rig = await behind.open();
     const { id } = await rig.submit();
     const child = fork(HELD, [place.address, id], { execArgv: [] });

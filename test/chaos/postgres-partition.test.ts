@@ -1,6 +1,6 @@
 /**
- * Two hosts with a network each, of which one is cut off for longer than its leases: the other one takes
- * over what it held, and when it comes back what it has to say of that is refused.
+ * Two hosts with separate networks. One is disconnected for longer than its leases. The other takes
+ * its chunks, and the late reports of the first are refused.
  */
 import { afterEach, expect, onTestFinished, test, type TestContext, vi } from "vitest";
 import { NETWORK_HOSTS, NetworkHost } from "../support/network-host.ts";
@@ -24,7 +24,7 @@ function makeHost(context: TestContext): NetworkHost {
 }
 
 test(
-  "a host that is cut off for longer than its leases comes back, and nothing that it still has to say is counted",
+  "a host that was disconnected for longer than its leases reports nothing that counts",
   async (context) => {
     const [near, far] = [makeHost(context), makeHost(context)];
     const server = await startOwnPostgres({
@@ -60,7 +60,7 @@ test(
     const evidence = await parties.gather();
     expect(findFaults(evidence)).toEqual([]);
     const { runs } = evidence;
-    // It has ended these while it was cut off, and could not say so in time.
+    // Items that ended while it was disconnected and could not be reported in time.
     const unheard = runs.filter(
       (run) => run.process === cutOff.name && (run.endAt ?? 0) > at && run.startAt < backAt,
     );

@@ -1,14 +1,16 @@
-/** Workers that are killed all the time, on a server that crashes. The long version is in test/long. */
+/**
+ * Workers that are killed all the time, on a server that crashes. The long version is in test/long.
+ */
 import { test } from "vitest";
 import { checkPostgresStorm } from "./postgres-storm.ts";
 
 const SEED = Number(process.env["SLUICE_SEED"] ?? 1);
 
-/** Half a minute on a machine that has nothing else to do. */
+/** Half a minute on an idle machine. */
 const LIMIT_MS = 300_000;
 
 test(
-  "8,000 items on a server that crashes, by a way that breaks, under kills every two seconds: none lost, none done twice, one ending, and work goes on in time",
+  "8,000 items on a crashing server, over a broken network, with kills every two seconds: none lost, none done twice, one ending, and work resumes in time",
   () =>
     checkPostgresStorm({
       items: 8_000,

@@ -1,6 +1,7 @@
 /**
- * The storm on a PostgreSQL server that crashes and comes back, by a way that breaks in the middle of
- * commits, is cut for everybody, also for longer than a lease lasts, and falls silent for a while.
+ * The storm on a PostgreSQL server that crashes and restarts. The network breaks in the middle of
+ * commits, is cut for all processes, sometimes for longer than a lease, and falls silent for a
+ * while.
  */
 import pg from "pg";
 import { expect, vi } from "vitest";
@@ -15,22 +16,22 @@ import { WAIT_MS } from "./onlooker.ts";
 import { checkStorm, RECOVERY_MAX_MS, type Storm, type StormOptions } from "./storm.ts";
 
 export interface PostgresStormOptions extends StormOptions {
-  /** When the server crashes, each a share of the starts and ends of all items. */
+  /** When the server crashes, each as a share of the starts and ends of all items. */
   readonly crashesAt: readonly number[];
-  /** When nobody reaches the server for longer than a lease lasts; shares as above. */
+  /** When the server is unreachable for longer than a lease; shares as above. */
   readonly outagesAt: readonly number[];
-  /** Between two disturbances of the way. */
+  /** Between two disturbances of the network. */
   readonly disturbEveryMs: number;
   readonly cutsMin: number;
 }
 
 /** What the promise allows after the server is back. */
 const RETURN_MS = 5_000;
-/** A machine that is busy with something else may take longer. */
+/** A busy machine may take longer. */
 const SLACK = 3;
 const SILENT_MS = 1_000;
 const OUTAGE_MS = 1.5 * LEASE_MS;
-/** Whoever starts while the server is away is refused; whoever is at work waits for it. */
+/** A process that starts while the server is down is refused; a running one waits. */
 const REFUSED_AT_START = /^(?![\s\S]*working on)[\s\S]*(cannot be reached|broke off)/;
 
 const DISTURBANCES = ["cut", "lose_answer", "lose_request", "silence"] as const;
@@ -51,9 +52,9 @@ export async function checkPostgresStorm(options: PostgresStormOptions): Promise
       ...options,
       store: proxy.address,
       mayEnd: REFUSED_AT_START,
-      // Nobody can take over while the server is away, what ran out meanwhile is spared for another
-      // lease, and whoever asked by a way that swallowed it knows that only when no answer has come:
-      // all these times come on top.
+      // No worker can take over while the server is down, expired leases get the outage grace of
+      // another lease, and a call over a silent connection fails only after its time limit. All
+      // these times add up.
       recoveryMaxMs: RECOVERY_MAX_MS + OUTAGE_MS + RETURN_MS + LEASE_MS + ANSWER_MS,
       disturb: async (storm) => {
         await Promise.all([
@@ -79,7 +80,7 @@ function tellOf(damage: Damage): void {
   console.log(`${done}; first items settled after the server's return: ${returns}`);
 }
 
-/** One after the other, so that each return is one that can be measured. */
+/** One after the other, so that each return can be measured. */
 async function takeAway(
   { crew, ended }: Storm,
   server: OwnPostgresServer,
@@ -95,7 +96,7 @@ async function takeAway(
     noteDisturbed(crew);
     if (isCrash) await server.restart("immediate");
     else await refuseAll(proxy, ended);
-    // Whoever was started meanwhile.
+    // Processes that were started meanwhile.
     noteDisturbed(crew);
     returnsMs.push(await measureReturn(server));
   }
@@ -158,7 +159,7 @@ async function disturbOnce(
   return what;
 }
 
-/** What they do around it may be lost, and done again. */
+/** The calls around it may be lost and repeated. */
 function noteDisturbed(crew: Crew): void {
   for (const { name } of crew.members) crew.disturbed.add(name);
 }

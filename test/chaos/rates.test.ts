@@ -1,6 +1,6 @@
 /**
- * Rates that several processes share over one file, while one of them is killed and the clock of
- * another jumps; and a real server that asks to be left alone.
+ * Several processes share rates over one file, while one of them is killed and the clock of another
+ * jumps. And a real server that answers 429.
  *
  *   SLUICE_CHAOS_ITEMS=20000 npx vitest run test/chaos/rates
  */
@@ -28,7 +28,7 @@ afterEach(async () => {
 });
 
 test(
-  "a rate is kept by four processes together, through a kill and clocks that jump, and every item is settled once",
+  "four processes together keep to a rate through a kill and clock jumps, and every item is settled once",
   async () => {
     crew = new Crew({ items: ITEMS, chunkSize: 20, workMs: 10, rate: RATE });
     const clock = new MovableClock(crew.work.at("clock"));
@@ -62,9 +62,9 @@ test(
 
 const KEYS = ["a", "b", "c"];
 const BUSY = "a";
-/** Long enough for the other keys to be seen meanwhile, also on a busy machine. */
+/** Long enough to observe the other keys meanwhile, even on a busy machine. */
 const RETRY_AFTER_MS = 5_000;
-/** For so long another worker may still use what it was granted before. */
+/** For this long another worker may still use the tokens that it had. */
 const KNOWN_MS = 1_100;
 
 const FETCHING = `import { definePipeline, jsonl } from "sluice";
@@ -89,7 +89,7 @@ interface Request {
   readonly at: number;
 }
 
-/** Says once that it has had enough of the busy key. */
+/** Refuses one request for the busy key. */
 async function serve(requests: Request[], refusals: Request[]): Promise<number> {
   server = createServer((request, response) => {
     const seen = { key: request.url?.slice(1) ?? "", at: readMonotonicMs() };
@@ -107,7 +107,7 @@ async function serve(requests: Request[], refusals: Request[]): Promise<number> 
   return (listening.address() as AddressInfo).port;
 }
 
-test("a server that answers 429 for one key is left alone with that key by every process, and the others go on", async () => {
+test("when a server answers 429 for one key, every process stops that key, and the others continue", async () => {
   const requests: Request[] = [];
   const refusals: Request[] = [];
   crew = new Crew({ items: 180 });
@@ -128,7 +128,7 @@ test("a server that answers 429 for one key is left alone with that key by every
   const opensAt = Math.min(...since(RETRY_AFTER_MS).map(({ at }) => at));
   expect(opensAt).toBeLessThan(Number.POSITIVE_INFINITY);
   expect(since(KNOWN_MS).filter(({ at }) => at < refusedAt + RETRY_AFTER_MS)).toEqual([]);
-  // One request more than there are items: the refused one came again, and no other.
+  // One request more than there are items: only the refused one was repeated.
   expect(requests).toHaveLength(181);
   for (const key of KEYS.filter((one) => one !== BUSY)) {
     const meanwhile = requests.filter(

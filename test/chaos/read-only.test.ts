@@ -1,8 +1,8 @@
 /**
- * The store cannot be written for a while: by its permission bits for whoever comes then, and under
- * processes that have it open. They say so and end; when it can be written again the same command
- * goes on, and nothing that was reported is lost. A `run` that is refused before it has begun has
- * failed as any command does; a worker's supervisor, and whoever was at work, hear that it is fatal.
+ * The store cannot be written for a while: by permission bits for new processes, and under
+ * processes that have it open. They report it and exit. When it is writable again the same command
+ * continues, and no reported outcome is lost. A `run` that is refused before it has begun fails
+ * like any command; a worker's supervisor and running processes get a fatal error.
  */
 import { chmodSync, chownSync, readdirSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
@@ -27,7 +27,7 @@ function listFiles(): string[] {
   return readdirSync(crew.work.at(FOLDER)).map((name) => crew.work.at(`${FOLDER}/${name}`));
 }
 
-/** It ended by itself, with an error that names the file and what to do. */
+/** It exited with an error that names the file and the fix. */
 async function checkRefusal({ running, name }: Member, exitCode: number): Promise<void> {
   const { code, stdout, stderr } = await running.ended;
   expect(code, `${name}: ${stderr}`).toBe(exitCode);
@@ -38,9 +38,9 @@ async function checkRefusal({ running, name }: Member, exitCode: number): Promis
   for (const { error } of readLines<Failure>(stdout)) expect(error.code).toBe("STORE_READ_ONLY");
 }
 
-test("a store without the right to write it is refused with the file's name, and goes on once it is given back", async () => {
+test("a store without write permission is refused with the name of its file, and continues when permission is back", async () => {
   crew = new Crew({ items: ITEMS, workMs: 4, mixed: true, store: `${FOLDER}/store.db` });
-  // Permission bits do not bind root: the processes are somebody who owns the folder and nothing else.
+  // Permission bits do not apply to root: the processes run as a user who owns only the folder.
   const isRoot = process.getuid?.() === 0;
   if (isRoot) chownSync(crew.work.path, NOBODY, NOBODY);
   const ids = [`--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"];
@@ -62,12 +62,12 @@ test("a store without the right to write it is refused with the file's name, and
   expect(findFaults(await crew.gather())).toEqual([]);
 });
 
-test("a store that turns read-only under its processes is fatal to them, and goes on with whoever comes then", async (context) => {
+test("a store that becomes read-only is fatal to its processes, and later processes continue", async (context) => {
   crew = new Crew({ items: ITEMS, workMs: 4, mixed: true, store: `${FOLDER}/store.db` });
   const members = [crew.start("run"), crew.start("work")];
   await crew.onlooker.waitForLines(ITEMS);
-  // Files that are open for writing cannot be written either. But for SQLite's shared memory: it is
-  // mapped, and to forbid that is to kill the process.
+  // Files that are already open cannot be written either. An exception is SQLite's shared memory:
+  // it is mapped, and refusing that kills the process.
   const files = listFiles().filter((path) => !path.endsWith("-shm"));
   const setFlag = (flag: "+i" | "-i"): string | null => trySystemProgram("chattr", flag, ...files);
   crew.onDispose(() => setFlag("-i"));

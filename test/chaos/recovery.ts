@@ -1,15 +1,15 @@
-/** How long it takes until what a killed process had in hand is running again elsewhere. */
+/** How long it takes until another process runs the items that a killed process was running. */
 import type { Run } from "./black-box/run-log.ts";
 import type { Kill } from "./crew.ts";
 
 export interface Recovery {
   readonly process: string;
   readonly chunk: number;
-  /** Null when nobody took the chunk up again. */
+  /** Null if no process took the chunk again. */
   readonly tookMs: number | null;
 }
 
-/** One entry for each chunk of which a killed process had started items and not ended them. */
+/** One entry for each chunk in which a killed process had started items and not ended them. */
 export function measureRecoveries(
   runs: readonly Run[],
   kills: readonly Kill[],

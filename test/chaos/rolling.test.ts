@@ -7,7 +7,7 @@ let crew: Crew | null = null;
 afterEach(() => crew?.dispose());
 
 test(
-  "10 restarts by SIGTERM in the middle of work: exit 0 each time, no try spent, nothing lost, and the rest runs elsewhere",
+  "10 restarts by SIGTERM during work exit 0 each time, count no attempt and lose nothing, and the rest runs elsewhere",
   () =>
     checkRolling(10, (made) => {
       crew = made;

@@ -1,6 +1,6 @@
 /**
- * Workers that are stopped and replaced one after the other in the middle of their work, as a
- * deployment does it: each leaves in good order and in time, and what it gives back goes on elsewhere.
+ * Workers are stopped and replaced one after the other while they work, as a deployment does it.
+ * Each exits in order and in time, and what it gives back continues elsewhere.
  */
 import { expect } from "vitest";
 import type { Run } from "./black-box/run-log.ts";
@@ -10,13 +10,13 @@ import { Crew, type Member } from "./crew.ts";
 import { describeRecoveries, type Recovery } from "./recovery.ts";
 
 const WORKERS = 3;
-/** Lines of starts and ends between two restarts: all that are there are at work again. */
+/** Lines of starts and ends between two restarts: all processes are working again. */
 const LINES_BETWEEN = 600;
 const CHUNK_SIZE = 50;
 const DRAIN_MS = 5_000;
-/** Handlers take milliseconds; what a busy machine adds is allowed for. */
+/** Handlers take milliseconds; this allows for a busy machine. */
 const STOP_MAX_MS = 20_000;
-/** The promise is a second, of a machine that has nothing else to do. */
+/** The promise is a second on an idle machine. */
 const TAKEN_UP_MAX_MS = 10_000;
 
 interface Stop {
@@ -26,7 +26,7 @@ interface Stop {
   readonly tookMs: number;
 }
 
-/** Restarts so many workers; throws at the first thing that is not as it should be. */
+/** Restarts this number of workers; throws at the first violation. */
 export async function checkRolling(restarts: number, crewOf: (crew: Crew) => void): Promise<void> {
   const items = ((restarts + 4) * LINES_BETWEEN) / 2;
   const settings = { drainMs: DRAIN_MS, leaseMs: 60_000, renewMs: 20_000 };
@@ -46,7 +46,7 @@ export async function checkRolling(restarts: number, crewOf: (crew: Crew) => voi
   await crew.onlooker.waitForEnd();
   const evidence = await crew.gather();
   expect(findFaults(evidence)).toEqual([]);
-  // Every item ran once and to its end: nothing was lost, and no try was spent on a restart.
+  // Every item ran once and to its end: nothing was lost, and no restart counted an attempt.
   expect(evidence.runs.filter(({ attempt, endAt }) => attempt > 1 || endAt === null)).toEqual([]);
   expect(evidence.runs).toHaveLength(items);
   report(stops, measureHandOvers(evidence.runs, stops));
@@ -70,7 +70,8 @@ function measureHandOvers(runs: readonly Run[], stops: readonly Stop[]): Recover
       const endedAt = Math.max(...own.map(({ endAt }) => endAt ?? 0));
       const next = ofChunk.find((run) => run.process !== process && run.startAt > endedAt);
       if (at === undefined || next === undefined) return [];
-      // Its last item may have ended long before it was told to stop, as it waited for its turn.
+      // Its last item may have ended long before the stop, because the next one waited for its
+      // turn.
       return [{ process, chunk, tookMs: next.startAt - Math.max(at, endedAt) }];
     }),
   );

@@ -1,6 +1,6 @@
 /**
- * The records of a whole store, and what they tell of items: anybody can check their chains, as the
- * pages about it show, and hold what they say of each item against the counters.
+ * The records of a whole store and their item records: checks their chains as the pages about the
+ * ledger show, and compares them with the counters.
  */
 import { hash } from "node:crypto";
 import { DatabaseSync } from "node:sqlite";
@@ -56,7 +56,7 @@ export async function checkStoredChains(store: string): Promise<void> {
   }
 }
 
-/** Every block is there once, and is what its link says. */
+/** Every block exists once and matches its link. */
 function readChanges(chain: readonly ChainRow[]): ToldChange[] {
   const changes: ToldChange[] = [];
   const blocks = new Set<string>();
@@ -78,7 +78,7 @@ function readChanges(chain: readonly ChainRow[]): ToldChange[] {
 function readFile(path: string): Stored {
   const database = new DatabaseSync(path, { readOnly: true });
   try {
-    // Both as of one moment, as others go on working.
+    // Both in one snapshot, because other processes continue.
     database.exec("BEGIN");
     return {
       links: database.prepare(SELECT_LINKS).all() as unknown as ChainRow[],

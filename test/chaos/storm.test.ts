@@ -4,7 +4,7 @@ import { checkStorm } from "./storm.ts";
 
 const SEED = Number(process.env["SLUICE_SEED"] ?? 1);
 
-test("20,000 items under kills every two seconds: none lost, none done twice, one ending, and what a killed worker held runs again in time", () =>
+test("20,000 items with kills every two seconds: none lost, none done twice, one ending, and a killed worker's items run again in time", () =>
   checkStorm({
     items: 20_000,
     workers: 3,

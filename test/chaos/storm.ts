@@ -1,4 +1,6 @@
-/** A crew of which one is killed every two seconds and started again at once, until the batch ends. */
+/**
+ * One process of a crew is killed every two seconds and restarted at once, until the batch ends.
+ */
 import { expect, vi } from "vitest";
 import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import { seclude } from "../support/pid-namespace.ts";
@@ -13,18 +15,21 @@ export interface StormOptions {
   readonly workers: number;
   readonly workMs: number;
   readonly killsMin: number;
-  /** For how long there must have been kills. */
+  /** The minimum duration of the kills. */
   readonly stormMsMin?: number;
-  /** How often everything that was reported so far is written down. */
+  /** How often everything that was reported is saved. */
   readonly lookEveryMs: number;
   readonly seed: number;
-  /** Default a file of SQLite. */
+  /** Default a SQLite file. */
   readonly store?: string;
-  /** What else goes wrong until the end. */
+  /** Other faults until the end. */
   readonly disturb?: (storm: Storm) => Promise<void>;
-  /** Within which what a killed worker held runs again. Default what is promised for a store that is there. */
+  /**
+   * The time within which a killed worker's items run again. Default: the promise for a reachable
+   * store.
+   */
   readonly recoveryMaxMs?: number;
-  /** In what a process says that may end by itself and is started again. */
+  /** The output of a process that may exit and is restarted. */
   readonly mayEnd?: RegExp;
 }
 
@@ -35,7 +40,7 @@ export interface Storm {
 }
 
 const KILL_EVERY_MS = 2_000;
-/** What is left of the promise when the lease is over: a sweep, and two seconds. */
+/** The rest of the promise after the lease has expired: a sweep, and two seconds. */
 export const RECOVERY_MAX_MS = LEASE_MS + SWEEP_MS + 2_000;
 
 export async function checkStorm(options: StormOptions): Promise<void> {
@@ -51,7 +56,7 @@ export async function checkStorm(options: StormOptions): Promise<void> {
   try {
     const before = seclude();
     crew.start("run");
-    // Of every second worker nobody sees that it is gone: its lease has to run out.
+    // For every second worker its death is not visible: its lease has to expire.
     for (let at = 0; at < workers; at++) crew.start("work", at % 2 === 0 ? { before } : {});
     await crew.onlooker.findBatch();
     const ended = crew.onlooker.waitForEnd();
@@ -76,13 +81,13 @@ export async function checkStorm(options: StormOptions): Promise<void> {
     expect(kills.length).toBeGreaterThanOrEqual(killsMin);
     expect(kills.at(-1)!.at - kills[0]!.at).toBeGreaterThanOrEqual(options.stormMsMin ?? 0);
     const late = recoveries.filter(({ tookMs }) => (tookMs ?? Infinity) > recoveryMaxMs);
-    expect(late, `seed ${seed}: not taken up again within ${recoveryMaxMs} ms`).toEqual([]);
+    expect(late, `seed ${seed}: not leased again within ${recoveryMaxMs} ms`).toEqual([]);
   } finally {
     await crew.dispose();
   }
 }
 
-/** Each of them once a round, in another order every time. */
+/** Each process once per round, each time in another order. */
 async function killOneByOne({ crew, ended, random }: Storm, mayEnd?: RegExp): Promise<void> {
   let round: MemberOptions[] = [];
   while (!(await isOverWithin(ended, KILL_EVERY_MS))) {
@@ -100,7 +105,7 @@ async function killOneByOne({ crew, ended, random }: Storm, mayEnd?: RegExp): Pr
   }
 }
 
-/** Whoever looks while the store cannot be reached looks again. */
+/** Tries again while the store cannot be reached. */
 async function lookAgainAndAgain(
   { crew, ended }: Storm,
   { lookEveryMs, disturb }: StormOptions,

@@ -1,6 +1,7 @@
 /**
- * A process that emits and consumes is killed at seeded moments, and others take its place: the topics
- * hold exactly what the items' outcomes left, and the files every one of them, in whole lines.
+ * A process that emits and consumes is killed at seeded moments, and others replace it. The topics
+ * hold exactly the messages of the items' outcomes, and the files every one of them, in whole
+ * lines.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -35,7 +36,7 @@ interface Life {
   readonly wasKilled: boolean;
 }
 
-/** Runs the process; it is killed when it has said `emitted` so often. */
+/** Runs the process and kills it when it has printed `emitted` this often. */
 function runProcess(killAfter: number): Promise<Life> {
   const started = spawn(process.execPath, [PROGRAM, folder, String(ITEMS)]);
   child = started;
@@ -67,11 +68,11 @@ function readWritten(topic: string): string[] {
   return [...new Set(ids.map((id) => id.slice(id.indexOf("/") + 1)))].toSorted();
 }
 
-test(`${KILLS} kills between emits: every message is there once, and every file has it`, async () => {
+test(`after ${KILLS} kills between emits every message is in its topic once, and every file has it`, async () => {
   const random = new SeededRandom(SEED);
   for (let kill = 0; kill < KILLS; kill++) {
     const { said, wasKilled } = await runProcess(1 + Math.floor(random.next() * 3));
-    // One that came to its end before would prove nothing.
+    // A process that ended before its kill proves nothing.
     expect(wasKilled, `seed ${SEED}, life ${kill}: ${said}`).toBe(true);
   }
   const { said } = await runProcess(Number.POSITIVE_INFINITY);

@@ -33,7 +33,7 @@ async function describeServer(): Promise<Record<string, string>> {
   };
 }
 
-describe.concurrent("the blocks of a page, run from top to bottom, do what the page says", () => {
+describe.concurrent("every page does what it says when its blocks run from top to bottom", () => {
   for (const page of pages.filter(({ blocks }) => blocks.length > 0)) {
     test(page.path, async () => {
       const env = page.blocks.some(({ text }) => text.includes("postgres:///"))
@@ -44,7 +44,7 @@ describe.concurrent("the blocks of a page, run from top to bottom, do what the p
   }
 });
 
-test("every TypeScript block passes the compiler as a strict file of its own page", async () => {
+test("every TypeScript block compiles as a strict file of its own page", async () => {
   const types = join(folder, "types");
   for (const page of pages) {
     for (const block of page.blocks.filter(({ language }) => language === "ts")) {
@@ -83,7 +83,7 @@ test("no two blocks of a page are the same file", () => {
   expect(repeated).toEqual([]);
 });
 
-test("links between pages lead to a file that is there, and to a heading in it", () => {
+test("links between pages lead to an existing file and heading", () => {
   const anchors = new Map<string, ReadonlySet<string>>();
   const findAnchors = (path: string): ReadonlySet<string> => {
     const known = anchors.get(path) ?? readPage(path).anchors;

@@ -8,7 +8,7 @@ import { readPage } from "./markdown.ts";
 const plain = (cell: string): string => cell.replaceAll("`", "");
 const ONLY_IN_BUCKETS = "le";
 
-test("observing.md has every metric with its type and labels, and no other", async () => {
+test("observing.md lists exactly the metrics of the code, with types and labels", async () => {
   const table = readPage("docs/operating/observing.md").tables.find(
     ([header]) => header?.[0] === "metric",
   );

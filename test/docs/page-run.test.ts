@@ -30,7 +30,7 @@ async function runPage(...given: readonly [string, string | null, string][]): Pr
 }
 
 describe("a page fails", () => {
-  test("when a block is in a language that nobody can run", async () => {
+  test("when a block is in a language that cannot be run", async () => {
     await expect(runPage(["python", null, "print(1)"])).rejects.toThrow(
       "page.md:1: a block in python cannot be run",
     );
@@ -41,7 +41,7 @@ describe("a page fails", () => {
     await expect(runPage(["ts", null, 'throw new Error("no");'])).rejects.toThrow("exited with 1");
   });
 
-  test("when a command prints something else, something more or something less", async () => {
+  test("when a command prints different, additional or missing output", async () => {
     const echo = (shown: string): Promise<string> =>
       runPage(["console", null, `$ echo "planned 5"; echo done\n${shown}`]);
     await expect(echo("planned 6\ndone")).rejects.toThrow("printed: planned 5");
@@ -61,7 +61,7 @@ describe("a page fails", () => {
     );
   });
 
-  test("when it shows a file that a command has made otherwise", async () => {
+  test("when it shows a file that differs from the one a command has made", async () => {
     await expect(
       runPage(["console", null, "$ echo 1 > a.jsonl"], ["jsonl", "a.jsonl", "2"]),
     ).rejects.toThrow("a.jsonl is there already");
@@ -74,13 +74,13 @@ describe("a page fails", () => {
   });
 });
 
-test("a script that a command names is left to that command", async () => {
+test("a script that a command names is run by that command only", async () => {
   const write = 'import { appendFileSync } from "node:fs";\nappendFileSync("log", "x");';
   const page = await runPage(["ts", "a.ts", write], ["console", null, "$ node a.ts; cat log\nx"]);
   expect(existsSync(join(page, "log"))).toBe(true);
 });
 
-test("an id stands for one batch on a whole page, and can be begun in commands", async () => {
+test("an id stands for one batch on a whole page, and commands may use its beginning", async () => {
   const id = "b-aaaaaaaaaaaa";
   const [one, two] = ["b-222222222222", "b-333333333333"];
   await runPage(
@@ -92,7 +92,7 @@ test("an id stands for one batch on a whole page, and can be begun in commands",
   ).rejects.toThrow(`printed: ${two}`);
 });
 
-test("what differs from run to run is compared by its shape, and counts are not", () => {
+test("varying output is compared by its shape, and counts are compared exactly", () => {
   const compare = (shown: string, printed: string): string | null =>
     compareOutput([shown], [printed], new Map());
   expect(compare("elapsed 21 ms, 144/s", "elapsed 3.4 s, 1,200/s")).toBeNull();

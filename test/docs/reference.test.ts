@@ -65,7 +65,7 @@ describe("settings.md", () => {
     }
   });
 
-  test("has every variable that is not one of the engine's, with its name in the file", () => {
+  test("has every variable that belongs to no engine setting, with its name in the file", () => {
     const shown = findRows(page, "variable", "in `sluice.config.ts`", "default").map(
       ([variable = "", name = ""]) => [plain(variable), plain(name)],
     );
@@ -128,7 +128,7 @@ describe("pipeline-options.md", () => {
       ...options,
     });
 
-  test("has every option of a pipeline and of a step, and no other", () => {
+  test("has exactly the options of a pipeline and of a step", () => {
     const shown = new Set(rows.map(([name = ""]) => name.split(".")[0] ?? ""));
     const real = [...Object.keys(define({})), ...Object.keys(stepOptions)];
     expect([...shown].toSorted()).toEqual(real.toSorted());
@@ -143,7 +143,7 @@ describe("pipeline-options.md", () => {
     expect(() => define({ nothing: 1 })).toThrow("nothing is not an option");
   });
 
-  test("has the defaults that are filled in", () => {
+  test("has the defaults that definePipeline sets", () => {
     const { steps, share, ...pipeline } = define({});
     const { retry, topics, ...step } = steps[0];
     const within = Object.entries({ share, retry, topics }).flatMap(([outer, given]) =>
@@ -240,7 +240,7 @@ describe("lanes.md", () => {
     );
   });
 
-  test("has every answer to the question why something waits", () => {
+  test("has every answer to the question why a batch waits", () => {
     const shown = findRows(page, "code").flatMap(([codes = ""]) => plain(codes).split(", "));
     expect(shown.toSorted()).toEqual([...WHY_CODES].toSorted());
   });
@@ -293,7 +293,7 @@ describe("error-codes.md", () => {
       .filter((code) => !NO_CODES.includes(code)),
   );
 
-  test("has every code that the source has, and no other", () => {
+  test("has exactly the codes of the source", () => {
     expect(shown.toSorted()).toEqual([...found, "HTTP_…"].toSorted());
   });
 
@@ -305,7 +305,7 @@ describe("error-codes.md", () => {
   });
 });
 
-describe("the command line", () => {
+describe("cli.md", () => {
   const page = readPage("docs/reference/cli.md");
   const text = readFileSync(join(ROOT, page.path), "utf8");
   const printed = new Map<string, string>();
@@ -342,11 +342,11 @@ describe("the command line", () => {
   const flagsIn = (part: string): string[] =>
     [...part.matchAll(/^\| `(-[^|]*)` \|/gm)].flatMap(([, flags = ""]) => flags.split("`, `"));
 
-  test("has commands at all", () => {
+  test("the help lists commands", () => {
     expect(commands).toContain("run");
   });
 
-  test.each(all)("cli.md has the options and arguments of %s as --help has them", (name) => {
+  test.each(all)("has the options and arguments of %s as --help prints them", (name) => {
     const part = partOf(name);
     expect(part, `a heading for ${name}`).not.toBe("");
     if (name === "help") return;
@@ -357,12 +357,12 @@ describe("the command line", () => {
     expect(part).toContain(`\`${usage.replace(" [options]", "")}\``);
   });
 
-  test("cli.md has the options of every command", () => {
+  test("has the options of every command", () => {
     const shown = flagsIn(partOf("Options of every command")).toSorted();
     expect(shown).toEqual(readFlags(sectionOf(program, "Options")).toSorted());
   });
 
-  test("cli.md has every command, in the words of the help", () => {
+  test("has every command, in the words of the help", () => {
     const shown = findRows(page, "command", "what it does").map((row) => row.map(plain));
     const unwrapped = program.replaceAll(/\n {20,}/g, " ");
     for (const [command = "", what = ""] of shown) {
@@ -375,7 +375,7 @@ describe("the command line", () => {
     );
   });
 
-  test("cli.md has the exit codes of the help", () => {
+  test("has the exit codes of the help", () => {
     const shown = findRows(page, "code", "meaning").map(([code, what]) => `${code} ${what}`);
     expect(shown).toEqual(EXIT_CODES_HELP.map((line) => line.replace(/\s+/, " ")));
   });

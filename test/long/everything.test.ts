@@ -81,7 +81,7 @@ const LOTS = DEEDS.flatMap(([name, lots, deed]) =>
   Array.from({ length: lots }, () => ({ name, deed })),
 );
 
-test("a batch under kills, sleep, jumping clocks and a full disk is accounted for to the last item", async (context) => {
+test("a batch under kills, stopped processes, clock jumps and a full disk is accounted for to the last item", async (context) => {
   const crew = new Crew({
     items: ITEMS,
     workMs: 12,

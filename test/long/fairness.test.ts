@@ -13,12 +13,12 @@ const SIZES = {
 /** Two runs are never the same. */
 const NOT_LESS = 0.9;
 
-test("a tenant with one lane has its share beside one with 100, and no less when that one splits finer", async () => {
+test("a tenant with one lane gets its share beside one with 100 lanes, even when that one splits finer", async () => {
   const even = await checkFairness({ ...SIZES, weight: 1 });
   const finer = await checkFairness({ ...SIZES, lanes: 400, chunkSize: 10, weight: 1 });
   expect(finer).toBeGreaterThanOrEqual(NOT_LESS * even);
 });
 
-test("a tenant that weighs three times as much has three quarters", async () => {
+test("a tenant with three times the weight gets three quarters", async () => {
   await checkFairness({ ...SIZES, weight: 3 });
 });

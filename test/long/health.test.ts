@@ -14,12 +14,12 @@ beforeEach(() => {
 });
 afterEach(() => rig.work.remove());
 
-test("all cores are busy for a minute: no lease is lost, each item runs once, and /health answers", async () => {
+test("with all cores busy for a minute no lease is lost, each item runs once, and /health answers", async () => {
   await checkSaturation(rig, { ...SIZES, env: {} });
   expect(rig.readHighestFence()).toBe(1);
 });
 
-test("the same on a server", async () => {
+test("with all cores busy for a minute the same holds on a server", async () => {
   const server = await startPostgres();
   try {
     await checkSaturation(rig, { ...SIZES, env: { SLUICE_STORE: makeOwnSchema(server.address) } });

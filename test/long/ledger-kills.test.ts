@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => work.remove());
 
-test("100 kills in the middle of appending: the ledger verifies each time", async () => {
+test("the ledger verifies after each of 100 kills during appending", async () => {
   const { kills, batches, records, items } = await killAndVerify({
     work,
     kills: KILLS,

@@ -4,5 +4,5 @@ import { checkMessages } from "../chaos/messages.ts";
 
 const SEED = Number(process.env["SLUICE_SEED"] ?? 1);
 
-test("1,000,000 messages under kills every two seconds: each is in its topic once, and was consumed", () =>
+test("1,000,000 messages with kills every two seconds are each in their topic once and consumed", () =>
   checkMessages({ items: 1_000_000, killEveryMs: 2_000, killsMin: 10, seed: SEED }));

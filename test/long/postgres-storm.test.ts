@@ -6,7 +6,7 @@ const SEED = Number(process.env["SLUICE_SEED"] ?? 1);
 const ITEMS = Number(process.env["SLUICE_CHAOS_ITEMS"] ?? 1_000_000);
 const MINUTE_MS = 60_000;
 
-test(`${ITEMS} items on a server that crashes three times, by a way that breaks, under kills every two seconds: none lost, none done twice, one ending, and work goes on in time`, () =>
+test(`${ITEMS} items on a server that crashes three times, over a broken network, with kills every two seconds: none lost, none done twice, one ending, and work resumes in time`, () =>
   checkPostgresStorm({
     items: ITEMS,
     workers: 4,

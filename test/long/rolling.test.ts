@@ -6,7 +6,7 @@ import { checkRolling } from "../chaos/rolling.ts";
 let crew: Crew | null = null;
 afterEach(() => crew?.dispose());
 
-test("200 restarts by SIGTERM in the middle of work: exit 0 each time, no try spent, nothing lost, and the rest runs elsewhere", () =>
+test("200 restarts by SIGTERM during work exit 0 each time, count no attempt and lose nothing, and the rest runs elsewhere", () =>
   checkRolling(200, (made) => {
     crew = made;
   }));

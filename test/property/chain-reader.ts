@@ -1,4 +1,6 @@
-/** Follows the chains of a store's records: what was read and checked once is not read again. */
+/**
+ * Follows the chains of a store's records. A record that was read and checked is not read again.
+ */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import type { Store } from "../../src/ports/store/store.ts";
@@ -37,10 +39,10 @@ export class ChainReader {
   }
 }
 
-/** The wording of a conviction and of an overspent budget is core's own. */
+/** The messages of convictions and exceeded budgets come from core. */
 const HUSHED = ["POISON", "FAILURE_BUDGET"];
 
-/** A copy without the messages that nobody promises. */
+/** A copy without messages, because their wording is not promised. */
 export function hush<T>(value: T): T {
   if (Array.isArray(value)) return value.map(hush) as T;
   if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;

@@ -1,4 +1,4 @@
-/** How a command is made: small arguments that can be drawn, shown and made smaller. */
+/** How a command is made: small arguments that fast-check can draw, print and shrink. */
 import fc from "fast-check";
 import type { Pair } from "./scene.ts";
 import { type Stage, WORKERS } from "./stage.ts";
@@ -21,12 +21,12 @@ export function command<Args>(
   }));
 }
 
-/** A batch, by its number counted round. */
+/** A batch by its number, modulo the number of batches. */
 export const which = fc.nat(BATCHES_MAX - 1);
 export const worker = fc.nat(WORKERS - 1);
 export const LEASES_MS = [10, 20, 50] as const;
 export const leaseMs = fc.constantFrom(...LEASES_MS);
-/** True once in a while. */
+/** True with a low probability. */
 export const seldom = fc.nat(7).map((n) => n === 0);
 
 /** By weight. */

@@ -1,4 +1,4 @@
-/** Every verb of the store as a command with small arguments, for any interleaving of them. */
+/** Every store method as a command with small arguments, for any interleaving of them. */
 import fc from "fast-check";
 import type { PlanPart, Submission } from "../../src/ports/store/conductor-store.ts";
 import {
@@ -69,7 +69,7 @@ async function submit(
   return id;
 }
 
-/** One item in six has no key: it is nobody's duplicate. */
+/** One item in six has no key, so it is never a duplicate. */
 const nameKey = (n: number): string | null => (n % 6 === 5 ? null : `key ${n % 12}`);
 
 function makePart(
@@ -128,7 +128,7 @@ const plan = command(
   fc.record({
     which,
     planner: fc.nat(PLANNERS - 1),
-    /** As the planner believes, or as it is. */
+    /** The planner's expectation, or the true state. */
     informed: flag,
     sizes: fc.oneof({ weight: 9, arbitrary: sizes }, { weight: 1, arbitrary: fc.constant([]) }),
     keys: fc.option(fc.nat(11), { freq: 2 }),
@@ -157,7 +157,7 @@ const planAgain = command(
   },
 );
 
-/** A slicer that cannot go on in the middle begins anew, with the same keys. */
+/** A slicer that cannot continue in the middle starts afresh, with the same keys. */
 const reslice = command(
   "reslice",
   fc.record({ submission, sizes, keys: fc.nat(11), afresh: flag }),
@@ -172,7 +172,7 @@ const reslice = command(
   "room",
 );
 
-/** A small batch that its slicer runs itself; the reply may be lost and the act repeated. */
+/** A small batch that its slicer runs itself; the reply may be lost and the call repeated. */
 const runInline = command(
   "runInline",
   fc.record({ submission, items: fc.integer({ min: 1, max: 6 }), worker, leaseMs, repeat: seldom }),
@@ -235,7 +235,7 @@ const claim = command(
   "nothing",
 );
 
-/** A batch that stands at its second step is planned, so that it goes on. */
+/** Plans a batch that is at its second step, so that it continues. */
 const sliceNext = command(
   "sliceNext",
   fc.record({ which, sizes }),
@@ -250,7 +250,7 @@ const sliceNext = command(
   },
 );
 
-/** By weight: what moves items is drawn most. */
+/** By weight: commands that move items are drawn most often. */
 export const commands: fc.Arbitrary<Command>[] = [
   ...operatorCommands.map((one) => [one]),
   times(3, launch, sliceNext),

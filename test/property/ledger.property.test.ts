@@ -1,4 +1,4 @@
-/** Two verifiers that share nothing agree on every export, as it was written and as it was forged. */
+/** Two verifiers that share no code agree on every export, unchanged or forged. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { verifyExport } from "../../src/ledger/verify/verify-export.ts";
@@ -10,7 +10,7 @@ import { verifyNaively } from "../support/naive-verifier.ts";
 const SEED = fc.integer();
 const RUNS = 60;
 
-test("an export as it was written is intact, to both", async () => {
+test("both verifiers accept an unchanged export", async () => {
   await fc.assert(
     fc.asyncProperty(SEED, async (seed) => {
       const builder = drawExport(makeDraw(seed));
@@ -30,7 +30,7 @@ test("an export as it was written is intact, to both", async () => {
   );
 });
 
-test("a forged export is judged alike by both", async () => {
+test("both verifiers judge a forged export alike", async () => {
   let broken = 0;
   await fc.assert(
     fc.asyncProperty(SEED, async (seed) => {
@@ -52,7 +52,7 @@ test("a forged export is judged alike by both", async () => {
   expect(broken).toBeGreaterThan(0);
 });
 
-test("whatever stands in the place of a value, both have the same answer and neither crashes", async () => {
+test("both verifiers give the same answer for any value in any place, and neither crashes", async () => {
   await fc.assert(
     fc.asyncProperty(SEED, fc.jsonValue({ maxDepth: 3 }), async (seed, strange) => {
       const draw = makeDraw(seed);

@@ -1,4 +1,4 @@
-/** What operators do, as commands: cancel, pause, resume, move, redrive, discard, policies. */
+/** Commands of operators: cancel, pause, resume, move, redrive, discard, policies. */
 import fc from "fast-check";
 import type { PauseScope } from "../../src/ports/store/operator-store.ts";
 import { command, type Command, seldom, times, which } from "./command.ts";
@@ -33,7 +33,7 @@ const resume = command("resume", fc.record({ scope }), (stage, pair, args) =>
   stage.resume(pair, nameScope(stage, args.scope)),
 );
 
-/** Somebody clears up: or else everything would soon be paused. */
+/** Resumes what is paused: otherwise everything would soon be paused. */
 const resumeAll = command("resumeAll", fc.constant({}), async (stage, pair) => {
   for (const name of LANES) await stage.resume(pair, { scope: "lane", name });
   for (const name of PIPELINES) await stage.resume(pair, { scope: "pipeline", name });

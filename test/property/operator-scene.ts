@@ -1,4 +1,4 @@
-/** The scene with operators in it: their acts are done to both stores, predicted and witnessed. */
+/** The scene with operators: each act runs on both stores, and is predicted and checked. */
 import assert from "node:assert/strict";
 import type { LanePolicy } from "../../src/core/batch/lane.ts";
 import type {
@@ -60,7 +60,7 @@ export class OperatorScene extends Scene {
     await this.act(pair, (store) => store.discardDeadLetters(id, request), expected);
   }
 
-  /** What workers are told, of every batch. */
+  /** The stops of every batch, as workers read them. */
   async readStops(pair: Pair): Promise<void> {
     const ids = this.oracle.batches.map(({ asked }) => asked.id);
     const call = (store: Store): Promise<unknown> => store.readStops(ids);

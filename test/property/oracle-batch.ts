@@ -1,4 +1,4 @@
-/** What the oracle remembers of a batch, and how that reads as the answers of a store. */
+/** The oracle's state of a batch, and how it reads as the answers of a store. */
 import type {
   ActResult,
   BatchSnapshot,
@@ -12,11 +12,11 @@ export interface Item {
   word: Word;
   attempts: number;
   deaths: number;
-  /** Its start was written, its end not. */
+  /** Its start was written, its end was not. */
   started: boolean;
   dueAt: number;
   key: string | null;
-  /** 1, or that of its last redrive. */
+  /** 1, or the drive of its last redrive. */
   drive: number;
   letter: DeadLetter | null;
 }
@@ -36,11 +36,11 @@ export interface Chunk {
 export interface Step {
   readonly settings: Submission["settings"]["steps"][number];
   chunks: Chunk[];
-  /** How many of them drives before this one planned. */
+  /** How many of them earlier drives planned. */
   base: number;
   cursor: string | null;
   sliceFence: number;
-  /** Its plan is complete, and the drive in which it was completed. */
+  /** Whether its plan is complete, and the drive in which it was completed. */
   sliced: boolean;
   slicedDrive: number;
   passes: number;
@@ -66,7 +66,7 @@ export interface Batch {
   sinceDrive: number;
   step: number;
   readonly steps: Step[];
-  /** Chunks that were lost or given back with handlers running, under a cancel: `step/chunk`. */
+  /** Chunks that were lost or given back with running handlers during a cancel: `step/chunk`. */
   readonly abandoned: Map<string, number[] | null>;
   readonly records: { type: string; at: string; data: object }[];
 }
@@ -117,7 +117,7 @@ export function makeStep(settings: Step["settings"]): Step {
   };
 }
 
-/** The store remembers something of it. */
+/** The store has a row for it. */
 export function isKnown({ attempts, deaths, started, drive }: Item): boolean {
   return attempts > 0 || deaths > 0 || started || drive > 1;
 }

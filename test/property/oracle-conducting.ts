@@ -1,4 +1,4 @@
-/** Submitting, planning and sealing by the oracle. */
+/** Submitting, planning and sealing in the oracle. */
 import type {
   ActResult,
   PlanPart,

@@ -1,6 +1,6 @@
 /**
- * Lanes, turns, steps and endings as plainly as they can be said: a lane is a list of batches in
- * order, one of them has its turn, and whoever makes an item terminal asks whether that was the last.
+ * Lanes, turns, steps and endings in the simplest form. A lane is a list of batches in order, one
+ * of them has its turn, and each terminal item checks whether it was the last.
  */
 import type { Clock } from "../../src/ports/clock.ts";
 import {
@@ -29,7 +29,9 @@ export class OracleLife {
   readonly clock: Clock;
   readonly policies = new Map<string, "block" | "skip" | "park">();
   readonly pauses = new Map<string, Pause>();
-  /** The unfinished batches of each lane in their order: who has its turn, who waits, who is parked. */
+  /**
+   * The unfinished batches of each lane in order: the holder, the waiting ones, the parked ones.
+   */
   readonly lanes = new Map<string, Batch[]>();
 
   constructor(clock: Clock) {
@@ -73,7 +75,7 @@ export class OracleLife {
     return (this.lanes.get(lane) ?? []).filter(({ active, parked }) => !active && parked === null);
   }
 
-  /** Gives a free lane on, past those that end at once; answers which those are. */
+  /** Passes a free lane on, past batches that end at once; returns those. */
   startNextInLane(lane: string): string[] {
     const ended: string[] = [];
     while (!(this.lanes.get(lane) ?? []).some(({ active }) => active)) {
@@ -114,7 +116,7 @@ export class OracleLife {
     batch.active = false;
   }
 
-  /** What a change makes due; answers the batches that ended by it. */
+  /** Applies what a change makes due; returns the batches that ended by it. */
   advanceBatch(batch: Batch): string[] {
     return this.advance(batch) ? [batch.asked.id, ...this.startNextInLane(batch.asked.lane)] : [];
   }
@@ -179,7 +181,7 @@ export class OracleLife {
     this.record(batch, "step.ended", { step: batch.step, name, counts: countStep(batch, step) });
   }
 
-  /** Dead letters of a step go back to work. */
+  /** Redrives the dead letters of a step. */
   putBack(step: Step, dueAts: ReadonlyMap<Item, number>, drive: number): void {
     for (const chunk of step.chunks) {
       const chosen = chunk.items.filter((item) => dueAts.has(item));
@@ -195,7 +197,7 @@ export class OracleLife {
     }
   }
 
-  /** Without a state it ends by itself, and is called what its items make it. */
+  /** Without a given state, the items decide the state of the ending. */
   end(batch: Batch, early: Exclude<Ending, "succeeded"> | null, reason: Reason | null): void {
     const from = batch.state;
     const { failed } = countAll(batch);

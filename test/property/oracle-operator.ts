@@ -1,4 +1,4 @@
-/** What operators' acts must answer and do, by the oracle. */
+/** What operators' acts must answer and do, according to the oracle. */
 import type { Act } from "../../src/core/batch/batch.ts";
 import type { ActResult } from "../../src/ports/store/conductor-store.ts";
 import type {
@@ -143,7 +143,10 @@ export class OperatedOracle extends Oracle {
     return { ...counted, batch: this.describe(batch) };
   }
 
-  /** What an early end cancelled waits again, in its back-off, with nobody under suspicion by it. */
+  /**
+   * Items that an early end cancelled wait again, in their back-off, and none becomes a suspect by
+   * that.
+   */
   #revive(batch: Batch): void {
     for (const chunk of batch.steps.flatMap(({ chunks }) => chunks)) {
       for (const item of chunk.items) item.started = false;

@@ -1,7 +1,7 @@
 /**
- * The store contract once more, item by item and as plainly as it can be said: what every answer must
- * be. It shares no line with core, so that a mistake in a decision that both adapters share still
- * shows. One word and a few numbers an item; no maps of bits, no rows, no index.
+ * The store contract once more, item by item and in the simplest form: what every answer must be.
+ * It shares no line with core, so that it finds a mistake in a decision that both adapters share.
+ * One word and a few numbers per item; no bit maps, no rows, no index.
  */
 import type { InlineResult, PlanPart } from "../../src/ports/store/conductor-store.ts";
 import type {
@@ -38,9 +38,8 @@ export class Oracle extends ConductedOracle {
   }
 
   /**
-   * `chosen`: what a store leased. Whose turn it is between batches is for the rules of fair shares
-   * to say; which of a batch's chunks come first, and that nothing is left that could be had, is
-   * said here.
+   * `chosen`: what a store leased. The rules of fair shares decide the order of batches. This
+   * checks which chunks of a batch come first, and that nothing leasable is left out.
    */
   work(
     reports: readonly Report[],
@@ -121,7 +120,7 @@ export class Oracle extends ConductedOracle {
     }
     if (report.intent === "keep") return "kept";
     chunk.phase = "waiting";
-    // Beside an item that never ran nothing else decides: the chunk is due now.
+    // With an item that never ran the chunk is due now, whatever the others are.
     const fresh = left.some((item) => !isKnown(item));
     chunk.dueAt = fresh ? now : Math.min(...left.map(({ dueAt }) => dueAt));
     return "yielded";
@@ -223,7 +222,7 @@ export class Oracle extends ConductedOracle {
     return [batch.asked.id, ...this.startNextInLane(batch.asked.lane)];
   }
 
-  /** A paused holder, where the lane's policy says so and somebody else could go on. */
+  /** A paused holder, if the lane's policy allows it and another batch could start. */
   #makeWay(batch: Batch): boolean {
     const { lane } = batch.asked;
     const policy = this.policies.get(lane) ?? "block";
@@ -241,7 +240,7 @@ export class Oracle extends ConductedOracle {
     for (const item of started) {
       item.started = false;
       item.attempts += 1;
-      // The death in bulk that came first was nobody's; it is counted with the first one's own.
+      // The first death in bulk blamed no item; it is counted with the item's own first death.
       const deaths = item.deaths === 0 ? 2 : item.deaths + 1;
       item.deaths = started.length === 1 ? deaths : Math.min(deaths, 2);
       if (item.deaths < 3) continue;

@@ -8,13 +8,13 @@ import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 
 export interface Rival {
   readonly name: string;
-  /** How many runs one takes, compared with the quickest: a server is asked over and over. */
+  /** How long a run takes compared with the quickest store: a server needs many round trips. */
   readonly slowness: number;
-  /** A fresh, empty store on the given clock, which goes when it is closed. */
+  /** A fresh, empty store on the given clock, which is deleted when it is closed. */
   readonly open: (clock: Clock) => Promise<Store>;
 }
 
-/** Nobody is ever gone: what runs out here does so by the clock. */
+/** No process ever counts as dead: leases expire by the clock. */
 const HOST: Host = { bootId: "boot", process: "here", isGone: () => false };
 
 const openInMemory = (clock: Clock): Promise<Store> =>

@@ -1,7 +1,7 @@
 /**
- * Both stores side by side on one clock, with the oracle that predicts their answers and the witness
- * that holds them to the promises. Every act is done to both, compared, and followed by a look at
- * everything there is.
+ * Both stores side by side on one clock, with the oracle that predicts their answers and the
+ * witness that checks the promises. Every act runs on both, is compared, and is followed by a look
+ * at everything.
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
@@ -36,10 +36,10 @@ export interface Pair {
 }
 
 const EVERYTHING = { afterItem: -1, limit: 1_000, sinceDrive: 1, filter: {} };
-/** Looks for why things wait are dear: every so many is enough over many runs. */
+/** Queries for why things wait are expensive: one in so many is enough over many runs. */
 const LOOKS_AROUND_EVERY = 4;
 const LONG_MS = 10 ** 12;
-/** Nothing is given up for want of a worker: what stalls is what the commands make stall. */
+/** Nothing is given up because a worker is missing: only the commands cause stalls. */
 const PATIENT: SweepPolicy = {
   watchDelays: { steps: [], elseMs: 60_000, stallMs: 60_000 },
   stallsMax: LONG_MS,
@@ -56,7 +56,7 @@ export async function openPair(clock: ManualClock, { open }: Rival): Promise<Pai
     rival: await open(clock),
   };
   for (const store of [pair.memory, pair.rival]) {
-    await store.beat(await store.registerWorker({ name: "everybody" }), SERVED, LONG_MS);
+    await store.beat(await store.registerWorker({ name: "all" }), SERVED, LONG_MS);
   }
   return pair;
 }
@@ -70,7 +70,7 @@ export class Scene {
   readonly clock: ManualClock;
   readonly oracle: OperatedOracle;
   readonly witness = new Witness();
-  /** Which batches were looked at after they ended: they are looked at again only now and then. */
+  /** Ended batches that were checked: they are checked again only now and then. */
   readonly #settled = new Set<string>();
   #chains = new ChainReader();
   #looks = 0;
@@ -80,7 +80,7 @@ export class Scene {
     this.oracle = new OperatedOracle(clock);
   }
 
-  /** The batch with a number, counted round. */
+  /** The batch with a number, modulo the number of batches. */
   pick(which: number): Batch {
     const { batches } = this.oracle;
     const batch = batches[which % batches.length];
@@ -104,7 +104,7 @@ export class Scene {
     return this.act(pair, (store) => store.plan(part), expected);
   }
 
-  /** As the newest slicer, or as one that was fenced out. */
+  /** As the newest slicer, or as one with a stale fence. */
   async finishSlicing(pair: Pair, id: string, chunks: number, late = 0): Promise<void> {
     const batch = this.oracle.find(id);
     const fence = batch.steps[batch.step]!.sliceFence - late;
@@ -173,7 +173,7 @@ export class Scene {
   async sweep(pair: Pair): Promise<void> {
     const sorted = async (store: Store): Promise<object> => {
       const { ended, ...counts } = await store.sweep(PATIENT);
-      // The order in which one sweep ends several batches is nobody's promise.
+      // The order in which one sweep ends several batches is not promised.
       return { ...counts, ended: ended.toSorted() };
     };
     const { lostLeases, tended, ended } = this.oracle.sweep();
@@ -192,7 +192,9 @@ export class Scene {
     await this.act(pair, (store) => store.unclaim(duty, worker), undefined);
   }
 
-  /** Lists of several batches, and pages of lists: dear to look at, so looked at once in a run. */
+  /**
+   * Lists of several batches and pages of lists are expensive, so they are checked once in a run.
+   */
   async checkLists({ memory, rival }: Pair): Promise<void> {
     const newestFirst = this.oracle.batches
       .map((batch) => this.oracle.describe(batch))
@@ -237,7 +239,7 @@ export class Scene {
     assert.deepEqual(inMemory, this.#predict(), "the reference model holds what the oracle holds");
     if (this.#looks++ % LOOKS_AROUND_EVERY === 0) {
       const [byRival, byMemory] = [this.#lookAround(pair.rival), this.#lookAround(pair.memory)];
-      assert.deepEqual(await byRival, await byMemory, "both know alike why things wait");
+      assert.deepEqual(await byRival, await byMemory, "both give the same reason for waiting");
     }
     this.witness.checkAll(inMemory);
     for (const batch of this.oracle.batches) {
@@ -245,12 +247,12 @@ export class Scene {
     }
   }
 
-  /** An ended batch is looked at again from now on. */
+  /** An ended batch is checked again from now on. */
   protected watchAgain(id: string): void {
     this.#settled.delete(id);
   }
 
-  /** Batches that still live, and the newest of those that do not. */
+  /** Unfinished batches, and the newest of the ended ones. */
   #listWatched(): Batch[] {
     return this.oracle.batches.filter(({ asked }) => !this.#settled.has(asked.id));
   }
@@ -276,7 +278,7 @@ export class Scene {
     return views;
   }
 
-  /** Lanes, what is to be sliced, and what keeps each batch and its chunks waiting. */
+  /** Lanes, what is to be sliced, and why each batch and its chunks wait. */
   async #lookAround(store: Store): Promise<unknown[]> {
     const watched = this.#listWatched().map(({ asked }) => asked.id);
     return [
@@ -303,7 +305,7 @@ export class Scene {
   }
 }
 
-/** Pages of a step's results do not overlap and leave nothing out. */
+/** Pages of a step's results do not overlap and are complete. */
 async function checkPages(store: Store, id: string, step: number): Promise<void> {
   const whole = await store.readResults(id, { ...EVERYTHING, step });
   const paged = [];

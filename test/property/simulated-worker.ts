@@ -1,7 +1,7 @@
 /**
- * A worker as the store meets one: it leases, runs what is pending and due, reports, forgets, dies,
- * and comes back from the dead. What becomes of each item is decided by small numbers that a test
- * draws, so that a failing run can be replayed and made smaller.
+ * A worker as a store sees it: it leases, runs what is pending and due, reports, forgets, dies, and
+ * comes back with stale leases. Small numbers that a test draws decide about each item, so that a
+ * failing run can be replayed and shrunk.
  */
 import type {
   LeasedChunk,
@@ -12,20 +12,20 @@ import type {
 import { toMap, toWords, type Word } from "../support/outcome-words.ts";
 import type { Witness } from "./witness.ts";
 
-/** How a report treats what was reported before. */
+/** How a report treats earlier outcomes. */
 export const MEMORIES = ["good", "amnesia", "contrary"] as const;
 
 export interface Deeds {
-  /** One number an item, counted round: see `DEEDS`. */
+  /** One number per item, modulo their number: see `DEEDS`. */
   readonly deeds: readonly number[];
   readonly intent: Report["intent"];
-  /** `amnesia` builds upon the map of the lease alone, `contrary` also says otherwise. */
+  /** `amnesia` builds on the map of the lease alone; `contrary` also contradicts finished items. */
   readonly memory: (typeof MEMORIES)[number];
   /** Positions whose handlers ignore a stop. */
   readonly abandoned?: readonly number[];
 }
 
-/** What a number does to an item; the rest leaves it for later. */
+/** What a number does to an item; the rest is left for later. */
 const DEEDS = ["succeed", "result", "skip", "give_up", "despair", "retry", "retry"] as const;
 export const DEED_MAX = DEEDS.length + 1;
 const RETRIES_MS = [0, 5, 10, 30] as const;
@@ -44,13 +44,13 @@ export interface Held {
   started: readonly number[];
 }
 
-/** Of a request where nothing has a cap. */
+/** Of a request without any cap. */
 export const UNCAPPED = { slots: 1, keeps: [] } as const;
 
 export class SimulatedWorker {
   readonly number: number;
   held: Held[] = [];
-  /** Reports whose answer was lost: they are sent again, word for word, before anything else. */
+  /** Reports whose reply was lost: they are sent again, unchanged, before anything else. */
   unanswered: readonly Report[] = [];
   /** Leases that it lost, gave back or forgot. */
   readonly graveyard: Held[] = [];
@@ -109,7 +109,7 @@ function isSame(a: LeaseRef, b: LeaseRef): boolean {
   return place(a) === place(b);
 }
 
-/** Runs what may run, and says what came of it. Without a witness the runs are a ghost's. */
+/** Runs what may run and reports on it. Without a witness the runs belong to a stale worker. */
 export function makeReport(held: Held, deeds: Deeds, now: number, witness: Witness | null): Report {
   const { lease } = held;
   const pending = [...held.words.keys()].filter((index) => held.words[index] === "pending");
@@ -132,7 +132,7 @@ export function makeReport(held: Held, deeds: Deeds, now: number, witness: Witne
     if (deed === "give_up" || deed === "despair" || deed === "retry") {
       const retryInMs = deed === "retry" ? (RETRIES_MS[(drawn + index) % 4] ?? 0) : null;
       const attempts = (held.attempts.get(index) ?? 0) + 1;
-      // A permanent error is given up at once, others after some tries.
+      // A permanent error is given up at once, others after some attempts.
       const errorClass = deed === "give_up" ? "permanent" : ERRORS[index % 2]!;
       failures.push({
         index,
@@ -168,7 +168,7 @@ export function makeReport(held: Held, deeds: Deeds, now: number, witness: Witne
   return { batch, step, chunk, fence, ...told };
 }
 
-/** Says of every finished item that it ended otherwise, and brings results for it. */
+/** Contradicts the outcome of every finished item, and adds results for it. */
 function contradict(held: Held, said: Word[], results: Report["results"][number][]): void {
   for (const [index, word] of held.words.entries()) {
     if (word === "pending") continue;
@@ -177,7 +177,7 @@ function contradict(held: Held, said: Word[], results: Report["results"][number]
   }
 }
 
-/** A suspect runs alone; what still runs is named again. */
+/** A suspect runs alone; items that still run are named again. */
 function chooseStarts(
   held: Held,
   said: readonly Word[],

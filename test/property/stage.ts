@@ -1,4 +1,4 @@
-/** The scene with those who act on it, and what they do when the faults have stopped. */
+/** The scene with its actors, and what they do when the faults have stopped. */
 import type { PlanPart } from "../../src/ports/store/conductor-store.ts";
 import type { LeaseRequest } from "../../src/ports/store/worker-store.ts";
 import { OperatorScene } from "./operator-scene.ts";
@@ -12,7 +12,7 @@ export const LANES = ["a", "b"] as const;
 export const PIPELINES = ["p", "q"] as const;
 const STEPS_MAX = 2;
 
-/** What a planner believes of a batch: two that plan the same one get into each other's way. */
+/** What a planner believes about a batch: two planners of the same batch conflict. */
 interface Planner {
   readonly chunks: Map<string, number>;
   last: PlanPart | null;
@@ -27,12 +27,12 @@ export class Stage extends OperatorScene {
   parts = 0;
 }
 
-/** Rounds in which everything must be over once no fault happens any more, for each batch. */
+/** Rounds in which everything must end once there are no more faults, for each batch. */
 const ROUNDS_A_BATCH = 6;
 /** Longer than any lease and any back-off here. */
 const DRAIN_MS = 100;
 
-/** No more faults and no more operators: everything that can end must end, and soon. */
+/** Without faults and operators everything that can end must end, and soon. */
 export async function drain(stage: Stage, pair: Pair): Promise<void> {
   for (const worker of stage.workers) worker.die();
   for (const lane of LANES) await stage.resume(pair, { scope: "lane", name: lane });

@@ -1,12 +1,13 @@
 /**
- * Any interleaving of every verb, by several workers on several batches in few lanes, with leases
- * that run out, ghosts that report late, replies that are lost, planners that race and operators who
- * cancel, pause, move and redrive: each store and the reference model answer and hold the same, both as
- * the oracle predicts, and no promise is broken. At the end the faults stop and everything must end.
+ * Any interleaving of every store method: several workers on several batches in few lanes, leases
+ * that expire, stale workers that report late, replies that are lost, planners that race, and
+ * operators who cancel, pause, move and redrive. Each store and the reference model answer and hold
+ * the same, both as the oracle predicts, and no promise is broken. At the end the faults stop and
+ * everything must end.
  *
- * One seed, so that a change is judged by what it changed; SLUICE_PROPERTY_RUNS sets the number of
- * runs, with a new seed each time. A failure prints its seed and path; put them into the options
- * below as `seed` and `path`, and its `replayPath` into those of `fc.commands`.
+ * The seed is fixed, so that a changed result comes from a changed line. SLUICE_PROPERTY_RUNS sets
+ * the number of runs, with a new seed each time. A failure prints its seed and path: put them into
+ * the options below as `seed` and `path`, and its `replayPath` into those of `fc.commands`.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -18,7 +19,7 @@ import { drain, Stage } from "./stage.ts";
 
 const RUNS = 200;
 const COMMANDS_MAX = 120;
-/** Making a failing run smaller stops here; what was found by then is reported. */
+/** Shrinking a failing run stops here; the best result until then is printed. */
 const TIME_LIMIT_MS = 50_000;
 
 const SEED = 20_261_115;
@@ -56,7 +57,7 @@ test.each(RIVALS)(
       ...(wanted === undefined ? { seed: SEED } : {}),
       plugins: [fc.interruptAfterTimeLimit(timeLimitMs)],
     });
-    // The test would pass for nothing if its workers never ran anything.
+    // The test would prove nothing if its workers never ran anything.
     expect(items).toBeGreaterThan(played);
   },
 );

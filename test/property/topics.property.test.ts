@@ -1,10 +1,10 @@
 /**
- * Whatever becomes of its attempts, and whenever its process dies: a topic holds exactly the ids of
- * what the attempts emitted that made an outcome, and an errors topic those of the drives in which an
- * item gave up. A consumer is handed each of them at least once.
+ * Whatever happens to an item's attempts, and whenever its process dies: a topic holds exactly the
+ * messages of attempts that made an outcome, and an errors topic those of the drives in which an item
+ * gave up. A consumer gets each of them at least once.
  *
- * One seed, so that a change is judged by what it changed; SLUICE_PROPERTY_RUNS sets the number of
- * runs, with a new seed each time.
+ * The seed is fixed, so that a changed result comes from a changed line. SLUICE_PROPERTY_RUNS sets
+ * the number of runs, with a new seed each time.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -31,14 +31,14 @@ const attempt = fc.record({
 });
 type Attempt = typeof attempt extends fc.Arbitrary<infer T> ? T : never;
 
-/** What an item's attempts do, by drive and attempt, counted round. */
+/** What an item's attempts do, by drive and attempt, modulo their number. */
 const history = fc.array(attempt, { minLength: 1, maxLength: 4 });
 
 const script = fc.record({
   seed: fc.nat(10_000),
   items: fc.array(history, { minLength: 1, maxLength: 6 }),
   chunkSize: fc.integer({ min: 1, max: 4 }),
-  /** So long after its start the process is killed; two kills convict nobody. */
+  /** The process is killed this long after its start; two kills convict no item. */
   kills: fc.array(fc.integer({ min: 1, max: 3_000 }), { maxLength: 2 }),
 });
 
@@ -46,7 +46,7 @@ function findAttempt(attempts: readonly Attempt[], drive: number, nth: number): 
   return attempts[((drive - 1) * ATTEMPTS + nth - 1) % attempts.length] as Attempt;
 }
 
-/** The ids that an item leaves, without its batch. */
+/** The ids of an item's messages, without its batch. */
 function predict(item: number, attempts: readonly Attempt[]): string[] {
   const ids: string[] = [];
   for (let drive = 1; drive <= REDRIVES + 1; drive++) {
@@ -122,7 +122,7 @@ async function play({
       try {
         main.kill();
       } catch {
-        // It is down or done already.
+        // It is down or has already ended.
       }
     }
     expect(await main.done).toEqual(expected);
@@ -130,7 +130,7 @@ async function play({
   });
 }
 
-test("a topic holds what the attempts emitted that made an outcome, and nothing else", async () => {
+test("a topic holds exactly the messages of attempts that made an outcome", async () => {
   await fc.assert(fc.asyncProperty(script, play), {
     numRuns: Number(wanted ?? RUNS),
     ...(wanted === undefined ? { seed: SEED } : {}),

@@ -1,11 +1,11 @@
-/** The promises as checks of what an observer sees of one batch. */
+/** The promises as checks of what can be observed of one batch. */
 import assert from "node:assert/strict";
 import type { BatchSnapshot } from "../../src/ports/store/conductor-store.ts";
 import type { DeadLetter, Recount, StoredResult } from "../../src/ports/store/query-store.ts";
 import type { Word } from "../support/outcome-words.ts";
 import { type Known, nameItem, noteRedriven } from "./witness-known.ts";
 
-/** Everything that an observer sees of one batch. */
+/** Everything that can be observed of one batch. */
 export interface BatchView {
   readonly snapshot: BatchSnapshot;
   readonly recount: Recount;
@@ -20,7 +20,7 @@ const sayOf =
   (rule: string): string =>
     `${snapshot.id}: ${rule}`;
 
-/** One outcome an item and drive, exactly as it was acknowledged. */
+/** One outcome per item and drive, exactly as it was acknowledged. */
 export function checkItems(view: BatchView, known: Known): void {
   const { snapshot, results, letters, records } = view;
   const say = sayOf(view);
@@ -33,7 +33,7 @@ export function checkItems(view: BatchView, known: Known): void {
     const { times, alone } = known.losses.get(item) ?? { times: 0, alone: false };
     assert(times >= 2 && alone && deaths === 3, say(`item ${item} was convicted without proof`));
   }
-  // An outcome is taken back by a redrive alone, and that one is on record with its number of items.
+  // Only a redrive removes an outcome, and it is recorded with its number of items.
   for (const [item, word] of known.words) {
     if (word === "failed" && !dead.has(item)) noteRedriven(known, item);
   }
@@ -88,7 +88,7 @@ function sumOf(steps: BatchSnapshot["steps"], name: keyof BatchSnapshot["counts"
   return steps.reduce((sum, { counts }) => sum + counts[name], 0);
 }
 
-/** One ending for each drive that ended it, and an honest one. */
+/** One truthful ending for each drive that ended the batch. */
 export function checkEnding(view: BatchView, known: Known): void {
   const { snapshot, letters, results, records } = view;
   const say = sayOf(view);
@@ -97,7 +97,7 @@ export function checkEnding(view: BatchView, known: Known): void {
   const endings = records.filter(({ type }) => type === "batch.ended");
   const drives = endings.map(({ data }) => (data as { drive: number }).drive);
   assert.equal(endings.length, known.reopenings + (endedAt === null ? 0 : 1), say("one ending"));
-  assert.equal(new Set(drives).size, drives.length, say("one ending a drive"));
+  assert.equal(new Set(drives).size, drives.length, say("one ending per drive"));
   if (endedAt === null) {
     const over = state === "running" && snapshot.sealed && pending === 0;
     assert(!over, say("a sealed batch without a pending item has ended"));
@@ -109,11 +109,12 @@ export function checkEnding(view: BatchView, known: Known): void {
   assert.deepEqual(last, { ...last, state, counts }, say("true counts"));
   const early = state === "failed" || state === "expired" || state === "cancelled";
   assert(early || snapshot.sealed, say("only a sealed batch ends by itself"));
-  assert(early || steps.length === settings.steps.length, say("it ended before its last step"));
-  if (state === "succeeded") assert.equal(failed + cancelled, 0, say("an honest success"));
+  assert(early || steps.length === settings.steps.length, say("it ended in its last step"));
+  if (state === "succeeded")
+    assert.equal(failed + cancelled, 0, say("a success has no failed item"));
   if (state === "completed_with_errors") assert(failed > 0 && cancelled === 0, say("honest"));
-  if (state === "cancelled") assert(snapshot.cancel !== null, say("nobody asked for its cancel"));
-  // Letters may be accepted afterwards; nothing else changes until the batch is reopened.
+  if (state === "cancelled") assert(snapshot.cancel !== null, say("its cancel was requested"));
+  // Dead letters may be accepted afterwards; nothing else changes until the batch is reopened.
   const bare = letters.map((letter) => ({ ...letter, discarded: null }));
   const seen = { snapshot: { ...snapshot, pause: null }, letters: bare, results, endings };
   known.ended ??= seen;

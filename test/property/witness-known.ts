@@ -1,4 +1,4 @@
-/** What the witness knows of a batch from acknowledgements alone. */
+/** What the witness knows about a batch from acknowledgements alone. */
 import type { Word } from "../support/outcome-words.ts";
 
 export interface Known {
@@ -7,20 +7,22 @@ export interface Known {
   /** By the item's name: see `nameItem`. */
   readonly words: Map<string, Word>;
   readonly results: Map<string, string>;
-  /** The drive that an item was last seen in. */
+  /** The last known drive of an item. */
   readonly drives: Map<string, number>;
-  /** How many items went back to work, in all drives. */
+  /** How many items were redriven, in all drives. */
   redriven: number;
   /** Attempts that were reported, and those that ended with their worker. */
   readonly attempts: Map<string, number>;
   /** Chunks whose lease was lost at least once. */
   readonly lost: Set<string>;
-  /** How often an item was running when its worker was lost, and whether it was alone the last time. */
+  /**
+   * How often an item was running when its worker was lost, and whether it ran alone the last time.
+   */
   readonly losses: Map<string, { times: number; alone: boolean }>;
   readonly parts: Map<string, { step: number; items: number; slicing: number }>;
   slicings: number;
   reopenings: number;
-  /** How it looked when it ended; null while it has not, or has been reopened. */
+  /** Its state when it ended; null while it has not ended, or has been reopened. */
   ended: object | null;
 }
 
@@ -44,7 +46,7 @@ export function makeKnown(): Known {
 
 export const nameItem = (step: number, item: number): string => `${step}/${item}`;
 
-/** A dead letter went back to work: whatever it died of counts afresh. */
+/** A dead letter was redriven: its deaths count from 0 again. */
 export function noteRedriven(known: Known, item: string): void {
   known.redriven += 1;
   known.words.delete(item);

@@ -1,7 +1,7 @@
 /**
- * Watches what the stores answer and holds it to the promises, without predicting anything: whatever
- * was acknowledged stays true, nobody but the newest holder changes anything, and nothing starts
- * that was stopped.
+ * Watches the answers of the stores and checks the promises without predicting anything: what was
+ * acknowledged stays true, only the newest holder changes anything, and nothing starts that was
+ * stopped.
  */
 import assert from "node:assert/strict";
 import type { PlanPart, PlanResult } from "../../src/ports/store/conductor-store.ts";
@@ -25,7 +25,7 @@ interface Holder {
   until: number;
   /** Items whose start it wrote and whose end it did not. */
   started: readonly number[];
-  /** Given back, settled, swept up, or its batch has ended. */
+  /** Given back, settled, swept, or its batch has ended. */
   over: boolean;
 }
 
@@ -36,7 +36,7 @@ export class Witness {
   readonly #holders = new Map<string, Holder>();
   readonly #paused = new Set<string>();
   readonly #cancelled = new Map<string, "drain" | "now">();
-  /** Lanes whose order somebody changed: by a move, or by a policy that lets others overtake. */
+  /** Lanes whose order was changed: by a move, or by a policy that lets others overtake. */
   readonly #disordered = new Set<string>();
   /** Handler runs; for the summary. */
   runs = 0;
@@ -54,7 +54,7 @@ export class Witness {
     if (!parts.has(part)) parts.set(part, { step, items, slicing: slicings });
   }
 
-  /** The plan of the slicing that is under way is dropped; what was planned before it stays. */
+  /** The plan of the current slicing is deleted; what was planned before it stays. */
   seeAfresh(batch: string): void {
     const { parts, slicings } = this.#of(batch);
     for (const [name, { slicing }] of parts) if (slicing === slicings) parts.delete(name);
@@ -73,7 +73,7 @@ export class Witness {
     this.#disordered.add(lane);
   }
 
-  /** Only unfinished items are handed out, only when due, and only to one holder at a time. */
+  /** Only unfinished items are leased, only when due, and only to one holder at a time. */
   seeLease(lease: LeasedChunk, now: number, leaseMs: number): void {
     const known = this.#of(lease.batch);
     const place = placeOf(lease);
@@ -82,7 +82,7 @@ export class Witness {
     assert(!this.#cancelled.has(lease.batch), `${place} was leased after a cancel`);
     const names = [`batch/${lease.batch}`, `lane/${known.lane}`, `pipeline/${known.pipeline}`];
     assert(!names.some((name) => this.#paused.has(name)), `${place} was leased in a pause`);
-    assert(before === undefined || before.over, `${place} was leased while somebody held it`);
+    assert(before === undefined || before.over, `${place} was leased while another worker held it`);
     assert(lease.fence > (before?.fence ?? 0), `the fence of ${place} did not rise`);
     const { batch, step, fence, start, end } = lease;
     const held = { batch, step, fence, start, items: end - start, until: now + leaseMs };
@@ -95,7 +95,7 @@ export class Witness {
     for (const { index, attempts, deaths, dueInMs, drive } of lease.histories) {
       const item = nameItem(lease.step, lease.start + index);
       if (drive > (known.drives.get(item) ?? 1)) {
-        // Most were noted when their letters went; those of a pass in this very commit were not.
+        // Most were noted when their dead letters went; those of a pass in this commit were not.
         if (known.words.get(item) === "failed") noteRedriven(known, item);
         known.drives.set(item, drive);
       }
@@ -113,7 +113,11 @@ export class Witness {
         assert.equal(word, acknowledged, `item ${item} of ${lease.batch} changed its outcome`);
       } else if (word !== "pending") {
         // Only a conviction decides an item without a report; its dead letter is checked below.
-        assert.equal(word, "failed", `item ${item} of ${lease.batch} has an outcome from nobody`);
+        assert.equal(
+          word,
+          "failed",
+          `item ${item} of ${lease.batch} has an outcome without a report`,
+        );
         known.words.set(item, word);
       } else {
         const attempts = known.attempts.get(item) ?? 0;
@@ -124,12 +128,12 @@ export class Witness {
     assert(due.length > 0, `${place} was leased with nothing to run`);
   }
 
-  /** A worker runs an item: it must not be one that is finished for sure. */
+  /** A worker runs an item: it must not be certainly finished. */
   seeRun(lease: LeasedChunk, index: number): void {
     this.runs += 1;
     const item = nameItem(lease.step, lease.start + index);
     const word = this.#of(lease.batch).words.get(item);
-    // A holder that lost its lease may run what its successor has finished; that is known.
+    // A holder that lost its lease may run items that its successor has finished; that is expected.
     const current = this.#findCurrent(lease) !== null;
     assert(!current || word === undefined, `item ${item} ran though it was ${word}`);
   }
@@ -145,7 +149,7 @@ export class Witness {
       assert.equal(answer, "lost", `${placeOf(report)} took a report from a stale holder`);
       return;
     }
-    assert.notEqual(answer, "lost", `${placeOf(report)} refused its living holder`);
+    assert.notEqual(answer, "lost", `${placeOf(report)} refused its current holder`);
     holder.over = answer !== "kept";
     const known = this.#of(report.batch);
     for (const { index, attempts } of report.failures) {
@@ -196,7 +200,10 @@ export class Witness {
       const holders = ofLane.filter(({ snapshot }) => snapshot.active);
       assert(holders.length <= 1, `lane ${lane} is held by ${holders.length} batches`);
       for (const { snapshot } of ofLane) {
-        assert(snapshot.state !== "running" || snapshot.active, `${snapshot.id} runs out of turn`);
+        assert(
+          snapshot.state !== "running" || snapshot.active,
+          `${snapshot.id} runs before its turn`,
+        );
       }
       if (!this.#disordered.has(lane)) checkOrder(lane, ofLane);
     }
@@ -225,8 +232,8 @@ export class Witness {
 }
 
 /**
- * Where nobody changed the order, a batch starts after all that were submitted before it. One that
- * was reopened came to its lane a second time.
+ * If the order was not changed, a batch starts after all that were submitted before it. A reopened
+ * batch joins its lane a second time.
  */
 function checkOrder(lane: string, all: readonly BatchView[]): void {
   const views = all.filter(({ records }) => !records.some(({ type }) => type === "batch.reopened"));

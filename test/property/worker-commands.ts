@@ -1,4 +1,4 @@
-/** What workers do, as commands: lease, run, report, forget, die, and come back from the dead. */
+/** Commands of workers: lease, run, report, forget, die, and come back with stale leases. */
 import fc from "fast-check";
 import type { LeaseRequest } from "../../src/ports/store/worker-store.ts";
 import {
@@ -78,7 +78,7 @@ const work = command(
   },
 );
 
-/** Somebody who lost his lease, or never had it, reports all the same. */
+/** A worker that lost its lease, or never had it, reports all the same. */
 const haunt = command(
   "haunt",
   fc.record({
@@ -97,7 +97,7 @@ const haunt = command(
   },
 );
 
-/** A process that dies on what it has just begun, and is found. */
+/** A process dies after it has begun, and its lease is swept. */
 const crash = command(
   "crash",
   fc.record({ which, starts: fc.constantFrom("first", "proper", "all") }),
@@ -144,7 +144,7 @@ const renew = command(
   },
 );
 
-/** A worker that takes everything of one batch, and is done with most of it. */
+/** A worker leases everything of one batch and finishes most of it. */
 const rush = command(
   "rush",
   fc.record({ which, deeds: fc.array(fc.nat(DEED_MAX), { minLength: 1, maxLength: 4 }) }),

@@ -143,12 +143,12 @@ describe("names", () => {
     /^(src|sim|systems|bench|examples|scripts|test)\//.test(path),
   );
 
-  test("no file or folder is a drawer called utils, helpers, common or misc", () => {
+  test("no file or folder is called utils, helpers, common or misc", () => {
     const drawer = /(^|\/)(utils?|helpers?|common|misc)(\/|\.[^/]*$|$)/;
     expect(named.filter((path) => drawer.test(path))).toEqual([]);
   });
 
-  test("folders and scripts are named in kebab-case", () => {
+  test("folders and scripts have names in kebab-case", () => {
     const kebab = /^[a-z0-9]+(-[a-z0-9]+)*$/;
     const offenders = named.filter((path) => {
       const folders = path.split("/").slice(0, -1);
@@ -202,7 +202,7 @@ describe("rooms", () => {
     expect(offenders.map(([room, paths]) => `${room}: ${paths.length} files`)).toEqual([]);
   });
 
-  test("a layer imports only the layers below it: adapters not each other, runtime no adapter", () => {
+  test("a layer imports only layers below it: no adapter imports another, and runtime imports no adapter", () => {
     const offenders = edges.filter(({ path, target }) => {
       const [layer, below] = [
         layerOf(path),
@@ -213,7 +213,7 @@ describe("rooms", () => {
     expect(offenders.map(({ path, target }) => `${path} imports ${target}`)).toEqual([]);
   });
 
-  test("a room imports exactly the rooms of its layer that the table allows", () => {
+  test("a room imports exactly the rooms that the table allows within its layer", () => {
     const real = edges
       .filter(({ path, target }) => layerOf(path) === layerOf(target))
       .map(({ from, to }) => `${from} -> ${to}`);
@@ -249,14 +249,14 @@ describe("rooms", () => {
     },
   );
 
-  test("the map in ARCHITECTURE.md has every room once, and no other", () => {
+  test("the map in ARCHITECTURE.md has every room exactly once", () => {
     expect(mapped.filter(({ found }) => found.length === 0).map(({ pattern }) => pattern)).toEqual(
       [],
     );
     expect(mapped.flatMap(({ found }) => found).toSorted()).toEqual([...known.keys()].toSorted());
   });
 
-  test("the map names for each room a file to begin with that is there", () => {
+  test("the map names an existing file to begin with for each room", () => {
     const missing = mapped.filter(({ pattern, first, found }) => {
       const below = pattern.endsWith("/*") && first.includes("/") ? [pattern.slice(0, -2)] : found;
       return !below.every((room) => library.includes(posix.join("src", room, first)));
@@ -271,7 +271,7 @@ describe("rooms", () => {
     expect(offenders).toEqual([]);
   });
 
-  test("core and ports import no package and nothing of the platform, except for the Standard Schema types", () => {
+  test("core and ports import no package and no platform module, except the Standard Schema types", () => {
     const offenders = library
       .filter((path) => /^src\/(core|ports)\//.test(path))
       .flatMap((path) =>
@@ -314,13 +314,13 @@ describe("the world", () => {
 describe("text", () => {
   const texts = files.filter((path) => !isBinary(path));
 
-  test("no file names a path of somebody's machine", () => {
+  test("no file contains a path of one particular machine", () => {
     const machinePath =
       /(?<![\w.:/~$}-])\/(root|work|home\/[\w.-]+|Users\/[\w.-]+)\/|\b[A-Z]:\\+Users\\/;
     expect(findInText(texts, machinePath)).toEqual([]);
   });
 
-  test("no file names a package registry's host, and the lockfile no download address", () => {
+  test("no file contains the host of a package registry, and the lockfile has no download addresses", () => {
     const host = /registry\.(npmjs|yarnpkg|npmmirror)\.|\bnpm\.pkg\.github\b|^\s*"resolved": "http/;
     expect(findInText(texts, host)).toEqual([]);
   });

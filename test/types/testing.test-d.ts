@@ -15,7 +15,7 @@ import {
 
 const double = definePipeline({ name: "double", process: (n: number) => ({ twice: n * 2 }) });
 
-test("a fault is made of a point and a number", () => {
+test("a fault needs a point and a number", () => {
   expectTypeOf(crash.after("settle", 3)).toEqualTypeOf<Fault>();
   expectTypeOf(crash.before("store.work", 1, { process: "main" })).toEqualTypeOf<Fault>();
   expectTypeOf(loseAnswer("lease", 1)).toEqualTypeOf<Fault>();
@@ -30,7 +30,7 @@ test("a fault is made of a point and a number", () => {
   late("settle", 1);
 });
 
-test("a world answers what its test answers", async () => {
+test("inVirtualTime returns what its test returns", async () => {
   const answer = await inVirtualTime({ seed: 1 }, async (world) => {
     const main = world.start("main", async (engine, life) => {
       expectTypeOf(engine).toEqualTypeOf<Engine>();
@@ -48,7 +48,7 @@ test("a world answers what its test answers", async () => {
   await inVirtualTime({ engine: { clock: null } }, () => undefined);
 });
 
-test("the functions of a kill test fit each other and the pipeline", async () => {
+test("the functions of a kill test must match each other and the pipeline", async () => {
   const report = await killAtEveryCommit({
     setUp: async () => ({ charges: new Map<string, number>() }),
     batch: ({ charges }) => {

@@ -1,4 +1,4 @@
-/** A batch ends once in each drive, says so once, and everybody who listens is told exactly that. */
+/** A batch ends once in each drive, records that once, and each subscriber gets exactly that. */
 import { complain, type Evidence, type RecordedEvent } from "./evidence.ts";
 
 export function checkEndings({ status }: Evidence): string[] {
@@ -11,17 +11,20 @@ export function checkEndings({ status }: Evidence): string[] {
     ...complain("no ending", endings.length === 0 ? [status.state] : []),
     ...complain("ended more than once in a drive", findRepeats(drives)),
     ...complain(
-      "ended in a drive that there was not",
+      "ended in a drive that did not exist",
       drives.filter((one) => Number(one) > drive),
     ),
-    ...complain("reopened by nobody", countReopenings(events) + 1 < endings.length ? drives : []),
+    ...complain(
+      "reopened without a redrive",
+      countReopenings(events) + 1 < endings.length ? drives : [],
+    ),
     ...complain("events are missing", gaps),
-    ...complain("the event says otherwise", last === undefined ? [] : compare(last, status)),
+    ...complain("the event and the status differ", last === undefined ? [] : compare(last, status)),
     ...checkLastWords(events),
   ];
 }
 
-/** What a batch tells of its items is numbered with its events: between them it may be. */
+/** Records about items share the numbering of events, so there may be gaps between events. */
 function followsOn(events: readonly RecordedEvent[], at: number): boolean {
   const before = events[at - 1]?.seq ?? 0;
   const seq = events[at]?.seq ?? 0;
@@ -29,7 +32,7 @@ function followsOn(events: readonly RecordedEvent[], at: number): boolean {
   return isKept ? seq > before : seq === before + 1;
 }
 
-/** After the ending nothing happens any more, but that the lane is let go. */
+/** After the ending nothing is recorded except the release of the lane. */
 function checkLastWords(events: readonly RecordedEvent[]): string[] {
   const types = events.map(({ type }) => type);
   const after = types.slice(types.lastIndexOf("batch.ended") + 1);
@@ -39,7 +42,7 @@ function checkLastWords(events: readonly RecordedEvent[]): string[] {
   );
 }
 
-/** At least once, in order, nothing else: without repeats it is what was recorded. */
+/** At least once, in order, nothing else: without repeats it equals what was recorded. */
 export function checkDeliveries({ status, delivered }: Evidence): string[] {
   if (delivered === null) return [];
   const ours = delivered.filter(({ batch }) => batch === status.batch);
@@ -51,10 +54,10 @@ export function checkDeliveries({ status, delivered }: Evidence): string[] {
   const invented = first.filter(({ seq, type }) => recorded.get(seq) !== type);
   const missed = status.events.filter(({ seq }) => !known.has(seq));
   return [
-    ...complain("delivered under another name", misnamed),
+    ...complain("delivered with a wrong id", misnamed),
     ...complain("delivered out of order", outOfOrder),
-    ...complain("delivered and never recorded", invented),
-    ...complain("recorded and never delivered", missed),
+    ...complain("delivered but never recorded", invented),
+    ...complain("recorded but never delivered", missed),
   ];
 }
 

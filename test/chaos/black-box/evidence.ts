@@ -1,6 +1,6 @@
 /**
- * What anybody can see of a batch without knowing how it is stored: what the commands print, what a
- * sink was handed, and what the handlers have written down.
+ * What an outside observer sees of a batch without knowing how it is stored: the output of
+ * commands, the events in a sink, and the lines that handlers wrote.
  */
 import type { BatchLine } from "../../support/command-line.ts";
 import type { Run } from "./run-log.ts";
@@ -21,22 +21,22 @@ export interface ItemCounts {
   readonly pending: number;
 }
 
-/** An event as `status` shows it. */
+/** An event in the output of `status`. */
 export interface RecordedEvent {
   readonly seq: number;
   readonly type: string;
-  /** By the wall clock of whoever wrote it. */
+  /** By the wall clock of the process that wrote it. */
   readonly at: string;
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** An event as a sink was handed it: the same one may come twice. */
+/** An event in a sink. The same one may be delivered twice. */
 export interface DeliveredEvent extends RecordedEvent {
   readonly id: string;
   readonly batch: string;
 }
 
-/** A line of `sluice results`; handlers return who they are. */
+/** A line of `sluice results`; handlers return their process. */
 export interface ResultLine {
   readonly item: number;
   readonly key: string;
@@ -51,11 +51,11 @@ export interface LetterLine {
   readonly deaths: number;
 }
 
-/** What was printed while the batch was worked on; `at` is when the command had ended. */
+/** The output of commands while the batch ran; `at` is when the command had ended. */
 export interface Look {
   readonly at: number;
   readonly status: StatusLine;
-  /** Null where nobody asked for them. */
+  /** Null if they were not requested. */
   readonly results: readonly ResultLine[] | null;
 }
 
@@ -71,11 +71,11 @@ export interface Evidence {
   readonly status: StatusLine;
   readonly results: readonly ResultLine[];
   readonly letters: readonly LetterLine[];
-  /** Null where nobody listens. */
+  /** Null without a subscriber. */
   readonly delivered: readonly DeliveredEvent[] | null;
-  /** Names of processes that were killed, stopped or kept from writing: what they did may be lost. */
+  /** Names of processes that were killed, stopped or kept from writing: their work may be lost. */
   readonly disturbed: ReadonlySet<string>;
-  /** So long that a busy machine does not make anybody lose one. */
+  /** So long that a busy machine does not lose a lease. */
   readonly leasesAreLong: boolean;
 }
 

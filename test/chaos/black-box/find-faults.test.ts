@@ -1,4 +1,4 @@
-/** The checker is shown forged evidence of each kind of fault: it must complain of every one. */
+/** The checker gets forged evidence with each kind of fault and must report every one. */
 import { expect, test } from "vitest";
 import type { ItemCounts } from "./evidence.ts";
 import { findFaults } from "./find-faults.ts";
@@ -6,7 +6,7 @@ import { forgeEvidence, type Parts } from "./forged-evidence.ts";
 import { markCaught } from "./naps.ts";
 import type { Run } from "./run-log.ts";
 
-test("a batch as promised is not complained of, with a kill, a retry, a skip and a repeat delivery", () => {
+test("accepts a correct batch with a kill, a retry, a skip and a repeated delivery", () => {
   expect(findFaults(forgeEvidence())).toEqual([]);
 });
 
@@ -44,15 +44,15 @@ const FAULTS: readonly (readonly [string, RegExp, (parts: Parts) => void])[] = [
     },
   ],
   [
-    "successes that were taken back",
-    /^successes were taken back/,
+    "a count of successes that falls",
+    /^the count of successes fell/,
     ({ looks }) => {
       const { status } = looks[0]!;
       looks[0] = { ...looks[0]!, status: { ...status, succeeded: 7, pending: 1 } };
     },
   ],
   [
-    "an end with items pending",
+    "an end with pending items",
     /^the end left items pending/,
     (parts) => recount(parts, { succeeded: 5, pending: 1 }),
   ],
@@ -69,22 +69,22 @@ const FAULTS: readonly (readonly [string, RegExp, (parts: Parts) => void])[] = [
     ({ results }) => results.push({ ...results[0]!, item: 6, key: "i6" }),
   ],
   [
-    "an item that nobody submitted",
-    /^no item of the input: .*"i9"/,
+    "an item that was not submitted",
+    /^not an item of the input: .*"i9"/,
     ({ results }) => results.push({ ...results[0]!, item: 9, key: "i9" }),
   ],
   [
     "a result under another item's name",
-    /^no item of the input: .*"i1"/,
+    /^not an item of the input: .*"i1"/,
     ({ results }) => (results[0] = { ...results[0]!, key: "i1" }),
   ],
   [
-    "counts that the exports do not bear out",
-    /^other numbers than exports: .*"failed"/,
+    "counts that differ from the exports",
+    /^counts differ from the exports: .*"failed"/,
     ({ letters }) => letters.pop(),
   ],
   [
-    "a second outcome over a reported one",
+    "a second outcome after a reported one",
     /^an outcome changed after it was reported: .*"item":4/,
     ({ results }) => {
       results[3] = { ...results[3]!, value: { by: "second", fence: 2, attempt: 1 } };
@@ -101,15 +101,15 @@ const FAULTS: readonly (readonly [string, RegExp, (parts: Parts) => void])[] = [
     (parts) => addRun(parts, { item: 4, fence: 3 }),
   ],
   [
-    "success over a dead letter",
-    /^succeeded over what did not succeed/,
+    "a success although an item failed",
+    /^succeeded although items failed/,
     (parts) => {
       parts.status = { ...parts.status, state: "succeeded" };
       tellOtherwise(parts, { state: "succeeded" });
     },
   ],
   [
-    "errors that there were not",
+    "completed_with_errors without errors",
     /^completed_with_errors without errors/,
     (parts) => recount(parts, { succeeded: 7, failed: 0 }),
   ],
@@ -134,8 +134,8 @@ const FAULTS: readonly (readonly [string, RegExp, (parts: Parts) => void])[] = [
   ],
   ["no ending", /^no ending/, ({ events }) => (events[6] = { ...events[6]!, type: "step.ended" })],
   [
-    "a second ending of a batch that nobody reopened",
-    /^reopened by nobody/,
+    "a second ending without a reopening",
+    /^reopened without a redrive/,
     (parts) => {
       parts.status = { ...parts.status, drive: 2 };
       const ending = parts.events[6]!;
@@ -145,7 +145,7 @@ const FAULTS: readonly (readonly [string, RegExp, (parts: Parts) => void])[] = [
   ["a gap in the events", /^events are missing/, ({ events }) => events.splice(3, 1)],
   [
     "an ending with other counts",
-    /^the event says otherwise/,
+    /^the event and the status differ/,
     (parts) => tellOtherwise(parts, { counts: { planned: 8, succeeded: 8 } }),
   ],
   [
@@ -154,18 +154,18 @@ const FAULTS: readonly (readonly [string, RegExp, (parts: Parts) => void])[] = [
     ({ events }) => events.push({ ...events[4]!, seq: 9 }),
   ],
   [
-    "an event that nobody was told of",
-    /^recorded and never delivered: .*batch.ended/,
+    "an event that was not delivered",
+    /^recorded but never delivered: .*batch.ended/,
     ({ delivered }) => delivered.splice(7, 1),
   ],
   [
     "an event that never happened",
-    /^delivered and never recorded: .*batch.expired/,
+    /^delivered but never recorded: .*batch.expired/,
     ({ delivered }) => (delivered[7] = { ...delivered[7]!, type: "batch.expired" }),
   ],
   [
     "the same event under two names",
-    /^delivered under another name/,
+    /^delivered with a wrong id/,
     ({ delivered }) => (delivered[7] = { ...delivered[7]!, id: "b-forged/70" }),
   ],
   [
@@ -190,34 +190,38 @@ const FAULTS: readonly (readonly [string, RegExp, (parts: Parts) => void])[] = [
   ],
   [
     "a result of a worker that had lost its lease",
-    /^a result of a lease that was not the last: .*"by":"first"/,
+    /^a result of an earlier lease: .*"by":"first"/,
     ({ results }) => {
       results[1] = { ...results[1]!, value: { by: "first", fence: 1, attempt: 1 } };
     },
   ],
   [
     "a result without a run",
-    /^a result without a run that came to its end: .*"item":2/,
+    /^a result without a finished run: .*"item":2/,
     (parts) => (parts.runs = parts.runs.filter(({ item }) => item !== 2)),
   ],
   [
     "a result of a run that failed",
-    /^a result without a run that came to its end: .*"item":7/,
+    /^a result without a finished run: .*"item":7/,
     ({ runs }) => (runs.find(({ item }) => item === 7)!.answer = "fail"),
   ],
-  ["more tries than allowed", /^more than 1 tries: .*"item":5/, (parts) => (parts.attemptsMax = 1)],
+  [
+    "more attempts than allowed",
+    /^more than 1 attempts: .*"item":5/,
+    (parts) => (parts.attemptsMax = 1),
+  ],
   [
     "a conviction without deaths",
-    /^convicted without having killed anybody: .*"item":6/,
+    /^convicted without proof: .*"item":6/,
     ({ letters }) => (letters[0] = { ...letters[0]!, code: "POISON", deaths: 3 }),
   ],
   [
     "a conviction after one loss",
-    /^convicted without having killed anybody: .*"item":6/,
+    /^convicted without proof: .*"item":6/,
     (parts) => {
       parts.letters[0] = { ...parts.letters[0]!, code: "POISON", deaths: 3 };
       parts.disturbed.add("second");
-      // Its chunk was leased once more only for this one.
+      // Its chunk was leased once more only for this item.
       parts.runs = parts.runs.filter(({ item }) => item !== 5);
     },
   ],
@@ -228,7 +232,7 @@ const FAULTS: readonly (readonly [string, RegExp, (parts: Parts) => void])[] = [
   ],
 ];
 
-test("a start that may have been on its way when its process fell asleep is no fault; any other is", () => {
+test("accepts a start that may have begun before its process was stopped, and no other", () => {
   const late = { process: "third", item: 4, fence: 0, startAt: 500, endAt: null, answer: null };
   const evidence = forgeEvidence((parts) => {
     parts.disturbed.add("third");
@@ -245,7 +249,7 @@ test("a start that may have been on its way when its process fell asleep is no f
   expect(list()).toEqual([]);
 });
 
-test.each(FAULTS)("it complains of %s", (_what, complaint, forge) => {
+test.each(FAULTS)("reports %s", (_what, complaint, forge) => {
   const faults = findFaults(forgeEvidence(forge));
   expect(faults.filter((fault) => complaint.test(fault))).toHaveLength(1);
 });

@@ -1,6 +1,6 @@
 /**
- * The black-box checker: reads what anybody can see of a batch and re-derives what Sluice promises.
- * It knows nothing of how a batch is stored, so no mistake in there can make it look away.
+ * The black-box checker reads what an outside observer sees of a batch and checks Sluice's promises
+ * again. It does not know how a batch is stored, so a mistake in the store cannot mislead it.
  */
 import { checkDeliveries, checkEndings } from "./endings.ts";
 import type { Evidence } from "./evidence.ts";
@@ -20,7 +20,7 @@ const CHECKS = [
   checkRepeats,
 ];
 
-/** What is wrong with a batch that has ended, one sentence each; nothing if it is as promised. */
+/** The faults of an ended batch, one sentence each. Empty if every promise holds. */
 export function findFaults(evidence: Evidence): string[] {
   return CHECKS.flatMap((check) => check(evidence));
 }

@@ -1,6 +1,6 @@
 /**
- * The evidence of a small batch with everything in it, as text that processes could have written:
- * eight items in chunks of four, one killed process, one retry, one skip, one dead letter.
+ * The evidence of a small batch with a case of everything, as text that processes could have
+ * written: eight items in chunks of four, one killed process, one retry, one skip, one dead letter.
  */
 import { readLines } from "../../support/command-line.ts";
 import type {
@@ -17,7 +17,7 @@ import { parseRuns, type Run } from "./run-log.ts";
 
 const BATCH = "b-forged";
 
-/** `first` is killed in the middle of items 1 and 2, with half a line on its way. */
+/** `first` is killed while items 1 and 2 run, in the middle of a line. */
 const FIRST = `S b-forged 0 1 1 1 100.0
 E b-forged 0 1 1 1 105.0 ok
 S b-other 0 1 1 1 106.0
@@ -25,7 +25,7 @@ S b-forged 1 1 1 1 110.0
 S b-forged 2 1 1 1 111.0
 E b-forged 2 1 1`;
 
-/** `second` takes its chunk over, skips 3, fails at 5 for the moment and at 6 for good. */
+/** `second` leases its chunk, skips 3, and fails 5 temporarily and 6 permanently. */
 const SECOND = `S b-forged 4 1 1 1 101.0
 E b-forged 4 1 1 1 109.0 ok
 S b-forged 5 1 1 1 109.5
@@ -55,7 +55,7 @@ const RESULTS = `{"item":0,"key":"i0","value":{"by":"first","fence":1,"attempt":
 const LETTERS = `{"item":6,"key":"i6","code":"FOR_GOOD","attempts":1,"deaths":0}
 `;
 
-/** What may be changed about it, so that it is evidence of a fault. */
+/** The parts that a test changes to forge a fault. */
 export interface Parts {
   runs: Run[];
   results: ResultLine[];
@@ -94,7 +94,7 @@ function forgeParts(): Parts {
     results,
     letters: readLines<LetterLine>(LETTERS),
     events,
-    // The second one comes twice: its sink died before it was known to be delivered.
+    // The second event comes twice: its sink died before the delivery was recorded.
     delivered: [...events.slice(0, 2), ...events.slice(1)].map((event) => ({
       ...event,
       id: `${BATCH}/${event.seq}`,

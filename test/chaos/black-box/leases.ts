@@ -1,15 +1,19 @@
-/** Who ran what under which lease: fences rise, each belongs to one process, and the last one counts. */
+/**
+ * Which process ran which item under which lease. Fences rise, each belongs to one process, and the
+ * last one counts.
+ */
 import { complain, type Evidence } from "./evidence.ts";
 import type { Run } from "./run-log.ts";
 
 /**
- * A convicted item was started at two losses at least, after its chunk was lost once in bulk. Starts are
- * written to the store before they are made: whoever is killed in between leaves no line of one.
+ * A convicted item was started in at least two lost leases, after its chunk was lost once in bulk.
+ * Starts are written to the store before the item starts, so a process that is killed in between
+ * leaves no line.
  */
 const DEATHS_SEEN_MIN = 1;
 const LOSSES_SEEN_MIN = 2;
 
-/** A chunk's fence never falls, and a lease is one process's alone. */
+/** A chunk's fence never falls, and a lease belongs to one process. */
 export function checkFences({ runs, chunkSize }: Evidence): string[] {
   const fallen: unknown[] = [];
   const shared: unknown[] = [];
@@ -39,8 +43,8 @@ export function checkFences({ runs, chunkSize }: Evidence): string[] {
 }
 
 /**
- * A result is that of the last lease under which its item has started: a worker that has lost its
- * lease can change nothing. And what is counted as done has been done.
+ * A result belongs to the last lease under which its item has started: a worker without its lease
+ * can change nothing. And what is counted as done has been done.
  */
 export function checkWinners({ runs, results }: Evidence): string[] {
   const last = new Map<number, Run>();
@@ -57,12 +61,12 @@ export function checkWinners({ runs, results }: Evidence): string[] {
     else if (run.answer !== "ok") unrun.push({ item, value, run });
   }
   return [
-    ...complain("a result without a run that came to its end", unrun),
-    ...complain("a result of a lease that was not the last", stale),
+    ...complain("a result without a finished run", unrun),
+    ...complain("a result of an earlier lease", stale),
   ];
 }
 
-/** No item fails more often than it may, but for tries whose end a disturbance has swallowed. */
+/** No item fails more often than allowed, except for attempts whose end a disturbance hid. */
 export function checkAttempts(evidence: Evidence): string[] {
   const { runs, attemptsMax, disturbed, letters, chunkSize } = evidence;
   const lost = countBy(runs.filter(({ process }) => disturbed.has(process)));
@@ -76,12 +80,12 @@ export function checkAttempts(evidence: Evidence): string[] {
         countLosses(evidence, Math.floor(item / chunkSize)) < LOSSES_SEEN_MIN),
   );
   return [
-    ...complain(`more than ${attemptsMax} tries`, tooMany),
-    ...complain("convicted without having killed anybody", innocent),
+    ...complain(`more than ${attemptsMax} attempts`, tooMany),
+    ...complain("convicted without proof", innocent),
   ];
 }
 
-/** Leases of a chunk under which a disturbed process ran something, or nobody ran anything. */
+/** Leases of a chunk under which a disturbed process ran something, or no process ran anything. */
 function countLosses({ runs, disturbed, chunkSize }: Evidence, chunk: number): number {
   const processes = new Map<number, string>();
   for (const { item, fence, process } of runs) {
@@ -92,8 +96,8 @@ function countLosses({ runs, disturbed, chunkSize }: Evidence, chunk: number): n
 }
 
 /**
- * Every start after the first has its reason: the one before it failed, or its process was disturbed.
- * A machine that is busy with something else may also cost a process a short lease.
+ * Every start after the first has its reason: the one before failed, or its process was disturbed.
+ * On a busy machine a process may also lose a short lease.
  */
 export function checkRepeats({ runs, disturbed, leasesAreLong }: Evidence): string[] {
   if (!leasesAreLong) return [];

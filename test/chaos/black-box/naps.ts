@@ -1,19 +1,20 @@
 /**
- * Processes that were put to sleep. One of them may have been caught between looking at its lease and
- * writing down that an item starts: that line then comes first when it wakes up, long after the fact.
+ * Processes that were stopped with SIGSTOP. One may have been stopped between checking its lease
+ * and writing down that an item starts. That line is then the first after it continues, long after
+ * the fact.
  */
 import type { Run } from "./run-log.ts";
 
 export interface Nap {
   readonly process: string;
   readonly from: number;
-  /** Null while it sleeps. */
+  /** Null while it is stopped. */
   to: number | null;
 }
 
 /**
- * Marks a start that is the very first line after a nap: nobody knows whether it was begun before. The
- * process has one thread, so no more than one item can have been caught.
+ * Marks a start that is the very first line after a stop, because it may have begun before. The
+ * process has one thread, so this is at most one item.
  */
 export function markCaught(runs: readonly Run[], naps: readonly Nap[]): void {
   const byProcess = Map.groupBy(runs, ({ process }) => process);

@@ -1,9 +1,9 @@
-/** Every item has exactly one outcome, it never changes, and the counts and the ending say the same. */
+/** Every item has exactly one outcome that never changes, and the counts and the ending agree. */
 import { complain, type Evidence, type ItemCounts, type ResultLine } from "./evidence.ts";
 
 const ENDED_EARLY = new Set(["failed", "cancelled", "expired"]);
 
-/** planned = succeeded + skipped + failed + cancelled + pending, whenever anybody looked. */
+/** planned = succeeded + skipped + failed + cancelled + pending, in every output. */
 export function checkConservation({ status, looks, items }: Evidence): string[] {
   const all = [...looks.map((look) => look.status), status];
   const broken = all
@@ -14,7 +14,7 @@ export function checkConservation({ status, looks, items }: Evidence): string[] 
   );
   return [
     ...complain("counts do not add up", broken.map(readCounts)),
-    ...complain("successes were taken back", rises.map(readCounts)),
+    ...complain("the count of successes fell", rises.map(readCounts)),
     ...complain("the end left items pending", status.pending === 0 ? [] : [readCounts(status)]),
     ...complain(
       `the input has ${items} items`,
@@ -23,7 +23,7 @@ export function checkConservation({ status, looks, items }: Evidence): string[] 
   ];
 }
 
-/** Nothing is lost and nothing is there twice: the exports account for every item of the input. */
+/** Nothing is lost or duplicated: the exports account for every item of the input. */
 export function checkOutcomes(evidence: Evidence): string[] {
   const { status, results, letters, items, runs } = evidence;
   const told = Array.from({ length: items }, () => 0);
@@ -38,16 +38,16 @@ export function checkOutcomes(evidence: Evidence): string[] {
     if (item >= items) strange.push({ item });
     else if (tell(item) > 1) twice.push(item);
   }
-  // What was skipped is in no export: the handlers say which those are.
+  // Skipped items are in no export; the handlers' lines say which they are.
   const skips = new Set(runs.filter(({ answer }) => answer === "skip").map(({ item }) => item));
   const untold = [...told.keys()].filter((item) => told[item] === 0);
   const missing = untold.filter((item) => !skips.has(item));
   const silent = status.skipped + status.cancelled;
   return [
-    ...complain("no item of the input", strange),
+    ...complain("not an item of the input", strange),
     ...complain("more than one outcome", twice),
     ...complain("lost: in no export", missing.length > status.cancelled ? missing : []),
-    ...complain("other numbers than exports", [
+    ...complain("counts differ from the exports", [
       ...differ("succeeded", status.succeeded, results.length),
       ...differ("failed", status.failed, letters.length),
       ...differ("skipped and cancelled", silent, untold.length),
@@ -55,7 +55,7 @@ export function checkOutcomes(evidence: Evidence): string[] {
   ];
 }
 
-/** What an earlier export said stands: the same value for ever, and never another start. */
+/** The content of an earlier export stands: the same value for ever, and never another start. */
 export function checkFinality({ looks, results, runs }: Evidence): string[] {
   const now = new Map(results.map((line) => [line.item, describeResult(line)]));
   const changed: unknown[] = [];
@@ -78,12 +78,12 @@ export function checkFinality({ looks, results, runs }: Evidence): string[] {
   ];
 }
 
-/** The word for the ending fits the counts. */
+/** The state of the ending fits the counts. */
 export function checkHonesty({ status, letters }: Evidence): string[] {
   const { state, failed, cancelled, pending, reason } = status;
   const lies: string[] = [];
   if (state === "succeeded" && (failed > 0 || cancelled > 0 || letters.length > 0)) {
-    lies.push("succeeded over what did not succeed");
+    lies.push("succeeded although items failed");
   } else if (state === "completed_with_errors" && (failed === 0 || cancelled > 0)) {
     lies.push("completed_with_errors without errors, or not completed");
   } else if (ENDED_EARLY.has(state) && reason === undefined && status.state !== "cancelled") {

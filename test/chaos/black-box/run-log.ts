@@ -1,7 +1,7 @@
 /**
- * What handlers write down about themselves: a line when an item starts and one when it ends, in a
- * file of their process, written before anything else happens. All processes of a host share the
- * monotonic clock, so the lines of all files together are one history.
+ * The lines that handlers write: one when an item starts and one when it ends, in a file of their
+ * process, before anything else happens. All processes of a host share the monotonic clock, so the
+ * lines of all files together are one history.
  *
  *   S <batch> <item> <attempt> <drive> <fence> <monotonic ms>
  *   E <batch> <item> <attempt> <drive> <fence> <monotonic ms> <answer>
@@ -9,7 +9,7 @@
 import { mkdirSync, openSync, readdirSync, readFileSync, statSync, writeSync } from "node:fs";
 import { join } from "node:path";
 
-/** What a handler is about to answer. */
+/** The outcome that a handler is about to return. */
 export const ANSWERS = ["ok", "skip", "fail"] as const;
 export type Answer = (typeof ANSWERS)[number];
 
@@ -21,7 +21,7 @@ export interface RunFacts {
   readonly fence: number;
 }
 
-/** One call of a handler; without an end when its process did not live to see it. */
+/** One call of a handler. Without an end if its process died before. */
 export interface Run {
   readonly process: string;
   readonly item: number;
@@ -35,10 +35,10 @@ export interface Run {
   isCaught: boolean;
 }
 
-/** Where all processes write down their runs, in their working folder. */
+/** The folder of all processes' run logs, in their working folder. */
 export const RUNS_FOLDER = "runs";
 const ENDING = ".runs";
-/** More than the longest line of a batch of millions has. */
+/** Longer than the longest line of a batch of millions. */
 const LINE_BYTES = 72;
 
 export function readMonotonicMs(): number {
@@ -79,7 +79,7 @@ export function readRuns(folder: string, batch: string): Run[] {
   return runs.toSorted((a, b) => a.startAt - b.startAt);
 }
 
-/** How many items of any batch have started or ended: every line is as long as every other. */
+/** How many items of any batch have started or ended: all lines have the same length. */
 export function countLines(folder: string): number {
   const bytes = listLogs(folder).reduce((sum, file) => sum + statSync(join(folder, file)).size, 0);
   return Math.floor(bytes / LINE_BYTES);
@@ -89,7 +89,7 @@ function listLogs(folder: string): string[] {
   try {
     return readdirSync(folder).filter((name) => name.endsWith(ENDING));
   } catch {
-    // Nobody has started yet.
+    // No handler has started yet.
     return [];
   }
 }
@@ -97,7 +97,7 @@ function listLogs(folder: string): string[] {
 export function* parseRuns(process: string, text: string, batch: string): Generator<Run> {
   const open = new Map<number, Run>();
   const lines = text.split("\n");
-  // A process that is killed may leave half a line; after the last whole one there is nothing.
+  // A killed process may leave a partial last line.
   lines.pop();
   for (const line of lines) {
     const [what, id, index, attempt, drive, fence, at, answer] = line.split(" ");

@@ -1,12 +1,12 @@
-/** How many starts there were in every window of time, of any length, over all processes. */
+/** The number of starts in every window of time, of any length, over all processes. */
 
-/** Times are written with three digits: this share of a token is the most that they can be off. */
+/** Times have three digits after the point: the largest rounding error as a share of a token. */
 const ROUNDING = 1e-3;
 
 /**
- * The most by which the starts of any window exceed what a rate allows, in tokens: burst + rate x d in
- * a window of length d. Never above 0 for starts as promised. For starts i to j it is
- * (j + 1 - rate x t(j)) - (i - rate x t(i)) - burst, so the lowest of the latter so far will do.
+ * The most by which the starts of any window exceed a rate, in tokens: burst + rate x d in a window
+ * of length d. Never above 0 for correct starts. For starts i to j it is (j + 1 - rate x t(j)) - (i
+ * - rate x t(i)) - burst, so the lowest value of the latter until now is enough.
  */
 export function findRateExcess(
   times: readonly number[],
@@ -22,7 +22,7 @@ export function findRateExcess(
   return worst <= ROUNDING ? Math.min(worst, 0) : worst;
 }
 
-/** Starts that follow upon the one that is `items` before them within less than `everyMs`. */
+/** Starts that come less than `everyMs` after the start that is `items` before them. */
 export function findCrowds(
   times: readonly number[],
   { items, everyMs }: { readonly items: number; readonly everyMs: number },
@@ -30,7 +30,7 @@ export function findCrowds(
   const sorted = times.toSorted((a, b) => a - b);
   return sorted.slice(items).flatMap((time, at) => {
     const from = sorted[at] ?? time;
-    // Each of the two is rounded by half a digit at most.
+    // Each of the two is rounded by at most half a digit.
     return time - from < everyMs - ROUNDING ? [{ from, withinMs: time - from }] : [];
   });
 }

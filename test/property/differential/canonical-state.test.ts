@@ -1,4 +1,4 @@
-/** The comparison itself: a difference that it does not see is one that nobody finds. */
+/** Tests of the comparison itself: a difference that it misses is never found. */
 import { expect, test } from "vitest";
 import { describeDifference, findFirstDifference } from "../../support/canonical-state.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -11,11 +11,11 @@ const describe = (one: unknown, other: unknown): string | null => {
   return difference === null ? null : describeDifference(difference, ["one", "other"]);
 };
 
-test("equal values have no difference, in whatever order their parts are", () => {
+test("equal values have no difference, whatever the order of their parts", () => {
   expect(describe({ a: [1, { b: null }], c: "x" }, { c: "x", a: [1, { b: null }] })).toBeNull();
 });
 
-test("bytes are compared as such, whatever holds them", () => {
+test("bytes are compared by content, whatever holds them", () => {
   expect(describe({ map: new Uint8Array([1, 2]) }, { map: Buffer.from([1, 2]) })).toBeNull();
   expect(describe({ map: new Uint8Array([1, 2]) }, { map: new Uint8Array([1, 3]) })).toBe(
     "map: one has bytes 0102, other has bytes 0103",
@@ -51,12 +51,12 @@ for (const { what, one, other, words } of [
     words: "[0].a: one has 1",
   },
 ]) {
-  test(`${what} is a difference, and is shown with its place`, () => {
+  test(`${what} is a difference and is shown with its place`, () => {
     expect(describe(one, other)).toContain(words);
   });
 }
 
-test("a store that does otherwise is caught, with the calls that led to it in words", async () => {
+test("a store that differs is found, and the calls before are printed", async () => {
   const [sqlite] = RIVALS;
   const spoilt: Rival = {
     name: "spoilt",

@@ -1,4 +1,4 @@
-/** What submitters, slicers and producers do, as commands. */
+/** Commands of submitters, slicers and producers. */
 import fc from "fast-check";
 import type { StepSettings } from "../../../src/core/batch/step.ts";
 import { nameSlicingTask, type PlanPart } from "../../../src/ports/store/conductor-store.ts";
@@ -22,7 +22,7 @@ const step: fc.Arbitrary<Omit<StepSettings, "name">> = fc.record({
   chunkSize: fc.constantFrom(4, 2, 10),
   maxRedrives: fc.constantFrom(0, 0, 1, 2),
   carries: flag,
-  // Most have neither, or few batches would live to have dead letters.
+  // Most have neither, or few batches would live long enough to have dead letters.
   budget: fc.oneof(
     { weight: 5, arbitrary: fc.constant(null) },
     {
@@ -78,7 +78,7 @@ const submission = fc.record({
   ),
 });
 
-/** Ages of their own that some batches have, in turn: the last outlasts every story. */
+/** Retention ages that some batches declare, in turn. The last one is longer than any run. */
 const RETENTIONS = [
   null,
   { keepMs: 0 },
@@ -130,9 +130,9 @@ const submitOne = command(
 const shape = fc.record({
   /** The sizes of its chunks. */
   sizes: fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 3 }),
-  /** Which of them the batch owns: the others are read where they are. */
+  /** Which chunks have a manifest; the others have a locator. */
   owned: fc.constantFrom("all", "first", "none"),
-  /** Items have keys from this one on, counted round; one in seven has none. */
+  /** Items have keys from this one on, modulo a number; one in seven has none. */
   keys: fc.constantFrom(null, null, null, 0, 3, 9),
 });
 
@@ -180,7 +180,7 @@ const plans = command(
   fc.record({
     target,
     shape,
-    /** What it gets wrong. */
+    /** The mistake that it makes. */
     off: fc.constantFrom("nothing", "nothing", "nothing", "nothing", "fence", "chunks", "step"),
     empty: onceIn(12),
   }),
@@ -205,8 +205,8 @@ const isOpen = ({
   open && !sealed && (state === "running" || state === "ready");
 
 /**
- * The reply was lost, and the same part comes again. A store knows the newest part of a step, and an
- * older one as long as it has the manifests that came with it; a slicer asks for no other.
+ * The reply was lost, and the same part comes again. A store recognises the newest part of a step,
+ * and an older one while it has its manifests. A slicer repeats no other.
  */
 const planAgain = command("planAgain", fc.record({ nth: fc.nat(30) }), async (stage, { nth }) => {
   const known = stage.parts.filter((part, at) => {
@@ -246,7 +246,7 @@ async function finish(stage: Stage, id: string, off = 0, late = 0): Promise<void
   await stage.lineup.call("finishSlicing", id, chunks.length + off, sliceFence - late);
 }
 
-/** A whole slicing of whatever step a batch is at. */
+/** A complete slicing of a batch's current step. */
 export async function slice(stage: Stage, id: string, shapes: readonly Shape[]): Promise<void> {
   await stage.lineup.call("startSlicing", id, false);
   for (const one of shapes) await plan(stage, makePart(stage, id, one));
@@ -256,7 +256,7 @@ export async function slice(stage: Stage, id: string, shapes: readonly Shape[]):
 const shapes = fc.array(shape, { minLength: 1, maxLength: 2 });
 const keyless = (drawn: readonly Shape[]): Shape[] => drawn.map((one) => ({ ...one, keys: null }));
 
-/** A batch with a whole plan. */
+/** A batch with a complete plan. */
 export const launch = command(
   "launch",
   fc.record({ submission, shapes }),
@@ -268,7 +268,7 @@ export const launch = command(
   "room",
 );
 
-/** One of several steps, each from the results of the one before it, and most with a canary. */
+/** A batch of several steps, each from the results of the one before, and most with a canary. */
 const carried = step.map((one) => ({
   ...one,
   carries: true,
@@ -300,7 +300,7 @@ const sliceOn = command(
   },
 );
 
-/** A slicer that cannot go on in the middle begins anew, with the same keys. */
+/** A slicer that cannot continue in the middle starts afresh, with the same keys. */
 const reslice = command(
   "reslice",
   fc.record({ submission, shape, afresh: flag }),
@@ -315,7 +315,7 @@ const reslice = command(
   "room",
 );
 
-/** A small batch that its slicer runs itself; the reply may be lost and the act repeated. */
+/** A small batch that its slicer runs itself; the reply may be lost and the call repeated. */
 const runInline = command(
   "runInline",
   fc.record({
@@ -373,7 +373,7 @@ const claim = command(
   },
 );
 
-/** A producer adds to a batch that runs, and is done with it now and then. */
+/** A producer adds to a running batch and sometimes seals it. */
 const add = command(
   "add",
   fc.record({ target, shape, seals: onceIn(3) }),

@@ -1,19 +1,19 @@
 /**
- * The same commands, in any order, given to the reference model and to every other store: each answer
- * is the same, and so is everything that they hold. Nobody predicts what is right here; the oracle
- * next door does.
+ * The reference model and every other store get the same commands, in any order: each answer must be
+ * the same, and so must everything that they hold. These tests do not predict what is right; the
+ * oracle in the parent folder does.
  *
- * One seed, so that a change is judged by what it changed; SLUICE_PROPERTY_RUNS sets the number of
- * runs, with a new seed each time. A failure prints its seed and path, and the calls in words. To see
- * it again, put seed and path into the options below, and its `replayPath` into those of `fc.commands`
- * in themes.ts.
+ * The seed is fixed, so that a changed result comes from a changed line. SLUICE_PROPERTY_RUNS sets
+ * the number of runs, with a new seed each time. A failure prints its seed and path, and the calls in
+ * words. To see it again, put seed and path into the options below, and its `replayPath` into those
+ * of `fc.commands` in themes.ts.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { play, run } from "./play.ts";
 
 const RUNS = 200;
-/** Making a failing run smaller stops here; what was found by then is reported. */
+/** Shrinking a failing run stops here; the best result until then is printed. */
 const TIME_LIMIT_MS = 50_000;
 const SEED = 20_270_204;
 
@@ -21,7 +21,9 @@ const wanted = process.env["SLUICE_PROPERTY_RUNS"];
 const runs = Number(wanted ?? RUNS);
 const timeLimitMs = TIME_LIMIT_MS * Math.max(1, runs / RUNS);
 
-/** What the commands must have come to: the test would pass for nothing if they all came too late. */
+/**
+ * What the commands must have reached: otherwise the test passes although all calls came too late.
+ */
 const SEEN = [
   "submit: existing",
   "submit: key_taken",
@@ -58,7 +60,7 @@ const SEEN = [
   "listClosed: some",
 ];
 
-test("every store answers and holds what the reference model does", {
+test("every store answers and holds the same as the reference model", {
   timeout: timeLimitMs + 10_000,
 }, async () => {
   const tally = new Map<string, number>();
@@ -74,7 +76,7 @@ test("every store answers and holds what the reference model does", {
       plugins: [fc.interruptAfterTimeLimit(timeLimitMs)],
     },
   );
-  // A machine that is too busy for all of them has said enough.
+  // A machine that is too busy for all runs has done enough.
   if (played < runs) return;
   expect(SEEN.filter((what) => !tally.has(what))).toEqual([]);
 });

@@ -1,13 +1,13 @@
-/** What limiters and those who close keys do, as commands. */
+/** Commands of limiters and of operators who close keys. */
 import fc from "fast-check";
 import type { BucketSpec } from "../../../src/core/limits/bucket.ts";
 import type { BucketRef } from "../../../src/ports/store/token-store.ts";
 import { command, onceIn } from "./stage.ts";
 
-/** Half of each day, so that a wall clock that is set may come into it or out of it. */
+/** Half of each day, so that a jump of the wall clock may enter or leave it. */
 const QUIET = [{ from: "06:00", to: "18:00", timeZone: "Europe/Berlin" }] as const;
 
-/** A bucket, and what may be drawn from it: a limit is changed now and then. */
+/** A bucket and its limit, which is changed sometimes. */
 const BUCKETS: readonly (BucketRef & { readonly specs: readonly BucketSpec[] })[] = [
   ...["x", "y", "", "Zoë 😀"].map((key) => ({
     bucket: "rate/a",

@@ -1,7 +1,7 @@
 /**
- * The reference model and its rivals side by side on one clock. Each call is done to all of them, and
- * their answers must be the same; what they hold can be compared at any time. It keeps the story of a
- * run in words, so that a mismatch says how it came about.
+ * The reference model and its rivals side by side on one clock. Each call runs on all of them, and
+ * their answers must be the same. Their contents can be compared at any time. The calls of a run
+ * are kept in words, so that a mismatch prints how it came about.
  */
 import { hash } from "node:crypto";
 import { createMemoryStore, type MemoryStore } from "../../../src/adapters/memory/store.ts";
@@ -22,7 +22,7 @@ type Args<Verb extends StoreVerb> = Parameters<Store[Verb]>;
 type Answer<Verb extends StoreVerb> = Awaited<ReturnType<Store[Verb]>>;
 type Outcome<T> = { readonly answer: T } | { readonly threw: string; readonly error: unknown };
 
-/** What a caller may be told instead of an answer. Anything else is a bug, also when all agree. */
+/** Errors that a caller may get. Any other error is a bug, even if all stores agree. */
 const REFUSALS = ["UNKNOWN_BATCH"];
 
 class Mismatch extends Error {
@@ -39,7 +39,7 @@ export class Lineup {
   readonly #rivals: readonly { readonly name: string; readonly store: Store }[];
   readonly #clock: Clock;
   readonly story: string[] = [];
-  /** How often each verb had each outcome. */
+  /** How often each method had each outcome. */
   readonly tally: Map<string, number>;
 
   private constructor(
@@ -65,7 +65,7 @@ export class Lineup {
     return new Lineup(reference, opened, clock, tally);
   }
 
-  /** Does the same to all; null when all refused it, as there is no such batch. */
+  /** Calls the same method on all; null when all refused it because the batch is unknown. */
   async call<Verb extends StoreVerb>(
     verb: Verb,
     ...args: Args<Verb>
@@ -85,7 +85,7 @@ export class Lineup {
     throw new Mismatch(`${verb} threw ${String(expected.error)}`, this.story);
   }
 
-  /** The batches, lanes, letters and the last position. */
+  /** The batches, lanes, dead letters and the last position. */
   async compareOutlines(): Promise<void> {
     const ids = [...this.reference.state.batches.keys()];
     const expected = await readOutline(this.reference, ids);
@@ -128,7 +128,7 @@ async function attempt<T>(
   }
 }
 
-/** Messages name the store; a code is what callers go by. */
+/** Messages name the store; callers rely on the code. */
 function strip<T>(outcome: Outcome<T>): object {
   return "answer" in outcome ? outcome : { threw: outcome.threw };
 }

@@ -1,4 +1,4 @@
-/** What operators, readers of events and onlookers do, as commands. */
+/** Commands of operators, readers of events and observers. */
 import fc from "fast-check";
 import { type Batch, hasLeases } from "../../../src/adapters/memory/state.ts";
 import { BATCH_STATES } from "../../../src/core/batch/batch.ts";
@@ -54,9 +54,9 @@ const resume = command("resume", fc.record({ scope, act }), (stage, { scope: dra
   stage.lineup.call("resume", nameScope(stage, drawn), by),
 );
 
-/** Somebody clears up: or else everything would soon be paused. */
+/** Resumes what is paused: otherwise everything would soon be paused. */
 export async function resumeEverything(stage: Stage): Promise<void> {
-  const by = { by: "somebody", why: null };
+  const by = { by: "ann", why: null };
   const pauses = Array.from(stage.lineup.reference.state.pauses.values());
   for (const { scope: kind, name } of pauses) {
     await stage.lineup.call("resume", { scope: kind, name }, by);
@@ -103,7 +103,7 @@ const filter = fc.constantFrom(
   { codes: ["POISON", "STALLED"] },
 );
 
-/** Somebody could do something about its letters. */
+/** A batch with dead letters that can be edited or discarded. */
 const hasOpenLetters = (batch: Batch): boolean =>
   !batch.pruned && batch.steps.some(({ counts, discarded }) => counts.failed > discarded.size);
 
@@ -114,7 +114,7 @@ const redrive = command(
   "redrive",
   fc.record({
     target,
-    /** One that was stopped early, rather than one with letters. */
+    /** Rather a batch that was stopped early than one with dead letters. */
     stopped: onceIn(4),
     filter,
     ceiling: fc.constantFrom(100, 100, 2, 1, 0),
@@ -161,7 +161,7 @@ function listLetters(stage: Stage, id: string): { step: number; item: number }[]
 
 const discard = command(
   "discardDeadLetters",
-  // Seldom all of them: nothing would be left to redrive.
+  // Rarely all of them: nothing would be left to redrive.
   fc.record({ target, filter: fc.oneof(fc.constant({ items: [1, 4, 7] }), filter), act }),
   (stage, { target: aim, filter: which, act: by }) =>
     stage.lineup.call("discardDeadLetters", stage.choose(aim, hasLetters), {
@@ -170,7 +170,7 @@ const discard = command(
     }),
 );
 
-/** An age that every ended batch has, also one that ended in this millisecond. */
+/** An age that every ended batch has, even one that ended in this millisecond. */
 const ANY_AGE_MS = -1;
 
 const prune = command(
@@ -216,7 +216,7 @@ const follow = command(
   },
 );
 
-/** A reader gives up on an event, maybe for the second time. */
+/** A reader gives up an event, maybe for the second time. */
 const giveUp = command(
   "giveUp",
   fc.record({ reader, nth: fc.nat(20), attempts: fc.integer({ min: 1, max: 3 }) }),
@@ -267,7 +267,7 @@ const leaf = command(
   },
 );
 
-/** A cap, a weight or a rate, set or taken away. */
+/** Sets or clears a cap, a weight or a rate. */
 const setLimit = command(
   "setLimit",
   fc.record({

@@ -1,4 +1,6 @@
-/** One run: batches to begin with, the commands of a script, and the end of all that can end. */
+/**
+ * One run: some initial batches, the commands of a script, and the end of everything that can end.
+ */
 import fc from "fast-check";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { launch, type Shape, slice } from "./conducting.ts";
@@ -10,7 +12,7 @@ import { drawScript } from "./themes.ts";
 import { BRISK, succeed } from "./working.ts";
 
 const COMMANDS_MAX = 100;
-/** Rounds of slicing and working in which most of what is left comes to its end. */
+/** Rounds of slicing and working in which most of the rest ends. */
 const ROUNDS = 4;
 const ROUND_MS = 250;
 
@@ -18,13 +20,13 @@ const ROUND_MS = 250;
 export const run = fc.tuple(
   fc.array(launch, { minLength: 1, maxLength: 3 }),
   drawScript(COMMANDS_MAX),
-  /** Everything is looked at after so many commands. */
+  /** Everything is compared after this number of commands. */
   fc.constantFrom(5, 20),
 );
 
 export type Run = readonly [readonly Command[], Iterable<Command>, number];
 
-/** Throws a `Mismatch`; counts what was answered in `tally`. */
+/** Throws a `Mismatch`; counts the answers in `tally`. */
 export async function play(
   [opening, script, looksEvery]: Run,
   tally: Map<string, number>,
@@ -45,8 +47,8 @@ export async function play(
 }
 
 /**
- * Everybody may go on and everything is taken up; whatever is left then is given up or expires. What
- * no port tells (when something is due, when it is looked at next) shows by that.
+ * Everything is resumed and leased; what is left then is given up or expires. This also reveals
+ * state that no method returns, such as due times.
  */
 async function playOut(stage: Stage): Promise<void> {
   await resumeEverything(stage);

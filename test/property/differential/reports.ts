@@ -1,4 +1,4 @@
-/** What a worker says of a chunk, drawn item by item: everything that a report can hold. */
+/** A worker's report on a chunk, drawn item by item: everything that a report can hold. */
 import fc from "fast-check";
 import { WAIT_REASONS } from "../../../src/core/limits/bucket.ts";
 import type { LedgerBlock } from "../../../src/core/ledger/item-ledger.ts";
@@ -31,21 +31,21 @@ type Deed = (typeof DEEDS)[number];
 export const CONTENTS = ["c1", "c2", "c3"] as const;
 
 export interface Deeds {
-  /** One an item, counted round. */
+  /** One per item, modulo their number. */
   readonly deeds: readonly Deed[];
   readonly intent: Report["intent"];
-  /** `amnesia` builds upon the lease alone; `contrary` also says otherwise of what is finished. */
+  /** `amnesia` builds on the map of the lease alone; `contrary` also contradicts finished items. */
   readonly memory: "good" | "amnesia" | "contrary";
   /** Handlers of the first item ignore a stop. */
   readonly abandons: boolean;
   /** How many items of a guarded run start next. */
   readonly starts: number;
   readonly keyed: boolean;
-  /** What is left waits for a limit. */
+  /** The rest waits for a limit. */
   readonly limitWait: Report["limitWait"];
-  /** Handler time that it claims, under the lease so far. */
+  /** Handler time that it reports, under the lease until now. */
   readonly busyMs: number;
-  /** The numbers of the blocks that it brings, where its batch keeps a ledger of items. */
+  /** The numbers of the blocks in it, if its batch keeps a ledger of items. */
   readonly blocks: readonly number[];
 }
 
@@ -103,7 +103,7 @@ export function composeReport(
     sayOf(held, index, drawn.deeds[turn % drawn.deeds.length]!, drawn.keyed, said);
   }
   for (const [index, content] of claimed) {
-    // Who forgot what became of an item may name its content all the same.
+    // A report that omits an item's outcome may still name its content.
     const names = said.words[index] === "succeeded" || drawn.memory === "amnesia";
     if (names) said.contents.push({ index, content });
   }
@@ -213,7 +213,7 @@ function sayOf(held: Held, index: number, deed: Deed, keyed: boolean, said: Said
   }
 }
 
-/** Says of every finished item that it ended otherwise, and brings results for it. */
+/** Contradicts the outcome of every finished item, and adds results for it. */
 function contradict({ words }: Held, said: Said): void {
   for (const [index, word] of words.entries()) {
     if (word === "pending") continue;

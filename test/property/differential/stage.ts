@@ -1,7 +1,7 @@
 /**
- * Who acts on the stores, and what they know of them: enough to do what makes sense most of the time,
- * and what comes too late or is nobody's business the rest of it. It looks into the reference model
- * for that, which is as cheap as it is wrong for anybody else.
+ * The actors on the stores and their knowledge: enough that most calls make sense; the others come
+ * too late or concern the wrong batch. It reads the reference model for that: cheap, but only a
+ * test may do so.
  */
 import fc from "fast-check";
 import { isEnded } from "../../../src/core/batch/batch.ts";
@@ -30,30 +30,30 @@ const UNFINISHED_MAX = 4;
 const BATCHES_MAX = 10;
 const FOR_GOOD_MS = 10 ** 9;
 /** An id that no batch ever has. */
-const NOBODY = "nobody";
+const UNKNOWN = "b-unknown";
 
-/** A batch that an act makes sense for, or any, or none at all. */
+/** A batch for which an act makes sense, or any, or none. */
 export interface Target {
   readonly nth: number;
   readonly any: boolean;
-  readonly nobody: boolean;
+  readonly unknown: boolean;
 }
 
-/** There is no batch that the act would make sense for. */
+/** There is no batch for which the act makes sense. */
 class NothingToDo extends Error {}
 
 export class Stage {
   readonly clock: ManualClock;
   readonly lineup: Lineup;
   readonly workers: SimulatedWorker[] = [];
-  /** Parts of plans that were sent, each to be sent again. */
+  /** Parts of plans that were sent, and may be sent again. */
   readonly parts: PlanPart[] = [];
-  /** What was claimed under each lease, by its name. */
+  /** The claims under each lease, by its name. */
   readonly claims = new Map<string, Map<number, string>>();
   /** Every id that a batch ever had. */
   readonly ids: string[] = [];
 
-  /** After how many commands everything is looked at: that is dear. */
+  /** Everything is compared after this number of commands: comparing is expensive. */
   readonly #looksEvery: number;
   #played = 0;
 
@@ -69,7 +69,7 @@ export class Stage {
     else await this.lineup.compareOutlines();
   }
 
-  /** Workers that live for good, until a beat says otherwise. */
+  /** Workers that stay alive until a heartbeat says otherwise. */
   async begin(): Promise<void> {
     for (let n = 0; n < WORKERS; n++) await this.hire();
     await this.lineup.call("beat", 1, SERVED, FOR_GOOD_MS);
@@ -97,15 +97,17 @@ export class Stage {
     return this.lineup.reference.state.batches.get(id);
   }
 
-  /** The id of a batch as wished, or of any one if the target says so; without one, nothing is done. */
-  choose({ nth, any, nobody }: Target, wish: (batch: Batch) => boolean): string {
+  /**
+   * The id of a suitable batch, or of any one if the target says so. Without one, nothing is done.
+   */
+  choose({ nth, any, unknown }: Target, wish: (batch: Batch) => boolean): string {
     const from = this.listBatches(any ? undefined : wish);
-    if (nobody) return NOBODY;
+    if (unknown) return UNKNOWN;
     if (from.length === 0) throw new NothingToDo();
     return from[nth % from.length]!.submission.id;
   }
 
-  /** What a worker says of a chunk that it holds. */
+  /** A worker's report on a chunk that it holds. */
   report(held: Held, drawn: Deeds): Report {
     const claimed = this.claims.get(nameLease(held.lease));
     return composeReport(held, drawn, this.clock.monotonicMs(), claimed);
@@ -119,7 +121,7 @@ export class Stage {
     );
   };
 
-  /** A request that finds what there is of a batch. */
+  /** A lease request that matches a batch. */
   requestOf(id: string, worker: number, limits: LeaseLimits): LeaseRequest {
     const batch = this.find(id);
     const { pipeline, version } = batch?.submission ?? { pipeline: "p", version: "1" };
@@ -161,7 +163,7 @@ export const hasLetters = ({ steps }: Batch): boolean =>
 
 export type Command = fc.AsyncCommand<Stage, object>;
 
-/** Small arguments that can be drawn, shown and made smaller. */
+/** Small arguments that fast-check can draw, print and shrink. */
 export function command<Args>(
   name: string,
   args: fc.Arbitrary<Args>,
@@ -186,14 +188,14 @@ export function command<Args>(
   }));
 }
 
-/** True once in so many times. */
+/** True once in this number of times. */
 export const onceIn = (times: number): fc.Arbitrary<boolean> =>
   fc.nat(times - 1).map((n) => n === times - 1);
 
 export const target: fc.Arbitrary<Target> = fc.record({
   nth: fc.nat(BATCHES_MAX - 1),
   any: onceIn(6),
-  nobody: onceIn(60),
+  unknown: onceIn(60),
 });
 
 export const act = fc.record({

@@ -1,6 +1,6 @@
 /**
- * What runs are about. A run that draws from everything meets everything a little; one with a theme
- * draws from few commands, and so comes to what only many of the same kind lead to.
+ * The themes of runs. A run that draws from all commands does a little of everything. A run with a
+ * theme draws from few commands and so reaches states that need many of the same kind.
  */
 import fc from "fast-check";
 import { conducting } from "./conducting.ts";
@@ -47,7 +47,7 @@ const leases = [
   ...times(1, cancel, pause, renew, resumeAll, readStops, hire, finish, edit, leaf),
 ];
 
-/** Somebody stops what others hold. */
+/** Operators stop what workers hold. */
 const stops = [
   ...times(6, work),
   ...times(3, cancel, renew, advance, sweep, launch),
@@ -104,7 +104,7 @@ const shares = [
   ...times(1, finish, die, hire, haunt, cancel, pause, resumeAll, redrive, linger, leaf),
 ];
 
-/** Messages are written, read, given up and removed. */
+/** Messages are written, read, given up and deleted. */
 const outlets = [
   ...times(5, work, stumble, rush),
   ...times(3, consume, catchUp, prune, launch, redrive),
@@ -112,7 +112,7 @@ const outlets = [
   ...times(1, dropLetter, follow, cancel, sweep, finish, discard, jump),
 ];
 
-/** Tokens, and keys that are closed. */
+/** Tokens and closed keys. */
 const rights = [
   ...times(8, draw),
   ...times(2, closeBucket, openBucket, advance),

@@ -1,11 +1,11 @@
-/** Groups of topics: begun, acknowledging, rewound, giving up, forgotten. */
+/** Groups of topics: started, acknowledging, rewound, giving up, deleted. */
 import fc from "fast-check";
 import { readGroupName } from "../../../src/core/events/reader-name.ts";
 import { command, GROUPS } from "./stage.ts";
 
 const group = fc.constantFrom(...GROUPS);
 
-/** Something a group does at one of the messages that there are. */
+/** An act of a group on one of the existing messages. */
 const consume = command(
   "consume",
   fc.record({
@@ -45,7 +45,7 @@ const consume = command(
   },
 );
 
-/** A group gives up on a message of its topic, maybe after it was rewound. */
+/** A group gives up a message of its topic, maybe after a rewind. */
 const refuse = command(
   "refuse",
   fc.record({ group, nth: fc.nat(20), from: fc.option(fc.nat(10), { nil: undefined }) }),
@@ -67,7 +67,7 @@ const readTopic = command(
   (stage, { topic, after, limit }) => stage.lineup.call("readMessages", topic, after, limit + 1),
 );
 
-/** All that are, acknowledged by all that are: what retention may take. */
+/** All existing messages, acknowledged by all groups: retention may delete them. */
 const catchUp = command("catchUp", fc.record({ group }), async (stage, { group: name }) => {
   const { messagesKept } = stage.lineup.reference.state;
   await stage.lineup.call("savePosition", name, messagesKept);

@@ -1,9 +1,9 @@
-/** Calls of a store and what came of them in words, short enough to be read as a story. */
+/** Calls of a store and their answers in words, short enough to read. */
 import type { TokenGrant } from "../../../src/core/limits/bucket.ts";
 import type { StoreVerb } from "../../../src/ports/store/store-verbs.ts";
 import { toWords } from "../../support/outcome-words.ts";
 
-/** `plan({batch: b1, afterChunks: 2, ...})`, without what is empty. */
+/** `plan({batch: b1, afterChunks: 2, ...})`, without empty fields. */
 export function describeCall(verb: StoreVerb, args: readonly unknown[]): string {
   return `${verb}(${args.map(describeValue).join(", ")})`;
 }
@@ -22,7 +22,7 @@ function describePlain(value: unknown): string {
   return typeof value === "string" && /^[\w/.-]+$/.test(value) ? value : JSON.stringify(value);
 }
 
-/** Outcome maps as one letter an item: pending, succeeded, skipped, failed. */
+/** Outcome maps as one character an item: pending, succeeded, skipped, failed. */
 function describeBytes({ buffer, byteOffset, byteLength }: ArrayBufferView): string {
   const bytes = new Uint8Array(buffer, byteOffset, byteLength);
   const letters = { pending: ".", succeeded: "S", skipped: "k", failed: "F" };
@@ -31,7 +31,7 @@ function describeBytes({ buffer, byteOffset, byteLength }: ArrayBufferView): str
     .join("");
 }
 
-/** The kind of an answer, for the story and for the count of what a run has seen. */
+/** The kind of an answer, for the printed calls and for the statistics of a run. */
 export function nameOutcome(
   verb: StoreVerb,
   outcome: { readonly answer: unknown } | { readonly threw: string },

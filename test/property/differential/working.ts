@@ -1,4 +1,4 @@
-/** What workers and sweepers do, as commands. */
+/** Commands of workers and sweepers. */
 import fc from "fast-check";
 import {
   type LeasedChunk,
@@ -26,7 +26,7 @@ const lease = fc.record({
   chunksMax: fc.constantFrom(2, 4, 1),
   leaseMs,
   slots: fc.constantFrom(1, 2, 3, 8),
-  /** Of what the worker holds: how many slots of each it says that it needs; null says nothing. */
+  /** The scopes that the worker holds: how many slots of each it reports; null reports nothing. */
   keeps: fc.array(fc.option(fc.nat(3)), { maxLength: 3 }),
 });
 
@@ -69,7 +69,7 @@ const work = command(
   },
 );
 
-/** Somebody who lost his lease, or never had it, reports all the same. */
+/** A worker that lost its lease, or never had it, reports all the same. */
 const haunt = command(
   "haunt",
   fc.record({
@@ -89,13 +89,13 @@ const haunt = command(
       fence: { fence: report.fence - 1 },
       chunk: { chunk: report.chunk + 99 },
       step: { step: report.step + 1 },
-      batch: { batch: "nobody" },
+      batch: { batch: "b-unknown" },
     };
     await stage.lineup.call("work", [{ ...report, ...wrong[off] }], null);
   },
 );
 
-/** Takes all of a batch that is due, and says the same of every chunk. */
+/** Leases everything that is due of a batch and makes the same report on every chunk. */
 async function take(stage: Stage, id: string, ms: number): Promise<SimulatedWorker> {
   const stranger = new SimulatedWorker(1);
   const limits = { only: true, itemsMax: 1_000, chunksMax: 100, leaseMs: ms, slots: 2 };
@@ -124,7 +124,7 @@ const rush = command(
   },
 );
 
-/** Much of a batch fails, each item in a way of its own. */
+/** Much of a batch fails, each item in a different way. */
 const stumble = command(
   "stumble",
   fc.record({
@@ -171,7 +171,7 @@ const finish = command("finish", fc.record({ target }), (stage, { target: aim })
   succeed(stage, stage.choose(aim, stage.hasDueWork)),
 );
 
-/** A process that dies on what it has just begun, and is found. */
+/** A process dies after it has begun, and its lease is swept. */
 const crash = command(
   "crash",
   fc.record({ target, starts: fc.constantFrom(1, 2, 9) }),
@@ -183,7 +183,7 @@ const crash = command(
   },
 );
 
-/** A guarded run that is stopped after its starts were written, and taken up again. */
+/** A guarded run stops after its starts were written, and is leased again. */
 const interrupt = command(
   "interrupt",
   fc.record({ target, starts: fc.constantFrom(1, 2, 9) }),
@@ -193,18 +193,18 @@ const interrupt = command(
     await report(stage, stranger, { ...SUCCESS, deeds: ["leave"], intent: "keep", starts });
     await stage.lineup.call("fail", id, { code: "STOP", message: "enough" });
     const all = { filter: {}, ceiling: 100, perSecond: null, withCancelled: true, dryRun: false };
-    await stage.lineup.call("redrive", id, { ...all, by: "somebody", why: null });
+    await stage.lineup.call("redrive", id, { ...all, by: "ann", why: null });
   },
 );
 
-/** A worker that renews what is being cancelled: with `now` that does not help it. */
+/** A worker renews leases of a batch that is being cancelled: with `now` that has no effect. */
 const cling = command(
   "cling",
   fc.record({ target, mode: fc.constantFrom("now", "drain"), ms: fc.constantFrom(20, 10) }),
   async (stage, { target: aim, mode, ms }) => {
     const id = stage.choose(aim, stage.hasDueWork);
     const stranger = await take(stage, id, 20);
-    await stage.lineup.call("cancel", id, { mode, by: "somebody", why: null });
+    await stage.lineup.call("cancel", id, { mode, by: "ann", why: null });
     const leases = stranger.held.map((held) => referTo(held.lease));
     await stage.lineup.call("renew", stranger.number, leases, 60);
     stage.clock.advance(ms);
@@ -277,7 +277,7 @@ const beat = command(
     serves: fc.subarray(PIPELINES.flatMap((pipeline) => VERSIONS.map((v) => [pipeline, v]))),
     only: fc.option(target, { freq: 3 }),
     forMs: fc.constantFrom(10 ** 9, 300, 30),
-    /** The others are gone. */
+    /** The other workers are gone. */
     alone: flag,
   }),
   async (stage, { worker: nth, serves, only, forMs, alone }) => {
@@ -296,10 +296,10 @@ const beat = command(
 const hire = command("hire", fc.constant({}), (stage) => stage.hire(), "nothing");
 
 const readStops = command("readStops", fc.constant({}), (stage) =>
-  stage.lineup.call("readStops", [...stage.ids, "nobody"]),
+  stage.lineup.call("readStops", [...stage.ids, "b-unknown"]),
 );
 
-/** Nothing is given up for want of a worker. */
+/** Nothing is given up because a worker is missing. */
 const PATIENT: SweepPolicy = {
   watchDelays: { steps: [], elseMs: 60_000, stallMs: 60_000 },
   stallsMax: LONG_MS,
@@ -329,7 +329,7 @@ const sweep = command("sweep", fc.record({ policy }), (stage, { policy: drawn })
   stage.lineup.call("sweep", drawn),
 );
 
-/** Time passes, and somebody looks after each piece of it: what nobody takes up is given up. */
+/** Time passes with a sweep after each part: work without progress is given up. */
 const linger = command(
   "linger",
   fc.record({ policy, rounds: fc.integer({ min: 1, max: 5 }), ms: fc.constantFrom(30, 60, 400) }),
