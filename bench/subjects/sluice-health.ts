@@ -22,7 +22,7 @@ const COMMAND = join(ROOT, "dist/cli/main.js");
 const CALL_MS = 5_000;
 const ASK_EVERY_MS = 20;
 /** So short that every call would lose its lease without a renewal. */
-const ENV = { SLUICE_LEASE_MS: "3000", SLUICE_RENEW_MS: "1000", SLUICE_LEASE_ITEMS_MAX: "1" };
+const ENV = { SLUICE_LEASE_MS: "3000", SLUICE_LEASE_ITEMS_MAX: "1" };
 
 const PIPELINE = `import { definePipeline } from "sluice";
 export default definePipeline({

@@ -10,7 +10,8 @@ import { listLeased } from "./fencing.ts";
 
 export function checkKeptLeases(scene: Scene): Checker {
   const { world, errands } = scene;
-  const { leaseMs, sweepMs } = { leaseMs: 2_000, sweepMs: 300, ...scene.plot.settings };
+  const { leaseMs = 2_000, tuning } = scene.plot.settings ?? {};
+  const sweepMs = tuning?.sweepMs ?? 300;
   /** When each node last met something that may have cost it a lease. */
   const troubledAt = new Map<Node, number>();
   const states = new Map<Chunk, string>();

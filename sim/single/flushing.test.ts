@@ -19,7 +19,7 @@ function makePlot(changes: Partial<Plot> = {}): Plot {
     itemMaxMs: 2,
     helpers: 0,
     restarts: 1,
-    settings: { flushItems: FLUSH_ITEMS, flushMs: 1_000 },
+    settings: { flushMs: 1_000, tuning: { flushItems: FLUSH_ITEMS } },
     faults: noFaults,
     ...changes,
   };

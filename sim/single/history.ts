@@ -6,11 +6,10 @@ import type { Batch } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch/batch.ts";
 import type { Pipeline } from "../../src/runtime/pipeline/pipeline.ts";
 import type { Engine } from "../../src/runtime/engine/engine.ts";
-import type { EngineSettings } from "../../src/runtime/system/settings.ts";
 import { closeEngines } from "../closing.ts";
 import { checkEnding } from "./checks.ts";
 import type { FaultPlan } from "../faults.ts";
-import { startEngine } from "../start-engine.ts";
+import { type SimSettings, startEngine } from "../start-engine.ts";
 import { Witness } from "./witness.ts";
 import { type Item, Workload, type WorkloadOptions } from "./workload.ts";
 import { type Node, type Program, World } from "../world.ts";
@@ -23,7 +22,7 @@ export interface Plot extends WorkloadOptions {
   readonly helpers?: number;
   /** Restarts of a crashed node, at most. Default 0. */
   readonly restarts?: number;
-  readonly settings?: Partial<EngineSettings>;
+  readonly settings?: SimSettings;
   /** Called when a node has died. */
   readonly onCrash?: (world: World) => void;
 }

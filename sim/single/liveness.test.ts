@@ -112,7 +112,7 @@ async function endFromOutside(seed: number, guarded: boolean): Promise<void> {
     concurrency: 2,
   });
   const submit: Program = async (node) => {
-    const engine = await startEngine(node, { renewMs: 1_000 });
+    const engine = await startEngine(node, { tuning: { renewMs: 1_000 } });
     await engine.submit(workload.makePipeline(node), "everything", { key: "k" });
   };
   const first = world.boot("n1", submit);

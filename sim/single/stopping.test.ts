@@ -5,9 +5,8 @@
 import { describe, expect, test } from "vitest";
 import { type Batch, countAll, currentStep, hasLeases } from "../../src/adapters/memory/state.ts";
 import { isEnded } from "../../src/core/batch/batch.ts";
-import type { EngineSettings } from "../../src/runtime/system/settings.ts";
 import { type Fault, type FaultPlan, faultAtVerbs, noFaults } from "../faults.ts";
-import { startEngine } from "../start-engine.ts";
+import { type SimSettings, startEngine } from "../start-engine.ts";
 import { type Behaviour, type Run, Workload } from "./workload.ts";
 import { type Program, World } from "../world.ts";
 
@@ -32,7 +31,7 @@ interface StopPlot {
   readonly itemMaxMs?: number;
   /** Default: all items in one chunk. */
   readonly chunkSize?: number;
-  readonly settings?: Partial<EngineSettings>;
+  readonly settings?: SimSettings;
   readonly stop: (world: World, id: string) => Promise<unknown>;
 }
 
@@ -165,7 +164,7 @@ describe("a cancel", () => {
 
   test("gives handlers the whole grace time", async () => {
     for (let seed = 1; seed <= 5; seed++) {
-      const settings = { cancelMs: 2_000, leaseMs: 10_000, renewMs: 3_000 };
+      const settings = { cancelMs: 2_000, leaseMs: 10_000, tuning: { renewMs: 3_000 } };
       const plot = { seed, settings, itemMaxMs: 1_500, stop: cancel("now") };
       const stopped = await stopInTheMiddle(plot);
       await runToItsEnd(stopped);
@@ -191,7 +190,7 @@ test("a worker drops a batch that ended elsewhere within a second, long before a
     const { world, workload } = await stopInTheMiddle({
       seed,
       behaviour: { does: "hang", times: 9, heedsSignal: true },
-      settings: { leaseMs: 60_000, renewMs: 20_000 },
+      settings: { leaseMs: 60_000, tuning: { renewMs: 20_000 } },
       stop: (here, id) => here.store.fail(id, { code: "BUDGET", message: "enough" }),
     });
     const areOver = (): boolean => workload.runs.every(({ end }) => end !== null);
@@ -226,7 +225,7 @@ describe("a pause", () => {
 
   test("gives back items that wait in a worker, and they run after the resume", async () => {
     for (let seed = 1; seed <= 10; seed++) {
-      const settings = { leaseTargetMs: 1_000 };
+      const settings = { tuning: { leaseTargetMs: 1_000 } };
       const plot = { seed: seed + 20, chunkSize: 1, settings, stop: pause("now") };
       const stopped = await stopInTheMiddle(plot);
       const { world, batch } = stopped;

@@ -3,7 +3,7 @@
  * mix, in which many kinds of faults never occur and some occur often. Faults come in the first
  * part of the hour; afterwards all work must end by itself.
  */
-import type { EngineSettings } from "../../src/runtime/system/settings.ts";
+import type { SimSettings } from "../start-engine.ts";
 import { FAULT_KINDS, type FaultRates, OPERATOR, swarmFaults } from "../faults.ts";
 import type { HintFaults } from "../world.ts";
 import { Draw } from "./draw.ts";
@@ -169,11 +169,11 @@ function drawSwarm(draw: Draw, calm: boolean): Swarm {
   };
 }
 
-function drawSettings(draw: Draw, hintLoss: number): Partial<EngineSettings> {
+function drawSettings(draw: Draw, hintLoss: number): SimSettings {
   const leaseMs = draw.pick([10_000, 30_000, 120_000]);
   // Where no notification arrives, everything waits for a poll.
   const pollMs = hintLoss === 1 ? 15_000 : draw.pick([30_000, 120_000]);
-  return {
+  const drawn = {
     leaseMs,
     renewMs: Math.floor(leaseMs / draw.pick([2, 3])),
     sweepMs: draw.pick([5_000, 30_000, 60_000]),
@@ -192,12 +192,15 @@ function drawSettings(draw: Draw, hintLoss: number): Partial<EngineSettings> {
     orphanMs: draw.pick([10_000, 900_000]),
     staleMs: draw.pick([900_000, 21_600_000]),
   };
+  const { renewMs, sweepMs, flushItems, leaseTargetMs, watchMs, staleMs, ...settings } = drawn;
+  const tuning = { renewMs, sweepMs, flushItems, leaseTargetMs, watchMs, staleMs };
+  return { ...settings, tuning };
 }
 
 /**
  * In the slowest mixes, every pass of every step waits for a poll, in batch after batch of a lane.
  */
-function computeCalmLimit({ loss }: HintFaults, { pollMs = 0 }: Partial<EngineSettings>): number {
+function computeCalmLimit({ loss }: HintFaults, { pollMs = 0 }: SimSettings): number {
   return loss < 0.8 ? CALM_LIMIT_MS : Math.max(CALM_LIMIT_MS, CALM_LIMIT_POLLS * pollMs);
 }
 
@@ -254,7 +257,7 @@ function drawHappenings(
   errands: readonly Errand[],
   nodes: number,
   pipelines: readonly PipelinePlot[],
-  { leaseMs = 15_000 }: Partial<EngineSettings>,
+  { leaseMs = 15_000 }: SimSettings,
 ): HappeningPlot[] {
   // If new code cannot continue old batches, one node keeps the old code.
   const strict = pipelines.some(({ releases }) => releases.at(-1)?.accepts.length === 0);

@@ -2,7 +2,7 @@
  * Everything that a play of many batches consists of, as plain values: who acts, what happens, and
  * when.
  */
-import type { EngineSettings } from "../../src/runtime/system/settings.ts";
+import type { SimSettings } from "../start-engine.ts";
 import type { FaultPlan } from "../faults.ts";
 import type { HintFaults } from "../world.ts";
 import type { Errand, PipelinePlot } from "./errand.ts";
@@ -105,5 +105,5 @@ export interface TrafficPlot {
   /** When no operator acts any more and no fault is left, everything ends within this time. */
   readonly calmLimitMs: number;
   readonly restartMaxMs: number;
-  readonly settings?: Partial<EngineSettings>;
+  readonly settings?: SimSettings;
 }

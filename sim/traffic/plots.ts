@@ -24,12 +24,11 @@ const PLAIN_STEP: StepPlot = {
 
 const SETTINGS = {
   cancelMs: 300,
-  watchMs: 2_000,
   stallMs: 2_000,
   orphanMs: 10_000,
-  staleMs: 60_000,
   sealWithinMs: 200_000,
 };
+const TUNING = { watchMs: 2_000, staleMs: 60_000 };
 
 export function makeStepPlot(changes: Partial<StepPlot> = {}): StepPlot {
   return { ...PLAIN_STEP, ...changes };
@@ -76,7 +75,7 @@ export function makeTraffic(
     lastsMs: 0,
     calmLimitMs: 120_000,
     restartMaxMs: 600,
-    settings: { ...SETTINGS, ...settings },
+    settings: { ...SETTINGS, ...settings, tuning: { ...TUNING, ...settings?.tuning } },
     ...changes,
   };
 }

@@ -150,7 +150,7 @@ describe("a step without items between two others", () => {
 
 test("a checkpoint does not wait for the next flush", async () => {
   const doings: Doing[] = [{ does: "stages", stages: 3, failsAfter: 0 }];
-  const settings = { flushMs: 20_000, flushItems: 1_000 };
+  const settings = { flushMs: 20_000, tuning: { flushItems: 1_000 } };
   const plot = makeTraffic([makeStepPlot()], [makeErrand([doings])], { settings });
   const traffic = await playTrafficRight(plot);
   // A handler that waited would reach its time limit.

@@ -73,6 +73,13 @@ export function answerNothingYet(path: string): PageAnswer {
   return answerJson(503, { error, hint: "Ask again: it is busy." });
 }
 
+export function answerBadQuery(problem: {
+  readonly error: string;
+  readonly hint: string;
+}): PageAnswer {
+  return answerJson(400, problem);
+}
+
 export function answerUnknown(paths: readonly string[]): PageAnswer {
   return answerJson(404, { error: "there is no such page", pages: paths });
 }

@@ -16,6 +16,7 @@ import { SharedHealth } from "../runtime/health/shared-health.ts";
 import { systemClock } from "../runtime/system/system-clock.ts";
 import { systemRandom } from "../runtime/system/system-random.ts";
 import {
+  answerBadQuery,
   answerHealth,
   answerNothingYet,
   answerOtherMethod,
@@ -24,6 +25,7 @@ import {
   HEALTH_PATHS,
   type PageAnswer,
 } from "./health-pages.ts";
+import { readScalingQuery, retargetPage, SCALING_PATH } from "./scaling-page.ts";
 import { watchForOrphanhood } from "./orphan-watch.ts";
 import { EventLoopMonitor } from "./event-loop-monitor.ts";
 import { PageCache } from "./page-cache.ts";
@@ -111,7 +113,8 @@ function endProcess(reason: string): void {
 
 async function answer(request: IncomingMessage): Promise<PageAnswer> {
   if (request.method !== "GET" && request.method !== "HEAD") return answerOtherMethod();
-  const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
+  const url = request.url ?? "/";
+  const [path = "/"] = url.split("?", 1);
   const health = answerHealth(path, {
     healthSample: pulse.read(),
     now: systemClock.monotonicMs(),
@@ -124,8 +127,13 @@ async function answer(request: IncomingMessage): Promise<PageAnswer> {
   if (contentType === undefined) {
     return answerUnknown([...HEALTH_PATHS, ...Object.keys(orders.pages)]);
   }
+  const query = path === SCALING_PATH ? readScalingQuery(url.slice(path.length)) : { target: null };
+  if ("error" in query) return answerBadQuery(query);
   const found = await shelf.read(path);
-  return found === null ? answerNothingYet(path) : answerText(contentType, found.text, found.ageMs);
+  if (found === null) return answerNothingYet(path);
+  const { target } = query;
+  const text = target === null ? found.text : retargetPage(found.text, target);
+  return answerText(contentType, text, found.ageMs);
 }
 
 async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {

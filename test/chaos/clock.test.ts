@@ -125,7 +125,7 @@ test("a worker whose clock is ten years ahead does not treat a live batch as sta
   work.write("other.ts", OTHER);
   const clock = new MovableClock(work.at("clock"));
   clock.jump("+10y");
-  const ahead = work.start(["work", "other.ts"], { env: { ...clock.env, SLUICE_SWEEP_MS: "10" } });
+  const ahead = work.start(["work", "other.ts"], { env: { ...clock.env, SLUICE_LEASE_MS: "100" } });
   await ahead.waitFor(/working on other/);
   const running = work.start(["run", "steps.ts", "--json"]);
   // A parked batch would wait until it is resumed.

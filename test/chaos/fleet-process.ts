@@ -48,7 +48,7 @@ const sourced = definePipeline({
 });
 
 const { leaseItemsMax, sweepMs } = options;
-const engine = await Engine.start(store, { leaseItemsMax, sweepMs, ownsStore: true });
+const engine = await Engine.start(store, { leaseItemsMax, ownsStore: true }, { sweepMs });
 engine.onFailure((error) => {
   throw error;
 });

@@ -81,7 +81,7 @@ export class Fleet {
     const path = join(folder, "store.db");
     const parts = { clock: systemClock, random: systemRandom, synchronous: "normal" as const };
     const store = await openSqliteStore(path, parts);
-    const engine = await Engine.start(store, { work: false, sweepMs });
+    const engine = await Engine.start(store, { work: false }, { sweepMs });
     const filled = {
       store: path,
       log: "",

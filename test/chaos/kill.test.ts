@@ -59,7 +59,7 @@ test(
 describe("a process that is stopped until its leases have expired", () => {
   const items = 6_000;
   const leaseMs = 1_000;
-  const settings = { leaseMs, renewMs: 300, sweepMs: 100 };
+  const settings = { leaseMs };
   /** It has more chunks to start when it continues. */
   const large = { chunkSize: 250, concurrency: 64, workMs: 2 };
   /** All its leased items have started, so it only has to report them. */

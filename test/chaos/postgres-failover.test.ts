@@ -12,7 +12,7 @@ import { startOwnPostgres } from "../support/postgres-server.ts";
 
 const ITEMS = 2_000;
 const WAIT_MS = 4;
-const LEASE = { leaseMs: 3_000, renewMs: 1_000, pollMs: 200, sweepMs: 500 };
+const LEASE = { leaseMs: 3_000, pollMs: 200 };
 
 async function run(address: string, ...statements: readonly string[]): Promise<void> {
   const client = new pg.Client(address);

@@ -29,7 +29,7 @@ interface Stop {
 /** Restarts this number of workers; throws at the first violation. */
 export async function checkRolling(restarts: number, crewOf: (crew: Crew) => void): Promise<void> {
   const items = ((restarts + 4) * LINES_BETWEEN) / 2;
-  const settings = { drainMs: DRAIN_MS, leaseMs: 60_000, renewMs: 20_000 };
+  const settings = { drainMs: DRAIN_MS, leaseMs: 60_000 };
   const sizes = { chunkSize: CHUNK_SIZE, concurrency: 4, workMs: 20 };
   const crew = new Crew({ items, ...sizes, settings });
   crewOf(crew);

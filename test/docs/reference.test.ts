@@ -13,14 +13,21 @@ import {
   ENGINE_SETTINGS,
   HEALTH_SETTINGS,
   nameVariable,
+  VARIABLES,
 } from "../../src/cli/config/settings-layers.ts";
+import { DEFAULT_TARGET, findTargetProblems } from "../../src/core/fleet/scaling.ts";
 import { BatchHandle } from "../../src/runtime/engine/batch-handle.ts";
 import { cpuOptions, type CpuSettings } from "../../src/runtime/cpu/cpu-settings.ts";
 import { Engine } from "../../src/runtime/engine/engine.ts";
 import { OpenBatch } from "../../src/runtime/engine/open-batch.ts";
 import { Operator } from "../../src/runtime/engine/operator.ts";
 import { definePipeline, type Pipeline } from "../../src/runtime/pipeline/pipeline.ts";
-import { DEFAULT_SETTINGS, findSettingProblems } from "../../src/runtime/system/settings.ts";
+import {
+  DEFAULT_SETTINGS,
+  type EngineSettings,
+  findSettingProblems,
+  resolveSettings,
+} from "../../src/runtime/system/settings.ts";
 import { stepMembers, stepOptions } from "../../src/runtime/pipeline/step-check.ts";
 import { Topic } from "../../src/runtime/delivering/topic.ts";
 import { type Page, readPage, ROOT } from "./markdown.ts";
@@ -40,6 +47,7 @@ function findRows(page: Page, ...titles: string[]): string[][] {
 describe("settings.md", () => {
   const page = readPage("docs/reference/settings.md");
   const rows = findRows(page, "setting", "default", "from", "to", "variable");
+  const others = findRows(page, "variable", "in `sluice.config.ts`", "default");
 
   test("has every setting with its default and its variable", () => {
     const shown = rows.map(([name = "", value = "", , , variable = ""]) => [
@@ -47,7 +55,13 @@ describe("settings.md", () => {
       toNumber(value),
       plain(variable),
     ]);
-    const real = ENGINE_SETTINGS.map((name) => [name, DEFAULT_SETTINGS[name], nameVariable(name)]);
+    const commands: readonly string[] = ENGINE_SETTINGS;
+    const names = Object.keys(DEFAULT_SETTINGS) as (keyof EngineSettings)[];
+    const real = names.map((name) => [
+      name,
+      DEFAULT_SETTINGS[name],
+      commands.includes(name) ? nameVariable(name) : "",
+    ]);
     expect(shown).toEqual(real);
   });
 
@@ -66,9 +80,7 @@ describe("settings.md", () => {
   });
 
   test("has every variable that belongs to no engine setting, with its name in the file", () => {
-    const shown = findRows(page, "variable", "in `sluice.config.ts`", "default").map(
-      ([variable = "", name = ""]) => [plain(variable), plain(name)],
-    );
+    const shown = others.map(([variable = "", name = ""]) => [plain(variable), plain(name)]);
     const own = ["store", "synchronous", "busyMs", "ledgerKey", ...HEALTH_SETTINGS];
     expect(shown).toEqual([
       ...own.map((name) => [nameVariable(name), name]),
@@ -81,9 +93,7 @@ describe("settings.md", () => {
 
   test("has the defaults of the command and its workers", async () => {
     const shown = new Map(
-      findRows(page, "variable", "in `sluice.config.ts`", "default").map(
-        ([variable = "", , value = ""]) => [plain(variable), plain(value)],
-      ),
+      others.map(([variable = "", , value = ""]) => [plain(variable), plain(value)]),
     );
     const { store, synchronous, busyMs, health } = await loadConfig({}, {});
     expect(shown.get("SLUICE_STORE")).toBe(relative(".", store));
@@ -93,9 +103,65 @@ describe("settings.md", () => {
     expect(shown.get("SLUICE_HEALTH_HOST")).toBe(health.host);
     expect(shown.get("SLUICE_HEARTBEAT_TIMEOUT")).toBe(`${health.limits.heartbeatMs / 1_000}s`);
     expect(shown.get("SLUICE_TASK_TIMEOUT_BUFFER")).toBe(String(health.limits.taskBuffer));
-    const wait = `${DEFAULT_SETTINGS.pollMs / 1_000}s, on a server ${LOOKS.pollMs / 1_000}s`;
-    expect(shown.get("SLUICE_POLL_WAIT")).toBe(wait);
   });
+
+  test("has every variable that the command reads", () => {
+    const shown = [...rows.map((row) => row[4] ?? ""), ...others.map(([name = ""]) => name)].map(
+      plain,
+    );
+    const own = shown.filter((name) => name.startsWith("SLUICE_"));
+    expect(own.toSorted()).toEqual([...VARIABLES].toSorted());
+  });
+
+  test("has the values that are derived, with their rules and defaults", () => {
+    const derived = findRows(page, "what happens", "how often, or after how long", "default");
+    const given = { leaseMs: 9_999, stallMs: 30_000, orphanMs: 7_000 };
+    const [usual, other] = [resolveSettings({}), resolveSettings(given)];
+    const names = ["renewMs", "sweepMs", "watchMs", "staleMs"] as const;
+    expect(derived.map(([, , value = ""]) => toNumber(value))).toEqual(
+      names.map((name) => usual[name]),
+    );
+    const rules = derived.map(([, rule = ""]) => rule.split("; ").map(plain));
+    const compute = (rule = ""): number => {
+      const [, setting = "", sign, factor] = /(\w+Ms) ([/×]) (\d+)$/.exec(rule) ?? [];
+      const value = given[setting as keyof typeof given];
+      return Math.floor(sign === "/" ? value / Number(factor) : value * Number(factor));
+    };
+    for (const at of [0, 2, 3]) expect(compute(rules[at]?.[0])).toBe(other[names[at] ?? "renewMs"]);
+    const [sweeps, most] = rules[1] ?? [];
+    expect(sweeps?.match(/[\d,]+\d/g)?.map(toNumber)).toEqual([usual.sweepMs, LOOKS.sweepMs]);
+    expect(compute(most)).toBe(resolveSettings(given, { ...LOOKS, sweepMs: 10_000 }).sweepMs);
+  });
+
+  test("has the constants and polling intervals", () => {
+    const text = readFileSync(join(ROOT, page.path), "utf8");
+    const { flushItems, leaseTargetMs, outageRetryMs } = resolveSettings({});
+    expect(text).toContain(`flushes after ${flushItems.toLocaleString("en")} outcomes`);
+    expect(text).toContain(`about ${leaseTargetMs} ms of work`);
+    expect(text).toContain(`again after ${outageRetryMs / 1_000} seconds`);
+    expect(text).toContain(`; ${LOOKS.pollMs.toLocaleString("en")} on a PostgreSQL server`);
+    expect(text).toContain(`On a server the default is ${LOOKS.pollMs / 1_000} s`);
+    expect(text).toContain(`On a file the default is ${DEFAULT_SETTINGS.pollMs / 1_000} s`);
+  });
+});
+
+test("observing.md has every option of scaling, with its default and its limits", () => {
+  const rows = findRows(readPage("docs/operating/observing.md"), "option", "default", "meaning");
+  const shown = rows.flatMap(([names = "", defaults = "", meaning = ""]) => {
+    const values = defaults.split(", ").map(toNumber);
+    return plain(names)
+      .split(", ")
+      .map((name, at) => ({ name, value: values[at], meaning }));
+  });
+  expect(shown.map(({ name, value }) => [name, value])).toEqual(Object.entries(DEFAULT_TARGET));
+  const isRefused = (given: object): boolean => findTargetProblems(given).length > 0;
+  for (const { name, meaning } of shown.filter((one) => one.name !== "utilisation")) {
+    const [, from = "", to = ""] = /([\d,]+) to ([\d,]+)$/.exec(meaning) ?? [];
+    const refused = [toNumber(from) - 1, toNumber(from), toNumber(to), toNumber(to) + 1].map(
+      (value) => isRefused({ max: 100_000, [name]: value }),
+    );
+    expect(refused, name).toEqual([true, false, false, true]);
+  }
 });
 
 describe("engine-options.md", () => {

@@ -15,13 +15,11 @@ const [address = "", table = "", items = "100"] = process.argv.slice(2);
 const store = await openStore(address, { clock: systemClock, random: systemRandom });
 const places = store.dialect === "postgres" ? "$1, $2" : "?, ?";
 // Flushed often, so that kills meet many commits.
-const engine = await Engine.start(store, {
-  sweepMs: 50,
-  flushMs: 10,
-  pollMs: 50,
-  leaseMs: 1_000,
-  renewMs: 300,
-});
+const engine = await Engine.start(
+  store,
+  { flushMs: 10, pollMs: 50, leaseMs: 1_000 },
+  { renewMs: 300, sweepMs: 50 },
+);
 
 let started = 0;
 const pipeline = definePipeline({

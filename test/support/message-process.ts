@@ -77,7 +77,7 @@ function consume(engine: Engine, log: string): void {
 async function main({ role, store: path, log }: MessageOptions): Promise<void> {
   const parts = { clock: systemClock, random: systemRandom, synchronous: "normal" as const };
   const store = await openSqliteStore(path, parts);
-  const engine = await Engine.start(store, { ownsStore: true, sweepMs: 100 });
+  const engine = await Engine.start(store, { ownsStore: true }, { sweepMs: 100 });
   engine.onFailure((error) => {
     throw error;
   });

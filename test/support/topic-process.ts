@@ -18,7 +18,7 @@ const store = await openSqliteStore(join(folder, "store.db"), {
   clock: systemClock,
   random: systemRandom,
 });
-const engine = await Engine.start(store, { sweepMs: 50 });
+const engine = await Engine.start(store, {}, { sweepMs: 50 });
 
 let emitted = 0;
 const pipeline = definePipeline({

@@ -117,7 +117,7 @@ export const rooms: Readonly<Record<string, Rooms>> = {
     system: [],
     cpu: ["system"],
     evidence: ["system"],
-    observing: ["system"],
+    observing: [],
     pipeline: ["system", "cpu"],
     health: ["system", "pipeline"],
     chunk: ["system", "cpu", "observing", "pipeline", "health"],

@@ -1,11 +1,19 @@
-/** The size of what users see: every name is one to learn, to document and to keep. */
+/**
+ * The size of what users see: every name is one to learn, to document and to keep. Each number may
+ * fall, and rises only with a decision.
+ */
+import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { VARIABLES } from "../../src/cli/config/settings-layers.ts";
+import { DEFAULT_SETTINGS } from "../../src/runtime/system/settings.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const exportsMax = 90;
+const settingsMax = 14;
+const variablesMax = 24;
 
 const read = (path: string) => readFileSync(posix.join(root, path), "utf8");
 
@@ -69,5 +77,41 @@ describe("exports", () => {
   test("every subpath exports something, so that none is left out of the count", () => {
     expect(listed.map(({ subpath }) => subpath)).toContain("./testing");
     expect(listed.filter(({ names }) => names.length === 0)).toEqual([]);
+  });
+});
+
+describe("settings", () => {
+  const sources = execFileSync("git", ["ls-files", "-co", "--exclude-standard", "src"], {
+    cwd: root,
+    encoding: "utf8",
+  })
+    .split("\n")
+    .filter((path) => path.endsWith(".ts") && !path.endsWith(".test.ts"))
+    .map((path) => ({ path, text: read(path) }));
+
+  test(`an engine has at most ${settingsMax} settings`, () => {
+    expect(Object.keys(DEFAULT_SETTINGS).length).toBeLessThanOrEqual(settingsMax);
+  });
+
+  test(`the command reads at most ${variablesMax} SLUICE_ variables`, () => {
+    expect(VARIABLES.length).toBeLessThanOrEqual(variablesMax);
+  });
+
+  test("every SLUICE_ variable that the source names is listed, or a command sink hands it on", () => {
+    const handedOn = sources
+      .filter(({ path }) => path.startsWith("src/sinks/"))
+      .flatMap(({ text }) => [...text.matchAll(/\b(SLUICE_[A-Z_]+):/g)].map(([, name]) => name));
+    const named = sources.flatMap(({ path, text }) =>
+      [...text.matchAll(/(?:["'`.[]|\$\{)(SLUICE_[A-Z_]+)\b/g)].map(([, name = ""]) => ({
+        path,
+        name,
+      })),
+    );
+    expect(named.map(({ name }) => name)).toContain("SLUICE_PROCESS");
+    const unlisted = named.filter(
+      // A symbol of ours, no variable.
+      ({ name }) => ![...VARIABLES, ...handedOn, "SLUICE_ERROR"].includes(name),
+    );
+    expect(unlisted).toEqual([]);
   });
 });

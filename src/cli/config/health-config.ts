@@ -11,8 +11,6 @@ export interface HealthConfig {
   readonly isPortChosen: boolean;
   readonly host: string;
   readonly limits: HealthLimits;
-  /** Fallback polling interval of an idle worker; null for the default of its store. */
-  readonly pollWaitMs: number | null;
 }
 
 type Values = ReadonlyMap<string, GivenValue>;
@@ -22,7 +20,6 @@ const DEFAULT_HEALTH_HOST = "127.0.0.1";
 const OFF = "off";
 const PORT_MAX = 65_535;
 const HEARTBEAT_MS_MIN = 500;
-const POLL_MS_MIN = 10;
 const DAY_MS = 86_400_000;
 const BUFFER_MAX = 100;
 
@@ -48,25 +45,14 @@ const RULES: Readonly<Record<string, Rule>> = {
     fits: (value) => readNumber(value) >= 1 && readNumber(value) <= BUFFER_MAX,
     words: `must be a number from 1 to ${BUFFER_MAX}, for example 1.5`,
   },
-  pollWait: {
-    fits: (value) => isWithin(readDurationMs(value), POLL_MS_MIN, DAY_MS),
-    words: 'must be a duration from 10ms to 1d, for example "20s"; a bare number is seconds',
-  },
 };
 
 export function checkHealth(values: Values): string[] {
-  const problems = Object.entries(RULES).flatMap(([name, { fits, words }]) => {
+  return Object.entries(RULES).flatMap(([name, { fits, words }]) => {
     const given = values.get(name);
     if (given === undefined || fits(given.value)) return [];
     return [`${name} ${words}; it is ${JSON.stringify(given.value) ?? "nothing"} ${given.place}`];
   });
-  const [wait, poll] = [values.get("pollWait"), values.get("pollMs")];
-  if (wait !== undefined && poll !== undefined) {
-    problems.push(
-      `pollWait ${wait.place} and pollMs ${poll.place} mean the same: take one of them away`,
-    );
-  }
-  return problems;
 }
 
 /** After `checkHealth` has found it good. */
@@ -74,7 +60,6 @@ export function readHealth(values: Values): HealthConfig {
   const port = values.get("healthPort")?.value ?? DEFAULT_HEALTH_PORT;
   const heartbeat = values.get("heartbeatTimeout");
   const buffer = values.get("taskTimeoutBuffer");
-  const pollWait = values.get("pollWait");
   return {
     port: port === OFF ? null : Number(port),
     isPortChosen: values.has("healthPort"),
@@ -87,7 +72,6 @@ export function readHealth(values: Values): HealthConfig {
       taskBuffer:
         buffer === undefined ? DEFAULT_HEALTH_LIMITS.taskBuffer : readNumber(buffer.value),
     },
-    pollWaitMs: pollWait === undefined ? null : readDurationMs(pollWait.value),
   };
 }
 

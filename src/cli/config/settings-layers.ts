@@ -18,14 +18,18 @@ export interface Layer {
   readonly warnings: readonly string[];
 }
 
-export const ENGINE_SETTINGS = Object.keys(DEFAULT_SETTINGS) as readonly (keyof EngineSettings)[];
+/** For open batches, which only programs open: neither the file nor a variable sets them. */
+const PROGRAM_SETTINGS: readonly string[] = ["sealWithinMs", "addAheadItems"];
+/** Settings of the engine that a command uses. */
+export const ENGINE_SETTINGS = (
+  Object.keys(DEFAULT_SETTINGS) as readonly (keyof EngineSettings)[]
+).filter((name) => !PROGRAM_SETTINGS.includes(name));
 /** How a worker process is watched over. */
 export const HEALTH_SETTINGS: readonly string[] = [
   "healthPort",
   "healthHost",
   "heartbeatTimeout",
   "taskTimeoutBuffer",
-  "pollWait",
 ];
 const SETTINGS: readonly string[] = [
   "store",
@@ -45,17 +49,20 @@ const TEXT_SETTINGS: ReadonlySet<string> = new Set([
 ]);
 
 const PREFIX = "SLUICE_";
-/** Variables that are no settings; all but the first two are what a command sink gives its command. */
-const OTHER_VARIABLES = [
-  "SLUICE_DEBUG",
-  "SLUICE_LOG",
-  // Which one it is of the processes of a supervisor.
-  "SLUICE_PROCESS",
+/** What a command sink gives its command, which may call `sluice` in turn. */
+const VARIABLES_OF_SINKS = [
   "SLUICE_EVENT",
   "SLUICE_BATCH",
   "SLUICE_EVENT_ID",
   "SLUICE_TOPIC",
   "SLUICE_MESSAGE_ID",
+];
+/** Every variable that the command reads. A supervisor numbers its processes with SLUICE_PROCESS. */
+export const VARIABLES: readonly string[] = [
+  ...SETTINGS.map(nameVariable),
+  "SLUICE_PROCESS",
+  "SLUICE_LOG",
+  "SLUICE_DEBUG",
 ];
 
 export function mergeLayers(layers: readonly Layer[]): Layer {
@@ -88,13 +95,14 @@ export function readEnvironmentLayer(env: NodeJS.ProcessEnv): Layer {
   const problems: string[] = [];
   const warnings: string[] = [];
   const variables = new Map(SETTINGS.map((setting) => [nameVariable(setting), setting]));
+  const known = [...VARIABLES, ...VARIABLES_OF_SINKS];
   for (const [variable, text] of Object.entries(env)) {
     if (!variable.startsWith(PREFIX) || text === undefined || text === "") continue;
     const setting = variables.get(variable);
     if (setting !== undefined) {
       values.set(setting, { value: readText(setting, text), place: `in ${variable}` });
-    } else if (!OTHER_VARIABLES.includes(variable)) {
-      const similar = findSimilarVariables(variable, [...variables.keys(), ...OTHER_VARIABLES]);
+    } else if (!known.includes(variable)) {
+      const similar = findSimilarVariables(variable, known);
       if (similar.length === 0) warnings.push(`${variable} is not a setting and is ignored`);
       else problems.push(`${variable} is not a setting. ${askDidYouMean(similar)}`);
     }

@@ -3,12 +3,11 @@
  * would otherwise stay leased until another worker starts.
  */
 import { isEnded } from "../../core/batch/batch.ts";
-import { DEFAULT_WATCH_DELAYS } from "../../core/batch/watch.ts";
 import { type Clock, sleep } from "../../ports/clock.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { SweepPolicy } from "../../ports/store/worker-store.ts";
-import { DEFAULT_SETTINGS, type EngineSettings } from "../../runtime/system/settings.ts";
+import { makeSweepPolicy } from "../../runtime/conducting/sweeper.ts";
+import { type EngineSettings, resolveSettings } from "../../runtime/system/settings.ts";
 import { ChangeSignal } from "../../runtime/system/change-signal.ts";
 
 /** Also looks if every word of a change is lost. */
@@ -29,7 +28,7 @@ export async function awaitEndings(
   ids: readonly string[],
   { store, clock, settings, timeoutMs, signal }: AwaitParts,
 ): Promise<readonly BatchSnapshot[]> {
-  const policy = readSweepPolicy({ ...DEFAULT_SETTINGS, ...settings });
+  const policy = makeSweepPolicy(resolveSettings(settings));
   const until = clock.monotonicMs() + timeoutMs;
   const changed = new ChangeSignal(clock);
   const unwatch = store.watch(() => changed.notify());
@@ -63,8 +62,4 @@ export async function readBatches(
     if (batch !== null) batches.push(batch);
   }
   return batches;
-}
-
-function readSweepPolicy({ stallsMax, stallMs, orphanMs, staleMs }: EngineSettings): SweepPolicy {
-  return { watchDelays: { ...DEFAULT_WATCH_DELAYS, stallMs }, stallsMax, orphanMs, staleMs };
 }

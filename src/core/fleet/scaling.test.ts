@@ -1,5 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { computeDrainMs, computeWorkers, DEFAULT_TARGET, type ScalingFacts } from "./scaling.ts";
+import {
+  computeDrainMs,
+  computeWorkers,
+  DEFAULT_TARGET,
+  fillTarget,
+  findTargetProblems,
+  type ScalingFacts,
+} from "./scaling.ts";
 
 const IDLE: ScalingFacts = {
   backlog: 0,
@@ -64,6 +71,41 @@ describe("recommended workers", () => {
       expect(workers).toBeGreaterThanOrEqual(before);
       before = workers;
     }
+  });
+});
+
+describe("a target", () => {
+  it("is filled with defaults, where one is missing or undefined", () => {
+    expect(fillTarget({})).toEqual({ drainMs: 600_000, utilisation: 0.8, min: 0, max: 100 });
+    const given: object = { min: 3, max: undefined };
+    expect(fillTarget(given)).toMatchObject({ min: 3, max: 100 });
+  });
+
+  it("may be at its bounds and not beyond", () => {
+    const isRefused = (given: object): boolean => findTargetProblems(given).length > 0;
+    for (const [name, least, most] of [
+      ["drainMs", 1_000, 31_536_000_000],
+      ["min", 0, 100_000],
+      ["max", 0, 100_000],
+    ] as const) {
+      const refused = [least - 1, least, most, most + 1].map((value) =>
+        isRefused({ max: 100_000, [name]: value }),
+      );
+      expect(refused, name).toEqual([true, false, false, true]);
+    }
+    const shares = [0, 0.01, 1, 1.01].map((utilisation) => isRefused({ utilisation }));
+    expect(shares).toEqual([true, false, false, true]);
+  });
+
+  it("is refused with all that is wrong, each with its remedy", () => {
+    expect(findTargetProblems({ maxx: 1, min: "two", drainMs: Number.NaN })).toEqual([
+      "maxx is not an option of scaling. Did you mean max?",
+      'min must be a whole number from 0 to 100000; it is "two"',
+      "drainMs must be a whole number from 1000 to 31536000000; it is null",
+    ]);
+    expect(findTargetProblems({ min: 8, max: 7 })).toEqual([
+      "min (8) must be at most max (7): lower min or raise max",
+    ]);
   });
 });
 

@@ -3,6 +3,8 @@
  * patience (cool-down, hysteresis), so nothing here remembers what it said before.
  */
 
+import { askDidYouMean, findSimilar } from "../base/similar-words.ts";
+
 /** What workers are wanted for. */
 export interface ScalingTarget {
   /** The backlog should be gone within this time. */
@@ -19,6 +21,56 @@ export const DEFAULT_TARGET: ScalingTarget = {
   min: 0,
   max: 100,
 };
+
+interface TargetRule {
+  readonly fits: (value: unknown) => boolean;
+  readonly words: string;
+}
+
+const DRAIN_MS_MIN = 1_000;
+const DRAIN_MS_MAX = 365 * 86_400_000;
+const WORKERS_MAX = 100_000;
+
+function isWhole(min: number, max: number): TargetRule {
+  return {
+    fits: (value) => Number.isInteger(value) && Number(value) >= min && Number(value) <= max,
+    words: `a whole number from ${min} to ${max}`,
+  };
+}
+
+const TARGET_RULES: { readonly [Name in keyof ScalingTarget]: TargetRule } = {
+  drainMs: isWhole(DRAIN_MS_MIN, DRAIN_MS_MAX),
+  utilisation: {
+    fits: (value) => typeof value === "number" && value > 0 && value <= 1,
+    words: "a number above 0, up to 1",
+  },
+  min: isWhole(0, WORKERS_MAX),
+  max: isWhole(0, WORKERS_MAX),
+};
+
+export const TARGET_OPTIONS: readonly string[] = Object.keys(TARGET_RULES);
+
+/** Everything that is wrong with a target, from a program or from a query. */
+export function findTargetProblems(given: object): string[] {
+  const problems = Object.entries(given).flatMap(([name, value]) => {
+    if (!Object.hasOwn(TARGET_RULES, name)) {
+      const meant = askDidYouMean(findSimilar(name, TARGET_OPTIONS));
+      return [`${name} is not an option of scaling${meant === "" ? "" : `. ${meant}`}`];
+    }
+    const { fits, words } = TARGET_RULES[name as keyof ScalingTarget];
+    if (value === undefined || fits(value)) return [];
+    return [`${name} must be ${words}; it is ${JSON.stringify(value) ?? typeof value}`];
+  });
+  if (problems.length > 0) return problems;
+  const { min, max } = fillTarget(given);
+  return min <= max ? [] : [`min (${min}) must be at most max (${max}): lower min or raise max`];
+}
+
+/** With the defaults of what is missing. */
+export function fillTarget(given: Partial<ScalingTarget>): ScalingTarget {
+  const defined = Object.entries(given).filter(([, value]) => value !== undefined);
+  return { ...DEFAULT_TARGET, ...Object.fromEntries(defined) };
+}
 
 export interface ScalingFacts {
   /** Items that workers could run, have in hand, or will when their time has come. */

@@ -8,7 +8,7 @@ import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import { Conductor } from "./conductor.ts";
 import type { LogEntry } from "../system/log.ts";
 import { definePipeline, type Pipeline } from "../pipeline/pipeline.ts";
-import { DEFAULT_SETTINGS } from "../system/settings.ts";
+import { resolveSettings } from "../system/settings.ts";
 import { describeStep } from "../pipeline/step.ts";
 
 const ACT = { by: "op", why: null };
@@ -36,7 +36,7 @@ beforeEach(() => {
     random: new SeededRandom(1),
     worker: WORKER,
     log: (entry) => void logs.push(entry),
-    settings: DEFAULT_SETTINGS,
+    settings: resolveSettings({}),
     onFatal: (error) => {
       throw error;
     },
@@ -119,7 +119,7 @@ describe("before a batch is sliced", () => {
     const claim = vi.spyOn(store, "claim");
     const unclaim = vi.spyOn(store, "unclaim");
     expect(await conductor.slice(batch, sourced, null)).toBeNull();
-    clock.advance(DEFAULT_SETTINGS.leaseMs * 2);
+    clock.advance(resolveSettings({}).leaseMs * 2);
     await Promise.resolve();
     expect(claim).toHaveBeenCalledOnce();
     expect(unclaim).not.toHaveBeenCalled();
@@ -224,7 +224,7 @@ test("whoever hands items over is told when the store cannot take them", async (
     random: new SeededRandom(1),
     worker: WORKER,
     log: () => undefined,
-    settings: DEFAULT_SETTINGS,
+    settings: resolveSettings({}),
     onFatal: () => undefined,
     offerInline: () => null,
   };

@@ -15,7 +15,7 @@ import { readOnce } from "./freeze.ts";
 import { acceptsVersion, type Pipeline } from "../pipeline/pipeline.ts";
 import { pruneByAge } from "./retention.ts";
 import { LoopBackoff } from "../system/loop-backoff.ts";
-import type { EngineSettings } from "../system/settings.ts";
+import type { RuntimeSettings } from "../system/settings.ts";
 import { sliceBatch } from "./slicer.ts";
 import type { InlineWork } from "../../ports/store/plan-inline.ts";
 import { findStartObstacle } from "./start-obstacle.ts";
@@ -30,7 +30,7 @@ export interface ConductorParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  readonly settings: EngineSettings;
+  readonly settings: RuntimeSettings;
   readonly worker: number;
   readonly onFatal: (error: unknown) => void;
   /** Offers to run a small batch at once; null if this process does not work on it. */

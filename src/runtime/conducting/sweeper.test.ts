@@ -4,11 +4,12 @@ import { SluiceError } from "../../core/base/errors.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { SeededRandom } from "../../testing/world/seeded-random.ts";
 import type { LogEntry } from "../system/log.ts";
-import { DEFAULT_SETTINGS } from "../system/settings.ts";
+import { resolveSettings } from "../system/settings.ts";
 import { Sweeper } from "./sweeper.ts";
 
 const away = new SluiceError("STORE_UNREACHABLE", "nobody is there", { retryable: true });
-const { leaseMs, sweepMs } = DEFAULT_SETTINGS;
+const SETTINGS = resolveSettings({});
+const { leaseMs, sweepMs } = SETTINGS;
 
 /** A sweeper, and what it spared with each sweep. */
 class Rig {
@@ -32,7 +33,7 @@ class Rig {
       clock: this.clock,
       random: new SeededRandom(1),
       log: (entry) => void this.logs.push(entry),
-      settings: DEFAULT_SETTINGS,
+      settings: SETTINGS,
       onFatal: (error) => void this.fatal.push(error),
     });
     this.sweeper.start();

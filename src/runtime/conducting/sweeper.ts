@@ -19,15 +19,21 @@ import type { Store } from "../../ports/store/store.ts";
 import type { SweepPolicy, SweepResult } from "../../ports/store/worker-store.ts";
 import type { Log } from "../system/log.ts";
 import { LoopBackoff } from "../system/loop-backoff.ts";
-import type { EngineSettings } from "../system/settings.ts";
+import type { RuntimeSettings } from "../system/settings.ts";
 
 export interface SweeperParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  readonly settings: EngineSettings;
+  readonly settings: RuntimeSettings;
   readonly onFatal: (error: unknown) => void;
+}
+
+/** What a sweep decides by. */
+export function makeSweepPolicy(settings: RuntimeSettings): SweepPolicy {
+  const { watchMs, stallsMax, stallMs, orphanMs, staleMs } = settings;
+  return { watchDelays: makeWatchDelays(watchMs, stallMs), stallsMax, orphanMs, staleMs };
 }
 
 export class Sweeper {
@@ -50,9 +56,7 @@ export class Sweeper {
     // recognised without a grace time.
     const isShared = parts.store.spansHosts === true;
     this.#outageGrace = isShared ? graceForAll(now + parts.settings.leaseMs) : NO_GRACE;
-    const { watchMs, stallsMax, stallMs, orphanMs, staleMs } = parts.settings;
-    const watchDelays = makeWatchDelays(watchMs, stallMs);
-    this.#policy = { watchDelays, stallsMax, orphanMs, staleMs };
+    this.#policy = makeSweepPolicy(parts.settings);
   }
 
   start(): void {

@@ -32,7 +32,7 @@ import { RecordPoller } from "./record-poller.ts";
 import { redactError } from "../system/redact-error.ts";
 import { makeRedactingStore } from "../system/redacting-store.ts";
 import type { ScalingView } from "../observing/scaling-view.ts";
-import { type EngineSettings, resolveSettings } from "../system/settings.ts";
+import { resolveSettings, type RuntimeSettings, type Tuning } from "../system/settings.ts";
 import { describeSubmission, readSubmitted } from "./submission.ts";
 import { checkItems } from "./submission-check.ts";
 import { isUnplanned, type Recorded, submitWithin } from "./submit-within.ts";
@@ -50,7 +50,7 @@ export class Engine {
   readonly store: Store;
   /** Cancels, pauses, moves and redrives, and says why something waits. */
   readonly operator: Operator;
-  readonly #settings: EngineSettings;
+  readonly #settings: RuntimeSettings;
   readonly #metrics: EngineMetrics;
   readonly #traces = new BatchTraces();
   readonly #tail: RecordPoller;
@@ -73,7 +73,7 @@ export class Engine {
     raw: Store,
     store: Store,
     workerId: number,
-    settings: EngineSettings,
+    settings: RuntimeSettings,
     options: StartOptions,
   ) {
     this.store = store;
@@ -84,7 +84,7 @@ export class Engine {
     const callersStore = makeRedactingStore(store, redact);
     this.operator = new Operator(callersStore, this.#clock, this.#random);
     this.#tail = new RecordPoller(store, this.#clock, settings.pollMs);
-    this.#metrics = new EngineMetrics({ store: raw, clock: this.#clock, settings });
+    this.#metrics = new EngineMetrics({ store: raw, clock: this.#clock });
     this.#log =
       options.log === undefined
         ? silentLog
@@ -132,10 +132,10 @@ export class Engine {
     });
   }
 
-  static async start(store: Store, options: StartOptions = {}): Promise<Engine> {
+  static async start(store: Store, options: StartOptions = {}, tuning?: Tuning): Promise<Engine> {
     const { clock = systemClock, random = systemRandom, log = silentLog, ...others } = options;
     const { work: _w, health: _h, ownsStore: _o, ledger: _l, redact = [], ...settings } = others;
-    const resolved = resolveSettings(settings, store.looks);
+    const resolved = resolveSettings(settings, store.looks, tuning);
     const retryParts = {
       clock,
       random,

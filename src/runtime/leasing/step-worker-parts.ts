@@ -9,7 +9,7 @@ import type { HandlerTimings, WorkerHealth } from "../health/worker-health.ts";
 import type { Log } from "../system/log.ts";
 import type { StepMeter } from "../observing/meter.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
-import type { EngineSettings } from "../system/settings.ts";
+import type { RuntimeSettings } from "../system/settings.ts";
 import type { SlotPermits } from "../limits/slot-permits.ts";
 import type { Step } from "../pipeline/step.ts";
 
@@ -19,7 +19,7 @@ export interface StepWorkerParts {
   readonly random: Random;
   readonly log: Log;
   readonly redact: Redact;
-  readonly settings: EngineSettings;
+  readonly settings: RuntimeSettings;
   readonly cpu: CpuPools;
   readonly exclusiveRun: ExclusiveRun;
   /** Shared by all executors of a worker. */

@@ -14,7 +14,7 @@ import type { Meter } from "../observing/meter.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
 import { computeBeatMs, findEndingBatches } from "../health/renewal.ts";
 import { LoopBackoff } from "../system/loop-backoff.ts";
-import type { EngineSettings } from "../system/settings.ts";
+import type { RuntimeSettings } from "../system/settings.ts";
 import type { InlineWork } from "../../ports/store/plan-inline.ts";
 import { SlotPermits } from "../limits/slot-permits.ts";
 import type { Step } from "../pipeline/step.ts";
@@ -26,7 +26,7 @@ export interface WorkerParts {
   readonly random: Random;
   readonly log: Log;
   readonly redact: Redact;
-  readonly settings: EngineSettings;
+  readonly settings: RuntimeSettings;
   readonly cpu: CpuPools;
   readonly meter: Meter;
   /** The worker's number in the store. */

@@ -1,18 +1,22 @@
 /** How an engine is seen from outside: what it counts of itself, and what its store says of all. */
-import { DEFAULT_TARGET, type ScalingTarget } from "../../core/fleet/scaling.ts";
+import {
+  fillTarget,
+  findTargetProblems,
+  type ScalingTarget,
+  TARGET_OPTIONS,
+} from "../../core/fleet/scaling.ts";
+import { SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { LoadWatch } from "./load-watch.ts";
 import { Meter } from "./meter.ts";
 import { MetricsPage } from "./metrics-page.ts";
 import { type ScalingView, viewScaling } from "./scaling-view.ts";
-import type { EngineSettings } from "../system/settings.ts";
 
 export interface EngineMetricsParts {
   /** As it is: whoever looks wants an answer or an error, and nobody's patience. */
   readonly store: Pick<Store, "readLoad">;
   readonly clock: Clock;
-  readonly settings: Pick<EngineSettings, "scaleDrainMs" | "scaleMin" | "scaleMax">;
 }
 
 export interface ScalingOptions extends Partial<ScalingTarget> {
@@ -49,13 +53,18 @@ export class EngineMetrics {
   }
 
   async viewScaling({ pipelines, ...target }: ScalingOptions = {}): Promise<ScalingView> {
-    const { scaleDrainMs: drainMs, scaleMin: min, scaleMax: max } = this.#parts.settings;
+    const problems = findTargetProblems(target);
+    if (pipelines !== undefined && !Array.isArray(pipelines)) {
+      problems.push("pipelines must be a list of names");
+    }
+    if (problems.length > 0) {
+      throw new SluiceError("BAD_OPTION", `scaling(): ${problems.join("; ")}`, {
+        hint: `The options of scaling are pipelines, ${TARGET_OPTIONS.join(", ")}.`,
+      });
+    }
     const wanted = pipelines === undefined ? this.#served : new Set(pipelines);
-    return viewScaling(
-      await this.#loads.read(),
-      { ...DEFAULT_TARGET, drainMs, min, max, ...target },
-      wanted.size === 0 ? null : wanted,
-    );
+    const flow = await this.#loads.read();
+    return viewScaling(flow, fillTarget(target), wanted.size === 0 ? null : wanted);
   }
 
   close(): void {

@@ -37,6 +37,11 @@ export type PipelineScaling = Unnamed<{
   readonly workersByDrain: number | null;
 }>;
 
+type PipelineCounts = Omit<
+  PipelineScaling,
+  "recommendedWorkers" | "workersByRate" | "workersByDrain"
+>;
+
 export type ScalingView = Unnamed<{
   /** UTC, ISO 8601. */
   readonly at: string;
@@ -56,34 +61,56 @@ export function viewScaling(
   target: ScalingTarget,
   wanted: ReadonlySet<string> | null,
 ): ScalingView {
-  const views = pipelines
+  const counts = pipelines
     .filter(({ pipeline }) => wanted === null || wanted.has(pipeline))
-    .map((flow) => viewPipeline(flow, at, target));
-  const sum = (read: (view: PipelineScaling) => number): number =>
-    views.reduce((total, view) => total + read(view), 0);
-  const wish = Math.max(
-    sum((view) => view.recommendedWorkers),
-    target.min,
-  );
+    .map((flow) => countPipeline(flow, at));
+  const views = counts.map((one) => recommend(one, target));
   return {
     at: formatInstant(at),
     windowSeconds: windowMs / 1_000,
-    recommendedWorkers: Math.min(wish, target.max),
-    backlog: sum(({ ready, delayed, leased }) => ready + delayed + leased),
+    recommendedWorkers: sumWorkers(views, target),
+    backlog: views.reduce((total, view) => total + computeBacklog(view), 0),
     oldestAgeSeconds: Math.max(0, ...views.map((view) => view.oldestAgeSeconds)),
     pipelines: views,
   };
 }
 
-function viewPipeline(flow: PipelineFlow, at: number, target: ScalingTarget): PipelineScaling {
+/** The same counts with the recommendation for another target. */
+export function retargetScaling(view: ScalingView, target: ScalingTarget): ScalingView {
+  const pipelines = view.pipelines.map((one) => recommend(one, target));
+  return { ...view, recommendedWorkers: sumWorkers(pipelines, target), pipelines };
+}
+
+function sumWorkers(views: readonly PipelineScaling[], { min, max }: ScalingTarget): number {
+  const wish = views.reduce((total, view) => total + view.recommendedWorkers, 0);
+  return Math.min(Math.max(wish, min), max);
+}
+
+function computeBacklog({ ready, delayed, leased }: PipelineCounts): number {
+  return ready + delayed + leased;
+}
+
+function recommend(counts: PipelineCounts, target: ScalingTarget): PipelineScaling {
+  const { unslicedBatches: unsliced, workers, busyWorkers } = counts;
+  const { arrivalPerSecond, servicePerSecond } = counts;
+  const backlog = computeBacklog(counts);
+  const facts = { backlog, unsliced, workers, busyWorkers, arrivalPerSecond, servicePerSecond };
+  // The bounds are those of the sum, and each pipeline by itself needs no worker.
+  const recommended = computeWorkers(facts, { ...target, min: 0 });
+  return {
+    ...counts,
+    recommendedWorkers: recommended.workers,
+    workersByRate: recommended.byRate,
+    workersByDrain: recommended.byDrain,
+  };
+}
+
+function countPipeline(flow: PipelineFlow, at: number): PipelineCounts {
   const { pipeline, unsliced, oldestAt, workers, busyWorkers } = flow;
   const { arrivalPerSecond, servicePerSecond } = flow;
   const depth = computeDepth(flow);
-  const backlog = depth.ready + depth.delayed + depth.leased;
   const rates = { arrivalPerSecond, servicePerSecond };
-  const facts = { backlog, unsliced, workers, busyWorkers, ...rates };
-  // The bounds are those of the sum, and each pipeline by itself needs no worker.
-  const recommended = computeWorkers(facts, { ...target, min: 0 });
+  const backlog = depth.ready + depth.delayed + depth.leased;
   const drainMs = computeDrainMs({ backlog, ...rates });
   return {
     pipeline,
@@ -95,8 +122,5 @@ function viewPipeline(flow: PipelineFlow, at: number, target: ScalingTarget): Pi
     busyWorkers,
     utilisation: workers === 0 ? null : Math.min(1, busyWorkers / workers),
     drainSeconds: drainMs === null ? null : drainMs / 1_000,
-    recommendedWorkers: recommended.workers,
-    workersByRate: recommended.byRate,
-    workersByDrain: recommended.byDrain,
   };
 }

@@ -8,7 +8,7 @@ import { MortalClock, VirtualTime } from "../../testing/world/virtual-clock.ts";
 import { Engine } from "../engine/engine.ts";
 import { definePipeline } from "../pipeline/pipeline.ts";
 
-const SETTINGS = { leaseMs: 3_000, renewMs: 1_000 };
+const SETTINGS = { leaseMs: 3_000 };
 const SLOW_MS = 20;
 
 test("an engine that is closed while a guarded run waits for its tokens closes, and gives the chunk back", async () => {

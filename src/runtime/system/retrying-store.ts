@@ -24,13 +24,13 @@ import type { Random } from "../../ports/random.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { STORE_VERBS, type StoreVerb } from "../../ports/store/store-verbs.ts";
 import type { Log, LogEntry } from "./log.ts";
-import type { EngineSettings } from "./settings.ts";
+import type { RuntimeSettings } from "./settings.ts";
 
 export interface RetryParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  readonly settings: Pick<EngineSettings, "outageRetryMs">;
+  readonly settings: Pick<RuntimeSettings, "outageRetryMs">;
   /** Whether calls are made again without end. */
   readonly retriesForever: () => boolean;
   /** A call failed for the moment and is retried. */

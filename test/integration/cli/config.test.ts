@@ -41,7 +41,7 @@ test("suggested commands repeat the store that --store named", async () => {
 test("all problems are reported at once, each with its value and place", async () => {
   work.write(
     "sluice.config.ts",
-    `export default { sweepMs: "often", flushIttems: 5, drainMs: -1, whatever: 1 };`,
+    `export default { pollMs: "often", flushMss: 5, drainMs: -1, whatever: 1 };`,
   );
   const env = { SLUICE_SYNCHRONOUS: "sometimes", SLUICE_BUSY_MS: "soon", SLUICE_LAESE_MS: "5" };
   const args = [...RUN, "--chunk-size", "many", "--concurrency", "0"];
@@ -49,8 +49,8 @@ test("all problems are reported at once, each with its value and place", async (
   expect(code).toBe(2);
   expect(stderr).toMatch(/^error BAD_CONFIG: the configuration has 9 problems:$/m);
   const problems = [
-    'sweepMs must be a whole number from 10 to 86400000; it is "often" in sluice.config.ts',
-    "flushIttems in sluice.config.ts is not a setting. Did you mean flushItems?",
+    'pollMs must be a whole number from 10 to 86400000; it is "often" in sluice.config.ts',
+    "flushMss in sluice.config.ts is not a setting. Did you mean flushMs?",
     "drainMs must be a whole number from 0 to 86400000; it is -1 in sluice.config.ts",
     "whatever in sluice.config.ts is not a setting. The settings are store, synchronous, ",
     'synchronous must be full or normal; it is "sometimes" in SLUICE_SYNCHRONOUS',
@@ -64,10 +64,31 @@ test("all problems are reported at once, each with its value and place", async (
 });
 
 test("settings that contradict each other are reported with the place of each", async () => {
-  const { code, stderr } = await work.start(RUN, { env: { SLUICE_LEASE_MS: "1000" } }).ended;
+  const { code, stderr } = await work.start(RUN, { env: { SLUICE_STALL_MS: "500" } }).ended;
   expect(code).toBe(2);
-  expect(stderr).toContain("renewMs (5000) must be at most half of leaseMs (1000)");
-  expect(stderr).toContain("leaseMs is 1000 in SLUICE_LEASE_MS");
+  expect(stderr).toContain("pollMs (1000) must be at most stallMs (500)");
+  expect(stderr).toContain("pollMs has its default (SLUICE_POLL_MS sets it)");
+  expect(stderr).toContain("stallMs is 500 in SLUICE_STALL_MS");
+});
+
+test("what follows from other settings, or is for programs only, is not a setting", async () => {
+  work.write("sluice.config.ts", "export default { renewMs: 5_000, sealWithinMs: 5_000 };");
+  const env = { SLUICE_STALE_MS: "5000", SLUICE_RENEW_MS: "5000", SLUICE_POLL_WAIT: "5s" };
+  const refused = await work.start(RUN, { env }).ended;
+  expect(refused.code).toBe(2);
+  expect(refused.stderr).toContain("renewMs in sluice.config.ts is not a setting. ");
+  expect(refused.stderr).toContain("sealWithinMs in sluice.config.ts is not a setting. ");
+  expect(refused.stderr).toContain(
+    "SLUICE_STALE_MS is not a setting. Did you mean SLUICE_STALL_MS?",
+  );
+  work.write("sluice.config.ts", "export default {};");
+  const warned = await work.start(RUN, {
+    env: { SLUICE_RENEW_MS: "5000", SLUICE_SEAL_WITHIN_MS: "5000", SLUICE_POLL_WAIT: "5s" },
+  }).ended;
+  expect(warned.code).toBe(0);
+  for (const name of ["SLUICE_RENEW_MS", "SLUICE_SEAL_WITHIN_MS", "SLUICE_POLL_WAIT"]) {
+    expect(warned.stderr).toContain(`warn: ${name} is not a setting and is ignored`);
+  }
 });
 
 test("an unknown SLUICE_ variable is a warning, not an error", async () => {

@@ -34,7 +34,7 @@ test("a deadline is a duration or a time, and status, list and JSON show it", as
 test("a deadline that passes expires the batch: what did not run is cancelled, with exit 4", async () => {
   work.writePipeline(HELD);
   const id = await submit(work, "--deadline", "300ms");
-  const worker = work.start(["work", "pipeline.ts"], { env: { SLUICE_SWEEP_MS: "20" } });
+  const worker = work.start(["work", "pipeline.ts"], { env: { SLUICE_LEASE_MS: "600" } });
   const { code, view } = await work.runJson("status", id, "--watch");
   expect(code).toBe(4);
   expect(view).toMatchObject({ state: "expired", succeeded: 0, cancelled: 5, pending: 0 });

@@ -10,7 +10,7 @@ afterEach(() => work.remove());
 
 const SUBMIT = ["submit", "pipeline.ts", "--input", "items.jsonl"];
 /** How long a lease lasts that is not given back. */
-const LEASE = { SLUICE_LEASE_MS: "3600000", SLUICE_RENEW_MS: "60000" };
+const LEASE = { SLUICE_LEASE_MS: "3600000" };
 
 test("a fatal error stops a worker with exit 70: leases are given back at once, and no attempt is counted", async () => {
   work.writePipeline(`chunkSize: 10, concurrency: 4, process: async (item, { attempt, signal }) => {

@@ -25,7 +25,7 @@ function openRig({ onTestFinished }: Pick<TestContext, "onTestFinished">): Healt
 }
 
 /** Short leases, so that a lost lease shows without waiting a minute. */
-const SHORT = { SLUICE_LEASE_MS: "1500", SLUICE_RENEW_MS: "500", SLUICE_SWEEP_MS: "100" };
+const SHORT = { SLUICE_LEASE_MS: "1500" };
 const ONE_SECOND = { SLUICE_HEARTBEAT_TIMEOUT: "1s" };
 const waitFor = (ms: number): string =>
   `await new Promise((resolve) => setTimeout(resolve, ${ms}))`;
@@ -43,8 +43,7 @@ describe.concurrent("a worker", () => {
     const store = makeOwnSchema(await askForPostgres());
     // Not as short as elsewhere: a commit that was running when the handler blocked the loop holds
     // the lock of its batch until the server gives up on it, after five seconds.
-    const lease = { SLUICE_LEASE_MS: "9000", SLUICE_RENEW_MS: "3000" };
-    const env = { ...SHORT, ...lease, SLUICE_STORE: store };
+    const env = { SLUICE_LEASE_MS: "9000", SLUICE_STORE: store };
     await checkSaturation(rig, { workers: 1, blockMs: 11_000, itemsPerWorker: 1, env });
   });
 
@@ -230,8 +229,6 @@ describe.concurrent("the port", () => {
     const env = {
       SLUICE_HEARTBEAT_TIMEOUT: "soon",
       SLUICE_TASK_TIMEOUT_BUFFER: "0.5",
-      SLUICE_POLL_WAIT: "20s",
-      SLUICE_POLL_MS: "1000",
     };
     const args = ["work", "pipeline.ts", "--health-port", "70000"];
     const { code, stderr } = await work.start(args, { env }).ended;
@@ -239,6 +236,5 @@ describe.concurrent("the port", () => {
     expect(stderr).toContain("healthPort must be a port from 0 to 65535");
     expect(stderr).toContain('it is "soon" in SLUICE_HEARTBEAT_TIMEOUT');
     expect(stderr).toContain("taskTimeoutBuffer must be a number from 1 to 100");
-    expect(stderr).toContain("pollWait in SLUICE_POLL_WAIT and pollMs in SLUICE_POLL_MS mean the");
   });
 });

@@ -144,7 +144,7 @@ test("the policy skip lets others pass a paused head, which is resumed later", a
   });
   expect((await work.run("lanes")).stdout).toMatch(/ skip$/m);
   await work.run("pause", first);
-  const env = { SLUICE_ORPHAN_MS: "100", SLUICE_STALE_MS: "100000", SLUICE_SWEEP_MS: "20" };
+  const env = { SLUICE_ORPHAN_MS: "100", SLUICE_LEASE_MS: "600" };
   const worker = work.start(["work", "pipeline.ts"], { env });
   expect(await work.run("status", third, "--watch")).toMatchObject({ code: 0 });
   expect((await work.runJson("status", first)).view).toMatchObject({ pending: 5 });
@@ -159,7 +159,7 @@ test("the policy park takes a paused head out of the queue until it is resumed",
     policy: "park",
   });
   await work.run("pause", first);
-  const env = { SLUICE_ORPHAN_MS: "100", SLUICE_STALE_MS: "100000", SLUICE_SWEEP_MS: "20" };
+  const env = { SLUICE_ORPHAN_MS: "100", SLUICE_LEASE_MS: "600" };
   const worker = work.start(["work", "pipeline.ts"], { env });
   expect(await work.run("status", third, "--watch")).toMatchObject({ code: 0 });
   expect((await work.run("status", first)).stdout).toMatch(/^parked: /m);

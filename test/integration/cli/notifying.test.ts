@@ -248,7 +248,7 @@ describe("undelivered events", () => {
 
 describe("notify in the configuration", () => {
   test("with mistakes is reported together with all other problems, and shows no secret", async () => {
-    writeConfig(`"my ops": fileSink({ path: "x" }), mail: "me@example.com"`, "sweepMs: 1,");
+    writeConfig(`"my ops": fileSink({ path: "x" }), mail: "me@example.com"`, "pollMs: 1,");
     const { code, stderr } = await work.run(...RUN);
     expect(code).toBe(2);
     expect(stderr).toMatch(/^error BAD_CONFIG: the configuration has 3 problems:$/m);

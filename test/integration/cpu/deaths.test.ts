@@ -45,7 +45,7 @@ function describeDeaths(kind: CpuKind, cases: readonly Case[]): void {
       const called = data === undefined ? task : `${task} ${data}`;
       const check = isWait({ task, how }) ? test.concurrent : test;
       check(`${called}: three deaths make its item a dead letter, and no other`, async () => {
-        await withEngine({ leaseMs: 2_000, renewMs: 300 }, async ({ run, logs }) => {
+        await withEngine({ leaseMs: 2_000 }, async ({ run, logs }) => {
           const good = Array.from({ length: 20 }, (_, n) => n);
           // Long enough to run out of memory, which becomes slow towards the end.
           const timeLimitMs = how.source.includes("time limit") ? 3_000 : 30_000;

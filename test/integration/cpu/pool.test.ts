@@ -198,7 +198,7 @@ test("a worker with cpu leases one chunk at a time, or as many as requested", as
 });
 
 test("leases are renewed while every core computes for longer than a lease", async () => {
-  await withEngine({ leaseMs: 1_500, renewMs: 300 }, async ({ run, logs }) => {
+  await withEngine({ leaseMs: 1_500 }, async ({ run, logs }) => {
     const fences = new Set<number>();
     const busy = definePipeline({
       name: "busy",

@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { describeOnStores } from "./engine-rig.ts";
 
-const LEASE = { leaseMs: 1_000, renewMs: 300, sweepMs: 20 };
+const LEASE = { leaseMs: 1_000, tuning: { renewMs: 300, sweepMs: 20 } };
 
 describeOnStores("a handler that blocks the loop for longer than a lease", (test) => {
   test("is not treated as dead by its own process, and its item runs once", async ({ rig }) => {

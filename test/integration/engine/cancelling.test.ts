@@ -295,7 +295,7 @@ describeOnStores("cancelling", (test) => {
       ...rig.store,
       readStops: (batches: readonly string[]) => (isDeaf ? never() : rig.store.readStops(batches)),
     };
-    const timing = { leaseMs: 600, renewMs: 300, sweepMs: 10 };
+    const timing = { leaseMs: 600, tuning: { renewMs: 300, sweepMs: 10 } };
     const worker = await rig.start(timing, deaf);
     worker.work(pipeline);
     const other = await rig.startBeside({ ...timing, work: false });

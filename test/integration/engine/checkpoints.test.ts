@@ -150,7 +150,7 @@ describeOnStores("a chunk whose lease was lost", (test) => {
     const idle = await rig.start({ work: false });
     const handle = await idle.submit(pipeline, [1]);
     expect(await loseLeases(rig, pipeline)).toBe(1);
-    const engine = await rig.startBeside({ sweepMs: 10 });
+    const engine = await rig.startBeside({ tuning: { sweepMs: 10 } });
     engine.work(pipeline);
     expect((await handle.wait()).state).toBe("succeeded");
     expect(stages).toEqual([1, 2, 3]);
@@ -176,7 +176,7 @@ describeOnStores("a chunk whose lease was lost", (test) => {
     const idle = await rig.start({ work: false });
     const handle = await idle.submit(pipeline, numbers(50));
     await loseLeases(rig, pipeline);
-    const engine = await rig.startBeside({ sweepMs: 10 });
+    const engine = await rig.startBeside({ tuning: { sweepMs: 10 } });
     engine.work(pipeline);
     await until(() => started.length === 8);
     const ended = await handle.cancel();
@@ -207,7 +207,7 @@ describeOnStores("a chunk whose lease was lost", (test) => {
     const idle = await rig.start({ work: false });
     const handle = await idle.submit(pipeline, numbers(4));
     await loseLeases(rig, pipeline);
-    const engine = await rig.startBeside({ sweepMs: 10 });
+    const engine = await rig.startBeside({ tuning: { sweepMs: 10 } });
     engine.work(pipeline);
     await until(() => started.length === 2);
     await handle.pause({ mode: "now" });
@@ -231,7 +231,7 @@ describeOnStores("a chunk whose lease was lost", (test) => {
     const idle = await rig.start({ work: false });
     const handle = await idle.submit(pipeline, numbers(4));
     await loseLeases(rig, pipeline);
-    const engine = await rig.startBeside({ sweepMs: 10, cancelMs: 20 });
+    const engine = await rig.startBeside({ cancelMs: 20, tuning: { sweepMs: 10 } });
     engine.work(pipeline);
     await entered.wait;
     expect((await handle.cancel()).state).toBe("cancelled");

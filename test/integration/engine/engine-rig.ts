@@ -16,6 +16,7 @@ import type { BatchEvent } from "../../../src/ports/store/batch-event.ts";
 import { readEvent } from "../../../src/runtime/delivering/batch-event.ts";
 import { Engine, type StartOptions } from "../../../src/runtime/engine/engine.ts";
 import type { LogEntry } from "../../../src/runtime/system/log.ts";
+import type { Tuning } from "../../../src/runtime/system/settings.ts";
 import { systemClock } from "../../../src/runtime/system/system-clock.ts";
 import { systemRandom } from "../../../src/runtime/system/system-random.ts";
 
@@ -41,6 +42,9 @@ function makeTestClock(): TestClock {
   };
 }
 
+/** With what users cannot set, for tests that need it small. */
+type RigOptions = StartOptions & { readonly tuning?: Tuning };
+
 export class EngineRig {
   readonly store: Store;
   readonly clock: TestClock;
@@ -58,15 +62,16 @@ export class EngineRig {
     this.#openAgain = openAgain;
   }
 
-  async start(options: StartOptions = {}, store: Store = this.store): Promise<Engine> {
+  async start(given: RigOptions = {}, store: Store = this.store): Promise<Engine> {
+    const { tuning, ...options } = given;
     const log = (entry: LogEntry): void => void this.logs.push(entry);
-    const engine = await Engine.start(store, { log, clock: this.clock, ...options });
+    const engine = await Engine.start(store, { log, clock: this.clock, ...options }, tuning);
     this.#engines.push(engine);
     return engine;
   }
 
   /** An engine with its own connection. */
-  async startBeside(options: StartOptions = {}): Promise<Engine> {
+  async startBeside(options: RigOptions = {}): Promise<Engine> {
     const store = await this.#openAgain();
     if (store !== this.store) this.#stores.push(store);
     return this.start(options, store);

@@ -240,7 +240,7 @@ describeOnStores("lanes", (test) => {
   });
 
   test("with `skip` a paused holder gives up its turn and gets it back", async ({ rig }) => {
-    const engine = await rig.start({ sweepMs: 10, leaseItemsMax: 1 });
+    const engine = await rig.start({ leaseItemsMax: 1, tuning: { sweepMs: 10 } });
     const { pipeline, open } = makeGated("slow", { chunkSize: 1, concurrency: 1 });
     const holder = await engine.submit(pipeline, ["a", "b", "c", "d"], { lane: "a" });
     await engine.operator.setLanePolicy("a", "skip");
@@ -294,7 +294,7 @@ describeOnStores("lanes", (test) => {
     await rig.untilBatch(id, ({ state }) => state === "slicing");
     await gone.close({ drainMs: 0 });
     await refused;
-    const engine = await rig.start({ sweepMs: 10, orphanMs: 100, staleMs: 100 });
+    const engine = await rig.start({ orphanMs: 100, tuning: { sweepMs: 10, staleMs: 100 } });
     await rig.untilBatch(id, ({ parked }) => parked?.code === "STALE");
     async function* all(): AsyncGenerator<string> {
       yield* ["one", "two"];

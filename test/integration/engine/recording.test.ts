@@ -309,7 +309,7 @@ describeOnStores("recording", (test) => {
   test("many records of one chunk are written in several blocks, and none is lost", async ({
     rig,
   }) => {
-    const engine = await rig.start({ flushItems: 10 });
+    const engine = await rig.start({ tuning: { flushItems: 10 } });
     const pipeline = definePipeline({
       name: "papers",
       ledger,

@@ -3,15 +3,17 @@ import { expect } from "vitest";
 import { definePipeline, type Engine, TransientError } from "../../../src/index.ts";
 import { describeOnStores, makeSignal, nextTurn, numbers } from "./engine-rig.ts";
 
+type ScalingOptions = NonNullable<Parameters<Engine["scaling"]>[0]>;
 type ScalingView = Awaited<ReturnType<Engine["scaling"]>>;
 
 /** Looks until the condition holds: the counts are refreshed once a second. */
 async function untilScaling(
   engine: Engine,
   holds: (view: ScalingView, first: ScalingView["pipelines"][number]) => boolean,
+  options: ScalingOptions = {},
 ): Promise<ScalingView> {
   for (;;) {
-    const view = await engine.scaling();
+    const view = await engine.scaling(options);
     const [first] = view.pipelines;
     if (first !== undefined && holds(view, first)) return view;
     await nextTurn();
@@ -44,7 +46,7 @@ describeOnStores("scaling", (check) => {
       concurrency: 1,
       process: (n: number) => (n >= 50 ? gate.wait : undefined),
     });
-    const watcher = await rig.start({ work: false, scaleDrainMs: 1_000, scaleMax: 7 });
+    const watcher = await rig.start({ work: false });
     await watcher.scaling();
     const worker = await rig.startBeside({ leaseItemsMax: 10 });
     worker.work(quick);
@@ -53,6 +55,7 @@ describeOnStores("scaling", (check) => {
     const { windowSeconds, pipelines } = await untilScaling(
       watcher,
       (view, first) => Math.round((first.servicePerSecond ?? 0) * view.windowSeconds) === 50,
+      { drainMs: 1_000, max: 7 },
     );
     const [one] = pipelines;
     expect(one).toMatchObject({ workers: 1, busyWorkers: 1, utilisation: 1 });
@@ -79,6 +82,22 @@ describeOnStores("scaling", (check) => {
     expect(Math.round((pipelines[0]?.servicePerSecond ?? 0) * windowSeconds)).toBe(100);
     expect(Math.round((pipelines[0]?.arrivalPerSecond ?? 0) * windowSeconds)).toBe(100);
     expect(pipelines[0]).toMatchObject({ ready: 0, leased: 0, drainSeconds: 0 });
+  });
+
+  check("a target that cannot be is refused, with all that is wrong", async ({ rig }) => {
+    const engine = await rig.start({ work: false });
+    const wrong = { drainMs: 5, utilisation: 0, scaleMax: 3 } as ScalingOptions;
+    await expect(engine.scaling(wrong)).rejects.toMatchObject({
+      code: "BAD_OPTION",
+      message:
+        "scaling(): drainMs must be a whole number from 1000 to 31536000000; it is 5; " +
+        "utilisation must be a number above 0, up to 1; it is 0; scaleMax is not an option of scaling",
+      hint: "The options of scaling are pipelines, drainMs, utilisation, min, max.",
+    });
+    await expect(engine.scaling({ min: 200 })).rejects.toMatchObject({
+      message: "scaling(): min (200) must be at most max (100): lower min or raise max",
+    });
+    expect(await engine.scaling({ min: 2 })).toMatchObject({ recommendedWorkers: 2 });
   });
 
   check("items in back-off are delayed", async ({ rig }) => {

@@ -22,7 +22,7 @@ function makeSlowCheck(wait: () => Promise<void>) {
 for (const kind of ["process", "processChunk"] as const) {
   test(`an item does not start on a lease that expired during ${kind}`, async () => {
     const renewals = [1, 2, 3, 4, 5, 6].map(() => refuse("store.renew", 1));
-    const engine = { leaseMs: LEASE_MS, renewMs: 3_000 };
+    const engine = { leaseMs: LEASE_MS };
     await inVirtualTime({ faults: renewals, engine }, async (world) => {
       const starts: number[] = [];
       let checks = 0;

@@ -157,7 +157,7 @@ describeOnStores("a deadline", (test) => {
   test("that passes ends the batch as expired: what ran is counted, the rest is cancelled", async ({
     rig,
   }) => {
-    const engine = await rig.start({ sweepMs: 10, leaseItemsMax: 1 });
+    const engine = await rig.start({ leaseItemsMax: 1, tuning: { sweepMs: 10 } });
     const go = makeSignal();
     const pipeline = definePipeline({
       name: "late",
@@ -181,7 +181,7 @@ describeOnStores("a deadline", (test) => {
   });
 
   test("also ends a waiting batch, and its lane goes on", async ({ rig }) => {
-    const engine = await rig.start({ sweepMs: 10 });
+    const engine = await rig.start({ tuning: { sweepMs: 10 } });
     const go = makeSignal();
     const pipeline = definePipeline({ name: "queue", process: () => go.wait });
     const holder = await engine.submit(pipeline, [1]);
@@ -206,7 +206,7 @@ describeOnStores("a deadline", (test) => {
   });
 
   test("for sealing ends an open batch whose producer never seals it", async ({ rig }) => {
-    const engine = await rig.start({ sweepMs: 10, sealWithinMs: HOUR_MS });
+    const engine = await rig.start({ sealWithinMs: HOUR_MS, tuning: { sweepMs: 10 } });
     const pipeline = definePipeline({ name: "open", process: () => undefined });
     const open = await engine.open(pipeline);
     await open.add([1, 2]);

@@ -97,6 +97,42 @@ describe("a probe server", () => {
     expect(Number(old.headers.get("age"))).toBeGreaterThanOrEqual(1);
   });
 
+  test("computes /scaling for the target of its query, and refuses a wrong one with 400", async () => {
+    const counts = {
+      pipeline: "letters",
+      ready: 6_000,
+      delayed: 0,
+      leased: 0,
+      unslicedBatches: 0,
+      workers: 2,
+      busyWorkers: 2,
+      arrivalPerSecond: 0,
+      servicePerSecond: 20,
+    };
+    const text = `${JSON.stringify({ recommendedWorkers: 1, pipelines: [counts] })}\n`;
+    const { url } = await start({
+      "/scaling": { contentType: "application/json", read: async () => text },
+      "/metrics": { contentType: "text/plain", read: async () => "x 1\n" },
+    });
+    expect(await (await fetch(`${url}/scaling`)).text()).toBe(text);
+    const asked = await fetch(`${url}/scaling?drainMs=60000&max=7`);
+    expect(asked.status).toBe(200);
+    expect(await asked.json()).toMatchObject({
+      recommendedWorkers: 7,
+      pipelines: [{ ready: 6_000, recommendedWorkers: 7, workersByDrain: 10 }],
+    });
+    const wrong = await fetch(`${url}/scaling?max=lots&scaleMin=1`);
+    expect([wrong.status, wrong.headers.get("content-type")]).toEqual([400, "application/json"]);
+    expect(await wrong.json()).toEqual({
+      error:
+        'max must be a whole number from 0 to 100000; it is "lots"; ' +
+        "scaleMin is not an option of scaling",
+      hint: "The options are drainMs, utilisation, min, max, for example /scaling?min=1&max=20.",
+    });
+    // Other pages have no parameters, and ignore them as before.
+    expect((await fetch(`${url}/metrics?max=lots`)).status).toBe(200);
+  });
+
   test("answers 503 for a page that cannot be made, and tries again", async () => {
     let isBroken = true;
     const read = async (): Promise<string> => {

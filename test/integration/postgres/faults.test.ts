@@ -43,7 +43,7 @@ async function startInTheMiddle(store: string, items: number): Promise<Running> 
     ...args,
   );
   expect(code, stderr).toBe(0);
-  const env = { SLUICE_OUTAGE_RETRY_MS: "200", SLUICE_POLL_MS: "200", SLUICE_SWEEP_MS: "200" };
+  const env = { SLUICE_LEASE_MS: "3000", SLUICE_POLL_MS: "200" };
   const worker = work.start(["work", "pipeline.ts", "--verbose", ...args], { env });
   await vi.waitUntil(() => countRan() >= 20 || worker.isOver, WAIT_MS);
   return worker;

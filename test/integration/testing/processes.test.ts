@@ -214,7 +214,7 @@ describe("several processes", () => {
 
   test("may have their own settings", async () => {
     const faults = [crash.after("lease", 1)];
-    const engine = { leaseMs: 60_000, renewMs: 20_000 };
+    const engine = { leaseMs: 60_000 };
     await inVirtualTime({ faults, engine }, async (world) => {
       const plain = definePipeline({ name: "plain", process: (n: number) => n });
       const submit = world.start(

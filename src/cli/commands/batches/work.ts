@@ -184,18 +184,15 @@ interface WatchedParts extends WorkParts {
 
 async function workWatched(cli: Cli, parts: WatchedParts, flags: WorkFlags): Promise<void> {
   const { config, pipelines, display, stop, health } = parts;
-  const { pollWaitMs } = config.health;
-  const settings = { ...config.engine, ...(pollWaitMs === null ? {} : { pollMs: pollWaitMs }) };
   const log: Log = (entry) => display.log(entry);
-  const watched = { ...config, engine: settings };
-  const engine = await openEngine({ config: watched, clock: cli.clock, log, health });
+  const engine = await openEngine({ config, clock: cli.clock, log, health });
   parts.onOpened(engine);
   try {
     subscribeNotified(engine, config);
     for (const pipeline of pipelines) engine.work(pipeline);
     const names = pipelines.map(({ name }) => name).join(", ");
     display.note(`working on ${names} from ${showStore(config.store)}`);
-    const { pollMs } = resolveSettings(settings, engine.store.looks);
+    const { pollMs } = resolveSettings(config.engine, engine.store.looks);
     await watchOver(cli, { ...parts, engine, pollMs }, flags);
     if (stop.received !== null) {
       const again = isSupervised(cli.env) ? "" : ". Press Ctrl-C again to force";
