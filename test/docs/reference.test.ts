@@ -404,9 +404,9 @@ describe("cli.md", () => {
   const partOf = (heading: string): string =>
     new RegExp(`^###? ${heading}\\n([\\s\\S]*?)(?=^###? |$(?![\\s\\S]))`, "m").exec(text)?.[1] ??
     "";
-  /** A row may have several options. */
+  /** A line may have several options. */
   const flagsIn = (part: string): string[] =>
-    [...part.matchAll(/^\| `(-[^|]*)` \|/gm)].flatMap(([, flags = ""]) => flags.split("`, `"));
+    [...part.matchAll(/^- `(-[^:]*)`: /gm)].flatMap(([, flags = ""]) => flags.split("`, `"));
 
   test("the help lists commands", () => {
     expect(commands).toContain("run");

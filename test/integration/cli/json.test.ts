@@ -12,12 +12,12 @@ const objects = new Map<string, Fields>();
 for (const part of page.split(/^## /m).slice(1)) {
   const [title = ""] = part.split("\n", 1);
   const [, base] = /All fields of \[([^\]]+)\]/.exec(part) ?? [];
-  // A row may have several fields of one type.
-  const rows = [...part.matchAll(/^\| (`[^|]+`) \| ([^|]+) \|/gm)].flatMap(
+  // A line may have several fields of one type.
+  const lines = [...part.matchAll(/^- (`[^(]+`) \(([^)]+)\)/gm)].flatMap(
     ([, fields = "", type = ""]) =>
       fields.split(", ").map((field) => [field.replaceAll("`", ""), type.trim()] as const),
   );
-  objects.set(title, new Map([...(base === undefined ? [] : (objects.get(base) ?? [])), ...rows]));
+  objects.set(title, new Map([...(base === undefined ? [] : (objects.get(base) ?? [])), ...lines]));
 }
 
 const nameType = (value: unknown): string =>
@@ -71,10 +71,10 @@ async function check(args: readonly string[], ...titles: readonly string[]): Pro
   return lines;
 }
 
-/** For objects that have a kind: the first row of the page names it. */
+/** For objects that have a kind: the first line of the page names it. */
 function isOfKind(title: string, line: object): boolean {
   const [, kind = ""] =
-    new RegExp(`^## ${title}$[^#]*?\\| \`kind\` \\| string \\| \`(\\w+)\``, "m").exec(page) ?? [];
+    new RegExp(`^## ${title}$[^#]*?- \`kind\` \\(string\\): \`(\\w+)\``, "m").exec(page) ?? [];
   return "kind" in line && line.kind === kind;
 }
 

@@ -30,8 +30,8 @@ test.each([
   const { stdout } = await work.run(...name.split(" "), "--help");
   const options = /^Options:\n((?: {2}.*\n)+)/m.exec(stdout)?.[1] ?? "";
   const flags = [...options.matchAll(/^ {2}(-\S.*?)(?: {2,}|$)/gm)].map(([, one = ""]) => one);
-  const rows = [...partOf(name).matchAll(/^\| `(-[^|]*)` \|/gm)];
-  const shown = rows.flatMap(([, some = ""]) => some.split("`, `"));
+  const lines = [...partOf(name).matchAll(/^- `(-[^:]*)`: /gm)];
+  const shown = lines.flatMap(([, some = ""]) => some.split("`, `"));
   expect(shown).toEqual(flags.filter((flag) => !flag.includes("--help")));
   const usage = /^Usage: (.*)$/m.exec(stdout)?.[1]?.replace("[options] ", "") ?? "";
   expect(partOf(name)).toContain(`\`${usage}\``);
