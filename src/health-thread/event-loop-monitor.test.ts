@@ -30,7 +30,7 @@ test("a loop that hangs for longer than its limit is told of once, some seconds 
   expect(told).toEqual([]);
   await clock.run(60_000);
   expect(told).toHaveLength(1);
-  expect(told[0]).toContain("the main loop has not come around for");
+  expect(told[0]).toContain("the event loop has been blocked for");
   expect(clock.waiting).toBe(0);
 });
 

@@ -70,7 +70,7 @@ describe("canonical JSON (RFC 8785)", () => {
     expect(canonicalize("/\u007f\u2028\u00e9")).toBe('"/\u007f\u2028\u00e9"');
   });
 
-  test("does not depend on the order of keys, and says the same thing", () => {
+  test("does not depend on the order of keys", () => {
     fc.assert(
       fc.property(fc.jsonValue({ stringUnit: "grapheme" }), (value) => {
         const text = canonicalize(value);

@@ -10,16 +10,16 @@ const named = (name: string, rest: object = {}): Error =>
   Object.assign(new Error("x"), { name, ...rest });
 const coded = (code: string, rest: object = {}): Error =>
   Object.assign(new Error("x"), { code, ...rest });
-/** As redis-errors makes them, on which ioredis and BullMQ stand. */
+/** The shape that redis-errors gives them; ioredis and BullMQ use redis-errors. */
 const replied = (message: string): Error =>
   Object.assign(new Error(message), { name: "ReplyError", command: { name: "get", args: [] } });
-/** As node-redis makes them: known by their class alone. */
+/** The shape that node-redis gives them: only the class tells them apart. */
 class SimpleError extends Error {}
-/** As clients of AWS make them. */
+/** The shape that AWS clients give them. */
 const aws = (name: string, httpStatusCode: number): Error =>
   named(name, { $fault: "client", $metadata: { httpStatusCode, attempts: 1 } });
 
-/** In a handler, and in one of the engine's own ports. */
+/** The class in a handler, and in one of the engine's own ports. */
 type Row = readonly [what: string, error: unknown, handler: ErrorClass, port: ErrorClass];
 
 const PASSING = ["transient", "transient"] as const;
@@ -70,8 +70,12 @@ const ROWS: readonly Row[] = [
   ["Redis: anything else", replied("ERR unknown command"), ...UNKNOWN],
   ["ioredis: tried too often", named("MaxRetriesPerRequestError"), ...PASSING],
   ["SQS: no such queue", aws("QueueDoesNotExist", 400), ...REFUSED],
-  ["SQS: the same, as it was", coded("AWS.SimpleQueueService.NonExistentQueue"), ...REFUSED],
-  ["SQS: the same, with its shape", aws("com.amazonaws.sqs#QueueDoesNotExist", 400), ...REFUSED],
+  [
+    "SQS: the same, under its old name",
+    coded("AWS.SimpleQueueService.NonExistentQueue"),
+    ...REFUSED,
+  ],
+  ["SQS: the same, with a namespace", aws("com.amazonaws.sqs#QueueDoesNotExist", 400), ...REFUSED],
   ["SQS: deleted a moment ago", aws("QueueDeletedRecently", 400), ...PASSING],
   ["SQS: too many in flight", aws("OverLimit", 403), ...PASSING],
   ["AWS: throttled", aws("ThrottlingException", 400), ...PASSING],
@@ -84,7 +88,7 @@ const ROWS: readonly Row[] = [
   ["AWS: a token that is no token", aws("InvalidClientTokenId", 403), ...REFUSED],
   ["AWS: no credentials at all", named("CredentialsProviderError"), ...REFUSED],
   ["KMS: disabled", aws("KmsDisabled", 400), ...REFUSED],
-  ["KMS: as it was", aws("KMS.InvalidStateException", 400), ...REFUSED],
+  ["KMS: under its old name", aws("KMS.InvalidStateException", 400), ...REFUSED],
   ["KMS: of SNS", aws("KMSAccessDeniedException", 400), ...REFUSED],
   ["KMS: throttled", aws("KmsThrottled", 400), ...PASSING],
   ["KMS: a fault of its own", aws("KMSInternalException", 500), ...PASSING],
@@ -100,32 +104,32 @@ describe("what an error means", () => {
   test.each(ROWS)("%s", (_what, error, handler, port) => {
     expect(describeError(error).errorClass).toBe(handler);
     expect(classifyPortError(error)).toBe(port);
-    // The same behind what others have wrapped around it.
+    // The same error as the cause of other errors.
     const wrapped = new Error("failed", { cause: new Error("again", { cause: error }) });
     expect(describeError(wrapped).errorClass).toBe(handler);
     expect(classifyPortError(wrapped)).toBe(port);
     expect(classifyPortError(new AggregateError([error], "all failed"))).toBe(port);
   });
 
-  test("the outermost error that says something is believed", () => {
+  test("the outermost error with a known meaning decides", () => {
     const error = Object.assign(new Error("no page", { cause: coded("ECONNRESET") }), {
       status: 404,
     });
     expect(describeError(error).errorClass).toBe("permanent");
   });
 
-  test("its code is the word that it was known by", () => {
+  test("its code is the word that gave its meaning", () => {
     expect(describeError(aws("QueueDoesNotExist", 400)).code).toBe("QueueDoesNotExist");
     expect(describeError(replied("NOAUTH Authentication required.")).code).toBe("NOAUTH");
     expect(describeError(new DOMException("late", "TimeoutError")).code).toBe("TimeoutError");
   });
 
-  test("whoever throttles asks for less", () => {
+  test("a throttling error is marked as throttled", () => {
     expect(describeError(aws("ThrottlingException", 400)).isThrottled).toBe(true);
     expect(describeError(aws("ServiceUnavailable", 503)).isThrottled).toBe(false);
   });
 
-  test("what a port says in words of its own is fatal, unless it may be tried again", () => {
+  test("a SluiceError from a port is fatal, unless it is retryable", () => {
     expect(classifyPortError(new SluiceError("STORE_CORRUPT", "damaged"))).toBe("fatal");
     const busy = new SluiceError("STORE_BUSY", "locked", { retryable: true });
     expect([classifyPortError(busy), describeError(busy).errorClass]).toEqual([...PASSING]);
@@ -142,7 +146,7 @@ describe("errors of real calls", () => {
     throw new Error("nothing was thrown");
   };
 
-  test("fetch of a port where nobody listens, and of a server that hangs up", async () => {
+  test("fetch of a port without a listener, and of a server that hangs up", async () => {
     const server = createServer((socket) => socket.destroy()).listen(0, "127.0.0.1");
     await once(server, "listening");
     const { port } = server.address() as { port: number };
@@ -168,11 +172,11 @@ describe("errors of real calls", () => {
     expect(describeError(late).errorClass).toBe("transient");
   });
 
-  test("an address that is none", async () => {
+  test("an invalid address", async () => {
     expect(describeError(await catchFrom(() => fetch("http://"))).errorClass).toBe("permanent");
   });
 
-  test("a folder that is taken for a file is nothing that anybody knows", async () => {
+  test("reading a folder as a file has no known meaning", async () => {
     const folder = mkdtempSync(join(tmpdir(), "sluice-meaning-"));
     const error = await catchFrom(() => writeFileSync(folder, "x"));
     rmSync(folder, { recursive: true });

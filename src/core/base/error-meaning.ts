@@ -1,27 +1,28 @@
 /**
- * What an error means, by the codes and names that Node, undici and fetch, PostgreSQL, Redis and AWS
- * give theirs, and by the status of an answer. Never by the text of a message, but for the first
- * word of a Redis reply, which is its code.
+ * What an error means. Decided by the codes and names that Node, undici and fetch, PostgreSQL,
+ * Redis and AWS give their errors, and by HTTP status. Never by the text of a message, except the
+ * first word of a Redis reply, which is its code.
  */
 
 /**
- * `passing`: the same may succeed later. `throttled`: so it may, and less is asked for. `refused`:
- * whoever asks may not do that. `gone`: what is asked for is not there. `bad`: what was sent is wrong.
+ * `passing`: the same call may succeed later. `throttled`: the same, and the server asks for fewer
+ * calls. `refused`: the caller has no right to do it. `gone`: the thing asked for does not exist.
+ * `bad`: what was sent is wrong.
  */
 export type ErrorMeaning = "passing" | "throttled" | "refused" | "gone" | "bad";
 
-/** What one error of a chain of causes says of itself. */
+/** What one error of a chain of causes says about itself. */
 export interface ErrorSigns {
   readonly code: string | null;
   readonly name: string | null;
   readonly status: number | null;
-  /** The first word of a reply of Redis. */
+  /** The first word of a Redis error reply. */
   readonly reply: string | null;
 }
 
 export interface FoundMeaning {
   readonly meaning: ErrorMeaning;
-  /** By which it was known; null where it was the status. */
+  /** The word that gave the meaning; null where the status gave it. */
   readonly word: string | null;
 }
 
@@ -50,7 +51,7 @@ function readStatus(status: number): ErrorMeaning | null {
 
 type Vocabulary = Readonly<Partial<Record<ErrorMeaning, string>>>;
 
-/** The words of each meaning, with spaces between them. */
+/** The words of each meaning, separated by spaces. */
 function readVocabulary(vocabulary: Vocabulary): ReadonlyMap<string, ErrorMeaning> {
   return new Map(
     Object.entries(vocabulary).flatMap(([meaning, words]) =>
@@ -73,7 +74,7 @@ const WORDS = readVocabulary({
     UND_ERR_HEADERS_TIMEOUT UND_ERR_REQ_RETRY UND_ERR_SOCKET
     ClientClosedError ClientOfflineError ClusterAllFailedError ConnectionTimeoutError
     MaxRetriesPerRequestError SocketClosedUnexpectedlyError`,
-  // The last ones are of a server that could not prove who it is.
+  // The last line is about servers that could not prove their identity.
   refused: `
     EACCES EPERM EROFS
     CERT_HAS_EXPIRED DEPTH_ZERO_SELF_SIGNED_CERT ERR_TLS_CERT_ALTNAME_INVALID
@@ -91,14 +92,14 @@ const REPLIES = readVocabulary({
 });
 
 const SQLSTATE = /^[0-9][0-9A-Z]{4}$/u;
-/** Five characters, or the two of a whole class; the longer one is stronger. */
+/** A full state of five characters, or the two of a class; the full state wins. */
 const SQL_MEANINGS = readVocabulary({
-  // Connections, a server that is no primary, two that met, no room, one that stops, its disk.
+  // Connections, a server that is not the primary, conflicts, no room, shutdown, disk errors.
   passing: "08 25006 25P03 40 53 55006 55P03 57 58",
   refused: "28 42501",
-  // The database, the schema, a table or a column.
+  // The database, the schema, a table or a column does not exist.
   gone: "3D 3F 42P01 42703",
-  // Against the protocol; data, integrity, syntax and names.
+  // Protocol violations; data, integrity, syntax and names.
   bad: "08P01 22 23 42",
 });
 
@@ -107,7 +108,7 @@ function readSqlState(word: string): ErrorMeaning | null {
   return SQL_MEANINGS.get(word) ?? SQL_MEANINGS.get(word.slice(0, 2)) ?? null;
 }
 
-/** As `simplifyAwsName` leaves them, for services spell the same error in several ways. */
+/** Names as `simplifyAwsName` returns them: AWS services spell the same error in several ways. */
 const AWS_MEANINGS = readVocabulary({
   passing: `
     idpcommunicationerror internalerror internalfailure internalserver internalservererror
@@ -133,7 +134,7 @@ function readAwsName(word: string): ErrorMeaning | null {
   const name = simplifyAwsName(word);
   const known = AWS_MEANINGS.get(name);
   if (known !== undefined) return known;
-  // A key that is disabled, about to be deleted or somebody else's.
+  // A key that is disabled, scheduled for deletion or owned by another account.
   return /^kms[a-z]/u.test(name) ? "refused" : null;
 }
 

@@ -1,23 +1,23 @@
 /**
- * Reads what can be told from whatever was thrown, its causes included: fetch hides the socket's
- * code one level down. Reading never throws, whatever it is given.
+ * Reads what a thrown value says about itself, its causes included: fetch hides the socket's code
+ * one level down. Reading never throws, whatever value it gets.
  */
 import { type ErrorSigns, findMeaning, type FoundMeaning } from "./error-meaning.ts";
 
 export interface ErrorShape {
-  /** What it says of its own class; to be checked. */
+  /** The class that the error declares; unchecked. */
   readonly declared: unknown;
   readonly code: string | null;
   readonly status: number | null;
   readonly retryAfterMs: number | null;
   readonly isOutage: boolean;
-  /** That of the outermost error that has one. */
+  /** The meaning of the outermost error that has one. */
   readonly found: FoundMeaning | null;
 }
 
 const PASSING: FoundMeaning = { meaning: "passing", word: null };
 const CAUSE_DEPTH_MAX = 5;
-/** What a server may ask for at most: nothing waits without a bound. */
+/** The longest Retry-After that is honoured: every wait has a bound. */
 const RETRY_AFTER_MS_MAX = 86_400_000;
 const CODE_CHARS_MAX = 100;
 
@@ -44,7 +44,7 @@ export function readShape(thrown: unknown, isDeclaration: (value: unknown) => bo
   return { declared, code: code ?? found?.word ?? null, status, retryAfterMs, isOutage, found };
 }
 
-/** What one error says of itself, its causes left aside. */
+/** What one error says about itself, without its causes. */
 export function readSigns(error: object): ErrorSigns {
   const own = (name: string): unknown => readProperty(error, name);
   const of = (value: unknown, name: string): unknown =>
@@ -57,7 +57,7 @@ export function readSigns(error: object): ErrorSigns {
     of(response, "statusCode"),
     of(response, "status"),
   ];
-  // A class that sets no name is known by its own.
+  // A class that sets no name is known by the name of the class.
   const names = [readText(own("name")), readClassName(error)];
   return {
     code: readText(own("code")) ?? readText(own("Code")) ?? readText(own("sqlState")),
@@ -74,12 +74,12 @@ function readClassName(error: object): string | null {
   return typeof made === "function" ? readText(readProperty(made, "name")) : null;
 }
 
-/** Errors of our own and of AWS may say so themselves. */
+/** Our own errors and those of AWS may say so themselves. */
 function saysRetryable(error: object): boolean {
   return readProperty(error, "retryable") === true || isObject(readProperty(error, "$retryable"));
 }
 
-/** What clients call a reply of Redis that is an error. */
+/** The names that clients give to Redis error replies. */
 const REPLY_NAMES: ReadonlySet<string> = new Set([
   "BlobError",
   "ErrorReply",
@@ -87,7 +87,7 @@ const REPLY_NAMES: ReadonlySet<string> = new Set([
   "SimpleError",
 ]);
 
-/** What a server asks for: as its client says it, or in the headers of its answer. */
+/** The wait that a server asks for: from the client's own field, or from the response headers. */
 function readRetryAfter(given: unknown, headers: unknown, response: unknown): number | null {
   const ms =
     typeof given === "number"
@@ -99,7 +99,10 @@ function readRetryAfter(given: unknown, headers: unknown, response: unknown): nu
   return Math.min(Math.ceil(ms), RETRY_AFTER_MS_MAX);
 }
 
-/** Seconds, or a date: that one is told from the server's own, whatever time it is here. */
+/**
+ * Seconds, or a date. A date is compared with the server's own date, so the local clock does not
+ * matter.
+ */
 function readRetryHeader(headers: unknown): number | null {
   if (!isObject(headers)) return null;
   const after = readHeader(headers, "retry-after")?.trim() ?? "";
@@ -108,7 +111,7 @@ function readRetryHeader(headers: unknown): number | null {
   return Number.isNaN(ms) ? null : Math.max(0, ms);
 }
 
-/** Of `Headers`, or of an object with names in small letters or as people write them. */
+/** From `Headers`, or from an object with names in lower case or in the usual mixed case. */
 function readHeader(headers: object, name: string): string | null {
   const get = readProperty(headers, "get");
   try {
@@ -122,7 +125,7 @@ function readHeader(headers: object, name: string): string | null {
   }
 }
 
-/** A getter of a hostile error may throw; that must not hide the error it sits on. */
+/** A getter of a hostile error may throw; the rest of the error must still be readable. */
 export function readProperty(object: object, name: string): unknown {
   try {
     return (object as Record<string, unknown>)[name];
@@ -135,7 +138,9 @@ function readFirst(list: unknown): unknown {
   return isObject(list) ? readProperty(list, "0") : undefined;
 }
 
-/** As a code may be stored: cut, and without what records and databases do not take. */
+/**
+ * A code that can be stored: cut to length, without characters that records and databases refuse.
+ */
 function readText(value: unknown): string | null {
   if (typeof value !== "string" || value === "") return null;
   return value.slice(0, CODE_CHARS_MAX).toWellFormed().replaceAll("\0", "\u2400");

@@ -14,7 +14,7 @@ const withCode = (code: unknown): Error => Object.assign(new Error("x"), { code 
 const withStatus = (status: unknown): Error => Object.assign(new Error("x"), { status });
 
 describe("the class of an error", () => {
-  test("is what a handler declares by what it throws", () => {
+  test("is the one that the thrown error declares", () => {
     expect(classOf(new PermanentError("x"))).toBe("permanent");
     expect(classOf(new TransientError("x"))).toBe("transient");
     expect(classOf(new FatalError("x"))).toBe("fatal");
@@ -79,13 +79,13 @@ describe("Retry-After", () => {
     expect(describeError(new TransientError("x")).retryAfterMs).toBeNull();
   });
 
-  test("is not believed when it is no length of time", () => {
+  test("is ignored when it is not a duration", () => {
     for (const odd of [-1, Number.NaN, Number.POSITIVE_INFINITY, "5", null, {}]) {
       expect(retryOf(odd)).toBeNull();
     }
   });
 
-  test("is a whole number that every store can hold, however long a server wants", () => {
+  test("is a whole number that every store can hold, however long the server asks to wait", () => {
     for (const odd of [0.25, 1_500.5, 1e18, Number.MAX_VALUE]) {
       expect(Number.isSafeInteger(retryOf(odd))).toBe(true);
     }
@@ -94,7 +94,7 @@ describe("Retry-After", () => {
 });
 
 describe("the message of an error", () => {
-  test("is its own, else its name, else says what was thrown", () => {
+  test("is the error's message, else its name, else a description of the thrown value", () => {
     const messageOf = (thrown: unknown): string => describeError(thrown).message;
     expect(messageOf(new Error("broken"))).toBe("broken");
     expect(messageOf(new TypeError(""))).toBe("TypeError");
@@ -106,13 +106,13 @@ describe("the message of an error", () => {
     expect(messageOf(Symbol("s"))).toBe("symbol was thrown: Symbol(s)");
   });
 
-  test("is cut at a bound", () => {
+  test("is cut to a maximum length", () => {
     const { message } = describeError(new Error("m".repeat(1_000_000)));
     expect(message.length).toBeLessThanOrEqual(2_000);
     expect(message.endsWith("…")).toBe(true);
   });
 
-  test("is well-formed text, wherever it was cut: records refuse anything else", () => {
+  test("is well-formed text wherever it was cut: records refuse anything else", () => {
     for (const text of ["\ud800", "a\udc00b", "🚚".repeat(2_000), `x${"🚚".repeat(2_000)}`]) {
       expect(describeError(new Error(text)).message.isWellFormed()).toBe(true);
       expect(describeError(text).message.isWellFormed()).toBe(true);
@@ -192,11 +192,11 @@ describe("an error of the engine", () => {
   });
 });
 
-describe("a server that asks to be left alone", () => {
+describe("a server that sends Retry-After", () => {
   const after = (headers: unknown): number | null =>
     describeError({ message: "m", status: 429, headers }).retryAfterMs;
 
-  test("says so in seconds, in whatever a client keeps headers in", () => {
+  test("in seconds, in every form of headers that clients use", () => {
     expect(after({ "retry-after": "2" })).toBe(2_000);
     expect(after({ "Retry-After": 3 })).toBe(3_000);
     expect(after(new Map([["retry-after", "4"]]))).toBe(4_000);
@@ -205,14 +205,14 @@ describe("a server that asks to be left alone", () => {
     expect(describeError({ message: "m", cause: { response } }).retryAfterMs).toBe(5_000);
   });
 
-  test("or with a date, which is told from the server's own", () => {
+  test("as a date, relative to the server's own date", () => {
     const date = "Wed, 04 Mar 2026 12:00:00 GMT";
     expect(after({ "retry-after": "Wed, 04 Mar 2026 12:00:07 GMT", date })).toBe(7_000);
     expect(after({ "retry-after": "Wed, 04 Mar 2026 11:00:00 GMT", date })).toBe(0);
     expect(after({ "retry-after": "Wed, 04 Mar 2026 12:00:07 GMT" })).toBeNull();
   });
 
-  test("and nonsense is not listened to", () => {
+  test("nonsense is ignored", () => {
     for (const value of ["soon", "-1", "1e9", "", "99999999999", Number.NaN, {}, null]) {
       expect(after({ "retry-after": value })).toBeNull();
     }

@@ -1,7 +1,8 @@
 /**
- * Errors are part of the interface. `SluiceError` is what the engine itself throws: a stable code,
- * a message that names the place, a hint that names the remedy. The other classes are how a handler
- * steers its item; anything else that it throws is classified by its shape (error-meaning.ts), never by its text.
+ * Errors are part of the interface. The engine throws `SluiceError`: a stable code, a message that
+ * names the place, a hint that names the remedy. Handlers throw the other classes to decide what
+ * happens to their item. Anything else that a handler throws is classified by its shape
+ * (error-meaning.ts), never by its text.
  */
 import type { Unnamed } from "./unnamed.ts";
 import { type ErrorShape, isObject, readProperty, readShape } from "./error-shape.ts";
@@ -12,14 +13,17 @@ export const ERROR_CLASSES = ["permanent", "transient", "fatal", "unexpected"] a
 export type ErrorClass = (typeof ERROR_CLASSES)[number];
 
 export interface SluiceErrorOptions {
-  /** What the reader can do about it. */
+  /** What the reader can do about the error. */
   readonly hint?: string;
   /** True when the same call may succeed later without any change. */
   readonly retryable?: boolean;
   readonly cause?: unknown;
 }
 
-/** The mark by which it is known: a pipeline may bring a second copy of the package, and class. */
+/**
+ * The mark that identifies the class: a pipeline may load a second copy of the package, with its
+ * own class.
+ */
 const SLUICE_ERROR = Symbol.for("sluice.error");
 
 export class SluiceError extends Error {
@@ -70,7 +74,7 @@ export class PermanentError extends HandlerError {
   }
 }
 
-/** The item may succeed later: it is tried again. */
+/** The item may succeed later: it is retried. */
 export class TransientError extends HandlerError {
   override readonly name = "TransientError";
   override readonly errorClass = "transient";
@@ -83,8 +87,8 @@ export class TransientError extends HandlerError {
 }
 
 /**
- * What the item goes out through is away, whatever the item is. In a paced batch nothing more starts
- * for a while then, and no attempt counts; elsewhere it is a transient error.
+ * The system that items are sent through is unavailable, whatever the item is. In a paced batch
+ * nothing more starts for a while, and no attempt counts. Elsewhere it is a transient error.
  */
 export class OutageError extends HandlerError {
   override readonly name = "OutageError";
@@ -96,7 +100,9 @@ export class OutageError extends HandlerError {
   }
 }
 
-/** This worker cannot go on (credentials gone, queue deleted): it stops, its items go back. */
+/**
+ * This worker cannot continue (credentials gone, queue deleted): it stops and gives its items back.
+ */
 export class FatalError extends HandlerError {
   override readonly name = "FatalError";
   override readonly errorClass = "fatal";
@@ -106,25 +112,25 @@ export class FatalError extends HandlerError {
   }
 }
 
-/** What is kept of an error beside its item. */
+/** What is kept about an error, next to its item. */
 export type ErrorFacts = Unnamed<{
   readonly errorClass: ErrorClass;
   readonly code: string;
   readonly message: string;
   readonly retryAfterMs: number | null;
-  /** Not the item's affair: see `OutageError`. */
+  /** The item did not cause it: see `OutageError`. */
   readonly isOutage: boolean;
-  /** Whoever was called asks for less. */
+  /** The called system asks for fewer calls. */
   readonly isThrottled: boolean;
 }>;
 
 const MESSAGE_CHARS_MAX = 2_000;
-/** What of a message is searched for secrets; the rest is cut off anyway. */
+/** How much of a message is searched for secrets; the rest is cut off anyway. */
 const REDACTED_CHARS_MAX = 16_384;
 
 /**
- * Classifies whatever a handler threw. Never throws itself, whatever it is given. `redact` knows
- * secrets that have no shape of their own.
+ * Classifies whatever a handler threw. Never throws, whatever value it gets. `redact` removes
+ * secrets that cannot be recognised by their shape.
  */
 export function describeError(thrown: unknown, redact: Redact = redactText): ErrorFacts {
   const shape = readShape(thrown, isErrorClass);
@@ -139,16 +145,16 @@ export function describeError(thrown: unknown, redact: Redact = redactText): Err
   };
 }
 
-/** Classifies what one of the engine's own ports threw: its store, its broker. */
+/** Classifies what one of the engine's own ports (its store, its broker) threw. */
 export function classifyPortError(thrown: unknown): ErrorClass {
-  // What a port has put in words of its own will not pass by itself, unless it says so.
+  // A port that throws a SluiceError expects it to last, unless it says `retryable`.
   if (thrown instanceof SluiceError) return thrown.retryable ? "transient" : "fatal";
   return decideErrorClass(readShape(thrown, isErrorClass), "port");
 }
 
 /**
- * Where an error came from. Whoever may not use the engine's own store can do nothing at all; whoever
- * may not do what one item asks for can go on with the next.
+ * Where an error came from. Access denied in a port stops everything: the engine cannot use its own
+ * store. Access denied in a handler concerns one item; the next one may work.
  */
 type ErrorPlace = "handler" | "port";
 
@@ -164,7 +170,7 @@ function decideErrorClass({ declared, found }: ErrorShape, place: ErrorPlace): E
     case "gone":
       return place === "port" ? "fatal" : "permanent";
     case "bad":
-      // What the engine sends by itself is not a user's to mend.
+      // The engine itself made this request, so the user cannot fix it.
       return place === "port" ? "unexpected" : "permanent";
     default:
       return unreachable(meaning);
@@ -179,7 +185,7 @@ function readMessage(thrown: unknown): string {
     return typeof name === "string" ? name : "an object without a message was thrown";
   }
   if (typeof thrown === "string") return thrown;
-  // Printing a function may run code of its own.
+  // Printing a function may run user code.
   return typeof thrown === "function"
     ? "a function was thrown"
     : `${typeof thrown} was thrown: ${String(thrown)}`;
@@ -190,11 +196,11 @@ function isErrorClass(value: unknown): value is ErrorClass {
 }
 
 /**
- * Cutting may halve a pair of surrogates, and a message may hold a lone one: records take neither.
- * A NUL ends a text for some databases, so its picture stands in its place.
+ * Cutting may halve a surrogate pair, and a message may contain a lone surrogate: records refuse
+ * both. A NUL ends a text in some databases, so it is replaced by its visible picture.
  */
 function clip(whole: string, redact: Redact): string {
-  // Before it is cut: half a secret would no longer be known for one.
+  // Redacted before cutting: half a secret would not be recognised.
   const text = redact(whole.slice(0, REDACTED_CHARS_MAX));
   const clipped =
     text.length <= MESSAGE_CHARS_MAX ? text : `${text.slice(0, MESSAGE_CHARS_MAX - 1)}…`;

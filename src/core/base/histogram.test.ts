@@ -22,7 +22,7 @@ test("bounds rise", () => {
   expect(SHOWN_BOUNDS_MS).toEqual([...SHOWN_BOUNDS_MS].toSorted((a, b) => a - b));
 });
 
-test("the bound of a share is one that so many did not pass, or the last", () => {
+test("the bound of a share is the smallest that covers the share, or the last one", () => {
   const histogram = observe([1, 1, 1, 15, 99], [10, 20]);
   expect(histogram.findBoundMs(0.6)).toBe(10);
   expect(histogram.findBoundMs(0.61)).toBe(20);
@@ -30,7 +30,7 @@ test("the bound of a share is one that so many did not pass, or the last", () =>
   expect(observe([], []).findBoundMs(0.5)).toBeNull();
 });
 
-test("what fades counts for half of what comes after it", () => {
+test("faded observations count half as much as later ones", () => {
   const histogram = observe([1, 1, 1, 1], [10, 20]);
   histogram.fade();
   for (const ms of [15, 15, 15]) histogram.observe(ms);

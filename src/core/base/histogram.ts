@@ -1,21 +1,24 @@
 /**
- * Durations counted in buckets: what Prometheus is shown, and what is learned of a handler. An
- * observation costs a few comparisons and makes no garbage.
+ * Durations counted in buckets: for Prometheus, and to learn how long a handler takes. An
+ * observation costs a few comparisons and allocates nothing.
  */
 
-/** For people and alarms, in milliseconds: from handlers that only compute to those that take their five minutes. */
+/**
+ * For people and alerts, in milliseconds: from handlers that only compute up to the five-minute
+ * time limit.
+ */
 export const SHOWN_BOUNDS_MS: readonly number[] = [
   1, 5, 25, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000,
 ];
 
 export class DurationHistogram {
   readonly #boundsMs: readonly number[];
-  /** One more than there are bounds: the last is for what is longer than all of them. */
+  /** One more than there are bounds: the last bucket is for durations above all bounds. */
   readonly #counts: Float64Array;
   #count = 0;
   #sumMs = 0;
 
-  /** Bounds rise; a bucket holds what is above the bound before it and not above its own. */
+  /** Bounds rise. A bucket holds durations above the previous bound and up to its own. */
   constructor(boundsMs: readonly number[] = SHOWN_BOUNDS_MS) {
     this.#boundsMs = boundsMs;
     this.#counts = new Float64Array(boundsMs.length + 1);
@@ -42,14 +45,14 @@ export class DurationHistogram {
     this.#sumMs += ms;
   }
 
-  /** What was seen so far counts for half from here on. */
+  /** Halves the weight of everything observed so far. */
   fade(): void {
     for (let at = 0; at < this.#counts.length; at++) (this.#counts[at] as number) /= 2;
     this.#count /= 2;
     this.#sumMs /= 2;
   }
 
-  /** How many took at most so long, for each bound. */
+  /** For each bound, how many durations were at most that long. */
   listCumulative(): { readonly boundMs: number; readonly count: number }[] {
     let count = 0;
     return this.#boundsMs.map((boundMs, at) => {
@@ -58,7 +61,7 @@ export class DurationHistogram {
     });
   }
 
-  /** The bound that this share of them did not pass; the last one where it is beyond all of them. */
+  /** The bound that covers this share of the durations; the last bound where none does. */
   findBoundMs(share: number): number | null {
     let count = 0;
     for (let at = 0; at < this.#boundsMs.length; at++) {

@@ -1,13 +1,13 @@
 /**
- * Texts from items, files and other processes as a terminal may show them. Whatever is invisible or
- * steers a display (escape sequences, line ends, direction marks, half pairs) is spelled out, so a
- * key can neither paint over a table nor fake a line of it.
+ * Makes texts from items, files and other processes safe to show on a terminal. Characters that are
+ * invisible or control the display (escape sequences, line ends, direction marks, lone surrogates)
+ * are spelled out, so a key can neither overwrite a table nor fake one of its lines.
  */
 export const STEERING = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
 const SHORT: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
-/** On one line. */
+/** The text on one line. */
 export function makeInert(text: string): string {
   return text.replace(STEERING, spellOut);
 }

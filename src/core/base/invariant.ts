@@ -1,4 +1,6 @@
-/** Guards for our own mistakes: what they throw is a bug in Sluice, never a user's error. */
+/**
+ * Guards against our own mistakes: whatever they throw is a bug in Sluice, never a user's error.
+ */
 
 export class InvariantError extends Error {
   override readonly name = "InvariantError";

@@ -11,7 +11,7 @@ import {
 
 const C = "c4nary-9f8e7d";
 
-describe("a secret is known by its shape", () => {
+describe("a secret that is recognised by its shape", () => {
   it.each([
     `connect to postgres://app:${C}@db.local:5432/jobs failed`,
     `connect to postgres://app:p@${C}@db.local/jobs failed`,
@@ -40,7 +40,7 @@ describe("a secret is known by its shape", () => {
     expect(safe).toContain(REDACTED);
   });
 
-  it("what is no secret stays as it was", () => {
+  it("text without secrets stays unchanged", () => {
     const texts = [
       "the header of line 4 has no comma",
       "postgres://app@db.local:5432/jobs is not there",
@@ -54,18 +54,18 @@ describe("a secret is known by its shape", () => {
     for (const text of texts) expect(redactText(text)).toBe(text);
   });
 
-  it("the place that the text names stays readable", () => {
+  it("host and path in the text stay readable", () => {
     expect(redactText(`connect to postgres://app:${C}@db.local:5432/jobs failed`)).toBe(
       `connect to postgres://app:${REDACTED}@db.local:5432/jobs failed`,
     );
   });
 
-  it("redacting twice changes nothing more", () => {
+  it("redacting twice gives the same text as once", () => {
     const once = redactText(`{"password":"${C}"} token=${C} https://u:${C}@h/`);
     expect(redactText(once)).toBe(once);
   });
 
-  it("a hostile text takes no longer than its length", () => {
+  it("redacting a hostile text takes linear time", () => {
     const started = performance.now();
     redactText(`${"password".repeat(5_000)} ${"a:/".repeat(20_000)}${"token='".repeat(5_000)}`);
     redactText(`https://${"x".repeat(100_000)}`);
@@ -74,34 +74,34 @@ describe("a secret is known by its shape", () => {
   });
 });
 
-describe("a secret is known because it is named", () => {
-  it("as it is, and as addresses and JSON spell it", () => {
+describe("a secret that the caller names", () => {
+  it("is removed as it is, and as URLs and JSON spell it", () => {
     const redact = makeRedact(['s3 cr"et/v']);
     expect(redact('a s3 cr"et/v b')).toBe(`a ${REDACTED} b`);
     expect(redact("a s3%20cr%22et%2Fv b")).toBe(`a ${REDACTED} b`);
     expect(redact('a s3 cr\\"et/v b')).toBe(`a ${REDACTED} b`);
   });
 
-  it("the longer one first, where one holds the other", () => {
+  it("the longer one is removed first, where one contains the other", () => {
     expect(makeRedact(["abcdef", "abcdef-ghi"])("x abcdef-ghi y")).toBe(`x ${REDACTED} y`);
   });
 
-  it("one that is too short is not looked for: it would blank out ordinary words", () => {
+  it("a named secret that is too short is ignored: it would blank out ordinary words", () => {
     expect(makeRedact(["a", "dev"])("a developer")).toBe("a developer");
   });
 });
 
 describe("secrets of a value", () => {
-  it("are the values of names that look like it, however deep", () => {
+  it("are the values of names that look secret, however deep", () => {
     const item = {
       id: "document-1",
-      auth: { user: "somebody", pass_phrase: "no", password: "hunter22" },
+      auth: { user: "alice-smith", pass_phrase: "no", password: "hunter22" },
       headers: [{ Authorization: "Bearer abcdefgh" }],
       tokens: ["first-token", "second-token"],
       tokenCount: "123456",
     };
     expect(listSecrets(item)).toEqual([
-      "somebody",
+      "alice-smith",
       "hunter22",
       "Bearer abcdefgh",
       "first-token",
@@ -122,15 +122,15 @@ describe("secrets of a value", () => {
     expect(listSecrets(hostile)).toEqual([]);
   });
 
-  it("names that only speak of such things are none", () => {
+  it("names that only describe secrets hold none", () => {
     const names = ["tokenCount", "passwordMaxLength", "monkey", "keyboard", "tokenExpiresAt"];
     expect(names.filter(isSecretName)).toEqual([]);
     expect(["password", "DB_PASSWORD", "x-api-key", "key", "sig"].every(isSecretName)).toBe(true);
   });
 });
 
-describe("plain data as it is shown", () => {
-  it("keeps its form and loses what secret names hold, and what looks like a secret elsewhere", () => {
+describe("redacted plain data", () => {
+  it("keeps its form and loses values of secret names, and values that look like secrets", () => {
     const input = {
       site: 12,
       url: `https://me:${C}@portal.test/list`,
@@ -145,13 +145,13 @@ describe("plain data as it is shown", () => {
     });
   });
 
-  it("is blank where it is too deep to be searched, and bears cycles", () => {
+  it("is blank where it is too deep to be searched, and may contain cycles", () => {
     const loop: Record<string, unknown> = { name: "x" };
     loop["self"] = loop;
     expect(JSON.stringify(redactValue(loop))).toContain(REDACTED);
   });
 
-  it("holds a secret under a name, or in a text", () => {
+  it("finds a secret under a name, or in a text", () => {
     const redact = makeRedact([C]);
     expect(holdsSecret({ a: [{ b: `with ${C}` }] }, redact)).toBe(true);
     expect(holdsSecret({ headers: { authorization: "abcdefgh" } }, redact)).toBe(true);

@@ -8,7 +8,7 @@ const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 const ceilingOf = (attempt: number): number => Math.min(30_000, 500 * 2 ** (attempt - 1));
 
 describe("back-off", () => {
-  test("lies between nothing and its ceiling, which doubles up to the cap", () => {
+  test("lies between 0 and its ceiling, which doubles up to the cap", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 5_000 }), chance, (attempt, random) => {
         const delay = computeBackoffMs(policy, attempt, random);
@@ -19,7 +19,7 @@ describe("back-off", () => {
     );
   });
 
-  test("has full jitter: it spreads over the whole of its range, evenly", () => {
+  test("has full jitter: it is spread evenly over its whole range", () => {
     const steps = Array.from({ length: 1_600 }, (_, n) => n / 1_600);
     const delays = steps.map((random) => computeBackoffMs(policy, 3, random));
     const mean = delays.reduce((sum, delay) => sum + delay, 0) / delays.length;
@@ -29,12 +29,12 @@ describe("back-off", () => {
     expect(mean).toBeLessThan(1_150);
   });
 
-  test("takes few different values, so that a chunk of failures wakes seldom", () => {
+  test("takes few different values, so that a chunk with many failures wakes rarely", () => {
     const drawn = Array.from({ length: 1_000 }, (_, n) => computeBackoffMs(policy, 4, n / 1_000));
     expect(new Set(drawn).size).toBeLessThanOrEqual(17);
   });
 
-  test("stays a number when the attempts are many or the base is nothing", () => {
+  test("stays a number with many attempts or a base of 0", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 100_000 }), chance, (attempt, random) => {
         expect(computeBackoffMs({ ...policy, baseMs: 0 }, attempt, random)).toBe(0);
@@ -44,11 +44,11 @@ describe("back-off", () => {
   });
 });
 
-describe("what becomes of a failed attempt", () => {
+describe("the decision after a failed attempt", () => {
   const after = (attempts: number, retryAfterMs: number | null = null) =>
     ({ errorClass: "transient", attempts, retryAfterMs }) as const;
 
-  test("a permanent error gives up at once, however many attempts are left", () => {
+  test("a permanent error fails the item at once, however many attempts are left", () => {
     const failed = { errorClass: "permanent", attempts: 1, retryAfterMs: 5 } as const;
     expect(decideRetry(policy, failed, 0.5)).toEqual({ kind: "give_up" });
   });
@@ -58,7 +58,7 @@ describe("what becomes of a failed attempt", () => {
     expect(decideRetry(policy, failed, 0.5)).toEqual({ kind: "stop_worker" });
   });
 
-  test("transient and unexpected errors are tried exactly as often as the policy says", () => {
+  test("transient and unexpected errors are retried up to the policy's attempts", () => {
     for (const errorClass of ["transient", "unexpected"] as const) {
       for (let attempts = 1; attempts <= 8; attempts++) {
         const { kind } = decideRetry(policy, { errorClass, attempts, retryAfterMs: null }, 0.5);
@@ -71,7 +71,7 @@ describe("what becomes of a failed attempt", () => {
     expect(decideRetry({ ...policy, attempts: 1 }, after(1), 0)).toEqual({ kind: "give_up" });
   });
 
-  test("a server's own word for the next try is kept to, also above the cap", () => {
+  test("Retry-After is honoured, also above the cap", () => {
     expect(decideRetry(policy, after(1, 120_000), 0.99)).toEqual({
       kind: "retry",
       delayMs: 120_000,
@@ -84,7 +84,7 @@ describe("what becomes of a failed attempt", () => {
     expect(decision).toEqual({ kind: "retry", delayMs: 1_501 });
   });
 
-  test("every class of error has an answer", () => {
+  test("every error class has a decision", () => {
     for (const errorClass of ERROR_CLASSES) {
       const failed = { errorClass, attempts: 1, retryAfterMs: null };
       expect(["retry", "give_up", "stop_worker"]).toContain(

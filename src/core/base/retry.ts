@@ -1,9 +1,9 @@
-/** When a failed item is tried again: exponential back-off with full jitter, under a cap. */
+/** When a failed item is retried: exponential back-off with full jitter, under a cap. */
 import type { ErrorClass } from "./errors.ts";
 import { unreachable } from "./invariant.ts";
 
 export interface RetryPolicy {
-  /** How often an item may run, the first time included. */
+  /** How often an item may run, including the first time. */
   readonly attempts: number;
   readonly baseMs: number;
   readonly capMs: number;
@@ -12,14 +12,14 @@ export interface RetryPolicy {
 export const DEFAULT_RETRY: RetryPolicy = { attempts: 4, baseMs: 500, capMs: 30_000 };
 
 /**
- * Delays are rounded up to this many steps of their ceiling, so that a chunk with a thousand
+ * Delays are rounded up to a multiple of ceiling / JITTER_STEPS, so that a chunk with a thousand
  * failures wakes a few times and not a thousand times.
  */
 const JITTER_STEPS = 16;
-/** Past any cap, and short of infinity: nothing times infinity is not a number. */
+/** Large enough for any cap, and small enough to stay finite: 0 * Infinity is NaN. */
 const DOUBLINGS_MAX = 50;
 
-/** `random` is in [0, 1). The delay before attempt `attempt + 1`, after `attempt` has failed. */
+/** The delay before attempt `attempt + 1`, after `attempt` has failed. `random` is in [0, 1). */
 export function computeBackoffMs(policy: RetryPolicy, attempt: number, random: number): number {
   const doublings = Math.min(attempt - 1, DOUBLINGS_MAX);
   const ceiling = Math.min(policy.capMs, policy.baseMs * 2 ** doublings);
@@ -29,14 +29,16 @@ export function computeBackoffMs(policy: RetryPolicy, attempt: number, random: n
 export type RetryDecision =
   | { readonly kind: "retry"; readonly delayMs: number }
   | { readonly kind: "give_up" }
-  /** Not the item's fault and not this worker's to retry: the worker stops and gives it back. */
+  /**
+   * Neither the item's fault nor this worker's to retry: the worker stops and gives the item back.
+   */
   | { readonly kind: "stop_worker" };
 
 export interface FailedAttempt {
   readonly errorClass: ErrorClass;
-  /** Attempts made, this one included. */
+  /** Attempts made, including this one. */
   readonly attempts: number;
-  /** A server's own word (Retry-After) for the earliest next try. */
+  /** The earliest next try that the server asks for (Retry-After). */
   readonly retryAfterMs: number | null;
 }
 

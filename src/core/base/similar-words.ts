@@ -2,7 +2,7 @@
 
 const SUGGESTIONS_MAX = 3;
 
-/** Close ones first; at most a third of the letters may differ. */
+/** The closest words first; at most a third of the letters may differ. */
 export function findSimilar(word: string, known: Iterable<string>): string[] {
   const close: { readonly word: string; readonly distance: number }[] = [];
   for (const candidate of known) {
@@ -24,7 +24,7 @@ export function askDidYouMean(similar: readonly string[]): string {
   return `Did you mean ${rest === "" ? last : `${rest} or ${last}`}?`;
 }
 
-/** Edits between two words, where swapping two neighbours is one. Gives up above `limit`. */
+/** Edit distance between two words; swapping two neighbours is one edit. Gives up above `limit`. */
 function computeDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) > limit) return limit + 1;
   let beforeLast: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * Where something belongs in a trace, as a text that travels: W3C's `traceparent` header. Written and
- * read here, as it must travel also where nobody has set a propagator.
+ * The position of an operation in a trace, as W3C's `traceparent` text. Written and read here,
+ * because it must work even when no OpenTelemetry propagator is configured.
  */
 
 export interface TracePlace {
@@ -8,7 +8,7 @@ export interface TracePlace {
   readonly traceId: string;
   /** 16 hexadecimal digits. */
   readonly spanId: string;
-  /** Bit 1: it is sampled. */
+  /** Bit 1: sampled. */
   readonly traceFlags: number;
 }
 
@@ -16,13 +16,13 @@ const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 const NO_TRACE = "0".repeat(32);
 const NO_SPAN = "0".repeat(16);
 
-/** Null for a place that is none. */
+/** Null when the ids are invalid. */
 export function writeTraceparent({ traceId, spanId, traceFlags }: TracePlace): string | null {
   const text = `00-${traceId}-${spanId}-${(traceFlags & 0xff).toString(16).padStart(2, "0")}`;
   return readTraceparent(text) === null ? null : text;
 }
 
-/** Null for a text that is none: it may come from anywhere. */
+/** Null when the text is invalid: it may come from anywhere. */
 export function readTraceparent(text: string): TracePlace | null {
   const [, traceId = "", spanId = "", flags = ""] = TRACEPARENT.exec(text) ?? [];
   if (traceId === "" || traceId === NO_TRACE || spanId === NO_SPAN) return null;

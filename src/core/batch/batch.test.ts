@@ -12,7 +12,7 @@ import {
 } from "./batch.ts";
 import { NO_ITEMS } from "./counts.ts";
 
-/** Every state and event that lead somewhere; all others lead nowhere. */
+/** Every state and event with a next state; all other pairs have none. */
 const EDGES: readonly (readonly [BatchState, BatchEvent, BatchState])[] = [
   ["submitted", "start_slicing", "slicing"],
   ["submitted", "fail", "failed"],
@@ -50,14 +50,14 @@ describe("a batch's states", () => {
     }
   }
 
-  test("a success never moves again, and any other ended batch only by a redrive", () => {
+  test("a succeeded batch never changes state, and any other ended batch only by a redrive", () => {
     for (const state of ENDED_STATES) {
       const moves = BATCH_EVENTS.filter((event) => nextBatchState(state, event) !== null);
       expect(moves, state).toEqual(state === "succeeded" ? [] : ["reopen"]);
     }
   });
 
-  test("a batch that has not ended can be stopped from wherever it is", () => {
+  test("a batch that has not ended can be stopped in every state", () => {
     const stops = { fail: "failed", cancel: "cancelled", expire: "expired" } as const;
     for (const state of BATCH_STATES.filter((one) => !isEnded(one))) {
       for (const [event, ended] of Object.entries(stops)) {
@@ -66,7 +66,7 @@ describe("a batch's states", () => {
     }
   });
 
-  test("only a running batch can come to an end by its items", () => {
+  test("only a running batch can end because its items ended", () => {
     for (const event of ["finish_items", "finish_items_with_failures"] as const) {
       const from = BATCH_STATES.filter((state) => nextBatchState(state, event) !== null);
       expect(from).toEqual(["running"]);
@@ -90,7 +90,7 @@ describe("a batch's states", () => {
   });
 });
 
-describe("how a finished batch is called", () => {
+describe("the state of a finished batch", () => {
   test("a success only without a failure", () => {
     const counts = { ...NO_ITEMS, planned: 5, succeeded: 3, skipped: 2 };
     expect(decideEnding(counts)).toBe("finish_items");
@@ -100,7 +100,7 @@ describe("how a finished batch is called", () => {
 });
 
 describe("an act in a record", () => {
-  test("says who, and why where somebody said so", () => {
+  test("names the actor, and the reason if one was given", () => {
     expect(describeAct({ by: "eva", why: "wrong file" })).toEqual({ by: "eva", why: "wrong file" });
     expect(Object.keys(describeAct({ by: "eva", why: null }))).toEqual(["by"]);
   });

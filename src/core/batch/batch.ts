@@ -6,11 +6,11 @@
  *                  v  |      v  |           (one slicing for each step)
  *                ready -------> running
  *
- * From every state before its end it may be stopped: failed | cancelled | expired. `ready` is
- * planned and waits for its lane's turn; only the batch that holds its lane is `running`. It ends
- * once for each drive, and honestly: an early end cancels what did not run, and only a batch in
- * which every item succeeded or was skipped may be called a success. A redrive reopens an ended
- * one, which then waits for its lane again.
+ * In every state before its end it may be stopped: failed | cancelled | expired. `ready` means
+ * planned, and waiting for its turn in the lane; only the batch that holds its lane is `running`.
+ * It ends once for each drive, and honestly: an early end cancels what did not run, and only a
+ * batch whose items all succeeded or were skipped is a success. A redrive reopens an ended batch,
+ * which then waits for its lane again.
  */
 import type { Json } from "../base/canonical-json.ts";
 import type { Counts } from "./counts.ts";
@@ -29,12 +29,12 @@ export type BatchState = (typeof BATCH_STATES)[number];
 
 export const BATCH_EVENTS = [
   "start_slicing",
-  /** The plan is there, and so is the lane's turn. */
+  /** The plan is complete, and the batch holds its lane. */
   "finish_slicing",
-  /** The plan is there, but the lane is another batch's. */
+  /** The plan is complete, but another batch holds the lane. */
   "await_turn",
   "take_turn",
-  /** Gives its lane to a batch that can go on. */
+  /** Gives the lane to a batch that can run. */
   "step_aside",
   "next_step",
   "finish_items",
@@ -66,7 +66,7 @@ const EDGES: { readonly [S in BatchState]: { readonly [E in BatchEvent]?: BatchS
   expired: { reopen: "ready" },
 };
 
-/** The state an event leads to, or null when it has no business in this state. */
+/** The next state after an event, or null when the event is not allowed in this state. */
 export function nextBatchState(state: BatchState, event: BatchEvent): BatchState | null {
   return EDGES[state][event] ?? null;
 }
@@ -75,7 +75,7 @@ export function isEnded(state: BatchState): state is EndedState {
   return (ENDED_STATES as readonly string[]).includes(state);
 }
 
-/** How a finished batch is called; `counts` are those of all its steps. */
+/** The state of a finished batch; `counts` are the sums over all its steps. */
 export function decideEnding(counts: Counts): "finish_items" | "finish_items_with_failures" {
   return counts.failed > 0 ? "finish_items_with_failures" : "finish_items";
 }
@@ -105,9 +105,12 @@ export const RECORD_TYPES = [
 ] as const;
 export type RecordType = (typeof RECORD_TYPES)[number];
 
-/** A change of a chunk's items, where the pipeline keeps a ledger of them: a link, but no event. */
+/**
+ * A change of a chunk's items, where the pipeline keeps a ledger of items: a link, but not an
+ * event.
+ */
 export const ITEMS_RECORDED = "items.recorded";
-/** What may stand in a batch's chain. */
+/** What a batch's chain may contain. */
 export type LinkType = RecordType | typeof ITEMS_RECORDED;
 
 /** Why a batch ended before its items did. */
@@ -121,7 +124,7 @@ export interface BatchRecord {
   readonly data: { readonly [key: string]: Json | undefined };
 }
 
-/** Who did something to a batch by hand, and why. */
+/** Who acted on a batch by hand, and why. */
 export interface Act {
   readonly by: string;
   readonly why: string | null;

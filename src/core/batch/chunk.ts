@@ -17,7 +17,10 @@ export type ChunkState = (typeof CHUNK_STATES)[number];
 export const REPORT_INTENTS = ["keep", "yield"] as const;
 export type ReportIntent = (typeof REPORT_INTENTS)[number];
 
-/** What a report does to its chunk: without a pending item it is settled, whatever was intended. */
+/**
+ * What a report does to its chunk. Without a pending item the chunk is settled, whatever the
+ * intent.
+ */
 export function decideAfterReport(
   pending: number,
   intent: ReportIntent,
@@ -26,9 +29,9 @@ export function decideAfterReport(
   return intent;
 }
 
-/** How a report ended: `lost` means that the fence refused it and nothing changed. */
+/** The result of a report. `lost`: the fence refused it and nothing changed. */
 export type ReportResult = "settled" | "kept" | "yielded" | "lost";
 
-/** How work in hand ends: `drain` lets leased chunks finish, `now` tells handlers to stop. */
+/** How running work ends: `drain` lets leased chunks finish, `now` aborts handlers. */
 export const STOP_MODES = ["drain", "now"] as const;
 export type StopMode = (typeof STOP_MODES)[number];

@@ -13,14 +13,14 @@ import {
 const few = fc.nat(1_000);
 
 describe("conservation", () => {
-  test("holds for no items, and is lost with any one counter", () => {
+  test("holds for no items, and fails when any one counter changes", () => {
     expect(isConserved(NO_ITEMS)).toBe(true);
     for (const name of Object.keys(NO_ITEMS)) {
       expect(isConserved({ ...NO_ITEMS, [name]: 1 })).toBe(false);
     }
   });
 
-  test("refuses a negative rest, though it adds up", () => {
+  test("refuses a negative counter, though the sum is right", () => {
     expect(isConserved({ ...NO_ITEMS, planned: 1, succeeded: 2, pending: -1 })).toBe(false);
   });
 

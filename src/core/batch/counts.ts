@@ -21,7 +21,7 @@ export const NO_ITEMS: Counts = {
   pending: 0,
 };
 
-/** What new outcomes change: that many items leave `pending` for each of the three. */
+/** The change that new outcomes make: that many items leave `pending` for each of the three. */
 export interface OutcomeDelta {
   readonly succeeded: number;
   readonly skipped: number;
@@ -47,17 +47,17 @@ export function applyOutcomes(counts: Counts, delta: OutcomeDelta): Counts {
   };
 }
 
-/** What did not run when a batch stops early is cancelled, not forgotten. */
+/** When a batch stops early, items that did not run are cancelled, so that they stay counted. */
 export function cancelPending(counts: Counts): Counts {
   return { ...counts, cancelled: counts.cancelled + counts.pending, pending: 0 };
 }
 
-/** Failures that go back to work. */
+/** Failed items become pending again. */
 export function redriveItems(counts: Counts, items: number): Counts {
   return { ...counts, failed: counts.failed - items, pending: counts.pending + items };
 }
 
-/** What was cancelled when a batch stopped early goes back to work. */
+/** Items that were cancelled when the batch stopped early become pending again. */
 export function reviveCancelled(counts: Counts): Counts {
   return { ...counts, pending: counts.pending + counts.cancelled, cancelled: 0 };
 }

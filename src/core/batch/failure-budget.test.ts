@@ -18,14 +18,14 @@ function spend(
 }
 
 describe("a failure budget", () => {
-  test("as a count is overspent with one failure more, whatever the plan", () => {
+  test("as a count is overspent by one failure more, whatever the plan", () => {
     const budget = { any: { count: 2 } };
     expect(spend(budget, { transient: 2 })).toBeNull();
     expect(spend(budget, { transient: 3 })).toBe("any 3");
     expect(spend(budget, { transient: 3 }, 0, false)).toBe("any 3");
   });
 
-  test("of nothing is overspent with the first failure", () => {
+  test("of 0 is overspent by the first failure", () => {
     expect(spend({ any: { count: 0 } }, {})).toBeNull();
     expect(spend({ any: { count: 0 } }, { permanent: 1 })).toBe("any 1");
     expect(spend({ any: { percent: 0 } }, {}, 0)).toBeNull();
@@ -60,11 +60,11 @@ describe("a failure budget", () => {
     });
   }
 
-  test("without an allowance allows everything", () => {
+  test("without an allowance allows all failures", () => {
     expect(spend({}, { permanent: 1_000 })).toBeNull();
   });
 
-  test("that is overspent says what failed and what it allows", () => {
+  test("that is overspent reports what failed and what it allows", () => {
     expect(describeSpent({ scope: "any", allowance: { count: 2 }, failed: 3 })).toEqual({
       code: "FAILURE_BUDGET",
       message: "3 items failed, more than the 2 that its failure budget allows",

@@ -1,6 +1,6 @@
 /**
- * How many failures a batch may have before it is stopped: a number or a share of its plan, for all
- * errors together and for each class of error.
+ * How many failures a batch may have before it is stopped: a number or a percentage of its plan,
+ * for all errors together and for each class of error.
  */
 import type { EndReason } from "./batch.ts";
 import type { ErrorClass } from "../base/errors.ts";
@@ -24,8 +24,8 @@ export interface SpentBudget {
 }
 
 /**
- * The allowance that is overspent, or null. A share is of the whole plan, so it is judged only when
- * the plan is complete: before that nobody knows what the failures are a share of.
+ * The allowance that is overspent, or null. A percentage refers to the whole plan, so it is judged
+ * only when the plan is complete.
  */
 export function decideBudget(
   budget: FailureBudget,

@@ -10,33 +10,33 @@ const stuck = (name: string): Named => ({ name, stuck: `${name} is paused` });
 
 function decide(policy: (typeof LANE_POLICIES)[number], candidates: readonly Named[]): string {
   const { start, park } = decideTurn(policy, candidates);
-  return `${start?.name ?? "nobody"} starts, ${park.map(({ name }) => name).join() || "nobody"} parks`;
+  return `${start?.name ?? "none"} starts, ${park.map(({ name }) => name).join() || "none"} parks`;
 }
 
-describe("whose turn it is", () => {
+describe("the next batch of a lane", () => {
   for (const policy of LANE_POLICIES) {
-    test(`${policy}: the first one's, if it can go on`, () => {
-      expect(decide(policy, [free("a"), stuck("b"), free("c")])).toBe("a starts, nobody parks");
-      expect(decide(policy, [])).toBe("nobody starts, nobody parks");
+    test(`${policy}: the first one, if it can run`, () => {
+      expect(decide(policy, [free("a"), stuck("b"), free("c")])).toBe("a starts, none parks");
+      expect(decide(policy, [])).toBe("none starts, none parks");
     });
   }
 
-  test("block: the first one's, though it cannot go on", () => {
-    expect(decide("block", [stuck("a"), free("b")])).toBe("a starts, nobody parks");
+  test("block: the first one, though it cannot run", () => {
+    expect(decide("block", [stuck("a"), free("b")])).toBe("a starts, none parks");
   });
 
-  test("skip: the first one's that can go on; the others keep their places", () => {
-    expect(decide("skip", [stuck("a"), stuck("b"), free("c")])).toBe("c starts, nobody parks");
-    expect(decide("skip", [stuck("a")])).toBe("nobody starts, nobody parks");
+  test("skip: the first one that can run; the others keep their places", () => {
+    expect(decide("skip", [stuck("a"), stuck("b"), free("c")])).toBe("c starts, none parks");
+    expect(decide("skip", [stuck("a")])).toBe("none starts, none parks");
   });
 
-  test("park: the first one's that can go on; those before it leave the queue", () => {
+  test("park: the first one that can run; those before it leave the queue", () => {
     const queue = [stuck("a"), stuck("b"), free("c"), stuck("d")];
     expect(decide("park", queue)).toBe("c starts, a,b parks");
-    expect(decide("park", [stuck("a")])).toBe("nobody starts, a parks");
+    expect(decide("park", [stuck("a")])).toBe("none starts, a parks");
   });
 
-  test("no more candidates are looked at than it takes", () => {
+  test("reads no more candidates than it needs", () => {
     let looks = 0;
     function* queue(): Generator<Named> {
       for (const candidate of [stuck("a"), free("b"), free("c")]) {
@@ -49,6 +49,6 @@ describe("whose turn it is", () => {
   });
 });
 
-test("a holder that cannot go on does what its lane's policy says", () => {
+test("a stuck holder follows its lane's policy", () => {
   expect(LANE_POLICIES.map(decideStuckHolder)).toEqual(["stay", "step_aside", "park"]);
 });

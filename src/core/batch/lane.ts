@@ -1,6 +1,7 @@
 /**
- * Whose turn it is in a lane: one batch at a time, in the order of submission. A head that cannot
- * go on may block the lane, be skipped until it can, or be parked until somebody resumes it.
+ * Which batch of a lane runs next: one at a time, in the order of submission. When the first batch
+ * cannot run, it may block the lane, be skipped until it can run, or be parked until an operator
+ * resumes it.
  */
 
 export const LANE_POLICIES = ["block", "skip", "park"] as const;
@@ -8,17 +9,17 @@ export type LanePolicy = (typeof LANE_POLICIES)[number];
 export const DEFAULT_LANE_POLICY: LanePolicy = "block";
 
 export interface LaneCandidate {
-  /** Why it could not go on if it had its turn; null when it could. */
+  /** Why it could not run if it had the lane; null when it could. */
   readonly stuck: string | null;
 }
 
 export interface LaneTurn<Candidate extends LaneCandidate> {
   readonly start: Candidate | null;
-  /** Those that leave the queue, with their reasons. */
+  /** The batches that leave the queue, with their reasons. */
   readonly park: readonly Candidate[];
 }
 
-/** Candidates come in their order; as many are looked at as it takes. */
+/** Candidates come in lane order; only as many are read as needed. */
 export function decideTurn<Candidate extends LaneCandidate>(
   policy: LanePolicy,
   candidates: Iterable<Candidate>,
@@ -31,7 +32,7 @@ export function decideTurn<Candidate extends LaneCandidate>(
   return { start: null, park };
 }
 
-/** What becomes of a batch that holds its lane and cannot go on, while others wait behind it. */
+/** What happens to a batch that holds its lane and cannot run, while others wait behind it. */
 export function decideStuckHolder(policy: LanePolicy): "stay" | "step_aside" | "park" {
   return policy === "block" ? "stay" : policy === "skip" ? "step_aside" : "park";
 }

@@ -20,19 +20,19 @@ describe("samples", () => {
     expect(samples).toEqual(even(SAMPLES_MAX * 3, 500, 10).slice(-SAMPLES_MAX));
   });
 
-  test("adding one leaves the list that was given alone", () => {
+  test("adding a sample does not change the given list", () => {
     const before = even(3, 1, 1);
     addSample(before, { atMs: 9, done: 9 });
     expect(before).toEqual(even(3, 1, 1));
   });
 
-  test("whatever is not pending is done, however it ended", () => {
+  test("every item that is not pending is done, whatever its outcome", () => {
     expect(countDone({ ...NO_ITEMS, planned: 9, failed: 2, cancelled: 1, pending: 6 })).toBe(3);
   });
 });
 
 describe("the estimate", () => {
-  test("there is none while nothing has moved, or time has not", () => {
+  test("there is no estimate before items or time have advanced", () => {
     const nothing = { itemsPerSecond: 0, etaMs: null };
     expect(computeEstimate([], left(5))).toEqual(nothing);
     expect(computeEstimate([{ atMs: 0, done: 0 }], left(5))).toEqual(nothing);
@@ -40,13 +40,13 @@ describe("the estimate", () => {
     expect(computeEstimate(even(10, 0, 5), left(5))).toEqual(nothing);
   });
 
-  test("an even pace gives its rate and a range of no width", () => {
+  test("a constant speed gives its rate and an empty range", () => {
     const { itemsPerSecond, etaMs } = computeEstimate(even(31, 500, 50), left(1_000));
     expect(itemsPerSecond).toBeCloseTo(100);
     expect(etaMs).toEqual({ low: 10_000, high: 10_000 });
   });
 
-  test("a pace that changed gives a range with its slow and its quick part", () => {
+  test("a changing speed gives a range from its slow to its quick part", () => {
     const slow = even(16, 1_000, 10);
     const quick = even(16, 1_000, 90).map(({ atMs, done }) => ({
       atMs: 15_000 + atMs,
@@ -57,7 +57,7 @@ describe("the estimate", () => {
     expect(etaMs?.high).toBeGreaterThanOrEqual(50_000);
   });
 
-  test("is never negative, and never later at best than at worst", () => {
+  test("is never negative, and its low end is never above its high end", () => {
     const steps = fc.array(fc.tuple(fc.nat(5_000), fc.nat(500)), { maxLength: SAMPLES_MAX });
     fc.assert(
       fc.property(steps, fc.nat(1_000_000), (drawn, pending) => {

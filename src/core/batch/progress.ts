@@ -1,4 +1,7 @@
-/** How fast a batch moves and when it will be done, with a range rather than a false precision. */
+/**
+ * How fast a batch advances and when it will be done, as a range: a single time would be falsely
+ * precise.
+ */
 import type { Counts } from "./counts.ts";
 
 export interface ProgressSample {
@@ -8,7 +11,7 @@ export interface ProgressSample {
 
 export interface Estimate {
   readonly itemsPerSecond: number;
-  /** Null while nothing has moved. */
+  /** Null until the first progress. */
   readonly etaMs: { readonly low: number; readonly high: number } | null;
 }
 
@@ -16,7 +19,7 @@ export function countDone(counts: Counts): number {
   return counts.planned - counts.pending;
 }
 
-/** The newest samples, oldest first; enough to see the last half minute at the usual pace. */
+/** The newest samples, oldest first; enough for the last half minute at the usual interval. */
 export const SAMPLES_MAX = 60;
 
 export function addSample(
@@ -29,8 +32,8 @@ export function addSample(
 }
 
 /**
- * The rate over the whole window gives the middle; the slowest and quickest of its thirds give the
- * range. A batch whose pace is even gets a narrow range, a bumpy one an honest wide one.
+ * The rate over the whole window gives the middle; its slowest and quickest thirds give the range.
+ * A batch with a constant speed gets a narrow range, an uneven one a wide range.
  */
 export function computeEstimate(samples: readonly ProgressSample[], counts: Counts): Estimate {
   const overall = rateBetween(samples[0], samples.at(-1));

@@ -5,13 +5,13 @@ const NONE = { scratchAgeMs: null, evidenceAgeMs: null };
 const BOTH = { scratchAgeMs: 10, evidenceAgeMs: 20 };
 
 describe("decidePruning", () => {
-  test("without ages of its own a batch goes by those that are given", () => {
+  test("a batch without ages of its own uses the given ones", () => {
     const told = [10, 11, 20, 21].map((age) => decidePruning(age, {}, BOTH));
     expect(told).toEqual(["nothing", "scratch", "scratch", "whole"]);
     expect(decidePruning(1_000, {}, NONE)).toBe("nothing");
   });
 
-  test("each age of its own stands in place of the one that is given, that alone", () => {
+  test("each age of a batch replaces only the given age of the same name", () => {
     expect(decidePruning(6, { keepMs: 5 }, BOTH)).toBe("scratch");
     expect(decidePruning(11, { keepMs: 15 }, BOTH)).toBe("nothing");
     expect(decidePruning(21, { keepMs: 5 }, BOTH)).toBe("whole");
@@ -21,7 +21,7 @@ describe("decidePruning", () => {
     expect(decidePruning(6, { keepEvidenceMs: 5 }, BOTH)).toBe("whole");
   });
 
-  test("its own count also where nothing else is pruned", () => {
+  test("a batch's own ages count even where nothing else is pruned", () => {
     expect(decidePruning(6, { keepMs: 5 }, NONE)).toBe("scratch");
     expect(decidePruning(6, { keepEvidenceMs: 5 }, NONE)).toBe("whole");
   });
@@ -31,7 +31,7 @@ describe("decidePruning", () => {
     expect(decidePruning(10 ** 9, { keepMs: 5, keepEvidenceMs: 0 }, BOTH)).toBe("scratch");
   });
 
-  test("a batch that may be redriven for longer than others are known keeps its evidence", () => {
+  test("a batch whose redrive period exceeds the given evidence age keeps its evidence", () => {
     expect(decidePruning(21, { keepMs: 30 }, BOTH)).toBe("nothing");
     expect(decidePruning(31, { keepMs: 30 }, BOTH)).toBe("whole");
   });
@@ -40,7 +40,7 @@ describe("decidePruning", () => {
 describe("computeAges", () => {
   const given = { keepMs: 10, keepEvidenceMs: 20 };
 
-  test("takes each age from the batch, or else from what is given", () => {
+  test("takes each age from the batch, else from the given ones", () => {
     expect(computeAges(given, {})).toEqual(given);
     expect(computeAges(given, { keepMs: 5 })).toEqual({ keepMs: 5, keepEvidenceMs: 20 });
     expect(computeAges(given, { keepEvidenceMs: 0 })).toEqual({ keepMs: 10, keepEvidenceMs: 0 });

@@ -1,6 +1,6 @@
 /**
- * How long what has ended is kept. A pipeline may promise ages for its batches, which are recorded with
- * each: they stand in place of those that everything else is pruned by, each of the two alone.
+ * How long ended batches are kept. A pipeline may promise ages for its batches; they are recorded
+ * with each batch. Each of the two ages replaces the store's general age of the same name.
  */
 
 /** A hundred years. */
@@ -10,17 +10,17 @@ export const KEEP_MS_MAX = 36_500 * 86_400_000;
 export interface RetentionAges {
   /** How long an ended batch can be redriven. */
   readonly keepMs?: number;
-  /** How long it is known at all; 0 for ever. */
+  /** How long any record of the batch is kept; 0 for ever. */
   readonly keepEvidenceMs?: number;
 }
 
-/** What batches without a promise are pruned by; null for never. */
+/** The ages for batches without a promise; null for never. */
 export interface PruneAges {
   readonly scratchAgeMs: number | null;
   readonly evidenceAgeMs: number | null;
 }
 
-/** What goes of a batch that ended so long ago. */
+/** What is removed from a batch of this age. */
 export function decidePruning(
   endedForMs: number,
   { keepMs, keepEvidenceMs }: RetentionAges,
@@ -29,14 +29,14 @@ export function decidePruning(
   const isOver = (ageMs: number | null): boolean => ageMs !== null && endedForMs > ageMs;
   const isWhole =
     keepEvidenceMs === undefined
-      ? // A batch that was promised to be redriven needs its evidence, whatever others have.
+      ? // A batch that can still be redriven needs its evidence, whatever the general age is.
         isOver(evidenceAgeMs) && (keepMs === undefined || isOver(keepMs))
       : keepEvidenceMs > 0 && isOver(keepEvidenceMs);
   if (isWhole) return "whole";
   return isOver(keepMs ?? scratchAgeMs) ? "scratch" : "nothing";
 }
 
-/** The ages that one batch has: its own, and where it has none those that are given. */
+/** The ages of one batch: its own, and where it has none the given ones. */
 export function computeAges(
   given: Required<RetentionAges>,
   own: RetentionAges,

@@ -21,7 +21,7 @@ describe("ranges", () => {
     );
   });
 
-  test("nothing is no range, and one item is one", () => {
+  test("no items give no range, and one item gives one", () => {
     expect([...planRanges(0, 100)]).toEqual([]);
     expect([...planRanges(1, 100)]).toEqual([{ start: 0, end: 1 }]);
   });
@@ -33,14 +33,14 @@ describe("ranges", () => {
 });
 
 describe("the limit on chunks", () => {
-  test("lets everything pass up to it", () => {
+  test("allows as many chunks as the limit", () => {
     for (const policy of CHUNK_LIMIT_POLICIES) {
       expect(decideChunkLimit(1_000, 10, 10, policy)).toEqual({ kind: "fits" });
       expect(decideChunkLimit(0, 0, 10, policy)).toEqual({ kind: "fits" });
     }
   });
 
-  test("over it names the size that would fit, or grows to it; that size is the smallest", () => {
+  test("above the limit names the smallest chunk size that fits, or uses it", () => {
     const chunksOf = (items: number, size: number): number => Math.ceil(items / size);
     fc.assert(
       fc.property(

@@ -1,4 +1,4 @@
-/** How a batch is cut into chunks: half-open ranges, never a dropped item. */
+/** How a batch is cut into chunks: half-open ranges that never leave out an item. */
 import { invariant } from "../base/invariant.ts";
 
 export interface Range {
@@ -8,7 +8,7 @@ export interface Range {
   readonly end: number;
 }
 
-/** The chunks `[start, end)` of a step of known size; only the last one may be shorter. */
+/** The chunks `[start, end)` of a step whose size is known; only the last one may be shorter. */
 export function* planRanges(items: number, chunkSize: number): Generator<Range> {
   invariant(chunkSize >= 1, "a chunk holds at least one item");
   for (let start = 0; start < items; start += chunkSize) {
@@ -26,8 +26,8 @@ export type ChunkLimitDecision =
   | { readonly kind: "grow"; readonly chunkSize: number };
 
 /**
- * `maxChunks` protects the store from a chunk size that was a slip of the keyboard. Over it nothing
- * is dropped: the batch is refused with the size that would fit, or its chunks grow to that size.
+ * `maxChunks` protects the store from a mistyped chunk size. Above it no item is dropped: the batch
+ * is refused with the size that would fit, or its chunks grow to that size.
  */
 export function decideChunkLimit(
   items: number,
@@ -43,8 +43,8 @@ export function decideChunkLimit(
 }
 
 /**
- * A batch no larger than one chunk is run by the process that sliced it: planned and leased in one
- * commit, with no other worker asked. Its accounting is the same.
+ * A batch no larger than one chunk runs in the process that sliced it: planned and leased in one
+ * commit, without another worker. Its accounting is the same.
  */
 export function decideInline(chunks: number, items: number, inlineItems: number): boolean {
   return chunks === 1 && items <= inlineItems;

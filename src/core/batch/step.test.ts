@@ -31,7 +31,7 @@ function facts(changes: Partial<StepFacts> = {}): StepFacts {
 }
 
 describe("how a step ends", () => {
-  test("it goes on while an item is pending, or more may be planned", () => {
+  test("it continues while an item is pending, or more may be planned", () => {
     const pending = { ...DONE, failed: 1, pending: 1 };
     expect(decideStepEnd(facts({ counts: pending }))).toEqual({ kind: "goes_on" });
     expect(decideStepEnd(facts({ sealed: false }))).toEqual({ kind: "goes_on" });
@@ -46,7 +46,7 @@ describe("how a step ends", () => {
   });
 
   for (const maxRedrives of [0, 1, 3]) {
-    test(`of letters that never get well there are exactly ${maxRedrives} passes, the last one final`, () => {
+    test(`dead letters that always fail get exactly ${maxRedrives} passes, the last one final`, () => {
       const finals: boolean[] = [];
       for (let passes = 0; ; passes++) {
         const end = decideStepEnd(facts({ passes, maxRedrives, redrivable: 2, isLast: false }));
@@ -62,16 +62,16 @@ describe("how a step ends", () => {
     });
   }
 
-  test("letters that no pass may take along do not keep it from ending", () => {
+  test("dead letters that no pass may redrive do not keep the step open", () => {
     expect(decideStepEnd(facts({ redrivable: 0, passes: 0 })).kind).toBe("end");
   });
 
-  test("more passes than allowed, from an older setting, are not taken for none", () => {
+  test("more passes than allowed, from an older setting, end the step", () => {
     expect(decideStepEnd(facts({ passes: 5, maxRedrives: 3, redrivable: 1 })).kind).toBe("end");
   });
 });
 
-describe("what an automatic pass takes along", () => {
+describe("what an automatic pass redrives", () => {
   test.each([
     ["transient", "ETIMEDOUT", true],
     ["unexpected", "TypeError", true],
@@ -107,7 +107,7 @@ describe("a canary", () => {
     },
   );
 
-  test("says how many failed and how many might have", () => {
+  test("names the failures and the allowed number", () => {
     expect(describeCanaryFailure({ items: 10, failuresMax: 0 }, 1)).toEqual({
       code: "CANARY_FAILED",
       message: "1 of the first items failed, where none may; nothing else was run",
@@ -153,7 +153,7 @@ describe("the records of an ending", () => {
     running: ["step.ended", "batch.drained", "batch.ended"],
   };
   for (const from of BATCH_STATES.slice(0, 4)) {
-    test(`from ${from} are ${TYPES[from]?.join(", ")}, the ending last and with its cause`, () => {
+    test(`from ${from} are ${TYPES[from]?.join(", ")}, the ending last, with its cause`, () => {
       const reason = { code: "FAILURE_BUDGET", message: "too many" };
       const records = end({ from, to: "failed", reason });
       expect(records.map(({ type }) => type)).toEqual(TYPES[from]);
@@ -175,7 +175,7 @@ describe("the records of an ending", () => {
     expect(aborted?.data).toEqual(reason);
   });
 
-  test("handlers that were left running are named, with their items where these are known", () => {
+  test("handlers that were left running are listed, with their items where these are known", () => {
     const abandoned: Abandoned[] = [
       { step: 0, chunk: 4, items: [8, 9] },
       { step: 1, chunk: 0, items: null },
@@ -184,7 +184,7 @@ describe("the records of an ending", () => {
     expect(ended?.data).toMatchObject({ abandonedChunks: 2, abandoned });
   });
 
-  test(`of many only ${ABANDONED_NAMED_MAX} are named, and all are counted`, () => {
+  test(`lists only ${ABANDONED_NAMED_MAX} of many, and counts all`, () => {
     const abandoned = Array.from({ length: ABANDONED_NAMED_MAX + 1 }, (_, chunk) => ({
       step: 0,
       chunk,

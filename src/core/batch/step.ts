@@ -1,7 +1,7 @@
 /**
- * How a step ends, and what comes after it. Asked in the commit that makes an item terminal, so the
- * last one ends its step itself: with another pass over the dead letters, with the next step, or
- * with the end of the batch.
+ * How a step ends, and what follows it. The commit that makes the last item terminal decides, so no
+ * separate check is needed: another pass over the dead letters, the next step, or the end of the
+ * batch.
  */
 import type { BatchRecord, BatchState, EndedState, EndReason } from "./batch.ts";
 import { type Counts, NO_ITEMS } from "./counts.ts";
@@ -10,36 +10,42 @@ import type { FailureBudget } from "./failure-budget.ts";
 import type { Pace } from "../limits/pace.ts";
 import type { QuietRange } from "../limits/quiet-hours.ts";
 
-/** What the store must know of a step to conduct it; recorded with the batch. */
+/** What the store must know about a step to conduct it; recorded with the batch. */
 export interface StepSettings {
   readonly name: string;
   readonly chunkSize: number;
-  /** Automatic passes over the dead letters at the step's end. */
+  /** How many automatic passes over the dead letters happen at the step's end. */
   readonly maxRedrives: number;
-  /** Its items are the results of an earlier step, so that a rescued item goes on to it. */
+  /** Its items are the results of an earlier step, so a rescued item also runs in this step. */
   readonly carries: boolean;
   readonly budget: FailureBudget | null;
   readonly canary: Canary | null;
-  /** Within which pace a batch's items start; null, or missing in older batches, for none. */
+  /** The pace at which a batch's items start; null (or absent in older batches) for none. */
   readonly pace?: StepPace | null;
-  /** Where items that give up are told of. Not there in batches of earlier releases. */
+  /**
+   * The topic that gets a message for each item that gave up. Absent in batches of earlier
+   * releases.
+   */
   readonly errorsTopic?: string | null;
-  /** Where items are told of that an early end left undone. Not there in earlier batches either. */
+  /**
+   * The topic that gets a message for each item that an early end left undone. Absent in batches of
+   * earlier releases.
+   */
   readonly unsentTopic?: string | null;
 }
 
 export interface StepPace extends Pace {
   readonly quiet: readonly QuietRange[];
-  /** What a batch goes out through may be away: how long nothing starts then. */
+  /** For how long nothing starts after an outage. */
   readonly outageMs: number;
-  /** As many times in a row, and the batch has failed. */
+  /** After this many outages in a row the batch fails. */
   readonly outagesMax: number;
 }
 
 export function describeOutages(outages: number): EndReason {
   return {
     code: "OUTAGE",
-    message: `what it goes out through was away ${outages} times in a row`,
+    message: `the system it sends through was unavailable ${outages} times in a row`,
   };
 }
 
@@ -47,7 +53,7 @@ export function describeOutages(outages: number): EndReason {
 export interface Canary {
   /** At least this many items: whole chunks are taken. */
   readonly items: number;
-  /** More failures than this among them end the batch. */
+  /** More failures than this among them fail the batch. */
   readonly failuresMax: number;
 }
 
@@ -65,7 +71,7 @@ export interface StepFacts {
 
 export type StepEnd =
   | { readonly kind: "goes_on" }
-  /** `final`: the last pass that there will be. */
+  /** `final`: no pass follows this one. */
   | { readonly kind: "redrive"; readonly final: boolean }
   | { readonly kind: "next_step" }
   | { readonly kind: "end" };
@@ -79,25 +85,28 @@ export function decideStepEnd(facts: StepFacts): StepEnd {
   return { kind: isLast ? "end" : "next_step" };
 }
 
-/** Given up for good by the engine itself: trying again by itself would repeat the harm. */
+/** The engine itself gave up on these for good: an automatic retry would repeat the harm. */
 export const CODES_NEVER_REDRIVEN: readonly string[] = ["POISON", "STALLED", "LOST"];
 
 /**
- * Whether an automatic pass takes a dead letter along. A permanent error cannot become a success
- * by itself; by hand everything can be redriven.
+ * Whether an automatic pass redrives a dead letter. A permanent error cannot succeed by itself; an
+ * operator can redrive everything.
  */
 export function isRedrivable(errorClass: ErrorClass, code: string): boolean {
   return errorClass !== "permanent" && !CODES_NEVER_REDRIVEN.includes(code);
 }
 
-/** The chunks that run first, of a step whose chunks have at most `chunkSize` items. */
+/** The chunks that run first, for a step whose chunks have at most `chunkSize` items. */
 export function computeCanaryChunks({ items }: Canary, chunkSize: number): number {
   return Math.ceil(items / chunkSize);
 }
 
 export type CanaryVerdict = "waits" | "passed" | "failed";
 
-/** What the first slice says: its failures count as they happen, its pass when all have ended. */
+/**
+ * The result of the canary. It fails as soon as its failures exceed the limit, and passes when all
+ * its items have ended.
+ */
 export function decideCanary(
   { failuresMax }: Canary,
   failed: number,
@@ -144,25 +153,25 @@ export function describeStepEnd({ step, name, counts }: EndedStep): BatchRecord 
 export interface Abandoned {
   readonly step: number;
   readonly chunk: number;
-  /** The items whose handlers ignored the stop; null when their worker was lost with them. */
+  /** The items whose handlers ignored the stop; null when they were lost with their worker. */
   readonly items: readonly number[] | null;
 }
 
-/** How many of them an ending names; it counts them all. */
+/** How many of them an ending lists; it counts all. */
 export const ABANDONED_NAMED_MAX = 100;
 
 export interface EndingFacts {
   readonly from: BatchState;
   readonly to: EndedState;
   readonly step: EndedStep;
-  /** Of all steps together. */
+  /** The sum over all steps. */
   readonly counts: Counts;
   readonly drive: number;
   readonly reason: EndReason | null;
   readonly abandoned: readonly Abandoned[];
 }
 
-/** The records that an ending writes, in its own transaction. */
+/** The records of an ending, written in its own transaction. */
 export function describeEnding(facts: EndingFacts): BatchRecord[] {
   const { from, to, step, counts, drive, reason, abandoned } = facts;
   const cause = reason === null ? {} : { code: reason.code, message: reason.message };

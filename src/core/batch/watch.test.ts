@@ -26,9 +26,9 @@ const STALLED: StallFacts = {
   hasWorker: true,
 };
 
-describe("what a look decides", () => {
+describe("the decision of a look", () => {
   test.each([
-    // A count that falls to zero.
+    // A count that falls to 0.
     { current: 0, previous: 5, expected: "all_processed" },
     { current: 0, previous: null, expected: "all_processed" },
     { current: -1, previous: 5, expected: "all_processed" },
@@ -56,7 +56,7 @@ describe("what a look decides", () => {
     expect(decideWatch(look({ target: 0, ...facts }))).toBe(expected);
   });
 
-  test("a count that stands still is forgiven as often as allowed, and no more", () => {
+  test("a count without progress is tolerated as often as allowed, and no more", () => {
     for (const stallsMax of [0, 1, 3]) {
       let state = nextWatchState(look({ ...FIRST_LOOK, stallsMax }), "progress_made");
       const decisions: string[] = [];
@@ -72,7 +72,7 @@ describe("what a look decides", () => {
   });
 });
 
-describe("what the next look is told", () => {
+describe("the state for the next look", () => {
   test("any progress resets the stalls, a look without adds one", () => {
     const facts = look({ stalls: 2 });
     expect(nextWatchState(facts, "progress_made")).toEqual({ previous: 10, stalls: 0 });
@@ -81,7 +81,7 @@ describe("what the next look is told", () => {
     expect(nextWatchState(facts, "retries_exhausted")).toEqual({ previous: 10, stalls: 0 });
   });
 
-  test("a look without progress that is no stall is held against nobody, and forgives nothing", () => {
+  test("a look without progress that is not a stall changes no stall count", () => {
     const facts = look({ stalls: 2 });
     const paused = { ...STALLED, isPaused: true };
     for (const decision of ["retry_needed", "retries_exhausted"] as const) {
@@ -92,7 +92,7 @@ describe("what the next look is told", () => {
     expect(noteLook(facts, "progress_made", paused)).toEqual({ previous: 10, stalls: 0 });
   });
 
-  test("somebody at work breaks the row of stalls: the look after is a first one", () => {
+  test("a working worker ends the row of stalls: the next look is a first one", () => {
     const facts = look({ stalls: 2 });
     for (const decision of WATCH_DECISIONS) {
       expect(noteLook(facts, decision, { ...STALLED, hasLiveLease: true })).toEqual(FIRST_LOOK);
@@ -107,7 +107,7 @@ describe("what the next look is told", () => {
   });
 });
 
-describe("when the next look comes", () => {
+describe("the time of the next look", () => {
   test.each([
     [1, 60],
     [499, 60],
@@ -119,18 +119,18 @@ describe("when the next look comes", () => {
     [4_999, 240],
     [5_000, 300],
     [1_000_000, 300],
-  ])("with %i items left after %i s", (left, seconds) => {
+  ])("with %i items left: after %i s", (left, seconds) => {
     const delayMs = computeWatchDelayMs(left, "progress_made", DEFAULT_WATCH_DELAYS);
     expect(delayMs).toBe(seconds * 1_000);
   });
 
-  test("a stall is looked at again after 120 s, however much is left", () => {
+  test("a stall is checked again after 120 s, however much is left", () => {
     for (const left of [1, 700, 1_000_000]) {
       expect(computeWatchDelayMs(left, "retry_needed", DEFAULT_WATCH_DELAYS)).toBe(120_000);
     }
   });
 
-  test("delays of one's own hold", () => {
+  test("configured delays are used", () => {
     const delays = { steps: [{ below: 2, delayMs: 5 }], elseMs: 7, stallMs: 11 };
     expect(computeWatchDelayMs(1, "progress_made", delays)).toBe(5);
     expect(computeWatchDelayMs(2, "progress_made", delays)).toBe(7);
@@ -139,12 +139,12 @@ describe("when the next look comes", () => {
 });
 
 describe("a stall", () => {
-  test("is due work that nobody took up, though somebody could have", () => {
+  test("is due work that no worker leased, though one could have", () => {
     expect(countsAsStall(STALLED)).toBe(true);
   });
 
   for (const fact of Object.keys(STALLED) as (keyof StallFacts)[]) {
-    test(`is none when ${fact} is ${String(!STALLED[fact])}`, () => {
+    test(`is not reported when ${fact} is ${String(!STALLED[fact])}`, () => {
       expect(countsAsStall({ ...STALLED, [fact]: !STALLED[fact] })).toBe(false);
     });
   }

@@ -1,11 +1,11 @@
 /**
- * Watching a count that somebody else moves: does it still move, and when is it worth looking
- * again? One decision serves a batch's own pending items (which fall to zero) and outside counts
- * that rise to a target (a search index that fills).
+ * Watching a count that others change: is it still moving, and when should it be checked again? One
+ * decision serves a batch's own pending items (which fall to zero) and outside counts that rise to
+ * a target (for example a search index that fills).
  */
 
 export interface WatchState {
-  /** What the last look saw; null before the first. */
+  /** The count at the last look; null before the first. */
   readonly previous: number | null;
   /** Looks without progress since the last progress. */
   readonly stalls: number;
@@ -15,9 +15,11 @@ export const FIRST_LOOK: WatchState = { previous: null, stalls: 0 };
 
 export interface WatchLook extends WatchState {
   readonly current: number;
-  /** 0: the count falls to zero. Above: it rises to the target; passing it is as good. */
+  /**
+   * 0: the count falls to zero. Above 0: it rises to the target; passing the target is also done.
+   */
   readonly target: number;
-  /** Looks without progress that are forgiven. */
+  /** How many looks without progress are tolerated. */
   readonly stallsMax: number;
 }
 
@@ -39,22 +41,22 @@ export function decideWatch(look: WatchLook): WatchDecision {
   return stalls < stallsMax ? "retry_needed" : "retries_exhausted";
 }
 
-/** What the next look is told. */
+/** The state for the next look. */
 export function nextWatchState(look: WatchLook, decision: WatchDecision): WatchState {
   const stalls = decision === "retry_needed" ? look.stalls + 1 : 0;
   return { previous: look.current, stalls };
 }
 
 export interface WatchDelays {
-  /** Rising limits: with fewer items left than `below`, the next look is after `delayMs`. */
+  /** Rising limits: with fewer items left than `below`, the next look comes after `delayMs`. */
   readonly steps: readonly { readonly below: number; readonly delayMs: number }[];
-  /** With as many items left as the last limit, or more. */
+  /** For as many items left as the last limit, or more. */
   readonly elseMs: number;
   /** After a look without progress. */
   readonly stallMs: number;
 }
 
-/** The more is left, the later the next look: once to five times the shortest delay. */
+/** The more items are left, the later the next look: one to five times the shortest delay. */
 export function makeWatchDelays(shortestMs: number, stallMs: number): WatchDelays {
   const limits = [500, 1_000, 2_000, 5_000];
   return {
@@ -66,7 +68,7 @@ export function makeWatchDelays(shortestMs: number, stallMs: number): WatchDelay
 
 export const DEFAULT_WATCH_DELAYS = makeWatchDelays(60_000, 120_000);
 
-/** When to look again; `left` is how far the count is from its target. */
+/** When to look again; `left` is the distance of the count from its target. */
 export function computeWatchDelayMs(
   left: number,
   decision: WatchDecision,
@@ -76,16 +78,16 @@ export function computeWatchDelayMs(
   return delays.steps.find(({ below }) => left < below)?.delayMs ?? delays.elseMs;
 }
 
-/** What makes a look without progress a stall, and not somebody's intention. */
+/** What distinguishes a stall from an intended wait, after a look without progress. */
 export interface StallFacts {
   readonly hasDueWork: boolean;
   readonly hasLiveLease: boolean;
   readonly isPaused: boolean;
-  /** Some living worker has the batch's pipeline. */
+  /** At least one living worker has the batch's pipeline. */
   readonly hasWorker: boolean;
-  /** Other batches of the pipeline are being worked on: this one may be waiting for a free hand. */
+  /** Workers are running other batches of the pipeline: this one may be waiting for a free slot. */
   readonly areWorkersBusy: boolean;
-  /** A cap of it is reached: it waits for others to finish. */
+  /** One of its caps is reached: it waits for other items to finish. */
   readonly isAtLimit: boolean;
 }
 
@@ -99,8 +101,8 @@ export function isWithoutProgress(decision: WatchDecision): boolean {
 }
 
 /**
- * What the next look is told. One without progress that is no stall is held against nobody; while
- * somebody works there is nothing to be held against anybody, and the row of stalls begins anew.
+ * The state for the next look. A look without progress that is not a stall does not count. While a
+ * worker is working, the row of stalls starts again.
  */
 export function noteLook(look: WatchLook, decision: WatchDecision, facts: StallFacts): WatchState {
   if (facts.hasLiveLease) return FIRST_LOOK;

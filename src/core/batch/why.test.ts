@@ -37,7 +37,12 @@ describe("why a batch waits", () => {
       "cancelling",
       /\(now\): 2 chunks are/,
     ],
-    ["the last chunk is let go of", { cancelMode: "drain", leased: 1 }, "cancelling", /1 chunk is/],
+    [
+      "its last chunk is still leased",
+      { cancelMode: "drain", leased: 1 },
+      "cancelling",
+      /1 chunk is/,
+    ],
     ["it is parked", { parked: "its lane is paused", active: false }, "parked", /sluice resume/],
     [
       "its lane is paused",
@@ -54,23 +59,23 @@ describe("why a batch waits", () => {
     ["others come first", waiting, "lane", /lane case-7: 2 batches come first; batch b-1 has/],
     ["one comes first", { ...waiting, ahead: 1 }, "lane", /1 batch comes first/],
     [
-      "its lane is given on",
+      "its lane is changing hands",
       { ...waiting, laneHolder: null, ahead: 0 },
       "lane",
       /0 batches come first$/,
     ],
     [
-      "nobody has its pipeline",
+      "no worker has its pipeline",
       { hasWorker: false },
       "no_worker",
       /import in version 2; start one/,
     ],
     ["it is new", { state: "submitted" }, "unsliced", /about to be sliced/],
     ["it is being sliced", { state: "slicing" }, "slicing", /being planned/],
-    ["workers are at it", { leased: 1 }, "working", /1 chunk in hand/],
-    ["workers are at more", { leased: 3 }, "working", /3 chunks in hand/],
-    ["its producer is not done", { pending: 0, sealed: false }, "unsealed", /may add more/],
-    ["its items wait for a try", { nextDueInMs: 1_500 }, "back_off", /next try in 2 s/],
+    ["a worker holds a chunk", { leased: 1 }, "working", /1 chunk leased/],
+    ["workers hold chunks", { leased: 3 }, "working", /3 chunks leased/],
+    ["its producer has not sealed it", { pending: 0, sealed: false }, "unsealed", /may add more/],
+    ["its items wait for a retry", { nextDueInMs: 1_500 }, "back_off", /next try in 2 s/],
     ["nothing keeps it", {}, "due", /next free worker/],
     ["nothing is known to wait", { nextDueInMs: null }, "due", /next free worker/],
   ])("%s", (_what, changes, code, message) => {
@@ -80,7 +85,7 @@ describe("why a batch waits", () => {
     expect(WHY_CODES).toContain(why.code);
   });
 
-  test("there is one answer, and what is nearest to its end comes first", () => {
+  test("there is one answer, and the state nearest to the end wins", () => {
     const all: Partial<BatchFacts> = {
       ...waiting,
       parked: "stuck",
@@ -135,15 +140,15 @@ describe("why a chunk waits", () => {
     ["it was cancelled", { state: "cancelled" }, { state: "cancelled" }, "ended", /cancelled/],
     ["its batch ended without it", { state: "planned" }, { state: "expired" }, "ended", /expired/],
     [
-      "somebody has it",
+      "a worker has it",
       { state: "leased", worker: "w9" },
       {},
       "working",
-      /worker w9 is at chunk 4/,
+      /worker w9 is running chunk 4/,
     ],
-    ["nobody knows who has it", { state: "leased" }, {}, "working", /worker unknown/],
+    ["its worker is unknown", { state: "leased" }, {}, "working", /worker unknown/],
     [
-      "somebody has it though it is cancelled",
+      "a worker has it though it is cancelled",
       { state: "leased" },
       { cancelMode: "drain" },
       "working",
@@ -153,14 +158,14 @@ describe("why a chunk waits", () => {
     ["its batch is paused", { dueInMs: 5_000 }, { pause: PAUSE }, "paused", /eva/],
     ["it is not its batch's turn", {}, { active: false, state: "ready" }, "lane", /turn/],
     [
-      "the first slice has not passed",
+      "the canary has not passed",
       { state: "planned", behindCanary: true },
       { inCanary: true },
       "canary",
       /must pass/,
     ],
-    ["its items wait for a try", { dueInMs: 400 }, {}, "back_off", /400 ms/],
-    ["nobody has its pipeline", {}, { hasWorker: false }, "no_worker", /start one/],
+    ["its items wait for a retry", { dueInMs: 400 }, {}, "back_off", /400 ms/],
+    ["no worker has its pipeline", {}, { hasWorker: false }, "no_worker", /start one/],
     ["nothing keeps it", { state: "planned" }, {}, "due", /chunk 4 is due/],
   ])("%s", (_what, chunk, changes, code, message) => {
     const why = explainChunk({ ...CHUNK, ...chunk }, batch(changes));

@@ -44,10 +44,10 @@ export type PauseFacts = Unnamed<{
 
 /** A cap that is reached. */
 export interface CapFacts {
-  /** Such as `lane/north`. */
+  /** For example `lane/north`. */
   readonly scope: string;
   readonly cap: number;
-  /** Handler calls that workers may run there now. */
+  /** Handler calls that workers may run in it now. */
   readonly used: number;
 }
 
@@ -59,7 +59,7 @@ export interface BatchFacts {
   readonly active: boolean;
   /** The batch that holds the lane, when it is another one. */
   readonly laneHolder: string | null;
-  /** How many batches of the lane come first, the holder included. */
+  /** How many batches of the lane come first, including the holder. */
   readonly ahead: number;
   readonly parked: string | null;
   readonly pause: PauseFacts | null;
@@ -73,7 +73,7 @@ export interface BatchFacts {
   readonly inCanary: boolean;
   /** When the next chunk is due; null when none waits. */
   readonly nextDueInMs: number | null;
-  /** The limit that the next chunk waits for; null when it waits for none. */
+  /** The limit that the next chunk waits for; null for none. */
   readonly nextRest: RestFacts | null;
   /** The narrowest of its caps that is reached. */
   readonly cap: CapFacts | null;
@@ -101,31 +101,31 @@ export function explainBatch(facts: BatchFacts): Why {
   if (leased > 0) {
     return {
       code: "working",
-      message: `workers are at it: ${leased} ${leased === 1 ? "chunk" : "chunks"} in hand`,
+      message: `workers are running it: ${leased} ${leased === 1 ? "chunk" : "chunks"} leased`,
     };
   }
   if (facts.pending === 0 && !facts.sealed) {
     return { code: "unsealed", message: "its producer has not sealed it, and may add more items" };
   }
   if (nextDueInMs !== null && nextDueInMs > 0) {
-    return explainWait("what is left", facts.nextRest, nextDueInMs);
+    return explainWait("the rest", facts.nextRest, nextDueInMs);
   }
   if (facts.cap !== null) return explainCap(facts.cap);
   return { code: "due", message: "it is due; the next free worker takes it" };
 }
 
-/** What keeps a batch from running whatever its items are. */
+/** What keeps the whole batch from running, whatever the state of its items. */
 function explainHalt(facts: BatchFacts): Why | null {
   const { active, ahead, lane, laneHolder, leased, cancelMode, parked, pause } = facts;
   if (cancelMode !== null) {
-    const hands = leased === 1 ? "1 chunk is" : `${leased} chunks are`;
+    const held = leased === 1 ? "1 chunk is" : `${leased} chunks are`;
     return {
       code: "cancelling",
-      message: `it is being cancelled (${cancelMode}): ${hands} still in workers' hands`,
+      message: `it is being cancelled (${cancelMode}): ${held} still leased`,
     };
   }
   if (parked !== null) {
-    return { code: "parked", message: `it is parked: ${parked}; sluice resume takes it up again` };
+    return { code: "parked", message: `it is parked: ${parked}; sluice resume continues it` };
   }
   if (pause !== null) return { code: "paused", message: explainPause(pause) };
   if (active) return null;
@@ -147,19 +147,19 @@ function explainCap({ scope, cap, used }: CapFacts): Why {
 
 function explainPause({ scope, name, by, why }: PauseFacts): string {
   const what = scope === "batch" ? "it" : `its ${scope} ${name}`;
-  return `${what} was paused by ${by}${why === null ? "" : ` (${why})`}; sluice resume goes on`;
+  return `${what} was paused by ${by}${why === null ? "" : ` (${why})`}; sluice resume continues it`;
 }
 
 export interface ChunkFacts {
   readonly chunk: number;
   readonly state: ChunkState;
-  /** Who holds it. */
+  /** The worker that holds it. */
   readonly worker: string | null;
   /** How long until it may be leased; 0 when it is due. */
   readonly dueInMs: number;
-  /** The limit that it waits for; null when it waits for none. */
+  /** The limit that it waits for; null for none. */
   readonly rest: RestFacts | null;
-  /** Not among the first slice, which has not passed yet. */
+  /** It waits until the canary, to which it does not belong, has passed. */
   readonly behindCanary: boolean;
 }
 
@@ -168,12 +168,12 @@ export function explainChunk(facts: ChunkFacts, batch: BatchFacts): Why {
   if (state === "settled") return { code: "settled", message: `chunk ${chunk} is settled` };
   if (state === "cancelled" || isEnded(batch.state)) return explainBatch(batch);
   if (state === "leased") {
-    return { code: "working", message: `worker ${worker ?? "unknown"} is at chunk ${chunk}` };
+    return { code: "working", message: `worker ${worker ?? "unknown"} is running chunk ${chunk}` };
   }
   const halted = explainHalt(batch);
   if (halted !== null) return halted;
   if (behindCanary) {
-    return { code: "canary", message: "the first slice must pass before it may run" };
+    return { code: "canary", message: "the canary must pass before it may run" };
   }
   if (dueInMs > 0) return explainWait("it", rest, dueInMs);
   if (!batch.hasWorker) return explainBatch(batch);

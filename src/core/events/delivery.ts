@@ -1,18 +1,20 @@
-/** What becomes of an event that its subscriber did not take: it is handed over again, or given up. */
+/** Decides about an event that its subscriber did not accept: deliver it again, or give up. */
 import type { ErrorFacts } from "../base/errors.ts";
 import { computeBackoffMs, type RetryPolicy } from "../base/retry.ts";
 
-/** How long a receiver may have its events wait: those behind the first one wait as well. */
+/**
+ * The longest Retry-After of a receiver that is honoured: the events behind this one wait as well.
+ */
 export const RETRY_AFTER_MS_MAX = 3_600_000;
 
-/** Refusals that no further try will change. */
+/** Refusals that no retry will change. */
 const PERMANENT_CODES: ReadonlySet<string> = new Set(["UNKNOWN_EVENT"]);
 
 export type DeliveryDecision =
   | { readonly kind: "retry"; readonly delayMs: number }
   | { readonly kind: "give_up" };
 
-/** `attempts` are those made, the failed one included. */
+/** `attempts` are those made, including the failed one. */
 export function decideDelivery(
   policy: RetryPolicy,
   failed: ErrorFacts,

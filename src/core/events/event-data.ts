@@ -1,4 +1,4 @@
-/** What each type of record says, as a type: the shapes of `data`. */
+/** The type of each record's `data`. */
 import type { EndedState, RecordType } from "../batch/batch.ts";
 import type { StopMode } from "../batch/chunk.ts";
 import type { Counts } from "../batch/counts.ts";
@@ -6,7 +6,7 @@ import type { PauseFacts } from "../batch/why.ts";
 
 type NoData = { readonly [key: string]: never };
 
-/** Who did it, and why. */
+/** Who acted, and why. */
 interface ByHand {
   readonly by: string;
   readonly why?: string;
@@ -79,5 +79,5 @@ interface DescribedData {
   readonly "batch.released": { readonly lane: string };
 }
 
-/** The data of each type of event: none can be left out. */
+/** The data of each type of event: the compiler refuses a missing type. */
 export type EventData = { readonly [Type in RecordType]: DescribedData[Type] };

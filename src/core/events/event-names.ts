@@ -1,4 +1,4 @@
-/** The names of events that people write down, and what they meant by one that there is not. */
+/** Names of events that users write, and suggestions for unknown ones. */
 import { RECORD_TYPES, type RecordType } from "../batch/batch.ts";
 import { askDidYouMean, findSimilar } from "../base/similar-words.ts";
 
@@ -7,9 +7,9 @@ export function isKnownEvent(type: string): type is RecordType {
   return (RECORD_TYPES as readonly string[]).includes(type);
 }
 
-/** What is wrong with a name that is no type of event, and what was meant. */
+/** Why a name is not a type of event, with a suggestion. */
 export function describeUnknownEvent(name: string, alsoKnown: readonly string[] = []): string {
-  // The closest one alone: many of them differ in one word only.
+  // Only the closest one: many names differ in one word.
   const meant = askDidYouMean(findSimilar(name, [...RECORD_TYPES, ...alsoKnown]).slice(0, 1));
-  return `${JSON.stringify(name)} is no event. ${meant || `The events are ${RECORD_TYPES.join(", ")}.`}`;
+  return `${JSON.stringify(name)} is not an event. ${meant || `The events are ${RECORD_TYPES.join(", ")}.`}`;
 }

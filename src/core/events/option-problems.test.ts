@@ -1,10 +1,10 @@
-/** What is wrong with options is told at once, and never with what they hold. */
+/** All problems of options are reported at once, and never with their values. */
 import { expect, test } from "vitest";
 import { OptionProblems } from "./option-problems.ts";
 
 const RETRY = { attempts: 5, baseMs: 100, capMs: 1_000 };
 
-test("options that are left out have their fallbacks, and good ones are no problem", () => {
+test("options that are left out get their defaults, and valid ones are accepted", () => {
   const problems = new OptionProblems();
   expect(problems.readWhole("n", undefined, { min: 1, max: 5, fallback: 3 })).toBe(3);
   expect(problems.readWhole("n", 5, { min: 1, max: 5, fallback: 3 })).toBe(5);
@@ -21,7 +21,7 @@ test("options that are left out have their fallbacks, and good ones are no probl
   expect(problems.describe("it")).toBeNull();
 });
 
-test("a base above the cap that nobody gave raises the cap, and above a given one is a problem", () => {
+test("a base above the default cap raises it, and above a given cap is refused", () => {
   const problems = new OptionProblems();
   const raised = problems.readRetry(undefined, { baseMs: 5_000 }, RETRY);
   expect(raised).toMatchObject({ baseMs: 5_000, capMs: 5_000 });

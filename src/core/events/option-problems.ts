@@ -1,4 +1,4 @@
-/** Collects what is wrong with somebody's options, so that all of it is told at once. */
+/** Collects the problems of an options object, so that all of them are reported at once. */
 import type { RecordType } from "../batch/batch.ts";
 import { describeUnknownEvent, isKnownEvent } from "./event-names.ts";
 import type { RetryPolicy } from "../base/retry.ts";
@@ -28,7 +28,7 @@ export class OptionProblems {
     return `${what} has ${count === 1 ? "a problem" : `${count} problems`}:\n${list}`;
   }
 
-  /** The options as an object to look into; a misspelt one is refused, never ignored. */
+  /** The options as an object. An unknown name is refused, never ignored. */
   readOptions(given: unknown, known: readonly string[]): { readonly [name: string]: unknown } {
     if (typeof given !== "object" || given === null || Array.isArray(given)) {
       this.add(`its options must be an object, not ${show(given)}`);
@@ -56,7 +56,7 @@ export class OptionProblems {
     return fallback;
   }
 
-  /** The events that are asked for, or null for all. */
+  /** The requested events, or null for all. */
   readEvents(value: unknown): readonly RecordType[] | null {
     if (value === undefined) return null;
     if (!Array.isArray(value) || value.length === 0) {
@@ -73,7 +73,7 @@ export class OptionProblems {
   /** `attempts` and `backoff: { baseMs, capMs }`. */
   readRetry(attempts: unknown, backoff: unknown, fallback: RetryPolicy): RetryPolicy {
     const { baseMs, capMs } = this.#readBackoff(backoff, fallback);
-    // For ever is a choice that a number cannot say.
+    // A number cannot say "for ever" in JSON; Infinity is accepted for it.
     const isEndless = attempts === Number.POSITIVE_INFINITY;
     const rule = { min: 1, max: ATTEMPTS_MAX, fallback: fallback.attempts };
     return {
@@ -100,7 +100,7 @@ export class OptionProblems {
   }
 }
 
-/** Never a text of any length, and never what an object holds: options hold secrets. */
+/** Never shows a text of any length, or the content of an object: options contain secrets. */
 function show(value: unknown): string {
   if (typeof value === "string") return "a text";
   if (typeof value === "number" || typeof value === "boolean") return String(value);

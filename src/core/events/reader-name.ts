@@ -1,14 +1,15 @@
 /**
- * What durable readers are called. A reader's name says which stream it reads: a plain one reads the
- * records of all batches, and `email#mailer` is the group `mailer` of the topic `email`. The sign is
- * in no name that people give, so the two cannot meet.
+ * Names of durable readers. The name says which stream it reads: a plain name reads the records of
+ * all batches, and `email#mailer` is the group `mailer` of the topic `email`. User-given names
+ * cannot contain the sign, so the two kinds never collide.
  */
 
 const SIGN = "#";
 
 /**
- * Reads records to have them signed. It is owed nothing: where nobody signs any more it would hold the
- * evidence of all batches for ever, and one that is pruned before it was signed is simply gone.
+ * The reader that signs ledgers. Retention does not wait for it: if no engine signs any more, it
+ * would keep the evidence of all batches for ever. A batch that is pruned before it was signed
+ * stays unsigned.
  */
 export const NOTARY = "sluice/notary";
 
@@ -21,7 +22,7 @@ export function nameGroupReader(topic: string, group: string): string {
   return `${topic}${SIGN}${group}`;
 }
 
-/** The group that a reader is; null for one that reads records. */
+/** The topic and group of a reader; null for a reader of records. */
 export function readGroupName(reader: string): GroupName | null {
   const at = reader.indexOf(SIGN);
   return at === -1 ? null : { topic: reader.slice(0, at), group: reader.slice(at + 1) };

@@ -25,7 +25,7 @@ describe("a topic's name", () => {
 });
 
 describe("the messages of an effect", () => {
-  test("are what was emitted in its order, then those that gave up in the order of items", () => {
+  test("are the emitted ones in order, then those of items that gave up, in item order", () => {
     const messages = [
       { index: 1, topic: "sms", nth: 0, body: "1", drive: 1 },
       { index: 0, topic: "email", nth: "route", body: "{}", drive: 4 },
@@ -51,12 +51,12 @@ describe("the messages of an effect", () => {
     });
   });
 
-  test("hold nothing of those that gave up where nobody asks for them", () => {
+  test("contain no message for items that gave up without an errors topic", () => {
     const effect = { messages: [], track: [dead(1)] };
     expect(listMessages({ ...ORIGIN, errorsTopic: null }, effect)).toEqual([]);
   });
 
-  test("are worth a look only if something was emitted or gave up", () => {
+  test("exist only if an item emitted something or gave up", () => {
     const message = { index: 0, topic: "t", nth: 0, body: "1", drive: 1 };
     expect(hasMessages({ messages: [], track: [] })).toBe(false);
     expect(hasMessages({ messages: [], track: [newItem(0)] })).toBe(false);
@@ -65,7 +65,7 @@ describe("the messages of an effect", () => {
   });
 });
 
-test("an unknown topic is told with what was meant, or with all that there are", () => {
+test("an unknown topic is reported with a suggestion, or with all declared topics", () => {
   expect(describeUnknownTopic("emial", ["email"])).toContain("Did you mean email?");
   expect(describeUnknownTopic("fax", ["email", "sms"])).toContain("They are email, sms.");
   expect(describeUnknownTopic("fax", [])).toContain('Add topics: { emit: ["fax"] } to it.');

@@ -1,21 +1,21 @@
 /**
- * Messages that items leave in topics: what a topic may be called, the ids by which a repeat is
- * known, and what an item that gave up says to its errors topic. The ids hold the item's drive and
- * nothing of the attempt, so whoever runs an item again after a crash leaves the same ids.
+ * Messages that items emit to topics: topic names, the ids by which a repeat is recognised, and the
+ * message of an item that gave up to its errors topic. An id contains the item's drive but not the
+ * attempt, so a worker that runs the item again after a crash emits the same ids.
  */
 import { askDidYouMean, findSimilar } from "../base/similar-words.ts";
 import type { ChunkEffect, TrackedItem } from "../items/tracked-item.ts";
 
 /** The body of one message, as JSON text. */
 export const MESSAGE_CHARS_MAX = 1_048_576;
-/** What one attempt at an item may emit. */
+/** How many messages one attempt at an item may emit. */
 export const MESSAGES_PER_ITEM_MAX = 1_000;
-/** The bodies of all of them together, as they are written in one commit. */
+/** The total size of their bodies, which are written in one commit. */
 export const EMITTED_CHARS_MAX = 16 * MESSAGE_CHARS_MAX;
 
 const NAME = /^[A-Za-z0-9._-]{1,100}$/;
 
-/** Topics and groups are called alike. */
+/** Topics and groups follow the same rule. */
 export function isTopicName(value: unknown): value is string {
   return typeof value === "string" && NAME.test(value);
 }
@@ -24,7 +24,7 @@ export const TOPIC_NAME_RULE = "must be 1 to 100 letters, digits, dots, dashes o
 
 export interface NewMessage {
   readonly topic: string;
-  /** The same for every delivery, and for what a repeat would leave. */
+  /** The same id for every delivery, and for a repeated attempt. */
   readonly id: string;
   readonly batch: string;
   /** JSON text. */
@@ -32,18 +32,21 @@ export interface NewMessage {
   readonly traceparent: string | null;
 }
 
-/** Where the messages of a chunk come from. */
+/** The chunk that messages come from. */
 export interface MessageOrigin {
   readonly batch: string;
   readonly step: number;
   readonly stepName: string;
-  /** Where items that give up are told of; null for nowhere. */
+  /** The topic for items that give up; null for none. */
   readonly errorsTopic: string | null;
   /** The first item of the chunk. */
   readonly start: number;
 }
 
-/** What must be written with an effect: what its items emitted, then the items that gave up. */
+/**
+ * What must be written with an effect: messages that its items emitted, then those of items that
+ * gave up.
+ */
 export function listMessages(
   origin: MessageOrigin,
   { messages, track }: Pick<ChunkEffect, "messages" | "track">,
@@ -70,12 +73,12 @@ export function listMessages(
   return written;
 }
 
-/** Whether an effect has anything to write, given that somebody may want to hear of errors. */
+/** Whether an effect may have messages to write. The step may have an errors topic. */
 export function hasMessages({ messages, track }: Pick<ChunkEffect, "messages" | "track">): boolean {
   return messages.length > 0 || track.some(({ dead }) => dead);
 }
 
-/** The same for whatever else an item leaves: what it emitted, that it failed, that it never ran. */
+/** The id of anything an item leaves: a message it emitted, its failure, or that it never ran. */
 export function nameMessage(
   { batch, step }: Pick<MessageOrigin, "batch" | "step">,
   item: number,
@@ -102,7 +105,7 @@ function describeDead(
   };
 }
 
-/** Why a step may not emit to a topic, and which one was meant. */
+/** Why a step may not emit to a topic, with a suggestion. */
 export function describeUnknownTopic(topic: unknown, declared: readonly string[]): string {
   const given = typeof topic === "string" ? JSON.stringify(topic.slice(0, 100)) : typeof topic;
   if (declared.length === 0) {

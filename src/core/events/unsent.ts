@@ -1,6 +1,6 @@
 /**
- * What a batch that was stopped never came to: one message for each such item, written a few at a
- * time after its end, so that an end costs the same however many are left.
+ * The items that a stopped batch never ran: one message for each, written a few at a time after the
+ * end, so that the end itself costs the same however many are left.
  */
 import { getOutcome, type OutcomeMap, PENDING } from "../items/outcome-map.ts";
 import { isUnreadable } from "../items/frozen-line.ts";
@@ -11,7 +11,7 @@ export interface UnsentOrigin {
   readonly step: number;
   readonly stepName: string;
   readonly topic: string;
-  /** The drive in which it was stopped. */
+  /** The drive in which the batch was stopped. */
   readonly drive: number;
 }
 
@@ -28,11 +28,11 @@ export const UNSENT_PER_COMMIT = 1_000;
 
 export interface UnsentPage {
   readonly messages: readonly NewMessage[];
-  /** The last item that was looked at; null when all were. */
+  /** The last item that was checked; null when all were. */
   readonly next: number | null;
 }
 
-/** Chunks in order, from that of the item after `afterItem` on. */
+/** Chunks in order, beginning with the one that contains the item after `afterItem`. */
 export function listUnsent(
   origin: UnsentOrigin,
   chunks: Iterable<UnsentChunk>,

@@ -24,17 +24,17 @@ describe("expected durations", () => {
     },
   );
 
-  test("are those of 95 calls in a hundred: four slow ones do not count, ten do", () => {
+  test("cover 95 of 100 calls: four slow ones do not count, ten do", () => {
     expect(learn([96, 10], [4, 60_000])).toBeLessThan(13);
     expect(learn([90, 10], [10, 60_000])).toBeGreaterThanOrEqual(60_000);
   });
 
-  test("follow a handler that becomes slower, and one that becomes quicker", () => {
+  test("follow a handler that becomes slower or quicker", () => {
     expect(learn([10_000, 10], [600, 5_000])).toBeGreaterThanOrEqual(5_000);
     expect(learn([10_000, 5_000], [5_000, 10])).toBeLessThan(13);
   });
 
-  test("bear what no clock should say", () => {
+  test("tolerate impossible clock values", () => {
     expect(learn([30, 0])).toBe(1);
     expect(learn([30, -5])).toBe(1);
     expect(learn([30, Number.NaN])).toBe(1);

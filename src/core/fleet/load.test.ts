@@ -4,24 +4,24 @@ import { computeDepth, mergeLoads, NO_LOAD } from "./load.ts";
 const load = { pipeline: "p", ...NO_LOAD };
 
 describe("depth", () => {
-  it("what never ran is ready", () => {
+  it("items that never ran are ready", () => {
     expect(computeDepth({ ...load, pending: 50, fresh: 50 })).toMatchObject({
       ready: 50,
       leased: 0,
     });
   });
 
-  it("with nothing that waits, what has begun is leased, however much of its chunks is done", () => {
+  it("without waiting chunks, all started items are leased, however much of them is done", () => {
     const facts = { ...load, pending: 60, fresh: 40, leasedChunks: 3, leasedItems: 30 };
     expect(computeDepth(facts)).toMatchObject({ ready: 40, leased: 20, delayed: 0 });
   });
 
-  it("with nothing leased, what has begun waits, and is ready when its time has come", () => {
+  it("without leased chunks, started items wait, and are ready when due", () => {
     const facts = { ...load, pending: 10, fresh: 0, waitingChunks: 5, dueChunks: 2 };
     expect(computeDepth(facts)).toMatchObject({ ready: 4, leased: 0, delayed: 6 });
   });
 
-  it("the sum is exact, whatever the parts are", () => {
+  it("the sum is exact, whatever the parts", () => {
     for (let n = 0; n < 200; n++) {
       const pending = (n * 37) % 101;
       const facts = {
@@ -40,7 +40,7 @@ describe("depth", () => {
 });
 
 describe("answers about one pipeline", () => {
-  it("become one, in the order of names", () => {
+  it("are merged, in the order of names", () => {
     const merged = mergeLoads([
       { pipeline: "b", planned: 3, done: 1 },
       { pipeline: "a", workers: 2 },

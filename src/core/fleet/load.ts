@@ -1,49 +1,49 @@
 /**
- * How much work a pipeline has, from the counters that a store keeps anyway: steps count their items,
- * and chunks that are leased or wait are few beside the items. Nothing here is counted item by item.
+ * How much work a pipeline has, from counters that a store keeps anyway: steps count their items,
+ * and there are far fewer leased or waiting chunks than items. Nothing is counted item by item.
  */
 
-/** What a store knows of one pipeline, of all its batches and workers together. */
+/** What a store knows about one pipeline, over all its batches and workers. */
 export interface PipelineLoad {
   readonly pipeline: string;
   /** Living workers that have it. */
   readonly workers: number;
-  /** Of those, the ones that hold chunks of it. */
+  /** Those that hold chunks of it. */
   readonly busyWorkers: number;
   /** Batches that have not ended. */
   readonly batches: number;
-  /** Of those, the ones that are to be sliced now: how many items they have is not known yet. */
+  /** Those still to be sliced: their number of items is not known yet. */
   readonly unsliced: number;
   /** When the oldest of them was submitted, in wall-clock milliseconds. */
   readonly oldestAt: number | null;
   /** Items of batches that have not ended. */
   readonly planned: number;
-  /** Of those, the ones that have their outcome. */
+  /** Those that have their outcome. */
   readonly done: number;
-  /** The same of batches that ended since the time that was asked for. */
+  /** The same for batches that ended since the given time. */
   readonly plannedEnded: number;
   readonly doneEnded: number;
   /** Items without an outcome in steps that run. */
   readonly pending: number;
-  /** Of those, the ones in chunks that were never leased and may be. */
+  /** Those in chunks that were never leased and may be. */
   readonly fresh: number;
   /** Items without an outcome that may not run now: another batch's turn, a pause, a canary. */
   readonly held: number;
   /** Dead letters of batches that have not ended. */
   readonly dead: number;
   readonly leasedChunks: number;
-  /** Items of leased chunks, also those that are done. */
+  /** Items of leased chunks, including finished ones. */
   readonly leasedItems: number;
   /** Chunks with items that wait for another try, or for a limit. */
   readonly waitingChunks: number;
-  /** Of those, the ones whose time has come. */
+  /** Those whose time has come. */
   readonly dueChunks: number;
 }
 
 export interface Load {
   /** Wall-clock milliseconds by the store's clock. */
   readonly at: number;
-  /** Those with unfinished batches, with workers, or with batches that ended; by name. */
+  /** Pipelines with unfinished batches, with workers, or with batches that ended; by name. */
   readonly pipelines: readonly PipelineLoad[];
 }
 
@@ -82,8 +82,8 @@ export interface Depth {
 }
 
 /**
- * The sum of ready, delayed and leased is exact. Chunks that are leased or wait are counted whole by
- * the store, so while there are some of both how much each of them has left is an estimate.
+ * The sum of ready, delayed and leased is exact. The store counts leased and waiting chunks as
+ * whole chunks, so while both exist, their split is an estimate.
  */
 export function computeDepth(load: PipelineLoad): Depth {
   const { pending, fresh, held, dead, leasedItems, waitingChunks, dueChunks } = load;
@@ -94,7 +94,7 @@ export function computeDepth(load: PipelineLoad): Depth {
   return { ready: fresh + due, delayed: waiting - due, leased, held, dead };
 }
 
-/** Puts together what several questions said of pipelines, by name. */
+/** Merges several answers about pipelines, by name. */
 export function mergeLoads(
   parts: readonly (Partial<PipelineLoad> & { pipeline: string })[],
 ): PipelineLoad[] {

@@ -1,10 +1,10 @@
-/** When a process that ended is started again, and when there is no point in it. */
+/** When a process that ended is restarted, and when a restart is useless. */
 
 export interface RestartPolicy {
-  /** The longest wait after the first death; twice as long after each further one. */
+  /** The longest wait after the first death; it doubles after each further one. */
   readonly baseMs: number;
   readonly capMs: number;
-  /** Whoever has lived so long begins anew. */
+  /** After living this long, a process counts as healthy again: its deaths start at 0. */
   readonly quietMs: number;
 }
 
@@ -20,9 +20,9 @@ export interface ProcessEnd {
 export interface ProcessLife {
   /** It was told to stop. */
   readonly isStopping: boolean;
-  /** It may come to the end of its work. */
+  /** Its work may be finished. */
   readonly mayFinish: boolean;
-  /** Exit codes of those that would end the same way again. */
+  /** Exit codes after which a restart would fail the same way. */
   readonly hopeless: readonly number[];
   /** Deaths in a row before this one. */
   readonly deaths: number;
@@ -33,7 +33,7 @@ export type RestartDecision =
   | { readonly kind: "give_up"; readonly code: number }
   | { readonly kind: "restart"; readonly deaths: number; readonly delayMs: number };
 
-/** `random` is in [0, 1). A process that left in good order has not died. */
+/** `random` is in [0, 1). A process that exited with 0 has not died. */
 export function decideRestart(
   policy: RestartPolicy,
   { code, livedMs }: ProcessEnd,

@@ -19,23 +19,23 @@ const IDLE: ScalingFacts = {
 const target = { ...DEFAULT_TARGET, drainMs: 60_000, utilisation: 0.8, min: 0, max: 20 };
 
 describe("recommended workers", () => {
-  it("nothing to do needs nobody, or the minimum", () => {
+  it("without work no worker is needed, or the minimum", () => {
     expect(computeWorkers(IDLE, target).workers).toBe(0);
     expect(computeWorkers({ ...IDLE, workers: 7 }, { ...target, min: 2 }).workers).toBe(2);
   });
 
-  it("work that nobody does needs one worker, so that there is something to measure", () => {
+  it("work without a worker needs one, so that there is something to measure", () => {
     expect(computeWorkers({ ...IDLE, backlog: 1_000_000 }, target).workers).toBe(1);
     expect(computeWorkers({ ...IDLE, unsliced: 1 }, target).workers).toBe(1);
   });
 
-  it("while nothing is known of their speed, those that are there stay", () => {
+  it("while their speed is unknown, the number stays the same", () => {
     const facts = { ...IDLE, backlog: 50, workers: 4, servicePerSecond: null };
     expect(computeWorkers(facts, target).workers).toBe(4);
   });
 
-  it("by rate: what arrives, with room to spare", () => {
-    // One worker does 10 a second, and 80 arrive: 8 would be full, 10 are at 80 %.
+  it("by rate: what arrives, at the target utilisation", () => {
+    // One worker does 10 a second, and 80 arrive: 8 would be fully busy, 10 are at 80 %.
     const facts = {
       ...IDLE,
       workers: 4,
@@ -46,7 +46,7 @@ describe("recommended workers", () => {
     expect(computeWorkers(facts, target)).toEqual({ workers: 10, byRate: 10, byDrain: 8 });
   });
 
-  it("by drain time: what arrives, and the backlog within the time", () => {
+  it("by drain time: what arrives, plus the backlog within the time", () => {
     const facts = { ...IDLE, workers: 2, busyWorkers: 2, servicePerSecond: 20, backlog: 6_000 };
     expect(computeWorkers(facts, target)).toEqual({ workers: 10, byRate: 0, byDrain: 10 });
     expect(computeWorkers(facts, { ...target, drainMs: 600_000 }).workers).toBe(1);
@@ -57,7 +57,7 @@ describe("recommended workers", () => {
     expect(computeWorkers(facts, target).workers).toBe(1);
   });
 
-  it("never more than the maximum, and none where none is allowed", () => {
+  it("never more than the maximum, which may be 0", () => {
     const facts = { ...IDLE, workers: 1, busyWorkers: 1, servicePerSecond: 1, backlog: 1e9 };
     expect(computeWorkers(facts, target).workers).toBe(20);
     expect(computeWorkers(facts, { ...target, max: 0 }).workers).toBe(0);
@@ -110,14 +110,14 @@ describe("a target", () => {
 });
 
 describe("time to drain", () => {
-  it("is the backlog over what is gained on it", () => {
+  it("is the backlog divided by the speed at which it shrinks", () => {
     expect(computeDrainMs({ backlog: 100, servicePerSecond: 15, arrivalPerSecond: 5 })).toBe(
       10_000,
     );
     expect(computeDrainMs({ backlog: 0, servicePerSecond: null, arrivalPerSecond: null })).toBe(0);
   });
 
-  it("is not known where nothing is gained on it", () => {
+  it("is unknown where the backlog does not shrink", () => {
     expect(computeDrainMs({ backlog: 9, servicePerSecond: 5, arrivalPerSecond: 5 })).toBeNull();
     expect(computeDrainMs({ backlog: 9, servicePerSecond: null, arrivalPerSecond: 0 })).toBeNull();
   });

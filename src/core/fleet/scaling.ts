@@ -1,15 +1,15 @@
 /**
- * How many workers a pipeline needs. Pure arithmetic on what was counted; an autoscaler adds its own
- * patience (cool-down, hysteresis), so nothing here remembers what it said before.
+ * How many workers a pipeline needs. Pure arithmetic on counts. An autoscaler adds its own
+ * cool-down and hysteresis, so nothing here remembers earlier answers.
  */
 
 import { askDidYouMean, findSimilar } from "../base/similar-words.ts";
 
-/** What workers are wanted for. */
+/** The goal of scaling. */
 export interface ScalingTarget {
   /** The backlog should be gone within this time. */
   readonly drainMs: number;
-  /** How busy workers should be, from above 0 to 1: room for what comes unevenly. */
+  /** How busy workers should be, above 0 and up to 1: the rest is room for uneven load. */
   readonly utilisation: number;
   readonly min: number;
   readonly max: number;
@@ -73,23 +73,23 @@ export function fillTarget(given: Partial<ScalingTarget>): ScalingTarget {
 }
 
 export interface ScalingFacts {
-  /** Items that workers could run, have in hand, or will when their time has come. */
+  /** Items that workers could run, are running, or will run when due. */
   readonly backlog: number;
-  /** Batches of which nobody knows the items yet: somebody must slice them. */
+  /** Batches that must still be sliced: their number of items is unknown. */
   readonly unsliced: number;
-  /** Items a second that were added, and that got their outcome; null before they were measured. */
+  /** Items a second that were added, and that got their outcome; null until measured. */
   readonly arrivalPerSecond: number | null;
   readonly servicePerSecond: number | null;
   readonly workers: number;
-  /** Those that have work in hand. */
+  /** Those that hold chunks. */
   readonly busyWorkers: number;
 }
 
 export interface Recommendation {
   readonly workers: number;
-  /** What keeps up with what arrives; null while a worker's speed is not known. */
+  /** Enough to keep up with what arrives; null while a worker's speed is unknown. */
   readonly byRate: number | null;
-  /** What keeps up and also takes the backlog away in time. */
+  /** Enough to keep up and also to finish the backlog in time. */
   readonly byDrain: number | null;
 }
 
@@ -98,7 +98,7 @@ export function computeWorkers(facts: ScalingFacts, target: ScalingTarget): Reco
   const speed = computeSpeed(facts);
   const isWanted = backlog > 0 || unsliced > 0;
   if (speed === null) {
-    // Nobody works, or has not for long: as many as there are, and at least one to measure.
+    // No worker is busy, or only for a short time: keep the number, and at least one to measure.
     const workers = isWanted ? Math.max(1, facts.workers) : target.min;
     return { workers: clamp(workers, target, isWanted), byRate: null, byDrain: null };
   }
@@ -109,18 +109,18 @@ export function computeWorkers(facts: ScalingFacts, target: ScalingTarget): Reco
   return { workers: clamp(Math.max(byRate, byDrain), target, isWanted), byRate, byDrain };
 }
 
-/** Items a second of one worker that has work; null while nothing says so. */
+/** Items a second of one busy worker; null while unknown. */
 function computeSpeed({ servicePerSecond, busyWorkers, workers }: ScalingFacts): number | null {
   if (servicePerSecond === null || servicePerSecond <= 0) return null;
   return servicePerSecond / Math.max(1, Math.min(busyWorkers || workers, workers));
 }
 
-/** Where there is work there is a worker, unless none is allowed. */
+/** Where there is work there is at least one worker, unless none is allowed. */
 function clamp(workers: number, { min, max }: ScalingTarget, isWanted: boolean): number {
   return Math.min(Math.max(workers, min, isWanted ? 1 : 0), max);
 }
 
-/** How long the backlog lasts at this speed; null when it never ends, or that is not known. */
+/** How long the backlog lasts at this speed; null when it never ends, or when that is unknown. */
 export function computeDrainMs({
   backlog,
   arrivalPerSecond,

@@ -1,6 +1,6 @@
-/** The lines in which items are frozen: JSON texts, or errors of items that could not be read. */
+/** The lines of frozen items: JSON texts, or the errors of items that could not be read. */
 
-/** No JSON text begins with it. */
+/** No JSON text begins with this character. */
 const UNREADABLE_MARK = "!";
 
 /** Why an item could not be read when it was frozen. */

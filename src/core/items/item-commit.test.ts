@@ -52,15 +52,15 @@ function report(codes: readonly OutcomeCode[], changes: Partial<ReportFacts> = {
 const PERMANENT: CommitFault = { errorClass: "permanent", message: "not unique" };
 const TRANSIENT: CommitFault = { errorClass: "transient", message: "locked" };
 
-describe("what is run", () => {
+describe("the statements that run", () => {
   const listed = (before: readonly OutcomeCode[], said: readonly OutcomeCode[]): number[] =>
     listDueCommits(stored(...before), report(said)).map(({ index }) => index);
 
-  test("is what items want that succeed or are skipped by this report", () => {
+  test("are those of items that succeed or are skipped by this report", () => {
     expect(listed([0, 0, 0, 0], [1, 2, 3, 0])).toEqual([0, 1]);
   });
 
-  test("is nothing of items that have their outcome already", () => {
+  test("are none of items that already have their outcome", () => {
     expect(listed([1, 2, 3, 0], [1, 1, 1, 1])).toEqual([3]);
   });
 });
@@ -75,7 +75,7 @@ describe("an item whose statements failed", () => {
     retryInMs,
   });
 
-  test("is a dead letter when the same again would fail again", () => {
+  test("is a dead letter when a retry would fail the same way", () => {
     const said = report([1, 1, 2]);
     const told = decideCommits(said, new Map([[1, PERMANENT]]));
     expect(told.outcomes).toEqual(pack([1, 3, 2]));
@@ -83,13 +83,13 @@ describe("an item whose statements failed", () => {
     expect(said.outcomes).toEqual(pack([1, 1, 2]));
   });
 
-  test("comes again when it failed for the moment, as its worker said", () => {
+  test("is retried after a transient failure, at the time its worker said", () => {
     const told = decideCommits(report([1, 1]), new Map([[0, TRANSIENT]]));
     expect(told.outcomes).toEqual(pack([0, 1]));
     expect(told.failures).toEqual([failure(0, TRANSIENT, 250)]);
   });
 
-  test("is a dead letter when no try is left", () => {
+  test("is a dead letter when no attempt is left", () => {
     const told = decideCommits(
       report([2], { commits: [commit(0, null)] }),
       new Map([[0, TRANSIENT]]),
@@ -116,7 +116,7 @@ describe("an item whose statements failed", () => {
     expect(decideReport(stored(0, 0), told, NOW)).toMatchObject({ end: "yielded", dueAt: 10_250 });
   });
 
-  test("is told to the worker, and whether it gave up", () => {
+  test("is reported to the worker, with whether it gave up", () => {
     const said = report([1, 1, 1], { commits: [commit(0), commit(1), commit(2, null)] });
     const faults = new Map([
       [0, PERMANENT],
@@ -131,7 +131,7 @@ describe("an item whose statements failed", () => {
   });
 });
 
-test("a report of which nothing failed is as it was", () => {
+test("a report without failed statements is unchanged", () => {
   const said = report([1, 0]);
   expect(decideCommits(said, new Map())).toBe(said);
   expect(listRefusals(said, new Map())).toEqual([]);
@@ -153,7 +153,7 @@ describe("a statement", () => {
     }
   });
 
-  test("neither begins nor ends a transaction, nor changes what the session is", () => {
+  test("neither begins nor ends a transaction, nor changes the session", () => {
     for (const sql of [
       "COMMIT",
       "begin immediate",

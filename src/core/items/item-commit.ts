@@ -1,10 +1,11 @@
 /**
- * Statements that a handler asks to have run in the transaction that makes its item's outcome, so
- * that data in the same database changes exactly if the item is done. Each item has a savepoint of
- * its own: one whose statements fail has failed, and its neighbours in the same commit have not.
+ * Statements that a handler queues to run in the transaction of its item's outcome, so that data in
+ * the same database changes exactly if the item is done. Each item has its own savepoint: an item
+ * whose statements fail has failed, and the other items of the commit have not.
  *
- * The store runs the statements, and then decides the report with what came of them: an item whose
- * statements failed is no success any more, but the failure that its worker said it would be.
+ * The store runs the statements, then decides the report with their results: an item whose
+ * statements failed is not a success any more, but the failure that its worker prepared for this
+ * case.
  */
 import type { ErrorClass } from "../base/errors.ts";
 import {
@@ -19,10 +20,10 @@ import { redactText } from "../base/redact.ts";
 import type { ItemFailure, ReportFacts } from "./report.ts";
 import type { ItemError } from "./tracked-item.ts";
 
-/** What one attempt at an item may queue. */
+/** How many statements one attempt at an item may queue. */
 export const STATEMENTS_PER_ITEM_MAX = 100;
 export const VALUES_PER_STATEMENT_MAX = 1_000;
-/** The text and the values of all of them together: they travel with a report and hold up a commit. */
+/** The total size of their text and values: they travel with a report and lengthen a commit. */
 export const QUEUED_CHARS_MAX = 1_048_576;
 
 export type SqlValue = string | number | boolean | null | Uint8Array;
@@ -32,20 +33,20 @@ export interface ItemStatement {
   readonly values: readonly SqlValue[];
 }
 
-/** What an item that succeeded or was skipped wants done with its outcome. */
+/** The statements of an item that succeeded or was skipped. */
 export interface ItemCommit {
   /** Position in the chunk. */
   readonly index: number;
   readonly key: string | null;
-  /** Attempts made, this one included: what a failure of its statements counts as. */
+  /** Attempts made, including this one: used when its statements fail. */
   readonly attempts: number;
-  /** When it would be tried again after such a failure; null when no try is left. */
+  /** The delay of the next try after such a failure; null when no attempt is left. */
   readonly retryInMs: number | null;
   /** In order; at least one. */
   readonly statements: readonly ItemStatement[];
 }
 
-/** Why the statements of an item failed, as their database says. */
+/** Why the statements of an item failed, as the database reports it. */
 export interface CommitFault {
   readonly errorClass: Extract<ErrorClass, "permanent" | "transient">;
   readonly message: string;
@@ -54,15 +55,15 @@ export interface CommitFault {
 /** Position to fault. */
 export type CommitFaults = ReadonlyMap<number, CommitFault>;
 
-/** An item that is not what its report said, as its statements failed. */
+/** An item whose reported outcome was refused, because its statements failed. */
 export interface ItemRefusal {
   /** Position in the chunk. */
   readonly index: number;
-  /** It gave up; otherwise it comes again, in another lease. */
+  /** True: it gave up. False: it is retried in another lease. */
   readonly dead: boolean;
 }
 
-/** Those whose items get their outcome by this report, and by no other: nothing else may be run. */
+/** The statements of items that get their outcome by this report: no others may run. */
 export function listDueCommits(
   { outcomes: stored }: { readonly outcomes: OutcomeMap },
   { commits, outcomes }: Pick<ReportFacts, "commits" | "outcomes">,
@@ -75,7 +76,7 @@ export function listDueCommits(
   });
 }
 
-/** The report as it is true: items whose statements failed are failures. */
+/** The corrected report: items whose statements failed are failures. */
 export function decideCommits<R extends ReportFacts>(report: R, faults: CommitFaults): R {
   if (faults.size === 0) return report;
   const outcomes = new Uint8Array(report.outcomes);
@@ -92,7 +93,7 @@ export function decideCommits<R extends ReportFacts>(report: R, faults: CommitFa
   return { ...report, outcomes, failures };
 }
 
-/** What the worker must know before it says the same of these items again. */
+/** What the worker must know before it reports these items again. */
 export function listRefusals(
   { commits }: Pick<ReportFacts, "commits">,
   faults: CommitFaults,
@@ -108,7 +109,10 @@ function describeFault({ errorClass, message }: CommitFault): ItemError {
   return { errorClass, code: "COMMIT_WITH_FAILED", message: redactText(message) };
 }
 
-/** What may stand at the beginning: whatever ends a transaction, or changes more than data, may not. */
+/**
+ * The allowed first words. A statement that ends the transaction, or changes more than data, is
+ * refused.
+ */
 const VERBS: readonly string[] = [
   "CALL",
   "DELETE",
@@ -121,7 +125,7 @@ const VERBS: readonly string[] = [
 ];
 
 const SHOWN_CHARS = 60;
-/** Space, comments and brackets before the first word. */
+/** White space, comments and brackets before the first word. */
 const BEFORE_VERB = /^(?:[\s(]|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*/u;
 
 /** Why a statement may not be queued; null when it may. */

@@ -5,7 +5,7 @@ import { computeItemsAhead, computeItemsPerMs, observeSpeed, UNKNOWN_SPEED } fro
 const limits = { targetMs: 1_000, itemsMax: 5_000 };
 
 describe("the speed of a worker", () => {
-  test("is what was seen first, then moves towards what is seen", () => {
+  test("is the first observation, then moves towards new ones", () => {
     const first = observeSpeed(UNKNOWN_SPEED, 100, 1_000);
     expect(computeItemsPerMs(first)).toBeCloseTo(0.1);
     let speed = first;
@@ -13,13 +13,13 @@ describe("the speed of a worker", () => {
     expect(computeItemsPerMs(speed)).toBeCloseTo(0.5, 3);
   });
 
-  test("is moved by an odd observation as far as that was long", () => {
+  test("is moved by an observation in proportion to its length", () => {
     const speed = { items: 1_000, ms: 1_000 };
     expect(computeItemsPerMs(observeSpeed(speed, 100, 0))).toBeLessThan(1.2);
     expect(computeItemsPerMs(observeSpeed(speed, 100, 1_000))).toBeCloseTo(800 / 1_700);
   });
 
-  test("is unmoved by an observation of nothing", () => {
+  test("is not changed by an empty observation", () => {
     const speed = { items: 3, ms: 10 };
     for (const [items, ms] of [
       [0, 100],
@@ -30,13 +30,13 @@ describe("the speed of a worker", () => {
     }
   });
 
-  test("is unknown before anything was seen", () => {
+  test("is unknown before the first observation", () => {
     expect(computeItemsPerMs(UNKNOWN_SPEED)).toBe(0);
   });
 });
 
 describe("how many items a lease takes", () => {
-  test("are as many as the target time holds", () => {
+  test("are as many as fit into the target time", () => {
     expect(computeItemsAhead({ items: 1, ms: 2 }, 16, limits)).toBe(500);
   });
 
@@ -45,7 +45,7 @@ describe("how many items a lease takes", () => {
     expect(computeItemsAhead({ items: 1, ms: 1_000 }, 16, limits)).toBe(16);
   });
 
-  test("never pass the bound, and are never none", () => {
+  test("never exceed the limit, and are never 0", () => {
     fc.assert(
       fc.property(
         fc.double({ min: 0, max: 1e9, noNaN: true }),

@@ -1,4 +1,4 @@
-/** What becomes of a chunk that nobody brings to its end: its lease is lost, or nobody takes it up. */
+/** What happens to a chunk that no worker finishes: its lease is lost, or no worker leases it. */
 import { FAILED, getOutcome, mergeOutcomes, PENDING, setOutcome } from "./outcome-map.ts";
 import { DEATHS_MAX, decideAfterLoss, LOSSES_MAX } from "./poison.ts";
 import {
@@ -11,7 +11,7 @@ import {
   type TrackedItem,
 } from "./tracked-item.ts";
 
-/** What losing its lease does to a chunk: see poison.ts. */
+/** What a lost lease does to its chunk: see poison.ts. */
 export function decideLoss(stored: StoredChunk, nowMs: number): ChunkEffect {
   const started = stored.tracked.filter((item) => item.started);
   const losses = started.length === 0 ? stored.losses + 1 : 0;
@@ -24,7 +24,7 @@ export function decideLoss(stored: StoredChunk, nowMs: number): ChunkEffect {
     const charged = { ...item, deaths, attempts, started: false };
     if (!convicted) return charged;
     setOutcome(outcomes, index, FAILED);
-    // The first death, in bulk, was held against nobody; now it is known whose it was.
+    // The first loss, in bulk, charged no item; now the item is known.
     return {
       ...charged,
       attempts: Math.max(attempts, deaths),
@@ -39,7 +39,7 @@ export function decideLoss(stored: StoredChunk, nowMs: number): ChunkEffect {
     outcomes: merged.map,
     delta: merged.delta,
     end: merged.pending === 0 ? "settled" : "yielded",
-    // A chunk whose every item is in back-off stays so: a lease would find nothing to run.
+    // A chunk whose items are all in back-off stays so: a lease would find nothing to run.
     dueAt: Math.max(nowMs, earliestDue(tracked, merged.pending, nowMs)),
     limitWait: null,
     track,
@@ -51,7 +51,7 @@ export function decideLoss(stored: StoredChunk, nowMs: number): ChunkEffect {
   };
 }
 
-/** Gives up on every item of a chunk that is still pending: each becomes a dead letter. */
+/** Gives up on every pending item of a chunk: each becomes a dead letter. */
 export function failPending(stored: StoredChunk, error: ItemError): ChunkEffect {
   const known = new Map(stored.tracked.map((item) => [item.index, item]));
   const outcomes = new Uint8Array(stored.outcomes);
@@ -90,9 +90,9 @@ const LOST: ItemError = {
   message: `its chunk was lost ${LOSSES_MAX} times in a row before anything of it could start`,
 };
 
-/** The watch gave up on what nobody took up. */
+/** The watch gave up on items that no worker leased. */
 export const STALLED: ItemError = {
   errorClass: "transient",
   code: "STALLED",
-  message: "it was due and nobody took it up, however often it was offered",
+  message: "it was due, but no worker leased it",
 };

@@ -3,40 +3,40 @@ import { computeGraceMs, decideOutageGrace, NO_GRACE, graceForAll } from "./outa
 
 const LIFE = { sweptAt: 1_000, hasFailed: false, leaseMs: 15_000, sweepMs: 1_000 };
 
-describe("what a sweep spares", () => {
-  test("is nothing while sweeps come in time", () => {
+describe("the leases that a sweep leaves alone", () => {
+  test("are none while sweeps run on time", () => {
     for (const now of [1_000, 2_000, 8_500]) {
       expect(computeGraceMs(decideOutageGrace(NO_GRACE, LIFE, now), now)).toBe(0);
     }
   });
 
-  test("is what ran out while the store was away, for the time of a lease", () => {
+  test("are those that expired while the store was unavailable, for the duration of a lease", () => {
     const outageGrace = decideOutageGrace(NO_GRACE, { ...LIFE, hasFailed: true }, 31_000);
     expect(outageGrace).toEqual({ from: 1_000, until: 46_000 });
     expect(computeGraceMs(outageGrace, 31_000)).toBe(30_000);
-    // Those that ran out before are taken at any time.
+    // Leases that expired earlier are taken back at any time.
     expect(computeGraceMs(outageGrace, 45_999)).toBe(44_999);
     expect(computeGraceMs(outageGrace, 46_000)).toBe(0);
   });
 
-  test("is the same when this process itself was away, but not for a moment", () => {
+  test("are the same when this process itself was suspended, but not for a moment", () => {
     expect(decideOutageGrace(NO_GRACE, LIFE, 8_501)).toEqual({ from: 1_000, until: 23_501 });
     expect(decideOutageGrace(NO_GRACE, LIFE, 8_500)).toBe(NO_GRACE);
   });
 
-  test("a store that refused needs to be away for less", () => {
+  test("after a store error a shorter outage is enough", () => {
     const failed = { ...LIFE, hasFailed: true };
     expect(decideOutageGrace(NO_GRACE, failed, 6_000)).toBe(NO_GRACE);
     expect(decideOutageGrace(NO_GRACE, failed, 6_001)).toEqual({ from: 1_000, until: 21_001 });
   });
 
-  test("whoever sweeps seldom is not away in between", () => {
+  test("a long sweep interval is not an outage", () => {
     const seldom = { ...LIFE, sweepMs: 3_600_000 };
     expect(decideOutageGrace(NO_GRACE, seldom, 7_201_000)).toBe(NO_GRACE);
     expect(decideOutageGrace(NO_GRACE, seldom, 7_201_001)).not.toBe(NO_GRACE);
   });
 
-  test("a loop that is blocked again and again takes each lease back in the end", () => {
+  test("a loop that is blocked repeatedly still takes each lease back in the end", () => {
     const ranOutAt = 3_000;
     let outageGrace = NO_GRACE;
     let sweptAt = 1_000;
@@ -49,7 +49,7 @@ describe("what a sweep spares", () => {
     expect(now).toBeLessThanOrEqual(31_000);
   });
 
-  test("is everything for whoever has just begun", () => {
+  test("are all of them for a sweeper that has just started", () => {
     const outageGrace = decideOutageGrace(graceForAll(16_000), LIFE, 2_000);
     expect(computeGraceMs(outageGrace, 2_000)).toBe(Number.POSITIVE_INFINITY);
     expect(computeGraceMs(outageGrace, 16_000)).toBe(0);

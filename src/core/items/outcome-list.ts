@@ -9,13 +9,13 @@ import {
   SUCCEEDED,
 } from "./outcome-map.ts";
 
-/** `cancelled` is what was pending when its batch ended. */
+/** `cancelled`: the item was pending when its batch ended. */
 export const ITEM_OUTCOMES = ["pending", "succeeded", "skipped", "failed", "cancelled"] as const;
 export type ItemOutcomeWord = (typeof ITEM_OUTCOMES)[number];
 
 const CODES = { succeeded: SUCCEEDED, skipped: SKIPPED, failed: FAILED } as const;
 
-/** The map's code for a word; null when no item of such a batch has it. */
+/** The map's code for a word; null when no item of this batch can have it. */
 export function findOutcomeCode(word: ItemOutcomeWord, hasEnded: boolean): OutcomeCode | null {
   if (word === "pending") return hasEnded ? null : PENDING;
   if (word === "cancelled") return hasEnded ? PENDING : null;
@@ -30,14 +30,14 @@ export interface MappedChunk {
 
 export interface ItemNumbers {
   readonly items: readonly number[];
-  /** Where the next page goes on (`afterItem`); null when there is none. */
+  /** Where the next page starts (`afterItem`); null on the last page. */
   readonly next: number | null;
 }
 
-/** Chunks that are looked through for one page. */
+/** How many chunks are scanned for one page. */
 export const CHUNKS_SCANNED_MAX = 10_000;
 
-/** Items after one, of chunks in order; no more chunks are looked through than for one page. */
+/** Items after a given one, from chunks in order; scans at most CHUNKS_SCANNED_MAX chunks. */
 export function collectItems(
   chunks: Iterable<MappedChunk>,
   code: OutcomeCode,

@@ -48,7 +48,7 @@ describe("a map of outcomes", () => {
     ]);
   });
 
-  test("gives back what was put in, and nothing else changes", () => {
+  test("returns what was set, and changes nothing else", () => {
     fc.assert(
       fc.property(codes, (list) => {
         expect(unpack(pack(list), list.length)).toEqual(list);
@@ -56,7 +56,7 @@ describe("a map of outcomes", () => {
     );
   });
 
-  test("takes one outcome back, and nothing else changes", () => {
+  test("clears one outcome, and changes nothing else", () => {
     fc.assert(
       fc.property(codes, fc.nat(69), (list, at) => {
         const item = at % list.length;
@@ -104,7 +104,7 @@ describe("merging a report into the stored map", () => {
     );
   });
 
-  test("it is idempotent: a repeated report adds nothing", () => {
+  test("is idempotent: a repeated report adds nothing", () => {
     fc.assert(
       fc.property(twoCodes, ([stored, reported]) => {
         const once = mergeOutcomes(pack(stored), pack(reported), stored.length);
@@ -116,7 +116,7 @@ describe("merging a report into the stored map", () => {
     );
   });
 
-  test("its delta and its rest account for every item", () => {
+  test("its delta and the pending items account for every item", () => {
     fc.assert(
       fc.property(twoCodes, ([stored, reported]) => {
         const { map, delta, pending } = mergeOutcomes(pack(stored), pack(reported), stored.length);
@@ -129,7 +129,7 @@ describe("merging a report into the stored map", () => {
     );
   });
 
-  test("it changes neither map", () => {
+  test("changes neither map", () => {
     const stored = pack([SUCCEEDED, PENDING]);
     const reported = pack([FAILED, FAILED]);
     mergeOutcomes(stored, reported, 2);
@@ -139,7 +139,7 @@ describe("merging a report into the stored map", () => {
     ]);
   });
 
-  test("maps of different lengths are a bug and are refused", () => {
+  test("refuses maps of different lengths: that is a bug", () => {
     expect(() => mergeOutcomes(createOutcomeMap(4), createOutcomeMap(5), 4)).toThrow(/length/);
   });
 });

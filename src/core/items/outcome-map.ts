@@ -1,7 +1,7 @@
 /**
  * The outcomes of a chunk's items, two bits each: a million successful items cost 250 KB in all.
- * Item i sits in byte i >> 2 at bit (i & 3) * 2. `cancelled` needs no code: it is what is still
- * pending when a batch has ended.
+ * Item i is in byte i >> 2 at bit (i & 3) * 2. `cancelled` needs no code: an item that is pending
+ * when its batch has ended is cancelled.
  */
 import type { OutcomeDelta } from "../batch/counts.ts";
 import { invariant } from "../base/invariant.ts";
@@ -26,7 +26,9 @@ export function getOutcome(map: OutcomeMap, item: number): OutcomeCode {
   return (((map[item >> 2] as number) >> ((item & 3) << 1)) & 3) as OutcomeCode;
 }
 
-/** Writes an item's outcome. An item gets exactly one: overwriting a different one is a bug. */
+/**
+ * Writes an item's outcome. An item gets exactly one: replacing it with a different one is a bug.
+ */
 export function setOutcome(map: OutcomeMap, item: number, code: OutcomeCode): void {
   const shift = (item & 3) << 1;
   const byte = map[item >> 2] as number;
@@ -35,7 +37,7 @@ export function setOutcome(map: OutcomeMap, item: number, code: OutcomeCode): vo
   map[item >> 2] = byte | (code << shift);
 }
 
-/** Takes an outcome back, for a new drive of the item. */
+/** Clears an outcome, for a new drive of the item. */
 export function clearOutcome(map: OutcomeMap, item: number): void {
   map[item >> 2] = (map[item >> 2] as number) & ~(3 << ((item & 3) << 1));
 }
@@ -54,7 +56,10 @@ function buildTally(): Uint8Array[] {
   return tables;
 }
 
-/** Counts the finished items of a map (the padding of its last byte is pending, so it is inert). */
+/**
+ * Counts the finished items of a map. The padding of its last byte is pending, so it does not
+ * count.
+ */
 export function countOutcomes(map: OutcomeMap): OutcomeDelta {
   const [, ofSucceeded, ofSkipped, ofFailed] = TALLY as [
     Uint8Array,
@@ -83,7 +88,7 @@ export interface MergedOutcomes {
 
 /**
  * Merges a worker's map into the stored one. The first outcome of an item stands for ever, so a
- * report that is repeated (its reply was lost) adds nothing the second time.
+ * repeated report (its reply was lost) adds nothing.
  */
 export function mergeOutcomes(
   stored: OutcomeMap,

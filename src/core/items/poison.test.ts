@@ -3,11 +3,11 @@ import { describe, expect, test } from "vitest";
 import { DEATHS_MAX, decideAfterLoss, isPoisonAlone, mustRunAlone } from "./poison.ts";
 
 describe("finding the item that kills its worker", () => {
-  test("nobody started, nobody is charged", () => {
+  test("without a started item no item is charged", () => {
     expect(decideAfterLoss([])).toEqual([]);
   });
 
-  test("started beside others, an item becomes a suspect and is never convicted", () => {
+  test("an item that was started beside others becomes a suspect and is never convicted", () => {
     fc.assert(
       fc.property(fc.array(fc.nat(10), { minLength: 2, maxLength: 20 }), (deaths) => {
         const charged = decideAfterLoss(deaths.map((n, index) => ({ index, deaths: n })));
@@ -21,7 +21,7 @@ describe("finding the item that kills its worker", () => {
     );
   });
 
-  test("a suspect that dies alone is convicted with exactly as many deaths as the rule says", () => {
+  test("a suspect that dies alone is convicted at exactly DEATHS_MAX deaths", () => {
     expect(decideAfterLoss([{ index: 4, deaths: 2 }])).toEqual([
       { index: 4, deaths: DEATHS_MAX, convicted: true },
     ]);
@@ -34,7 +34,7 @@ describe("finding the item that kills its worker", () => {
   });
 
   test("from a bulk run to conviction there are three deaths, the last one alone", () => {
-    // The first death is in bulk: nobody is charged for it.
+    // The first death is in bulk: no item is charged.
     let deaths = 0;
     let rounds = 1;
     for (let convicted = false; !convicted; rounds++) {
@@ -47,7 +47,7 @@ describe("finding the item that kills its worker", () => {
     expect([rounds, deaths]).toEqual([DEATHS_MAX, DEATHS_MAX]);
   });
 
-  test("what always runs alone is convicted by its third death", () => {
+  test("an item that always runs alone is convicted by its third death", () => {
     expect([1, 2, 3, 4].map(isPoisonAlone)).toEqual([false, false, true, true]);
   });
 

@@ -1,9 +1,10 @@
 /**
  * Finding the item that kills its worker, without blaming its neighbours.
  *
- * 1. A chunk runs in bulk. Its lease is lost: somebody in it may be poison, nobody knows who.
- * 2. It runs guarded: the starts of a few items at a time are written before they run. The lease
- *    is lost again: the items that were started are suspects.
+ * 1. A chunk runs in bulk. Its lease is lost: one of its items may be poison, but it is unknown
+ *    which.
+ * 2. It runs guarded: the starts of a few items at a time are written before they run. The lease is
+ *    lost again: the items that were started are suspects.
  * 3. A suspect runs alone in its process. The lease is lost a third time: it is a dead letter.
  *
  * So exactly DEATHS_MAX deaths convict an item, the last one with no other item running beside it.
@@ -11,17 +12,17 @@
 
 export const DEATHS_MAX = 3;
 /**
- * A chunk may also be lost before any start is written, as its worker dies while it reads. That is
- * nobody's fault who could be named, and often its neighbours' in the same process, so the bound is
- * high; but it is a bound.
+ * A chunk may also be lost before any start is written, when its worker dies while it reads. No
+ * item can be blamed for that, and often another chunk in the same process caused it. So the bound
+ * is high; but there is one.
  */
 export const LOSSES_MAX = 1_000;
-/** From this many deaths on an item runs alone. */
+/** With this many deaths or more an item runs alone. */
 const DEATHS_OF_SUSPECT = DEATHS_MAX - 1;
 
 export interface StartedItem {
   readonly index: number;
-  /** Deaths held against the item before this loss. */
+  /** Deaths charged to the item before this loss. */
   readonly deaths: number;
 }
 
@@ -32,11 +33,11 @@ export interface ChargedItem {
   readonly convicted: boolean;
 }
 
-/** What a lost lease holds against the items whose start was written and whose end was not. */
+/** Charges a lost lease to the items whose start was written and whose end was not. */
 export function decideAfterLoss(started: readonly StartedItem[]): ChargedItem[] {
   const alone = started.length === 1;
   return started.map(({ index, deaths }) => {
-    // The loss in bulk is counted once here, as nobody could be charged when it happened.
+    // The loss in bulk is counted here, once: no item could be charged when it happened.
     const charged = Math.max(deaths, 1) + 1;
     return alone
       ? { index, deaths: Math.min(charged, DEATHS_MAX), convicted: charged >= DEATHS_MAX }
@@ -44,7 +45,7 @@ export function decideAfterLoss(started: readonly StartedItem[]): ChargedItem[] 
   });
 }
 
-/** A task in a process of its own has nothing beside it: each of its deaths was one alone. */
+/** A task in its own process has nothing beside it: each of its deaths happened alone. */
 export function isPoisonAlone(deaths: number): boolean {
   return deaths >= DEATHS_MAX;
 }

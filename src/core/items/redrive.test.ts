@@ -36,7 +36,7 @@ describe("a filter", () => {
     expect(matchesDeadLetter(filter, LETTER)).toBe(expected);
   });
 
-  test("by keys never takes a letter that has none", () => {
+  test("a filter by keys never takes a dead letter without a key", () => {
     expect(matchesDeadLetter({ keys: ["null"] }, { ...LETTER, key: null })).toBe(false);
   });
 });
@@ -57,7 +57,7 @@ function stored(codes: readonly OutcomeCode[], tracked: readonly TrackedItem[]):
   return { items: codes.length, outcomes, tracked, losses: 0 };
 }
 
-describe("a redrive of a chunk's letters", () => {
+describe("a redrive of a chunk's dead letters", () => {
   const chunk = stored(
     [1, 3, 3, 3],
     [
@@ -67,14 +67,14 @@ describe("a redrive of a chunk's letters", () => {
     ],
   );
 
-  test("takes their outcomes back, and nobody else's", () => {
+  test("clears their outcomes, and no others", () => {
     const { outcomes, count } = decideRedrive(chunk, [{ index: 1, dueAt: 5 }], 2);
     expect([0, 1, 2, 3].map((item) => getOutcome(outcomes, item))).toEqual([1, 0, 3, 3]);
     expect(count).toBe(1);
     expect(getOutcome(chunk.outcomes, 1)).toBe(3);
   });
 
-  test("gives each a new drive with all its tries, and keeps its checkpoint and key", () => {
+  test("gives each a new drive with all attempts, and keeps its checkpoint and key", () => {
     const one = stored([3], [dead(0, { key: "k" })]);
     const { track } = decideRedrive(one, [{ index: 0, dueAt: 99 }], 5);
     expect(track).toEqual([
@@ -88,14 +88,14 @@ describe("a redrive of a chunk's letters", () => {
     ]);
   });
 
-  test("counts what it took by class, and says when the first of them is due", () => {
+  test("counts the redriven ones by class, and returns when the first is due", () => {
     const orders = [1, 2, 3].map((index) => ({ index, dueAt: 1_000 - index }));
     const effect = decideRedrive(chunk, orders, 2);
     expect(effect.tally).toEqual({ permanent: 1, transient: 1, unexpected: 1 });
     expect(effect).toMatchObject({ count: 3, dueAt: 997 });
   });
 
-  test("leaves alone what is no letter, though it was ordered", () => {
+  test("ignores items that are not dead letters", () => {
     const waiting = { ...newItem(1), attempts: 1 };
     const orders = [0, 1].map((index) => ({ index, dueAt: 0 }));
     const effect = decideRedrive(stored([1, 0], [waiting]), orders, 2);
@@ -112,7 +112,7 @@ describe("a redrive at a rate", () => {
     expect([0, 1, 3].map((nth) => computeRedriveDueAt(100, nth, 3_000))).toEqual([100, 100, 101]);
   });
 
-  test("without one lets all go at once", () => {
+  test("without a rate lets all go at once", () => {
     expect([0, 1_000_000].map((nth) => computeRedriveDueAt(100, nth, null))).toEqual([100, 100]);
   });
 });

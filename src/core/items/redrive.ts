@@ -1,10 +1,10 @@
-/** Putting dead letters back to work: which of them, and what it does to their chunk. */
+/** Redrives dead letters: selects them, and computes the change of their chunk. */
 import type { ErrorClass } from "../base/errors.ts";
 import type { FailureTally } from "../batch/failure-budget.ts";
 import { clearOutcome, countOutcomes, type OutcomeMap } from "./outcome-map.ts";
 import { earliestDue, isWorthARow, type StoredChunk, type TrackedItem } from "./tracked-item.ts";
 
-/** What a dead letter is known by in a filter. */
+/** The facts about a dead letter that a filter can test. */
 export interface DeadLetterFacts {
   readonly step: number;
   readonly item: number;
@@ -13,7 +13,7 @@ export interface DeadLetterFacts {
   readonly code: string;
 }
 
-/** Every part that is given must hold; an empty filter takes all. */
+/** All given parts must match; an empty filter matches all. */
 export interface DeadLetterFilter {
   readonly step?: number;
   readonly items?: readonly number[];
@@ -44,13 +44,13 @@ export interface RedriveEffect {
   readonly outcomes: OutcomeMap;
   readonly track: readonly TrackedItem[];
   readonly count: number;
-  /** How many letters of each class are gone. */
+  /** How many dead letters of each class were redriven. */
   readonly tally: FailureTally;
   /** When the chunk has its first item to run. */
   readonly dueAt: number;
 }
 
-/** A new drive for some dead letters of a chunk that nobody has leased. */
+/** A new drive for some dead letters of a chunk that is not leased. */
 export function decideRedrive(
   stored: StoredChunk,
   orders: readonly RedriveOrder[],
@@ -65,7 +65,7 @@ export function decideRedrive(
     const orderedAt = dueAts.get(item.index);
     if (orderedAt === undefined || !item.dead || item.error === null) continue;
     clearOutcome(outcomes, item.index);
-    // What it died of counts afresh, and so do its tries. Its checkpoint stays.
+    // Deaths and attempts start again at 0. The checkpoint stays.
     track.push({
       ...item,
       attempts: 0,
@@ -90,8 +90,8 @@ export interface Revival {
 }
 
 /**
- * What an early end cancelled of a chunk goes back to work: its back-off goes on, and starts that
- * were written before the end are held against nobody.
+ * Items of a chunk that an early end cancelled go back to work. Their back-off continues, and
+ * starts that were written before the end charge no item.
  */
 export function decideRevival(stored: StoredChunk, nowMs: number): Revival {
   const { succeeded, skipped, failed } = countOutcomes(stored.outcomes);

@@ -45,7 +45,7 @@ function failure(index: number, retryInMs: number | null, attempts = 1): ItemFai
 }
 
 describe("a report", () => {
-  test("that touches no tracked item tracks none", () => {
+  test("without tracked items creates none", () => {
     expect(decideReport(stored([0, 0]), report([1, 0]), NOW)).toEqual({
       outcomes: pack([1, 0]),
       delta: { succeeded: 1, skipped: 0, failed: 0 },
@@ -61,7 +61,7 @@ describe("a report", () => {
     });
   });
 
-  test("changes nothing of what it was given", () => {
+  test("does not change its arguments", () => {
     const chunk = stored([0, 0], [tracked(0, { started: true, attempts: 1 })]);
     const before = structuredClone(chunk);
     decideReport(chunk, report([1, 3], { failures: [failure(1, null)] }), NOW);
@@ -69,7 +69,7 @@ describe("a report", () => {
     expect(chunk).toEqual(before);
   });
 
-  test("on an item that is decided already adds no failure, no result and no start", () => {
+  test("about an item that has its outcome adds no failure, no result and no start", () => {
     const effect = decideReport(
       stored([1, 2, 3, 0]),
       report([3, 3, 1, 0], {
@@ -84,7 +84,7 @@ describe("a report", () => {
     expect(effect.outcomes).toEqual(pack([1, 2, 3, 0]));
   });
 
-  test("keeps a result only of an item that succeeded with it", () => {
+  test("keeps a result only from an item that succeeded with it", () => {
     const results = [0, 1, 2, 3].map((index) => ({ index, key: null, value: String(index) }));
     const effect = decideReport(stored([0, 0, 0, 0]), report([1, 2, 3, 0], { results }), NOW);
     expect(effect.results.map(({ index }) => index)).toEqual([0]);
@@ -96,7 +96,7 @@ describe("a report", () => {
     expect(decideReport(stored([0, 0, 0]), report([0, 0, 0], { failures }), NOW).dueAt).toBe(NOW);
   });
 
-  test("is due from now on, and before nobody who waits longer, when something of it never ran", () => {
+  test("makes a chunk due now, when an item of it never ran", () => {
     const due = tracked(1, { attempts: 1, dueAt: NOW - 500 });
     expect(decideReport(stored([0, 0], [due]), report([0, 0]), NOW).dueAt).toBe(NOW);
     expect(decideReport(stored([0], [{ ...due, index: 0 }]), report([0]), NOW).dueAt).toBe(
@@ -104,7 +104,7 @@ describe("a report", () => {
     );
   });
 
-  test("keeps what it knows of an item that fails again, and forgets one that succeeds", () => {
+  test("keeps the facts of an item that fails again, and drops those of one that succeeds", () => {
     const before = [tracked(0, { attempts: 2, deaths: 2 }), tracked(1, { attempts: 1 })];
     const effect = decideReport(
       stored([0, 0], before),
@@ -115,7 +115,7 @@ describe("a report", () => {
     expect(effect.untrack).toEqual([1]);
   });
 
-  test("keeps a dead letter when everything else is forgotten", () => {
+  test("keeps a dead letter when everything else is dropped", () => {
     const effect = decideReport(stored([0]), report([3], { failures: [failure(0, null)] }), NOW);
     expect(effect.end).toBe("settled");
     expect(effect.track).toMatchObject([{ index: 0, dead: true, started: false }]);
@@ -123,7 +123,7 @@ describe("a report", () => {
     expect(later).toMatchObject({ track: [], untrack: [] });
   });
 
-  test("ends the starts that it does not name again", () => {
+  test("clears the starts that it does not repeat", () => {
     const before = [tracked(0, { started: true }), tracked(1, { started: true, deaths: 2 })];
     const facts = report([0, 0, 0], { starting: [2], intent: "keep" });
     const effect = decideReport(stored([0, 0, 0], before), facts, NOW);
@@ -138,13 +138,13 @@ describe("a report", () => {
 describe("a deferral", () => {
   const later = { index: 0, key: "k", inMs: 400 };
 
-  test("makes the item wait, and counts no try", () => {
+  test("makes the item wait, and counts no attempt", () => {
     const effect = decideReport(stored([0]), report([0], { deferrals: [later] }), NOW);
     expect(effect).toMatchObject({ end: "yielded", dueAt: NOW + 400 });
     expect(effect.track).toEqual([tracked(0, { key: "k", dueAt: NOW + 400 })]);
   });
 
-  test("keeps what is known of the item: its tries, its deaths, its checkpoint", () => {
+  test("keeps the facts of the item: attempts, deaths, checkpoint", () => {
     const before = tracked(0, {
       attempts: 2,
       deaths: 1,
@@ -156,12 +156,12 @@ describe("a deferral", () => {
     expect(effect.track).toEqual([{ ...before, started: false, dueAt: NOW + 400 }]);
   });
 
-  test("of no time at all leaves the chunk due", () => {
+  test("of 0 ms leaves the chunk due", () => {
     const deferrals = [{ ...later, inMs: 0 }];
     expect(decideReport(stored([0]), report([0], { deferrals }), NOW).dueAt).toBe(NOW);
   });
 
-  test("of an item that has its outcome is none", () => {
+  test("of an item that has its outcome is ignored", () => {
     const facts = report([0, 0], { deferrals: [later] });
     expect(decideReport(stored([1, 0]), facts, NOW).track).toEqual([]);
   });
@@ -170,7 +170,7 @@ describe("a deferral", () => {
 describe("a checkpoint", () => {
   const checkpoints = [{ index: 0, key: "k", name: "fetched", data: "7" }];
 
-  test("gives the item a row, that it can go on from there", () => {
+  test("gives the item a row, so that it can continue from there", () => {
     const facts = report([0], { checkpoints, intent: "keep" });
     expect(decideReport(stored([0]), facts, NOW).track).toEqual([
       tracked(0, { key: "k", checkpoint: { name: "fetched", data: "7" } }),
@@ -197,7 +197,7 @@ describe("a checkpoint", () => {
     }
   });
 
-  test("goes with the item's success", () => {
+  test("is dropped when the item succeeds", () => {
     const before = tracked(0, { checkpoint: { name: "begun", data: "0" } });
     expect(decideReport(stored([0], [before]), report([1], { checkpoints }), NOW)).toMatchObject({
       track: [],
@@ -205,7 +205,7 @@ describe("a checkpoint", () => {
     });
   });
 
-  test("of an item that has its outcome is none", () => {
+  test("of an item that has its outcome is ignored", () => {
     expect(decideReport(stored([1, 0]), report([1, 0], { checkpoints }), NOW).track).toEqual([]);
   });
 
@@ -219,7 +219,7 @@ describe("a checkpoint", () => {
 });
 
 describe("a report's tally", () => {
-  test("counts the letters that it makes by class, and not those that were there", () => {
+  test("counts new dead letters by class, and not existing ones", () => {
     const died = (index: number, errorClass: ItemFailure["errorClass"]): ItemFailure => ({
       ...failure(index, null),
       errorClass,
@@ -257,8 +257,8 @@ test("an item of a later drive keeps its row until it has its outcome", () => {
   expect(decideReport(stored([0], [redriven]), report([1]), NOW).untrack).toEqual([0]);
 });
 
-describe("giving up on what is left of a chunk", () => {
-  test("makes a letter of every pending item, and of no other", () => {
+describe("giving up on the rest of a chunk", () => {
+  test("makes a dead letter of every pending item, and of no other", () => {
     const waiting = tracked(1, { attempts: 2, started: true, dueAt: NOW + 9, drive: 2, key: "k" });
     const effect = failPending(stored([1, 0, 2, 0], [waiting]), STALLED);
     expect(effect).toMatchObject({
@@ -286,7 +286,7 @@ describe("a lost lease", () => {
     expect(over.tally).toEqual({ permanent: 0, transient: 0, unexpected: 1 });
   });
 
-  test("with something started, or a report between, begins the count anew", () => {
+  test("with a started item, or a report between, resets the count", () => {
     const chunk = { ...stored([0], [tracked(0, { started: true })]), losses: 500 };
     expect(decideLoss(chunk, NOW)).toMatchObject({ losses: 0, end: "yielded" });
     expect(decideReport({ ...stored([0, 0]), losses: 500 }, report([1, 0]), NOW).losses).toBe(0);
@@ -307,7 +307,7 @@ describe("a lost lease", () => {
     expect(effect).toMatchObject({ end: "yielded", dueAt: NOW, untrack: [], results: [] });
   });
 
-  test("convicts a suspect that was alone, and settles the chunk when it was the last", () => {
+  test("convicts a suspect that was alone, and settles the chunk if it was the last", () => {
     const suspect = tracked(1, { started: true, deaths: 2, attempts: 1, key: "k", dueAt: 99_999 });
     const effect = decideLoss(stored([1, 0], [suspect]), NOW);
     expect(effect).toMatchObject({
@@ -320,7 +320,7 @@ describe("a lost lease", () => {
     expect(getOutcome(effect.outcomes, 1)).toBe(3);
   });
 
-  test("leaves a chunk in back-off whose every item is, and makes any other due", () => {
+  test("leaves a chunk in back-off if all its items are, and makes any other due", () => {
     const waiting = tracked(0, { attempts: 1, dueAt: NOW + 500 });
     expect(decideLoss(stored([0], [waiting]), NOW).dueAt).toBe(NOW + 500);
     expect(decideLoss(stored([0, 0], [waiting]), NOW).dueAt).toBe(NOW);
@@ -329,10 +329,10 @@ describe("a lost lease", () => {
   });
 });
 
-describe("what items emitted", () => {
+describe("the messages that items emitted", () => {
   const message = (index: number, nth = 0) => ({ index, topic: "t", nth, body: `"${index}"` });
 
-  test("is kept of those that this report makes succeeded or skipped, and of no others", () => {
+  test("are kept for items that this report makes succeeded or skipped, and for no others", () => {
     const messages = [0, 1, 2, 3, 4].map((index) => message(index));
     const effect = decideReport(
       stored([0, 0, 0, 0, 1]),
@@ -342,7 +342,7 @@ describe("what items emitted", () => {
     expect(effect.messages.map(({ index }) => index)).toEqual([0, 1]);
   });
 
-  test("has the drive of its item, 1 for one without a row", () => {
+  test("have the drive of their item, 1 for one without a row", () => {
     const chunk = stored([0, 0], [tracked(1, { drive: 3 })]);
     const messages = [message(0), message(1), message(1, 1)];
     const effect = decideReport(chunk, report([1, 1], { messages }), NOW);
@@ -353,7 +353,7 @@ describe("what items emitted", () => {
     ]);
   });
 
-  test("is nothing when a lease is lost or leftovers are given up", () => {
+  test("are none when a lease is lost or leftovers are given up", () => {
     expect(decideLoss(stored([0, 0]), NOW).messages).toEqual([]);
     expect(failPending(stored([0, 0]), STALLED).messages).toEqual([]);
   });

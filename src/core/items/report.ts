@@ -1,7 +1,7 @@
 /**
- * What a worker's report does to its chunk: a settle, a flush of partial outcomes and a give-back
- * are one act with three ends. Only items that failed, wait or are under suspicion are tracked in
- * rows of their own; the common report touches none and is a merge of two small maps.
+ * What a worker's report does to its chunk. A settle, a flush of partial outcomes and a give-back
+ * are one act with three ends. Only items that failed, wait or are suspects have rows of their own.
+ * The common report has none of these and merges two small maps.
  */
 import type { WaitReason } from "../limits/bucket.ts";
 import { decideAfterReport, type ReportIntent } from "../batch/chunk.ts";
@@ -34,11 +34,11 @@ export interface ItemFailure extends ItemError {
   readonly index: number;
   readonly key: string | null;
   readonly attempts: number;
-  /** Null: no further try; the item is a dead letter. */
+  /** Null: no attempt is left; the item is a dead letter. */
   readonly retryInMs: number | null;
 }
 
-/** The item has nothing to do yet: it comes again later, and no attempt is counted. */
+/** The item has nothing to do yet: it runs again later, and no attempt is counted. */
 export interface ItemDeferral {
   readonly index: number;
   readonly key: string | null;
@@ -53,36 +53,38 @@ export interface ItemCheckpoint extends Checkpoint {
 /** An item whose content no other item may repeat: see ports/store/worker-store.ts. */
 export interface ItemContent {
   readonly index: number;
-  /** Scope, identity and hash of the content in one text. */
+  /** Scope, identity and content hash in one text. */
   readonly content: string;
 }
 
-/** A chunk with nothing left to do now, and which limit its items wait for. */
+/** A chunk with nothing left to do now, and the limit that its items wait for. */
 export interface LimitWait {
   readonly inMs: number;
   readonly waitReason: WaitReason;
-  /** The key that is waited for; null where a limit has none. */
+  /** The key that it waits for; null where the limit has no key. */
   readonly key: string | null;
 }
 
 export interface ReportFacts {
-  /** The chunk's whole map as the worker knows it; what is stored already stands. */
+  /** The chunk's whole map as the worker knows it; stored outcomes stay. */
   readonly outcomes: OutcomeMap;
   readonly failures: readonly ItemFailure[];
   readonly results: readonly ItemResult[];
   readonly deferrals: readonly ItemDeferral[];
   readonly checkpoints: readonly ItemCheckpoint[];
-  /** The contents of items that succeeded, where the pipeline asks for no repeats. */
+  /** The contents of items that succeeded, where the pipeline refuses repeats. */
   readonly contents: readonly ItemContent[];
-  /** What items emitted that succeeded or were skipped; of any other item nothing is written. */
+  /** Messages of items that succeeded or were skipped; messages of other items are not written. */
   readonly messages: readonly ItemMessage[];
-  /** What items that succeeded or were skipped want done in the same commit: see item-commit.ts. */
+  /**
+   * Statements of items that succeeded or were skipped, for the same commit: see item-commit.ts.
+   */
   readonly commits: readonly ItemCommit[];
   /** Items whose handlers ignored a stop and were left running. */
   readonly abandoned: readonly number[];
-  /** Nothing of the chunk may start before, as a limit says; null when none does. */
+  /** Nothing of the chunk may start earlier, because of a limit; null for none. */
   readonly limitWait: LimitWait | null;
-  /** Guarded runs only: the items that are started as soon as this is committed. */
+  /** Guarded runs only: the items that start as soon as this is committed. */
   readonly starting: readonly number[];
   readonly intent: ReportIntent;
 }
@@ -121,7 +123,7 @@ export function decideReport(stored: StoredChunk, report: ReportFacts, nowMs: nu
   };
 }
 
-/** How many items a report says that a handler was called for. */
+/** For how many items of a report a handler was called. */
 export function countTried({ delta }: ChunkEffect, { failures, deferrals }: ReportFacts): number {
   const again = failures.filter(({ retryInMs }) => retryInMs !== null).length;
   return delta.succeeded + delta.skipped + delta.failed + again + deferrals.length;
@@ -129,7 +131,7 @@ export function countTried({ delta }: ChunkEffect, { failures, deferrals }: Repo
 
 const NO_MESSAGES: readonly DrivenMessage[] = [];
 
-/** What was emitted by the attempts that make an outcome with this report, and by no others. */
+/** The messages of attempts whose outcome this report sets, and no others. */
 function keepMessages(
   stored: StoredChunk,
   { messages }: ReportFacts,
@@ -158,7 +160,7 @@ function isPlain(stored: StoredChunk, report: ReportFacts): boolean {
   );
 }
 
-/** The tracked items as the report leaves them. */
+/** The tracked items after the report. */
 function collectItems(
   before: ReadonlyMap<number, TrackedItem>,
   report: ReportFacts,

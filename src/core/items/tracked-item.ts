@@ -1,4 +1,4 @@
-/** Items that have a row of their own, and what an act of the store makes of their chunk. */
+/** Items that have a row of their own, and the effect of a store's act on their chunk. */
 import type { ReportResult } from "../batch/chunk.ts";
 import type { OutcomeDelta } from "../batch/counts.ts";
 import type { ErrorClass } from "../base/errors.ts";
@@ -14,7 +14,7 @@ export interface ItemError {
   readonly message: string;
 }
 
-/** How far a handler of several stages has come with an item. */
+/** How far a handler with several stages has come with an item. */
 export interface Checkpoint {
   readonly name: string;
   /** JSON text. */
@@ -50,7 +50,7 @@ export interface StoredChunk {
   readonly items: number;
   readonly outcomes: OutcomeMap;
   readonly tracked: readonly TrackedItem[];
-  /** Leases lost in a row without a sign of life. */
+  /** Leases lost in a row without a sign of progress. */
   readonly losses: number;
 }
 
@@ -60,7 +60,7 @@ export interface ChunkEffect {
   readonly end: Exclude<ReportResult, "lost">;
   /** When a yielded chunk may be leased again. */
   readonly dueAt: number;
-  /** Which limit a yielded chunk waits for; null when it waits for none. */
+  /** The limit that a yielded chunk waits for; null for none. */
   readonly limitWait: LimitWait | null;
   readonly track: readonly TrackedItem[];
   readonly untrack: readonly number[];
@@ -94,7 +94,7 @@ export function tallyDead(dead: readonly TrackedItem[]): FailureTally {
   return tally;
 }
 
-/** Something about it must not be forgotten while it is pending. */
+/** It has facts that must not be lost while it is pending. */
 export function isWorthARow({
   started,
   attempts,
@@ -107,8 +107,8 @@ export function isWorthARow({
 }
 
 /**
- * Items without a row are due at once; otherwise the chunk waits for its earliest one. With a rest,
- * whatever is due waits until that is over.
+ * Items without a row are due at once; otherwise the chunk waits for its earliest one. With a limit
+ * wait, nothing is due before that is over.
  */
 export function earliestDue(
   tracked: readonly TrackedItem[],

@@ -5,7 +5,7 @@ import { CHAIN_START, type ChainedRecord, chainRecord, verifyChain } from "./cha
 const sha256 = (text: string): string => hash("sha256", text);
 const AT = "2026-01-01T00:00:00.000Z";
 
-/** A chain of so many records. */
+/** A chain with this many records. */
 function make(records: number, batch = "b"): ChainedRecord[] {
   const chain: ChainedRecord[] = [];
   for (let n = 0; n < records; n++) {
@@ -20,12 +20,12 @@ function make(records: number, batch = "b"): ChainedRecord[] {
 const forge = (body: string): { body: string; hash: string } => ({ body, hash: sha256(body) });
 
 describe("a chain of records", () => {
-  test("starts at nothing, and an empty one is intact", () => {
+  test("starts at CHAIN_START, and an empty one is intact", () => {
     expect(CHAIN_START).toEqual({ seq: 0, hash: "0".repeat(64) });
     expect(verifyChain([], sha256)).toEqual({ kind: "intact", head: CHAIN_START });
   });
 
-  test("links each record to its predecessor in the bytes that are hashed", () => {
+  test("links each record to its predecessor within the hashed bytes", () => {
     const [one, two] = make(2) as [ChainedRecord, ChainedRecord];
     expect(one.body).toBe(
       `{"at":"${AT}","batch":"b","data":{"step":0},"prev":"${"0".repeat(64)}","seq":1,` +
@@ -35,7 +35,7 @@ describe("a chain of records", () => {
     expect(JSON.parse(two.body)).toMatchObject({ seq: 2, prev: one.hash });
   });
 
-  test("verifies as it was written, and answers its head", () => {
+  test("verifies as it was written, and returns its head", () => {
     const chain = make(5);
     const { seq, hash: last } = chain.at(-1)!;
     expect(verifyChain(chain, sha256)).toEqual({ kind: "intact", head: { seq, hash: last } });
@@ -56,7 +56,7 @@ describe("a chain of records", () => {
       records: chain.with(2, { ...chain[2]!, hash: "f".repeat(64) }),
     },
     "a record that was dropped": { seq: 3, records: chain.toSpliced(2, 1) },
-    "a record that is there twice": { seq: 4, records: chain.toSpliced(2, 0, chain[2]!) },
+    "a duplicated record": { seq: 4, records: chain.toSpliced(2, 0, chain[2]!) },
     "two records that were swapped": {
       seq: 3,
       records: chain.with(2, chain[3]!).with(3, chain[2]!),
@@ -81,18 +81,18 @@ describe("a chain of records", () => {
     },
   };
   for (const [attack, { seq, records }] of Object.entries(attacks)) {
-    test(`${attack} is detected, at its place`, () => {
+    test(`${attack} is detected, at its position`, () => {
       expect(verifyChain(records, sha256)).toMatchObject({ kind: "broken", seq });
     });
   }
 
-  test("the newest records cut off show in the head, which an anchor holds", () => {
+  test("cutting off the newest records shows in the head, which an anchor stores", () => {
     const cut = verifyChain(chain.slice(0, 4), sha256);
     expect(cut).toEqual({ kind: "intact", head: { seq: 4, hash: chain[3]!.hash } });
     expect(cut).not.toEqual(verifyChain(chain, sha256));
   });
 
-  test("every single bit that is flipped in any body is detected", () => {
+  test("every flipped bit in any body is detected", () => {
     for (const [index, record] of chain.entries()) {
       for (let at = 0; at < record.body.length; at++) {
         const flipped = String.fromCharCode(record.body.charCodeAt(at) ^ 1);

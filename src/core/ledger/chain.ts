@@ -1,11 +1,12 @@
 /**
- * Records about a batch, chained by hash: each names its predecessor's hash, so editing, dropping
- * or reordering one breaks every later one. The bytes that were hashed are the bytes that are kept.
+ * Records about a batch, chained by hash. Each record contains its predecessor's hash, so editing,
+ * dropping or reordering one breaks all later ones. The bytes that were hashed are the bytes that
+ * are stored.
  */
 import type { LinkType } from "../batch/batch.ts";
 import { canonicalize, type Json } from "../base/canonical-json.ts";
 
-/** SHA-256 of UTF-8 text as lower-case hex; comes in from outside, as core does no I/O. */
+/** SHA-256 of UTF-8 text as lower-case hex; passed in, because core does no I/O. */
 export type Sha256 = (text: string) => string;
 
 export interface ChainHead {
@@ -14,7 +15,7 @@ export interface ChainHead {
   readonly hash: string;
 }
 
-/** What the first record of a chain names as its predecessor. */
+/** The predecessor of a chain's first record. */
 export const CHAIN_START: ChainHead = { seq: 0, hash: "0".repeat(64) };
 
 export interface RecordFacts {
@@ -42,7 +43,7 @@ export type ChainVerdict =
   | { readonly kind: "intact"; readonly head: ChainHead }
   | { readonly kind: "broken"; readonly seq: number; readonly why: string };
 
-/** Checks a whole chain from its first record, or what follows one of them. */
+/** Checks a whole chain from its first record, or the part after a given record. */
 export function verifyChain(
   records: Iterable<{ readonly body: string; readonly hash: string }>,
   sha256: Sha256,
@@ -62,7 +63,7 @@ export function verifyChain(
   return { kind: "intact", head };
 }
 
-/** Whoever forges a record may write anything: that is a broken chain, not a crash of its reader. */
+/** A forged record may contain anything: that is a broken chain and must not crash the reader. */
 function parseBody(body: string): { readonly seq?: unknown; readonly prev?: unknown } | null {
   try {
     const parsed: unknown = JSON.parse(body);

@@ -86,7 +86,7 @@ describe("a change of a chunk", () => {
     expect(links[0]?.record.type).toBe("items.recorded");
   });
 
-  test("tells failed attempts by their place, in whatever order they are held or reported", () => {
+  test("lists failed attempts by position, in whatever order they are held or reported", () => {
     const held = [2, 0].map((index) => newItem(index));
     const said = report(
       [FAILED, FAILED, FAILED],
@@ -96,18 +96,18 @@ describe("a change of a chunk", () => {
     expect(data).toMatchObject({ failed: [{ item: 100 }, { item: 101 }, { item: 102 }] });
   });
 
-  test("that changes nothing has no link, however often it is reported", () => {
+  test("without effect has no link, however often it is reported", () => {
     const stored = store([1, 3, 0], [{ ...newItem(1), dead: true, attempts: 1 }]);
     expect(change(stored, report([1, 3, 0], [failure(1, null)]))).toEqual([]);
     expect(change(store([0]), report([0]))).toEqual([]);
   });
 
-  test("says nothing of what another lease has finished before", () => {
+  test("contains nothing that an earlier lease finished", () => {
     const links = change(store([1, 0]), report([3, 1], [failure(0, null)]));
     expect(dataOf(links)).toEqual([{ ...COMMON, succeeded: "101" }]);
   });
 
-  test("takes the newest block along; older ones go before it, each with a link of its own", () => {
+  test("contains the newest block; older ones come before it, each in its own link", () => {
     const links = change(store([0]), report([1]), [makeBlock(2), makeBlock(3)]);
     const [root, count] = ["ab".repeat(32), 2];
     expect(dataOf(links)).toEqual([
@@ -118,7 +118,7 @@ describe("a change of a chunk", () => {
     expect(change(store([1]), report([1]), [makeBlock(1)])).toHaveLength(1);
   });
 
-  test("with very many failures is told in several links, each of which can be read as a line", () => {
+  test("with very many failures is split into several links, each readable as a line", () => {
     const items = 2 * TRIES_PER_LINK + 500;
     const codes = Array.from({ length: items }, (): OutcomeCode => FAILED);
     codes[0] = SUCCEEDED;
@@ -140,21 +140,21 @@ describe("a change of a chunk", () => {
     expect(lost.map(({ record }) => record.data["cause"])).toEqual(Array(3).fill("stalled"));
   });
 
-  test("names the drive of an item from its second one on", () => {
+  test("includes the drive of an item from its second one on", () => {
     const stored = store([0], [{ ...newItem(0), drive: 3 }]);
     const [data] = dataOf(change(stored, report([3], [failure(0, null)])));
     expect(data).toMatchObject({ failed: [{ item: 100, drive: 3 }] });
   });
 });
 
-describe("what a store decides by itself", () => {
+describe("a change that the store itself decides", () => {
   test("a lost lease is a link, also when no item is charged with it", () => {
     const stored = store([1, 0]);
     const links = describeChange(PLACE, stored, decideLoss(stored, 0), "lost");
     expect(dataOf(links)).toEqual([{ ...COMMON, cause: "lost" }]);
   });
 
-  test("who dies with its worker is not charged with the error of an earlier try", () => {
+  test("an item that dies with its worker does not repeat the error of an earlier attempt", () => {
     const error = { errorClass: "transient", code: "EARLIER", message: "" } as const;
     const started = { ...newItem(0), started: true, attempts: 1, error };
     const stored = store([0, 0], [started]);
@@ -169,7 +169,7 @@ describe("what a store decides by itself", () => {
     expect(data).toMatchObject({ failed: [{ item: 100, code: "POISON" }], cause: "lost" });
   });
 
-  test("of a chunk that nobody has no worker is named", () => {
+  test("a link about a chunk without a worker names none", () => {
     const stored = store([0, 1]);
     const place = { ...PLACE, worker: null };
     const [data] = dataOf(describeChange(place, stored, failPending(stored, STALLED), "stalled"));
@@ -177,13 +177,13 @@ describe("what a store decides by itself", () => {
     expect(data).not.toHaveProperty("worker");
   });
 
-  test("a redrive says which items it takes back", () => {
+  test("a redrive lists its items", () => {
     const link = describeRedriven(PLACE, mapOf([3, 1, 3, 3, 0]), mapOf([0, 1, 0, 3, 0]), 2);
     expect(dataOf([link])).toEqual([{ ...COMMON, redriven: "100,102", drive: 2 }]);
   });
 });
 
-test("ranges say exactly which items got an outcome", () => {
+test("ranges list exactly the items that got an outcome", () => {
   const codes = fc.array(fc.constantFrom<OutcomeCode>(0, 1, 2), { minLength: 1, maxLength: 60 });
   fc.assert(
     fc.property(codes, fc.nat(10 ** 9), fc.func(fc.boolean()), (after, start, keep) => {

@@ -1,8 +1,8 @@
 /**
- * What the ledger says about items, in pipelines that ask for it. Every change of a chunk is one link
- * in its batch's chain, written by the store from what it changes itself: outcomes as ranges, failed
- * attempts one by one. What handlers recorded comes beside it as a block of lines, of which the link
- * holds the root of their tree: see docs/decisions/0030-ledger-blocks.md.
+ * What the ledger says about items, in pipelines that ask for it. Every change of a chunk is one
+ * link in its batch's chain. The store writes it from its own change: outcomes as ranges, failed
+ * attempts one by one. What handlers recorded is stored in a block of lines; the link contains the
+ * root of their tree: see docs/decisions/0030-ledger-blocks.md.
  */
 import { type BatchRecord, ITEMS_RECORDED } from "../batch/batch.ts";
 import type { Json } from "../base/canonical-json.ts";
@@ -17,9 +17,9 @@ import {
 } from "../items/outcome-map.ts";
 import type { ChunkEffect, StoredChunk, TrackedItem } from "../items/tracked-item.ts";
 
-/** Lines that a worker gathered for one chunk; once made it never changes. */
+/** Lines that a worker collected for one chunk; immutable once made. */
 export interface LedgerBlock {
-  /** From 1 on under each lease, so that a block that comes twice is written once. */
+  /** Counts from 1 under each lease, so that a repeated block is written once. */
   readonly number: number;
   /** Lines in it. */
   readonly count: number;
@@ -27,44 +27,44 @@ export interface LedgerBlock {
   readonly root: string;
   /** Canonical JSON, one record a line. */
   readonly lines: string;
-  /** What may be erased later, apart from the chain; null when there is nothing. */
+  /** What may be erased later without changing the chain; null for none. */
   readonly details: string | null;
 }
 
-/** A chunk, and who had it when it changed. */
+/** A chunk, and the worker that held it when it changed. */
 export interface ChunkPlace {
   readonly step: number;
   readonly chunk: number;
   /** The number of its first item. */
   readonly start: number;
   readonly fence: number;
-  /** Null where nobody has it. */
+  /** Null where no worker holds it. */
   readonly worker: number | null;
 }
 
-/** Why a chunk changes: its worker says so, its lease ran out, or nobody took it up. */
+/** Why a chunk changes: its worker reported, its lease expired, or no worker leased it. */
 export type ChangeCause = "reported" | "lost" | "stalled";
 
-/** So many attempts that ended badly are told in one link: those of a large chunk would be no line. */
+/** How many failed attempts one link lists: those of a large chunk would make the line too long. */
 export const TRIES_PER_LINK = 1_000;
 
-/** What stands in the chain for a change of a chunk. */
+/** The link for a change of a chunk. */
 export interface ItemsRecord {
   readonly type: typeof ITEMS_RECORDED;
   readonly data: BatchRecord["data"];
 }
 
-/** A link, and the block that it holds the root of. */
+/** A link, and the block whose root it contains. */
 export interface ItemsLink {
   readonly record: ItemsRecord;
   readonly block: LedgerBlock | null;
 }
 
 /**
- * The links for a change of a chunk, in order; none when there is nothing to say. A link holds one
- * block. The newest comes with the change, and what came too late to go with an earlier one goes
- * before it: an item's states stand before the outcome that they led to. Of many attempts that ended
- * badly the rest is told behind it.
+ * The links for a change of a chunk, in order; none when nothing changed. A link has one block. The
+ * newest block comes with the change; blocks that were too late for an earlier link come before it,
+ * so that an item's states precede the outcome that they led to. Failed attempts that do not fit
+ * follow in further links.
  */
 export function describeChange(
   place: ChunkPlace,
@@ -97,7 +97,7 @@ export function describeRedriven(
 
 type Changes = { readonly [name: string]: Json | undefined };
 
-/** In parts; none when nothing of its items changed. That a lease was lost is worth a link in any case. */
+/** In parts; none when no item changed. A lost lease always gets a link. */
 function listChanges(
   { start }: ChunkPlace,
   stored: StoredChunk,
@@ -105,7 +105,7 @@ function listChanges(
   cause: ChangeCause,
 ): Changes[] {
   const before = new Map(stored.tracked.map((item) => [item.index, item]));
-  // By their place: the order in which a store holds what it tracks must not show in a chain.
+  // Sorted by position: the order in which a store holds tracked items must not show in a chain.
   const tried = effect.track
     .filter((item) => isNewTry(item, before.get(item.index)))
     .toSorted((one, other) => one.index - other.index);
@@ -150,7 +150,7 @@ function describeBlock({ number, count, root }: LedgerBlock): Json {
   return { number, count, root };
 }
 
-/** An attempt has ended badly since: by itself, or with the worker that ran it. */
+/** A new failed attempt: by itself, or with the worker that ran it. */
 function isNewTry(item: TrackedItem, before: TrackedItem | undefined): boolean {
   if (item.dead) return before?.dead !== true;
   const { attempts = 0, deaths = 0 } = before ?? {};
@@ -159,12 +159,13 @@ function isNewTry(item: TrackedItem, before: TrackedItem | undefined): boolean {
 
 function describeTry(item: TrackedItem, before: TrackedItem | undefined, start: number): Json {
   const { index, key, attempts, deaths, drive } = item;
-  // Who dies with its worker has no error of its own: what it keeps is that of an earlier try.
+  // An item that dies with its worker has no error of its own: the stored one is from an earlier
+  // attempt.
   const hasDied = !item.dead && deaths > (before?.deaths ?? 0);
   const error = hasDied ? null : item.error;
   return {
     item: start + index,
-    // Whatever a handler calls its errors must not keep its report from being written.
+    // An ill-formed error code from a handler must not prevent its report.
     key: key?.toWellFormed() ?? null,
     attempts,
     ...(deaths > 0 && { deaths }),
@@ -189,7 +190,7 @@ function isNewOutcome(
   );
 }
 
-/** The items of a chunk of which something holds, as `0-999,1003`; undefined when there is none. */
+/** The items of a chunk that a test selects, as `0-999,1003`; undefined for none. */
 function listRanges(
   items: number,
   holds: (index: number) => boolean,
@@ -208,7 +209,7 @@ function listRanges(
   return ranges.length === 0 ? undefined : ranges.join(",");
 }
 
-/** The items of ranges as they are written above. */
+/** The items of ranges in the format above. */
 export function* readRanges(text: string): Generator<readonly [first: number, last: number]> {
   for (const range of text.split(",")) {
     const [first = "", last = first] = range.split("-");
@@ -216,10 +217,13 @@ export function* readRanges(text: string): Generator<readonly [first: number, la
   }
 }
 
-/** How much of links and their blocks one page of a ledger may hold, in characters; one always is. */
+/**
+ * The size of one page of a ledger with links and blocks, in characters; a page has at least one
+ * link.
+ */
 export const LEDGER_PAGE_CHARS = 4_000_000;
 
-/** What a link counts as in a page. */
+/** The size of a link within a page. */
 export function measureLink(
   body: string,
   block: { readonly lines: string; readonly details: string | null } | null,

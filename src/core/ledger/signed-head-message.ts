@@ -1,17 +1,17 @@
-/** A signed head is also a message where somebody listens: whoever anchors them elsewhere. */
+/** A signed head is also published as a message, for consumers that anchor it elsewhere. */
 import { canonicalize } from "../base/canonical-json.ts";
 import type { NewMessage } from "../events/topic.ts";
 
 export const SIGNED_HEADS_TOPIC = "ledger.heads";
 
-/** What was signed, and how far it reaches. */
+/** What was signed, and up to which record. */
 interface SignedHeadBody {
   readonly size: number;
   readonly body: string;
   readonly signature: string;
 }
 
-/** Its body is the line that an export has for the signed head. */
+/** The body is the line that an export contains for the signed head. */
 export function describeSignedHead(batch: string, signedHead: SignedHeadBody): NewMessage {
   const { size, body, signature } = signedHead;
   return {

@@ -15,25 +15,25 @@ const round = (meanMs: number, changes: { isThrottled?: boolean; isFull?: boolea
   ...changes,
 });
 
-/** A server that takes 20 ms a call, and longer by as much as there are calls above its capacity. */
+/** A server that takes 20 ms a call, and longer in proportion to the calls above its capacity. */
 function serve({ slots }: ConcurrencyState, capacity: number): number {
   return 20 * Math.max(1, slots / capacity);
 }
 
 describe("the number of calls at once", () => {
-  test("begins low, within its bounds", () => {
+  test("starts low, within its bounds", () => {
     expect(startConcurrency(BOUNDS).slots).toBe(4);
     expect(startConcurrency({ min: 8, max: 9 }).slots).toBe(8);
     expect(startConcurrency({ min: 1, max: 2 }).slots).toBe(2);
   });
 
-  test("grows while calls take no longer, to its upper bound", () => {
+  test("grows to its upper bound while calls take no longer", () => {
     let state = startConcurrency(BOUNDS);
     for (let n = 0; n < 45; n++) state = decideConcurrency(state, round(20), BOUNDS);
     expect(state.slots).toBe(64);
   });
 
-  test("does not grow where it is not used up", () => {
+  test("does not grow while slots are free", () => {
     const state = { slots: 10, bestMs: 20, rounds: 0 };
     expect(decideConcurrency(state, round(20, { isFull: false }), BOUNDS).slots).toBe(10);
     expect(decideConcurrency(state, { ...round(0), calls: 0 }, BOUNDS)).toBe(state);
@@ -45,7 +45,7 @@ describe("the number of calls at once", () => {
     expect(decideConcurrency(state, round(45), BOUNDS).slots).toBe(18);
   });
 
-  test("shrinks at once when somebody asks for less, to its lower bound", () => {
+  test("shrinks at once when the called system throttles, down to its lower bound", () => {
     let state: ConcurrencyState = { slots: 20, bestMs: 20, rounds: 0 };
     state = decideConcurrency(state, round(20, { isThrottled: true }), BOUNDS);
     expect(state.slots).toBe(14);
@@ -67,7 +67,7 @@ describe("the number of calls at once", () => {
     expect(Math.max(...seen)).toBeLessThanOrEqual(Math.ceil(capacity * 1.7) + 1);
   });
 
-  test("is judged after as many calls as tell something", () => {
+  test("changes only after enough calls", () => {
     expect(countRoundCalls({ slots: 2, bestMs: 0, rounds: 0 })).toBe(10);
     expect(countRoundCalls({ slots: 40, bestMs: 0, rounds: 0 })).toBe(80);
   });

@@ -1,7 +1,7 @@
 /**
- * How many handler calls at once, found out while working: one more after each round in which calls
- * took no longer than they do at their best, fewer when they take longer, and much fewer as soon as
- * whoever is called asks for less.
+ * Finds the best number of concurrent handler calls while working: one more after each round in
+ * which calls take no longer than at their best, fewer when they take longer, and much fewer as
+ * soon as the called system throttles.
  */
 
 export interface ConcurrencyBounds {
@@ -11,36 +11,36 @@ export interface ConcurrencyBounds {
 
 export interface ConcurrencyState {
   readonly slots: number;
-  /** What a call takes when nothing is in its way; 0 while unknown. */
+  /** The duration of a call with no load; 0 while unknown. */
   readonly bestMs: number;
-  /** Rounds since that was last found out. */
+  /** Rounds since that was last measured. */
   readonly rounds: number;
 }
 
-/** What was seen since the last decision. */
+/** What was observed since the last decision. */
 export interface ConcurrencyRound {
   readonly calls: number;
   readonly totalMs: number;
-  /** Somebody asked to be left alone, or did not answer in time. */
+  /** The called system throttled, or did not answer in time. */
   readonly isThrottled: boolean;
   /** All slots were in use at some time: otherwise more of them would tell nothing. */
   readonly isFull: boolean;
 }
 
-/** Calls that take up to this many times as long as at best are as good. */
+/** Calls up to this many times as long as the best are as good. */
 const GOOD_FACTOR = 1.25;
-/** From here on there are too many of them. */
+/** Above this factor there are too many calls. */
 const BAD_FACTOR = 1.6;
 const GROWTH = 1.1;
 const RETREAT = 0.9;
 const FLIGHT = 0.7;
 /**
- * After so many rounds it is found out anew what a call takes at best, with half as many at once:
- * what was quick once may never be again, and what is slow now may be so by our own doing.
+ * After this many rounds the best duration is measured again, with half as many slots: an old best
+ * may never return, and today's calls may be slow because of our own load.
  */
 const ROUNDS_UNTIL_PROBE = 50;
 
-/** A round has so many calls that each slot has had about two. */
+/** Calls in a round: about two for each slot. */
 export function countRoundCalls({ slots }: ConcurrencyState): number {
   return Math.max(10, 2 * slots);
 }

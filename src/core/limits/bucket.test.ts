@@ -13,8 +13,8 @@ const ASK = { cost: 1, count: 2, slackMs: 1 };
 const PACE: BucketSpec = { kind: "pace", items: 5, everyMs: 1_000, smooth: false, quiet: [] };
 const RATE: BucketSpec = { kind: "rate", perSecond: 10, burst: 1 };
 
-describe("what may be started", () => {
-  test("by a rate, a pace, or by whatever there is where nothing limits it", () => {
+describe("the starts that are granted", () => {
+  test("follow a rate, a pace, or are unlimited without either", () => {
     expect(decideDraw(NEW_BUCKET, RATE, ASK, TIME).grant).toMatchObject({
       atOnce: 1,
       inMs: [104],
@@ -34,7 +34,7 @@ describe("what may be started", () => {
     });
   });
 
-  test("nothing from one that is closed, until it opens", () => {
+  test("are none while a bucket is closed, until it opens", () => {
     const closed = { ...NEW_BUCKET, closedUntil: 5_700 };
     for (const spec of [RATE, PACE, { kind: "open" } as const]) {
       const { grant, state } = decideDraw(closed, spec, ASK, TIME);
@@ -51,7 +51,7 @@ describe("what may be started", () => {
     }
   });
 
-  test("nothing in quiet hours, nor so short before that it could start in them", () => {
+  test("are none in quiet hours, nor so shortly before that one could start in them", () => {
     const quiet = [{ from: "13:00", to: "14:00", timeZone: "UTC" }];
     const spec = { ...PACE, quiet };
     const draw = (text: string) =>
@@ -68,7 +68,7 @@ describe("what may be started", () => {
     expect(draw("2026-03-04T14:00:00Z").waitReason).toBeNull();
   });
 
-  test("also of a smooth pace, whose next token is for later", () => {
+  test("also for a smooth pace, whose next token is for later", () => {
     const spec = { ...PACE, items: 1, everyMs: 5_000, smooth: true };
     const quiet = [{ from: "13:00", to: "14:00", timeZone: "UTC" }];
     const spent = { ...NEW_BUCKET, paidUntil: TIME.monotonicMs + 200 };
@@ -78,7 +78,7 @@ describe("what may be started", () => {
     expect(decideDraw(spent, { ...spec, quiet }, ASK, time).grant.waitReason).toBe("quiet");
   });
 
-  test("for a bounded time, however long answers take: a key may be closed meanwhile", () => {
+  test("are valid for a bounded time, however long answers take: a key may be closed meanwhile", () => {
     const ask = { ...ASK, slackMs: 120_000 };
     for (const spec of [RATE, PACE, { kind: "open" } as const]) {
       expect(decideDraw(NEW_BUCKET, spec, ask, TIME).grant.usableMs).toBe(10_000);
@@ -86,7 +86,7 @@ describe("what may be started", () => {
   });
 });
 
-test("it is remembered until nothing of it makes a difference", () => {
+test("a bucket is remembered until it has no effect any more", () => {
   expect(findBucketEnd(NEW_BUCKET, RATE)).toBe(0);
   expect(findBucketEnd({ ...NEW_BUCKET, closedUntil: 9 }, RATE)).toBe(9);
   expect(findBucketEnd({ ...NEW_BUCKET, paidUntil: 12 }, RATE)).toBe(12);
@@ -104,11 +104,11 @@ describe("outages", () => {
     expect(countOutage(second, 8, 100, 1_200).outages).toBe(1);
   });
 
-  test("that are noticed while it is closed are the same one", () => {
+  test("that are noticed while the bucket is closed are the same outage", () => {
     expect(countOutage(first, 7, 100, 1_099)).toBe(first);
   });
 
-  test("are remembered longer than the last of them lasts", () => {
+  test("are remembered for longer than the last of them lasts", () => {
     expect(findClosingEnd(first)).toBe(1_100 + 86_400_000);
     expect(findClosingEnd({ ...NEW_BUCKET, closedUntil: 5 })).toBe(5);
   });

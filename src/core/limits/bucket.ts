@@ -1,7 +1,7 @@
 /**
- * Where the right to start something is drawn from: a rate (one bucket for each key), a pace (one
- * for each batch), or neither, where a key is only ever closed for a while. One decision serves all
- * of them: what may start now, what soon, and when it is worth asking again.
+ * A bucket grants the right to start something: a rate (one bucket for each key), a pace (one for
+ * each batch), or neither, where a key can only be closed for a while. One decision serves all:
+ * what may start now, what soon, and when to ask again.
  */
 import { unreachable } from "../base/invariant.ts";
 import { drawPace, findPaceEnd, NEW_PACE, type Pace, type PaceState } from "./pace.ts";
@@ -20,38 +20,40 @@ export type BucketSpec =
   | ({ readonly kind: "rate" } & Rate)
   | ({ readonly kind: "pace"; readonly quiet: readonly QuietRange[] } & Pace);
 
-/** A rate's buckets are named after it; what an operator sets is named as they are, without this. */
+/** Prefix of a rate's buckets; operators set limits by the name without it. */
 export const RATE_BUCKETS = "rate/";
 
-/** The names by which an operator may have set another rate, the most exact first. */
+/** The names under which an operator may have set another rate, the most exact first. */
 export function listRateNames(bucket: string, key: string): string[] {
   if (!bucket.startsWith(RATE_BUCKETS)) return [];
   const name = bucket.slice(RATE_BUCKETS.length);
   return key === "" ? [name] : [`${name}/${key}`, name];
 }
 
-/** The rate that counts; one start fits into its burst, whoever set it. */
+/**
+ * The effective rate: an operator's rate or the declared one, with room for one start in its burst.
+ */
 export function overrideRate(spec: BucketSpec, rate: Rate | null, cost: number): BucketSpec {
   if (rate === null) return spec;
   return { kind: "rate", perSecond: rate.perSecond, burst: Math.max(rate.burst, cost) };
 }
 
-/** Times are the store's monotonic milliseconds, which begin anew with its host. */
+/** Times are the store's monotonic milliseconds, which start again when the host reboots. */
 export interface BucketState extends PaceState {
-  /** Nothing starts before; 0 when nobody closed it. */
+  /** Nothing starts before this time; 0 for a bucket that is not closed. */
   readonly closedUntil: number;
-  /** How often in a row it was closed since something last came of it; see `countOutage`. */
+  /** How often in a row it was closed without an item ending in between; see `countOutage`. */
   readonly outages: number;
-  /** How many items had ended at the last of these. */
+  /** How many items had ended at the last outage. */
   readonly outageMark: number;
 }
 
 export const NEW_BUCKET: BucketState = { ...NEW_PACE, closedUntil: 0, outages: 0, outageMark: 0 };
 
 /**
- * What starts by this bucket goes out through something that is away: nothing more starts for a
- * while. Those that find out at the same time are one outage; a row of them ends with the first item
- * that has.
+ * The system that this bucket's items are sent through is unavailable: nothing more starts for a
+ * while. Calls that notice it at the same time count as one outage. The first item that ends resets
+ * the row.
  */
 export function countOutage(
   state: BucketState,
@@ -64,14 +66,14 @@ export function countOutage(
   return { ...state, outages, outageMark: ended, closedUntil: nowMs + forMs };
 }
 
-/** What keeps starts from being granted. */
+/** Why starts are not granted. */
 export const WAIT_REASONS = ["rate", "pace", "quiet", "closed"] as const;
 export type WaitReason = (typeof WAIT_REASONS)[number];
 
 export interface TokenGrant extends TokenPortion {
-  /** Whoever asked may start as many as it likes for `usableMs` from now. */
+  /** Any number of starts is allowed for `usableMs` from now. */
   readonly open: boolean;
-  /** Why fewer were granted than asked for; null when none is missing. */
+  /** Why fewer were granted than asked for; null when all were granted. */
   readonly waitReason: WaitReason | null;
 }
 
@@ -81,9 +83,9 @@ export interface BucketTime {
 }
 
 const NO_STARTS = { atOnce: 0, inMs: [] } as const;
-/** For this long a bucket without a rate is known to be open. */
+/** For how long a bucket without a rate is known to be open. */
 const OPEN_MS = 1_000;
-/** What has no end is looked at again after this long. */
+/** A wait without an end is checked again after this time. */
 const LOOK_AGAIN_MS = 3_600_000;
 
 export function decideDraw(
@@ -117,7 +119,7 @@ export function decideDraw(
   }
 }
 
-/** The longest that a token of a pace is good for, from its date on: none is to be used when it is quiet. */
+/** How long a token of a pace is valid at most, from its date: none may be used in quiet hours. */
 const PACE_USABLE_MS = 250;
 
 function computePauseMs(
@@ -145,13 +147,13 @@ function refuse(
   return { state, grant: { ...NO_STARTS, usableMs: 0, nextInMs, open: false, waitReason } };
 }
 
-/** From then on a bucket is as good as new, and need not be remembered. */
+/** From this time on a bucket is as good as new, and need not be remembered. */
 export function findBucketEnd(state: BucketState, spec: BucketSpec): number {
   const spent = spec.kind === "pace" ? findPaceEnd(state, spec) : (state.paidUntil ?? 0);
   return Math.max(spent, findClosingEnd(state));
 }
 
-/** A row of outages is remembered longer than the last of them lasts. */
+/** A row of outages is remembered for longer than the last of them lasts. */
 export function findClosingEnd({ closedUntil, outages }: BucketState): number {
   return outages === 0 ? closedUntil : closedUntil + OUTAGE_MEMORY_MS;
 }

@@ -11,7 +11,7 @@ describe("the caps of a batch", () => {
     ]);
   });
 
-  test("are an operator's where there is one, also above its own", () => {
+  test("are the operator's where set, also above its own", () => {
     const scopes = listCappedScopes(BATCH, { lane: 3 }, (scope) => (scope === "batch" ? null : 50));
     expect(scopes).toEqual([
       { scope: "lane/north", cap: 50, declared: 3 },
@@ -33,13 +33,13 @@ describe("the slots of a worker", () => {
     expect(raiseSlots(own, wanted, room)).toBe(raised);
   });
 
-  test("are lowered by a renewal where the cap was, and taken where there were none", () => {
+  test("are lowered by a renewal when the cap was lowered, and taken if it had none", () => {
     expect(renewSlots(5, 2)).toBe(2);
     expect(renewSlots(5, 9)).toBe(5);
     expect(renewSlots(0, 3)).toBe(3);
   });
 
-  test("have no room where others have more than the cap", () => {
+  test("get no room where other workers have more than the cap", () => {
     expect(computeRoom(3, 5)).toBe(0);
   });
 });

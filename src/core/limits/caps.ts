@@ -1,17 +1,17 @@
 /**
- * Caps on how many handler calls run at once over all workers. A worker holds a permit for some of a
- * scope's slots; what the others hold leaves room for it.
+ * Caps on how many handler calls run at once over all workers. A worker holds a permit for some of
+ * a scope's slots, within what the other workers leave free.
  */
 
 export const CAP_SCOPES = ["batch", "lane", "pipeline"] as const;
 export type CapScope = (typeof CAP_SCOPES)[number];
 
-/** What a batch declares; a scope that is not named has no cap. */
+/** What a batch declares; a scope that is absent has no cap. */
 export type Caps = { readonly [Scope in CapScope]?: number };
 
 export const CAP_MAX = 1_000_000;
 
-/** A scope as permits name it. */
+/** The name of a scope in permits. */
 export function nameCapScope(scope: CapScope, name: string): string {
   return `${scope}/${name}`;
 }
@@ -20,11 +20,14 @@ export function nameCapScope(scope: CapScope, name: string): string {
 export interface CappedScope {
   readonly scope: string;
   readonly cap: number;
-  /** What the batch itself says; null where only an operator does. */
+  /** The cap that the batch declares; null where only an operator set one. */
   readonly declared: number | null;
 }
 
-/** The scopes in which a batch is capped, the narrowest first; an operator's cap is above its own. */
+/**
+ * The scopes in which a batch is capped, the narrowest first; an operator's cap replaces the
+ * declared one.
+ */
 export function listCappedScopes(
   batch: { readonly id: string; readonly lane: string; readonly pipeline: string },
   caps: Caps,
@@ -38,17 +41,19 @@ export function listCappedScopes(
   });
 }
 
-/** What a worker may have of a scope, beside what the others have. */
+/** How many slots of a scope a worker may have, next to those of the other workers. */
 export function computeRoom(cap: number, others: number): number {
   return Math.max(0, cap - others);
 }
 
-/** A worker's slots after it asked for more: never above the room, and only raised within it. */
+/** A worker's slots after it asked for more: never above the room, and never fewer than before. */
 export function raiseSlots(own: number, wanted: number, room: number): number {
   return Math.max(Math.min(own, room), Math.min(wanted, room));
 }
 
-/** A worker's slots after a renewal: lowered with the cap; who has none takes what is free. */
+/**
+ * A worker's slots after a renewal: lowered if the cap was; a worker without slots takes free ones.
+ */
 export function renewSlots(own: number, room: number): number {
   return own === 0 ? room : Math.min(own, room);
 }

@@ -30,15 +30,15 @@ const candidate = (
   chunkItems = 1,
 ): { share: TenantShare; chunkItems: number } => ({ share: share(changes), chunkItems });
 
-describe("a lease is allotted", () => {
-  test("whole to a tenant that is alone, whatever its tag says", () => {
+describe("a lease is divided", () => {
+  test("all to a tenant that is alone, whatever its tag", () => {
     expect(allotLease([candidate({ finish: 7 }, 10)], 35, 100, 3)).toEqual({
       items: [35],
       virtual: 7,
     });
   });
 
-  test("in equal parts to tenants that are level", () => {
+  test("in equal parts between tenants with equal tags", () => {
     const two = [candidate({}, 10), candidate({}, 10)];
     expect(allotLease(two, 40, 100, 0).items).toEqual([20, 20]);
   });
@@ -48,18 +48,18 @@ describe("a lease is allotted", () => {
     expect(allotLease(two, 40, 100, 0).items).toEqual([10, 30]);
   });
 
-  test("by time: whose items take four times as long gets a quarter of them", () => {
+  test("by time: a tenant whose items take four times as long gets a quarter of them", () => {
     const two = [candidate(), candidate({ itemMs: 4 })];
     expect(allotLease(two, 50, 100, 0).items).toEqual([40, 10]);
   });
 
-  test("first to whom is behind, until it has caught up", () => {
+  test("first to the tenant that is behind, until it has caught up", () => {
     const two = [candidate({ finish: 10 }), candidate({ finish: 30 })];
     expect(allotLease(two, 10, 100, 0).items).toEqual([10, 0]);
     expect(allotLease(two, 40, 100, 0).items).toEqual([30, 10]);
   });
 
-  test("to a newcomer at once, from the present on and not from the beginning", () => {
+  test("to a newcomer at once, from the present time on", () => {
     const two = [candidate({ finish: 0 }), candidate({ finish: 120 })];
     expect(allotLease(two, 40, 100, 100)).toEqual({ items: [30, 10], virtual: 129 });
   });
@@ -69,7 +69,7 @@ describe("a lease is allotted", () => {
     expect(allotLease(two, 1_000, 3, 0).items).toEqual([20, 10]);
   });
 
-  test("what somebody cannot use is allotted anew", () => {
+  test("the part that a tenant cannot use is divided again", () => {
     const poor = { ...candidate(), has: 3 };
     const rich = { ...candidate(), has: 100 };
     const virtual = shareLease([poor, rich], { itemsMax: 20, chunksMax: 100 }, 0, (one, wanted) => {
@@ -82,7 +82,7 @@ describe("a lease is allotted", () => {
     expect(virtual).toBe(10);
   });
 
-  test("the present does not pass somebody who got less than was allotted to him", () => {
+  test("virtual time does not pass a tenant that got less than its part", () => {
     // a's chunks have two items: of a lease of three it takes four, and b gets none.
     const a = { ...candidate({}, 2), takes: 2 };
     const b = { ...candidate({ finish: 1 }), takes: 1 };
@@ -94,7 +94,7 @@ describe("a lease is allotted", () => {
     expect(virtual).toBeLessThanOrEqual(b.share.finish);
   });
 
-  test("the present does not pass those who were left out of a full list", () => {
+  test("virtual time does not pass tenants that were left out of a full list", () => {
     const many = Array.from({ length: TENANTS_PER_LEASE_MAX }, () => candidate({ finish: 5 }));
     const virtual = shareLease(many, { itemsMax: 1_000, chunksMax: 1_000 }, 2, (_one, wanted) => ({
       items: wanted,
@@ -104,7 +104,7 @@ describe("a lease is allotted", () => {
     expect(virtual).toBe(5);
   });
 
-  test("one chunk is granted to a request for no items", () => {
+  test("a request for 0 items gets one chunk", () => {
     const only = candidate({}, 5);
     let taken = 0;
     shareLease([only], { itemsMax: 0, chunksMax: 4 }, 0, (_one, wanted) => {
@@ -116,34 +116,34 @@ describe("a lease is allotted", () => {
 });
 
 describe("a charge", () => {
-  test("begins at the present for a tenant that was idle, without credit for the time", () => {
+  test("starts at the present for a tenant that was idle, without credit for the idle time", () => {
     expect(chargeLease(share({ finish: 5 }), 10, 100).finish).toBe(110);
   });
 
-  test("keeps what was charged too much before", () => {
+  test("keeps what an earlier lease was overcharged", () => {
     expect(chargeLease(share({ finish: 80, owed: 15 }), 10, 100)).toEqual(
       share({ finish: 95, owed: 0 }),
     );
   });
 
-  test("stands until more than it was used", () => {
+  test("stands until more time than that was used", () => {
     const account = { charge: 10, busyMs: 0 };
     const said = { ends: false, items: 10 };
     expect(settleUse(account, { ...said, busyMs: 4 }, 1)).toEqual({ charge: 10, busyMs: 4 });
     expect(settleUse(account, { ...said, busyMs: 40 }, 2)).toEqual({ charge: 20, busyMs: 40 });
   });
 
-  test("is what was really used when the lease ends", () => {
+  test("is the time really used when the lease ends", () => {
     const account = { charge: 10, busyMs: 2 };
     expect(settleUse(account, { ends: true, items: 10, busyMs: 4 }, 2).charge).toBe(2);
-    // A handler that is quicker than the clock can tell is not free.
+    // A handler that is quicker than the clock resolution still costs something.
     expect(settleUse(account, { ends: true, items: 1_000, busyMs: 0 }, 1).charge).toBe(2);
     expect(
       settleUse({ charge: 10, busyMs: 0 }, { ends: true, items: 1_000, busyMs: 0 }, 1),
     ).toEqual({ charge: 1, busyMs: 0 });
   });
 
-  test("of a report that comes twice counts once", () => {
+  test("of a repeated report counts once", () => {
     const said = { ends: false, items: 10, busyMs: 40 };
     const once = settleUse({ charge: 10, busyMs: 0 }, said, 1);
     expect(settleUse(once, said, 1)).toEqual(once);
@@ -157,7 +157,7 @@ describe("a charge", () => {
     );
   });
 
-  test("a measurement of nothing says nothing", () => {
+  test("an empty measurement changes nothing", () => {
     expect(smoothItemMs(5, { ...createUse(), busyMs: 9 })).toBe(5);
     expect(smoothItemMs(5, { ...createUse(), tried: 9 })).toBe(5);
   });
@@ -234,7 +234,7 @@ const makeTenants = (drawn: readonly Drawn[]): Backlogged[] =>
   );
 
 describe("over a long run", () => {
-  test("what backlogged tenants got over their weights differs by a lease's worth at most", () => {
+  test("the service of backlogged tenants, divided by weight, differs by at most one lease", () => {
     fc.assert(
       fc.property(tenants, leases, (drawn, sizes) => {
         const all = makeTenants(drawn);
@@ -248,8 +248,8 @@ describe("over a long run", () => {
     );
   });
 
-  test("items that take other times than expected cost nobody his share", () => {
-    // Half of the items take nothing to speak of, the others twice the mean.
+  test("unexpected item durations cost no tenant its share", () => {
+    // Half of the items take almost no time, the others twice the mean.
     let turn = 0;
     const noise = (): number => (turn++ % 2 === 0 ? 0.01 : 1.99);
     const all = makeTenants([

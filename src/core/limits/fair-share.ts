@@ -1,50 +1,51 @@
 /**
- * Whose work is leased next, where several tenants share a pipeline: start-time fair queueing. Each
- * tenant has a tag that says up to which virtual time it has been served, and whoever is furthest
- * behind is next. Tags move by handler time over weight, so a tenant with slow items gets fewer of
- * them, and one that splits its work over more lanes or batches gains nothing: it has one tag.
+ * Which tenant's work is leased next, where several tenants share a pipeline: start-time fair
+ * queueing. Each tenant has a tag: the virtual time up to which it has been served. The tenant
+ * furthest behind is next. Tags advance by handler time divided by weight, so a tenant with slow
+ * items gets fewer of them. A tenant that splits its work over more lanes or batches gains nothing:
+ * it still has one tag.
  *
- * A lease counts as what it is expected to take, or as what it has really taken when that is more;
- * when it ends, as what it really took. A lost lease stays as it was counted.
+ * A lease is charged with its expected time, or with its real time when that is more; when it ends,
+ * with its real time. The charge of a lost lease stays.
  */
 
-/** What is known of a tenant. */
+/** What is known about a tenant. */
 export interface TenantShare {
   /** Virtual milliseconds up to which it has been served; 0 before the first time. */
   readonly finish: number;
-  /** What it was charged too much since it was last served: that is not lost by waiting. */
+  /** What it was overcharged since it was last served; waiting does not lose it. */
   readonly owed: number;
-  /** What one of its items is expected to take of a handler's time. */
+  /** The expected handler time of one of its items. */
   readonly itemMs: number;
   readonly weight: number;
 }
 
 /** What the tenants of a pipeline have in common. */
 export interface ShareClock {
-  /** The start tag that was served last: where a newcomer begins. */
+  /** The start tag that was served last: newcomers start here. */
   readonly virtual: number;
-  /** What an item of anybody takes: a newcomer is taken to be like the others. */
+  /** The average time of an item of all tenants: the first guess for a newcomer. */
   readonly itemMs: number;
-  /** Counts the leases from batches, for their rotation within a tenant. */
+  /** Counts leases, to rotate between the batches of a tenant. */
   readonly turns: number;
 }
 
 /** Before anything was measured. */
 const ITEM_MS_FIRST = 1;
 /**
- * An item takes at least this: with handlers quicker than the clock can tell nobody's tag would
- * move, and the tenant whose name comes first would have everything.
+ * An item costs at least this. Without it, with handlers quicker than the clock no tag would
+ * advance, and the tenant whose name sorts first would get everything.
  */
 const ITEM_MS_MIN = 0.001;
-/** How much of the newest measurement goes into what is expected. */
+/** The weight of the newest measurement in the estimate. */
 const NEWEST_PART = 0.25;
-/** Tenants that one lease can serve; the others are the first ones of the next. */
+/** How many tenants one lease can serve; the next lease starts with the others. */
 export const TENANTS_PER_LEASE_MAX = 64;
 export const TENANT_CHARS_MAX = 200;
 
 export const FIRST_CLOCK: ShareClock = { virtual: 0, itemMs: ITEM_MS_FIRST, turns: 0 };
 
-/** A tenant that was never served, or of which nothing is to be remembered. */
+/** A tenant that was never served, or whose state is not kept. */
 export function createShare({ itemMs }: ShareClock, weight: number): TenantShare {
   return { finish: 0, owed: 0, itemMs, weight };
 }
@@ -54,12 +55,12 @@ export function computeCost({ itemMs, weight }: TenantShare): number {
   return itemMs / weight;
 }
 
-/** Where its next lease starts: who was idle comes back at the present, without hoarded credit. */
+/** Where its next lease starts: an idle tenant returns at the present, without saved-up credit. */
 function computeStart({ finish, owed }: TenantShare, virtual: number): number {
   return Math.max(virtual - owed, finish);
 }
 
-/** Those behind come first; who are level in the order of their names. */
+/** Tenants behind come first; equal ones in the order of their names. */
 export function compareTenants(
   a: { readonly share: TenantShare; readonly tenant: string },
   b: { readonly share: TenantShare; readonly tenant: string },
@@ -82,13 +83,13 @@ export interface Allotment {
 /** A tenant with something to lease. */
 export interface LeaseCandidate {
   readonly share: TenantShare;
-  /** Items that its next chunk has at most: they are leased together. */
+  /** The most items its next chunk has: they are leased together. */
   readonly chunkItems: number;
 }
 
 /**
- * Divides one lease, a chunk at a time, always to whoever is furthest behind. Candidates come in
- * the order of `compareTenants`, so the first of several that are level is the one to take.
+ * Divides one lease, a chunk at a time, always to the tenant furthest behind. Candidates come in
+ * the order of `compareTenants`, so the first of several equal ones is next.
  */
 export function allotLease(
   candidates: readonly LeaseCandidate[],
@@ -115,10 +116,10 @@ export function allotLease(
 
 /** What was leased of a tenant. */
 export interface Taken {
-  /** Of the request's measure: whole chunks. */
+  /** In the unit of the request: whole chunks. */
   readonly items: number;
   readonly chunks: number;
-  /** Those of them that are to run: they are what is charged. */
+  /** Those that are to run: only they are charged. */
   readonly pending: number;
 }
 
@@ -130,9 +131,9 @@ export interface LeasePart<Candidate> {
 }
 
 /**
- * Divides a lease request: allots it, asks for each part what could be taken of it, and allots what
- * somebody could not use anew. `candidates` are changed to what they were charged. Answers the
- * virtual time after it. Whoever takes may have to wait for a store meanwhile: hence no callback.
+ * Divides a lease request: divides it between tenants, asks for each part what could be leased of
+ * it, and divides the unused rest again. Updates the charges of `candidates`. Returns the virtual
+ * time after it. A generator and not a callback, because the caller may have to wait for a store.
  */
 export function* divideLease<Candidate extends LeaseCandidate & { share: TenantShare }>(
   candidates: readonly Candidate[],
@@ -140,7 +141,7 @@ export function* divideLease<Candidate extends LeaseCandidate & { share: TenantS
   virtual: number,
 ): Generator<LeasePart<Candidate>, number, Taken> {
   let latest = virtual;
-  // Those who were left out of a full list come after its last one.
+  // Tenants that were left out of a full list come after its last one.
   const last = candidates[TENANTS_PER_LEASE_MAX - 1]?.share.finish ?? Number.POSITIVE_INFINITY;
   // One chunk is always granted, even to a request for no items.
   let items = Math.max(1, limits.itemsMax);
@@ -161,13 +162,13 @@ export function* divideLease<Candidate extends LeaseCandidate & { share: TenantS
     }
     open = open.filter((candidate) => !dry.has(candidate));
   }
-  // Whole chunks are taken, so somebody may have got less than was allotted to him. The present must
-  // not pass whoever still has work: he would lose that for good.
+  // Whole chunks are leased, so a tenant may have got less than its part. Virtual time must not
+  // pass a tenant that still has work: it would lose its part for good.
   const waiting = open.map(({ share }) => share.finish);
   return Math.max(virtual, Math.min(latest, last, ...waiting));
 }
 
-/** The same, where what is asked for is taken at once. */
+/** The same, for a caller that can lease at once. */
 export function shareLease<Candidate extends LeaseCandidate & { share: TenantShare }>(
   candidates: readonly Candidate[],
   limits: { readonly itemsMax: number; readonly chunksMax: number },
@@ -185,22 +186,22 @@ export function shareLease<Candidate extends LeaseCandidate & { share: TenantSha
 
 /** A lease as its chunk remembers it. */
 export interface LeaseAccount {
-  /** What it counts as in its tenant's tag. */
+  /** What is charged for it in its tenant's tag. */
   readonly charge: number;
   /** Handler milliseconds that were reported. */
   readonly busyMs: number;
 }
 
 export interface LeaseUse {
-  /** All handler milliseconds under the lease, so that a report that comes twice counts once. */
+  /** All handler milliseconds under the lease, so that a repeated report counts once. */
   readonly busyMs: number;
-  /** The lease ends with it. */
+  /** The lease ends with this report. */
   readonly ends: boolean;
   /** How many items the chunk has. */
   readonly items: number;
 }
 
-/** What a report makes of its lease's account. */
+/** The lease's account after a report. */
 export function settleUse(
   account: LeaseAccount,
   { busyMs, ends, items }: LeaseUse,
@@ -214,11 +215,11 @@ export function settleUse(
   return { charge, busyMs: total };
 }
 
-/** What the reports of one commit say of a tenant's work on a step. */
+/** The sum of the reports of one commit about a tenant's work on a step. */
 export interface ShareUse {
-  /** By how much its tag moves. */
+  /** How far its tag advances. */
   moved: number;
-  /** What of it was taken back. */
+  /** How much of it was refunded. */
   refunded: number;
   busyMs: number;
   /** Items that were tried in that time. */
@@ -252,7 +253,7 @@ export function applyUse(share: TenantShare, use: ShareUse): TenantShare {
   };
 }
 
-/** What an item is expected to take, after a measurement; one of nothing says nothing. */
+/** The expected time of an item after a measurement; an empty measurement changes nothing. */
 export function smoothItemMs(itemMs: number, { busyMs, tried }: ShareUse): number {
   if (tried <= 0 || busyMs <= 0) return itemMs;
   return Math.max(ITEM_MS_MIN, itemMs + (busyMs / tried - itemMs) * NEWEST_PART);

@@ -1,4 +1,7 @@
-/** Limits that operators set while batches run, above what pipelines declare: caps, weights, rates. */
+/**
+ * Limits that operators set while batches run: caps, weights, rates. They replace what pipelines
+ * declare.
+ */
 import type { Unnamed } from "../base/unnamed.ts";
 import { CAP_MAX, CAP_SCOPES, type CapScope } from "./caps.ts";
 import type { Rate } from "./token-bucket.ts";
@@ -6,7 +9,7 @@ import type { Rate } from "./token-bucket.ts";
 export const LIMIT_KINDS = ["cap", "weight", "rate"] as const;
 export type LimitKind = (typeof LIMIT_KINDS)[number];
 
-/** What a limit is of. */
+/** What a limit applies to. */
 export type LimitTarget =
   | { readonly kind: "cap"; readonly scope: CapScope; readonly name: string }
   /** `<pipeline>/<tenant>`. */
@@ -23,7 +26,7 @@ export type LimitSetting = Unnamed<{
   readonly value: LimitValue;
 }>;
 
-/** A limit that somebody set or took away. */
+/** A limit that an operator set or removed. */
 export type LimitChange = Unnamed<{
   readonly seq: number;
   /** Wall-clock milliseconds. */
@@ -40,7 +43,7 @@ export type LimitChange = Unnamed<{
 const LIMIT_NAME_CHARS_MAX = 400;
 export const WEIGHT_MAX = 1_000_000;
 
-/** How a tenant of a pipeline is named where limits are. A pipeline's name has no slash. */
+/** The name of a pipeline's tenant in limits. A pipeline's name has no slash. */
 export function nameTenant(pipeline: string, tenant: string): string {
   return `${pipeline}/${tenant}`;
 }
@@ -53,7 +56,7 @@ export function isWeight(value: unknown): value is number {
   return typeof value === "number" && value > 0 && value <= WEIGHT_MAX;
 }
 
-/** What is wrong with a limit, in words that name the remedy; null when nothing is. */
+/** Why a limit is invalid, and how to fix it; null when it is valid. */
 export function findLimitProblem(
   { kind, scope, name }: LimitTarget,
   value: LimitValue | null,

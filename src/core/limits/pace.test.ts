@@ -7,7 +7,7 @@ const BURSTS: Pace = { items: 100, everyMs: 200, smooth: false };
 const ask = (count: number, slackMs = 0) => ({ cost: 1, count, slackMs });
 
 describe("a pace in bursts", () => {
-  test("reserves its number at once, and the next when all of that may have been used", () => {
+  test("reserves its number at once, and the next when all of those may have been used", () => {
     const first = drawPace(NEW_PACE, BURSTS, ask(150), 1_000);
     expect(first).toMatchObject({ atOnce: 100, inMs: [] });
     expect(first).toMatchObject({ usableMs: 25, nextInMs: 225 });
@@ -15,7 +15,7 @@ describe("a pace in bursts", () => {
     expect(drawPace(first.state, BURSTS, ask(1), 1_225)).toMatchObject({ atOnce: 1, nextInMs: 0 });
   });
 
-  test("is remembered until its last start counts no more, and in few portions", () => {
+  test("is remembered until its last start no longer counts, in few portions", () => {
     let state = NEW_PACE;
     const pace = { items: 10_000, everyMs: 60_000, smooth: false };
     for (let now = 0; now < 60_000; now += 10) state = drawPace(state, pace, ask(1), now).state;
@@ -68,7 +68,7 @@ test("in any time of its length there are no more starts than its number, howeve
   );
 });
 
-test("whoever asks often enough gets nearly the whole of its number each time", () => {
+test("a worker that asks often enough gets nearly the full number each time", () => {
   const pace = { items: 500, everyMs: 60_000, smooth: false };
   let state = NEW_PACE;
   let granted = 0;

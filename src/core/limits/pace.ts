@@ -1,7 +1,7 @@
 /**
- * The pace of a batch: at most `items` starts in any time of `everyMs`, in bursts (as many as may
- * start at once do) or smoothly (spread over the time). Starts are reserved in portions before they
- * happen; what a crash leaves unused, or forces to be started again, counts as a start all the same.
+ * The pace of a batch: at most `items` starts in any time of `everyMs`, in bursts (as many as
+ * possible at once) or smoothly (spread over the time). Starts are reserved in portions before they
+ * happen. A start that a crash leaves unused, or repeats, still counts.
  */
 import { drawTokens, SLACK_MS_MAX, type TokenAsk, type TokenPortion } from "./token-bucket.ts";
 
@@ -11,7 +11,7 @@ export interface Pace {
   readonly smooth: boolean;
 }
 
-/** Starts that were granted: the times at which the first and the last of them are over. */
+/** Granted starts: the times at which the first and the last of them expire. */
 export interface PacePortion {
   readonly count: number;
   readonly from: number;
@@ -19,18 +19,18 @@ export interface PacePortion {
 }
 
 export interface PaceState {
-  /** Of a pace in bursts: what counts still, oldest first. */
+  /** For a pace in bursts: the portions that still count, oldest first. */
   readonly portions: readonly PacePortion[];
-  /** Of a smooth one: see token-bucket.ts. */
+  /** For a smooth pace: see token-bucket.ts. */
   readonly paidUntil: number | null;
 }
 
 export const NEW_PACE: PaceState = { portions: [], paidUntil: null };
 
-/** A reserved start is good for this long at most, and for a part of the pace's own time. */
+/** How long a reserved start is valid at most; also limited to a part of the pace's time. */
 const USABLE_MS_MAX = 250;
 const USABLE_SHARE = 1 / 8;
-/** Portions of about the same time are remembered as one. */
+/** Portions of nearly the same time are merged. */
 const PORTIONS_MAX = 32;
 
 export function drawPace(
@@ -44,7 +44,7 @@ export function drawPace(
     : drawInBursts(state, pace, ask, nowMs);
 }
 
-/** One after the other: a burst of one token leaves at least the time of a token between two. */
+/** One after the other: with a burst of one, two starts are at least one token's time apart. */
 function drawSmoothly(
   { paidUntil }: PaceState,
   { items, everyMs }: Pace,
@@ -66,7 +66,8 @@ function drawInBursts(
     Math.min(USABLE_MS_MAX, everyMs * USABLE_SHARE),
     Math.min(slackMs, SLACK_MS_MAX),
   );
-  // A start may have been used at its last moment, and counts for a whole time from then on.
+  // A start may have been used at its last valid moment, and counts for the whole time from then
+  // on.
   const counting = portions.filter(({ until }) => until + everyMs > nowMs);
   const reserved = counting.reduce((sum, portion) => sum + portion.count, 0);
   const granted = Math.max(0, Math.min(count, items - reserved));
@@ -91,7 +92,7 @@ function addPortion(
 ): PacePortion[] {
   if (count === 0) return [...portions];
   const last = portions.at(-1);
-  // Of two that are taken for one the later time counts: never too early.
+  // Merged portions count with the later time: a start is never forgotten too early.
   if (last !== undefined && until - last.from < everyMs / PORTIONS_MAX) {
     const both = { count: last.count + count, from: last.from, until: Math.max(until, last.until) };
     return [...portions.slice(0, -1), both];

@@ -6,7 +6,7 @@ const NIGHT: QuietRange = { from: "22:00", to: "08:00", timeZone: "UTC" };
 const at = (text: string): number => Date.parse(text);
 
 describe("times of the day", () => {
-  test("have hours and minutes, and a day ends at 24:00", () => {
+  test("have hours and minutes, up to 24:00", () => {
     expect(["00:00", "07:30", "23:59", "24:00"].map(parseTimeOfDay)).toEqual([
       0, 450, 1_439, 1_440,
     ]);
@@ -14,14 +14,14 @@ describe("times of the day", () => {
     expect(none.map(parseTimeOfDay)).toEqual(none.map(() => null));
   });
 
-  test("are those of a time zone that exists", () => {
+  test("need an existing time zone", () => {
     expect(["UTC", "Europe/Berlin", "Asia/Kolkata"].every(isTimeZone)).toBe(true);
     expect(["Europe/Berlinn", "", 3].some(isTimeZone)).toBe(false);
   });
 });
 
 describe("how long it is quiet", () => {
-  test("not at all by day, and until the morning by night, over midnight too", () => {
+  test("0 by day, and until the morning by night, also over midnight", () => {
     expect(computeQuietMs([NIGHT], at("2026-03-04T12:00:00Z"))).toBe(0);
     expect(computeQuietMs([NIGHT], at("2026-03-04T08:00:00Z"))).toBe(0);
     expect(computeQuietMs([NIGHT], at("2026-03-04T22:00:00Z"))).toBe(10 * HOUR_MS);
@@ -29,7 +29,7 @@ describe("how long it is quiet", () => {
     expect(computeQuietMs([], at("2026-03-05T03:00:00Z"))).toBe(0);
   });
 
-  test("by the clock of its own zone", () => {
+  test("by the clock of the given zone", () => {
     const kolkata = [{ ...NIGHT, timeZone: "Asia/Kolkata" }];
     expect(computeQuietMs(kolkata, at("2026-03-04T16:29:59Z"))).toBe(0);
     expect(computeQuietMs(kolkata, at("2026-03-04T16:30:00Z"))).toBe(10 * HOUR_MS);
@@ -41,7 +41,7 @@ describe("how long it is quiet", () => {
     expect(computeQuietMs(berlin, at("2026-10-24T20:00:00Z"))).toBe(11 * HOUR_MS);
   });
 
-  test("only on its days, which are those on which it begins", () => {
+  test("only on its days: those on which a range begins", () => {
     const saturday = [{ ...NIGHT, days: ["sat"] as const }];
     // 2026-03-07 is a Saturday.
     expect(computeQuietMs(saturday, at("2026-03-06T23:00:00Z"))).toBe(0);
@@ -50,12 +50,12 @@ describe("how long it is quiet", () => {
     expect(computeQuietMs(saturday, at("2026-03-08T23:00:00Z"))).toBe(0);
   });
 
-  test("over ranges that follow upon each other", () => {
+  test("over ranges that follow one another", () => {
     const sunday: QuietRange = { from: "00:00", to: "24:00", timeZone: "UTC", days: ["sun"] };
     expect(computeQuietMs([NIGHT, sunday], at("2026-03-07T23:00:00Z"))).toBe(33 * HOUR_MS);
   });
 
-  test("for ever, where the ranges leave nothing open", () => {
+  test("for ever, where the ranges cover the whole week", () => {
     expect(computeQuietMs([{ ...NIGHT, from: "08:00" }], at("2026-03-07T23:00:00Z"))).toBeNull();
     const day: QuietRange = { from: "08:00", to: "22:00", timeZone: "UTC" };
     expect(computeQuietMs([NIGHT, day], at("2026-03-07T23:00:00Z"))).toBeNull();

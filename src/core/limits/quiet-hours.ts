@@ -1,15 +1,15 @@
 /**
- * Hours in which nothing of a batch may start, in somebody's own time zone: `22:00` to `08:00` in
- * `Europe/Berlin`, or all of Sunday. Days are those on which a range begins.
+ * Hours in which no item of a batch may start, in a given time zone: `22:00` to `08:00` in
+ * `Europe/Berlin`, or all of Sunday. `days` are those on which a range begins.
  */
 
 export const WEEKDAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
 export type Weekday = (typeof WEEKDAYS)[number];
 
 export interface QuietRange {
-  /** `HH:MM`. A range that ends before it begins goes on into the next day. */
+  /** `HH:MM`. A range whose end is before its start continues into the next day. */
   readonly from: string;
-  /** `HH:MM`, up to `24:00`; the minute itself is not quiet any more. */
+  /** `HH:MM`, up to `24:00`; exclusive. */
   readonly to: string;
   /** An IANA name, for example `Europe/Berlin`. */
   readonly timeZone: string;
@@ -21,10 +21,10 @@ const MINUTE_MS = 60_000;
 const DAY_MINUTES = 1_440;
 const DAY_MS = DAY_MINUTES * MINUTE_MS;
 const TIME = /^(?:([01]\d|2[0-3]):([0-5]\d)|24:00)$/u;
-/** Ranges may follow upon each other, at most once around the week. */
+/** Ranges may follow one another, at most once around the week. */
 const HOPS_MAX = 64;
 
-/** Minutes of the day; null when it is no time. */
+/** Minutes since midnight; null for an invalid time. */
 export function parseTimeOfDay(text: unknown): number | null {
   if (typeof text !== "string") return null;
   const found = TIME.exec(text);
@@ -72,7 +72,7 @@ function findEnd(range: QuietRange, at: number): number | null {
   return correctEnd(range.timeZone, at + leftMinutes * MINUTE_MS - intoMs, to % DAY_MINUTES);
 }
 
-/** Clocks may have been set forward or back meanwhile: the end is a time on the wall. */
+/** Clocks may have been set forward or back in between: the end is a wall-clock time. */
 function correctEnd(timeZone: string, guess: number, toMinute: number): number {
   const { minute } = readLocalTime(timeZone, guess);
   const off = ((minute - toMinute + DAY_MINUTES * 1.5) % DAY_MINUTES) - DAY_MINUTES / 2;

@@ -6,7 +6,7 @@ import { listStarts } from "../../../test/support/list-starts.ts";
 const ASK = { cost: 1, count: 100, slackMs: 0 };
 
 describe("a full bucket", () => {
-  test("hands out what of its burst is not held back for late use, then one after the other", () => {
+  test("grants its burst minus the reserve for late use, then one token after the other", () => {
     const { atOnce, inMs, usableMs, nextInMs } = drawTokens(
       null,
       { perSecond: 50, burst: 10 },
@@ -31,7 +31,7 @@ describe("a full bucket", () => {
     expect(nextInMs).toBe(200 + usableMs);
   });
 
-  test("gives no more than was asked for, and then there is nothing to wait for", () => {
+  test("grants no more than was asked for, and then there is nothing to wait for", () => {
     const rate = { perSecond: 1_000, burst: 1_000 };
     expect(drawTokens(null, rate, { ...ASK, count: 3 }, 0)).toMatchObject({
       atOnce: 3,
@@ -47,7 +47,7 @@ describe("a full bucket", () => {
     expect(all.atOnce).toBe(PORTION_MAX);
   });
 
-  test("is full again once what was paid for has passed", () => {
+  test("is full again once the paid time has passed", () => {
     const { paidUntil } = drawTokens(null, { perSecond: 10, burst: 3 }, ASK, 100);
     expect(isBucketFull(null, 0)).toBe(true);
     expect(isBucketFull(paidUntil, 100)).toBe(false);
@@ -55,7 +55,7 @@ describe("a full bucket", () => {
   });
 });
 
-test("a token lasts as long as answers may take, and the rate pays for it", () => {
+test("a token is valid for as long as answers may take, and the rate pays for it", () => {
   const rate = { perSecond: 5, burst: 1 };
   const slow = drawTokens(null, rate, { ...ASK, count: 2, slackMs: 1_500 }, 0);
   expect(slow).toMatchObject({ atOnce: 1, inMs: [], usableMs: 1_500, nextInMs: 1_700 });
@@ -66,7 +66,7 @@ interface Draw {
   readonly cost: number;
   readonly count: number;
   readonly slackMs: number;
-  /** How late each token is used, of the time that it is good for. */
+  /** How late each token is used, as a share of its validity. */
   readonly lateness: readonly number[];
 }
 
@@ -89,7 +89,7 @@ function useAll(rate: Rate, drawn: readonly Draw[]): { at: number; cost: number 
     now += afterMs;
     const drawn = drawTokens(paid, rate, { cost, count, slackMs }, now);
     const { usableMs, paidUntil } = drawn;
-    // Forgotten as soon as that makes no difference.
+    // The bucket is forgotten as soon as that makes no difference.
     paid = isBucketFull(paidUntil, now) ? null : paidUntil;
     return listStarts(drawn).map((at, n) => ({
       at: now + at + usableMs * (lateness[n] ?? 0),
@@ -125,7 +125,7 @@ test("in no window are there more starts than burst + rate x its length, however
   );
 });
 
-test("whoever asks often enough gets nearly all of the rate", () => {
+test("a worker that asks often enough gets nearly the whole rate", () => {
   for (const rate of [
     { perSecond: 50, burst: 10 },
     { perSecond: 5, burst: 1 },

@@ -1,13 +1,13 @@
 /**
- * A rate, shared by everybody who draws from its bucket: `burst` tokens at once, and `perSecond`
- * more each second. Tokens are handed out in small portions, each with the date from which it may
- * be used and for a short time only, so that a store is not asked for every start and a holder that
- * dies takes little with it.
+ * A rate, shared by all workers that draw from its bucket: `burst` tokens at once, and `perSecond`
+ * more each second. Tokens are granted in small portions, each with a date from which it may be
+ * used, and valid for a short time only. So the store is not asked for every start, and a worker
+ * that dies loses few tokens.
  *
- * What makes the promise hold (in any window of length d at most burst + rate x d starts) is that a
- * token counts as used at the last moment at which it may be: `paidUntil` is the theoretical arrival
- * time of the generic cell rate algorithm, moved on from there. For tokens i before j this gives
- * date(j) >= lastUse(i) + (j - i) / rate - (burst - 1) / rate, whatever each was really used.
+ * The promise (in any window of length d at most burst + rate x d starts) holds because a token
+ * counts as used at the last moment at which it may be: `paidUntil` is the theoretical arrival time
+ * of the generic cell rate algorithm, advanced from there. For tokens i before j this gives date(j)
+ * >= lastUse(i) + (j - i) / rate - (burst - 1) / rate, whenever each was really used.
  */
 import type { Unnamed } from "../base/unnamed.ts";
 
@@ -19,30 +19,32 @@ export type Rate = Unnamed<{
 export interface TokenAsk {
   /** Tokens that one start takes. */
   readonly cost: number;
-  /** Starts that are wished for. */
+  /** How many starts the caller wants. */
   readonly count: number;
-  /** How long an answer may be on its way: what could not be used in time must last longer. */
+  /** How long an answer may take to arrive: tokens must be valid for longer than that. */
   readonly slackMs: number;
 }
 
 export interface TokenPortion {
-  /** Starts that may take place from now on: of a high rate there are thousands. */
+  /** Starts that are allowed now: a high rate has thousands. */
   readonly atOnce: number;
   /** When each of the others may, in milliseconds from now; rising. */
   readonly inMs: readonly number[];
-  /** For this long from its date on a token may be used; after that it is lost. */
+  /** How long a token may be used from its date on; after that it is lost. */
   readonly usableMs: number;
-  /** When it is worth asking again, if fewer than asked for were granted; else 0. */
+  /** When to ask again, if fewer than asked for were granted; else 0. */
   readonly nextInMs: number;
 }
 
-/** Tokens of later than this are left to whoever asks then. */
+/** Tokens with a later date are not granted yet: another worker may ask for them in time. */
 export const HORIZON_MS = 200;
-/** Starts in one portion: what the quickest of workers starts in the time that it asks ahead for. */
+/**
+ * Starts in one portion: as many as the quickest worker starts in the time for which it asks ahead.
+ */
 export const PORTION_MAX = 250_000;
-/** The longest that a token is good for, unless answers take longer than that. */
+/** How long a token is valid at most, unless answers take longer than that. */
 const USABLE_MS_MAX = 250;
-/** How much of the time between two tokens may be spent on waiting for their use. */
+/** The share of the time between two tokens that may be lost by waiting for their use. */
 const USABLE_SHARE = 0.04;
 export const SLACK_MS_MAX = 10_000;
 
@@ -78,13 +80,13 @@ export function drawTokens(
   return { atOnce, inMs, usableMs, nextInMs, paidUntil: paid };
 }
 
-/** Long enough to be used, and short enough not to cost the rate much. */
+/** Long enough to be used, and short enough to cost little of the rate. */
 function computeUsableMs(startMs: number, aheadMs: number, slackMs: number): number {
   const wanted = Math.min(USABLE_MS_MAX, Math.max(aheadMs / 2, startMs * USABLE_SHARE));
   return Math.max(wanted, Math.min(slackMs, SLACK_MS_MAX));
 }
 
-/** A bucket that nobody has drawn from for long enough is full: it need not be remembered. */
+/** A bucket is full when no token was drawn for long enough: it need not be remembered. */
 export function isBucketFull(paidUntil: number | null, nowMs: number): boolean {
   return paidUntil === null || paidUntil <= nowMs;
 }

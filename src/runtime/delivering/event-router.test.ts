@@ -74,7 +74,7 @@ describe("a router", () => {
         code: "BAD_ROUTER",
         message: [
           "the router has 3 problems:",
-          '  - "batch.endd" is no event. Did you mean batch.ended?',
+          '  - "batch.endd" is not an event. Did you mean batch.ended?',
           "  - batch.ended must be a function, for example (event) => { ... }",
           '  - otherwise must be "ignore" or "refuse"',
         ].join("\n"),

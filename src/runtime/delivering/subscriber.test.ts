@@ -55,7 +55,7 @@ test("everything that is wrong with a subscriber is told at once", () => {
         "  - atempts is not an option. Did you mean attempts?",
         "  - its name must have 1 to 128 letters, digits or signs of . _ : @ / -",
         "  - it must be a function or a sink",
-        '  - events: "batch.endet" is no event. Did you mean batch.ended?',
+        '  - events: "batch.endet" is not an event. Did you mean batch.ended?',
         "  - attempts must be a whole number from 1 to 1000 (got 0)",
         '  - since must be "beginning" or "now"',
       ].join("\n"),

@@ -102,7 +102,7 @@ test("an item that never returns on the main thread becomes a dead letter, and a
   const { stdout: dead } = await work.run("dead", id, "--json");
   expect(readLines(dead)).toMatchObject([{ item: 7, code: "POISON", deaths: 3 }]);
   expect(stderr).toMatch(
-    /\[\d\] error: the main loop has not come around for .*: this process is killed/,
+    /\[\d\] error: the event loop has been blocked for .*: this process is killed/,
   );
   expect(stderr).toMatch(/process \d died of SIGKILL/);
 });

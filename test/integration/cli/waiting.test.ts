@@ -47,7 +47,7 @@ describe("why", () => {
     const worker = await startHeldWorker(work, { SLUICE_LEASE_ITEMS_MAX: "10" });
     const { view } = await work.runJson<WhyLine>("why", id);
     expect(view.code).toBe("working");
-    expect(view.next[0]?.message).toMatch(/^worker \d+ is at chunk \d+$/);
+    expect(view.next[0]?.message).toMatch(/^worker \d+ is running chunk \d+$/);
     expect(view.reasons.map(({ code }) => code)).toEqual(["working", "due"]);
     expect(view.reasons.reduce((sum, { chunks }) => sum + chunks, 0)).toBe(20);
     work.write("go", "");

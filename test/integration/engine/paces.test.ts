@@ -142,7 +142,10 @@ describe("an outage of the sending system", () => {
       const batch = await engine.submit(pipeline, count(10));
       expect(await batch.wait()).toMatchObject({
         state: "failed",
-        reason: { code: "OUTAGE", message: "what it goes out through was away 5 times in a row" },
+        reason: {
+          code: "OUTAGE",
+          message: "the system it sends through was unavailable 5 times in a row",
+        },
         counts: { cancelled: 10 },
       });
       expect(world.elapsedMs).toBeLessThan(60_000);
