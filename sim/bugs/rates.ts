@@ -79,7 +79,7 @@ export const rateBugs: readonly Bug[] = [
     what: "An item starts although its check took longer than its token was valid.",
     file: ITEM_LOOP,
     before:
-      '    if (this.#isLate(slot, run)) handlerCall.stop(new StopSignal("its right to start has run out"));\n',
+      '    if (this.#isLate(slot, run)) handlerCall.stop(new StopSignal("its right to start has expired"));\n',
     after: "",
     rare: true,
   },

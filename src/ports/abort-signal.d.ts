@@ -1,9 +1,9 @@
 /**
- * The part of `AbortSignal` that the ports speak of.
+ * The part of `AbortSignal` that the ports use.
  *
- * `ports` compiles without Node's and the DOM's types, so that no contract can lean on a platform.
- * Cancellation is the one platform type that contracts do need. Every layer above sees the
- * platform's own `AbortSignal`, which has all of this; this file is not published.
+ * `ports` compiles without Node's and the DOM's types, so that no contract depends on a platform.
+ * Cancellation is the one platform type that contracts need. Every layer above sees the platform's
+ * own `AbortSignal`, which has all of this; this file is not published.
  */
 interface AbortSignal {
   readonly aborted: boolean;

@@ -1,7 +1,7 @@
 /**
  * Time. Two clocks, never confused: `wallMs` is for people (when did it happen), `monotonicMs` is
- * for leases, back-off and time limits (how long has it been). The monotonic clock is the system's:
- * every process on the host since its last boot reads the same one, and it never jumps.
+ * for leases, back-off and time limits (how long did it take). The monotonic clock is the system's:
+ * every process on the host reads the same one since the last boot, and it never jumps.
  */
 export interface Clock {
   /** Milliseconds since 1970, UTC. May jump. */
@@ -10,7 +10,7 @@ export interface Clock {
   monotonicMs(): number;
   /** Calls back once after a delay, until the returned function is called. */
   after(delayMs: number, callback: () => void): () => void;
-  /** Lets other work of the process run: timers and I/O starve between resolved promises. */
+  /** Lets timers and I/O of the process run: a chain of resolved promises starves them. */
   turn(): Promise<void>;
 }
 
@@ -28,7 +28,7 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   });
 }
 
-/** A wall-clock instant as records spell it. */
+/** A wall-clock instant as it is written in records. */
 export function formatInstant(wallMs: number): string {
   return new Date(wallMs).toISOString();
 }

@@ -1,7 +1,7 @@
 /**
- * Where events and messages of topics can be delivered to outside of the program: a web server, a
- * command, a file. A sink takes one at a time, and may be given the same one again: it is delivered
- * when `deliver` has resolved and that was written down, and a crash may come in between.
+ * Delivers events and topic messages to something outside of the program: a web server, a command,
+ * a file. A sink gets one at a time, and may get the same one again: the position is saved after
+ * `deliver` has resolved, and a crash may happen in between.
  */
 import type { RecordType } from "../core/batch/batch.ts";
 import type { RetryPolicy } from "../core/base/retry.ts";
@@ -11,25 +11,26 @@ import type { TopicMessage } from "./store/topic-message.ts";
 
 export interface SinkContext {
   readonly clock: Clock;
-  /** Aborts when nobody waits for the delivery any more; it will come again. */
+  /** Aborts when the delivery is no longer awaited; the event will be delivered again. */
   readonly signal: AbortSignal;
 }
 
 export interface Sink {
   /** A word for messages: `webhook`, `command`, `file`. */
   readonly kind: string;
-  /** Where it delivers to, for people: never a secret, nor what may hold one. */
+  /** Where it delivers to, for people: never a secret, nor a text that may contain one. */
   readonly target: string;
-  /** The events that it takes; null for all. */
+  /** The events that it accepts; null for all. */
   readonly events: readonly RecordType[] | null;
   readonly retry: RetryPolicy;
-  /** It takes messages of topics and no events. */
+  /** It accepts messages of topics and no events. */
   readonly takesOnly?: "messages";
   /**
-   * Resolves when the event or message has arrived, within a bounded time. Throws a `PermanentError` when it
-   * never will; whatever else it throws is tried again. No error may hold a secret.
+   * Resolves when the event or message has arrived, within a bounded time. Throws a
+   * `PermanentError` when it can never be delivered; any other error is retried. No error may
+   * contain a secret.
    */
   deliver(event: BatchEvent | TopicMessage, context: SinkContext): Promise<void>;
-  /** The same for several messages of one topic, in their order: all of them, or it throws. */
+  /** The same for several messages of one topic, in order: delivers all of them, or throws. */
   deliverAll?(messages: readonly TopicMessage[], context: SinkContext): Promise<void>;
 }

@@ -1,10 +1,10 @@
 /**
  * Where a batch's items come from.
  *
- * A `Source` can be read again in pieces: it is sliced once, as a stream, into slices whose
- * locators say where their items are (for a file: byte ranges), and any worker reads just its own.
- * Whatever cannot promise that (an array, an async iterable, an API whose pages shift) is a plain
- * iterable: it is frozen first into manifests that the batch owns, and read from there.
+ * A `Source` can be read again in pieces: it is sliced once, as a stream, into slices. A slice's
+ * locator says where its items are (for a file: byte ranges), and a worker reads only its own
+ * slices. Anything that cannot promise that (an array, an async iterable, an API whose pages shift)
+ * is a plain iterable: it is first frozen into manifests that the batch owns, and read from there.
  */
 
 export interface SliceRequest {
@@ -16,40 +16,42 @@ export interface SliceRequest {
 }
 
 export interface Slice {
-  /** How many items it holds; at least 1. */
+  /** The number of items in it; at least 1. */
   readonly items: number;
-  /** Where they are; opaque to everyone but the source, at most a few hundred characters. */
+  /** Where they are. Only the source understands it; at most a few hundred characters. */
   readonly locator: string;
-  /** From where slicing goes on after this slice. */
+  /** Where slicing continues after this slice. */
   readonly cursor: string;
 }
 
-/** The items of one slice, parsed one by one so that a bad one spoils only itself. */
+/** The items of one slice, parsed one by one, so that a bad item fails alone. */
 export interface SliceItems {
   readonly count: number;
-  /** The item at a position, or an error (with a class, a code and the place) thrown for it. */
+  /**
+   * The item at a position. Throws an error (with a class, a code and the place) for a bad item.
+   */
   at(position: number): unknown;
-  /** No item will be asked for any more: what they were read into can be used again. */
+  /** No item will be requested any more: buffers can be reused. */
   release?(): void;
 }
 
 export interface Source<Item = unknown> {
   /** A word for messages: `jsonl`, `csv`, `paged`. */
   readonly kind: string;
-  /** Only processes of this host can read it: where workers may be elsewhere it is frozen. */
+  /** Only processes on this host can read it: where workers may be on other hosts, it is frozen. */
   readonly isLocal?: boolean;
   /**
-   * Yields the slices of the whole source in order, with nothing between them left out, in memory
-   * that does not grow with its size.
+   * Yields the slices of the whole source, in order and without gaps, in memory that does not grow
+   * with its size.
    */
   slice(request: SliceRequest): AsyncIterable<Slice>;
   /**
-   * Reads slices that are adjacent more often than not (so that a reader may merge its I/O), and
-   * answers in the same order. Throws a `SluiceError` with the code `SOURCE_CHANGED` when what is
-   * there now is not what was sliced, and with `retryable` set when trying again may help.
+   * Reads slices and returns them in the same order. Most calls pass adjacent slices, so that a
+   * reader may merge its I/O. Throws a `SluiceError` with the code `SOURCE_CHANGED` when the data
+   * is not what was sliced, with `retryable` set when a retry may help.
    */
   read(locators: readonly string[]): Promise<readonly SliceItems[]>;
-  /** Lets go of open files. */
+  /** Closes open files. */
   close?(): Promise<void>;
   /** Carries the item's type; never set. */
   readonly itemType?: Item;

@@ -1,4 +1,4 @@
-/** A batch's transitions as a program sees them. */
+/** A transition of a batch as a program sees it. */
 import type { RecordType } from "../../core/batch/batch.ts";
 import type { Json } from "../../core/base/canonical-json.ts";
 

@@ -1,10 +1,11 @@
 /**
- * Submitting inside of a transaction of the caller's own: the batch and his data are there together or
- * not at all. Nobody else sees anything of it before he commits, so nothing is leased or run.
+ * Submitting inside of the caller's own transaction: the batch and the caller's data are committed
+ * together or not at all. No other connection sees the batch before the commit, so nothing is
+ * leased or run.
  */
 import type { ConductorStore } from "./conductor-store.ts";
 
-/** What it takes to submit a batch and to give it the items that were handed over. */
+/** The calls that submit a batch and plan its submitted items. */
 export type CallerTransactionStore = Pick<
   ConductorStore,
   "submit" | "startSlicing" | "plan" | "finishSlicing" | "fail"
@@ -12,9 +13,9 @@ export type CallerTransactionStore = Pick<
 
 export interface TransactionalStore {
   /**
-   * Runs acts in a transaction that is open on a connection of the caller's to the same database: all
-   * of them are done or none, and the transaction itself stays open in either case. Refuses what is
-   * no such connection with BAD_TRANSACTION. Missing in a store without SQL.
+   * Runs acts in a transaction that is open on the caller's own connection to the same database:
+   * all of them are done or none, and the transaction stays open in either case. Refuses other
+   * connections with BAD_TRANSACTION. Absent in a store without SQL.
    */
   within?<T>(transaction: unknown, act: (store: CallerTransactionStore) => Promise<T>): Promise<T>;
 }

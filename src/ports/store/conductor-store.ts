@@ -1,7 +1,7 @@
 /**
  * The store as the conductor sees it: a batch is submitted, sliced, sealed, ended. Every act is one
- * transaction that also writes its hash-chained records, and is conditional on the state it expects,
- * so two conductors at once are safe: the second one is told that the batch has moved on.
+ * transaction that also writes its hash-chained records, and is conditional on the state it
+ * expects. So two conductors at once are safe: the second one learns that the batch has changed.
  */
 import type { Act, BatchRecord, BatchState, EndReason } from "../../core/batch/batch.ts";
 import type { Caps } from "../../core/limits/caps.ts";
@@ -17,17 +17,17 @@ export interface BatchSettings {
   readonly strict: boolean;
   /** In order; at least one. */
   readonly steps: readonly StepSettings[];
-  /** How long after its start it expires; null, or missing in older batches, for never. */
+  /** How long after its start it expires; null (or absent in older batches) for never. */
   readonly maxRunMs?: number | null;
-  /** Its tenant's share beside those of others. Default 1. */
+  /** The weight of its tenant. Default 1. */
   readonly weight?: number;
   /** Handler calls at once over all workers. Default no cap. */
   readonly caps?: Caps;
-  /** Its place in the trace of its submitter, where that traces. */
+  /** Its place in its submitter's trace, if the submitter traces. */
   readonly traceparent?: string;
-  /** Missing where its chain tells nothing of single items. */
+  /** Absent where its chain has no links about items. */
   readonly ledger?: { readonly item: true };
-  /** Ages that its pipeline promised. Missing where it goes by those of whoever prunes. */
+  /** Ages that its pipeline promised. Absent: the store's general ages apply. */
   readonly retention?: RetentionAges;
 }
 
@@ -37,14 +37,14 @@ export interface Submission {
   readonly pipeline: string;
   readonly version: string;
   readonly lane: string;
-  /** Whose work it is: tenants of a pipeline share its workers. Default its lane. */
+  /** The owner of its work: tenants of a pipeline share its workers. Default its lane. */
   readonly tenant?: string;
   /** The submitter's own key: the same key twice gives the same batch. */
   readonly key: string | null;
-  /** Canonical JSON, or null when the items themselves were handed over. */
+  /** Canonical JSON, or null when the items themselves were submitted. */
   readonly input: string | null;
   readonly inputHash: string;
-  /** True: an unfinished batch of the same pipeline and input is taken up instead. */
+  /** True: resume an unfinished batch of the same pipeline and input, if there is one. */
   readonly resume: boolean;
   /** Stays open for more items until it is sealed. */
   readonly open: boolean;
@@ -82,32 +82,32 @@ export interface BatchSnapshot {
   readonly open: boolean;
   readonly sealed: boolean;
   readonly settings: BatchSettings;
-  /** It holds its lane: at most one batch of a lane does. */
+  /** True while it holds its lane: at most one batch of a lane does. */
   readonly active: boolean;
-  /** The step that it is at. */
+  /** The current step. */
   readonly step: number;
-  /** Those that have begun, in order. */
+  /** The steps that have begun, in order. */
   readonly steps: readonly StepSnapshot[];
-  /** Of all steps together. */
+  /** The sum over all steps. */
   readonly counts: Counts;
-  /** Of the step that it is at. */
+  /** Chunks of the current step. */
   readonly chunks: number;
-  /** Where slicing goes on; null at the beginning. */
+  /** Where slicing continues; null at the beginning. */
   readonly sliceCursor: string | null;
-  /** Rises whenever somebody starts to slice: only the newest slicer may plan and finish. */
+  /** Rises whenever a slicer starts: only the newest slicer may plan and finish. */
   readonly sliceFence: number;
   readonly reason: EndReason | null;
-  /** What keeps it from running by somebody's wish. */
+  /** Set while an operator has paused it, its lane or its pipeline. */
   readonly pause: (PauseFacts & { readonly mode: StopMode }) | null;
-  /** Taken out of its lane's queue, and why. */
+  /** It was removed from its lane's queue, and why. */
   readonly parked: EndReason | null;
   readonly cancel: CancelFacts | null;
   /** 1, and one more with every redrive. */
   readonly drive: number;
-  /** Results of this drive and later ones are new to the step that it is at. */
+  /** Results of this drive and later ones are new to the current step. */
   readonly sinceDrive: number;
   readonly deadlineAt: number | null;
-  /** Retention has taken what a redrive would need. */
+  /** Retention has removed what a redrive needs. */
   readonly pruned: boolean;
   /** Wall-clock milliseconds. */
   readonly submittedAt: number;
@@ -133,20 +133,20 @@ export interface PlannedChunk {
   readonly locator: string | null;
   /** The items themselves as JSON lines, where the batch owns them. */
   readonly manifest: Uint8Array | null;
-  /** The items' keys, where they must be unique in the batch; null for an item that has none. */
+  /** The items' keys, where they must be unique in the batch; null for an item without one. */
   readonly keys: readonly (string | null)[] | null;
 }
 
 export interface PlanPart {
   readonly batch: string;
   readonly step: number;
-  /** How many chunks the step has: the part is refused when another planner was quicker. */
+  /** How many chunks the step has: the part is refused when another planner was faster. */
   readonly afterChunks: number;
   readonly chunks: readonly PlannedChunk[];
   readonly cursor: string | null;
-  /** The slicer's fence; a producer of an open batch that runs needs none. */
+  /** The slicer's fence; a producer that adds to a running open batch needs none. */
   readonly fence: number;
-  /** Names the part, so that one whose reply was lost is recognised and not added twice. */
+  /** The part's name: a repeated part whose reply was lost is recognised and not added twice. */
   readonly part: string;
 }
 
@@ -161,8 +161,8 @@ export type PlanResult =
     };
 
 /**
- * The last part of a plan whose only chunk is leased to its slicer; `planned` when the batch may not
- * run yet, as its lane is taken or somebody paused it.
+ * The last part of a plan whose only chunk is leased to its slicer; `planned` when the batch may
+ * not run yet, because its lane is taken or it is paused.
  */
 export type InlineResult =
   | PlanResult
@@ -177,39 +177,45 @@ export type ActResult =
   | { readonly kind: "done"; readonly batch: BatchSnapshot }
   | { readonly kind: "moved_on"; readonly batch: BatchSnapshot };
 
-/** The duty of slicing a batch: a store takes a batch without a claim on it for left alone. */
+/** The background task of slicing a batch. A batch without a claim on it counts as abandoned. */
 export function nameSlicingTask(batch: string): string {
   return `slicing/${batch}`;
 }
 
 export interface ConductorStore {
   /**
-   * Claims a duty by name (slicing a batch, relaying to a reader) for a limited time, or prolongs
-   * it; false while another worker holds it. It only saves work: every act is conditional, so two
-   * who both believe to hold a claim do no harm.
+   * Claims a background task by name (slicing a batch, delivering to a reader) for a limited time,
+   * or extends the claim; false while another worker holds it. A claim only saves work: every act
+   * is conditional, so two workers that both believe to hold it do no harm.
    */
   claim(duty: string, worker: number, forMs: number): Promise<boolean>;
-  /** Gives a claim up early. */
+  /** Releases a claim early. */
   unclaim(duty: string, worker: number): Promise<void>;
   /** Records a batch; it starts at once if its lane is free. */
   submit(submission: Submission): Promise<SubmitResult>;
   /**
-   * submitted -> slicing, or takes the slicing of its current step over: whoever sliced it before is
-   * fenced out. With `afresh` the plan so far is dropped, for sources that cannot go on in the middle
-   * (nothing of it has run yet). What a drive before the last reopening planned stays.
+   * submitted -> slicing, or takes over the slicing of the current step: the previous slicer is
+   * fenced out. With `afresh` the plan so far is deleted, for sources that cannot continue in the
+   * middle (none of its items has run yet). Chunks that were planned before the last reopening
+   * stay.
    */
   startSlicing(batch: string, afresh: boolean): Promise<ActResult>;
-  /** Appends chunks to a batch that the caller slices, or to one that runs and is open. */
+  /** Appends chunks to a batch that the caller slices, or to a running open batch. */
   plan(part: PlanPart): Promise<PlanResult>;
   /**
    * slicing -> running (or ready, when another batch holds the lane), once the step has exactly
-   * `chunks` chunks; a batch that is not open is sealed by it, and an empty step ends.
+   * `chunks` chunks. Seals a batch that is not open, and ends an empty step.
    */
   finishSlicing(batch: string, chunks: number, fence: number): Promise<ActResult>;
   /** Plans the batch's one chunk, finishes the slicing and leases the chunk, in one commit. */
   planInline(part: PlanPart, lease: LeaseRequest): Promise<InlineResult>;
-  /** No more items will be added; ends the batch when none is pending. Sealing twice is `done`. */
+  /**
+   * No more items will be added; ends the batch when none is pending. Sealing twice returns `done`.
+   */
   seal(batch: string): Promise<ActResult>;
-  /** Ends a batch early: `failed`, with what did not run cancelled and every fence raised. */
+  /**
+   * Ends a batch early as `failed`: items that did not run are cancelled, and every fence is
+   * raised.
+   */
   fail(batch: string, reason: EndReason): Promise<ActResult>;
 }

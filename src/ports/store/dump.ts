@@ -1,4 +1,4 @@
-/** All that a store holds, on its way to another one. */
+/** Everything that a store contains, on its way to another store. */
 export interface StoreDump {
   readonly tables: readonly TableDump[];
   close(): void;
@@ -6,6 +6,9 @@ export interface StoreDump {
 
 export interface TableDump {
   readonly name: string;
-  /** Rows by the names of their columns; a page is bounded in number and, but for one row, in size. */
+  /**
+   * Rows as objects by column name; a page is bounded in rows and, unless it has only one row, in
+   * size.
+   */
   readPages(): Iterable<readonly Record<string, unknown>[]>;
 }

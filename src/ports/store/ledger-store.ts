@@ -1,14 +1,14 @@
-/** The store as the notary and those who inspect a ledger see it. */
+/** The store as the signing job and readers of a ledger see it. */
 import type { Act, LinkType } from "../../core/batch/batch.ts";
 
-/** One link of a batch's chain, with what belongs to it. */
+/** One link of a batch's chain, with the data that it covers. */
 export interface LedgerLink {
   readonly seq: number;
   readonly type: LinkType;
   /** The canonical JSON that was hashed. */
   readonly body: string;
   readonly hash: string;
-  /** What the link holds the root of; null where it holds none. */
+  /** The block whose root the link contains; null for none. */
   readonly block: { readonly lines: string; readonly details: string | null } | null;
 }
 
@@ -22,47 +22,48 @@ export interface StoredSignedHead {
   readonly tree: string;
 }
 
-/** How a key was introduced that signs signed heads; public. */
+/** How a signing key was introduced; public. */
 export interface StoredKey {
   readonly id: string;
   readonly body: string;
   readonly signature: string;
 }
 
-/** What erasing leaves of a link's details. */
+/** What remains of a link's details after erasing. */
 export interface KeptDetails {
   readonly seq: number;
-  /** As they were read. */
+  /** The details as the caller read them. */
   readonly was: string;
   readonly details: string | null;
-  /** Of how many records they go. */
+  /** How many records are erased. */
   readonly records: number;
 }
 
 export interface LedgerStore {
   /**
-   * The whole chain of a batch after one of its links, in order: its records, and what it tells of
-   * its items where it keeps a ledger of them. A page may be shorter than was asked for, as blocks
-   * are large; only an empty one is the end. Of a batch that retention is removing there is none.
+   * The whole chain of a batch after one of its links, in order: its records, and links about items
+   * where the batch keeps a ledger of items. A page may be shorter than requested, as blocks are
+   * large; only an empty page is the end. A batch that retention is removing has no chain.
    */
   readLedger(batch: string, afterSeq: number, limit: number): Promise<readonly LedgerLink[]>;
   /** The last signed head of a batch; null before the first. */
   findSignedHead(batch: string): Promise<StoredSignedHead | null>;
-  /** Of a batch, in order. */
+  /** The signed heads of a batch, in order. */
   readSignedHeads(batch: string): Promise<readonly StoredSignedHead[]>;
   /**
-   * False when the last one does not cover this many links: somebody else has signed meanwhile. It is
-   * also a message, if its topic has a group: nobody pays for anchors that nobody keeps.
+   * False when the last signed head does not cover this many links: another signer was faster. It
+   * is also published as a message, if its topic has a group: without one, no message is written.
    */
   addSignedHead(batch: string, signedHead: StoredSignedHead, afterSize: number): Promise<boolean>;
-  /** All that ever signed here, in the order in which they came. */
+  /** All keys that ever signed here, in the order in which they were added. */
   readKeys(): Promise<readonly StoredKey[]>;
-  /** One that is known already stays as it is. */
+  /** A known key stays unchanged. */
   addKey(key: StoredKey): Promise<void>;
   /**
-   * Puts what is left in the place of links' details, and a record of who did it and why. Details that
-   * are not as they were read stay as they are: what somebody else has erased must not come back.
-   * Answers of how many records they are gone; the record says as much, and of none there is none.
+   * Replaces the details of links with what remains, and writes a record with who did it and why.
+   * Details that have changed since they were read stay unchanged: what another process has erased
+   * must not come back. Returns the number of erased records, which the record contains as well;
+   * for 0 there is no record.
    */
   eraseDetails(batch: string, kept: readonly KeptDetails[], act: Act): Promise<number>;
 }

@@ -1,7 +1,7 @@
 /**
- * The store as an operator uses it: batches are cancelled, paused, moved and redriven, and what
- * nobody needs any more is removed. Every act is one transaction, says who did it and why, and
- * comes too late rather than in between: a batch that has moved on is left alone.
+ * The store as an operator uses it: batches are cancelled, paused, moved and redriven, and expired
+ * data is removed. Every act is one transaction, and records who did it and why. An act that comes
+ * too late changes nothing: the batch has already moved on.
  */
 import type { Unnamed } from "../../core/base/unnamed.ts";
 import type { Act } from "../../core/batch/batch.ts";
@@ -27,11 +27,11 @@ export interface PauseRequest extends PauseScope, Act {
 
 export interface RedriveRequest extends Act {
   readonly filter: DeadLetterFilter;
-  /** At most this many letters. */
+  /** At most this many dead letters. */
   readonly ceiling: number;
   /** Items a second, or null for all at once. */
   readonly perSecond: number | null;
-  /** Also what an early end cancelled: without it a batch that was stopped stays stopped. */
+  /** Also revive items that an early end cancelled: without it a stopped batch stays stopped. */
   readonly withCancelled: boolean;
   /** Counts only. */
   readonly dryRun: boolean;
@@ -41,16 +41,16 @@ export type RedriveResult =
   | {
       readonly kind: "done";
       readonly batch: BatchSnapshot;
-      /** Letters that went back to work (or would). */
+      /** Dead letters that went back to work (or would). */
       readonly redriven: number;
-      /** Cancelled items that did. */
+      /** Cancelled items that went back to work (or would). */
       readonly revived: number;
-      /** Letters in chunks that are running: they can be redriven when those are done. */
+      /** Dead letters in running chunks: they can be redriven when those have ended. */
       readonly busy: number;
-      /** More letters match than the ceiling allows. */
+      /** More dead letters match than the ceiling allows. */
       readonly left: number;
     }
-  /** The batch is not one whose letters can be redriven now. */
+  /** The batch's dead letters cannot be redriven now. */
   | { readonly kind: "refused"; readonly batch: BatchSnapshot; readonly why: RedriveRefusal };
 
 export type RedriveRefusal =
@@ -58,15 +58,15 @@ export type RedriveRefusal =
   | "no_letters"
   /** It is being cancelled. */
   | "cancelling"
-  /** It stopped early, and its cancelled items were not asked for. */
+  /** It stopped early, and the request did not include its cancelled items. */
   | "stopped_early"
   /** It stopped before its plan was complete. */
   | "never_planned"
-  /** The letters belong to a step that is over while a later one runs. */
+  /** The dead letters belong to a step that has ended, while a later one runs. */
   | "step_is_over"
   /** Retention has removed its items. */
   | "pruned"
-  /** It waits for its turn or is being sliced: nothing of it has failed yet. */
+  /** It waits for its turn or is being sliced: none of its items has failed yet. */
   | "not_running";
 
 export interface EditRequest extends Act {
@@ -80,18 +80,20 @@ export interface DiscardRequest extends Act {
   readonly filter: DeadLetterFilter;
 }
 
-/** Where a batch goes in the queue of its lane. */
+/** Where a batch moves within the queue of its lane. */
 export type LaneMove = { readonly to: "front" | "back" } | { readonly before: string };
 
-/** Ages of batches without one of their own: each of those stands in its place, unless one is named. */
+/**
+ * Ages for batches without their own. A batch's own ages take precedence, unless `batch` names it.
+ */
 export interface PrunePolicy extends PruneAges {
   /**
-   * Ended longer ago than this: scratch data goes (manifests, checkpoints, edited payloads). Written
-   * longer ago, and acknowledged by every group of its topic: a message goes, unless it is the one of
-   * an undelivered letter.
+   * Scratch data of batches that ended longer ago is removed (manifests, checkpoints, edited
+   * payloads). A message that is older and acknowledged by every group of its topic is removed too,
+   * unless it is undelivered to a reader.
    */
   readonly scratchAgeMs: number | null;
-  /** Ended longer ago than this: the batch goes with all its evidence. */
+  /** Batches that ended longer ago are removed with all their evidence. */
   readonly evidenceAgeMs: number | null;
   /** Only this batch, by these ages and not its own, and no messages; default all. */
   readonly batch?: string;
@@ -100,48 +102,50 @@ export interface PrunePolicy extends PruneAges {
 }
 
 export type PruneResult = Unnamed<{
-  /** Batches whose scratch data went. */
+  /** Batches whose scratch data was removed. */
   readonly scratched: number;
-  /** Batches that went. */
+  /** Batches that were removed. */
   readonly removed: number;
-  /** Messages of topics that went. */
+  /** Messages of topics that were removed. */
   readonly messages: number;
-  /** Old enough, but a subscriber has not been told of them yet. */
+  /** Batches that are old enough, but have events that a subscriber has not received yet. */
   readonly owed: number;
   /** There may be more: call again. */
   readonly more: boolean;
 }>;
 
-/** Null takes the operator's value away: what the pipeline declares counts again. */
+/** Null removes the operator's value: the pipeline's own value applies again. */
 export type LimitRequest = LimitTarget & { readonly value: LimitValue | null };
 
 export interface OperatorStore {
   /**
-   * Stops a batch: nothing of it is leased any more, and it ends `cancelled` in the commit that
-   * gives its last lease back (at once if there is none). `moved_on` when it had ended before.
+   * Stops a batch: none of its chunks is leased any more, and it ends `cancelled` in the commit
+   * that returns its last lease (at once if there is none). `moved_on` when it had already ended.
    */
   cancel(batch: string, request: CancelRequest): Promise<ActResult>;
-  /** False when it was paused already, which then stands, or is a batch that has ended. */
+  /** False when it was already paused (that pause stays), or when the batch has ended. */
   pause(request: PauseRequest): Promise<boolean>;
-  /** False when it was not paused. Resuming a batch also takes it up again if it was parked. */
+  /** False when it was not paused. Resuming a parked batch also unparks it. */
   resume(scope: PauseScope, act: Act): Promise<boolean>;
-  /** A lane that stood still goes on at once, if the policy lets somebody in it go on. */
+  /** A stuck lane continues at once, if the new policy allows one of its batches to run. */
   setLanePolicy(lane: string, policy: LanePolicy): Promise<void>;
-  /** Moves a batch that waits; `moved_on` when it does not, or the other one does not. */
+  /** Moves a waiting batch; `moved_on` when it or the other batch does not wait. */
   moveInLane(batch: string, move: LaneMove, act: Act): Promise<ActResult>;
   redrive(batch: string, request: RedriveRequest): Promise<RedriveResult>;
-  /** Puts another payload in place of a dead letter's; false when the item is none. */
+  /** Replaces the payload of a dead letter; false when the item is not a dead letter. */
   editDeadLetter(batch: string, request: EditRequest): Promise<boolean>;
-  /** Accepts failures: they stay failures, and are not redriven. Answers how many there were. */
+  /** Accepts failures: they stay failures, and are not redriven. Returns how many there were. */
   discardDeadLetters(batch: string, request: DiscardRequest): Promise<number>;
   /**
-   * Removes what the policy allows, a little at a time, and never what is unfinished or owed. Ages
-   * are by the clock that stamped the endings: a host whose own clock is wrong removes nothing early.
+   * Removes what the policy allows, a little at a time, and never unfinished batches or data that a
+   * reader still needs. Ages use the clock that stamped the endings: a host with a wrong clock
+   * removes nothing early.
    */
   prune(policy: PrunePolicy): Promise<PruneResult>;
   /**
-   * Sets a limit above what pipelines declare, for all that is leased from now on; the change is
-   * kept with who made it and why. False when that is what it was. A cap of a batch goes with it.
+   * Sets a limit that replaces the pipeline's own, for everything leased from now on; the change is
+   * stored with who made it and why. False when the value is unchanged. A batch's cap is deleted
+   * with the batch.
    */
   setLimit(request: LimitRequest, act: Act): Promise<boolean>;
 }

@@ -1,4 +1,4 @@
-/** Plan, finish and lease, composed for stores whose acts are synchronous inside a transaction. */
+/** Plan, finish and lease, combined for stores whose acts are synchronous inside a transaction. */
 import type { ActResult, InlineResult, PlanResult } from "./conductor-store.ts";
 import type { LeasedChunk, LeaseRequest, Permit, WorkResult } from "./worker-store.ts";
 
@@ -14,7 +14,7 @@ export interface InlineActs {
   readonly lease: () => WorkResult;
 }
 
-/** Whoever calls it makes the three one transaction. */
+/** The caller runs the three in one transaction. */
 export function planInline({ plan, finish, lease }: InlineActs): InlineResult {
   const planned = plan();
   if (planned.kind !== "planned") return planned;
@@ -22,6 +22,6 @@ export function planInline({ plan, finish, lease }: InlineActs): InlineResult {
   if (finished.kind === "moved_on") return { kind: "moved_on", batch: finished.batch };
   const { leased, permits } = lease();
   const [chunk] = leased;
-  // Its lane may be another batch's, somebody paused it, or a cap is reached.
+  // Another batch holds its lane, it is paused, or a cap is reached.
   return chunk === undefined ? planned : { kind: "leased", chunk, permits };
 }

@@ -1,4 +1,4 @@
-/** The store as an observer sees it: nothing here changes anything. */
+/** The store as an observer sees it: nothing here changes data. */
 import type { Unnamed } from "../../core/base/unnamed.ts";
 import type { Act, BatchState, RecordType } from "../../core/batch/batch.ts";
 import type { ChunkState } from "../../core/batch/chunk.ts";
@@ -37,16 +37,16 @@ export interface DeadLetter {
   readonly failedAt: number;
   /** The drive in which it died. */
   readonly drive: number;
-  /** Somebody accepted the failure; null while nobody has. */
+  /** Who accepted the failure; null while it is not discarded. */
   readonly discarded: Act | null;
   /** Its payload was edited. */
   readonly edited: boolean;
 }
 
-/** An item's outcome as its chunk's map has it, by the map's codes. */
+/** An item's outcome in its chunk's map, by the map's codes. */
 export const OUTCOME_WORDS = ["pending", "succeeded", "skipped", "failed"] as const;
 
-/** Where an item is to be found, and what is known of it beside its outcome. */
+/** Where an item is, and what is known about it besides its outcome. */
 export interface ItemPlace {
   readonly chunk: number;
   /** Items `[start, end)` of the step. */
@@ -54,31 +54,31 @@ export interface ItemPlace {
   readonly end: number;
   readonly locator: string | null;
   readonly state: ChunkState;
-  /** `pending` also for those that an early end cancelled. */
+  /** `pending` also for items that an early end cancelled. */
   readonly outcome: (typeof OUTCOME_WORDS)[number];
-  /** What somebody put in its place: JSON text. */
+  /** The payload that an operator put in its place: JSON text. */
   readonly override: string | null;
   readonly checkpoint: Checkpoint | null;
   readonly letter: DeadLetter | null;
 }
 
-/** One lane with work, and what its turn depends on. */
+/** One lane with work, and the facts that decide its turn. */
 export type LaneView = Unnamed<{
   readonly lane: string;
   readonly policy: LanePolicy;
   readonly pause: PauseFacts | null;
-  /** The batch that has its turn. */
+  /** The batch that holds the lane. */
   readonly holder: string | null;
   /** Batches in the queue. */
   readonly waiting: number;
-  /** Those that were taken out of it. */
+  /** Batches that were removed from the queue. */
   readonly parked: number;
 }>;
 
-/** What `sluice why` is made of. */
+/** The facts behind `sluice why`. */
 export interface WaitingFacts {
   readonly batch: BatchFacts;
-  /** Unsettled chunks, at most as many as were asked for; what can be leased first comes first. */
+  /** Unsettled chunks, at most as many as requested; those that can be leased first come first. */
   readonly chunks: readonly ChunkFacts[];
 }
 
@@ -121,7 +121,7 @@ export interface DeadLetterPage extends PageRequest {
   readonly filter: DeadLetterFilter;
 }
 
-/** A recount of a batch from its chunks' maps, to hold its counters to. */
+/** A recount of a batch from its chunks' maps, to check its counters. */
 export interface Recount {
   readonly counters: Counts;
   readonly recounted: Counts;
@@ -137,7 +137,7 @@ export interface QueryStore {
     fromChunk: number,
     toChunk: number,
   ): Promise<readonly Uint8Array[]>;
-  /** Batches of a pipeline that are to be sliced now: it is their turn and nobody paused them. */
+  /** Batches of a pipeline that must be sliced now: they hold their lane and are not paused. */
   listUnsliced(pipeline: string, limit: number): Promise<readonly BatchSnapshot[]>;
   /** Lanes with batches that have not ended, in the order of their names. */
   listLanes(): Promise<readonly LaneView[]>;
@@ -145,12 +145,12 @@ export interface QueryStore {
   readResults(batch: string, page: ResultPage): Promise<readonly StoredResult[]>;
   /** Dead letters of a step in item order. */
   readDeadLetters(batch: string, page: DeadLetterPage): Promise<readonly DeadLetter[]>;
-  /** Items of one outcome by their numbers, rising; a page may have none and others follow. */
+  /** Items of one outcome by number, rising; a page may be empty and others follow. */
   listItems(batch: string, page: ItemPage): Promise<ItemNumbers>;
   /** Null when the step has no such item. */
   findItem(batch: string, step: number, item: number): Promise<ItemPlace | null>;
   readWaiting(batch: string, chunksMax: number): Promise<WaitingFacts | null>;
-  /** Records after a position, of one batch or of all: what is told to others as an event. */
+  /** Records after a position, of one batch or of all: the source of events. */
   readRecords(
     batch: string | null,
     afterPosition: number,
@@ -159,16 +159,16 @@ export interface QueryStore {
   /** The position of the newest record; 0 when there is none. */
   readLastPosition(): Promise<number>;
   recount(batch: string): Promise<Recount | null>;
-  /** What operators have set, by kind, scope and name. */
+  /** The limits that operators have set, by kind, scope and name. */
   listLimits(): Promise<readonly LimitSetting[]>;
-  /** Their changes after one of them, in order. */
+  /** Changes of limits after one of them, in order. */
   listLimitChanges(afterSeq: number, limit: number): Promise<readonly LimitChange[]>;
   /**
-   * How much work there is of each pipeline, over all workers, counted from what the store keeps of
-   * steps and of chunks in hand. With the batches that ended at this wall-clock time or later, so that
-   * two answers tell how much was done in between.
+   * How much work each pipeline has, over all workers, from the counters of steps and of leased
+   * chunks. Includes batches that ended at this wall-clock time or later, so that two answers give
+   * the work done in between.
    */
   readLoad(endedSince: number): Promise<Load>;
-  /** How many handlers may run now in each capped scope where some may. */
+  /** How many handlers may run now in each capped scope that has permits. */
   listCapUse(): Promise<readonly Permit[]>;
 }

@@ -1,4 +1,4 @@
-/** The calls of a store by name, for whoever stands between a store and its caller. */
+/** The calls of a store by name, for wrappers between a store and its caller. */
 import type { Store } from "./store.ts";
 
 export const STORE_VERBS = [

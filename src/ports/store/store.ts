@@ -24,27 +24,29 @@ export interface Store
     LedgerStore,
     TopicStore,
     TransactionalStore {
-  /** The name people see: a file, a server. */
+  /** A name for people: a file, a server. */
   readonly name: string;
-  /** Whether whoever works on it may be on other hosts. */
+  /** Whether its workers may be on other hosts. */
   readonly spansHosts?: boolean;
-  /** In which SQL handlers may queue statements for the commits of their items; missing for none. */
+  /**
+   * The SQL in which handlers may queue statements for the commits of their items; absent for none.
+   */
   readonly dialect?: SqlDialect;
-  /** How often whoever waits should look, unless he says otherwise; a server has many who wait. */
+  /** Default polling intervals for this store; longer for a server with many waiting processes. */
   readonly looks?: { readonly pollMs: number; readonly sweepMs: number };
   /**
-   * Calls back when something may have changed, by whomever. Only a hint: it may come late, often
-   * or for nothing, so the caller looks for itself and keeps a slow poll beneath it.
+   * Calls back when something in the store may have changed, in any process. Only a hint: it may
+   * come late, often or without a change, so the caller checks for itself and also polls slowly.
    */
   watch(onChange: () => void): () => void;
   /** How far a durable reader has come; 0 when it is new. */
   readPosition(reader: string): Promise<number>;
   /**
-   * Never moves a reader backwards. With `from`, the position that the caller left it at, it does not
-   * move one that somebody has rewound meanwhile: then it answers false.
+   * Never moves a reader backwards. With `from`, the position at which the caller left it, it does
+   * not move a reader that was rewound in between, and returns false.
    */
   savePosition(reader: string, position: number, from?: number): Promise<boolean>;
-  /** Writes a consistent copy of everything, while others go on working. */
+  /** Writes a consistent copy of everything, while other processes continue to work. */
   backup(path: string): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,14 +1,14 @@
 /**
  * The store as a limiter sees it: the right to start something is drawn from buckets that all
- * workers share. What is granted is written down before it is used, and is simply lost when its
- * holder dies: nothing is given back, and no limit is ever passed.
+ * workers share. A grant is written before it is used, and is lost when its holder dies: nothing is
+ * given back, so no limit is ever exceeded.
  */
 import type { BucketSpec, TokenGrant } from "../../core/limits/bucket.ts";
 
 export interface BucketRef {
-  /** What it belongs to: `rate/<name>` or `pace/<batch>/<step>`. */
+  /** What it limits: `rate/<name>` or `pace/<batch>/<step>`. */
   readonly bucket: string;
-  /** Which of its keys; empty where there are none. */
+  /** The key; empty for a bucket without keys. */
   readonly key: string;
 }
 
@@ -20,7 +20,7 @@ export interface TokenNeed extends BucketRef {
 }
 
 export interface TokenDraw extends TokenNeed {
-  /** Starts that are wished for. */
+  /** How many starts the caller wants. */
   readonly count: number;
 }
 
@@ -31,21 +31,22 @@ export function namePaceBucket(batch: string, step: number): BucketRef {
 
 export interface TokenStore {
   /**
-   * Draws from any number of buckets in one commit; one answer for each, in order. Dates count from
-   * the moment of the commit: the caller must take the time of its question for the end of a token,
-   * and that of the answer for its beginning. `slackMs` is how long answers may take.
+   * Draws from any number of buckets in one commit; returns one answer for each, in order. Dates
+   * count from the moment of the commit. The caller must count a token's end from the time of its
+   * question, and its beginning from the time of the answer. `slackMs` is how long answers may
+   * take.
    */
   draw(draws: readonly TokenDraw[], slackMs: number): Promise<readonly TokenGrant[]>;
-  /** Nothing is granted of it for so long; one that is closed for longer stays so. */
+  /** Grants nothing from this bucket for this time; a longer closing stays. */
   closeBucket(bucket: BucketRef, forMs: number): Promise<void>;
   /**
-   * What a batch's items go out through is away: closes the bucket of its pace, and answers how often
-   * in a row that has happened since an item of it last ended.
+   * The system that a batch's items are sent through is unavailable: closes the bucket of its pace.
+   * Returns how many times in a row this has happened since one of its items last ended.
    */
   noteOutage(batch: string, step: number, forMs: number): Promise<number>;
-  /** A bucket that was closed grants again; false when it was not. */
+  /** Opens a closed bucket; false when it was not closed. */
   openBucket(bucket: BucketRef): Promise<boolean>;
-  /** Those that are closed now, by name. */
+  /** The buckets that are closed now, by name. */
   listClosed(): Promise<readonly ClosedBucket[]>;
 }
 

@@ -1,7 +1,7 @@
 /**
  * The store as a worker sees it: chunks are leased, reported on, renewed, and swept up when their
- * holder is lost. A lease is a right for a limited time, by the store's clock; its fence is what a
- * stale holder cannot forge. A lost race is a returned value, never an exception.
+ * holder is lost. A lease is a right for a limited time, by the store's clock; a stale holder
+ * cannot forge its fence. A lost race is a returned value, never an exception.
  */
 import type { ReportResult, StopMode } from "../../core/batch/chunk.ts";
 import type { ItemRefusal } from "../../core/items/item-commit.ts";
@@ -35,43 +35,43 @@ export interface LeaseRequest {
   readonly step: number;
   /** Only this batch, or null for any. */
   readonly batch: string | null;
-  /** Chunks are added while fewer items than this are leased; one is always granted. */
+  /** Chunks are added while fewer items than this are leased; at least one chunk is granted. */
   readonly itemsMax: number;
   readonly chunksMax: number;
   readonly leaseMs: number;
-  /** How many handler calls at once the worker could run: what it asks for of capped scopes. */
+  /** How many handler calls the worker could run at once: what it requests in capped scopes. */
   readonly slots: number;
   /**
    * What the worker still needs of capped scopes, by its own count: applied first. A scope that is
-   * not named stays as it is while the worker has leases in it.
+   * absent stays unchanged while the worker has leases in it.
    */
   readonly keeps: readonly Permit[];
 }
 
 /**
- * How many handlers at once a worker may run in a scope that has a cap: `batch/<id>`,
- * `lane/<name>` or `pipeline/<name>`. It lasts as long as a lease, and all live permits of a scope
- * together are never more than its cap, but for the time after somebody lowers it.
+ * How many handlers a worker may run at once in a capped scope: `batch/<id>`, `lane/<name>` or
+ * `pipeline/<name>`. It lasts as long as a lease. All live permits of a scope together never exceed
+ * its cap, except for a short time after the cap was lowered.
  */
 export interface Permit {
   readonly scope: string;
   readonly slots: number;
 }
 
-/** What the store remembers of an item that has failed or is under suspicion. */
+/** What the store remembers about an item that has failed or is a suspect. */
 export interface ItemHistory {
   /** Position in the chunk. */
   readonly index: number;
   readonly attempts: number;
   readonly deaths: number;
-  /** How long its back-off lasts from now; 0 when it is due. */
+  /** How much of its back-off is left; 0 when it is due. */
   readonly dueInMs: number;
   readonly checkpoint: Checkpoint | null;
   /** 1, or the drive of its last redrive. */
   readonly drive: number;
 }
 
-/** What somebody put in place of an item's own content. */
+/** The payload that an operator put in place of an item's own content. */
 export interface ItemOverride {
   readonly index: number;
   /** JSON text. */
@@ -89,21 +89,21 @@ export interface LeasedChunk extends LeaseRef {
   readonly overrides: readonly ItemOverride[];
   /** Its lease was lost before: starts are written before items run. */
   readonly guarded: boolean;
-  /** No automatic pass will follow: what fails now stays failed. */
+  /** No automatic pass follows: an item that fails now stays failed. */
   readonly final: boolean;
-  /** Its batch keeps a ledger of its items; missing where it does not. */
+  /** Its batch keeps a ledger of items; absent otherwise. */
   readonly ledger?: true;
 }
 
 export interface Report extends LeaseRef, ReportFacts {
   /**
-   * Handler milliseconds under this lease so far, of all its items together. From its beginning and
-   * not from the last report on, so that a report that comes twice counts once.
+   * Handler milliseconds of all its items under this lease. Counted from the lease's beginning and
+   * not from the last report, so that a repeated report counts once.
    */
   readonly busyMs: number;
   /**
-   * Present exactly where the lease said so. What handlers recorded, in the order of the blocks'
-   * numbers: one whose answer was lost comes again as it was, and is written once.
+   * Present exactly if the lease has `ledger`. What handlers recorded, in the order of the blocks'
+   * numbers. A block whose reply was lost is sent again unchanged, and is written once.
    */
   readonly ledger?: { readonly blocks: readonly LedgerBlock[] };
 }
@@ -112,20 +112,20 @@ export interface WorkResult {
   /** One for each report, in order. */
   readonly reports: readonly ReportResult[];
   readonly leased: readonly LeasedChunk[];
-  /** When the next chunk will be due, if nothing could be leased now; null when none waits. */
+  /** When the next chunk is due, if nothing could be leased now; null when none waits. */
   readonly nextDueInMs: number | null;
   /** The batches that this commit ended. */
   readonly ended: readonly string[];
   /**
-   * All permits of the worker in scopes of the request's pipeline; with 0 slots none of its handlers
-   * may start there, and a scope without one has no cap. Where something was leased they last as
-   * long as those leases, otherwise as long as they did. Empty without a request.
+   * All permits of the worker in scopes of the request's pipeline. With 0 slots none of its
+   * handlers may start there; a scope that is absent has no cap. If chunks were leased, the permits
+   * last as long as those leases, otherwise as long as before. Empty without a request.
    */
   readonly permits: readonly Permit[];
   /**
-   * Items whose statements failed, so that they are not what their reports said; missing where there
-   * are none. Whoever keeps the lease must not say the same of them again: that would make successes
-   * of them without what they wanted done.
+   * Items whose statements failed, so that their reported outcomes were refused; absent for none. A
+   * worker that keeps the lease must not report the same outcomes again: the items would succeed
+   * without their statements.
    */
   readonly refused?: readonly RefusedItem[];
 }
@@ -142,25 +142,26 @@ export interface RenewResult {
 }
 
 export interface SweepResult {
-  /** Chunks whose lease had run out and that may be leased again. */
+  /** Expired leases whose chunks may be leased again. */
   readonly lostLeases: number;
-  /** Batches that were looked after otherwise: watched, recovered, parked. */
+  /** Batches that were handled otherwise: watched, recovered, parked. */
   readonly tended: number;
   readonly ended: readonly string[];
 }
 
-/** Within which bounds the sweep lets things wait. */
+/** The time limits that a sweep applies. */
 export interface SweepPolicy {
   readonly watchDelays: WatchDelays;
   /** Looks without progress before leftovers are given up. */
   readonly stallsMax: number;
-  /** A batch that nobody works on for this long is an orphan. */
+  /** A batch without a working process for this long is an orphan. */
   readonly orphanMs: number;
-  /** An orphan of this age is marked, and its lane goes on. */
+  /** An orphan of this age is marked as stale, and its lane continues. */
   readonly staleMs: number;
   /**
-   * Leases that ran out within this time are left alone, as their holders may not have been able to
-   * renew them (core/items/outage-grace.ts); not those of whoever is known to be dead. Default 0.
+   * Leases that expired within this time are left alone, because their holders may not have been
+   * able to renew them (core/items/outage-grace.ts); leases of dead processes are taken back
+   * anyway. Default 0.
    */
   readonly graceMs?: number;
 }
@@ -173,19 +174,19 @@ export interface WorkerFacts {
 export interface Served {
   readonly pipeline: string;
   readonly version: string;
-  /** It takes this batch and no other. */
+  /** The worker takes only this batch. */
   readonly batch?: string;
 }
 
 /** What a worker must know about a batch of which it holds chunks. */
 export interface Stop {
   readonly batch: string;
-  /** `over`: it has ended, and what is held of it is held no more. */
+  /** `over`: it has ended, and its leases are gone. */
   readonly kind: "cancel" | "pause" | "over";
   readonly mode: StopMode;
 }
 
-/** A cancel comes before a pause, and whoever says `now` is heard beside whoever lets work drain. */
+/** A cancel takes precedence over a pause, and `now` over `drain`. */
 export function describeStop(
   batch: string,
   cancel: StopMode | null,
@@ -197,9 +198,9 @@ export function describeStop(
 }
 
 export type ContentClaim =
-  /** Nobody else has it: run the item. */
+  /** Claimed for this item: run it. */
   | "claimed"
-  /** An item with this content is under way: come again. */
+  /** An item with this content is running: try again later. */
   | "held"
   /** An item with this content has succeeded: skip this one. */
   | "done";
@@ -207,40 +208,40 @@ export type ContentClaim =
 export interface WorkerStore {
   /** Gives a worker its number. */
   registerWorker(facts: WorkerFacts): Promise<number>;
-  /** A sign of life: for this long the worker counts as one that has these pipelines. */
+  /** A heartbeat: for this long the worker counts as having these pipelines. */
   beat(worker: number, serves: readonly Served[], forMs: number): Promise<void>;
   /**
    * Commits any number of reports (a settle, a flush of partial outcomes, a give-back) and leases
-   * the next chunks, in one transaction. Outcomes, counters, dead letters, results, checkpoints and,
-   * with the last item, the ending of the step or batch are written together or not at all. So are
-   * the statements of items, in a store that has a `dialect`; one that has none throws NO_SQL.
+   * the next chunks, in one transaction. Outcomes, counters, dead letters, results, checkpoints
+   * and, with the last item, the ending of the step or batch are written together or not at all. So
+   * are the statements of items, in a store with a `dialect`; a store without one throws NO_SQL.
    *
-   * What is leased is divided between the pipeline's tenants by their weights (core/limits/fair-share.ts),
+   * Leased work is divided between the pipeline's tenants by weight (core/limits/fair-share.ts),
    * and within a tenant goes to the batch that was leased from least recently. A batch in a capped
-   * scope is passed over while no slot is free there and the worker has none; one that is leased
-   * from raises the worker's permits in its scopes to what is free, up to `slots`.
+   * scope is passed over while no slot is free there and the worker has none. Leasing from a batch
+   * raises the worker's permits in its scopes to what is free, up to `slots`.
    */
   work(reports: readonly Report[], lease: LeaseRequest | null): Promise<WorkResult>;
   /**
    * Claims contents for items of a leased chunk. A claim lasts as long as the lease: it becomes
-   * final with the committed success of its item, and is free again when the item fails or the
-   * lease is over. Null when the lease is lost.
+   * final with the committed success of its item, and is released when the item fails or the lease
+   * ends. Null when the lease is lost.
    */
   claimContents(
     lease: LeaseRef,
     contents: readonly ItemContent[],
   ): Promise<readonly ContentClaim[] | null>;
-  /** Which of these batches are to be stopped, and how. */
+  /** Which of these batches must stop, and how. */
   readStops(batches: readonly string[]): Promise<readonly Stop[]>;
   /**
-   * Prolongs leases, and the worker's permits; answers which leases are lost. That of a cancelled
-   * batch is not prolonged. Permits are lowered where the cap was; in a scope that has got a cap
-   * since, the worker takes what is free there.
+   * Extends leases, and the worker's permits; returns which leases are lost. The lease of a
+   * cancelled batch is not extended. Permits are lowered if the cap was; in a scope that was capped
+   * since, the worker takes what is free.
    */
   renew(worker: number, leases: readonly LeaseRef[], leaseMs: number): Promise<RenewResult>;
   /**
-   * Acts on what has run out: leases (their chunks wait again, suspects are charged), deadlines,
-   * watches and orphans. Bounded; call again while it finds something.
+   * Handles everything that expired: leases (their chunks wait again, suspects are charged),
+   * deadlines, watches and orphans. Bounded; call again while it finds something.
    */
   sweep(policy: SweepPolicy): Promise<SweepResult>;
 }

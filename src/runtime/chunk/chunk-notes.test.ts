@@ -9,7 +9,7 @@ const failure = (index: number) => ({
   ...({ errorClass: "permanent", code: "E", message: "m" } as const),
 });
 
-/** One of everything, about this item. */
+/** One note of each kind, about this item. */
 function note(notes: ChunkNotes, index: number): Promise<void> {
   notes.addFailure(failure(index));
   notes.addResult(index, "k", { index });
@@ -36,7 +36,7 @@ describe("notes about a chunk", () => {
     expect(notes.list().checkpoints[0]).toEqual({ index: 0, key: null, name: "n", data: "0" });
   });
 
-  test("that came after a list are not forgotten with it", async () => {
+  test("that came after a list stay when the listed ones are dropped", async () => {
     const notes = new ChunkNotes();
     const first = note(notes, 0);
     const told = notes.list();
@@ -49,7 +49,7 @@ describe("notes about a chunk", () => {
     expect(listIndexes(notes)).toEqual(Array.from({ length: 6 }, () => []));
   });
 
-  test("a list stays as it was, whatever is noted later", () => {
+  test("a list does not change when more is noted", () => {
     const notes = new ChunkNotes();
     void note(notes, 0);
     const told = notes.list();
@@ -58,7 +58,7 @@ describe("notes about a chunk", () => {
     expect(told.abandoned).toEqual([0]);
   });
 
-  test("whoever waits for a checkpoint learns that it will never be told", async () => {
+  test("a handler that waits for its checkpoint is rejected when no report will follow", async () => {
     const notes = new ChunkNotes();
     const waiting = [0, 1].map((index) => note(notes, index));
     expect(notes.hasCheckpoints).toBe(true);
@@ -69,21 +69,21 @@ describe("notes about a chunk", () => {
 });
 
 describe("a checkpoint", () => {
-  test("is a name and JSON; without data it is null", () => {
+  test("is a name and JSON; without data its data is null", () => {
     expect(writeCheckpoint("fetched", { a: [1] })).toEqual({ name: "fetched", data: '{"a":[1]}' });
     expect(writeCheckpoint("fetched", undefined)).toEqual({ name: "fetched", data: "null" });
     expect(writeCheckpoint("é".repeat(100), 1).name).toHaveLength(100);
   });
 
-  test.each(["", "x".repeat(101), "a\0b"])("cannot be called %j", (name) => {
+  test.each(["", "x".repeat(101), "a\0b"])("refuses the name %j", (name) => {
     expect(() => writeCheckpoint(name, 1)).toThrow(/1 to 100 characters/);
   });
 
-  test.each([5n, () => 1, Symbol("x")])("cannot carry what JSON does not have", (data) => {
+  test.each([5n, () => 1, Symbol("x")])("refuses data that JSON cannot express", (data) => {
     expect(() => writeCheckpoint("n", data)).toThrow(/checkpoint's data/);
   });
 
-  test("cannot carry a cycle, or more than a megabyte", () => {
+  test("refuses a cycle, and data of more than a megabyte", () => {
     const cycle: { self?: unknown } = {};
     cycle.self = cycle;
     expect(() => writeCheckpoint("n", cycle)).toThrow(/cannot be written as JSON/);
@@ -91,7 +91,7 @@ describe("a checkpoint", () => {
     expect(writeCheckpoint("n", "x".repeat(1_048_574)).data).toHaveLength(1_048_576);
   });
 
-  test("that cannot be kept fails its item for good", () => {
+  test("that cannot be stored fails its item for good", () => {
     try {
       writeCheckpoint("", 1);
       expect.unreachable();

@@ -52,8 +52,8 @@ function takeAll(run: ChunkRun): number[] {
   return taken;
 }
 
-describe("a chunk in hand", () => {
-  test("hands out what is neither done nor waiting for its time", () => {
+describe("a leased chunk", () => {
+  test("hands out items that are neither finished nor in back-off", () => {
     const outcomes = createOutcomeMap(5);
     setOutcome(outcomes, 1, SUCCEEDED);
     const histories = [history(2, { dueInMs: 500 }), history(3, { attempts: 3 })];
@@ -74,7 +74,7 @@ describe("a chunk in hand", () => {
     expect(run.finished).toBe(true);
   });
 
-  test("tells what became of its items, under its fence", () => {
+  test("reports the outcomes of its items, under its fence", () => {
     const run = makeRun(4);
     takeAll(run);
     run.succeed(0, "key", { size: 5 });
@@ -93,7 +93,7 @@ describe("a chunk in hand", () => {
     ]);
   });
 
-  test("does not say again what the store refused, and starts it no more", () => {
+  test("does not repeat an outcome that the store refused, and does not start the item again", () => {
     const run = makeRun(3);
     const statements = [{ sql: "SELECT 1", values: [] }];
     const commit = (index: number) => ({ index, key: null, attempts: 1, retryInMs: 5, statements });
@@ -115,7 +115,7 @@ describe("a chunk in hand", () => {
     expect(second.commits).toEqual([]);
   });
 
-  test("keeps what happened while a report was under way for the next one", () => {
+  test("keeps what happens while a report is under way for the next report", () => {
     const run = makeRun(4);
     run.succeed(0, null, 1);
     run.fail(1, null, 1, FAILURE, 10);
@@ -133,13 +133,13 @@ describe("a chunk in hand", () => {
     expect(run.unreported).toBe(0);
   });
 
-  test("puts what somebody edited in place of its own items", () => {
-    const overrides = [{ index: 1, value: '{"n":"mended"}' }];
+  test("replaces its items by edited payloads", () => {
+    const overrides = [{ index: 1, value: '{"n":"fixed"}' }];
     const run = makeRun(3, { overrides });
     let released = 0;
     const own = { count: 3, at: (n: number) => ({ n }), release: () => released++ };
     run.receive("lane", own);
-    expect([0, 1, 2].map((n) => run.items.at(n))).toEqual([{ n: 0 }, { n: "mended" }, { n: 2 }]);
+    expect([0, 1, 2].map((n) => run.items.at(n))).toEqual([{ n: 0 }, { n: "fixed" }, { n: 2 }]);
     expect(run.items.count).toBe(3);
     run.release();
     expect(released).toBe(1);
@@ -152,7 +152,7 @@ describe("a chunk in hand", () => {
     expect([0, 1].map((index) => run.getCheckpoint(index))).toEqual([null, checkpoint]);
   });
 
-  test("does not start an item again in this lease that is to come later", () => {
+  test("does not start a deferred item again in this lease", () => {
     const run = makeRun(3);
     expect(run.takeNext()).toBe(0);
     run.defer(0, "k", 400);
@@ -169,14 +169,14 @@ describe("a chunk in hand", () => {
     expect(run.makeReport("yield").deferrals).toEqual([]);
   });
 
-  test("lists what may run before any of it has", () => {
+  test("lists the runnable items before any has run", () => {
     const outcomes = createOutcomeMap(4);
     setOutcome(outcomes, 1, SUCCEEDED);
     const histories = [history(2, { dueInMs: 500 }), history(3, { dueInMs: 0 })];
     expect([...makeRun(4, { outcomes, histories }).listRunnable()]).toEqual([0, 3]);
   });
 
-  test("tells the content of an item only with its success", () => {
+  test("reports the content of an item only with its success", () => {
     const run = makeRun(4);
     for (const index of [0, 1, 2]) run.holdContent(index, `content-${index}`);
     run.succeed(0);
@@ -189,13 +189,13 @@ describe("a chunk in hand", () => {
     expect(run.makeReport("yield").contents).toEqual([]);
   });
 
-  test("names the items whose handlers would not stop", () => {
+  test("names the items whose handlers did not stop", () => {
     const run = makeRun(2);
     run.abandon(1);
     expect(run.makeReport("yield").abandoned).toEqual([1]);
   });
 
-  test("announces what starts, without what has ended meanwhile", () => {
+  test("announces starting items, without those that have ended meanwhile", () => {
     const run = makeRun(3);
     run.starting = [0, 1, 2];
     run.succeed(1);
@@ -203,7 +203,7 @@ describe("a chunk in hand", () => {
   });
 
   test.each([5n, () => 1, Symbol("x"), "x".repeat(1_048_577)])(
-    "refuses a result that cannot be kept",
+    "refuses a result that cannot be stored",
     (value) => {
       const run = makeRun(1);
       expect(() => run.succeed(0, null, value)).toThrow(/result/);
@@ -211,7 +211,7 @@ describe("a chunk in hand", () => {
     },
   );
 
-  test("lets go of its items", () => {
+  test("releases its items", () => {
     const run = makeRun(1);
     let released = 0;
     run.receive("lane", { count: 1, at: () => "item", release: () => released++ });
@@ -224,8 +224,8 @@ describe("a chunk in hand", () => {
   });
 });
 
-describe("a checkpoint of an item in hand", () => {
-  test("asks for a report at once, and is kept when the store has been told", async () => {
+describe("a checkpoint of a running item", () => {
+  test("asks for a report at once, and is stored with it", async () => {
     let asked = 0;
     const run = makeRun(2, {}, () => asked++);
     const saved = run.saveCheckpoint(0, "k", "fetched", { bytes: 5 });
@@ -259,7 +259,7 @@ describe("a checkpoint of an item in hand", () => {
     await second;
   });
 
-  test("whose report the store refused was not kept", async () => {
+  test("is not stored when the store refuses its report", async () => {
     const run = makeRun(1);
     const saved = run.saveCheckpoint(0, null, "a", 1);
     run.markReported(run.makeReport("keep"), "lost", 1);
@@ -277,13 +277,13 @@ describe("a checkpoint of an item in hand", () => {
     expect(run.makeReport("yield").checkpoints).toEqual([]);
   });
 
-  test("is refused when its item has ended: a handler that was given up is not told that it is kept", async () => {
+  test("is refused when its item has ended: an abandoned handler is never told that it was stored", async () => {
     const run = makeRun(2);
     const facts = { errorClass: "transient", code: "TIME_LIMIT", message: "too long" } as const;
     run.fail(0, null, 1, { ...facts }, null);
     await expect(run.saveCheckpoint(0, null, "a", 1)).rejects.toThrow(/has ended/);
     expect(run.makeReport("keep").checkpoints).toEqual([]);
-    // One that will be tried again goes on from there.
+    // A retried item continues from there.
     run.fail(1, null, 1, { ...facts }, 50);
     void run.saveCheckpoint(1, null, "b", 2);
     expect(run.makeReport("keep").checkpoints.map(({ index }) => index)).toEqual([1]);
@@ -291,7 +291,7 @@ describe("a checkpoint of an item in hand", () => {
 });
 
 describe("a chunk whose lease another thread may renew", () => {
-  test("hears of it before it takes its lease for expired, and is struck out when it is lost", () => {
+  test("sees the renewal before its lease expires, and is removed when the lease is lost", () => {
     const health = new WorkerHealth(new ManualClock());
     const page = new SharedLeases(health.leases.buffer);
     const { lease } = makeRun(1);

@@ -21,7 +21,7 @@ function record(changes: Partial<RecordedState> = {}): RecordedState {
 }
 
 describe("lines for the ledger", () => {
-  test("hold no secret beside a state, be it known by its name, its shape or because it was named", () => {
+  test("contain no secret in details, whether it is recognised by name, by shape or because it was named", () => {
     const lines = makeLines();
     const details = {
       password: "hunter2-hunter2",
@@ -60,7 +60,7 @@ describe("lines for the ledger", () => {
     ]);
   });
 
-  test("that were sent stay as they are until the store has answered", () => {
+  test("that were sent stay unchanged until the store has answered", () => {
     const lines = makeLines();
     expect(lines.list()).toEqual([]);
     lines.add(FACTS, record());
@@ -85,7 +85,7 @@ describe("lines for the ledger", () => {
     for (const { details } of blocks) expect(details?.length).toBeLessThan(1_100_000);
   });
 
-  test("keep details apart, each with a salt of its own", () => {
+  test("store details separately, each with its own salt", () => {
     const lines = makeLines();
     const details = { when: new Date(0), b: undefined };
     lines.add(FACTS, record({ details }));
@@ -102,13 +102,13 @@ describe("lines for the ledger", () => {
     expect(block?.lines).not.toContain("1970-01-01");
   });
 
-  test("of an item without a canonical form say nothing of its content", () => {
+  test("of an item without a canonical form have no content hash", () => {
     const lines = makeLines();
     lines.add(FACTS, record({ read: () => "\ud800" }));
     expect(lines.list()[0]?.lines).not.toContain("content");
   });
 
-  test("refused ones leave nothing behind", () => {
+  test("refused details leave no line", () => {
     const lines = makeLines();
     const refuse = (details: unknown): unknown => {
       try {
@@ -128,7 +128,7 @@ describe("lines for the ledger", () => {
 });
 
 describe("a state", () => {
-  test("is one of those that the pipeline declares", () => {
+  test("must be declared by the pipeline", () => {
     expect(refuseState("DONE", ["DONE"])).toBeNull();
     expect(refuseState("DNOE", ["DONE"])).toMatchObject({
       code: "UNKNOWN_STATE",

@@ -33,7 +33,7 @@ function makeRun(): ChunkRun {
 
 const failure = { errorClass: "permanent", code: "E", message: "m" } as const;
 
-test("whoever waits for a report of a chunk finds it noted, and tells nothing twice", async () => {
+test("a report waits for the one under way, and repeats nothing of it", async () => {
   const run = makeRun();
   const clock = new ManualClock();
   run.fail(0, null, 1, failure, null);
@@ -49,14 +49,14 @@ test("whoever waits for a report of a chunk finds it noted, and tells nothing tw
   expect(run.unreported).toBe(0);
 });
 
-test("a chunk of which the store knows nothing any more is lost", async () => {
+test("a chunk that the store does not know any more is lost", async () => {
   const run = makeRun();
   const clock = new ManualClock();
   await sendReports([makeReport(run, "keep")], clock, async () => ({ ...KEPT, reports: ["lost"] }));
   expect([run.lost, run.reporting]).toEqual([true, null]);
 });
 
-test("when the store cannot be told, what was to be told stays for the next report", async () => {
+test("when a report fails, its content stays for the next one", async () => {
   const run = makeRun();
   const clock = new ManualClock();
   run.fail(0, null, 1, failure, null);

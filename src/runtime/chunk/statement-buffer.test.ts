@@ -10,7 +10,7 @@ function queue(...values: readonly unknown[]): readonly unknown[] | undefined {
   return queued.list()[0]?.values;
 }
 
-test("values are taken as a database can hold them, and are copies", () => {
+test("values are converted to what a database can store, and copied", () => {
   const at = new Date(Date.UTC(2026, 0, 2, 3, 4, 5, 6));
   expect(queue("a", 1.5, true, null, at)).toEqual([
     "a",
@@ -32,7 +32,7 @@ describe("is refused, by the name of the argument:", () => {
   const refused = (fault: string): unknown =>
     expect.objectContaining({ code: "BAD_STATEMENT", message: expect.stringContaining(fault) });
 
-  test("a value that is none of a database's", () => {
+  test("a value that a database cannot store", () => {
     const bad: readonly (readonly [unknown, string])[] = [
       [undefined, "values[1] of commitWith is undefined"],
       [Number.NaN, "values[1] of commitWith is NaN"],
@@ -45,7 +45,7 @@ describe("is refused, by the name of the argument:", () => {
     for (const [value, fault] of bad) expect(() => queue("a", value)).toThrow(refused(fault));
   });
 
-  test("what is no list of values, no text or no statement", () => {
+  test("values that are not a list, and sql that is not a statement", () => {
     const queued = new StatementBuffer();
     expect(() => queued.add(SQL, "a" as unknown as [])).toThrow(refused("values of commitWith"));
     expect(() => queued.add(7 as unknown as string)).toThrow(refused("sql of commitWith"));
@@ -55,7 +55,7 @@ describe("is refused, by the name of the argument:", () => {
   });
 });
 
-test("an item queues so many statements, and so much text, and no more", () => {
+test("limits the statements of an item in number and size", () => {
   const tooMany = expect.objectContaining({ code: "TOO_MANY_STATEMENTS" }) as unknown;
   const queued = new StatementBuffer();
   for (let nth = 0; nth < STATEMENTS_PER_ITEM_MAX; nth++) queued.add(SQL, [nth]);

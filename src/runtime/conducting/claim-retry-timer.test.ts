@@ -5,7 +5,7 @@ import { ChangeSignal } from "../system/change-signal.ts";
 
 const HOUR_MS = 3_600_000;
 
-test("whoever stands by looks again in a moment, once for however many claims were refused", async () => {
+test("looks again soon after refused claims, once for all of them", async () => {
   const clock = new ManualClock();
   const changed = new ChangeSignal(clock);
   const claimRetryTimer = new ClaimRetryTimer(clock, changed);
@@ -19,7 +19,7 @@ test("whoever stands by looks again in a moment, once for however many claims we
   expect(clock.waiting).toBe(1);
 });
 
-test("one that is stopped leaves nothing behind", () => {
+test("leaves no timer when it is stopped", () => {
   const clock = new ManualClock();
   const claimRetryTimer = new ClaimRetryTimer(clock, new ChangeSignal(clock));
   claimRetryTimer.lookAgain();

@@ -71,16 +71,16 @@ const reasons = (): string[] =>
     .map(({ message }) => message.split(": ").at(-1) ?? "");
 
 describe("before a batch is sliced", () => {
-  test("one whose turn it is goes on", async () => {
+  test("one that holds its lane is sliced", async () => {
     const batch = await submit("b-1");
     expect(await conductor.slice(batch, sourced, null)).toMatchObject({ state: "running" });
     expect(store.state.batches.get("b-1")?.steps[0]?.counts.planned).toBe(3);
     expect(reasons()).toEqual([]);
-    // The claim is given up, so that nobody waits for it.
+    // The claim is released, so that no other process waits for it.
     expect(store.state.claims.size).toBe(0);
   });
 
-  test("one that waits for its turn is left for later", async () => {
+  test("one that waits for its turn is not sliced yet", async () => {
     await submit("b-1");
     const batch = await submit("b-2");
     expect(await conductor.slice(batch, sourced, null)).toBeNull();
@@ -89,7 +89,7 @@ describe("before a batch is sliced", () => {
   });
 
   for (const scope of ["batch", "lane", "pipeline"] as const) {
-    test(`one whose ${scope} is paused is left for later`, async () => {
+    test(`one whose ${scope} is paused is not sliced yet`, async () => {
       const batch = await submit("b-1");
       const name = { batch: "b-1", lane: "north", pipeline: "p" }[scope];
       await store.pause({ scope, name, mode: "drain", ...ACT });
@@ -113,7 +113,7 @@ describe("before a batch is sliced", () => {
     expect(store.state.batches.get("b-1")?.state).toBe("submitted");
   });
 
-  test("whoever slices it hears nothing of those who looked", async () => {
+  test("conductors that only look do not disturb the one that slices", async () => {
     const batch = await submit("b-1");
     await store.claim("slicing/b-1", WORKER + 1, 60_000);
     const claim = vi.spyOn(store, "claim");
@@ -125,7 +125,7 @@ describe("before a batch is sliced", () => {
     expect(unclaim).not.toHaveBeenCalled();
   });
 
-  test("one that was left lying for hours is skipped, also by whoever has its items", async () => {
+  test("one that was abandoned for hours is skipped, also by the process that has its items", async () => {
     const batch = await submit("b-1", { input: null });
     clock.advance(7 * 3_600_000);
     await submit("b-2");
@@ -137,14 +137,14 @@ describe("before a batch is sliced", () => {
     expect(reasons()).toEqual(["it is parked as stale"]);
   });
 
-  test("items that live only here are taken in before their batch has its turn", async () => {
+  test("items that exist only in this process are planned before their batch has its turn", async () => {
     await submit("b-1");
     const batch = await submit("b-2", { input: null });
     expect(await conductor.slice(batch, owned, [1, 2])).toMatchObject({ state: "ready" });
     expect(store.state.batches.get("b-2")?.steps[0]?.counts.planned).toBe(2);
   });
 
-  test("a slicing that is under way is shared, not begun again", async () => {
+  test("a slicing that is under way is shared, not started again", async () => {
     const batch = await submit("b-1");
     const first = conductor.slice(batch, sourced, null);
     expect(conductor.slice(batch, sourced, null)).toBe(first);
@@ -152,7 +152,7 @@ describe("before a batch is sliced", () => {
     expect(store.state.batches.get("b-1")?.steps[0]?.sliceFence).toBe(1);
   });
 
-  test("a step that the pipeline no longer has fails its batch, with the remedy", async () => {
+  test("a step that the pipeline no longer has fails its batch with a hint", async () => {
     const batch = await submit("b-1");
     expect(await conductor.slice({ ...batch, step: 1 }, sourced, null)).toMatchObject({
       state: "failed",
@@ -175,7 +175,7 @@ describe("slicing with an old view of the batch", () => {
   test("does not finish a later step for it", async () => {
     const settings = { strict: false, steps: stepped.steps.map(describeStep) };
     const old = await submit("b-1", { settings });
-    // The first step has nothing in it, and is over at once.
+    // The first step is empty, and ends at once.
     expect(await conductor.slice(old, stepped, null)).toMatchObject({ state: "slicing", step: 1 });
     expect(await conductor.slice(old, stepped, null)).toBeNull();
     expect(store.state.batches.get("b-1")).toMatchObject({ state: "slicing", step: 1 });
@@ -184,7 +184,7 @@ describe("slicing with an old view of the batch", () => {
     expect(store.state.batches.get("b-1")?.steps[1]?.counts.planned).toBe(2);
   });
 
-  test("a finish that comes twice does not finish the step after it", async () => {
+  test("a repeated finish does not finish the next step", async () => {
     const settings = { strict: false, steps: stepped.steps.map(describeStep) };
     await submit("b-1", { settings });
     const { batch: first } = await store.startSlicing("b-1", false);
@@ -195,7 +195,7 @@ describe("slicing with an old view of the batch", () => {
     expect(again).toMatchObject({ kind: "moved_on", batch: { state: "slicing", step: 1 } });
   });
 
-  test("items that were handed over do not become those of a later step", async () => {
+  test("submitted items do not become those of a later step", async () => {
     const carrying = erase(
       definePipeline({
         name: "p",
@@ -214,7 +214,7 @@ describe("slicing with an old view of the batch", () => {
   });
 });
 
-test("whoever hands items over is told when the store cannot take them", async () => {
+test("a submitter gets the error when the store cannot take its items", async () => {
   const full = new SluiceError("STORE_FULL", "the disk is full", { retryable: true });
   const refuse = (): Promise<never> => Promise.reject(full);
   const parts = {
@@ -234,7 +234,7 @@ test("whoever hands items over is told when the store cannot take them", async (
   await other.stop();
 });
 
-test("a batch whose slicing meets what nobody has thought of is taken up again, less and less often", async () => {
+test("slicing that fails unexpectedly is retried with growing delays", async () => {
   const odd = new TypeError("cannot read properties of undefined");
   const look = vi.spyOn(store, "getBatch").mockRejectedValue(odd);
   const tries = (): number => look.mock.calls.length;
@@ -253,7 +253,7 @@ test("a batch whose slicing meets what nobody has thought of is taken up again, 
   expect(store.state.batches.get("b-1")?.steps[0]?.counts.planned).toBe(3);
 });
 
-test("however many batches of other versions there are, one behind them is sliced", async () => {
+test("a batch behind many batches of other versions is sliced", async () => {
   conductor.add(sourced);
   conductor.start();
   for (let at = 0; at < 100; at++) await submit(`old-${at}`, { lane: `lane-${at}`, version: "0" });
@@ -263,7 +263,7 @@ test("however many batches of other versions there are, one behind them is slice
   expect(store.state.batches.get("old-0")?.state).toBe("submitted");
 });
 
-test("however many such batches there are, one behind them is sliced", async () => {
+test("a batch behind many such batches is sliced", async () => {
   const getBatch = store.getBatch.bind(store);
   vi.spyOn(store, "getBatch").mockImplementation((id) =>
     id.startsWith("bad") ? Promise.reject(new TypeError("odd")) : getBatch(id),

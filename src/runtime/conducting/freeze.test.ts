@@ -28,15 +28,15 @@ describe("freezing", () => {
     expect(pieces.map(({ chunk }) => chunk.items)).toEqual([2, 2]);
   });
 
-  test("makes nothing of nothing", async () => {
+  test("makes no chunk of no items", async () => {
     expect(await collect(freezePieces([], 3))).toEqual([]);
   });
 
-  test.each([[undefined], [() => 1], [5n]])("names an item that is no JSON", (item) => {
+  test.each([[undefined], [() => 1], [5n]])("names an item that JSON cannot express", (item) => {
     expect(() => freezeItem(item, 7)).toThrow("item 7 cannot be written as JSON");
   });
 
-  test("lets an iterable be read once, and says so the second time", async () => {
+  test("lets an iterable be read once, and throws the second time", async () => {
     const once = readOnce([1, 2, 3].values());
     expect(await collect(once)).toEqual([1, 2, 3]);
     await expect(collect(once)).rejects.toMatchObject({ code: "ITEMS_USED_UP" });

@@ -7,7 +7,7 @@ import { findRetentionProblem, pruneByAge, type RetentionPolicy } from "./retent
 
 const DAY_MS = 86_400_000;
 
-/** A store that answers these, one after the other. */
+/** A store that returns these answers, one after the other. */
 function makeStore(answers: readonly Partial<PruneResult>[]) {
   const asked: PrunePolicy[] = [];
   const prune = async (policy: PrunePolicy): Promise<PruneResult> => {
@@ -26,7 +26,7 @@ function prune(policy: RetentionPolicy, answers: readonly Partial<PruneResult>[]
 }
 
 describe("retention", () => {
-  test("asks for ages: by whose clock is the store's business", async () => {
+  test("passes ages to the store, which uses its own clock", async () => {
     const { asked, result } = prune({ keepMs: 30 * DAY_MS, keepEvidenceMs: 60 * DAY_MS });
     await result;
     expect(asked).toEqual([
@@ -40,7 +40,7 @@ describe("retention", () => {
     expect(asked).toEqual([{ scratchAgeMs: 0, evidenceAgeMs: null, dryRun: true }]);
   });
 
-  test("goes on while there is more, and adds up what went", async () => {
+  test("continues while there is more, and sums up what was removed", async () => {
     const answers = [
       { scratched: 3, removed: 1, messages: 7, more: true },
       { scratched: 2, removed: 4, more: true },
@@ -63,7 +63,7 @@ describe("retention", () => {
     { keepMs: 0, keepEvidenceMs: -1 },
     { keepMs: 0, keepEvidenceMs: Number.POSITIVE_INFINITY },
     { keepMs: 2_000, keepEvidenceMs: 1_999 },
-  ])("refuses %j before anything goes", async (policy) => {
+  ])("refuses %j before anything is removed", async (policy) => {
     const { asked, result } = prune(policy);
     await expect(result).rejects.toThrow(SluiceError);
     await expect(result).rejects.toMatchObject({ code: "BAD_RETENTION" });
@@ -71,7 +71,7 @@ describe("retention", () => {
     expect(findRetentionProblem(policy)).toBeTypeOf("string");
   });
 
-  test("evidence may go together with what a redrive needs", () => {
+  test("evidence may be removed together with what a redrive needs", () => {
     expect(findRetentionProblem({ keepMs: 2_000, keepEvidenceMs: 2_000 })).toBeNull();
     expect(findRetentionProblem({ keepMs: 2_000, keepEvidenceMs: 0 })).toBeNull();
   });

@@ -5,7 +5,7 @@ import { guardItems, StallGuard } from "./stall-guard.ts";
 const LIMIT_MS = 1_000;
 
 describe("a stall guard", () => {
-  test("gives the answer of a call that comes in time", async () => {
+  test("returns the answer of a call that finishes in time", async () => {
     const guard = new StallGuard(new ManualClock(), LIMIT_MS);
     expect(await guard.ask(async () => "answer")).toBe("answer");
     await expect(guard.ask(() => Promise.reject(new Error("no")))).rejects.toThrow("no");
@@ -51,7 +51,7 @@ describe("a stall guard", () => {
     guard.stop();
   });
 
-  test("lets a source be slow, as long as each item comes in time", async () => {
+  test("allows a slow source, as long as each item comes in time", async () => {
     const clock = new ManualClock();
     const guard = new StallGuard(clock, LIMIT_MS);
     async function* slow(): AsyncGenerator<number> {

@@ -29,12 +29,12 @@ test.each([
   expect(found).toBe(expected);
 });
 
-test("owned items are taken in before the turn of their batch, and while it is paused", () => {
+test("owned items are planned before the turn of their batch, and while it is paused", () => {
   expect(find({ active: false }, true)).toBeNull();
   expect(find({ active: false, pause: PAUSE }, true)).toBeNull();
 });
 
-test("owned items are not taken in for a batch that is over or stale", () => {
+test("owned items are not planned for a batch that has ended or is stale", () => {
   expect(findStartObstacle(null, true)).toBe("it is gone");
   expect(find({ state: "cancelled" }, true)).toBe("it has ended");
   expect(find({ cancel: CANCEL, parked: STALE }, true)).toBe("it is being cancelled");

@@ -11,7 +11,7 @@ const away = new SluiceError("STORE_UNREACHABLE", "nobody is there", { retryable
 const SETTINGS = resolveSettings({});
 const { leaseMs, sweepMs } = SETTINGS;
 
-/** A sweeper, and what it spared with each sweep. */
+/** A sweeper, and the grace time of each of its sweeps. */
 class Rig {
   readonly clock = new ManualClock();
   readonly logs: LogEntry[] = [];
@@ -41,7 +41,7 @@ class Rig {
 }
 
 describe("a sweeper", () => {
-  test("leaves leases alone that ran out while the store was away, for the time of a lease", async () => {
+  test("leaves alone leases that expired during a store outage, for the duration of a lease", async () => {
     const rig = new Rig();
     await rig.clock.run(60_000);
     expect(Math.max(...rig.spared)).toBe(0);
@@ -57,7 +57,7 @@ describe("a sweeper", () => {
     await rig.sweeper.stop();
   });
 
-  test("takes leases as ever after a store that was away for a moment", async () => {
+  test("takes leases back as usual after a short store outage", async () => {
     const rig = new Rig();
     await rig.clock.run(10_000);
     rig.failure = away;
@@ -69,7 +69,7 @@ describe("a sweeper", () => {
     await rig.sweeper.stop();
   });
 
-  test("that has just come to a server takes only what the dead held", async () => {
+  test("that has just started on a server takes back only leases of dead processes", async () => {
     const rig = new Rig(true);
     await rig.clock.run(leaseMs - 1);
     expect(new Set(rig.spared)).toEqual(new Set([Number.POSITIVE_INFINITY]));
@@ -78,7 +78,7 @@ describe("a sweeper", () => {
     await rig.sweeper.stop();
   });
 
-  test("goes on after what nobody has thought of, later with each time, and tells its stack", async () => {
+  test("continues after an unexpected error with growing delays, and logs its stack", async () => {
     const rig = new Rig();
     await rig.clock.run(0);
     rig.sweptAt.length = 0;
@@ -89,14 +89,14 @@ describe("a sweeper", () => {
     expect(rig.sweptAt.length).toBeLessThan(140);
     expect(rig.logs).toHaveLength(rig.sweptAt.length);
     expect(rig.logs[0]).toMatchObject({ event: "loop.unexpected_error", error: rig.failure });
-    // It is there: nobody is spared for that.
+    // The store answered, so no lease is spared.
     rig.failure = null;
     await rig.clock.run(120_000);
     expect(rig.spared.at(-1)).toBe(0);
     await rig.sweeper.stop();
   });
 
-  test("ends with what is fatal", async () => {
+  test("ends with a fatal error", async () => {
     const rig = new Rig();
     rig.failure = new SluiceError("STORE_MISSING", "the schema is not there");
     await rig.clock.run(10_000);

@@ -1,4 +1,4 @@
-/** What a task throws is told apart in the worker as it would be in the task. */
+/** What a task throws is classified in the worker as it would be in the task. */
 import { describe, expect, test } from "vitest";
 import { deserialize, serialize } from "node:v8";
 import {
@@ -10,7 +10,7 @@ import {
 } from "../../core/base/errors.ts";
 import { readThrown, writeThrown } from "./thrown.ts";
 
-/** As it goes from one process to another. */
+/** As it is sent from one process to another. */
 function send(thrown: unknown): unknown {
   return readThrown(deserialize(serialize(writeThrown(thrown))) as ReturnType<typeof writeThrown>);
 }
@@ -20,7 +20,7 @@ const hostile = Object.defineProperty({}, "message", {
     throw new Error("a trap");
   },
 });
-/** Answers no question at all. */
+/** Throws on every access. */
 const sealed = new Proxy(
   {},
   {
@@ -59,19 +59,19 @@ describe("what a task threw", () => {
     ["an object without a message", {}],
     ["an object whose message throws", hostile],
     ["an error that is its own cause", endless],
-    ["an object that answers nothing", sealed],
+    ["an object that throws on every access", sealed],
     ["an error that is known by its class", new ThrottlingException("less")],
     ["an answer of AWS", Object.assign(new Error("no"), { $metadata: { httpStatusCode: 503 } })],
     ["one that AWS would try again", Object.assign(new Error("no"), { $retryable: {} })],
     ["an answer in the error", Object.assign(new Error("no"), { response: { status: 404 } })],
     ["an error of a database", Object.assign(new Error("no"), { sqlState: "40001" })],
     ["several errors", new AggregateError([Object.assign(new Error("a"), { code: "ECONNRESET" })])],
-    ["a text without end", "x".repeat(1_000_000)],
+    ["a very long text", "x".repeat(1_000_000)],
   ])("is described the same in the worker: %s", (_name, thrown: unknown) => {
     expect(describeError(send(thrown))).toEqual(describeError(thrown));
   });
 
-  test("is cut where nobody reads on", () => {
+  test("is cut to a maximum length", () => {
     const thrown = Object.assign(new Error("x".repeat(5_000_000)), { code: "c".repeat(5_000_000) });
     const written = [thrown, "x".repeat(5_000_000), new Error("outer", { cause: thrown })];
     for (const one of written) expect(serialize(writeThrown(one)).length).toBeLessThan(200_000);

@@ -1,4 +1,4 @@
-/** The router: one handler for each event, nothing ignored but by choice. */
+/** The router: one handler for each event; no event is ignored except by choice. */
 import { describe, expect, test } from "vitest";
 import { RECORD_TYPES } from "../../core/batch/batch.ts";
 import type { BatchEvent } from "../../ports/store/batch-event.ts";
@@ -10,7 +10,7 @@ function makeEvent(type: string, data: BatchEvent["data"] = {}): BatchEvent {
 }
 
 describe("a router", () => {
-  test("gives each event to its one handler, and to no other", async () => {
+  test("gives each event to its handler only", async () => {
     const heard: string[] = [];
     const handle = routeEvents({
       "batch.ended": ({ data }) => void heard.push(`ended ${data.state}`),
@@ -40,7 +40,7 @@ describe("a router", () => {
     }
   });
 
-  test("refuses them when it is told to", async () => {
+  test("refuses them if configured so", async () => {
     const handle = routeEvents({ "batch.ended": () => undefined, otherwise: "refuse" });
     await expect(handle(makeEvent("batch.started"))).rejects.toMatchObject({
       code: "UNKNOWN_EVENT",
@@ -67,7 +67,7 @@ describe("a router", () => {
     expect(heard).toEqual(["first"]);
   });
 
-  test("with a misspelled event is refused at once, with what was meant", () => {
+  test("with a misspelled event is refused at once, with a suggestion", () => {
     const routes = { "batch.endd": () => undefined, "batch.ended": 5, otherwise: "maybe" };
     expect(() => routeEvents(routes as never)).toThrow(
       expect.objectContaining({

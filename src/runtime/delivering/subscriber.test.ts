@@ -1,4 +1,4 @@
-/** What a subscriber may say of itself, and that it takes one event at a time. */
+/** The options of a subscriber, and that it takes one event at a time. */
 import { expect, test } from "vitest";
 import type { BatchEvent } from "../../ports/store/batch-event.ts";
 import type { SinkContext } from "../../ports/sink.ts";
@@ -16,7 +16,7 @@ const makeEvent = (seq: number): BatchEvent => ({
   data: {},
 });
 
-test("a subscriber in code takes every event, for ever and from the beginning", () => {
+test("a subscriber in code takes every event from the beginning, with unlimited retries", () => {
   const subscriber = new Subscriber("audit", listen);
   expect(subscriber.retry.attempts).toBe(Number.POSITIVE_INFINITY);
   expect(subscriber.since).toBe("beginning");
@@ -24,7 +24,7 @@ test("a subscriber in code takes every event, for ever and from the beginning", 
   expect(subscriber.wants("batch.from_the_future")).toBe(true);
 });
 
-test("a sink brings its own events and attempts, and options are stronger", () => {
+test("a sink has its own events and attempts, and options take precedence", () => {
   const sink = {
     kind: "test",
     target: "nowhere",
@@ -44,7 +44,7 @@ test("a sink brings its own events and attempts, and options are stronger", () =
   expect([changed.wants("batch.ended"), changed.wants("batch.started")]).toEqual([false, true]);
 });
 
-test("everything that is wrong with a subscriber is told at once", () => {
+test("all problems of a subscriber are reported at once", () => {
   const options = { attempts: 0, events: ["batch.endet"], since: "yesterday", atempts: 3 };
   const make = (): unknown => new Subscriber("my mail", "sendmail" as never, options as never);
   expect(make).toThrow(
@@ -68,7 +68,7 @@ function makeDelivery(seq: number): Delivery {
   return { position: seq, id, batch, type, open: () => makeEvent(seq) };
 }
 
-test("a subscriber takes one event at a time, also when two are handed over at once", async () => {
+test("a subscriber takes one event at a time, also when two are delivered at once", async () => {
   const log: string[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();
   const subscriber = new Subscriber("audit", async ({ seq }) => {

@@ -1,4 +1,7 @@
-/** A batch of one chunk runs inline where it was submitted, however slow the store or the worker is. */
+/**
+ * A batch of one chunk runs inline in the process that submitted it, however slow the store or the
+ * worker is.
+ */
 import { hash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { createMemoryStore } from "../../adapters/memory/store.ts";
@@ -25,13 +28,13 @@ const SOURCE: Source<number> = {
 };
 
 interface Played {
-  /** How each plan of a small batch ended. */
+  /** The result of each plan of a small batch. */
   readonly inline: readonly string[];
   readonly handled: number;
   readonly state: string;
 }
 
-/** Every call of the store takes its own time, before and after it does what it is asked for. */
+/** Every store call takes a random time, before and after it does its work. */
 async function play(seed: number, options: StartOptions): Promise<Played> {
   const time = new VirtualTime();
   const clock = new MortalClock(time);

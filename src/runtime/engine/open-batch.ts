@@ -18,8 +18,8 @@ export interface OpenBatchParts extends HandleParts {
 
 export interface AddOptions {
   /**
-   * How many items the batch has before these. A producer that died and goes on where it was gives it:
-   * if a last call of its former life arrives late, nothing is added twice (`NOT_NEXT`).
+   * How many items the batch has before these. A producer that crashed and continues passes it: if
+   * a call from before the crash arrives late, nothing is added twice (`NOT_NEXT`).
    */
   readonly after?: number;
 }
@@ -35,9 +35,9 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
   }
 
   /**
-   * Adds items; they are durable when it returns. Waits while too much is unfinished, so that a
-   * quick producer slows to the speed of the workers. Add many at once: each call makes at least
-   * one chunk.
+   * Adds items; they are durable when it returns. Waits while too many items are unfinished, so
+   * that a fast producer slows down to the speed of the workers. Add many at once: each call makes
+   * at least one chunk.
    */
   async add(
     items: Iterable<Item> | AsyncIterable<Item>,
@@ -63,7 +63,7 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
     if (result.kind === "moved_on") throw describeClosed(result.batch);
   }
 
-  /** Answers after how many items the next part comes, if it matters. */
+  /** Returns the number of items before the next part, if the caller gave it. */
   async #plan(
     part: readonly PlannedChunk[],
     after: number | undefined,
@@ -96,7 +96,7 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
           : part.reduce((sum, { items }) => sum + items, after);
       }
       if (planned.kind === "duplicate_key") throw check.describeDuplicate(planned);
-      // Another producer was quicker: take the next place.
+      // Another producer was faster: take the next position.
     }
   }
 

@@ -109,7 +109,7 @@ const stateOf = async (id: string): Promise<string | undefined> =>
   (await store.getBatch(id))?.state;
 
 describe("cancelling", () => {
-  test("one batch ends it, with who did it and why", async () => {
+  test("of one batch ends it, and records who did it and why", async () => {
     const id = await submit("b-1");
     expect(await operator.cancel({ batch: id }, ME)).toEqual({ cancelled: [id], endedBefore: [] });
     const record = store.state.records.find(({ type }) => type === "batch.cancel_requested");
@@ -118,13 +118,13 @@ describe("cancelling", () => {
     expect(await stateOf(id)).toBe("cancelled");
   });
 
-  test("one that has ended changes nothing, and says so", async () => {
+  test("of an ended batch changes nothing, and says so", async () => {
     const id = await submit("b-1");
     await finish();
     expect(await operator.cancel({ batch: id })).toEqual({ cancelled: [], endedBefore: [id] });
   });
 
-  test("a lane ends the newest first, so that nothing starts in between", async () => {
+  test("of a lane ends the newest batch first, so that no batch starts in between", async () => {
     for (const id of ["b-1", "b-2", "b-3"]) await submit(id);
     await submit("b-4", "south");
     const { cancelled } = await operator.cancel({ lane: "north" });
@@ -134,7 +134,7 @@ describe("cancelling", () => {
     expect(started.map(({ batch }) => batch)).toEqual(["b-1", "b-4"]);
   });
 
-  test("a pipeline ends its batches in every lane, and leaves alone those that drain already", async () => {
+  test("of a pipeline ends its batches in every lane, except those that are already draining", async () => {
     await submit("b-1");
     await submit("b-2", "south");
     await submit("b-3", "south", "export");
@@ -148,7 +148,7 @@ describe("cancelling", () => {
     expect(await stateOf("b-3")).toBe("running");
   });
 
-  test("at once overtakes one that drains, also by lane", async () => {
+  test("with `now` overrides one that drains, also by lane", async () => {
     const id = await submit("b-1");
     await lease();
     await operator.cancel({ lane: "north" }, { mode: "drain" });
@@ -159,7 +159,7 @@ describe("cancelling", () => {
     expect((await store.getBatch(id))?.cancel?.mode).toBe("now");
   });
 
-  test("reaches every batch of a pipeline, however many take their time to end", async () => {
+  test("reaches every batch of a pipeline, however many are slow to end", async () => {
     const cancelled = new Set<string>();
     const ids = Array.from({ length: 2_500 }, (_, n) => `b-${n}`);
     const many = {
@@ -178,7 +178,7 @@ describe("cancelling", () => {
     expect(summary.cancelled).toEqual(ids);
   });
 
-  test("in a way that there is not is refused", async () => {
+  test("with an unknown mode is refused", async () => {
     const id = await submit("b-1");
     const mode = "later" as "now";
     await expect(operator.cancel({ batch: id }, { mode })).rejects.toMatchObject({
@@ -192,7 +192,7 @@ describe("cancelling", () => {
 });
 
 describe("pausing and resuming", () => {
-  test("happens once each, and says whether it did", async () => {
+  test("each takes effect once, and returns whether it did", async () => {
     const id = await submit("b-1");
     expect(await operator.pause({ batch: id }, ME)).toBe(true);
     expect(await operator.pause({ batch: id })).toBe(false);
@@ -209,7 +209,7 @@ describe("pausing and resuming", () => {
     ["lane", { lane: "north" }],
     ["pipeline", { pipeline: "import" }],
   ] as const) {
-    test(`a ${what} stops what is leased of it`, async () => {
+    test(`a ${what} stops its leased chunks`, async () => {
       await submit("b-1");
       await operator.pause(target);
       expect(await lease()).toBeUndefined();
@@ -228,12 +228,12 @@ describe("pausing and resuming", () => {
   });
 });
 
-describe("a name that no batch has ever had", () => {
+describe("an unknown name", () => {
   test.each([
     [{ lane: "nort" }, "UNKNOWN_LANE", "Did you mean north?"],
     [{ lane: "elsewhere" }, "UNKNOWN_LANE", "`sluice list` shows all batches."],
     [{ pipeline: "imprt" }, "UNKNOWN_PIPELINE", "Did you mean import?"],
-  ])("is taken for a slip: %j", async (target, code, hint) => {
+  ])("is refused with a suggestion: %j", async (target, code, hint) => {
     await submit("b-1");
     for (const act of [
       () => operator.cancel(target),
@@ -244,7 +244,7 @@ describe("a name that no batch has ever had", () => {
     }
   });
 
-  test("is known also when all of its batches have ended", async () => {
+  test("stays known when all of its batches have ended", async () => {
     await submit("b-1");
     await finish();
     expect(await operator.pause({ lane: "north" })).toBe(true);
@@ -252,7 +252,7 @@ describe("a name that no batch has ever had", () => {
 });
 
 describe("a lane's policy and order", () => {
-  test("a policy that is none is refused, with the one that was meant", async () => {
+  test("an unknown policy is refused with a suggestion", async () => {
     await submit("b-1");
     await expect(operator.setLanePolicy("north", "blok" as "block")).rejects.toMatchObject({
       code: "BAD_POLICY",
@@ -282,7 +282,7 @@ describe("a lane's policy and order", () => {
 describe("limits", () => {
   const cap = { kind: "cap", scope: "lane", name: "north", value: 3 } as const;
 
-  test("are set, listed and taken away, with who did it", async () => {
+  test("are set, listed and removed, with who did it", async () => {
     await submit("b-1");
     expect(await operator.setLimit(cap, ME)).toBe(true);
     expect(await operator.setLimit(cap, ME)).toBe(false);
@@ -294,7 +294,7 @@ describe("limits", () => {
     ]);
   });
 
-  test("of names that nobody has are refused, with the one that was meant", async () => {
+  test("of unknown names are refused with a suggestion", async () => {
     await submit("b-1");
     const refusals: [LimitRequest, object][] = [
       [
@@ -319,7 +319,7 @@ describe("limits", () => {
     });
   });
 
-  test("a rate may be of what no batch names", async () => {
+  test("a rate may have a name that no batch uses", async () => {
     const value = { perSecond: 5, burst: 10 };
     const rate = { kind: "rate", scope: "rate", name: "portal/north", value } as const;
     expect(await operator.setLimit(rate)).toBe(true);
@@ -339,7 +339,7 @@ describe("redriving", () => {
     expect(await stateOf(id)).toBe("running");
   });
 
-  test("takes those that a filter names", async () => {
+  test("takes the dead letters that match a filter", async () => {
     const id = await submit("b-1");
     await finish();
     const count = async (filter: DeadLetterFilter): Promise<number> =>
@@ -379,7 +379,7 @@ describe("redriving", () => {
     await expect(operator.redrive(id)).rejects.toThrow(/is being cancelled/);
   });
 
-  test("an item that is named must be a dead letter", async () => {
+  test("a named item must be a dead letter", async () => {
     const id = await submit("b-1");
     await settle(await lease(), true);
     await expect(operator.redrive(id, { items: [9] })).rejects.toMatchObject({
@@ -407,7 +407,7 @@ describe("redriving", () => {
     await expect(operator.redrive(id, options)).rejects.toMatchObject({ code: "BAD_REDRIVE" });
   });
 
-  test("discarded letters are left alone", async () => {
+  test("discarded dead letters are not redriven", async () => {
     const id = await submit("b-1");
     await finish();
     expect(await operator.discard(id, { keys: ["k1"] }, ME)).toBe(1);
@@ -434,12 +434,12 @@ describe("asking why", () => {
 });
 
 describe("who did it", () => {
-  test("is the user of the process unless somebody is named", () => {
+  test("is the user of the process by default", () => {
     expect(readAct({}).by.length).toBeGreaterThan(0);
     expect(readAct({ by: "eva" })).toEqual({ by: "eva", why: null });
   });
 
-  test("is cut to what a record holds, and is always text", () => {
+  test("is cut to the length that a record allows, and is always text", () => {
     const act = readAct({ by: "x".repeat(300), why: `\uD800${"y".repeat(3_000)}` });
     expect(act.by).toHaveLength(256);
     expect(act.why).toHaveLength(2_000);

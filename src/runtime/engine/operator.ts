@@ -1,6 +1,6 @@
 /**
- * What people do to batches: cancel, pause, move, redrive, and ask why something waits. It needs a
- * store and nothing else, so the command line uses it without an engine.
+ * What people do to batches: cancel, pause, move, redrive, and ask why something waits. It needs
+ * only a store, so the command line uses it without an engine.
  */
 import { userInfo } from "node:os";
 import { type Act, isEnded } from "../../core/batch/batch.ts";
@@ -40,7 +40,7 @@ import { describeRefusal } from "./redrive-refusal.ts";
 import { systemRandom } from "../system/system-random.ts";
 
 export interface ActOptions {
-  /** Who does it; default the user that runs the process. */
+  /** Who acts; default the user that runs the process. */
   readonly by?: string;
   readonly why?: string;
 }
@@ -63,12 +63,12 @@ export interface RedriveOptions extends ActOptions, DeadLetterFilter {
   readonly perSecond?: number;
   /** Also what an early end cancelled. */
   readonly withCancelled?: boolean;
-  /** Only says what would be done. */
+  /** Only return what would be done. */
   readonly dryRun?: boolean;
 }
 
 type CancelSummary = Unnamed<{
-  /** Batches that end by it, or will when their workers have let go. */
+  /** Batches that end because of it, or will when their workers have released them. */
   readonly cancelled: readonly string[];
   /** Batches that had ended before: nothing changed. */
   readonly endedBefore: readonly string[];
@@ -98,13 +98,13 @@ export class Operator {
 
   /**
    * Requests the end of one batch or of many. A batch has ended `cancelled` when its workers have
-   * let go of it: wait for that with its handle.
+   * released it: wait for that with its handle.
    */
   async cancel(target: Target, options: StopOptions = {}): Promise<CancelSummary> {
     const request = { ...readAct(options), mode: readMode(options, "now") };
     const cancelled: string[] = [];
     const endedBefore: string[] = [];
-    // Those that wait first: the end of one that has its turn must not start another in between.
+    // Waiting batches first: otherwise the end of a running one would start the next in between.
     for await (const id of this.#listTargets(target, request.mode)) {
       const { kind } = await this.#store.cancel(id, request);
       (kind === "done" ? cancelled : endedBefore).push(id);
@@ -117,7 +117,8 @@ export class Operator {
     const filter = await this.checkTarget(target);
     const states = ["submitted", "slicing", "ready", "running"] as const;
     for (const holders of [false, true]) {
-      // Those that are being cancelled stay in the list until their workers let go: look past them.
+      // Batches that are being cancelled stay in the list until their workers release them: look
+      // past them.
       for (let limit = PAGE, more = true; more; limit += PAGE) {
         const batches = await this.#store.listBatches({ ...filter, states, limit });
         for (const { id, active, cancel } of batches) {
@@ -130,7 +131,7 @@ export class Operator {
   }
 
   /**
-   * Nothing of a rate's key starts until then, in any worker; of two closings the longer counts.
+   * Starts no item of a rate's key until then, in any worker; of two closings the later end counts.
    */
   closeKey(rate: string, key: string, closing: Closing): Promise<void> {
     return closeKey(this.#store, this.#clock, { rate, key }, closing);
@@ -145,13 +146,13 @@ export class Operator {
     return listClosedKeys(this.#store);
   }
 
-  /** Nothing more is started until `resume`; false when it was paused already. */
+  /** Starts nothing more until `resume`; false when it was already paused. */
   async pause(target: Target, options: StopOptions = {}): Promise<boolean> {
     const scope = await this.#readScope(target);
     return this.#store.pause({ ...scope, ...readAct(options), mode: readMode(options, "drain") });
   }
 
-  /** Goes on with what was paused, or parked; false when it was neither. */
+  /** Continues what was paused or parked; false when it was neither. */
   async resume(target: Target, options: ActOptions = {}): Promise<boolean> {
     return this.#store.resume(await this.#readScope(target), readAct(options));
   }
@@ -170,7 +171,7 @@ export class Operator {
       : { scope: "pipeline", name: target.pipeline };
   }
 
-  /** Refuses a name that no batch has ever had: it would be a slip of the keyboard. */
+  /** Refuses a name that no batch ever had: it is a typing mistake. */
   async checkTarget(
     target: Exclude<Target, { readonly batch: string }>,
   ): Promise<Exclude<Target, { readonly batch: string }>> {
@@ -191,7 +192,7 @@ export class Operator {
     return this.#store.listLanes();
   }
 
-  /** What a lane does with a head that cannot go on. */
+  /** What a lane does when its first batch cannot run. */
   async setLanePolicy(lane: string, policy: LanePolicy): Promise<void> {
     if (!LANE_POLICIES.includes(policy)) {
       const question = askDidYouMean(findSimilar(policy, LANE_POLICIES));
@@ -233,11 +234,11 @@ export class Operator {
     throw describeRefusal(batch, result.why);
   }
 
-  /** An item that is named must be a dead letter; a filter may find what it finds. */
+  /** A named item must be a dead letter; a filter may match nothing. */
   async #checkItems(id: string, { items, step }: DeadLetterFilter): Promise<void> {
     if (items === undefined) return;
     const batch = await this.#getBatch(id);
-    // Without a step an item is looked for in all that have begun, as the filter does.
+    // Without a step the item is looked up in all steps that have begun, as the filter does.
     const steps = step === undefined ? [...batch.steps.keys()] : [step];
     for (const item of items) {
       const found = await Promise.all(steps.map((at) => this.#store.findItem(id, at, item)));
@@ -283,8 +284,9 @@ export class Operator {
   }
 
   /**
-   * Erases what handlers recorded beside the states of items with these keys, or of all (null). The
-   * ledger goes on verifying, and says who did it. Answers of how many records.
+   * Erases the details that handlers recorded with the states of items with these keys, or of all
+   * items (null). The ledger still verifies, and records who did it. Returns the number of erased
+   * records.
    */
   async eraseDetails(
     batch: string,
@@ -308,25 +310,25 @@ export class Operator {
   }
 
   /**
-   * Sets a cap, a weight or a rate above what pipelines declare; null takes it away. False when
-   * that is what it was.
+   * Sets a cap, a weight or a rate that replaces the pipeline's own; null removes it. False when
+   * the value is unchanged.
    */
   async setLimit(request: LimitRequest, options: ActOptions = {}): Promise<boolean> {
     await checkLimit(this.#store, request, (target) => this.checkTarget(target));
     return this.#store.setLimit(request, readAct(options));
   }
 
-  /** What operators have set. */
+  /** The limits that operators have set. */
   async listLimits(): Promise<readonly LimitSetting[]> {
     return this.#store.listLimits();
   }
 
-  /** Who set or took away which limit, from the first change on. */
+  /** Who set or removed which limit, from the first change on. */
   async listLimitChanges(afterSeq = 0, limit: number = PAGE): Promise<readonly LimitChange[]> {
     return this.#store.listLimitChanges(afterSeq, limit);
   }
 
-  /** Removes what is older than it has to be kept. */
+  /** Deletes expired batches and messages. */
   async prune(policy: RetentionPolicy): Promise<PruneResult> {
     return pruneByAge(this.#store, this.#clock, policy);
   }
@@ -349,7 +351,7 @@ function readUser(): string {
   try {
     return userInfo().username;
   } catch {
-    // A user without an entry in the system's list, as in some containers.
+    // The user has no entry in the system's list, as in some containers.
     return "unknown";
   }
 }

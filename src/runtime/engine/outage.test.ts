@@ -1,4 +1,4 @@
-/** A store that is away for longer than a lease lasts, under an engine that lives on. */
+/** A store outage that lasts longer than a lease, while the engine lives on. */
 import { hash } from "node:crypto";
 import { expect, test } from "vitest";
 import { createMemoryStore } from "../../adapters/memory/store.ts";
@@ -16,12 +16,12 @@ const HOUR_MS = 3_600_000;
 
 interface Scene {
   readonly clock: MortalClock;
-  /** From now on, for so long. */
+  /** Makes the store unavailable for this time, from now on. */
   readonly takeAway: (forMs: number) => void;
   readonly start: (seed: number, options?: StartOptions) => Promise<Engine>;
 }
 
-/** Plays in virtual time on a store that can be away. */
+/** Runs in virtual time on a store that can become unavailable. */
 async function play(act: (scene: Scene) => Promise<void>): Promise<void> {
   const time = new VirtualTime();
   const clock = new MortalClock(time);
@@ -53,7 +53,7 @@ async function play(act: (scene: Scene) => Promise<void>): Promise<void> {
   await played;
 }
 
-test("an item that runs while the store is away is held responsible for nothing, however often that happens", async () => {
+test("store outages charge nothing to a running item, however often they happen", async () => {
   await play(async ({ clock, takeAway, start }) => {
     const attempts: number[] = [];
     const pipeline = definePipeline({
@@ -67,7 +67,7 @@ test("an item that runs while the store is away is held responsible for nothing,
     const engines = [await start(1), await start(2)];
     for (const engine of engines) engine.work(pipeline);
     const batch = await engines[0]!.submit(pipeline, ["innocent"]);
-    // Whoever waits for an answer is told that there is none.
+    // Every call fails while the store is unavailable.
     while ((await batch.progress().catch(() => null))?.state !== "succeeded") {
       await sleep(clock, 1_000);
       expect(attempts).toEqual([1]);
@@ -76,7 +76,7 @@ test("an item that runs while the store is away is held responsible for nothing,
   });
 });
 
-test("work goes on within a renewal of the store's return, however long it was away", async () => {
+test("work continues within a renewal interval of the store's return, however long the outage was", async () => {
   await play(async ({ clock, takeAway, start }) => {
     const startedAt: number[] = [];
     const pipeline = definePipeline({
@@ -107,7 +107,7 @@ test("work goes on within a renewal of the store's return, however long it was a
   });
 });
 
-test("an engine that works on nothing goes on with its batches soon after the store's return", async () => {
+test("an engine without work of its own continues with its batches soon after the store's return", async () => {
   await play(async ({ clock, takeAway, start }) => {
     const pipeline = definePipeline({
       name: "sliced",

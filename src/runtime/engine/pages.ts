@@ -1,4 +1,4 @@
-/** The pages that an engine can show over HTTP, beside those that tell of its health. */
+/** The pages that an engine serves over HTTP, next to those about its health. */
 import type { Engine } from "./engine.ts";
 import { METRICS_CONTENT_TYPE } from "../observing/metrics-page.ts";
 
@@ -7,7 +7,7 @@ export interface Page {
   readonly read: () => Promise<string>;
 }
 
-/** By their paths. */
+/** By path. */
 export function listPages(engine: Pick<Engine, "metrics" | "scaling">): Record<string, Page> {
   return {
     "/metrics": { contentType: METRICS_CONTENT_TYPE, read: () => engine.metrics() },

@@ -58,8 +58,8 @@ function setUp(): Scene {
   return { store, tail: new RecordPoller(store, systemClock, 1_000), looks: () => looks };
 }
 
-describe("the tail of the records", () => {
-  test("wakes whoever listens to a batch with each of its records, and nobody else", async () => {
+describe("a poller of records", () => {
+  test("wakes only the listeners of a batch with each of its records", async () => {
     const { store, tail } = setUp();
     let other = 0;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -72,7 +72,7 @@ describe("the tail of the records", () => {
     leaveOther();
   });
 
-  test("tells nothing of what was recorded before somebody listened", async () => {
+  test("reports nothing that was recorded before the listener came", async () => {
     const { store, tail } = setUp();
     await store.submit(describeSubmission("mine"));
     let woken = 0;
@@ -86,7 +86,7 @@ describe("the tail of the records", () => {
     leaveNext();
   });
 
-  test("looks once for a thousand listeners, and not at all for none", async () => {
+  test("reads once for a thousand listeners, and never without listeners", async () => {
     const { store, tail, looks } = setUp();
     const { promise, resolve } = Promise.withResolvers<void>();
     const leaves = [await tail.listen("mine", resolve)];
@@ -97,7 +97,7 @@ describe("the tail of the records", () => {
     expect(looks() - before).toBeLessThanOrEqual(2);
     for (const leave of leaves) leave();
     const { promise: again, resolve: wakeAgain } = Promise.withResolvers<void>();
-    // One that listens again after the tail had come to rest misses nothing.
+    // A listener that returns after the poller had stopped misses nothing.
     const leave = await tail.listen("late", wakeAgain);
     await store.submit(describeSubmission("late"));
     await again;

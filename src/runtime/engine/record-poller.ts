@@ -1,7 +1,7 @@
 /**
- * Tells many waiters of one process about their batches with one look at the store: whoever waits
- * for a batch is woken by a record of it. A thousand who each looked for themselves after every
- * commit would keep the store busier than the work they wait for.
+ * Wakes all waiters of a process with a single read of the store: a waiter for a batch is woken by
+ * each record of it. A thousand waiters that each read the store after every commit would load it
+ * more than the work that they wait for.
  */
 import { SluiceError } from "../../core/base/errors.ts";
 import { type Clock, sleep } from "../../ports/clock.ts";
@@ -9,7 +9,7 @@ import type { Store } from "../../ports/store/store.ts";
 import { ChangeSignal } from "../system/change-signal.ts";
 
 const PAGE = 1_000;
-/** However busy the store is, it is looked at at most this often. */
+/** Shortest time between two reads, however busy the store is. */
 const LOOK_AT_MOST_EVERY_MS = 5;
 
 export class RecordPoller {
@@ -18,7 +18,7 @@ export class RecordPoller {
   readonly #pollMs: number;
   readonly #listeners = new Map<string, Set<() => void>>();
   readonly #changed: ChangeSignal;
-  /** Resolves when the tail is at the store's newest record; null while nobody listens. */
+  /** Resolves when the poller is at the store's newest record; null without listeners. */
   #started: Promise<void> | null = null;
   #position = 0;
 
@@ -67,7 +67,7 @@ export class RecordPoller {
       try {
         await this.#look();
       } catch (error) {
-        // They look for themselves, and meet what is wrong.
+        // The listeners read the store themselves, and get its error.
         if (!(error instanceof SluiceError && error.retryable)) this.#wakeAll();
       }
       await sleep(this.#clock, LOOK_AT_MOST_EVERY_MS);

@@ -1,4 +1,4 @@
-/** A store that stumbles over one of its calls in a way that nobody has thought of, under an engine. */
+/** A store where one call fails with an unexpected error, under an engine. */
 import { hash } from "node:crypto";
 import { expect, test } from "vitest";
 import { createMemoryStore } from "../../adapters/memory/store.ts";
@@ -12,7 +12,7 @@ import { Engine } from "./engine.ts";
 import type { LogEntry } from "../system/log.ts";
 import { definePipeline } from "../pipeline/pipeline.ts";
 
-/** What the loops of a worker call. */
+/** The calls that a worker's loops make. */
 const VERBS = [
   "beat",
   "renew",
@@ -28,10 +28,12 @@ const VERBS = [
   "readManifests",
 ] as const satisfies readonly StoreVerb[];
 
-/** For longer the batch would be given up as one that does not move. */
+/** After a longer time the batch would be given up as stalled. */
 const STUMBLES_MS = 180_000;
 const HOUR_MS = 3_600_000;
-/** In the time above a wait that grows up to a minute comes to its end some 25 times; some have a few. */
+/**
+ * In that time a wait that grows up to a minute ends about 25 times; some loops have several waits.
+ */
 const CALLS_MAX = 150;
 
 class Scene {
@@ -43,7 +45,10 @@ class Scene {
   failure: Error | null = null;
   calls = 0;
 
-  /** An engine that slices, works under a rate and delivers events, on a store that may fail in one. */
+  /**
+   * An engine that slices, works under a rate and delivers events, on a store where one call may
+   * fail.
+   */
   async start(verb: StoreVerb): Promise<Engine> {
     const { clock } = this;
     const store = createMemoryStore({ clock, sha256: (text) => hash("sha256", text) });
@@ -85,7 +90,7 @@ function makePipeline({ clock }: Scene) {
 }
 
 test.each(VERBS)(
-  "nobody ends and nothing spins when `%s` stumbles, and all goes on when it does no more",
+  "when `%s` fails unexpectedly, nothing ends or spins, and work continues afterwards",
   async (verb) => {
     const scene = new Scene();
     const { clock } = scene;
@@ -110,7 +115,7 @@ test.each(VERBS)(
 );
 
 test.each(VERBS)(
-  "a schema that is gone when `%s` is called ends the work, and is told",
+  "a missing schema when `%s` is called ends the work, and is reported",
   async (verb) => {
     const scene = new Scene();
     await scene.play(async () => {

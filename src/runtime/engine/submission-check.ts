@@ -1,4 +1,7 @@
-/** What a submission must be before it is recorded: plain data, a proper key and lane, a future. */
+/**
+ * Checks a submission before it is recorded: plain data, a valid key and lane, a deadline in the
+ * future.
+ */
 import { canonicalize, type Json } from "../../core/base/canonical-json.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { TENANT_CHARS_MAX } from "../../core/limits/fair-share.ts";
@@ -34,7 +37,7 @@ export function checkNames(key: string | undefined, lane: string): void {
   }
 }
 
-/** Whose work the batches of a lane are. */
+/** The tenant of a lane's batches. */
 export function nameTenant({ name, share: { tenant } }: Pipeline, lane: string): string {
   if (tenant === null) return lane;
   const named: unknown = tenant(lane);
@@ -48,7 +51,7 @@ export function nameTenant({ name, share: { tenant } }: Pipeline, lane: string):
   );
 }
 
-/** What of its pipeline's sharing is recorded with a batch. */
+/** The settings for sharing that are recorded with a batch. */
 export function describeShare(
   { share: { weights }, caps }: Pipeline,
   tenant: string,
@@ -80,7 +83,7 @@ export function writeInput(pipeline: Pipeline, input: unknown): string {
   }
 }
 
-/** What tells two batches of owned items apart, where they will be compared. */
+/** The content that distinguishes two batches of owned items, where they will be compared. */
 export function describeOwned(
   input: unknown,
   open: boolean,
@@ -90,7 +93,7 @@ export function describeOwned(
   if (open) return "open";
   if (!keyed && !resume) return "items";
   if (Array.isArray(input)) return JSON.stringify(input);
-  // A key says that they are the same, which nobody can check without reading them.
+  // The key says that they are the same; checking it would mean reading all items.
   if (keyed) return "items";
   throw new SluiceError(
     "BAD_INPUT",

@@ -1,4 +1,4 @@
-/** What a submit records, and what its answer means to the submitter. */
+/** What a submit records, and what the store's answer means for the submitter. */
 import { hash } from "node:crypto";
 import { isEnded } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
@@ -60,13 +60,13 @@ export function describeSubmission(
       maxRunMs: pipeline.maxRunMs,
       ...describeShare(pipeline, tenant),
       ...(pipeline.ledger !== null && { ledger: { item: true as const } }),
-      // A promise for this batch: what the pipeline or the engine says later does not change it.
+      // A promise for this batch: later changes of the pipeline or engine do not change it.
       ...(Object.keys(pipeline.retention).length > 0 && { retention: pipeline.retention }),
     },
   };
 }
 
-/** Refuses a batch that is there already and is not the one that was meant. */
+/** Refuses an existing batch that is not the one that the caller meant. */
 export function readSubmitted(
   { kind, batch }: SubmitResult,
   { key }: Submission,

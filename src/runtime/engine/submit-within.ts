@@ -1,7 +1,7 @@
 /**
- * Submits inside of a transaction of the caller's own. Items that were handed over are planned in it,
- * too, so that they are the batch's own when he commits; a batch with a source is sliced by whoever
- * finds it afterwards, as any other.
+ * Submits inside of the caller's own transaction. Submitted items are planned in it too, so that
+ * the batch owns them at the commit. A batch with a source is sliced afterwards, like any other, by
+ * the conductor that finds it.
  */
 import { SluiceError } from "../../core/base/errors.ts";
 import { type Clock, sleep } from "../../ports/clock.ts";
@@ -23,15 +23,15 @@ export interface WithinParts {
 /** A batch that is in the store. */
 export interface Recorded {
   readonly batch: BatchSnapshot;
-  /** The same, if it was there before. */
+  /** The same batch, if it existed before. */
   readonly takenUp: BatchSnapshot | null;
 }
 
 export interface WithinRequest {
-  /** The caller's. */
+  /** The caller's own transaction. */
   readonly transaction: unknown;
   readonly pipeline: Pipeline;
-  /** Those that were handed over; null where the pipeline has a source. */
+  /** The submitted items; null where the pipeline has a source. */
   readonly items: Iterable<unknown> | AsyncIterable<unknown> | null;
   readonly record: (store: CallerTransactionStore) => Promise<Recorded>;
 }
@@ -58,12 +58,12 @@ export async function submitWithin(
   });
 }
 
-/** What it was submitted with is not planned yet: the items of later steps are none of it. */
+/** Its first step is not planned yet; items of later steps were not submitted. */
 export function isUnplanned({ state, step }: BatchSnapshot): boolean {
   return step === 0 && (state === "submitted" || state === "slicing");
 }
 
-/** Nobody else can see the batch, so there is no claim to keep, and nothing of it may run yet. */
+/** No other connection can see the batch, so no claim is needed, and nothing of it may run yet. */
 async function planItems(
   batch: BatchSnapshot,
   pipeline: Pipeline,

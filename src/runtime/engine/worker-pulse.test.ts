@@ -1,4 +1,4 @@
-/** What a worker's engine tells its heart, as the thread beside it sees it. */
+/** What a worker's engine writes to its shared health, as the health thread sees it. */
 import { hash } from "node:crypto";
 import { expect, test } from "vitest";
 import { createMemoryStore } from "../../adapters/memory/store.ts";
@@ -14,14 +14,14 @@ import { SharedLeases } from "../health/shared-leases.ts";
 import { definePipeline } from "../pipeline/pipeline.ts";
 import { SharedHealth } from "../health/shared-health.ts";
 
-/** An engine in virtual time, with the pages that its heart shares. */
+/** An engine in virtual time, with the pages that it shares. */
 class Rig {
   readonly time = new VirtualTime();
   readonly clock = new MortalClock(this.time);
   readonly health = new WorkerHealth(this.clock);
   readonly pulse = new SharedHealth(this.health.pulse.buffer);
   readonly leases = new SharedLeases(this.health.leases.buffer);
-  /** While it is away every call of the worker is refused. */
+  /** While true, the store refuses every call of the worker. */
   isAway = false;
   readonly #store = createMemoryStore({
     clock: this.clock,
@@ -58,7 +58,7 @@ class Rig {
   }
 }
 
-test("a worker tells of its calls, its leases, its renewals and its end", async () => {
+test("a worker shares its calls, its leases, its renewals and its end", async () => {
   const rig = new Rig();
   await rig.play(async (engine) => {
     const pipeline = definePipeline({
@@ -71,7 +71,7 @@ test("a worker tells of its calls, its leases, its renewals and its end", async 
     expect(rig.pulse.read()).toMatchObject({ status: 1, pending: 3, callLimitMs: 301_000 });
     expect(rig.pulse.read().taskStartedAt).toBeGreaterThan(0);
     expect(rig.leases.count()).toBe(3);
-    // The thread has nothing to do while the loop renews by itself.
+    // The thread has nothing to do while the loop renews leases.
     expect(rig.clock.monotonicMs() - rig.pulse.get("renewedAt")).toBeLessThanOrEqual(5_000);
     expect(rig.judge()).toEqual({ health: [], ready: [] });
     await batch.wait();
@@ -83,7 +83,7 @@ test("a worker tells of its calls, its leases, its renewals and its end", async 
   expect(rig.judge().health).toEqual(["STOPPED"]);
 });
 
-test("a worker whose store is away is well and not ready, until it is back", async () => {
+test("a worker is healthy but not ready during a store outage", async () => {
   const rig = new Rig();
   await rig.play(async (engine) => {
     const pipeline = definePipeline({ name: "idle", process: () => undefined });
@@ -99,7 +99,7 @@ test("a worker whose store is away is well and not ready, until it is back", asy
   });
 });
 
-test("a question that the store never answers is seen, whatever else is asked meanwhile", async () => {
+test("a store call without an answer is noticed, whatever other calls do", async () => {
   const rig = new Rig();
   await rig.play(async (engine) => {
     const never = Promise.withResolvers<never>();
@@ -112,7 +112,7 @@ test("a question that the store never answers is seen, whatever else is asked me
   });
 });
 
-test("a worker that a fatal error ended says so, with its code", async () => {
+test("a worker that ended by a fatal error reports its code", async () => {
   const rig = new Rig();
   await rig.play(async (engine) => {
     const pipeline = definePipeline({

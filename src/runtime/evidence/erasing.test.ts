@@ -11,7 +11,7 @@ const LINK: LedgerLink = {
   block: { lines: "", details: '{"details":1,"i":0,"salt":"00"}\n' },
 };
 
-test("whoever is always too late gives up, and is told to erase again", async () => {
+test("gives up when every attempt is too late, with a hint to erase again", async () => {
   let tries = 0;
   const store = {
     readLedger: async () => [LINK],

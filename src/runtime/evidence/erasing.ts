@@ -1,16 +1,16 @@
-/** Taking what handlers recorded beside items' states out of a batch's ledger. */
+/** Erases the details that handlers recorded with items' states from a batch's ledger. */
 import type { Act } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { eraseDetails } from "../../ledger/format/erasure.ts";
 import type { KeptDetails, LedgerLink, LedgerStore } from "../../ports/store/ledger-store.ts";
 
 const PAGE = 1_000;
-/** How often a page is read again because somebody else has erased some of it meanwhile. */
+/** How often a page is read again because another process has erased some of it meanwhile. */
 const TRIES_MAX = 100;
 
 /**
- * Erases the details of items with these keys, or of all; answers of how many records. A page at a
- * time, each with a record of its own: what a crash leaves is erased by doing it again.
+ * Erases the details of items with these keys, or of all items; returns the number of records.
+ * Works a page at a time, with a record for each page: after a crash, erasing again completes it.
  */
 export async function eraseRecorded(
   store: Pick<LedgerStore, "readLedger" | "eraseDetails">,
@@ -41,7 +41,7 @@ export async function eraseRecorded(
   }
 }
 
-/** Null where nothing is to go. */
+/** Null when nothing is to be erased. */
 function eraseLink(
   { seq, block }: LedgerLink,
   picked: ReadonlySet<string> | null,

@@ -24,13 +24,13 @@ async function countRecords(upTo: number | null): Promise<number> {
   return records;
 }
 
-test("an export ends where it is signed; what was recorded since comes with the next one", async () => {
+test("an export ends where it is signed; later records come with the next export", async () => {
   expect(await countRecords(3)).toBe(3);
   expect(await countRecords(RECORDS)).toBe(RECORDS);
   expect(await countRecords(null)).toBe(RECORDS);
 });
 
-test("a key that is introduced while it is written is known to it", async () => {
+test("an export contains a key that is introduced while it is written", async () => {
   const keys: { id: string; body: string; signature: string }[] = [];
   const signing = {
     ...store,

@@ -1,4 +1,4 @@
-/** A batch's evidence out of the store, as the file that others verify. */
+/** Exports a batch's evidence from the store, as the file that others verify. */
 import { SluiceError } from "../../core/base/errors.ts";
 import { type ExportedRecord, writeExport } from "../../ledger/format/export-line.ts";
 import type { Signed } from "../../ledger/format/signing-key.ts";
@@ -9,16 +9,16 @@ const PAGE = 1_000;
 type LedgerReader = Pick<Store, "readKeys" | "readSignedHeads" | "readLedger">;
 
 /**
- * In pieces, so that no more than a page of it is held. What is recorded while this reads may be left
- * out: an export that ends with record `upTo` is signed to its end.
+ * Yields the export in pieces, so that memory holds only a page. Records that are added meanwhile
+ * may be left out: an export that ends with record `upTo` is signed to its end.
  */
 export async function* exportLedger(
   store: LedgerReader,
   batch: string,
   upTo: number | null = null,
 ): AsyncGenerator<Uint8Array, void, void> {
-  // Those that are signed while this reads come with the next export. A key is there before what it
-  // signs is: so all that signed these are known.
+  // Heads that are signed meanwhile come with the next export. A key is stored before it signs, so
+  // all keys of these heads are known.
   const signedHeads = await store.readSignedHeads(batch);
   const keys = await store.readKeys();
   const signed = new Map(
@@ -44,7 +44,8 @@ async function* readRecords(
       yield { body, block: kept, signedHead: signedHeads.get(seq) ?? null };
     }
   }
-  // Retention takes the first link before all others: while that is there, this was whole.
+  // Retention removes the first link before all others: if it still exists, this export was
+  // complete.
   if ((await store.readLedger(batch, 0, 1)).length > 0) return;
   throw new SluiceError(
     "LEDGER_REMOVED",

@@ -15,13 +15,13 @@ function makeKeyFile(): KeyFile {
   return { key, statements: [introduceKey(key, null, AT)] };
 }
 
-/** A store of one batch, and somebody who signs its ledger. */
+/** A store with one batch, and a signer of its ledger. */
 class Scene {
   readonly links: ChainedRecord[] = [];
   readonly signedHeads: StoredSignedHead[] = [];
   readonly keys: StoredKey[] = [];
   readonly logs: LogEntry[] = [];
-  /** Happens before the next signed head is kept. */
+  /** Runs before the next signed head is stored. */
   meanwhile: () => Promise<void> = async () => undefined;
 
   readonly store = {
@@ -56,7 +56,7 @@ class Scene {
 }
 
 describe("signing a ledger", () => {
-  test("goes on from the last signed head, and signs nothing twice", async () => {
+  test("continues from the last signed head, and signs nothing twice", async () => {
     const scene = new Scene().grow(5);
     const signer = scene.signer(makeKeyFile());
     expect(await signer.sign(BATCH)).toBe(5);
@@ -67,7 +67,7 @@ describe("signing a ledger", () => {
     expect(scene.logs).toEqual([]);
   });
 
-  test("what another one signed less of is signed to its end", async () => {
+  test("a chain that another signer signed in part is signed to its end", async () => {
     const scene = new Scene().grow(4);
     const keyFile = makeKeyFile();
     const [one, other] = [scene.signer(keyFile), scene.signer(keyFile)];
@@ -86,7 +86,7 @@ describe("signing a ledger", () => {
     { body: "{}" },
     { signature: "00".repeat(64) },
     { size: 3 },
-  ])("nothing is built on a signed head that was changed (%j)", async (changed) => {
+  ])("does not continue from a changed signed head (%j)", async (changed) => {
     const scene = new Scene().grow(4);
     const keyFile = makeKeyFile();
     await scene.signer(keyFile).sign(BATCH);
@@ -105,7 +105,7 @@ describe("signing a ledger", () => {
     expect(scene.logs[0]?.message).toMatch(/is broken: record 2: .*; it is not signed$/);
   });
 
-  test("a key that follows from none that signed here is told of, once, and signs", async () => {
+  test("a key that does not follow from an earlier one is logged once, and signs", async () => {
     const scene = new Scene().grow(3);
     const first = makeKeyFile();
     await scene.signer(first).sign(BATCH);

@@ -1,6 +1,6 @@
 /**
- * Signs chains. Each signed head costs what is new of its chain, as the tree over the rest is kept with
- * the last one. A chain that is broken is not signed.
+ * Signs chains. Each signed head costs only what is new in its chain, because the tree over the
+ * rest is stored with the last head. A broken chain is not signed.
  */
 import { hash } from "node:crypto";
 import { CHAIN_START, type ChainHead, verifyChain } from "../../core/ledger/chain.ts";
@@ -25,7 +25,7 @@ export interface SignerParts {
   readonly log: Log;
 }
 
-/** Opens the key that signs; `at` is the time of day, for the statement of one that is new. */
+/** Opens the key that signs; `at` is the wall-clock time, for the statement of a new key. */
 export type OpenKey = (at: string) => KeyFile;
 
 const PAGE = 1_000;
@@ -36,9 +36,9 @@ const sha256 = (text: string): string => hash("sha256", text);
 export class LedgerSigner {
   readonly #parts: SignerParts;
   readonly #openFile: OpenKey;
-  /** Those that have signed here, as far as their statements are ours. */
+  /** Keys that have signed here, if their statements are ours. */
   readonly #keys = new KeyRing([]);
-  /** Ids of keys that the store knows. */
+  /** Ids of keys that the store has. */
   readonly #introduced = new Set<string>();
 
   constructor(parts: SignerParts, openKey: OpenKey) {
@@ -46,7 +46,10 @@ export class LedgerSigner {
     this.#openFile = openKey;
   }
 
-  /** Signs what is new of a batch's chain; answers how many of its links are signed, null when it is broken. */
+  /**
+   * Signs what is new in a batch's chain; returns how many links are signed, or null when the chain
+   * is broken.
+   */
   async sign(batch: string): Promise<number | null> {
     const { store, clock } = this.#parts;
     for (;;) {
@@ -62,7 +65,8 @@ export class LedgerSigner {
       const facts = { batch, tree, head: head.hash, at, previous: last?.body ?? null };
       const signed = signHead(facts, key);
       const signedHead = { size: tree.size, ...signed, tree: tree.save() };
-      // Whoever else has signed meanwhile may have seen less of it: each refusal is one of theirs.
+      // Another signer was faster and may have signed less; each refusal means that one of them
+      // progressed.
       if (await store.addSignedHead(batch, signedHead, signedTo)) return tree.size;
     }
   }
@@ -90,7 +94,7 @@ export class LedgerSigner {
     }
   }
 
-  /** Signed by whom it names, as far as that one is ours: keys of others are for readers to judge. */
+  /** Checks the signature if the key is ours; keys of others are for readers to judge. */
   #isSound({ body, signature }: StoredSignedHead): boolean {
     const { key = "" } = parseSignedHead(body) ?? {};
     const publicKey = this.#keys.find(key)?.publicKey;
@@ -105,7 +109,7 @@ export class LedgerSigner {
     return null;
   }
 
-  /** A key that follows from none of those that signed here is most likely one that was lost. */
+  /** A key that does not follow from an earlier one usually means that the old key was lost. */
   async #greet(statements: readonly Signed[]): Promise<void> {
     const known = await this.#parts.store.readKeys();
     const ours = new Set(statements.map(readKeyId));
@@ -115,7 +119,7 @@ export class LedgerSigner {
     this.#parts.log({ level: "error", event: "ledger.other_key", message });
   }
 
-  /** Read anew each time, as somebody may have put another key in its place. */
+  /** Read again each time: the key file may have been replaced. */
   async #openKey(at: string): Promise<SigningKey> {
     const { key, statements } = this.#openFile(at);
     if (this.#introduced.size === 0) await this.#greet(statements);
@@ -130,7 +134,7 @@ export class LedgerSigner {
   }
 }
 
-/** The tree and the link where a signed head ends; null when what is kept of it does not fit together. */
+/** The tree and the last link of a signed head; null when its stored parts do not match. */
 function restore(
   batch: string,
   { size, body, tree: saved }: StoredSignedHead,

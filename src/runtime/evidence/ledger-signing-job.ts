@@ -1,7 +1,7 @@
 /**
- * Has the chains of batches signed: that of a batch that has ended as soon as somebody may have seen
- * its end, that of one that runs at intervals. It is told of events like any other subscriber, so what
- * happened while no notary was there is signed when one comes.
+ * Signs the chains of batches: of ended batches soon after their end, of running ones at intervals.
+ * It is a subscriber of events like any other, so a batch that ended while no signing job ran is
+ * signed when one starts.
  */
 import { isEnded, RECORD_TYPES, type RecordType } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
@@ -14,7 +14,7 @@ import { LedgerSigner, type OpenKey } from "./ledger-signer.ts";
 import type { Log } from "../system/log.ts";
 import { LoopBackoff } from "../system/loop-backoff.ts";
 
-/** After these a batch goes on: there is more to sign soon. */
+/** After these the batch continues: there will be more to sign soon. */
 const UNDER_WAY: readonly RecordType[] = [
   "batch.submitted",
   "batch.started",
@@ -24,20 +24,20 @@ const UNDER_WAY: readonly RecordType[] = [
   "step.ended",
   "batch.drained",
 ];
-/** What it is told of: whatever may be the last word on a batch. */
+/** The events that it receives: any that may be the last one of a batch. */
 export const ATTESTED = RECORD_TYPES.filter((type) => !UNDER_WAY.includes(type));
 
 export interface LedgerOptions {
   /**
-   * The key that signs: a file, made where there is none, which only its owner may read; or what opens
-   * it.
+   * The key that signs: a file (created if missing, readable by its owner only), or a function that
+   * opens the key.
    */
   readonly keyFile: string | OpenKey;
-  /** How often a batch that runs is signed. Default every minute. */
+  /** How often a running batch is signed. Default every minute. */
   readonly everyMs?: number;
 }
 
-/** A file that is named and cannot be used is told of before anything begins. */
+/** A named file that cannot be used is refused at start. */
 export function checkLedger({ keyFile }: LedgerOptions, clock: Pick<Clock, "wallMs">): void {
   if (typeof keyFile === "string") openKeyFile(keyFile, formatInstant(clock.wallMs()));
 }
@@ -46,7 +46,7 @@ function findKey({ keyFile }: LedgerOptions): OpenKey {
   return typeof keyFile === "string" ? (at) => openKeyFile(keyFile, at) : keyFile;
 }
 
-/** Later, work goes on without: somebody may put the key right again, and all of it is signed then. */
+/** Later, work continues unsigned: when the key is usable again, everything is signed. */
 function openLater(open: OpenKey): OpenKey {
   return (at) => {
     try {
@@ -69,11 +69,11 @@ export interface LedgerSigningParts {
 }
 
 const EVERY_MS = 60_000;
-/** Batches that run at once, at most, of which each round signs what is new; the newest of them. */
+/** How many running batches each round signs at most; the newest ones. */
 const RUNNING_MAX = 4_096;
-/** Batches of which it is remembered how far they are signed. */
+/** For how many batches the signed length is remembered. */
 const KNOWN_MAX = 10_000;
-/** Of one that waits for its turn there is hardly anything to sign. */
+/** A batch that waits for its turn has almost nothing to sign. */
 const RUNNING = ["slicing", "running"] as const;
 
 export class LedgerSigningJob {
@@ -97,7 +97,7 @@ export class LedgerSigningJob {
     await this.#loop;
   }
 
-  /** Something was recorded of a batch: of one that has ended there is a signed head after this. */
+  /** A batch has a new record. If the batch has ended, it has a signed head after this. */
   readonly attest = async ({ batch, seq }: BatchEvent): Promise<void> => {
     if (seq <= (this.#signed.get(batch) ?? 0)) return;
     const snapshot = await this.#parts.store.getBatch(batch);
@@ -106,7 +106,7 @@ export class LedgerSigningJob {
     this.#signed.set(batch, (await this.#signer.sign(batch)) ?? seq);
   };
 
-  /** Signs what is new of a batch, for somebody who wants it signed now. */
+  /** Signs what is new in a batch now, for a caller that needs it. */
   sign(batch: string): Promise<number | null> {
     return this.#signer.sign(batch);
   }
@@ -129,7 +129,7 @@ export class LedgerSigningJob {
     }
   }
 
-  /** One of several notaries does it. */
+  /** Only one of several signing jobs does it. */
   async #signRunning(everyMs: number): Promise<void> {
     const { store, worker } = this.#parts;
     if (!(await store.claim("notary", worker, everyMs))) return;

@@ -12,7 +12,7 @@ const LIMITS = { heartbeatMs: 120_000, taskBuffer: 1.5 };
 const SERVED: readonly Served[] = [{ pipeline: "p", version: "1" }];
 const lease = (chunk: number, batch = "b-1"): LeaseRef => ({ batch, step: 0, chunk, fence: 3 });
 
-/** A worker whose loop does nothing unless it is told to, and a store that remembers what is asked. */
+/** A worker whose event loop works only when told to, and a store that remembers its calls. */
 class Rig {
   readonly clock = new ManualClock();
   readonly health = new WorkerHealth(this.clock);
@@ -56,10 +56,10 @@ class Rig {
     return this.clock.monotonicMs() - this.#startedAt;
   }
 
-  /** A loop that has beaten once and is busy from then on. */
+  /** The loop has beaten once and is blocked from then on. */
   block(): void {
     this.health.start(TERMS);
-    // Whatever it would do comes too late.
+    // Anything the loop would do comes too late.
     this.health.pulse.set("beatAt", this.clock.monotonicMs());
     this.health.noteStopped();
     this.health.pulse.count("status", 1);
@@ -72,14 +72,14 @@ class Rig {
   }
 }
 
-describe("a keeper of leases", () => {
-  test("steps in when the loop is late with its renewal, and goes on every few seconds", async () => {
+describe("a lease renewal thread", () => {
+  test("renews when the loop is late, and again every few seconds", async () => {
     const rig = new Rig();
     rig.block();
     const hold = rig.hold(1);
     await rig.clock.run(7_000);
     expect(rig.renewed).toEqual([]);
-    // There may be no time for it when it is needed.
+    // There may be no time to open it when it is needed.
     expect(rig.opened).toBe(1);
     await rig.clock.run(24_000);
     const [first] = rig.renewed;
@@ -95,7 +95,7 @@ describe("a keeper of leases", () => {
     expect(rig.clock.waiting).toBe(0);
   });
 
-  test("leaves it to a loop that renews by itself", async () => {
+  test("does nothing while the loop renews by itself", async () => {
     const rig = new Rig();
     rig.block();
     rig.hold(1);
@@ -106,7 +106,7 @@ describe("a keeper of leases", () => {
     expect(rig.renewed).toEqual([]);
   });
 
-  test("stops when the loop has hung for longer than it may", async () => {
+  test("stops when the loop has hung for longer than its limit", async () => {
     const rig = new Rig();
     rig.block();
     const hold = rig.hold(1);
@@ -114,7 +114,7 @@ describe("a keeper of leases", () => {
     const last = rig.renewed.at(-1)?.at ?? 0;
     expect(last).toBeGreaterThan(110_000);
     expect(last).toBeLessThanOrEqual(LIMITS.heartbeatMs);
-    // So it runs out, and others take over.
+    // So the lease expires, and other workers take over.
     expect(hold.readRenewedUntil() - 1_000_000).toBeLessThanOrEqual(
       LIMITS.heartbeatMs + TERMS.leaseMs,
     );
@@ -129,7 +129,7 @@ describe("a keeper of leases", () => {
     expect(rig.opened).toBe(0);
   });
 
-  test("renews what is held at that moment, and never what was given back before", async () => {
+  test("renews the leases held at that moment, and never those given back before", async () => {
     const rig = new Rig();
     rig.block();
     const [kept, given] = [rig.hold(1), rig.hold(2)];
@@ -141,7 +141,7 @@ describe("a keeper of leases", () => {
     expect(given.readRenewedUntil()).toBe(0);
   });
 
-  test("tells the loop of no renewal that the store refused, by its fence or by a cancel", async () => {
+  test("reports no renewal to the loop that the store refused, by fence or by cancel", async () => {
     const rig = new Rig();
     rig.block();
     const [kept, lost, ending] = [rig.hold(1), rig.hold(2), rig.hold(3, "b-2")];
@@ -154,13 +154,13 @@ describe("a keeper of leases", () => {
     expect(ending.readRenewedUntil()).toBe(0);
   });
 
-  test("a lease that takes a place while the one before it is being renewed hears nothing of that", async () => {
+  test("a lease that reuses a place ignores the renewal of the previous lease", async () => {
     const rig = new Rig();
     rig.block();
     const first = rig.hold(1);
     let second: LeaseHold | null = null;
     rig.lost = () => {
-      // The loop comes around just now: it settles the chunk and leases the next.
+      // Now the loop turns: it settles the chunk and leases the next.
       first.release();
       second = rig.hold(2);
       return [];
@@ -170,7 +170,7 @@ describe("a keeper of leases", () => {
     expect((second as LeaseHold | null)?.readRenewedUntil()).toBe(0);
   });
 
-  test("says that the worker has its pipelines, also when it holds nothing; not when it stops", async () => {
+  test("sends heartbeats for the worker's pipelines, also without leases; not when it stops", async () => {
     const rig = new Rig();
     rig.block();
     rig.keeper.noteServed(SERVED);
@@ -183,19 +183,19 @@ describe("a keeper of leases", () => {
     expect(rig.beats).toHaveLength(before);
   });
 
-  test("tries again after a failure, also one to open the store, and says what it was", async () => {
+  test("retries after a failure, also of opening the store, and logs it", async () => {
     const rig = new Rig();
     rig.block();
     rig.hold(1);
-    rig.openFailure = new SluiceError("STORE_BUSY", "it is busy");
+    rig.openFailure = new SluiceError("STORE_BUSY", "the store is busy");
     await rig.clock.run(9_000);
     rig.openFailure = null;
-    rig.failure = new SluiceError("STORE_BUSY", "it is busy still");
+    rig.failure = new SluiceError("STORE_BUSY", "the store is still busy");
     await rig.clock.run(3_000);
     rig.failure = null;
     await rig.clock.run(2_000);
     expect(rig.logs.map(({ event }) => event)).toContain("lease.renewal_failed");
-    expect(rig.logs.at(-1)?.message).toContain("it is busy still");
+    expect(rig.logs.at(-1)?.message).toContain("the store is still busy");
     expect(rig.renewed.length).toBeGreaterThan(0);
     expect(rig.opened).toBeGreaterThan(1);
     await rig.keeper.stop();

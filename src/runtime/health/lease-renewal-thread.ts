@@ -1,11 +1,12 @@
 /**
- * Renews a worker's leases while its loop is busy. It runs in another thread, on a connection of its
- * own, and steps in when the loop is late with its renewal by half of the time between two of them.
- * It stops when the loop has hung for longer than it may: then the leases run out and others take over.
+ * Renews a worker's leases while its event loop is busy. It runs in another thread, on its own
+ * connection, and takes over when the loop is late with its renewal by half of the renewal
+ * interval. It stops when the loop has hung for longer than its limit: then the leases expire and
+ * other workers take over.
  *
- * Whatever the loop does at the same time is safe. Both may renew; a renewal of what was settled, given
- * back or lost a moment ago meets a fence and changes nothing. The loop hears of renewals from the
- * lease's own place on the page, which no other lease ever has at the same time.
+ * It is safe whatever the loop does at the same time. Both may renew; a renewal of a lease that was
+ * just settled, given back or lost is refused by the fence and changes nothing. The loop reads
+ * renewals from the lease's own place in shared memory, which no other lease has at the same time.
  */
 import { describeError } from "../../core/base/errors.ts";
 import { type HealthLimits, isLoopAlive } from "../../core/fleet/health.ts";
@@ -26,17 +27,17 @@ export interface RenewalThreadParts {
   readonly log: Log;
   readonly limits: HealthLimits;
   /**
-   * Opens the worker's store once more. It is done as soon as there is a worker: when it is needed, on
-   * a machine whose cores are all busy, there may be no time for it.
+   * Opens the worker's store a second time, as soon as there is a worker: when it is needed, on a
+   * machine whose cores are all busy, there may be no time for it.
    */
   readonly openStore: () => Promise<KeeperStore>;
 }
 
-/** Between two renewals it looks this often, so that it is late by no more than a part of them. */
+/** It checks this often per renewal interval, so that it is late by only a part of it. */
 const LOOKS_PER_RENEWAL = 4;
-/** Until there is a worker. */
+/** The checking interval until there is a worker. */
 const FIRST_LOOKS_MS = 250;
-/** The loop is late when this many times the time between two renewals has passed. */
+/** The loop is late when it has not renewed for this many renewal intervals. */
 const LATE_AFTER = 1.5;
 
 export class LeaseRenewalThread {
@@ -53,7 +54,9 @@ export class LeaseRenewalThread {
     this.#cancel = this.#lookLater();
   }
 
-  /** The pipelines that the worker has, which it cannot say itself while it is busy. */
+  /**
+   * Notes the pipelines that the worker has: while busy, the worker cannot send heartbeats itself.
+   */
   noteServed(served: readonly Served[]): void {
     this.#served = served;
   }
@@ -89,14 +92,14 @@ export class LeaseRenewalThread {
       if (clock.monotonicMs() - renewedAt < terms.renewMs * LATE_AFTER) return;
       await this.#renew(store, terms);
     } catch (error) {
-      // The leases hold on for a while; the next look may still come in time.
+      // The leases are valid for a while; the next attempt may still be in time.
       const { message } = describeError(error);
       log({ level: "warn", event: "lease.renewal_failed", message, error });
       await this.#dropIfUnopened();
     }
   }
 
-  /** One that could not be opened is opened anew the next time. */
+  /** A store that could not be opened is opened again the next time. */
   async #dropIfUnopened(): Promise<void> {
     const store = await this.#store?.catch(() => null);
     if (store === null) this.#store = null;
@@ -104,7 +107,7 @@ export class LeaseRenewalThread {
 
   async #renew(store: KeeperStore, { worker, leaseMs, renewMs }: LeaseTerms): Promise<void> {
     const { leases, clock, pulse } = this.#parts;
-    // Opening may have taken its time: what is held is what is held now.
+    // Opening may have taken time: read the held leases again.
     const found = leases.list();
     const asked = clock.monotonicMs();
     if (found.length > 0) {

@@ -1,18 +1,18 @@
-/** What whoever renews a worker's leases must know: the loop itself, or the thread in its place. */
+/** Rules for renewing a worker's leases, for the event loop and for the thread that takes over. */
 import type { Store } from "../../ports/store/store.ts";
 
-/** How many times a sign of life may be missed before the worker counts as one that has gone. */
+/** How many heartbeats may be missed before the worker counts as gone. */
 const BEATS = 3;
 
-/** For how long a sign of life counts. */
+/** How long a heartbeat is valid. */
 export function computeBeatMs(renewMs: number): number {
   return renewMs * BEATS;
 }
 
 /**
- * The lease of a batch that is cancelled at once was not prolonged, and its end may come any moment:
- * whoever believed that it was would start items after it. Ask after the renewal, so that none is
- * missed.
+ * The lease of a batch that is being cancelled was not extended, and the batch may end any moment:
+ * a worker that believed in the renewal would start items after that end. Ask after the renewal, so
+ * that no cancel is missed.
  */
 export async function findEndingBatches(
   store: Pick<Store, "readStops">,

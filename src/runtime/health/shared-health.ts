@@ -1,11 +1,12 @@
 /**
- * What a worker's main loop says of itself, in memory that it shares with the thread which answers
- * for its health. The loop writes and the thread reads, without locks: neither ever waits.
+ * The state of a worker's main loop, in memory that it shares with the health thread. The loop
+ * writes and the thread reads, without locks: neither ever waits.
  *
- * Every number has a place of its own, and means something by itself. An instant is eight bytes at a
- * multiple of eight, which a 64-bit machine writes whole; what is counted or is a flag is written with
- * Atomics. So nothing is ever read half written, and what is read together may at worst be some
- * microseconds apart. The code of a fatal error is complete before the status says that there is one.
+ * Every number has its own place and its own meaning. An instant is eight bytes at a multiple of
+ * eight, which a 64-bit machine writes at once; counts and flags are written with Atomics. So
+ * nothing is ever read half written, and values that are read together are at most some
+ * microseconds apart. The code of a fatal error is complete before the status says that there is
+ * one.
  */
 import { type HealthSample, WORKER_STATUSES, type WorkerStatus } from "../../core/fleet/health.ts";
 
@@ -38,7 +39,7 @@ const FATAL_BYTES_MAX = 64;
 const COUNTS_AT = INSTANTS.length * Float64Array.BYTES_PER_ELEMENT;
 const FATAL_AT = COUNTS_AT + COUNTS.length * Int32Array.BYTES_PER_ELEMENT;
 
-/** What a worker needs to have its leases renewed by somebody else. */
+/** What another thread needs to renew a worker's leases. */
 export interface LeaseTerms {
   readonly worker: number;
   readonly leaseMs: number;
@@ -74,7 +75,7 @@ export class SharedHealth {
     return Atomics.load(this.#counts, PLACES[name]);
   }
 
-  /** One more, from whichever side. */
+  /** Adds 1, from either thread. */
   increment(name: CountName): void {
     Atomics.add(this.#counts, PLACES[name], 1);
   }
@@ -82,7 +83,7 @@ export class SharedHealth {
   setTerms({ worker, leaseMs, renewMs }: LeaseTerms): void {
     this.count("worker", worker);
     this.count("leaseMs", leaseMs);
-    // Last: whoever finds it set finds the others, too.
+    // Written last: a reader that finds it set finds the others set too.
     this.count("renewMs", renewMs);
   }
 
@@ -122,7 +123,7 @@ export class SharedHealth {
 
   #readFatalCode(): string | null {
     const bytes = this.readCount("fatalBytes");
-    // A decoder takes no shared memory.
+    // A decoder does not accept shared memory.
     return bytes === 0 ? null : new TextDecoder().decode(this.#fatal.slice(0, bytes));
   }
 }

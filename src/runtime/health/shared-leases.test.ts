@@ -5,8 +5,8 @@ import { type LeaseHold, SharedLeases } from "./shared-leases.ts";
 
 const lease = (chunk: number, fence = 1, batch = "b-abc") => ({ batch, step: 0, chunk, fence });
 
-describe("a page of leases", () => {
-  test("shows whoever shares it what is held, and nothing else", () => {
+describe("shared leases", () => {
+  test("shows the other thread the held leases, and nothing else", () => {
     const page = new SharedLeases();
     const other = new SharedLeases(page.buffer);
     const holds = [lease(1), lease(2, 7), lease(3, 2, "b-ünïcödé")].map((one) => page.enter(one));
@@ -23,7 +23,7 @@ describe("a page of leases", () => {
     expect(other.count()).toBe(3);
   });
 
-  test("tells the holder of renewals, and only of its own lease's", () => {
+  test("reports to a holder only the renewals of its own lease", () => {
     const page = new SharedLeases();
     const other = new SharedLeases(page.buffer);
     const first = page.enter(lease(1));
@@ -34,21 +34,21 @@ describe("a page of leases", () => {
     expect(first.readRenewedUntil()).toBe(5_000);
     first.release();
     expect(first.readRenewedUntil()).toBe(0);
-    // In the same place: a renewal of the lease before it comes late.
+    // In the same place: a renewal of the previous lease arrives late.
     const second = page.enter(lease(1, 2));
     expect(second?.readRenewedUntil()).toBe(0);
     other.enterRenewal(found, 9_000);
     expect(second?.readRenewedUntil()).toBe(0);
   });
 
-  test("leaves out an id that does not fit, which would be another batch's when cut off", () => {
+  test("leaves out an id that does not fit: cut off, it could be another batch's", () => {
     const page = new SharedLeases();
     expect(page.enter(lease(1, 1, "b".repeat(200)))).not.toBeNull();
     expect(page.list()).toEqual([]);
     expect(page.count()).toBe(0);
   });
 
-  test("is full at some point, and has room again", () => {
+  test("has limited room, and reuses it", () => {
     const page = new SharedLeases();
     const holds = Array.from({ length: 16_384 }, (_, chunk) => page.enter(lease(chunk)));
     expect(page.enter(lease(99_999))).toBeNull();
@@ -57,9 +57,9 @@ describe("a page of leases", () => {
     expect(page.list()).toHaveLength(16_384);
   });
 
-  test("is never read half written by a thread that reads all the time", async () => {
+  test("is never read half written by a thread that reads continuously", async () => {
     const page = new SharedLeases();
-    // Every lease says the same number four times: one that is read half does not.
+    // Every lease contains the same number four times, so a half-read lease is recognised.
     const reader = new Worker(
       `const { workerData, parentPort } = require("node:worker_threads");
        import(workerData.module).then(({ SharedLeases }) => {

@@ -1,18 +1,18 @@
 /**
- * The leases that a worker holds, in memory that it shares with the thread which renews them while
- * the worker's loop is busy. The loop enters a lease when it has it and strikes it out when it has
- * settled it, given it back or lost it; the thread renews what it finds, and enters until when.
+ * The leases that a worker holds, in memory that it shares with the thread that renews them while
+ * the worker's loop is busy. The loop enters a lease when it gets it, and removes it when the lease
+ * is settled, given back or lost. The thread renews what it finds, and enters the new end.
  *
- * A place is used again and again. Its version is odd while it is written and changes with every
- * use, so that the thread notices what it has read half, and the loop takes no word about an earlier
- * lease for one about the present one. What the thread has read may have been given back a moment
- * later: the fence in the store refuses its renewal.
+ * Places are reused. A place's version is odd while it is being written and changes with every use,
+ * so the thread notices a half-read place, and the loop ignores renewals of an earlier lease in the
+ * same place. A lease that the thread has read may be given back a moment later: then the fence in
+ * the store refuses its renewal.
  */
 import type { LeaseRef } from "../../ports/store/worker-store.ts";
 
 const PLACES = 16_384;
 const PLACE_BYTES = 128;
-/** Numbers of a place. */
+/** Offsets within a place. */
 const VERSION = 0;
 const IS_HELD = 1;
 const STEP = 2;
@@ -24,21 +24,21 @@ const INTS_PER_PLACE = PLACE_BYTES / Int32Array.BYTES_PER_ELEMENT;
 const UNTIL_AT = 32;
 const ID_AT = 40;
 const ID_BYTES_MAX = PLACE_BYTES - ID_AT;
-/** Places that were ever used, so that nobody looks through all of them. */
+/** Number of places ever used, so that readers need not check all of them. */
 const HEADER_BYTES = PLACE_BYTES;
 
-/** A lease as the thread has found it. */
+/** A lease as the thread found it. */
 export interface FoundLease {
   readonly lease: LeaseRef;
   readonly place: number;
   readonly version: number;
 }
 
-/** A lease that is entered. */
+/** An entered lease. */
 export interface LeaseHold {
-  /** Until when the thread has renewed it, on the host's monotonic clock; 0 when it never has. */
+  /** Until when the thread has renewed it, on the host's monotonic clock; 0 for never. */
   readRenewedUntil(): number;
-  /** It is not ours any more. */
+  /** The worker no longer holds it. */
   release(): void;
 }
 
@@ -61,7 +61,7 @@ export class SharedLeases {
     this.#untils = new BigInt64Array(buffer, HEADER_BYTES);
   }
 
-  /** Null when there is no room: then nobody but the loop renews it. */
+  /** Null when there is no room: then only the loop renews it. */
   enter({ batch, step, chunk, fence }: LeaseRef): LeaseHold | null {
     const place = this.#takePlace();
     if (place === -1) return null;
@@ -74,7 +74,7 @@ export class SharedLeases {
     this.#ints[at + FENCE] = fence;
     this.#ints[at + ID_BYTES] = written;
     const version = Atomics.add(this.#ints, at + VERSION, 1) + 1;
-    // An id that is cut off would be another one's.
+    // A truncated id could be another batch's.
     Atomics.store(this.#ints, at + IS_HELD, read === batch.length ? 1 : 0);
     return this.#makeHold(place, version);
   }
@@ -105,7 +105,7 @@ export class SharedLeases {
     };
   }
 
-  /** How many are held now, without a look at which. */
+  /** The number of held leases. */
   count(): number {
     let held = 0;
     const used = Atomics.load(this.#used, 0);
@@ -115,7 +115,7 @@ export class SharedLeases {
     return held;
   }
 
-  /** For the thread: what is held now. */
+  /** For the thread: the held leases. */
   list(): FoundLease[] {
     const found: FoundLease[] = [];
     const used = Atomics.load(this.#used, 0);
@@ -133,7 +133,7 @@ export class SharedLeases {
     const at = place * INTS_PER_PLACE;
     const idAt = place * PLACE_BYTES + ID_AT;
     const idBytes = Math.min(this.#ints[at + ID_BYTES] ?? 0, ID_BYTES_MAX);
-    // A decoder takes no shared memory.
+    // A decoder does not accept shared memory.
     const batch = this.#decoder.decode(this.#bytes.slice(idAt, idAt + idBytes));
     return {
       batch,
@@ -143,7 +143,9 @@ export class SharedLeases {
     };
   }
 
-  /** For the thread: this lease was renewed until then. Later ones in its place hear nothing of it. */
+  /**
+   * For the thread: this lease was renewed until then. A later lease in the same place ignores it.
+   */
   enterRenewal({ place, version }: FoundLease, until: number): void {
     const at = place * INTS_PER_PLACE;
     Atomics.store(this.#ints, at + RENEWED_VERSION, 0);

@@ -22,12 +22,12 @@ function start(): {
   const clock = new ManualClock();
   const health = new WorkerHealth(clock);
   health.start({ worker: 7, leaseMs: 15_000, renewMs: 5_000 });
-  // As another thread sees it.
+  // Reads it like another thread.
   return { health, clock, page: new SharedHealth(health.pulse.buffer) };
 }
 
 describe("a heart", () => {
-  test("beats for as long as its worker runs", async () => {
+  test("beats while its worker runs", async () => {
     const { health, clock, page } = start();
     expect(page.read()).toMatchObject({ status: 1, beatAt: clock.monotonicMs(), pending: 0 });
     expect(page.readTerms()).toEqual({ worker: 7, leaseMs: 15_000, renewMs: 5_000 });
@@ -40,7 +40,7 @@ describe("a heart", () => {
     expect(clock.waiting).toBe(0);
   });
 
-  test("is failed for good after a fatal error, and tells its code without the message", () => {
+  test("stays failed after a fatal error, and shares its code without the message", () => {
     const { health, page } = start();
     health.noteFatal(new PermanentError("with a password", { code: "INDEX_GONE" }));
     health.noteStopped();
@@ -49,7 +49,7 @@ describe("a heart", () => {
     expect(page.read().fatalCode).toBe("X".repeat(64));
   });
 
-  test("knows what runs, since when, and how long it is expected to take", async () => {
+  test("knows since when a handler runs, and its expected duration", async () => {
     const { health, clock, page } = start();
     const declared = health.watchHandler("p", makeStep({ expectedMs: 60_000 }), GRACE_MS);
     declared.begin(clock.monotonicMs());
@@ -58,7 +58,7 @@ describe("a heart", () => {
     expect(page.read()).toMatchObject({
       taskStartedAt: startedAt,
       expectedMs: 60_000,
-      // Whoever declared a duration wants to know when it is not kept.
+      // A user who declared a duration wants to know when it is exceeded.
       callLimitMs: null,
       pending: 1,
       progressAt: startedAt,
@@ -67,7 +67,7 @@ describe("a heart", () => {
     expect(page.read()).toMatchObject({ taskStartedAt: null, expectedMs: null, pending: 0 });
   });
 
-  test("learns how long a handler takes; until then its time limit is all that is known", () => {
+  test("learns how long a handler takes; before that it uses the time limit", () => {
     const { health, clock, page } = start();
     const step = makeStep({ timeLimitMs: 300_000 });
     const pulse = health.watchHandler("p", step, GRACE_MS);
@@ -106,7 +106,7 @@ describe("a heart", () => {
     expect(page.read().pending).toBe(0);
   });
 
-  test("takes no question that found no work for a sign that what it waits for moves", async () => {
+  test("does not count a store call that found no work as progress", async () => {
     const { health, clock, page } = start();
     const request = {} as LeaseRequest;
     let found: Partial<WorkResult> = { leased: [] };
@@ -124,7 +124,7 @@ describe("a heart", () => {
     expect(page.read().progressAt).toBe(clock.monotonicMs());
   });
 
-  test("counts from its beginning what is waited for when nothing else was", async () => {
+  test("counts a wait from its beginning when nothing else was under way", async () => {
     const { health, clock, page } = start();
     await clock.run(500_000);
     void health.during(() => Promise.withResolvers<void>().promise);

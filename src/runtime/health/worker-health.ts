@@ -1,7 +1,7 @@
 /**
- * Says, where another thread can see it, that the main loop of a worker lives and what it is at. It
- * is told of everything that begins and ends: handler calls, reads, questions to the store. Learns on
- * the way how long the handlers take.
+ * Shows another thread that the main loop of a worker lives, and what it is doing. It is told of
+ * every begin and end: handler calls, reads, store calls. It also learns how long the handlers
+ * take.
  */
 import { describeError } from "../../core/base/errors.ts";
 import { ExpectedDuration } from "../../core/fleet/expected-duration.ts";
@@ -13,9 +13,9 @@ import { SharedLeases } from "./shared-leases.ts";
 import { type LeaseTerms, SharedHealth } from "./shared-health.ts";
 import type { Step } from "../pipeline/step.ts";
 
-/** Often enough for limits of a second, and nothing beside what a loop does anyway. */
+/** Often enough for limits of a second, and cheap for the loop. */
 const BEAT_MS = 250;
-/** After so many calls the expected duration is computed anew. */
+/** After this many calls the expected duration is computed again. */
 const CALLS_PER_LOOK = 32;
 
 export class WorkerHealth {
@@ -42,7 +42,7 @@ export class WorkerHealth {
     this.pulse.count("status", WORKER_STATUSES.running);
   }
 
-  /** It takes nothing new; what it has in hand is watched still. */
+  /** The worker takes nothing new; its running items are still watched. */
   noteStopping(): void {
     this.pulse.count("isStopping", 1);
   }
@@ -54,22 +54,22 @@ export class WorkerHealth {
     if (this.pulse.readCount("status") === running) this.pulse.count("status", stopped);
   }
 
-  /** The code alone: a message may name what is nobody's business on a page. */
+  /** Only the code: a message may contain private data, which must not be served. */
   noteFatal(error: unknown): void {
     this.pulse.fail(describeError(error).code);
   }
 
-  /** The loop has renewed what it holds, or has seen that it holds nothing. */
+  /** The loop has renewed its leases, or holds none. */
   noteRenewal(at: number): void {
     this.pulse.set("renewedAt", at);
   }
 
-  /** The store refused and is asked again. */
+  /** The store refused and the call will be retried. */
   noteTrouble(): void {
     this.pulse.set("troubleAt", this.#clock.monotonicMs());
   }
 
-  /** Pipelines that this worker has, for whoever says so in its place while it is busy. */
+  /** Pipelines of this worker, for the thread that sends heartbeats while the loop is busy. */
   noteServed(served: readonly Served[]): void {
     this.#onServed(served);
   }
@@ -79,8 +79,8 @@ export class WorkerHealth {
   }
 
   /**
-   * Something is under way for as long as this takes. That it ends means that something moves, unless
-   * its answer says otherwise; that it begins does not, while something else is waited for.
+   * Something is under way while this runs. Its end counts as progress, unless `hasMoved` says
+   * otherwise; its beginning does not, while something else is under way.
    */
   async during<T>(act: () => Promise<T>, hasMoved: (answer: T) => boolean = isMove): Promise<T> {
     this.#count(1);
@@ -96,12 +96,12 @@ export class WorkerHealth {
     }
   }
 
-  /** The store, whose answers to a worker are watched. */
+  /** Watches the store's answers to a worker. */
   watchStore(store: Store): Store {
     return {
       ...store,
       work: async (reports, lease) => {
-        // A worker of several steps asks for work again and again, whatever the others wait for.
+        // A worker with several steps asks for work again and again, whatever the others wait for.
         const result = await this.during(
           () => store.work(reports, lease),
           ({ leased }) => leased.length > 0 || reports.length > 0,
@@ -136,7 +136,7 @@ export class WorkerHealth {
     this.pulse.set("progressAt", now);
   }
 
-  /** Which handlers run has changed, or what is known of them. */
+  /** The set of running handlers has changed, or their expected durations. */
   review(): void {
     const running = [...this.#handlers.values()].filter((handler) => handler.running > 0);
     this.pulse.set("expectedMs", Math.max(0, ...running.map((one) => one.expectedMs ?? 0)));
@@ -172,7 +172,10 @@ export class HandlerTimings {
     return this.#declaredMs ?? this.#learnedMs;
   }
 
-  /** Whoever declared a duration wants to know when it is not kept; otherwise the time limit acts. */
+  /**
+   * A user who declared a duration wants to know when it is exceeded; otherwise the time limit
+   * acts.
+   */
   get callLimitMs(): number | null {
     return this.#declaredMs === null ? this.#limitMs : null;
   }

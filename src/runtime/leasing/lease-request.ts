@@ -1,24 +1,24 @@
-/** What a step's executor asks for when it leases, or is offered a batch of one chunk. */
+/** What a step's worker asks for when it leases, or when it is offered a batch of one chunk. */
 import { computeItemsAhead, type Speed } from "../../core/items/lease-size.ts";
 import type { LeasedChunk, LeaseRequest } from "../../ports/store/worker-store.ts";
 import type { StepWorkerParts } from "./step-worker-parts.ts";
 import type { InlineWork } from "../../ports/store/plan-inline.ts";
 import type { Step } from "../pipeline/step.ts";
 
-/** Chunks in hand at once: with tiny ones they are what memory is spent on. */
+/** Chunks held at once: with tiny chunks they use most of the memory. */
 const CHUNKS_HELD_MAX = 4_000;
 
-/** What is in hand. */
+/** What the step's worker holds now. */
 export interface LeaseNeed {
   readonly speed: Speed;
-  /** Handlers at once. */
+  /** Concurrent handlers. */
   readonly slots: number;
-  /** Not started yet. */
+  /** Items not started yet. */
   readonly itemsAhead: number;
   readonly chunksAhead: number;
 }
 
-/** What to lease now; null while there is enough in hand. */
+/** What to lease now; null while the worker holds enough. */
 export function planLease(
   parts: StepWorkerParts,
   { speed, slots, itemsAhead, chunksAhead }: LeaseNeed,
@@ -26,8 +26,8 @@ export function planLease(
   const { leaseTargetMs, leaseItemsMax } = parts.settings;
   const limits = { targetMs: leaseTargetMs, itemsMax: leaseItemsMax };
   const wanted = computeItemsAhead(speed, slots, limits);
-  // Half is refilled while the other half runs; a slow handler's next chunk waits until the last one
-  // is used up.
+  // Half is refilled while the other half runs; with a slow handler the next chunk waits until the
+  // last one is used up.
   const isEnough = itemsAhead * 2 > wanted || chunksAhead * 2 > CHUNKS_HELD_MAX;
   if (itemsAhead > 0 && isEnough) return null;
   if (hasChunksEnough(parts.step, chunksAhead)) return null;
@@ -36,8 +36,8 @@ export function planLease(
 }
 
 /**
- * Whoever computes much has its chunks in hand for long: others may do more of them meanwhile, and a
- * crash repeats less.
+ * A CPU-heavy step holds its chunks for long: with fewer chunks each, other workers get more of
+ * them, and a crash repeats less.
  */
 export function hasChunksEnough({ cpu }: Step, chunksAhead: number): boolean {
   return cpu !== null && chunksAhead >= cpu.chunks;
@@ -61,7 +61,7 @@ function describeLease(
   };
 }
 
-/** A lease for the one chunk of a batch, which comes with the permits that it needs. */
+/** A lease for the one chunk of a batch, with the permits that it needs. */
 export function offerInline(
   parts: StepWorkerParts,
   slots: number,

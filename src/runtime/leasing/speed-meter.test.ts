@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { computeItemsPerMs } from "../../core/items/lease-size.ts";
 import { SpeedMeter } from "./speed-meter.ts";
 
-/** A meter, how to call it at a time, and what it says. */
+/** A meter, a way to call it at a given time, and its answer. */
 function makeMeter(): {
   meter: SpeedMeter;
   at: (ms: number, act: () => void) => void;
@@ -20,18 +20,18 @@ function makeMeter(): {
   };
 }
 
-test("time in which there is nothing to do does not make a worker slow", () => {
+test("idle time does not make a worker slow", () => {
   const { meter, at, read } = makeMeter();
   at(1_000, () => meter.observe());
   at(1_100, () => meter.begin());
   at(1_150, () => meter.add(60, false));
   at(1_200, () => meter.add(40, true));
-  // The store takes its time to answer.
+  // The store answers late.
   at(2_000, () => meter.observe());
   expect(read()).toBeCloseTo(1);
 });
 
-test("time in which nothing is finished counts for what is finished later", () => {
+test("time in which nothing is finished counts for items that finish later", () => {
   const { meter, at, read } = makeMeter();
   at(0, () => meter.begin());
   for (const ms of [200, 400, 600, 800, 999]) at(ms, () => meter.observe());
@@ -40,7 +40,7 @@ test("time in which nothing is finished counts for what is finished later", () =
   expect(read()).toBeCloseTo(0.1);
 });
 
-test("what is taken while something is in hand goes on with it", () => {
+test("items that are added while others run continue the same measurement", () => {
   const { meter, at, read } = makeMeter();
   at(0, () => meter.begin());
   at(50, () => meter.begin());
@@ -49,7 +49,7 @@ test("what is taken while something is in hand goes on with it", () => {
   expect(read()).toBeCloseTo(0.1);
 });
 
-test("items that take no time that a clock can see are quick, not unknown", () => {
+test("items too quick for the clock count as quick, not as unknown", () => {
   const { meter, at, read } = makeMeter();
   at(10, () => meter.begin());
   at(10, () => meter.add(16, true));

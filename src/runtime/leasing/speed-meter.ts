@@ -1,7 +1,7 @@
 /**
- * How quickly a worker gets through its items while it has any. The time in which it waits for the store
- * does not count: by all the time it would take less at once the longer the store takes, and the store
- * would take longer still for that.
+ * How quickly a worker finishes items while it has any. Time waiting for the store does not count.
+ * If it did, a slow store would make the worker take less at once, ask the store more often, and
+ * slow it further.
  */
 import { observeSpeed, type Speed, UNKNOWN_SPEED } from "../../core/items/lease-size.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -11,7 +11,7 @@ export class SpeedMeter {
   #speed: Speed = UNKNOWN_SPEED;
   #items = 0;
   #busyMs = 0;
-  /** From when on the time has not been counted; null while there is nothing in hand. */
+  /** Start of the time that is not counted yet; null while the worker holds nothing. */
   #from: number | null = null;
 
   constructor(clock: Pick<Clock, "monotonicMs">) {
@@ -22,12 +22,12 @@ export class SpeedMeter {
     return this.#speed;
   }
 
-  /** There is something in hand. */
+  /** The worker holds items from now on. */
   begin(): void {
     this.#from ??= this.#clock.monotonicMs();
   }
 
-  /** These many items are done; `isLast` when nothing else is in hand. */
+  /** These many items are done; `isLast` when the worker holds no others. */
   add(items: number, isLast: boolean): void {
     this.#items += items;
     if (!isLast) return;
@@ -35,7 +35,10 @@ export class SpeedMeter {
     this.#from = null;
   }
 
-  /** Takes what was done since the last time into account; while nothing is, the time goes on counting. */
+  /**
+   * Adds what was done since the last time to the estimate; if nothing was done, the time keeps
+   * counting.
+   */
   observe(): void {
     this.#count();
     if (this.#items === 0) return;

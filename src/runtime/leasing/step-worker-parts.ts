@@ -1,4 +1,4 @@
-/** What an executor is made of. */
+/** What a step worker is made with. */
 import type { Redact } from "../../core/base/redact.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
@@ -22,20 +22,20 @@ export interface StepWorkerParts {
   readonly settings: RuntimeSettings;
   readonly cpu: CpuPools;
   readonly exclusiveRun: ExclusiveRun;
-  /** Shared by all executors of a worker. */
+  /** Shared by all step workers of a worker. */
   readonly permits: SlotPermits;
-  /** Where somebody watches over the worker: is told of what it holds and does. */
+  /** Gets what the worker holds and does, if its health is watched. */
   readonly health?: WorkerHealth | undefined;
   readonly pulse?: HandlerTimings | undefined;
-  /** Counts what becomes of the step's items here. */
+  /** Counts the outcomes of the step's items here. */
   readonly meter: StepMeter;
   readonly worker: number;
   readonly pipeline: Pipeline;
   readonly step: Step;
   /** Only this batch, or null for all of the pipeline's. */
   readonly batch: string | null;
-  /** This worker cannot go on. */
+  /** This worker cannot continue. */
   readonly onFatal: (error: unknown) => void;
-  /** These batches ended with a commit of this executor. */
+  /** These batches ended with a commit of this step worker. */
   readonly onEnded: (batches: readonly string[]) => void;
 }

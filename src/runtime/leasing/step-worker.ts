@@ -1,7 +1,7 @@
 /**
  * Works on one step of a pipeline in one process: leases chunks, runs their items and reports their
- * outcomes. One loop does all commits, and each commit does as much as it can: it settles finished
- * chunks, flushes those that run for long, and leases the next.
+ * outcomes. One loop does all commits, and each commit does as much as possible: it settles
+ * finished chunks, flushes long-running ones, and leases the next.
  */
 import { computeItemsPerMs } from "../../core/items/lease-size.ts";
 import { sleep } from "../../ports/clock.ts";
@@ -39,8 +39,8 @@ export class StepWorker {
   readonly #controller: ConcurrencyController;
   readonly #leaveExclusive: () => void;
   readonly #leavePermits: () => void;
-  // Lists, not sets: the tables that a busy set outgrows keep what was in them alive until the
-  // next full collection, each through its successor, and memory would follow the batch's size.
+  // Arrays, not sets: a growing set leaves its old tables alive until the next full collection,
+  // with what was in them, and memory would grow with the batch's size.
   #held: ChunkRun[] = [];
   #finished: ChunkRun[] = [];
   readonly #guarded = new Set<ChunkRun>();
@@ -49,11 +49,11 @@ export class StepWorker {
   #reading = 0;
   readonly #speed: SpeedMeter;
   #committedAt = 0;
-  /** When the chunks in hand are next looked through for outcomes to flush. */
+  /** When running chunks are next checked for outcomes to flush. */
   #flushLookAt = 0;
   /** Until then a lease is known to find nothing, unless a wake-up says otherwise. */
   #dryUntil = 0;
-  /** Wake-ups so far: one that comes while the store is being asked must not be forgotten. */
+  /** Wake-ups so far: one that comes during a store call must not be lost. */
   #wakeUps = 0;
   #stopping = false;
   #loop: Promise<void> | null = null;
@@ -106,14 +106,14 @@ export class StepWorker {
     });
   }
 
-  /** What has a free slot, or will have one by then. */
+  /** How many items have a free slot, or will have one by then. */
   #countStartable(withinMs: number): number {
     // A grant that cannot be used is lost.
     if (!this.#items.isOpen) return 0;
     const { active } = this.#items;
     const room = this.#parts.permits.countRoomOfAny(this.#held, this.#parts.clock.monotonicMs());
     const free = Math.max(0, Math.min(this.#controller.slots - active, room));
-    // Where others fill a cap, and nothing of ours will make room in it.
+    // Others fill a cap, and nothing of ours will free room in it.
     if (free === 0 && active === 0) return 0;
     return free + Math.ceil(computeItemsPerMs(this.#speed.current) * withinMs);
   }
@@ -154,14 +154,14 @@ export class StepWorker {
     this.#dropLost();
   }
 
-  /** These leases, as `listLeases` answered them, last longer now. */
+  /** These leases, as `listLeases` returned them, were extended. */
   noteRenewal(renewed: ReadonlySet<LeaseRef>, until: number): void {
     for (const run of this.#held) {
       if (renewed.has(run.lease)) run.leaseUntil = Math.max(run.leaseUntil, until);
     }
   }
 
-  /** Lets go of batches that are over, and stops those that somebody wants stopped at once. */
+  /** Releases batches that have ended, and stops those that must stop now. */
   noteStops(stops: readonly Stop[]): void {
     const byBatch = new Map(stops.map((stop) => [stop.batch, stop]));
     for (const run of this.#held) {
@@ -173,12 +173,12 @@ export class StepWorker {
     this.#dropLost();
   }
 
-  /** What cannot start here, and keeps others from starting, is given back. */
+  /** Gives back runs that cannot start here and keep others from starting. */
   giveUp(stuck: ReadonlySet<ChunkRun>): void {
     for (const run of this.#held) if (stuck.has(run)) this.#stopRun(run);
   }
 
-  /** Starts nothing more of it, tells its handlers to stop, and gives up on those that do not. */
+  /** Starts no more of its items, tells its handlers to stop, and abandons those that do not. */
   #stopRun(run: ChunkRun): void {
     const { clock, settings } = this.#parts;
     const now = clock.monotonicMs();
@@ -194,15 +194,15 @@ export class StepWorker {
   }
 
   /**
-   * Starts nothing more, waits for what runs until the deadline, then tells handlers to stop.
-   * What is done is settled, the rest is given back at once.
+   * Starts no more items, waits for running ones until the deadline, then tells handlers to stop.
+   * Finished items are settled, the rest is given back at once.
    */
   async stop(drainMs: number): Promise<void> {
     const { clock, settings } = this.#parts;
     this.#stopping = true;
     this.#room.notify();
     this.#items.clear();
-    // A source may take its time: what it is being asked for is given back before it answers.
+    // A source may be slow: its chunks are given back before it answers.
     for (const run of this.#held) if (!run.arrived) this.#giveBack(run);
     this.#changed.notify();
     const drained = new AbortController();
@@ -243,7 +243,7 @@ export class StepWorker {
     });
   }
 
-  /** What is worth telling now; a commit that leases anyway takes all finished chunks along. */
+  /** What to report now; a commit that leases anyway includes all finished chunks. */
   #collectReports(commits: boolean): PendingReport[] {
     const { clock, settings } = this.#parts;
     const now = clock.monotonicMs();
@@ -287,11 +287,11 @@ export class StepWorker {
     if (result.ended.length > 0) this.#parts.onEnded(result.ended);
     this.#speed.observe();
     for (const [at, { run }] of pending.entries()) {
-      // Settled, given back or lost: in each case it is no longer ours.
+      // Settled, given back or lost: in each case this worker no longer holds it.
       if (result.reports[at] !== "kept") this.#lose(run);
     }
     if (pending.length > 0) this.#dropLost();
-    // Whoever has nothing in hand asks once more, and so gives up what it holds of a cap.
+    // A worker without chunks asks once more, which releases its permits.
     if (this.#held.length === 0 && this.#parts.permits.areNeeded) this.#dryUntil = 0;
     if (question === null) return;
     const leasedUntil = result.leased.length === 0 ? null : asked + settings.leaseMs;
@@ -301,7 +301,7 @@ export class StepWorker {
     this.#dryUntil = now + Math.min(result.nextDueInMs ?? settings.pollMs, settings.pollMs);
   }
 
-  /** The run is no longer ours: what it does from here on counts for nothing. */
+  /** The run is no longer ours: its later results do not count. */
   #lose(run: ChunkRun): void {
     run.lose();
     this.#items.skipRest(run);
@@ -322,14 +322,14 @@ export class StepWorker {
     this.#changed.notify();
   }
 
-  /** Reads the leased chunks, batch by batch, and hands them to the runner. */
+  /** Reads the leased chunks, batch by batch, and gives them to the item loop. */
   #take(leased: readonly LeasedChunk[], leaseUntil: number): void {
     const { clock, health, cpu, meter } = this.#parts;
     const own = { leaseUntil, now: clock.monotonicMs(), onUrgent: this.#flushSoon };
     const options = { ...own, health, cpu, meter, ledger: this.#parts };
     this.#speed.begin();
     for (const [batch, chunks] of Map.groupBy(leased, (chunk) => chunk.batch)) {
-      // In hand from now on, so that their leases are renewed while they are read.
+      // Held from now on, so that their leases are renewed while they are read.
       const runs = chunks.map((lease) => new ChunkRun(lease, options));
       this.#held.push(...runs);
       if (this.#stopping) {
@@ -372,7 +372,7 @@ export class StepWorker {
 
   async #runGuarded(run: ChunkRun): Promise<void> {
     const { clock, exclusiveRun, permits } = this.#parts;
-    // On a lease that has run out nothing is started: what is left goes back.
+    // Nothing starts on an expired lease: the rest goes back.
     const isOver = (): boolean =>
       this.#stopping || run.stoppedAt !== null || run.isExpired(clock.monotonicMs());
     this.#guarded.add(run);

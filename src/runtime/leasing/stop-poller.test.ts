@@ -42,9 +42,9 @@ class Rig {
   }
 }
 
-describe("looking for stops", () => {
+describe("polling for stops", () => {
   test.each([1_000, 5_000, 300_000])(
-    "with every word lost, and work looked for every %i ms, a stop is found within a second",
+    "without notifications, and with polling every %i ms, a stop is found within a second",
     async (pollMs) => {
       const rig = new Rig(pollMs);
       await rig.clock.run(1_000);
@@ -53,14 +53,14 @@ describe("looking for stops", () => {
     },
   );
 
-  test("a store that has changed is looked at soon", async () => {
+  test("checks soon after the store has changed", async () => {
     const rig = new Rig();
     rig.look.notify();
     await rig.clock.run(50);
     expect(rig.heard).toEqual([[STOP]]);
   });
 
-  test("however often it changes, it is asked at most every 50 ms", async () => {
+  test("checks at most every 50 ms, however often the store changes", async () => {
     const rig = new Rig();
     for (let ms = 0; ms < 1_000; ms++) {
       rig.look.notify();
@@ -72,7 +72,7 @@ describe("looking for stops", () => {
     expect(Math.min(...gaps)).toBeGreaterThanOrEqual(50);
   });
 
-  test("a change shortly after a look is not forgotten", async () => {
+  test("a change shortly after a check is not lost", async () => {
     const rig = new Rig();
     rig.look.notify();
     await rig.clock.run(1);
@@ -81,14 +81,14 @@ describe("looking for stops", () => {
     expect(rig.asked).toHaveLength(2);
   });
 
-  test("after a look by notice the slow poll goes on", async () => {
+  test("the slow poll continues after a notified check", async () => {
     const rig = new Rig();
     rig.look.notify();
     await rig.clock.run(2_000);
     expect(rig.asked.length).toBeGreaterThanOrEqual(4);
   });
 
-  test("who holds nothing asks nothing", async () => {
+  test("a worker without chunks does not ask", async () => {
     const rig = new Rig();
     rig.held = [];
     rig.look.notify();
@@ -96,7 +96,7 @@ describe("looking for stops", () => {
     expect(rig.asked).toEqual([]);
   });
 
-  test("of two looks at once there is one, and the next one comes", async () => {
+  test("two checks at once become one, followed by another", async () => {
     const rig = new Rig();
     const { promise, resolve } = Promise.withResolvers<readonly Stop[]>();
     rig.answer = () => promise;
@@ -108,7 +108,7 @@ describe("looking for stops", () => {
     expect(rig.heard).toEqual([[], [STOP]]);
   });
 
-  test("a store that cannot answer now is asked again, and nobody fails", async () => {
+  test("a store outage is retried, and nothing fails", async () => {
     const rig = new Rig();
     const busy = new SluiceError("STORE_BUSY", "locked", { retryable: true });
     rig.answer = () => Promise.reject(busy);
@@ -120,7 +120,7 @@ describe("looking for stops", () => {
     expect(rig.fatal).toEqual([]);
   });
 
-  test("what nobody has thought of is told with its stack, and met again less and less often", async () => {
+  test("an unexpected error is logged with its stack, and retried with growing delays", async () => {
     const rig = new Rig();
     const odd = new TypeError("cannot read properties of undefined");
     rig.answer = () => Promise.reject(odd);
@@ -134,7 +134,7 @@ describe("looking for stops", () => {
     expect(rig.fatal).toEqual([]);
   });
 
-  test("a store that is broken stops the worker", async () => {
+  test("a fatal store error stops the worker", async () => {
     const rig = new Rig();
     const broken = new SluiceError("STORE_CORRUPT", "damaged");
     rig.answer = () => Promise.reject(broken);
@@ -142,7 +142,7 @@ describe("looking for stops", () => {
     expect(rig.fatal).toEqual([broken]);
   });
 
-  test("once stopped it looks no more, and leaves no timer behind", async () => {
+  test("once stopped it checks no more, and leaves no timer", async () => {
     const rig = new Rig();
     rig.look.notify();
     rig.look.stop();

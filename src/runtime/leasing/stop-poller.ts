@@ -1,7 +1,7 @@
 /**
- * Looks whether somebody wants batches stopped of which this worker holds chunks: cancelled, paused,
- * or over. A store that says it has changed is looked at soon; should every word be lost, a slow
- * poll finds it within a second.
+ * Checks whether batches of which this worker holds chunks must stop: cancelled, paused, or ended.
+ * It checks soon after the store has changed; without a notification, a slow poll finds a stop
+ * within a second.
  */
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
@@ -11,7 +11,10 @@ import type { Log } from "../system/log.ts";
 import { LoopBackoff } from "../system/loop-backoff.ts";
 import type { EngineSettings } from "../system/settings.ts";
 
-/** Whoever works hears of a cancel or a pause within this, however seldom idle workers look. */
+/**
+ * A working process learns of a cancel or a pause within this time, however rarely idle workers
+ * poll.
+ */
 const STOP_KNOWN_MS = 1_000;
 
 export interface StopPollerParts {
@@ -24,12 +27,12 @@ export interface StopPollerParts {
 }
 
 export interface StopListener {
-  /** The batches that are worth asking about. */
+  /** The batches to ask about. */
   listBatches(): readonly string[];
   onStops(stops: readonly Stop[]): void;
 }
 
-/** However busy the store is, it is asked at most this often. */
+/** Shortest time between two checks, however busy the store is. */
 const AT_MOST_EVERY_MS = 50;
 
 export class StopPoller {
@@ -37,7 +40,7 @@ export class StopPoller {
   readonly #listener: StopListener;
   readonly #loopBackoff: LoopBackoff;
   #lookedAt = Number.NEGATIVE_INFINITY;
-  /** What nobody has thought of is not met again before. */
+  /** After an unexpected error it does not check before this time. */
   #notBefore = Number.NEGATIVE_INFINITY;
   #cancelNext: () => void;
   #soon = false;
@@ -51,12 +54,12 @@ export class StopPoller {
     this.#cancelNext = this.#lookAfter(this.#pollMs);
   }
 
-  /** Twice in the time within which whoever is to stop knows it: `pollMs`, or a second. */
+  /** Half of the time within which a stop must be known: `pollMs` or a second. */
   get #pollMs(): number {
     return Math.min(this.#parts.settings.pollMs, STOP_KNOWN_MS) / 2;
   }
 
-  /** Something changed in the store. */
+  /** Something in the store has changed. */
   notify(): void {
     if (this.#soon || this.#stopped) return;
     this.#soon = true;

@@ -12,7 +12,7 @@ const LEASE = { leaseMs: 3_000, pollMs: 500 };
 /** A third of a lease. */
 const RENEW_MS = 1_000;
 
-test("a lease that is answered too late is not taken for renewed by a renewal that it meets", async () => {
+test("a lease whose answer is late does not count as renewed by a renewal at the same time", async () => {
   const time = new VirtualTime();
   const clock = new MortalClock(time);
   const startedAt = new Map<string, number>();
@@ -21,7 +21,7 @@ test("a lease that is answered too late is not taken for renewed by a renewal th
     chunkSize: 1,
     process: async (item: string) => {
       startedAt.set(item, clock.monotonicMs());
-      // As long as it runs there is something to renew.
+      // While it runs there is something to renew.
       await sleep(clock, item === "long" ? 20_000 : 10);
     },
   });
@@ -36,12 +36,12 @@ test("a lease that is answered too late is not taken for renewed by a renewal th
       await sleep(clock, LEASE.leaseMs + 1.3 * RENEW_MS);
       return answer;
     },
-    // Long enough for a renewal to be answered before anything is started.
+    // Long enough for a renewal to be answered before any item starts.
     readManifests: async (...given) => {
       await sleep(clock, 1.1 * RENEW_MS);
       return store.readManifests(...given);
     },
-    // There is always one under way.
+    // A renewal is always under way.
     renew: async (...given) => {
       const answer = await store.renew(...given);
       await sleep(clock, RENEW_MS);
@@ -62,7 +62,7 @@ test("a lease that is answered too late is not taken for renewed by a renewal th
   expect(await time.run(() => isOver, 600_000)).toBe(true);
   await played;
   expect(leasedAt).toBeGreaterThan(0);
-  // Under the lease of somebody who asked again, or not at all.
+  // Under a later lease, or not at all.
   const lateMs = (startedAt.get("late") ?? Number.POSITIVE_INFINITY) - leasedAt;
   expect(lateMs).toBeGreaterThan(LEASE.leaseMs + 3 * RENEW_MS);
 });

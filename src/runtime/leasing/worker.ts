@@ -1,4 +1,4 @@
-/** A worker: one executor for each step of its pipelines, with their leases renewed together. */
+/** A worker: one step worker for each step of its pipelines, with their leases renewed together. */
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Redact } from "../../core/base/redact.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -31,14 +31,14 @@ export interface WorkerParts {
   readonly meter: Meter;
   /** The worker's number in the store. */
   readonly id: number;
-  /** Where somebody watches over the worker. */
+  /** Shared health state, if the worker's health is watched. */
   readonly health?: WorkerHealth | undefined;
   readonly onFatal: (error: unknown) => void;
   /** These batches ended with a commit of this worker. */
   readonly onEnded: (batches: readonly string[]) => void;
 }
 
-/** Each is as patient as the store is away for; the next renewal asks anew. */
+/** Each waits as long as a store outage lasts; the next renewal asks again. */
 const CHECKS_MAX = 4;
 
 export class Worker {
@@ -89,7 +89,7 @@ export class Worker {
 
   #addStep(pipeline: Pipeline, step: Step, batch: string | null): void {
     const name = nameExecutor(pipeline, step, batch);
-    // Whoever works on all batches works on this one: two would run twice as many handlers.
+    // A step worker for all batches covers this one: two would run twice as many handlers.
     const covering = nameExecutor(pipeline, step, null);
     if (this.#executors.has(name) || this.#executors.has(covering)) return;
     const { id, ...parts } = this.#parts;
@@ -111,7 +111,10 @@ export class Worker {
     stepWorker.start();
   }
 
-  /** A lease for a batch of one chunk, and who takes it; null when nobody here works on it. */
+  /**
+   * A lease for a batch of one chunk, and the step worker that takes it; null when none works on it
+   * here.
+   */
   offerInline(batch: string, pipeline: Pipeline, step: Step): InlineWork | null {
     if (this.#stopped !== null) return null;
     const stepWorker =
@@ -120,7 +123,7 @@ export class Worker {
     return stepWorker?.offerInline(batch) ?? null;
   }
 
-  /** Finishes what is in hand within the drain time, and gives the rest back. */
+  /** Finishes running items within the drain time, and gives the rest back. */
   stop(drainMs: number): Promise<void> {
     this.#stopped ??= this.#stop(drainMs);
     return this.#stopped;
@@ -136,7 +139,7 @@ export class Worker {
     await this.#sayGoodbye();
   }
 
-  /** Nobody should believe that this worker still has its pipelines; but a beat runs out anyway. */
+  /** Tells the store that this worker has left; without it, the last heartbeat expires. */
   async #sayGoodbye(): Promise<void> {
     const { store, id, log } = this.#parts;
     try {
@@ -151,7 +154,7 @@ export class Worker {
     this.#stops.notify();
   }
 
-  /** The batches of which chunks are in hand. */
+  /** The batches of which this worker holds chunks. */
   #listBatches(): string[] {
     const leases = [...this.#executors.values()].flatMap((stepWorker) => stepWorker.listLeases());
     return [...new Set(leases.map(({ batch }) => batch))];
@@ -166,7 +169,7 @@ export class Worker {
     });
   }
 
-  /** Says which pipelines this worker has, for as long as two beats may be missed. */
+  /** Sends a heartbeat with this worker's pipelines, valid until two more are missed. */
   async #beat(): Promise<void> {
     const { store, id, settings } = this.#parts;
     if (this.#stopped !== null || this.#served.size === 0) return;
@@ -177,7 +180,10 @@ export class Worker {
     }
   }
 
-  /** Both come again soon by themselves, and leases do not wait: so neither waits any longer. */
+  /**
+   * Renewals and heartbeats repeat by themselves and leases cannot wait, so neither waits longer
+   * after an error.
+   */
   #noteSetback(loopBackoff: LoopBackoff, error: unknown): void {
     if (loopBackoff.note(error) === null) this.#parts.onFatal(error);
   }
@@ -196,7 +202,7 @@ export class Worker {
       for (const stepWorker of executors) stepWorker.giveUp(stuck);
       if (this.#checks < CHECKS_MAX) await this.#noteRenewed(leases, asked + settings.leaseMs);
     } catch (error) {
-      // The leases hold on for a while; the next renewal may still come in time.
+      // The leases are valid for a while; the next renewal may still be in time.
       this.#noteSetback(this.#renewalSetbacks, error);
     }
   }
@@ -205,7 +211,7 @@ export class Worker {
     this.#checks++;
     try {
       const ending = await findEndingBatches(this.#parts.store, this.#listBatches());
-      // What was leased while this was under way has not been renewed.
+      // Leases that were granted meanwhile have not been renewed.
       const renewed = new Set(leases.filter(({ batch }) => !ending.has(batch)));
       for (const stepWorker of this.#executors.values()) stepWorker.noteRenewal(renewed, until);
     } finally {

@@ -3,19 +3,19 @@ import { ConcurrencyController } from "./concurrency-controller.ts";
 
 const BOUNDS = { min: 1, max: 50 };
 
-/** As many calls as there are slots, each of them so long. */
+/** Runs as many calls as there are slots, each of this duration. */
 function work(controller: ConcurrencyController, rounds: number, tookMs: number): void {
   for (let n = 0; n < rounds * 2 * 50; n++) controller.noteCall(tookMs, controller.slots);
 }
 
-test("a fixed number stays as it is, and asks for no measurements", () => {
+test("a fixed number does not change, and needs no measurements", () => {
   const controller = new ConcurrencyController(16, null);
   expect(controller.isAdaptive).toBe(false);
   controller.noteThrottled();
   expect(controller.slots).toBe(16);
 });
 
-test("it grows with good calls, and shrinks at once when somebody asks for less", () => {
+test("grows with good calls, and shrinks at once after throttling", () => {
   const controller = new ConcurrencyController(50, BOUNDS);
   expect(controller.slots).toBe(4);
   work(controller, 10, 20);
@@ -25,7 +25,7 @@ test("it grows with good calls, and shrinks at once when somebody asks for less"
   expect(controller.slots).toBe(Math.floor(grown * 0.7));
 });
 
-test("refusals of one round are one word", () => {
+test("several throttled calls in one round count once", () => {
   const controller = new ConcurrencyController(50, BOUNDS);
   work(controller, 10, 20);
   const grown = controller.slots;

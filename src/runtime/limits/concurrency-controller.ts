@@ -1,4 +1,4 @@
-/** How many handler calls at once: a fixed number, or what works best within bounds. */
+/** The number of concurrent handler calls: fixed, or the best one within bounds. */
 import {
   type ConcurrencyBounds,
   type ConcurrencyState,
@@ -26,17 +26,17 @@ export class ConcurrencyController {
     return this.#state.slots;
   }
 
-  /** There are never more. */
+  /** The upper bound. */
   get slotsMax(): number {
     return this.#bounds?.max ?? this.#state.slots;
   }
 
-  /** Calls are worth measuring: a fixed number pays for no clock. */
+  /** Whether calls must be measured: a fixed number reads no clock. */
   get isAdaptive(): boolean {
     return this.#bounds !== null;
   }
 
-  /** A call has ended, and so many were under way, itself included. */
+  /** A call has ended; `active` calls were under way, including this one. */
   noteCall(tookMs: number, active: number): void {
     this.#calls++;
     this.#totalMs += tookMs;
@@ -44,7 +44,10 @@ export class ConcurrencyController {
     if (this.#calls >= countRoundCalls(this.#state)) this.#decide();
   }
 
-  /** Whoever is called asks for less: heeded at once, and once a round, as many may be refused. */
+  /**
+   * The called system throttles: reacts at once, but once a round, as many calls may be refused
+   * together.
+   */
   noteThrottled(): void {
     if (this.#bounds === null || this.#wasThrottled) return;
     this.#decide(true);

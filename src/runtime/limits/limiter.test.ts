@@ -1,4 +1,4 @@
-/** The limiter under a clock that goes on while it is looked at, as real ones do. */
+/** The limiter under a clock that advances while it is read, as real clocks do. */
 import { expect, test } from "vitest";
 import { ManualClock } from "../../../test/support/manual-clock.ts";
 import { type BucketState, decideDraw, NEW_BUCKET } from "../../core/limits/bucket.ts";
@@ -16,7 +16,7 @@ const SUPPLY = {
   cost: 1,
 } as const;
 
-/** Every look at it takes a moment. */
+/** Every read advances it. */
 class CreepingClock implements Clock {
   readonly manual = new ManualClock();
   readonly #stepMs: number;
@@ -62,7 +62,7 @@ function makeRun(): ChunkRun {
   return new ChunkRun(lease, { leaseUntil: Number.POSITIVE_INFINITY, now: 0 });
 }
 
-/** As a runner with slots to spare does: starts what may start whenever it is told to. */
+/** Starts whatever may start whenever it is notified, like a runner with free slots. */
 function runOn(clock: Clock): { readonly limiter: Limiter; readonly started: number[] } {
   let state: BucketState = NEW_BUCKET;
   const started: number[] = [];
@@ -99,7 +99,7 @@ function runOn(clock: Clock): { readonly limiter: Limiter; readonly started: num
 }
 
 test.each([0, 0.05, 0.3, 0.7, 1.1])(
-  "everything starts, though a token may become good between two looks at the clock: %d ms a look",
+  "everything starts, though a token may become valid between two clock reads: %d ms a read",
   async (stepMs) => {
     const clock = new CreepingClock(stepMs);
     const { limiter, started } = runOn(clock);

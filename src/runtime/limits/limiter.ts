@@ -1,7 +1,7 @@
 /**
- * Lets the items of limited steps start: draws tokens from the store in small portions, hands the
- * right to start to whoever has a free slot, and gives back chunks whose items would only wait. What
- * waits holds no slot, and no lease for longer than a moment.
+ * Lets the items of limited steps start: draws tokens from the store in small portions, gives the
+ * right to start to free slots, and gives back chunks whose items would only wait. Waiting items
+ * hold no slot, and hold a lease only for a moment.
  */
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
@@ -26,15 +26,15 @@ export interface LimiterParts {
   readonly log: Log;
   /** Whether a cap lets another item of the run start. */
   readonly mayStart: (run: ChunkRun, now: number) => boolean;
-  /** How many items could be started in the next while, had they the right to. */
+  /** How many items could start in the next moment if they had the right to. */
   readonly countStartable: (withinMs: number) => number;
   /** Something may start now. */
   readonly onRights: () => void;
-  /** Its lease has run out: nothing more of it starts. */
+  /** Its lease has expired: nothing more of it starts. */
   readonly onLost: (run: ChunkRun) => void;
-  /** All that is left of the run waits for a limit: it is to be given back. */
+  /** All remaining items of the run wait for a limit: the chunk is to be given back. */
   readonly onRest: (run: ChunkRun) => void;
-  /** A key was closed: nobody may start anything by what was granted before. */
+  /** A key was closed: rights that were granted before are void. */
   readonly onClosed: () => void;
   readonly onFatal: (error: unknown) => void;
 }
@@ -47,35 +47,35 @@ export interface Needs {
 
 /** A chunk whose next item starts within this time is kept. */
 const HOLD_MS = 1_000;
-/** For how long ahead tokens are asked for. */
+/** How far ahead tokens are requested. */
 const AHEAD_MS = 200;
-/** How much more may be asked for than was used since the last answer. */
+/** How much more may be requested than was used since the last answer. */
 const GROWTH = 2;
-/** What waits is looked at this often at least. */
+/** Waiting items are checked at least this often. */
 const LOOK_MS = 1_000;
-/** After a store that could not be asked. */
+/** The delay after a failed store call. */
 const RETRY_MS = 250;
-/** Of the last calls the slowest says how long the next one may take. */
+/** The slowest of the last calls is the estimate for the next one. */
 const CALLS_REMEMBERED = 8;
 const SLACK_FACTOR = 2;
 
 export class Limiter {
   readonly #parts: LimiterParts;
   readonly loopBackoff: LoopBackoff;
-  /** By batch where it has a pace; all others are one lot. */
+  /** By batch where it has a pace; all others share one group. */
   readonly #lots = new Map<string, LimitGroup>();
-  /** Where there is one, it is asked for every item without a walk. */
+  /** If there is only one group, it is used for every item without iterating. */
   #only: LimitGroup | null = null;
   readonly #runs = new Set<ChunkRun>();
   #asking = false;
   #isAskPlanned = false;
-  /** Calls that have ended since the last answer: others could be started in their place. */
+  /** Calls that ended since the last answer: others could start in their place. */
   ended = 0;
   #answeredAt = 0;
   #callMs: number[] = [];
   #cancelTimer: (() => void) | null = null;
   #timerAt = Number.POSITIVE_INFINITY;
-  /** Items whose turn comes within a moment, when last looked at. */
+  /** Items that can start within a moment, at the last check. */
   #soon = 0;
 
   constructor(parts: LimiterParts) {
@@ -83,19 +83,19 @@ export class Limiter {
     this.loopBackoff = new LoopBackoff({ event: "limits.draw_failed" }, parts);
   }
 
-  /** Nothing waits: steps without any limit pay for no more than this question. */
+  /** Nothing waits: steps without a limit pay only for this check. */
   get isIdle(): boolean {
     return this.#runs.size === 0;
   }
 
-  /** Items in hand that will start within a moment, as far as is known. */
+  /** Held items that will start within a moment, as far as known. */
   get soon(): number {
     return this.#soon;
   }
 
   /**
-   * Where one key goes through by the thousand, a run that finds more tokens than those before it
-   * wait for may start all of its items, until these are lost: then what is left comes back here.
+   * For one key with thousands of starts: a run that finds more tokens than earlier runs need may
+   * start all of its items until these tokens expire. What has not started by then comes back here.
    */
   admitWholeChunk(run: ChunkRun, { tokenNeed, pace }: Needs): boolean {
     if (tokenNeed === null || pace !== null) return false;
@@ -109,7 +109,7 @@ export class Limiter {
     return true;
   }
 
-  /** Takes over what is left to start of a run, all of which must draw the same. */
+  /** Takes over the unstarted items of a run, all of which draw the same. */
   addAlike(run: ChunkRun, needs: Needs): void {
     this.#runs.add(run);
     this.#addItems(run, run.takeRest(), needs);
@@ -117,8 +117,8 @@ export class Limiter {
   }
 
   /**
-   * Takes over what is left to start of a run; `needs` says for each item what it must draw, and
-   * should answer the same object for neighbours with the same needs.
+   * Takes over the unstarted items of a run; `needs` returns what each item must draw, and should
+   * return the same object for neighbours with the same needs.
    */
   add(run: ChunkRun, needs: (index: number) => Needs | null): void {
     this.#runs.add(run);
@@ -144,7 +144,7 @@ export class Limiter {
     this.#findLot(run, pace).add(run, indexes, tokenNeed, this.#parts.clock.monotonicMs());
   }
 
-  /** Runs that come together are asked for together, and so is all that has just ended. */
+  /** Runs that arrive together share one request, and so do calls that just ended. */
   #askSoon(): void {
     if (this.#isAskPlanned) return;
     this.#isAskPlanned = true;
@@ -179,7 +179,7 @@ export class Limiter {
     for (const [batch, limitGroup] of this.#lots) {
       const right = limitGroup.take(now, run);
       if (right === null) continue;
-      // The next lot's turn.
+      // The next group's turn.
       this.#lots.delete(batch);
       this.#lots.set(batch, limitGroup);
       return right;
@@ -197,15 +197,15 @@ export class Limiter {
     return [...this.#lots.values()].some((limitGroup) => limitGroup.canTake(now));
   }
 
-  /** There is a free slot: whoever waits without a token may draw one. */
+  /** There is a free slot: items that wait without a token may draw one. */
   ask(): void {
     if (!this.isIdle) void this.#ask();
   }
 
-  /** Forgets a run. */
+  /** Drops a run. */
   drop(run: ChunkRun): void {
     if (!this.#runs.delete(run)) return;
-    // Whoever still counted on it would lease nothing more.
+    // A caller that still counted these items would lease nothing more.
     this.#soon = this.#runs.size === 0 ? 0 : Math.max(0, this.#soon - run.waiting);
     if (run.waiting > 0) {
       const gone = new Set([run]);
@@ -214,7 +214,7 @@ export class Limiter {
     this.#tidy();
   }
 
-  /** Forgets all runs, and answers which. */
+  /** Drops all runs, and returns them. */
   clear(): ChunkRun[] {
     const runs = [...this.#runs];
     for (const run of runs) this.drop(run);
@@ -223,7 +223,7 @@ export class Limiter {
     return runs;
   }
 
-  /** Nothing of the key starts for so long. */
+  /** No item of the key starts for this time. */
   close(bucket: string, key: string, forMs: number): void {
     const now = this.#parts.clock.monotonicMs();
     for (const { queues, pace } of this.#lots.values()) {
@@ -235,7 +235,9 @@ export class Limiter {
     this.review();
   }
 
-  /** Gives back what would only wait; called when a run has nothing under way any more, too. */
+  /**
+   * Gives back runs that would only wait; also called when a run has nothing under way any more.
+   */
   review(): void {
     const now = this.#parts.clock.monotonicMs();
     const soonUntil = now + HOLD_MS;
@@ -299,7 +301,7 @@ export class Limiter {
       for (const [at, { limitGroup, queue }] of asked.entries()) {
         const grant = grants[at];
         if (grant === undefined) continue;
-        // What was planned for the end of its closing may come sooner.
+        // A closed key that opened early: items that waited for its end may start sooner.
         if (queue.purse.waitReason === "closed" && grant.waitReason !== "closed")
           queue.backlogUntil = 0;
         queue.purse.add(grant, askedAt, answeredAt);
@@ -319,7 +321,7 @@ export class Limiter {
     void this.#ask();
   }
 
-  /** As many as the step's speed says; while that is unknown, as many as have just ended say. */
+  /** From the step's speed; while that is unknown, from the calls that have just ended. */
   #countStartable(now: number): number {
     const { countStartable } = this.#parts;
     const free = countStartable(0);
@@ -330,12 +332,15 @@ export class Limiter {
     return Math.max(bySpeed, free + soon);
   }
 
-  /** How long what is drawn must be good for, as things are. */
+  /** How long drawn tokens must be valid, by recent answer times. */
   computeSlackMs(): number {
     return SLACK_FACTOR * Math.max(1, ...this.#callMs);
   }
 
-  /** What comes too late goes back; what is drawn next lasts longer, or none would ever be in time. */
+  /**
+   * A late item goes back; the next tokens are drawn with a longer validity, or none would ever be
+   * in time.
+   */
   isLate(until: number, since: number): boolean {
     const now = this.#parts.clock.monotonicMs();
     if (now < until) return false;
@@ -347,11 +352,11 @@ export class Limiter {
     this.#callMs = [...this.#callMs.slice(1 - CALLS_REMEMBERED), tookMs];
   }
 
-  /** Wakes when the next token may be used, or is worth asking for. */
+  /** Wakes when the next token becomes valid, or when to ask again. */
   #setTimer(now: number): void {
     const nextAt = this.#findLookAt(now);
     const isNeeded = nextAt !== Number.POSITIVE_INFINITY;
-    // One that is set for earlier looks again then: another timer for each look would be dear.
+    // An earlier timer checks again then: setting a new timer at each check would be expensive.
     if (isNeeded && this.#cancelTimer !== null && this.#timerAt <= nextAt) return;
     this.#cancelTimer?.();
     this.#cancelTimer = null;
@@ -369,10 +374,10 @@ export class Limiter {
     let nextAt = Number.POSITIVE_INFINITY;
     for (const limitGroup of this.#lots.values()) {
       if (limitGroup.waiting === 0) continue;
-      // Whatever was overlooked: nothing waits for ever.
+      // In any case a bounded wait: nothing waits for ever.
       nextAt = Math.min(nextAt, now + LOOK_MS);
       for (const at of limitGroup.listNextAts(now)) {
-        // The clock goes on: what could not be taken a moment ago may be good by now.
+        // The clock advances: a token may have become valid since the last check.
         if (at > now) nextAt = Math.min(nextAt, at);
         else if (hasSlot) nextAt = now;
       }

@@ -1,7 +1,7 @@
 /**
- * Room below a cap for the next wave of a guarded run. It is reserved until the wave starts, which
- * takes a while, as its starts are written first: others would be quicker every time. Where there is
- * none it is waited for: what is given back at once comes back at once.
+ * Room below a cap for the next wave of a guarded run. It is reserved until the wave starts: starts
+ * are written first, which takes a while, and without a reservation other runs would always be
+ * faster. Without room it waits: a chunk that is given back at once would be leased again at once.
  */
 import type { Clock } from "../../ports/clock.ts";
 import type { ChunkRun } from "../chunk/chunk-run.ts";
@@ -21,12 +21,12 @@ export class PermitWait {
     this.#changed = new ChangeSignal(clock);
   }
 
-  /** There may be room now, or nobody needs it any more. */
+  /** There may be room now, or it is no longer needed. */
   notify(): void {
     this.#changed.notify();
   }
 
-  /** How many of the wanted may start; 0 when there is no room for a while. */
+  /** How many of the wanted items may start; 0 when there is no room for a while. */
   async reserve(run: ChunkRun, wanted: number, isOver: () => boolean): Promise<number> {
     const until = this.#clock.monotonicMs() + ROOM_WAIT_MS;
     for (;;) {

@@ -14,7 +14,7 @@ function makeRun(batch: string, lane: string): ChunkRun {
   return run;
 }
 
-describe("permits for handlers at once", () => {
+describe("permits for concurrent handlers", () => {
   let one = makeRun("b1", "l1");
   let two = makeRun("b2", "l2");
   let runs = [one, two];
@@ -82,7 +82,7 @@ describe("permits for handlers at once", () => {
     expect([...permits.findDeadlocked()]).toEqual([]);
   });
 
-  test("who waits below full caps, or is at work, is not stuck", () => {
+  test("a run that waits below full caps, or has running items, is not stuck", () => {
     renew([{ scope: "batch/b1", slots: 0 }], 100);
     permits.findDeadlocked();
     expect([...permits.findDeadlocked()]).toEqual([]);
@@ -99,7 +99,7 @@ describe("permits for handlers at once", () => {
     expect([...permits.findDeadlocked()]).toEqual([]);
   });
 
-  test("of the narrowest and of the widest scope both count", () => {
+  test("of the narrowest and the widest scope both count", () => {
     grant(
       [
         { scope: "batch/b1", slots: 3 },
@@ -119,7 +119,7 @@ describe("permits for handlers at once", () => {
     expect(onRoom).toHaveBeenCalledTimes(2);
   });
 
-  test("run out with the leases beside which they were granted", () => {
+  test("expire with the leases with which they were granted", () => {
     grant([{ scope: "batch/b1", slots: 3 }], 100);
     expect(permits.mayStart(one, 99)).toBe(true);
     expect(permits.mayStart(one, 100)).toBe(false);
@@ -129,7 +129,7 @@ describe("permits for handlers at once", () => {
     expect(permits.countRoom(one, 100)).toBe(1);
   });
 
-  test("for more than could ever run are not counted, until they run out or are given up", () => {
+  test("for more than could ever run are not counted, until they expire or are released", () => {
     grant(BOTH, 100);
     for (let n = 0; n < 16; n++) permits.start(one);
     expect(permits.countRoom(one, 0)).toBe(Number.POSITIVE_INFINITY);
@@ -161,7 +161,7 @@ describe("permits for handlers at once", () => {
     expect(permits.countRoom(one, 0)).toBe(16);
   });
 
-  test("count what ran already when a cap was set", () => {
+  test("count items that were already running when a cap was set", () => {
     one.inFlight = 2;
     renew([{ scope: "lane/l1", slots: 3 }], 100);
     expect(permits.countRoom(one, 0)).toBe(1);
@@ -169,7 +169,7 @@ describe("permits for handlers at once", () => {
     expect(permits.countRoom(one, 0)).toBe(2);
   });
 
-  test("that are not needed are given up with the question, and no others", () => {
+  test("that are not needed are released with the request, and no others", () => {
     grant(BOTH, 100);
     one.inFlight = 1;
     const question = permits.ask("import");
@@ -194,7 +194,7 @@ describe("permits for handlers at once", () => {
     expect(permits.ask("import").keeps).toEqual([{ scope: "batch/b1", slots: 13 }]);
   });
 
-  test("are needed for what runs, also where fewer are to run from now on, or its lease is lost", () => {
+  test("are needed for running items, also when the limit was lowered or the lease is lost", () => {
     runs = [];
     const other = makeRun("b1", "l1");
     other.inFlight = 7;
@@ -211,14 +211,14 @@ describe("permits for handlers at once", () => {
     expect(permits.ask("import").keeps).toEqual([]);
   });
 
-  test("are needed for what is being read, whose lane is not known", () => {
+  test("are needed for chunks that are being read, whose lane is unknown", () => {
     const lease = { ...LEASE, ...REST, batch: "b3", outcomes: new Uint8Array(3) };
     runs = [new ChunkRun(lease, { leaseUntil: 1_000, now: 0 })];
     grant([{ scope: "lane/l1", slots: 5 }], 100);
     expect(permits.ask("import").keeps).toEqual([]);
   });
 
-  test("that two questions at once are answered with must agree", () => {
+  test("from two concurrent answers must agree", () => {
     grant([{ scope: "batch/b1", slots: 5 }], 100);
     const renewal = permits.askAll();
     const lease = permits.ask("import");
@@ -231,7 +231,7 @@ describe("permits for handlers at once", () => {
       100,
     );
     permits.close(lease);
-    // It was committed before the other, and comes back after it.
+    // It was committed before the other one, and its answer arrives after it.
     permits.grant(renewal, [{ scope: "batch/b1", slots: 5 }], 100);
     permits.close(renewal);
     expect([one, two].map((run) => permits.countRoom(run, 0))).toEqual([3, 2]);
@@ -240,8 +240,8 @@ describe("permits for handlers at once", () => {
     expect(permits.countRoom(two, 0)).toBe(Number.POSITIVE_INFINITY);
   });
 
-  describe("that two questions at once disagree about", () => {
-    /** One step needs nothing while the other is leased a chunk. */
+  describe("on which two concurrent answers disagree", () => {
+    /** One step needs nothing while the other leases a chunk. */
     const disagree = (): void => {
       runs = [];
       grant([{ scope: "batch/b1", slots: 2 }], 100);
@@ -257,7 +257,7 @@ describe("permits for handlers at once", () => {
       permits.close(lease);
     };
 
-    test("are asked about once more when both are answered", () => {
+    test("are requested once more after both answers", () => {
       disagree();
       expect(onDoubt).toHaveBeenCalledTimes(1);
       renew([{ scope: "batch/b1", slots: 2 }], 100);
@@ -265,7 +265,7 @@ describe("permits for handlers at once", () => {
       expect(onDoubt).toHaveBeenCalledTimes(1);
     });
 
-    test("are asked about alone: whoever wants to lease meanwhile waits for the answer", async () => {
+    test("are requested alone: a lease request waits for the answer", async () => {
       const answered = Promise.withResolvers<void>();
       onDoubt.mockReturnValue(answered.promise);
       disagree();
@@ -285,20 +285,20 @@ describe("permits for handlers at once", () => {
       expect(onDoubt).toHaveBeenCalledTimes(1);
     });
 
-    test("hold nobody up for longer than the asking takes, also when that fails", async () => {
+    test("block other requests only until the answer or a failure", async () => {
       onDoubt.mockRejectedValue(new Error("the store is away"));
       disagree();
       await permits.whileAsking("import", async () => {});
     });
 
-    test("are not asked about where nobody needs them", () => {
+    test("are not requested where none are needed", () => {
       one.lose();
       disagree();
       expect(onDoubt).not.toHaveBeenCalled();
     });
   });
 
-  test("that came with a batch's only chunk are not forgotten by an older answer", () => {
+  test("that came with a batch's only chunk survive an older answer", () => {
     const renewal = permits.askAll();
     permits.add([{ scope: "batch/b1", slots: 2 }], "import", 100);
     permits.grant(renewal, [], 100);

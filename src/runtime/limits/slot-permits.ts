@@ -1,7 +1,6 @@
 /**
- * How many handlers this process may run at once where a cap is shared by all workers: of a batch,
- * of a lane, of a pipeline. What the store permitted lasts as long as a lease, and is asked about
- * before each start.
+ * How many handlers this process may run at once where all workers share a cap: of a batch, of a
+ * lane, of a pipeline. A permit lasts as long as a lease, and is checked before each start.
  */
 import { nameCapScope } from "../../core/limits/caps.ts";
 import type { Permit } from "../../ports/store/worker-store.ts";
@@ -11,35 +10,35 @@ const LANES = nameCapScope("lane", "");
 
 interface Held {
   readonly slots: number;
-  /** By this process's monotonic clock. */
+  /** On this process's monotonic clock. */
   readonly until: number;
   readonly pipeline: string;
-  /** Handlers that run in the scope, or for which room is kept. */
+  /** Handlers that run in the scope, or for which room is reserved. */
   active: number;
 }
 
-/** Somebody who runs handlers. */
+/** A user of permits: it runs handlers. */
 export interface PermitUser {
   readonly pipeline: string;
-  /** Handlers that it would run at once. */
+  /** How many handlers it would run at once. */
   countSlots(): number;
-  /** It never runs more. */
+  /** It never runs more than this. */
   readonly slotsMax: number;
   listRuns(): readonly ChunkRun[];
-  /** Something may start that could not before. */
+  /** An item may start that could not before. */
   onRoom(): void;
 }
 
 /**
- * The store is being asked. What it answers to two questions at once may have become so in either
- * order: then only what both of them permit is certain.
+ * A request to the store that is under way. Two concurrent requests may be committed in either
+ * order: then only what both answers permit is certain.
  */
 export class PermitQuestion {
-  /** Those of one pipeline; null for all. */
+  /** The pipeline that it is about; null for all. */
   readonly pipeline: string | null;
   /** What is needed, where that is less than what was held. */
   readonly keeps: readonly Permit[];
-  /** Another question was under way at the same time. */
+  /** Another request was under way at the same time. */
   isShared = false;
 
   constructor(pipeline: string | null, keeps: readonly Permit[]) {
@@ -52,26 +51,26 @@ export class SlotPermits {
   readonly #held = new Map<string, Held>();
   readonly #users = new Set<PermitUser>();
   readonly #questions = new Set<PermitQuestion>();
-  /** Those that were found stuck by the last look. */
+  /** Runs that were stuck at the last check. */
   #stuck: ReadonlySet<ChunkRun> = new Set();
   /** Handlers of guarded runs that are about to start. */
   readonly #reserved = new Map<ChunkRun, number>();
-  /** About which questions at once were answered differently: there may be more than is held. */
+  /** Scopes on which concurrent answers disagreed: the store may count more than is held here. */
   readonly #doubtful = new Set<string>();
   readonly #onDoubt: () => Promise<void>;
-  /** A doubt is being settled, which only an answer can do that no other one comes beside. */
+  /** A doubt is being settled; this needs an answer without a concurrent one. */
   #settling: Promise<void> | null = null;
-  /** What is held of the scopes that were asked about last: items of one chunk come together. */
+  /** The permits of the scopes that were checked last: items of one chunk come together. */
   #lastScopes: readonly string[] | null = null;
   #lastHeld: readonly Held[] = [];
   /**
-   * Of each scope so many slots are held that all users together could not fill them: until they run
-   * out nobody needs to be counted.
+   * In each scope more slots are held than all users together could fill: until they expire,
+   * running handlers need not be counted.
    */
   #capNotBinding = false;
   #roomyUntil = 0;
 
-  /** `onDoubt`: the store is to be asked about all permits once more; done when it was. */
+  /** `onDoubt` requests all permits once more; it resolves when that is done. */
   constructor(onDoubt: () => Promise<void>) {
     this.#onDoubt = onDoubt;
   }
@@ -85,14 +84,14 @@ export class SlotPermits {
     };
   }
 
-  /** Whether anything is capped: nobody pays for what there is not. */
+  /** Whether anything is capped: without a cap nothing is counted. */
   get areNeeded(): boolean {
     return this.#held.size > 0;
   }
 
   /**
-   * Before the store is asked about a pipeline; `close` follows in any case. What is not needed any
-   * more is given up with the question, as somebody else may have it before the answer is here.
+   * Before a request about a pipeline; `close` must follow. Permits that are not needed are
+   * released with the request, as another worker may get them before the answer arrives.
    */
   ask(pipeline: string): PermitQuestion {
     const keeps = this.#listKeeps(pipeline);
@@ -104,7 +103,7 @@ export class SlotPermits {
     return this.#open(new PermitQuestion(pipeline, keeps));
   }
 
-  /** The same, before a renewal: it is about all permits, and gives none up. */
+  /** The same, before a renewal: it is about all permits, and releases none. */
   askAll(): PermitQuestion {
     return this.#open(new PermitQuestion(null, []));
   }
@@ -129,8 +128,8 @@ export class SlotPermits {
   }
 
   /**
-   * The answer changes the store, of which those who wait for work are told at once: whatever they
-   * would ask beside it would be the next doubt, and so on for ever.
+   * The answer changes the store and so wakes everything that waits for work: their requests would
+   * run concurrently with it and cause the next doubt, endlessly.
    */
   #settle(): void {
     const settling = this.#onDoubt()
@@ -141,7 +140,7 @@ export class SlotPermits {
     this.#settling = settling;
   }
 
-  /** The question is open until all is done with its answer. */
+  /** The request is open until its answer has been handled. */
   async whileAsking<T>(
     pipeline: string | null,
     act: (question: PermitQuestion) => Promise<T>,
@@ -156,8 +155,8 @@ export class SlotPermits {
   }
 
   /**
-   * What the store permits from now on, and nothing else where it was asked about. `until` is null
-   * where nothing was leased: then permits last as long as they did.
+   * Sets what the store permits from now on; it replaces all permits that the request was about.
+   * With `until` null nothing was leased: permits last as long as before.
    */
   grant(question: PermitQuestion, permits: readonly Permit[], until: number | null): void {
     if (permits.length === 0 && this.#held.size === 0) return;
@@ -173,7 +172,7 @@ export class SlotPermits {
     this.#tell();
   }
 
-  /** What was permitted beside other questions, with which it must agree. */
+  /** Permits from an answer with concurrent requests: they must agree. */
   add(permits: readonly Permit[], pipeline: string | null, until: number | null): void {
     if (permits.length === 0) return;
     for (const question of this.#questions) question.isShared = true;
@@ -196,7 +195,7 @@ export class SlotPermits {
     });
   }
 
-  /** A cap that somebody has set meanwhile. */
+  /** A cap that was set meanwhile. */
   #findPipeline(scope: string): string {
     for (const user of this.#users) {
       if (user.listRuns().some(({ facts }) => facts.scopes.includes(scope))) return user.pipeline;
@@ -218,16 +217,16 @@ export class SlotPermits {
     return Math.max(0, room);
   }
 
-  /** The same for that of the runs which has the most. */
+  /** The same for the run with the most room. */
   countRoomOfAny(runs: readonly ChunkRun[], now: number): number {
     if (!this.areNeeded) return Number.POSITIVE_INFINITY;
     return Math.max(0, ...runs.map((run) => (run.lost ? 0 : this.countRoom(run, now))));
   }
 
   /**
-   * Runs that have room below one of their caps and none below another, as they had at the look before:
-   * the other worker may hold just the reverse, and neither would ever let go. Looked for after each
-   * renewal, by which permits change hands otherwise.
+   * Runs that have room below one of their caps and none below another, now and at the last check:
+   * another worker may hold the reverse, and neither would ever release its permits. Checked after
+   * each renewal, because renewals also move permits between workers.
    */
   findDeadlocked(): ReadonlySet<ChunkRun> {
     const before = this.#stuck;
@@ -237,13 +236,13 @@ export class SlotPermits {
   }
 
   #isStuck(run: ChunkRun): boolean {
-    // A guarded run looks after itself.
+    // A guarded run waits by itself.
     if (run.lost || run.finished || run.inFlight > 0 || run.lease.guarded) return false;
     const held = this.#listHeld(run.facts.scopes);
     return held.some(({ slots }) => slots === 0) && held.some((one) => one.slots > one.active);
   }
 
-  /** Keeps room for handlers of the run that are to start soon, and says for how many there is. */
+  /** Reserves room for handlers of the run that will start soon, and returns for how many. */
   reserve(run: ChunkRun, wanted: number, now: number): number {
     const room = Math.min(wanted, this.countRoom(run, now));
     if (room === 0) return 0;
@@ -252,14 +251,16 @@ export class SlotPermits {
     return room;
   }
 
-  /** Whether one of those for which room was kept may start: it may have been taken away meanwhile. */
+  /**
+   * Whether a handler with a reservation may start: the permit may have been taken away meanwhile.
+   */
   mayStartReserved({ facts }: ChunkRun, now: number): boolean {
     return this.#listHeld(facts.scopes).every(
       ({ slots, until, active }) => now < until && active <= slots,
     );
   }
 
-  /** Whatever was kept for the run and not used. */
+  /** Releases the unused reservation of the run. */
   release(run: ChunkRun): void {
     if (!this.#reserved.delete(run)) return;
     this.#recount();
@@ -268,7 +269,7 @@ export class SlotPermits {
 
   /** A handler of the run starts. */
   start(run: ChunkRun): void {
-    // Asked for every item, and mostly nothing is reserved.
+    // Called for every item, and usually nothing is reserved.
     const reserved = this.#reserved.size === 0 ? 0 : (this.#reserved.get(run) ?? 0);
     if (reserved > 0) this.#reserved.set(run, reserved - 1);
     else if (!this.#capNotBinding)
@@ -293,7 +294,7 @@ export class SlotPermits {
     return this.#lastHeld;
   }
 
-  /** What is held has changed: what runs already counts in each scope from now on. */
+  /** Permits have changed: handlers that are already running count in each scope from now on. */
   #recount(): void {
     this.#lastScopes = null;
     this.#capNotBinding = true;
@@ -311,7 +312,9 @@ export class SlotPermits {
     for (const [run, slots] of this.#reserved) count(run, slots);
   }
 
-  /** The handlers of this process that may ever run in a scope at once; pipelines share lanes. */
+  /**
+   * The most handlers of this process that may ever run in a scope at once; pipelines share lanes.
+   */
   #countSlotsMax(scope: string, { pipeline }: Held): number {
     let slots = 0;
     for (const user of this.#users) {
@@ -341,13 +344,13 @@ export class SlotPermits {
   }
 }
 
-/** The handlers that somebody runs in a scope, and those that it would start. */
+/** The handlers that a user runs in a scope, and those that it would start. */
 function countNeeded(user: PermitUser, scope: string): number {
   let running = 0;
   let startable = 0;
   for (const run of user.listRuns()) {
     const { scopes } = run.facts;
-    // What is not read yet may be of any lane.
+    // A chunk that is not read yet may belong to any lane.
     if (scopes.length > 0 && !scopes.includes(scope)) continue;
     running += run.inFlight;
     // A guarded run has taken all of its items, and starts them later.

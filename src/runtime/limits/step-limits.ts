@@ -1,6 +1,6 @@
 /**
- * The limits of one step in one worker: which items need which tokens, who is told when a server
- * asks to be left alone, and what a guarded run may start.
+ * The limits of one step in one worker: which items need which tokens, closing a key when a server
+ * throttles, and what a guarded run may start.
  */
 import { SLACK_MS_MAX } from "../../core/limits/token-bucket.ts";
 import { describeOutages, type StepPace } from "../../core/batch/step.ts";
@@ -21,25 +21,25 @@ export interface StepLimitsParts extends LimiterParts {
   readonly onBadItem: (run: ChunkRun, index: number, item: unknown, error: unknown) => void;
 }
 
-/** What of a guarded run may start, and until when. */
+/** Which items of a guarded run may start, and until when. */
 export interface Admission {
   readonly indexes: readonly number[];
-  /** These may be asked for again, when the others have run. */
+  /** These may be requested again when the others have run. */
   readonly later: readonly number[];
   readonly until: number;
 }
 
-/** A guarded start is written down first, and that may take its time: as the last ones did. */
+/** A guarded start is written first, which takes time: estimated from the last ones. */
 const GUARDED_SLACK_MS = 100;
 const GUARDED_SLACK_MS_MIN = 20;
 const GUARDED_SLACK_FACTOR = 4;
-/** A guarded run waits this long for a token before it goes on without the item. */
+/** A guarded run waits this long for a token before it continues without the item. */
 const GUARDED_WAIT_MS = 1_000;
 
 export class StepLimits {
   readonly limiter: Limiter;
   readonly #parts: StepLimitsParts;
-  /** What every item draws, where no look at it is needed: reading one is most of what it costs. */
+  /** What every item draws, where no item needs to be read for it: reading is most of the cost. */
   readonly #fixed: TokenNeed | null;
   readonly #guardedPurses = new WeakMap<ChunkRun, Map<string, TokenBalance>>();
   #guardedSlackMs = GUARDED_SLACK_MS;
@@ -52,7 +52,7 @@ export class StepLimits {
     this.limiter = new Limiter(parts);
   }
 
-  /** Takes over what is left to start of a run; false when it may all start as it is. */
+  /** Takes over the unstarted items of a run; false when all may start without limits. */
   add(run: ChunkRun): boolean {
     if (!this.#applyTo(run)) return false;
     const pace = describePace(run);
@@ -72,7 +72,7 @@ export class StepLimits {
     return true;
   }
 
-  /** What is left of one that could not start all of its items in time. */
+  /** The unstarted items of a run that could not start all in time. */
   resume(run: ChunkRun): void {
     run.startUntil = Number.POSITIVE_INFINITY;
     this.limiter.addAlike(run, { tokenNeed: this.#fixed, pace: describePace(run) });
@@ -83,7 +83,7 @@ export class StepLimits {
     return this.#parts.step.rate !== null || pace !== null;
   }
 
-  /** A server asks to be left alone: nothing of the item's key starts meanwhile, anywhere. */
+  /** A server throttles: no item of the key starts for this time, in any worker. */
   throttle(item: unknown, forMs: number): void {
     const { step, store, onFatal } = this.#parts;
     if (step.rate === null || item === undefined) return;
@@ -91,7 +91,7 @@ export class StepLimits {
     try {
       tokenNeed = step.rate.readSupply(item);
     } catch {
-      // Whatever it is, it was started: its key is its own affair.
+      // The item was started; an unreadable key is its own failure.
       return;
     }
     const { bucket, key } = tokenNeed;
@@ -99,7 +99,10 @@ export class StepLimits {
     store.closeBucket({ bucket, key }, forMs).catch(onFatal);
   }
 
-  /** What the batch goes out through is away: nothing of it starts for a while, anywhere. */
+  /**
+   * The system that the batch's items are sent through is unavailable: nothing of the batch starts
+   * for a while, in any worker.
+   */
   noteOutage({ lease, pace }: ChunkRun): void {
     if (pace === null) return;
     const { bucket, key } = namePaceBucket(lease.batch, lease.step);
@@ -114,9 +117,9 @@ export class StepLimits {
   }
 
   /**
-   * Which of a guarded run's items may start now. They are started one wave at a time, after their
-   * starts were written. Those that must wait until the first could not start any more come with a
-   * later wave; the others go back with their chunk.
+   * Which of a guarded run's items may start now. They start one wave at a time, after their starts
+   * were written. Items that would have to wait until the first could not start any more come with
+   * a later wave; the others go back with their chunk.
    */
   async admit(run: ChunkRun, indexes: readonly number[]): Promise<Admission> {
     if (!this.#applyTo(run)) return { indexes, later: [], until: Number.POSITIVE_INFINITY };
@@ -143,19 +146,20 @@ export class StepLimits {
     return until;
   }
 
-  /** Whether it is too late to start what was admitted until then, now that it is written down. */
+  /** Whether it is too late to start what was admitted until then, after writing the starts. */
   isLate(until: number): boolean {
     const now = this.#parts.clock.monotonicMs();
     if (until === Number.POSITIVE_INFINITY) return false;
-    // As long as it takes, and not longer: for so long nobody else gets these tokens.
+    // Only as long as needed: meanwhile no other worker gets these tokens.
     const tookMs = Math.max(GUARDED_SLACK_MS_MIN, GUARDED_SLACK_FACTOR * (now - this.#admittedAt));
     this.#guardedSlackMs = Math.min(SLACK_MS_MAX, Math.max(tookMs, this.#guardedSlackMs / 2));
     return now >= until;
   }
 
   /**
-   * Takes one token of each; until when they are good, null when there is one that is not, and
-   * "later" when they are not good in time. What is drawn and not taken is kept for the next one.
+   * Takes one token from each bucket. Returns until when they are valid; null when one bucket has
+   * none, "later" when they are not valid in time. Drawn tokens that are not taken are kept for the
+   * next item.
    */
   async #acquire(
     run: ChunkRun,
@@ -182,7 +186,7 @@ export class StepLimits {
     await sleep(clock, startAt - clock.monotonicMs());
     const now = clock.monotonicMs();
     if (purses.some((purse) => !purse.canTake(now))) {
-      // One was lost while another was waited for, and would be the next time: they must last longer.
+      // One token expired while another was awaited, and would again: tokens must last longer.
       this.#guardedSlackMs = Math.min(SLACK_MS_MAX, 2 * this.#guardedSlackMs);
       return null;
     }
@@ -204,13 +208,13 @@ export class StepLimits {
       const [grant] = await store.draw([{ ...tokenNeed, count: 1 }], slackMs);
       if (grant !== undefined) purse.add(grant, askedAt, clock.monotonicMs());
     } catch (error) {
-      // Its item goes on without a token, and comes with its chunk's next run.
+      // The item goes on without a token, and comes back with its chunk's next run.
       if (this.limiter.loopBackoff.note(error) === null) throw error;
     }
     return purse;
   }
 
-  /** Undefined when the item cannot be started, and has failed by that. */
+  /** Undefined when the item can never start, and has failed because of that. */
   #readSupply(run: ChunkRun, index: number): TokenNeed | null | undefined {
     const { step, onBadItem } = this.#parts;
     if (step.rate === null) return null;
@@ -223,7 +227,7 @@ export class StepLimits {
       if (!(checked instanceof Promise)) item = checked;
       else checked.catch(() => undefined);
     } catch {
-      // It is no item of this step, and will be told so as soon as it is looked at: no token for that.
+      // An invalid item of this step fails as soon as it is checked: it needs no token.
       return null;
     }
     try {
@@ -243,7 +247,7 @@ function describePace({ pace, lease }: ChunkRun): TokenNeed | null {
 
 const UNREADABLE = Symbol("unreadable");
 
-/** One that cannot be read will fail for that as soon as it is looked at: no token for that. */
+/** An unreadable item fails as soon as it is read: it needs no token. */
 function readItem({ items }: ChunkRun, index: number): unknown {
   try {
     return items.at(index);

@@ -3,8 +3,8 @@ import { TokenBalance } from "./token-balance.ts";
 
 const GRANT = { atOnce: 3, inMs: [50], usableMs: 100, nextInMs: 0, open: false, waitReason: null };
 
-describe("tokens that are held", () => {
-  test("may be used from their date on and until they are lost", () => {
+describe("held tokens", () => {
+  test("may be used from their date on until they expire", () => {
     const purse = new TokenBalance();
     purse.add(GRANT, 1_000, 1_004);
     expect(purse.count(1_004)).toBe(4);
@@ -17,7 +17,7 @@ describe("tokens that are held", () => {
     expect(purse.take(2_150)).toBeNull();
   });
 
-  test("are taken together where there are more of one date than are left for others", () => {
+  test("are taken together where one date has more than must be left for others", () => {
     const purse = new TokenBalance();
     purse.add(GRANT, 1_000, 1_004);
     expect(purse.takeMany(2, 1, 1_004)).toBeNull();
@@ -26,7 +26,7 @@ describe("tokens that are held", () => {
     expect(purse.takeMany(1, 0, 1_100)).toBeNull();
   });
 
-  test("of a question from before a closing are not used, as the store did not know of it", () => {
+  test("requested before a closing are not used, as the store did not know of it", () => {
     const purse = new TokenBalance();
     purse.close(9_000, 1_002);
     purse.add(GRANT, 1_000, 1_004);

@@ -1,36 +1,38 @@
 /**
- * The tokens of one bucket that this process holds. By its own monotonic clock each may be used from
- * the moment of the answer on and until the moment of the question plus its time: whenever between
- * the two it was granted, no limit is passed.
+ * The tokens of one bucket that this process holds. By its own monotonic clock each may be used
+ * from the moment of the answer until the moment of the request plus its validity: no matter when
+ * in between it was granted, no limit is exceeded.
  */
 import type { WaitReason, TokenGrant } from "../../core/limits/bucket.ts";
 
-/** Tokens of one date: of a high rate thousands are held at once. */
+/** Tokens of one date: a high rate has thousands at once. */
 interface Tokens {
   readonly from: number;
   readonly until: number;
   left: number;
 }
 
-/** A closed key is not asked about more often; by then whoever closed it has said so to the store. */
+/**
+ * How rarely a closed key is requested again; by then the worker that closed it has told the store.
+ */
 const CLOSED_LOOK_MS = 5_000;
 
 export class TokenBalance {
   /** In the order of their dates. */
   #tokens: Tokens[] = [];
-  /** Any number may be started before. */
+  /** Before this time any number may start. */
   #openUntil = 0;
-  /** It is not worth asking for more before. */
+  /** It is not useful to ask for more before this time. */
   askAt = 0;
   #closedAt = Number.NEGATIVE_INFINITY;
-  /** One that is closed may have been opened meanwhile: it may be asked again from then on. */
+  /** A closed key may have been opened meanwhile: it may be requested again from then on. */
   #lookAt = 0;
-  /** What kept the store from granting more. */
+  /** Why the store did not grant more. */
   waitReason: WaitReason | null = null;
 
   add(grant: TokenGrant, askedAt: number, answeredAt: number): void {
     const { atOnce, inMs, usableMs, nextInMs, open, waitReason } = grant;
-    // Asked before it was closed here: the store did not know of that.
+    // Requested before it was closed here: the store did not know of that.
     if (askedAt <= this.#closedAt && waitReason !== "closed") return;
     if (open) this.#openUntil = askedAt + usableMs;
     const hold = (left: number, at: number): void => {
@@ -45,27 +47,27 @@ export class TokenBalance {
     this.waitReason = waitReason;
   }
 
-  /** Tokens that may be used now or later; more than anybody needs where nothing limits it. */
+  /** Tokens that may be used now or later; more than enough where nothing limits it. */
   count(now: number): number {
     if (this.#openUntil > now) return Number.MAX_SAFE_INTEGER;
     this.#dropPast(now);
     return this.#tokens.reduce((sum, { left }) => sum + left, 0);
   }
 
-  /** There are tokens, or a closing of which the store may not know yet. */
+  /** There are tokens, or a closing that the store may not know yet. */
   isWorthKeeping(now: number): boolean {
     this.#dropPast(now);
     return this.#tokens.length > 0 || (this.waitReason === "closed" && now < this.#lookAt);
   }
 
-  /** From when on the next start may take place, as far as is known. */
+  /** When the next start may happen, as far as known. */
   findNextAt(now: number): number {
     if (this.#openUntil > now) return now;
     this.#dropPast(now);
     return Math.max(now, this.#tokens[0]?.from ?? this.askAt);
   }
 
-  /** Uses a token; the moment at which it is lost, or null when there is none to use now. */
+  /** Uses a token; returns when it expires, or null when none is valid now. */
   take(now: number): number | null {
     if (this.#openUntil > now) return this.#openUntil;
     let next = this.#tokens[0];
@@ -78,7 +80,7 @@ export class TokenBalance {
     return next.until;
   }
 
-  /** Uses as many of one date, and leaves some; the moment at which they are lost, or null. */
+  /** Uses several tokens of one date, and leaves some; returns when they expire, or null. */
   takeMany(count: number, leaves: number, now: number): number | null {
     if (!this.canTake(now)) return null;
     if (this.#openUntil > now) return this.#openUntil;
@@ -88,7 +90,7 @@ export class TokenBalance {
     return next.until;
   }
 
-  /** Whether `take` would find one. */
+  /** Whether `take` would find a token. */
   canTake(now: number): boolean {
     if (this.#openUntil > now) return true;
     this.#dropPast(now);
@@ -106,7 +108,7 @@ export class TokenBalance {
     this.waitReason = "closed";
   }
 
-  /** Something comes that would need it: a closed key is asked about once more. */
+  /** A new item needs it: a closed key is requested once more. */
   lookAgain(): void {
     if (this.waitReason === "closed") this.askAt = Math.min(this.askAt, this.#lookAt);
   }

@@ -1,4 +1,4 @@
-/** For what tokens are to be drawn: items that wait without one, and could be started. */
+/** How many tokens to draw for which buckets: for items that wait without one and could start. */
 import type { TokenDraw } from "../../ports/store/token-store.ts";
 import type { LimitGroup, Queue } from "./waiting-items.ts";
 
@@ -8,16 +8,19 @@ export interface Demand {
   readonly draw: TokenDraw;
 }
 
-/** With so many, and half of what is wanted, nobody asks for more yet: each draw is a commit. */
+/**
+ * With this many tokens, and half of the demand, it does not ask for more yet: each draw is a
+ * commit.
+ */
 const HELD_ENOUGH = 256;
-/** So many starts since the last answer, and more are drawn than wait. */
+/** With this many starts since the last answer, it draws more tokens than items wait. */
 const QUICK_MIN = 1_000;
-/** Draws in one call. */
+/** Draws in one store call. */
 const DRAWS_MAX = 500;
 
 /**
- * `startable` says how many items could be started anyway: what is granted and not used is lost.
- * `ended` says how many calls have ended since the last answer.
+ * `startable` is how many items could start anyway: unused tokens are lost. `ended` is how many
+ * calls have ended since the last answer.
  */
 export function listDemands(
   lots: readonly LimitGroup[],
@@ -39,10 +42,10 @@ export function listDemands(
   for (const limitGroup of lots) {
     const { pace } = limitGroup;
     if (pace !== null) want(limitGroup, pace, limitGroup.waiting);
-    // What its pace holds back anyway needs no tokens of its keys.
+    // Items that the pace holds back need no tokens of their keys.
     if (pace !== null && pace.purse.count(now) === 0) continue;
     for (const queue of limitGroup.queues.values()) {
-      // Where thousands of one key go through in no time there will be more of them.
+      // With thousands of starts of one key there will be more of them.
       const isOnly = pace === null && lots.length === 1 && limitGroup.queues.size === 1;
       const isQuick = ended >= QUICK_MIN && queue.purse.waitReason === null;
       const waiting = isOnly && isQuick ? startable : queue.waiting;

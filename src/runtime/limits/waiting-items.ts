@@ -1,7 +1,7 @@
 /**
- * Items in hand that wait for the right to start, by the key whose tokens they need. A batch with a
- * pace of its own is a lot of its own: its items need one of the batch's tokens as well. Items of
- * one key start in order; keys take turns.
+ * Held items that wait for the right to start, by the key whose tokens they need. A batch with a
+ * pace has its own group: its items also need one of the batch's tokens. Items of one key start in
+ * order; keys take turns.
  */
 import type { WaitReason } from "../../core/limits/bucket.ts";
 import type { LimitWait } from "../../core/items/report.ts";
@@ -12,37 +12,37 @@ import { TokenBalance } from "./token-balance.ts";
 export interface StartRight {
   readonly run: ChunkRun;
   readonly index: number;
-  /** It must start before. */
+  /** It must start before this time. */
   readonly until: number;
 }
 
-/** Items of one run that wait one after the other: without keys a chunk is one entry. */
+/** Consecutive waiting items of one run: without keys a chunk is one entry. */
 interface Entry {
   readonly run: ChunkRun;
   readonly indexes: readonly number[];
-  /** Those before have started. */
+  /** Items before this one have started. */
   next: number;
 }
 
-/** Something that tokens are asked for. */
+/** Something that tokens are requested for. */
 export class Queue {
   readonly tokenNeed: TokenNeed;
   readonly purse = new TokenBalance();
   entries: Entry[] = [];
   /** Items in them. */
   waiting = 0;
-  /** The store is being asked. */
+  /** A store call for it is under way. */
   asking = false;
-  /** It is among those that take turns. */
+  /** It is in the list of queues that take turns. */
   listed = false;
-  /** Until when what was given back will have had its turn. */
+  /** Until when items that were given back will have had their turn. */
   backlogUntil = 0;
 
   constructor(tokenNeed: TokenNeed) {
     this.tokenNeed = tokenNeed;
   }
 
-  /** The time between two starts in the long run. */
+  /** The average time between two starts. */
   get everyMs(): number {
     const { spec, cost } = this.tokenNeed;
     if (spec.kind === "open") return 0;
@@ -50,7 +50,7 @@ export class Queue {
   }
 }
 
-/** Where nothing limits a key: its purse is open for ever. */
+/** The name of the queue without a limit: it is always open. */
 const UNLIMITED = "";
 
 export function nameNeed({ cost, bucket, key }: TokenNeed): string {
@@ -58,10 +58,10 @@ export function nameNeed({ cost, bucket, key }: TokenNeed): string {
 }
 
 export class LimitGroup {
-  /** The tokens of the batch's own pace; null when it has none. */
+  /** The tokens of the batch's own pace; null for none. */
   readonly pace: Queue | null;
   readonly queues = new Map<string, Queue>();
-  /** Queues that may have something to start now, in turn. */
+  /** Queues that may have an item to start now, in turn. */
   #turns: Queue[] = [];
   /** How many items wait. */
   waiting = 0;
@@ -72,7 +72,7 @@ export class LimitGroup {
     this.#mayStart = mayStart;
   }
 
-  /** Items that come one after the other; with no supply they need no token of their own. */
+  /** Consecutive items; with no token need they need no token of their own. */
   add(run: ChunkRun, indexes: readonly number[], tokenNeed: TokenNeed | null, now: number): void {
     const name = tokenNeed === null ? UNLIMITED : nameNeed(tokenNeed);
     let queue = this.queues.get(name);
@@ -89,18 +89,18 @@ export class LimitGroup {
     this.offer(queue);
   }
 
-  /** The queue may have something to start. */
+  /** The queue may have an item to start. */
   offer(queue: Queue): void {
     if (queue.listed) return;
     queue.listed = true;
     this.#turns.push(queue);
   }
 
-  /** The next item that may start now, of this run or of any; null when there is none. */
+  /** The next item that may start now, of this run or of any; null for none. */
   take(now: number, run: ChunkRun | null = null): StartRight | null {
     if (this.pace !== null && !this.pace.purse.canTake(now)) return null;
     for (let tries = this.#turns.length; tries > 0; tries--) {
-      // By index, as this is asked for every item.
+      // By index, as this runs for every item.
       const queue = this.#turns[0];
       if (queue === undefined) break;
       const entry = queue.entries[0];
@@ -138,7 +138,7 @@ export class LimitGroup {
     });
   }
 
-  /** When something may start, or is worth asking for: of the pace, or else of each key. */
+  /** When something may start, or when to ask again: for the pace, or else for each key. */
   *listNextAts(now: number): Generator<number> {
     const paceAt = this.pace?.purse.findNextAt(now) ?? now;
     if (paceAt > now) {
@@ -150,7 +150,7 @@ export class LimitGroup {
     }
   }
 
-  /** Forgets what waits of these runs. */
+  /** Drops the waiting items of these runs. */
   drop(runs: ReadonlySet<ChunkRun>): void {
     for (const queue of this.queues.values()) {
       const before = queue.waiting;
@@ -163,16 +163,16 @@ export class LimitGroup {
     for (const run of runs) run.waiting = 0;
   }
 
-  /** Forgets keys that nobody waits for, so that thousands of them cost nothing. */
+  /** Drops keys without waiting items, so that thousands of them cost nothing. */
   tidy(now: number): void {
     for (const [name, { entries, asking, backlogUntil, purse }] of this.queues) {
       if (entries.length > 0 || asking || backlogUntil > now) continue;
-      // What was drawn ahead is for those that come next.
+      // Tokens that were drawn ahead are kept for later items.
       if (!purse.isWorthKeeping(now)) this.queues.delete(name);
     }
   }
 
-  /** When each run's next item may start, as far as is known, and which limit it waits for. */
+  /** When each run's next item may start, as far as known, and which limit it waits for. */
   estimate(now: number): Map<ChunkRun, Turn> {
     const turns = new Map<ChunkRun, Turn>();
     const lotAt = this.pace === null ? now : this.pace.purse.findNextAt(now);
@@ -182,7 +182,7 @@ export class LimitGroup {
       let at = 0;
       for (const entry of queue.entries) {
         const { run } = entry;
-        // The first of an entry is the first of its items to start.
+        // The first item of an entry is the first to start.
         const byPace = lotAt + this.#computePaceMs(place);
         const byRate = queueAt + at * queue.everyMs;
         at += countItems(entry);
@@ -211,13 +211,13 @@ function countItems({ indexes, next }: Entry): number {
 
 export interface Turn {
   readonly startAt: number;
-  /** What it waits for. */
+  /** The limit that it waits for. */
   readonly limit: Queue;
 }
 
 /**
- * How long a chunk that waits for a limit is left alone. One that was begun goes on as soon as it
- * may; others wait behind those that were given back before them, so that each is looked at about
+ * How long a chunk that waits for a limit stays given back. A started chunk continues as soon as it
+ * may. Others wait behind chunks that were given back before them, so that each is leased about
  * once and not whenever anything may start.
  */
 export function planLimitWait({ startAt, limit }: Turn, run: ChunkRun, now: number): LimitWait {
@@ -234,9 +234,9 @@ export function planLimitWait({ startAt, limit }: Turn, run: ChunkRun, now: numb
   };
 }
 
-/** A limit may be raised meanwhile: then nothing is left alone for longer than this. */
+/** A limit may be raised meanwhile: no chunk stays given back for longer than this. */
 const REST_MS_MAX = 300_000;
-/** A key may be opened by hand: somebody waits for that to be noticed. */
+/** A key may be opened by hand, and the operator expects an effect soon. */
 const CLOSED_REST_MS_MAX = 30_000;
 
 const FOREVER = {

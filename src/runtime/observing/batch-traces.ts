@@ -3,13 +3,16 @@ import { SpanKind } from "@opentelemetry/api";
 import type { Submission } from "../../ports/store/conductor-store.ts";
 import { Trace } from "./tracing.ts";
 
-/** More are ended at once: a submitter that lives for years must not keep them all. */
+/** More are ended early: a long-lived submitter must not keep them all. */
 const OPEN_MAX = 10_000;
 
 export class BatchTraces {
   readonly #open = new Map<string, Trace>();
 
-  /** The submission with its place in the caller's trace, and what to do when it is recorded. */
+  /**
+   * The submission with its place in the caller's trace, and a function to call when it is
+   * recorded.
+   */
   begin(submission: Submission): { readonly submission: Submission; readonly trace: Trace | null } {
     const { id, pipeline, lane } = submission;
     const attributes = { "sluice.batch": id, "sluice.pipeline": pipeline, "sluice.lane": lane };
@@ -22,7 +25,9 @@ export class BatchTraces {
     };
   }
 
-  /** It is this batch. Where its end will not be heard of, the span is that of the submit alone. */
+  /**
+   * The batch of the span. If this process will not see its end, the span covers only the submit.
+   */
   keep(batch: string, trace: Trace | null, isWorkedOn: boolean): void {
     if (trace === null) return;
     if (isWorkedOn && this.#open.size < OPEN_MAX) this.#open.set(batch, trace);
@@ -36,7 +41,7 @@ export class BatchTraces {
     }
   }
 
-  /** What has not ended by now ends elsewhere: here its span does. */
+  /** Spans of batches that have not ended here end now. */
   close(): void {
     this.noteEnded([...this.#open.keys()]);
   }

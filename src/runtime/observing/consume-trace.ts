@@ -1,9 +1,9 @@
-/** The span of a hand-over of messages, linked to the spans that emitted them. */
+/** The span of one delivery of messages, linked to the spans that emitted them. */
 import { ROOT_CONTEXT, SpanKind } from "@opentelemetry/api";
 import type { TopicMessage } from "../../ports/store/topic-message.ts";
 import { Trace } from "./tracing.ts";
 
-/** Links of one span; a hand-over may be of ten thousand messages. */
+/** Links of one span; a delivery may have ten thousand messages. */
 const LINKS_MAX = 128;
 
 export async function traceConsume(
@@ -19,7 +19,7 @@ export async function traceConsume(
     "messaging.batch.message_count": messages.length,
     "sluice.batch": first?.batch ?? "",
   };
-  // Of its own: a consumer may come days after the trace that emitted.
+  // Its own trace: a consumer may run days after the trace that emitted.
   const options = { parent: ROOT_CONTEXT, kind: SpanKind.CONSUMER, links };
   const trace = Trace.start("sluice.consume", attributes, options);
   if (trace === null) return call();

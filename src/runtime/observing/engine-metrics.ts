@@ -1,4 +1,4 @@
-/** How an engine is seen from outside: what it counts of itself, and what its store says of all. */
+/** The engine's metrics and scaling: its own counts, and those of its store. */
 import {
   fillTarget,
   findTargetProblems,
@@ -14,17 +14,17 @@ import { MetricsPage } from "./metrics-page.ts";
 import { type ScalingView, viewScaling } from "./scaling-view.ts";
 
 export interface EngineMetricsParts {
-  /** As it is: whoever looks wants an answer or an error, and nobody's patience. */
+  /** Without retries: the caller wants an answer or an error soon. */
   readonly store: Pick<Store, "readLoad">;
   readonly clock: Clock;
 }
 
 export interface ScalingOptions extends Partial<ScalingTarget> {
-  /** Default those that this engine works on, or all where it works on none. */
+  /** Default those that this engine works on; all if it works on none. */
   readonly pipelines?: readonly string[];
 }
 
-/** A store that does not answer must not keep the page from whoever wants to know why. */
+/** A store that does not answer must not block the metrics page. */
 const STORE_WAIT_MS = 2_000;
 
 export class EngineMetrics {

@@ -29,7 +29,7 @@ function makeWatch() {
   return { watch: new LoadWatch({ store, clock }), pass, set, asked };
 }
 
-it("one look tells no rate, two do", async () => {
+it("one read gives no rate, two do", async () => {
   const { watch, pass, set } = makeWatch();
   set({ planned: 100, done: 10 });
   expect((await watch.read()).pipelines[0]).toMatchObject({
@@ -44,7 +44,7 @@ it("one look tells no rate, two do", async () => {
   });
 });
 
-it("whoever asks again within a second is given the same, and the store is not asked", async () => {
+it("a second call within a second gets the same answer without a store call", async () => {
   const { watch, pass, asked } = makeWatch();
   await Promise.all([watch.read(), watch.read()]);
   pass(999);
@@ -55,7 +55,7 @@ it("whoever asks again within a second is given the same, and the store is not a
   expect(asked).toEqual([Number.MAX_SAFE_INTEGER, 1_000_000]);
 });
 
-it("batches that ended since the last look count, and only then", async () => {
+it("counts batches that ended since the last read, once", async () => {
   const { watch, pass, set } = makeWatch();
   set({ planned: 100, done: 90 });
   await watch.read();
@@ -67,7 +67,7 @@ it("batches that ended since the last look count, and only then", async () => {
   });
 });
 
-it("what a redrive takes back is no negative service", async () => {
+it("a redrive does not give a negative rate", async () => {
   const { watch, pass, set } = makeWatch();
   set({ planned: 100, done: 100 });
   await watch.read();
@@ -76,10 +76,10 @@ it("what a redrive takes back is no negative service", async () => {
   expect((await watch.read()).pipelines[0]).toMatchObject({ servicePerSecond: 0 });
 });
 
-it("rates are those of the last minute, in bounded memory", async () => {
+it("rates cover the last minute, in bounded memory", async () => {
   const { watch, pass, set } = makeWatch();
   let planned = 0;
-  // Ten minutes of ten a second, and then nothing.
+  // Ten minutes with ten items a second, and then none.
   for (let second = 0; second < 600; second++) {
     set({ planned });
     await watch.read();

@@ -1,6 +1,6 @@
 /**
- * The load of the store as this process sees it over time: two looks tell how much arrived and how
- * much was done in between, by whichever workers. A look is shared by all who ask within a second.
+ * The load of the store over time, as this process sees it: two reads give how much arrived and how
+ * much was done in between, by all workers. All callers within a second share one read.
  */
 import type { Load, PipelineLoad } from "../../core/fleet/load.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -12,7 +12,7 @@ export interface LoadWatchParts {
 }
 
 export interface PipelineFlow extends PipelineLoad {
-  /** Items a second over the window; null before there were two looks. */
+  /** Items a second over the window; null before the second read. */
   readonly arrivalPerSecond: number | null;
   readonly servicePerSecond: number | null;
 }
@@ -25,15 +25,15 @@ export interface Flow {
   readonly pipelines: readonly PipelineFlow[];
 }
 
-/** Whoever asks more often is given the same answer. */
+/** Callers that ask more often get the same answer. */
 const LOOK_EVERY_MS = 1_000;
-/** Rates are means over this time, or over what of it has passed. */
+/** Rates are means over this time, or over the part of it that has passed. */
 const WINDOW_MS = 60_000;
-/** Marks within the window; a new one only when the last is old enough for there to be so many. */
+/** Marks within the window; a new one is added only when the last is old enough. */
 const MARKS_MAX = 60;
 const MARK_EVERY_MS = WINDOW_MS / MARKS_MAX;
 
-/** How much had arrived and was done by then, of each pipeline, since the first look. */
+/** How much had arrived and was done by then, for each pipeline, since the first read. */
 interface Mark {
   readonly atMs: number;
   readonly arrived: ReadonlyMap<string, number>;
@@ -65,7 +65,7 @@ export class LoadWatch {
   async #look(): Promise<Flow> {
     const { store, clock } = this.#parts;
     const before = this.#last?.load ?? null;
-    // Before the first look nothing has ended that anybody would compare with.
+    // Before the first read there is nothing to compare ended batches with.
     const load = await store.readLoad(before?.at ?? Number.MAX_SAFE_INTEGER);
     const lookedAt = clock.monotonicMs();
     this.#addMark(before, load, lookedAt);

@@ -1,7 +1,7 @@
 /**
- * What a worker counts of itself, as plain numbers: the page of metrics reads them when somebody asks.
- * Outcomes are counted when the store has taken them, so a lost lease counts nothing. What grows with
- * items is a histogram's bucket; all else is counted once a report.
+ * What a worker counts about itself, as plain numbers that the metrics page reads on request.
+ * Outcomes are counted when the store has accepted them, so a lost lease counts nothing. Only a
+ * histogram's bucket is updated for each item; all else once a report.
  */
 import type { ReportResult } from "../../core/batch/chunk.ts";
 import type { OutcomeDelta } from "../../core/batch/counts.ts";
@@ -15,7 +15,7 @@ import {
 } from "../../core/items/outcome-map.ts";
 import type { Report } from "../../ports/store/worker-store.ts";
 
-/** What of a chunk was counted so far: of two reports about it only the difference is new. */
+/** What was already counted of a chunk: of two reports about it only the difference is new. */
 export interface RunMark {
   readonly leasedAt: number;
   succeeded: number;
@@ -63,7 +63,10 @@ export class StepMeter {
   }
 }
 
-/** The outcomes that the store has taken: items whose statements failed are not what was told of them. */
+/**
+ * The outcomes that the store accepted: items whose statements failed have another outcome than
+ * reported.
+ */
 function countTaken({ outcomes }: Report, refused: readonly ItemRefusal[]): OutcomeDelta {
   const told = countOutcomes(outcomes);
   if (refused.length === 0) return told;
@@ -78,10 +81,10 @@ function countTaken({ outcomes }: Report, refused: readonly ItemRefusal[]): Outc
 
 export class Meter {
   readonly #steps = new Map<string, StepMeter>();
-  /** Calls of the store that failed, also those that were made again with success. */
+  /** Store calls that failed, including those whose retry succeeded. */
   storeErrors = 0;
 
-  /** There are as many as the programs that were given to the engine have steps. */
+  /** Grows only with the steps of the engine's pipelines. */
   step(pipeline: string, step: string): StepMeter {
     const name = JSON.stringify([pipeline, step]);
     const known = this.#steps.get(name) ?? new StepMeter(pipeline, step);

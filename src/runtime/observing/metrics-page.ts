@@ -1,7 +1,7 @@
 /**
- * What Prometheus reads. The registry belongs to one engine and is filled when somebody asks, from
- * plain numbers: work itself pays for no metric. Labels are names of pipelines and steps, which are
- * as many as programs have, and never a batch, an item or a lane.
+ * The metrics page for Prometheus. The registry belongs to one engine and is filled on request,
+ * from plain numbers: items pay nothing for metrics. Labels are names of pipelines and steps, whose
+ * number is fixed by the program, and never a batch, an item or a lane.
  */
 import { type ELDHistogram, monitorEventLoopDelay, performance } from "node:perf_hooks";
 import type { Metric, Registry } from "prom-client";
@@ -18,7 +18,7 @@ export interface MetricsParts {
 }
 
 interface Value {
-  /** Where it is not the metric's own: the parts of a histogram. */
+  /** If different from the metric's own name: the parts of a histogram. */
   readonly metricName?: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
@@ -44,7 +44,7 @@ export class MetricsPage {
     this.#parts = parts;
   }
 
-  /** The library is loaded for whoever asks for the first time. */
+  /** The library is loaded at the first request. */
   async render(): Promise<string> {
     this.#registry ??= this.#build();
     const registry = await this.#registry;
@@ -77,10 +77,10 @@ export class MetricsPage {
     counter("sluice_items_total", "Items that got their outcome from this worker.", () =>
       byPipeline(meter, ["succeeded", "skipped", "failed"]),
     );
-    counter("sluice_item_retries_total", "Attempts that failed and were put off.", () =>
+    counter("sluice_item_retries_total", "Failed attempts that will be retried.", () =>
       byPipeline(meter, ["retries"]),
     );
-    counter("sluice_dead_letters_total", "Items that gave up in this worker.", () =>
+    counter("sluice_dead_letters_total", "Items that became dead letters in this worker.", () =>
       byPipeline(meter, ["failed"]),
     );
     counter("sluice_leases_lost_total", "Leases of this worker that others took over.", () =>
@@ -195,8 +195,8 @@ export class MetricsPage {
 }
 
 /**
- * Adds a metric whose values are read when the page is made. The registry asks its metrics for nothing
- * else than this; a metric of the library's own would be told of every item.
+ * Adds a metric whose values are read when the page is made. The registry only asks its metrics for
+ * this; the library's own metric classes would have to be updated for every item.
  */
 function register(
   registry: Registry,
@@ -210,7 +210,7 @@ function register(
 
 type Count = "succeeded" | "skipped" | "failed" | "retries" | "leasesLost";
 
-/** The sum over a pipeline's steps; with several counts, or where it says so, by outcome. */
+/** The sum over a pipeline's steps; by outcome if there are several counts, or where it says so. */
 function byPipeline(meter: Meter, counts: readonly Count[]): Value[] {
   const pipelines = Map.groupBy(meter.list(), ({ pipeline }) => pipeline);
   return [...pipelines].flatMap(([pipeline, steps]) =>

@@ -1,4 +1,7 @@
-/** What an autoscaler is told: of each pipeline how much waits, how fast it goes, how many it needs. */
+/**
+ * What an autoscaler gets: for each pipeline how much waits, its speed, and how many workers it
+ * needs.
+ */
 import type { Unnamed } from "../../core/base/unnamed.ts";
 import { computeDepth } from "../../core/fleet/load.ts";
 import { computeDrainMs, computeWorkers, type ScalingTarget } from "../../core/fleet/scaling.ts";
@@ -11,28 +14,28 @@ export type PipelineScaling = Unnamed<{
   readonly ready: number;
   /** Items that wait for another try or for a limit. */
   readonly delayed: number;
-  /** Items in the hands of workers. */
+  /** Items of leased chunks. */
   readonly leased: number;
   /** Items that may not run now: another batch's turn, a pause, a canary. */
   readonly held: number;
   /** Items that gave up, in batches that have not ended. */
   readonly dead: number;
-  /** Batches that are to be sliced, whose items nobody knows yet. */
+  /** Batches that must still be sliced: their number of items is unknown. */
   readonly unslicedBatches: number;
   /** How long ago the oldest unfinished batch was submitted. */
   readonly oldestAgeSeconds: number;
-  /** Items a second that were added, and that got their outcome; null before they were measured. */
+  /** Items a second that were added, and that got their outcome; null until measured. */
   readonly arrivalPerSecond: number | null;
   readonly servicePerSecond: number | null;
-  /** Living workers that have the pipeline, and those of them that hold work of it. */
+  /** Living workers that have the pipeline, and those of them that hold chunks of it. */
   readonly workers: number;
   readonly busyWorkers: number;
   /** The share of the workers that is busy; null without workers. */
   readonly utilisation: number | null;
-  /** How long the backlog lasts at this speed; null when it does not get less. */
+  /** How long the backlog lasts at this speed; null when it does not shrink. */
   readonly drainSeconds: number | null;
   readonly recommendedWorkers: number;
-  /** What the recommendation is made of: see the guide. */
+  /** The parts of the recommendation: see the guide. */
   readonly workersByRate: number | null;
   readonly workersByDrain: number | null;
 }>;
@@ -49,13 +52,13 @@ export type ScalingView = Unnamed<{
   readonly windowSeconds: number;
   /** Of all pipelines together, within the bounds. */
   readonly recommendedWorkers: number;
-  /** What of all of them could run or runs. */
+  /** Items of all pipelines that could run or are running. */
   readonly backlog: number;
   readonly oldestAgeSeconds: number;
   readonly pipelines: readonly PipelineScaling[];
 }>;
 
-/** Of these pipelines, or of all that the store has. */
+/** For these pipelines, or for all in the store. */
 export function viewScaling(
   { at, windowMs, pipelines }: Flow,
   target: ScalingTarget,

@@ -1,11 +1,12 @@
 /**
- * Spans of OpenTelemetry for batches, chunks, items and consumed messages. Without an SDK nothing is
- * recorded: then a chunk costs one call that does nothing, and an item one comparison.
+ * OpenTelemetry spans for batches, chunks, items and consumed messages. Without an SDK nothing is
+ * recorded: a chunk costs one call that does nothing, and an item one comparison.
  *
  *   sluice.batch                 from the submit until the batch has ended, or its submitter closes
- *     sluice.chunk               each lease of a chunk, in whichever process
- *       sluice.item              each attempt at an item; `sluice.items` where one call takes several
- *   sluice.consume               a hand-over of messages, linked to the spans that emitted them
+ *     sluice.chunk               each lease of a chunk, in any process
+ *       sluice.item              each attempt at an item; `sluice.items` where one call takes
+ *       several
+ *   sluice.consume               a delivery of messages, linked to the spans that emitted them
  */
 import {
   type Attributes,
@@ -23,7 +24,7 @@ import { readTraceparent, writeTraceparent } from "../../core/base/trace-parent.
 
 const TRACER = "sluice";
 
-/** A span that is recorded, with what runs inside of it. */
+/** A recorded span, and the code that runs inside of it. */
 export class Trace {
   readonly #span: Span;
   readonly #context: Context;
@@ -33,7 +34,7 @@ export class Trace {
     this.#context = trace.setSpan(parent, span);
   }
 
-  /** Null where nobody records it. */
+  /** Null when it is not recorded. */
   static start(
     name: string,
     attributes: Attributes,
@@ -45,12 +46,12 @@ export class Trace {
     return span.isRecording() ? new Trace(span, parent) : null;
   }
 
-  /** One within this one. */
+  /** A span within this one. */
   startInner(name: string, attributes: Attributes): Trace | null {
     return Trace.start(name, attributes, { parent: this.#context });
   }
 
-  /** As it travels. */
+  /** The span's place as a text that travels. */
   get traceparent(): string | null {
     return writeTraceparent(this.#span.spanContext());
   }
@@ -63,7 +64,10 @@ export class Trace {
     this.#span.setAttributes(attributes);
   }
 
-  /** With the code of the error that it ended with: its message could hold what only others know for a secret. */
+  /**
+   * With the code of the error, and not its message, which may contain a secret that only the
+   * caller knows.
+   */
   end(error?: unknown): void {
     if (error !== undefined) {
       const { code } = describeError(error);
@@ -74,7 +78,7 @@ export class Trace {
   }
 }
 
-/** A context whose current span is elsewhere; that of nothing where there is none. */
+/** A context whose current span is in another process; the root context where there is none. */
 export function readParent(traceparent: string | null | undefined): Context {
   const place = traceparent ? readTraceparent(traceparent) : null;
   return place === null

@@ -4,7 +4,7 @@ import { PermanentError } from "../../core/base/errors.ts";
 
 const ISSUES_SHOWN_MAX = 5;
 
-/** The item as the schema gives it back; a promise only where the schema itself is asynchronous. */
+/** The item as the schema returns it; a promise only if the schema is asynchronous. */
 export function checkItem(schema: StandardSchemaV1<unknown, unknown>, item: unknown): unknown {
   const checked = schema["~standard"].validate(item);
   return checked instanceof Promise ? checked.then(unwrap) : unwrap(checked);

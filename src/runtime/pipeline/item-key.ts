@@ -1,4 +1,4 @@
-/** What an item is called. A bad name fails its item: nothing can be looked up by it. */
+/** Reads the key of an item. A bad key fails its item, because nothing could be looked up by it. */
 import { PermanentError } from "../../core/base/errors.ts";
 import type { Step } from "./step.ts";
 
@@ -10,7 +10,7 @@ export function checkKey(key: unknown): string {
   if (key.length > KEY_CHARS_MAX) {
     throw badKey(`key() gave ${key.length} characters, at most ${KEY_CHARS_MAX} are kept`);
   }
-  // Databases would cut or refuse it.
+  // Databases would cut or refuse such a text.
   if (key.includes("\0") || !key.isWellFormed()) {
     throw badKey("key() gave a text with a NUL or a lone surrogate");
   }
@@ -21,7 +21,7 @@ function badKey(problem: string): PermanentError {
   return new PermanentError(`${problem}; a key is a text or a number`, { code: "BAD_ITEM_KEY" });
 }
 
-/** A key function that throws must not hide the failure that it is asked about. */
+/** An error in the key function must not hide the failure for which the key is read. */
 export function readKeyOf(step: Pick<Step, "readKey">, item: unknown): string | null {
   if (item === undefined) return null;
   try {

@@ -1,6 +1,7 @@
 /**
- * What a handler may say about an item. A plain return value is a success with that result, a thrown
- * error is classified; these are for the rest, and for `processChunk`, which answers for each item.
+ * What a handler may return about an item. A plain return value is a success with that result, and
+ * a thrown error is classified; these are for everything else, and for `processChunk`, which
+ * returns an outcome for each item.
  */
 
 const OUTCOME = Symbol.for("sluice.outcome");
@@ -24,14 +25,14 @@ type KnownOutcome =
 const makeOutcome = <Result>(outcome: KnownOutcome): ItemOutcome<Result> =>
   outcome as ItemOutcome<Result>;
 
-/** The item is done; the value, if any, is kept as its result. */
+/** The item is done; the value, if any, is stored as its result. */
 export function succeeded(): ItemOutcome<undefined>;
 export function succeeded<Result>(value: Result): ItemOutcome<Result>;
 export function succeeded(value?: unknown): ItemOutcome {
   return makeOutcome({ [OUTCOME]: "succeeded", value });
 }
 
-/** There was nothing to do: counted apart, and no failure. The reason goes to the log. */
+/** There was nothing to do: counted separately, and not as a failure. The reason is logged. */
 export function skipped(reason?: string): ItemOutcome<never> {
   return makeOutcome({ [OUTCOME]: "skipped", reason: reason ?? null });
 }
@@ -41,7 +42,9 @@ export function failed(error: unknown): ItemOutcome<never> {
   return makeOutcome({ [OUTCOME]: "failed", error });
 }
 
-/** Nothing can be done for the item yet: it comes again after this time, and no try is counted. */
+/**
+ * Nothing can be done for the item yet: it runs again after this time, and no attempt is counted.
+ */
 export function later(inMs: number): ItemOutcome<never> {
   return makeOutcome({ [OUTCOME]: "later", inMs });
 }

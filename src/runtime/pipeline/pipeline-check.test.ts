@@ -56,7 +56,7 @@ describe("definePipeline", () => {
     expect(isPipeline({ name: "import", process })).toBe(false);
   });
 
-  test("takes a ledger of items, and refuses what is none", () => {
+  test("accepts a ledger of items, and refuses invalid ones", () => {
     const states = ["RECEIVED", "A1_B"];
     const pipeline = define({ name: "import", process, ledger: { item: true, states } });
     expect(pipeline).toMatchObject({ ledger: { item: true, states }, steps: [{ states }] });
@@ -155,7 +155,7 @@ describe("definePipeline", () => {
     }
   });
 
-  test("takes ages for its batches, and refuses what are none", () => {
+  test("accepts ages for its batches, and refuses invalid ones", () => {
     const take = (ages: object): unknown =>
       (define({ name: "import", process, retention: ages }) as Pipeline).retention;
     expect(take({})).toEqual({});
@@ -185,7 +185,7 @@ describe("definePipeline", () => {
     }
   });
 
-  test("asks what a misspelt option was meant to be", () => {
+  test("suggests a name for a misspelled option", () => {
     const message = refuse({ name: "import", process, retension: {}, chunksize: 5 });
     expect(message).toContain("retension is not an option. Did you mean retention?");
     expect(message).toContain("chunksize is not an option. Did you mean chunkSize?");
@@ -198,7 +198,7 @@ describe("definePipeline", () => {
     );
   });
 
-  test("says everything that is wrong at once, with its place and what was given", () => {
+  test("reports all problems at once, with their place and the given value", () => {
     const message = refuse({
       name: "a b",
       version: "",
@@ -227,13 +227,13 @@ describe("definePipeline", () => {
     }
   });
 
-  test("wants one handler and no more", () => {
+  test("requires exactly one handler", () => {
     expect(refuse({ name: "none" })).toContain("process is missing");
     const both = { name: "both", process, processChunk: () => [] };
     expect(refuse(both)).toContain("exclude each other");
   });
 
-  test("wants a key where keys must be unique, and a back-off under its cap", () => {
+  test("requires a key for unique keys, and a back-off below its cap", () => {
     expect(refuse({ name: "keys", process, uniqueKeys: true })).toContain("needs a key");
     const retry = { baseMs: 100, capMs: 50 };
     expect(refuse({ name: "retry", process, retry })).toContain("must not be above retry.capMs");
@@ -243,7 +243,7 @@ describe("definePipeline", () => {
     expect(refuse(options)).toMatch(/the pipeline without a name has/);
   });
 
-  test("accepts its own version and those that it names", () => {
+  test("accepts its own version and the listed ones", () => {
     const pipeline = definePipeline({ name: "v", version: "3", accepts: ["2"], process });
     expect(["1", "2", "3"].map((version) => acceptsVersion(pipeline, version))).toEqual([
       false,

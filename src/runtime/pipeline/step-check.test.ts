@@ -54,7 +54,7 @@ describe("a failure budget", () => {
     },
   );
 
-  test("of a class is checked in its place, and a class that is none is named", () => {
+  test("of a class is checked in its place, and an unknown class is named", () => {
     expect(refuseStep({ failureBudget: { permanent: "lots" } })).toContain(
       "failureBudget.permanent must be a whole number",
     );
@@ -97,26 +97,26 @@ describe("a canary", () => {
 });
 
 describe("de-duplication", () => {
-  test("needs to know what an item is; the scope is the pipeline's name unless one is given", () => {
+  test("needs an identity; the scope is the pipeline's name by default", () => {
     expect(defineStep({ dedupe: { identity } }).dedupe?.scope).toBe("p");
     expect(defineStep({ dedupe: { identity, scope: "case-7" } }).dedupe?.scope).toBe("case-7");
     expect(refuseStep({ dedupe: {} })).toContain("dedupe.identity must be a function");
     expect(refuseStep({ dedupe: { identity: "id" } })).toContain("dedupe.identity must be");
   });
 
-  test("compares the whole item unless somebody says what counts", () => {
+  test("compares the whole item by default", () => {
     const whole = defineStep({ dedupe: { identity } }).dedupe;
     expect(whole?.content({ a: 1 })).toBe('{"a":1}');
     const part = defineStep({ dedupe: { identity, content: () => "text" } }).dedupe;
     expect(part?.content({ a: 1 })).toBe("text");
   });
 
-  test("takes numbers for identities, as keys do", () => {
+  test("accepts numbers as identities, as keys do", () => {
     const dedupe = defineStep({ dedupe: { identity: (item: number) => item } }).dedupe;
     expect(dedupe?.identity(7)).toBe("7");
   });
 
-  test("a repeat is recorded with a state of the ledger, if one is named", () => {
+  test("a repeat is recorded with a state of the ledger, if one is configured", () => {
     const ledger = { item: true, states: ["DEDUPED"] };
     const dedupe = { identity, state: "DEDUPED" };
     expect(defineStep({ dedupe, ledger }).dedupe?.state).toBe("DEDUPED");
@@ -135,7 +135,7 @@ describe("de-duplication", () => {
     );
   });
 
-  test("refuses a bad scope and what is no option of it", () => {
+  test("refuses a bad scope and unknown options", () => {
     expect(refuseStep({ dedupe: { identity, scope: "a b" } })).toContain("dedupe.scope must be");
     expect(refuseStep({ dedupe: { identity, contents: () => "" } })).toContain(
       "dedupe.contents is not an option",
@@ -144,7 +144,7 @@ describe("de-duplication", () => {
 });
 
 describe("passes over dead letters", () => {
-  test("are as many as asked for, and three if nobody asks", () => {
+  test("are as many as configured, and three by default", () => {
     expect(
       [{}, { maxRedrives: 0 }, { maxRedrives: 7 }].map((o) => defineStep(o).maxRedrives),
     ).toEqual([3, 0, 7]);
@@ -157,7 +157,7 @@ describe("passes over dead letters", () => {
 describe("a step that waits", () => {
   const waitFor = { count };
 
-  test("has one item of its own, whatever comes before it", () => {
+  test("has exactly one item, whatever step comes before it", () => {
     const { steps } = define({
       name: "p",
       steps: [
@@ -169,7 +169,7 @@ describe("a step that waits", () => {
     const [, waits, after] = steps as [Step, Step, Step];
     expect(waits).toMatchObject({ waits: true, carriesFrom: null, chunkSize: 1 });
     expect(waits.source?.({} as never)).toEqual([null]);
-    // The results of the last step that made any.
+    // The results of the last step that has results.
     expect(after).toMatchObject({ waits: false, carriesFrom: 0, source: null });
   });
 
@@ -198,7 +198,7 @@ describe("a step that waits", () => {
     expect(refuse({ name: "p", waitFor: bad })).toContain(problem);
   });
 
-  test("takes everything that it is said to take", () => {
+  test("accepts all of its options", () => {
     const delays = { steps: [{ below: 10, delayMs: 5 }], elseMs: 7, stallMs: 9 };
     const full = { count, target: () => 5, stalls: 0, delays };
     expect(define({ name: "p", waitFor: full }).steps[0].waits).toBe(true);
@@ -230,7 +230,7 @@ describe("several steps", () => {
     ]);
   });
 
-  test("must be there, and be a list", () => {
+  test("must be a list with a step", () => {
     expect(refuse({ name: "p", steps: [] })).toContain("steps must have a step");
     expect(refuse({ name: "p", steps: { a: 1 } })).toContain("steps must be a list of steps");
   });

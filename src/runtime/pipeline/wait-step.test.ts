@@ -4,7 +4,7 @@ import type { ItemContext } from "./contexts.ts";
 import { later, succeeded } from "./outcomes.ts";
 import { makeWaitStep, type WaitFor } from "./wait-step.ts";
 
-/** An item whose last checkpoint is remembered, and a count that the test sets. */
+/** An item whose last checkpoint is stored, and a count that the test sets. */
 class Watched {
   count = 0;
   last: { readonly name: string; readonly data: unknown } | null = null;
@@ -29,7 +29,7 @@ class Watched {
 const STALLED = { code: "STALLED", name: "PermanentError" };
 
 describe("a step that waits for a count", () => {
-  test("to fall is done at zero, and looks again by what is left", async () => {
+  test("to fall is done at zero, and the delay depends on the rest", async () => {
     const watched = new Watched();
     expect(await watched.look(600)).toEqual(later(120_000));
     expect(await watched.look(499)).toEqual(later(60_000));
@@ -52,7 +52,7 @@ describe("a step that waits for a count", () => {
     expect(await watched.look(6)).toEqual(succeeded({ count: 6 }));
   });
 
-  test("that stands still is looked at again, and given up after three stalls", async () => {
+  test("that does not change is checked again, and fails after three stalls", async () => {
     const watched = new Watched();
     await watched.look(50);
     for (let stall = 1; stall <= 3; stall++) {
@@ -74,7 +74,7 @@ describe("a step that waits for a count", () => {
     await expect(watched.look(49)).rejects.toMatchObject(STALLED);
   });
 
-  test("begins to watch anew when it is redriven", async () => {
+  test("starts a new watch when it is redriven", async () => {
     const watched = new Watched({ stalls: 0 });
     await watched.look(50);
     await expect(watched.look(50)).rejects.toMatchObject(STALLED);
@@ -82,7 +82,7 @@ describe("a step that waits for a count", () => {
     expect(await watched.look(50)).toEqual(later(60_000));
   });
 
-  test("goes on from its last look, whoever looked", async () => {
+  test("continues from the last look, in any process", async () => {
     const first = new Watched();
     await first.look(50);
     await first.look(50);
@@ -92,14 +92,14 @@ describe("a step that waits for a count", () => {
     expect(second.last?.data).toEqual({ previous: 50, stalls: 2 });
   });
 
-  test("has delays of its own, and the usual ones for the rest", async () => {
+  test("uses configured delays, and defaults for the others", async () => {
     const watched = new Watched({ delays: { stallMs: 7 } });
     expect(await watched.look(50)).toEqual(later(60_000));
     expect(await watched.look(50)).toEqual(later(7));
   });
 
   test.each([Number.NaN, Number.POSITIVE_INFINITY, "5", undefined])(
-    "fails when it is told %s",
+    "fails when the count is %s",
     async (count) => {
       const watched = new Watched();
       await expect(watched.look(count as number)).rejects.toMatchObject({ code: "BAD_COUNT" });
@@ -108,7 +108,7 @@ describe("a step that waits for a count", () => {
     },
   );
 
-  test("lets an error of the count be what it is", async () => {
+  test("passes on an error of the count function", async () => {
     const { process } = makeWaitStep({ count: () => Promise.reject(new Error("503")) });
     await expect(process(null, {} as ItemContext)).rejects.toThrow();
   });

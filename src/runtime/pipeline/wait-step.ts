@@ -1,8 +1,8 @@
 /**
  * A step that waits for work which only an outside count can see: a search index that fills, rows
- * that drain elsewhere. It is a step of one item whose handler looks at the count and comes again
- * later. What the last look saw is the item's checkpoint, so a crashed look goes on from there, two
- * looks cannot both end it, and cancelling, pausing and redriving it are those of any item.
+ * that drain elsewhere. It is a step with one item, whose handler reads the count and runs again
+ * later. The last look is stored as the item's checkpoint, so a crashed look continues from there,
+ * two looks cannot both end it, and cancel, pause and redrive work as for any item.
  */
 import { PermanentError } from "../../core/base/errors.ts";
 import {
@@ -21,11 +21,14 @@ import { later, type ItemOutcome, succeeded } from "./outcomes.ts";
 export interface WaitFor {
   /** The count now. */
   readonly count: (context: ItemContext) => number | PromiseLike<number>;
-  /** 0 (the default): wait until the count has fallen to zero. Above: until it has risen to it. */
+  /**
+   * 0 (the default): wait until the count has fallen to zero. Above 0: until it has risen to the
+   * target.
+   */
   readonly target?: number | ((context: ItemContext) => number | PromiseLike<number>);
-  /** Looks without progress that are forgiven. Default 3. */
+  /** Looks without progress that are tolerated. Default 3. */
   readonly stalls?: number;
-  /** When to look again; default one to five minutes, by what is left. */
+  /** When to look again; default one to five minutes, depending on the rest. */
   readonly delays?: Partial<WatchDelays>;
 }
 

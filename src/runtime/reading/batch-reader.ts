@@ -15,7 +15,7 @@ import { isSource, openSource } from "./open-source.ts";
 import { readManifest } from "./manifest.ts";
 import type { Step } from "../pipeline/step.ts";
 
-/** A source that cannot be read for this long ends its batch. */
+/** A source that cannot be read for this long fails its batch. */
 const READ_RETRY: RetryPolicy = { attempts: 5, baseMs: 500, capMs: 5_000 };
 
 export class BatchReader {
@@ -27,7 +27,7 @@ export class BatchReader {
   readonly #timeLimitMs: number;
   readonly #closed = new AbortController();
   #reads = 0;
-  /** What ends each read that is under way. */
+  /** Functions that end each read that is under way. */
   #waiting: (() => void)[] = [];
 
   constructor(
@@ -40,18 +40,18 @@ export class BatchReader {
     this.#clock = parts.clock;
     this.#random = parts.random;
     this.#timeLimitMs = step.timeLimitMs;
-    // Items that were handed over are those of the first step; later ones may have a source still.
+    // Submitted items are those of the first step; later steps may still have a source.
     const readsSource = (batch.input !== null || step.number > 0) && step.source !== null;
     const source = readsSource ? openSource(step, batch, parts.store) : null;
     this.#source = source !== null && isSource(source) ? source : null;
   }
 
-  /** Nobody reads from it. */
+  /** True while nothing reads from it. */
   get isIdle(): boolean {
     return this.#reads === 0;
   }
 
-  /** The items of each chunk, in order. Throws a SluiceError when the batch cannot go on. */
+  /** The items of each chunk, in order. Throws a SluiceError when the batch cannot continue. */
   async read(chunks: readonly LeasedChunk[]): Promise<readonly SliceItems[]> {
     this.#reads++;
     try {
@@ -61,7 +61,7 @@ export class BatchReader {
     }
   }
 
-  /** The source has its time limit and a few tries; the store takes the time that it takes. */
+  /** The source has a time limit and some retries; the store takes as long as it needs. */
   async #readPatiently(
     source: Source,
     locators: readonly string[],
@@ -79,7 +79,7 @@ export class BatchReader {
     }
   }
 
-  /** A source that never answers must hold neither its chunks nor a worker that stops. */
+  /** A source that never answers must block neither its chunks nor a stopping worker. */
   #limitTime<T>(reading: Promise<T>): Promise<T> {
     const limitMs = this.#timeLimitMs;
     return new Promise((resolve, reject) => {

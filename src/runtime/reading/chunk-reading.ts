@@ -1,4 +1,6 @@
-/** Reads what leased chunks of one batch hold, and claims their contents where none may come twice. */
+/**
+ * Reads the items of leased chunks of one batch, and claims their contents where none may repeat.
+ */
 import { SluiceError } from "../../core/base/errors.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { SliceItems } from "../../ports/source.ts";
@@ -18,12 +20,12 @@ export interface ChunkReadingParts {
   readonly health?: WorkerHealth | undefined;
 }
 
-/** `failed`: the source cannot give them. */
+/** `failed`: the source cannot read them. */
 export type ReadResult =
   | { readonly kind: "read" }
   | { readonly kind: "failed"; readonly error: unknown };
 
-/** In the trace of whoever submitted its batch. */
+/** A span within the trace of its batch's submitter. */
 function traceChunk(batch: BatchSnapshot, step: Step, { lease }: ChunkRun): Trace | null {
   return Trace.start(
     "sluice.chunk",

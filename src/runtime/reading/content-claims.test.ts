@@ -43,7 +43,7 @@ function makeRun(items: readonly unknown[], histories: readonly ItemHistory[] = 
   return run;
 }
 
-/** Answers the same for every content, or what the test says. */
+/** Returns the same answer for every content, or what the test sets. */
 function makeStore(answer: (contents: readonly ItemContent[]) => readonly ContentClaim[] | null) {
   const asked: { readonly lease: LeaseRef; readonly contents: readonly ItemContent[] }[] = [];
   const claim = async (lease: LeaseRef, contents: readonly ItemContent[]) => {
@@ -73,7 +73,7 @@ async function nameContents(items: readonly unknown[], step: Step): Promise<stri
 const item = (id: string, text: string): Item => ({ id, text });
 
 describe("claiming contents", () => {
-  test("runs what it got, skips what is done, and leaves what is held for later", async () => {
+  test("runs claimed items, skips done ones, and defers held ones", async () => {
     const run = makeRun([item("a", "1"), item("b", "2"), item("c", "3")]);
     const { asked, store } = makeStore(() => ["claimed", "done", "held"]);
     await claimContents(run, makeStep(), store);
@@ -86,7 +86,7 @@ describe("claiming contents", () => {
     expect(asked[0]?.lease).toBe(run.lease);
   });
 
-  test("what it learns of a chunk that was given back meanwhile changes nothing of its report", async () => {
+  test("answers about a chunk that was given back meanwhile do not change its report", async () => {
     const words = (run: ChunkRun): string[] => toWords(run.makeReport("yield").outcomes, 2);
     const asked = makeRun([item("a", "1"), item("b", "2")]);
     const { store } = makeStore((contents) => {
@@ -109,20 +109,20 @@ describe("claiming contents", () => {
     expect(other.asked).toEqual([]);
   });
 
-  test("asks only for items that may run now", async () => {
+  test("claims only items that may run now", async () => {
     const waiting = { index: 1, attempts: 1, deaths: 0, dueInMs: 500, checkpoint: null, drive: 1 };
     const { asked, store } = makeStore(all("claimed"));
     await claimContents(makeRun([item("a", "1"), item("b", "2")], [waiting]), makeStep(), store);
     expect(asked[0]?.contents.map(({ index }) => index)).toEqual([0]);
   });
 
-  test("lets go of a chunk whose lease is lost", async () => {
+  test("drops a chunk whose lease is lost", async () => {
     const run = makeRun([item("a", "1")]);
     await claimContents(run, makeStep(), makeStore(() => null).store);
     expect([run.lost, run.finished]).toEqual([true, true]);
   });
 
-  test("asks nothing for a chunk that is not ours, has ended, or need not be compared", async () => {
+  test("claims nothing for a chunk that is not ours, has ended, or needs no comparison", async () => {
     const { asked, store } = makeStore(all("claimed"));
     const lost = makeRun([item("a", "1")]);
     lost.lose();
@@ -149,7 +149,7 @@ describe("claiming contents", () => {
     expect(takeAll(run)).toEqual([0, 1]);
   });
 
-  test("an item of which nobody can say what it is fails: it could be a repeat", async () => {
+  test("an item without a readable identity fails: it could be a repeat", async () => {
     const identity = (given: Item): string => {
       if (given.id === "bad") throw new TypeError("no identity");
       return given.id === "none" ? (undefined as unknown as string) : given.id;
@@ -190,13 +190,13 @@ describe("what makes two contents the same", () => {
     expect(fromBytes).toBe(fromText);
   });
 
-  test("no choice of words makes two different ones equal", async () => {
+  test("no combination of texts makes two different contents equal", async () => {
     const scoped = (scope: string, id: string): Promise<string[]> =>
       nameContents([item(id, "x")], makeStep({ ...byId, scope, content: () => "x" }));
     expect(await scoped("a", "b-c")).not.toEqual(await scoped("a-b", "c"));
   });
 
-  test("an item is compared as its schema gives it back", async () => {
+  test("an item is compared as its schema returns it", async () => {
     const schema = z.object({ id: z.string(), text: z.string().trim() });
     const step = makeStep(byId, { item: schema });
     const [loose, tight] = await nameContents([item("a", " 1 "), item("a", "1")], step);

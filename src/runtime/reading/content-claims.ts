@@ -1,7 +1,6 @@
 /**
  * Content de-duplication: before a chunk runs, the contents of its items are claimed. An item whose
- * content somebody has worked on with success is skipped; one whose content is under way elsewhere
- * comes again later.
+ * content already succeeded is skipped; one whose content is running elsewhere is retried later.
  */
 import { hash } from "node:crypto";
 import { describeError } from "../../core/base/errors.ts";
@@ -14,10 +13,10 @@ import { readKeyOf } from "../pipeline/item-key.ts";
 import { recordRepeat, recordSeen } from "../chunk/record-state.ts";
 import type { Dedupe, Step } from "../pipeline/step.ts";
 
-/** When an item whose content is under way is looked at again. */
+/** When an item whose content is running elsewhere is checked again. */
 const HELD_RETRY_MS = 250;
 
-/** The chunk may be given back at any moment meanwhile: what is learned after that is nobody's. */
+/** The chunk may be given back at any moment: answers that arrive after that are ignored. */
 export async function claimContents(run: ChunkRun, step: Step, store: Store): Promise<void> {
   if (run.lost || run.finished || step.dedupe === null) return;
   const keys = new Map<number, string | null>();
@@ -40,7 +39,7 @@ export async function claimContents(run: ChunkRun, step: Step, store: Store): Pr
   }
 }
 
-/** Fills `keys` as far as somebody wants to know them. */
+/** Fills `keys` if the caller needs them. */
 async function readContents(
   run: ChunkRun,
   step: Step,
@@ -58,14 +57,14 @@ async function readContents(
       continue;
     }
     try {
-      // Waited for only if it must be: a chunk has many small ones.
+      // Awaited only if needed: a chunk has many small ones.
       const hashed = hashContent(dedupe.content(item));
       const content = typeof hashed === "string" ? hashed : await hashed;
       contents.push({ index, content: nameContent(dedupe, item, content) });
       if (dedupe.state !== null || run.isUnseen(index)) keys.set(index, readKeyOf(step, item));
     } catch (error) {
       if (run.finished) return contents;
-      // It would run well enough, but it could be a repeat.
+      // It could run, but it might be a repeat.
       recordSeen(run, index, step, item);
       run.fail(
         index,

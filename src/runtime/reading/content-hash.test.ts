@@ -1,4 +1,4 @@
-/** Large contents have the same hash as ever, and leave the loop to others meanwhile. */
+/** Large contents have the same hash as small ones, and do not block the event loop. */
 import { hash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { hashContent } from "./content-hash.ts";
@@ -12,12 +12,12 @@ describe("the hash of a content", () => {
       const bytes = new TextEncoder().encode(text);
       expect(await hashContent(text)).toBe(hash("sha256", text));
       expect(await hashContent(bytes)).toBe(hash("sha256", text));
-      // A view is hashed as what it shows.
+      // A view is hashed as the bytes that it shows.
       expect(await hashContent(bytes.subarray(1))).toBe(hash("sha256", bytes.subarray(1)));
     },
   );
 
-  test("is there at once for what is small, and later for what is large", () => {
+  test("is synchronous for small contents, and a promise for large ones", () => {
     expect(hashContent("small")).toBe(hash("sha256", "small"));
     expect(hashContent("x".repeat(262_144))).toBeInstanceOf(Promise);
   });

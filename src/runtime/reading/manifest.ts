@@ -1,7 +1,7 @@
 /**
- * Items that a batch owns, frozen as JSON lines. What an item was when it was frozen is what every
- * try of it sees, whatever became of the array or the API that it came from. An item that could not
- * be read when it was frozen has a line that no JSON text is, with the error that it fails with.
+ * Items that a batch owns, frozen as JSON lines. Every attempt sees an item as it was when it was
+ * frozen, even if the array or API that it came from has changed. An item that could not be read
+ * when it was frozen has a line that is not JSON, with the error that it fails with.
  */
 import { describeError, PermanentError, SluiceError } from "../../core/base/errors.ts";
 import { isUnreadable, readUnreadable, writeUnreadable } from "../../core/items/frozen-line.ts";
@@ -10,7 +10,7 @@ import type { SliceItems } from "../../ports/source.ts";
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** What a source has in an item's place when that cannot be read. */
+/** A source yields this in the place of an item that cannot be read. */
 export class UnreadableItem {
   readonly error: unknown;
 

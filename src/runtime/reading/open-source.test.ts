@@ -29,7 +29,7 @@ function makeBatch(steps: readonly Step[], changes: Partial<BatchSnapshot> = {})
   return { ...facts, ...changes } as unknown as BatchSnapshot;
 }
 
-/** A store whose steps have this many results; remembers the pages that it was asked for. */
+/** A store whose steps have this many results; it remembers the requested pages. */
 function makeStore(results: number) {
   const pages: ResultPage[] = [];
   const readResults = async (_batch: string, page: ResultPage) => {
@@ -61,7 +61,7 @@ function refuse(act: () => unknown): SluiceError {
 }
 
 describe("the source of a step", () => {
-  test("is told its batch, its lane and the input that the batch was submitted with", () => {
+  test("gets its batch, its lane and the batch's input", () => {
     let told: SourceContext<unknown> | null = null;
     const steps = makeSteps((context) => {
       told = context;
@@ -73,7 +73,7 @@ describe("the source of a step", () => {
     expect(told).toMatchObject({ input: null });
   });
 
-  test("that is none takes the results of the step before, page by page and in order", async () => {
+  test("defaults to the results of the previous step, page by page and in order", async () => {
     const steps = makeSteps();
     const { pages, store } = makeStore(2_345);
     const items = await readAll(openSource(steps[1] as Step, makeBatch(steps), store));
@@ -95,7 +95,7 @@ describe("the source of a step", () => {
     expect(pages).toHaveLength(2);
   });
 
-  test("that carries results on gets those that are new to it, and any other gets all", async () => {
+  test("of a carrying step gets only new results, and any other gets all", async () => {
     const { pages, store } = makeStore(1);
     const steps = makeSteps(({ results }) => results());
     const reopened = makeBatch(steps, { sinceDrive: 4 });
@@ -120,14 +120,14 @@ describe("the source of a step", () => {
     ["fetsch", "Did you mean fetch?"],
     ["nothing-like-it", "Steps before it: fetch, parse."],
     ["index", "Steps before it: fetch, parse."],
-  ])("cannot ask for %s, which is no step before it", (name, hint) => {
+  ])("cannot request %s, which is not an earlier step", (name, hint) => {
     const steps = makeSteps(({ results }) => results(name));
     const error = refuse(() => openSource(steps[2] as Step, makeBatch(steps), makeStore(0).store));
     expect(error).toMatchObject({ code: "UNKNOWN_STEP", hint });
     expect(error.message).toContain(`asks for the results of ${name}`);
   });
 
-  test("of the first step has no results to ask for", () => {
+  test("of the first step has no earlier results", () => {
     const [first] = define({
       name: "p",
       source: ({ results }: SourceContext<unknown>) => results(),
@@ -137,13 +137,13 @@ describe("the source of a step", () => {
     expect(error).toMatchObject({ code: "UNKNOWN_STEP", hint: "Steps before it: none." });
   });
 
-  test("must be there for a batch with an input", () => {
+  test("is required for a batch with an input", () => {
     const [first] = define({ name: "p", process }).steps;
     const error = refuse(() => openSource(first, makeBatch([first]), makeStore(0).store));
     expect(error).toMatchObject({ code: "NO_SOURCE" });
   });
 
-  test("that throws or gives nothing to read is refused with its reason", () => {
+  test("that throws or returns nothing readable is refused with the reason", () => {
     const steps = makeSteps(() => {
       throw new Error("no such file");
     });

@@ -1,4 +1,4 @@
-/** Makes a step's source from a batch's recorded input and from what earlier steps found. */
+/** Makes a step's source from a batch's recorded input and from the results of earlier steps. */
 import { describeError, SluiceError } from "../../core/base/errors.ts";
 import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
@@ -53,7 +53,7 @@ function describeContext(step: Step, batch: BatchSnapshot, store: Store): Source
   };
 }
 
-/** After a reopening a step that carries results on gets those that are new. */
+/** After a reopening a carrying step gets only the results that are new. */
 async function* readAllResults<Result>(
   store: Store,
   { id, sinceDrive }: BatchSnapshot,
@@ -80,7 +80,7 @@ function unknownStep(step: Step, name: string | undefined, names: readonly strin
   );
 }
 
-/** Whether it can be read again in pieces; if not it is an iterable, to be frozen. */
+/** Whether it can be read again in pieces; otherwise it is an iterable, to be frozen. */
 export function isSource(source: unknown): source is Source {
   return (
     typeof source === "object" &&

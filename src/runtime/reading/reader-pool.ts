@@ -1,4 +1,4 @@
-/** The readers that a worker keeps open, one for each batch, so that leases share their files. */
+/** The open readers of a worker, one for each batch, so that leases share their files. */
 import { describeError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
@@ -16,12 +16,12 @@ export interface ReaderPoolParts {
   readonly step: Step;
 }
 
-/** Readers that are kept open at once; more only while all of them are being read from. */
+/** Readers that stay open; more only while all of them are in use. */
 const READERS_MAX = 100;
 
 export class ReaderPool {
   readonly #parts: ReaderPoolParts;
-  /** The one that was opened first comes first. */
+  /** In the order in which they were opened. */
   readonly #readers = new Map<string, BatchReader>();
 
   constructor(parts: ReaderPoolParts) {
@@ -55,7 +55,7 @@ export class ReaderPool {
     }
   }
 
-  /** A source that will not close keeps nobody from stopping. */
+  /** A source that does not close must not block a stop. */
   async #close(reader: BatchReader): Promise<void> {
     try {
       await reader.close();

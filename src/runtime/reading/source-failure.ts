@@ -1,8 +1,8 @@
-/** What went wrong in a source while it was sliced, apart from what goes wrong in the store. */
+/** Errors of a source while it is sliced, kept apart from errors of the store. */
 import { describeError, SluiceError } from "../../core/base/errors.ts";
 import type { RetryPolicy } from "../../core/base/retry.ts";
 
-/** A source that fails for this long ends its batch. */
+/** A source that fails for this long fails its batch. */
 export const SOURCE_RETRY: RetryPolicy = { attempts: 5, baseMs: 250, capMs: 5_000 };
 
 export class SourceFailure extends Error {
@@ -12,19 +12,19 @@ export class SourceFailure extends Error {
     super(describeError(cause).message, { cause });
   }
 
-  /** Whether the same source may be readable a little later. */
+  /** Whether a retry of the same source may succeed. */
   get mayPass(): boolean {
     if (this.cause instanceof SluiceError) return this.cause.retryable;
     return describeError(this.cause).errorClass !== "permanent";
   }
 }
 
-/** What the store says of itself is not the fault of whatever batch was about to be read or planned. */
+/** An error of the store is not the fault of the batch that was being read or planned. */
 export function isStoresFault(error: unknown): boolean {
   return error instanceof SluiceError && (error.retryable || error.code.startsWith("STORE_"));
 }
 
-/** Calls the source; what it throws is marked as its own. */
+/** Calls the source; its errors are marked as the source's own. */
 export async function askSource<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();

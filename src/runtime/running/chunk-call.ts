@@ -1,4 +1,4 @@
-/** One call of `processChunk`: many items in, one outcome for each out, and none forgotten. */
+/** One call of `processChunk`: many items in, one outcome for each out, and none lost. */
 import { TransientError, PermanentError } from "../../core/base/errors.ts";
 import { listSecrets, makeRedact } from "../../core/base/redact.ts";
 import type { ChunkRun } from "../chunk/chunk-run.ts";
@@ -11,7 +11,7 @@ import type { Step } from "../pipeline/step.ts";
 import type { Slot } from "./slot.ts";
 
 export interface ChunkCallListener {
-  /** Its right to start has run out: the items go back with their chunk. */
+  /** Its right to start has expired: the items go back with their chunk. */
   isLate(): boolean;
   note(index: number, item: unknown, outcome: unknown): void;
   fail(index: number, item: unknown, error: unknown): void;
@@ -30,7 +30,7 @@ export async function callForChunk(
   slot: Slot,
   listener: ChunkCallListener,
 ): Promise<void> {
-  // From the beginning, as checking the items counts as the handler's time.
+  // From the beginning: checking the items counts as the handler's time.
   const handlerCall = new HandlerCall(run, step, undefined, 0);
   slot.handlerCall = handlerCall;
   const entries = await readEntries(step, run, indexes, slot, listener);
@@ -43,7 +43,7 @@ export async function callForChunk(
     step: step.name,
     fence: run.facts.fence,
     final: run.lease.final,
-    // Read through, so that a signal is made only for a handler that asks for one.
+    // A getter, so that a signal is made only for a handler that asks for one.
     get signal(): AbortSignal {
       return handlerCall.signal;
     },
@@ -69,7 +69,7 @@ export async function callForChunk(
   } catch (error) {
     if (slot.abandoned) return;
     handlerCall.end(error);
-    // It is told of each item, and may quote any of them.
+    // The handler gets all these items, and its error may quote any of them.
     const redact = makeRedact(entries.flatMap(({ given }) => listSecrets(given.item)));
     const safe = redactError(error, redact);
     for (const { position, given } of entries) listener.fail(position, given.item, safe);
@@ -82,7 +82,7 @@ export async function callForChunk(
   }
 }
 
-/** The item that a handler names, as it was handed over. */
+/** Finds the entry of an item that a handler passes back. */
 type Find = (what: keyof typeof MISTAKEN, item: unknown) => Entry;
 
 const MISTAKEN = {
@@ -91,9 +91,9 @@ const MISTAKEN = {
   record: "BAD_DETAILS",
 } as const;
 
-/** An item is known by its number, so that a copy of what was handed over will do. */
+/** An item is identified by its number, so a copy of the passed object works too. */
 function makeFinder(run: ChunkRun, entries: readonly Entry[]): Find {
-  /** Made by the first that is asked for. */
+  /** Made on the first use. */
   let known: ReadonlyMap<number, Entry> | null = null;
   return (what, item) => {
     known ??= new Map(entries.map((entry) => [entry.position, entry]));

@@ -1,7 +1,6 @@
 /**
- * Sees to it that timers and I/O get their turn between items that never wait for anything. There
- * is one turn for all slots: with one each they would run on by turns, and timers starve for as
- * many times longer.
+ * Lets timers and I/O run between items that never wait for anything. All slots share one pause:
+ * with one pause each, they would run in turns, and timers would starve that many times longer.
  */
 import type { Clock } from "../../ports/clock.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Lets one suspect run with nothing beside it in the whole process: whoever runs items joins, and
- * a guarded run asks all who joined to pause while it has the floor.
+ * Lets one suspect run with nothing beside it in the whole process: every item loop joins, and a
+ * guarded run pauses all members while its suspect runs.
  */
 export interface Pausable {
   /** Resolves when nothing runs any more. */
@@ -17,7 +17,7 @@ export class ExclusiveRun {
     return () => void this.#members.delete(member);
   }
 
-  /** Runs an act while every member is paused; one at a time. */
+  /** Runs an act while every member is paused; one act at a time. */
   async runAlone(act: () => Promise<void>): Promise<void> {
     const turn = this.#last.then(async () => {
       const members = [...this.#members];

@@ -11,7 +11,7 @@ import { definePipeline } from "../pipeline/pipeline.ts";
 const SETTINGS = { leaseMs: 3_000 };
 const SLOW_MS = 20;
 
-test("an engine that is closed while a guarded run waits for its tokens closes, and gives the chunk back", async () => {
+test("closing an engine while a guarded run waits for tokens gives the chunk back", async () => {
   const time = new VirtualTime();
   const clock = new MortalClock(time);
   const store = createMemoryStore({ clock, sha256: (text) => hash("sha256", text) });
@@ -26,7 +26,7 @@ test("an engine that is closed while a guarded run waits for its tokens closes, 
   const play = async (): Promise<string> => {
     const submitter = await start(store, false);
     const batch = await submitter.submit(pipeline, [1, 2, 3, 4]);
-    // Somebody died over both chunks: who has them next runs them guarded.
+    // A worker died with both chunks: the next holder runs them guarded.
     const dead = await store.registerWorker({ name: "dead" });
     const request = { worker: dead, pipeline: "guarded", versions: ["1"], step: 0, batch: null };
     const limits = { itemsMax: 10, chunksMax: 2, leaseMs: 1, slots: 1, keeps: [] };

@@ -1,6 +1,6 @@
 /**
- * Runs a chunk whose lease was lost before, so that an item that kills its worker is found: starts
- * are committed before items run, a few at a time; suspects run alone. See core/items/poison.ts.
+ * Runs a chunk whose lease was lost before, to find an item that kills its worker: starts are
+ * committed before items run, a few at a time; suspects run alone. See core/items/poison.ts.
  */
 import { mustRunAlone } from "../../core/items/poison.ts";
 import type { ReportResult } from "../../core/batch/chunk.ts";
@@ -12,15 +12,15 @@ import type { Admission } from "../limits/step-limits.ts";
 export interface GuardedParts {
   readonly runner: ItemLoop;
   readonly exclusiveRun: ExclusiveRun;
-  /** Keeps room for so many items or fewer; where there is none, 0 after a while. */
+  /** Reserves room for up to this many items; 0 after a while without room. */
   readonly reserve: (wanted: number) => Promise<number>;
-  /** Gives up what was kept and not used. */
+  /** Releases the unused reservation. */
   readonly release: () => void;
-  /** Which of these items may start now, as their limits say; the others go back. */
+  /** Which of these items may start now, by their limits; the others go back. */
   readonly admit: (indexes: readonly number[]) => Promise<Admission>;
   /** Whether it is too late to start what was admitted until then. */
   readonly isLate: (until: number) => boolean;
-  /** Commits what is known, and that the items of `run.starting` start now. */
+  /** Commits the outcomes so far, and that the items of `run.starting` start now. */
   readonly announce: () => Promise<ReportResult>;
   readonly stopping: () => boolean;
 }
@@ -32,7 +32,7 @@ export async function runGuarded(run: ChunkRun, parts: GuardedParts): Promise<vo
   for (let index = run.takeNext(); index !== -1; index = run.takeNext()) {
     (mustRunAlone(run.countDeaths(index)) ? suspects : crowd).push(index);
   }
-  /** Answers what may be tried again. */
+  /** Returns the items that may be tried again. */
   const runWave = async (wanted: readonly number[], alone: boolean): Promise<readonly number[]> => {
     try {
       return await startWave(wanted, alone);
@@ -55,8 +55,8 @@ export async function runGuarded(run: ChunkRun, parts: GuardedParts): Promise<vo
     });
     return later;
   };
-  // A runner that has been cleared lets no wave pass: nobody would call it.
-  // Where a cap stays full nothing starts either: what is left goes back with its chunk.
+  // A cleared item loop never starts a wave. Where a cap stays full nothing starts either. In both
+  // cases the rest goes back with its chunk.
   let left: readonly number[] = crowd;
   while (left.length > 0) {
     const room = await parts.reserve(left.length);
@@ -72,8 +72,8 @@ export async function runGuarded(run: ChunkRun, parts: GuardedParts): Promise<vo
 }
 
 /**
- * At once, and not with the next wave: if another item kills the process meanwhile, those that are
- * done must not be found started.
+ * Reported at once, and not with the next wave: if another item kills the process meanwhile,
+ * finished items must not be found started.
  */
 async function report(run: ChunkRun, parts: GuardedParts): Promise<void> {
   run.starting = [];

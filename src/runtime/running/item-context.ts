@@ -1,6 +1,6 @@
 /**
- * What one handler call is told, and the way to stop it. There is one for each of millions of
- * items, so what a handler does not ask for (a signal, a key) is not made.
+ * The context of one handler call, and the way to stop it. There is one for each of millions of
+ * items, so a signal or a key is made only when the handler asks for it.
  */
 import { PermanentError, SluiceError } from "../../core/base/errors.ts";
 import { invariant } from "../../core/base/invariant.ts";
@@ -29,7 +29,7 @@ export class HandlerCall implements ItemContext {
   readonly #position: number;
   #controller: AbortController | null = null;
   #stopReason: Error | null = null;
-  /** Its span, where somebody traces. */
+  /** Its span, if tracing is on. */
   #trace: Trace | null = null;
   #isGivenUp = false;
   #isOver = false;
@@ -38,7 +38,7 @@ export class HandlerCall implements ItemContext {
   /** By position; made when a statement is queued. */
   #queued: Map<number, StatementBuffer> | null = null;
 
-  /** Made when something is to be computed. */
+  /** Made when a CPU task is started. */
   #cpu: CpuCall | null = null;
 
   constructor(run: ChunkRun, step: Step, item: unknown, position: number) {
@@ -101,21 +101,21 @@ export class HandlerCall implements ItemContext {
     return last === null ? null : { name: last.name, data: JSON.parse(last.data) as unknown };
   }
 
-  /** Bound, as handlers take their context apart. */
+  /** Bound, as handlers destructure their context. */
   get checkpoint(): ItemContext["checkpoint"] {
     return async (name, data) => {
-      // The item may be running again elsewhere, or be a dead letter: this one has no say in it.
-      if (this.#isGivenUp) throw this.#stopReason ?? new StopSignal("nobody waits for it any more");
+      // The item may be running again elsewhere, or be a dead letter: this call must not affect it.
+      if (this.#isGivenUp) throw this.#stopReason ?? new StopSignal("its handler was abandoned");
       await this.#run.saveCheckpoint(this.#position, this.key, name, data);
     };
   }
 
-  /** Bound, as handlers take their context apart. */
+  /** Bound, as handlers destructure their context. */
   get emit(): ItemContext["emit"] {
     return (topic, message) => this.emitFor(this.#position, topic, message);
   }
 
-  /** For one of the items that a `processChunk` call answers for. */
+  /** For one of the items of a `processChunk` call. */
   emitFor(position: number, topic: string, message: unknown): void {
     this.#refuseLate(position, { code: "LATE_EMIT", deed: `emitted to ${topic}` });
     this.#emitted ??= new Map();
@@ -129,12 +129,12 @@ export class HandlerCall implements ItemContext {
     return this.#emitted?.get(position)?.list() ?? NO_MESSAGES;
   }
 
-  /** Bound, as handlers take their context apart. */
+  /** Bound, as handlers destructure their context. */
   get commitWith(): ItemContext["commitWith"] {
     return (sql, values) => this.commitFor(this.#position, sql, values);
   }
 
-  /** For one of the items that a `processChunk` call answers for. */
+  /** For one of the items of a `processChunk` call. */
   commitFor(position: number, sql: string, values?: readonly unknown[]): void {
     this.#refuseLate(position, { code: "LATE_STATEMENT", deed: "called commitWith" });
     if (!this.#run.facts.hasSql) throw refuseWithoutSql();
@@ -148,12 +148,12 @@ export class HandlerCall implements ItemContext {
     return this.#queued?.get(position)?.list() ?? NO_STATEMENTS;
   }
 
-  /** Bound, as handlers take their context apart. */
+  /** Bound, as handlers destructure their context. */
   get record(): ItemContext["record"] {
     return (state, details) => this.recordFor(this.#position, this.key, state, details);
   }
 
-  /** For one of the items that a `processChunk` call answers for. */
+  /** For one of the items of a `processChunk` call. */
   recordFor(position: number, key: string | null, state: string, details: unknown): void {
     this.#refuseLate(position, { code: "LATE_RECORD", deed: `recorded ${state}` });
     const refused = refuseState(state, this.#step.states);
@@ -170,7 +170,7 @@ export class HandlerCall implements ItemContext {
   }
 
   #refuseLate(position: number, { code, deed }: Record<"code" | "deed", string>): void {
-    if (this.#isGivenUp) throw this.#stopReason ?? new StopSignal("nobody waits for it any more");
+    if (this.#isGivenUp) throw this.#stopReason ?? new StopSignal("its handler was abandoned");
     if (!this.#isOver) return;
     throw new SluiceError(
       code,
@@ -201,12 +201,12 @@ export class HandlerCall implements ItemContext {
     return trace === null ? call() : trace.run(call);
   }
 
-  /** The place in a trace from which it emits; null where nobody traces. */
+  /** The place in a trace from which it emits; null without tracing. */
   get traceparent(): string | null {
     return this.#trace?.traceparent ?? null;
   }
 
-  /** The handler has come to its end: it has nothing more to say. Answers why it was stopped. */
+  /** The handler has ended and may do nothing more. Returns why it was stopped. */
   end(error?: unknown): Error | null {
     this.#isOver = true;
     this.#cpu?.end();
@@ -214,17 +214,17 @@ export class HandlerCall implements ItemContext {
     return this.#stopReason;
   }
 
-  /** Tells the handler to stop; the first reason stands. */
+  /** Tells the handler to stop; the first reason stays. */
   stop(reason: Error): void {
     if (this.#stopReason !== null) return;
     this.#stopReason = reason;
     this.#controller?.abort(reason);
   }
 
-  /** The handler did not heed its signal: whatever it does from here on counts for nothing. */
+  /** The handler ignored its signal: whatever it does from now on does not count. */
   giveUp(): void {
     this.#isGivenUp = true;
-    this.#trace?.end(this.#stopReason ?? new StopSignal("it was given up"));
+    this.#trace?.end(this.#stopReason ?? new StopSignal("it was abandoned"));
   }
 
   get stopReason(): Error | null {
@@ -232,7 +232,7 @@ export class HandlerCall implements ItemContext {
   }
 }
 
-/** Its cause says that another try would do no better. */
+/** Its cause says that a retry would not help. */
 function refuseWithoutSql(): SluiceError {
   const message = "commitWith needs a store on SQLite or PostgreSQL; this one has no SQL to run";
   return new SluiceError("NO_SQL", message, {
@@ -241,7 +241,7 @@ function refuseWithoutSql(): SluiceError {
   });
 }
 
-/** Stable over every try of an item, and different for every other item. */
+/** The same for every attempt at an item, and different for every other item. */
 export function makeIdempotencyKey({ batch, step }: RunFacts, index: number): string {
   return `${batch}/${step}/${index}`;
 }

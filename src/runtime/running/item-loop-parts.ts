@@ -1,4 +1,4 @@
-/** What an item runner is made of, and whom it tells. */
+/** What an item loop is made with, and the listeners that it calls. */
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
 import type { ChunkRun } from "../chunk/chunk-run.ts";
@@ -19,56 +19,56 @@ export interface ItemLoopParts {
   readonly rights: StartRights;
   readonly controller: ConcurrencyController;
   readonly permits: SlotPermits;
-  /** Is told of each call, where somebody watches over them. */
+  /** Notes each call, if the worker's health is watched. */
   readonly pulse?: HandlerTimings | undefined;
 }
 
-/** Hands out the right to start items of limited steps: see limiter.ts. */
+/** Gives the right to start items of limited steps: see limiter.ts. */
 export interface StartRights {
   /** Nothing waits for a limit. */
   readonly isIdle: boolean;
-  /** Calls that have ended, since tokens were granted last. */
+  /** Calls that ended since tokens were last granted. */
   ended: number;
-  /** Items in hand that will start within a moment. */
+  /** Held items that will start within a moment. */
   readonly soon: number;
   take(now: number, run?: ChunkRun | null): StartRight | null;
   canTake(now: number): boolean;
-  /** There is a free slot: what waits may draw. */
+  /** There is a free slot: waiting items may draw tokens. */
   ask(): void;
   drop(run: ChunkRun): void;
   clear(): readonly ChunkRun[];
   review(): void;
-  /** Whether what has been on its way since then has lost its right to start. */
+  /** Whether something that was admitted at `since` has lost its right to start. */
   isLate(until: number, since: number): boolean;
 }
 
 export interface ItemLoopListener {
   /** Nothing of the run is left to start and nothing of it runs. */
   onFinished(run: ChunkRun): void;
-  /** What is left of the run may not start any more, by the limits of its step. */
+  /** The rest of the run may not start any more, by the limits of its step. */
   onExpired(run: ChunkRun): void;
   /** The last item of a chunk was started: it may be time to lease the next. */
   onUsedUp(): void;
-  /** A chunk has many outcomes that the store does not know. */
+  /** A chunk has many outcomes that are not reported yet. */
   onReportDue(): void;
-  /** A handler says that this worker cannot go on. */
+  /** A handler threw a fatal error: this worker cannot continue. */
   onFatal(error: unknown): void;
-  /** A server asks for less, and may say how long an item's key should be left alone. */
+  /** A server throttles, and may say for how long. */
   onThrottled(item: unknown, forMs: number | null): void;
-  /** What a paced batch goes out through is away. */
+  /** The system that a paced batch is sent through is unavailable. */
   onOutage(run: ChunkRun): void;
-  /** The head of the queue was lost before, and nothing else runs: its turn to run guarded. */
+  /** The head of the queue was lost before, and nothing else runs: it may run guarded now. */
   runGuarded(run: ChunkRun): Promise<void>;
 }
 
 export interface Wave {
   readonly indexes: readonly number[];
-  /** Runs while every runner of the process is paused. */
+  /** Runs while every item loop of the process is paused. */
   readonly alone: boolean;
-  /** They must start before, as their limits say. */
+  /** They must start before this time, by their limits. */
   readonly until: number;
-  /** Says that the items start; false means that they must not. */
+  /** Reports that the items start; false means that they must not. */
   readonly announce: () => Promise<boolean>;
-  /** Says what became of them, before anything else may start. */
+  /** Reports their outcomes, before anything else may start. */
   readonly report: () => Promise<void>;
 }

@@ -23,7 +23,7 @@ const NO_LIMITS: StartRights = {
   isLate: () => false,
 };
 
-/** A runner of one handler at once, what it began, and how a guarded run ends. */
+/** An item loop with one slot, the items that it started, and a way to end a guarded run. */
 function makeRunner(): { runner: ItemLoop; begun: string[]; endGuarded: () => void } {
   const begun: string[] = [];
   const { promise: ended, resolve: endGuarded } = Promise.withResolvers<void>();
@@ -61,7 +61,7 @@ function makeRunner(): { runner: ItemLoop; begun: string[]; endGuarded: () => vo
   return { runner, begun, endGuarded };
 }
 
-/** A chunk of one item, which is called as its batch is. */
+/** A chunk of one item, with the same name as its batch. */
 function makeRun(
   batch: string,
   { guarded = false, leaseUntil = Number.POSITIVE_INFINITY } = {},
@@ -74,9 +74,9 @@ function makeRun(
   return run;
 }
 
-test("a guarded run whose turn comes as the lease before it turns out to be over is alone", async () => {
+test("a guarded run runs alone when the lease before it has just expired", async () => {
   const { runner, begun, endGuarded } = makeRunner();
-  // With it the runner has let others have their turn, and goes on at once from then on.
+  // The loop has yielded once, and continues at once from then on.
   runner.add([makeRun("first")]);
   await expect.poll(() => [begun, runner.active]).toEqual([["first"], 0]);
   const late = makeRun("late", { leaseUntil: 0 });

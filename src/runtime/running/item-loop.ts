@@ -1,7 +1,7 @@
 /**
- * Runs items at most `concurrency` at a time. A fixed set of slots pulls the next item from the
- * chunks in hand; a slot whose handler ignores its time limit is abandoned and replaced, so that
- * no item pays for a timer or a race of promises of its own.
+ * Runs at most `concurrency` items at a time. A fixed set of slots takes the next item from the
+ * held chunks. A slot whose handler ignores its time limit is abandoned and replaced, so that no
+ * item needs its own timer or promise race.
  */
 import type { ChunkRun } from "../chunk/chunk-run.ts";
 import { HandlerCall } from "./item-context.ts";
@@ -16,7 +16,7 @@ import { StopSignal } from "../system/stop-signals.ts";
 import { TimeoutWatcher } from "./timeout-watcher.ts";
 import { EventLoopYield } from "./event-loop-yield.ts";
 
-/** Gives a slot its next item and answers the position, or -1 when there is none for it. */
+/** Gives a slot its next item and returns its position, or -1 for none. */
 type Take = (slot: Slot, now: number) => number;
 
 export class ItemLoop {
@@ -27,7 +27,7 @@ export class ItemLoop {
   readonly #slots = new Set<Slot>();
   readonly #turns: EventLoopYield;
   #paused = false;
-  /** Nothing is started any more. */
+  /** Nothing starts any more. */
   #cleared = false;
   #guardedRuns = false;
   readonly #watch: TimeoutWatcher;
@@ -56,12 +56,12 @@ export class ItemLoop {
     });
   }
 
-  /** Items that may still be started, but for those that wait for a limit for long. */
+  /** Items that may still start, without those that wait long for a limit. */
   get unstarted(): number {
     return this.#queue.unstarted + this.#parts.rights.soon;
   }
 
-  /** Fails an item that cannot even be started. */
+  /** Fails an item that cannot even start. */
   refuse(run: ChunkRun, index: number, item: unknown, error: unknown): void {
     this.#judge.fail(run, index, item, error, null);
   }
@@ -97,21 +97,21 @@ export class ItemLoop {
     this.advance();
   }
 
-  /** Starts nothing more of one run. */
+  /** Starts no more items of one run. */
   skipRest(run: ChunkRun): void {
     this.#queue.drop(run);
     this.#parts.rights.drop(run);
     this.advance();
   }
 
-  /** Takes back what was not started. */
+  /** Takes back everything that was not started. */
   clear(): void {
     for (const run of [...this.#queue.clear(), ...this.#parts.rights.clear()]) {
       run.skipRest();
       if (run.finished) this.#listener.onFinished(run);
     }
-    // A guarded run between two waves must see that there is nothing more to wait for, and so must
-    // one that is about to begin its next one.
+    // A guarded run between two waves must notice that it will never continue, and so must one that
+    // is about to start its next wave.
     this.#cleared = true;
     for (const resolve of this.#onResume.splice(0)) resolve();
   }
@@ -123,7 +123,7 @@ export class ItemLoop {
     }
   }
 
-  /** Gives up on handlers that do not stop, of all runs or of one: their items count as not run. */
+  /** Abandons handlers that do not stop, of all runs or of one: their items count as not run. */
   abandon(run?: ChunkRun): void {
     for (const slot of this.#slots) {
       if (run !== undefined && slot.run !== run) continue;
@@ -139,7 +139,7 @@ export class ItemLoop {
         this.#onResume.push(resolve);
       });
     }
-    // Counts as running from before the announcement, so that nobody else believes to be alone.
+    // Counts as running before the announcement, so that no other run believes to be alone.
     const place = this.#open();
     try {
       if (!(await announce())) return;
@@ -153,7 +153,7 @@ export class ItemLoop {
     }
   }
 
-  /** One call beside the queue; resolves also when it is given up on. */
+  /** One call outside of the queue; resolves also when it is abandoned. */
   async #runNow(run: ChunkRun, positions: readonly number[], until: number): Promise<void> {
     let [next = -1] = positions;
     const { permits } = this.#parts;
@@ -171,9 +171,9 @@ export class ItemLoop {
     });
   }
 
-  /** Starts what may be started. */
+  /** Starts everything that may start. */
   advance(): void {
-    // Asked after every item where a cap is as large as the slots.
+    // Called after every item where a cap is as large as the number of slots.
     if (this.#slots.size >= this.#parts.controller.slots || !this.isOpen) return;
     if (this.#queue.head?.lease.guarded === true) {
       if (this.#slots.size === 0) void this.#runHeadGuarded();
@@ -182,15 +182,15 @@ export class ItemLoop {
     const { rights, clock, controller } = this.#parts;
     const now = clock.monotonicMs();
     let startable = this.unstarted;
-    // A slot that found nothing may have made way for a guarded run.
+    // A slot that found nothing may have left room for a guarded run.
     while (this.isOpen && this.#slots.size < controller.slots) {
       if (!rights.canTake(now) && !this.#queue.canTake(now)) break;
       void this.#serve(this.#open(), this.#takeFromQueue);
       startable--;
-      // Before anything is taken it may be another one's turn: no more slots than could find work.
+      // Another item loop may have its turn first: open no more slots than could find work.
       if (startable <= 0 && this.#turns.isDue(now)) break;
     }
-    // A slot that became free otherwise than by its handler's end has asked for nothing.
+    // A slot that became free without its handler's end has not asked for tokens.
     if (this.#slots.size < controller.slots) rights.ask();
   }
 
@@ -203,13 +203,13 @@ export class ItemLoop {
     this.advance();
   }
 
-  /** One slot's life: item after item until there is none for it. */
+  /** The life of one slot: item after item until there is none for it. */
   async #serve(slot: Slot, take: Take): Promise<void> {
     const { clock, step, controller, permits, pulse } = this.#parts;
     let worked: ChunkRun | null = null;
     while (!slot.abandoned) {
       const now = clock.monotonicMs();
-      // The time that is read for the next item is also the end of the last one.
+      // The clock is read once: the start of the next item is the end of the last one.
       if (worked !== null) worked.addBusyTime(now - slot.startedAt);
       worked = null;
       if (this.#turns.isDue(now)) {
@@ -225,7 +225,7 @@ export class ItemLoop {
       run.inFlight++;
       if (permits.areNeeded) permits.start(run);
       if (step.processChunk === undefined) {
-        // One attempt at one item: read, check, run, note what became of it.
+        // One attempt at one item: read, check, run, note its outcome.
         try {
           const returned = this.#begin(slot, run, index);
           const value = isThenable(returned) ? await returned : returned;
@@ -261,13 +261,13 @@ export class ItemLoop {
     if (this.#paused) return -1;
     slot.startUntil = null;
     const { rights } = this.#parts;
-    // A guarded run waits until nothing else does.
+    // A guarded run waits until nothing else runs.
     if (!rights.isIdle && this.#queue.head?.lease.guarded !== true) {
       const limited = this.#takeLimited(slot, now);
       if (limited !== -1) return limited;
     }
     const index = this.#queue.take(slot, now);
-    // All that is left may wait for a limit: then it is time for other work.
+    // All remaining items may wait for a limit: then it is time for other work.
     if (index === -1 && rights.soon > 0) this.#listener.onUsedUp();
     return index;
   };
@@ -283,7 +283,7 @@ export class ItemLoop {
     return right.index;
   }
 
-  /** What else of the run has the right to start, for a call that takes several items. */
+  /** Further items of the run with the right to start, for a call that takes several items. */
   #takeMore(slot: Slot, run: ChunkRun, now: number): number[] {
     const { rights } = this.#parts;
     const more: number[] = [];
@@ -294,7 +294,7 @@ export class ItemLoop {
     return more;
   }
 
-  /** Starts the handler; what comes back may have to be awaited. */
+  /** Starts the handler; its return value may have to be awaited. */
   #begin(slot: Slot, run: ChunkRun, index: number): unknown {
     const { itemSchema } = this.#parts.step;
     slot.item = run.items.at(index);
@@ -310,7 +310,7 @@ export class ItemLoop {
     return slot.handlerCall.invoke();
   }
 
-  /** A check that takes its time counts as the handler's: it can be stopped, and given up on. */
+  /** A slow check counts as the handler's time: it can be stopped and abandoned. */
   async #callWhenChecked(
     slot: Slot,
     run: ChunkRun,
@@ -320,12 +320,12 @@ export class ItemLoop {
     const handlerCall = new HandlerCall(run, this.#parts.step, slot.item, index);
     slot.handlerCall = handlerCall;
     const item = await checked;
-    if (this.#isLate(slot, run)) handlerCall.stop(new StopSignal("its right to start has run out"));
+    if (this.#isLate(slot, run)) handlerCall.stop(new StopSignal("its right to start has expired"));
     if (handlerCall.stopReason !== null) throw handlerCall.stopReason;
     return this.#call(slot, run, index, item);
   }
 
-  /** While it was checked its lease has run out, or the right to start that its limits gave it. */
+  /** During the check its lease expired, or the right to start from its limits. */
   #isLate({ startUntil, startedAt }: Slot, run: ChunkRun): boolean {
     if (run.isLostAt(this.#parts.clock.monotonicMs())) return true;
     return startUntil !== null && this.#parts.rights.isLate(startUntil, startedAt);
@@ -352,12 +352,12 @@ export class ItemLoop {
     this.#parts.rights.ended++;
     if (this.#parts.permits.areNeeded) this.#parts.permits.end(run);
     if (run.finished) {
-      // Out of the queue, where it would be found used up and finished once more.
+      // Removed from the queue, where it would be found used up and finished once more.
       this.#queue.leave(run);
       this.#listener.onFinished(run);
       return;
     }
-    // All that is left of it may wait for a limit.
+    // All its remaining items may wait for a limit.
     if (run.inFlight === 0 && run.waiting > 0) this.#parts.rights.review();
     if (run.unreported >= this.#parts.flushItems) this.#listener.onReportDue();
   }
@@ -388,7 +388,7 @@ export class ItemLoop {
     if (run === null || handlerCall === null) return;
     run.addBusyTime(this.#parts.clock.monotonicMs() - slot.startedAt);
     for (const index of [slot.index, ...slot.more]) {
-      // Of a chunk's items some may have been found bad before its handler was called.
+      // Some items of a chunk may have been found bad before its handler was called.
       if (run.isPending(index)) {
         this.#judge.fail(run, index, undefined, handlerCall.stopReason, handlerCall.stopReason);
       }

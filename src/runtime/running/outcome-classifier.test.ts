@@ -48,15 +48,15 @@ function makeRig({ key = () => "k", classify }: RigOptions = {}) {
   return { run, judge, fatal, logged };
 }
 
-describe("a handler that hands on what its signal said", () => {
-  test("has not failed when it was told to stop: the item goes back", () => {
+describe("a handler that returns its signal's reason as a failure", () => {
+  test("has not failed when it was stopped: the item goes back", () => {
     const { run, judge } = makeRig();
     judge.note(run, 0, "item", failed(new StopSignal("the worker is stopping")));
     expect(run.makeReport("yield").failures).toEqual([]);
     expect(run.isPending(0)).toBe(true);
   });
 
-  test("has taken too long when its time was up", () => {
+  test("has exceeded its time limit when the signal says so", () => {
     const { run, judge } = makeRig();
     judge.note(run, 0, "item", failed(new TimeLimitSignal(500)));
     const [failure] = run.makeReport("yield").failures;
@@ -65,7 +65,7 @@ describe("a handler that hands on what its signal said", () => {
 });
 
 describe("an item that says `later`", () => {
-  test("comes again after that time: no outcome, no failure, no try", () => {
+  test("runs again after that time: no outcome, no failure, no attempt", () => {
     const { run, judge } = makeRig();
     judge.note(run, 0, "item", later(400));
     const report = run.makeReport("yield");
@@ -85,13 +85,13 @@ describe("an item that says `later`", () => {
     [86_400_001, 86_400_000],
     ["500" as unknown as number, 500],
     ["soon" as unknown as number, 0],
-  ])("in %s ms waits %i ms: whole, and never for ever", (inMs, expected) => {
+  ])("in %s ms waits %i ms: a whole number, and bounded", (inMs, expected) => {
     const { run, judge } = makeRig();
     judge.note(run, 0, "item", later(inMs));
     expect(run.makeReport("yield").deferrals[0]?.inMs).toBe(expected);
   });
 
-  test("though its key cannot be read", () => {
+  test("also if its key cannot be read", () => {
     const { run, judge } = makeRig({
       key: () => {
         throw new Error("no key");
@@ -122,7 +122,7 @@ describe("a step that classifies errors itself", () => {
     expect([run.makeReport("yield").failures, run.isPending(0)]).toEqual([[], true]);
   });
 
-  test("and has no word for it, leaves it to the error's shape", () => {
+  test("leaves the error to its shape if it returns nothing", () => {
     for (const answer of [() => null, () => undefined, () => "odd", () => 7]) {
       const { run, judge, logged } = makeRig({ classify: answer as () => null });
       judge.fail(run, 0, "item", Object.assign(new Error("x"), { status: 404 }), null);
@@ -131,13 +131,13 @@ describe("a step that classifies errors itself", () => {
     }
   });
 
-  test("is not asked about a time limit, which is ours", () => {
+  test("is not called for a time limit, which is ours", () => {
     const { run, judge } = makeRig({ classify: () => "permanent" });
     judge.fail(run, 0, "item", new Error("aborted"), new TimeLimitSignal(5));
     expect(run.makeReport("yield").failures).toMatchObject([{ errorClass: "transient" }]);
   });
 
-  test("and throws itself, does not hide the failure", () => {
+  test("does not hide the failure if it throws", () => {
     const { run, judge, logged } = makeRig({
       classify: () => {
         throw new Error("a bug of its own");
@@ -149,14 +149,14 @@ describe("a step that classifies errors itself", () => {
   });
 });
 
-test("an item whose handler was told to stop did not fail: it was not run", () => {
+test("an item whose handler was stopped has not failed: it counts as not run", () => {
   const { run, judge } = makeRig();
   judge.fail(run, 0, "item", new Error("aborted"), new StopSignal("its batch is being stopped"));
   expect(run.makeReport("yield")).toMatchObject({ failures: [], deferrals: [] });
   expect([run.isPending(0), run.unreported]).toEqual([true, 0]);
 });
 
-test("an object that answers no question is a failure as any other", () => {
+test("an object that throws on every access is a failure like any other", () => {
   const trap = (): never => {
     throw new Error("a trap");
   };

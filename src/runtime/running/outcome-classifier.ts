@@ -1,4 +1,4 @@
-/** Decides what became of an item from what its handler returned or threw, and notes it. */
+/** Decides the outcome of an item from what its handler returned or threw, and notes it. */
 import {
   describeError,
   ERROR_CLASSES,
@@ -24,20 +24,20 @@ import { redactError } from "../system/redact-error.ts";
 import type { Step } from "../pipeline/step.ts";
 import { StopSignal, TimeLimitSignal } from "../system/stop-signals.ts";
 
-/** The longest that an item may ask to be left alone. */
+/** The longest delay that `later` accepts. */
 const LATER_MS_MAX = 86_400_000;
-/** When an item comes again that found the CPU pool broken. */
+/** When an item runs again after it found the CPU pool broken. */
 const BROKEN_POOL_MS = 5_000;
 
 export interface OutcomeClassifierParts {
   readonly step: Step;
   readonly random: Random;
   readonly log: Log;
-  /** A handler says that this worker cannot go on. */
+  /** A handler threw a fatal error: this worker cannot continue. */
   readonly onFatal: (error: unknown) => void;
-  /** A server asks for less, and may say how long an item's key should be left alone. */
+  /** A server throttles, and may say for how long. */
   readonly onThrottled: (item: unknown, forMs: number | null) => void;
-  /** What a paced batch goes out through is away. */
+  /** The system that a paced batch is sent through is unavailable. */
   readonly onOutage: (run: ChunkRun) => void;
 }
 
@@ -48,7 +48,7 @@ export class OutcomeClassifier {
     this.#parts = parts;
   }
 
-  /** `call` is the one that came to its end; null when there was none. */
+  /** `call` is the one that ended; null for none. */
   note(
     run: ChunkRun,
     index: number,
@@ -107,7 +107,7 @@ export class OutcomeClassifier {
     run.succeed(index, key, result, messages, this.#describeCommit(run, index, item, handlerCall));
   }
 
-  /** What it queued for its commit, and what becomes of it should that fail for the moment. */
+  /** The statements that it queued, and its failure if they fail for a transient reason. */
   #describeCommit(
     run: ChunkRun,
     index: number,
@@ -124,7 +124,7 @@ export class OutcomeClassifier {
     return { index, key: readKeyOf(step, item), ...counted, retryInMs, statements };
   }
 
-  /** What the step's route sends, behind what the handler emitted itself. */
+  /** The message of the step's route, after those that the handler emitted. */
   #route(
     index: number,
     item: unknown,
@@ -147,13 +147,13 @@ export class OutcomeClassifier {
     this.#parts.log({ level: "debug", event: "item.skipped", message, ...locate(run, index) });
   }
 
-  /** A handler may hand on what its signal said: that is us again, and no failure of the item. */
+  /** A handler may return its signal's reason: we stopped it, and the item has not failed. */
   #failAsReturned(run: ChunkRun, index: number, item: unknown, error: unknown): void {
     const isOurs = error instanceof StopSignal || error instanceof TimeLimitSignal;
     this.fail(run, index, item, error, isOurs ? error : null);
   }
 
-  /** The step's own word for an error comes before what its shape says. */
+  /** The step's own classification takes precedence over the error's shape. */
   #describe(thrown: unknown, redact: Redact): ErrorFacts {
     const { step, log } = this.#parts;
     const facts = describeError(thrown, redact);
@@ -161,7 +161,7 @@ export class OutcomeClassifier {
     try {
       return { ...facts, errorClass: readClass(step.classify(thrown)) ?? facts.errorClass };
     } catch (error) {
-      // It must not hide the failure that it is asked about.
+      // An error in `classify` must not hide the failure that it classifies.
       const message = `classify of step ${step.name} threw: ${describeError(error, redact).message}`;
       const safe = redactError(error, redact);
       log({ level: "warn", event: "item.classify_failed", message, error: safe });
@@ -170,14 +170,14 @@ export class OutcomeClassifier {
   }
 
   fail(run: ChunkRun, index: number, item: unknown, thrown: unknown, stop: Error | null): void {
-    // Told to stop by us: the item did not fail, it was not run. It goes back with its chunk.
+    // We stopped it: the item did not fail, it counts as not run. It goes back with its chunk.
     if (stop instanceof StopSignal) return;
     const { step, random, log } = this.#parts;
-    // Not the item's affair: no attempt counts.
+    // Not the item's fault: no attempt counts.
     if (isPoolBroken(thrown)) {
       return run.defer(index, readKeyOf(step, item), BROKEN_POOL_MS);
     }
-    // An error may quote its item: what that calls a password must not be told of.
+    // An error may quote its item: values of secret names in it must not be logged.
     const redact = makeRedact(listSecrets(item));
     const facts =
       stop instanceof TimeLimitSignal
@@ -208,12 +208,12 @@ export class OutcomeClassifier {
   }
 }
 
-/** A class that the step's own function has a word for, or null. */
+/** The class that the step's own function returned, or null. */
 function readClass(answer: unknown): ErrorClass | null {
   return ERROR_CLASSES.find((one) => one === answer) ?? null;
 }
 
-/** Whole, as stores keep times in whole milliseconds, and bounded, as nothing waits for ever. */
+/** A whole number, as stores keep times in whole milliseconds, and bounded, as every wait is. */
 function readDelay(outcome: object): number {
   const inMs = "inMs" in outcome ? Number(outcome.inMs) : 0;
   return Math.ceil(Math.min(Math.max(inMs, 0) || 0, LATER_MS_MAX));
@@ -225,7 +225,7 @@ function asTimeout(signal: TimeLimitSignal): TransientError {
   });
 }
 
-/** What an item's log entries are found by. */
+/** The fields by which an item's log entries are found. */
 function locate({ lease }: ChunkRun, index: number): Pick<LogEntry, "batch" | "chunk" | "item"> {
   return { batch: lease.batch, chunk: lease.chunk, item: lease.start + index };
 }

@@ -1,5 +1,5 @@
 /**
- * Chunks in hand whose items may start, in order. One that must run guarded holds up those behind
+ * Held chunks whose items may start, in order. A chunk that must run guarded blocks those behind
  * it; one whose batch, lane or pipeline is at its cap lets them pass.
  */
 import type { ChunkRun } from "../chunk/chunk-run.ts";
@@ -9,7 +9,7 @@ import type { SlotPermits } from "../limits/slot-permits.ts";
 export interface QueueEvents {
   /** Nothing of the run is left to start. */
   onUsedUp(run: ChunkRun): void;
-  /** What is left of it may not start any more, by the limits of its step. */
+  /** The rest may not start any more, by the limits of its step. */
   onExpired(run: ChunkRun): void;
 }
 
@@ -21,7 +21,7 @@ export class RunQueue {
   /** Items that may still be started. */
   unstarted = 0;
 
-  /** With `takesAll` a slot gets all that a run has left to start. */
+  /** With `takesAll` a slot gets all unstarted items of a run. */
   constructor(permits: SlotPermits, takesAll: boolean, events: QueueEvents) {
     this.#permits = permits;
     this.#takesAll = takesAll;
@@ -37,7 +37,7 @@ export class RunQueue {
     this.unstarted += run.unstarted;
   }
 
-  /** Nothing more of the run is started from here. */
+  /** Starts no more items of the run from here. */
   drop(run: ChunkRun): void {
     if (run.arrived) this.unstarted -= run.unstarted;
     run.skipRest();
@@ -66,7 +66,7 @@ export class RunQueue {
     return this.#findNext(now, 0) !== -1;
   }
 
-  /** Gives a slot the next item to start and answers its position; -1 when there is none. */
+  /** Gives a slot the next item to start and returns its position; -1 for none. */
   take(slot: Slot, now: number): number {
     for (let at = this.#findNext(now, 0); at !== -1; at = this.#findNext(now, at)) {
       const run = this.#runs[at] as ChunkRun;
@@ -87,7 +87,7 @@ export class RunQueue {
     return -1;
   }
 
-  /** The right to start its items has run out. */
+  /** The right to start its items has expired. */
   #expire(run: ChunkRun): void {
     this.unstarted -= run.unstarted;
     this.leave(run);
@@ -100,7 +100,7 @@ export class RunQueue {
     return run.takeRest();
   }
 
-  /** The next item of a run; -1 when it has none. A worker checks its own lease before each start. */
+  /** The next item of a run; -1 for none. A worker checks its own lease before each start. */
   #takeOf(run: ChunkRun, now: number): number {
     const before = run.unstarted;
     if (run.isLostAt(now)) run.skipRest();

@@ -1,16 +1,18 @@
-/** One place for a handler call; a runner has as many as its pipeline has handlers at once. */
+/**
+ * One place for a handler call; an item loop has one for each concurrent handler of its pipeline.
+ */
 import type { ChunkRun } from "../chunk/chunk-run.ts";
 import type { HandlerCall } from "./item-context.ts";
 
 export interface Slot {
   handlerCall: HandlerCall | null;
   run: ChunkRun | null;
-  /** The position that the call answers for; with `processChunk` the first of several. */
+  /** The position of the call's item; with `processChunk` the first of several. */
   index: number;
-  /** The further positions that a `processChunk` call answers for. */
+  /** The further positions of a `processChunk` call. */
   more: readonly number[];
   item: unknown;
-  /** It must start before, by the limits of its step; null where there are none. */
+  /** It must start before this time, by the limits of its step; null for none. */
   startUntil: number | null;
   startedAt: number;
   abandoned: boolean;

@@ -1,4 +1,4 @@
-/** Looks at the handlers that run: those past their time limit are told to stop, then given up on. */
+/** Checks the running handlers: those past their time limit are told to stop, then abandoned. */
 import type { Clock } from "../../ports/clock.ts";
 import type { Slot } from "./slot.ts";
 import { TimeLimitSignal } from "../system/stop-signals.ts";

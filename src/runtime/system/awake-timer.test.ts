@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Clock } from "../../ports/clock.ts";
 import { afterAwake } from "./awake-timer.ts";
 
-/** A clock whose timers ring only when the process is awake. */
+/** A clock whose timers fire only while the process is awake. */
 class SleepyClock implements Clock {
   #now = 0;
   #timers: { readonly dueAt: number; readonly callback: () => void }[] = [];
@@ -19,7 +19,7 @@ class SleepyClock implements Clock {
     };
   }
 
-  /** Time passes, and nothing rings before its end. */
+  /** Time passes, and no timer fires before its end. */
   sleep(forMs: number): void {
     this.#now += forMs;
     const due = this.#timers.filter(({ dueAt }) => dueAt <= this.#now);
@@ -44,7 +44,7 @@ function start(delayMs: number) {
 }
 
 describe("a timer that counts time awake", () => {
-  test("rings once when its time has come", () => {
+  test("fires once when its time has come", () => {
     const { clock, rings } = start(1_000);
     clock.wake(999);
     expect(rings()).toBe(0);
@@ -52,7 +52,7 @@ describe("a timer that counts time awake", () => {
     expect(rings()).toBe(1);
   });
 
-  test("does not count an hour in which the process stood still", () => {
+  test("does not count an hour in which the process was suspended", () => {
     const { clock, rings } = start(1_000);
     clock.wake(500);
     clock.sleep(3_600_000);
@@ -61,7 +61,7 @@ describe("a timer that counts time awake", () => {
     expect(rings()).toBe(1);
   });
 
-  test("a short nap is made up for, and no more than that", () => {
+  test("a short suspension extends it by exactly that time", () => {
     const { clock, rings } = start(1_000);
     clock.wake(900);
     clock.sleep(400);
@@ -70,13 +70,13 @@ describe("a timer that counts time awake", () => {
     expect(rings()).toBe(1);
   });
 
-  test("a busy loop's usual lateness is no sleep", () => {
+  test("the usual lateness of a busy loop is not a suspension", () => {
     const { clock, rings } = start(1_000);
     clock.sleep(1_050);
     expect(rings()).toBe(1);
   });
 
-  test("can be cancelled, also after a sleep", () => {
+  test("can be cancelled, also after a suspension", () => {
     const { clock, cancel, rings } = start(1_000);
     clock.sleep(3_600_000);
     cancel();

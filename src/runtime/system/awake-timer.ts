@@ -1,14 +1,14 @@
 /**
- * Time limits for others count only time in which this process was awake. One that was stopped for an
- * hour, or whose loop was blocked, finds every limit passed when it wakes up, and would blame a source
- * whose answer lies waiting.
+ * Time limits for others count only time in which this process was awake. After being suspended for
+ * an hour, or with a blocked loop, every limit would have passed on wake-up, and a source whose
+ * answer has already arrived would be blamed.
  */
 import type { Clock } from "../../ports/clock.ts";
 
-/** A timer that rings this much too late has slept. */
+/** A timer that fires this much too late was suspended. */
 const LATE_MS = 100;
 
-/** Calls back once after so much time awake, until the returned function is called. */
+/** Calls back once after this much time awake, until the returned function is called. */
 export function afterAwake(clock: Clock, delayMs: number, callback: () => void): () => void {
   const dueAt = clock.monotonicMs() + delayMs;
   let cancel = clock.after(delayMs, () => {

@@ -1,4 +1,4 @@
-/** Waiting without polling: until somebody says that there is something to do, or a time passes. */
+/** Waits without polling: until `notify` is called, or a time passes. */
 import type { Clock } from "../../ports/clock.ts";
 
 export class ChangeSignal {
@@ -10,13 +10,13 @@ export class ChangeSignal {
     this.#clock = clock;
   }
 
-  /** Ends the wait that is on, or the next one: a word said just before it is not lost. */
+  /** Ends the current wait, or the next one: a notification just before a wait is not lost. */
   notify(): void {
     this.#notified = true;
     this.#resolve?.();
   }
 
-  /** Forgets what was said before. */
+  /** Forgets an earlier notification. */
   reset(): void {
     this.#notified = false;
   }

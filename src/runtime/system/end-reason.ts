@@ -1,4 +1,4 @@
-/** Why a batch fails, as it is recorded: with the remedy, for whoever looks at it later. */
+/** The recorded reason why a batch failed, with the remedy for its later readers. */
 import type { EndReason } from "../../core/batch/batch.ts";
 import { describeError, SluiceError } from "../../core/base/errors.ts";
 

@@ -32,7 +32,7 @@ it("neither message, error, stack nor cause of an entry holds a secret", () => {
   expect(`${told.stack}${(told.cause as Error).stack}`).not.toContain(SECRET);
 });
 
-it("what clients hang on their errors holds no secret, and the error stays one of its class", () => {
+it("properties that clients add to their errors contain no secret, and the error keeps its class", () => {
   const { entries, log } = collect();
   class ClientError extends Error {
     readonly status = 401;
@@ -49,14 +49,14 @@ it("what clients hang on their errors holds no secret, and the error stays one o
   });
 });
 
-it("an error without a secret is handed on as it is", () => {
+it("an error without a secret is passed on unchanged", () => {
   const { entries, log } = collect();
   const error = new Error("plain");
   guardLog(log, makeRedact([SECRET]))({ level: "warn", event: "x.y", message: "m", error });
   expect(entries[0]?.error).toBe(error);
 });
 
-it("an error that answers no question is told of by its message", () => {
+it("an error that throws on every access is replaced by a message", () => {
   const { entries, log } = collect();
   const trap = (): never => {
     throw new Error("a trap");
@@ -66,14 +66,14 @@ it("an error that answers no question is told of by its message", () => {
   expect(entries).toMatchObject([{ event: "x.y", message: "m" }]);
 });
 
-it("a log that throws fails nobody", () => {
+it("a log that throws does not fail its caller", () => {
   const log = guardLog(() => {
     throw new Error("full");
   }, makeRedact([]));
   expect(() => log({ level: "info", event: "x.y", message: "m" })).not.toThrow();
 });
 
-it("what an entry says itself is stronger than what is added to it", () => {
+it("an entry's own facts take precedence over added ones", () => {
   const { entries, log } = collect();
   addFacts(log, { worker: 1, batch: "a" })({ level: "info", event: "e", message: "m", batch: "b" });
   expect(entries).toEqual([{ level: "info", event: "e", message: "m", worker: 1, batch: "b" }]);

@@ -1,4 +1,4 @@
-/** What the engine has to say to its operator. Where it goes is the caller's choice. */
+/** The engine's log for its operator. The caller chooses where it goes. */
 import type { Redact } from "../../core/base/redact.ts";
 import { redactError } from "./redact-error.ts";
 
@@ -8,7 +8,7 @@ export interface LogEntry {
   readonly event: string;
   readonly message: string;
   readonly error?: unknown;
-  /** What it is about, as far as that is known: the same names everywhere, to search by. */
+  /** What the entry is about, as far as known: the same names everywhere, to search by. */
   readonly pipeline?: string;
   readonly batch?: string;
   readonly step?: string;
@@ -22,14 +22,16 @@ export interface LogEntry {
 
 export type Log = (entry: LogEntry) => void;
 
-/** What machines search for and people see by other means: the command shows these in JSON logs only. */
+/**
+ * Entries for machines that people see by other means: the command shows these only in JSON logs.
+ */
 export const EVENTS_FOR_MACHINES: ReadonlySet<string> = new Set([
   "batch.ended",
   "chunk.lost",
   "item.gave_up",
 ]);
 
-/** A log whose entries say what they are about, where they do not say so themselves. */
+/** Adds facts to entries that do not have them. */
 export function addFacts(log: Log, facts: Omit<LogEntry, "level" | "event" | "message">): Log {
   return (entry) => log({ ...facts, ...entry });
 }
@@ -37,8 +39,8 @@ export function addFacts(log: Log, facts: Omit<LogEntry, "level" | "event" | "me
 export const silentLog: Log = () => undefined;
 
 /**
- * A log that holds no secrets, and whose failure does not fail what it tells of: there is nobody left
- * to tell of that.
+ * A log without secrets, whose failure does not fail its caller: there is no further place to
+ * report it.
  */
 export function guardLog(log: Log, redact: Redact): Log {
   return (entry) => {
@@ -47,7 +49,7 @@ export function guardLog(log: Log, redact: Redact): Log {
       const safe = { ...entry, message: redact(message) };
       log(error === undefined ? safe : { ...safe, error: redactError(error, redact) });
     } catch {
-      // Nothing can be said about it here.
+      // It cannot be reported here.
     }
   };
 }

@@ -19,8 +19,8 @@ function makeSetbacks(next = 0.5): {
 
 const odd = new TypeError("cannot read properties of undefined");
 
-describe("a loop in the background", () => {
-  test("waits no longer than usual after what passes, and says so", () => {
+describe("a background loop", () => {
+  test("waits no longer than usual after a transient error, and logs it", () => {
     const { loopBackoff, logs } = makeSetbacks();
     const busy = new SluiceError("STORE_BUSY", "locked", { retryable: true });
     const reset = Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
@@ -31,7 +31,7 @@ describe("a loop in the background", () => {
     ]);
   });
 
-  test("tells what nobody has thought of with its stack, and waits longer with each time in a row", () => {
+  test("logs an unexpected error with its stack, and waits longer each time in a row", () => {
     const { loopBackoff, logs } = makeSetbacks();
     const waits = Array.from({ length: 9 }, () => loopBackoff.note(odd));
     expect(waits).toEqual([750, 1_500, 3_000, 6_000, 12_000, 24_000, 45_000, 45_000, 45_000]);
@@ -41,14 +41,14 @@ describe("a loop in the background", () => {
     expect(loopBackoff.note(odd)).toBe(750);
   });
 
-  test("never waits for nothing, however long it goes on and whatever chance says", () => {
+  test("never waits 0 ms, however long it fails and whatever the random number", () => {
     const { loopBackoff } = makeSetbacks(0);
     const waits = Array.from({ length: 2_000 }, () => loopBackoff.note(odd) ?? Number.NaN);
     expect(Math.min(...waits)).toBe(500);
     expect(Math.max(...waits)).toBe(30_000);
   });
 
-  test("has no point in another round after what is fatal, or a mistake of ours", () => {
+  test("ends after a fatal error, or a bug of ours", () => {
     const { loopBackoff, logs } = makeSetbacks();
     const ends = [
       new SluiceError("STORE_MISSING", "the schema is not there"),

@@ -1,8 +1,8 @@
 /**
- * What a loop in the background does about an error of its store. What passes is told, and comes again
- * with the loop's next round. What nobody has thought of is told with its stack, and tried again after
- * a wait that grows with each time in a row: one bad row must neither end a worker nor keep it busy
- * with nothing else. What is fatal, or a mistake of ours, is the caller's to end with.
+ * What a background loop does about an error of its store. A transient error is logged, and the
+ * loop's next round retries. An unexpected error is logged with its stack, and retried after a wait
+ * that grows each time in a row: one bad row must neither end a worker nor keep it busy with
+ * nothing else. After a fatal error or a bug of ours, the caller must end.
  */
 import { classifyPortError, describeError } from "../../core/base/errors.ts";
 import { InvariantError } from "../../core/base/invariant.ts";
@@ -15,13 +15,13 @@ export interface LoopBackoffParts {
 }
 
 export interface LoopName {
-  /** What is logged when it failed for the moment, for example `sweeper.retry`. */
+  /** The event of a transient failure in the log, for example `sweeper.retry`. */
   readonly event: string;
 }
 
 const BASE_MS = 1_000;
 const CAP_MS = 60_000;
-/** Past the cap, and short of infinity. */
+/** Large enough for the cap, and small enough to stay finite. */
 const DOUBLINGS_MAX = 50;
 
 export class LoopBackoff {
@@ -34,7 +34,7 @@ export class LoopBackoff {
     this.#parts = parts;
   }
 
-  /** How much longer than usual the next round is waited for; null when there is no point in one. */
+  /** How much longer than usual to wait for the next round; null to end the loop. */
   note(error: unknown): number | null {
     const errorClass = classifyPortError(error);
     if (errorClass === "fatal" || error instanceof InvariantError) return null;
@@ -50,7 +50,7 @@ export class LoopBackoff {
     return Math.ceil(ceilingMs * (0.5 + random.next() / 2));
   }
 
-  /** A round went well. */
+  /** A round succeeded. */
   clear(): void {
     this.#inARow = 0;
   }

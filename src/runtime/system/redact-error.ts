@@ -5,15 +5,15 @@ import { holdsSecret, type Redact, redactValue } from "../../core/base/redact.ts
 const CAUSES_MAX = 5;
 
 /**
- * What was thrown, where it holds no secret. Else a copy of the same class without it, also in what
- * clients hang on their errors: requests, headers. An object that answers no question is told of as
- * such.
+ * The thrown value itself if it contains no secret. Otherwise a copy of the same class without
+ * secrets, also in the properties that clients add (requests, headers). An object that throws on
+ * every access is replaced by a message.
  */
 export function redactError(error: unknown, redact: Redact): unknown {
   try {
     return takeOut(error, redact, 0);
   } catch {
-    return new Error("what was thrown answers no question");
+    return new Error("the thrown object cannot be read");
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * The store as the engine writes to it: texts that come from errors and people lose their secrets on
- * the way, so that no letter, record or reason can hold one. Items, results, messages and checkpoints
- * are the user's own data and pass as they are.
+ * The store as the engine writes to it: texts that come from errors and people lose their secrets
+ * on the way, so that no dead letter, record or reason contains one. Items, results, messages and
+ * checkpoints are the user's own data and pass unchanged.
  */
 import type { Act } from "../../core/batch/batch.ts";
 import type { Redact } from "../../core/base/redact.ts";
@@ -13,7 +13,7 @@ export function makeRedactingStore(store: Store, redact: Redact): Store {
     told: Told,
   ): Told => ({ ...told, code: redact(told.code), message: redact(told.message) });
   const cleanReport = (report: Report): Report =>
-    // Most reports tell of no failure, and are passed on without a copy.
+    // Most reports have no failure, and are passed on without a copy.
     report.failures.length === 0 ? report : { ...report, failures: report.failures.map(clean) };
   return {
     ...store,
@@ -27,7 +27,7 @@ export function makeRedactingStore(store: Store, redact: Redact): Store {
 type Acts = "cancel" | "pause" | "resume" | "moveInLane" | "redrive" | "editDeadLetter";
 type FurtherActs = "discardDeadLetters" | "setLimit" | "eraseDetails";
 
-/** What people do, with their reasons. */
+/** Acts of people, with their reasons. */
 function redactActs(store: Store, redact: Redact): Pick<Store, Acts | FurtherActs> {
   const clean = <Done extends Act>(act: Done): Done => ({
     ...act,

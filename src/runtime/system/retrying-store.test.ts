@@ -51,8 +51,8 @@ function makeRig(failures: number, error: Error = busy, retriesForever = (): boo
   return { clock, patient, health, store: shaky, logs, countCalls: () => calls };
 }
 
-describe("a patient store", () => {
-  test("makes a call again that failed for the moment, and says so", async () => {
+describe("a retrying store", () => {
+  test("retries a call after a transient failure, and logs it", async () => {
     const { clock, patient, logs, countCalls } = makeRig(3);
     const answer = patient.getBatch("b-1");
     await clock.run(1_000);
@@ -70,7 +70,7 @@ describe("a patient store", () => {
     expect(countCalls()).toBe(20);
   });
 
-  test("one that is tireless goes on for as long as it takes, and does not fill the log", async () => {
+  test("with retriesForever it continues for as long as it takes, and does not fill the log", async () => {
     const { clock, patient, logs, countCalls } = makeRig(70, busy, () => true);
     const answer = patient.getBatch("b-1");
     await clock.run(3_600_000);
@@ -91,7 +91,7 @@ describe("a patient store", () => {
     expect(calls).toEqual([21, 22, 23, 24, 25, 26]);
   });
 
-  test("goes on at once when a beat gets through to a store that was down", async () => {
+  test("continues at once when a beat succeeds after an outage", async () => {
     const { clock, patient, countCalls } = makeRig(23, busy, () => true);
     const answer = patient.getBatch("b-1");
     await clock.run(25_000);
@@ -104,7 +104,7 @@ describe("a patient store", () => {
     expect(await answer).toBeNull();
   });
 
-  test("whoever gets through to a store that was down wakes the others, also where nobody beats", async () => {
+  test("a call that succeeds after an outage wakes the others, also without beats", async () => {
     const { clock, patient, countCalls } = makeRig(49, busy, () => true);
     const answers = [patient.getBatch("b-1"), patient.getBatch("b-2")];
     await clock.run(25_000);
@@ -117,7 +117,7 @@ describe("a patient store", () => {
     expect(await Promise.all(answers)).toEqual([null, null]);
   });
 
-  test("a look that never failed does not end the wait for a store that cannot be written", async () => {
+  test("a read that never failed does not end the wait for a store that cannot be written", async () => {
     const { clock, patient, countCalls, store } = makeRig(1_000, busy, () => true);
     void patient.getBatch("b-1");
     await clock.run(25_000);
@@ -128,7 +128,7 @@ describe("a patient store", () => {
     expect(countCalls()).toBe(22);
   });
 
-  test("tries again what nobody has thought of, later with each time and only where the engine works", async () => {
+  test("retries an unexpected error with growing delays, and only for the engine's own work", async () => {
     const odd = new TypeError("cannot read properties of undefined");
     const { clock, patient, logs, countCalls } = makeRig(24, odd, () => true);
     const answer = patient.getBatch("b-1");
@@ -144,7 +144,7 @@ describe("a patient store", () => {
     expect(asked.countCalls()).toBe(1);
   });
 
-  test("a store that is away excuses a worker that does not move; what nobody has thought of does not", async () => {
+  test("a store outage excuses a worker without progress; an unexpected error does not", async () => {
     for (const [error, isExcused] of [
       [busy, true],
       [new TypeError("cannot read properties of undefined"), false],
@@ -157,13 +157,13 @@ describe("a patient store", () => {
     }
   });
 
-  test("does not try again what is a mistake of ours", async () => {
+  test("does not retry a bug of ours", async () => {
     const { patient, countCalls } = makeRig(1_000, new InvariantError("broken"), () => true);
     await expect(patient.getBatch("b-1")).rejects.toThrow("broken");
     expect(countCalls()).toBe(1);
   });
 
-  test("one that was tireless gives up when it is to stop", async () => {
+  test("with retriesForever it gives up when it is stopped", async () => {
     let retriesForever = true;
     const { clock, patient } = makeRig(1_000, busy, () => retriesForever);
     const answer = patient.getBatch("b-1");
@@ -174,13 +174,13 @@ describe("a patient store", () => {
     await expect(answer).rejects.toBe(busy);
   });
 
-  test("does not repeat what will never succeed", async () => {
+  test("does not retry what will never succeed", async () => {
     const { patient, countCalls } = makeRig(1_000, broken);
     await expect(patient.getBatch("b-1")).rejects.toBe(broken);
     expect(countCalls()).toBe(1);
   });
 
-  test("does not repeat a redrive, which would take the next letters under its ceiling", async () => {
+  test("does not retry a redrive, which would take the next dead letters under its ceiling", async () => {
     const { patient, countCalls } = makeRig(3);
     const request = {
       by: "ada",
@@ -195,7 +195,7 @@ describe("a patient store", () => {
     expect(countCalls()).toBe(1);
   });
 
-  test("leaves beats, renewals and sweeps alone, which come again by themselves", async () => {
+  test("does not retry beats, renewals and sweeps, which repeat by themselves", async () => {
     const { patient, countCalls } = makeRig(3);
     await expect(patient.renew(1, [], 1_000)).rejects.toBe(busy);
     await expect(patient.sweep(POLICY)).rejects.toBe(busy);
@@ -203,14 +203,14 @@ describe("a patient store", () => {
     expect(countCalls()).toBe(3);
   });
 
-  test("has every verb of the store", () => {
+  test("has every call of the store", () => {
     const { clock, patient } = makeRig(0);
     const store = createMemoryStore({ clock, sha256: (text) => text });
     const verbs = Object.keys(store).filter((name) => name !== "state");
     expect(Object.keys(patient).toSorted()).toEqual(verbs.toSorted());
   });
 
-  test("is looked at as often as its store asks for", () => {
+  test("keeps the polling intervals of its store", () => {
     const clock = new ManualClock();
     const store = createMemoryStore({ clock, sha256: (text) => text });
     const looks = { pollMs: 20_000, sweepMs: 5_000 };

@@ -1,21 +1,21 @@
 /**
- * The store as the engine calls it: a call that failed only for the moment (the store is busy, its
- * answer was lost) is made again: for a few seconds where somebody waits for the answer, and for as
- * long as it takes where the engine itself works, so that a store that comes back after an hour finds
- * its workers waiting. That is safe for every one of these verbs: each act is conditional or carries
- * its own name, so one that was committed already changes nothing the second time. At worst a lease
- * is granted that nobody knows of, and runs out.
+ * The store as the engine calls it. A call with a transient failure (the store is busy, its answer
+ * was lost) is retried: for a few seconds where a caller waits for the answer, and for as long as
+ * it takes for the engine's own work, so that a store that returns after an hour finds its workers
+ * waiting. A retry is safe for every one of these calls: each act is conditional or carries its own
+ * name, so an act that was already committed changes nothing the second time. At worst a lease is
+ * granted that no worker knows of, and expires.
  *
- * After some seconds the store is down, and not merely busy: the waits grow. They all end as soon as it
- * is known to be back. A beat that gets through says so, for it is the one call that comes by itself
- * and always writes; and so does any other call that gets through after it has failed, for an engine
- * that works on nothing has no beat.
+ * After some seconds the store counts as down, and the waits grow. All waits end as soon as the
+ * store is known to be back. A successful beat shows that: it repeats by itself and always writes.
+ * So does any other call that succeeds after a failure, because an engine that works on nothing has
+ * no beat.
  *
- * What nobody has thought of is told with its stack and tried again in the same way.
+ * An unexpected error is logged with its stack and retried in the same way.
  *
- * `beat`, `renew`, `sweep` and `draw` are left alone: they come again by themselves, and a late one
- * is worth less than the next. So is `redrive`: one that was committed would take the next letters under its
- * ceiling.
+ * `beat`, `renew`, `sweep` and `draw` are not retried: they repeat by themselves, and a late one is
+ * worth less than the next. Neither is `redrive`: after a commit with a lost answer, a retry would
+ * take the next dead letters under its ceiling.
  */
 import { classifyPortError, describeError, type ErrorClass } from "../../core/base/errors.ts";
 import { InvariantError } from "../../core/base/invariant.ts";
@@ -31,11 +31,11 @@ export interface RetryParts {
   readonly random: Random;
   readonly log: Log;
   readonly settings: Pick<RuntimeSettings, "outageRetryMs">;
-  /** Whether calls are made again without end. */
+  /** Whether calls are retried without end. */
   readonly retriesForever: () => boolean;
-  /** A call failed for the moment and is retried. */
+  /** A call failed with a transient error and is retried. */
   readonly onRetry?: () => void;
-  /** A call has failed, whether or not it is made again. */
+  /** A call has failed, whether or not it is retried. */
   readonly onError?: () => void;
 }
 
@@ -49,9 +49,9 @@ const IMPATIENT_VERBS: ReadonlySet<StoreVerb> = new Set([
 
 const ATTEMPTS_MAX = 20;
 const RETRY_MS = 250;
-/** How often whoever waits looks whether the engine has been stopped. */
+/** How often a waiting call checks whether the engine has been stopped. */
 const STOP_LOOK_MS = 1_000;
-/** The longest wait, in first ones: a minute. */
+/** The longest wait, as a multiple of the first: a minute. */
 const OUTAGE_GROWTH_MAX = 12;
 
 type Call = (...args: readonly unknown[]) => Promise<unknown>;
@@ -66,13 +66,13 @@ export function makeRetryingStore(store: Store, parts: RetryParts): Store {
       : (...args) => persist(() => call(...args), parts, retryWaiters);
   }
   return {
-    // Those that are listed: with one missing there this does not compile.
+    // Typed by the list of calls: with one missing there this does not compile.
     ...(calls as unknown as Pick<Store, StoreVerb>),
     name: store.name,
     ...(store.spansHosts === undefined ? {} : { spansHosts: store.spansHosts }),
     ...(store.dialect === undefined ? {} : { dialect: store.dialect }),
     ...(store.looks === undefined ? {} : { looks: store.looks }),
-    // Never again by itself: the transaction is the caller's, and what to do about it, too.
+    // Never retried: the transaction is the caller's, and so is the decision about it.
     ...(store.within === undefined ? {} : { within: store.within.bind(store) }),
     watch: (onChange) => store.watch(onChange),
     backup: (path) => store.backup(path),
@@ -80,7 +80,7 @@ export function makeRetryingStore(store: Store, parts: RetryParts): Store {
   };
 }
 
-/** Those who wait for a store that is down. */
+/** Calls that wait for a store that is down. */
 class RetryWaiters {
   readonly #parts: RetryParts;
   readonly #waiting = new Set<AbortController>();
@@ -90,8 +90,8 @@ class RetryWaiters {
   }
 
   /**
-   * Longer with each time; at most until the engine stops, or the store is known to be back. That says
-   * nothing about an error that nobody has thought of.
+   * Longer each time; at most until the engine stops, or the store is known to be back. The latter
+   * says nothing about an unexpected error.
    */
   async wait(times: number, errorClass: ErrorClass): Promise<void> {
     const { clock, random, settings, retriesForever } = this.#parts;
@@ -109,13 +109,13 @@ class RetryWaiters {
     for (const waiting of this.#waiting) waiting.abort();
   }
 
-  /** A call that comes again by itself: it tells when the store is back. */
+  /** A call that repeats by itself: it shows when the store is back. */
   listen(verb: StoreVerb, call: Call): Call {
     let hasFailed = false;
     return async (...args) => {
       try {
         const answer = await call(...args);
-        // Others may find nothing to write, and get through to a store that cannot be written.
+        // Other calls may have nothing to write, and succeed on a store that cannot be written.
         if (verb === "beat" || hasFailed) this.end();
         hasFailed = false;
         return answer;
@@ -144,7 +144,7 @@ async function persist<T>(
       if (outages > 0 && !parts.retriesForever()) throw error;
       if (!mayTryAgain(error, errorClass, parts)) throw error;
       parts.log(describeRetry(error, errorClass));
-      // A store that is away is no illness of the worker. What nobody has thought of may be one.
+      // A store outage does not make the worker unhealthy. An unexpected error may.
       if (errorClass === "transient") parts.onRetry?.();
       if (outages > 0) await retryWaiters.wait(outages, errorClass);
       else await sleep(parts.clock, RETRY_MS * (0.5 + parts.random.next()));
@@ -157,8 +157,8 @@ function mayTryAgain(
   errorClass: ErrorClass,
   { retriesForever }: RetryParts,
 ): boolean {
-  // What nobody has thought of may pass, as when a driver stumbles over a broken connection; but
-  // whoever asked by himself is told at once, and a mistake of ours stays one.
+  // An unexpected error may be temporary, for example when a driver fails on a broken connection.
+  // But a caller that waits gets it at once, and a bug of ours is never retried.
   if (errorClass === "unexpected") return retriesForever() && !(error instanceof InvariantError);
   return errorClass === "transient";
 }

@@ -5,7 +5,7 @@ export class StopSignal extends Error {
   override readonly name = "AbortError";
 }
 
-/** The item took too long: it failed, and may be tried again. */
+/** The item exceeded its time limit: it failed, and may be retried. */
 export class TimeLimitSignal extends Error {
   override readonly name = "TimeoutError";
   readonly timeLimitMs: number;

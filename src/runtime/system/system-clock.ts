@@ -4,10 +4,10 @@ import type { Clock } from "../../ports/clock.ts";
 const SAMPLES = 20;
 
 /**
- * `performance.now` counts from the process's start: this turns it into the host's own count. Two
- * clocks cannot be read at once, and a busy machine may hold a process up for 20 ms between two
- * reads; its leases would then seem to last that much longer to it than to everybody else. So it is
- * tried a few times, and what took the least time counts.
+ * `performance.now` counts from the process's start: this converts it into the host's own count.
+ * Two clocks cannot be read at once, and a busy machine may delay a process by 20 ms between two
+ * reads; its leases would then seem to last that much longer than for other processes. So it reads
+ * several times, and uses the pair that took the least time.
  */
 export function computeSinceBootMs(readHostMs: () => number, readOwnMs: () => number): number {
   let best = { tookMs: Number.POSITIVE_INFINITY, sinceBootMs: 0 };

@@ -1,4 +1,4 @@
-/** Real chance. */
+/** Real randomness. */
 import { randomBytes } from "node:crypto";
 import type { Random } from "../../ports/random.ts";
 

@@ -1,4 +1,4 @@
-/** Whether what a handler returned has to be awaited: only then does an item pay for it. */
+/** Whether a handler's return value must be awaited: only then does an item pay for it. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return (
     typeof value === "object" &&

@@ -5,7 +5,7 @@ import { EventLoopYield } from "../running/event-loop-yield.ts";
 import { ChangeSignal } from "./change-signal.ts";
 
 describe("a wake-up", () => {
-  test("ends the wait that is on, and leaves no timer", async () => {
+  test("ends the current wait, and leaves no timer", async () => {
     const clock = new ManualClock();
     const changed = new ChangeSignal(clock);
     const waiting = changed.wait(60_000);
@@ -14,7 +14,7 @@ describe("a wake-up", () => {
     expect(clock.waiting).toBe(0);
   });
 
-  test("that comes just before the wait is not lost, and counts once", async () => {
+  test("just before a wait is not lost, and counts once", async () => {
     const clock = new ManualClock();
     const changed = new ChangeSignal(clock);
     changed.notify();
@@ -30,7 +30,7 @@ describe("a wake-up", () => {
     await second;
   });
 
-  test("can be forgotten", async () => {
+  test("can be reset", async () => {
     const clock = new ManualClock();
     const changed = new ChangeSignal(clock);
     changed.notify();
@@ -43,7 +43,7 @@ describe("a wake-up", () => {
 });
 
 describe("the gate", () => {
-  /** Somebody who can be paused once `quiet` has been called. */
+  /** A member that can be paused once `quiet` has been called. */
   function makeMember(log: string[], name: string): Pausable & { readonly quiet: () => void } {
     const { promise, resolve } = Promise.withResolvers<void>();
     return {
@@ -75,7 +75,7 @@ describe("the gate", () => {
     expect(log).toEqual([...half, ...half.map((word) => word.replace("first", "second"))]);
   });
 
-  test("opens again when the act fails, and for whoever has left it does not wait", async () => {
+  test("resumes the others when the act fails, and does not wait for members that left", async () => {
     const exclusiveRun = new ExclusiveRun();
     const log: string[] = [];
     const leave = exclusiveRun.join(makeMember(log, "gone"));
@@ -87,7 +87,7 @@ describe("the gate", () => {
   });
 });
 
-test("slots that wait for their turn share one", async () => {
+test("waiting slots share one pause", async () => {
   const clock = new ManualClock();
   let turns = 0;
   const turn = (): Promise<void> => {
