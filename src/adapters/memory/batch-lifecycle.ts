@@ -1,4 +1,4 @@
-/** How batches of the reference model go from step to step and to their end. */
+/** Advances batches of the reference model from step to step and to their end. */
 import { type BatchEvent, decideEnding, type EndReason, isEnded } from "../../core/batch/batch.ts";
 import { nameCapScope } from "../../core/limits/caps.ts";
 import { cancelPending, redriveItems } from "../../core/batch/counts.ts";
@@ -58,14 +58,16 @@ export class BatchLifecycle {
     this.#ledger = parts.ledger;
   }
 
-  /** Does what a change of its items makes due; answers the batches that ended by it. */
+  /** Applies what a change of its items makes due; returns the batches that ended because of it. */
   advanceBatch(batch: Batch): string[] {
     return this.#advance(batch)
       ? [batch.submission.id, ...this.startNextInLane(batch.submission.lane)]
       : [];
   }
 
-  /** Gives a free lane on, past those that end at once; answers which those are. */
+  /**
+   * Starts the next batch of a free lane, past those that end at once; returns those that ended.
+   */
   startNextInLane(lane: string): string[] {
     const ended: string[] = [];
     for (;;) {
@@ -75,7 +77,7 @@ export class BatchLifecycle {
     }
   }
 
-  /** Ends the batch before its items: what did not run is cancelled, and no fence holds any more. */
+  /** Ends the batch early: items that did not run are cancelled, and no lease is valid any more. */
   endEarly(batch: Batch, event: "fail" | "expire" | "cancel", reason: EndReason | null): string[] {
     this.#stop(batch, event, reason);
     return [batch.submission.id, ...this.startNextInLane(batch.submission.lane)];
@@ -121,7 +123,9 @@ export class BatchLifecycle {
     }
   }
 
-  /** Why the failures so far stop the batch; lets the rest of a step run once its canary passed. */
+  /**
+   * Why the failures so far stop the batch; starts the rest of a step once its canary has passed.
+   */
   #judgeFailures(batch: Batch, step: Step): EndReason | null {
     const { budget, canary } = step.settings;
     const spent =
@@ -186,7 +190,7 @@ export class BatchLifecycle {
     }
   }
 
-  /** Goes on to the next step that has something to do; true when there is none and the batch ended. */
+  /** Starts the next step that has work; true when there is none and the batch ended. */
   #startNextStep(batch: Batch): boolean {
     const { steps } = batch.submission.settings;
     this.#recordStepEnd(batch);
@@ -194,7 +198,7 @@ export class BatchLifecycle {
       batch.step++;
       const known = batch.steps[batch.step];
       const settings = steps[batch.step] as StepSettings;
-      // A step that an earlier drive planned is planned further only if rescued items go on to it.
+      // A step that an earlier drive planned is planned further only if it gets rescued items.
       if (known === undefined || !known.sliced || settings.carries) {
         const step = known ?? createStep(settings);
         batch.steps[batch.step] = step;
@@ -203,7 +207,7 @@ export class BatchLifecycle {
         step.sliceCursor = null;
         // Higher than any before, so that a slicer of an earlier step cannot finish this one.
         step.sliceFence = 1 + Math.max(...batch.steps.map(({ sliceFence }) => sliceFence));
-        // What it was planned from before, it has.
+        // The step already has everything that it was planned from before.
         batch.sinceDrive = step.slicedDrive + 1;
         step.watch = FIRST_LOOK;
         batch.activityAt = this.#clock.monotonicMs();
@@ -259,7 +263,7 @@ export class BatchLifecycle {
   }
 }
 
-/** A dead letter and where it is. */
+/** A dead letter and its place. */
 export interface Letter {
   readonly chunk: Chunk;
   readonly item: TrackedItem;
@@ -274,7 +278,7 @@ export function listLetters(step: Step): Letter[] {
   );
 }
 
-/** What an automatic pass takes along. */
+/** The dead letters that an automatic pass redrives. */
 function listRedrivable(step: Step): Letter[] {
   return listLetters(step).filter(
     ({ chunk, item: { error, index } }) =>

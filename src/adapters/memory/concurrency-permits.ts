@@ -1,4 +1,4 @@
-/** Who may run how many handlers at once where a cap is, on the reference model. */
+/** Concurrency permits of workers in capped scopes, on the reference model. */
 import {
   type CapScope,
   type CappedScope,
@@ -30,7 +30,7 @@ export class ConcurrencyPermits {
     return typeof set?.value === "number" ? set.value : null;
   }
 
-  /** Whether the worker has, or could have, a slot wherever the batch is capped. */
+  /** Whether the worker has, or could get, a slot in every capped scope of the batch. */
   allows(batch: Batch, worker: number, now: number): boolean {
     return this.listScopes(batch).every(
       ({ scope, cap }) => this.#room(scope, cap, worker, now) > 0,
@@ -50,14 +50,14 @@ export class ConcurrencyPermits {
     return computeRoom(cap, this.#count(scope, worker, now));
   }
 
-  /** Live slots of everybody but one worker. */
+  /** Live slots of all workers except one. */
   #count(scope: string, but: number | null, now: number): number {
     return [...this.#state.permits.values()]
       .filter((one) => one.scope === scope && one.worker !== but)
       .reduce((sum, one) => sum + readSlots(one, now), 0);
   }
 
-  /** Something of the batch is leased: the worker has what is free, up to what it asked for. */
+  /** The batch is leased from: the worker gets the free slots, up to what it asked for. */
   take(batch: Batch, { worker, slots, leaseMs }: LeaseRequest, now: number): void {
     const { pipeline } = batch.submission;
     for (const { scope, cap, declared } of this.listScopes(batch)) {
@@ -79,7 +79,7 @@ export class ConcurrencyPermits {
       .toSorted((a, b) => (a.scope < b.scope ? -1 : 1));
   }
 
-  /** What the worker says that it needs; true when somebody else may have more now. */
+  /** Applies what the worker says that it needs; true when other workers may have more now. */
   keep({ worker, keeps }: LeaseRequest, now: number): boolean {
     let freed = false;
     for (const { scope, slots } of keeps) {
@@ -96,7 +96,7 @@ export class ConcurrencyPermits {
     return freed;
   }
 
-  /** Frees what the worker neither needs nor has leases for; true when something was. */
+  /** Frees slots that the worker neither needs nor has leases for; true when it freed any. */
   free({ worker, pipeline, keeps }: LeaseRequest): boolean {
     const kept = new Set(keeps.filter(({ slots }) => slots > 0).map(({ scope }) => scope));
     let freed = false;
@@ -119,7 +119,7 @@ export class ConcurrencyPermits {
     );
   }
 
-  /** They last as long as the leases that were granted beside them. */
+  /** They last as long as the leases that were granted with them. */
   prolong({ worker, pipeline, leaseMs }: LeaseRequest, now: number): void {
     for (const row of this.#listOf(worker)) {
       if (row.pipeline !== pipeline) continue;
@@ -160,14 +160,14 @@ export class ConcurrencyPermits {
     return this.#findOperators(kind, scope.slice(at + 1)) ?? declared;
   }
 
-  /** Those that ran out. */
+  /** Removes expired permits. */
   sweep(now: number): void {
     for (const [name, { until }] of this.#state.permits) {
       if (until <= now) this.#state.permits.delete(name);
     }
   }
 
-  /** Nothing of the scope runs any more, or it has no cap any more. */
+  /** Nothing of the scope runs any more, or it is no longer capped. */
   forget(scope: string, onlyUndeclared = false): void {
     for (const [name, row] of this.#state.permits) {
       if (row.scope !== scope || (onlyUndeclared && row.declared !== null)) continue;
@@ -185,7 +185,7 @@ export class ConcurrencyPermits {
   }
 }
 
-/** What has run out is void. */
+/** An expired permit counts as 0. */
 function readSlots({ slots, until }: PermitRow, now: number): number {
   return until > now ? slots : 0;
 }

@@ -1,4 +1,4 @@
-/** Durable readers and undelivered letters on the reference model. */
+/** Durable readers and undelivered events on the reference model. */
 import { readGroupName } from "../../core/events/reader-name.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type {

@@ -12,7 +12,7 @@ export interface EvidenceParts {
   readonly records: RecordLog;
   readonly ledger: Ledger;
   readonly topics: Topics;
-  /** Throws for a batch that is not there. */
+  /** Throws for an unknown batch. */
   readonly find: (id: string) => Batch;
   readonly act: <T>(change: () => T) => Promise<T>;
 }

@@ -1,4 +1,4 @@
-/** How far each tenant has been served, on the reference model. */
+/** The fair shares of tenants, on the reference model. */
 import { isEnded } from "../../core/batch/batch.ts";
 import {
   addUse,
@@ -31,7 +31,7 @@ export class FairShares {
     this.#state.shareClocks.set(pipeline, clock);
   }
 
-  /** A tenant's share as its next lease finds it. */
+  /** A tenant's share as its next lease reads it. */
   get(pipeline: string, tenant: string): TenantShare {
     const weight = this.#findWeight(pipeline, tenant);
     const known = this.#state.shares.get(nameTenant(pipeline, tenant));
@@ -43,7 +43,7 @@ export class FairShares {
     this.#state.shares.set(nameTenant(pipeline, tenant), share);
   }
 
-  /** An operator's, or as the newest of the tenant's batches declares it. */
+  /** The operator's weight, or the one that the tenant's newest batch declares. */
   #findWeight(pipeline: string, tenant: string): number {
     const name = nameTenant(pipeline, tenant);
     const set = this.#state.limits.get(nameLimit({ kind: "weight", scope: "tenant", name }));
@@ -59,8 +59,8 @@ export class FairShares {
   }
 
   /**
-   * Forgets tenants that have nothing left to do, once their tag says no more than the present. Not
-   * before: one batch after the other would each begin anew, and their tenant would gain by that.
+   * Removes tenants without work, once their tag is not ahead of the present. Not earlier: a tenant
+   * that submits one batch after the other would start again with each, and gain by it.
    */
   tidy(pipeline: string): void {
     const unfinished = this.#listUnfinished(pipeline);
@@ -73,13 +73,13 @@ export class FairShares {
     }
   }
 
-  /** Reports of one commit, step by step. */
+  /** The reports of one commit, by step. */
   beginUses(): LeaseUsage {
     return new LeaseUsage(this.#state, this);
   }
 }
 
-/** What the reports of one commit say of their tenants' work. */
+/** The use of tenants' shares that the reports of one commit make. */
 export class LeaseUsage {
   readonly #state: State;
   readonly #shares: FairShares;

@@ -1,4 +1,4 @@
-/** Whose turn it is in each lane of the reference model. */
+/** The order of batches in each lane of the reference model. */
 import { type Act, describeAct, type EndReason, isEnded } from "../../core/batch/batch.ts";
 import { invariant } from "../../core/base/invariant.ts";
 import {
@@ -33,7 +33,7 @@ export class Lanes {
     );
   }
 
-  /** The queue of a lane, whose turn comes first at the head. */
+  /** The waiting batches of a lane, the next one first. */
   listWaiting(lane: string): Batch[] {
     return [...this.#state.batches.values()]
       .filter(
@@ -46,7 +46,7 @@ export class Lanes {
       .toSorted((a, b) => a.place - b.place);
   }
 
-  /** Gives a free lane to its next batch; null when it is taken or nobody can go on. */
+  /** Gives a free lane to its next batch; null when it is taken or no batch can run. */
   startNextInLane(lane: string): Batch | null {
     if (this.findHolder(lane) !== undefined) return null;
     const policy = this.getPolicy(lane);
@@ -79,7 +79,7 @@ export class Lanes {
     if (batch.state === "ready") this.#records.move(batch, "take_turn");
   }
 
-  /** Lets go of the lane; whoever calls it gives the next batch its turn. */
+  /** Releases the lane; the caller must start the next batch. */
   release(batch: Batch): void {
     if (!batch.active) return;
     batch.active = false;
@@ -99,12 +99,12 @@ export class Lanes {
       .toSorted();
   }
 
-  /** An ended batch is not paused: should it be reopened, it runs. */
+  /** An ended batch is not paused: if it is reopened, it runs. */
   forgetPause({ submission }: Batch): void {
     this.#state.pauses.delete(namePause({ scope: "batch", name: submission.id }));
   }
 
-  /** Takes a batch out of its lane's queue, until somebody resumes it. */
+  /** Removes a batch from its lane's queue, until an operator resumes it. */
   park(batch: Batch, { code, message }: EndReason): void {
     batch.parked = { code, message };
     this.#records.record(batch, { type: "batch.parked", data: { code, message } });
@@ -116,7 +116,7 @@ export class Lanes {
     this.release(batch);
   }
 
-  /** A holder that cannot go on makes way for those behind it, by the lane's policy. */
+  /** A stuck holder makes way for the batches behind it, by the lane's policy. */
   tendHolder(batch: Batch, stuck: string): boolean {
     const { lane } = batch.submission;
     const policy = this.getPolicy(lane);
@@ -131,8 +131,9 @@ export class Lanes {
   }
 
   /**
-   * A worker may be on its way, so nobody is parked for the lack of one before its turn; but where
-   * stuck batches are skipped, one that nobody serves is passed over, or it would come up again.
+   * A worker may be about to start, so a batch is not parked before its turn only because no worker
+   * has its pipeline. But with the policy `skip` such a batch is passed over, or it would get the
+   * lane again at once.
    */
   #describeStuck(batch: Batch, policy: LanePolicy): string | null {
     const pause = findPause(this.#state, batch);
@@ -157,7 +158,7 @@ export class Lanes {
     return true;
   }
 
-  /** A place between another batch and the one before it: nobody has that place, parked or not. */
+  /** A place between another batch and the one before it; no other batch, parked or not, has it. */
   #computeBefore(batch: Batch, other: Batch): number {
     const { lane } = batch.submission;
     const before = this.#listUnfinished(lane).findLast(
@@ -166,18 +167,18 @@ export class Lanes {
     if (before === undefined) return other.place - 1;
     const place = (before.place + other.place) / 2;
     if (place !== before.place && place !== other.place) return place;
-    // After many moves there is no number between two: they get room again.
+    // After many moves there is no number between two places: number them again.
     for (const [index, one] of this.#listUnfinished(lane).entries()) one.place = index + 1;
     return this.#computeBefore(batch, other);
   }
 
-  /** A place before everything else in the lane that has not ended. */
+  /** A place before every unfinished batch of the lane. */
   computeFront(batch: Batch): number {
     const first = this.#listUnfinished(batch.submission.lane).find((one) => one !== batch);
     return first === undefined ? batch.place : first.place - 1;
   }
 
-  /** A place behind everything in the lane that has not ended. */
+  /** A place after every unfinished batch of the lane. */
   computeBack(lane: string): number {
     return (this.#listUnfinished(lane).at(-1)?.place ?? 0) + 1;
   }

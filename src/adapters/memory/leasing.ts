@@ -1,4 +1,4 @@
-/** Choosing and taking the next chunks of the reference model. */
+/** Selects and leases the next chunks of the reference model. */
 import {
   compareTenants,
   computeCost,
@@ -50,7 +50,7 @@ export class Leasing {
     return leased;
   }
 
-  /** Tenants with something to lease, who is furthest behind first. */
+  /** Tenants with leasable work, the one furthest behind first. */
   #listCandidates(request: LeaseRequest, now: number): Candidate[] {
     const batches = this.#listRotation(request, now);
     return [...Map.groupBy(batches, ({ tenant }) => tenant)]
@@ -64,7 +64,7 @@ export class Leasing {
       .slice(0, TENANTS_PER_LEASE_MAX);
   }
 
-  /** Batches with something to lease, the one that was leased from least recently first. */
+  /** Batches with leasable work, the least recently leased first. */
   #listRotation(request: LeaseRequest, now: number): Batch[] {
     return this.findBatches(request)
       .filter((batch) => listDue(currentStep(batch), now).length > 0)
@@ -92,7 +92,7 @@ export class Leasing {
         chunk.worker = request.worker;
         chunk.leaseUntil = now + request.leaseMs;
         chunk.account = { charge: pending * computeCost(share), busyMs: 0 };
-        // What somebody takes up has not stalled, whatever the watch saw before.
+        // A leased step has not stalled, whatever the watch saw before.
         step.watch = FIRST_LOOK;
         taken.items += chunk.end - chunk.start;
         taken.chunks++;
@@ -104,7 +104,7 @@ export class Leasing {
     return taken;
   }
 
-  /** What is due already could not be leased, as a cap is reached: only what comes later counts. */
+  /** Chunks that are already due could not be leased because of a cap: only later ones count. */
   computeNextDue(request: LeaseRequest, now: number): number | null {
     const dues = this.findBatches(request)
       .map((batch) => computeLeasableAt(currentStep(batch)))
@@ -125,12 +125,12 @@ export class Leasing {
   }
 }
 
-/** Whether anything of the batch may be leased. */
+/** Whether any chunk of the batch may be leased. */
 export function mayRun(state: State, batch: Batch): boolean {
   return batch.state === "running" && batch.cancel === null && findPause(state, batch) === null;
 }
 
-/** Retries first, the longest due of them at the head; then what never ran. */
+/** Retries first, the longest due at the head; then chunks that never ran. */
 export function listDue(step: Step, now: number): Chunk[] {
   const due = step.chunks
     .filter((chunk) => chunk.state === "waiting" && chunk.dueAt <= now)

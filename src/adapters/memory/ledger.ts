@@ -1,4 +1,6 @@
-/** What the chains of the reference model tell of items, in batches that keep a ledger of them. */
+/**
+ * Links about items in the chains of the reference model, for batches that keep a ledger of items.
+ */
 import { ITEMS_RECORDED } from "../../core/batch/batch.ts";
 import {
   type ChangeCause,
@@ -25,7 +27,7 @@ export class Ledger {
     this.#records = records;
   }
 
-  /** Before the chunk is changed. A block that is there already is not written again. */
+  /** Called before the chunk changes. A block that already exists is not written again. */
   write(
     batch: Batch,
     place: ChunkPlace,
@@ -84,7 +86,7 @@ export function keepsLedger({ submission }: Batch): boolean {
   return submission.settings.ledger?.item === true;
 }
 
-/** Where a chunk is that its worker has, or had; `worker` is null where nobody has it. */
+/** The place of a chunk and the worker that holds or held it; `worker` is null for none. */
 export function findPlace(
   batch: Batch,
   step: Step,

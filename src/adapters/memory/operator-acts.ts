@@ -55,7 +55,7 @@ export class OperatorActs {
   cancel(batch: Batch, { mode, by, why }: CancelRequest): ActResult {
     const { state, clock, records, lifecycle } = this.#parts;
     if (isEnded(batch.state)) return { kind: "moved_on", batch: takeSnapshot(state, batch) };
-    // `now` overtakes `drain`; nothing else changes a cancel that is under way.
+    // `now` overrides `drain`; nothing else changes a cancel that is under way.
     const first = batch.cancel === null;
     if (first || (batch.cancel?.mode === "drain" && mode === "now")) {
       batch.cancel = { mode, by, why, requestedAt: clock.wallMs() };
@@ -99,7 +99,7 @@ export class OperatorActs {
         data: { scope: scope.scope, ...describeAct(act) },
       });
     }
-    // Lanes that had nobody who could go on may have somebody now.
+    // Lanes without a batch that can run may have one now.
     for (const batch of this.#listWaitingUnder(scope))
       lifecycle.startNextInLane(batch.submission.lane);
     return true;
@@ -185,7 +185,7 @@ export class OperatorActs {
     );
   }
 
-  /** Back to its lane's head. */
+  /** To the head of its lane's queue. */
   #reopen(batch: Batch, step: number): void {
     const { clock, records, lanes, lifecycle } = this.#parts;
     for (const one of batch.steps) {
@@ -203,7 +203,7 @@ export class OperatorActs {
     batch.activityAt = clock.monotonicMs();
     records.record(batch, { type: "batch.reopened", data: { step, drive: batch.drive } });
     if (!batch.sealed) {
-      // Its producer's time is over: it runs what it has, or it would expire again at once.
+      // Its seal deadline has passed: it runs the items it has, or it would expire again at once.
       batch.sealed = true;
       const { counts, chunks } = currentStep(batch);
       const data = { items: counts.planned, chunks: chunks.length };
@@ -217,7 +217,7 @@ export class OperatorActs {
     const letter = step === undefined ? undefined : findLetter(step, item);
     if (step === undefined || letter === undefined || batch.pruned) return false;
     step.overrides.set(item, value);
-    // What earlier stages made of the old payload says nothing about the new one.
+    // Checkpoints of the old payload say nothing about the new one.
     letter.chunk.tracked.set(letter.item.index, { ...letter.item, checkpoint: null });
     this.#parts.records.record(batch, {
       type: "dead_letter.edited",
@@ -297,7 +297,7 @@ export class OperatorActs {
   }
 }
 
-/** What an early end cancelled is pending again. */
+/** Items that an early end cancelled are pending again. */
 function revive(batch: Batch, now: number): void {
   for (const step of batch.steps) {
     step.counts = reviveCancelled(step.counts);
@@ -328,7 +328,7 @@ function findLetter(step: Step, item: number): Letter | undefined {
   return listLetters(step).find(({ chunk, item: { index } }) => chunk.start + index === item);
 }
 
-/** What a redrive would need, and nobody else. */
+/** Removes data that only a redrive would need. */
 function removeScratch(batch: Batch): void {
   batch.pruned = true;
   for (const step of batch.steps) {

@@ -193,7 +193,7 @@ export class Planning {
   }
 }
 
-/** Planned as far as its producer has come. */
+/** Planned as far as its producer has added items. */
 function isOpen({ state }: Batch): boolean {
   return state === "running" || state === "ready";
 }
@@ -203,7 +203,7 @@ function seal(batch: Batch): void {
   currentStep(batch).keys.clear();
 }
 
-/** What an earlier drive planned stays. */
+/** Chunks that an earlier drive planned stay. */
 function dropPlan(step: Step): void {
   const dropped = step.chunks.splice(step.baseChunks);
   const items = dropped.reduce((sum, { start, end }) => sum + end - start, 0);

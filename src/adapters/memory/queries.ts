@@ -1,4 +1,4 @@
-/** Looking at the reference model. */
+/** Queries of the reference model. */
 import { isEnded } from "../../core/batch/batch.ts";
 import { cancelPending, type Counts } from "../../core/batch/counts.ts";
 import { collectItems, findOutcomeCode, type ItemNumbers } from "../../core/items/outcome-list.ts";
@@ -250,13 +250,13 @@ function computeNextDue(waiting: readonly Chunk[], now: number): number | null {
   return Math.max(0, Math.min(...waiting.map(({ dueAt }) => dueAt)) - now);
 }
 
-/** The limit that whoever comes next waits for. */
+/** The limit that the next chunk waits for. */
 function findNextRest(waiting: readonly Chunk[]): RestFacts | null {
   const [next] = waiting.toSorted((a, b) => a.dueAt - b.dueAt);
   return next?.limitWait ?? null;
 }
 
-/** What runs, then what waits in the order of its due time, then what never ran. */
+/** Leased chunks, then waiting ones by due time, then those that never ran. */
 function compareTurn(a: Chunk, b: Chunk): number {
   const rank = { leased: 0, waiting: 1, planned: 2, cancelled: 3, settled: 4 };
   return rank[a.state] - rank[b.state] || (a.state === "waiting" ? a.dueAt - b.dueAt : 0);

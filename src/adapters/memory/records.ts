@@ -1,4 +1,4 @@
-/** Transitions of a batch, each written with its record in one step. */
+/** Transitions of a batch, each written together with its record. */
 import { type BatchEvent, type BatchRecord, nextBatchState } from "../../core/batch/batch.ts";
 import { type ChainedRecord, chainRecord, type Sha256 } from "../../core/ledger/chain.ts";
 import { invariant } from "../../core/base/invariant.ts";
@@ -24,7 +24,7 @@ export class RecordLog {
     this.#state.records.push({ position, batch: batch.submission.id, seq, type, body, hash });
   }
 
-  /** The next link of the batch's chain; whoever asks for it keeps it. */
+  /** Adds a link to the batch's chain; the caller stores it. */
   chain(batch: Batch, { type, data }: BatchRecord | ItemsRecord): ChainedRecord {
     const at = formatInstant(this.#clock.wallMs());
     const facts = { batch: batch.submission.id, type, at, data };

@@ -34,7 +34,7 @@ import {
   type Step,
 } from "./state.ts";
 
-/** Before anything is changed, as a transaction would be. */
+/** Called before any change, as in a transaction. */
 function refuseStatements(reports: readonly Report[]): void {
   if (reports.every(({ commits }) => commits.length === 0)) return;
   throw new SluiceError("NO_SQL", "a store in memory has no SQL to run statements of items", {
@@ -64,7 +64,7 @@ export class Settling {
   readonly #state: State;
   readonly #clock: Clock;
   readonly #lifecycle: BatchLifecycle;
-  /** The last act gave slots of a capped scope back. */
+  /** The last act released slots of a capped scope. */
   hasFreed = false;
 
   constructor(parts: WorkingParts) {
@@ -136,8 +136,8 @@ export class Settling {
       items: chunk.end - chunk.start,
       tried: countTried(effect, report),
     });
-    // With the batch's drive and not the item's: an item that a rescued one left to this step is
-    // in its first drive, and new to the step after it all the same.
+    // With the batch's drive and not the item's: an item that a rescued item produced for this step
+    // is in its first drive, but is new to the next step.
     const { drive } = batch;
     for (const { index, key, value } of effect.results) {
       const item = chunk.start + index;
@@ -169,7 +169,7 @@ export class Settling {
     });
   }
 
-  /** The item of a claim is leased still, and has no outcome. */
+  /** The claim's item is still leased and has no outcome. */
   #isUnderWay(row: ContentRow): boolean {
     const chunk = this.#findHeld(row)?.chunk;
     if (chunk === undefined) return false;
@@ -194,7 +194,8 @@ export class Settling {
     const lost = leases.filter((lease) => {
       const held = this.#findHeld(lease);
       if (held?.chunk.worker === worker) batches.add(held.batch);
-      // That of a cancelled batch runs out, so that the end of a cancel has a bound.
+      // The lease of a cancelled batch is not extended, so that a cancel ends within a bounded
+      // time.
       if (held !== null && held.batch.cancel?.mode !== "now") held.chunk.leaseUntil = until;
       return held === null;
     });
@@ -212,7 +213,7 @@ export class Settling {
     return chunk.state === "leased" && chunk.fence === ref.fence ? { batch, step, chunk } : null;
   }
 
-  /** Writes what a report, a loss or the end of a watch makes of a chunk. */
+  /** Applies the effect of a report, a loss or the end of a watch to a chunk. */
   apply(batch: Batch, step: Step, chunk: Chunk, effect: ChunkEffect): void {
     this.#parts.topics.write(batch, step, chunk, effect);
     step.counts = applyOutcomes(step.counts, effect.delta);

@@ -1,4 +1,4 @@
-/** Everything the reference model remembers: plain values, so that a test can look at all of it. */
+/** The whole state of the reference model: plain values, so that a test can inspect everything. */
 import type { Act, BatchState, EndReason } from "../../core/batch/batch.ts";
 import type { BucketState } from "../../core/limits/bucket.ts";
 import { CHAIN_START, type ChainHead } from "../../core/ledger/chain.ts";
@@ -28,7 +28,7 @@ export interface Chunk {
   readonly end: number;
   readonly locator: string | null;
   manifest: Uint8Array | null;
-  /** The plan part that brought it. */
+  /** The plan part that added it. */
   readonly part: string;
   state: ChunkState;
   fence: number;
@@ -39,11 +39,11 @@ export interface Chunk {
   limitWait: RestFacts | null;
   guarded: boolean;
   losses: number;
-  /** Of its newest lease. */
+  /** The account of its newest lease. */
   account: LeaseAccount;
   outcomes: OutcomeMap;
   readonly tracked: Map<number, TrackedItem>;
-  /** When each dead letter died, by position. */
+  /** When each dead letter failed, by position. */
   readonly failedAt: Map<number, number>;
 }
 
@@ -62,7 +62,7 @@ export interface Step {
   chunks: Chunk[];
   /** Chunks of drives before the last reopening. */
   baseChunks: number;
-  /** Only these first chunks may run yet; null when all may. */
+  /** Only these first chunks may run yet; null for all. */
   canaryChunks: number | null;
   watch: WatchState;
   watchDueAt: number;
@@ -91,18 +91,18 @@ export interface Batch {
   startedAt: number | null;
   endedAt: number | null;
   reason: EndReason | null;
-  /** When somebody last moved it on, in monotonic milliseconds. */
+  /** Its last activity, in monotonic milliseconds. */
   activityAt: number;
   drive: number;
   sinceDrive: number;
   pruned: boolean;
   abandoned: Abandoned[];
-  /** The last item of which it was told that it was left undone; null when there is no telling. */
+  /** The last item with an `unsent` message; null when no such messages are being written. */
   unsentAfter: number | null;
   step: number;
   readonly steps: Step[];
   head: ChainHead;
-  /** What its chain tells of its items, where it keeps a ledger of them. */
+  /** Links about its items, where it keeps a ledger of items. */
   readonly links: LinkRow[];
   readonly signedHeads: StoredSignedHead[];
 }
@@ -129,7 +129,7 @@ export interface ContentRow {
 
 export interface BucketRow {
   readonly state: BucketState;
-  /** From then on it is as good as new. */
+  /** From then on it equals a new bucket. */
   readonly idleAt: number;
 }
 
@@ -137,7 +137,7 @@ export interface BucketRow {
 export interface PermitRow {
   readonly scope: string;
   readonly worker: number;
-  /** For whose work it was granted. */
+  /** The pipeline for which it was granted. */
   readonly pipeline: string;
   readonly slots: number;
   /** The cap that the batch itself declares. */
@@ -154,11 +154,11 @@ export interface State {
   readonly keys: Map<string, StoredKey>;
   /** By id. */
   readonly letters: UndeliveredEvent[];
-  /** How many letters there ever were. */
+  /** How many undelivered events were ever stored. */
   lettersKept: number;
   /** Of all topics, by position. */
   readonly messages: StoredMessage[];
-  /** How many messages there ever were: the position of the newest. */
+  /** How many messages were ever stored: the position of the newest. */
   messagesKept: number;
   readonly claims: Map<string, { readonly worker: number; readonly until: number }>;
   readonly pauses: Map<string, PauseRequest>;
@@ -175,7 +175,7 @@ export interface State {
   readonly limitChanges: LimitChange[];
   readonly workers: Map<number, { readonly until: number; readonly serves: readonly Served[] }>;
   lastWorker: number;
-  /** Of the newest record: never given again, also when that one is gone. */
+  /** The position of the newest record: never reused, also when that record is gone. */
   lastPosition: number;
 }
 
@@ -260,7 +260,7 @@ export function createStep(settings: StepSettings): Step {
   };
 }
 
-/** The step that the batch is at. */
+/** The batch's current step. */
 export function currentStep(batch: Batch): Step {
   return batch.steps[batch.step] as Step;
 }
@@ -273,7 +273,10 @@ export function hasLeases(batch: Batch): boolean {
   return batch.steps.some(({ chunks }) => chunks.some(({ state }) => state === "leased"));
 }
 
-/** Once for each chunk, in their order; one that named its items and was lost then has named them. */
+/**
+ * Once for each chunk, in order. A chunk that listed its items, and whose lease was lost later,
+ * keeps the list.
+ */
 export function noteAbandoned(batch: Batch, abandoned: Abandoned): void {
   const { step, chunk, items } = abandoned;
   const known = batch.abandoned.find((one) => one.step === step && one.chunk === chunk);
@@ -295,7 +298,7 @@ export function namePause({ scope, name }: PauseScope): string {
   return `${scope}/${name}`;
 }
 
-/** The pause that holds a batch, the narrowest one first; null when it may run. */
+/** The pause that applies to a batch, the narrowest first; null when it may run. */
 export function findPause(state: State, { submission }: Batch): PauseRequest | null {
   const { id, lane, pipeline } = submission;
   return (
@@ -347,7 +350,7 @@ export function takeSnapshot(state: State, batch: Batch): BatchSnapshot {
   };
 }
 
-/** Whether some living worker takes this batch. */
+/** Whether a living worker accepts this batch. */
 export function hasWorker(state: State, nowMs: number, { submission }: Batch): boolean {
   const { id, pipeline, version } = submission;
   return [...state.workers.values()].some(

@@ -1,8 +1,8 @@
 /**
- * The reference model: the whole store contract on plain values in memory, small enough to be seen
- * to be right. The simulator runs on it and the SQL stores are compared with it. It forgets
- * everything when its process ends, and its cost grows with the number of batches: it is for
- * tests, not for work.
+ * The reference model: the whole store contract on plain values in memory, small enough to be
+ * checked by reading. The simulator runs on it, and the SQL stores are compared with it. It loses
+ * everything when its process ends, and its cost grows with the number of batches: it is for tests,
+ * not for work.
  */
 import type { Sha256 } from "../../core/ledger/chain.ts";
 import { SluiceError } from "../../core/base/errors.ts";
@@ -39,11 +39,11 @@ export interface MemoryStoreOptions {
 }
 
 export interface MemoryStore extends Store {
-  /** For tests: everything there is. */
+  /** For tests: the whole state. */
   readonly state: State;
 }
 
-/** What stands behind the store's verbs. */
+/** The parts behind the store's calls. */
 class Parts {
   readonly state = createState();
   readonly watchers = new Set<() => void>();
@@ -106,7 +106,7 @@ class Parts {
     });
   }
 
-  /** Every act runs in one synchronous piece, which makes it a transaction. */
+  /** Every act runs synchronously, so it is a transaction. */
   async act<T>(change: () => T, hasChanged: (result: T) => boolean = () => true): Promise<T> {
     const result = change();
     if (hasChanged(result)) for (const watcher of this.watchers) watcher();
@@ -126,7 +126,7 @@ export function createMemoryStore(options: MemoryStoreOptions): MemoryStore {
     ...composeWorking(parts),
     ...composeReading(parts),
     ...composeEvidence(parts),
-    // Nobody waits for what somebody else was granted.
+    // Tokens that a worker draws wake no other worker.
     draw: async (draws, slackMs) => buckets.draw(draws, slackMs),
     closeBucket: (bucket, forMs) => act(() => buckets.close(bucket, forMs)),
     noteOutage: (id, step, forMs) => act(() => buckets.noteOutage(parts.find(id), step, forMs)),
@@ -161,7 +161,7 @@ function composeConducting(parts: Parts): ConductorStore {
   const act = <T>(change: () => T): Promise<T> => parts.act(change);
   const find = (id: string): Batch => parts.find(id);
   return {
-    // One that is refused changes nothing: whoever stands by must not wake itself with it.
+    // A refused claim changes nothing: a process that waits for the claim must not wake itself.
     claim: (duty, worker, forMs) =>
       parts.act(
         () => planning.claim(duty, worker, forMs),
@@ -229,7 +229,7 @@ function composeWorking(parts: Parts): WorkerStore {
     work: (reports, lease) =>
       parts.act(
         () => settling.work(reports, lease),
-        // A look that finds nothing changes nothing: two idle workers must not wake each other.
+        // A lease that finds nothing changes nothing: two idle workers must not wake each other.
         ({ leased }) => reports.length > 0 || leased.length > 0 || settling.hasFreed,
       ),
     claimContents: (lease, contents) => act(() => settling.claimContents(lease, contents)),

@@ -1,4 +1,4 @@
-/** Acting on what has run out: leases, deadlines, watches, orphans; on the reference model. */
+/** Handles everything that expired on the reference model: leases, deadlines, watches, orphans. */
 import { type EndReason, isEnded } from "../../core/batch/batch.ts";
 import { decideLoss, failPending, STALLED } from "../../core/items/loss.ts";
 import {
@@ -58,8 +58,8 @@ export class Sweeping {
   }
 
   /**
-   * One kind of act after the other, and whom it concerns is settled before the first of its kind:
-   * a batch that gets its turn by a sweep is looked at by the next one.
+   * One kind of act after the other; the batches of each kind are listed before its first act. A
+   * batch that a sweep starts is checked by the next sweep.
    */
   sweep(policy: SweepPolicy): SweepResult {
     const batches = [...this.#state.batches.values()].filter(({ state }) => !isEnded(state));
@@ -67,7 +67,7 @@ export class Sweeping {
     this.#permits.sweep(this.#clock.monotonicMs());
     const ended = [
       ...lost.ended,
-      // Those that wait come first: nobody is to be started only to expire.
+      // Waiting batches first: none must be started only to expire.
       ...batches
         .toSorted((a, b) => Number(a.active) - Number(b.active))
         .flatMap((batch) => this.#sweepDeadlines(batch)),
@@ -88,7 +88,7 @@ export class Sweeping {
     return { lostLeases: lost.count, tended, ended };
   }
 
-  /** In the order in which they ran out. */
+  /** In the order in which they expired. */
   #sweepLeases(
     batches: readonly Batch[],
     graceMs: number,
@@ -138,7 +138,7 @@ export class Sweeping {
     return null;
   }
 
-  /** Those that are to be looked at, the longest due first. */
+  /** The steps that are due for a look, the longest due first. */
   #listWatched(batches: readonly Batch[]): Batch[] {
     const now = this.#clock.monotonicMs();
     return batches
@@ -146,7 +146,7 @@ export class Sweeping {
       .toSorted((a, b) => currentStep(a).watchDueAt - currentStep(b).watchDueAt);
   }
 
-  /** Looks whether a running batch moves; true when it had to act. */
+  /** Checks whether a running batch makes progress; true when it had to act. */
   #watch(batch: Batch, policy: SweepPolicy, ended: string[]): boolean {
     const step = currentStep(batch);
     const now = this.#clock.monotonicMs();
@@ -191,7 +191,7 @@ export class Sweeping {
     return true;
   }
 
-  /** Somebody holds a live lease on a batch of the pipeline. */
+  /** A worker holds a live lease on a batch of the pipeline. */
   #isPipelineBusy(pipeline: string): boolean {
     const now = this.#clock.monotonicMs();
     return [...this.#state.batches.values()].some(
@@ -207,7 +207,7 @@ export class Sweeping {
     return hasWorker(this.#state, this.#clock.monotonicMs(), batch);
   }
 
-  /** A batch whose slicing nobody goes on with leaves its lane; true when its lane is free now. */
+  /** A batch whose slicing was abandoned leaves its lane; true when its lane is free now. */
   #parkStale(batch: Batch, policy: SweepPolicy): boolean {
     if (!mayTend(batch) || findPause(this.#state, batch) !== null) return false;
     if (!this.#isIdleFor(batch, policy.staleMs)) return false;
@@ -217,12 +217,12 @@ export class Sweeping {
     currentStep(batch).sliceFence++;
     this.#lanes.park(batch, {
       code: "STALE",
-      message: "its items were never planned whole, and nobody has gone on with it for hours",
+      message: "slicing stopped and did not resume for hours",
     });
     return true;
   }
 
-  /** A batch that holds its lane and cannot go on makes way; true when its lane is free now. */
+  /** A stuck holder of a lane makes way; true when its lane is free now. */
   #tendLane(batch: Batch, policy: SweepPolicy): boolean {
     if (!mayTend(batch)) return false;
     const pause = findPause(this.#state, batch);
@@ -232,13 +232,13 @@ export class Sweeping {
     return this.#lanes.tendHolder(batch, "no worker has its pipeline");
   }
 
-  /** For this long nobody has moved it on. */
+  /** It had no activity for this long. */
   #isIdleFor({ activityAt }: Batch, idleMs: number): boolean {
     return this.#clock.monotonicMs() - activityAt >= idleMs;
   }
 }
 
-/** It holds its lane, and nobody is ending it. */
+/** It holds its lane and is not being cancelled. */
 function mayTend({ active, state, cancel }: Batch): boolean {
   return active && !isEnded(state) && cancel === null;
 }

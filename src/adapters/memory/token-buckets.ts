@@ -1,4 +1,4 @@
-/** Buckets of the reference model. */
+/** Token buckets of the reference model. */
 import {
   countOutage,
   decideDraw,
@@ -40,7 +40,7 @@ export class TokenBuckets {
     });
   }
 
-  /** What an operator says. */
+  /** The operator's rate. */
   #findRate({ bucket, key }: BucketRef): Rate | null {
     for (const name of listRateNames(bucket, key)) {
       const set = this.#state.limits.get(nameLimit({ kind: "rate", scope: "rate", name }));
@@ -89,7 +89,7 @@ export class TokenBuckets {
       .toSorted((a, b) => compare(a.bucket, b.bucket) || compare(a.key, b.key));
   }
 
-  /** What is as good as new need not be remembered. */
+  /** A bucket that equals a new one need not be remembered. */
   forgetIdle(): void {
     const now = this.#clock.monotonicMs();
     for (const [name, { idleAt }] of this.#state.buckets) {

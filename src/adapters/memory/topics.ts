@@ -20,7 +20,7 @@ export class Topics {
     this.#clock = clock;
   }
 
-  /** What the items of a chunk leave, with the effect that makes their outcomes. */
+  /** Writes the messages of a chunk's items, with the effect that sets their outcomes. */
   write({ submission, steps }: Batch, step: Step, { start }: Chunk, effect: ChunkEffect): void {
     const origin = {
       batch: submission.id,
@@ -32,7 +32,7 @@ export class Topics {
     this.add(listMessages(origin, effect));
   }
 
-  /** Goes on telling of items that ends of batches left undone; true when there were any. */
+  /** Continues the `unsent` messages of batches that ended early; true when there were any. */
   tellUnsent(): boolean {
     const stopped = [...this.#state.batches.values()].filter((one) => one.unsentAfter !== null);
     for (const batch of stopped) {
@@ -108,8 +108,8 @@ export class Topics {
   }
 
   /**
-   * Removes from the beginning of each topic what was written before a time and is owed to nobody;
-   * answers how many messages there were. The first that is too young ends it.
+   * Removes messages from the beginning of each topic that are older than a time and that no reader
+   * needs; returns how many. Stops at the first message that is too young.
    */
   prune(before: number, dryRun: boolean): number {
     const gone = new Set<StoredMessage>();
@@ -134,7 +134,7 @@ export class Topics {
   }
 }
 
-/** As SQL compares texts. */
+/** The order in which SQL compares texts. */
 function byCode(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -1,8 +1,8 @@
 /**
- * Acts on batches inside of a transaction that somebody else has begun, on a client of his own:
- * nothing of them is there unless he commits, and others hear of it when he does. The client is left
- * as it was: its search path is put back, and he may go on after an act that fails, as each has a
- * savepoint. The locks that it took are held until his transaction ends.
+ * Acts on batches inside of the caller's open transaction, on the caller's own client: they exist
+ * only after the commit, and are notified by it. The client is left as it was: its search path is
+ * restored, and it can be used after an act that fails, because each act has a savepoint. Locks
+ * that an act took are held until the caller's transaction ends.
  */
 import pg from "pg";
 import { SluiceError } from "../../core/base/errors.ts";
@@ -15,15 +15,15 @@ import { statement } from "./connection/statement.ts";
 import { nameChannel } from "./connection/watch.ts";
 import { type Line, Transaction } from "./connection/transaction.ts";
 
-/** What is needed of a client of `pg`. */
+/** The part of a client of `pg` that is needed. */
 type CallersClient = Pick<pg.ClientBase, "query">;
 
 const READ_COMMITTED = "read committed";
 const NO_TRANSACTION = "25P01";
-/** Known to be nobody's own, so that all who listen hear it. */
+/** No process has this name, so all listeners react to the notification. */
 const TOLD_BY = "within";
 
-/** By which a server and its database are told from others. */
+/** Identifies a server and its database. */
 const WHERE = "SELECT current_database() AS name, pg_postmaster_start_time()::text AS since";
 
 const NOTIFY = statement("SELECT pg_notify($1, $2)");
@@ -63,7 +63,7 @@ export async function runWithin<T>(
     await tx.run(RELEASE);
     return result;
   } catch (error) {
-    // With the search path, which was set behind it.
+    // This also restores the search path, which was set after the savepoint.
     await line.query({ text: "ROLLBACK TO SAVEPOINT sluice_within" }).catch(ignore);
     await line.query({ text: "RELEASE SAVEPOINT sluice_within" }).catch(ignore);
     throw translateError(error, connection.name);
@@ -87,7 +87,8 @@ async function begin(
       (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now`,
   });
   const { path, isolation, now } = rows[0] as Surroundings;
-  // What was waited for would not be seen: whose turn it is in a lane would be decided by the past.
+  // At a higher isolation level, changes that a lock waited for would not be visible, and a lane's
+  // turn would be decided from old data.
   if (isolation !== READ_COMMITTED)
     throw refuse(`is at ${isolation}, and not at ${READ_COMMITTED}`);
   const own = `${pg.escapeIdentifier(connection.schema)}, pg_catalog`;
@@ -112,8 +113,9 @@ function composeVerbs(planning: Planning, tx: Transaction): CallerTransactionSto
 }
 
 /**
- * One query after the other, as a plain client wants them; with the store's own reading of types, of
- * which the caller may have changed his. Without names: his statements are his.
+ * One query after the other, as a plain client requires; with the store's own type parsers, because
+ * the caller may have changed the client's. Without names: prepared statements belong to the
+ * caller.
  */
 function queueUp(client: CallersClient): Line {
   let last: Promise<unknown> = Promise.resolve();

@@ -1,4 +1,4 @@
-/** What a server says of itself, without changing anything in it. */
+/** Reads facts about a server, without changing anything in it. */
 import type pg from "pg";
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
@@ -17,12 +17,12 @@ export interface ServerFacts {
   /** For example 150014. */
   readonly version: number;
   readonly schema: {
-    /** 0 when there is none yet. */
+    /** 0 for none. */
     readonly version: number;
     readonly known: number;
-    /** Whether this user may make it, or bring it up to date. */
+    /** Whether this user may create or upgrade it. */
     readonly mayChange: boolean;
-    /** Whether this user may read and write it; null when it is not there. */
+    /** Whether this user may read and write it; null when it does not exist. */
     readonly mayUse: boolean | null;
   };
   readonly isReadOnly: boolean;
@@ -30,10 +30,10 @@ export interface ServerFacts {
   readonly synchronousCommit: string;
   readonly fsync: string;
   readonly connections: { readonly used: number; readonly max: number };
-  /** The server's clock minus this host's, as far as the way to it lets one see. */
+  /** The server's clock minus this host's, as exactly as the connection allows. */
   readonly clockAheadMs: number;
   readonly roundTripMs: number;
-  /** A pooler gives each transaction another connection: nothing can be listened to. */
+  /** A pooler gives each transaction another connection: LISTEN does not work. */
   readonly isPooled: boolean;
 }
 
@@ -107,7 +107,7 @@ export async function inspectServer(
   }
 }
 
-/** What is set on one connection must be there the next time, and on no other. */
+/** A setting of one connection must be there the next time, and on no other connection. */
 async function detectPooler(client: pg.Client, other: pg.Client, probe: string): Promise<boolean> {
   type Row = { readonly probe: string | null };
   const read = "SELECT current_setting('sluice.probe', true) AS probe";

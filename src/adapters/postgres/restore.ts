@@ -1,6 +1,6 @@
 /**
- * Takes over all that another store holds, in one transaction: either everything is there, or nothing.
- * Only a store without any batch does, so that nothing can be mixed up.
+ * Copies everything from another store, in one transaction: either all of it is there, or nothing.
+ * Only into a store without a batch, so that nothing can be mixed up.
  */
 import pg from "pg";
 import { SluiceError } from "../../core/base/errors.ts";
@@ -16,7 +16,7 @@ import { encodeValue, type Value } from "./connection/statement.ts";
 
 type Row = Record<string, unknown>;
 
-/** What this schema keeps beside a batch's settings, for statements, or keeps otherwise. */
+/** Columns of this schema that are derived from a batch's settings, or stored differently. */
 const DERIVED: Readonly<Record<string, (row: Row, settings: SettingsOf) => Row>> = {
   batch: ({ settings }) => {
     const { caps, maxRunMs } = JSON.parse(settings as string) as BatchSettings;
@@ -38,7 +38,7 @@ const DERIVED: Readonly<Record<string, (row: Row, settings: SettingsOf) => Row>>
       lines === null ? null : { lines: lines as string, details: details as string | null };
     return { size: measureLink(body as string, block) };
   },
-  // Here a chunk has a holder only while it is leased, and a time only while it waits.
+  // Here a chunk has a holder only while it is leased, and a due time only while it waits.
   chunk: ({ state, worker, due_at: dueAt }) => ({
     worker: state === "leased" ? worker : 0,
     due_at: state === "waiting" ? dueAt : null,
@@ -57,14 +57,14 @@ interface Column {
   readonly type: string;
 }
 
-/** Where a number that is never given twice goes on: [sequence, table, column]. */
+/** Sequences to continue, so that no number is reused: [sequence, table, column]. */
 const SEQUENCES = [
   ["record_positions", "record", "position"],
   ["message_positions", "message", "position"],
   ["lease_turn", "step", "turn"],
 ] as const;
 
-/** Answers how many rows each table was given. The schema is there, and up to date. */
+/** Returns how many rows each table got. The schema must be up to date. */
 export async function restoreInto(
   address: string,
   dump: StoreDump,
@@ -91,7 +91,7 @@ async function restore(
     const settings = new Map<number, BatchSettings["steps"]>();
     const settingsOf: SettingsOf = (batch, step) =>
       (settings.get(batch) ?? [])[step] as StepSettings;
-    // Batches first: what is derived of their steps needs their settings.
+    // Batches first: columns that are derived for steps need their settings.
     const tables = dump.tables.toSorted((a, b) => rank(a.name) - rank(b.name));
     for (const table of tables) {
       const { name } = table;

@@ -1,7 +1,7 @@
 /**
  * The store for many machines: one schema of a PostgreSQL database. Every write to a batch happens
- * under the lock of its row, so there is one point of serialisation a batch and none across batches
- * (docs/decisions/0023). Leases go by the server's clock.
+ * under the lock of its row, so writes are serialised for each batch and never across batches
+ * (docs/decisions/0023). Leases use the server's clock.
  */
 import { hash } from "node:crypto";
 import { SluiceError } from "../../core/base/errors.ts";
@@ -54,21 +54,21 @@ import { Settling } from "./working/settling.ts";
 export interface PostgresStoreOptions {
   readonly clock: Clock;
   readonly random: Random;
-  /** How long a change is tried again while others are at the same rows. Default 10 s. */
+  /** How long a change is retried while other transactions use the same rows. Default 10 s. */
   readonly busyMs?: number;
   /** Connections of this process at most. Default 8. */
   readonly connectionsMax?: number;
-  /** Whoever only looks makes no schema: there must be one. */
+  /** Refuse a schema that does not exist, instead of creating it: for commands that only read. */
   readonly mustExist?: boolean;
-  /** For tests: the store's time, in place of the server's. */
+  /** For tests: the store's time, instead of the server's. */
   readonly time?: Pick<Clock, "monotonicMs" | "wallMs">;
-  /** For tests: which processes live. */
+  /** For tests: which processes are alive. */
   readonly host?: Host;
 }
 
 const BUSY_MS = 10_000;
 const CONNECTIONS_MAX = 8;
-/** A waiting worker asks less than one question a second: it is told of changes. */
+/** A waiting worker makes less than one query a second: notifications tell it of changes. */
 export const LOOKS = { pollMs: 20_000, sweepMs: 5_000 };
 
 export async function openPostgresStore(
@@ -109,7 +109,7 @@ interface Surroundings {
   readonly host: Host;
 }
 
-/** The parts that stand behind the store's verbs, each made from those before it. */
+/** The parts behind the store's calls, each made from those before it. */
 function composeParts(connection: Connection, { clock, random, host }: Surroundings) {
   const records = new RecordLog((text) => hash("sha256", text));
   const workers = new Workers(host);
@@ -181,7 +181,7 @@ function refuseUnknown(id: string, { connection }: Parts): SluiceError {
   });
 }
 
-/** The batch to be changed: under its lock. */
+/** Locks the batch for a change. */
 async function lockBatch(parts: Parts, tx: Transaction, id: string): Promise<BatchRow> {
   const row = await parts.planning.lock(tx, id);
   if (row === undefined) throw refuseUnknown(id, parts);
@@ -202,7 +202,7 @@ function composeConducting(parts: Parts): ConductorStore {
   const change = <T>(id: string, act: (tx: Transaction, row: BatchRow) => Promise<T>): Promise<T> =>
     write(async (tx) => act(tx, await lockBatch(parts, tx, id)));
   return {
-    // A look that takes no lock and tells nobody: whoever stands by must not wake itself with it.
+    // Takes no lock and notifies no one: a process that waits for the claim must not wake itself.
     claim: async (duty, worker, forMs) =>
       !(await connection.read((tx) => claims.isTaken(tx, duty, worker))) &&
       write((tx) => claims.claim(tx, duty, worker, forMs)),
@@ -221,7 +221,7 @@ function composeConducting(parts: Parts): ConductorStore {
         if (finished.kind === "moved_on") return { kind: "moved_on", batch: finished.batch };
         const { result } = await settling.work(tx, [], { ...lease, batch: part.batch });
         const [chunk] = result.leased;
-        // Its lane may be another batch's, somebody paused it, or a cap is reached.
+        // Another batch holds its lane, it is paused, or a cap is reached.
         return chunk === undefined ? planned : { kind: "leased", chunk, permits: result.permits };
       }),
     seal: (id) => change(id, (tx, row) => planning.seal(tx, row)),
@@ -261,7 +261,7 @@ function composeOperating(parts: Parts): OperatorStore {
     discardDeadLetters: (id, request) =>
       change(id, (tx, row) => deadLetters.discard(tx, row, readSteps(row).length, request)),
     prune: async (policy) => {
-      // Who is owed what goes by positions.
+      // Positions decide which records a reader still needs.
       await numberRecords(connection);
       await numberMessages(connection);
       return policy.dryRun
@@ -280,7 +280,7 @@ function composeLimiting(parts: Parts): TokenStore {
   const { connection, buckets } = parts;
   return {
     draw: async (draws, slackMs) => {
-      // Where nothing is limited nothing is written: it costs no lock.
+      // Nothing is limited, so nothing is written and no lock is taken.
       const isOpen = draws.every(({ spec }) => spec.kind === "open");
       const look = isOpen && !(await connection.read((tx) => buckets.hasRates(tx)));
       return look
@@ -306,7 +306,7 @@ function composeWorking(parts: Parts): WorkerStore {
     registerWorker: (facts) => write((tx) => workers.register(tx, facts)),
     beat: (worker, serves, forMs) => write((tx) => workers.beat(tx, worker, serves, forMs)),
     work: async (reports, lease) => {
-      // A look that finds nothing takes no lock, so idle workers do not disturb busy ones.
+      // A lease that finds nothing takes no lock, so idle workers do not disturb busy ones.
       if (reports.length === 0 && lease !== null) {
         const nothing = await connection.read((tx) => settling.findNothingDue(tx, lease));
         if (nothing !== null) return nothing;

@@ -1,4 +1,4 @@
-/** How the row of a bucket reads as its state. */
+/** Reads the row of a bucket as its state. */
 import type { BucketState } from "../../core/limits/bucket.ts";
 import type { PacePortion } from "../../core/limits/pace.ts";
 

@@ -1,4 +1,4 @@
-/** How the row of a dead letter reads as a value, in every store that speaks SQL. */
+/** Reads the row of a dead letter as a value, for both SQL stores. */
 import type { Act } from "../../core/batch/batch.ts";
 import type { ErrorClass } from "../../core/base/errors.ts";
 import type { DeadLetter } from "../../ports/store/query-store.ts";

@@ -1,15 +1,18 @@
 /**
- * Which process on which boot of which host. Whoever works on the same host as a process that is gone
- * can see that: its leases need not run out, but can be given to the next one at once.
+ * Identifies a process on a boot of a host. Processes on the same host can see that another one is
+ * gone: its leases need not expire, and can be given to other workers at once.
  */
 import { readFileSync, readlinkSync } from "node:fs";
 
 export interface Host {
   /** Changes with every boot: monotonic times of another boot mean nothing. */
   readonly bootId: string;
-  /** This process, in words that `isGone` understands in any process of the host. */
+  /** A description of this process that `isGone` understands in any process of the host. */
   readonly process: string;
-  /** True only when that process is surely dead. When in doubt it lives, and its lease runs out. */
+  /**
+   * True only when that process is certainly dead. In doubt it counts as alive, and its lease
+   * expires.
+   */
   isGone(process: string): boolean;
 }
 
@@ -22,8 +25,8 @@ export function describeHost(): Host {
     process: self,
     isGone(other) {
       const [theirBoot, theirNamespace, pid, ticks] = other.split("/");
-      // A process on another host or in another container has its own numbers: nothing can be said
-      // of it here.
+      // A process on another host or in another container has its own numbers: its state is unknown
+      // here.
       if (theirBoot !== bootId || bootId === "unknown") return false;
       if (theirNamespace !== namespace || namespace === "?" || ticks === "?") return false;
       return readStartTicks(Number(pid)) !== ticks;
@@ -31,11 +34,11 @@ export function describeHost(): Host {
   };
 }
 
-/** When a process started, which tells it from a later one with the same number. */
+/** The start time of a process, which distinguishes it from a later one with the same number. */
 function readStartTicks(pid: number): string | null {
   const stat = readText(`/proc/${pid}/stat`);
   if (stat === null) return null;
-  // The name in brackets may hold spaces and brackets itself; the fields after it do not.
+  // The name in brackets may contain spaces and brackets; the fields after it do not.
   const [state, ...fields] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const STARTTIME = 18;
   return state === "Z" || state === "X" ? null : (fields[STARTTIME] ?? null);

@@ -1,4 +1,4 @@
-/** Chunks that may be leased, and how many of them are taken. */
+/** Leasable chunks, and how many of them to take. */
 import type { LeaseRequest } from "../../ports/store/worker-store.ts";
 
 export interface ChunkRow {
@@ -16,7 +16,7 @@ export interface ChunkRow {
 export const CHUNK_COLUMNS =
   "chunk, start, finish, fence, guarded, tracked, edited, outcomes, locator";
 
-/** What is left of a tenant's part of a request while its steps are walked. */
+/** The rest of a tenant's part of a request while its steps are read. */
 export interface Budget {
   items: number;
   chunks: number;
@@ -24,14 +24,14 @@ export interface Budget {
   readonly cost: number;
 }
 
-/** A version that is named twice must not lease its chunks twice in one act. */
+/** A repeated version must not lease its chunks twice in one act. */
 export function listVersions({ versions }: LeaseRequest): readonly string[] {
   if (versions.length === 1) return versions;
   // No batch has the empty version.
   return versions.length === 0 ? [""] : [...new Set(versions)];
 }
 
-/** Chunks are taken while fewer items than asked for are, and no row more is read than that. */
+/** Takes chunks while it has fewer items than requested, and reads no further row. */
 export function takeWithin(rows: Iterable<unknown>, budget: Budget): ChunkRow[] {
   const taken: ChunkRow[] = [];
   if (budget.chunks <= 0 || budget.items <= 0) return taken;

@@ -1,4 +1,4 @@
-/** What the reports of one commit say of their tenants' work. */
+/** The use of tenants' shares that the reports of one commit make. */
 import {
   addUse,
   applyUse,
@@ -26,7 +26,7 @@ export interface StepShareRow extends ShareRow {
   readonly pipeline: string;
 }
 
-/** The part of a chunk's row that its account is kept in. */
+/** The columns of a chunk's row for its lease's account. */
 export interface AccountRow {
   readonly batch: number;
   readonly step: number;
@@ -40,7 +40,7 @@ export function readShare(row: ShareRow, { itemMs }: ShareClock): TenantShare {
 }
 
 interface StepUse {
-  /** Undefined when nothing is known of the tenant. */
+  /** Undefined for an unknown tenant. */
   readonly row: StepShareRow | undefined;
   readonly use: ShareUse;
 }
@@ -51,7 +51,7 @@ export interface NamedShare {
   readonly share: TenantShare;
 }
 
-/** One update a tenant and commit, however many chunks were reported. */
+/** One update per tenant and commit, however many chunks were reported. */
 export class LeaseUsage {
   readonly #find: (step: AccountRow) => StepShareRow | undefined;
   readonly #getClock: (pipeline: string) => ShareClock;
@@ -82,7 +82,7 @@ export class LeaseUsage {
     return entry;
   }
 
-  /** What the tenants' shares and the clocks of their pipelines are after it. */
+  /** The tenants' shares and their pipelines' clocks afterwards. */
   total(): { readonly shares: NamedShare[]; readonly clocks: Map<string, ShareClock> } {
     const shares = new Map<string, NamedShare>();
     const clocks = new Map<string, ShareClock>();

@@ -1,12 +1,12 @@
-/** How the rows of a batch's chain read as values, in every store that speaks SQL. */
+/** Reads the rows of a batch's chain as values, for both SQL stores. */
 import { ITEMS_RECORDED, type RecordType } from "../../core/batch/batch.ts";
 import { measureLink } from "../../core/ledger/item-ledger.ts";
 import type { LedgerLink } from "../../ports/store/ledger-store.ts";
 
-/** A record, or a link between records that tells of items. */
+/** A record, or a link about items between records. */
 export interface LinkRow {
   readonly seq: number;
-  /** NULL for what tells of items. */
+  /** NULL for a link about items. */
   readonly type: RecordType | null;
   readonly body: string;
   readonly hash: string;
@@ -19,7 +19,7 @@ export function toLink({ seq, type, body, hash, lines, details }: LinkRow): Ledg
   return { seq, type: type ?? ITEMS_RECORDED, body, hash, block };
 }
 
-/** What it counts as in a page: records are small. */
+/** Its size within a page: records are small. */
 export function measureRow(row: LinkRow): number {
   return row.type === null ? measureLink(row.body, toLink(row).block) : 0;
 }

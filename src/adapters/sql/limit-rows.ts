@@ -1,4 +1,4 @@
-/** How the rows of limits that operators set read as values. */
+/** Reads the rows of operators' limits as values. */
 import type { LimitChange, LimitSetting, LimitValue } from "../../core/limits/limit.ts";
 
 export type SettingRow = Omit<LimitSetting, "value"> & { readonly value: string };

@@ -1,9 +1,9 @@
-/** Where the messages of a batch come from and go to: remembered, as every report needs it. */
+/** Where the messages of a batch come from and go to: cached, because every report needs it. */
 import type { MessageOrigin } from "../../core/events/topic.ts";
 import type { UnsentOrigin } from "../../core/events/unsent.ts";
 import type { BatchSettings } from "../../ports/store/conductor-store.ts";
 
-/** Batches of which it is remembered. */
+/** How many batches are cached. */
 const KNOWN_BATCHES_MAX = 10_000;
 
 export interface BatchFacts {
@@ -11,7 +11,7 @@ export interface BatchFacts {
   readonly steps: BatchSettings["steps"];
 }
 
-/** A batch's settings never change, and its number is never given to another. */
+/** A batch's settings never change, and its number is never reused. */
 export class KnownBatches {
   readonly #known = new Map<number, BatchFacts>();
 
@@ -36,7 +36,7 @@ export function describeOrigin(
   return { batch: id, step, stepName: settings?.name ?? "", errorsTopic, start };
 }
 
-/** A batch that was stopped, and how far it was told of. */
+/** A stopped batch, and how far its `unsent` messages have been written. */
 export interface StoppedRow {
   readonly num: number;
   readonly step: number;

@@ -1,21 +1,21 @@
-/** Whether a part of a plan may be added, and the keys that it brings; in every store that speaks SQL. */
+/** Checks whether a part of a plan may be added, and its keys; for both SQL stores. */
 import type { BatchState } from "../../core/batch/batch.ts";
 import type { PlanPart, PlanResult } from "../../ports/store/conductor-store.ts";
 import type { BatchRow } from "./rows.ts";
 
-/** Whether the part comes from somebody who may plan, and goes on where the plan ends. */
+/** Whether the part's sender may plan, and whether it continues where the plan ends. */
 export function fitsPlan(batch: BatchRow, part: PlanPart): boolean {
   const slices = batch.state === "slicing" && batch.slice_fence === part.fence;
   const accepts = slices || (isOpen(batch.state) && batch.sealed === 0);
   return accepts && part.step === batch.step && batch.chunks === part.afterChunks;
 }
 
-/** Planned as far as its producer has come. */
+/** Planned as far as its producer has added items. */
 export function isOpen(state: BatchState): boolean {
   return state === "running" || state === "ready";
 }
 
-/** Every key of the part with its item; or the first one that is there twice. */
+/** Every key of the part with its item; or the first duplicate. */
 export function gatherKeys(
   { chunks }: PlanPart,
   firstOfPart: number,

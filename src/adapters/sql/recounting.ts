@@ -1,4 +1,4 @@
-/** Counting a batch's items anew, from the maps of its chunks. */
+/** Recounts a batch's items from the maps of its chunks. */
 import { isEnded } from "../../core/batch/batch.ts";
 import { cancelPending } from "../../core/batch/counts.ts";
 import { countOutcomes, type OutcomeMap } from "../../core/items/outcome-map.ts";

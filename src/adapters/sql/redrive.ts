@@ -1,4 +1,4 @@
-/** What a redrive works with, in every store that speaks SQL. */
+/** Rows and values for redrives, for both SQL stores. */
 import { isEnded } from "../../core/batch/batch.ts";
 import type { RedriveRefusal, RedriveRequest } from "../../ports/store/operator-store.ts";
 import type { BatchRow } from "./rows.ts";
@@ -12,10 +12,10 @@ export interface RevivedChunkRow {
   readonly losses: number;
 }
 
-/** A chunk some dead letters of which go back to work. */
+/** A chunk with dead letters that are redriven. */
 export interface RedrivenChunkRow extends RevivedChunkRow {
   readonly fence: number;
-  /** 1 where its batch keeps a ledger of items. */
+  /** 1 if its batch keeps a ledger of items. */
   readonly item_ledger: number;
 }
 
@@ -30,9 +30,9 @@ export interface RedrivenItem {
 export interface Survey {
   readonly matching: number;
   readonly busy: number;
-  /** Those that go back to work. */
+  /** Dead letters to redrive. */
   readonly redriven: number;
-  /** The first and the last step that one of these belongs to; null when there is none. */
+  /** The first and the last step of these; null for none. */
   readonly firstStep: number | null;
   readonly lastStep: number | null;
 }

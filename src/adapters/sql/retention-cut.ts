@@ -1,10 +1,10 @@
-/** What a retention policy means at an instant: the times before which things ended. */
+/** A retention policy at an instant: the times before which batches must have ended. */
 import type { PrunePolicy } from "../../ports/store/operator-store.ts";
 
 export interface Cut {
   readonly scratchBefore: number | null;
   readonly evidenceBefore: number | null;
-  /** By which those with an age of their own are due. */
+  /** Decides for batches with ages of their own. */
   readonly now: number;
   readonly batch: string | null;
 }
@@ -16,7 +16,7 @@ export function computeCut(policy: PrunePolicy, wallMs: number): Cut {
   return { scratchBefore, evidenceBefore, now: wallMs, batch };
 }
 
-/** Messages belong to their topics: who asks for one batch alone does not mean them. */
+/** Messages belong to their topics: a policy for a single batch does not include them. */
 export function hasMessages(cut: Cut): cut is Cut & { readonly scratchBefore: number } {
   return cut.scratchBefore !== null && cut.batch === null;
 }

@@ -1,4 +1,4 @@
-/** How the rows of a batch read as values, in every store that speaks SQL. */
+/** Reads the rows of a batch as values, for both SQL stores. */
 import type { BatchState } from "../../core/batch/batch.ts";
 import type { StopMode } from "../../core/batch/chunk.ts";
 import type { Counts } from "../../core/batch/counts.ts";
@@ -13,7 +13,7 @@ import type {
   StepSnapshot,
 } from "../../ports/store/conductor-store.ts";
 
-/** A batch with the step that it is at. */
+/** A batch with its current step. */
 export interface BatchRow extends Counts {
   readonly num: number;
   readonly id: string;
@@ -46,7 +46,7 @@ export interface BatchRow extends Counts {
   readonly submitted_at: number;
   readonly started_at: number | null;
   readonly ended_at: number | null;
-  /** When somebody last moved it on, in monotonic milliseconds. */
+  /** Its last activity, in monotonic milliseconds. */
   readonly activity_at: number;
   readonly record_seq: number;
   readonly record_hash: string;
@@ -61,9 +61,9 @@ export interface BatchRow extends Counts {
   readonly failed_permanent: number;
   readonly failed_transient: number;
   readonly failed_unexpected: number;
-  /** JSON: the narrowest pause that holds it. */
+  /** JSON: the narrowest pause that applies to it. */
   readonly pause: string | null;
-  /** JSON: all of its steps, where there are several. */
+  /** JSON: all of its steps, if it has several. */
   readonly all_steps: string | null;
 }
 
@@ -109,7 +109,7 @@ export function readSteps(row: BatchRow): StepSnapshot[] {
   });
 }
 
-/** Of all steps together. */
+/** The sum over all steps. */
 export function countAll(row: BatchRow): Counts {
   return addCounts(readSteps(row).map(({ counts }) => counts));
 }

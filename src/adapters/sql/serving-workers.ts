@@ -1,7 +1,7 @@
-/** Counts the workers of each pipeline that live. */
+/** Counts the living workers of each pipeline. */
 import type { Host } from "./host.ts";
 
-/** A worker that has a pipeline, once for each. */
+/** A worker that has a pipeline, one row for each pipeline. */
 export interface ServingRow {
   readonly pipeline: string;
   readonly id: number;

@@ -1,7 +1,7 @@
-/** What reports and losses of chunks add up to in the counters of their steps. */
+/** Sums up the changes of reports and losses for the counters of their steps. */
 import type { ChunkEffect } from "../../core/items/tracked-item.ts";
 
-/** A chunk that is leased, as its row says. */
+/** The row of a leased chunk. */
 export interface HeldRow {
   readonly batch: number;
   readonly step: number;
@@ -15,7 +15,7 @@ export interface HeldRow {
   readonly busy_ms: number;
 }
 
-/** With what a ledger of its items wants to know. */
+/** With the columns that a ledger of items needs. */
 export interface LedgerRow extends HeldRow {
   readonly fence: number;
   readonly worker: number;
@@ -34,7 +34,7 @@ export interface StepChange {
   dueAt: number | null;
 }
 
-/** What a commit does to the counters of the steps that it touches. */
+/** The changes of a commit to the counters of its steps. */
 export class StepChanges {
   readonly #changes = new Map<string, StepChange>();
 

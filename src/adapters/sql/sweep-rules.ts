@@ -1,4 +1,4 @@
-/** What a sweep makes of the rows that it finds: looks at steps, holders that are stuck, reasons. */
+/** Decisions of a sweep about the rows that it finds: looks at steps, stuck holders, reasons. */
 import type { EndReason } from "../../core/batch/batch.ts";
 import {
   computeWatchDelayMs,
@@ -12,7 +12,7 @@ import {
 import type { SweepPolicy } from "../../ports/store/worker-store.ts";
 import { readPause } from "./rows.ts";
 
-/** A step that is due to be looked at. */
+/** A step that is due for a look. */
 export interface WatchedRow {
   readonly batch: number;
   readonly step: number;
@@ -26,7 +26,7 @@ export interface WatchedRow {
 }
 
 export interface LookResult {
-  /** Somebody moves it on. */
+  /** A worker is working on it. */
   readonly isActive: boolean;
   readonly isStall: boolean;
   /** It stalled too often. */
@@ -58,7 +58,7 @@ export function judgeLook(row: WatchedRow, facts: StallFacts, policy: SweepPolic
   };
 }
 
-/** Why the holder of a lane cannot go on; null when it can. */
+/** Why the holder of a lane is stuck; null when it is not. */
 export function describeStuck(pause: string | null, isUnserved: boolean): string | null {
   const paused = readPause(pause);
   if (paused !== null) return `its ${paused.scope} is paused`;
@@ -75,5 +75,5 @@ export const SEAL_DEADLINE: EndReason = {
 };
 export const STALE: EndReason = {
   code: "STALE",
-  message: "its items were never planned whole, and nobody has gone on with it for hours",
+  message: "slicing stopped and did not resume for hours",
 };

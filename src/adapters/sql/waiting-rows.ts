@@ -1,4 +1,4 @@
-/** How the rows of what waits read as facts. */
+/** Reads the rows of waiting chunks and lanes as facts. */
 import type { WaitReason } from "../../core/limits/bucket.ts";
 import type { ChunkState } from "../../core/batch/chunk.ts";
 import type { ChunkFacts, RestFacts } from "../../core/batch/why.ts";
@@ -13,7 +13,7 @@ export interface WaitingChunkRow extends RestRow {
   readonly chunk: number;
   readonly state: ChunkState;
   readonly worker: number;
-  /** That of one that does not wait says nothing. */
+  /** Meaningless for a chunk that does not wait. */
   readonly due_at: number | null;
 }
 

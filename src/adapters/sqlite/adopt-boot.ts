@@ -1,6 +1,6 @@
 /**
- * A SQLite file remembers the boot in which it was last used. After a reboot every holder is gone and
- * monotonic times begin anew: everything that waits is due, and every watch begins again.
+ * A SQLite file remembers the boot in which it was last used. After a reboot every holder is gone
+ * and monotonic times start again: everything that waits is due, and every watch starts again.
  */
 import type { Clock } from "../../ports/clock.ts";
 import type { Host } from "../sql/host.ts";

@@ -1,7 +1,7 @@
 /**
- * A consistent copy of the file while others go on working. It reads through a connection of its
- * own: on one that also writes, a step of the copy may meet its transaction and fail. All pages are
- * copied in one step, off this thread, so that no writer in between makes it start over.
+ * A consistent copy of the file while others continue to work. It reads through its own connection:
+ * on one that also writes, a step of the copy may collide with a transaction and fail. All pages
+ * are copied in one step, off this thread, so that no writer in between makes it start again.
  */
 import { backup, DatabaseSync } from "node:sqlite";
 import { SluiceError } from "../../core/base/errors.ts";

@@ -1,7 +1,7 @@
 /**
- * Acts on batches inside of a transaction that somebody else has begun, on a connection of his own to
- * the same file: nothing of them is there unless he commits. He may go on after an act that fails, as
- * each has a savepoint. Other processes see the commit as they see any other.
+ * Acts on batches inside of the caller's open transaction, on the caller's own connection to the
+ * same file: they exist only after the commit. The connection can be used after an act that fails,
+ * because each act has a savepoint. Other processes see the commit like any other.
  */
 import { realpathSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
@@ -21,7 +21,7 @@ export interface WithinParts {
 
 export class CallerTransaction {
   readonly #parts: WithinParts;
-  /** Their statements stay prepared for as long as the connection is there. */
+  /** The statements stay prepared as long as the connection exists. */
   readonly #known = new WeakMap<DatabaseSync, Planning>();
 
   constructor(parts: WithinParts) {
@@ -41,7 +41,7 @@ export class CallerTransaction {
       db.exec("RELEASE sluice_within");
       return result;
     } catch (error) {
-      // A full disk, or the caller himself, may have ended it.
+      // A full disk, or the caller, may have ended it.
       if (db.isOpen && db.isTransaction) undo(db);
       throw translateError(error, path);
     }
@@ -72,7 +72,7 @@ function undo(db: DatabaseSync): void {
   try {
     db.exec("ROLLBACK TO sluice_within; RELEASE sluice_within");
   } catch {
-    // There is none: it failed before, or the caller has ended it and begun anew.
+    // The savepoint is gone: an earlier failure, or the caller, has ended the transaction.
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * Everything that a file holds, table by table, as it was at one instant, for another store. Its
- * monotonic times mean nothing elsewhere: they are told as times of the wall clock. Nobody holds a
- * lease in a copy: what was leased is as if its lease had run out, and is run guarded.
+ * The whole content of a file, table by table, at one instant, for another store. Its monotonic
+ * times mean nothing elsewhere, so they are converted to wall-clock times. A copy has no leases:
+ * leased chunks count as expired, and run guarded.
  */
 import { DatabaseSync } from "node:sqlite";
 import { SluiceError } from "../../core/base/errors.ts";
@@ -10,12 +10,12 @@ import type { Clock } from "../../ports/clock.ts";
 import { describeHost } from "../sql/host.ts";
 import { translateError } from "./connection/errors.ts";
 
-/** Rows that are held in memory at once. */
+/** Rows in memory at once. */
 const PAGE = 1_000;
-/** And what they weigh, in characters and bytes: a column of a page becomes one text on its way. */
+/** Their size, in characters and bytes: a column of a page becomes one text on its way. */
 const PAGE_CHARS_MAX = 4_000_000;
 
-/** Which columns of which tables are monotonic; `0` stays what it is: at once. */
+/** Which columns of which tables are monotonic; `0` (at once) stays 0. */
 const MONOTONIC: Readonly<Record<string, readonly string[]>> = {
   batch: ["activity_at"],
   step: ["leasable_at", "watch_due_at"],
@@ -24,7 +24,7 @@ const MONOTONIC: Readonly<Record<string, readonly string[]>> = {
   bucket: ["paid_until", "closed_until", "idle_at"],
 };
 
-/** What is of this host and this moment alone. */
+/** Tables that only concern this host and this moment. */
 const LEFT_BEHIND = new Set(["host", "worker", "served", "claim", "permit"]);
 
 export function openDump(path: string, clock: Clock): StoreDump {
@@ -48,7 +48,7 @@ export function openDump(path: string, clock: Clock): StoreDump {
   }
 }
 
-/** A worker would go on in the old store while others begin in the new one. */
+/** A worker would continue in the old store while others begin in the new one. */
 function refuseBusy(db: DatabaseSync, path: string): void {
   const rows = db.prepare("SELECT DISTINCT process FROM worker").all() as { process: string }[];
   const host = describeHost();

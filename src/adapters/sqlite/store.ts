@@ -1,7 +1,7 @@
 /**
  * The embedded store: one SQLite file in WAL mode on a local disk, for any number of processes of
  * one host. Calls are synchronous and short; a commit is on disk when it returns (`full`, the
- * default) or with the next WAL checkpoint (`normal`, by explicit choice).
+ * default) or with the next WAL checkpoint (`normal`, if chosen).
  */
 import { hash } from "node:crypto";
 import type { TokenGrant } from "../../core/limits/bucket.ts";
@@ -59,7 +59,7 @@ export interface SqliteStoreOptions {
   readonly synchronous?: SynchronousMode;
   /** How long a write waits for another process's lock. Default 10 s. */
   readonly busyMs?: number;
-  /** For tests: which processes live. */
+  /** For tests: which processes are alive. */
   readonly host?: Host;
 }
 
@@ -105,7 +105,7 @@ function checkOptions(synchronous: unknown, busyMs: unknown): void {
   }
 }
 
-/** The parts that stand behind the store's verbs, each made from those before it. */
+/** The parts behind the store's calls, each made from those before it. */
 function composeParts(connection: Connection, clock: Clock, host: Host): Parts {
   const records = new RecordLog(connection, clock, (text) => hash("sha256", text));
   const workers = new Workers(connection, clock, host);
@@ -229,7 +229,7 @@ function composeConducting(parts: Parts): ConductorStore {
   const find = (id: string): BatchRow => findBatch(parts, id);
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   return {
-    // A look that takes no lock and tells nobody: whoever stands by must not wake itself with it.
+    // Takes no lock and notifies no one: a process that waits for the claim must not wake itself.
     claim: async (duty, worker, forMs) =>
       !(await connection.read(() => claims.isTaken(duty, worker))) &&
       write(() => claims.claim(duty, worker, forMs)),
@@ -300,7 +300,7 @@ function composeLimiting(parts: Parts): TokenStore {
   return {
     draw: async (draws, slackMs) => {
       const draw = (): TokenGrant[] => buckets.draw(draws, slackMs);
-      // Where nothing is limited nothing is written: it costs no lock.
+      // Nothing is limited, so nothing is written and no lock is taken.
       const isOpen = draws.every(({ spec }) => spec.kind === "open");
       return isOpen && !(await read(() => buckets.hasRates())) ? read(draw) : write(draw);
     },
@@ -320,7 +320,7 @@ function composeWorking(parts: Parts): WorkerStore {
     registerWorker: (facts) => write(() => workers.register(facts)),
     beat: (worker, serves, forMs) => write(() => workers.beat(worker, serves, forMs)),
     work: async (reports, lease) => {
-      // A look that finds nothing costs no lock, so idle workers do not disturb busy ones.
+      // A lease that finds nothing takes no lock, so idle workers do not disturb busy ones.
       const idle =
         reports.length === 0 && lease !== null && !(await read(() => settling.hasDue(lease)));
       if (idle) return read(() => settling.describeNothingDue(lease));

@@ -26,9 +26,9 @@ export type NewUndelivered = Unnamed<{
 
 export type UndeliveredEvent = Unnamed<
   NewUndelivered & {
-  /** Rises with each undelivered one in the store, and is never reused. */
+    /** Rises with each undelivered one in the store, and is never reused. */
     readonly id: number;
-  /** Wall-clock milliseconds. */
+    /** Wall-clock milliseconds. */
     readonly givenUpAt: number;
   }
 >;

@@ -1,6 +1,6 @@
 /**
- * How batches go from step to step and to their end, in SQL. Every method runs inside the caller's
- * transaction, which has the batch's lock.
+ * Advances batches from step to step and to their end, in SQL. Every method runs inside the
+ * caller's transaction, which holds the batch's lock.
  */
 import {
   type BatchEvent,
@@ -42,7 +42,7 @@ export interface LifeParts {
   readonly permits: ConcurrencyPermits;
 }
 
-/** Dead letters read at once for a pass over all of them. */
+/** Dead letters that a pass reads at once. */
 const PAGE = 1_000;
 
 const CODES = CODES_NEVER_REDRIVEN.map((code) => `'${code}'`).join(", ");
@@ -79,7 +79,7 @@ export class BatchLifecycle {
     this.#parts = parts;
   }
 
-  /** Does what a change of its items makes due; answers the batches that ended by it. */
+  /** Applies what a change of its items makes due; returns the batches that ended because of it. */
   async advanceBatch(tx: Transaction, num: number): Promise<string[]> {
     const batch = await this.#parts.records.get(tx, num);
     return (await this.#advance(tx, batch))
@@ -87,7 +87,9 @@ export class BatchLifecycle {
       : [];
   }
 
-  /** Gives a free lane on, past those that end at once; answers which those are. */
+  /**
+   * Starts the next batch of a free lane, past those that end at once; returns those that ended.
+   */
   async startNextInLane(tx: Transaction, lane: string): Promise<string[]> {
     const ended: string[] = [];
     for (;;) {
@@ -99,7 +101,7 @@ export class BatchLifecycle {
     }
   }
 
-  /** Ends the batch before its items: what did not run is cancelled, and no fence holds any more. */
+  /** Ends the batch early: items that did not run are cancelled, and no lease is valid any more. */
   async endEarly(
     tx: Transaction,
     batch: BatchRow,
@@ -152,7 +154,9 @@ export class BatchLifecycle {
     }
   }
 
-  /** Why the failures so far stop the batch; lets the rest of a step run once its canary passed. */
+  /**
+   * Why the failures so far stop the batch; starts the rest of a step once its canary has passed.
+   */
   async #judgeFailures(
     tx: Transaction,
     batch: BatchRow,
@@ -176,7 +180,7 @@ export class BatchLifecycle {
     return ((await tx.get(COUNT_REDRIVABLE, num, step)) as { n: number }).n;
   }
 
-  /** A page at a time: those that were seen are put back meanwhile. */
+  /** A page at a time: the caller redrives the ones that it has seen. */
   async *#walkRedrivable(
     tx: Transaction,
     { num, step }: BatchRow,
@@ -210,7 +214,7 @@ export class BatchLifecycle {
     });
   }
 
-  /** Goes on to the next step that has something to do; true when there is none and the batch ended. */
+  /** Starts the next step that has work; true when there is none and the batch ended. */
   async #startNextStep(
     tx: Transaction,
     batch: BatchRow,
@@ -224,7 +228,7 @@ export class BatchLifecycle {
       const known = await steps.find(tx, num, step);
       if (known === undefined) await steps.add(tx, num, step, settings);
       await steps.setCurrent(tx, num, step);
-      // A step that an earlier drive planned is planned further only if rescued items go on to it.
+      // A step that an earlier drive planned is planned further only if it gets rescued items.
       if (known === undefined || known.sliced === 0 || settings.carries) {
         await steps.beginPlan(tx, num, step);
         tx.send(TOUCH, num, Math.floor(tx.now));
@@ -265,7 +269,7 @@ export class BatchLifecycle {
   ): Promise<void> {
     const { records, lanes, steps, shares, permits } = this.#parts;
     const { num } = batch;
-    // Whoever ends leaves its lane's queue.
+    // An ended batch leaves its lane's queue.
     const [, state, abandoned] = await Promise.all([
       tx.lock("lane", batch.lane),
       records.move(tx, num, event),

@@ -74,7 +74,10 @@ export class DeadLetters {
     return letters;
   }
 
-  /** All that match, in item order, a page at a time: those that were seen may be changed meanwhile. */
+  /**
+   * All that match, in item order, a page at a time: the caller may change the ones that it has
+   * seen.
+   */
   async *walkPages(
     tx: Transaction,
     num: number,
@@ -117,7 +120,7 @@ export class DeadLetters {
     if (chunk === null || batch.pruned === 1 || letter === null) return false;
     tx.send(PUT_OVERRIDE, num, step, item, value);
     tx.send(MARK_EDITED, num, step, chunk);
-    // What earlier stages made of the old payload says nothing about the new one.
+    // Checkpoints of the old payload say nothing about the new one.
     tx.send(DROP_CHECKPOINT, num, step, item);
     await this.#records.record(tx, num, {
       type: "dead_letter.edited",

@@ -1,7 +1,7 @@
 /**
- * Lanes whose holder cannot go on, in SQL: orphans that nobody plans any further, and holders that are
- * stuck where the lane's policy is not to wait for them. Lists are made without a lock; who acts has
- * the batch's, and looks again.
+ * Lanes whose holder is stuck, in SQL: orphans whose slicing was abandoned, and holders that the
+ * lane's policy does not wait for. Lists are read without a lock; before acting, the caller locks
+ * the batch and checks again.
  */
 import { nameSlicingTask } from "../../../ports/store/conductor-store.ts";
 import type { SweepPolicy } from "../../../ports/store/worker-store.ts";
@@ -17,7 +17,7 @@ import type { Steps } from "./steps.ts";
 import type { Transaction } from "../connection/transaction.ts";
 import type { Workers } from "../fleet/workers.ts";
 
-/** Nobody has gone on with it since $1, and nobody slices it at $2. */
+/** No activity since $1, and no process slices it at $2. */
 const STALE_BATCHES = `FROM batch b
   WHERE b.state IN ('submitted', 'slicing') AND b.active = 1 AND b.activity_at <= $1
     AND b.cancel_mode IS NULL AND ${PAUSE_OF_BATCH} IS NULL AND NOT EXISTS (
@@ -27,7 +27,7 @@ const FIND_STALE = statement(`SELECT b.lane, b.step ${STALE_BATCHES} AND b.num =
 const RAISE_SLICE_FENCE = statement(
   "UPDATE step SET slice_fence = slice_fence + 1 WHERE batch = $1 AND step = $2",
 );
-// Only in lanes whose policy is not to block does a stuck holder make way.
+// A stuck holder makes way only in lanes whose policy is not `block`.
 const SELECT_HOLDERS = statement(
   `SELECT b.num, b.id, b.lane, b.activity_at, b.pipeline, b.version, ${PAUSE_OF_BATCH} AS pause
    FROM lane l JOIN batch b ON b.lane = l.name AND b.active = 1
@@ -44,7 +44,7 @@ export interface LaneTendingParts {
 
 /** What one transaction of a sweep did. */
 export interface Done {
-  /** Leases that were lost, or batches that were looked after. */
+  /** Leases that were lost, or batches that were handled. */
   readonly count: number;
   readonly ended: readonly string[];
 }
@@ -82,7 +82,7 @@ export class LaneTending {
     return { count: 1, ended: await lifecycle.startNextInLane(tx, row.lane) };
   }
 
-  /** Holders in whose place somebody else could go on. */
+  /** Stuck holders whose lane has another batch that could run. */
   async listStuck(tx: Transaction, policy: SweepPolicy): Promise<number[]> {
     const { lanes } = this.#parts;
     const rows = await tx.all<HolderRow>(SELECT_HOLDERS);
@@ -112,7 +112,7 @@ export class LaneTending {
   async tendHolder(tx: Transaction, num: number, policy: SweepPolicy): Promise<Done> {
     const { lanes, lifecycle, records } = this.#parts;
     if (!(await lockBatch(tx, num))) return NOTHING;
-    // Or one that is being resumed would be taken for paused.
+    // Without this lock, a batch that is being resumed would still look paused.
     await tx.tryLockShared("pauses", "");
     const batch = await records.get(tx, num);
     if (batch.active === 0 || batch.cancel_mode !== null) return NOTHING;

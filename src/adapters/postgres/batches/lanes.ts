@@ -1,7 +1,7 @@
 /**
- * Whose turn it is in each lane, in SQL. Every method runs inside the caller's transaction. Who holds
- * a lane and who waits in it, in which order, is only read to be acted on, and only changed, under the
- * lane's lock.
+ * The order of batches in each lane, in SQL. Every method runs inside the caller's transaction. The
+ * holder of a lane and the order of its waiting batches are only changed, or read before a change,
+ * under the lane's lock.
  */
 import { type Act, describeAct, type EndReason } from "../../../core/batch/batch.ts";
 import {
@@ -27,7 +27,7 @@ interface Candidate {
 }
 
 const WAITING = "b.active = 0 AND b.ended_at IS NULL AND b.parked_code IS NULL";
-/** Waiting batches read at once, where more than the first one may count. */
+/** Waiting batches that are read at once, where more than the first one may matter. */
 const PAGE = 100;
 
 const FIND_POLICY = statement("SELECT policy FROM lane WHERE name = $1");
@@ -41,14 +41,14 @@ const SELECT_WAITING = statement(
    FROM batch b WHERE b.lane = $1 AND ${WAITING} AND b.place > $2
    ORDER BY b.place LIMIT $3`,
 );
-// Only where stuck batches are skipped can a lane be free although batches wait in it.
+// A lane can be free although batches wait in it only if its policy is `skip`.
 const SELECT_IDLE = statement(
   `SELECT l.name FROM lane l WHERE l.policy = 'skip'
      AND NOT EXISTS (SELECT 1 FROM batch h WHERE h.lane = l.name AND h.active = 1)
      AND EXISTS (SELECT 1 FROM batch b WHERE b.lane = l.name AND ${WAITING})
    ORDER BY l.name`,
 );
-// Whoever has one of them may need this lane: it is not waited for.
+// A transaction that holds one of them may need this lane, so this one does not wait.
 const LOCK_WAITING = statement(
   `SELECT b.num FROM batch b WHERE b.num = ANY($1::bigint[]) AND ${WAITING}
    FOR NO KEY UPDATE NOWAIT`,
@@ -57,8 +57,8 @@ const LOCK_UNFINISHED = statement(
   "SELECT num FROM batch WHERE lane = $1 AND ended_at IS NULL FOR NO KEY UPDATE NOWAIT",
 );
 const HOLD = statement(
-  // The first time it also begins to run out, if it has a longest time. Of two deadlines, of which
-  // either may be NULL, the earlier one counts.
+  // The first start also sets the deadline, if the batch has a maximum run time. Of two deadlines,
+  // either of which may be NULL, the earlier one counts.
   `UPDATE batch SET active = 1, activity_at = $2, started_at = coalesce(started_at, $3::bigint),
      deadline_at = CASE WHEN started_at IS NOT NULL THEN deadline_at
        ELSE least(deadline_at, $3::bigint + max_run_ms) END
@@ -78,7 +78,7 @@ const FIND_PLACE = statement(
   `SELECT b.num, b.place FROM batch b WHERE b.id = $1 AND b.lane = $2 AND ${WAITING}`,
 );
 const FIND_PLACE_BEFORE = statement(
-  // Nobody else has the place between, parked or not.
+  // No other batch, parked or not, has a place in between.
   `SELECT max(place) AS place FROM batch
    WHERE lane = $1 AND ended_at IS NULL AND num <> $2 AND place < $3`,
 );
@@ -111,7 +111,7 @@ export class Lanes {
     tx.send(PUT_POLICY, lane, policy);
   }
 
-  /** Gives a free lane to its next batch; null when it is taken or nobody can go on. */
+  /** Gives a free lane to its next batch; null when it is taken or no batch can run. */
   async startNextInLane(tx: Transaction, lane: string): Promise<number | null> {
     const [, holder, policy] = await Promise.all([
       tx.lock("lane", lane),
@@ -133,7 +133,7 @@ export class Lanes {
     return start.num;
   }
 
-  /** As many of those who wait as it takes: to the first one that could go on, in their order. */
+  /** Waiting batches in order, up to the first one that could run. */
   async #listCandidates(tx: Transaction, lane: string, policy: LanePolicy): Promise<Candidate[]> {
     const limit = policy === "block" ? 1 : PAGE;
     const candidates: Candidate[] = [];
@@ -150,8 +150,9 @@ export class Lanes {
   }
 
   /**
-   * A worker may be on its way, so nobody is parked for the lack of one before its turn; but where
-   * stuck batches are skipped, one that nobody serves is passed over, or it would come up again.
+   * A worker may be about to start, so a batch is not parked before its turn only because no worker
+   * has its pipeline. But with the policy `skip` such a batch is passed over, or it would get the
+   * lane again at once.
    */
   async #describeStuck(
     tx: Transaction,
@@ -164,7 +165,7 @@ export class Lanes {
     return "no worker has its pipeline";
   }
 
-  /** Those of another transaction's, or that do not wait any more, make all begin anew. */
+  /** If another transaction holds one, or it no longer waits, everything starts again. */
   async #lockWaiting(tx: Transaction, batches: readonly Candidate[]): Promise<void> {
     if (batches.length === 0) return;
     const nums = batches.map(({ num }) => num);
@@ -181,14 +182,14 @@ export class Lanes {
     await this.#steps.adjustRunning(tx, num);
   }
 
-  /** Lets go of the lane; whoever calls it gives the next batch its turn. */
+  /** Releases the lane; the caller must start the next batch. */
   async release(tx: Transaction, num: number, lane: string): Promise<void> {
     const [, released] = await Promise.all([tx.lock("lane", lane), tx.run(RELEASE, num)]);
     if (released === 0) return;
     await this.#records.record(tx, num, { type: "batch.released", data: { lane } });
   }
 
-  /** Takes a batch out of its lane's queue, until somebody resumes it. */
+  /** Removes a batch from its lane's queue, until an operator resumes it. */
   async park(tx: Transaction, num: number, { code, message }: EndReason): Promise<void> {
     const batch = await this.#records.get(tx, num);
     await tx.lock("lane", batch.lane);
@@ -203,10 +204,7 @@ export class Lanes {
     await this.release(tx, num, lane);
   }
 
-  /**
-   * Whether somebody could go on in its place, if the holder of a lane makes way: a look that takes
-   * no lock.
-   */
+  /** Whether another batch could run if the holder of the lane made way. Takes no lock. */
   async canMakeWay(tx: Transaction, num: number, lane: string): Promise<boolean> {
     const policy = await this.getPolicy(tx, lane);
     if (policy === "block" || (await this.#steps.hasLeases(tx, num))) return false;
@@ -214,7 +212,7 @@ export class Lanes {
     return candidates.some(({ stuck }) => stuck === null);
   }
 
-  /** A holder that cannot go on makes way for those behind it, by the lane's policy. */
+  /** A stuck holder makes way for the batches behind it, by the lane's policy. */
   async tendHolder(tx: Transaction, batch: BatchRow, stuck: string): Promise<boolean> {
     await tx.lock("lane", batch.lane);
     if (!(await this.canMakeWay(tx, batch.num, batch.lane))) return false;
@@ -229,7 +227,7 @@ export class Lanes {
     return (await tx.all<{ readonly name: string }>(SELECT_IDLE)).map(({ name }) => name);
   }
 
-  /** An ended batch is not paused: should it be reopened, it runs. */
+  /** An ended batch is not paused: if it is reopened, it runs. */
   async forgetPause(tx: Transaction, id: string): Promise<void> {
     tx.send(DROP_PAUSE, id);
   }
@@ -273,18 +271,18 @@ export class Lanes {
     return this.#computePlace(tx, num, lane, move);
   }
 
-  /** Makes room between the places of a lane: after many moves there is no number between two. */
+  /** Numbers the places of a lane again: after many moves there is no number between two. */
   async #spread(tx: Transaction, lane: string): Promise<void> {
     await Promise.all([tx.run(LOCK_UNFINISHED, lane), tx.run(SPREAD, lane)]);
   }
 
-  /** A place before everything else in the lane that has not ended; the caller has its lock. */
+  /** A place before every unfinished batch of the lane; the caller has its lock. */
   async computeFront(tx: Transaction, num: number, lane: string): Promise<number> {
     const place = await this.#findPlace(tx, FIND_FRONT, lane, num);
     return place === null ? (await this.#records.get(tx, num)).place : place - 1;
   }
 
-  /** A place behind everything in the lane that has not ended; the caller has its lock. */
+  /** A place after every unfinished batch of the lane; the caller has its lock. */
   async computeBack(tx: Transaction, lane: string): Promise<number> {
     const place = await this.#findPlace(tx, FIND_BACK, lane);
     return place === null ? 1 : place + 1;

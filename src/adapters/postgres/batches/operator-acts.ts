@@ -98,7 +98,7 @@ export class OperatorActs {
     const { records, steps, lifecycle } = this.#parts;
     const { num } = batch;
     if (isEnded(batch.state)) return { kind: "moved_on", batch: toSnapshot(batch) };
-    // `now` overtakes `drain`; nothing else changes a cancel that is under way.
+    // `now` overrides `drain`; nothing else changes a cancel that is under way.
     const overtakes = batch.cancel_mode === "drain" && mode === "now";
     if (batch.cancel_mode === null || overtakes) {
       tx.send(REQUEST_CANCEL, num, mode, by, why, tx.wallMs);
@@ -134,7 +134,8 @@ export class OperatorActs {
   async resume(tx: Transaction, request: PauseScope, act: Act): Promise<boolean> {
     const { records, steps, lifecycle } = this.#parts;
     const { scope, name } = request;
-    // The batches first: whoever ends one of them drops its pause while he has it.
+    // The batches first: a transaction that ends one of them, and holds its lock, deletes its
+    // pause.
     const under = await this.#lockUnder(tx, request);
     const paused = (await tx.run(DELETE_PAUSE, scope, name)) > 0;
     const parked = scope === "batch" && under.some(({ parked_code: code }) => code !== null);
@@ -151,15 +152,15 @@ export class OperatorActs {
         data: { scope, ...describeAct(act) },
       });
     }
-    // Lanes that had nobody who could go on may have somebody now.
+    // Lanes without a batch that can run may have one now.
     for (const lane of lanes) await lifecycle.startNextInLane(tx, lane);
     tx.tell();
     return true;
   }
 
   /**
-   * The batches that a pause of this scope stops, one for each lane; none comes to it until the end,
-   * as nobody starts a batch without a look at the pauses.
+   * The batches that a pause of this scope stops, one for each lane. No other can start until the
+   * end, because every start checks the pauses.
    */
   async #lockUnder(
     tx: Transaction,
@@ -240,7 +241,7 @@ export class OperatorActs {
     return { matching, busy, redriven, firstStep: first, lastStep: last };
   }
 
-  /** Dead letters that nobody discarded; those in a chunk that is running are busy. */
+  /** Dead letters that are not discarded; those in a running chunk are busy. */
   async *#walk(
     tx: Transaction,
     num: number,
@@ -271,7 +272,9 @@ export class OperatorActs {
     }
   }
 
-  /** Those of a step that go back to work, each with its time; `pace` counts over all steps. */
+  /**
+   * The dead letters of a step to redrive, each with its due time; `pace` counts over all steps.
+   */
   async *#order(
     tx: Transaction,
     num: number,
@@ -286,7 +289,7 @@ export class OperatorActs {
     }
   }
 
-  /** Back to its lane's head. */
+  /** To the head of its lane's queue. */
   async #reopenAt(tx: Transaction, { num, lane, sealed }: BatchRow, step: number): Promise<void> {
     const { records, lanes, steps, lifecycle } = this.#parts;
     await tx.lock("lane", lane);
@@ -297,7 +300,7 @@ export class OperatorActs {
     await steps.forgetWatch(tx, num);
     await records.record(tx, num, { type: "batch.reopened", data: { step, drive: row.drive } });
     if (sealed === 0) {
-      // Its producer's time is over: it runs what it has, or it would expire again at once.
+      // Its seal deadline has passed: it runs the items it has, or it would expire again at once.
       tx.send(SEAL, num);
       const { planned: items, chunks } = await records.get(tx, num);
       await records.record(tx, num, { type: "batch.sealed", data: { items, chunks } });

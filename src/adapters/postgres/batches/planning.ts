@@ -47,7 +47,7 @@ const TOUCH = statement("UPDATE batch SET activity_at = $2 WHERE num = $1");
 const SEAL_BATCH = statement("UPDATE batch SET sealed = 1 WHERE num = $1");
 const DROP_KEYS = statement("DELETE FROM item_key WHERE batch = $1");
 const DROP_PLAN = [
-  // What earlier drives planned stays; nothing of the rest has run.
+  // Chunks of earlier drives stay; none of the others has run.
   `UPDATE step SET planned = planned - fresh.items, pending = pending - fresh.items,
      chunks = base_chunks, next_chunk = least(next_chunk, base_chunks), slice_cursor = NULL,
      last_part = NULL
@@ -63,14 +63,14 @@ const DROP_PLAN = [
 const FIND_PART = statement(
   "SELECT part FROM manifest WHERE batch = $1 AND step = $2 AND chunk = $3",
 );
-// No item has an outcome yet: one map serves all, of which each gets as much as it needs.
+// No item has an outcome yet: one map serves all, and each chunk gets a prefix of it.
 const INSERT_CHUNKS = statement(
   `INSERT INTO chunk (batch, step, chunk, start, finish, outcomes, locator)
    SELECT $1, $2, n.chunk, n.start, n.finish, substring($6::bytea FROM 1 FOR n.bytes), n.locator
    FROM unnest($3::int[], $4::bigint[], $5::bigint[], $7::int[], $8::text[])
      AS n(chunk, start, finish, bytes, locator)`,
 );
-// Their bytes come as one value, which goes over the wire as it is: a list of bytes is sent as text.
+// All bytes are sent as one value, in binary: a list of byte strings would be sent as text.
 const INSERT_MANIFESTS = statement(
   `INSERT INTO manifest (batch, step, chunk, part, items)
    SELECT $1, $2, n.chunk, $3, substring($6::bytea FROM n.first FOR n.bytes)
@@ -111,9 +111,10 @@ export class Planning {
     return tx.get<BatchRow>(FIND_BY_ID, id);
   }
 
-  /** The same, for whoever changes it: nobody else does until the end. */
+  /** The same, locked: no other transaction changes it until the end. */
   async lock(tx: Transaction, id: string): Promise<BatchRow | undefined> {
-    // Two statements: what is read with the lock may be older than what the lock waited for.
+    // Two statements: a row that is read together with the lock may be older than what the lock
+    // waited for.
     const [, row] = await Promise.all([tx.run(LOCK_BY_ID, id), this.find(tx, id)]);
     return row;
   }
@@ -219,7 +220,7 @@ export class Planning {
     return { kind: "planned", chunks: part.afterChunks + part.chunks.length };
   }
 
-  /** Answers how many items they have. */
+  /** Returns how many items they have. */
   #insertChunks(
     tx: Transaction,
     { num, planned }: BatchRow,
@@ -264,7 +265,9 @@ export class Planning {
     );
   }
 
-  /** Whether the part was added before: as the newest one, or, with several producers, further back. */
+  /**
+   * Whether the part was added before: as the newest one or, with several producers, further back.
+   */
   async #isThere(
     tx: Transaction,
     { num, last_part }: BatchRow,
@@ -275,7 +278,7 @@ export class Planning {
     return found?.part === part;
   }
 
-  /** Finds a key that is there twice before anything of the part is written. */
+  /** Finds a duplicate key before any of the part is written. */
   async #claimKeys(
     tx: Transaction,
     { num, planned }: BatchRow,

@@ -1,4 +1,4 @@
-/** Removing what nobody needs any more, a few batches a transaction, in SQL. */
+/** Removes expired data, a few batches a transaction, in SQL. */
 import { NOTARY } from "../../../core/events/reader-name.ts";
 import type { PrunePolicy, PruneResult } from "../../../ports/store/operator-store.ts";
 import { computeCut, type Cut, hasMessages } from "../../sql/retention-cut.ts";
@@ -6,14 +6,14 @@ import { type Statement, statement } from "../connection/statement.ts";
 import { NEVER, type Topics } from "../topics/topics.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
-/** Ended batches looked at in one transaction: of those without ages of their own, and of the others. */
+/** Ended batches per transaction, both for those without ages of their own and for the others. */
 const BATCHES_MAX = 20;
-/** Rows removed in one transaction: a batch of many chunks goes in several. */
+/** Rows removed in one transaction: a batch of many chunks needs several. */
 const ROWS_MAX = 10_000;
 
-/** What a redrive would need, and nobody else. */
+/** Data that only a redrive would need. */
 const SCRATCH_TABLES = ["manifest", "override", "item_key"] as const;
-/** Its records first: a chain without its first link is one that is being removed, and none that is broken. */
+/** Its records first: a chain without its first link is being removed, and is not broken. */
 const EVIDENCE_TABLES = [
   "record",
   "ledger_link",
@@ -26,21 +26,22 @@ const EVIDENCE_TABLES = [
   "content",
 ] as const;
 
-// The records of a batch are owed while a subscriber has not come as far as its last one, or has
-// refused one that may be delivered again. One without a position has been seen by nobody.
+// A subscriber still needs the records of a batch if it has not reached the last one, or if one
+// that it refused may be delivered again. A record without a position has been delivered to no
+// subscriber.
 const OWED = `(EXISTS (SELECT 1 FROM record r WHERE r.batch = batch.num
   AND coalesce(r.position, ${NEVER}) > (
     SELECT min(position) FROM reader WHERE topic IS NULL AND name <> '${NOTARY}'))
   OR EXISTS (SELECT 1 FROM undelivered u WHERE u.batch = batch.id AND u.reader <> '${NOTARY}'))`;
-// Each sort has an index of its own, so that no search walks over what is kept. A batch with an age for
-// redrives alone, longer than others are known at all, is passed over: it needs its evidence.
+// Each kind has its own index, so that no search reads rows that are kept. A batch whose own
+// redrive age is longer than the general evidence age is passed over: it needs its evidence.
 const WHOLE_BY_AGE = `ended_at IS NOT NULL AND keep_evidence_ms IS NULL AND ended_at < :evidence
   AND (keep_ms IS NULL OR ended_at + keep_ms < :now)`;
 const WHOLE_DUE = `ended_at IS NOT NULL AND keep_evidence_ms > 0
   AND ended_at + keep_evidence_ms < :now`;
-/** By ages that were meant for it alone. */
+/** By ages that the caller gave for this batch alone. */
 const WHOLE_ONE = "id = :batch AND ended_at < :evidence";
-/** Not one that goes whole. */
+/** The whole batch is not removed. */
 const STAYS = `(CASE WHEN keep_evidence_ms IS NULL THEN coalesce(ended_at >= :evidence, true)
   ELSE keep_evidence_ms = 0 OR ended_at + keep_evidence_ms >= :now END)`;
 const SCRATCH_BY_AGE = `ended_at IS NOT NULL AND spent = 0 AND keep_ms IS NULL
@@ -57,7 +58,7 @@ const SCRATCH: Searches = {
 };
 const WHOLE = searchWhole(`NOT ${OWED}`);
 const OWED_WHOLE = searchWhole(OWED);
-// A subscriber that somebody moves back meanwhile waits until it is decided what goes.
+// Blocks a subscriber from moving back until it is decided which records are removed.
 const KEEP_READERS = statement(
   `SELECT 1 FROM reader WHERE topic IS NULL AND name <> '${NOTARY}' ORDER BY name FOR SHARE`,
 );
@@ -112,7 +113,8 @@ export class Pruning {
     let removed = 0;
     let rows = 0;
     for (const num of old.found) {
-      // Said first: a batch of many rows goes in several steps, and is not redriven in between.
+      // Written first: a batch with many rows is removed in several steps, and must not be redriven
+      // in between.
       tx.send(MARK_PRUNED, num);
       rows += await drop(tx, [...DROP_SCRATCH, ...DROP_EVIDENCE], num, ROWS_MAX - rows);
       if (rows >= ROWS_MAX) return { scratched: 0, removed, messages: 0, owed, more: true };
@@ -137,7 +139,7 @@ export class Pruning {
   }
 }
 
-/** What ended before an instant within a millisecond ended before the next whole one. */
+/** An instant within a millisecond counts as the next whole one. */
 function roundUp({ scratchBefore, evidenceBefore, now, batch }: Cut): Cut {
   const round = (at: number | null): number | null => (at === null ? null : Math.ceil(at));
   return {
@@ -148,7 +150,10 @@ function roundUp({ scratchBefore, evidenceBefore, now, batch }: Cut): Cut {
   };
 }
 
-/** A question, for some batches, locked, and for their number; the values that it asks for, in order. */
+/**
+ * A query for some batches, locked, and one for their number; with the names of their values, in
+ * order.
+ */
 interface Search {
   readonly select: Statement;
   readonly count: Statement;
@@ -156,11 +161,11 @@ interface Search {
 }
 
 interface Searches {
-  /** Without an age of their own. */
+  /** Batches without ages of their own. */
   readonly byAge: Search;
-  /** With one. */
+  /** Batches with ages of their own. */
   readonly due: Search;
-  /** The one that is named. */
+  /** The named batch. */
   readonly one: Search;
 }
 
@@ -172,7 +177,7 @@ function search(named: string, order: string): Search {
     if (!names.includes(name)) names.push(name);
     return `$${names.indexOf(name) + 1}`;
   });
-  // Whoever has a batch now is at work on it: it goes another time.
+  // A batch that another transaction has locked is in use: it is pruned another time.
   const lock = `ORDER BY ${order} LIMIT ${BATCHES_MAX} FOR NO KEY UPDATE OF batch SKIP LOCKED`;
   return {
     select: statement(`SELECT num FROM batch WHERE ${where} ${lock}`),
@@ -193,7 +198,7 @@ function pick({ byAge, due, one }: Searches, { batch }: Cut): readonly Search[] 
   return batch === null ? [byAge, due] : [one];
 }
 
-/** Some of those that are to go, locked. */
+/** Some of the batches to remove, locked. */
 async function list(
   tx: Transaction,
   searches: Searches,
@@ -241,7 +246,7 @@ async function drop(
 
 type Table = (typeof SCRATCH_TABLES)[number] | (typeof EVIDENCE_TABLES)[number];
 
-/** By a list that is made first: how a join goes would be left to what the server believes. */
+/** By a list that is made first: otherwise the planner would choose the join by its estimates. */
 function dropSome(table: Table): Statement {
   const key = findMovable(table);
   const order = table === "record" ? "ORDER BY seq" : "";
@@ -251,7 +256,7 @@ function dropSome(table: Table): Statement {
   return statement(`DELETE FROM ${table} WHERE ${which}`);
 }
 
-/** The key of rows that may move meanwhile: a record does when it gets its position. */
+/** The key of rows that may move meanwhile: a record moves when it gets its position. */
 function findMovable(table: Table): string | null {
   if (table === "record") return "seq";
   return table === "content" ? "content" : null;

@@ -1,4 +1,4 @@
-/** Putting dead letters back to work, in SQL. Every method runs inside the caller's transaction. */
+/** Redrives dead letters, in SQL. Every method runs inside the caller's transaction. */
 import { invariant } from "../../../core/base/invariant.ts";
 import { decideRedrive, decideRevival } from "../../../core/items/redrive.ts";
 import type { TrackedItem } from "../../../core/items/tracked-item.ts";
@@ -51,7 +51,7 @@ const SELECT_CANCELLED = statement(
    ORDER BY step, chunk LIMIT $4`,
 );
 const SELECT_LIVING = statement(
-  // Sorted, so that it stays one look by the primary key for each range.
+  // Sorted, so that the plan stays one primary-key lookup for each range.
   `SELECT r.step, r.start, i.*
    FROM unnest($2::int[], $3::bigint[], $4::bigint[]) AS r(step, start, finish)
    CROSS JOIN LATERAL (
@@ -90,7 +90,7 @@ export class Redriving {
     this.#ledger = ledger;
   }
 
-  /** What an early end cancelled is pending again. */
+  /** Items that an early end cancelled are pending again. */
   async revive(tx: Transaction, num: number, now: number): Promise<void> {
     let after = { step: -1, chunk: -1 };
     for (;;) {
@@ -168,8 +168,8 @@ export class Redriving {
   }
 
   /**
-   * Opens a drive for these dead letters of one step, which come in item order; none of their chunks
-   * is leased. It holds the letters of one chunk at a time, however many there are.
+   * Opens a drive for these dead letters of one step, which come in item order; none of their
+   * chunks is leased. It holds the dead letters of one chunk at a time in memory.
    */
   async putBack(
     tx: Transaction,

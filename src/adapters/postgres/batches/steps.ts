@@ -1,22 +1,22 @@
-/** A batch's steps in SQL: which one runs, and from when it has something to lease. */
+/** A batch's steps in SQL: which one runs, and when it has something to lease. */
 import { FIRST_CLOCK } from "../../../core/limits/fair-share.ts";
 import type { StepSettings } from "../../../core/batch/step.ts";
 import { PAUSE_OF_BATCH } from "../connection/rows.ts";
 import { statement } from "../connection/statement.ts";
 import { LockTaken, type Transaction } from "../connection/transaction.ts";
 
-/** How far fresh chunks may be leased: the canary slice comes first. */
+/** How many fresh chunks may be leased: the canary comes first. */
 export const FRESH_LIMIT = "least(chunks, coalesce(canary_chunks, chunks))";
 
-/** When the step that is being updated has something to lease. */
+/** When the updated step has something to lease. */
 const LEASABLE_AT = `CASE WHEN next_chunk < ${FRESH_LIMIT} THEN 0 ELSE (
   SELECT min(c.due_at) FROM chunk c
   WHERE c.due_at IS NOT NULL AND c.batch = step.batch AND c.step = step.step) END`;
 
 /**
- * The chunk that item $3 of batch $1 and step $2 is in; NULL when there is none. Chunks are in the
- * order of their items and may differ in size, so it halves their range: one look by the primary key
- * at a time (OFFSET 0 keeps it so), and not a walk over a million of them.
+ * The chunk that contains item $3 of batch $1 and step $2; NULL for none. Chunks are in the order
+ * of their items and may differ in size, so this is a binary search: one primary-key lookup at a
+ * time (OFFSET 0 keeps it so), and not a scan of a million chunks.
  */
 export const CHUNK_OF_ITEM = `
   WITH RECURSIVE look AS (
@@ -45,7 +45,7 @@ const PLAN = statement(
      watch_previous = NULL, watch_stalls = 0 WHERE batch = $1 AND step = $2`,
 );
 const SET_SINCE = statement(
-  // What the step was planned from before, it has.
+  // The step already has everything that it was planned from before.
   `UPDATE batch SET since_drive = 1 + s.sliced_drive FROM step s
    WHERE s.batch = batch.num AND batch.num = $1 AND s.step = $2`,
 );
@@ -58,8 +58,8 @@ const ADJUST = statement(
      step.step = b.step OR step.running = 1)
    RETURNING step.running`,
 );
-// A lease finds a tenant's steps by its share. An insert would wait for whoever is changing the row
-// that it meets, so there is none where a row is seen.
+// A lease finds a tenant's steps through its share. An insert would wait for a transaction that is
+// changing the same row, so it is skipped where a row is visible.
 const SHARE = statement(
   `INSERT INTO share (pipeline, tenant)
    SELECT s.pipeline, s.tenant FROM step s WHERE s.batch = $1 AND s.running = 1 AND NOT EXISTS (
@@ -72,7 +72,7 @@ const SHARE_CLOCK = statement(
      SELECT 1 FROM share_clock c WHERE c.pipeline = s.pipeline)
    ON CONFLICT DO NOTHING`,
 );
-// Nobody takes it for a share without work before this is committed.
+// Until this is committed, the share cannot be removed as one without work.
 const KEEP_SHARE = statement(
   `SELECT 1 FROM step s JOIN share h ON h.pipeline = s.pipeline AND h.tenant = s.tenant
    WHERE s.batch = $1 AND s.running = 1 FOR KEY SHARE OF h NOWAIT`,
@@ -112,18 +112,18 @@ export class Steps {
     return tx.get(FIND, num, step);
   }
 
-  /** The batch is at this step now. */
+  /** Makes this the batch's current step. */
   async setCurrent(tx: Transaction, num: number, step: number): Promise<void> {
     tx.send(SET_CURRENT, num, step);
   }
 
-  /** The step is about to be planned, after whatever earlier drives planned of it. */
+  /** Prepares the step for planning, after the chunks of earlier drives. */
   async beginPlan(tx: Transaction, num: number, step: number): Promise<void> {
     tx.send(PLAN, num, step);
     tx.send(SET_SINCE, num, step);
   }
 
-  /** Has the current step leased from, or not, as its batch's state and pauses say. */
+  /** Sets whether the current step may be leased from, by its batch's state and pauses. */
   async adjustRunning(tx: Transaction, num: number): Promise<void> {
     const [, adjusted, , , kept] = await Promise.all([
       tx.tryLockShared("pauses", ""),
@@ -137,12 +137,12 @@ export class Steps {
     tx.tell();
   }
 
-  /** Nothing of the batch is leased any more. */
+  /** No chunk of the batch may be leased any more. */
   async halt(tx: Transaction, num: number): Promise<void> {
     tx.send(HALT, num);
   }
 
-  /** Works out anew when the step has something to lease. */
+  /** Computes again when the step has something to lease. */
   async offerAgain(tx: Transaction, num: number, step: number): Promise<void> {
     tx.send(OFFER, num, step);
     tx.tell();
@@ -162,7 +162,7 @@ export class Steps {
     return (await tx.get(HAS_LEASED, num)) !== undefined;
   }
 
-  /** The chunk that an item is in. */
+  /** The chunk that contains an item. */
   async findChunk(
     tx: Transaction,
     num: number,

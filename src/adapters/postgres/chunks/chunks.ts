@@ -1,6 +1,6 @@
 /**
- * What reports and losses make of chunks and of their steps' counters, in SQL: any number of chunks
- * in one statement each.
+ * Applies reports and losses to chunks and to their steps' counters, in SQL: one statement each for
+ * any number of chunks.
  */
 import type { LeaseAccount } from "../../../core/limits/fair-share.ts";
 import type { ChunkEffect, StoredChunk, TrackedItem } from "../../../core/items/tracked-item.ts";
@@ -27,7 +27,7 @@ const SELECT_TRACKED = statement(
      AND o.item >= c.start AND o.item < c.finish OFFSET 0) AS i
    ORDER BY i.item`,
 );
-// Of a lease that is over nobody asks any more what it counted as.
+// The charge of an ended lease is not needed any more.
 const UPDATE = statement(
   `UPDATE chunk c SET state = n.state, due_at = n.due_at, outcomes = n.outcomes,
      tracked = greatest(c.tracked, n.tracks), losses = n.losses,
@@ -62,7 +62,7 @@ const DELETE_ITEMS = statement(
    WHERE i.ctid = found.ctid`,
 );
 const UPDATE_STEPS = statement(
-  // The earlier of two times, of which either may be NULL: `least` passes over NULL.
+  // The earlier of two times, either of which may be NULL: `least` ignores NULL.
   `UPDATE step s SET succeeded = s.succeeded + n.succeeded, skipped = s.skipped + n.skipped,
      failed = s.failed + n.failed, pending = s.pending - n.succeeded - n.skipped - n.failed,
      failed_permanent = s.failed_permanent + n.permanent,
@@ -96,7 +96,10 @@ export class Chunks {
     this.#topics = topics;
   }
 
-  /** The chunks that these leases still hold, each in its place: the fence decides, not the clock. */
+  /**
+   * The chunks that these leases still hold, each at its position: the fence decides, not the
+   * clock.
+   */
   async readHeld(
     tx: Transaction,
     leases: readonly LeaseRef[],
@@ -110,7 +113,7 @@ export class Chunks {
     return held;
   }
 
-  /** Most chunks have no such items, and it costs nothing then. */
+  /** Most chunks have no such items: then it costs nothing. */
   async readItems(tx: Transaction, held: readonly Held[]): Promise<readonly HeldChunk[]> {
     const items = held.some(({ row }) => row.tracked === 1)
       ? await tx.all<TrackedRow>(
@@ -129,14 +132,14 @@ export class Chunks {
     return { items: finish - start, outcomes, tracked, losses };
   }
 
-  /** What one commit does to chunks, to be written together. */
+  /** Collects the changes of one commit to chunks, to write them together. */
   begin(): ChunkWrites {
     return new ChunkWrites(this.#topics);
   }
 
   /**
-   * One update for all steps, however many of their chunks were reported; answers the batches that
-   * must be looked at. Most need not: a success that is not the last changes nothing but counters.
+   * One update for all steps, however many of their chunks were reported; returns the batches that
+   * must be checked. Most need no check: a success that is not the last item changes only counters.
    */
   async applyChanges(tx: Transaction, changes: StepChanges): Promise<number[]> {
     const all = [...changes.list()];
@@ -190,7 +193,7 @@ interface ChunkWrite extends Place {
   /** The run that it leaves. */
   readonly run: LeaseRun | null;
   readonly effect: ChunkEffect;
-  /** What the lease counts as from now on; null when it is over. */
+  /** The lease's charge from now on; null when the lease has ended. */
   readonly account: LeaseAccount | null;
 }
 
@@ -204,7 +207,7 @@ export class ChunkWrites {
     this.#topics = topics;
   }
 
-  /** `account`: what the lease counts as from now on, where a report says so. */
+  /** `account`: the lease's charge from now on, if a report changes it. */
   apply(
     { row, run }: Held,
     effect: ChunkEffect,
@@ -300,7 +303,7 @@ function computeDue({ end, dueAt }: ChunkEffect): number | null {
   return end === "yielded" ? dueAt : null;
 }
 
-/** The rows of the two become the same. */
+/** Both rows would be written with the same values. */
 function areAlike(one: ChunkWrite, other: ChunkWrite): boolean {
   const [a, b] = [one.effect, other.effect];
   return (

@@ -1,4 +1,4 @@
-/** Claims on contents in SQL. A content's row is locked before it is looked at whose it is. */
+/** Claims on contents in SQL. A content's row is locked before its owner is read. */
 import { getOutcome, PENDING } from "../../../core/items/outcome-map.ts";
 import type { ItemContent } from "../../../core/items/report.ts";
 import type { ContentClaim, LeaseRef } from "../../../ports/store/worker-store.ts";
@@ -72,7 +72,7 @@ export class ContentClaims {
   }
 }
 
-/** The contents that one lease asks for, while it does. */
+/** The contents that one lease claims, during the call. */
 class Claiming {
   readonly #held: HeldRow;
   readonly #fence: number;
@@ -87,7 +87,7 @@ class Claiming {
     this.#known = new Map(known.map((content) => [content.content, content]));
   }
 
-  /** The item of a claim is leased still, and has no outcome. */
+  /** The claim's item is still leased and has no outcome. */
   noteUnderWay(content: string): void {
     this.#underWay.add(content);
   }
@@ -113,7 +113,7 @@ class Claiming {
     if (old.length > 0) tx.send(TAKE_OVER, ...this.#describe(old));
     if (fresh.length === 0) return;
     const written = await tx.run(CLAIM_NEW, ...this.#describe(fresh));
-    // Somebody else claimed one of them meanwhile: now it is known, and can be looked at.
+    // Another transaction claimed one of them meanwhile: a new attempt will see its row.
     if (written < fresh.length) throw new LockTaken("contents");
   }
 

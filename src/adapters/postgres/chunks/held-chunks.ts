@@ -1,4 +1,7 @@
-/** Which leases still hold their chunks, in SQL: those in a run, and those that are leased by themselves. */
+/**
+ * Which leases still hold their chunks, in SQL: chunks in a run, and chunks that are leased
+ * individually.
+ */
 import type { LeaseRef } from "../../../ports/store/worker-store.ts";
 import type { HeldRow } from "../../sql/step-changes.ts";
 import { type LeaseRun, readRuns } from "./lease-runs.ts";
@@ -12,10 +15,10 @@ export const HELD_COLUMNS =
 export const prefix = (columns: string, table: string): string =>
   columns.replaceAll(/\w+/g, (column) => `${table}.${column}`);
 
-/** What neighbours have in common when they are read as one. */
+/** The columns that neighbours share when they are read as one row. */
 const HELD_ALIKE = "run, batch, step, state, worker, tracked, losses, outcomes, charge, busy_ms";
-// By the primary key (OFFSET 0 keeps it so): an index of what is leased has been left by everything
-// that was, and is walked over. Those that are planned may be in a run of leases.
+// By the primary key (OFFSET 0 keeps it so): an index of leased chunks is full of entries that are
+// no longer leased, and would be scanned. Chunks in state `planned` may be in a run of leases.
 const SELECT_HELD = statement(
   composeAlike(
     `SELECT l.nth AS run, ${prefix(HELD_COLUMNS, "c")}, c.state, c.worker,
@@ -33,13 +36,13 @@ const SELECT_HELD = statement(
 /** A chunk that is leased. */
 export interface Held {
   readonly row: HeldRow;
-  /** The run that it is in; null for one that is leased by itself. */
+  /** The run that it is in; null for one that is leased individually. */
   readonly run: LeaseRun | null;
-  /** Who has it; 0 where nobody has. */
+  /** The worker that holds it; 0 for none. */
   readonly worker: number;
 }
 
-/** Neighbours that are held by one lease and alike. */
+/** Neighbours that one lease holds, with the same values. */
 type HeldRunRow = AlikeRow &
   Omit<HeldRow, "chunk" | "start" | "finish"> & {
     readonly run: number;
@@ -47,7 +50,10 @@ type HeldRunRow = AlikeRow &
     readonly worker: number;
   };
 
-/** The chunks that these leases still hold, by their places among them: the fence decides, not the clock. */
+/**
+ * The chunks that these leases still hold, by their position in the list: the fence decides, not
+ * the clock.
+ */
 export async function findHeld(
   tx: Transaction,
   leases: readonly LeaseRef[],
@@ -86,7 +92,7 @@ export async function findHeld(
         continue;
       }
       const run = leaseRuns.find(batch, step, place.chunk);
-      // One that was never leased.
+      // It was never leased.
       if (run === undefined) continue;
       const row = { ...alike, ...place, charge: size * run.item_cost };
       held.set(at, { row, run, worker: run.worker });

@@ -1,12 +1,12 @@
 /**
- * Runs what items queued for their commit, inside of the report's transaction: a savepoint an item,
- * so that one whose statements fail takes none of its neighbours with it. Items go out without
- * waiting for the answers of those before them; behind one that fails the server refuses everything
- * until the savepoint is gone back to, so what follows it is sent once more.
+ * Runs the statements that items queued for their commit, inside of the report's transaction. Each
+ * item has its own savepoint, so that failing statements do not affect the other items. Statements
+ * are sent without waiting for earlier answers. After one that fails, the server refuses everything
+ * until the rollback to the savepoint, so the later ones are sent once more.
  *
- * They run with the search path of the connection's own default, as whoever wrote them expects, and
- * not with that of Sluice's schema, and are planned as on any other connection. Constraints that are
- * checked late are checked when the item's statements have run: at the COMMIT they would fail everybody.
+ * They run with the search path of the connection's default, as their authors expect, and not with
+ * that of Sluice's schema, and are planned as on any other connection. Deferred constraints are
+ * checked after each item's statements: at the COMMIT they would fail all items.
  */
 import type { CommitFault, ItemCommit, SqlValue } from "../../../core/items/item-commit.ts";
 import { ANSWER_MS } from "../connection/connection.ts";
@@ -15,14 +15,14 @@ import { listOwnSettings } from "../connection/own-settings.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
 /**
- * Statements that are on their way at once: few after one that failed, as what follows it goes twice,
- * and twice as many with every time that none does.
+ * How many statements are sent ahead: few after a failure, because later ones are then sent twice;
+ * doubled each time without a failure.
  */
 const AHEAD_STATEMENTS_MIN = 8;
 const AHEAD_STATEMENTS_MAX = 64;
 /**
- * How long a statement may take, with the locks that it waits for. The answers to those behind it are
- * waited for as much longer, so that a slow one is not taken for a connection that is gone.
+ * Time limit of a statement, including waiting for locks. Answers to later statements may take that
+ * much longer, so that a slow statement is not taken for a broken connection.
  */
 const STATEMENT_MS = 5_000;
 
@@ -70,7 +70,7 @@ export async function runItemStatements(
   return faults;
 }
 
-/** One at least, however many statements it has. */
+/** At least one item, however many statements it has. */
 function takeAhead(
   due: readonly DueCommit[],
   from: number,
@@ -86,7 +86,7 @@ function takeAhead(
   return due.slice(from, to);
 }
 
-/** Answers what went wrong first with each; null when nothing did. */
+/** Returns the first fault of each item; null for none. */
 function runAhead(tx: Transaction, ahead: readonly DueCommit[]): Promise<readonly unknown[]> {
   let sent = 0;
   const send = (text: string, values?: readonly unknown[]): Promise<void> =>

@@ -1,9 +1,9 @@
 /**
- * Chunks that are leased together and for the first time: one row in `lease` says so for all of them,
- * and theirs are not written. Such a chunk says `planned` still; its fence is one higher than its row
- * says. It leaves its run when its row is written: settled, given back, or flushed, which makes it a
- * chunk that is leased by itself. What looks for leased chunks looks at both kinds, or has the runs
- * written out first, under the lock of their batch.
+ * Chunks that are leased together and for the first time: one row in `lease` stands for all of
+ * them, and their own rows are not written. The row of such a chunk still says `planned`; its fence
+ * is one higher than its row says. A chunk leaves its run when its row is written: settled, given
+ * back, or flushed, which makes it individually leased. Code that looks for leased chunks must
+ * check both kinds, or write the runs out first, under the lock of their batch.
  */
 import { byKey } from "../connection/by-key.ts";
 import { statement } from "../connection/statement.ts";
@@ -16,7 +16,7 @@ export interface LeaseRun {
   /** Chunks [first, finish). */
   readonly first: number;
   readonly finish: number;
-  /** Those that have not left it. */
+  /** How many of them have not left it. */
   readonly left_chunks: number;
   readonly worker: number;
   readonly until: number;
@@ -25,8 +25,8 @@ export interface LeaseRun {
 }
 
 /**
- * The run that has the chunk `c`, for a LATERAL join: runs do not overlap, so it is the last one that
- * begins before the chunk. For chunks that say `planned`; `condition` spares others the look.
+ * The run that contains the chunk `c`, for a LATERAL join: runs do not overlap, so it is the last
+ * one that begins before the chunk. For `planned` chunks; `condition` avoids the lookup for others.
  */
 export function composeRunOf(condition: string): string {
   return `SELECT near.worker FROM (
@@ -39,7 +39,7 @@ const INSERT = statement(
   `INSERT INTO lease (batch, step, first, finish, left_chunks, worker, until, item_cost)
    VALUES ($1, $2, $3::int, $4::int, $4::int - $3::int, $5, $6, $7)`,
 );
-// From the last one on that begins before the range: what has been leased before is not walked over.
+// Starts at the last run that begins before the range: older runs are not scanned.
 const SELECT = statement(
   `SELECT r.* FROM unnest($1::text[], $2::int[], $3::int[], $4::int[]) AS l(id, step, first, finish)
    JOIN batch b ON b.id = l.id
@@ -60,13 +60,13 @@ const DELETE = statement(
   `DELETE FROM lease r USING ${KEYS} AS n(batch, step, first) ${BY_KEY} WHERE r.ctid = found.ctid`,
 );
 const RENEW = statement(
-  // That of a cancelled batch runs out, so that the end of a cancel has a bound.
+  // The lease of a cancelled batch is not extended, so that a cancel ends within a bounded time.
   `UPDATE lease r SET until = $4 FROM ${KEYS} AS n(batch, step, first)
    JOIN batch b ON b.num = n.batch AND b.cancel_mode IS DISTINCT FROM 'now'
    ${BY_KEY} WHERE r.ctid = found.ctid AND b.num = ANY($1::bigint[])`,
 );
 
-/** As chunks are that were leased each by itself. `which` chooses the runs, `r`. */
+/** Turns runs into individually leased chunks. `which` selects the runs, `r`. */
 function composeWriteOut(which: string): string {
   return `WITH run AS (DELETE FROM lease r ${which}
      RETURNING r.batch, r.step, r.first, r.finish, r.worker, r.until, r.item_cost)
@@ -80,7 +80,7 @@ function composeWriteOut(which: string): string {
    WHERE c.ctid = found.ctid`;
 }
 
-/** A lease `r` that has run out by $1, or whose holder is one of $2. */
+/** A lease `r` that expired by $1, or whose holder is one of $2. */
 export const LOST_RUN = "(r.until <= $1 OR r.worker = ANY($2::bigint[]))";
 const WRITE_OUT = statement(composeWriteOut("WHERE r.batch = $1"));
 const WRITE_OUT_LOST = statement(composeWriteOut(`WHERE ${LOST_RUN} AND r.batch = $3`));
@@ -88,18 +88,20 @@ const WRITE_OUT_SOME = statement(
   composeWriteOut(`USING ${KEYS} AS n(batch, step, first) ${BY_KEY} WHERE r.ctid = found.ctid`),
 );
 
-/** Chunks that were never leased are, by one row. */
+/** Leases chunks that were never leased, with one row. */
 export function insertRun(tx: Transaction, run: Omit<LeaseRun, "left_chunks">): void {
   const { batch, step, first, finish, worker, until, item_cost: cost } = run;
   tx.send(INSERT, batch, step, first, finish, worker, until, cost);
 }
 
-/** Every run of the batch becomes chunks that are leased each by itself: whoever acts has its lock. */
+/**
+ * Turns every run of the batch into individually leased chunks; the caller has the batch's lock.
+ */
 export function materialise(tx: Transaction, batch: number): void {
   tx.send(WRITE_OUT, batch);
 }
 
-/** The same for those that have run out by `now`, or that one of the `gone` holds. */
+/** The same for runs that expired by `now`, or that one of the `gone` workers holds. */
 export function materialiseLost(
   tx: Transaction,
   batch: number,
@@ -117,7 +119,7 @@ export function renewRuns(tx: Transaction, runs: readonly LeaseRun[], until: num
   if (runs.length > 0) tx.send(RENEW, ...listKeys(runs), until);
 }
 
-/** Chunks leave their runs, of which each comes once for every chunk. */
+/** Removes chunks from their runs; the list has the run once for every chunk. */
 export function leaveRuns(tx: Transaction, left: readonly LeaseRun[]): void {
   const counts = new Map<LeaseRun, number>();
   for (const run of left) counts.set(run, (counts.get(run) ?? 0) + 1);
@@ -140,7 +142,7 @@ function listKeys(runs: readonly LeaseRun[]): [number[], number[], number[]] {
   ];
 }
 
-/** Chunks [first, finish) of the step of a batch, which has this id. */
+/** Chunks [first, finish) of a step of the batch with this id. */
 export interface AskedRange {
   readonly batch: string;
   readonly step: number;
@@ -149,8 +151,8 @@ export interface AskedRange {
 }
 
 /**
- * The runs that have chunks of these ranges. To be asked for before the chunks themselves: one that is
- * written out in between is found as a chunk then.
+ * The runs that contain chunks of these ranges. To be read before the chunks themselves: a run that
+ * is written out in between is then found as chunks.
  */
 export async function readRuns(
   tx: Transaction,
@@ -185,7 +187,10 @@ export class LeaseRunIndex {
     this.#runs = runs;
   }
 
-  /** The run that has the chunk. Most are asked for one after the other: the last answer is looked at first. */
+  /**
+   * The run that contains the chunk. Calls usually come in order, so the last answer is tried
+   * first.
+   */
   find(batch: number, step: number, chunk: number): LeaseRun | undefined {
     const has = (run: LeaseRun): boolean =>
       run.batch === batch && run.step === step && run.first <= chunk && run.finish > chunk;

@@ -9,7 +9,7 @@ const said = fc.record({
   word: fc.constantFrom("x", "x", "x", "y"),
 });
 
-test("every entry is in one run, of neighbours of which the same is said, and no two runs could be one", () => {
+test("every entry is in one run of neighbours with the same values, and no two runs could be merged", () => {
   fc.assert(
     fc.property(fc.array(said), (entries) => {
       const runs = findRuns(entries, (one, other) => one.word === other.word);
@@ -28,7 +28,7 @@ test("every entry is in one run, of neighbours of which the same is said, and no
   );
 });
 
-test("chunks that are alike are where their numbers say", () => {
+test("chunks with the same values are placed by their numbers", () => {
   expect(listPlaces({ chunks: "[3,5,4]", origin: 100, size: 10 })).toEqual([
     { chunk: 3, start: 130, finish: 140 },
     { chunk: 5, start: 150, finish: 160 },

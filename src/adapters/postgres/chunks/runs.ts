@@ -1,7 +1,7 @@
 /**
- * Neighbours among the chunks of a step of which the same is said go as one entry of a list: most
- * chunks that are leased together end together and alike, and a thousand of them are written, sent and
- * read as one.
+ * Neighbouring chunks of a step with the same values become one entry of a list: most chunks that
+ * are leased together end together with the same result, so a thousand of them are written, sent
+ * and read as one.
  */
 export interface Place {
   /** Its id or its number. */
@@ -10,7 +10,7 @@ export interface Place {
   readonly chunk: number;
 }
 
-/** A run of neighbours has one entry at least; chunks that are named twice are not neighbours. */
+/** A run of neighbours has at least one entry; a repeated chunk starts a new run. */
 export type Run<T> = readonly [T, ...T[]];
 
 export function findRuns<T extends Place>(
@@ -42,8 +42,8 @@ function isNext(last: Place, { batch, step, chunk }: Place): boolean {
 }
 
 /**
- * Rows of chunks, as one row for all that differ in nothing but their place. `rows` is a query that
- * answers `chunk`, `start`, `size` and the columns that they have in common; `more` is an aggregate.
+ * Rows of chunks, as one row for all that differ only in their position. `rows` is a query that
+ * returns `chunk`, `start`, `size` and the columns in common; `more` is an aggregate.
  */
 export function composeAlike(rows: string, common: string, more = ""): string {
   const origin = "start - chunk::bigint * size";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { isAddress, readAddress } from "./address.ts";
 
-test("a store is a server when its name says so, and a file otherwise", () => {
+test("a store is a server if its name is an address, and a file otherwise", () => {
   expect(isAddress("postgres://localhost/app")).toBe(true);
   expect(isAddress("postgresql://localhost/app")).toBe(true);
   expect(isAddress("postgres.db")).toBe(false);
@@ -32,11 +32,11 @@ test("what an address leaves out is left to the environment, and its schema is s
   });
 });
 
-test("the password is not in the name that people see", () => {
+test("the name for people does not contain the password", () => {
   expect(readAddress("postgres://ann:hush@db.example/jobs").name).not.toContain("hush");
 });
 
-test("a server elsewhere must prove who it is, unless the address says otherwise", () => {
+test("a remote server must prove its identity, unless the address says otherwise", () => {
   expect(readAddress("postgres://db.example/jobs").ssl).toEqual({ rejectUnauthorized: true });
   expect(readAddress("postgres://db.example/jobs?sslmode=no-verify").ssl).toEqual({
     rejectUnauthorized: false,
@@ -48,7 +48,7 @@ test("a server elsewhere must prove who it is, unless the address says otherwise
   });
 });
 
-test("a server that only the environment names must prove who it is as well", () => {
+test("a server from the environment must prove its identity as well", () => {
   expect(readAddress("postgres:///jobs", { PGHOST: "db.example" }).ssl).toEqual({
     rejectUnauthorized: true,
   });

@@ -1,6 +1,6 @@
 /**
  * The address of a store on PostgreSQL: postgres://user:password@host:port/database?schema=sluice.
- * What it leaves out comes from the environment, as for psql (PGHOST, PGUSER, PGPASSWORD, ~/.pgpass).
+ * Missing parts come from the environment, as for psql (PGHOST, PGUSER, PGPASSWORD, ~/.pgpass).
  */
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions as TlsOptions } from "node:tls";
@@ -23,7 +23,7 @@ const SCHEMA = /^[a-z_][a-z0-9_]{0,62}$/;
 const SSL_MODES = ["verify-full", "no-verify", "disable"] as const;
 const PARAMETERS = ["schema", "sslmode", "sslrootcert", "host"];
 
-/** Whether a store's name is one of a server, and not of a file. */
+/** Whether a store's name is the address of a server, and not a file. */
 export function isAddress(store: string): boolean {
   return /^postgres(ql)?:\/\//.test(store);
 }
@@ -51,7 +51,7 @@ export function readAddress(text: string, env: NodeJS.ProcessEnv = process.env):
     ...(database === "" ? {} : { database: decodeURIComponent(database) }),
     ...(user === "" ? {} : { user: decodeURIComponent(user) }),
     ...(password === "" ? {} : { password: decodeURIComponent(password) }),
-    // The driver goes where PGHOST says, if the address does not.
+    // The driver connects to PGHOST if the address has no host.
     ssl: readSsl(host || (env["PGHOST"] ?? ""), get("sslmode"), get("sslrootcert")),
   };
 }
@@ -75,7 +75,7 @@ function describe(url: URL, host: string, schema: string): string {
   return `postgres://${user}${host}${port}${url.pathname}${within}`;
 }
 
-/** Nobody but this host hears what goes through its loopback or a socket of its file system. */
+/** Only this host can read traffic on its loopback or on a socket of its file system. */
 function isLocal(host: string): boolean {
   return ["", "localhost", "127.0.0.1", "::1", "[::1]"].includes(host) || host.startsWith("/");
 }

@@ -1,10 +1,10 @@
 /**
- * For writing many rows by a list of their keys: each row is looked up by itself, and written where it
- * was found. A plain join leaves it to the server how, and one that believes a table to be almost empty
- * (it was when it last counted) reads the whole of it for every entry of the list.
+ * For writing many rows by a list of their keys: each row is looked up by its key, and written
+ * where it was found. With a plain join the planner decides. If it believes that a table is almost
+ * empty (as it was at the last ANALYZE), it scans the whole table for every entry of the list.
  *
- * Only where nobody else can write these rows meanwhile, as their batch is locked: a row that somebody
- * changed in between would be somewhere else.
+ * Use it only where no other transaction can write these rows meanwhile, because their batch is
+ * locked: a row that changed in between would have moved.
  *
  *     UPDATE chunk c SET due_at = n.due_at FROM unnest(...) AS n(batch, step, chunk, due_at)
  *       ${byKey("chunk", "batch = n.batch AND step = n.step AND chunk = n.chunk")}

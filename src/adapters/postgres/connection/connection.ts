@@ -1,7 +1,8 @@
 /**
- * Connections to a PostgreSQL server, and transactions on them. What met others at the same rows is
- * done again; what broke off before its COMMIT was sent surely did not happen; and of what broke off
- * after it the server is asked whether it did, by the transaction's id (fate.ts). Nobody guesses.
+ * Connections to a PostgreSQL server, and transactions on them. A transaction that conflicts with
+ * others is repeated. One whose connection broke before its COMMIT was sent did certainly not
+ * happen. If it broke afterwards, the server is asked by the transaction's id whether it was
+ * committed (fate.ts). The result is never guessed.
  */
 import pg from "pg";
 import { type Clock, sleep } from "../../../ports/clock.ts";
@@ -17,28 +18,28 @@ import { type Instant, type Line, type Question, Transaction } from "./transacti
 
 export interface ConnectionOptions {
   readonly address: Address;
-  /** How long a change is tried again while others are at the same rows. */
+  /** How long a change is retried while other transactions use the same rows. */
   readonly busyMs: number;
   readonly connectionsMax: number;
   readonly clock: Clock;
   readonly random: Random;
-  /** For tests: the store's time, in place of the server's. */
+  /** For tests: the store's time, instead of the server's. */
   readonly time: Pick<Clock, "monotonicMs" | "wallMs"> | null;
 }
 
 const CONNECT_MS = 5_000;
-/** A statement that is not answered by then never will be: the way is broken. */
+/** A statement without an answer by then will never get one: the connection is broken. */
 export const ANSWER_MS = 30_000;
 /**
- * How long somebody may be silent in the middle of a transaction: a process that was stopped or cut
- * off must not keep its locks from the others.
+ * How long a transaction may stay silent: a process that was suspended or cut off must not keep its
+ * locks from others.
  */
 const SILENT_MS = 5_000;
-/** How long a lock is waited for: more than that says that something is wrong. */
+/** How long to wait for a lock: a longer wait means that something is wrong. */
 const LOCK_MS = 10_000;
 const RETRY_MIN_MS = 1;
 const RETRY_MAX_MS = 50;
-/** How long the fate of a broken COMMIT is asked for, and how often. */
+/** How long, and how often, the server is asked about a COMMIT that was not answered. */
 const FATE_MS = 15_000;
 const FATE_EVERY_MS = 100;
 
@@ -59,7 +60,7 @@ const PARSERS = new Map<number, Parse>([
   ...TEXTS.map((type): [number, Parse] => [type, decodeText]),
 ]);
 
-/** Begun transactions know their time and, when they write, their id. */
+/** A transaction starts with its time and, if it writes, its id. */
 function composeBegin(schema: string, writes: boolean): Question {
   const id = writes ? "pg_current_xact_id()::text" : "NULL";
   const own = listOwnSettings(schema);
@@ -82,7 +83,7 @@ export class Connection {
   readonly #begin: { readonly write: Question; readonly read: Question };
   readonly #onCommit = new Set<() => void>();
   readonly #lives = new WeakMap<pg.PoolClient, Promise<string | null>>();
-  /** A pooler does not know of prepared statements: then they are sent whole, each time. */
+  /** A pooler does not support prepared statements: then statements are sent in full each time. */
   #isNameless = false;
   #closed = false;
 
@@ -101,13 +102,14 @@ export class Connection {
       query_timeout: ANSWER_MS,
       pipeline: true,
     });
-    // An idle connection that breaks is replaced when the next one is asked for.
+    // An idle connection that breaks is replaced when the next one is needed.
     this.#pool.on("error", ignore);
-    // One that breaks in use tells it by its answers as well. Nobody listening would end the process.
+    // A connection that breaks in use also fails its queries. Without a listener, the error event
+    // would end the process.
     this.#pool.on("connect", (client) => client.on("error", ignore));
   }
 
-  /** One question outside of any transaction. */
+  /** One query outside of any transaction. */
   async ask<Row extends pg.QueryResultRow>(
     text: string,
     values: unknown[],
@@ -124,13 +126,13 @@ export class Connection {
     }
   }
 
-  /** A transaction on a plain connection, which is closed after it: for changes of the schema. */
+  /** A transaction on a plain connection, which is closed afterwards: for changes of the schema. */
   async alone(change: (client: pg.Client) => Promise<void>): Promise<void> {
     const client = this.createClient();
     try {
       await client.connect();
       await client.query("BEGIN");
-      // Whoever stops in the middle of it must not keep the others from ever beginning.
+      // A process that is suspended in the middle of it must not block all others.
       await client.query(`SET LOCAL idle_in_transaction_session_timeout = ${SILENT_MS}`);
       await change(client);
       await client.query("COMMIT");
@@ -141,12 +143,12 @@ export class Connection {
     }
   }
 
-  /** A connection of one's own, for notifications. */
+  /** A separate connection, for notifications. */
   createClient(): pg.Client {
     return createClient(this.#options.address);
   }
 
-  /** Runs a change in one transaction; it is done again whole while others are in its way. */
+  /** Runs a change in one transaction; repeats it as a whole while it conflicts with others. */
   async write<T>(change: (transaction: Transaction) => Promise<T>): Promise<T> {
     const { clock, random, busyMs } = this.#options;
     const giveUpAt = clock.monotonicMs() + busyMs;
@@ -178,13 +180,14 @@ export class Connection {
     } finally {
       client.release(failed !== null && isBroken(failed) ? true : undefined);
     }
-    // By now it holds no connection: many whose way broke at once would wait for each other.
+    // By now it holds no connection: many changes whose connections broke at once would wait for
+    // each other.
     if (attempt.doubt !== null && !(await this.#wasCommitted(attempt.begun))) throw attempt.doubt;
     if (attempt.tells) for (const listener of this.#onCommit) listener();
     return attempt.result;
   }
 
-  /** Once a connection, which does not outlive its server. */
+  /** Once per connection, because a connection does not outlive its server. */
   #readLife(client: pg.PoolClient): Promise<string | null> {
     let life = this.#lives.get(client);
     if (life === undefined) {
@@ -197,7 +200,9 @@ export class Connection {
     return life;
   }
 
-  /** Whether a transaction whose COMMIT was not answered has been committed: asked until it is known. */
+  /**
+   * Whether a transaction whose COMMIT was not answered was committed: asks until that is known.
+   */
   async #wasCommitted(begun: Begun): Promise<boolean> {
     const { clock } = this.#options;
     const giveUpAt = clock.monotonicMs() + FATE_MS;
@@ -216,7 +221,7 @@ export class Connection {
     }
   }
 
-  /** On a connection of its own: those of the pool may all be waiting for something. */
+  /** On a separate connection: those of the pool may all be waiting for something. */
   async #askFate(begun: Begun): Promise<Fate> {
     const { id } = begun;
     invariant(id !== null, "a transaction that writes has a number");
@@ -229,13 +234,13 @@ export class Connection {
     }
   }
 
-  /** True when that is why it failed, and the same again will do without names. */
+  /** True when that is why it failed, and a retry without names will work. */
   #goesNameless(error: unknown): boolean {
     this.#isNameless ||= isPoolersFault(error);
     return isPoolersFault(error);
   }
 
-  /** Several looks at one instant of the store. */
+  /** Several reads at one instant of the store. */
   async read<T>(look: (transaction: Transaction) => Promise<T>): Promise<T> {
     const named = !this.#isNameless;
     try {
@@ -276,13 +281,13 @@ export class Connection {
     return new Transaction(line, this.schema, begun, time !== null);
   }
 
-  /** A transaction that somebody else has begun, and will end. */
+  /** A transaction that the caller began and will end. */
   adopt(line: Line, now: number): Transaction {
     const { time } = this.#options;
     const instant =
       time === null ? { now, wallMs: now } : { now: time.monotonicMs(), wallMs: time.wallMs() };
     return new Transaction(
-      // Whatever is between it and the server.
+      // A pooler may be between it and the server.
       withoutNames(line),
       this.schema,
       Promise.resolve({ id: null, ...instant }),
@@ -299,7 +304,7 @@ export class Connection {
     try {
       return await this.#pool.connect();
     } catch (error) {
-      // Of looks as well: whoever is told what the driver says takes it for the end.
+      // Translated for reads as well: a caller that got the driver's error would take it as final.
       throw this.#translate(error);
     }
   }
@@ -308,7 +313,7 @@ export class Connection {
     return translateError(error, this.name);
   }
 
-  /** Calls back after each commit of this process after which others should look. */
+  /** Calls back after each commit of this process that other processes may react to. */
   onCommit(listener: () => void): () => void {
     this.#onCommit.add(listener);
     return () => void this.#onCommit.delete(listener);
@@ -360,7 +365,8 @@ function withoutNames(line: Line): Line {
 /** A plain connection, without pipelining. */
 export function createClient(address: Address, more: pg.ClientConfig = {}): pg.Client {
   const client = new pg.Client({ ...composeConfig(address), ...more });
-  // Whoever asks something on it is told by the answer; without a listener it would end the process.
+  // A failed query reports the error itself; without a listener, the error event would end the
+  // process.
   client.on("error", ignore);
   return client;
 }
@@ -385,7 +391,7 @@ export function findParser(type: number, format?: string): Parse {
   return own ?? (types.getTypeParser(type, format as "text") as Parse);
 }
 
-/** As plain bytes, which are the reader's own. */
+/** As plain bytes that the reader owns. */
 function readBytes(text: string): Uint8Array {
   return Uint8Array.from(Buffer.from(text.slice(BYTEA_PREFIX.length), "hex"));
 }

@@ -13,7 +13,7 @@ const fromServer = (code: string): Error =>
   Object.assign(new Error("the server's words"), { code, severity: "ERROR" });
 const fromNetwork = (code: string): Error => Object.assign(new Error(code), { code });
 
-test("who met others at the same rows tries again", () => {
+test("conflicts at the same rows are retried", () => {
   for (const code of ["40001", "40P01", "55P03", "23505"]) {
     expect(isContention(fromServer(code))).toBe(true);
     expect(isBroken(fromServer(code))).toBe(false);
@@ -22,7 +22,7 @@ test("who met others at the same rows tries again", () => {
   expect(isContention(fromServer("23514"))).toBe(false);
 });
 
-test("a connection that the server or the network ended is of no use any more", () => {
+test("a connection that the server or the network ended is broken", () => {
   for (const error of [
     fromServer("57P01"),
     fromServer("08006"),
@@ -49,7 +49,7 @@ test.each([
   [fromServer("42501"), "STORE_FORBIDDEN", false],
   [fromServer("42P01"), "STORE_MISSING", false],
   [new Error("self-signed certificate in certificate chain"), "STORE_UNTRUSTED", false],
-])("%s is said as %s", (error, code, retryable) => {
+])("%s becomes %s", (error, code, retryable) => {
   const said = translateError(error, "postgres://db.example/jobs");
   expect(said).toBeInstanceOf(SluiceError);
   expect(said).toMatchObject({ code, retryable });
@@ -57,12 +57,12 @@ test.each([
   expect((said as SluiceError).hint).toBeTruthy();
 });
 
-test("an error that says nothing of the store stays as it is", () => {
+test("an error that is not about the store stays unchanged", () => {
   const error = new TypeError("x is not a function");
   expect(translateError(error, "a store")).toBe(error);
 });
 
-test("what a user's statement says or meets is its item's affair, and nobody else's", () => {
+test("errors of a user's statement fail only its item", () => {
   for (const code of ["23505", "22012", "42601", "42P01", "08P01", "55P03", "57014", "P0001"]) {
     expect(isItemsFault(fromServer(code)), code).toBe(true);
   }
@@ -75,7 +75,7 @@ test("what a user's statement says or meets is its item's affair, and nobody els
   expect(isItemsFault(new Error("Query read timeout"))).toBe(false);
 });
 
-test("data, integrity, syntax and names will not do better the next time", () => {
+test("errors of data, integrity, syntax and names are permanent", () => {
   for (const code of ["22012", "23505", "42601", "08P01"]) {
     expect(describeItemFault(fromServer(code)).errorClass, code).toBe("permanent");
   }

@@ -1,4 +1,7 @@
-/** What PostgreSQL and the way to it complain of, in words that name the server and the remedy. */
+/**
+ * Translates errors of PostgreSQL and of the network into messages that name the server and the
+ * remedy.
+ */
 import { describeError, SluiceError } from "../../../core/base/errors.ts";
 import type { CommitFault } from "../../../core/items/item-commit.ts";
 import { LockTaken } from "./transaction.ts";
@@ -26,11 +29,11 @@ const SQLSTATE = {
   duplicateStatement: "42P05",
 } as const;
 
-/** Two that met, a server that is no primary, has no room left, or stops. */
+/** Conflicts; a server that is not the primary, has no room left, or shuts down. */
 const STORES_FAULTS: readonly string[] = ["25", "40", "53", "57", "58"];
 const MESSAGE_CHARS_MAX = 2_000;
 
-/** What sockets and names say when nobody is there. */
+/** Codes of sockets and name lookup when the server is unreachable. */
 const NETWORK = new Set([
   "ECONNREFUSED",
   "ECONNRESET",
@@ -49,7 +52,7 @@ export function readCode(error: unknown): string {
     : "";
 }
 
-/** Two met at the same rows, and neither is to blame: the same again will do. */
+/** Two transactions conflicted at the same rows, and neither is to blame: a retry will work. */
 export function isContention(error: unknown): boolean {
   const code = readCode(error);
   return (
@@ -62,7 +65,7 @@ export function isContention(error: unknown): boolean {
 }
 
 /**
- * A statement that was prepared is not there, or one that was not is: a pooler between us and the
+ * A prepared statement does not exist, or already exists: a pooler between this process and the
  * server gives every transaction another connection, and does not know of statements.
  */
 export function isPoolersFault(error: unknown): boolean {
@@ -70,7 +73,7 @@ export function isPoolersFault(error: unknown): boolean {
   return code === SQLSTATE.noSuchStatement || code === SQLSTATE.duplicateStatement;
 }
 
-/** The connection is of no use any more, whatever the fault was. */
+/** The connection is unusable, whatever the fault was. */
 export function isBroken(error: unknown): boolean {
   const code = readCode(error);
   return (
@@ -85,8 +88,8 @@ export function isBroken(error: unknown): boolean {
 }
 
 /**
- * What a user's statement is to blame for, or what it met: the transaction can go on from a savepoint.
- * It may wait too long for somebody else's lock, or for itself: that must not hold up everything else.
+ * An error of a user's statement, or of what it met: the transaction can continue from a savepoint.
+ * The statement may wait too long, for a lock or for itself: that must not block everything else.
  */
 export function isItemsFault(error: unknown): boolean {
   if (!(error instanceof Error) || !("severity" in error) || error.severity !== "ERROR")
@@ -114,14 +117,14 @@ function isDriverFault(message: string): boolean {
   );
 }
 
-/** Told in words only. That a server has no certificate at all will not pass by itself either. */
+/** Only the message tells. A server without a certificate will not get one by itself either. */
 function isUntrusted(message: string): boolean {
   return /certificate|self[- ]signed|does not support SSL/i.test(message);
 }
 
 type Say = (code: string, message: string, hint: string, retryable?: boolean) => SluiceError;
 
-/** What a server refuses by a SQLSTATE of its own; null for others. */
+/** What a server refuses with its own SQLSTATE; null for other errors. */
 function translateRefusal(
   code: string,
   say: Say,
@@ -167,7 +170,10 @@ function translateRefusal(
   }
 }
 
-/** Turns an error of the driver or the server into one a person can act on; others pass through. */
+/**
+ * Turns an error of the driver or the server into one that a person can act on; others pass
+ * through.
+ */
 export function translateError(error: unknown, name: string): unknown {
   const say: Say = (code, message, hint, retryable = false) =>
     new SluiceError(code, message, { hint, retryable, cause: error });

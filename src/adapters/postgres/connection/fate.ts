@@ -1,16 +1,16 @@
 /**
- * Whether a transaction whose COMMIT was not answered took place, by its number. A server that crashes
- * forgets the numbers of which nothing is on its disk yet and gives them out again, and so does a
- * standby that takes over: a number that is committed there may be another transaction's. So a number
- * speaks for itself only within one life of a server.
+ * Finds out, by its id, whether a transaction whose COMMIT was not answered took place. A server
+ * that crashes forgets ids of which nothing is on its disk yet and reuses them, and so does a
+ * standby that takes over: an id that is committed there may be another transaction's. So an id is
+ * only meaningful within one life of a server.
  */
 import type { Client } from "pg";
 
-/** A transaction that has begun, as the server will know it. */
+/** A started transaction, as the server will know it. */
 export interface Begun {
-  /** Null where it wrote nothing. */
+  /** Null if it wrote nothing. */
   readonly id: string | null;
-  /** The server's life in which it began; null where that could not be read. */
+  /** The server's life in which it began; null if that could not be read. */
   readonly life: string | null;
 }
 
@@ -18,19 +18,19 @@ export interface Status {
   readonly life: string;
   /** It follows another server, and may be behind it. */
   readonly isStandby: boolean;
-  /** Null where the server has nothing to say: it is still under way, or unknown to it. */
+  /** Null if the server does not know: it is still under way, or unknown. */
   readonly status: string | null;
 }
 
 export type Fate = "committed" | "not_committed" | "ask_again" | "unknowable";
 
 /**
- * A server's own start, and that of its statistics, which it throws away when it recovers from the
- * crash of one of its processes without having ended itself. Everybody may read both.
+ * The start of the server, and the reset of its statistics, which it discards when it recovers from
+ * a crashed process without restarting. Every role may read both.
  */
 const LIFE = "concat_ws('/', pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time())";
 export const SELECT_LIFE = `SELECT ${LIFE} AS life`;
-/** Of numbers that it has not given out yet a server refuses to say anything. */
+/** A server returns an error for ids that it has not assigned yet. */
 const SELECT_STATUS = `SELECT ${LIFE} AS life, pg_is_in_recovery() AS "isStandby",
   CASE WHEN $1::xid8 < pg_snapshot_xmax(pg_current_snapshot())
     THEN pg_xact_status($1::xid8) END AS status`;
@@ -47,7 +47,7 @@ export function decideFate(begun: Begun, { life, isStandby, status }: Status): F
     return status === "aborted" ? "not_committed" : "ask_again";
   }
   if (isStandby) return "ask_again";
-  // Ours could only have been committed before this life began. One that has any other status now is
-  // either ours that was not, or another one with a number that was free.
+  // Ours could only have been committed before this life began. With any other status, it is either
+  // ours and uncommitted, or another transaction that reuses the id.
   return status === "committed" ? "unknowable" : "not_committed";
 }

@@ -1,6 +1,6 @@
 /**
- * Brings a schema to this version, forward only, safe with several processes at once. A role that may
- * not change the schema can still use one that is up to date.
+ * Upgrades a schema to this version, forward only, safe with several processes at once. A role that
+ * may not change the schema can still use one that is up to date.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import pg from "pg";
@@ -8,7 +8,7 @@ import { SluiceError } from "../../../core/base/errors.ts";
 import type { Connection } from "./connection.ts";
 
 const MIGRATIONS = new URL("../../../../migrations/postgres/", import.meta.url);
-/** Its owner is written to it, so that another program's schema is never touched. */
+/** Written to the schema with its version, so that another program's schema is never changed. */
 const MARK = "sluice schema ";
 
 /** The known versions: a schema of version n has had the first n of them. */
@@ -18,7 +18,7 @@ export function listMigrations(folder = MIGRATIONS): string[] {
     .toSorted();
 }
 
-/** The version of the schema; 0 when there is none yet. */
+/** The version of the schema; 0 for none. */
 export async function readVersion(connection: Connection): Promise<number> {
   const { rows } = await connection.ask<MarkRow>(SELECT_MARK, [connection.schema]);
   return interpretVersion(connection, rows[0]);
@@ -31,12 +31,12 @@ export async function refuseMissing(connection: Connection): Promise<void> {
   });
 }
 
-/** The folder is another one only in tests. */
+/** Another folder is used only in tests. */
 export async function migrate(connection: Connection, folder = MIGRATIONS): Promise<void> {
   const files = listMigrations(folder);
   if (check(connection, await readVersion(connection), files.length)) return;
   await connection.alone(async (client) => {
-    // A second process waits here, and then finds it done.
+    // A second process waits here, and then finds the work done.
     await client.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [
       `sluice/migrate/${connection.schema}`,
     ]);
@@ -69,7 +69,7 @@ export function interpretVersion(
 ): number {
   if (row === undefined || (row.mark === null && row.tables === 0)) return 0;
   const version = row.mark?.startsWith(MARK) ? Number(row.mark.slice(MARK.length)) : Number.NaN;
-  // An empty schema may carry its owner's own comment.
+  // An empty schema may have a comment by its owner.
   if (Number.isInteger(version)) return version;
   if (row.tables === 0) return 0;
   throw new SluiceError("STORE_FOREIGN", `the schema ${schema} of ${name} is another program's`, {

@@ -1,12 +1,12 @@
-/** Under what the store's own statements run, and those of users do not. */
+/** Settings for the store's own statements, and not for those of users. */
 import pg from "pg";
 
 /**
- * Every statement of the store goes by an index, whatever its values are: it is planned once, and not
- * with every call. One that was planned while a table was empty would read the whole of it otherwise,
- * long after it has been filled. It reads few rows in the order of that index: to collect all that fit
- * and sort them (a bitmap), or to start processes of the server's for it, costs more than the answer as
- * soon as a table is large.
+ * Every statement of the store uses an index, whatever its values are: it is planned once, and not
+ * with every call. A plan that was made while a table was empty would otherwise scan the whole
+ * table, long after it has been filled. Each statement reads few rows in the order of that index: a
+ * bitmap scan with a sort, or parallel workers, cost more than the answer as soon as a table is
+ * large.
  */
 export function listOwnSettings(schema: string): readonly (readonly [string, string])[] {
   return [

@@ -1,8 +1,8 @@
-/** A statement that the server prepares once a connection, and values as it can hold them. */
+/** A statement that the server prepares once per connection, and values as it can store them. */
 import { hash } from "node:crypto";
 
 export interface Statement {
-  /** The same in every process: a pooler may give its connection to any of them. */
+  /** The same in every process: a pooler may give a connection to any of them. */
   readonly name: string;
   readonly text: string;
 }
@@ -20,9 +20,11 @@ export type Value =
   | Uint8Array
   | readonly (string | number | null | Uint8Array)[];
 
-/** PostgreSQL's text has every character but NUL, which keys and messages of users may hold. */
+/**
+ * PostgreSQL's text allows every character except NUL, which users' keys and messages may contain.
+ */
 const NUL = "\0";
-/** From the area for private use: it stands before a digit that says what was meant. */
+/** A private-use character; the digit after it says which character was meant. */
 const ESCAPE = "\uE000";
 const NEEDS_ESCAPE = new RegExp(`[${NUL}${ESCAPE}]`, "g");
 const ESCAPED = new RegExp(`${ESCAPE}([01])`, "g");
@@ -42,7 +44,7 @@ function encodeBytes(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** As the server reads it. The driver would look at every number for what needs no look. */
+/** In the server's format. The driver would check every number, which is not needed here. */
 function encodeList(list: readonly (string | number | null | Uint8Array)[]): string {
   if (typeof list[0] === "number" && list.every((entry) => typeof entry === "number")) {
     return `{${list.join(",")}}`;
@@ -63,7 +65,7 @@ export function decodeText(text: string): string {
   return decode(text, NUL);
 }
 
-/** JSON that the server made of such text, still as JSON: there a NUL is spelt. */
+/** Restores such text in JSON that the server made, still as JSON: there a NUL is escaped. */
 export function decodeJson(text: string): string {
   return decode(text, "\\u0000");
 }

@@ -1,19 +1,19 @@
 /**
- * One transaction on one connection. Statements go out as they are asked for, without waiting for the
- * answers of those before them, so that what does not depend on an answer shares its round trip. One
- * that fails takes all behind it with it: the server refuses them until the end.
+ * One transaction on one connection. Statements are sent without waiting for earlier answers, so
+ * that independent ones share a round trip. When one fails, the server refuses all later ones until
+ * the end.
  */
 import type { QueryResult } from "pg";
 import { invariant } from "../../../core/base/invariant.ts";
 import { encodeValue, type Statement, type Value } from "./statement.ts";
 
-/** What a transaction needs of a connection. */
+/** What a transaction needs from a connection. */
 export interface Line {
   query(question: Question): Promise<QueryResult>;
 }
 
 export interface Question {
-  /** Prepared under it, and asked by it from then on. */
+  /** Prepared under this name, and called by it from then on. */
   name?: string;
   text: string;
   values?: unknown[];
@@ -21,16 +21,16 @@ export interface Question {
   query_timeout?: number;
 }
 
-/** A lock that somebody else has and that must not be waited for: all begins anew. */
+/** Another transaction holds a lock that must not be waited for: everything starts again. */
 export class LockTaken extends Error {
   override readonly name = "LockTaken";
 }
 
-/** What the locks of a store are for, so that their names do not meet. */
+/** What the store's locks are for, so that their names do not collide. */
 export type LockKind = "lane" | "pauses" | "scope" | "numbering" | "limits";
 
 export interface Instant {
-  /** Milliseconds by which leases, back-off and limits go, with a fraction. */
+  /** Milliseconds for leases, back-off and limits, with a fraction. */
   readonly now: number;
   /** Milliseconds since 1970, for people. */
   readonly wallMs: number;
@@ -40,7 +40,7 @@ export class Transaction {
   readonly #line: Line;
   readonly #schema: string;
   readonly #begun: Promise<Instant & { readonly id: string | null }>;
-  /** For tests: time does not go on within a transaction. */
+  /** For tests: time stands still within a transaction. */
   readonly #isTimeStill: boolean;
   #instant: (Instant & { readonly id: string | null }) | null = null;
   #fault: unknown = null;
@@ -62,7 +62,7 @@ export class Transaction {
     this.#begun.catch(ignore);
   }
 
-  /** The store's clock at the beginning; known once any statement was answered. */
+  /** The store's clock at the beginning; known after the first answer. */
   get now(): number {
     return this.#known().now;
   }
@@ -71,7 +71,10 @@ export class Transaction {
     return Math.floor(this.#known().wallMs);
   }
 
-  /** By which the store knows whether it was committed; null where nothing is written. */
+  /**
+   * The server's id of the transaction, to find out whether it was committed; null if it writes
+   * nothing.
+   */
   get id(): string | null {
     return this.#known().id;
   }
@@ -81,12 +84,12 @@ export class Transaction {
     return this.#instant;
   }
 
-  /** Where the time is needed before anything is asked for. */
+  /** For a caller that needs the time before its first statement. */
   async begin(): Promise<void> {
     await this.#begun;
   }
 
-  /** The store's clock behind all that was asked for before: after the locks that were waited for. */
+  /** The store's clock after all earlier statements: after the locks that they waited for. */
   async readNow(): Promise<Instant> {
     if (this.#isTimeStill) return this.#begun;
     const { now } = (await this.get<{ now: number }>(READ_NOW)) as { now: number };
@@ -97,8 +100,8 @@ export class Transaction {
     try {
       return await this.#line.query({ name, text, values: values.map(encodeValue) });
     } catch (error) {
-      // Of those behind one that failed the server says only that they come too late. The beginning
-      // may be the one, and its failure is heard of in a moment.
+      // After a failed statement the server refuses later ones with a generic error. The first
+      // failure may be that of BEGIN, whose answer is about to arrive.
       if (this.#fault === null) await this.#begun;
       this.#fault ??= error;
       throw this.#fault as Error;
@@ -115,21 +118,24 @@ export class Transaction {
     );
   }
 
-  /** Answers how many rows it changed. */
+  /** Returns how many rows it changed. */
   run(statement: Statement, ...values: readonly Value[]): Promise<number> {
     return awaitLater(this.#query(statement, values).then(({ rowCount }) => rowCount ?? 0));
   }
 
-  /** A change whose answer nobody needs: that it fails shows at the end, which it shares a round trip with. */
+  /**
+   * A change whose answer is not needed: its failure shows at the end, with which it shares a round
+   * trip.
+   */
   send(statement: Statement, ...values: readonly Value[]): void {
     void this.#query(statement, values).catch(ignore);
   }
 
   /**
-   * For statements whose failure does not end the transaction, as whoever sends them goes back to a
-   * savepoint then. With values, also with none of them, it is one statement and no more: the server
-   * takes several only where there cannot be any. Without a name: what users write is not worth
-   * keeping on the server. `answerMs`: how long it is waited for, if not as for any other.
+   * For statements whose failure does not end the transaction, because the caller rolls back to a
+   * savepoint. With `values`, even an empty list, it must be a single statement: the server accepts
+   * several only without values. Without a name: users' statements are not worth preparing on the
+   * server. `answerMs` is how long to wait for the answer, if not the default.
    */
   async attempt(text: string, values?: readonly unknown[], answerMs?: number): Promise<void> {
     const common = { text, ...(answerMs === undefined ? {} : { query_timeout: answerMs }) };
@@ -137,7 +143,7 @@ export class Transaction {
     await this.#line.query(values === undefined ? common : one);
   }
 
-  /** Where the store's own tables are. */
+  /** The schema of the store's own tables. */
   get schema(): string {
     return this.#schema;
   }
@@ -147,7 +153,7 @@ export class Transaction {
     await this.run(LOCK, this.#nameLock(kind, name));
   }
 
-  /** In an order of their own, so that two who want several never wait for each other. */
+  /** In sorted order, so that two transactions that want several never wait for each other. */
   async lockAll(kind: LockKind, names: readonly string[]): Promise<void> {
     if (names.length === 0) return;
     await this.run(
@@ -156,7 +162,7 @@ export class Transaction {
     );
   }
 
-  /** As a reader among others; begins anew when somebody has it for himself. */
+  /** A shared lock; starts again when another transaction holds it exclusively. */
   async tryLockShared(kind: LockKind, name: string): Promise<void> {
     const row = await this.get<{ got: boolean }>(TRY_LOCK_SHARED, this.#nameLock(kind, name));
     if (row?.got !== true) throw new LockTaken(`${kind} ${name}`);
@@ -166,7 +172,7 @@ export class Transaction {
     return `${this.#schema}/${kind}/${name}`;
   }
 
-  /** Others should look, once it is committed: there is something new to do or to see. */
+  /** Notifies others after the commit: there is something new to do or to see. */
   tell(): void {
     this.#tells = true;
   }
@@ -175,10 +181,10 @@ export class Transaction {
     return this.#tells;
   }
 
-  /** Only whoever opened it ends it. */
+  /** Called only by the code that opened it. */
   async commit(): Promise<void> {
     const { command } = await this.#line.query({ text: "COMMIT" });
-    // After a statement that failed the server answers a COMMIT with a rollback.
+    // After a failed statement the server answers a COMMIT with a rollback.
     if (command !== "COMMIT")
       throw (this.#fault as Error | null) ?? new Error("the server rolled back");
   }
@@ -202,8 +208,8 @@ const LOCK_ALL: Statement = {
 };
 
 /**
- * For an answer that is asked for now and waited for behind others. When one of those fails nobody
- * waits for it any more; that it fails as well must not end the process.
+ * For an answer that is awaited later, after others. When one of those fails, this one is never
+ * awaited; its failure must not end the process.
  */
 export function awaitLater<T>(answer: Promise<T>): Promise<T> {
   answer.catch(ignore);

@@ -1,28 +1,30 @@
 /**
- * Wake-ups, of commits that leave something new to do or to see. Those of this process are told at
- * once; those of others by LISTEN and NOTIFY, which are only a hint: whoever watches keeps a slow poll
- * beneath it, and everything ends without them. A notification is sent beside the commit and not in
- * it, as the server lets those in only one after the other, and at most so many a second. Behind a
- * pooler in transaction mode nothing can be heard. Whoever listens finds that out by a word to itself,
- * and then looks every now and then.
+ * Wake-ups for commits that leave something new to do or to see. Commits of this process are
+ * reported at once; those of others by LISTEN and NOTIFY, which are only a hint: a watcher also
+ * polls slowly, and everything works without them. A notification is sent after the commit and not
+ * in it, because the server serialises commits that notify. Behind a pooler in transaction mode no
+ * notification arrives. The listener finds that out by a notification to itself, and then polls at
+ * intervals.
  */
 import type { Client } from "pg";
 import { type Clock, sleep } from "../../../ports/clock.ts";
 import type { Random } from "../../../ports/random.ts";
 import type { Connection } from "./connection.ts";
 
-/** Between two notifications of one process. */
+/** Shortest time between two notifications of one process. */
 const TELL_EVERY_MS = 20;
-/** After it could not be listened, it is tried again. */
+/** After a failed LISTEN, the delay before the next attempt. */
 const AGAIN_MS = 1_000;
-/** Says nothing but that it can be heard. */
+/** A notification that only tests whether notifications arrive. */
 const ECHO = "echo";
-/** Whoever has not heard its own word by then hears nothing, and looks this often. */
+/** If its own notification has not arrived by then, none will: it polls at this interval. */
 const DEAF_LOOK_MS = 5_000;
-/** The last word of one that closes: a server that is gone keeps nobody for longer. */
+/**
+ * Time limit for the last notification when closing: a server that is gone must not delay the end.
+ */
 const LAST_WORD_MS = 1_000;
 
-/** On which the commits of a store are told of. */
+/** The channel for the commits of a store. */
 export function nameChannel(schema: string): string {
   return `sluice_${schema}`;
 }
@@ -31,7 +33,7 @@ export class ChangeWatch {
   readonly #connection: Connection;
   readonly #clock: Clock;
   readonly #watchers = new Set<() => void>();
-  /** By which its own notifications are known: those commits were told of at once. */
+  /** Identifies its own notifications: those commits were reported at once. */
   readonly #name: string;
   readonly #stopListening: () => void;
   #listener: Client | null = null;
@@ -65,7 +67,7 @@ export class ChangeWatch {
     };
   }
 
-  /** What was committed a moment ago is told before it ends. */
+  /** A commit of a moment ago is still notified before the end. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#watchers.clear();
@@ -91,12 +93,12 @@ export class ChangeWatch {
     });
   }
 
-  /** It is only a hint: who does not hear it looks later. */
+  /** It is only a hint: a process that misses it polls later. */
   async #say(word: string): Promise<void> {
     await this.#connection.ask("SELECT pg_notify($1, $2)", [this.#channel, word]).catch(ignore);
   }
 
-  /** `again`: what happened while it could not listen may have been missed. */
+  /** `again`: changes during the time without LISTEN may have been missed. */
   #listen(again: boolean): void {
     const client = this.#connection.createClient();
     this.#listener = client;
@@ -126,9 +128,9 @@ export class ChangeWatch {
       .catch(onLost);
   }
 
-  /** Every now and then, until a notification comes, of whomever. */
+  /** Polls at intervals until a notification of any process arrives. */
   #lookUnlessHeard(): void {
-    // The look that is due stays so: one who cannot listen tries it again and again.
+    // A scheduled poll stays: a process without LISTEN tries it again and again.
     if (this.#cancelDeafLook !== null) return;
     this.#cancelDeafLook = this.#clock.after(DEAF_LOOK_MS, () => {
       this.#cancelDeafLook = null;

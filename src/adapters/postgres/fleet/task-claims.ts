@@ -1,4 +1,4 @@
-/** Duties that one worker at a time should do. */
+/** Claims on background tasks that one worker at a time should do. */
 import type { Host } from "../../sql/host.ts";
 import { statement } from "../connection/statement.ts";
 import type { Transaction } from "../connection/transaction.ts";
@@ -13,7 +13,7 @@ const FIND = statement(
   `SELECT c.worker, c.until, w.process
    FROM claim c LEFT JOIN worker w ON w.id = c.worker WHERE c.duty = $1`,
 );
-// Of several who come at once the first one has it: it is the row that decides, not the look before.
+// Of several workers at once the first one gets it: the row decides, not the read before.
 const PUT = statement(
   `INSERT INTO claim (duty, worker, until) VALUES ($1, $2, $3)
    ON CONFLICT (duty) DO UPDATE SET worker = excluded.worker, until = excluded.until
@@ -32,7 +32,7 @@ export class TaskClaims {
     const held = await tx.get<ClaimRow>(FIND, duty);
     if (this.#isHeld(tx, held, worker)) return false;
     const now = Math.floor(tx.now);
-    // Its time is not over, yet it does not count: its process is gone.
+    // The claim has not expired, but it does not count: its process is gone.
     const gone = held !== undefined && held.until > now ? held.worker : null;
     return (await tx.run(PUT, duty, worker, Math.floor(tx.now + forMs), now, gone)) > 0;
   }
@@ -57,7 +57,7 @@ export class TaskClaims {
 
   async unclaim(tx: Transaction, duty: string, worker: number): Promise<void> {
     tx.send(DELETE, duty, worker);
-    // Somebody may stand by for it.
+    // Another process may be waiting for it.
     tx.tell();
   }
 }

@@ -1,11 +1,11 @@
-/** Who works on this store, on what, and who has gone without a word. */
+/** The workers of this store, their pipelines, and which of them are gone. */
 import type { Served, WorkerFacts } from "../../../ports/store/worker-store.ts";
 import type { Host } from "../../sql/host.ts";
 import type { BatchRow } from "../../sql/rows.ts";
 import { statement } from "../connection/statement.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
-/** Who has not been heard of for so long is gone, on whatever host he was. */
+/** A worker without a heartbeat for this long is gone, on whatever host it ran. */
 const SILENT_MS = 86_400_000;
 
 interface WorkerRow {
@@ -16,7 +16,7 @@ interface WorkerRow {
 const INSERT = statement(
   "INSERT INTO worker (name, process, registered_at) VALUES ($1, $2, $3) RETURNING id",
 );
-// Several may register at once: what another one has is left to it.
+// Several may register at once: rows that another transaction has locked are left to it.
 const DELETE_CLAIMS = statement(
   `DELETE FROM claim WHERE duty IN (
      SELECT duty FROM claim WHERE until <= $1 FOR UPDATE SKIP LOCKED)`,
@@ -33,7 +33,7 @@ const DELETE = [
   "DELETE FROM permit WHERE worker = ANY($1::bigint[])",
 ].map(statement);
 const BEAT = statement("UPDATE worker SET until = $2 WHERE id = $1");
-// What it serves seldom changes: rows that stay are not written anew with every sign of life.
+// A worker's pipelines seldom change: unchanged rows are not rewritten with every heartbeat.
 const SERVES = "unnest($2::text[], $3::text[], $4::text[]) AS n(pipeline, version, only_batch)";
 const UNSERVE = statement(
   `DELETE FROM served s WHERE s.worker = $1 AND NOT EXISTS (
@@ -62,7 +62,7 @@ export class Workers {
     this.#host = host;
   }
 
-  /** Also forgets workers that are gone and hold nothing: their rows would pile up. */
+  /** Also removes workers that are gone and hold nothing: their rows would pile up. */
   async register(tx: Transaction, { name }: WorkerFacts): Promise<number> {
     await tx.begin();
     tx.send(DELETE_CLAIMS, Math.floor(tx.now));
@@ -89,7 +89,7 @@ export class Workers {
     tx.send(SERVE, worker, pipelines, versions, batches);
   }
 
-  /** Whether some living worker takes this batch. */
+  /** Whether a living worker accepts this batch. */
   async has(
     tx: Transaction,
     { pipeline, version, id }: Pick<BatchRow, "pipeline" | "version" | "id">,
@@ -100,7 +100,7 @@ export class Workers {
     return rows.some(({ process }) => !this.#host.isGone(process));
   }
 
-  /** Those who hold leases or permits and are dead. */
+  /** Workers that hold leases or permits and are dead. */
   async listGoneHolders(tx: Transaction): Promise<number[]> {
     return this.#listGone(await tx.all<WorkerRow>(SELECT_HOLDERS));
   }

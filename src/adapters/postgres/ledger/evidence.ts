@@ -40,7 +40,7 @@ const UPDATE_DETAILS = statement(
   "UPDATE ledger_link SET details = $1, size = $2 WHERE batch = $3 AND seq = $4",
 );
 
-/** Under the lock of the batch; answers of how many records they are gone. */
+/** Under the lock of the batch; returns how many records were erased. */
 async function putDetails(
   tx: Transaction,
   num: number,
@@ -59,7 +59,7 @@ export interface EvidenceParts {
   readonly records: RecordLog;
   readonly ledger: Ledger;
   readonly topics: Topics;
-  /** Under its lock; throws for a batch that is not there. */
+  /** Under its lock; throws for an unknown batch. */
   readonly lock: (tx: Transaction, id: string) => Promise<BatchRow>;
 }
 

@@ -1,7 +1,7 @@
 /**
- * What the chains of batches tell of their items, in SQL; written in the caller's transaction, under
- * the lock of the batch. Where no ledger is kept it asks and sends nothing, and where one is, what it
- * asks for shares the round trip of the chunks themselves.
+ * Links about items in the chains of batches, in SQL; written in the caller's transaction, under
+ * the lock of the batch. Without a ledger of items it sends nothing; with one, its queries share
+ * the round trip of the chunks.
  */
 import {
   type ChangeCause,
@@ -34,7 +34,7 @@ const INSERT = statement(
   `INSERT INTO ledger_link (batch, seq, body, hash, step, chunk, fence, block, lines, details, size)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 );
-// Retention takes its first link first: what is left after that is no chain any more.
+// Retention removes the first link first: the rest is not a chain any more.
 const OF_BATCH = `batch = (SELECT num FROM batch WHERE id = $1 AND (pruned = 0
     OR EXISTS (SELECT 1 FROM record r WHERE r.batch = batch.num AND r.seq = 1)))
   AND seq > $2 ORDER BY seq LIMIT $3`;
@@ -50,7 +50,7 @@ const SELECT = statement(
    WHERE (nth = 1 OR total <= $4) AND nth <= $3 ORDER BY seq`,
 );
 
-/** Which blocks of which reports are there already: `report/number`. */
+/** Which blocks of which reports are already stored: `report/number`. */
 export type KnownBlocks = ReadonlySet<string>;
 
 const NOTHING_KNOWN: KnownBlocks = new Set();
@@ -62,7 +62,7 @@ export class Ledger {
     this.#records = records;
   }
 
-  /** What is needed to write of these reports, asked for behind the locks of their batches. */
+  /** Reads what is needed to write links for these reports, after the locks of their batches. */
   async look(tx: Transaction, reports: readonly Report[]): Promise<KnownBlocks> {
     const kept = reports.filter(({ ledger }) => ledger !== undefined);
     if (kept.length === 0) return NOTHING_KNOWN;
@@ -87,7 +87,7 @@ export class Ledger {
     return new Set((await known).map(({ report, block }) => `${report}/${block}`));
   }
 
-  /** What one commit has to say of items, to be written before the records of endings. */
+  /** Collects the links of one commit, to be written before the records of endings. */
   begin(): LedgerWrites {
     return new LedgerWrites(this.#records);
   }
@@ -123,7 +123,7 @@ export class LedgerWrites {
     this.#records = records;
   }
 
-  /** `blocks`: those that are not there yet. */
+  /** `blocks`: those that are not stored yet. */
   note(
     num: number,
     place: ChunkPlace,

@@ -41,8 +41,8 @@ interface Head {
 export class RecordLog {
   readonly #sha256: Sha256;
   /**
-   * The batch is locked when something is recorded of it, so a head that the transaction has read or
-   * written is the head until its end.
+   * A batch is locked when a record is added, so a head that the transaction has read or written
+   * stays the head until its end.
    */
   readonly #heads = new WeakMap<Transaction, Map<number, Head>>();
 
@@ -56,7 +56,7 @@ export class RecordLog {
     return row;
   }
 
-  /** A batch that the transaction has just inserted: its chain need not be looked for. */
+  /** A batch that the transaction has just inserted: its chain is known. */
   begin(tx: Transaction, num: number, id: string): void {
     this.#know(tx).set(num, { id, ...CHAIN_START });
   }
@@ -68,7 +68,7 @@ export class RecordLog {
     tx.tell();
   }
 
-  /** The next links of the batch's chain; whoever asks for them keeps them. */
+  /** Adds links to the batch's chain; the caller stores them. */
   async chain(
     tx: Transaction,
     num: number,
@@ -89,7 +89,7 @@ export class RecordLog {
     return links;
   }
 
-  /** Of batches that the transaction has locked, in one go. */
+  /** For batches that the transaction has locked, in one query. */
   async readHeads(tx: Transaction, ids: readonly string[]): Promise<void> {
     type Row = Pick<BatchRow, "num" | "id" | "record_seq" | "record_hash">;
     const heads = this.#know(tx);

@@ -1,8 +1,8 @@
 /**
- * Who may run how many handlers at once where a cap is, in SQL. Every method runs inside the
- * caller's transaction. Permits of a scope are counted and granted under its lock; a transaction
- * takes the locks of all the scopes that it may touch at once (`open`), works on what it read then,
- * and writes what has changed at the end (`close`). Where nothing is capped it takes no lock.
+ * Concurrency permits of workers in capped scopes, in SQL. Every method runs inside the caller's
+ * transaction. Permits of a scope are counted and granted under its lock. A transaction takes the
+ * locks of all scopes that it may touch at once (`open`), works on the rows that it read then, and
+ * writes the changes at the end (`close`). Without a cap it takes no lock.
  */
 import {
   type CappedScope,
@@ -19,7 +19,7 @@ import type { LeaseRequest, Permit } from "../../../ports/store/worker-store.ts"
 import { statement } from "../connection/statement.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
-/** What a batch's caps depend on. */
+/** The columns that a batch's caps depend on. */
 export interface CappedRow {
   readonly id: string;
   readonly lane: string;
@@ -46,7 +46,7 @@ const SELECT_IN = statement(`SELECT ${COLUMNS} FROM permit WHERE scope = ANY($1:
 const SELECT_BATCHES = statement(
   "SELECT id, lane, pipeline, caps FROM batch WHERE num = ANY($1::bigint[]) ORDER BY num",
 );
-/** Walks over the chunks that are leased by themselves, which are as many as workers hold. */
+/** Reads all chunks that are leased individually: as many as workers hold. */
 const SELECT_LEASED = statement(
   `SELECT b.id, b.lane, b.pipeline, b.caps FROM (
      SELECT batch FROM chunk WHERE state = 'leased' AND worker > 0 AND worker = $1
@@ -78,14 +78,14 @@ export class ConcurrencyPermits {
     return new Map(rows.map(({ scope, name, value }) => [nameCapScope(scope, name), +value]));
   }
 
-  /** What a worker holds, without any lock. */
+  /** The permits of a worker, without a lock. */
   #listOf(tx: Transaction, worker: number): Promise<PermitRow[]> {
     return tx.all<PermitRow>(SELECT_OF, worker);
   }
 
   /**
-   * The permits of a worker and of all the scopes of these batches, to be changed. Null where
-   * nothing is capped and the worker holds nothing.
+   * The permits of a worker and of all scopes of these batches, to be changed. Null without any cap
+   * and without permits.
    */
   async open(
     tx: Transaction,
@@ -105,7 +105,7 @@ export class ConcurrencyPermits {
     return new PermitBook(worker, rows, operators, leased, tx.now);
   }
 
-  /** Whether a request would change something of what its worker holds: a look without locks. */
+  /** Whether a request would change the worker's permits; takes no lock. */
   async wouldChange(tx: Transaction, request: LeaseRequest): Promise<boolean> {
     const own = await this.#listOf(tx, request.worker);
     if (own.length === 0) return false;
@@ -123,7 +123,7 @@ export class ConcurrencyPermits {
     return book.hasChanged();
   }
 
-  /** Those of these batches of which the worker has, or could have, a slot in every scope. */
+  /** Those of these batches where the worker has, or could get, a slot in every scope. */
   async listAllowed<Row extends CappedRow>(
     tx: Transaction,
     worker: number,
@@ -188,12 +188,12 @@ export class ConcurrencyPermits {
     await tx.run(DROP_EXPIRED, Math.floor(tx.now));
   }
 
-  /** The worker is gone, with all that it held. */
+  /** The worker is gone: removes its permits. */
   async forgetHolder(tx: Transaction, worker: number): Promise<void> {
     await tx.run(DROP_OF, worker);
   }
 
-  /** Nothing of the scope runs any more, or it has no cap any more. */
+  /** Nothing of the scope runs any more, or it is no longer capped. */
   async forget(tx: Transaction, scope: string, onlyUndeclared = false): Promise<void> {
     await tx.run(onlyUndeclared ? DROP_UNDECLARED : DROP_SCOPE, scope);
   }
@@ -205,14 +205,14 @@ export class ConcurrencyPermits {
   }
 }
 
-/** The permits of some scopes, while one transaction works on them for one worker. */
+/** The permits of some scopes, while one transaction changes them for one worker. */
 export class PermitBook {
   readonly #worker: number;
   readonly #operators: Operators;
   readonly #now: number;
   readonly #own = new Map<string, PermitRow>();
   readonly #before: ReadonlyMap<string, PermitRow>;
-  /** Live slots of the others, by scope. */
+  /** Live slots of the other workers, by scope. */
   readonly #others = new Map<string, number>();
   readonly #leased: CappedRow[];
 
@@ -242,12 +242,12 @@ export class PermitBook {
     return computeRoom(cap, this.#countOthers(scope));
   }
 
-  /** Whether the worker has, or could have, a slot wherever the batch is capped. */
+  /** Whether the worker has, or could get, a slot in every capped scope of the batch. */
   allows(batch: CappedRow): boolean {
     return listScopes(batch, this.#operators).every(({ scope, cap }) => this.#room(scope, cap) > 0);
   }
 
-  /** Something of the batch is leased: the worker has what is free, up to what it asked for. */
+  /** The batch is leased from: the worker gets the free slots, up to what it asked for. */
   take(batch: CappedRow, { slots, leaseMs }: LeaseRequest): void {
     const { pipeline } = batch;
     this.#leased.push(batch);
@@ -260,7 +260,7 @@ export class PermitBook {
     }
   }
 
-  /** As they are now: what is saved meanwhile is not walked over again. */
+  /** A copy: entries that are added during the loop are not visited. */
   #list(): PermitRow[] {
     return [...this.#own.values()];
   }
@@ -269,7 +269,7 @@ export class PermitBook {
     this.#own.set(row.scope, row);
   }
 
-  /** What the worker says that it needs. */
+  /** Applies what the worker says that it needs. */
   keep({ keeps }: LeaseRequest): void {
     for (const kept of keeps) {
       const row = this.#own.get(kept.scope);
@@ -287,7 +287,7 @@ export class PermitBook {
     return this.#operators.get(scope) ?? declared;
   }
 
-  /** Frees what the worker neither needs nor has leases for. */
+  /** Frees slots that the worker neither needs nor has leases for. */
   free(request: LeaseRequest): void {
     for (const row of this.#list()) {
       if (this.#isFree(row, request)) this.#own.delete(row.scope);
@@ -305,7 +305,7 @@ export class PermitBook {
     );
   }
 
-  /** They last as long as the leases that were granted beside them. */
+  /** They last as long as the leases that were granted with them. */
   prolong({ pipeline, leaseMs }: LeaseRequest): void {
     for (const row of this.#list()) {
       if (row.pipeline !== pipeline) continue;
@@ -353,10 +353,10 @@ export class PermitBook {
     };
   }
 
-  /** Writes what has changed. */
+  /** Writes the changes. */
   close(tx: Transaction): void {
     const { put, drop } = this.#listChanges();
-    // Somebody may wait for a slot.
+    // Another worker may be waiting for a slot.
     const isLower = ({ scope, slots }: PermitRow): boolean =>
       slots < (this.#readBefore(scope) ?? 0);
     if (drop.length > 0 || put.some(isLower)) tx.tell();
@@ -390,7 +390,7 @@ function describe(rows: readonly PermitRow[], pipeline: string | null, now: numb
     .map((row) => ({ scope: row.scope, slots: readSlots(row, now) }));
 }
 
-/** What has run out is void. */
+/** An expired permit counts as 0. */
 function readSlots({ slots, until }: PermitRow, now: number): number {
   return until > now ? slots : 0;
 }

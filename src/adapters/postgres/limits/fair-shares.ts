@@ -1,8 +1,8 @@
 /**
- * How far each tenant has been served, in SQL. Every method runs inside the caller's transaction.
- * A tenant's row is locked before it is read to be changed: by whoever reports, in the order of
- * tenants, and by whoever leases only if nobody has it. The clock of a pipeline is shared by all its
- * batches, so it is never waited for: whoever finds it taken leaves it to the one who has it.
+ * The fair shares of tenants, in SQL. Every method runs inside the caller's transaction. A tenant's
+ * row is locked before it is read for a change: a report waits for it, in the order of tenants; a
+ * lease takes it only if it is free. All batches of a pipeline share its clock, so no transaction
+ * waits for it: if it is locked, the update is left to the transaction that has it.
  */
 import { FIRST_CLOCK, type ShareClock } from "../../../core/limits/fair-share.ts";
 import {
@@ -40,7 +40,7 @@ const TRY_LOCK = statement(
   `SELECT tenant, finish, owed, item_ms, weight FROM share
    WHERE pipeline = $1 AND tenant = $2 FOR NO KEY UPDATE SKIP LOCKED`,
 );
-/** Nothing of the tenant, or of the whole pipeline, is left to do. */
+/** The tenant, or the whole pipeline, has no work left. */
 const IS_DONE = `(NOT EXISTS (SELECT 1 FROM batch b
     WHERE b.pipeline = h.pipeline AND b.ended_at IS NULL)
   OR h.finish <= (SELECT c.virtual FROM share_clock c WHERE c.pipeline = h.pipeline)
@@ -49,7 +49,7 @@ const IS_DONE = `(NOT EXISTS (SELECT 1 FROM batch b
 const LOCK_DONE = statement(
   `SELECT h.tenant FROM share h WHERE h.pipeline = $1 AND ${IS_DONE} FOR UPDATE SKIP LOCKED`,
 );
-// Once more, as a batch may have come before the lock did.
+// Checked again, as a batch may have been submitted before the lock was taken.
 const DROP_DONE = statement(
   `DELETE FROM share h WHERE h.pipeline = $1 AND h.tenant = ANY($2::text[]) AND ${IS_DONE}`,
 );
@@ -60,7 +60,7 @@ interface ClockRow {
   readonly item_ms: number;
 }
 
-/** The shares of the steps that are reported on, and the clocks of their pipelines. */
+/** The shares of the reported steps, and the clocks of their pipelines. */
 export interface LockedShares {
   readonly rows: readonly (StepShareRow & { readonly batch: number; readonly step: number })[];
   readonly clocks: ReadonlyMap<string, ShareClock>;
@@ -113,14 +113,14 @@ export class FairShares {
     );
   }
 
-  /** A tenant's share, unless somebody else is changing it. */
+  /** A tenant's share, unless another transaction is changing it. */
   tryLock(tx: Transaction, pipeline: string, tenant: string): Promise<ShareRow | undefined> {
     return tx.get<ShareRow>(TRY_LOCK, pipeline, tenant);
   }
 
   /**
-   * Forgets tenants that have nothing left to do, once their tag says no more than the present. Not
-   * before: one batch after the other would each begin anew, and their tenant would gain by that.
+   * Removes tenants without work, once their tag is not ahead of the present. Not earlier: a tenant
+   * that submits one batch after the other would start again with each, and gain by it.
    */
   async tidy(tx: Transaction, pipeline: string): Promise<void> {
     const done = await tx.all<{ tenant: string }>(LOCK_DONE, pipeline);
@@ -129,7 +129,7 @@ export class FairShares {
     tx.send(DROP_DONE, pipeline, tenants);
   }
 
-  /** Reports of one commit, step by step. */
+  /** The reports of one commit, by step. */
   async beginUses(tx: Transaction, rows: LockedShares["rows"]): Promise<LeaseUsage> {
     const pipelines = [...new Set(rows.map(({ pipeline }) => pipeline))];
     const clocks = await this.#readClocks(tx, pipelines);

@@ -37,8 +37,8 @@ export class LimitSettings {
 
   async set(tx: Transaction, request: LimitRequest, { by, why }: Act): Promise<boolean> {
     const { kind, scope, name, value } = request;
-    // One change after the other: each says what it changed, and their numbers come in the order of
-    // their commits, so whoever reads on misses none.
+    // One change after the other: each records the previous value, and their numbers follow the
+    // order of their commits, so a reader misses none.
     const [, row] = await Promise.all([
       tx.lock("limits", ""),
       tx.get<{ readonly value: string }>(FIND, kind, scope, name),

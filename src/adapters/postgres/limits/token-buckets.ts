@@ -1,7 +1,7 @@
 /**
- * Buckets in SQL: a draw locks the rows of all that it draws from, decides and writes them. A key that
- * is idle has none. The server's clock is read behind the locks: who waited for them has the time of
- * his turn and not of his question.
+ * Token buckets in SQL: a draw locks the rows of all buckets that it draws from, decides, and
+ * writes them. An idle key has no row. The server's clock is read after the locks: a draw that
+ * waited for them gets the time of its turn and not of its request.
  */
 import {
   type BucketSpec,
@@ -36,7 +36,7 @@ const KNOWN = `SELECT b.bucket, b.key, b.paid_until, b.portions, b.closed_until,
   FROM ${NAMED} JOIN bucket b ON b.bucket = n.bucket AND b.key = n.key
   WHERE b.bucket = ANY($1::text[]) AND b.key = ANY($2::text[])`;
 const SELECT = statement(KNOWN);
-// In one order for all, so that two who draw from several never wait for each other.
+// In the same order for all, so that two draws from several buckets never wait for each other.
 const LOCK = statement(`${KNOWN} ORDER BY b.bucket, b.key FOR UPDATE OF b`);
 const INSERT_MISSING = statement(
   `INSERT INTO bucket (bucket, key, idle_at)
@@ -71,15 +71,15 @@ const SELECT_CLOSED = statement(
 );
 const FIND_IDLE = statement("SELECT 1 FROM bucket WHERE idle_at <= $1 LIMIT 1");
 const DROP_IDLE = statement(
-  // One that somebody draws from is not idle any more.
+  // A bucket that is being drawn from is not idle any more.
   `DELETE FROM bucket WHERE ctid = ANY(ARRAY(
      SELECT ctid FROM bucket WHERE idle_at <= $1 LIMIT ${IDLE_MAX} FOR UPDATE SKIP LOCKED))`,
 );
 
-/** A bucket while one transaction works on it. */
+/** A bucket during one transaction. */
 interface Entry {
   readonly ref: BucketRef;
-  /** Its row was inserted to be locked. */
+  /** Its row was inserted in order to be locked. */
   readonly isNew: boolean;
   state: BucketState;
   idleAt: number;
@@ -92,7 +92,7 @@ type KnownRow = BucketRow & BucketRef;
 export class TokenBuckets {
   async draw(tx: Transaction, draws: readonly TokenDraw[], slackMs: number): Promise<TokenGrant[]> {
     const asked = this.#readRates(tx, draws);
-    // Of those that have no rate only an operator's word makes them limited.
+    // A bucket without a rate is limited only if an operator set one.
     const rated = draws.some(({ spec }) => spec.kind === "open") ? await asked : null;
     const isLimited = (draw: TokenDraw): boolean =>
       draw.spec.kind !== "open" || (rated !== null && findRate(rated, draw) !== null);
@@ -105,7 +105,7 @@ export class TokenBuckets {
       ),
       tx.readNow(),
     ]);
-    // Not in whole milliseconds: a token's date would be up to one too early.
+    // Not rounded to whole milliseconds: a token's date would be up to one too early.
     const instant = { monotonicMs: time.now, wallMs: Math.floor(time.wallMs) };
     const grants = draws.map((draw) => {
       const { cost, count } = draw;
@@ -120,7 +120,7 @@ export class TokenBuckets {
     return grants;
   }
 
-  /** What operators say of these buckets, by its name. */
+  /** The operators' rates for these buckets, by name. */
   async #readRates(
     tx: Transaction,
     draws: readonly BucketRef[],
@@ -132,7 +132,7 @@ export class TokenBuckets {
     return new Map(rows.map(({ name, value }) => [name, JSON.parse(value) as Rate]));
   }
 
-  /** Each with a row, and nobody else at them. */
+  /** Every bucket has a row, and this transaction has locked it. */
   async #lock(tx: Transaction, refs: readonly BucketRef[]): Promise<Book> {
     const distinct = [...new Map(refs.map((ref) => [nameBucket(ref), ref])).values()];
     if (distinct.length === 0) return new Map();
@@ -141,7 +141,7 @@ export class TokenBuckets {
       tx.all<BucketRef>(INSERT_MISSING, ...named),
       tx.all<KnownRow>(LOCK, ...named),
     ]);
-    // A sweep took one away between the two.
+    // A sweep removed one between the two statements.
     if (rows.length < distinct.length) throw new LockTaken("bucket");
     return toBook(rows, new Set(inserted.map(nameBucket)));
   }
@@ -220,7 +220,7 @@ export class TokenBuckets {
     return (await tx.get(FIND_IDLE, tx.now)) !== undefined;
   }
 
-  /** What is as good as new need not be remembered. */
+  /** A bucket that equals a new one need not be remembered. */
   async forgetIdle(tx: Transaction): Promise<void> {
     await tx.begin();
     await tx.run(DROP_IDLE, tx.now);
@@ -235,7 +235,7 @@ function listNames(refs: readonly BucketRef[]): [string[], string[]] {
   return [refs.map(({ bucket }) => bucket), refs.map(({ key }) => key)];
 }
 
-/** The most exact of what operators say of a bucket. */
+/** The most exact of the operators' rates for a bucket. */
 function findRate(rates: ReadonlyMap<string, Rate>, { bucket, key }: BucketRef): Rate | null {
   for (const name of listRateNames(bucket, key)) {
     const rate = rates.get(name);
@@ -244,7 +244,7 @@ function findRate(rates: ReadonlyMap<string, Rate>, { bucket, key }: BucketRef):
   return null;
 }
 
-/** As good as new. */
+/** The state of a new bucket. */
 function createEntry({ bucket, key }: BucketRef, isNew: boolean): Entry {
   return { ref: { bucket, key }, isNew, state: NEW_BUCKET, idleAt: 0, isChanged: false };
 }
@@ -269,7 +269,7 @@ function change(entry: Entry, state: BucketState, idleAt: number): void {
   entry.isChanged = true;
 }
 
-/** Writes what has changed; a row that was there only to be locked goes. */
+/** Writes the changes; deletes rows that were inserted only to be locked. */
 function save(tx: Transaction, book: Book): void {
   const entries = [...book.values()];
   const changed = entries.filter(({ isChanged }) => isChanged);

@@ -12,7 +12,7 @@ type Part = Partial<PipelineLoad> & { readonly pipeline: string };
 /** Where the items of a chunk begin, or where all items end. */
 const start = (chunk: string): string => `coalesce((SELECT c.start FROM chunk c
   WHERE c.batch = s.batch AND c.step = s.step AND c.chunk = ${chunk}), s.planned)`;
-/** Of a running step: items behind its canary, and items that never ran and may. */
+/** For a running step: items after its canary, and items that never ran and may run. */
 const FRESH_AT = start("s.next_chunk");
 const LIMIT_AT = start(`greatest(s.next_chunk, ${FRESH_LIMIT})`);
 
@@ -40,7 +40,7 @@ const SELECT_ENDED = statement(
    FROM batch b JOIN step s ON s.batch = b.num
    WHERE b.ended_at IS NOT NULL AND b.ended_at >= $1 GROUP BY b.pipeline`,
 );
-// Chunks of a run say `planned` still: see lease-runs.ts.
+// Chunks of a run still say `planned`: see lease-runs.ts.
 const SELECT_LEASED = statement(
   `SELECT b.pipeline, count(*) AS "leasedChunks", sum(h.items)::bigint AS "leasedItems",
      count(DISTINCT h.worker) AS "busyWorkers"

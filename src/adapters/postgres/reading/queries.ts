@@ -1,4 +1,4 @@
-/** Looking at batches in SQL. */
+/** Queries about batches in SQL. */
 import {
   CHUNKS_SCANNED_MAX,
   collectItems,
@@ -27,7 +27,7 @@ import { type Statement, statement, type Value } from "../connection/statement.t
 import type { Steps } from "../batches/steps.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
-/** Maps of outcomes that are read at once. */
+/** Outcome maps that are read at once. */
 const MAPS_PAGE = 500;
 
 const SELECT_UNSLICED = statement(
@@ -42,7 +42,7 @@ const SELECT_RESULTS = statement(
   `SELECT step, item, key, value FROM result
    WHERE batch = $1 AND step = $2 AND item > $3 ORDER BY item LIMIT $4`,
 );
-// The few of a redrive are found by their own index, not among all.
+// The few results of a redrive have their own index.
 const SELECT_NEW_RESULTS = statement(
   `SELECT step, item, key, value FROM result
    WHERE batch = $1 AND step = $2 AND item > $3 AND drive >= $4 AND drive > 1
@@ -129,7 +129,7 @@ export class Queries {
     return this.#collect(tx, { num: batch.num, step, from, code, ...page });
   }
 
-  /** A few maps at a time, and no more of them than for one page. */
+  /** A few maps at a time, and no more than one page needs. */
   async #collect(tx: Transaction, search: Search): Promise<ItemNumbers> {
     const { num, step, code, limit } = search;
     const items: number[] = [];
@@ -214,14 +214,14 @@ export class Queries {
 interface Search {
   readonly num: number;
   readonly step: number;
-  /** The chunk where it begins. */
+  /** The chunk where the search begins. */
   readonly from: number;
   readonly code: OutcomeCode;
   readonly afterItem: number;
   readonly limit: number;
 }
 
-/** Composed from what is asked for, so that the planner can use the index that fits. */
+/** Composed from the filter, so that the planner can use the matching index. */
 function composeList({ pipeline, lane, states, limit }: BatchFilter): {
   readonly select: Statement;
   readonly values: readonly Value[];

@@ -1,4 +1,4 @@
-/** Durable readers and undelivered letters in SQL. */
+/** Durable readers and undelivered events in SQL. */
 import { readGroupName } from "../../../core/events/reader-name.ts";
 import type {
   NewUndelivered,
@@ -29,7 +29,7 @@ const PUT_POSITION = statement(
   `INSERT INTO reader (name, topic, position) VALUES ($1, $2, $3)
    ON CONFLICT (name) DO UPDATE SET position = greatest(reader.position, excluded.position)`,
 );
-// Two statements: an upsert would spend an id also where the letter is known.
+// Two statements: an upsert would use up an id even if the row exists.
 const UPDATE_LETTER = statement(
   `UPDATE undelivered SET event = $1, batch = $2, type = $3, attempts = $4, code = $5,
      message = $6, given_up_at = $7 WHERE reader = $8 AND position = $9`,
@@ -49,7 +49,7 @@ const DELETE_LETTER = statement("DELETE FROM undelivered WHERE id = $1");
 const DELETE_LETTERS_OF = statement("DELETE FROM undelivered WHERE reader = $1");
 const DELETE_READER = statement("DELETE FROM reader WHERE name = $1");
 
-/** Records and messages have their positions before a reader is started: see positions.ts. */
+/** Records and messages get their positions before a reader is started: see positions.ts. */
 export class Deliveries {
   async startReader(tx: Transaction, reader: string, start: ReaderStart): Promise<number> {
     const topic = readGroupName(reader)?.topic ?? null;
@@ -92,7 +92,7 @@ export class Deliveries {
     await tx.begin();
     const now = tx.wallMs;
     const values = [event, batch, type, attempts, code, message, now, reader, position];
-    // Two that keep it at once: the later one begins anew, and finds it.
+    // If two transactions store it at once, the later one starts again, and finds the row.
     if ((await tx.run(UPDATE_LETTER, ...values)) === 0) tx.send(INSERT_LETTER, ...values);
     await this.savePosition(tx, reader, position, from);
   }

@@ -1,7 +1,8 @@
 /**
- * Places of records and messages among all of the store. Commits end in any order, and a reader must
- * not pass one that is still under way: so places are given by whoever is about to read, to all that
- * is committed by then, one after the other. What is committed later comes later.
+ * Positions of records and messages among all of the store. Transactions commit in any order, and a
+ * reader must not pass one that is still under way. So the process that is about to read assigns
+ * positions, one after the other, to all rows that are committed by then. Rows that are committed
+ * later get later positions.
  */
 import type { Connection } from "../connection/connection.ts";
 import { type Statement, statement } from "../connection/statement.ts";
@@ -16,9 +17,9 @@ interface Stream {
 }
 
 /**
- * `nextval` is asked for in the order of the inner select, which its limit keeps from being merged
- * with the outer one. What a transaction wrote later has a later `written`. Nobody else updates these
- * rows, so they stay where they were found.
+ * `nextval` is called in the order of the inner select; its limit keeps the planner from merging it
+ * with the outer one. Rows that a transaction wrote later have a later `written`. No other
+ * transaction updates these rows, so they stay where they were found.
  */
 function composeStream(name: Stream["name"]): Stream {
   const unnumbered = `FROM ${name} WHERE position IS NULL ORDER BY written`;
@@ -37,22 +38,23 @@ function composeStream(name: Stream["name"]): Stream {
 const RECORDS = composeStream("record");
 const MESSAGES = composeStream("message");
 
-/** Gives every record that is committed its position. */
+/** Gives every committed record its position. */
 export async function numberRecords(connection: Connection): Promise<void> {
   await numberAll(connection, RECORDS);
 }
 
-/** Gives every message that is committed its position. */
+/** Gives every committed message its position. */
 export async function numberMessages(connection: Connection): Promise<void> {
   await numberAll(connection, MESSAGES);
 }
 
-/** Mostly there is nothing to number, and a look tells. */
+/** Usually there is nothing to number; a read finds out. */
 async function numberAll(connection: Connection, { name, find, number }: Stream): Promise<void> {
   if ((await connection.read((tx) => tx.get(find))) === undefined) return;
   for (let rows = ROWS_MAX; rows === ROWS_MAX; ) {
     rows = await connection.write(async (tx) => {
-      // Held until the end: whoever numbers next sees these numbers and goes on after them.
+      // Held until the end: the next transaction that numbers sees these numbers and continues
+      // after them.
       await tx.lock("numbering", name);
       return tx.run(number, ROWS_MAX);
     });

@@ -30,11 +30,11 @@ import type { Transaction } from "../connection/transaction.ts";
 /** Above every position. */
 export const NEVER = "9223372036854775807";
 
-/** Stopped batches that one sweep tells of. */
+/** Stopped batches for which one sweep writes `unsent` messages. */
 const UNSENT_BATCHES_MAX = 8;
-/** No character of a text takes more bytes than this for each of its own units. */
+/** A character takes at most this many bytes for each of its UTF-16 units. */
 const BYTES_PER_CHAR_MAX = 3;
-/** Messages that one statement writes, and their bodies. */
+/** Messages, and the size of their bodies, that one statement writes. */
 const INSERT_ROWS_MAX = 5_000;
 const INSERT_CHARS_MAX = PAGE_CHARS_MAX;
 
@@ -48,7 +48,7 @@ const INSERT = statement(
      AS n(topic, id, batch, body, traceparent, nth) ORDER BY nth`,
 );
 const SELECT = statement(
-  // What a page could not hold anyhow is not sent. Bytes are known without reading the bodies.
+  // Messages beyond the size of a page are not sent. The size is known without reading the bodies.
   `SELECT position, topic, id, batch, body, traceparent, at FROM (
      SELECT m.*, sum(octet_length(body)) OVER (ORDER BY position) - octet_length(body) AS before
      FROM (SELECT * FROM message WHERE topic = $1 AND position > $2 ORDER BY position LIMIT $3) AS m
@@ -68,7 +68,7 @@ const SELECT_GROUPS = statement(
    FROM reader WHERE topic IS NOT NULL ORDER BY topic, name`,
 );
 const SELECT_NAMES = statement(
-  // A step from each name to the next one, as counting what is between them would be dear.
+  // Jumps from each name to the next, because scanning all rows in between would be slow.
   `WITH RECURSIVE name (topic) AS (
      SELECT min(topic) FROM message WHERE position IS NOT NULL
      UNION ALL SELECT (SELECT min(m.topic) FROM message m
@@ -76,18 +76,18 @@ const SELECT_NAMES = statement(
      FROM name WHERE name.topic IS NOT NULL)
    SELECT topic FROM name WHERE topic IS NOT NULL`,
 );
-// A reader that somebody moves back meanwhile waits until it is decided what goes.
+// Blocks a reader from moving back until it is decided which messages are removed.
 const FIND_GROUP = statement("SELECT 1 FROM reader WHERE topic = $1 LIMIT 1");
 const KEEP_GROUPS = statement("SELECT 1 FROM reader WHERE topic = $1 ORDER BY name FOR SHARE");
-// A letter keeps its own message and no other.
+// An undelivered message keeps only itself.
 const LETTERS = "reader r JOIN undelivered u ON u.reader = r.name WHERE r.topic = $1";
-/** From the beginning of a topic, none that is owed to a group. */
+/** From the beginning of a topic: messages that no group still needs. */
 const OLDEST = `SELECT position, at,
     EXISTS (SELECT 1 FROM ${LETTERS} AND u.position = m.position) AS held
   FROM message m WHERE topic = $1
     AND position <= coalesce((SELECT min(position) FROM reader WHERE topic = $1), ${NEVER})
   ORDER BY position`;
-/** Up to the first that is too young. */
+/** Up to the first one that is too young. */
 const OLD = `FROM oldest WHERE NOT held
   AND position < coalesce((SELECT min(position) FROM oldest WHERE at >= $2), ${NEVER})`;
 const COUNT_OLD = statement(`WITH oldest AS MATERIALIZED (${OLDEST}) SELECT count(*) AS n ${OLD}`);
@@ -99,7 +99,7 @@ const DROP_OLD = statement(
 const STOPPED = "SELECT num, step, drive, unsent_after FROM batch WHERE unsent_after IS NOT NULL";
 const SELECT_STOPPED = statement(`${STOPPED} ORDER BY num LIMIT $1`);
 const FIND_STOPPED = statement(`${STOPPED} AND num = $1`);
-// No more chunks than a page of messages can be of.
+// No more chunks than a page of messages can come from.
 const SELECT_CHUNKS = statement(
   `SELECT chunk, start, finish AS "end", outcomes FROM chunk
    WHERE batch = $1 AND step = $2 AND finish > $3 AND state <> 'settled'
@@ -120,12 +120,12 @@ interface ChunkRow {
 export class Topics {
   readonly #known = new KnownBatches();
 
-  /** For what the chunks of one commit leave, to be written together. */
+  /** Collects the messages of one commit's chunks, to write them together. */
   begin(): MessageDrafts {
     return new MessageDrafts(this.#known);
   }
 
-  /** Messages that are of no items. */
+  /** Messages that do not belong to items. */
   add(tx: Transaction, messages: readonly NewMessage[]): void {
     insert(tx, messages);
   }
@@ -134,12 +134,12 @@ export class Topics {
     return (await tx.get(FIND_GROUP, topic)) !== undefined;
   }
 
-  /** Whether there are items left of which nobody was told that they were left undone. */
+  /** Whether some unsent items still have no `unsent` message. */
   async hasUnsent(tx: Transaction): Promise<boolean> {
     return (await tx.get(SELECT_STOPPED, 1)) !== undefined;
   }
 
-  /** Goes on telling of items that ends of batches left undone: a transaction each. */
+  /** Continues the `unsent` messages of batches that ended early, in one transaction each. */
   async tellUnsent(connection: Connection): Promise<void> {
     const rows = await connection.read((tx) =>
       tx.all<StoppedRow>(SELECT_STOPPED, UNSENT_BATCHES_MAX),
@@ -153,7 +153,7 @@ export class Topics {
       tx.get<StoppedRow>(FIND_STOPPED, num),
       know(tx, this.#known, [num]),
     ]);
-    // It may have been revived, or somebody else has told of it.
+    // The batch may have been revived, or another process has written its messages.
     if (row === undefined) return;
     const origin = describeUnsentOrigin(facts.get(num) as BatchFacts, row);
     const { messages, next } = await this.#listUnsent(tx, origin, row);
@@ -161,7 +161,7 @@ export class Topics {
     tx.send(SAVE_UNSENT, next, num);
   }
 
-  /** Twice: the first time tells of which chunks the items are needed. */
+  /** Twice: the first pass finds the chunks whose items are needed. */
   async #listUnsent(tx: Transaction, origin: UnsentOrigin, row: StoppedRow): Promise<UnsentPage> {
     const { num, step, unsent_after: after } = row;
     const rows = await tx.all<ChunkRow>(SELECT_CHUNKS, num, step, after + 1);
@@ -220,14 +220,14 @@ export class Topics {
     }));
   }
 
-  /** How many messages were written before a time and are owed to nobody. */
+  /** How many messages are older than a time and needed by no reader. */
   async countOld(tx: Transaction, before: number): Promise<number> {
     const topics = await this.#listNames(tx);
     const counts = topics.map((topic) => tx.get<{ n: number }>(COUNT_OLD, topic, before));
     return (await Promise.all(counts)).reduce((sum, row) => sum + (row?.n ?? 0), 0);
   }
 
-  /** Removes them, at most so many. */
+  /** Removes them, up to a number. */
   async dropOld(tx: Transaction, before: number, budget: number): Promise<number> {
     let dropped = 0;
     for (const topic of await this.#listNames(tx)) {
@@ -246,7 +246,7 @@ export class Topics {
   }
 }
 
-/** What items leave, gathered over the chunks of one commit. */
+/** The messages that items leave, collected over the chunks of one commit. */
 export class MessageDrafts {
   readonly #known: KnownBatches;
   readonly #drafts: { readonly row: HeldRow; readonly effect: ChunkEffect }[] = [];
@@ -255,12 +255,12 @@ export class MessageDrafts {
     this.#known = known;
   }
 
-  /** What the items of a chunk leave, with the effect that makes their outcomes. */
+  /** Adds the messages of a chunk's items, with the effect that sets their outcomes. */
   add(row: HeldRow, effect: ChunkEffect): void {
     if (hasMessages(effect)) this.#drafts.push({ row, effect });
   }
 
-  /** Writes all of it, in order. */
+  /** Writes all of them, in order. */
   async send(tx: Transaction): Promise<void> {
     if (this.#drafts.length === 0) return;
     const nums = this.#drafts.map(({ row }) => row.batch);
@@ -272,7 +272,7 @@ export class MessageDrafts {
   }
 }
 
-/** Of these batches; asks for those that are not known, in one question. */
+/** The origins of these batches; reads unknown ones in one query. */
 async function know(
   tx: Transaction,
   known: KnownBatches,
@@ -309,7 +309,7 @@ function insert(tx: Transaction, messages: readonly NewMessage[]): void {
   tx.tell();
 }
 
-/** Into parts that a statement can hold, however much the items of a commit said. */
+/** Into parts that a statement can hold, however much the items of a commit emitted. */
 function* divide(messages: readonly NewMessage[]): Generator<readonly NewMessage[]> {
   let [from, chars] = [0, 0];
   for (const [at, { body }] of messages.entries()) {
@@ -325,7 +325,7 @@ function* divide(messages: readonly NewMessage[]): Generator<readonly NewMessage
 
 const LINE_END = 0x0a;
 
-/** The lines of the items that are pending, each in its place: the others are not kept. */
+/** The lines of pending items, each at its position: the others are dropped. */
 function pickPending(items: Uint8Array, outcomes: OutcomeMap): readonly string[] {
   const lines: string[] = [];
   const decoder = new TextDecoder();

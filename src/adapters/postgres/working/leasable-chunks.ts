@@ -1,7 +1,6 @@
 /**
- * The chunks of a step that may be leased now, as rows, in the order in which they are taken: those
- * that waited and are due, then those that never ran. No more of them are read than a request is
- * likely to take.
+ * The leasable chunks of a step as rows, in the order in which they are leased: waiting chunks that
+ * are due, then chunks that never ran. It reads no more rows than a request is likely to take.
  */
 import { type Budget, CHUNK_COLUMNS, type ChunkRow, takeWithin } from "../../sql/leasable.ts";
 import { type AlikeRow, composeAlike, listPlaces } from "../chunks/runs.ts";
@@ -27,7 +26,7 @@ const SELECT_FRESH = statement(
   ),
 );
 
-/** A step, and how many items its chunks have as a rule. */
+/** A step, and the usual number of items in its chunks. */
 export interface LeasedStep {
   readonly batch: number;
   readonly step: number;
@@ -39,10 +38,10 @@ export interface LeasableChunks {
   readonly fresh: readonly ChunkRow[];
 }
 
-/** What the budget allows, which is less by it then. */
+/** Takes what the budget allows, and reduces the budget by it. */
 export type TakeLeasable = (budget: Budget) => Promise<LeasableChunks>;
 
-/** Reads what is enough where all chunks are full, and answers how to take of it. */
+/** Reads enough rows if all chunks are full, and returns a function that takes from them. */
 export async function readLeasable(
   tx: Transaction,
   { batch, step, chunk_size: chunkSize }: LeasedStep,
@@ -61,7 +60,9 @@ export async function readLeasable(
   };
 }
 
-/** Chunks that were never leased and are alike; `locators` is a list as JSON, where they have any. */
+/**
+ * Chunks that were never leased, with the same values; `locators` is a JSON list, if they have any.
+ */
 type FreshRow = AlikeRow &
   Omit<ChunkRow, "chunk" | "start" | "finish" | "locator"> & { readonly locators: string | null };
 
@@ -74,7 +75,7 @@ function listFresh(rows: readonly FreshRow[]): ChunkRow[] {
       guarded: row.guarded,
       tracked: row.tracked,
       edited: row.edited,
-      // Each its own: whoever leases it writes there.
+      // A copy for each: the lease that gets it writes into it.
       outcomes: Uint8Array.from(row.outcomes),
       locator: locators[nth] ?? null,
     }));
@@ -82,7 +83,9 @@ function listFresh(rows: readonly FreshRow[]): ChunkRow[] {
   return fresh.toSorted((one, other) => one.chunk - other.chunk);
 }
 
-/** What the budget allows, of which `first` are the first ones: more are read where these are small. */
+/**
+ * Takes what the budget allows; `first` are the first rows: it reads more where chunks are small.
+ */
 async function takeAll(
   first: readonly ChunkRow[],
   max: number,

@@ -1,12 +1,12 @@
 /**
- * Choosing and taking the next chunks. Tenants are walked in the order of their tags, each with its
- * steps that have something to lease; chunks that never ran are taken as one range from `next_chunk`
- * on, so a backlog of a million costs what a backlog of ten does, and none of them is written.
+ * Selects and leases the next chunks. Tenants are tried in the order of their tags, each with its
+ * leasable steps. Chunks that never ran are taken as one range from `next_chunk` on, so a backlog
+ * of a million costs the same as a backlog of ten, and none of their rows is written.
  *
- * Who is leased from is decided on what was read without a lock, by core's rules. Then that batch and
- * its tenant's share are locked, unless somebody else has them: he is about to lease from it, so it is
- * passed over, and the next in line is served. When nothing else is there, the caller is told which
- * batch to wait for: in a transaction that holds nothing yet.
+ * Core's rules choose the batch from rows that were read without a lock. Then that batch and its
+ * tenant's share are locked. If another transaction has them, it is probably leasing from the batch
+ * too, so the batch is passed over and the next one is used. If there is nothing else, the caller
+ * learns which batch to wait for, in a transaction that holds no locks yet.
  */
 import {
   computeCost,
@@ -30,7 +30,7 @@ import { statement } from "../connection/statement.ts";
 import { FRESH_LIMIT } from "../batches/steps.ts";
 import { awaitLater, type Transaction } from "../connection/transaction.ts";
 
-/** Steps of one tenant that one lease can look at. */
+/** Steps of one tenant that one lease can consider. */
 const STEPS_PER_TENANT_MAX = 64;
 
 /** A leasable step with its tenant's share, as one row. */
@@ -41,7 +41,7 @@ interface CandidateRow extends ShareRow, CappedRow {
   readonly item_ledger: number;
 }
 
-/** A step that is locked. */
+/** A locked step. */
 interface StepRow {
   readonly next_chunk: number;
   readonly fresh_limit: number;
@@ -76,7 +76,7 @@ const SELECT_CANDIDATES = statement(
      ORDER BY s.turn, s.batch LIMIT ${STEPS_PER_TENANT_MAX}) AS s
    ORDER BY t.finish, t.tenant, s.turn, s.batch`,
 );
-// What is due already could not be leased, as a cap is reached: what comes later counts.
+// Chunks that are already due could not be leased because of a cap: only later ones count.
 const SELECT_NEXT_DUE = statement(
   `SELECT min(s.leasable_at) AS due FROM step s JOIN batch b ON b.num = s.batch
    WHERE ${LEASABLE} AND s.leasable_at > $5 AND ${ASKED}`,
@@ -96,7 +96,7 @@ const LEASE_DUE = statement(
    WHERE c.ctid = found.ctid`,
 );
 const UPDATE_STEP = statement(
-  // What somebody takes up has not stalled, whatever the watch saw before.
+  // A leased step has not stalled, whatever the watch saw before.
   `UPDATE step SET next_chunk = $3, leasable_at = CASE WHEN $3 < ${FRESH_LIMIT} THEN 0 ELSE (
      SELECT min(due_at) FROM chunk WHERE due_at IS NOT NULL AND batch = $1 AND step = $2) END,
      watch_previous = NULL, watch_stalls = 0, turn = nextval('lease_turn')
@@ -111,7 +111,7 @@ const SELECT_OVERRIDES = statement(
    ORDER BY item`,
 );
 
-/** Most chunks have nothing special about their items: one list serves them all. */
+/** Most chunks have no such items: one shared list serves them all. */
 const NONE: readonly never[] = [];
 
 interface Candidate extends LeaseCandidate {
@@ -121,24 +121,24 @@ interface Candidate extends LeaseCandidate {
   served: boolean;
 }
 
-/** One lease while it is being made. */
+/** One lease during its creation. */
 interface LeaseAttempt {
   readonly tx: Transaction;
   readonly request: LeaseRequest;
   readonly now: number;
   readonly book: PermitBook | null;
-  /** What an item of anybody takes. */
+  /** The average time of an item of all tenants. */
   readonly itemMs: number;
   readonly leased: (LeasedChunk | Promise<LeasedChunk>)[];
-  /** Batches that are locked already. */
+  /** Batches that are already locked. */
   readonly held: Set<number>;
-  /** Batches that somebody else has. */
+  /** Batches that another transaction has locked. */
   readonly taken: Set<number>;
 }
 
 export interface Leased {
   readonly chunks: LeasedChunk[];
-  /** The number of a batch in which something was due, where others were at all there is. */
+  /** The number of a batch with due work, if all due work was locked by others. */
   readonly contended: number | null;
   readonly book: PermitBook | null;
 }
@@ -152,14 +152,14 @@ export class Leasing {
     this.#permits = permits;
   }
 
-  /** True when a request made now would find something: asked before anything is locked. */
+  /** True when a request would find something now: asked before any lock is taken. */
   async hasDue(tx: Transaction, request: LeaseRequest): Promise<boolean> {
     await tx.begin();
     const rows = await this.#listRows(tx, request);
     return (await this.#permits.listAllowed(tx, request.worker, rows)).length > 0;
   }
 
-  /** `held`: the batches that the transaction has locked already. */
+  /** `held`: the batches that the transaction has already locked. */
   async lease(tx: Transaction, request: LeaseRequest, held: readonly number[]): Promise<Leased> {
     const { pipeline, worker } = request;
     const [rows, clock] = await Promise.all([
@@ -237,7 +237,7 @@ export class Leasing {
     return { items: items - left.items, chunks: chunks - left.chunks, pending };
   }
 
-  /** Answers how many items are to run. */
+  /** Returns how many items are to run. */
   async #leaseFrom(
     step: CandidateRow,
     candidate: Candidate,
@@ -258,7 +258,7 @@ export class Leasing {
       return 0;
     }
     leaseAttempt.held.add(batch);
-    // Somebody was quicker.
+    // Another transaction was faster.
     if (row === undefined) return 0;
     if (!candidate.served) {
       const { weight } = candidate.share;
@@ -341,7 +341,7 @@ export class Leasing {
   }
 }
 
-/** Of one of whose items nothing special is known. */
+/** A chunk without facts about single items. */
 function describeChunk(
   { id, step, item_ledger: itemLedger }: CandidateRow,
   { passes, max_redrives: maxRedrives }: StepRow,
@@ -364,7 +364,7 @@ function describeChunk(
   };
 }
 
-/** Tenants with something to lease, who is furthest behind first. */
+/** Tenants with leasable work, the one furthest behind first. */
 function groupByTenant(rows: readonly CandidateRow[], itemMs: number): Candidate[] {
   const clock = { itemMs, virtual: 0, turns: 0 };
   const groups = Map.groupBy(rows, ({ tenant }) => tenant);

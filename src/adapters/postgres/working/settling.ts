@@ -1,7 +1,7 @@
 /**
  * Reporting, renewing and claiming in SQL. Every method runs inside the caller's transaction. A
- * commit takes three round trips, however many chunks it settles and leases: lock and read what is
- * reported on; write that and read what may be leased; take it and commit.
+ * commit takes three round trips, however many chunks it settles and leases: lock and read the
+ * reported chunks; write them and read what may be leased; lease it and commit.
  */
 import type { BatchState } from "../../../core/batch/batch.ts";
 import { isEnded } from "../../../core/batch/batch.ts";
@@ -38,13 +38,13 @@ import type { FairShares } from "../limits/fair-shares.ts";
 import { statement } from "../connection/statement.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
-/** In their order, so that two who want several never wait for each other. */
+/** In order, so that two transactions that want several never wait for each other. */
 const LOCK_BATCHES = statement(
   "SELECT num FROM batch WHERE id = ANY($1::text[]) ORDER BY num FOR NO KEY UPDATE",
 );
 const PUT_RESULTS = statement(
-  // With the batch's drive and not the item's: an item that a rescued one left to this step is in its
-  // first drive, and new to the step after it all the same.
+  // With the batch's drive and not the item's: an item that a rescued item produced for this step
+  // is in its first drive, but is new to the next step.
   `INSERT INTO result (batch, step, item, key, value, drive)
    SELECT n.batch, n.step, n.item, n.key, n.value, b.drive
    FROM unnest($1::bigint[], $2::int[], $3::bigint[], $4::text[], $5::text[])
@@ -65,7 +65,7 @@ const PUT_ABANDONED = statement(
    ON CONFLICT (batch, step, chunk) DO UPDATE SET items = excluded.items`,
 );
 const RENEW = statement(
-  // That of a cancelled batch runs out, so that the end of a cancel has a bound.
+  // The lease of a cancelled batch is not extended, so that a cancel ends within a bounded time.
   `UPDATE chunk c SET lease_until = $5
    FROM unnest($1::bigint[], $2::int[], $3::int[], $4::int[]) AS n(batch, step, first, finish)
    JOIN batch b ON b.num = n.batch AND b.cancel_mode IS DISTINCT FROM 'now'
@@ -79,10 +79,10 @@ const SELECT_STOPS = statement(
 
 const LOCK_BATCH = statement("SELECT num FROM batch WHERE num = $1 FOR NO KEY UPDATE");
 
-/** Others are at what is due: they will be through in a moment. */
+/** Other transactions hold the due work: they will finish in a moment. */
 const CONTENDED_MS = 1;
 
-/** What a call did; `contended` is the number of a batch that was due and that others were at. */
+/** What a call did; `contended` is the number of a due batch that others had locked. */
 export interface Worked {
   readonly result: WorkResult;
   readonly contended: number | null;
@@ -113,7 +113,7 @@ export class Settling {
     this.#leasing = new Leasing(shares, permits);
   }
 
-  /** What a lease would find, where it would find and free nothing; null otherwise. */
+  /** The result of a lease that would find and free nothing; null otherwise. */
   async findNothingDue(tx: Transaction, request: LeaseRequest): Promise<WorkResult | null> {
     await tx.begin();
     const [hasDue, wouldChange, nextDueInMs, permits] = await Promise.all([
@@ -126,7 +126,7 @@ export class Settling {
     return { reports: [], leased: [], nextDueInMs, ended: [], permits };
   }
 
-  /** `waitsFor`: the number of a batch that is waited for first of all. */
+  /** `waitsFor`: the number of a batch to lock first, waiting for it. */
   async work(
     tx: Transaction,
     reports: readonly Report[],
@@ -179,7 +179,7 @@ export class Settling {
       this.#chunks.readHeld(tx, said),
       this.#ledger.look(tx, said),
     ]);
-    // Nobody's share is held while statements of users run: they may take their time.
+    // No share is locked while statements of users run: they may be slow.
     const isPlain = said.every(({ commits }) => commits.length === 0);
     const reports = isPlain ? said : await runStatements(tx, round, (await found)[1], refused);
     const [[locked, rows, known], shares] = await Promise.all([
@@ -264,7 +264,10 @@ export class Settling {
   }
 }
 
-/** Runs are renewed whole. Of one that is renewed in part the rest must run out, so it is taken apart. */
+/**
+ * Runs are renewed as a whole. If only a part of a run is renewed, the rest must expire, so the run
+ * is written out.
+ */
 function sendRenewal(tx: Transaction, held: readonly Held[], until: number): void {
   const named = new Map<LeaseRun, Set<number>>();
   for (const { run, row } of held) {
@@ -292,7 +295,7 @@ function sendRenewal(tx: Transaction, held: readonly Held[], until: number): voi
   );
 }
 
-/** The reports as they are true once the statements of their items have been run. */
+/** The corrected reports, after the statements of their items have run. */
 async function runStatements(
   tx: Transaction,
   round: readonly Said[],
@@ -313,7 +316,7 @@ async function runStatements(
   });
 }
 
-/** A report that was taken. */
+/** An accepted report. */
 interface Settled {
   readonly row: HeldRow;
   readonly report: Report;
@@ -361,11 +364,11 @@ function sendAbandoned(tx: Transaction, done: readonly Settled[]): void {
 
 interface Said {
   readonly report: Report;
-  /** Its place in the call. */
+  /** Its position in the call. */
   readonly at: number;
 }
 
-/** A lease that is reported on twice in one call: what is said first counts first. */
+/** For two reports about one lease in one call, the first one is applied first. */
 function splitRounds(reports: readonly Report[]): Said[][] {
   const rounds: Said[][] = [];
   const times = new Map<string, number>();

@@ -1,7 +1,7 @@
 /**
- * Acting on what has run out: leases, deadlines, watches, orphans; in SQL. What is due is looked for
- * without a lock; each batch then has a short transaction of its own, in which it is locked and
- * looked at again. What is left is found by the next sweep.
+ * Handles everything that expired, in SQL: leases, deadlines, watches, orphans. Due work is
+ * searched without a lock; each batch then gets a short transaction of its own, which locks it and
+ * checks again. The rest is found by the next sweep.
  */
 import { decideLoss, failPending, STALLED } from "../../../core/items/loss.ts";
 import { FIRST_LOOK } from "../../../core/batch/watch.ts";
@@ -25,10 +25,10 @@ import type { Transaction } from "../connection/transaction.ts";
 
 const CHUNKS_MAX = 1_000;
 const BATCHES_MAX = 100;
-/** More than any policy forgives. */
+/** More than any policy allows. */
 const STALLS_MAX = 2_147_483_647;
 
-/** A lease that has run out by $1, or whose holder is one of $2: those come first. */
+/** A lease that expired by $1, or whose holder is one of $2: those come first. */
 const LOST = `state = 'leased' AND worker > 0
   AND (lease_until <= $1 OR worker = ANY($2::bigint[]))`;
 const LOST_ORDER =
@@ -58,7 +58,7 @@ const PUT_ABANDONED = statement(
 const UNSEALED = "seal_deadline_at IS NOT NULL AND sealed = 0 AND seal_deadline_at <= $1";
 const OVERDUE = "deadline_at IS NOT NULL AND deadline_at <= $1";
 const SELECT_EXPIRED = statement(
-  // Those that wait come first: nobody is to be started only to expire.
+  // Waiting batches first: none must be started only to expire.
   `SELECT num FROM batch WHERE num IN (
      (SELECT num FROM batch WHERE ${UNSEALED} AND ended_at IS NULL LIMIT $2) UNION
      (SELECT num FROM batch WHERE ${OVERDUE} AND ended_at IS NULL LIMIT $2))
@@ -73,8 +73,8 @@ const SELECT_WATCHED = statement(
   `SELECT batch, step ${WATCHED} ORDER BY watch_due_at, batch, step LIMIT $2`,
 );
 const FIND_WATCHED = statement(
-  // Whether something is due is asked of the chunks, not of the hint that leases go by: a hint that
-  // was lost is what a watch is for.
+  // Due work is read from the chunks, not from the hint that leases use: the watch exists to find a
+  // lost hint.
   `SELECT batch, step, (SELECT b.id FROM batch b WHERE b.num = step.batch) AS id, pipeline,
      version, pending, watch_previous, watch_stalls,
      (next_chunk < ${FRESH_LIMIT} OR EXISTS (
@@ -113,16 +113,16 @@ export interface SweepingParts extends LaneTendingParts {
   readonly buckets: TokenBuckets;
 }
 
-/** A chunk that nobody brings to its end; `item_ledger` where its batch keeps a ledger of items. */
+/** A chunk that no worker finishes; `item_ledger` is set if its batch keeps a ledger of items. */
 type LeftRow = LedgerRow & { readonly item_ledger: number };
 
-/** A chunk, or a run of them. */
+/** A chunk, or a run of chunks. */
 interface LostRow {
   readonly batch: number;
   readonly chunks: number;
 }
 
-/** Of one batch: what is lost, and how much of it is taken at once. */
+/** For one batch: the lost chunks, and how many are handled at once. */
 interface Loss {
   readonly gone: readonly number[];
   readonly chunksMax: number;
@@ -158,7 +158,7 @@ export class Sweeping {
     };
   }
 
-  /** Whether a sweep would find something: a look that takes no lock. */
+  /** Whether a sweep would find something. Takes no lock. */
   async #hasWork(tx: Transaction, policy: SweepPolicy): Promise<boolean> {
     const { workers, lanes, permits } = this.#parts;
     await tx.begin();
@@ -175,7 +175,7 @@ export class Sweeping {
     return found.some((rows) => rows.length > 0) || permits.hasExpired(tx);
   }
 
-  /** One batch after the other, each in a transaction of its own. */
+  /** One batch after the other, each in its own transaction. */
   async #each<Item>(
     items: Iterable<Item>,
     act: (tx: Transaction, item: Item) => Promise<Done>,
@@ -254,7 +254,7 @@ export class Sweeping {
       if (!(await lockBatch(tx, num))) return NOTHING;
       type Row = { readonly unsealed: boolean; readonly overdue: boolean };
       const due = await tx.get<Row>(FIND_EXPIRED, tx.wallMs, num);
-      // It may have ended meanwhile, or was sealed.
+      // It may have ended or been sealed meanwhile.
       if (due === undefined || !(due.unsealed || due.overdue)) return NOTHING;
       const reason = due.overdue ? DEADLINE : SEAL_DEADLINE;
       const batch = await records.get(tx, num);
@@ -275,7 +275,7 @@ export class Sweeping {
     });
   }
 
-  /** Looks whether a running batch moves; counts it when it had to act. */
+  /** Checks whether a running batch makes progress; counts it when it had to act. */
   async #watch(tx: Transaction, row: WatchedRow, policy: SweepPolicy): Promise<Done> {
     const { steps, workers, permits } = this.#parts;
     const { batch, step } = row;
@@ -305,10 +305,10 @@ export class Sweeping {
     return { count: 1, ended: [] };
   }
 
-  /** Leftovers fail, so that the step goes on with what it has. */
+  /** Fails the leftovers, so that the step continues with what it has. */
   async #giveUp(tx: Transaction, num: number, step: number, nextAt: number): Promise<string[]> {
     const { chunks, steps, ledger } = this.#parts;
-    // What is leased is no leftover.
+    // Leased chunks are not leftovers.
     materialise(tx, num);
     const rows = await tx.all<LeftRow>(SELECT_LEFTOVERS, num, step, CHUNKS_MAX);
     const changes = new StepChanges();
@@ -328,7 +328,7 @@ export class Sweeping {
     await links.send(tx);
     tx.send(PASS_FRESH, (numbers.at(-1) ?? -1) + 1, num, step);
     await steps.offerAgain(tx, num, step);
-    // What a transaction of bounded size leaves over is given up by the next.
+    // What one bounded transaction leaves over is given up by the next.
     const whole = rows.length < CHUNKS_MAX;
     const { previous, stalls } = whole ? FIRST_LOOK : { previous: 0, stalls: STALLS_MAX };
     const at = whole ? nextAt : Math.floor(tx.now);
@@ -336,7 +336,7 @@ export class Sweeping {
     return this.#advanceBatch(tx, changes);
   }
 
-  /** Gives lanes on whose holder cannot go on. */
+  /** Frees lanes whose holder is stuck. */
   async #tendLanes(policy: SweepPolicy): Promise<Done> {
     const { connection } = this.#parts;
     const tending = this.#tending;
@@ -359,12 +359,12 @@ export class Sweeping {
   }
 }
 
-/** Who has run out by then is lost. */
+/** Leases that expired by then are lost. */
 function computeLostBy(tx: Transaction, { graceMs = 0 }: SweepPolicy): number {
   return Math.max(0, Math.floor(tx.now - graceMs));
 }
 
-/** How many chunks of each batch are lost, of the first ones that one sweep takes. */
+/** How many chunks of each batch are lost, among the first ones that one sweep takes. */
 function countLost(lost: readonly LostRow[]): ReadonlyMap<number, number> {
   const counts = new Map<number, number>();
   let left = CHUNKS_MAX;
@@ -377,7 +377,7 @@ function countLost(lost: readonly LostRow[]): ReadonlyMap<number, number> {
   return counts;
 }
 
-/** One that has been written out, or that nobody has leased. */
+/** A chunk that was written out, or that is not leased. */
 function toAlone(row: LedgerRow): Held {
   return { row, run: null, worker: row.worker };
 }

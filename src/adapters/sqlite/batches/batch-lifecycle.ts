@@ -1,6 +1,6 @@
 /**
- * How batches go from step to step and to their end, in SQL. Every method runs inside the caller's
- * transaction.
+ * Advances batches from step to step and to their end, in SQL. Every method runs inside the
+ * caller's transaction.
  */
 import type { StatementSync } from "node:sqlite";
 import {
@@ -44,7 +44,7 @@ export interface LifeParts {
   readonly permits: ConcurrencyPermits;
 }
 
-/** Dead letters read at once for a pass over all of them. */
+/** Dead letters that a pass reads at once. */
 const PAGE = 1_000;
 
 export class BatchLifecycle {
@@ -91,13 +91,15 @@ export class BatchLifecycle {
     ].map(prepare);
   }
 
-  /** Does what a change of its items makes due; answers the batches that ended by it. */
+  /** Applies what a change of its items makes due; returns the batches that ended because of it. */
   advanceBatch(num: number): string[] {
     const batch = this.#parts.records.get(num);
     return this.#advance(batch) ? [batch.id, ...this.startNextInLane(batch.lane)] : [];
   }
 
-  /** Gives a free lane on, past those that end at once; answers which those are. */
+  /**
+   * Starts the next batch of a free lane, past those that end at once; returns those that ended.
+   */
   startNextInLane(lane: string): string[] {
     const ended: string[] = [];
     for (;;) {
@@ -109,7 +111,7 @@ export class BatchLifecycle {
     }
   }
 
-  /** Ends the batch before its items: what did not run is cancelled, and no fence holds any more. */
+  /** Ends the batch early: items that did not run are cancelled, and no lease is valid any more. */
   endEarly(
     batch: BatchRow,
     event: "fail" | "expire" | "cancel",
@@ -161,7 +163,9 @@ export class BatchLifecycle {
     }
   }
 
-  /** Why the failures so far stop the batch; lets the rest of a step run once its canary passed. */
+  /**
+   * Why the failures so far stop the batch; starts the rest of a step once its canary has passed.
+   */
   #judgeFailures(batch: BatchRow, { budget, canary }: StepSettings): EndReason | null {
     const { num, step, planned, failed, sealed, canary_chunks: first } = batch;
     const spent =
@@ -181,7 +185,7 @@ export class BatchLifecycle {
     return (this.#redrivable.get(num, step) as { n: number }).n;
   }
 
-  /** A page at a time: those that were seen are put back meanwhile. */
+  /** A page at a time: the caller redrives the ones that it has seen. */
   *#walkRedrivable({ num, step }: BatchRow, dueAt: number): Generator<RedrivenItem, void, void> {
     for (let afterItem = -1; ; ) {
       const page = this.#selectRedrivable.all(num, step, afterItem, PAGE);
@@ -206,7 +210,7 @@ export class BatchLifecycle {
     });
   }
 
-  /** Goes on to the next step that has something to do; true when there is none and the batch ended. */
+  /** Starts the next step that has work; true when there is none and the batch ended. */
   #startNextStep(batch: BatchRow, all: readonly StepSettings[]): boolean {
     const { records, steps, clock } = this.#parts;
     const { num } = batch;
@@ -216,7 +220,7 @@ export class BatchLifecycle {
       const known = steps.find(num, step);
       if (known === undefined) steps.add(num, step, settings);
       steps.setCurrent(num, step);
-      // A step that an earlier drive planned is planned further only if rescued items go on to it.
+      // A step that an earlier drive planned is planned further only if it gets rescued items.
       if (known === undefined || known.sliced === 0 || settings.carries) {
         steps.beginPlan(num, step);
         this.#touch.run(Math.floor(clock.monotonicMs()), num);

@@ -75,7 +75,10 @@ export class DeadLetters {
     return letters;
   }
 
-  /** All that match, in item order, a page at a time: those that were seen may be changed meanwhile. */
+  /**
+   * All that match, in item order, a page at a time: the caller may change the ones that it has
+   * seen.
+   */
   *walk(num: number, step: number, filter: DeadLetterFilter): Generator<DeadLetter, void, void> {
     for (let afterItem = -1; ; ) {
       const page = this.read(num, { step, afterItem, limit: PAGE, filter });
@@ -97,7 +100,7 @@ export class DeadLetters {
     if (chunk === null || batch.pruned === 1 || this.find(num, step, item) === null) return false;
     this.#putOverride.run(num, step, item, value);
     this.#markEdited.run(num, step, chunk);
-    // What earlier stages made of the old payload says nothing about the new one.
+    // Checkpoints of the old payload say nothing about the new one.
     this.#dropCheckpoint.run(num, step, item);
     this.#records.record(num, {
       type: "dead_letter.edited",

@@ -1,4 +1,4 @@
-/** Whose turn it is in each lane, in SQL. Every method runs inside the caller's transaction. */
+/** The order of batches in each lane, in SQL. Every method runs inside the caller's transaction. */
 import type { StatementSync } from "node:sqlite";
 import { type Act, describeAct, type EndReason } from "../../../core/batch/batch.ts";
 import {
@@ -64,7 +64,7 @@ export class Lanes {
        FROM batch b INDEXED BY batch_waits_in_lane WHERE b.lane = ? AND ${WAITING}
        ORDER BY b.place`,
     );
-    // Only where stuck batches are skipped can a lane be free although batches wait in it.
+    // A lane can be free although batches wait in it only if its policy is `skip`.
     this.#selectIdle = prepare(
       `SELECT l.name FROM lane l WHERE l.policy = 'skip'
          AND NOT EXISTS (SELECT 1 FROM batch h WHERE h.lane = l.name AND h.active = 1)
@@ -72,8 +72,8 @@ export class Lanes {
        ORDER BY l.name`,
     );
     this.#hold = prepare(
-      // The first time it also begins to run out, if it has a longest time. Of two deadlines, of which
-      // either may be NULL, the earlier one counts.
+      // The first start also sets the deadline, if the batch has a maximum run time. Of two
+      // deadlines, either of which may be NULL, the earlier one counts.
       `UPDATE batch SET active = 1, activity_at = ?, started_at = coalesce(started_at, ?),
          deadline_at = iif(started_at IS NOT NULL, deadline_at,
            coalesce(min(deadline_at, ? + (settings ->> '$.maxRunMs')),
@@ -94,7 +94,7 @@ export class Lanes {
       `SELECT b.num, b.place FROM batch b WHERE b.id = ? AND b.lane = ? AND ${WAITING}`,
     );
     this.#selectPlaceBefore = prepare(
-      // Nobody else has the place between, parked or not.
+      // No other batch, parked or not, has a place in between.
       `SELECT max(place) AS place FROM batch
        WHERE lane = ? AND ended_at IS NULL AND num <> ? AND place < ?`,
     );
@@ -113,7 +113,7 @@ export class Lanes {
     this.#putPolicy.run(lane, policy);
   }
 
-  /** Gives a free lane to its next batch; null when it is taken or nobody can go on. */
+  /** Gives a free lane to its next batch; null when it is taken or no batch can run. */
   startNextInLane(lane: string): number | null {
     if (this.#selectHolder.get(lane) !== undefined) return null;
     const policy = this.getPolicy(lane);
@@ -135,8 +135,9 @@ export class Lanes {
   }
 
   /**
-   * A worker may be on its way, so nobody is parked for the lack of one before its turn; but where
-   * stuck batches are skipped, one that nobody serves is passed over, or it would come up again.
+   * A worker may be about to start, so a batch is not parked before its turn only because no worker
+   * has its pipeline. But with the policy `skip` such a batch is passed over, or it would get the
+   * lane again at once.
    */
   #describeStuck(waiting: WaitingRow, policy: LanePolicy): string | null {
     const held = readPause(waiting.pause);
@@ -155,13 +156,13 @@ export class Lanes {
     this.#steps.adjustRunning(num);
   }
 
-  /** Lets go of the lane; whoever calls it gives the next batch its turn. */
+  /** Releases the lane; the caller must start the next batch. */
   release(num: number, lane: string): void {
     if (this.#release.run(num).changes === 0) return;
     this.#records.record(num, { type: "batch.released", data: { lane } });
   }
 
-  /** Takes a batch out of its lane's queue, until somebody resumes it. */
+  /** Removes a batch from its lane's queue, until an operator resumes it. */
   park(num: number, { code, message }: EndReason): void {
     this.#park.run(code, message, num);
     this.#records.record(num, { type: "batch.parked", data: { code, message } });
@@ -174,7 +175,7 @@ export class Lanes {
     this.release(num, lane);
   }
 
-  /** Whether somebody could go on in its place, if the holder of a lane makes way. */
+  /** Whether another batch could run if the holder of the lane made way. */
   canMakeWay(num: number, lane: string): boolean {
     const policy = this.getPolicy(lane);
     if (policy === "block" || this.#steps.hasLeases(num)) return false;
@@ -182,7 +183,7 @@ export class Lanes {
     return false;
   }
 
-  /** A holder that cannot go on makes way for those behind it, by the lane's policy. */
+  /** A stuck holder makes way for the batches behind it, by the lane's policy. */
   tendHolder(batch: BatchRow, stuck: string): boolean {
     if (!this.canMakeWay(batch.num, batch.lane)) return false;
     const decision = decideStuckHolder(this.getPolicy(batch.lane));
@@ -196,12 +197,12 @@ export class Lanes {
     return (this.#selectIdle.all() as unknown as { name: string }[]).map(({ name }) => name);
   }
 
-  /** An ended batch is not paused: should it be reopened, it runs. */
+  /** An ended batch is not paused: if it is reopened, it runs. */
   forgetPause(id: string): void {
     this.#dropPause.run(id);
   }
 
-  /** Null when the batch, or the one it should come before, is not waiting in the lane. */
+  /** False when the batch, or the one it should come before, is not waiting in the lane. */
   move({ num, id, lane }: BatchRow, move: LaneMove, act: Act): boolean {
     if (this.#selectPlace.get(id, lane) === undefined) return false;
     const place = this.#computePlace(num, lane, move);
@@ -228,19 +229,19 @@ export class Lanes {
     return this.#computePlace(num, lane, move);
   }
 
-  /** Makes room between the places of a lane: after many moves there is no number between two. */
+  /** Numbers the places of a lane again: after many moves there is no number between two. */
   #spread(lane: string): void {
     const rows = this.#selectUnfinished.all(lane) as unknown as { num: number }[];
     for (const [index, { num }] of rows.entries()) this.#updatePlace.run(index + 1, num);
   }
 
-  /** A place before everything else in the lane that has not ended. */
+  /** A place before every unfinished batch of the lane. */
   computeFront(num: number, lane: string): number {
     const { place } = this.#selectFront.get(lane, num) as { place: number | null };
     return place === null ? this.#records.get(num).place : place - 1;
   }
 
-  /** A place behind everything in the lane that has not ended. */
+  /** A place after every unfinished batch of the lane. */
   computeBack(lane: string): number {
     const { place } = this.#selectBack.get(lane) as { place: number | null };
     return place === null ? 1 : place + 1;

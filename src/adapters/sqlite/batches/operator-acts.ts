@@ -103,7 +103,7 @@ export class OperatorActs {
     const { clock, records, steps, lifecycle } = this.#parts;
     const { num } = batch;
     if (isEnded(batch.state)) return { kind: "moved_on", batch: toSnapshot(batch) };
-    // `now` overtakes `drain`; nothing else changes a cancel that is under way.
+    // `now` overrides `drain`; nothing else changes a cancel that is under way.
     const overtakes = batch.cancel_mode === "drain" && mode === "now";
     if (batch.cancel_mode === null || overtakes) {
       this.#requestCancel.run(mode, by, why, clock.wallMs(), num);
@@ -146,7 +146,7 @@ export class OperatorActs {
       steps.forgetWatch(num);
       records.record(num, { type: "batch.resumed", data: { scope, ...describeAct(act) } });
     }
-    // Lanes that had nobody who could go on may have somebody now.
+    // Lanes without a batch that can run may have one now.
     const lanes = this.#selectFreeLanes[scope].all(name) as unknown as { lane: string }[];
     for (const { lane } of lanes) lifecycle.startNextInLane(lane);
     return true;
@@ -218,7 +218,7 @@ export class OperatorActs {
     return { matching, busy, redriven, firstStep: first, lastStep: last };
   }
 
-  /** Dead letters that nobody discarded; those in a chunk that is running are busy. */
+  /** Dead letters that are not discarded; those in a running chunk are busy. */
   *#walk(
     num: number,
     step: number,
@@ -244,7 +244,9 @@ export class OperatorActs {
     }
   }
 
-  /** Those of a step that go back to work, each with its time; `pace` counts over all steps. */
+  /**
+   * The dead letters of a step to redrive, each with its due time; `pace` counts over all steps.
+   */
   *#order(
     num: number,
     step: number,
@@ -258,7 +260,7 @@ export class OperatorActs {
     }
   }
 
-  /** Back to its lane's head. */
+  /** To the head of its lane's queue. */
   #reopenAt({ num, lane, sealed }: BatchRow, step: number): void {
     const { clock, records, lanes, steps, lifecycle } = this.#parts;
     this.#dropAbandoned.run(num);
@@ -269,7 +271,7 @@ export class OperatorActs {
     steps.forgetWatch(num);
     records.record(num, { type: "batch.reopened", data: { step, drive: row.drive } });
     if (sealed === 0) {
-      // Its producer's time is over: it runs what it has, or it would expire again at once.
+      // Its seal deadline has passed: it runs the items it has, or it would expire again at once.
       this.#seal.run(num);
       const { planned: items, chunks } = records.get(num);
       records.record(num, { type: "batch.sealed", data: { items, chunks } });

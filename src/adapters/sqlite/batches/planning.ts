@@ -70,7 +70,7 @@ export class Planning {
     this.#sealBatch = prepare("UPDATE batch SET sealed = 1 WHERE num = ?");
     this.#dropKeys = prepare("DELETE FROM item_key WHERE batch = ?");
     this.#dropPlan = [
-      // What earlier drives planned stays; nothing of the rest has run.
+      // Chunks of earlier drives stay; none of the others has run.
       `UPDATE step SET planned = planned - fresh.items, pending = pending - fresh.items,
          chunks = base_chunks, next_chunk = min(next_chunk, base_chunks), slice_cursor = NULL,
          last_part = NULL
@@ -206,13 +206,15 @@ export class Planning {
     return { kind: "planned", chunks: part.afterChunks + part.chunks.length };
   }
 
-  /** Whether the part was added before: as the newest one, or, with several producers, further back. */
+  /**
+   * Whether the part was added before: as the newest one or, with several producers, further back.
+   */
   #isThere({ num, last_part }: BatchRow, { part, step, afterChunks }: PlanPart): boolean {
     const found = this.#findPart.get(num, step, afterChunks) as { part: string } | undefined;
     return last_part === part || found?.part === part;
   }
 
-  /** Finds a key that is there twice before anything of the part is written. */
+  /** Finds a duplicate key before any of the part is written. */
   #claimKeys(batch: BatchRow, part: PlanPart): PlanResult | null {
     const { num, planned } = batch;
     const find = (key: string): { item: number } | undefined =>

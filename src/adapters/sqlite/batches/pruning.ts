@@ -1,4 +1,4 @@
-/** Removing what nobody needs any more, a few batches a transaction, in SQL. */
+/** Removes expired data, a few batches a transaction, in SQL. */
 import type { StatementSync } from "node:sqlite";
 import { NOTARY } from "../../../core/events/reader-name.ts";
 import type { Clock } from "../../../ports/clock.ts";
@@ -7,14 +7,14 @@ import { computeCut, type Cut, hasMessages } from "../../sql/retention-cut.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Topics } from "../topics/topics.ts";
 
-/** Ended batches looked at in one transaction: of those without ages of their own, and of the others. */
+/** Ended batches per transaction, both for those without ages of their own and for the others. */
 const BATCHES_MAX = 20;
-/** Rows removed in one transaction: a batch of many chunks goes in several. */
+/** Rows removed in one transaction: a batch of many chunks needs several. */
 const ROWS_MAX = 10_000;
 
-/** What a redrive would need, and nobody else. */
+/** Data that only a redrive would need. */
 const SCRATCH_TABLES = ["manifest", "override", "item_key"] as const;
-/** Its records first: a chain without its first link is one that is being removed, and none that is broken. */
+/** Its records first: a chain without its first link is being removed, and is not broken. */
 const EVIDENCE_TABLES = [
   "record",
   "ledger_link",
@@ -26,16 +26,16 @@ const EVIDENCE_TABLES = [
   "content",
 ] as const;
 
-// Each sort has an index of its own, so that no search walks over what is kept. A batch with an age for
-// redrives alone, longer than others are known at all, is passed over: it needs its evidence.
+// Each kind has its own index, so that no search reads rows that are kept. A batch whose own
+// redrive age is longer than the general evidence age is passed over: it needs its evidence.
 const WHOLE_BY_AGE = `FROM batch INDEXED BY batch_evidence_by_age
   WHERE ended_at IS NOT NULL AND keep_evidence_ms IS NULL AND ended_at < :evidence
     AND (keep_ms IS NULL OR ended_at + keep_ms < :now)`;
 const WHOLE_DUE = `FROM batch INDEXED BY batch_evidence_due
   WHERE ended_at IS NOT NULL AND keep_evidence_ms > 0 AND ended_at + keep_evidence_ms < :now`;
-/** By ages that were meant for it alone. */
+/** By ages that the caller gave for this batch alone. */
 const WHOLE_ONE = "FROM batch WHERE id = :batch AND ended_at < :evidence";
-/** Not one that goes whole. */
+/** The whole batch is not removed. */
 const STAYS = `(CASE WHEN keep_evidence_ms IS NULL THEN coalesce(ended_at >= :evidence, 1)
   ELSE keep_evidence_ms = 0 OR ended_at + keep_evidence_ms >= :now END)`;
 const SCRATCH_BY_AGE = `FROM batch INDEXED BY batch_scratch_by_age
@@ -46,8 +46,8 @@ const SCRATCH_DUE = `FROM batch INDEXED BY batch_scratch_due
 const SCRATCH_ONE = `FROM batch WHERE id = :batch AND spent = 0 AND ended_at < :scratch
   AND coalesce(ended_at >= :evidence, 1)`;
 
-// The records of a batch are owed while a subscriber has not come as far as its last one, or has
-// refused one that may be delivered again.
+// A subscriber still needs the records of a batch if it has not reached the last one, or if one
+// that it refused may be delivered again.
 const OWED = `(EXISTS (SELECT 1 FROM record r WHERE r.batch = batch.num AND r.position > (
     SELECT min(position) FROM reader WHERE topic IS NULL AND name <> '${NOTARY}'))
   OR EXISTS (SELECT 1 FROM undelivered u WHERE u.batch = batch.id AND u.reader <> '${NOTARY}'))`;
@@ -122,7 +122,8 @@ export class Pruning {
     let rows = 0;
     const old = list(this.#whole, cut);
     for (const num of old.found) {
-      // Said first: a batch of many rows goes in several steps, and is not redriven in between.
+      // Written first: a batch with many rows is removed in several steps, and must not be redriven
+      // in between.
       this.#markPruned.run(num);
       rows += this.#drop([...this.#dropScratch, ...this.#dropEvidence], num, ROWS_MAX - rows);
       if (rows >= ROWS_MAX) return { scratched: 0, removed, messages: 0, owed, more: true };
@@ -165,29 +166,29 @@ function keyOf(table: string): string {
   return "batch, step, item";
 }
 
-/** SQLite as it is built here has no DELETE ... LIMIT. */
+/** The SQLite of Node is built without DELETE ... LIMIT. */
 function dropSome(table: string, key: string): string {
   const order = table === "record" ? "ORDER BY seq" : "";
   return `DELETE FROM ${table} WHERE (${key}) IN (
     SELECT ${key} FROM ${table} WHERE batch = ? ${order} LIMIT ?)`;
 }
 
-/** A question, for some batches and for their number. */
+/** A query for some batches, and one for their number. */
 interface Search {
   readonly select: StatementSync;
   readonly count: StatementSync;
 }
 
 interface Searches {
-  /** Without an age of their own. */
+  /** Batches without ages of their own. */
   readonly byAge: Search;
-  /** With one. */
+  /** Batches with ages of their own. */
   readonly due: Search;
-  /** The one that is named. */
+  /** The named batch. */
   readonly one: Search;
 }
 
-/** Not every search asks for all that a cut says. */
+/** Not every query uses all values of a cut. */
 function named(statement: StatementSync): StatementSync {
   statement.setAllowUnknownNamedParameters(true);
   return statement;

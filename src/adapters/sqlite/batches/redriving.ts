@@ -1,4 +1,4 @@
-/** Putting dead letters back to work, in SQL. Every method runs inside the caller's transaction. */
+/** Redrives dead letters, in SQL. Every method runs inside the caller's transaction. */
 import type { StatementSync } from "node:sqlite";
 import { invariant } from "../../../core/base/invariant.ts";
 import { decideRedrive, decideRevival } from "../../../core/items/redrive.ts";
@@ -76,7 +76,7 @@ export class Redriving {
     this.#updateDrive = prepare("UPDATE batch SET drive = ? WHERE num = ?");
   }
 
-  /** What an early end cancelled is pending again. */
+  /** Items that an early end cancelled are pending again. */
   revive(num: number, now: number): void {
     type Row = RevivedChunkRow & { readonly step: number };
     for (const row of this.#selectCancelled.all(num) as unknown as Row[]) {
@@ -93,8 +93,8 @@ export class Redriving {
   }
 
   /**
-   * Opens a drive for these dead letters of one step, which come in item order; none of their chunks
-   * is leased. It holds the letters of one chunk at a time, however many there are.
+   * Opens a drive for these dead letters of one step, which come in item order; none of their
+   * chunks is leased. It holds the dead letters of one chunk at a time in memory.
    */
   putBack(num: number, step: number, items: Iterable<RedrivenItem>, drive: number): void {
     let chunk: RedrivenChunkRow | null = null;

@@ -1,13 +1,13 @@
-/** A batch's steps in SQL: which one runs, and from when it has something to lease. */
+/** A batch's steps in SQL: which one runs, and when it has something to lease. */
 import type { StatementSync } from "node:sqlite";
 import type { StepSettings } from "../../../core/batch/step.ts";
 import type { Connection } from "../connection/connection.ts";
 import { PAUSE_OF_BATCH } from "../connection/rows.ts";
 
-/** How far fresh chunks may be leased: the canary slice comes first. */
+/** How many fresh chunks may be leased: the canary comes first. */
 export const FRESH_LIMIT = "min(chunks, coalesce(canary_chunks, chunks))";
 
-/** When the step that is being updated has something to lease. */
+/** When the updated step has something to lease. */
 const LEASABLE_AT = `iif(next_chunk < ${FRESH_LIMIT}, 0, (
   SELECT min(c.due_at) FROM chunk c INDEXED BY chunk_due
   WHERE c.state = 'waiting' AND c.batch = step.batch AND c.step = step.step))`;
@@ -43,7 +43,7 @@ export class Steps {
          watch_previous = NULL, watch_stalls = 0 WHERE batch = ? AND step = ?`,
     );
     this.#setSince = prepare(
-      // What the step was planned from before, it has.
+      // The step already has everything that it was planned from before.
       `UPDATE batch SET since_drive = 1 + s.sliced_drive FROM step s
        WHERE s.batch = batch.num AND batch.num = ? AND s.step = ?`,
     );
@@ -55,7 +55,7 @@ export class Steps {
        FROM (SELECT * FROM batch WHERE num = ?) AS b WHERE step.batch = b.num AND (
          step.step = b.step OR step.running = 1)`,
     );
-    // A lease finds a tenant's steps by its share.
+    // A lease finds a tenant's steps through its share.
     this.#share = prepare(
       `INSERT INTO share (pipeline, tenant)
        SELECT pipeline, tenant FROM step WHERE batch = ? AND running = 1
@@ -93,29 +93,29 @@ export class Steps {
     return this.#find.get(num, step) as { sliced: number; pending: number } | undefined;
   }
 
-  /** The batch is at this step now. */
+  /** Makes this the batch's current step. */
   setCurrent(num: number, step: number): void {
     this.#setCurrent.run(step, num);
   }
 
-  /** The step is about to be planned, after whatever earlier drives planned of it. */
+  /** Prepares the step for planning, after the chunks of earlier drives. */
   beginPlan(num: number, step: number): void {
     this.#plan.run(num, step);
     this.#setSince.run(num, step);
   }
 
-  /** Has the current step leased from, or not, as its batch's state and pauses say. */
+  /** Sets whether the current step may be leased from, by its batch's state and pauses. */
   adjustRunning(num: number): void {
     this.#adjust.run(num);
     this.#share.run(num);
   }
 
-  /** Nothing of the batch is leased any more. */
+  /** No chunk of the batch may be leased any more. */
   halt(num: number): void {
     this.#halt.run(num);
   }
 
-  /** Works out anew when the step has something to lease. */
+  /** Computes again when the step has something to lease. */
   offerAgain(num: number, step: number): void {
     this.#offer.run(num, step);
   }
@@ -130,12 +130,14 @@ export class Steps {
     return this.#hasUnsettled.get(num, step, chunks) !== undefined;
   }
 
-  /** Walks over the leases of the store, which are as many as workers hold chunks. */
+  /** Reads all leases of the store: as many as workers hold chunks. */
   hasLeases(num: number): boolean {
     return this.#hasLeased.get(num) !== undefined;
   }
 
-  /** The chunk that an item is in. Chunks are in the order of their items and may differ in size. */
+  /**
+   * The chunk that contains an item. Chunks are in the order of their items and may differ in size.
+   */
   findChunk(num: number, step: number, item: number): number | null {
     const { chunks } = (this.#countChunks.get(num, step) as { chunks: number } | undefined) ?? {
       chunks: 0,

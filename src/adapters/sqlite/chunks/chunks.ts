@@ -1,4 +1,4 @@
-/** What a report or a loss makes of a chunk and of its step's counters, in SQL. */
+/** Applies a report or a loss to a chunk and to its step's counters, in SQL. */
 import type { StatementSync } from "node:sqlite";
 import type { LeaseAccount } from "../../../core/limits/fair-share.ts";
 import type { ChunkEffect, StoredChunk, TrackedItem } from "../../../core/items/tracked-item.ts";
@@ -52,8 +52,8 @@ export class Chunks {
     );
     this.#deleteItem = prepare("DELETE FROM item WHERE batch = ? AND step = ? AND item = ?");
     this.#updateStep = prepare(
-      // The earlier of two times, of which either may be NULL. No numbered parameters: Node 22 binds
-      // none of them by position.
+      // The earlier of two times, either of which may be NULL. No numbered parameters: Node 22
+      // binds none of them by position.
       `UPDATE step SET succeeded = succeeded + ?, skipped = skipped + ?, failed = failed + ?,
          pending = pending - ?, failed_permanent = failed_permanent + ?,
          failed_transient = failed_transient + ?, failed_unexpected = failed_unexpected + ?,
@@ -77,7 +77,7 @@ export class Chunks {
     };
   }
 
-  /** `account`: what the lease counts as from now on, where a report says so. */
+  /** `account`: the lease's charge from now on, if a report changes it. */
   apply(
     row: HeldRow,
     effect: ChunkEffect,
@@ -121,8 +121,8 @@ export class Chunks {
   }
 
   /**
-   * One update a step, however many of its chunks were reported; answers the batches that must be
-   * looked at. Most need not: a success that is not the last changes nothing but counters.
+   * One update per step, however many of its chunks were reported; returns the batches that must be
+   * checked. Most need no check: a success that is not the last item changes only counters.
    */
   applyChanges(changes: StepChanges): number[] {
     const due = new Set<number>();

@@ -1,10 +1,10 @@
 /**
- * Runs what items queued for their commit, inside of the report's transaction: a savepoint an item,
- * so that one whose statements fail takes none of its neighbours with it.
+ * Runs the statements that items queued for their commit, inside of the report's transaction. Each
+ * item has its own savepoint, so that failing statements do not affect the other items.
  *
- * Two things of SQLite undo more than a savepoint: a constraint or trigger that says ROLLBACK ends
- * the whole transaction, and a foreign key that is checked late fails the COMMIT itself. Then the
- * whole is done again, with what is known by then (`Caution`).
+ * Two things in SQLite undo more than a savepoint: a constraint or trigger with ROLLBACK ends the
+ * whole transaction, and a deferred foreign key fails the COMMIT itself. Then the whole commit is
+ * repeated with what was learned (`SavepointMode`).
  */
 import type { StatementSync } from "node:sqlite";
 import type {
@@ -23,19 +23,19 @@ import {
   readResultCode,
 } from "../connection/errors.ts";
 
-/** Statements of users that stay prepared; the oldest makes room. */
+/** Statements of users that stay prepared; the oldest is dropped for a new one. */
 const PREPARED_MAX = 64;
 const MESSAGE_CHARS_MAX = 2_000;
-/** SQLITE_ERROR, TOOBIG, CONSTRAINT, MISMATCH and RANGE: the same again would fail again. */
+/** SQLITE_ERROR, TOOBIG, CONSTRAINT, MISMATCH and RANGE: a retry would fail again. */
 const PERMANENT: readonly number[] = [1, 18, 19, 20, 25];
-/** What may stand behind a statement. */
+/** What may follow a statement. */
 const NOTHING_BEHIND = /^(?:[\s;]|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*$/u;
 
-/** What the first try at a commit has taught. */
+/** What earlier attempts at a commit have shown. */
 export class SavepointMode {
   /** Items that ended the transaction, by lease and position. */
   readonly known = new Map<string, CommitFault>();
-  /** Every item's foreign keys are looked at by themselves. */
+  /** Check the foreign keys of every item separately. */
   looksAtKeys = false;
 }
 
@@ -52,12 +52,14 @@ class TransactionUndone extends Error {
   }
 }
 
-/** Its author's mistake, and no other try would mend it. */
+/** Its author's mistake; a retry would not fix it. */
 class BadStatement extends Error {
   override readonly name = "BadStatement";
 }
 
-/** Commits what a `change` does, once more for each thing that could only be learnt by trying. */
+/**
+ * Commits what `change` does, with another attempt for each thing that only an attempt can show.
+ */
 export async function commitWithSavepoints<T>(
   commit: (savepoints: SavepointMode) => Promise<T>,
   itemsMax: number,
@@ -132,7 +134,7 @@ export class ItemStatements {
     const known = this.#prepared.get(name);
     if (known !== undefined) return known;
     const statement = this.#connection.prepare(sql);
-    // Of several the driver takes the first, and says nothing of the others.
+    // Of several statements the driver takes the first, and silently ignores the others.
     if (!NOTHING_BEHIND.test(sql.slice(statement.sourceSQL.length))) {
       throw new BadStatement("there is more than one statement in it; queue each by itself");
     }
@@ -143,15 +145,15 @@ export class ItemStatements {
     return statement;
   }
 
-  /** Over all tables, as nobody knows which ones were written: slow, and only where it must be. */
+  /** Over all tables, because the written ones are unknown: slow, and only where it must be. */
   #countBrokenKeys(): number {
     return this.#connection.prepare("PRAGMA foreign_key_check").all().length;
   }
 }
 
 /**
- * Where values are missing, SQLite takes NULL. One value more must be one too many; an iterator
- * takes the values and runs nothing before it is asked for a row.
+ * SQLite uses NULL for missing values, so one value too many must fail; an iterator binds the
+ * values and runs nothing until a row is requested.
  */
 function refuseMissing(statement: StatementSync, values: number): void {
   try {

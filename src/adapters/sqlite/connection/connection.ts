@@ -1,7 +1,7 @@
 /**
- * One connection to a SQLite file, shared politely with other processes: a call never waits for the
- * write lock for more than a few milliseconds, but retries later with jitter, so that neither this
- * process's loop nor a neighbour starves.
+ * One connection to a SQLite file, shared fairly with other processes: a call waits for the write
+ * lock only a few milliseconds, then retries later with jitter, so that neither this process's
+ * event loop nor another process starves.
  */
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { type Clock, sleep } from "../../../ports/clock.ts";
@@ -20,20 +20,20 @@ export interface ConnectionOptions {
   readonly random: Random;
 }
 
-/** How long SQLite itself may wait for the lock, and so block this process's loop. */
+/** How long SQLite itself may wait for the lock, and so block this process's event loop. */
 const BLOCKING_WAIT_MS = 5;
 const RETRY_MIN_MS = 1;
 const RETRY_MAX_MS = 25;
 const CACHE_KIB = 2_048;
-/** 16 MiB of the log: a page that many commits write is copied into the file once for all of them. */
+/** 16 MiB of log: a page that many commits write is copied into the file once for all of them. */
 const WAL_CHECKPOINT_PAGES = 4_000;
-/** How long those who read the log are waited for when it is to be emptied. */
+/** How long to wait for readers of the log when it is emptied. */
 const EMPTY_LOG_MS = 1_000;
 
 /**
- * What a row leaves behind in its page is always overwritten: a page that splits would keep copies that
- * no erasing finds later (of 400 small rows 23 stayed), and no difference to CPU time was measured. Pages
- * that become free, which costs writing them, only where it matters.
+ * Deleted content in a used page is always overwritten: otherwise a page that splits keeps copies
+ * that erasing never finds (of 400 small rows 23 stayed), and no difference in CPU time was
+ * measured. Freed pages are overwritten, which costs writing them, only where it matters.
  */
 const OVERWRITE_ROWS = "PRAGMA secure_delete = FAST";
 const OVERWRITE_PAGES = "PRAGMA secure_delete = ON";
@@ -64,12 +64,15 @@ export class Connection {
     return new Connection(db, options);
   }
 
-  /** One that somebody else has opened and will close. */
+  /** A connection that the caller opened and will close. */
   static adopt(db: DatabaseSync, options: ConnectionOptions): Connection {
     return new Connection(db, options);
   }
 
-  /** Settles how the file is written. It changes the file, so it comes after a look at whose it is. */
+  /**
+   * Sets how the file is written. This changes the file, so it comes after the check that the file
+   * is ours.
+   */
   async configure(synchronous: SynchronousMode): Promise<void> {
     await this.#persevere(() => {
       this.#db.exec("PRAGMA journal_mode = WAL");
@@ -89,17 +92,17 @@ export class Connection {
     this.#db.exec(sql);
   }
 
-  /** The file as it was when it was opened; null for a database in memory. */
+  /** The path of the opened file; null for a database in memory. */
   get location(): string | null {
     return this.#db.location();
   }
 
-  /** A statement that failed may have ended it. */
+  /** A failed statement may have ended it. */
   get isInTransaction(): boolean {
     return this.#db.isTransaction;
   }
 
-  /** Runs a change in one transaction of its own; it is retried whole while the file is locked. */
+  /** Runs a change in its own transaction; retries it as a whole while the file is locked. */
   async write<T>(change: () => T): Promise<T> {
     const result = await this.#persevere(() => {
       this.#db.exec("BEGIN IMMEDIATE");
@@ -118,9 +121,9 @@ export class Connection {
   }
 
   /**
-   * A change after which the file does not hold any more what it took away, nor does the log; while
-   * others read on and on, the log does until it is emptied the next time, at the latest by the last
-   * one who closes the file.
+   * A change after which neither the file nor the log contains the removed data. While others keep
+   * reading, the log may still contain it until it is next emptied, at the latest when the last
+   * process closes the file.
    */
   async erase<T>(change: () => T): Promise<T> {
     const result = await this.write(() => {

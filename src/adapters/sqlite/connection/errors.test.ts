@@ -6,7 +6,7 @@ import { trySystemProgram } from "../../../../test/support/system-program.ts";
 import { SluiceError } from "../../../core/base/errors.ts";
 import { isBusy, readResultCode, translateError } from "./errors.ts";
 
-/** As node:sqlite throws them. */
+/** The shape that node:sqlite gives them. */
 const fromSqlite = (errcode: number): Error =>
   Object.assign(new Error("sqlite says so"), { code: "ERR_SQLITE_ERROR", errcode });
 
@@ -34,7 +34,7 @@ describe("errors of the driver", () => {
     });
   }
 
-  test("an I/O error of a file that may not be written any more says so, and others do not", (context) => {
+  test("an I/O error of a file that has become read-only is reported as such, and others are not", (context) => {
     const folder = mkdtempSync(join(tmpdir(), "sluice-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const path = join(folder, "store.db");
@@ -44,7 +44,7 @@ describe("errors of the driver", () => {
     expect(read()).toBe("STORE_IO_ERROR");
     for (const file of files) {
       chmodSync(file, 0o444);
-      // Permission bits do not bind root.
+      // Root ignores permission bits.
       const isRoot = process.getuid?.() === 0;
       const problem = isRoot ? trySystemProgram("chattr", "+i", file) : null;
       if (problem !== null) return context.skip(`no file can be made immutable here: ${problem}`);
@@ -61,7 +61,7 @@ describe("errors of the driver", () => {
     }
   });
 
-  test("only a lock is waited for", () => {
+  test("only a lock is worth waiting for", () => {
     expect([5, 6, 261, 517].map((code) => isBusy(fromSqlite(code)))).toEqual([
       true,
       true,

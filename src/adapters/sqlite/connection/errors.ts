@@ -1,8 +1,8 @@
-/** What SQLite complains of, in words that name the file and the remedy. */
+/** Translates errors of SQLite into messages that name the file and the remedy. */
 import { accessSync, constants } from "node:fs";
 import { SluiceError } from "../../../core/base/errors.ts";
 
-/** Primary result codes of SQLite; extended codes carry them in their low byte. */
+/** Primary result codes of SQLite; extended codes contain them in their low byte. */
 const SQLITE = {
   busy: 5,
   locked: 6,
@@ -33,7 +33,7 @@ const STORES_FAULTS: readonly number[] = [
   SQLITE.notADatabase,
 ];
 
-/** SQLITE_IOERR_SHMSIZE: there is no room for the memory that processes share beside the file. */
+/** SQLITE_IOERR_SHMSIZE: no room for the shared-memory file. */
 const NO_ROOM_TO_SHARE = SQLITE.ioError | (19 << 8);
 
 export function readResultCode(error: unknown): number | null {
@@ -42,24 +42,24 @@ export function readResultCode(error: unknown): number | null {
   return typeof error.errcode === "number" ? error.errcode & 0xff : null;
 }
 
-/** Somebody else holds the lock: worth waiting for. */
+/** Another process holds the lock: worth waiting for. */
 export function isBusy(error: unknown): boolean {
   const code = readResultCode(error);
   return code === SQLITE.busy || code === SQLITE.locked;
 }
 
-/** Not what a statement says, but what the file, the disk or another process is in the way of. */
+/** The fault of the file, the disk or another process, and not of the statement. */
 export function isStoresFault(error: unknown): boolean {
   const code = readResultCode(error);
   return isClosed(error) || STORES_FAULTS.some((one) => one === code);
 }
 
-/** There are more values than a statement has places for. */
+/** The call has more values than the statement has placeholders. */
 export function isValuesFault(error: unknown): boolean {
   return readResultCode(error) === SQLITE.range;
 }
 
-/** A reference to a row that is not there; a COMMIT says so of those that are checked late. */
+/** A reference to a missing row; for deferred keys, the COMMIT fails with it. */
 export function isForeignKeyFault(error: unknown): boolean {
   return error instanceof Error && "errcode" in error && error.errcode === FOREIGN_KEY;
 }
@@ -71,8 +71,8 @@ function isClosed(error: unknown): boolean {
 const FORBIDDEN: readonly unknown[] = ["EACCES", "EPERM", "EROFS"];
 
 /**
- * Whether the file, or the log beside it, may not be written any more. SQLite finds that out when it
- * opens them; where it becomes so later it calls it an I/O error, as it does for a broken disk.
+ * Whether the file, or its log, has become read-only. SQLite notices that when it opens them; later
+ * it reports an I/O error, as for a broken disk.
  */
 function isForbidden(path: string): boolean {
   return [path, `${path}-wal`].some((file) => {
@@ -85,7 +85,7 @@ function isForbidden(path: string): boolean {
   });
 }
 
-/** Turns an error of the driver into one a person can act on; others pass through. */
+/** Turns an error of the driver into one that a person can act on; others pass through. */
 export function translateError(error: unknown, path: string): unknown {
   const say = (code: string, message: string, hint: string, retryable = false): SluiceError =>
     new SluiceError(code, message, { hint, retryable, cause: error });

@@ -1,4 +1,7 @@
-/** Whether a file may hold a SQLite database: WAL needs shared memory, which network mounts lack. */
+/**
+ * Whether a file system can hold a SQLite database: WAL needs shared memory, which network mounts
+ * lack.
+ */
 import { existsSync, mkdirSync, statfsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { SluiceError } from "../../../core/base/errors.ts";
@@ -20,7 +23,7 @@ export function nameNetworkFileSystem(type: number): string | null {
   return NETWORK_FILE_SYSTEMS.get(type >>> 0) ?? null;
 }
 
-/** Makes the database's folder, and refuses places where a database would be damaged. */
+/** Creates the database's folder, and refuses places where a database would be damaged. */
 export function prepareFolder(path: string): void {
   const folder = dirname(resolve(path));
   try {
@@ -41,14 +44,16 @@ export function prepareFolder(path: string): void {
   }
 }
 
-/** Level by level: Node's recursive mkdir never returns where a folder cannot exist, as in /proc. */
+/**
+ * Level by level: Node's recursive mkdir never returns where a folder cannot exist, as in /proc.
+ */
 function makeFolder(folder: string): void {
   if (existsSync(folder)) return;
   makeFolder(dirname(folder));
   try {
     mkdirSync(folder);
   } catch (error) {
-    // Another process may have been quicker.
+    // Another process may have been faster.
     if (!existsSync(folder)) throw error;
   }
 }

@@ -1,10 +1,10 @@
-/** Brings a file to this version's schema, forward only, safe with several processes at once. */
+/** Upgrades a file to this version's schema, forward only, safe with several processes at once. */
 import { readdirSync, readFileSync } from "node:fs";
 import { SluiceError } from "../../../core/base/errors.ts";
 import type { Connection } from "./connection.ts";
 
 const MIGRATIONS = new URL("../../../../migrations/sqlite/", import.meta.url);
-/** "SLUC": marks the file as Sluice's own, so that another program's database is never touched. */
+/** "SLUC": marks the file as Sluice's own, so that another program's database is never changed. */
 const APPLICATION_ID = 0x534c5543;
 
 /** Refuses another program's database before anything in it is changed. */
@@ -12,7 +12,7 @@ export async function refuseForeign(connection: Connection): Promise<void> {
   await connection.read(() => throwIfForeign(connection));
 }
 
-/** The folder is another one only in tests. */
+/** Another folder is used only in tests. */
 export async function migrate(connection: Connection, folder = MIGRATIONS): Promise<void> {
   const files = readdirSync(folder)
     .filter((name) => name.endsWith(".sql"))

@@ -1,7 +1,7 @@
-/** What is read of a batch and of an item, in SQL. */
+/** The columns that are read of a batch and of an item, in SQL. */
 
 const PAUSE = "SELECT json_array(scope, name, mode, paused_by, why) FROM pause";
-/** The pause that holds a batch `b`, the narrowest first, as JSON; NULL when it may run. */
+/** The pause that applies to a batch `b`, the narrowest first, as JSON; NULL when it may run. */
 export const PAUSE_OF_BATCH = `coalesce(
   (${PAUSE} WHERE scope = 'batch' AND name = b.id),
   (${PAUSE} WHERE scope = 'lane' AND name = b.lane),

@@ -3,14 +3,14 @@ import { ManualClock } from "../../../../test/support/manual-clock.ts";
 import type { Connection } from "./connection.ts";
 import { ChangeWatch } from "./watch.ts";
 
-/** A connection of which only the version of its data is asked. */
+/** A connection that only answers with its data version. */
 function pretend(readVersion: () => number): Connection {
   const statement = { get: () => ({ data_version: readVersion() }) };
   return { prepare: () => statement, onCommit: () => () => undefined } as unknown as Connection;
 }
 
-describe("looking for the commits of others", () => {
-  test("a look that fails for the moment ends nothing: the next one is made all the same", () => {
+describe("watching for commits of other processes", () => {
+  test("a failed read ends nothing: the next one happens anyway", () => {
     let answer = (): number => 1;
     const clock = new ManualClock();
     const watch = new ChangeWatch(
@@ -31,7 +31,7 @@ describe("looking for the commits of others", () => {
     expect(clock.waiting).toBe(0);
   });
 
-  test("nothing is looked at while nobody watches", () => {
+  test("reads nothing without a watcher", () => {
     let looks = 0;
     const clock = new ManualClock();
     const watch = new ChangeWatch(

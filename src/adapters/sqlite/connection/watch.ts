@@ -1,6 +1,7 @@
 /**
- * Wake-ups. Commits of this connection are told at once; those of other processes show in SQLite's
- * `data_version`, which costs about a microsecond to read and is read only while somebody watches.
+ * Wake-ups. Commits of this connection are reported at once; those of other processes show in
+ * SQLite's `data_version`, which costs about a microsecond to read and is read only while there are
+ * watchers.
  */
 import type { StatementSync } from "node:sqlite";
 import type { Clock } from "../../../ports/clock.ts";
@@ -57,7 +58,10 @@ export class ChangeWatch {
     this.#cancelTimer = null;
   }
 
-  /** A look may fail for the moment, as while another process recovers the file: nothing was seen. */
+  /**
+   * A read may fail for a moment, as while another process recovers the file: that counts as no
+   * change.
+   */
   #readVersion(): number {
     try {
       return (this.#dataVersion.get() as { data_version: number }).data_version;

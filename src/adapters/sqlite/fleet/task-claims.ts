@@ -1,4 +1,4 @@
-/** Duties that one worker at a time should do. */
+/** Claims on background tasks that one worker at a time should do. */
 import type { StatementSync } from "node:sqlite";
 import type { Clock } from "../../../ports/clock.ts";
 import type { Connection } from "../connection/connection.ts";

@@ -1,4 +1,4 @@
-/** Who works on this file, on what, and who has gone without a word. */
+/** The workers of this file, their pipelines, and which of them are gone. */
 import type { StatementSync } from "node:sqlite";
 import type { Clock } from "../../../ports/clock.ts";
 import type { Served, WorkerFacts } from "../../../ports/store/worker-store.ts";
@@ -57,7 +57,7 @@ export class Workers {
     );
   }
 
-  /** Also forgets workers whose process is gone and who hold nothing: their rows would pile up. */
+  /** Also removes workers whose process is gone and that hold nothing: their rows would pile up. */
   register({ name }: WorkerFacts): number {
     this.#deleteClaims.run(Math.floor(this.#clock.monotonicMs()));
     const idle = this.#selectIdle.all() as unknown as WorkerRow[];
@@ -76,14 +76,14 @@ export class Workers {
     }
   }
 
-  /** Whether some living worker takes this batch. */
+  /** Whether a living worker accepts this batch. */
   has({ pipeline, version, id }: Pick<BatchRow, "pipeline" | "version" | "id">): boolean {
     const now = Math.floor(this.#clock.monotonicMs());
     const rows = this.#selectServing.all(pipeline, version, id, now) as unknown as WorkerRow[];
     return rows.some(({ process }) => !this.#host.isGone(process));
   }
 
-  /** Those who hold leases or permits and are dead. */
+  /** Workers that hold leases or permits and are dead. */
   listGoneHolders(): number[] {
     const holders = this.#selectHolders.all() as unknown as WorkerRow[];
     return holders.filter(({ process }) => this.#host.isGone(process)).map(({ id }) => id);

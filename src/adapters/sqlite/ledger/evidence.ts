@@ -90,7 +90,7 @@ export interface EvidenceParts {
   readonly records: RecordLog;
   readonly ledger: Ledger;
   readonly topics: Topics;
-  /** Throws for a batch that is not there. */
+  /** Throws for an unknown batch. */
   readonly findNum: (id: string) => number;
 }
 

@@ -1,4 +1,4 @@
-/** What the chains of batches tell of their items, in SQL; written in the caller's transaction. */
+/** Links about items in the chains of batches, in SQL; written in the caller's transaction. */
 import type { StatementSync } from "node:sqlite";
 import {
   type ChangeCause,
@@ -33,7 +33,7 @@ export class Ledger {
       `INSERT INTO ledger_link (batch, seq, body, hash, step, chunk, fence, block, lines, details)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
-    // Retention takes its first link first: what is left after that is no chain any more.
+    // Retention removes the first link first: the rest is not a chain any more.
     const num = `(SELECT num FROM batch WHERE id = ? AND (pruned = 0
          OR EXISTS (SELECT 1 FROM record r WHERE r.batch = batch.num AND r.seq = 1)))`;
     this.#select = prepare(
@@ -44,7 +44,7 @@ export class Ledger {
     );
   }
 
-  /** A block that is there already is not written again. */
+  /** A block that already exists is not written again. */
   write(
     num: number,
     place: ChunkPlace,

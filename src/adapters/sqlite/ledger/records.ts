@@ -50,7 +50,7 @@ export class RecordLog {
     }
   }
 
-  /** The next links of the batch's chain; whoever asks for them keeps them. */
+  /** Adds links to the batch's chain; the caller stores them. */
   chain(num: number, records: readonly (BatchRecord | ItemsRecord)[]): ChainedRecord[] {
     if (records.length === 0) return [];
     const row = this.#selectHead.get(num) as Pick<BatchRow, "id" | "record_seq" | "record_hash">;

@@ -1,6 +1,6 @@
 /**
- * Who may run how many handlers at once where a cap is, in SQL. Every method runs inside the
- * caller's transaction. Where nothing is capped it costs one look at an empty index.
+ * Concurrency permits of workers in capped scopes, in SQL. Every method runs inside the caller's
+ * transaction. Without a cap it costs one lookup in an empty index.
  */
 import type { StatementSync } from "node:sqlite";
 import {
@@ -16,7 +16,7 @@ import type { CapFacts } from "../../../core/batch/why.ts";
 import type { LeaseRequest, Permit } from "../../../ports/store/worker-store.ts";
 import type { Connection } from "../connection/connection.ts";
 
-/** What a batch's caps depend on. */
+/** The columns that a batch's caps depend on. */
 export interface CappedRow {
   readonly id: string;
   readonly lane: string;
@@ -37,7 +37,7 @@ interface PermitRow {
 const COLUMNS = "scope, worker, pipeline, slots, declared, until";
 const NO_SCOPES: readonly CappedScope[] = [];
 /** No worker has this number. */
-const NOBODY = -1;
+const NO_WORKER = -1;
 
 export class ConcurrencyPermits {
   readonly #hasOperators: StatementSync;
@@ -101,7 +101,7 @@ export class ConcurrencyPermits {
   }
 
   #listScopes(batch: CappedRow): readonly CappedScope[] {
-    // Asked several times a lease: mostly nobody has set anything, and one look tells.
+    // Called several times a lease: usually no operator has set a cap, and one lookup tells.
     const hasOperators = this.#hasOperators.get() !== undefined;
     if (batch.caps === null && !hasOperators) return NO_SCOPES;
     const caps = batch.caps === null ? {} : (JSON.parse(batch.caps) as Caps);
@@ -115,7 +115,7 @@ export class ConcurrencyPermits {
     return row === undefined ? null : Number(row.value);
   }
 
-  /** Whether the worker has, or could have, a slot wherever the batch is capped. */
+  /** Whether the worker has, or could get, a slot in every capped scope of the batch. */
   allows(batch: CappedRow, worker: number, now: number): boolean {
     return this.#listScopes(batch).every(
       ({ scope, cap }) => this.#room(scope, cap, worker, now) > 0,
@@ -126,7 +126,7 @@ export class ConcurrencyPermits {
   findFull(num: number, now: number): CapFacts | null {
     const batch = this.#selectBatch.get(num) as unknown as CappedRow;
     for (const { scope, cap } of this.#listScopes(batch)) {
-      const used = this.#countBut(scope, NOBODY, now);
+      const used = this.#countBut(scope, NO_WORKER, now);
       if (used >= cap) return { scope, cap, used };
     }
     return null;
@@ -140,7 +140,7 @@ export class ConcurrencyPermits {
     return (this.#count.get(scope, worker, now) as { slots: number }).slots;
   }
 
-  /** Something of the batch is leased: the worker has what is free, up to what it asked for. */
+  /** The batch is leased from: the worker gets the free slots, up to what it asked for. */
   take(batch: CappedRow, { worker, slots, leaseMs }: LeaseRequest, now: number): void {
     const { pipeline } = batch;
     for (const { scope, cap, declared } of this.#listScopes(batch)) {
@@ -160,7 +160,7 @@ export class ConcurrencyPermits {
     return this.#selectOf.all(worker) as unknown as PermitRow[];
   }
 
-  /** Whether `keep` or `free` would change something: a look that takes no lock. */
+  /** Whether `keep` or `free` would change something. Takes no lock. */
   wouldChange(request: LeaseRequest, now: number): boolean {
     return this.#listOf(request.worker).some((row) => {
       const kept = request.keeps.find(({ scope }) => scope === row.scope);
@@ -171,7 +171,7 @@ export class ConcurrencyPermits {
     });
   }
 
-  /** What the worker says that it needs. */
+  /** Applies what the worker says that it needs. */
   keep({ worker, keeps }: LeaseRequest, now: number): void {
     for (const kept of keeps) {
       const row = this.#find.get(kept.scope, worker) as PermitRow | undefined;
@@ -182,7 +182,7 @@ export class ConcurrencyPermits {
     }
   }
 
-  /** Null where there is no cap any more. */
+  /** Null when the scope is no longer capped. */
   #computeKept(row: PermitRow, { slots }: Permit, now: number): number | null {
     const cap = this.#findCap(row);
     if (cap === null) return null;
@@ -190,7 +190,7 @@ export class ConcurrencyPermits {
     return Math.min(Math.max(0, Math.floor(slots)), room);
   }
 
-  /** Frees what the worker neither needs nor has leases for. */
+  /** Frees slots that the worker neither needs nor has leases for. */
   free(request: LeaseRequest): void {
     for (const row of this.#listOf(request.worker)) {
       if (this.#isFree(row, request)) this.#drop.run(row.scope, request.worker);
@@ -204,7 +204,7 @@ export class ConcurrencyPermits {
     return this.#hasLease[kind].get(worker, name) === undefined;
   }
 
-  /** They last as long as the leases that were granted beside them. */
+  /** They last as long as the leases that were granted with them. */
   prolong({ worker, pipeline, leaseMs }: LeaseRequest, now: number): void {
     for (const row of this.#listOf(worker)) {
       if (row.pipeline !== pipeline) continue;
@@ -253,12 +253,12 @@ export class ConcurrencyPermits {
     this.#dropExpired.run(now);
   }
 
-  /** The worker is gone, with all that it held. */
+  /** The worker is gone: removes its permits. */
   forgetHolder(worker: number): void {
     this.#dropOf.run(worker);
   }
 
-  /** Nothing of the scope runs any more, or it has no cap any more. */
+  /** Nothing of the scope runs any more, or it is no longer capped. */
   forget(scope: string, onlyUndeclared = false): void {
     (onlyUndeclared ? this.#dropUndeclared : this.#dropScope).run(scope);
   }
@@ -270,7 +270,7 @@ export class ConcurrencyPermits {
   }
 }
 
-/** What has run out is void. */
+/** An expired permit counts as 0. */
 function readSlots({ slots, until }: PermitRow, now: number): number {
   return until > now ? slots : 0;
 }

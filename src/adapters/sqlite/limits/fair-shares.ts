@@ -1,4 +1,4 @@
-/** How far each tenant has been served, in SQL. Every method runs inside the caller's transaction. */
+/** The fair shares of tenants, in SQL. Every method runs inside the caller's transaction. */
 import type { StatementSync } from "node:sqlite";
 import { FIRST_CLOCK, type ShareClock, type TenantShare } from "../../../core/limits/fair-share.ts";
 import { type StepShareRow, LeaseUsage } from "../../sql/lease-usage.ts";
@@ -61,15 +61,15 @@ export class FairShares {
   }
 
   /**
-   * Forgets tenants that have nothing left to do, once their tag says no more than the present. Not
-   * before: one batch after the other would each begin anew, and their tenant would gain by that.
+   * Removes tenants without work, once their tag is not ahead of the present. Not earlier: a tenant
+   * that submits one batch after the other would start again with each, and gain by it.
    */
   tidy(pipeline: string): void {
     if (this.#hasUnfinished.get(pipeline) === undefined) this.#dropAll.run(pipeline);
     else this.#dropPassed.run(pipeline, this.getClock(pipeline).virtual);
   }
 
-  /** Reports of one commit, step by step. */
+  /** The reports of one commit, by step. */
   beginUses(): LeaseUsage {
     return new LeaseUsage(
       ({ batch, step }) => this.#selectOfStep.get(batch, step) as StepShareRow | undefined,

@@ -1,4 +1,4 @@
-/** Buckets in SQL: each draw reads, decides and writes one row. A key that is idle has none. */
+/** Token buckets in SQL: each draw reads, decides and writes one row. An idle key has no row. */
 import type { StatementSync } from "node:sqlite";
 import {
   type BucketState,
@@ -71,7 +71,7 @@ export class TokenBuckets {
   }
 
   draw(draws: readonly TokenDraw[], slackMs: number): TokenGrant[] {
-    // Not in whole milliseconds: a token's date would be up to one too early.
+    // Not rounded to whole milliseconds: a token's date would be up to one too early.
     const time = { monotonicMs: this.#clock.monotonicMs(), wallMs: this.#clock.wallMs() };
     return draws.map((draw) => {
       const { cost, count } = draw;
@@ -84,7 +84,7 @@ export class TokenBuckets {
     });
   }
 
-  /** What an operator says. */
+  /** The operator's rate. */
   #findRate({ bucket, key }: BucketRef): Rate | null {
     for (const name of listRateNames(bucket, key)) {
       const row = this.#selectRate.get(name) as { value: string } | undefined;
@@ -137,7 +137,7 @@ export class TokenBuckets {
     return this.#findIdle.get(this.#clock.monotonicMs()) !== undefined;
   }
 
-  /** What is as good as new need not be remembered. */
+  /** A bucket that equals a new one need not be remembered. */
   forgetIdle(): void {
     this.#dropIdle.run(this.#clock.monotonicMs());
   }
@@ -165,8 +165,8 @@ function save(
 }
 
 /**
- * After a reboot monotonic times begin anew: of each the rest is left, by the wall clock. Should that
- * have been set back meanwhile, it lasts longer, never shorter.
+ * After a reboot monotonic times start again: each keeps its remaining time, by the wall clock. If
+ * that clock was set back meanwhile, it lasts longer, never shorter.
  */
 export function adoptBuckets(connection: Connection, clock: Clock): void {
   type Row = BucketRow & BucketRef & { saved_at: number; saved_at_monotonic: number };

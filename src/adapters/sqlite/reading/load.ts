@@ -13,7 +13,7 @@ type Part = Partial<PipelineLoad> & { readonly pipeline: string };
 /** Where the items of a chunk begin, or where all items end. */
 const start = (chunk: string): string => `coalesce((SELECT c.start FROM chunk c
   WHERE c.batch = s.batch AND c.step = s.step AND c.chunk = ${chunk}), s.planned)`;
-/** Items of a running step behind its canary. */
+/** Items of a running step after its canary. */
 const BEHIND = `iif(s.running = 1, s.planned - ${start(`max(s.next_chunk, ${FRESH_LIMIT})`)}, 0)`;
 
 export class Loads {

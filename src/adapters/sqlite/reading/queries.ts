@@ -1,4 +1,4 @@
-/** Looking at batches in SQL. */
+/** Queries about batches in SQL. */
 import type { StatementSync } from "node:sqlite";
 import {
   collectItems,
@@ -65,7 +65,7 @@ export class Queries {
       `SELECT step, item, key, value FROM result
        WHERE batch = ? AND step = ? AND item > ? ORDER BY item LIMIT ?`,
     );
-    // The few of a redrive are found by their own index, not among all.
+    // The few results of a redrive have their own index.
     this.#selectNewResults = prepare(
       `SELECT step, item, key, value FROM result INDEXED BY result_of_redrive
        WHERE batch = ? AND step = ? AND item > ? AND drive >= ? AND drive > 1
@@ -98,7 +98,7 @@ export class Queries {
     );
   }
 
-  /** Composed from what is asked for, so that the planner can use the index that fits. */
+  /** Composed from the filter, so that the planner can use the matching index. */
   listBatches({ pipeline, lane, states, limit }: BatchFilter): BatchSnapshot[] {
     const conditions = [
       ...(pipeline === undefined ? [] : ["b.pipeline = ?"]),
@@ -112,7 +112,7 @@ export class Queries {
   }
 
   listUnsliced(pipeline: string, limit: number): BatchSnapshot[] {
-    // It is asked after every commit, and there is hardly ever one.
+    // Called after every commit, and almost always without a result.
     if (this.#hasUnsliced.get(pipeline) === undefined) return [];
     return (this.#selectUnsliced.all(pipeline, limit) as unknown as BatchRow[]).map(toSnapshot);
   }

@@ -1,4 +1,4 @@
-/** Durable readers and undelivered letters in SQL. */
+/** Durable readers and undelivered events in SQL. */
 import type { StatementSync } from "node:sqlite";
 import { readGroupName } from "../../../core/events/reader-name.ts";
 import type { Clock } from "../../../ports/clock.ts";
@@ -48,7 +48,7 @@ export class Deliveries {
       `INSERT INTO reader (name, topic, position) VALUES (?, ?, ?)
        ON CONFLICT (name) DO UPDATE SET position = max(position, excluded.position)`,
     );
-    // Two statements: an upsert would spend an id also where the letter is known.
+    // Two statements: an upsert would use up an id even if the row exists.
     this.#updateLetter = prepare(
       `UPDATE undelivered SET event = ?, batch = ?, type = ?, attempts = ?, code = ?, message = ?,
          given_up_at = ? WHERE reader = ? AND position = ?`,

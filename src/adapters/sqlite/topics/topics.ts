@@ -24,7 +24,7 @@ import type { Connection } from "../connection/connection.ts";
 /** Above every position. */
 const NEVER = "9223372036854775807";
 
-/** Stopped batches that one sweep tells of. */
+/** Stopped batches for which one sweep writes `unsent` messages. */
 const UNSENT_BATCHES_MAX = 8;
 
 export class Topics {
@@ -68,7 +68,7 @@ export class Topics {
        FROM reader WHERE topic = ? ORDER BY name`,
     );
     this.#findGroup = prepare("SELECT 1 FROM reader WHERE topic = ? LIMIT 1");
-    // A letter keeps its own message and no other.
+    // An undelivered message keeps only itself.
     const held = `EXISTS (SELECT 1 FROM reader r JOIN undelivered u ON u.reader = r.name
       WHERE r.topic = :topic AND u.position = m.position)`;
     this.#selectOldest = prepare(
@@ -83,7 +83,7 @@ export class Topics {
       `SELECT num, step, drive, unsent_after FROM batch INDEXED BY batch_unsent
        WHERE unsent_after IS NOT NULL ORDER BY num LIMIT ?`,
     );
-    // No more chunks than a page of messages can be of.
+    // No more chunks than a page of messages can come from.
     this.#selectChunks = prepare(
       `SELECT chunk, start, finish AS "end", outcomes FROM chunk
        WHERE batch = ? AND step = ? AND finish > ? AND state <> 'settled'
@@ -93,7 +93,7 @@ export class Topics {
       "SELECT items FROM manifest WHERE batch = ? AND step = ? AND chunk = ?",
     );
     this.#saveUnsent = prepare("UPDATE batch SET unsent_after = ? WHERE num = ?");
-    // A step from each name to the next one, as counting what is between them would be dear.
+    // Jumps from each name to the next, because scanning all rows in between would be slow.
     this.#selectNames = prepare(
       `WITH RECURSIVE name (topic) AS (
          SELECT min(topic) FROM message
@@ -103,7 +103,7 @@ export class Topics {
     );
   }
 
-  /** What the items of a chunk leave, with the effect that makes their outcomes. */
+  /** Writes the messages of a chunk's items, with the effect that sets their outcomes. */
   write(row: HeldRow, effect: ChunkEffect): void {
     if (!hasMessages(effect)) return;
     const origin = describeOrigin(this.#know(row.batch), row);
@@ -111,7 +111,7 @@ export class Topics {
     for (const message of listMessages(origin, effect)) this.#write(message, at);
   }
 
-  /** A message that is of no item. */
+  /** A message that does not belong to an item. */
   add(message: NewMessage): void {
     this.#write(message, this.#clock.wallMs());
   }
@@ -120,12 +120,12 @@ export class Topics {
     this.#insert.run(topic, id, batch, body, traceparent, at);
   }
 
-  /** Whether there are items left of which nobody was told that they were left undone. */
+  /** Whether some unsent items still have no `unsent` message. */
   hasUnsent(): boolean {
     return this.#selectStopped.get(1) !== undefined;
   }
 
-  /** Goes on telling of items that ends of batches left undone. */
+  /** Continues the `unsent` messages of batches that ended early. */
   tellUnsent(): void {
     const rows = this.#selectStopped.all(UNSENT_BATCHES_MAX) as unknown as StoppedRow[];
     for (const row of rows) {
@@ -140,7 +140,7 @@ export class Topics {
 
   *#iterateChunks(num: number, step: number, after: number): Generator<UnsentChunk> {
     type Row = Omit<UnsentChunk, "readLines"> & { readonly chunk: number };
-    // All at once: other statements run meanwhile, and a page has few of them.
+    // Read completely first: other statements run meanwhile, and a page has few chunks.
     for (const row of this.#selectChunks.all(num, step, after + 1) as unknown as Row[]) {
       const readLines = (): readonly string[] | null => {
         const found = this.#selectManifest.get(num, step, row.chunk) as
@@ -192,13 +192,13 @@ export class Topics {
     }));
   }
 
-  /** How many messages were written before a time and are owed to nobody. */
+  /** How many messages are older than a time and needed by no reader. */
   countOld(before: number): number {
     const counts = this.#listNames().map((topic) => this.#findOld(topic, before, Infinity).count);
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
-  /** Removes them, at most so many. */
+  /** Removes them, up to a number. */
   dropOld(before: number, budget: number): number {
     let dropped = 0;
     for (const topic of this.#listNames()) {
@@ -210,8 +210,8 @@ export class Topics {
   }
 
   /**
-   * From the beginning of a topic up to the first message that is too young or owed to a group: the
-   * look ends there, or when there are enough.
+   * From the beginning of a topic up to the first message that is too young or that a group still
+   * needs; stops there, or when there are enough.
    */
   #findOld(topic: string, before: number, budget: number): { count: number; last: number } {
     type Row = { readonly position: number; readonly at: number; readonly held: number };

@@ -1,12 +1,12 @@
 /**
- * Choosing and taking the next chunks. Tenants are walked in the order of their tags until enough of
- * them have something to lease, each found by one look at an index, and the steps of a tenant by
- * another; chunks that never ran are taken as one range from `next_chunk` on, so a backlog of a
- * million costs what a backlog of ten does.
+ * Selects and leases the next chunks. Tenants are tried in the order of their tags until enough of
+ * them have leasable work; each costs one index lookup, and its steps another. Chunks that never
+ * ran are taken as one range from `next_chunk` on, so a backlog of a million costs the same as a
+ * backlog of ten.
  *
- * What a lease costs as tenants grow: one look for each tenant of the pipeline that is passed over,
- * as all it has is leased, backs off or is at a cap, and at most `TENANTS_PER_LEASE_MAX` of those
- * that are not. With one tenant that is one look, and its chunks are one range.
+ * How the cost grows with tenants: one lookup for each tenant of the pipeline that is passed over
+ * because all its work is leased, in back-off or at a cap, plus at most `TENANTS_PER_LEASE_MAX`
+ * others. With one tenant it is one lookup, and its chunks are one range.
  */
 import type { StatementSync } from "node:sqlite";
 import {
@@ -46,7 +46,7 @@ interface StepRow extends CappedRow {
   readonly item_ledger: number;
 }
 
-/** Most chunks have nothing special about their items: one list serves them all. */
+/** Most chunks have no such items: one shared list serves them all. */
 const NONE: readonly never[] = [];
 
 interface Candidate extends LeaseCandidate {
@@ -55,7 +55,7 @@ interface Candidate extends LeaseCandidate {
   served: boolean;
 }
 
-/** One lease while it is being made. */
+/** One lease during its creation. */
 interface LeaseAttempt {
   readonly request: LeaseRequest;
   readonly now: number;
@@ -63,7 +63,7 @@ interface LeaseAttempt {
   turns: number;
 }
 
-/** Statements that depend on how many versions are asked for. */
+/** Statements that depend on the number of requested versions. */
 interface Finders {
   readonly tenants: StatementSync;
   readonly steps: StatementSync;
@@ -107,8 +107,8 @@ export class Leasing {
        WHERE batch = ? AND step = ? AND chunk >= ? AND chunk < ?`,
     );
     this.#updateStep = prepare(
-      // Node 22 binds no numbered parameters by position, so values are given twice.
-      // What somebody takes up has not stalled, whatever the watch saw before.
+      // Node 22 binds no numbered parameters by position, so values are passed twice. A leased step
+      // has not stalled, whatever the watch saw before.
       `UPDATE step SET next_chunk = ?, leasable_at = iif(? < ${FRESH_LIMIT}, 0, (
          SELECT min(due_at) FROM chunk INDEXED BY chunk_due
          WHERE state = 'waiting' AND batch = ? AND step = ?)),
@@ -157,7 +157,7 @@ export class Leasing {
            AND (? IS NULL OR b.id = ?)
          ORDER BY s.turn, s.batch`,
       ),
-      // What is due already could not be leased, as a cap is reached: what comes later counts.
+      // Chunks that are already due could not be leased because of a cap: only later ones count.
       nextDue: prepare(
         `SELECT min(s.leasable_at) AS due
          FROM step s INDEXED BY step_leasable JOIN batch b ON b.num = s.batch
@@ -168,7 +168,7 @@ export class Leasing {
     return finders;
   }
 
-  /** True when a request made now would find something: asked before the write lock is. */
+  /** True when a request would find something now: asked before the write lock is taken. */
   hasDue(request: LeaseRequest, now: number): boolean {
     for (const { tenant } of this.#walkTenants(request, now)) {
       for (const _step of this.#walkSteps(tenant, request, now)) return true;
@@ -210,7 +210,7 @@ export class Leasing {
     for (const row of rows) yield row as unknown as ShareRow;
   }
 
-  /** Tenants with something to lease, who is furthest behind first. */
+  /** Tenants with leasable work, the one furthest behind first. */
   #listCandidates(request: LeaseRequest, clock: ShareClock, now: number): Candidate[] {
     const candidates: Candidate[] = [];
     for (const row of this.#walkTenants(request, now)) {
@@ -224,7 +224,7 @@ export class Leasing {
     return candidates;
   }
 
-  /** Steps of a tenant with something to lease, least recently leased from first. */
+  /** Steps of a tenant with leasable work, the least recently leased first. */
   *#walkSteps(tenant: string, request: LeaseRequest, now: number): Generator<StepRow, void, void> {
     const { pipeline, step, batch, worker } = request;
     const versions = listVersions(request);
@@ -235,7 +235,7 @@ export class Leasing {
     }
   }
 
-  /** Read before anything is written: a statement must not walk what it changes. */
+  /** Read before any write: a statement must not iterate over rows that it changes. */
   #listSteps(tenant: string, request: LeaseRequest, now: number, max: number): StepRow[] {
     const steps: StepRow[] = [];
     for (const step of this.#walkSteps(tenant, request, now)) {
@@ -258,7 +258,7 @@ export class Leasing {
     return { items: items - budget.items, chunks: chunks - budget.chunks, pending };
   }
 
-  /** Answers how many items are to run. */
+  /** Returns how many items are to run. */
   #leaseFrom(step: StepRow, budget: Budget, leaseAttempt: LeaseAttempt): number {
     const { request, now, leased } = leaseAttempt;
     const until = now + request.leaseMs;

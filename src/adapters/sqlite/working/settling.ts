@@ -32,7 +32,7 @@ import { PAUSE_OF_BATCH } from "../connection/rows.ts";
 import type { LeaseUsage } from "../../sql/lease-usage.ts";
 import type { FairShares } from "../limits/fair-shares.ts";
 
-/** Batches whose number is remembered. */
+/** How many batches' numbers are cached. */
 const KNOWN_BATCHES_MAX = 10_000;
 
 interface ContentRow {
@@ -89,7 +89,7 @@ export class Settling {
     this.#putResult = prepare(
       "INSERT INTO result (batch, step, item, key, value, drive) VALUES (?, ?, ?, ?, ?, ?)",
     );
-    // That of a cancelled batch runs out, so that the end of a cancel has a bound.
+    // The lease of a cancelled batch is not extended, so that a cancel ends within a bounded time.
     this.#renewOne = prepare(
       `UPDATE chunk SET lease_until = iif((SELECT cancel_mode FROM batch WHERE num = chunk.batch)
          IS 'now', lease_until, ?)
@@ -117,7 +117,7 @@ export class Settling {
     );
   }
 
-  /** Whether a lease would find something, or free it: a look that takes no lock. */
+  /** Whether a lease would find or free something. Takes no lock. */
   hasDue(request: LeaseRequest): boolean {
     const now = this.#now();
     return this.#leasing.hasDue(request, now) || this.#permits.wouldChange(request, now);
@@ -172,7 +172,7 @@ export class Settling {
     };
   }
 
-  /** The report as it is true once the statements of its items have been run. */
+  /** The corrected report, after the statements of its items have run. */
   #runStatements(
     report: Report,
     at: number,
@@ -215,8 +215,8 @@ export class Settling {
   }
 
   /**
-   * With the batch's drive and not the item's: an item that a rescued one left to this step is in
-   * its first drive, and new to the step after it all the same.
+   * With the batch's drive and not the item's: an item that a rescued item produced for this step
+   * is in its first drive, but is new to the next step.
    */
   #putResults({ batch, step, start }: HeldRow, { results }: ChunkEffect): void {
     const { drive } = this.#findDrive.get(batch) as { drive: number };
@@ -248,7 +248,7 @@ export class Settling {
     });
   }
 
-  /** The item of a claim is leased still, and has no outcome. */
+  /** The claim's item is still leased and has no outcome. */
   #isUnderWay({ batch, step, chunk, fence, item }: ContentRow): boolean {
     const held = this.#chunks.findHeld(batch, step, chunk, fence);
     return held !== undefined && getOutcome(held.outcomes, item - held.start) === PENDING;
@@ -285,8 +285,8 @@ export class Settling {
   }
 
   /**
-   * Finds something by the number of a batch. An id keeps its number, unless retention took its
-   * batch and somebody submitted it anew: then the number is looked up again.
+   * Finds something by the number of a batch. An id keeps its number, unless retention removed its
+   * batch and it was submitted again: then the number is looked up again.
    */
   #byNumber<T>(id: string, find: (num: number) => T | undefined): T | undefined {
     const known = this.#numbers.get(id);

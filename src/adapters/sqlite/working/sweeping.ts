@@ -1,6 +1,6 @@
 /**
- * Acting on what has run out: leases, deadlines, watches, orphans; in SQL. Every method runs inside
- * the caller's transaction, which stays short: what is left is found by the next one.
+ * Handles everything that expired, in SQL: leases, deadlines, watches, orphans. Every method runs
+ * inside the caller's transaction, which stays short: the rest is found by the next one.
  */
 import type { StatementSync } from "node:sqlite";
 import type { EndReason } from "../../../core/batch/batch.ts";
@@ -46,7 +46,7 @@ export interface SweepingParts {
   readonly ledger: Ledger;
 }
 
-/** A chunk that nobody brings to its end; `item_ledger` where its batch keeps a ledger of items. */
+/** A chunk that no worker finishes; `item_ledger` is set if its batch keeps a ledger of items. */
 type LeftRow = LedgerRow & { readonly item_ledger: number };
 
 const LEFT_COLUMNS = `${HELD_COLUMNS},
@@ -107,8 +107,8 @@ export class Sweeping {
        WHERE deadline_at IS NOT NULL AND ended_at IS NULL AND deadline_at <= ? LIMIT ?`,
     );
     this.#selectWatched = prepare(
-      // Whether something is due is asked of the chunks, not of the hint that leases go by: a hint
-      // that was lost is what a watch is for.
+      // Due work is read from the chunks, not from the hint that leases use: the watch exists to
+      // find a lost hint.
       `SELECT batch, step, (SELECT b.id FROM batch b WHERE b.num = step.batch) AS id, pipeline,
          version, pending, watch_previous, watch_stalls,
          next_chunk < ${FRESH_LIMIT} OR EXISTS (
@@ -142,7 +142,7 @@ export class Sweeping {
     this.#raiseSliceFence = prepare(
       "UPDATE step SET slice_fence = slice_fence + 1 WHERE batch = ? AND step = ?",
     );
-    // Only in lanes whose policy is not to block does a stuck holder make way.
+    // A stuck holder makes way only in lanes whose policy is not `block`.
     this.#selectHolders = prepare(
       `SELECT b.num, b.id, b.lane, b.activity_at, b.pipeline, b.version, ${PAUSE_OF_BATCH} AS pause
        FROM lane l JOIN batch b ON b.lane = l.name AND b.active = 1
@@ -150,7 +150,7 @@ export class Sweeping {
     );
   }
 
-  /** Whether a sweep would find something: a look that takes no lock. */
+  /** Whether a sweep would find something. Takes no lock. */
   hasWork(policy: SweepPolicy): boolean {
     const { workers, clock, lanes, permits } = this.#parts;
     const wall = clock.wallMs();
@@ -219,18 +219,18 @@ export class Sweeping {
       ...list(this.#selectUnsealed, SEAL_DEADLINE),
       ...list(this.#selectOverdue, DEADLINE),
     ]);
-    // Those that wait come first: nobody is to be started only to expire.
+    // Waiting batches first: none must be started only to expire.
     return [...due]
       .map(([num, reason]) => ({ batch: records.get(num), reason }))
       .toSorted((a, b) => a.batch.active - b.batch.active || a.batch.num - b.batch.num)
       .flatMap(({ batch: { num }, reason }) => {
-        // One that ended may have given its turn to the next, and that one may be in the list too.
+        // The end of one batch may have started the next, and that one may be in the list too.
         const batch = records.get(num);
         return batch.ended_at === null ? lifecycle.endEarly(batch, "expire", reason) : [];
       });
   }
 
-  /** Looks whether a running batch moves; true when it had to act. */
+  /** Checks whether a running batch makes progress; true when it had to act. */
   #watch(row: WatchedRow, policy: SweepPolicy, ended: string[]): boolean {
     const { steps, workers, permits } = this.#parts;
     const { batch, step } = row;
@@ -252,7 +252,7 @@ export class Sweeping {
     return true;
   }
 
-  /** Leftovers fail, so that the step goes on with what it has. */
+  /** Fails the leftovers, so that the step continues with what it has. */
   #giveUp(num: number, step: number, nextAt: number, ended: string[]): void {
     const { chunks, lifecycle, steps, ledger } = this.#parts;
     const rows = this.#selectLeftovers.all(num, step, CHUNKS_MAX) as unknown as LeftRow[];
@@ -268,14 +268,14 @@ export class Sweeping {
       this.#passFresh.run(row.chunk + 1, num, step);
     }
     steps.offerAgain(num, step);
-    // What a transaction of bounded size leaves over is given up by the next.
+    // What one bounded transaction leaves over is given up by the next.
     const whole = rows.length < CHUNKS_MAX;
     if (whole) this.#updateWatch.run(FIRST_LOOK.previous, FIRST_LOOK.stalls, nextAt, num, step);
     else this.#updateWatch.run(0, Number.MAX_SAFE_INTEGER, this.#now(), num, step);
     ended.push(...chunks.applyChanges(changes).flatMap((batch) => lifecycle.advanceBatch(batch)));
   }
 
-  /** Lanes that are free now, as their holder could not go on. */
+  /** Lanes that are free now, because their holder was stuck. */
   #tendLanes(policy: SweepPolicy): string[] {
     const { lanes, records } = this.#parts;
     const freed: string[] = [];
@@ -307,7 +307,7 @@ export class Sweeping {
     });
   }
 
-  /** Who has run out by then is lost; whoever is known to be dead has run out at 0. */
+  /** Leases that expired by then are lost; those of dead processes expire at 0. */
   #computeLostBy({ graceMs = 0 }: SweepPolicy): number {
     return Math.max(0, Math.floor(this.#now() - graceMs));
   }
