@@ -1,4 +1,4 @@
-/** Every code block of the pages is run, and every link between them leads somewhere. */
+/** Runs every code block of the pages, and follows every link between them. */
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
@@ -21,7 +21,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const slug = ({ path }: Page): string =>
   path.replace(/\.md$/, "").replaceAll("/", "-").toLowerCase();
 
-/** Where `postgres:///` leads, as a reader would say it. */
+/** The address behind `postgres:///`, as a page shows it. */
 async function describeServer(): Promise<Record<string, string>> {
   const { hostname, port, username, password, pathname } = new URL(await askForPostgres());
   return {

@@ -1,4 +1,4 @@
-/** What the tests need to know of a page: its code blocks, tables, headings and links. */
+/** The parts of a page that the tests need: its code blocks, tables, headings and links. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -6,10 +6,10 @@ import { fileURLToPath } from "node:url";
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 export interface Block {
-  /** Of the fence, from 1. */
+  /** The line of the fence, from 1. */
   readonly line: number;
   readonly language: string;
-  /** The file that the block is: from the fence, or from a first line like `// compress.ts`. */
+  /** The block's file name: from the fence, or from a first line like `// compress.ts`. */
   readonly file: string | null;
   readonly text: string;
 }
@@ -25,7 +25,7 @@ export interface Page {
   readonly blocks: readonly Block[];
   readonly links: readonly Link[];
   readonly anchors: ReadonlySet<string>;
-  /** The rows of all tables, cells without their back-ticks; the header is a row as well. */
+  /** The rows of all tables; cells without their backticks; the header is a row as well. */
   readonly tables: readonly (readonly (readonly string[])[])[];
 }
 
@@ -35,7 +35,7 @@ export function listPages(): Page[] {
   return [...own, ...listMarkdown("docs"), ...listMarkdown("systems")].map(readPage);
 }
 
-/** Every page that people read, for its links. */
+/** Every page for people, for its links. */
 export function listLinkedPages(): Page[] {
   const others = ["ARCHITECTURE.md", "bench/README.md"].filter((path) =>
     existsSync(join(ROOT, path)),

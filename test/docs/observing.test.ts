@@ -1,4 +1,4 @@
-/** The table of metrics says what the page of a worker has: names, types and labels. */
+/** The table of metrics matches the page of a worker: names, types and labels. */
 import { expect, test } from "vitest";
 import { createEngine, definePipeline } from "../../src/index.ts";
 import { openMemory } from "../../src/memory.ts";
@@ -22,7 +22,7 @@ test("observing.md lists exactly the metrics of the code, with types and labels"
     const count = definePipeline({ name: "count", process: () => undefined });
     await engine.metrics();
     await (await engine.submit(count, [1, 2, 3])).wait();
-    // Rates need two looks, and looks are a second apart.
+    // Rates need two looks, a second apart.
     let text = await engine.metrics();
     while (!text.includes("sluice_arrivals_per_second{")) text = await engine.metrics();
     const samples = readSamples(text);

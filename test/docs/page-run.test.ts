@@ -1,4 +1,4 @@
-/** The runner of pages itself: what it must not let pass. */
+/** Tests of the page runner: the mistakes that it must find. */
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -64,7 +64,7 @@ describe("a page fails", () => {
   test("when it shows a file that differs from the one a command has made", async () => {
     await expect(
       runPage(["console", null, "$ echo 1 > a.jsonl"], ["jsonl", "a.jsonl", "2"]),
-    ).rejects.toThrow("a.jsonl is there already");
+    ).rejects.toThrow("a.jsonl exists already");
   });
 
   test("when it names a script that the repository does not have", async () => {

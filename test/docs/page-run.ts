@@ -1,6 +1,6 @@
 /**
- * Runs the blocks of one page from top to bottom in a folder of its own, as a reader would. How each
- * kind of block is run is described in CONTRIBUTING.md.
+ * Runs the blocks of one page from top to bottom in a separate folder, as a reader does.
+ * CONTRIBUTING.md says how each kind of block runs.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { delimiter, dirname, join } from "node:path";
 import { type Block, type Page, ROOT } from "./markdown.ts";
 import { compareOutput, type KnownIds, putRealIds } from "./shown-output.ts";
 
-/** What is shown and not run: output and data that no command reads. */
+/** What is shown and not run: output, and data that no command reads. */
 const SHOWN_ONLY = ["text", "json", "sql"];
 const DATA = ["jsonl", "csv"];
 /** The folder of a page, as the page shows it in messages. */
@@ -64,17 +64,17 @@ export class PageRun {
       return;
     }
     throw new Error(
-      `a block in ${language || "no language"} cannot be run; only ${SHOWN_ONLY.join(", ")} need not be`,
+      `a block in ${language || "no language"} cannot be run; only ${SHOWN_ONLY.join(", ")} are shown without running`,
     );
   }
 
-  /** A file that a command has made already must be as it is shown. */
+  /** The block must be equal to a file that a command has already made. */
   #putFile(name: string, text: string): void {
     const path = join(this.#folder, name);
     mkdirSync(dirname(path), { recursive: true });
     if (!existsSync(path)) writeFileSync(path, text);
     else if (readFileSync(path, "utf8") !== text) {
-      throw new Error(`${name} is there already, and is not what the page shows`);
+      throw new Error(`${name} exists already and differs from the page`);
     }
   }
 
@@ -98,7 +98,7 @@ export class PageRun {
     const steps = splitConsole(text);
     let exit = 0;
     for (const [at, { command, shown }] of steps.entries()) {
-      // Each command has a shell of its own; only `$?` is handed on.
+      // Each command has its own shell; only `$?` is passed on.
       const real = putRealIds(command, this.#ids);
       const script = `exec 2>&1\n(exit ${exit})\n${real}\nexit $?`;
       const { code, output } = await this.#spawn("bash", ["-c", script]);
@@ -129,8 +129,8 @@ export class PageRun {
     const path = [this.#bin, dirname(process.execPath), env["PATH"] ?? ""].join(delimiter);
     const child = spawn(command, args, {
       cwd: this.#folder,
-      // Node 22 warns of SQLite in every program; the pages show what Node 24 prints.
-      // Pages run side by side: their workers would quarrel about one port.
+      // Node 22 warns about SQLite in every program; the pages show what Node 24 prints. Pages run
+      // side by side, so their workers may not share one port.
       env: {
         SLUICE_HEALTH_PORT: "off",
         ...env,
@@ -164,7 +164,7 @@ interface ConsoleStep {
   readonly shown: readonly string[];
 }
 
-/** `$ command`, then what it prints; a command that ends in `\` goes on in the next line. */
+/** `$ command`, then its output; a command that ends in `\` continues on the next line. */
 function splitConsole(text: string): ConsoleStep[] {
   const steps: { command: string; shown: string[] }[] = [];
   for (const line of text.trimEnd().split("\n")) {
@@ -177,12 +177,12 @@ function splitConsole(text: string): ConsoleStep[] {
   return steps;
 }
 
-/** The name of a script: its own, or one by its line. */
+/** The name of a script, or the name by which npm calls it. */
 export function nameScript({ file, line }: Block): string {
   return file ?? `line-${line}.ts`;
 }
 
-/** Commands about the repository would run this very test, so they are checked and not run. */
+/** Commands about the repository would run this test again, so they are checked but not run. */
 function checkRepositoryCommands({ text }: Block): void {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
     scripts: Record<string, string>;

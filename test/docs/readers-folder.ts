@@ -1,4 +1,6 @@
-/** A folder as a reader of the pages has one: Sluice is installed in it, and npx finds the command. */
+/**
+ * A folder as a reader of the pages has it: Sluice is installed in it, and npx finds the command.
+ */
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,7 +28,7 @@ export function makeReadersFolder(): string {
   return folder;
 }
 
-/** A command that does what it does for a reader, if it begins with these words, and nothing else. */
+/** A command that works as usual if it begins with these words, and refuses everything else. */
 function putCommand(folder: string, name: string, words: readonly string[], script: string): void {
   const only = `${name} ${words.join(" ")}`;
   const lines = [

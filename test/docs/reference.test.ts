@@ -1,4 +1,4 @@
-/** The tables of the reference pages say what the code says: nothing less and nothing more. */
+/** The tables of the reference pages list exactly what the code has. */
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -222,12 +222,12 @@ describe("pipeline-options.md", () => {
     };
     for (const [name = "", shown = ""] of rows) {
       if (["required", "one of the three"].includes(shown)) continue;
-      // Nothing is filled in where the table says that there is no default.
+      // Without a default in the table, none is set.
       if (shown === "none") {
         expect({ [name]: flat[name] ?? null }).toEqual({ [name]: null });
         continue;
       }
-      // A default may be another option's.
+      // A default may be the value of another option.
       const value = /^[\d,]+$/.test(shown)
         ? toNumber(shown)
         : (flat[shown] ?? (JSON.parse(shown) as unknown));
@@ -335,7 +335,7 @@ describe("error-codes.md", () => {
     plain(code),
   );
 
-  /** Where the code names a code. */
+  /** Where the code contains a code. */
   const CODE = "[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*";
   const PLACES = [
     `SluiceError\\(\\s*"(${CODE})"`,
@@ -375,7 +375,7 @@ describe("cli.md", () => {
   const page = readPage("docs/reference/cli.md");
   const text = readFileSync(join(ROOT, page.path), "utf8");
   const printed = new Map<string, string>();
-  /** What --help of a command prints; asked for once. */
+  /** The output of --help of a command; requested once. */
   const help = (command = ""): string => {
     const words = command === "" ? [] : command.split(" ");
     const main = join(ROOT, "dist/cli/main.js");
@@ -394,7 +394,7 @@ describe("cli.md", () => {
   const listCommands = (shown: string): string[] =>
     [...sectionOf(shown, "Commands").matchAll(/^ {2}([a-z]\S*)/gm)].map(([, name = ""]) => name);
   const commands = listCommands(program);
-  /** With those of a command's own, as `dead show`. */
+  /** With subcommands, such as `dead show`. */
   const all = commands.flatMap((name) => [
     name,
     ...(name === "help" ? [] : listCommands(help(name)).map((sub) => `${name} ${sub}`)),

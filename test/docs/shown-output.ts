@@ -1,17 +1,17 @@
 /**
- * Compares what a page shows with what a command printed. White space and blank lines do not count,
- * and what differs from run to run is compared by its shape: ids, dates, durations, rates, sizes,
- * versions, hashes. Counts, states, codes and messages must be as shown. `...` on a line of its own
- * stands for any lines, `…` for any text within one.
+ * Compares the output on a page with the output of a command. White space and blank lines do not
+ * count. Values that differ from run to run are compared by shape: ids, dates, durations, rates,
+ * sizes, versions, hashes. Counts, states, codes and messages must be equal. `...` on its own line
+ * stands for any lines, `…` for any text within a line.
  */
 
-/** Ids as pages show them, with the real ones that they stand for. */
+/** The ids on pages, with the real ids that they stand for. */
 export type KnownIds = Map<string, string>;
 
 const ID = "b-[a-z2-7]{12}";
 const DURATION = String.raw`\d+(?:\.\d+)? (?:ms|s|min|h)(?: \d+ (?:s|min))?`;
 
-/** What is shown, and what may be there in its place. */
+/** What is shown, and the pattern that may be there instead. */
 const SHAPES: readonly (readonly [shown: string, real: string])[] = [
   [ID, `(${ID})`],
   [String.raw`\b[0-9a-f]{64}\b`, "[0-9a-f]{64}"],
@@ -31,7 +31,7 @@ const SHAPES: readonly (readonly [shown: string, real: string])[] = [
 ];
 const ANY_SHAPE = new RegExp(SHAPES.map(([shown]) => `(?:${shown})`).join("|"), "g");
 
-/** Null when the output is as shown, else what is wrong. */
+/** Null when the output matches, else the first difference. */
 export function compareOutput(
   shown: readonly string[],
   printed: readonly string[],
@@ -56,7 +56,7 @@ export function compareOutput(
   return more === undefined || maySkip ? null : `printed, but not shown: ${more}`;
 }
 
-/** Learns which real id a shown one stands for; the same one must be there ever after. */
+/** Learns which real id a shown one stands for; later the same one must be there. */
 function matches(shown: string, printed: string, ids: KnownIds): boolean {
   const names: string[] = [];
   let pattern = "";
@@ -80,7 +80,7 @@ function matches(shown: string, printed: string, ids: KnownIds): boolean {
 
 function shapeOf(text: string): string {
   const shape = SHAPES.find(([shown]) => new RegExp(`^(?:${shown})$`).test(text));
-  // A look-ahead needs what follows: only the progress shape has one.
+  // A look-ahead needs the text after it: only the progress shape has one.
   return shape?.[1] ?? String.raw`[\d,]+`;
 }
 
@@ -90,7 +90,7 @@ function escape(text: string): string {
     .replaceAll(/\s+/g, String.raw`\s+`);
 }
 
-/** A command as a page shows it, with real ids in place of shown ones, also where only begun. */
+/** A command from a page, with real ids in place of shown ones, even shortened ids. */
 export function putRealIds(command: string, ids: KnownIds): string {
   return command.replaceAll(/\bb-[a-z2-7]{3,12}\b/g, (text) => {
     for (const [shown, real] of ids) {

@@ -1,6 +1,6 @@
 /**
- * One batch under everything at once: kills, processes that sleep past their leases and in the middle
- * of commits, clocks that jump, a disk that is full for a while: `npm run test:long`.
+ * One batch under every fault at once: kills, processes stopped past their leases and in the middle
+ * of commits, clock jumps, a disk that is full for a while: `npm run test:long`.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
@@ -17,7 +17,7 @@ const WORKERS = 4;
 const BEAT_MS = 1_500;
 const DISK_BYTES = 512 * 1_048_576;
 const JUMPS: readonly Jump[] = ["+0", "+1h", "-1h", "+10y"];
-/** Ends that are no fault: whoever starts on a full disk is told so, and ends. */
+/** Exits that are no fault: a process that starts on a full disk reports it and exits. */
 const MAY_END = /^error STORE_(FULL|BUSY):/m;
 
 interface Scene {
@@ -36,14 +36,17 @@ async function killOne({ crew, random }: Scene): Promise<void> {
   crew.restart(victim);
 }
 
-/** As a power cut: nobody is left. */
+/** A power cut: no process is left. */
 async function killAll({ crew }: Scene): Promise<void> {
   const { members } = crew;
   await Promise.all(members.map((member) => crew.kill(member)));
   for (const member of members) crew.restart(member);
 }
 
-/** Wherever it is, also in the middle of a commit: then nobody can write until it wakes up. */
+/**
+ * A process is stopped anywhere, even in the middle of a commit: then no other can write until it
+ * continues.
+ */
 async function freezeOne({ crew, random }: Scene): Promise<void> {
   const sleeper = pick(crew.members, random);
   crew.freeze(sleeper);
@@ -107,7 +110,7 @@ test("a batch under kills, stopped processes, clock jumps and a full disk is acc
     const { runs, letters } = evidence;
     const poison = letters.filter(({ code }) => code === "POISON").length;
     console.log(
-      `${ITEMS} items, seed ${SEED}: ${[...scene.done].map(([name, count]) => `${count} x ${name}`).join(", ")}; ${runs.length - ITEMS} starts beyond the first, ${poison} items taken for poison`,
+      `${ITEMS} items, seed ${SEED}: ${[...scene.done].map(([name, count]) => `${count} x ${name}`).join(", ")}; ${runs.length - ITEMS} starts beyond the first, ${poison} items convicted as poison`,
     );
     expect(findFaults(evidence), `seed ${SEED}`).toEqual([]);
     expect(scene.done.size).toBe(DEEDS.length);
@@ -116,7 +119,7 @@ test("a batch under kills, stopped processes, clock jumps and a full disk is acc
   }
 });
 
-/** One deed after the other until the batch has ended. */
+/** One fault after the other until the batch has ended. */
 async function disturb(scene: Scene): Promise<void> {
   const { crew, random, done } = scene;
   const ended = crew.onlooker.waitForEnd();

@@ -1,11 +1,11 @@
-/** Every core at work for a minute, with the leases that workers have by default: `npm run test:long`. */
+/** Every core is busy for a minute, with the default leases: `npm run test:long`. */
 import { availableParallelism } from "node:os";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { HealthRig, makeOwnSchema } from "../integration/cli/health-rig.ts";
 import { checkSaturation } from "../integration/cli/saturation.ts";
 import { startPostgres } from "../support/postgres-server.ts";
 
-/** Longer than a lease lasts, three times in a row. */
+/** Longer than a lease, three times in a row. */
 const SIZES = { workers: availableParallelism(), blockMs: 20_000, itemsPerWorker: 3 };
 
 let rig: HealthRig;

@@ -1,4 +1,4 @@
-/** A hundred kills in the middle of appending; takes minutes: `npm run test:long`. */
+/** A hundred kills during appending; takes minutes: `npm run test:long`. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { killAndVerify } from "../chaos/ledger-kills.ts";
 import { Workspace } from "../support/command-line.ts";

@@ -1,4 +1,4 @@
-/** 200 restarts in the middle of work; takes minutes: `npm run test:long`. */
+/** 200 restarts during work; takes minutes: `npm run test:long`. */
 import { afterEach, test } from "vitest";
 import type { Crew } from "../chaos/crew.ts";
 import { checkRolling } from "../chaos/rolling.ts";

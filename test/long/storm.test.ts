@@ -1,4 +1,4 @@
-/** A million items under kills for more than five minutes: `npm run test:long`. */
+/** A million items with kills for more than five minutes: `npm run test:long`. */
 import { test } from "vitest";
 import { checkStorm } from "../chaos/storm.ts";
 

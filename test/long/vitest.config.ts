@@ -1,4 +1,4 @@
-/** The tests that take minutes; apart from the others, so that `npm test` does not run them. */
+/** The tests that take minutes, separate from the others, so that `npm test` does not run them. */
 import { defineConfig } from "vitest/config";
 
 const HOUR_MS = 3_600_000;
@@ -8,7 +8,7 @@ export default defineConfig({
     name: "long",
     environment: "node",
     include: ["test/long/**/*.test.ts"],
-    // Each keeps both cores of a small machine busy by itself.
+    // Each uses both cores of a small machine.
     fileParallelism: false,
     testTimeout: HOUR_MS,
     hookTimeout: HOUR_MS,

@@ -1,7 +1,7 @@
 /**
- * Everything that a store can tell through its ports as one plain value, so that two stores that were
- * told the same can be compared whole, and where they differ first. What no port tells (until when a
- * lease lasts, when a watch is due) shows in what later calls answer.
+ * Everything that a store returns through its ports, as one plain value. Two stores that got the
+ * same calls can be compared completely, and their first difference shown. State that no port
+ * returns (when a lease expires, when a look is due) shows in later answers.
  */
 import {
   BATCH_STATES,
@@ -33,18 +33,18 @@ import type { Permit, Stop } from "../../src/ports/store/worker-store.ts";
 import type { StoredMessage, TopicView } from "../../src/ports/store/topic-store.ts";
 
 export interface CanonicalOptions {
-  /** No port lists the durable readers: whoever started them knows their names. */
+  /** No port lists the durable readers; the test that started them knows their names. */
   readonly readers: readonly string[];
-  /** Batches that may be gone: that nobody knows them is a fact too. */
+  /** Batches that may be pruned: that an id is unknown is compared too. */
   readonly gone?: readonly string[];
 }
 
 export interface CanonicalStep {
-  /** By the drive from which on results count as new, from 1 to the batch's own. */
+  /** By the drive from which results count as new, from 1 to the batch's own. */
   readonly results: readonly (readonly StoredResult[])[];
   readonly letters: readonly DeadLetter[];
   readonly manifests: readonly Uint8Array[];
-  /** Each item of the plan, and the place behind the last, where there is none. */
+  /** Each item of the plan, and the position after the last, where there is no item. */
   readonly items: readonly (ItemPlace | null)[];
 }
 
@@ -53,10 +53,10 @@ export interface CanonicalBatch {
   readonly waiting: WaitingFacts | null;
   readonly recount: Recount | null;
   readonly stops: readonly Stop[];
-  /** One more than have begun: of that one there is nothing. */
+  /** One step more than have begun: it must be empty. */
   readonly steps: readonly CanonicalStep[];
   readonly records: readonly StoredRecord[];
-  /** With what it tells of items, where it keeps a ledger of them. */
+  /** With its item records, if it keeps a ledger of items. */
   readonly chain: readonly LedgerLink[];
   readonly signedHeads: readonly StoredSignedHead[];
 }
@@ -76,13 +76,13 @@ export interface CanonicalState {
   readonly positions: { readonly [reader: string]: number };
   readonly limitChanges: readonly LimitChange[];
   readonly messages: { readonly [topic: string]: readonly StoredMessage[] };
-  /** In the order in which they came. */
+  /** In order of arrival. */
   readonly keys: readonly StoredKey[];
 }
 
-/** What is cheap to look at after every act. */
+/** What is cheap to read after every call. */
 export interface CanonicalOutline {
-  /** Of those that were asked for; null for one that is not there. */
+  /** Those that were requested; null for an unknown one. */
   readonly batches: readonly (BatchSnapshot | null)[];
   readonly lanes: readonly LaneView[];
   readonly undelivered: readonly UndeliveredEvent[];
@@ -216,7 +216,7 @@ function distinct(names: readonly string[]): string[] {
   return [...new Set(names)].toSorted();
 }
 
-/** Where two values first differ, in the order of their own parts. */
+/** The first difference between two values, in the order of their parts. */
 export interface Difference {
   /** Such as `batches.b1.steps[0].items[3].outcome`; empty when the values differ as a whole. */
   readonly path: string;
@@ -227,7 +227,7 @@ export interface Difference {
 /** Stands for a part that only the other value has. */
 const ABSENT = "(nothing)";
 
-/** Null when they are the same in every part. Bytes are compared as such, whatever holds them. */
+/** Null when they are equal in every part. Bytes are compared by content, whatever holds them. */
 export function findFirstDifference(one: unknown, other: unknown, path = ""): Difference | null {
   if (Object.is(one, other)) return null;
   if (ArrayBuffer.isView(one) && ArrayBuffer.isView(other)) {

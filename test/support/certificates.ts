@@ -1,4 +1,6 @@
-/** Certificates that are good for an hour: an authority, and a server's that it signed. */
+/**
+ * Certificates that are valid for an hour: an authority, and a server certificate that it signed.
+ */
 import { spawnSync } from "node:child_process";
 import { chown, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,7 +14,10 @@ export interface Certificates {
   readonly key: string;
 }
 
-/** `name`: as whom the server proves itself, as openssl writes it: IP:127.0.0.1 or DNS:example.test. */
+/**
+ * `name`: the server's name in the certificate, in the notation of openssl: IP:127.0.0.1 or
+ * DNS:example.test.
+ */
 export async function makeCertificates(name: string, { uid, gid }: RunsAs): Promise<Certificates> {
   installProgram("openssl", "openssl");
   const folder = await mkdtemp(join(tmpdir(), "sluice-tls-"));

@@ -1,5 +1,5 @@
 /**
- * Calls the built command in a folder of its own, as a shell would. The folder has the package in its
+ * Calls the built command in a separate folder, as a shell does. The folder has the package in its
  * node_modules, so that pipelines import it by its name.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -40,11 +40,11 @@ export interface RunOptions {
 }
 
 export interface ProgramOptions {
-  /** In a process group of its own: signals reach whatever the program has started, too. */
+  /** In its own process group: signals also reach the programs that it has started. */
   readonly grouped?: boolean;
 }
 
-/** A command that runs. */
+/** A running command. */
 export class Running {
   readonly ended: Promise<Ending>;
   readonly #child: ChildProcess;
@@ -83,12 +83,12 @@ export class Running {
     return this.#isOver;
   }
 
-  /** What it has said so far on standard error. */
+  /** Its standard error until now. */
   get stderr(): string {
     return this.#stderr;
   }
 
-  /** Resolves when the pattern is in what was written; fails when the command ends without it. */
+  /** Resolves when the pattern is in the output; fails when the command ends without it. */
   waitFor(pattern: RegExp): Promise<void> {
     return new Promise((resolve, reject) => {
       const look = (): void => {
@@ -186,7 +186,7 @@ export default definePipeline({
     return this.start(args).ended;
   }
 
-  /** Runs with --json, and reads the last line of what it prints. */
+  /** Runs with --json and reads the last line of the output. */
   async runJson<View = BatchLine>(
     ...args: readonly string[]
   ): Promise<{ readonly code: number | null; readonly view: View; readonly stderr: string }> {
@@ -196,19 +196,19 @@ export default definePipeline({
     return { code, view: JSON.parse(last) as View, stderr };
   }
 
-  /** Also ends what a test that failed has left behind. */
+  /** Also ends what a failed test has left behind. */
   remove(): void {
     for (const running of this.#started) running.signal("SIGKILL");
     rmSync(this.path, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 
-/** Without what the machine that runs the tests has set for itself. */
+/** Without the variables that the machine has set for itself. */
 function cleanEnvironment(): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
     ([name]) => !/^(SLUICE_|NO_COLOR$|FORCE_COLOR$|NODE_OPTIONS$|VITEST)/.test(name),
   );
-  // Many workers run at once here, and one port is all that they would quarrel about.
+  // Many workers run at once here, and they must not share a port.
   return { ...Object.fromEntries(kept), SLUICE_HEALTH_PORT: "off" };
 }
 

@@ -1,29 +1,29 @@
 /**
- * A way to a PostgreSQL server that can be cut where it hurts: between the COMMIT of a client and its
- * answer, before the COMMIT has reached the server, everywhere at once; and that can fall silent
- * without anybody being told. It reads just enough of the protocol to know what passes: messages in
- * both directions are a letter, a length and a body, but for a client's first one, which has no letter.
+ * A proxy to a PostgreSQL server that breaks connections in the worst places: between the COMMIT of
+ * a client and its reply, before the COMMIT has reached the server, or everywhere at once. It can
+ * also fall silent without an error. It reads just enough of the protocol to recognise messages: a
+ * letter, a length and a body in both directions, but the first message of a client has no letter.
  */
 import { once } from "node:events";
 import { createServer, type Server, Socket } from "node:net";
 
-/** What becomes of the COMMIT of a transaction that writes. */
+/** What happens to the COMMIT of a transaction that writes. */
 export type CommitFate =
-  /** The server commits, and the client never hears of it. */
+  /** The server commits, and the client gets no reply. */
   | "lose_answer"
-  /** The server never hears of it. */
+  /** The server does not get it. */
   | "lose_request";
 
 /** A COMMIT that has not reached the server, on a connection that is open on both sides. */
 export interface HeldCommit {
-  /** Cuts the connection on the client's side; the server's has been left to itself. */
+  /** Cuts the connection on the client's side; the server's side stays open. */
   drop(): void;
 }
 
 type Way = "to_server" | "to_client";
 
 const HEADER_BYTES = 5;
-/** With these our transactions begin; readers have nothing to lose. */
+/** Our writing transactions begin with these; readers have nothing to lose. */
 const WRITES = "sluice_begin\0";
 const READS = "sluice_begin_look\0";
 const COMMIT = "COMMIT\0";
@@ -37,9 +37,9 @@ export class CuttingProxy {
   #isRefusing = false;
   #waiting: { readonly fate: CommitFate | "hold"; tell(line: Line): void } | null = null;
   #cutting: { left: number; readonly act: "cut" | "hold"; tell(): void } | null = null;
-  /** Notifications are not passed on. */
+  /** Notifications are not forwarded. */
   isDeaf = false;
-  /** How many were not. */
+  /** How many were dropped. */
   swallowed = 0;
 
   private constructor(address: string) {
@@ -58,14 +58,14 @@ export class CuttingProxy {
     return proxy;
   }
 
-  /** The server's address by this way. */
+  /** The server's address through this proxy. */
   get address(): string {
     const url = new URL(this.#server);
     url.port = String(this.#port);
     return url.href;
   }
 
-  /** From now on it leads to another server; who is connected is cut off. */
+  /** From now on it leads to another server; open connections are cut. */
   pointTo(address: string): void {
     this.#server = new URL(address);
     this.cut();
@@ -75,12 +75,12 @@ export class CuttingProxy {
     return this.#lines.size;
   }
 
-  /** Resets every connection, for both sides. */
+  /** Resets every connection, on both sides. */
   cut(): void {
     for (const line of this.#lines) line.cut();
   }
 
-  /** Resets every connection, also those that come, as if nobody were there. */
+  /** Resets every connection, also new ones, as if no server were there. */
   refuse(): void {
     this.#isRefusing = true;
     this.cut();
@@ -90,12 +90,12 @@ export class CuttingProxy {
     this.#isRefusing = false;
   }
 
-  /** Takes connections and bytes, and answers none of them: nobody can see that the way is broken. */
+  /** Accepts connections and bytes and answers none of them: neither side sees an error. */
   fallSilent(): void {
     this.#isSilent = true;
   }
 
-  /** What came in the meantime is passed on, and who has gone is missed. */
+  /** What arrived in the meantime is forwarded, and closed connections are closed. */
   speak(): void {
     this.#isSilent = false;
     for (const line of this.#lines) line.flush();
@@ -105,7 +105,7 @@ export class CuttingProxy {
     return this.#isSilent;
   }
 
-  /** Breaks the connection at the next COMMIT of anybody who writes; resolves when it is done. */
+  /** Breaks the connection at the next COMMIT of any writer; resolves when it is done. */
   breakCommit(fate: CommitFate): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting = { fate, tell: () => resolve() };
@@ -120,14 +120,16 @@ export class CuttingProxy {
   }
 
   /**
-   * Cuts everybody at the n-th statement from now, which does not reach the server; the promise that
-   * is answered resolves then.
+   * Cuts every connection at the n-th statement from now, which does not reach the server; the
+   * returned promise resolves then.
    */
   cutAtStatement(n: number): Promise<void> {
     return this.#actAtStatement(n, "cut");
   }
 
-  /** Keeps the n-th statement from now from the server, with all behind it on its connection. */
+  /**
+   * Keeps the n-th statement from now from the server, with everything after it on its connection.
+   */
   holdStatement(n: number): Promise<void> {
     return this.#actAtStatement(n, "hold");
   }
@@ -138,13 +140,13 @@ export class CuttingProxy {
     });
   }
 
-  /** Nobody is waited for any more. */
+  /** Cancels all of these. */
   leaveAlone(): void {
     this.#waiting = null;
     this.#cutting = null;
   }
 
-  /** What is to be done at this one. */
+  /** What to do at this statement. */
   countStatement(): "cut" | "hold" | null {
     const cutting = this.#cutting;
     if (cutting === null || --cutting.left > 0) return null;
@@ -178,7 +180,7 @@ export class CuttingProxy {
   }
 }
 
-/** One connection, from its client to the server and back. */
+/** One connection between a client and the server. */
 class Line {
   readonly #proxy: CuttingProxy;
   readonly #client: Socket;
@@ -206,7 +208,7 @@ class Line {
       [server, client],
     ] as const) {
       from.on("error", () => (proxy.isSilent ? undefined : to.resetAndDestroy()));
-      // A way that is silent does not tell of an end, either.
+      // A silent proxy does not forward the end of a connection either.
       from.on("end", () => (proxy.isSilent ? undefined : to.end()));
       from.on("close", () => (proxy.isSilent || this.#isHeld ? undefined : this.#end(to)));
     }
@@ -218,7 +220,7 @@ class Line {
     this.onEnd();
   }
 
-  /** Tells each side what the other one has said and done in the meantime. */
+  /** Forwards to each side what the other one has sent and done in the meantime. */
   flush(): void {
     this.#take("to_server", Buffer.alloc(0));
     this.#take("to_client", Buffer.alloc(0));
@@ -249,7 +251,7 @@ class Line {
     this.#send(way, passed);
   }
 
-  /** What came before it arrives; then both sides see a reset. */
+  /** Earlier data arrives; then both sides see a reset. */
   #cutBehind(way: Way, passed: readonly Buffer[]): void {
     this.#send(way, passed);
     this.cut();
@@ -291,8 +293,8 @@ class Line {
   }
 
   /**
-   * Whether one begins here: where it is parsed, or where one that is known is bound. Notifications do
-   * not count: they come at any time, and nobody waits for their answer.
+   * Whether a statement begins here: where it is parsed, or where a known one is bound.
+   * Notifications do not count: they come at any time, and no caller waits for their answer.
    */
   #isStatement(letter: string, message: Buffer): boolean {
     if (letter === "Q") return true;
@@ -313,7 +315,10 @@ class Line {
   }
 }
 
-/** A client's as a plain query or as a statement to be parsed; a server's as the name of what it did. */
+/**
+ * A client's statement, as a plain query or to be parsed; the server's name of the command that it
+ * ran.
+ */
 function isCommitMessage(way: Way, letter: string, message: Buffer): boolean {
   if (way === "to_client") return letter === "C" && readBody(message).startsWith(COMMIT);
   if (letter === "Q") return readBody(message).startsWith(COMMIT);

@@ -1,8 +1,8 @@
 /**
- * A process of its own that runs one batch whose items each leave a row in a table beside the store:
+ * A separate process that runs one batch. Each item writes a row into a table beside the store:
  *   node effect-process.ts <store> <table> <items>
- * Nothing about the table keeps a row from being there twice. Some items fail at first. It says
- * `started` now and then while it works and `done` at the end; started again, it goes on.
+ * The table itself allows duplicate rows. Some items fail at first. The process prints `started` now
+ * and then while it works and `done` at the end. When it is started again, it continues.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { Engine } from "../../src/runtime/engine/engine.ts";

@@ -1,6 +1,6 @@
 /**
- * An empty store on PostgreSQL again and again: one schema a test process, of which each store finds
- * the tables empty. Making a schema anew takes ten times as long.
+ * An empty store on PostgreSQL, many times: one schema per test process, whose tables each store
+ * finds empty. Creating a schema takes ten times as long.
  */
 import pg from "pg";
 import type { Host } from "../../src/adapters/sql/host.ts";
@@ -12,21 +12,21 @@ import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import { findBrokenLeases } from "./lease-rows.ts";
 import { askForPostgres } from "./postgres-setup.ts";
 
-/** Nobody is ever gone: what runs out here does so by the clock. */
+/** No process ever counts as dead: leases expire by the clock. */
 const HOST: Host = { bootId: "boot", process: "here", isGone: () => false };
 
-/** Which schemas are free to be used again. */
+/** Schemas that are free to be used again. */
 const free: string[] = [];
 let made = 0;
 
-/** A schema whose tables are empty, or that is not there yet. */
+/** A schema whose tables are empty, or that does not exist yet. */
 export interface EmptiedPlace {
   /** That of the server. */
   readonly server: string;
   readonly schema: string;
   /** That of the schema. */
   readonly address: string;
-  /** Nobody has it open any more. */
+  /** No store has it open any more. */
   readonly release: () => void;
 }
 
@@ -54,7 +54,7 @@ export async function openEmptied(time: Pick<Clock, "monotonicMs" | "wallMs">): 
   };
 }
 
-/** Rows that were removed are left behind until then: more of them, and every look takes longer. */
+/** Until then deleted rows stay behind: the more of them, the slower every query. */
 const DELETED_MAX = 25;
 const deleted = new Map<string, number>();
 
@@ -71,7 +71,7 @@ async function empty(server: string, schema: string): Promise<void> {
     if (names === null) return;
     const times = deleted.get(schema) ?? 0;
     deleted.set(schema, times < DELETED_MAX ? times + 1 : 0);
-    // Of tables with few rows it takes a tenth of the time.
+    // For tables with few rows it takes a tenth of the time.
     const remove = names.split(", ").map((name) => `DELETE FROM ${name};`);
     const sequences = await client.query<{ names: string }>(
       `SELECT string_agg(format('ALTER SEQUENCE %I.%I RESTART;', schemaname, sequencename), '') AS names

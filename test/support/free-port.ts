@@ -1,4 +1,4 @@
-/** A port of the loopback that nobody uses; somebody else may take it before one does. */
+/** A free port of the loopback; another process may take it before the test does. */
 import { once } from "node:events";
 import { createServer } from "node:net";
 

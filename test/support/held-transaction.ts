@@ -1,7 +1,7 @@
 /**
- * A process that is in the middle of a transaction when it is stopped:
+ * A process that a test stops inside a transaction:
  *   node held-transaction.ts <address> <batch>
- * It locks the batch, says so, and goes on when it is told to; then it says what became of it.
+ * It locks the batch, reports that, and continues when it is told to. Then it reports the result.
  */
 import { once } from "node:events";
 import { readAddress } from "../../src/adapters/postgres/connection/address.ts";

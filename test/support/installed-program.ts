@@ -1,26 +1,29 @@
-/** A program of the operating system, which is installed where it is missing and may be. */
+/** A program of the operating system, which is installed if it is missing and that is permitted. */
 import { spawnSync } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** One test file at a time: apt waits for others who install, but not for those who read its lists. */
+/**
+ * One test file at a time: apt waits for other installations, but not for other readers of its
+ * lists.
+ */
 const LOCK = join(tmpdir(), "sluice-apt.lock");
 /** The lists of a fresh machine are missing or old: then they are read first. */
 const INSTALL = `
   get() { apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=60 "$1"; }
   get "$1" || { apt-get update && get "$1"; }`;
 
-/** From a package of Debian's; throws with the reason and the remedy where it cannot be had. */
+/** From a Debian package; throws with the reason and the fix if that is impossible. */
 export function installProgram(program: string, packageName: string, isThere = hasProgram): void {
   if (isThere(program)) return;
   const why = process.getuid?.() === 0 ? install(packageName) : "only root may install it";
   if (isThere(program)) return;
   throw new Error(
-    `these tests need ${program}, which is not there and could not be installed: run \`apt-get install ${packageName}\` as root\n${why}`,
+    `these tests need ${program}, which is missing and could not be installed: run \`apt-get install ${packageName}\` as root\n${why}`,
   );
 }
 
-/** What apt said, for whoever wonders why it is not there. */
+/** The output of apt, to explain why the program is missing. */
 function install(packageName: string): string {
   const words = [LOCK, "sh", "-c", INSTALL, "sh", packageName];
   const { error, stdout, stderr } = spawnSync("flock", words, {

@@ -1,16 +1,16 @@
 /**
- * What must hold of the rows that leases on PostgreSQL are kept in, whatever was done to them: what is
- * found by an index is found, and a run of leases has the chunks that it counts.
+ * What must hold for the rows of leases on PostgreSQL after any call: the indexes find what they
+ * should, and a run of leases counts its chunks correctly.
  */
 import pg from "pg";
 
-/** Each answers the places where it does not hold. */
+/** Each returns the places where it does not hold. */
 const RULES = {
-  "a chunk has a holder while it is leased by itself, and only then": `
+  "a chunk has a holder exactly while it is leased alone": `
     SELECT batch, step, chunk FROM chunk WHERE (state = 'leased') <> (worker > 0)`,
-  "a chunk has a time while it waits, and only then": `
+  "a chunk has a due time exactly while it waits": `
     SELECT batch, step, chunk FROM chunk WHERE (state = 'waiting') <> (due_at IS NOT NULL)`,
-  "chunks that were passed over and are planned are those of runs": `
+  "planned chunks before next_chunk belong to runs": `
     SELECT c.batch, c.step, c.chunk FROM chunk c
     JOIN step s ON s.batch = c.batch AND s.step = c.step
     WHERE (c.state = 'planned' AND c.chunk < s.next_chunk) <> (c.state = 'planned' AND EXISTS (
@@ -32,7 +32,10 @@ const RULES = {
     WHERE b.num IS NULL OR b.ended_at IS NOT NULL`,
 };
 
-/** As `<rule>: <batch>/<step>/<chunk> ...`; none when all is well, or where there are no tables yet. */
+/**
+ * As `<rule>: <batch>/<step>/<chunk> ...`; none when all rules hold, or when there are no tables
+ * yet.
+ */
 export async function findBrokenLeases(server: string, schema: string): Promise<string[]> {
   const client = new pg.Client(server);
   await client.connect();

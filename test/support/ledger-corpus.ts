@@ -1,7 +1,7 @@
 /**
- * Random histories of batches as exports: steps, chunks, retries, flushes, automatic passes, redrives
- * by hand that reopen, early ends, open batches, rotated keys, signed heads. All of them are such as
- * the engine can write; `mutate` makes of them what it cannot.
+ * Random histories of batches as exports: steps, chunks, retries, flushes, automatic passes,
+ * redrives by hand that reopen, early ends, open batches, rotated keys, signed heads. The engine
+ * could write each of them; `mutate` turns them into exports that it could not.
  */
 import type { Json } from "../../src/core/base/canonical-json.ts";
 import { ExportBuilder, type RecordOfItem, SALT } from "./ledger-export.ts";
@@ -70,7 +70,7 @@ class History {
     if (isOpen) builder.record("batch.sealed", { items: this.#planned, chunks: 1 });
   }
 
-  /** Brings the pending items of a step to their end; not all of them if it ends early. */
+  /** Gives the pending items of a step their outcomes; not all of them if it ends early. */
   #work(step: number, early: boolean): void {
     const words = this.#steps[step]!;
     const chunks = Math.ceil(words.length / CHUNK);
@@ -97,7 +97,7 @@ class History {
     }
   }
 
-  /** Where nobody has the item, nobody records anything of it, and it can only fail. */
+  /** An item without a worker has no records, and it can only fail. */
   #live(step: number, item: number, isHeld: boolean): RecordOfItem[] {
     const drawn = (["succeeded", "succeeded", "skipped", "failed"] as const)[this.#draw(4)]!;
     const word = isHeld ? drawn : "failed";
@@ -128,7 +128,7 @@ class History {
     };
   }
 
-  /** Some failures go back to work; answers how many. */
+  /** Some failures are redriven; returns how many. */
   #putBack(steps: readonly number[]): number {
     let items = 0;
     for (const step of steps) {
@@ -217,7 +217,7 @@ export function drawExport(draw: Draw): ExportBuilder {
 
 const pick = <T>(draw: Draw, all: readonly T[]): T => all[draw(all.length)] as T;
 
-/** Does something to an export, from a flipped bit to a forgery with the very key. */
+/** Changes an export: anything from a flipped bit to a forgery with the real key. */
 export function mutate(draw: Draw, builder: ExportBuilder, lines: readonly string[]): Buffer {
   const join = (all: readonly string[]): Buffer =>
     Buffer.from(all.map((one) => `${one}\n`).join(""));
@@ -240,7 +240,7 @@ export function mutate(draw: Draw, builder: ExportBuilder, lines: readonly strin
   }
 }
 
-/** Changes what records say, and puts everything right that follows from it, signatures included. */
+/** Changes what records say, and updates everything that follows from it, signatures included. */
 function forge(draw: Draw, builder: ExportBuilder, lines: readonly string[]): string[] {
   const model = dissect(lines);
   const { entries } = model;

@@ -1,6 +1,6 @@
 /**
- * Makes exports as an engine would: real chain records, blocks, details and signatures. What is
- * written is a list of lines, so that tests can do with them what a forger would.
+ * Makes exports as an engine does: real chain records, blocks, details and signatures. The result
+ * is a list of lines, so that tests can change them as a forger would.
  */
 import { hash } from "node:crypto";
 import { ITEMS_RECORDED, type LinkType } from "../../src/core/batch/batch.ts";
@@ -35,11 +35,13 @@ export interface BlockOptions {
   readonly fence?: number;
   readonly block?: number;
   readonly worker?: number | null;
-  /** Items that succeeded or were skipped have no record of their own, as no engine leaves them. */
+  /**
+   * Items that succeeded or were skipped have no record, as with an engine without item records.
+   */
   readonly unseen?: boolean;
 }
 
-/** A state that a handler recorded; or what the engine says: an outcome, or `retried`. */
+/** A state that a handler recorded; or the engine's own record: an outcome, or `retried`. */
 export interface RecordOfItem {
   readonly item: number;
   readonly state: string;
@@ -99,7 +101,7 @@ export class ExportBuilder {
     return this;
   }
 
-  /** One change of a chunk: what handlers recorded, and what became of its items. */
+  /** One change of a chunk: what handlers recorded, and the outcomes of its items. */
   block(records: readonly RecordOfItem[], options: BlockOptions = {}): this {
     const { step = 0, chunk = 0, fence = 1, block = 1, worker = 3 } = options;
     const builder = new BlockBuilder({
@@ -134,12 +136,12 @@ export class ExportBuilder {
     return this;
   }
 
-  /** A lease ran out. */
+  /** A lease expired. */
   lose({ step = 0, chunk = 0, fence = 1, worker = 3 }: BlockOptions): this {
     return this.record(ITEMS_RECORDED, { step, chunk, fence, worker, cause: "lost" });
   }
 
-  /** These failures of a chunk go back to work; `dead_letters.redriven` must follow. */
+  /** These failures of a chunk are redriven; `dead_letters.redriven` must follow. */
   putBack(items: readonly number[], drive: number, options: BlockOptions = {}): this {
     const { step = 0, chunk = 0, fence = 1 } = options;
     const data = { step, chunk, fence, redriven: writeRanges(items), drive };
@@ -198,7 +200,7 @@ export class ExportBuilder {
   }
 }
 
-/** What the engine says of items, in the record itself. */
+/** The engine's own part of an item record. */
 const TOLD = ["succeeded", "skipped", "failed", "retried"];
 
 function tellOutcomes(records: readonly RecordOfItem[]): { [name: string]: Json } {
@@ -223,7 +225,7 @@ function describeTry({ item, key, attempt = 1, drive = 1, code = null }: RecordO
   };
 }
 
-/** Item by item, so that it shares nothing with the engine's own. */
+/** Item by item, so that it shares no code with the engine. */
 function writeRanges(items: readonly number[]): string {
   const all = new Set(items);
   const firsts = items.filter((item) => !all.has(item - 1)).toSorted((a, b) => a - b);
@@ -252,7 +254,10 @@ export function toBytes(lines: readonly string[]): Buffer {
 
 export const SALT = "00112233445566778899aabbccddeeff";
 
-/** A batch of ten items and two chunks, with a retry, a failure, details, a rotated key, two signed heads. */
+/**
+ * A batch of ten items and two chunks, with a retry, a failure, details, a rotated key, two signed
+ * heads.
+ */
 export function buildSample(batch = "b-test", key = newSigningKey()): ExportBuilder {
   const builder = new ExportBuilder(batch, "north", key).begin({ itemLedger: true }).plan(10);
   const states = (item: number, ...all: string[]): RecordOfItem[] =>
@@ -292,7 +297,7 @@ export function buildSample(batch = "b-test", key = newSigningKey()): ExportBuil
   return builder.endStep(counts).end("completed_with_errors", counts).addSignedHead();
 }
 
-/** Writes a record's line anew after a change of its content, with nothing else put right. */
+/** Writes a record's line again after a change of its content, and updates nothing else. */
 export function rewrite(line: string, change: (value: Record<string, Json>) => void): string {
   const value = JSON.parse(line) as Record<string, Json>;
   change(value);

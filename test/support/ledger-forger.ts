@@ -1,7 +1,7 @@
 /**
- * What a forger does to an export: changes it, and puts right all that can be put right without the
- * key (numbers, hashes, roots, counts), or with a key of the forger's own. It shares no code with the
- * verifier but the canonical writer and the signing.
+ * What a forger does to an export: changes it and updates everything that needs no key (numbers,
+ * hashes, roots, counts), or signs with the forger's own key. It shares no code with the verifier
+ * except the canonical writer and the signing.
  */
 import { createHash } from "node:crypto";
 import { canonicalize, type Json } from "../../src/core/base/canonical-json.ts";
@@ -23,9 +23,11 @@ export interface Model {
 }
 
 export interface Assembly {
-  /** Number, link and hash every record anew. */
+  /** Numbers, links and hashes every record again. */
   readonly rechain?: boolean;
-  /** Make the signed heads fit the records, with their old signatures or with those of this key. */
+  /**
+   * Makes the signed heads fit the records, with their old signatures or with those of this key.
+   */
   readonly recheck?: SigningKey | "unsigned";
 }
 

@@ -1,4 +1,4 @@
-/** A batch's whole chain as tests want it: read in pages, verified, and what it says of each item. */
+/** A batch's whole chain for tests: read in pages, verified, with the records of each item. */
 import { hash } from "node:crypto";
 import { verifyChain } from "../../src/core/ledger/chain.ts";
 import { readRanges } from "../../src/core/ledger/item-ledger.ts";
@@ -16,13 +16,13 @@ export async function readChain(store: Store, batch: string, page = PAGE): Promi
   }
 }
 
-/** Null when it is intact and gapless. */
+/** Null when it is intact and without gaps. */
 export function findBreak(links: readonly LedgerLink[]): string | null {
   const verdict = verifyChain(links, (text) => hash("sha256", text));
   return verdict.kind === "intact" ? null : `${verdict.seq}: ${verdict.why}`;
 }
 
-/** One failed attempt, as a link tells it. */
+/** One failed attempt in a link. */
 export interface ToldTry {
   readonly item: number;
   readonly key: string | null;
@@ -33,7 +33,7 @@ export interface ToldTry {
   readonly class: string | null;
 }
 
-/** What a link tells of items. */
+/** What a link says about items. */
 export interface ToldChange {
   readonly step: number;
   readonly chunk: number;
@@ -65,8 +65,8 @@ function listItems(ranges: string | undefined): number[] {
 export type ToldOutcome = "succeeded" | "skipped" | "failed";
 
 /**
- * What became of each item of a step by the chain alone. An item that gets a second outcome without
- * a redrive in between is a fault, as is a redrive of one that has not failed.
+ * The outcome of each item of a step from the chain alone. A second outcome without a redrive in
+ * between is a fault, and so is a redrive of an item that has not failed.
  */
 export function foldOutcomes(
   changes: readonly ToldChange[],
@@ -84,7 +84,8 @@ export function foldOutcomes(
     for (const item of listItems(change.skipped)) give(item, "skipped");
     for (const { item } of change.failed ?? []) give(item, "failed");
     for (const item of listItems(change.redriven)) {
-      if (outcomes.get(item) !== "failed") faults.push(`item ${item} is redriven unfailed`);
+      if (outcomes.get(item) !== "failed")
+        faults.push(`item ${item} is redriven but had not failed`);
       outcomes.delete(item);
     }
   }

@@ -1,5 +1,5 @@
 /**
- * The sample that tampering is tried on, and ways to do it. Its lines:
+ * The sample export that tests tamper with, and ways to do it. Its lines:
  *
  *   1 header   2-3 keys   4-7 records 1-4   8 record 5 and its block (9-17)   18 signed head of 5
  *   19 record 6 (20-21, details 22)   23 record 7 (24-31, details 32)   33-36 records 8-11
@@ -32,7 +32,7 @@ export const verify = (
     anchors,
   });
 
-/** The line, from 1, with something done to it. */
+/** The line, from 1, with a change. */
 export const change = (number: number, edit: (line: string) => string): string[] =>
   lines.map((line, index) => (index === number - 1 ? edit(line) : line));
 export const drop = (from: number, count = 1): string[] => lines.toSpliced(from - 1, count);
@@ -43,7 +43,7 @@ export const swap = (a: number, b: number): string[] =>
     index === a - 1 ? lines[b - 1]! : index === b - 1 ? lines[a - 1]! : line,
   );
 
-/** Changes the content and puts right what can be put right without the key. */
+/** Changes the content and updates everything that needs no key. */
 export function forge(edit: (model: Model) => void, how: Assembly): string[] {
   const model = dissect(lines);
   edit(model);
@@ -57,7 +57,7 @@ export const countsOf = (model: Model, seq: number): Body =>
 export const RECHAINED: Assembly = { rechain: true };
 export const UNSIGNED: Assembly = { rechain: true, recheck: "unsigned" };
 export const BY_FORGER: Assembly = { rechain: true, recheck: forger };
-/** What even the holder of the key cannot make the verifier believe. */
+/** What even the owner of the key cannot make the verifier accept. */
 export const BY_HOLDER: Assembly = { rechain: true, recheck: sample.firstKey };
 
 export interface Tampering {
@@ -75,7 +75,7 @@ export const bitFlipped = (number: number, byte: number): Buffer => {
   return bytes;
 };
 
-/** Each is found by the verifier, where it was done and for what it is. */
+/** The verifier finds each of them, at its place and with its reason. */
 export function testTampering(all: Readonly<Record<string, Tampering>>): void {
   for (const [name, { forged, anchors, line, record, why }] of Object.entries(all)) {
     test(name, async () => {

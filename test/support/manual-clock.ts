@@ -1,6 +1,6 @@
 /**
- * Time that only moves when a test moves it. Both clocks count whole milliseconds; the wall clock can
- * be made to jump, as real ones do, while the monotonic one never does.
+ * Time that moves only when a test moves it. Both clocks count whole milliseconds. The wall clock
+ * can jump, as real ones do; the monotonic one never does.
  */
 import type { Clock } from "../../src/ports/clock.ts";
 
@@ -14,13 +14,15 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** More timers than this in one advance is a loop that sets a timer of no delay, not a test. */
+/**
+ * More timers than this in one advance come from a loop of timers without delay, not from a test.
+ */
 const TIMERS_FIRED_MAX = 100_000;
 
 export class ManualClock implements Clock {
   #wallMs: number;
   #monotonicMs: number;
-  /** In the order in which they were set, which is the order in which equal ones fire. */
+  /** In the order in which they were set; timers of equal time fire in this order. */
   readonly #timers = new Set<Timer>();
 
   constructor(start: ManualClockStart = {}) {
@@ -48,12 +50,12 @@ export class ManualClock implements Clock {
     });
   }
 
-  /** Timers that wait, for a test that nothing was left behind. */
+  /** Waiting timers, for a test that none is left behind. */
   get waiting(): number {
     return this.#timers.size;
   }
 
-  /** Moves both clocks on; what falls due on the way fires at its own time, in order. */
+  /** Moves both clocks; due timers fire at their own time, in order. */
   advance(ms: number): void {
     const until = this.#monotonicMs + wholeMs(ms);
     for (let fired = 0; this.#fireNext(until); fired++) {
@@ -63,7 +65,7 @@ export class ManualClock implements Clock {
     this.#moveTo(until);
   }
 
-  /** As `advance`, and lets what each timer woke go on before the next one fires. */
+  /** Like `advance`, but the work that each timer started finishes before the next one fires. */
   async run(ms: number): Promise<void> {
     const until = this.#monotonicMs + wholeMs(ms);
     await this.turn();
@@ -72,7 +74,9 @@ export class ManualClock implements Clock {
     await this.turn();
   }
 
-  /** What an operator or a time server does to the wall clock. The monotonic clock goes on unmoved. */
+  /**
+   * What an operator or a time server does to the wall clock. The monotonic clock does not jump.
+   */
   jumpWall(ms: number): void {
     if (!Number.isInteger(ms)) throw new RangeError(`${ms} is no whole number of milliseconds`);
     this.#wallMs += ms;

@@ -1,7 +1,7 @@
 /**
- * One of several processes that emit or consume: `node message-process.ts <options as JSON>`. It goes
- * on until it is told to close or is killed. Who emits leaves one message for each item. Who consumes
- * writes down the number of each message's item, before it acknowledges.
+ * One of several processes that emit or consume: `node message-process.ts <options as JSON>`. It
+ * runs until it is told to close or is killed. An emitter emits one message for each item. A
+ * consumer writes down the item number of each message before it acknowledges it.
  */
 import { openSync, writeSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
@@ -15,14 +15,16 @@ import type { TopicMessage } from "../../src/ports/store/topic-message.ts";
 export interface MessageOptions {
   readonly role: "emit" | "consume";
   readonly store: string;
-  /** Where a consumer writes what it was given, 4 bytes each. */
+  /** Where a consumer writes its messages, 4 bytes each. */
   readonly log: string;
 }
 
 export const TOPIC = "numbers";
 export const GROUP = "counter";
 const BATCH = 200;
-/** Between writing down and acknowledging: whoever is killed then leaves messages that come again. */
+/**
+ * Between writing down and acknowledging: a consumer that is killed here gets its messages again.
+ */
 const WORK_MS = 10;
 
 export const emitting = definePipeline({
@@ -36,11 +38,11 @@ export const emitting = definePipeline({
   },
 });
 
-/** The number of the item that left a message, which its id and its data agree on. */
+/** The number of the item that emitted a message; its id and its data agree on it. */
 export function readNumber({ id, n }: { readonly id: string; readonly n: unknown }): number {
   const [, step, item, drive, nth] = id.split("/");
   if (step !== "0" || item !== String(n) || drive !== "1" || nth !== "0") {
-    throw new Error(`a message that nobody left: ${id} with ${String(n)}`);
+    throw new Error(`a message of no item: ${id} with ${String(n)}`);
   }
   return Number(item);
 }
@@ -64,7 +66,7 @@ function consume(engine: Engine, log: string): void {
         take(messages);
         await delay(WORK_MS);
       } catch (error) {
-        // Not to be tried again: the test has found something.
+        // No retry: the test has found something.
         console.error(error);
         process.kill(process.pid, "SIGTERM");
         throw error;

@@ -1,4 +1,4 @@
-/** Reads the text that Prometheus reads. */
+/** Reads the text format of Prometheus. */
 export interface Sample {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -24,7 +24,7 @@ export function readTypes(text: string): Map<string, string> {
   return new Map([...lines].map(([, name = "", type = ""]) => [name, type]));
 }
 
-/** The one value with these labels, among whatever others. */
+/** The only value with these labels, whatever its other labels. */
 export function findValue(
   text: string,
   name: string,

@@ -1,7 +1,7 @@
 /**
  * A wall clock that a test can move under running processes, with libfaketime. The monotonic clock
- * stays: the kernel has one for all processes of a host, and a process with another one is on another
- * host. One SQLite file is for one host, so that is nothing to test here.
+ * stays: the kernel has one for all processes of a host, and a SQLite file is for one host, so a
+ * different one cannot occur.
  */
 import { existsSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,12 +10,12 @@ import { installProgram } from "./installed-program.ts";
 const LIBRARY = "faketime/libfaketimeMT.so.1";
 const FOLDERS = ["/usr/lib", "/usr/lib64", "/usr/local/lib"];
 
-/** As libfaketime writes them: for ever from the real time. */
+/** As libfaketime writes them: the offset from the real time. */
 export type Jump = "+0" | "+1h" | "-1h" | "+10y";
 
 export class MovableClock {
   readonly #file: string;
-  /** For the processes that are to live by this clock. */
+  /** For the processes that use this clock. */
   readonly env: Readonly<Record<string, string>>;
 
   constructor(file: string) {
@@ -25,13 +25,13 @@ export class MovableClock {
       FAKETIME_TIMESTAMP_FILE: file,
       FAKETIME_NO_CACHE: "1",
       FAKETIME_DONT_FAKE_MONOTONIC: "1",
-      // Files keep the times that the kernel gave them.
+      // Files keep the kernel's timestamps.
       NO_FAKE_STAT: "1",
     };
     this.jump("+0");
   }
 
-  /** At once: whoever asks for the time next is given the other one. */
+  /** Takes effect at once, with the next question for the time. */
   jump(to: Jump): void {
     const next = `${this.#file}.next`;
     writeFileSync(next, `${to}\n`);

@@ -1,4 +1,4 @@
-/** What the data of records may be, as the second verifier reads it; not whether it is true. */
+/** The allowed data of records, as the second verifier reads it; not whether it is true. */
 import { type Fields, isHexOf, isWhole, must, only } from "./naive-json.ts";
 
 export const COUNT_NAMES = [
@@ -21,12 +21,12 @@ export function checkChange(data: Fields): void {
   for (const name of ["failed", "retried"]) checkTries(data[name]);
   for (const name of ["succeeded", "skipped", "redriven"]) rangesOf(data[name]);
   if (block !== undefined) {
-    must(worker !== undefined && cause === undefined, "a block of nobody");
+    must(worker !== undefined && cause === undefined, "a block without a worker");
     must(typeof block === "object" && block !== null && !Array.isArray(block), "no block");
     only(block as Fields, "count number root");
     const { number, count, root } = block as Fields;
-    must(isWhole(number) && isWhole(count) && number > 0 && count > 0, "a strange block");
-    must(count <= 10_000 && isHexOf(root, 64), "a strange block");
+    must(isWhole(number) && isWhole(count) && number > 0 && count > 0, "an invalid block");
+    must(count <= 10_000 && isHexOf(root, 64), "an invalid block");
   }
   const named = ["succeeded", "skipped", "redriven"].flatMap((name) => rangesOf(data[name]));
   for (const name of ["failed", "retried"]) {
@@ -35,8 +35,8 @@ export function checkChange(data: Fields): void {
   const sorted = named.toSorted((a, b) => a - b);
   must((sorted.at(-1) ?? 0) - (sorted[0] ?? 0) < 1_000_000, "more than a chunk");
   const says = [...OUTCOMES, "cause", "block"].some((name) => data[name] !== undefined);
-  if (redriven === undefined) must(drive === undefined && says, "it says nothing");
-  else must(isWhole(drive) && !says, "a strange redrive");
+  if (redriven === undefined) must(drive === undefined && says, "a link without content");
+  else must(isWhole(drive) && !says, "an invalid redrive");
 }
 
 function checkTries(tries: unknown): void {
@@ -45,16 +45,16 @@ function checkTries(tries: unknown): void {
   for (const one of tries as Fields[]) {
     must(typeof one === "object" && one !== null && !Array.isArray(one), "no try");
     only(one, "attempts class code item key", "deaths drive");
-    must(isWhole(one["item"]) && isWhole(one["attempts"]), "a strange try");
+    must(isWhole(one["item"]) && isWhole(one["attempts"]), "an invalid attempt");
     const { deaths = 1, drive = 2 } = one;
-    must(isWhole(deaths) && deaths > 0 && isWhole(drive) && drive > 1, "a strange try");
+    must(isWhole(deaths) && deaths > 0 && isWhole(drive) && drive > 1, "an invalid attempt");
     for (const name of ["class", "code", "key"]) {
       must(one[name] === null || typeof one[name] === "string", name);
     }
   }
 }
 
-/** `0-3,5`: rising, and no two that touch. */
+/** `0-3,5`: rising, and ranges do not touch. */
 export function rangesOf(text: unknown): number[] {
   if (text === undefined) return [];
   must(typeof text === "string", "no ranges");

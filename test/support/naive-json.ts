@@ -1,4 +1,4 @@
-/** JSON as the second verifier reads it: plainly, and by rules of its own. */
+/** JSON as the second verifier reads it: simple, and by its own rules. */
 import { createHash } from "node:crypto";
 
 export type Fields = Record<string, unknown>;
@@ -16,7 +16,7 @@ export const isWhole = (value: unknown): value is number =>
 
 export function spell(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(spell).join(",")}]`;
-  if (typeof value === "string") must(value.isWellFormed(), "half a character");
+  if (typeof value === "string") must(value.isWellFormed(), "half of a surrogate pair");
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   const names = Object.keys(value).sort();
   return `{${names.map((name) => `${spell(name)}:${spell((value as Fields)[name])}`).join(",")}}`;
@@ -32,7 +32,7 @@ export function parse(line: string): Fields {
 export function only(value: Fields, needed: string, optional = ""): void {
   const may = [...needed.split(" "), ...optional.split(" ")];
   for (const name of needed.split(" ")) must(Object.hasOwn(value, name), `no ${name}`);
-  for (const name of Object.keys(value)) must(may.includes(name), `a strange ${name}`);
+  for (const name of Object.keys(value)) must(may.includes(name), `an invalid ${name}`);
 }
 
 export function signedOf(line: Fields, member: string): { body: string; signature: Buffer } {

@@ -1,6 +1,7 @@
 /**
- * A second verifier, written from the page of the format and from nothing else of the first: the
- * whole file in memory, plain objects, trees by recursion. It only says yes or why not.
+ * A second verifier, written only from the page about the format: the whole file in memory, plain
+ * objects, trees by recursion. It shares no code with the first, and returns only yes or the reason
+ * why not.
  */
 import { createPublicKey, type KeyObject, verify } from "node:crypto";
 import { leafOf, rootOf } from "./ledger-forger.ts";
@@ -56,7 +57,7 @@ class NaiveVerifier {
   #drive = 1;
   #ended = false;
   #withItems = false;
-  /** Items that went back to work, and no record has said so yet; by the drives that they name. */
+  /** Redriven items without a record of the redrive; by the drives that they name. */
   #backAtWork: number[] = [];
   #current = 0;
   #slicing: number | null = null;
@@ -95,7 +96,7 @@ class NaiveVerifier {
     const der = key.export({ type: "spki", format: "der" });
     must(der.toString("hex") === spki && sha(der).slice(0, 16) === id, "not its id");
     const by = prev === null ? { key, trusted: false } : this.#keys.get(prev as string);
-    must(by !== undefined, "introduced by nobody");
+    must(by !== undefined, "a key that no other key introduced");
     must(verify(null, Buffer.from(`sluice-key\n${body}`), by.key, signature), "not signed");
     const known = this.#keys.get(id);
     must(known === undefined || known.key.equals(key), "two keys of one id");
@@ -111,7 +112,7 @@ class NaiveVerifier {
     let lastSignedHash = ZEROS;
     let signedTo = 0;
     let items = 0;
-    /** Details may follow until something else does. */
+    /** Details may follow until another line does. */
     let digests: (string | undefined)[] | null = null;
     let lastDetails = -1;
     while (lines.length > 0) {
@@ -121,8 +122,8 @@ class NaiveVerifier {
         only(end, "end");
         only(end["end"] as Fields, "items records");
         must(spell(end["end"]) === spell({ items, records: leaves.length }), "wrong end");
-        must(lines.length === 0, "more behind the end");
-        for (const { body } of mine) must(met.has(body), "an anchor is not there");
+        must(lines.length === 0, "lines after the end");
+        for (const { body } of mine) must(met.has(body), "an anchor is missing");
         return;
       }
       if (leaves.length > 0 && line.startsWith('{"details":')) {
@@ -191,7 +192,7 @@ class NaiveVerifier {
     must(typeof data === "object" && data !== null && !Array.isArray(data), "no data");
     must((type === "batch.submitted") === (seq === 1), "a batch begins once");
     const isSaid = type === "items.recorded" || type === "dead_letters.redriven";
-    must(isSaid || this.#backAtWork.length === 0, "sent by nobody");
+    must(isSaid || this.#backAtWork.length === 0, "redriven without a record");
     this.#account(type, data);
     this.#lastType = type;
   }
@@ -216,14 +217,14 @@ class NaiveVerifier {
     const step = this.#step(data["step"]);
     if (data["redriven"] !== undefined) {
       for (const item of rangesOf(data["redriven"])) {
-        must(step.outcomes.get(item) === "failed", "it had not failed");
+        must(step.outcomes.get(item) === "failed", "a redriven item had not failed");
         step.outcomes.delete(item);
         this.#backAtWork.push(Number(data["drive"]));
       }
       must(Number(data["drive"]) > this.#drive, "an old drive");
       return;
     }
-    must(this.#backAtWork.length === 0, "sent by nobody");
+    must(this.#backAtWork.length === 0, "redriven without a record");
     must(!this.#ended, "items after the end");
     const { retried = [], failed = [] } = data as Record<string, Fields[]>;
     for (const one of [...retried, ...failed]) {
@@ -271,7 +272,7 @@ class NaiveVerifier {
     return line["details"] as string | undefined;
   }
 
-  /** Only of an item without an outcome is there anything to say. */
+  /** Only an item without an outcome may have records. */
   #noteItem(step: Step, item: number): void {
     must(!step.ended, "the step has ended");
     must(step.planned === null || item < step.planned, "outside of the plan");
@@ -310,7 +311,7 @@ class NaiveVerifier {
         this.#withItems = data["itemLedger"] === true;
         return;
       case "batch.started":
-        must(isWhole(step) && drive === this.#drive && !this.#ended, "a strange start");
+        must(isWhole(step) && drive === this.#drive && !this.#ended, "an invalid start");
         this.#current = step;
         return;
       case "slicing.started":
@@ -333,15 +334,15 @@ class NaiveVerifier {
         this.#plan(this.#step(this.#current), items);
         return;
       case "dead_letters.redriven":
-        must(isWhole(drive) && drive > this.#drive && isWhole(items), "a strange redrive");
+        must(isWhole(drive) && drive > this.#drive && isWhole(items), "an invalid redrive");
         this.#drive = drive;
         if (!this.#withItems) return;
-        must(this.#backAtWork.length === items, "another number went back to work");
+        must(this.#backAtWork.length === items, "a wrong number of redriven items");
         must(items === 0 || this.#backAtWork.at(-1) === drive, "another drive");
         this.#backAtWork = [];
         return;
       case "batch.reopened":
-        must(this.#ended && drive === this.#drive && isWhole(step), "a strange reopening");
+        must(this.#ended && drive === this.#drive && isWhole(step), "an invalid reopening");
         this.#ended = false;
         this.#current = step;
         for (const [number, one] of this.#steps) if (number >= step) one.ended = false;
@@ -350,7 +351,7 @@ class NaiveVerifier {
         this.#endStep(this.#step(step), step === 0, countsOf(counts));
         return;
       case "batch.ended":
-        must(drive === this.#drive && !this.#ended, "a strange end");
+        must(drive === this.#drive && !this.#ended, "an invalid end");
         this.#endBatch(String(state), countsOf(counts));
         must(typeof state === "string", "no state");
         this.#ended = true;

@@ -1,21 +1,22 @@
 /**
- * Another host for a program, with a network of its own that one cable leads to: a namespace with a
- * pair of virtual devices. When the cable is unplugged nobody is told; packets are just gone.
+ * Another host for a program, with its own network and one cable: a network namespace with a pair
+ * of virtual devices. When the cable is unplugged neither side sees an error; packets are just
+ * lost.
  */
 import { trySystemProgram } from "./system-program.ts";
 
 const INSTALL = ["install", "-y", "-o", "DPkg::Lock::Timeout=60", "iproute2"];
-/** Of the addresses that are for private use, a part that hardly anybody uses. */
+/** A rarely used part of the private addresses. */
 const NETWORK = "10.231";
-/** From which all of them come. */
+/** All hosts get an address from this network. */
 export const NETWORK_HOSTS = `${NETWORK}.0.0/16`;
 
 let made = 0;
 
 export class NetworkHost {
-  /** What is put before a program to run it there. */
+  /** The command line before a program that runs it there. */
   readonly before: readonly string[];
-  /** Under which that host finds this one. */
+  /** The address of this host, as seen from there. */
   readonly gateway: string;
   readonly #name: string;
   readonly #cable: string;
@@ -27,7 +28,7 @@ export class NetworkHost {
     this.before = ["ip", "netns", "exec", name];
   }
 
-  /** The host, or the reason why this user may not have one. */
+  /** The host, or the reason why this user may not create one. */
   static make(): NetworkHost | string {
     const n = ++made;
     // By the process: test files run side by side.
@@ -49,7 +50,7 @@ export class NetworkHost {
       const problem = trySystemProgram("ip", ...step);
       if (problem === null) continue;
       host.remove();
-      return `another host cannot be made here: ip ${step.join(" ")}: ${problem}`;
+      return `a network namespace cannot be created here: ip ${step.join(" ")}: ${problem}`;
     }
     return host;
   }

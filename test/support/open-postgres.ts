@@ -1,4 +1,4 @@
-/** Opens a store on PostgreSQL, says how that went, and ends: `node open-postgres.ts <address>`. */
+/** Opens a store on PostgreSQL, prints the result, and exits: `node open-postgres.ts <address>`. */
 import { openPostgresStore } from "../../src/adapters/postgres/store.ts";
 import { describeError } from "../../src/core/base/errors.ts";
 import { systemClock } from "../../src/runtime/system/system-clock.ts";

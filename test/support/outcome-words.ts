@@ -1,6 +1,6 @@
 /**
- * A chunk's outcomes as words, one an item: what tests reason in. Written apart from core's own map
- * (two bits an item, item i at bit 2i of the little-endian whole), so that a mistake there shows.
+ * A chunk's outcomes as words, one an item, for tests. Written separately from core's own map (two
+ * bits an item, item i at bit 2i of the little-endian whole), so that a mistake there is found.
  */
 export const WORDS = ["pending", "succeeded", "skipped", "failed"] as const;
 export type Word = (typeof WORDS)[number];

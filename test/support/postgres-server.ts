@@ -1,8 +1,8 @@
 /**
  * A real PostgreSQL server for tests, on a free port of the loopback and in a temporary folder. It
- * lets everybody on this host in, and is gone with all that it held when it is stopped or when
- * whoever started it has died. With SLUICE_TEST_POSTGRES the tests use the server at that address
- * instead; SLUICE_TEST_POSTGRES_BIN names the programs to use.
+ * accepts every user of this host. It is deleted with its data when it is stopped or when the
+ * process that started it has died. With SLUICE_TEST_POSTGRES the tests use the server at that
+ * address instead; SLUICE_TEST_POSTGRES_BIN names the programs to use.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -17,28 +17,28 @@ import { chooseUser, findPrograms, type RunsAs } from "./postgres-programs.ts";
 export interface PostgresServer {
   /** postgres://user@host:port/database */
   readonly address: string;
-  /** Of its first process; null where it was there before. */
+  /** The id of its first process; null for a server that the tests did not start. */
   readonly pid: number | null;
   stop(): Promise<void>;
 }
 
-/** One that a test may do with as it likes: nobody else is on it. */
+/** A server for one test alone, which may do anything with it. */
 export interface OwnPostgresServer extends PostgresServer {
   /**
-   * Ends it and starts it again with the same data at the same port; resolves when it takes
-   * connections. `immediate` is as a crash: nothing is written out, and it recovers from its log.
+   * Stops it and starts it again with the same data on the same port; resolves when it accepts
+   * connections. `immediate` is like a crash: nothing is written out, and it recovers from its log.
    */
   restart(mode: StopMode, whileDown?: () => void | Promise<void>): Promise<void>;
-  /** A copy of it that follows every change, and can only be read until it is promoted. */
+  /** A standby that follows every change and is read-only until it is promoted. */
   startStandby(): Promise<PostgresServer>;
 }
 
 export type StopMode = "fast" | "immediate";
 
 export interface PostgresServerOptions {
-  /** What is committed outlives the server's host. Default false: tests go faster without. */
+  /** Commits survive the loss of the server's host. Default false: tests are faster without. */
   readonly durable?: boolean;
-  /** Networks, as 10.1.2.0/24, from which it lets everybody in, too. */
+  /** Networks, such as 10.1.2.0/24, from which it accepts every user too. */
   readonly networks?: readonly string[];
   /** More settings of the server. */
   readonly settings?: Readonly<Record<string, string>>;
@@ -46,16 +46,16 @@ export interface PostgresServerOptions {
 
 const STOP_SIGNALS = { fast: "SIGINT", immediate: "SIGQUIT" } as const;
 const USER = "postgres";
-/** After a crash the server syncs all of its files first, and a busy disk takes its time. */
+/** After a crash the server syncs all of its files first, which takes long on a busy disk. */
 const START_MS = 120_000;
 const LOOK_EVERY_MS = 10;
-/** Somebody else may take a free port before the server does. */
+/** Another process may take a free port before the server does. */
 const STARTS_MAX = 3;
 
 const SETTINGS = {
   listen_addresses: "127.0.0.1",
   max_connections: "200",
-  // The errors that tests provoke say nothing about the server.
+  // The server does not log the errors that tests provoke.
   log_min_messages: "log",
   log_checkpoints: "off",
 };
@@ -69,7 +69,7 @@ export async function startPostgres(options: PostgresServerOptions = {}): Promis
   return startOwnPostgres(options);
 }
 
-/** Also where the tests are given a server: that one is not ours to disturb. */
+/** Even if a server was given to the tests: that one must not be disturbed. */
 export async function startOwnPostgres(
   options: PostgresServerOptions = {},
 ): Promise<OwnPostgresServer> {
@@ -89,7 +89,7 @@ export async function startOwnPostgres(
       await whileDown?.();
       server = await launch(how, port);
       const problem = await waitUntilReady(server, folder);
-      if (problem !== null) throw new Error(`PostgreSQL does not start again: ${problem}`);
+      if (problem !== null) throw new Error(`PostgreSQL does not restart: ${problem}`);
     };
     return {
       address: composeAddress(port),
@@ -142,7 +142,7 @@ async function startStandby(
 }
 
 async function makeFolder({ uid, gid }: RunsAs): Promise<string> {
-  // Short: the path of a socket in it may not be long.
+  // Short: the path of a socket in it has a length limit.
   const folder = await mkdtemp(join(await realpath(tmpdir()), "sluice-pg-"));
   if (uid !== undefined && gid !== undefined) await chown(folder, uid, gid);
   return folder;
@@ -151,7 +151,7 @@ async function makeFolder({ uid, gid }: RunsAs): Promise<string> {
 /** First of all, so that nothing is left behind whenever this process dies. */
 function startWatchdog(folder: string): ChildProcess {
   const program = fileURLToPath(new URL("postgres-watchdog.ts", import.meta.url));
-  // In a group of its own: what interrupts the tests at the terminal must not interrupt it.
+  // In its own process group: Ctrl-C at the terminal must not interrupt it.
   return spawn(process.execPath, [program, folder], {
     stdio: ["pipe", "ignore", "inherit"],
     detached: true,
@@ -216,7 +216,7 @@ async function launch({ bin, folder, user, options }: Start, port: number): Prom
   }
 }
 
-/** Null when it takes connections; else what it said instead. */
+/** Null when it accepts connections; else its answer. */
 async function waitUntilReady(server: ChildProcess, folder: string): Promise<string | null> {
   let failure: string | null = null;
   server.once("error", (error) => {
@@ -226,7 +226,7 @@ async function waitUntilReady(server: ChildProcess, folder: string): Promise<str
     if (failure !== null) return failure;
     if (hasEnded(server)) return readFile(join(folder, "server.log"), "utf8");
     const state = await readFile(join(folder, "data", "postmaster.pid"), "utf8").catch(() => "");
-    // One that ended without ado leaves its file behind.
+    // A server that was killed leaves its file behind.
     if (/^(ready|standby)\b/m.test(state) && state.startsWith(`${server.pid}\n`)) return null;
     await setTimeout(LOOK_EVERY_MS);
   }

@@ -1,6 +1,6 @@
 /**
  * One PostgreSQL server for all tests of a run. It starts when the first test asks for it, so a run
- * that needs none pays nothing.
+ * without such tests pays nothing.
  */
 import { once } from "node:events";
 import { createServer } from "node:http";

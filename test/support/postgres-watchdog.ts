@@ -1,6 +1,6 @@
 /**
- * Outlives the test runner by a moment: when its input ends, which is when the runner has stopped the
- * server or has died, it stops the server that is still there and removes its folder.
+ * Lives a moment longer than the test runner. Its input ends when the runner has stopped the server
+ * or has died. Then it stops the server, if it still runs, and deletes its folder.
  *   node postgres-watchdog.ts <folder>
  */
 import { readFileSync, readlinkSync, realpathSync, rmSync } from "node:fs";
@@ -13,7 +13,7 @@ const LOOK_EVERY_MS = 20;
 const folder = process.argv[2] ?? "";
 const data = join(folder, "data");
 
-/** Of a server that lives and works on our folder: the number may be another process's by now. */
+/** The id of a server that runs on our folder; another process may have the id by now. */
 function findServer(): number | null {
   try {
     const pid = Number(readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0]);
@@ -28,7 +28,7 @@ function worksElsewhere(pid: number): boolean {
   try {
     return readlinkSync(`/proc/${pid}/cwd`) !== realpathSync(data);
   } catch {
-    // No such folder on this system: nothing can be said.
+    // No such folder on this system: the answer is unknown.
     return false;
   }
 }
@@ -43,9 +43,9 @@ async function stop(signal: NodeJS.Signals): Promise<void> {
 }
 
 for await (const _chunk of process.stdin) {
-  // Nobody says anything: only the end counts.
+  // The input carries no data: only its end counts.
 }
-// Without a checkpoint: what it holds is thrown away.
+// Without a checkpoint: its data is thrown away.
 await stop("SIGQUIT");
 await stop("SIGKILL");
 rmSync(folder, { recursive: true, force: true, maxRetries: 5 });

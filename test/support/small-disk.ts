@@ -1,9 +1,11 @@
-/** A small disk of its own at a path: a tmpfs, which can be filled to its last byte and emptied again. */
+/**
+ * A small separate disk at a path: a tmpfs, which can be filled to its last byte and emptied again.
+ */
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { trySystemProgram } from "./system-program.ts";
 
-/** From large to small, so that it is quick and nothing is left. */
+/** From large to small, so that it is quick and no space is left. */
 const BLOCKS_BYTES = [1_048_576, 65_536, 4_096, 512, 1];
 
 export class SmallDisk {
@@ -13,7 +15,7 @@ export class SmallDisk {
     this.path = path;
   }
 
-  /** The disk, or the reason why this user may not have one. */
+  /** The disk, or the reason why this user may not create one. */
   static mount(path: string, bytes: number): SmallDisk | string {
     mkdirSync(path, { recursive: true });
     const options = `size=${bytes},mode=1777`;
@@ -23,7 +25,7 @@ export class SmallDisk {
       : `a small disk cannot be mounted here: ${problem}`;
   }
 
-  /** Makes it a larger one, or a smaller one. */
+  /** Changes its size. */
   resize(bytes: number): void {
     const problem = trySystemProgram("mount", "-o", `remount,size=${bytes}`, this.path);
     if (problem !== null) throw new Error(problem);
@@ -43,7 +45,10 @@ export class SmallDisk {
     rmSync(join(this.path, BALLAST), { force: true });
   }
 
-  /** With everything on it. A process that still has a file of it open keeps that, and nobody sees it. */
+  /**
+   * Removes the disk with everything on it. A process with an open file keeps that file, without an
+   * error.
+   */
   unmount(): void {
     trySystemProgram("umount", "--lazy", this.path);
   }

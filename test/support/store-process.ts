@@ -1,8 +1,8 @@
 /**
- * A process of its own on a SQLite store, for tests of several processes at once:
+ * A separate process on a SQLite store, for tests of several processes at once:
  *   node store-process.ts submit <path> <batch>    opens the store, submits the batch, ends
  *   node store-process.ts work <path>              settles item by item until it is killed
- * It says `opened` when the store is open and `working` after a few commits.
+ * It prints `opened` when the store is open and `working` after a few commits.
  */
 import { openSqliteStore } from "../../src/adapters/sqlite/store.ts";
 import { systemClock } from "../../src/runtime/system/system-clock.ts";

@@ -1,7 +1,7 @@
-/** Programs of the operating system that a test needs: there or not, permitted or not. */
+/** Programs of the operating system that a test needs: whether they exist and are permitted. */
 import { spawnSync } from "node:child_process";
 
-/** Null when it did what it was asked; else why not, in its own words. */
+/** Null on success; else the program's own message. */
 export function trySystemProgram(program: string, ...args: readonly string[]): string | null {
   const { status, error, stderr } = spawnSync(program, args, { encoding: "utf8" });
   if (status === 0) return null;

@@ -1,7 +1,7 @@
 /**
- * One of several processes that share the work of tenants: `node tenant-process.ts <options as JSON>`.
- * It works until it is told to close. What its handlers spent on whom is in its log: three numbers for
- * each call, which are the tenant's place among the names, and when it began and ended.
+ * One of several processes that share the work of tenants: `node tenant-process.ts <options as
+ * JSON>`. It works until it is told to close. Its log has three numbers for each handler call: the
+ * tenant's position among the names, and when the call began and ended.
  */
 import { openSync, writeSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
@@ -26,10 +26,10 @@ export interface TenantOptions {
 }
 
 export const NUMBERS_PER_CALL = 3;
-/** Calls that are written at once. */
+/** Calls that are written together. */
 const BLOCK_CALLS = 256;
 
-/** The same for all; what is submitted with another size of chunks is worked on like the rest. */
+/** The same for all; batches with another chunk size run like the others. */
 export function makeTenantPipeline(
   { tenants, concurrency }: Pick<TenantOptions, "tenants" | "concurrency">,
   chunkSize: number,

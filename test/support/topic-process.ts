@@ -1,8 +1,8 @@
 /**
- * A process of its own that runs one batch with messages and consumes them into files:
+ * A separate process that runs one batch with messages and consumes them into files:
  *   node topic-process.ts <folder> <items>
- * Each item emits twice, with a moment in between. It says `emitted` now and then while it works and
- * `done` when all is delivered; started again, it goes on with what is left.
+ * Each item emits twice, with a pause in between. The process prints `emitted` now and then while it
+ * works and `done` when all is delivered. When it is started again, it continues with the rest.
  */
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";

@@ -1,11 +1,11 @@
-/** Engines in virtual time that work on the same pipelines. */
+/** Engines in virtual time that run the same pipelines. */
 import { expect } from "vitest";
 import type { BatchHandle, Engine } from "../../src/index.ts";
 import type { World } from "../../src/testing.ts";
 
 type AnyPipeline = Parameters<Engine["work"]>[0];
 
-/** As many engines; answers them, the first of which may be taken to submit. */
+/** A number of engines; the first can be used to submit. */
 export async function startWorkers(
   world: World,
   workers: number,

@@ -19,7 +19,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   runtime: ["core", "ports", "ledger"],
   sources: ["core", "ports"],
   sinks: ["core", "ports"],
-  // Whoever verifies evidence must not need the engine: nothing of a store, not even the ports.
+  // Verifying evidence must not need the engine: nothing of a store, not even the ports.
   ledger: ["core"],
   "health-thread": ["core", "ports", "stores", "runtime"],
   testing: ["core", "ports", "adapters/memory", "runtime"],

@@ -1,6 +1,6 @@
 /**
- * Tests about the code itself: rules of the house that a compiler or a linter does not know.
- * Each test's name is the rule, and its failure lists the offenders.
+ * Tests of the code itself: house rules that a compiler or a linter does not know. Each test's name
+ * is the rule, and its failure lists the violations.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -22,11 +22,11 @@ const mayTouchTheWorld = [
   /^src\/testing\/world\/virtual-clock\.ts$/,
 ];
 
-/** What one SQL adapter has and the other has no use for. */
+/** Files that only one SQL adapter needs. */
 const onlyIn = {
-  // A file is copied, lives on a disk, and its clock begins anew with each boot.
+  // A file is copied, lives on a disk, and its clock restarts with each boot.
   sqlite: ["adopt-boot.ts", "backup.ts", "dump.ts", "connection/file-system.ts"],
-  // A server has an address and a state of its own; many write to it at once.
+  // A server has an address and its own state; many clients write to it at once.
   postgres: [
     "connection/address.ts",
     "connection/batch-lock.ts",
@@ -47,7 +47,7 @@ const onlyIn = {
   ],
 };
 
-/** Every file of the repository that git tracks or would track, still there on disk. */
+/** Every file of the repository that git tracks or would track and that exists on disk. */
 const files = execFileSync(
   "git",
   ["ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -69,7 +69,10 @@ const library = source.filter((path) => path.startsWith("src/"));
 
 const read = (path: string) => readFileSync(posix.join(root, path), "utf8");
 
-/** Lines with their numbers, without comments; enough for formatted code, where a comment has lines of its own. */
+/**
+ * Lines with their numbers, without comments. Enough for formatted code, where comments have their
+ * own lines.
+ */
 function codeLines(path: string): { line: number; text: string }[] {
   return read(path)
     .split("\n")

@@ -1,4 +1,4 @@
-/** The types of routed events: each handler sees the data of its own type, and no other. */
+/** The types of routed events: each handler gets the data of its own type, and no other. */
 import { assertType, expectTypeOf, test } from "vitest";
 import type { Counts } from "../../src/core/batch/counts.ts";
 import {

@@ -81,7 +81,8 @@ expectTypeOf(open).toEqualTypeOf<OpenBatch<number, number>>();
 // @ts-expect-error the items are numbers
 await open.add(["one"]);
 
-// A schema that converts: items go in as it reads them and reach the handler as it gives them back.
+// A schema that converts: items are submitted in its input type and reach the handler in its output
+// type.
 const dates = definePipeline({
   name: "dates",
   item: z.object({ on: z.string().transform((text) => new Date(text)) }),
@@ -89,7 +90,7 @@ const dates = definePipeline({
 });
 await engine.submit(dates, [{ on: "2026-01-01" }]);
 
-// `processChunk` answers for each of its items.
+// `processChunk` returns an outcome for each of its items.
 const bulk = definePipeline({
   name: "bulk",
   item: z.object({ id: z.number() }),
@@ -110,7 +111,7 @@ for await (const { value } of (await engine.submit(bulk, "")).results()) {
 const quiet = definePipeline({ name: "quiet", process: async (_item: string) => {} });
 expectTypeOf(await engine.submit(quiet, ["a"])).toEqualTypeOf<BatchHandle<void>>();
 
-// A handler may record how far it has come, and is told so when the item runs again.
+// A handler can write a checkpoint and gets it when the item runs again.
 definePipeline({
   name: "staged",
   async process(_id: string, { checkpoint, lastCheckpoint, drive, final, step }) {
@@ -127,7 +128,7 @@ definePipeline({
   },
 });
 
-// Several steps: the first one's source decides the input, the last one's handler the result.
+// Several steps: the source of the first decides the input, the handler of the last the result.
 const cases = definePipeline({
   name: "cases",
   steps: [
@@ -171,7 +172,8 @@ for await (const { value } of caseBatch.results()) {
 // @ts-expect-error the input is that of the first step's source
 await engine.submit(cases, "case-7");
 
-// Without a source the first step's items are the input: as its schema reads them, or its handler.
+// Without a source the items of the first step are the input, in the type of its schema or its
+// handler.
 const handed = definePipeline({
   name: "handed",
   steps: [
@@ -196,14 +198,14 @@ await engine.submit(parsed, [{ on: "2026-01-01" }]);
 // @ts-expect-error a date is written as text
 await engine.submit(parsed, [{ on: 5 }]);
 
-// The results of any step can be read; what they are the caller must say.
+// The results of any step can be read; the caller must state their type.
 const handedBatch = await engine.submit(handed, [1]);
 for await (const { value } of handedBatch.results("one")) expectTypeOf(value).toBeUnknown();
 for await (const { value } of handedBatch.results<string>("one")) {
   expectTypeOf(value).toEqualTypeOf<string>();
 }
 
-// What a CPU task answers the caller must say, too; and that is what the item leaves.
+// The caller must state the type of a CPU task's result, which is then the item's result.
 const computed = definePipeline({
   name: "computed",
   cpu: { kind: "threads", size: 2, memoryBytesMax: 268_435_456 },

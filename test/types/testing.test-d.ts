@@ -1,4 +1,6 @@
-/** The types of the kit: what a test is given fits its own pipeline, and a mistyped word does not compile. */
+/**
+ * The types of the test kit: its values match the pipeline, and a misspelled word does not compile.
+ */
 import { assertType, expectTypeOf, test } from "vitest";
 import type { ItemResult } from "../../src/runtime/engine/batch-handle.ts";
 import { definePipeline, type Engine } from "../../src/index.ts";
