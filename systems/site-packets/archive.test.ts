@@ -44,7 +44,7 @@ async function makeDesk(): Promise<Desk> {
 const listAll = async (root: string): Promise<string[]> =>
   (await readdir(join(root, sha256.slice(0, 2)))).toSorted();
 
-test("a document is there with its content, its text and what is known of it", async () => {
+test("a document is archived with its content, its text and its description", async () => {
   const { archive, content, text } = await makeDesk();
   const found = describeDocument();
   await archive.add(found, content, text);
@@ -54,7 +54,7 @@ test("a document is there with its content, its text and what is known of it", a
   expect(JSON.parse(known)).toEqual(found);
 });
 
-test("added again it is there once, and its content is the same file", async () => {
+test("adding a document again keeps one copy, in the same file", async () => {
   const { archive, root, content, text } = await makeDesk();
   await archive.add(describeDocument(), content, text);
   const { ino } = await stat(archive.placeContent(sha256));
@@ -77,7 +77,7 @@ test("two documents with the same content share it", async () => {
   ]);
 });
 
-test("names from outside name no files", async () => {
+test("names from outside are not used as file names", async () => {
   const { archive, root } = await makeDesk();
   const path = archive.placeDocument(sha256, "../..", "../../../etc/passwd\u0000");
   expect(path).toMatch(new RegExp(`^${root}/[0-9a-f]{2}/${sha256}\\.[0-9a-f]{16}\\.json$`));
@@ -87,7 +87,7 @@ test("names from outside name no files", async () => {
   );
 });
 
-test("another attempt that writes the text and the content anew does not touch what is archived", async () => {
+test("a repeated attempt does not change what is archived", async () => {
   const { archive, content, text } = await makeDesk();
   await archive.add(describeDocument(), content, text);
   // The text is written in place; what is received comes by a rename.
@@ -98,7 +98,7 @@ test("another attempt that writes the text and the content anew does not touch w
   expect(await readFile(archive.placeContent(sha256), "utf8")).toBe("content");
 });
 
-test("what is known of a document comes last: without its text it is not there", async () => {
+test("a document counts as archived only when its text is written", async () => {
   const { archive, root, content } = await makeDesk();
   await expect(archive.add(describeDocument(), content, `${content}.gone`)).rejects.toThrow(
     "ENOENT",

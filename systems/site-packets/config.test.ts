@@ -26,7 +26,7 @@ async function load(text: string): Promise<unknown> {
   return loadConfig(join(folder, "c.json"));
 }
 
-test("all that is not said has a default", () => {
+test("every missing value has a default", () => {
   const config = checkConfig({ sites: { a: { origin } } }, "c.json");
   expect(config.sites).toEqual({ a: { origin, hosts: [] } });
   expect(config.concurrency).toEqual({ all: 16, site: 4 });
@@ -36,7 +36,7 @@ test("all that is not said has a default", () => {
   expect(config.pool.size).toBeUndefined();
 });
 
-test("what is said of a group leaves the rest of it as it is", () => {
+test("a value of a group does not change the rest of the group", () => {
   const config = checkConfig({ sites: {}, download: { attempts: 7 } }, "c.json");
   expect(config.download).toMatchObject({ attempts: 7, redirectsMax: 5 });
 });
@@ -49,7 +49,7 @@ test("a site is a portal or a folder", () => {
   expect(checkConfig({ sites }, "c.json").sites).toEqual(sites);
 });
 
-describe("a problem names its place:", () => {
+describe("a problem names its place", () => {
   test.for<[unknown, string]>([
     [[], "expected object, received array"],
     [{}, "sites: Invalid input"],
@@ -80,7 +80,7 @@ describe("a problem names its place:", () => {
   });
 });
 
-test("all problems are told at once", () => {
+test("all problems are reported at once", () => {
   const message = refuse({ sites: {}, pool: { size: 0 }, download: { attempts: -1 }, more: 1 });
   expect(message).toMatch(/^the configuration c.json has 3 problems:\n/);
   expect(message.split("\n").length).toBe(4);
@@ -90,7 +90,7 @@ test("a file may begin with a byte order mark", async () => {
   await expect(load('\uFEFF{"sites":{}}')).resolves.toMatchObject({ sites: {} });
 });
 
-test("refuses a file that is not JSON, or missing, with a remedy", async () => {
+test("a file that is missing or not JSON is refused with a hint", async () => {
   const expected = { code: "BAD_CONFIG", hint: expect.stringContaining("README.md") as string };
   await expect(load('{"sites":')).rejects.toMatchObject(expected);
   await expect(loadConfig("/nowhere/c.json")).rejects.toMatchObject({
@@ -99,7 +99,7 @@ test("refuses a file that is not JSON, or missing, with a remedy", async () => {
   });
 });
 
-test("nothing may be called __proto__", async () => {
+test("the name __proto__ is refused", async () => {
   for (const text of ['{"sites":{"__proto__":{"folder":"/"}}}', '{"sites":{},"__proto__":{}}']) {
     await expect(load(text)).rejects.toThrow('nothing may be called "__proto__"');
   }

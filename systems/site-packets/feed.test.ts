@@ -65,7 +65,7 @@ function feed(site: string, lines: readonly string[]) {
   return ended;
 }
 
-test("entries go into batches of the size that is set, one after the other", async () => {
+test("entries go into batches of the configured size, one after the other", async () => {
   const documents = ["a", "b", "c", "d", "e", "f", "a"];
   const { code, batches } = await feed(
     "north",
@@ -78,7 +78,7 @@ test("entries go into batches of the size that is set, one after the other", asy
   ]);
 });
 
-test("a bad line ends the feed with its number, and what came before it is done", async () => {
+test("a bad line ends the feed with its number, and the entries before it are ingested", async () => {
   const lines = [write("a"), write("b"), "{not json\n", write("c")];
   const { code, err, batches } = await feed("north", lines);
   expect(code).toBe(2);
@@ -86,7 +86,7 @@ test("a bad line ends the feed with its number, and what came before it is done"
   expect(batches.map(({ archived }) => archived)).toEqual([2]);
 });
 
-test("a feed of a site that is not configured, or with entries of another, is refused", async () => {
+test("a feed of an unknown site, or with entries of another site, is refused", async () => {
   const unknown = await feed("south", []);
   expect(unknown.code).toBe(2);
   expect(unknown.err).toContain("there is no site south");
@@ -96,7 +96,7 @@ test("a feed of a site that is not configured, or with entries of another, is re
   expect(other.err).toContain('line 1: site: there is no site "south"');
 });
 
-test("a feed that was killed leaves nothing behind that the next one waits for", async () => {
+test("a killed feed leaves nothing behind that blocks the next feed", async () => {
   const { child, ended } = startFeed("north");
   const asked = once(portal, "request");
   for (const document of ["a", "b", "c"]) child.stdin.write(write(document));
@@ -114,7 +114,7 @@ test("a feed that was killed leaves nothing behind that the next one waits for",
   expect(again.batches.map(({ archived, deduped }) => [archived, deduped])).toEqual([[0, 4]]);
 });
 
-test("two feeds of one site at once: each goes on, and nothing of either is lost", async () => {
+test("two feeds of one site at once both continue and lose nothing", async () => {
   const first = startFeed("north");
   const asked = once(portal, "request");
   for (const document of ["a", "b", "c"]) first.child.stdin.write(write(document));

@@ -26,12 +26,12 @@ async function list(folder: string, skipped = ""): Promise<string[]> {
   return entries.map(({ document }) => document);
 }
 
-test("files whose names end in .pdf are taken, of all folders, in the order of their names", async () => {
+test("files whose names end in .pdf are found in all folders, in the order of their names", async () => {
   const folder = await makeFolder("b.pdf", "a/z.PDF", "a/b/c.pdf", "c.pdf.txt", "10.pdf", "pdf");
   expect(await list(folder)).toEqual(["10.pdf", "a/b/c.pdf", "a/z.PDF", "b.pdf"]);
 });
 
-test("an entry says where the file is, and is filed as other", async () => {
+test("an entry has the path of its file and the type other", async () => {
   const folder = await makeFolder("a b/ü.pdf");
   expect(await collect(listFolder(folder, "local", ""))).toEqual([
     {
@@ -44,13 +44,13 @@ test("an entry says where the file is, and is filed as other", async () => {
   ]);
 });
 
-test("a folder that is called like a PDF is looked into, and a link to a folder is not", async () => {
+test("a folder with the name of a PDF is searched, and a link to a folder is not", async () => {
   const folder = await makeFolder("x.pdf/y.pdf");
   await symlink(folder, join(folder, "round"));
   expect(await list(folder)).toEqual(["x.pdf/y.pdf"]);
 });
 
-test("the folder that was archived to is left out", async () => {
+test("the archive folder is left out", async () => {
   const folder = await makeFolder(
     "a.pdf",
     ".sluice/site-packets/archive/00/1.pdf",
@@ -62,7 +62,7 @@ test("the folder that was archived to is left out", async () => {
   ]);
 });
 
-test("a folder without a PDF is told", async () => {
+test("a folder without a PDF is reported", async () => {
   const folder = await makeFolder("a.txt");
   await expect(list(folder)).rejects.toMatchObject({
     code: "NO_DOCUMENTS",
@@ -71,7 +71,7 @@ test("a folder without a PDF is told", async () => {
   });
 });
 
-test("a name that is no document's is told with the file, spelled out", async () => {
+test("a name that cannot be a document's is reported with the file, in escaped form", async () => {
   const folder = await makeFolder("a\u001B[2J.pdf");
   await expect(list(folder)).rejects.toMatchObject({
     code: "BAD_NAME",
@@ -79,7 +79,7 @@ test("a name that is no document's is told with the file, spelled out", async ()
   });
 });
 
-test("a folder that cannot be read is told", async () => {
+test("an unreadable folder is reported", async () => {
   await expect(list("/nowhere")).rejects.toMatchObject({
     code: "BAD_FOLDER",
     message: expect.stringContaining("/nowhere cannot be read: ENOENT") as string,

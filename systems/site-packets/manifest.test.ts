@@ -50,7 +50,7 @@ async function refuse(name: string, content: string | Uint8Array): Promise<strin
 }
 
 describe("JSON lines", () => {
-  test("are entries in their order, blank lines left out", async () => {
+  test("are read as entries in their order, without blank lines", async () => {
     const entries = await readText("m.jsonl", `${line()}\n\n  \n${line({ site: "b" })}\n`);
     expect(entries).toEqual([entry, { ...entry, site: "b" }]);
   });
@@ -63,7 +63,7 @@ describe("JSON lines", () => {
     expect(await readText("m.jsonl", text as string)).toEqual([entry]);
   });
 
-  test("are put together where a read ends inside of one, also inside of a character", async () => {
+  test("are complete although a read ends inside a line or a character", async () => {
     const wide = { ...entry, document: "ä€😀".repeat(20) };
     const text = Array.from({ length: 1_500 }, () => JSON.stringify(wide)).join("\n");
     const entries = await readText("m.jsonl", text);
@@ -71,12 +71,12 @@ describe("JSON lines", () => {
     expect(entries.every(({ document }) => document === wide.document)).toBe(true);
   });
 
-  test("that a line separator is in are not cut there", async () => {
+  test("with a Unicode line separator inside are not split there", async () => {
     const message = await refuse("m.jsonl", `{"document":"a\u2028b"}\n${line({ more: 1 })}`);
     expect(message).toMatch(/line 2: Unrecognized key/);
   });
 
-  test("that are not valid JSON are reported with their numbers, all of them, and nothing else", async () => {
+  test("that are not valid JSON are all reported with their numbers", async () => {
     const path = await write("m.jsonl", `${line()}\n\n{"site":\n${line()}\nhello\n`);
     const seen: Entry[] = [];
     await expect(async () => {
@@ -85,7 +85,7 @@ describe("JSON lines", () => {
     expect(seen).toEqual([entry]);
   });
 
-  test("of a file that was cut are refused at the cut", async () => {
+  test("of a truncated file are refused at the cut", async () => {
     expect(await refuse("m.jsonl", `${line()}\n${line().slice(0, -9)}`)).toContain("line 2: it is");
   });
 
@@ -105,11 +105,11 @@ describe("JSON lines", () => {
     );
   });
 
-  test.for(["[]", "5", "null", '"text"'])("that are %s are no entries", async (text) => {
+  test.for(["[]", "5", "null", '"text"'])("that are %s are not entries", async (text) => {
     expect(await refuse("m.jsonl", text)).toContain("line 1: Invalid input: expected object");
   });
 
-  test("cannot reach a prototype", async () => {
+  test("cannot change a prototype", async () => {
     for (const key of ["__proto__", "constructor"]) {
       const text = line().replace("{", `{"${key}":{"polluted":true},`);
       expect(await refuse("m.jsonl", text)).toContain(`Unrecognized key: "${key}"`);
@@ -117,7 +117,7 @@ describe("JSON lines", () => {
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
   });
 
-  test("that are too long are refused, and those after them are looked at", async () => {
+  test("that are too long are refused, and later lines are still checked", async () => {
     const message = await refuse("m.jsonl", `${line({ url: "x".repeat(65_536) })}\n{}\n`);
     expect(message).toContain("line 1: it is longer than the 65536 bytes of an entry");
     expect(message).toContain("line 2:");
@@ -128,7 +128,7 @@ describe("JSON lines", () => {
     expect(await refuse("m.jsonl", text)).toContain("line 1: it is not UTF-8");
   });
 
-  test("of another kind of file are told twenty times at most, and each briefly", async () => {
+  test("of another type of file are reported at most twenty times, each briefly", async () => {
     const keys = Array.from({ length: 5_000 }, (_, at) => `"k${at}":1`).join(",");
     const message = await refuse("m.jsonl", `{${keys}}\n`.repeat(50));
     expect(message.match(/line \d+/g)?.length).toBe(20);
@@ -137,10 +137,10 @@ describe("JSON lines", () => {
   });
 });
 
-describe("comma-separated values", () => {
+describe("CSV", () => {
   const row = "a,d-1,cv,v2.0,/1.pdf,";
 
-  test("are entries, with empty fields left out", async () => {
+  test("rows are entries, with empty fields left out", async () => {
     expect(await readText("m.csv", `${HEADER}\n${row}\n`)).toEqual([entry]);
   });
 
@@ -153,14 +153,14 @@ describe("comma-separated values", () => {
     expect(await readText("m.CSV", text as string)).toEqual([entry]);
   });
 
-  test("with a field too few or too many are told with their lines", async () => {
+  test("rows with a field too few or too many are reported with their lines", async () => {
     const message = await refuse("m.csv", `${HEADER}\n${row}\na,d-1,cv\n\n${row}9,9\n${row}`);
     expect(message).toMatch(/line 3: Invalid Record Length/);
     expect(message).toMatch(/line 5: Invalid Record Length/);
     expect(message).not.toMatch(/line [1246]/);
   });
 
-  test("whose quotes do not end are told with the line, after the problems before it", async () => {
+  test("with an unclosed quote is reported with its line, after earlier problems", async () => {
     const message = await refuse("m.csv", `${HEADER}\nc,d,cv,v2.0,/,\n${row}\n"a,d\n${row}\n`);
     expect(message).toMatch(/line 2: site: there is no site "c"[^]*line \d: Quote Not Closed/);
   });
@@ -169,16 +169,16 @@ describe("comma-separated values", () => {
     ["site,document,type,schemaVersion,url,__proto__", 'there is no field "__proto__"'],
     ["site;document;type", 'there is no field "site;document;type"; an entry has site, document'],
     ["site,document,type,schemaVersion,url,site", "the column site is there twice"],
-  ])("under the header %s are refused", async ([header, why]) => {
+  ])("under the header %s is refused", async ([header, why]) => {
     expect(await refuse("m.csv", `${header}\n${row}b\n`)).toContain(`line 1: ${why}`);
   });
 
-  test("that are not UTF-8 are refused", async () => {
+  test("that is not UTF-8 is refused", async () => {
     const text = Buffer.from(`${HEADER}\na,M\u00fcller,cv,v2.0,/1.pdf,\n`, "latin1");
     expect(await refuse("m.csv", text)).toContain("line 2: it is not UTF-8");
   });
 
-  test("of which one is too long are refused", async () => {
+  test("with a line that is too long is refused", async () => {
     const text = `${HEADER}\n${row}\n"${"x".repeat(70_000)}",${row}\n`;
     expect(await refuse("m.csv", text)).toMatch(/line 3: Max Record Size/);
   });
@@ -190,7 +190,7 @@ test.for(["m.jsonl", "m.csv"])("an empty %s has no entries", async (name) => {
   }
 });
 
-test.for(["gone.jsonl", "gone.csv"])("%s, which is not there, is told", async (name) => {
+test.for(["gone.jsonl", "gone.csv"])("%s that is missing is reported", async (name) => {
   await expect(read(join(tmpdir(), "sluice-nowhere", name))).rejects.toMatchObject({
     code: "BAD_MANIFEST",
     message: expect.stringMatching(/cannot be read: ENOENT/) as string,
@@ -218,13 +218,16 @@ async function measureRefusal(path: string): Promise<{ message: string; grownByt
 test.for([
   ["m.jsonl", "line 1: it is longer than"],
   ["m.csv", "line 1: Max Record Size"],
-])("a %s of a gigabyte without a line end is refused without being read", async ([name, why]) => {
-  const path = await write(name as string, "");
-  // It has a gigabyte of NUL, and takes no room on the disk.
-  const file = await open(path, "r+");
-  await file.truncate(1_024 * MIB);
-  await file.close();
-  const { message, grownBytes } = await measureRefusal(path);
-  expect(message).toContain(why);
-  expect(grownBytes).toBeLessThan(50 * MIB);
-});
+])(
+  "a %s of a gigabyte without a line end is refused without being read completely",
+  async ([name, why]) => {
+    const path = await write(name as string, "");
+    // It has a gigabyte of NUL, and takes no room on the disk.
+    const file = await open(path, "r+");
+    await file.truncate(1_024 * MIB);
+    await file.close();
+    const { message, grownBytes } = await measureRefusal(path);
+    expect(message).toContain(why);
+    expect(grownBytes).toBeLessThan(50 * MIB);
+  },
+);

@@ -11,7 +11,7 @@ async function makeFolder(): Promise<string> {
   return folder;
 }
 
-test("a file is there when it is written, in the place of the one before, and nothing else", async () => {
+test("a placed file replaces the earlier one and leaves nothing else", async () => {
   const folder = await makeFolder();
   const path = join(folder, "f");
   for (const text of ["one", "two"]) {
@@ -24,7 +24,7 @@ test("a file is there when it is written, in the place of the one before, and no
   expect(await readdir(folder)).toEqual(["f"]);
 });
 
-test("one whose writing fails leaves what was there, and no part", async () => {
+test("a failed write keeps the earlier file and leaves no partial file", async () => {
   const folder = await makeFolder();
   const path = join(folder, "f");
   await writeFile(path, "before");
@@ -37,7 +37,7 @@ test("one whose writing fails leaves what was there, and no part", async () => {
   expect(await readdir(folder)).toEqual(["f"]);
 });
 
-test("one that nothing was written to, or whose place is taken by a folder, fails", async () => {
+test("placing fails if nothing was written, or if a folder has the name", async () => {
   const folder = await makeFolder();
   await expect(placeFile(join(folder, "f"), async () => {})).rejects.toThrow("ENOENT");
   await mkdir(join(folder, "taken", "x"), { recursive: true });
@@ -46,7 +46,7 @@ test("one that nothing was written to, or whose place is taken by a folder, fail
   expect(await readdir(folder)).toEqual(["taken"]);
 });
 
-test("two that are placed at once do not disturb each other", async () => {
+test("two concurrent placements do not disturb each other", async () => {
   const folder = await makeFolder();
   const path = join(folder, "f");
   const both = Promise.withResolvers<void>();

@@ -16,11 +16,11 @@ function readRows(head: string): [string, string][] {
   });
 }
 
-test("every code of a rejection is there, with its words", () => {
+test("the README has every code of a rejection with its message", () => {
   expect(Object.fromEntries(readRows("| code | why |"))).toEqual(REJECTION_CODES);
 });
 
-test("every setting is there", () => {
+test("the README has every setting", () => {
   const origin = "https://portal.example";
   const config = checkConfig({ sites: { north: { origin } } }, "of a test");
   const named = readRows("| setting | default |").flatMap(([names]) => {

@@ -17,12 +17,12 @@ async function fail(
   return records;
 }
 
-test("a stage that succeeds is answered, and nothing is recorded", async () => {
+test("a stage that succeeds returns its value and records nothing", async () => {
   const context = { signal: new AbortController().signal } as ItemContext;
   expect(await orReject(context, ATTEMPTS, async () => 5)).toBe(5);
 });
 
-test("what is permanent is rejected at once, with its code", async () => {
+test("a permanent failure is rejected at once, with its code", async () => {
   const error = reject("EMPTY", "it has no bytes");
   expect(error).toBeInstanceOf(PermanentError);
   const expected = [["REJECTED", { code: "EMPTY", message: "it has no bytes" }]];
@@ -31,7 +31,7 @@ test("what is permanent is rejected at once, with its code", async () => {
 });
 
 test.for([new TransientError("away", { code: "DOWNLOAD_FAILED" }), new Error("odd")])(
-  "%s is rejected with the last attempt of the last pass alone",
+  "%s is rejected only with the last attempt of the last pass",
   async (error) => {
     expect(await fail(error, { attempt: ATTEMPTS - 1 })).toEqual([]);
     expect(await fail(error, { attempt: ATTEMPTS, final: false })).toEqual([]);
@@ -39,11 +39,11 @@ test.for([new TransientError("away", { code: "DOWNLOAD_FAILED" }), new Error("od
   },
 );
 
-test("what stops the worker rejects no document", async () => {
+test("an error that stops the worker rejects no document", async () => {
   expect(await fail(new FatalError("the disk is gone"), { attempt: ATTEMPTS })).toEqual([]);
 });
 
-test("a document whose worker was told to stop is not rejected", async () => {
+test("a document whose worker was stopped is not rejected", async () => {
   const last = { attempt: ATTEMPTS, aborted: true };
   expect(await fail(new DOMException("stopped", "AbortError"), last)).toEqual([]);
   expect(await fail(reject("EMPTY", "it has no bytes"), last)).toEqual([]);

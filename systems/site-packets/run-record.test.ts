@@ -50,14 +50,14 @@ test("a run has the entries of each site, in the order of the manifest", async (
   expect(await records.list()).toEqual([run]);
 });
 
-test("the same entries go on with the run that was begun, by whatever process", async () => {
+test("the same entries continue the run in progress, in any process", async () => {
   const root = await makeRoot();
   const { run } = await new RunRecords(root).begin(list(some));
   expect(await new RunRecords(root).begin(list(some))).toEqual({ run, resumed: true });
   expect((await readdir(root)).length).toBe(1);
 });
 
-test("other entries, or the same in another order, begin a run of their own", async () => {
+test("other entries, or another order, begin a new run", async () => {
   const records = new RunRecords(await makeRoot());
   await records.begin(list(some));
   expect(await records.begin(list(some.slice(1)))).toMatchObject({ resumed: false });
@@ -65,7 +65,7 @@ test("other entries, or the same in another order, begin a run of their own", as
   expect((await records.list()).length).toBe(3);
 });
 
-test("a run that has ended is not gone on with", async () => {
+test("an ended run is not continued", async () => {
   const records = new RunRecords(await makeRoot());
   const { run } = await records.begin(list(some));
   await records.end(run);
@@ -77,7 +77,7 @@ test("a run that has ended is not gone on with", async () => {
   expect(next.run.id).not.toBe(run.id);
 });
 
-test("runs are listed from the oldest on", async () => {
+test("runs are listed oldest first", async () => {
   const root = await makeRoot();
   for (const [name, startedAt] of [
     ["r-1", "2026-01-02"],
@@ -89,7 +89,7 @@ test("runs are listed from the oldest on", async () => {
   expect((await new RunRecords(root).list()).map(({ id }) => id)).toEqual(["r-2", "r-1"]);
 });
 
-test("entries that cannot be read to their end leave nothing", async () => {
+test("entries that cannot be read completely leave nothing", async () => {
   const root = await makeRoot();
   const broken = async function* (): AsyncGenerator<Entry> {
     yield* some;
@@ -99,7 +99,7 @@ test("entries that cannot be read to their end leave nothing", async () => {
   expect(await readdir(root)).toEqual([]);
 });
 
-test("a file that cannot be written is told, and leaves nothing", async () => {
+test("a file that cannot be written is reported and leaves nothing", async () => {
   const root = await makeRoot();
   const odd = [makeEntry("a", 1), makeEntry("no/folder", 2)];
   await expect(new RunRecords(root).begin(list(odd))).rejects.toThrow("ENOENT");
@@ -119,7 +119,7 @@ test("entries that are written in several parts stay in their order", async () =
   expect(read).toEqual(entries.filter(({ site }) => site === "s-1"));
 });
 
-test("what a crash left half done, and files of others, are no runs", async () => {
+test("partial files of a crash, and other files, are not runs", async () => {
   const root = await makeRoot();
   await mkdir(join(root, "r-00000000.part"), { recursive: true });
   await writeFile(join(root, ".DS_Store"), "");
@@ -127,7 +127,7 @@ test("what a crash left half done, and files of others, are no runs", async () =
   expect(await new RunRecords(join(root, "none")).list()).toEqual([]);
 });
 
-test.for(["", "{", null])("a record that is %j is told with a remedy", async (text) => {
+test.for(["", "{", null])("a record that is %j is reported with a hint", async (text) => {
   const root = await makeRoot();
   await mkdir(join(root, "r-1"), { recursive: true });
   if (text !== null) await writeFile(join(root, "r-1", "run.json"), text);

@@ -8,7 +8,7 @@ const task = { module: new URL("file:///task.ts"), name: "work" };
 const run = (cpu: (...args: unknown[]) => Promise<unknown>): Promise<unknown> =>
   runTask({ cpu } as unknown as ItemContext, task, { path: "f" });
 
-test("the task gets the data, and what it answers is answered", async () => {
+test("the task gets the data, and its result is returned", async () => {
   expect(await run(async (...args) => args)).toEqual([
     task.module,
     { path: "f" },
@@ -16,7 +16,7 @@ test("the task gets the data, and what it answers is answered", async () => {
   ]);
 });
 
-test("poison is a parser failure, with what the pool says of it", async () => {
+test("a poison item is a parser failure, with the pool's message", async () => {
   const error = await run(() =>
     Promise.reject(new PermanentError("it took 60 s", { code: "POISON" })),
   ).catch((thrown: unknown) => thrown);
@@ -24,7 +24,7 @@ test("poison is a parser failure, with what the pool says of it", async () => {
   expect(error).toMatchObject({ code: "PARSER_FAILURE", message: "it took 60 s" });
 });
 
-test("any other failure is thrown as it is", async () => {
+test("any other failure is thrown unchanged", async () => {
   for (const error of [
     new PermanentError("no", { code: "ENCRYPTED" }),
     new TransientError("later"),

@@ -17,7 +17,7 @@ function makeIndex(...texts: readonly string[]): SearchIndex {
 const find = (index: SearchIndex, words: string): string[] =>
   index.search(words, 100).map(({ document }) => document);
 
-test("words are found next to each other, in any case and in their forms", () => {
+test("adjacent words are found, in any case and in their inflected forms", () => {
   const index = makeIndex(
     "The informed consent was signed.",
     "Consent was not informed.",
@@ -28,18 +28,18 @@ test("words are found next to each other, in any case and in their forms", () =>
   expect(find(index, "unknown")).toEqual([]);
 });
 
-test("a hit says what was found, in brackets, and which document it is", () => {
+test("a hit has the match in brackets and names its document", () => {
   const [hit] = makeIndex("The informed consent was signed.").search("informed consent", 1);
   expect(hit).toEqual({ ...named("d-0"), excerpt: "The [informed consent] was signed." });
 });
 
-test("no more are answered than asked for, and all are counted", () => {
+test("the number of hits is limited, and all are counted", () => {
   const index = makeIndex("one", "one", "one");
   expect(index.search("one", 2).length).toBe(2);
   expect(index.count("one")).toBe(3);
 });
 
-test("the same document with the same content is there once", () => {
+test("the same document with the same content is found once", () => {
   const index = makeIndex("one");
   index.add(named("d-0"), "one");
   index.add({ ...named("d-0"), sha256: "1".repeat(64) }, "one, corrected");
@@ -62,7 +62,7 @@ test.for([
   "\u0000",
   "(",
   "",
-])("%j is a phrase, and no operator", (words) => {
+])("%j is a phrase, not an operator", (words) => {
   const index = makeIndex("consent given", "the secretariat");
   expect(find(index, words)).toEqual([]);
   expect(index.count(words)).toBe(0);
@@ -76,7 +76,7 @@ test("a text that cannot be added leaves nothing of its document", () => {
   expect(find(index, "two")).toEqual(["d-9"]);
 });
 
-test("what was added is there for another process", async () => {
+test("added documents are visible to another process", async () => {
   const folder = await mkdtemp(join(tmpdir(), "sluice-search-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const [one, other] = [

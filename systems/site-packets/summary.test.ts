@@ -59,7 +59,7 @@ test("every document of a site is in one of the columns", async () => {
   expect(archived + deduped + rejected + cancelled).toBe(documents);
 });
 
-test("a batch that ended before its second step has an account too", async () => {
+test("a batch that ended before its second step has a summary too", async () => {
   const handle = makeHandle([counts({ planned: 2, cancelled: 2 })], [], []);
   expect(await summarizeSite("a", handle)).toMatchObject({
     documents: 2,

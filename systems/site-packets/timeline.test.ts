@@ -17,7 +17,7 @@ async function write(builder: ExportBuilder): Promise<string> {
 const begin = (documents: number): ExportBuilder =>
   new ExportBuilder().begin({ itemLedger: true }).plan(documents);
 
-test("a document's events of both steps are told in order, and no other document's", async () => {
+test("a document's events of both steps are listed in order, without those of other documents", async () => {
   const details = { salt: SALT, details: { code: "EMPTY" } };
   const builder = begin(2).block([
     { item: 0, key: "one", state: "RECEIVED" },
@@ -42,7 +42,7 @@ test("a document's events of both steps are told in order, and no other document
   expect(events.at(-1)?.details).toEqual({ code: "EMPTY" });
 });
 
-test("a document that came twice is told of twice, and one that never came not at all", async () => {
+test("a document that came twice is listed twice, and an unknown one not at all", async () => {
   const builder = begin(2).block([
     { item: 0, key: "same", state: "ARCHIVED" },
     { item: 1, key: "same", state: "DEDUPED" },
@@ -53,7 +53,7 @@ test("a document that came twice is told of twice, and one that never came not a
   expect(await readDocument([path], "other")).toEqual([]);
 });
 
-test("documents are counted by their final states, and what is on the way is not", async () => {
+test("documents are counted by their final states, and unfinished ones are not counted", async () => {
   const states = ["ARCHIVED", "ARCHIVED", "DEDUPED", "REJECTED", "RECEIVED", "VALIDATING"];
   const builder = begin(6).block(states.map((state, item) => ({ item, state })));
   expect(Object.fromEntries(await countFinalStates(await write(builder)))).toEqual({
@@ -63,7 +63,7 @@ test("documents are counted by their final states, and what is on the way is not
   });
 });
 
-test("a document that another worker archived again is counted once", async () => {
+test("a document that was archived twice is counted once", async () => {
   const builder = begin(1)
     .block([{ item: 0, state: "ARCHIVED" }])
     .lose({})
@@ -77,7 +77,7 @@ test("a document that another worker archived again is counted once", async () =
   expect(Object.fromEntries(await countFinalStates(await write(builder)))).toEqual({ ARCHIVED: 1 });
 });
 
-test("of a document that was redriven the rejection before counts no more", async () => {
+test("the earlier rejection of a redriven document does not count", async () => {
   const builder = begin(1)
     .block([
       { item: 0, state: "REJECTED" },

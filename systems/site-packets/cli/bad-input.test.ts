@@ -61,7 +61,7 @@ async function refuseManifest(name: string, content: string): Promise<string> {
 }
 
 describe.concurrent("a manifest", () => {
-  test("with bad lines is refused with all of them, spelled out", async () => {
+  test("with bad lines is refused with all of them, in escaped form", async () => {
     const lines = [
       JSON.stringify(entry),
       `{"site":"${ODD}`,
@@ -79,13 +79,13 @@ describe.concurrent("a manifest", () => {
     expect(err).not.toContain("line 1:");
   });
 
-  test("of comma-separated values is refused in the same way", async () => {
+  test("in CSV with bad lines is refused in the same way", async () => {
     const header = "site,document,type,schemaVersion,url";
     const err = await refuseManifest("bad.csv", `${header}\na,d,cv,v2.0,/\na,"${ODD}",cv\n`);
     expect(err).toMatch(/line 3: Invalid Record Length/);
   });
 
-  test("that is not there, or has a --site, is bad usage", async () => {
+  test("that is missing, or has a --site, is a usage error", async () => {
     const err = await refuse("gone", "ingest", `gone-${ODD}.jsonl`);
     expect(err).toMatch(/error NO_SOURCE: there is no manifest or folder gone-\\u\{1b\}.*\nhint: /);
     await writeFile(join(folder, "good.jsonl"), JSON.stringify(entry));
@@ -94,7 +94,7 @@ describe.concurrent("a manifest", () => {
     );
   });
 
-  test("without a configuration that can be used is not looked at", async () => {
+  test("is not read without a valid configuration", async () => {
     await writeFile(join(folder, "any.jsonl"), JSON.stringify(entry));
     expect(await refuse("no-config", "ingest", "any.jsonl")).toMatch(
       /error BAD_CONFIG: the configuration site-packets.json cannot be read: ENOENT.*\nhint: .*--config/,
@@ -106,7 +106,7 @@ describe.concurrent("a manifest", () => {
 });
 
 describe.concurrent("a folder", () => {
-  test("without a site, or with one that is no name, is bad usage", async () => {
+  test("without a site, or with an invalid site name, is a usage error", async () => {
     expect(await refuse("folder", "ingest", folder)).toMatch(/BAD_USAGE: .*\nhint: .*--site local/);
     for (const site of ["../x", "__proto__"]) {
       expect(await refuse("folder", "ingest", folder, "--site", site)).toContain(
@@ -115,7 +115,7 @@ describe.concurrent("a folder", () => {
     }
   });
 
-  test("without a PDF, or with one of an odd name, is refused", async () => {
+  test("without a PDF, or with an invalid file name, is refused", async () => {
     await mkdir(join(folder, "none"));
     expect(await refuse("none-data", "ingest", "none", "--site", "a")).toMatch(
       /error NO_DOCUMENTS: there is no PDF in the folder .*\nhint: .*\.pdf/,
@@ -130,7 +130,7 @@ describe.concurrent("a folder", () => {
 });
 
 describe.concurrent("a search", () => {
-  test("of nothing, without a word, or with a bad limit is bad usage", async () => {
+  test("without words, or with a bad limit, is a usage error", async () => {
     expect(await refuse("empty", "search", "consent")).toMatch(/error NO_INDEX: .*\nhint: Ingest/);
     expect(await refuse("empty", "search", '"*"')).toContain("the search has no words");
     for (const limit of ["0", "1.5"]) {
@@ -139,7 +139,7 @@ describe.concurrent("a search", () => {
     }
   });
 
-  test("takes operators and quotes for words, and shows what was found as it is, but inert", async () => {
+  test("treats operators and quotes as words, and prints hits in escaped form", async () => {
     await mkdir(join(folder, "found"));
     const index = new SearchIndex(join(folder, "found", "search.db"));
     const named = { sha256: "0".repeat(64), site: "a", document: `d\u202E`, type: "cv" };
@@ -158,7 +158,7 @@ describe.concurrent("a search", () => {
 });
 
 describe.concurrent("a timeline", () => {
-  test("of a site that is none, or of a document that never came, is bad usage", async () => {
+  test("of an unknown site, or of a document that never came, is a usage error", async () => {
     expect(await refuse("none", "timeline", "../x", "d")).toContain(
       "../x is not a valid site name",
     );
@@ -166,7 +166,7 @@ describe.concurrent("a timeline", () => {
   });
 });
 
-test.concurrent("an option that there is not is bad usage, and help is none", async () => {
+test.concurrent("an unknown option is a usage error, and help is not", async () => {
   expect(await refuse("any", "search", "x", "--nothing")).toContain("unknown option");
   expect(await run("any", "--help")).toMatchObject({ code: EXIT.ok, err: "" });
 });

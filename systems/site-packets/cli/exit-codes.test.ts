@@ -9,6 +9,6 @@ test.for<[string[], number]>([
   [["completed_with_errors", "cancelled"], EXIT.cancelled],
   [["expired", "completed_with_errors"], EXIT.cancelled],
   [["cancelled", "failed", "completed_with_errors"], EXIT.failed],
-])("%j ends with %i", ([states, code]) => {
+])("%j exits with %i", ([states, code]) => {
   expect(decideExit(states)).toBe(code);
 });

@@ -21,7 +21,7 @@ function makeView(screen: { isTTY?: boolean; rows?: number } = {}) {
   return { view: new ProgressView({ ...screen, write }), written };
 }
 
-test("a site's bar is as full as its documents are done", () => {
+test("a site's bar shows the share of its finished documents", () => {
   const bar = (more: Partial<SiteProgress>): number =>
     describeSite(makeSite("a", more), 1).split("█").length - 1;
   expect(bar({})).toBe(12);
@@ -36,13 +36,13 @@ test("a site's bar is as full as its documents are done", () => {
   );
 });
 
-test("the line for all of them has their sums", () => {
+test("the line for all sites has their sums", () => {
   expect(describeAll([makeSite("a"), makeSite("b", { ended: true })])).toBe(
     "10 of 20 documents done: 6 archived, 2 repeated, 2 rejected; 1 of 2 sites busy",
   );
 });
 
-test("on a terminal each drawing goes over the one before", () => {
+test("on a terminal each drawing replaces the one before", () => {
   const { view, written } = makeView({ isTTY: true });
   view.show([makeSite("a"), makeSite("b")]);
   view.show([makeSite("a"), makeSite("b")]);
@@ -51,7 +51,7 @@ test("on a terminal each drawing goes over the one before", () => {
   expect(written[1]?.match(/\n/g)?.length).toBe(3);
 });
 
-test("a line that is longer than the terminal is cut, and takes one line", () => {
+test("a line longer than the terminal is cut to one line", () => {
   const { view, written } = makeView({ isTTY: true });
   view.show([makeSite("s".repeat(63))]);
   const [off, on] = [written[0]?.indexOf("\u001B[?7l"), written[0]?.indexOf("\u001B[?7h")];
@@ -60,7 +60,7 @@ test("a line that is longer than the terminal is cut, and takes one line", () =>
   expect(on).toBeGreaterThan(written[0]?.indexOf("busy") as number);
 });
 
-test("of more sites than fit, the busy ones are shown", () => {
+test("the busy sites are shown if there are more than fit", () => {
   const { view, written } = makeView({ isTTY: true, rows: 7 });
   const names = ["a1", "a2", "a3", "a4", "a5", "a6"];
   view.show(names.map((name) => makeSite(name, { ended: name < "a3" })));
@@ -68,7 +68,7 @@ test("of more sites than fit, the busy ones are shown", () => {
   expect(lines.map((line) => line.slice(0, 2))).toEqual(["a3", "a4", "a5", "30", ""]);
 });
 
-test("elsewhere there is a line every five seconds, and one at the end", () => {
+test("without a terminal there is a line every five seconds, and one at the end", () => {
   const now = vi.spyOn(performance, "now");
   const { view, written } = makeView();
   const showAt = (atMs: number, ended = false): void => {

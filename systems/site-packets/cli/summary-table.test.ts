@@ -23,7 +23,7 @@ const makeSite = (site: string, more: Partial<SiteSummary> = {}): SiteSummary =>
 const format = (...sites: SiteSummary[]): string[] =>
   stripVTControlCharacters(formatSummary(sites)).split("\n");
 
-test("sites are rows, numbers to the right, with their sums at the end", () => {
+test("sites are rows, with numbers to the right and sums at the end", () => {
   const codes = new Map([["EMPTY", 1]]);
   const rows = format(
     makeSite("a"),
@@ -40,11 +40,11 @@ test("sites are rows, numbers to the right, with their sums at the end", () => {
   ]);
 });
 
-test("without a rejection there is one table alone", () => {
+test("without a rejection there is only one table", () => {
   expect(format(makeSite("a")).length).toBe(3);
 });
 
-test("a code that is not ours has no explanation, whatever it is called", () => {
+test("an unknown code has no explanation, whatever its name", () => {
   const codes = new Map([
     ["ENOSPC", 2],
     ["toString", 1],

@@ -110,15 +110,15 @@ const REFUSED = [
   "[::1]",
 ];
 
-test.each(PUBLIC)("a unicast address of the public internet is let through: %s", (address) => {
+test.each(PUBLIC)("a unicast address of the public internet is allowed: %s", (address) => {
   expect(strict.check(address)).toBeNull();
 });
 
-test.each(REFUSED)("everything else is refused: %s", (address) => {
+test.each(REFUSED)("every other address is refused: %s", (address) => {
   expect(strict.check(address)).toMatchObject({ code: "FORBIDDEN_ADDRESS" });
 });
 
-test("a refusal names the address, what it is, and the setting that would allow it", () => {
+test("a refusal names the address, its kind, and the setting that would allow it", () => {
   expect(strict.check("169.254.169.254")).toEqual({
     code: "FORBIDDEN_ADDRESS",
     why: "169.254.169.254 is not a public address",
@@ -126,7 +126,7 @@ test("a refusal names the address, what it is, and the setting that would allow 
   });
 });
 
-test("an allowed range lets its addresses through, mapped ones too, and no others", () => {
+test("an allowed range allows its addresses, mapped ones too, and no others", () => {
   const guard = makeAddressGuard(["10.20.0.0/16", "fd12::/16"]);
   for (const address of ["10.20.0.1", "::ffff:10.20.255.255", "fd12::1"]) {
     expect(guard.check(address)).toBeNull();
@@ -140,7 +140,7 @@ test("a range of IPv6 allows no address of IPv4", () => {
 });
 
 test.each(["", "10.0.0.0", "10.0.0.0/33", "10/8", "10.0/8", "0x0a000000/8", "::/129", "/8", "a/8"])(
-  "a range that is none is told when the guard is made: %s",
+  "an invalid range is refused when the guard is made: %s",
   (range) => {
     expect(() => makeAddressGuard([range])).toThrow(
       expect.objectContaining({ code: "BAD_ADDRESS_RANGE" }),
@@ -148,7 +148,7 @@ test.each(["", "10.0.0.0", "10.0.0.0/33", "10/8", "10.0/8", "0x0a000000/8", "::/
   },
 );
 
-describe("in any spelling", () => {
+describe("in any notation", () => {
   /** Written down a second time, as what is checked must not be its own measure. */
   const SPECIAL: readonly (readonly [network: string, prefix: number])[] = [
     ["0.0.0.0", 8],
@@ -198,7 +198,7 @@ describe("in any spelling", () => {
     Teredo: (_a, o) => `[2001::${o.join(".")}]`,
   };
 
-  test.each(Object.entries(SPELLINGS))("no special IPv4 address passes: %s", (_name, spell) => {
+  test.each(Object.entries(SPELLINGS))("no special IPv4 address is allowed: %s", (_name, spell) => {
     fc.assert(
       fc.property(special, (address) => {
         const octets = [24, 16, 8, 0].map((bits) => (address >>> bits) & 0xff);
@@ -212,7 +212,7 @@ describe("in any spelling", () => {
   });
 });
 
-describe("looking a name up", () => {
+describe("looking up a name", () => {
   interface Looked {
     readonly error: NodeJS.ErrnoException | null;
     readonly address: string | LookupAddress[];
@@ -229,7 +229,7 @@ describe("looking a name up", () => {
     return promise;
   };
 
-  test("public addresses are answered, all or the first, as was asked", async () => {
+  test("returns public addresses, all or the first, as requested", async () => {
     const resolve = resolveTo("1.1.1.1", "2606:4700::1");
     const one = { address: "1.1.1.1", family: 4 };
     const other = { address: "2606:4700::1", family: 6 };
@@ -246,7 +246,7 @@ describe("looking a name up", () => {
     { found: ["1.1.1.1", "::1"] },
     { found: ["1.1.1.1", "::ffff:10.0.0.1"] },
     { found: ["1.1.1.1", "nonsense"] },
-  ])("one refused address among others refuses the name: $found", async ({ found }) => {
+  ])("refuses the name if one of its addresses is refused: $found", async ({ found }) => {
     for (const options of [{ all: true }, {}, { family: 4 }]) {
       const { error, address } = await lookUp(resolveTo(...found), options);
       expect(error).toMatchObject({ code: "FORBIDDEN_ADDRESS" });
@@ -255,18 +255,18 @@ describe("looking a name up", () => {
     }
   });
 
-  test("an allowed range counts for names as well", async () => {
+  test("applies an allowed range to names as well", async () => {
     const looked = await lookUp(resolveTo("10.0.0.1"), {}, ["10.0.0.0/8"]);
     expect(looked).toMatchObject({ error: null, address: "10.0.0.1", family: 4 });
   });
 
-  test("a name without an address, or without one of the family, is not found", async () => {
+  test("fails as not found for a name without an address, or without one of the family", async () => {
     expect((await lookUp(resolveTo())).error).toMatchObject({ code: "ENOTFOUND" });
     const { error } = await lookUp(resolveTo("1.1.1.1"), { family: 6 });
     expect(error).toMatchObject({ code: "ENOTFOUND" });
   });
 
-  test("what the resolver fails with is what the lookup fails with", async () => {
+  test("fails with the resolver's error", async () => {
     const failure = Object.assign(new Error("later"), { code: "EAI_AGAIN" });
     const { error } = await lookUp((_name, _options, callback) => callback(failure, []));
     expect(error).toBe(failure);

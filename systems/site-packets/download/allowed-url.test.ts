@@ -29,7 +29,7 @@ test.each([
   ["https://xn--bcher-kva.example/a", "https://xn--bcher-kva.example/a"],
   ["https://BÜCHER.example/a", "https://xn--bcher-kva.example/a"],
   ["https://upper.example.org/a", "https://upper.example.org/a"],
-])("a link to the site's origin or one of its hosts is fetched: %j", (text, href) => {
+])("a link to the site's origin or one of its hosts is allowed: %j", (text, href) => {
   expect(decide(text)).toBe(href);
 });
 
@@ -62,13 +62,13 @@ test.each([
   expect(decide(text)).toBe("FORBIDDEN_URL");
 });
 
-test("a link that is too long is refused, as it is written and as it would be sent", () => {
+test("a link that is too long is refused, before and after normalisation", () => {
   expect(decide(`/${"a".repeat(4_000)}`)).toMatch(/^https:/u);
   expect(decide(`/${"a".repeat(4_096)}`)).toBe("FORBIDDEN_URL");
   expect(decide(`/${"ü".repeat(1_000)}`)).toBe("FORBIDDEN_URL");
 });
 
-test("from https: no link leads to http:, not even to the site itself", () => {
+test("no link from https: leads to http:, not even to the site itself", () => {
   expect(decide("http://portal.example.org/a")).toBe("FORBIDDEN_URL");
   expect(decide("http://files.example.org/a")).toBe("FORBIDDEN_URL");
   const plain = { ...site, origin: "http://portal.example.org" };
@@ -79,34 +79,34 @@ test("from https: no link leads to http:, not even to the site itself", () => {
   expect(decide("http://portal.example.org/a", plain, base)).toBe("FORBIDDEN_URL");
 });
 
-test("http: and https: of one name are two servers, and a host without a port is the scheme's own", () => {
+test("http: and https: of one name are two servers, and a host without a port has the scheme's port", () => {
   const plain = { origin: "http://portal.example.org", hosts: ["files.example.org"] };
   expect(decide("https://portal.example.org/a", plain)).toBe("FORBIDDEN_URL");
   expect(decide("http://files.example.org/", plain)).toBe("http://files.example.org/");
   expect(decide("https://files.example.org/", plain)).toBe("https://files.example.org/");
 });
 
-test("a relative link of a redirect is resolved against what redirected", () => {
+test("a relative link of a redirect is resolved against the redirecting URL", () => {
   const base = new URL("https://files.example.org/one/two");
   expect(decide("three", site, base)).toBe("https://files.example.org/one/three");
 });
 
 test.each(["10.1.2.3", "0xa.1.2.3", "167838211", "10.66051", "[::ffff:10.1.2.3]", "10.1.2.3."])(
-  "an address of an allowed range is let through, however it is written: %s",
+  "an address of an allowed range is allowed in any notation: %s",
   (host) => {
     expect(decide("/a", { origin: `http://${host}`, hosts: [] })).toMatch(/^http:/u);
   },
 );
 
 test.each(["127.0.0.1", "2130706433", "0x7f.1", "[::1]", "127.0.0.1..", "[::ffff:7f00:1]"])(
-  "an address that is not allowed is refused, even as one of the site's hosts: %s",
+  "an address outside the allowed ranges is refused, even as one of the site's hosts: %s",
   (host) => {
     const named = { origin: "http://portal.example.org", hosts: [host, "127.0.0.1"] };
     expect(decide(`http://${host}/a`, named)).toBe("FORBIDDEN_ADDRESS");
   },
 );
 
-test("a refusal names the host and the remedy, and no part of a query or of credentials", () => {
+test("a refusal names the host and the fix, and no part of a query or of credentials", () => {
   const refused = [
     "https://evil.example/a?token=secret",
     "https://user:secret@portal.example.org/?secret",
@@ -123,7 +123,7 @@ test("a refusal names the host and the remedy, and no part of a query or of cred
   });
 });
 
-test("a shown URL has no query, and is cut", () => {
+test("a printed URL has no query and is cut", () => {
   expect(describeUrl(new URL("https://a.example/b?c=d#e"))).toBe("https://a.example/b");
   expect(describeUrl(new URL(`https://a.example/${"b".repeat(1_000)}`))).toHaveLength(300);
 });

@@ -39,7 +39,7 @@ async function fail({ copy, target }: Desk, ...args: Parameters<Desk["copy"]>): 
   return error;
 }
 
-test("a regular file is copied, by its path within the folder or by its whole path", async () => {
+test("a regular file is copied, by its relative or absolute path", async () => {
   const { copy, root, target } = await makeDesk();
   expect(await copy("a.pdf")).toEqual({ bytes: 5 });
   expect(await readFile(target, "utf8")).toBe("hello");
@@ -49,7 +49,7 @@ test("a regular file is copied, by its path within the folder or by its whole pa
   expect(await readFile(target, "utf8")).toBe("");
 });
 
-test("a file of many pieces arrives whole", async () => {
+test("a large file is copied completely", async () => {
   const { copy, root, target } = await makeDesk();
   const body = Buffer.from(Array.from({ length: 300_001 }, (_, at) => at % 251));
   await writeFile(join(root, "large"), body);
@@ -57,7 +57,7 @@ test("a file of many pieces arrives whole", async () => {
   expect(body.equals(await readFile(target))).toBe(true);
 });
 
-test("a link within the folder is followed, also where the folder itself is one", async () => {
+test("a link within the folder is followed, even if the folder itself is a link", async () => {
   const { folder, root, target, copy } = await makeDesk();
   await symlink("a.pdf", join(root, "link"));
   expect(await copy("link")).toEqual({ bytes: 5 });
@@ -66,7 +66,7 @@ test("a link within the folder is followed, also where the folder itself is one"
   expect(await copyLocal("link", join(folder, "other"), target, options)).toEqual({ bytes: 5 });
 });
 
-test("whatever leads out of the folder is refused", async () => {
+test("every path out of the folder is refused", async () => {
   const desk = await makeDesk();
   const { folder, root } = desk;
   await symlink(join(folder, "outside"), join(root, "link"));
@@ -82,7 +82,7 @@ test("whatever leads out of the folder is refused", async () => {
   }
 });
 
-test("what is no regular file is refused, and not waited for", async () => {
+test("a path that is not a regular file is refused without waiting", async () => {
   const desk = await makeDesk();
   const { root } = desk;
   execFileSync("mkfifo", [join(root, "pipe")]);
@@ -100,7 +100,7 @@ test("what is no regular file is refused, and not waited for", async () => {
   }
 });
 
-test("a file that is not there has failed for good", async () => {
+test("a missing file fails permanently", async () => {
   const desk = await makeDesk();
   for (const path of ["none", "none/a", "a.pdf/b", "n".repeat(300)]) {
     const error = await fail(desk, path);
@@ -109,14 +109,14 @@ test("a file that is not there has failed for good", async () => {
   }
 });
 
-test("a folder that is not there may be back later", async () => {
+test("a missing folder fails temporarily", async () => {
   const { folder, target } = await makeDesk();
   const options = { bytesMax: 10, signal: new AbortController().signal };
   const copied = copyLocal("a.pdf", join(folder, "none"), target, options);
   await expect(copied).rejects.toBeInstanceOf(TransientError);
 });
 
-test("a file of just so many bytes as allowed is copied, one of one more is not", async () => {
+test("a file of exactly the limit is copied, and one byte more is refused", async () => {
   const desk = await makeDesk();
   expect(await desk.copy("a.pdf", 5)).toEqual({ bytes: 5 });
   await rm(desk.target);
@@ -127,7 +127,7 @@ test("a file of just so many bytes as allowed is copied, one of one more is not"
   expect((error as Error).message).toContain("it has 5 bytes");
 });
 
-test("a file that is larger than it says is stopped at the limit, or found to have changed", async () => {
+test("a file that is larger than its stated size is stopped at the limit or reported as changed", async () => {
   const { target } = await makeDesk();
   // Files of /proc say that they are empty.
   const copy = (bytesMax: number): Promise<unknown> => {
@@ -139,7 +139,7 @@ test("a file that is larger than it says is stopped at the limit, or found to ha
   expect(existsSync(target)).toBe(false);
 });
 
-test("a caller that wants no more gets its own reason back", async () => {
+test("a caller's abort is thrown with the caller's own reason", async () => {
   const desk = await makeDesk();
   const reason = new Error("stop");
   expect(await fail(desk, "a.pdf", 10, AbortSignal.abort(reason))).toBe(reason);
@@ -150,14 +150,14 @@ test("a caller that wants no more gets its own reason back", async () => {
   expect(await failed).toBe(reason);
 });
 
-test("errors of the disk are told as the disk tells them", async () => {
+test("errors of the disk are thrown unchanged", async () => {
   const { root, folder } = await makeDesk();
   const options = { bytesMax: 10, signal: new AbortController().signal };
   const copied = copyLocal("a.pdf", root, join(folder, "none", "target"), options);
   await expect(copied).rejects.toMatchObject({ code: "ENOENT", syscall: "open" });
 });
 
-test("a name is told in quotes and cut, as it may hold anything", async () => {
+test("a name in a message is quoted and cut, because it may contain anything", async () => {
   const desk = await makeDesk();
   const error = await fail(desk, `\u001b[31m${"n".repeat(1_000)}`);
   expect((error as Error).message).toMatch(/^"\\u001b\[31mn+…: there is no such file$/u);

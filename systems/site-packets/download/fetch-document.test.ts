@@ -27,7 +27,7 @@ const MORE_THAN_BUFFERS_BYTES = 32 * 1_048_576;
 const CHUNKED = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
 describe.concurrent("a document", () => {
-  test("is written as it was sent, and told with its size, its address and its declared type", async (scope) => {
+  test("is written unchanged, and returned with its size, address and declared type", async (scope) => {
     const headers = { "content-type": "application/pdf; x=y" };
     const portal = await startPortal(scope, text("hello", headers));
     const { fetch, target } = await startRig(scope);
@@ -38,7 +38,7 @@ describe.concurrent("a document", () => {
     scope.expect(portal.asked).toEqual(["/a.pdf?token=1"]);
   });
 
-  test("may be empty, and without a declared type", async (scope) => {
+  test("may be empty and without a declared type", async (scope) => {
     const portal = await startPortal(scope, text(""));
     const { fetch, target } = await startRig(scope);
     const fetched = await fetch("/", portal.origin);
@@ -46,7 +46,7 @@ describe.concurrent("a document", () => {
     scope.expect(await readFile(target, "utf8")).toBe("");
   });
 
-  test("takes the place of what an earlier try left at its target", async (scope) => {
+  test("replaces what an earlier attempt left at its target", async (scope) => {
     const bodies = ["long long ago", "now"];
     const portal = await startPortal(scope, (_request, response) => {
       response.end(bodies.shift());
@@ -57,7 +57,7 @@ describe.concurrent("a document", () => {
     scope.expect(await readFile(target, "utf8")).toBe("now");
   });
 
-  test("is asked for unencoded, without cookies, and over a connection that is used again", async (scope) => {
+  test("is requested without encoding and cookies, over a reused connection", async (scope) => {
     const seen: unknown[] = [];
     const portal = await startPortal(scope, ({ headers }, response) => {
       seen.push(headers);
@@ -82,7 +82,7 @@ describe.concurrent("the limit of bytes", () => {
   const full = "x".repeat(LIMITS.bytesMax);
 
   test.for(["a declared", "a chunked"])(
-    "%s document of just so many bytes is taken, one of one more is not",
+    "allows %s document of exactly the limit, and refuses one byte more",
     async (kind, scope) => {
       const answer: RequestListener = ({ url }, response) => {
         const body = url === "/more" ? `${full}y` : full;
@@ -102,7 +102,7 @@ describe.concurrent("the limit of bytes", () => {
     },
   );
 
-  test("a document without an end is given up at the limit, and its connection closed", async (scope) => {
+  test("stops an endless document, and closes its connection", async (scope) => {
     const portal = await startPortal(scope, (_request, response) => {
       Readable.from(endless(100))
         .on("error", () => undefined)
@@ -114,7 +114,7 @@ describe.concurrent("the limit of bytes", () => {
     await portal.whenIdle();
   });
 
-  test("one that declares itself too large is refused before it sends anything", async (scope) => {
+  test("refuses a document with too large a declared length before its body", async (scope) => {
     const portal = await startRawPortal(
       scope,
       speak("HTTP/1.1 200 OK\r\ncontent-length: 999999999999\r\n\r\n"),
@@ -127,7 +127,7 @@ describe.concurrent("the limit of bytes", () => {
     await portal.whenIdle();
   });
 
-  test("a small declared length lets no more through than it says", async (scope) => {
+  test("is the declared length if that is smaller", async (scope) => {
     const head = "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n";
     const portal = await startRawPortal(scope, speak(`${head}${"x".repeat(5_000)}`));
     const { fetch, target } = await startRig(scope);
@@ -140,7 +140,7 @@ describe.concurrent("the limit of bytes", () => {
     ["two lengths", "content-length: 3\r\ncontent-length: 5000"],
     ["a length below zero", "content-length: -1"],
     ["a length that is no number", "content-length: lots"],
-  ])("an answer with %s is no document", async ([, headers], scope) => {
+  ])("refuses an answer with %s", async ([, headers], scope) => {
     const body = `${chunk("x".repeat(2_000))}0\r\n\r\n`;
     const portal = await startRawPortal(
       scope,
@@ -152,7 +152,7 @@ describe.concurrent("the limit of bytes", () => {
   });
 });
 
-describe.concurrent("a server that keeps one waiting", () => {
+describe.concurrent("a server that is slow", () => {
   const expectTimeout = async (
     { fail, hasTarget }: Awaited<ReturnType<typeof startRig>>,
     portal: Portal,
@@ -179,7 +179,7 @@ describe.concurrent("a server that keeps one waiting", () => {
     await expectTimeout(rig, portal, /UND_ERR_BODY_TIMEOUT/u);
   });
 
-  test("with a drip of bytes, each in time, is given up after totalMs", async (scope) => {
+  test("with a steady drip of bytes is given up after totalMs", async (scope) => {
     const portal = await startRawPortal(
       scope,
       speak(CHUNKED, (socket) => {
@@ -203,7 +203,7 @@ describe.concurrent("a server that keeps one waiting", () => {
     await expectTimeout(rig, portal, /totalMs/u);
   });
 
-  test("with its name is given up after connectMs, or when the time is over", async (scope) => {
+  test("during connecting is given up after connectMs, or at the end of totalMs", async (scope) => {
     const resolve = (): void => undefined;
     const slow = await startRig(scope, { resolve, limits: { connectMs: 50 } });
     const error = await slow.fail("/", "http://portal.test");
@@ -215,8 +215,8 @@ describe.concurrent("a server that keeps one waiting", () => {
   });
 });
 
-describe.concurrent("a caller that wants no more", () => {
-  test("in mid-body gets its own reason back, and neither a file nor a connection is left", async (scope) => {
+describe.concurrent("a caller that aborts", () => {
+  test("during a body gets its own reason back, and leaves neither a file nor a connection", async (scope) => {
     const caller = new AbortController();
     const reason = { its: "own" };
     let sentBytes = 0;
@@ -236,7 +236,7 @@ describe.concurrent("a caller that wants no more", () => {
     await portal.whenIdle();
   });
 
-  test("before the answer gets its own reason back, and no connection is left", async (scope) => {
+  test("before the answer gets its own reason back, and leaves no connection", async (scope) => {
     const caller = new AbortController();
     const reason = new Error("stop");
     const portal = await startPortal(scope, () => caller.abort(reason));
@@ -245,7 +245,7 @@ describe.concurrent("a caller that wants no more", () => {
     await portal.whenIdle();
   });
 
-  test("while it waits for a connection is not kept waiting", async (scope) => {
+  test("while it waits for a connection is released at once", async (scope) => {
     const caller = new AbortController();
     const reason = new Error("stop");
     const portal = await startPortal(scope, () => caller.abort(reason));
@@ -257,7 +257,7 @@ describe.concurrent("a caller that wants no more", () => {
     void first;
   });
 
-  test("before it began asks for nothing", async (scope) => {
+  test("before the start sends no request", async (scope) => {
     const portal = await startPortal(scope, text("x"));
     const { fail } = await startRig(scope);
     const reason = new Error("stop");
@@ -265,7 +265,7 @@ describe.concurrent("a caller that wants no more", () => {
     scope.expect(portal.connections()).toBe(0);
   });
 
-  test("closes the fetcher, and what hangs is over", async (scope) => {
+  test("and closes the fetcher ends hanging downloads", async (scope) => {
     const asked = Promise.withResolvers<boolean>();
     const portal = await startPortal(scope, (_request, response) => {
       response.write("abc", () => asked.resolve(true));
@@ -287,21 +287,18 @@ describe.concurrent("the disk", () => {
   test.for([
     ["a folder that is not there", "ENOENT", "/x"],
     ["a target that is a folder", "EISDIR", ""],
-  ])(
-    "%s is told as the disk tells it, and the connection closed",
-    async ([, code, suffix], scope) => {
-      const portal = await startPortal(scope, (_request, response) => response.write("abc"));
-      const { fail, target } = await startRig(scope);
-      if (code === "EISDIR") await mkdir(target);
-      const error = await fail("/", portal.origin, undefined, `${target}${suffix}`);
-      expect(error).not.toBeInstanceOf(PermanentError);
-      expect(error).not.toBeInstanceOf(TransientError);
-      expect(error).toMatchObject({ code, syscall: "open" });
-      await portal.whenIdle();
-    },
-  );
+  ])("fails with %s unchanged, and the connection is closed", async ([, code, suffix], scope) => {
+    const portal = await startPortal(scope, (_request, response) => response.write("abc"));
+    const { fail, target } = await startRig(scope);
+    if (code === "EISDIR") await mkdir(target);
+    const error = await fail("/", portal.origin, undefined, `${target}${suffix}`);
+    expect(error).not.toBeInstanceOf(PermanentError);
+    expect(error).not.toBeInstanceOf(TransientError);
+    expect(error).toMatchObject({ code, syscall: "open" });
+    await portal.whenIdle();
+  });
 
-  test("that is full is told as the disk tells it, and no part is left", async (scope) => {
+  test("that is full fails unchanged, and no partial file is left", async (scope) => {
     const portal = await startPortal(scope, text("hello"));
     const { fail, target } = await startRig(scope);
     await symlink("/dev/full", target);
@@ -319,7 +316,7 @@ test.each([
   { idleMs: Number.NaN },
   { totalMs: 2 ** 31 },
   { redirectsMax: -1 },
-])("a limit that is none is told when the fetcher is made: %o", (limits) => {
+])("an invalid limit is refused when the fetcher is made: %o", (limits) => {
   const guard = makeAddressGuard([]);
   expect(() => makeFetcher({ limits: { ...LIMITS, ...limits }, guard })).toThrow(
     expect.objectContaining({ code: "BAD_FETCH_LIMIT" }),

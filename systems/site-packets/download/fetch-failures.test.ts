@@ -23,7 +23,7 @@ const speakAndEnd =
 describe.concurrent("the status of an answer", () => {
   test.for([
     400, 401, 403, 404, 405, 406, 407, 409, 410, 414, 418, 422, 451, 204, 205, 206, 300, 304,
-  ])("%d is permanent, and tells the status", async (status, scope) => {
+  ])("%d is permanent, and the error has the status", async (status, scope) => {
     const portal = await startPortal(scope, (_request, response) => {
       response.writeHead(status).end();
     });
@@ -40,7 +40,7 @@ describe.concurrent("the status of an answer", () => {
   });
 
   test.for([202, 408, 425, 429, 500, 502, 503, 504, 599])(
-    "%d is transient, and tells the status",
+    "%d is transient, and the error has the status",
     async (status, scope) => {
       const portal = await startPortal(scope, (_request, response) => {
         response.writeHead(status).end("an apology");
@@ -56,7 +56,7 @@ describe.concurrent("the status of an answer", () => {
     },
   );
 
-  test("is told though its body hangs, and the connection is closed", async (scope) => {
+  test("is reported although its body hangs, and the connection is closed", async (scope) => {
     const portal = await startPortal(scope, (_request, response) => {
       response.writeHead(404).write("abc");
     });
@@ -65,7 +65,7 @@ describe.concurrent("the status of an answer", () => {
     await portal.whenIdle();
   });
 
-  test("is told though its body is endless, of which little is read", async (scope) => {
+  test("is reported although its body is endless, and little of it is read", async (scope) => {
     const portal = await startPortal(scope, (_request, response) => {
       response.writeHead(500, { "content-length": 10 ** 12 }).write("abc");
     });
@@ -75,7 +75,7 @@ describe.concurrent("the status of an answer", () => {
   });
 });
 
-describe.concurrent("an answer that asks to be left alone", () => {
+describe.concurrent("an answer with Retry-After", () => {
   const facts = async (
     scope: Parameters<typeof startRig>[0],
     status: number,
@@ -91,12 +91,15 @@ describe.concurrent("an answer that asks to be left alone", () => {
     return describeError(error);
   };
 
-  test.for([429, 503])("with %d and seconds closes for that long", async (status, scope) => {
-    const found = await facts(scope, status, { "retry-after": "7" });
-    scope.expect(found).toMatchObject({ retryAfterMs: 7_000, isThrottled: true });
-  });
+  test.for([429, 503])(
+    "with %d and seconds closes the key for that long",
+    async (status, scope) => {
+      const found = await facts(scope, status, { "retry-after": "7" });
+      scope.expect(found).toMatchObject({ retryAfterMs: 7_000, isThrottled: true });
+    },
+  );
 
-  test("with a date closes until then, by the server's own clock", async (scope) => {
+  test("with a date closes the key until then, by the server's own clock", async (scope) => {
     const found = await facts(scope, 503, {
       date: "Tue, 01 Jan 2030 00:00:00 GMT",
       "retry-after": "Tue, 01 Jan 2030 00:01:00 GMT",
@@ -109,7 +112,7 @@ describe.concurrent("an answer that asks to be left alone", () => {
     scope.expect(found).toMatchObject({ retryAfterMs: null, isThrottled: false });
   });
 
-  test("closes the key of its site in a pipeline, and no other", async (scope) => {
+  test("closes the key of its site in a pipeline, and no other key", async (scope) => {
     const order: string[] = [];
     const startSite = (site: string): ReturnType<typeof startPortal> =>
       startPortal(scope, (_request, response) => {
@@ -157,7 +160,7 @@ describe.concurrent("a connection that fails", () => {
     ["is reset without an answer", "", (s) => s.resetAndDestroy()],
     ["speaks another language", "220 mail.example ESMTP\r\n", (s) => s.end()],
     ["sends a head without measure", `${OK}a: ${"b".repeat(20_000)}\r\n\r\n`, (s) => s.end()],
-  ])("and %s is transient, and leaves no file", async ([, bytes, end], scope) => {
+  ])("and %s is transient and leaves no file", async ([, bytes, end], scope) => {
     const portal = await startRawPortal(scope, speakAndEnd(bytes, end));
     const { fail, hasTarget } = await startRig(scope);
     const error = await fail("/a?token=secret", portal.origin);
@@ -168,7 +171,7 @@ describe.concurrent("a connection that fails", () => {
     scope.expect(hasTarget()).toBe(false);
   });
 
-  test("and is refused is transient, for all that waited for it", async (scope) => {
+  test("and is refused is transient for every waiting download", async (scope) => {
     const closed = createServer().listen(0, "127.0.0.1");
     await once(closed, "listening");
     const { port } = closed.address() as AddressInfo;
@@ -218,7 +221,7 @@ describe.concurrent("an encoded answer", () => {
     scope.expect(await fail("/", portal.origin)).toBeInstanceOf(PermanentError);
   });
 
-  test("that is said to be identity is none", async (scope) => {
+  test("with the encoding identity is accepted", async (scope) => {
     const portal = await startPortal(scope, (_request, response) => {
       response.writeHead(200, { "content-encoding": "identity" }).end("x");
     });

@@ -39,7 +39,7 @@ const startRedirecting = (scope: TestScope, status = 302): Promise<Portal> =>
 const to = (location: string): string => `/to?${encodeURIComponent(location)}`;
 
 describe.concurrent("a link", () => {
-  test("to a private address is refused, and nothing is connected to", async (scope) => {
+  test("to a private address is refused without a connection", async (scope) => {
     const portal = await startPortal(scope, (_request, response) => response.end("x"));
     const { fail } = await startRig(scope, { allowPrivate: [] });
     const error = await fail("/a?secret", portal.origin);
@@ -96,7 +96,7 @@ describe.concurrent("a redirect", () => {
     scope.expect(hasTarget()).toBe(false);
   });
 
-  test("that follows on redirectsMax others is refused, so a loop ends", async (scope) => {
+  test("after the maximum of redirects is refused, so a loop ends", async (scope) => {
     const portal = await startRedirecting(scope);
     const { fetch, fail } = await startRig(scope, { limits: { redirectsMax: 2 } });
     scope.expect(await fetch(to(to("/x")), portal.origin)).toMatchObject({ bytes: 1 });
@@ -110,20 +110,20 @@ describe.concurrent("a redirect", () => {
     scope.expect(loop.asked).toHaveLength(3);
   });
 
-  test("is refused at once where none is allowed", async (scope) => {
+  test("is refused at once if none is allowed", async (scope) => {
     const portal = await startRedirecting(scope);
     const { fail } = await startRig(scope, { limits: { redirectsMax: 0 } });
     expectRefused(await fail(to("/x"), portal.origin), "FORBIDDEN_URL", /more than 0/u);
     scope.expect(portal.asked).toHaveLength(1);
   });
 
-  test("without a location leads nowhere", async (scope) => {
+  test("without a location is refused", async (scope) => {
     const portal = await startPortal(scope, (_request, response) => response.writeHead(302).end());
     const { fail } = await startRig(scope);
     expectRefused(await fail("/", portal.origin), "DOWNLOAD_FAILED", /without a location/u);
   });
 
-  test("with a body that never ends is followed all the same", async (scope) => {
+  test("with a body that never ends is followed nevertheless", async (scope) => {
     const portal = await startPortal(scope, ({ url }, response) => {
       if (url === "/there") response.end("x");
       else response.writeHead(302, { location: "/there" }).write("y".repeat(200_000));
@@ -134,7 +134,7 @@ describe.concurrent("a redirect", () => {
 });
 
 describe.concurrent("a name", () => {
-  test("that leads to a private address beside a public one is refused before any connection", async (scope) => {
+  test("with a private address beside a public one is refused before any connection", async (scope) => {
     const portal = await startPortal(scope, (_request, response) => response.end("x"));
     const { fail } = await startRig(scope, {
       allowPrivate: ["127.0.0.1/32"],
@@ -145,7 +145,7 @@ describe.concurrent("a name", () => {
     scope.expect(portal.connections()).toBe(0);
   });
 
-  test("that changes its answer is connected to as it was vetted, and vetted for each connection", async (scope) => {
+  test("that changes its addresses is connected to as checked, and checked for each connection", async (scope) => {
     // Both could answer: were the name looked up again for the connection, it would go to the second.
     const answer = (socket: Socket): void => {
       socket.once("data", () => {
@@ -185,7 +185,7 @@ describe("over TLS", () => {
     return { ...portal, authority: await readFile(files.authority, "utf8") };
   };
 
-  test("a server that cannot prove who it is is refused, unless its authority is trusted", async (scope) => {
+  test("a server that cannot prove its identity is refused, unless its authority is trusted", async (scope) => {
     const { port, authority } = await startSecure(scope, null);
     const resolve = resolveTo("127.0.0.1");
     const strict = await startRig(scope, { resolve });

@@ -14,7 +14,7 @@ const WARM_UP_BYTES = 100 * MIB;
 const GROWTH_BYTES_MAX = 60 * MIB;
 const PIECE = Buffer.alloc(65_536, "x");
 
-test("a document of 200 MB does not make the process grow by more than 60 MB", async (scope) => {
+test("a document of 200 MB lets the process grow by at most 60 MB", async (scope) => {
   let rssBytesMax = 0;
   function* generate(bytes: number): Generator<Buffer> {
     for (let sent = 0; sent < bytes; sent += PIECE.length) {

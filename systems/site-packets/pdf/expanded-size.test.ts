@@ -28,7 +28,7 @@ const replace = (pdf: Buffer, what: string | RegExp, by: string): Buffer =>
 const pack = (bytes: Uint8Array, layers: number): Uint8Array =>
   layers === 0 ? bytes : pack(deflateSync(bytes), layers - 1);
 
-describe("a bomb is found", () => {
+describe("finds a bomb", () => {
   test.for<[string, Buffer]>([
     ["that is one byte too large", makePdf(over)],
     ["after other streams", makePdf(text, most, text, zeros, text)],
@@ -56,7 +56,7 @@ describe("a bomb is found", () => {
     expect(await hasBomb(pdf, BYTES_MAX)).toBe(true);
   });
 
-  test("though it says endstream itself", async () => {
+  test("that contains the word endstream", async () => {
     const said = deflateSync(Buffer.from("\nendstream\n"), {
       level: 0,
       finishFlush: constants.Z_FULL_FLUSH,
@@ -64,7 +64,7 @@ describe("a bomb is found", () => {
     expect(await hasBomb(makePdf(Buffer.concat([said, zeros.subarray(2)])), BYTES_MAX)).toBe(true);
   });
 
-  test("though the packing within begins with one byte, and much of nothing after it", async () => {
+  test("whose inner packing begins with one byte and a long run of nothing", async () => {
     const nothing = Array.from({ length: 40_000 }, () => store(Buffer.alloc(0)));
     const blocks = [store(zeros.subarray(0, 1)), ...nothing, store(zeros.subarray(1), true)];
     const twice = Buffer.concat([Buffer.from([0x78, 0x01]), ...blocks, computeAdler(zeros)]);
@@ -93,7 +93,7 @@ function computeAdler(bytes: Buffer): Buffer {
   return sum;
 }
 
-describe("no bomb is", () => {
+describe("finds no bomb in", () => {
   test.for<[string, Buffer]>([
     ["a stream of as many bytes as may be", makePdf(most)],
     ["many streams that are too large together", makePdf(most, most, most)],
@@ -117,7 +117,7 @@ describe("no bomb is", () => {
   });
 });
 
-test("looks at 10,000 small streams without waiting for any of them", async () => {
+test("reads 10,000 small streams without waiting for any of them", async () => {
   const file = new PdfWriter();
   for (let nth = 0; nth < 10_000; nth++) file.addStream(text, "/Filter/FlateDecode");
   // A pipe for each took fifteen times as long, and some turns of the event loop.
@@ -131,7 +131,7 @@ test("looks at 10,000 small streams without waiting for any of them", async () =
   expect(turns).toBe(0);
 });
 
-test("a word that is everywhere costs no more than one look at the file", async () => {
+test("reads the file once even if a keyword is everywhere", async () => {
   expect(await hasBomb(Buffer.alloc(2 * MIB, "stream"), BYTES_MAX)).toBe(false);
 });
 
@@ -157,14 +157,14 @@ async function measureGrowth(
   return JSON.parse(stdout) as { isBomb: boolean; grownBytes: number };
 }
 
-describe("the process does not grow by more than 100 MB", () => {
-  test("over a bomb of a gigabyte that was packed twice", async () => {
+describe("the process grows by at most 100 MB", () => {
+  test("for a bomb of a gigabyte that was packed twice", async () => {
     const { isBomb, grownBytes } = await measureGrowth("writeBombPdf()");
     expect(isBomb).toBe(true);
     expect(grownBytes).toBeLessThan(100 * MIB);
   });
 
-  test("over what looks as if it were packed twice, and is just small enough", async () => {
+  test("for a file that looks packed twice and is just below the limit", async () => {
     // Made here: in the child, what made it would count.
     const packed = deflateSync(Buffer.concat([Buffer.from([0x78, 0x9c]), Buffer.alloc(127 * MIB)]));
     const folder = await mkdtemp(join(tmpdir(), "sluice-expanded-"));

@@ -43,7 +43,7 @@ async function refuse(
 const listWords = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");
 
 describe("a PDF that can be read", () => {
-  test("has the words of its source, page by page", async () => {
+  test("returns the words of its source, page by page", async () => {
     const document = ofKind("text");
     const pages = renderText(document);
     const found = await extract(await renderDocument(document));
@@ -63,7 +63,7 @@ describe("a PDF that can be read", () => {
     });
   });
 
-  test("may be of 10,000 streams, and begin and end with rubbish", async () => {
+  test("may have 10,000 streams, and rubbish at its beginning and end", async () => {
     const file = new PdfWriter();
     for (let nth = 0; nth < 10_000; nth++) file.addCompressedStream(Buffer.from(`${nth}`));
     file.addPage(file.addCompressedStream(Buffer.from("")), "");
@@ -72,7 +72,7 @@ describe("a PDF that can be read", () => {
     expect((await extract(pdf)).text).toBe("hello\f");
   });
 
-  test("with exactly as many pages and characters as may be is taken", async () => {
+  test("with exactly the maximum of pages and characters is accepted", async () => {
     const pdf = writeTextPdf(["two words", "three"]);
     expect(await extract(pdf, { pagesMax: 2, charactersMax: 13 })).toMatchObject({
       characters: 13,
@@ -82,7 +82,7 @@ describe("a PDF that can be read", () => {
   });
 });
 
-describe("refused is", () => {
+describe("refuses", () => {
   test.for<[DocumentKind, string]>([
     ["encrypted", "ENCRYPTED"],
     ["truncated", "PARSER_FAILURE"],
@@ -104,7 +104,7 @@ describe("refused is", () => {
   });
 });
 
-test("a reader that crashed is not used again", async () => {
+test("a crashed reader is not used again", async () => {
   const init = vi.spyOn(PDFiumLibrary, "init");
   const crash = Object.assign(new Error("unreachable"), { name: "RuntimeError" });
   const pdf = writeTextPdf(["hello"]);
@@ -119,7 +119,7 @@ test("a reader that crashed is not used again", async () => {
   expect(init).toHaveBeenCalledTimes(1);
 });
 
-test("200 pages, read again and again, do not make the process grow: pages are closed", async () => {
+test("reading 200 pages again and again does not make the process grow", async () => {
   const folder = await mkdtemp(join(tmpdir(), "sluice-extract-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const path = join(folder, "f.pdf");

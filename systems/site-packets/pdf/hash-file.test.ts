@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { hashFile } from "./hash-file.ts";
 
-test.for([0, 1, 65_536, 300_001])("a file of %i bytes has their SHA-256", async (size) => {
+test.for([0, 1, 65_536, 300_001])("a file of %i bytes has its SHA-256", async (size) => {
   const folder = await mkdtemp(join(tmpdir(), "sluice-hash-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const bytes = Buffer.from(Array.from({ length: size }, (_, at) => at % 251));
@@ -14,6 +14,6 @@ test.for([0, 1, 65_536, 300_001])("a file of %i bytes has their SHA-256", async 
   expect(await hashFile(join(folder, "f"))).toBe(hash("sha256", bytes));
 });
 
-test("a file that is not there has none", async () => {
+test("a missing file has no hash", async () => {
   await expect(hashFile("/nowhere/f")).rejects.toMatchObject({ code: "ENOENT" });
 });

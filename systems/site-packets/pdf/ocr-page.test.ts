@@ -17,7 +17,7 @@ async function read(bytes: Uint8Array, page = 0): Promise<string> {
 
 const listWords = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");
 
-test("at least 95 % of the words of a scan are read", async () => {
+test("OCR reads at least 95 % of the words of a scan", async () => {
   const scan = planCorpus({ seed: 5, sites: 2, documents: 30 }).find(
     ({ kind }) => kind === "scan",
   )!;
@@ -29,7 +29,7 @@ test("at least 95 % of the words of a scan are read", async () => {
   expect(share, `of the scan with the content ${scan.contentSeed}`).toBeGreaterThanOrEqual(0.95);
 });
 
-test("a second page is read, and not the first", async () => {
+test("OCR reads the second page, not the first", async () => {
   const text = await read(writeTextPdf(["Alpha", "Laboratory"]), 1);
   expect(text.trim()).toBe("Laboratory");
 });
@@ -39,13 +39,13 @@ const withSize = (box: string): Buffer => {
   return Buffer.from(text.replace("MediaBox[0 0 595 842]", `MediaBox[${box}]`), "latin1");
 };
 
-test("a page that is thinner than a pixel, or has no size, has no text", async () => {
+test("a page thinner than a pixel, or without a size, has no text", async () => {
   for (const box of ["0 0 0.1 900", "0 0 1000000 1"]) {
     expect((await read(withSize(box))).trim(), box).toBe("");
   }
 });
 
-test("a page that is very long is drawn smaller, and read", async () => {
+test("a very long page is drawn smaller and read", async () => {
   const text = "Laboratory certificate";
   const pdf = writeTextPdf([text])
     .toString("latin1")
@@ -53,6 +53,6 @@ test("a page that is very long is drawn smaller, and read", async () => {
   expect((await read(Buffer.from(pdf, "latin1"))).trim()).toBe(text);
 });
 
-test("a page that is not there is told for good", async () => {
+test("a missing page fails permanently", async () => {
   await expect(read(writeTextPdf(["hello"]), 1)).rejects.toMatchObject({ code: "PARSER_FAILURE" });
 });

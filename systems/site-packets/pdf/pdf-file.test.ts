@@ -9,18 +9,18 @@ const pdf = Buffer.from("%PDF-1.7\nsomething\n%%EOF\n");
 const check = (...parts: readonly (Buffer | string)[]): Promise<void> =>
   checkPdfFile(Buffer.concat(parts.map((part) => Buffer.from(part))));
 
-test("a PDF may have a little rubbish before its header and after its end", async () => {
+test("a PDF can have a little rubbish before its header and after its end", async () => {
   await check(pdf);
   await check("x".repeat(1_019), pdf);
   await check(pdf, "x".repeat(2_042));
 });
 
-test("a header or an end that is far off does not count", async () => {
+test("a header or an end that is far away does not count", async () => {
   await expect(check("x".repeat(1_020), pdf)).rejects.toMatchObject({ code: "WRONG_TYPE" });
   await expect(check(pdf, "x".repeat(2_048))).rejects.toMatchObject({ code: "PARSER_FAILURE" });
 });
 
-describe("refused is", () => {
+describe("refuses", () => {
   test.for<[string, Buffer | string, string, RegExp]>([
     ["nothing", "", "EMPTY", /is empty/],
     ["a web page", writeOtherFile(0), "WRONG_TYPE", /is text\/html and not a PDF/],
@@ -38,7 +38,7 @@ describe("refused is", () => {
   });
 });
 
-test("whatever a file begins with, it is told for good and never tried again", async () => {
+test("any other beginning fails permanently and is never retried", async () => {
   const heads = [
     "PK\u0003\u0004",
     "GIF89a",

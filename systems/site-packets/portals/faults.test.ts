@@ -20,7 +20,7 @@ function shareFailing(places: typeof plan, attempt: number): number {
   return failing.length / places.length;
 }
 
-test("the same document and attempt meet the same fault, in whatever order they are asked", () => {
+test("the same document and attempt have the same fault in any order of requests", () => {
   const decideAll = (places: typeof plan) =>
     new Map(places.map((place) => [place.path, decideFault(SEED, place, 1, "hostile")]));
   const forwards = decideAll(plan);
@@ -28,7 +28,7 @@ test("the same document and attempt meet the same fault, in whatever order they 
   for (const { path } of plan) expect(forwards.get(path)).toEqual(backwards.get(path));
 });
 
-test("another attempt at a document may meet another fault", () => {
+test("another attempt at a document can have another fault", () => {
   const differing = plan.filter(
     (place) =>
       isFailure(decideFault(SEED, place, 1, "demo")) !==
@@ -43,7 +43,7 @@ test("in the demo about 6 % of first attempts fail, and few second ones", () => 
   expect(shareFailing(delivered, 2)).toBeLessThan(0.04);
 });
 
-test("the bad site fails much more often than the others, and is slow when it does not", () => {
+test("the bad site fails much more often than the others, and is slow when it answers", () => {
   const bad = delivered.filter(({ site }) => site === BAD_SITE);
   const good = delivered.filter(({ site }) => site !== BAD_SITE);
   expect(shareFailing(bad, 1)).toBeGreaterThan(3 * shareFailing(good, 1));
@@ -51,13 +51,13 @@ test("the bad site fails much more often than the others, and is slow when it do
 });
 
 describe.each(FAULT_PROFILES)("under the profile %s", (profile) => {
-  test("a client that tries often enough gets every document that is delivered at all", () => {
+  test("a client with enough attempts gets every document that can be delivered", () => {
     for (const place of delivered) {
       expect(isFailure(decideFault(SEED, place, ATTEMPTS_NEEDED_MAX, profile))).toBe(false);
     }
   });
 
-  test("what is never delivered fails at every attempt, unless all is calm", () => {
+  test("an undeliverable document fails at every attempt, unless all is calm", () => {
     expect(undelivered.length).toBe(3);
     for (const place of undelivered) {
       for (let attempt = 1; attempt <= 2 * ATTEMPTS_NEEDED_MAX; attempt++) {
@@ -71,13 +71,13 @@ describe.each(FAULT_PROFILES)("under the profile %s", (profile) => {
   });
 });
 
-test("a calm portal does nothing wrong", () => {
+test("a calm portal has no faults", () => {
   for (const place of plan) {
     expect(decideFault(SEED, place, 1, "calm")).toEqual({ kind: "none" });
   }
 });
 
-test("a hostile portal does everything wrong that there is", () => {
+test("a hostile portal has every kind of fault", () => {
   const kinds = new Set(plan.map((place) => decideFault(SEED, place, 1, "hostile").kind));
   expect(kinds).toEqual(new Set(["none", "latency", "status", "reset", "hang", "drip"]));
 });

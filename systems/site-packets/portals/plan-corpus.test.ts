@@ -15,7 +15,7 @@ const countKind = (plan: readonly PlannedDocument[], kind: string) =>
   plan.filter((document) => document.kind === kind).length;
 
 describe("a corpus", () => {
-  test("is the same for the same seed and another for another", () => {
+  test("is the same for the same seed and different for another seed", () => {
     expect(planCorpus(LARGE)).toEqual(planCorpus(LARGE));
     expect(planCorpus({ ...LARGE, seed: 2 })).not.toEqual(planCorpus(LARGE));
   });
@@ -31,7 +31,7 @@ describe("a corpus", () => {
     }
   });
 
-  test("of 500 documents is mostly short texts, with few scans and few that are bad", () => {
+  test("of 500 documents is mostly short texts, with few scans and few bad ones", () => {
     const plan = planCorpus(LARGE);
     const texts = plan.filter(({ kind }) => kind === "text");
     expect(texts.length).toBeGreaterThan(415);
@@ -49,7 +49,7 @@ describe("a corpus", () => {
     expect(scannedPages).toBeLessThanOrEqual(24);
   });
 
-  test("speaks of informed consent in a good part of its texts, and not in all", () => {
+  test("mentions informed consent in many of its texts, but not in all", () => {
     const texts = planCorpus(LARGE).filter(({ kind }) => kind === "text");
     const speaking = texts.filter((text) =>
       renderText(text).some((page) => page.includes("informed consent")),
@@ -58,7 +58,7 @@ describe("a corpus", () => {
     expect(speaking.length / texts.length).toBeLessThan(0.6);
   });
 
-  test("refuses to have no site, no documents or more than can be planned", () => {
+  test("refuses to have no site, no documents or too many", () => {
     expect(() => planCorpus({ ...LARGE, sites: 0 })).toThrow(RangeError);
     expect(() => planCorpus({ ...LARGE, documents: 0 })).toThrow(RangeError);
     expect(() => planCorpus({ ...LARGE, documents: 1e9 })).toThrow(RangeError);
@@ -81,13 +81,13 @@ describe("of any seed and size", () => {
       { numRuns: 50 },
     );
 
-  test("every entry has a path of its own", () => {
+  test("every entry has its own path", () => {
     check((plan) => {
       expect(new Set(plan.map(({ path }) => path)).size).toBe(plan.length);
     });
   });
 
-  test("a document's id is unique in its site, except for what is the same again", () => {
+  test("a document's id is unique in its site, except for repeats", () => {
     check((plan) => {
       const first = plan.filter(({ kind }) => kind !== "same-again");
       const ids = new Set(first.map(({ site, document }) => `${site} ${document}`));
@@ -95,7 +95,7 @@ describe("of any seed and size", () => {
     });
   });
 
-  test("a copy repeats an earlier text that is archived; the same again also its id", () => {
+  test("a copy repeats an earlier text that is archived; a repeat also has its id", () => {
     check((plan) => {
       for (const [index, copy] of plan.entries()) {
         if (copy.copyOf === null) continue;
@@ -109,7 +109,7 @@ describe("of any seed and size", () => {
     });
   });
 
-  test("there is one bomb at most, and what is rejected has a code", () => {
+  test("there is at most one bomb, and every rejected document has a code", () => {
     check((plan) => {
       expect(countKind(plan, "bomb")).toBeLessThanOrEqual(1);
       for (const { expected } of plan) {

@@ -43,7 +43,7 @@ const ask = (
 const readBytes = async (response: Response) => Buffer.from(await response.arrayBuffer());
 
 describe("a portal", () => {
-  test("serves the files of its site, also those that are copies", async () => {
+  test("serves the files of its site, including copies", async () => {
     const portals = await start();
     for (const document of [text, ofKind("same-again"), ofKind("scan"), ofKind("empty")]) {
       const response = await ask(portals, document);
@@ -54,13 +54,13 @@ describe("a portal", () => {
     }
   });
 
-  test("is there for every site, each at an address of its own", async () => {
+  test("exists for every site, each at its own address", async () => {
     const { origins } = await start();
     expect([...origins.keys()].toSorted()).toEqual(["site-01", "site-02", "site-03"]);
     expect(new Set(origins.values()).size).toBe(3);
   });
 
-  test("is there for a site without documents, and one of a plan that it is given", async () => {
+  test("exists for a site without documents, and for one of a given plan", async () => {
     const few = await mkdtemp(join(tmpdir(), "portals-"));
     onTestFinished(() => rm(few, { recursive: true, force: true }));
     await prepareCorpus(few, { seed: 6, sites: 3, documents: 1 });
@@ -68,7 +68,7 @@ describe("a portal", () => {
     expect([...(await start({}, { plan: [text] })).origins.keys()]).toEqual([text.site]);
   });
 
-  test("does not know paths of other sites, and none that are not in the plan", async () => {
+  test("does not serve paths of other sites or outside the plan", async () => {
     const portals = await start();
     const other = plan.find(({ site }) => site !== text.site)!;
     for (const path of [other.path, "/", "/log", "/documents/../corpus.json", "/moved/"]) {
@@ -81,7 +81,7 @@ describe("a portal", () => {
     expect(response.status).toBe(405);
   });
 
-  test("redirects from a document's former place, and to nowhere else", async () => {
+  test("redirects from a document's former place, and nowhere else", async () => {
     const portals = await start();
     const site = text.site;
     const moved = await ask(portals, { site, path: `/moved${text.path}` }, { redirect: "manual" });
@@ -93,7 +93,7 @@ describe("a portal", () => {
     expect(elsewhere.status).toBe(404);
   });
 
-  test("sends one byte more than may be downloaded, and does not say so before", async () => {
+  test("sends one byte more than the download limit, without declaring it", async () => {
     const response = await ask(await start(), ofKind("too-large"));
     expect(response.headers.get("content-length")).toBe(null);
     let receivedBytes = 0;
@@ -103,7 +103,7 @@ describe("a portal", () => {
 });
 
 describe("a portal's limit", () => {
-  test("refuses what is above it with 429 and when to come again", async () => {
+  test("refuses requests above it with 429 and Retry-After", async () => {
     let nowMs = 0;
     const portals = await start({ perSecond: 1, burst: 2 }, { nowMs: () => nowMs });
     const statuses = [];
@@ -115,7 +115,7 @@ describe("a portal's limit", () => {
     expect((await ask(portals, text)).status).toBe(200);
   });
 
-  test("is one for each site, and a site may have another", async () => {
+  test("is separate for each site, and a site can have another", async () => {
     const [one, two] = ["site-01", "site-02"].map(
       (name) => plan.find(({ site }) => site === name)!,
     );
@@ -130,7 +130,7 @@ describe("a portal's limit", () => {
     expect(statuses).toEqual([200, 429, 200, 200, 429]);
   });
 
-  test("does not make an attempt of what it refuses, but logs it", async () => {
+  test("does not count a refused request as an attempt, but logs it", async () => {
     let nowMs = 0;
     const portals = await start({ perSecond: 1, burst: 1 }, { nowMs: () => nowMs });
     await ask(portals, text);
@@ -147,7 +147,7 @@ describe("a portal's limit", () => {
 });
 
 describe("a fault", () => {
-  test("is decided for the document and the number of the attempt", async () => {
+  test("depends on the document and the number of the attempt", async () => {
     const portals = await start(
       {},
       {
@@ -165,7 +165,7 @@ describe("a fault", () => {
     expect(portals.requests().map(({ attempt }) => attempt)).toEqual([1, 2, 3]);
   });
 
-  test("of latency answers as it should, but not before its time", async () => {
+  test("of latency answers correctly, but late", async () => {
     const portals = await startWith({ kind: "latency", latencyMs: 50 });
     const startedAtMs = performance.now();
     const response = await ask(portals, text);
@@ -188,12 +188,12 @@ describe("a fault", () => {
     expect(receivedBytes).toBeLessThan(whole);
   });
 
-  test("of a reset leaves no answer at all where there is no body", async () => {
+  test("of a reset gives no answer if there is no body", async () => {
     const portals = await startWith({ kind: "reset", share: 0.5 });
     await expect(ask(portals, ofKind("empty"))).rejects.toThrow();
   });
 
-  test("of a hang never answers, while others are served", async () => {
+  test("of a hang never answers, while other requests are served", async () => {
     const reached = Promise.withResolvers<void>();
     const portals = await start(
       {},
@@ -218,7 +218,7 @@ describe("a fault", () => {
     await ended;
   });
 
-  test("of a drip sends a few bytes and then a few more", async () => {
+  test("of a drip sends a few bytes at a time", async () => {
     const portals = await startWith({ kind: "drip", bytesPerSecond: 8 });
     const response = await ask(portals, text);
     const reader = response.body!.getReader();
@@ -231,7 +231,7 @@ describe("a fault", () => {
   });
 });
 
-test("closing cuts what is on its way and leaves no portal behind", async () => {
+test("closing cuts open connections and stops every portal", async () => {
   const portals = await startWith({ kind: "drip", bytesPerSecond: 8 });
   const reader = (await ask(portals, text)).body!.getReader();
   await reader.read();

@@ -39,7 +39,7 @@ describe("a prepared corpus", () => {
     expect(await hashFiles(one)).toEqual(await hashFiles(two));
   });
 
-  test("has a line in its manifest for each planned entry, in order", async () => {
+  test("has one line in its manifest for each planned entry, in order", async () => {
     const { manifest, entries } = await prepareCorpus(await makeFolder(), OPTIONS);
     const plan = planCorpus(OPTIONS);
     const written = await readManifest(manifest);
@@ -70,7 +70,7 @@ describe("a prepared corpus", () => {
     expect(saying).toBeLessThan(22);
   });
 
-  test("has a document of one byte too many that takes hardly any room", async () => {
+  test("has a document one byte over the limit that takes little space", async () => {
     const folder = await makeFolder();
     await prepareCorpus(folder, OPTIONS);
     const planned = planCorpus(OPTIONS).find(({ kind }) => kind === "too-large")!;
@@ -81,7 +81,7 @@ describe("a prepared corpus", () => {
 });
 
 describe("preparing again", () => {
-  test("leaves what is there and makes what is missing", async () => {
+  test("keeps existing files and makes the missing ones", async () => {
     const folder = await makeFolder();
     await prepareCorpus(folder, OPTIONS);
     const [kept, lost] = [join(folder, "files/0.pdf"), join(folder, "files/1.pdf")];

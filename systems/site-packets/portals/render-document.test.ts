@@ -69,7 +69,7 @@ describe("a good file", () => {
     expect(pages.length).toBe(document.pages);
   });
 
-  test("that is a scan has its pages, a picture on each and no text", async () => {
+  test("that is a scan has its pages, one picture on each and no text", async () => {
     const scan = ofKind("scan");
     const document = await library.loadDocument(await renderDocument(scan));
     const pages = [...document.pages()];
@@ -83,7 +83,7 @@ describe("a good file", () => {
 });
 
 describe("a bad file", () => {
-  test("that is encrypted opens with its password alone", async () => {
+  test("that is encrypted opens only with its password", async () => {
     const document = ofKind("encrypted");
     const bytes = await renderDocument(document);
     await expect(readPages(bytes)).rejects.toThrow(/password/i);
@@ -97,7 +97,7 @@ describe("a bad file", () => {
     await expect(readPages(bytes)).rejects.toThrow(/corrupted/);
   });
 
-  test("that is empty has no byte", async () => {
+  test("that is empty has no bytes", async () => {
     expect((await renderDocument(ofKind("empty"))).length).toBe(0);
   });
 
@@ -121,7 +121,7 @@ describe("the bomb", () => {
     return inflateSync(bytes.subarray(start, bytes.indexOf("\nendstream")));
   }
 
-  test("is small, and one page that opens", async () => {
+  test("is a small file with one page that opens", async () => {
     const bytes = await renderDocument(ofKind("bomb"));
     expect(bytes.length).toBeLessThan(100_000);
     const document = await library.loadDocument(bytes);
@@ -129,7 +129,7 @@ describe("the bomb", () => {
     document.destroy();
   });
 
-  test("becomes more than a gibibyte when its content is inflated", async () => {
+  test("inflates to more than a gibibyte", async () => {
     const inflating = Readable.from([await unwrapOnce()]).pipe(
       createInflate({ chunkSize: 2 ** 20, finishFlush: constants.Z_FINISH }),
     );

@@ -11,7 +11,7 @@ test("a bucket gives its burst at once and no more", () => {
   expect(takeMany(new RequestBucket(RATE, 0), 0, 50)).toBe(10);
 });
 
-test("an emptied bucket fills at its rate", () => {
+test("an empty bucket fills at its rate", () => {
   const bucket = new RequestBucket(RATE, 0);
   takeMany(bucket, 0, 50);
   expect(bucket.takeToken(199)).toBe(false);

@@ -23,8 +23,8 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const options = () => ({ folder, seed: 1, profile: "calm" as const });
 
-describe.concurrent("a process of portals", () => {
-  test("serves documents and tells what was asked, in times of this process's clock", async ({
+describe.concurrent("a portal process", () => {
+  test("serves documents and reports its requests, in times of this process's clock", async ({
     onTestFinished,
   }) => {
     const portals = await startPortalProcess(options());
@@ -41,19 +41,19 @@ describe.concurrent("a process of portals", () => {
     expect(Math.abs((one[0]?.atMs ?? 0) - askedAtMs)).toBeLessThan(5_000);
   });
 
-  test("says why it does not start", async () => {
+  test("reports why it does not start", async () => {
     const wrong = { ...options(), folder: join(folder, "nowhere") };
     await expect(startPortalProcess(wrong)).rejects.toThrow(/did not start: ENOENT/);
   });
 
-  test("is gone when it was closed, and what is asked of it then fails", async () => {
+  test("ends when it is closed, and later calls fail", async () => {
     const portals = await startPortalProcess(options());
     await portals.close();
     expect(() => process.kill(portals.pid, 0)).toThrow(/ESRCH/);
     await expect(portals.readLog()).rejects.toThrow();
   });
 
-  test("ends with its parent, even one that is killed", async () => {
+  test("ends with its parent, even if the parent is killed", async () => {
     const parent = startParent();
     const [said] = (await once(parent.stdout, "data")) as [Buffer];
     const origin = said.toString().trim();
